@@ -50,7 +50,8 @@ const resumedText = "resumed: "
 // Telling the same again changes nothing.
 //
 //	last statement  want              what is owed
-//	none            any               the want
+//	none            pending, older    nothing: what begins is shown by the newest commit
+//	none            otherwise         the want
 //	pending         any               the want; progress of an older commit is not
 //	success         pending, same     nothing: a cluster that joins moves no verdict
 //	success         success, same     nothing
@@ -62,6 +63,9 @@ func Tell(marks []Mark, wants ...Want) []Mark {
 	out := slices.Clone(marks)
 	for _, w := range wants {
 		i := index(out, w.SHA, w.Context)
+		if i < 0 && w.Older && w.State == Pending {
+			continue
+		}
 		if i < 0 {
 			out = append(out, Mark{SHA: w.SHA, Context: w.Context})
 			i = len(out) - 1

@@ -81,7 +81,7 @@ func momentCases() map[string]momentCase {
 		"lost within the declared deadline": {
 			reason: "it keeps its slot until the deadline",
 			change: []change{lost(29*time.Minute, 28*time.Minute, c1), on(c1, stuck, offline)},
-			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, says: "waits for 1 that are not available",
+			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, says: "waits for 1 that are not available (cluster-01)",
 		},
 		"held back by its configuration": {
 			reason: "it blocks no cluster, takes no slot, and is named with the reason",

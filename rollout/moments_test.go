@@ -230,6 +230,13 @@ func checkMoment(t *testing.T, tc momentCase) {
 	if diff := cmp.Diff(tc.want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s%s: %s", tc.reason, diff, plan.Phase, plan.Message)
 	}
+	failed := int32(0)
+	for _, st := range plan.Stages {
+		failed += st.Counts.Failed
+	}
+	if plan.Counts.Removing == 0 && plan.Counts.Failed != failed {
+		t.Errorf("%s: %d failed, and %d in the stages; message %q", tc.reason, plan.Counts.Failed, failed, plan.Message)
+	}
 	if tc.phase != "" && plan.Phase != tc.phase {
 		t.Errorf("%s: phase %s, want %s; message %q", tc.reason, plan.Phase, tc.phase, plan.Message)
 	}

@@ -127,6 +127,13 @@ func (p *planner) counts() v1alpha1.Counts {
 			u.countIn(&c)
 		}
 	}
+	for _, s := range p.steps {
+		for _, u := range s.former {
+			if u.record.failed() && !u.member && u.state != Removing {
+				c.Failed++ // it left, and counts as in its stage
+			}
+		}
+	}
 	return c
 }
 

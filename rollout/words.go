@@ -80,7 +80,7 @@ func (p *planner) pendingText(s *step) string {
 	case c.soaking > 0:
 		return ", soaking until " + clock.Text(c.until, p.now)
 	case c.lost > 0:
-		return fmt.Sprintf(", waits for %d that are not available", c.lost)
+		return fmt.Sprintf(", waits for %d that are not available (%s)", c.lost, brief.NamesOf(int(c.lost), s.lostNames()))
 	case s.abandoned():
 		return ", " + s.abandonedText()
 	case c.waiting == 0 && s.unmeasured != "" && s.failedGate() == nil:
@@ -91,6 +91,17 @@ func (p *planner) pendingText(s *step) string {
 		return ", " + s.holding()
 	}
 	return ""
+}
+
+// lostNames are the first clusters that the step waits for and that are not available.
+func (s *step) lostNames() []string {
+	var names []string
+	for _, u := range s.members {
+		if u.state == Lost && (!s.reverting || u.retargetable()) && len(names) < brief.Shown {
+			names = append(names, u.c.Name)
+		}
+	}
+	return names
 }
 
 // awayText is ", 2 held back (c1: reason; c2: reason)"; "" for none.

@@ -127,7 +127,8 @@ type Counts struct {
 	Updated int32 `json:"updated"`
 	// InFlight clusters hold a slot.
 	InFlight int32 `json:"inFlight"`
-	// Failed clusters failed or are past the deadline.
+	// Failed clusters failed or are past the deadline, those included that left after that and
+	// are not in Total.
 	Failed int32 `json:"failed"`
 	// Parked clusters are not available: lost after their admission, or not available when
 	// their turn came. They are updated when they return.

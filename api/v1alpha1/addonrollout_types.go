@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +32,7 @@ const (
 
 // AddOnRolloutSpec is policy: which clusters get the add-on, and how fast. A user declares
 // strategy or stages, clusterLabelSelector, health, suspend and revisionHistoryLimit in Git.
-// AddonFlow writes target, install, policyCommit and removal from the same commit and refuses
+// AddonFlow writes target, install, policyCommit, placementDigest and removal from the same commit and refuses
 // them in Git. AddonFlow writes the whole spec and undoes changes by other writers.
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="!(has(self.strategy) && has(self.stages) && size(self.stages) > 0)",message="strategy and stages exclude each other"
@@ -102,9 +104,37 @@ type AddOnRolloutSpec struct {
 	// it is not the target's. Written by AddonFlow.
 	// +optional
 	PolicyCommit string `json:"policyCommit,omitempty"`
+	// PlacementDigest identifies the Placements of this policy, and the ManagedClusterSetBindings
+	// beside them, as Git declares them; "" if it declares none. They are policy as well: another
+	// digest makes the operator plan anew. Written by AddonFlow.
+	// +optional
+	PlacementDigest string `json:"placementDigest,omitempty"`
 	// Removal requests that the add-on is removed from the fleet. Written by AddonFlow.
 	// +optional
 	Removal *Removal `json:"removal,omitempty"`
+}
+
+// Placements returns every placement that the policy names, each once, in the order install,
+// stages, strategy.
+func (s *AddOnRolloutSpec) Placements() []PlacementReference {
+	var refs []PlacementReference
+	add := func(r PlacementReference) {
+		if !slices.Contains(refs, r) {
+			refs = append(refs, r)
+		}
+	}
+	if s.Install != nil {
+		for _, p := range s.Install.Placements {
+			add(p.PlacementReference)
+		}
+	}
+	for _, st := range s.Stages {
+		add(st.Placement)
+	}
+	if s.Strategy != nil && s.Strategy.RollingUpdateWithPlacement != nil {
+		add(s.Strategy.RollingUpdateWithPlacement.PlacementReference)
+	}
+	return refs
 }
 
 // RolloutStrategy is one pace for the whole add-on, in OCM's fields and those of its lifecycle proposal.
@@ -277,6 +307,14 @@ type AddOnRollout struct {
 
 // GetConditions returns the conditions, as fluxcd's runtime reads them.
 func (r *AddOnRollout) GetConditions() []metav1.Condition { return r.Status.Conditions }
+
+// SpecEdited reports whether another writer than AddonFlow set a field of the spec: then the spec
+// is not the one that Git declares.
+func (r *AddOnRollout) SpecEdited() bool {
+	return slices.ContainsFunc(r.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager != FieldManager && e.Subresource == "" && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:spec"`))
+	})
+}
 
 // SetConditions replaces the conditions, as fluxcd's runtime writes them.
 func (r *AddOnRollout) SetConditions(c []metav1.Condition) { r.Status.Conditions = c }

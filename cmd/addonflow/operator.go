@@ -108,7 +108,7 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.AddOnSource{}:                                     {Namespaces: own},
-			&v1alpha1.AddOnRollout{}:                                    {Namespaces: own},
+			&v1alpha1.AddOnRollout{}:                                    {Namespaces: own, Transform: addonrollout.KeepWhole},
 			&v1alpha1.AddOnApproval{}:                                   {Namespaces: own},
 			&v1alpha1.AddOnOrder{}:                                      {Namespaces: own},
 			&workv1.ManifestWork{}:                                      {Label: addonrollout.WorkSelector()},
@@ -119,7 +119,7 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 			&rbacv1.Role{}:                                              {Label: agents.RoleSelector()},
 			&admissionregistrationv1.ValidatingAdmissionPolicy{}:        {Field: admission.Selector()},
 			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}: {Field: admission.Selector()},
-			// The managed fields of these name a foreign writer.
+			// The managed fields of these, and of AddOnRollouts, name a foreign writer.
 			&addonv1alpha1.ManagedClusterAddOn{}:    {Transform: addonrollout.KeepWhole},
 			&addonv1alpha1.ClusterManagementAddOn{}: {Transform: addonrollout.KeepWhole},
 		},

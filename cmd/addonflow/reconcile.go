@@ -88,6 +88,7 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 				case ch.kind == watch.Deleted:
 					return &exitError{code: exitNotFound, err: fmt.Errorf("%s %s is gone", t.kind, key)}
 				case t.handled(ch.object) != request:
+					asked = ch.object
 					continue
 				}
 				last, outcome = ch.object, t.outcome(ch.object)
@@ -110,6 +111,8 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 		return exit
 	case errors.Is(err, context.DeadlineExceeded) && last != nil:
 		return o.report(t, last, outcome)
+	case errors.Is(err, context.DeadlineExceeded) && t.outcome(asked) == show.Failed:
+		return &exitError{code: exitTimeout, err: fmt.Errorf("the request to %s %s was not carried out within %s: %s", t.kind, key, o.timeout, readyMessage(t.conditions(asked)))}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &exitError{code: exitTimeout, err: fmt.Errorf("%s %s was not looked at within %s: is the operator running, and does it watch this namespace?", t.kind, key, o.timeout)}
 	case err != nil:

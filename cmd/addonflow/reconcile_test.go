@@ -99,12 +99,20 @@ func TestReconcile(t *testing.T) {
 			}
 		})
 	}
-	t.Run("Unanswered", func(t *testing.T) {
-		s := newStage(t, fleetSource("True", "applied"))
-		if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait", "--timeout", "1ms"); code != exitTimeout {
-			t.Errorf("exit code %d, want %d", code, exitTimeout)
-		}
-	})
+	for name, c := range map[string]struct {
+		source *v1alpha1.AddOnSource
+		err    string
+	}{
+		"Unanswered": {fleetSource("True", "applied"), "was not looked at within 1ms"},
+		"Barred":     {reporting(fleetSource("False", "health cannot be judged"), meta.StalledCondition), "was not carried out within 1ms: health cannot be judged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, c.source)
+			if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait", "--timeout", "1ms"); code != exitTimeout || !strings.Contains(s.err.String(), c.err) {
+				t.Errorf("exit code %d, want %d; %s", code, exitTimeout, s.err.String())
+			}
+		})
+	}
 }
 
 // TestReconcileSaysTheReasonWhileItWaits: one line per change, and a refused commit ends it.

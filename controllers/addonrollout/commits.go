@@ -71,6 +71,19 @@ func (c commits) live() []string {
 	return out
 }
 
+// blamed returns the commit whose verdict a plan is, besides the newest one: the target's, and the
+// policy's if that cannot work. A policy that was edited on the hub is of no commit, and only the
+// newest one shows it, while the edit lasts.
+func (c commits) blamed(p *plan.Plan) string {
+	switch {
+	case !v1alpha1.BlamesPolicy(p.Verdict.Stalled):
+		return c.target
+	case p.Observed.Rollout.SpecEdited() && c.content != "removed":
+		return c.newest
+	}
+	return c.policy
+}
+
 // contentOf returns the part of a digest that distinguishes contents of one add-on.
 func contentOf(digest string) string {
 	hex := digest[strings.LastIndex(digest, ":")+1:]
@@ -83,8 +96,9 @@ func contentOf(digest string) string {
 //	the commit that introduced the content   add-on and stages; where a newer commit carries
 //	                                         it, no progress, and nothing after the verdict
 //	the newest commit that carries it        the same, while the rollout is not Succeeded
-//	the commit that introduced the policy    the add-on, while the policy cannot work; older
-//	                                         commits with the same content wait meanwhile
+//	the commit that introduced the policy    the add-on, while the policy cannot work and is as
+//	                                         declared; older commits with the same content wait
+//	                                         meanwhile
 //	a newer commit that was refused          the add-on: "not applied"
 //	any other                                see commitstatus.Overtake
 func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
@@ -100,8 +114,8 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	}
 	wants := wantsOf(p, c.content)
 	origin, live, follow := c.target, c.live(), wants
-	if v1alpha1.BlamesPolicy(p.Verdict.Stalled) && c.policy != c.target {
-		origin, live, follow = c.policy, append(live, c.policy), nil
+	if blamed := c.blamed(p); blamed != c.target {
+		origin, live, follow = blamed, append(live, blamed), nil
 	}
 	older := make([]commitstatus.Want, 0, len(wants))
 	for _, w := range wants {
@@ -177,33 +191,43 @@ func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
 // wantsOf is what the add-on and its stages say, for no commit yet.
 func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	said := p.Summaries()
-	if p.Err == nil && p.Planned.Counts.Total == 0 {
-		content = "" // no cluster has verified it: the first joiner may change the verdict
-	}
 	if p.Err == nil && p.Next.Override.Returns() {
 		content += " " + string(p.Next.Phase) // that the clusters go back, and are back, is news about a failure
 	}
 	wants := make([]commitstatus.Want, 0, len(said))
 	for _, s := range said {
-		wants = append(wants, commitstatus.Want{
+		want := commitstatus.Want{
 			Context: contextName(p.Observed, s.Context), State: commitstatus.State(s.State), Description: s.Description,
 			Progress: s.Percent, Content: content, Held: held(p, s), Failing: failing(p.Planned, s.Context),
-		})
+		}
+		if s.State == rollout.Success && p.Planned.Counts.Total == 0 {
+			want.Content = "" // no cluster has verified it: the first joiner may change the verdict
+		}
+		wants = append(wants, want)
 	}
 	return wants
 }
 
-// held is what a summary waits for while none of its clusters moves, "" while one does.
+// held is what a summary waits for while none of its clusters moves, or a missing revision or
+// the user stops others from following; "" otherwise. A stage that has not begun waits for the
+// stage before it.
 func held(p *plan.Plan, s rollout.Summary) string {
 	stage := slices.IndexFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool { return st.Name == s.Context })
 	switch {
 	case s.State != rollout.Pending:
 	case p.Err != nil, s.Context == rollout.RemovalContext,
-		s.Context == "" && (p.Planned.Phase == v1alpha1.PhaseHeld || p.Planned.Phase == v1alpha1.PhaseSuspended),
-		stage >= 0 && p.Planned.Stages[stage].Phase == rollout.StageHeld:
+		s.Context == "" && (p.Verdict.Waiting != "" || p.Planned.Phase == v1alpha1.PhaseSuspended || !moves(p.Planned, "")),
+		stage >= 0 && p.Planned.Stages[stage].Phase != rollout.StageWaiting && !moves(p.Planned, s.Context):
 		return s.Description
 	}
 	return ""
+}
+
+// moves reports whether a cluster of a stage, and of any for "", is in flight and reachable.
+func moves(planned rollout.Plan, stage string) bool {
+	return slices.ContainsFunc(planned.Clusters, func(c rollout.ClusterPlan) bool {
+		return c.State.InFlight() && c.State != rollout.Lost && (stage == "" || c.Stage == stage)
+	})
 }
 
 // tellEnded ends the contexts of a live commit that the rollout does not report any more:

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -75,8 +76,8 @@ func (s *scene) judged(tag string) {
 	}
 }
 
-// toldOn is the newest statement on a commit in a context below the add-on's.
-func (s *scene) toldOn(tag string, parts ...string) string {
+// reportedOn is the newest statement on a commit in a context below the add-on's.
+func (s *scene) reportedOn(tag string, parts ...string) string {
 	s.t.Helper()
 	context := strings.Join(append([]string{"addonflow/fleet/hello"}, parts...), "/")
 	for _, m := range s.rollout().Status.CommitStatuses {
@@ -88,10 +89,10 @@ func (s *scene) toldOn(tag string, parts ...string) string {
 	return ""
 }
 
-// expect fails unless what is told on a commit begins so; "" is nothing.
+// expect fails unless what a commit says begins so; "" is nothing.
 func (s *scene) expect(tag, want string, parts ...string) {
 	s.t.Helper()
-	if got := s.toldOn(tag, parts...); !strings.HasPrefix(got, want) || want == "" && got != "" {
+	if got := s.reportedOn(tag, parts...); !strings.HasPrefix(got, want) || want == "" && got != "" {
 		s.t.Errorf("%s says %q, want %q", tag, got, want)
 	}
 }
@@ -138,7 +139,7 @@ func TestNewestCommitMirrorsARunningRollout(t *testing.T) {
 	s.target("v1")
 	s.applied("v1", "")
 	s.turns(2)
-	first := s.toldOn("v1")
+	first := s.reportedOn("v1")
 	if !strings.HasPrefix(first, "pending: ") {
 		t.Fatalf("v1 says %q", first)
 	}
@@ -217,6 +218,110 @@ func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
 	}
 }
 
+// TestHandBrokenPaceIsBlamedOnNoOlderCommit: a pace that was broken on the hub is red on the
+// newest commit while it lasts. The commits that declared the policy and the content stay as they
+// were, also after the source restored the pace.
+func TestHandBrokenPaceIsBlamedOnNoOlderCommit(t *testing.T) {
+	for name, turns := range map[string]int{"AtRest": 10, "DuringTheRollout": 2} {
+		t.Run(name, func(t *testing.T) {
+			edited := false
+			s := newScene(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				err := c.Get(ctx, key, o, opts...)
+				if ro, ok := o.(*v1alpha1.AddOnRollout); ok && edited {
+					ro.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-edit", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:strategy":{}}}`)}}
+				}
+				return err
+			}}, "c1", "c2")
+			s.reporting()
+			s.oneByOne()
+			s.target("v1")
+			s.applied("v1", "")
+			good := s.rollout().Spec
+			for range turns {
+				s.settleOnce()
+			}
+			s.policy("w2", good)
+			s.applied("w2", "")
+			for range turns {
+				s.settleOnce()
+			}
+			s.applied("w3", "")
+			s.turn()
+			s.accepted()
+			s.turn()
+			before := map[string]string{"v1": s.reportedOn("v1"), "w2": s.reportedOn("w2")}
+
+			ro := s.rollout()
+			ro.Spec.Stages, ro.Spec.Strategy = nil, unknownGroup()
+			s.update(ro)
+			edited = true
+			s.turn()
+			s.expect("w3", "failure: unknown mandatory decision group")
+			for tag, want := range before {
+				if got := s.reportedOn(tag); got != want {
+					t.Errorf("%s says %q, want %q as before", tag, got, want)
+				}
+			}
+
+			s.policy("w2", good)
+			edited = false
+			s.settle()
+			s.expect("w3", "success: 2/2 updated")
+			for tag := range before {
+				if got := s.reportedOn(tag); strings.HasPrefix(got, "failure") {
+					t.Errorf("%s says %q", tag, got)
+				}
+			}
+		})
+	}
+}
+
+// TestEqualContentOfAnEmptyFleetIsNotSuperseded: a commit that carries the content of an older one
+// waits for the verdict, also while no cluster is counted.
+func TestEqualContentOfAnEmptyFleetIsNotSuperseded(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{})
+	s.reporting()
+	canary := v1alpha1.PlacementReference{Namespace: "team", Name: "canary"}
+	s.policy("v1", v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "canary", Placement: canary}}})
+	s.target("v1")
+	s.applied("v1", "")
+	s.turn()
+	s.applied("w2", "")
+	s.turn()
+	s.expect("w2", "pending: ")
+	s.applied("w3", "")
+	s.turn()
+	s.expect("w2", "pending: ")
+	s.place("canary")
+	s.turn()
+	for _, tag := range []string{"v1", "w2", "w3"} {
+		s.expect(tag, "success: no cluster to roll out to")
+	}
+}
+
+// TestStageThatBeginsLaterIsShownByTheNewestCommit: progress goes to the newest commit, also that
+// of a stage that no commit shows yet.
+func TestStageThatBeginsLaterIsShownByTheNewestCommit(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.oneByOne()
+	s.target("v1")
+	s.applied("v1", "")
+	s.turns(2)
+	s.applied("w2", "")
+	s.turn()
+	ro := s.rollout()
+	late := ro.Spec.Stages[0]
+	late.Name = "late"
+	ro.Spec.Stages = []v1alpha1.Stage{late, ro.Spec.Stages[0]}
+	s.update(ro)
+	s.turn()
+	s.expect("w2", "pending: ", "late")
+	s.expect("v1", "", "late")
+	s.settle()
+	s.expect("w2", "success: ", "late")
+}
+
 // TestStatusOfTheSourceAheadOfTheSpec: a rollout that was read before its source wrote the spec
 // anew tells the commit of the spec that it read, and not the newest one.
 func TestStatusOfTheSourceAheadOfTheSpec(t *testing.T) {
@@ -236,9 +341,9 @@ func TestStatusOfTheSourceAheadOfTheSpec(t *testing.T) {
 	s.expect("v1", "pending: ")
 }
 
-// TestReasonOfAHoldIsToldSoon: a hold is posted with the reason that it has now, by the add-on and
+// TestReasonOfAHoldIsReportedSoon: a hold is posted with the reason that it has now, by the add-on and
 // by its stage, and does not wait for progress that a hold keeps from happening.
-func TestReasonOfAHoldIsToldSoon(t *testing.T) {
+func TestReasonOfAHoldIsReportedSoon(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.reporting()
 	s.target("v1")
@@ -261,6 +366,56 @@ func TestReasonOfAHoldIsToldSoon(t *testing.T) {
 		m.AcceptedAt = s.clock.Now().Unix()
 		if _, after := commitstatus.Due(m, s.clock.Now()); after != commitstatus.ProgressInterval {
 			t.Errorf("%s is due after %s: %+v", m.Context, after, m.Owed)
+		}
+	}
+}
+
+// TestReasonOfAWaitIsReportedSoon: the forge gets the reason of a wait within seconds, while
+// no cluster moves: the content is missing, or every cluster in flight is unreachable.
+func TestReasonOfAWaitIsReportedSoon(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin func(*scene)
+		want  string
+	}{
+		"RevisionMissing": {func(s *scene) {
+			s.delete(s.revision(s.target("v2")))
+		}, "pending: revision hello-"},
+		"Unreachable": {func(s *scene) {
+			s.target("v2")
+			s.turns(2)
+			s.accepted()
+			for _, name := range []string{"c1", "c2"} {
+				cluster := &clusterv1.ManagedCluster{}
+				if err := s.hub.Get(s.t.Context(), client.ObjectKey{Name: name}, cluster); err != nil {
+					s.t.Fatal(err)
+				}
+				s.lose(cluster)
+			}
+		}, "pending: everyone 0/2, waits for 1 that are not available (c1), 1 not available"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+			s.reporting()
+			s.within(0, "10m")
+			s.target("v1")
+			s.applied("v1", "")
+			s.settle()
+			c.begin(s)
+			s.applied("v2", "")
+			s.turn()
+			s.expect("v2", c.want)
+			s.expectHeld("v2")
+		})
+	}
+}
+
+// expectHeld fails unless the add-on, and each stage that has begun, says on a commit what it
+// waits for.
+func (s *scene) expectHeld(tag string) {
+	s.t.Helper()
+	for _, m := range s.rollout().Status.CommitStatuses {
+		if last := commitstatus.Last(m); m.SHA == commitNamed(tag) && last.State == "pending" && last.Held == "" && last.Description != "0/2" {
+			s.t.Errorf("%s moves: %q", m.Context, last.Description)
 		}
 	}
 }
@@ -376,7 +531,35 @@ func TestJoinersDoNotChangeAFinalStatus(t *testing.T) {
 	s.expect("w2", "")
 }
 
-// TestOvertakenCommitIsSuperseded: other content supersedes every context that the forge was told.
+// TestCommitThatEditsAPlacementIsPendingWhileTheFleetMoves: a placement that Git declares is
+// policy. The clusters that join by an edit of it are of the commit, and it waits for them.
+func TestCommitThatEditsAPlacementIsPendingWhileTheFleetMoves(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.oneByOne()
+	s.selects("c1", "c2")
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.selects("c1", "c2", "c3")
+	edited := s.rollout().Spec
+	edited.PlacementDigest = "edited"
+	s.policy("w2", edited)
+	ro := s.rollout()
+	ro.Generation++ // as a hub does
+	s.update(ro)
+	s.applied("w2", "")
+	s.turn()
+	if got := s.rollout().Status.Outcome; got != "pending" {
+		t.Errorf("the rollout says %q", got)
+	}
+	s.expect("w2", "pending: everyone 2/3, 1 in flight")
+	s.expect("v1", "success: ")
+	s.settle()
+	s.expect("w2", "success: 3/3 updated")
+}
+
+// TestOvertakenCommitIsSuperseded: other content supersedes every context that the forge shows.
 func TestOvertakenCommitIsSuperseded(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()

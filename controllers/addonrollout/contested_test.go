@@ -59,7 +59,7 @@ func (s *scene) named(conflict string) {
 	if c3, _ := plan.Why("c3"); c3.State != rollout.Waiting || !strings.HasPrefix(c3.Reason, "held: ownership conflict: ") || !strings.Contains(c3.Reason, conflict) {
 		s.t.Errorf("so does why: got %s: %s", c3.State, c3.Reason)
 	}
-	if got := s.told(); !strings.HasPrefix(got, "failure: ownership conflict: ") {
+	if got := s.reported(); !strings.HasPrefix(got, "failure: ownership conflict: ") {
 		s.t.Errorf("so does the commit: got %q", got)
 	}
 }

@@ -55,7 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 			return nil, err
 		}
 	}
-	if o.Placements, err = readPlacements(ctx, r.Client, placementRefs(ro.Spec)); err != nil {
+	if o.Placements, err = readPlacements(ctx, r.Client, ro.Spec.Placements()); err != nil {
 		return nil, err
 	}
 	if err = r.readMembers(ctx, o); err != nil {

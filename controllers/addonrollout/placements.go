@@ -16,29 +16,6 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// placementRefs lists every placement that a rollout's policy names, each once, in the order
-// install, stages, strategy.
-func placementRefs(spec v1alpha1.AddOnRolloutSpec) []v1alpha1.PlacementReference {
-	var refs []v1alpha1.PlacementReference
-	add := func(r v1alpha1.PlacementReference) {
-		if !slices.Contains(refs, r) {
-			refs = append(refs, r)
-		}
-	}
-	if spec.Install != nil {
-		for _, p := range spec.Install.Placements {
-			add(p.PlacementReference)
-		}
-	}
-	for _, s := range spec.Stages {
-		add(s.Placement)
-	}
-	if spec.Strategy != nil && spec.Strategy.RollingUpdateWithPlacement != nil {
-		add(spec.Strategy.RollingUpdateWithPlacement.PlacementReference)
-	}
-	return refs
-}
-
 // readPlacements reads each placement and its decisions.
 func readPlacements(ctx context.Context, c client.Reader, refs []v1alpha1.PlacementReference) ([]rollout.Placement, error) {
 	placements := make([]rollout.Placement, 0, len(refs))

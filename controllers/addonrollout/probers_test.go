@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/api/meta"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -41,7 +42,13 @@ func TestInvalidHealthHoldsTheRollout(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.judgeBy(expression("feedback.x =="))
 	s.target("v1")
+	ro := s.rollout()
+	ro.Annotations = map[string]string{fluxmeta.ReconcileRequestAnnotation: "now"}
+	s.update(ro)
 	s.turns(3)
+	if got := s.rollout().Status.LastHandledReconcileAt; got != "" {
+		t.Errorf("the request %q is answered, and nothing was written", got)
+	}
 	if got := s.stalled(); !strings.HasPrefix(got, "InvalidHealth: health cannot be judged: spec.health.healthCheckExprs[0].current: column 14") {
 		t.Errorf("stalled is %q", got)
 	}
@@ -53,6 +60,9 @@ func TestInvalidHealthHoldsTheRollout(t *testing.T) {
 	}
 	s.judgeBy(expression("feedback['addonflow.ready'] >= 1"))
 	s.settle()
+	if got := s.rollout().Status.LastHandledReconcileAt; got != "now" {
+		t.Errorf("the request is done: %q", got)
+	}
 	if got := s.stalled(); got != "" {
 		t.Errorf("still stalled: %s", got)
 	}

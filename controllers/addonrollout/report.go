@@ -106,8 +106,8 @@ func sooner(a, b time.Duration) time.Duration {
 
 // complete writes the result of the round to the status: the clusters that could not be
 // written, and the request that was carried out. A request is open until a round reached its
-// end; otherwise the turn that continues it would be stopped again. A healthy turn without a
-// request writes nothing.
+// end; otherwise the turn that continues it would be stopped again. A turn that may write
+// nothing does not answer it. A healthy turn without a request writes nothing.
 func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) error {
 	ro := p.rollout
 	before := conditions.Get(ro, v1alpha1.ClustersWrittenCondition).DeepCopy()
@@ -115,7 +115,7 @@ func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) er
 		markWritten(ro, p.mem.enter(&wrote), !wrote.unfinished)
 	}
 	after := conditions.Get(ro, v1alpha1.ClustersWrittenCondition)
-	done := plan.RequestedAt(ro) != "" && !wrote.unfinished
+	done := plan.RequestedAt(ro) != "" && !wrote.skipped && !wrote.unfinished
 	if done {
 		ro.Status.SetLastHandledReconcileRequest(ro.Annotations[meta.ReconcileRequestAnnotation])
 	}

@@ -16,19 +16,19 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// told is the newest statement in a context below the add-on's, of the newest commit that has
+// reported is the newest statement in a context below the add-on's, of the newest commit that has
 // one.
-func (s *scene) told(parts ...string) string {
+func (s *scene) reported(parts ...string) string {
 	s.t.Helper()
 	context := strings.Join(append([]string{"addonflow/fleet/hello"}, parts...), "/")
-	told := ""
+	text := ""
 	for _, m := range s.rollout().Status.CommitStatuses {
 		if m.Context == context {
 			last := commitstatus.Last(m)
-			told = last.State + ": " + last.Description
+			text = last.State + ": " + last.Description
 		}
 	}
-	return told
+	return text
 }
 
 // reporting gives the source a forge that cannot be reached.
@@ -51,21 +51,21 @@ func TestDroppedStageEndsWithTheAddOn(t *testing.T) {
 	s.oneByOne()
 	s.target("v1")
 	s.turns(2)
-	if got := s.told("everyone"); !strings.HasPrefix(got, "pending: ") {
+	if got := s.reported("everyone"); !strings.HasPrefix(got, "pending: ") {
 		t.Fatalf("the stage has begun, got %q", got)
 	}
 	ro := s.rollout()
 	ro.Spec.Stages[0].Name = "fleet"
 	s.update(ro)
 	s.turn()
-	if got := s.told("everyone"); !strings.HasPrefix(got, "pending: ") {
+	if got := s.reported("everyone"); !strings.HasPrefix(got, "pending: ") {
 		t.Errorf("a stage that is gone ends with the add-on, got %q", got)
 	}
 	s.settle()
-	if got := s.told("everyone"); got != "success: stage removed; see addonflow/fleet/hello" {
+	if got := s.reported("everyone"); got != "success: stage removed; see addonflow/fleet/hello" {
 		t.Errorf("every context of a commit has an end, got %q", got)
 	}
-	if got := s.told("fleet"); !strings.HasPrefix(got, "success: ") {
+	if got := s.reported("fleet"); !strings.HasPrefix(got, "success: ") {
 		t.Errorf("and so has the new stage, got %q", got)
 	}
 }
@@ -87,14 +87,14 @@ func TestStagesEndWithAnAddOnThatIsStopped(t *testing.T) {
 	}}
 	s.update(ro)
 	s.turn()
-	if got := s.told("everyone"); !strings.HasPrefix(got, "failure: stopped: unknown mandatory decision group") {
+	if got := s.reported("everyone"); !strings.HasPrefix(got, "failure: stopped: unknown mandatory decision group") {
 		t.Errorf("nothing is in flight any more, got %q", got)
 	}
 	ro = s.rollout()
 	ro.Spec.Stages, ro.Spec.Strategy = stages, nil
 	s.update(ro)
 	s.settle()
-	if got := s.told("everyone"); got != "success: 2/2" {
+	if got := s.reported("everyone"); got != "success: 2/2" {
 		t.Errorf("it goes on, got %q", got)
 	}
 }
@@ -115,11 +115,11 @@ func TestFailureNamesTheFailedClusters(t *testing.T) {
 	s.settle()
 	s.targetOf(zonedAt("v2"), "v2")
 	s.turns(2)
-	first := s.told("everyone")
+	first := s.reported("everyone")
 	if !strings.HasPrefix(first, "failure: 0/3, 2 in flight, 1 failed (c1: no value for CLUSTER_LABEL_zone") {
 		t.Errorf("the stage says %q", first)
 	}
-	if got := s.told(); !strings.HasPrefix(got, "failure: halted in everyone: 1 failed (c1: no value for CLUSTER_LABEL_zone") {
+	if got := s.reported(); !strings.HasPrefix(got, "failure: halted in everyone: 1 failed (c1: no value for CLUSTER_LABEL_zone") {
 		t.Errorf("the add-on says %q", got)
 	}
 	if got := s.rollout().Status.Message; !strings.HasSuffix(got, ", 2 in flight, 0 untouched") {
@@ -127,21 +127,21 @@ func TestFailureNamesTheFailedClusters(t *testing.T) {
 	}
 	s.advance(10 * time.Minute)
 	s.turn()
-	if got := s.told("everyone"); got != first {
+	if got := s.reported("everyone"); got != first {
 		t.Errorf("the verdict stands while others fail as well, got %q", got)
 	}
 	s.zone("c1")
 	s.turns(2)
 	for _, context := range [][]string{{}, {"everyone"}} {
-		got := s.told(context...)
+		got := s.reported(context...)
 		if !strings.HasPrefix(got, "failure: ") || !strings.Contains(got, "2 failed (c2: past its progress deadline") {
 			t.Errorf("c1 has recovered, and the commit does not name the clusters that still fail: %q", got)
 		}
 	}
-	told := s.told()
+	text := s.reported()
 	s.turns(3)
-	if got := s.told(); got != told {
-		t.Errorf("it is told once: %q, then %q", told, got)
+	if got := s.reported(); got != text {
+		t.Errorf("it is reported once: %q, then %q", text, got)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestContextsFollowTheirSource(t *testing.T) {
 	}
 	s.delete(older)
 	s.turn()
-	if got := s.told(); got != "success: 2/2 updated" {
-		t.Errorf("with the context its own it is told: %q", got)
+	if got := s.reported(); got != "success: 2/2 updated" {
+		t.Errorf("with the context its own it says: %q", got)
 	}
 }

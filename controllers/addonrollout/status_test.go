@@ -103,25 +103,25 @@ func TestEmptyFleetProvesNothing(t *testing.T) {
 	s.selects()
 	s.target("v1")
 	s.turns(2)
-	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Stable != nil || s.told() != "success: no cluster to roll out to" {
-		t.Fatalf("no cluster is there: %s, stable %v, posted %q", ro.Status.Phase, ro.Status.Stable, s.told())
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Stable != nil || s.reported() != "success: no cluster to roll out to" {
+		t.Fatalf("no cluster is there: %s, stable %v, posted %q", ro.Status.Phase, ro.Status.Stable, s.reported())
 	}
 	s.selects("c1", "c2")
 	s.turns(2)
-	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseProgressing || !strings.HasPrefix(s.told(), "pending: everyone 0/2, 1 in flight") {
-		t.Errorf("the first two are there: %s, told %q", ro.Status.Phase, s.told())
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseProgressing || !strings.HasPrefix(s.reported(), "pending: everyone 0/2, 1 in flight") {
+		t.Errorf("the first two are there: %s, reported %q", ro.Status.Phase, s.reported())
 	}
 	s.advance(time.Minute)
 	s.turn()
 	ro := s.rollout()
-	if h := ro.Status.History[0]; ro.Status.Phase != v1alpha1.PhaseFailed || h.Phase != v1alpha1.PhaseFailed || !strings.HasPrefix(s.told(), "failure: halted in everyone: 1 failed (c1: ") {
-		t.Errorf("and it fails there: %s, history %s, told %q", ro.Status.Phase, h.Phase, s.told())
+	if h := ro.Status.History[0]; ro.Status.Phase != v1alpha1.PhaseFailed || h.Phase != v1alpha1.PhaseFailed || !strings.HasPrefix(s.reported(), "failure: halted in everyone: 1 failed (c1: ") {
+		t.Errorf("and it fails there: %s, history %s, reported %q", ro.Status.Phase, h.Phase, s.reported())
 	}
 	s.report()
 	for range 6 {
 		s.settleOnce()
 	}
-	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Stable == nil || s.told() != "success: 2/2 updated" {
-		t.Errorf("proven at last: %s, told %q", ro.Status.Phase, s.told())
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Stable == nil || s.reported() != "success: 2/2 updated" {
+		t.Errorf("proven at last: %s, reported %q", ro.Status.Phase, s.reported())
 	}
 }

@@ -42,8 +42,8 @@ func TestWhatAnAgentCouldNotApplyIsNamed(t *testing.T) {
 	if got := ro.Status.Stages[0].Message; got != standing {
 		t.Errorf("tree says %q", got)
 	}
-	if got := s.told(); got != "pending: all "+standing {
-		t.Errorf("the commit is told %q", got)
+	if got := s.reported(); got != "pending: all "+standing {
+		t.Errorf("the commit says %q", got)
 	}
 	version := ro.ResourceVersion
 	s.turns(2)
@@ -56,7 +56,7 @@ func TestWhatAnAgentCouldNotApplyIsNamed(t *testing.T) {
 		t.Errorf("two of them: %q, want %q", got, want)
 	}
 	s.settle() // what they lacked came
-	if got := s.told(); got != "success: 3/3 updated" {
-		t.Errorf("the commit is told %q", got)
+	if got := s.reported(); got != "success: 3/3 updated" {
+		t.Errorf("the commit says %q", got)
 	}
 }

@@ -40,7 +40,7 @@ func (r *Reconciler) ofPlacement(name func(client.Object) string) handler.MapFun
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		ref := v1alpha1.PlacementReference{Namespace: obj.GetNamespace(), Name: name(obj)}
 		return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool {
-			return slices.Contains(placementRefs(ro.Spec), ref)
+			return slices.Contains(ro.Spec.Placements(), ref)
 		})
 	}
 }

@@ -20,7 +20,8 @@ import (
 )
 
 // apply writes what differs: Namespaces, AddOnRevisions, configurations,
-// ClusterManagementAddOns, and last the AddOnRollouts, whose targets then exist.
+// ClusterManagementAddOns, and last the AddOnRollouts, whose targets then exist. If the commit
+// edits placements, OCM decides about them before the AddOnRollouts are written.
 //
 // While it takes objects without an owner, the passes of a process take turns: if two sources
 // declare the same add-on, the first one gets all of its objects. Leader election excludes
@@ -45,6 +46,9 @@ func (p *pass) apply(ctx context.Context, todo plan) error {
 		return err
 	}
 	if err := p.writeAll(ctx, todo.addOnObjects); err != nil {
+		return err
+	}
+	if err := p.awaitDecisions(todo); err != nil {
 		return err
 	}
 	return p.writeAll(ctx, todo.rollouts)

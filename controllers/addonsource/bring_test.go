@@ -88,6 +88,57 @@ var _ = Describe("A commit", func() {
 		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(readme))
 	})
 
+	It("is pending on a commit that edits a placement until OCM and the rollout have decided", func() {
+		w := newWorld()
+		first := w.commit("add hello", addOnFilesWith(map[string]string{"addons/addonrollout.yaml": rolloutYAML, "addons/placement.yaml": placementYAML}))
+		w.passes()
+		w.green(first)
+		before := w.rollout()
+		w.read(before)
+
+		sha := w.commit("select fewer", map[string]string{"addons/placement.yaml": strings.Replace(placementYAML, "spec: {}", "spec: {numberOfClusters: 3}", 1)})
+		w.clock.Step(2 * time.Minute)
+		Expect(w.pass().RequeueAfter).To(BeNumerically("<=", 10*time.Second))
+		placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}}
+		w.read(placement)
+		Expect(placement.Spec.NumberOfClusters).To(HaveValue(BeEquivalentTo(3)))
+		waits := "the placements of " + w.addOn + " were edited: waiting for OCM to decide about them"
+		Expect(w.delivered(sha, "pending").Description).To(Equal(waits))
+		Expect(conditions.GetReason(w.source(), fluxmeta.ReconcilingCondition)).To(Equal(v1alpha1.PlacementUndecidedReason))
+
+		By("a new process waits as well")
+		w.clock.Step(time.Minute)
+		w.start()
+		w.pass()
+		rollout := w.rollout()
+		w.read(rollout)
+		Expect(rollout.Generation).To(Equal(before.Generation))
+		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(first))
+
+		By("then the rollout plans anew, and the commit waits for it")
+		w.passes()
+		w.read(rollout)
+		Expect(rollout.Spec.PolicyCommit).To(HaveSuffix(sha))
+		Expect(rollout.Generation).To(BeNumerically(">", before.Generation))
+		latest, _ := w.forge.Latest(sha, "addonflow/fleet")
+		Expect(latest.State).To(Equal("pending"))
+		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(sha))
+		w.rolledOut()
+		says := func(sha string) func() string {
+			return func() string {
+				w.pass() // the new process reads the forge first
+				latest, _ := w.forge.Latest(sha, "addonflow/fleet")
+				return latest.State + ": " + latest.Description
+			}
+		}
+		Eventually(says(sha)).WithTimeout(patience).Should(Equal("success: no add-on content changed; 1 add-on up to date"))
+
+		By("a commit that leaves the placement alone does not wait")
+		readme := w.commit("explain", map[string]string{"README.md": "hello"})
+		w.clock.Step(2 * time.Minute)
+		Eventually(says(readme)).WithTimeout(patience).Should(Equal("success: no add-on content changed; 1 add-on up to date"))
+	})
+
 	It("changes policy without a new revision, and content with one", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFilesWith(map[string]string{"addons/addonrollout.yaml": rolloutYAML}))
@@ -526,8 +577,8 @@ var _ = Describe("A repository", func() {
 		w.passes()
 		Expect(w.source().Status.LastAppliedRevision).To(HavePrefix("v1.0.0@"))
 		Expect(w.green(sha).Description).To(Equal("applied; 1 add-on up to date"))
-		_, told := w.forge.Latest(sha, "addonflow/fleet/"+w.named("ADDON"))
-		Expect(told).To(BeFalse(), "it is the rollout's to say: %v", w.forge.Log())
+		_, shown := w.forge.Latest(sha, "addonflow/fleet/"+w.named("ADDON"))
+		Expect(shown).To(BeFalse(), "it is the rollout's to say: %v", w.forge.Log())
 	})
 
 	It("without the branch is read again later", func() {

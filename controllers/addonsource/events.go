@@ -38,7 +38,7 @@ func (p *pass) eventMetadata() map[string]string {
 
 // eventType is Warning for results that need attention.
 func eventType(h *halt) string {
-	if h == nil || h.reason == v1alpha1.TakingOverReason || h.reason == fluxmeta.ProgressingReason {
+	if h == nil || h.reason == v1alpha1.TakingOverReason || h.reason == v1alpha1.PlacementUndecidedReason || h.reason == fluxmeta.ProgressingReason {
 		return corev1.EventTypeNormal
 	}
 	return corev1.EventTypeWarning

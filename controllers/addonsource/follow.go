@@ -56,7 +56,7 @@ func (p *pass) nextStep() step {
 		attemptedSpec: p.source.Status.LastAttemptedSpec,
 		asked:         p.requested || p.forced,
 		compiled:      a != nil,
-		explained:     p.memory.refusalOf(head, p.spec) != nil || p.showsRefusal() && p.told(),
+		explained:     p.memory.refusalOf(head, p.spec) != nil || p.showsRefusal() && p.reported(),
 		dependent:     a != nil && a.dependent(),
 	})
 }

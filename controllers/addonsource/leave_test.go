@@ -226,7 +226,20 @@ var _ = Describe("What leaves Git", func() {
 		Expect(exists(w.cma())).To(BeTrue())
 		Expect(w.delivered(sha, "error").Description).To(Equal("ended: the source was deleted"), "its commit is pending no longer, however long that takes")
 
+		w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Outcome, r.Status.ObservedGeneration = v1alpha1.PhaseHeld, "pending", r.Generation
+			r.Status.Message = "AddOnSource/fleet is being deleted, which approves no removal"
+		})
+		Eventually(func() string {
+			w.pass()
+			return w.delivered(sha, "error").Description
+		}).WithTimeout(patience).Should(Equal("the source was deleted; "+w.addOn+" held: AddOnSource/fleet is being deleted, which approves no removal"), "a decision is waited for")
+
 		w.removed()
+		Eventually(func() string {
+			w.pass()
+			return w.delivered(sha, "error").Description
+		}).WithTimeout(patience).Should(Equal("ended: the source was deleted"))
 		w.passes()
 		Expect(exists(w.cma())).To(BeFalse())
 		Expect(exists(w.rollout())).To(BeFalse())

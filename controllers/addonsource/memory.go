@@ -38,6 +38,9 @@ type memory struct {
 	withdrawn time.Time
 	// rollouts as this process last wrote them, by name.
 	rollouts map[string]writtenRollout
+	// undecided is the head that edits placements, and undecidedSince when it was on the hub.
+	undecided      string
+	undecidedSince time.Time
 	// forced is set until a forced reconcile is complete.
 	forced bool
 }

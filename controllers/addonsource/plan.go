@@ -116,6 +116,7 @@ func newPlan(in planInput) (plan, error) {
 		target := targetOf(addOn, in)
 		spec := rolloutSpec(addOn, target)
 		spec.PolicyCommit = policyCommitOf(addOn.Name, target, in)
+		spec.PlacementDigest = placementDigest(in.commit.Objects, spec.Placements())
 		todo.addOns = append(todo.addOns, v1alpha1.SourcedAddOn{
 			Name: addOn.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: spec.PolicyCommit,
 		})

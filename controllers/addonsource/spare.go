@@ -105,18 +105,26 @@ func (p *pass) spareOne(ctx context.Context, live *unstructured.Unstructured) er
 // another writer may restore one meanwhile.
 const disownings = 3
 
-// finishDeletion removes the finalizer from a ClusterManagementAddOn that is being deleted.
+// finishDeletion removes the finalizer from a ClusterManagementAddOn that is being deleted. The
+// event names the time of the deletion, and its way if the object still shows it: a recorder
+// merges events of equal text.
 func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructured) error {
 	if _, err := p.unguard(ctx, live); err != nil {
 		return err
 	}
-	text := "%s was deleted on the hub. AddonFlow removed the owner references to it, so that from now on no agent is removed with it. It is applied again if Git declares it; " +
+	how := "" // in the background, or its dependents are gone already
+	text := "%s was deleted on the hub at %s%s. AddonFlow removed the owner references to it, so that from now on no agent is removed with it. It is applied again if Git declares it; " +
 		"agents that a foreground deletion removed before are installed again at the pace of the rollout"
-	if slices.Contains(live.GetFinalizers(), metav1.FinalizerDeleteDependents) {
-		text = "%s was deleted on the hub in the foreground, which deletes the ManagedClusterAddOns that refer to it, and with them the agents. " +
+	switch {
+	case slices.Contains(live.GetFinalizers(), metav1.FinalizerOrphanDependents):
+		how = " with policy Orphan"
+	case slices.Contains(live.GetFinalizers(), metav1.FinalizerDeleteDependents):
+		how = " in the foreground"
+		text = "%s was deleted on the hub at %s%s, which deletes the ManagedClusterAddOns that refer to it, and with them the agents. " +
 			"It is applied again if Git declares it; the agents are installed again at the pace of the rollout"
 	}
-	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason, text, keyOf(live))
+	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason, text,
+		keyOf(live), live.GetDeletionTimestamp().UTC().Format("15:04:05 UTC"), how)
 	return nil
 }
 

@@ -69,7 +69,8 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 				return after.UID
 			}).WithTimeout(patience).ShouldNot(Equal(before.UID))
 			Expect(after.Finalizers).To(ContainElement(v1alpha1.Finalizer))
-			Expect(w.announced()).To(ContainElement(And(ContainSubstring(v1alpha1.AddOnDeletedReason), ContainSubstring(w.addOn), ContainSubstring("from now on no agent is removed with it"))))
+			Expect(w.announced()).To(ContainElement(And(ContainSubstring(v1alpha1.AddOnDeletedReason), ContainSubstring(w.addOn), ContainSubstring("from now on no agent is removed with it"),
+				MatchRegexp(`deleted on the hub at \d\d:\d\d:\d\d UTC( with policy Orphan)?\.`))), "two deletions make two events")
 			spared := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
 			Consistently(func() types.UID { w.read(spared); return spared.UID }, "2s").Should(Equal(addOn.UID), "the collector has nothing to collect")
 			Expect(spared.DeletionTimestamp).To(BeNil())
@@ -94,7 +95,7 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 			w.read(after)
 			return after.UID
 		}).WithTimeout(patience).ShouldNot(Equal(before.UID))
-		Expect(w.announced()).To(ContainElement(And(ContainSubstring("foreground"), Not(ContainSubstring("so that no agent goes with it")))))
+		Expect(w.announced()).To(ContainElement(And(MatchRegexp(`deleted on the hub at \d\d:\d\d:\d\d UTC`), ContainSubstring("foreground"), Not(ContainSubstring("so that no agent goes with it")))))
 	})
 
 	for name, blocked := range map[string]func(*world){

@@ -38,9 +38,7 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	case p.source.Spec.CommitStatus == nil:
 		return book, nil
 	case !p.source.DeletionTimestamp.IsZero():
-		// A deleted source judges no commit, however long its add-ons stay.
-		book.EndAll("ended: the source was deleted")
-		return book, nil
+		return book, p.tellDeleted(ctx, book)
 	}
 	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
@@ -70,6 +68,34 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	return book, nil
 }
 
+// tellDeleted ends every context. A deleted source judges no commit, however long its add-ons
+// stay. While one of them waits for a decision, the applied commit names it.
+func (p *pass) tellDeleted(ctx context.Context, book *forge.Book) error {
+	fleet, err := p.fleet(ctx)
+	if err != nil {
+		return err
+	}
+	const ended = "ended: the source was deleted"
+	want := p.want(commitOf(p.source.Status.LastAppliedRevision), commitstatus.Error, ended)
+	if held := fleet.held(); held != "" {
+		want.Description = "the source was deleted; " + held
+	}
+	want.Content = digestOfTexts(want.Description)
+	if want.Description != ended || shows(book.Marks(), want) {
+		book.Tell(want)
+	}
+	book.EndAll(ended)
+	return nil
+}
+
+// shows reports whether a context shows the state of the want.
+func shows(marks []commitstatus.Mark, w commitstatus.Want) bool {
+	return slices.ContainsFunc(marks, func(m commitstatus.Mark) bool {
+		last := commitstatus.Last(m)
+		return m.SHA == w.SHA && m.Context == w.Context && last != nil && last.State == string(w.State)
+	})
+}
+
 // tellHead reports why the head is not applied. A verdict stands: a judged commit does not
 // become pending again because drift could not be repaired.
 func (p *pass) tellHead(book *forge.Book, h *halt) {
@@ -88,9 +114,9 @@ func (p *pass) tellHead(book *forge.Book, h *halt) {
 	}
 }
 
-// told reports whether the head has a status at the forge. It has none if the context was
+// reported reports whether the head has a status at the forge. It has none if the context was
 // renamed, or belonged to another source.
-func (p *pass) told() bool {
+func (p *pass) reported() bool {
 	return p.source.Spec.CommitStatus == nil || commitstatus.Shown(p.source.Status.CommitStatuses, p.head.Commit, forge.ContextName(p.source))
 }
 
@@ -199,16 +225,29 @@ func (p *pass) fleet(ctx context.Context) (fleet, error) {
 			continue
 		}
 		f.left[ro.Spec.Removal.Commit] = append(f.left[ro.Spec.Removal.Commit], name)
-		if !ro.ReleaseRequested() && ro.Status.Phase != v1alpha1.PhaseRemoved {
-			f.moving = append(f.moving, addOnStanding{name, fmt.Sprintf("removing %s, %d left", name, ro.Status.Counts.Removing)})
-		}
+		f.leave(ro)
 	}
 	return f, nil
+}
+
+// leave counts an add-on in that is being removed.
+func (f *fleet) leave(ro *v1alpha1.AddOnRollout) {
+	switch text := holdOf(ro); {
+	case ro.ReleaseRequested(), ro.Status.Phase == v1alpha1.PhaseRemoved:
+	case text != "" && !unobserved(ro):
+		f.onHold = append(f.onHold, addOnStanding{ro.Name, ro.Name + " " + text})
+	default:
+		f.moving = append(f.moving, addOnStanding{ro.Name, fmt.Sprintf("removing %s, %d left", ro.Name, ro.Status.Counts.Removing)})
+	}
 }
 
 // add counts an add-on in. A rollout that has not seen what the commit declares counts as
 // moving, and so does one that already has the spec of a newer commit.
 func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, written writtenRollout) {
+	if ro != nil && ro.Spec.Removal != nil && !written.newer(ro) {
+		f.leave(ro)
+		return
+	}
 	if ro == nil || written.newer(ro) || !addOn.Declares(&ro.Spec) || unobserved(ro) {
 		f.moving = append(f.moving, addOnStanding{addOn.Name, addOn.Name + " starts"})
 		return
@@ -219,8 +258,9 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		f.upToDate++
 	case commitstatus.Failure:
 		policyFailed := v1alpha1.BlamesPolicy(conditions.GetReason(ro, fluxmeta.StalledCondition))
-		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == ""
-		if policyFailed && ro.Spec.PolicyCommit != "" {
+		edited := policyFailed && ro.SpecEdited() // on the hub, by no commit
+		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == "" && !edited
+		if policyFailed && ro.Spec.PolicyCommit != "" && !edited {
 			f.policies = append(f.policies, commitOf(ro.Spec.PolicyCommit))
 		}
 		f.failed = append(f.failed, addOnStanding{addOn.Name, addOn.Name + ": " + failureOf(ro)})
@@ -262,6 +302,8 @@ func holdOf(ro *v1alpha1.AddOnRollout) string {
 		return "held: " + strings.Replace(ro.Status.Message, "held: ", "", 1)
 	case ro.Status.Phase == v1alpha1.PhaseSuspended:
 		return ro.Status.Message
+	case conditions.GetReason(ro, fluxmeta.ReconcilingCondition) == v1alpha1.RevisionMissingReason:
+		return "held: " + ro.Status.Message
 	}
 	return ""
 }
@@ -341,7 +383,7 @@ func commitOf(revision string) string {
 // posted only once.
 func (p *pass) pendingText(h *halt) string {
 	switch h.reason {
-	case v1alpha1.ReferenceNotFoundReason, v1alpha1.TakingOverReason, v1alpha1.AddOnDeletedReason:
+	case v1alpha1.ReferenceNotFoundReason, v1alpha1.TakingOverReason, v1alpha1.AddOnDeletedReason, v1alpha1.PlacementUndecidedReason:
 		return h.text
 	case v1alpha1.FetchFailedReason, v1alpha1.InvalidCredentialsReason, v1alpha1.LimitExceededReason, v1alpha1.RefNotFoundReason:
 		return "cannot be fetched yet"

@@ -37,7 +37,7 @@ func TestFleet_RolloutMadeAnewCountsFromOne(t *testing.T) {
 }
 
 // TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied: the operator was killed between the write
-// of the spec and that of the status. What the rollout makes of the spec is told on its commit.
+// of the spec and that of the status. What the rollout makes of the spec is reported on its commit.
 func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
 	ro := &v1alpha1.AddOnRollout{}
 	ro.Spec.Target = &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:aaa"}
@@ -55,6 +55,24 @@ func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
 		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1", Commit: "main@sha1:aaa", PolicyCommit: c.policy}, writtenRollout{})
 		if got := f.state(); got != c.want || f.contentFailed {
 			t.Errorf("%s: %s, want %s; the content failed: %t", c.reason, got, c.want, f.contentFailed)
+		}
+	}
+}
+
+// TestFleet_HandBrokenPaceFailsNoOlderCommit: a pace that was edited on the hub is of no commit, so
+// that it fails neither the one of the policy nor those with the same content.
+func TestFleet_HandBrokenPaceFailsNoOlderCommit(t *testing.T) {
+	for _, policy := range []string{"", "main@sha1:bbb"} {
+		ro := &v1alpha1.AddOnRollout{}
+		ro.Spec.Target = &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:aaa"}
+		ro.Spec.PolicyCommit = policy
+		ro.Status.Outcome = "failure"
+		conditions.MarkStalled(ro, v1alpha1.InvalidRolloutStrategyReason, "no such group")
+		ro.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-edit", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:strategy":{}}}`)}}
+		var f fleet
+		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1", Commit: "main@sha1:aaa", PolicyCommit: policy}, writtenRollout{})
+		if f.state() != commitstatus.Failure || f.contentFailed || len(f.policies) > 0 {
+			t.Errorf("policy %q: %s; the content failed: %t, the policies of %q", policy, f.state(), f.contentFailed, f.policies)
 		}
 	}
 }
@@ -100,6 +118,10 @@ func TestFleet_NamesWhatIsHeld(t *testing.T) {
 	moving := at(v1alpha1.PhaseProgressing, "canary 0/1, 1 in flight")
 	absent := at(v1alpha1.PhaseHeld, "canary 0/0, Placement team/canary does not exist")
 	empty := at(v1alpha1.PhaseHeld, "canary 0/0, held: Placement team/canary selects no cluster")
+	missing := at(v1alpha1.PhaseProgressing, "revision hello-0123456789 is missing; canary 0/1")
+	conditions.MarkReconciling(missing, v1alpha1.RevisionMissingReason, "how to get it")
+	leaving := at(v1alpha1.PhaseHeld, "removal waits for approval")
+	leaving.Name, leaving.Spec.Removal = "hello", &v1alpha1.Removal{}
 	for _, c := range []struct {
 		ro         *v1alpha1.AddOnRollout
 		text, held string
@@ -108,6 +130,8 @@ func TestFleet_NamesWhatIsHeld(t *testing.T) {
 		{absent, "applied; hello held: canary 0/0, Placement team/canary does not exist", "hello held: canary 0/0, Placement team/canary does not exist"},
 		{empty, "applied; hello held: canary 0/0, Placement team/canary selects no cluster", "hello held: canary 0/0, Placement team/canary selects no cluster"},
 		{at(v1alpha1.PhaseSuspended, "suspended; canary 0/1"), "applied; hello suspended; canary 0/1", "hello suspended; canary 0/1"},
+		{missing, "applied; hello held: revision hello-0123456789 is missing; canary 0/1", "hello held: revision hello-0123456789 is missing; canary 0/1"},
+		{leaving, "applied; hello held: removal waits for approval", "hello held: removal waits for approval"},
 	} {
 		f := fleet{}
 		f.add(c.ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1"}, writtenRollout{})
@@ -116,7 +140,7 @@ func TestFleet_NamesWhatIsHeld(t *testing.T) {
 		}
 	}
 	if !moved(moving, absent) || !moved(absent, empty) {
-		t.Error("the source is not told that a hold began or has another reason")
+		t.Error("the source does not report that a hold began or has another reason")
 	}
 }
 

@@ -305,7 +305,9 @@ func MustBe(want, got string) (message, hint string) {
 }
 
 // WrittenFields are the fields of an AddOnRollout's spec that AddonFlow writes.
-func WrittenFields() []string { return []string{"install", "policyCommit", "removal", "target"} }
+func WrittenFields() []string {
+	return []string{"install", "placementDigest", "policyCommit", "removal", "target"}
+}
 
 // UnknownField is the flaw of a field whose parent knows the given ones.
 func UnknownField(parent flaw.Path, key string, known []string) flaw.Flaw {

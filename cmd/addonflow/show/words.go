@@ -57,7 +57,7 @@ func counted(c v1alpha1.Counts) string {
 		{c.Parked, "parked"},
 		{c.Unstaged, "unstaged"},
 		{c.Ignored, "ignored"},
-		{c.Removing, "removing"},
+		{c.Removing, "to remove"}, // also while the removal is held
 	} {
 		if p.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.count, p.word))

@@ -26,3 +26,11 @@ func TestGuideHasEveryPhase(t *testing.T) {
 		}
 	}
 }
+
+// TestShare_SaysNoMoreOfARemovalThanTheCount: the clusters of a removal are counted while it is
+// held as well as while it runs.
+func TestShare_SaysNoMoreOfARemovalThanTheCount(t *testing.T) {
+	if got := share(v1alpha1.Counts{Removing: 3}); got != "0/0  3 to remove" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,76 @@
+package addonsource
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// decisionTime is how long OCM gets to decide about placements that a commit edits. OCM does not
+// say which generation of a Placement it has decided about, so that only time tells.
+const decisionTime = 10 * time.Second
+
+// placementDigest identifies those of the objects by which OCM selects the clusters of a policy:
+// its Placements, and the ManagedClusterSetBindings in their namespaces. "": there is none.
+func placementDigest(objects []*unstructured.Unstructured, refs []v1alpha1.PlacementReference) string {
+	var texts []string
+	for _, o := range objects {
+		key := keyOf(o)
+		if key.Group != clusterv1beta1.GroupName || !slices.ContainsFunc(refs, func(r v1alpha1.PlacementReference) bool {
+			return r.Namespace == key.Namespace && (key.Kind == "ManagedClusterSetBinding" || key.Kind == "Placement" && r.Name == key.Name)
+		}) {
+			continue
+		}
+		spec, err := json.Marshal(o.Object["spec"])
+		if err != nil {
+			continue // a decoded object can be encoded
+		}
+		texts = append(texts, key.String(), string(spec))
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return digestOfTexts(texts...)
+}
+
+// awaitDecisions halts a pass that edited placements of a running policy until OCM had time to
+// decide about them. A rollout that is planned anew before that would call a commit done that sets
+// the fleet going a moment later. The time is in memory: a new process waits anew.
+func (p *pass) awaitDecisions(todo plan) error {
+	edited := todo.replaced()
+	if len(edited) == 0 || p.restoring() {
+		p.memory.undecided, p.memory.undecidedSince = "", time.Time{}
+		return nil
+	}
+	if p.memory.undecided != p.head.String() {
+		p.memory.undecided, p.memory.undecidedSince = p.head.String(), p.Clock()
+	}
+	left := decisionTime - p.Clock().Sub(p.memory.undecidedSince)
+	if left <= 0 {
+		return nil
+	}
+	// All other objects are on the hub, and must be pruned when they leave Git.
+	p.source.Status.Inventory = todo.inventory
+	return wait(v1alpha1.PlacementUndecidedReason, left, "the placements of %s were edited: waiting for OCM to decide about them", brief.Names(edited))
+}
+
+// replaced returns the add-ons whose AddOnRollouts exist, and whose placements the commit edits.
+func (t *plan) replaced() []string {
+	var names []string
+	for _, c := range t.rollouts {
+		digest, _, _ := unstructured.NestedString(c.desired.Object, "spec", "placementDigest")
+		if c.live == nil || digest == "" {
+			continue
+		}
+		if before, _, _ := unstructured.NestedString(c.live.Object, "spec", "placementDigest"); before != digest {
+			names = append(names, c.desired.GetName())
+		}
+	}
+	return names
+}
