@@ -18,6 +18,9 @@ func (p *planner) admit() {
 		p.explainAll(why)
 		return
 	}
+	for _, s := range p.steps {
+		p.readmit(s)
+	}
 	for _, t := range p.tracks {
 		halt := t.halt()
 		blocked := halt
@@ -83,7 +86,7 @@ func (p *planner) explainAll(why string) {
 // others by name; joiners. Joiners start at the stable revision and are admitted even if the
 // step is blocked for the target.
 func (p *planner) admitStep(s *step, blocked string) {
-	why := cmp.Or(blocked, s.hold)
+	why := cmp.Or(blocked, s.hold, s.inherited())
 	free := s.limit - int(s.tally.flying)
 	if why == "" {
 		p.retarget(s)
@@ -110,12 +113,21 @@ func (p *planner) explain(s *step, why string, free int) {
 	}
 }
 
+// inherited says that the clusters of a step wait for those of a stage that is gone; "": they do
+// not.
+func (s *step) inherited() string {
+	if s.tally.done > 0 || s.proven || !s.atOnce || s.tally.inherited == 0 {
+		return ""
+	}
+	return fmt.Sprintf("waits for %d admitted in a stage that is gone", s.tally.inherited)
+}
+
 // halted says why step i and the steps after it admit no further cluster; "": step i does
 // not halt them.
 func (t *track) halted(i int) string {
 	s := t.steps[i]
 	switch {
-	case !t.breached(i) || s.all && s.tally.elsewhere == 0:
+	case !t.breached(i) || s.all && s.tally.elsewhere == 0 && !s.abandoned():
 		return ""
 	case s.abandoned() && t.failures(i) <= s.maxFailures:
 		return "halted: in " + s.name + " " + s.abandonedText()
@@ -174,6 +186,25 @@ func (p *planner) arriving(u *unit) bool {
 	return p.now.Before(until)
 }
 
+// readmit admits clusters that failed with the target and whose works are not what it asks for
+// now: their own inputs changed, or the works were deleted. Each is a failure already, so that
+// neither the budget nor the steps before hold it.
+func (p *planner) readmit(s *step) {
+	var found []*unit
+	if s.hold != "" {
+		return
+	}
+	for _, u := range s.members {
+		r := u.record
+		if r.failed() && !p.writes(u) && r.Revision == p.target && !p.due(u) && !u.c.UpToDate &&
+			u.retargetable() && u.c.Reachable && p.writable(u.c) {
+			found = append(found, u)
+		}
+	}
+	free := s.limit - int(s.tally.flying)
+	s.tally.flying += int32(free - p.grantAll(s, found, p.target, free)) //nolint:gosec // at most the number of members
+}
+
 // candidates are the clusters that can be admitted to the target, failed clusters first.
 func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
@@ -193,7 +224,7 @@ func (p *planner) candidates(s *step) []*unit {
 // It does not join if it timed out with the stable revision, or failed with it and its works
 // cannot be written.
 func (p *planner) joins(u *unit) bool {
-	failed := u.record.failed() && u.record.Revision == p.stable && (u.record.State == TimedOut || !u.c.writable())
+	failed := u.record.failed() && u.record.Revision == p.stable && (u.record.State == TimedOut || u.c.Blocked != "" || u.c.Awaits != "")
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 
@@ -217,8 +248,11 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 		}
 		free--
 		why := "admitted: a slot in " + s.name + " is free"
-		if revision != p.target {
+		switch {
+		case revision != p.target:
 			why = "joins at the stable revision"
+		case u.state != Waiting:
+			why = "failed before; its works are written anew"
 		}
 		p.grant(u, s, revision, why)
 		p.admissions = append(p.admissions, u)
@@ -227,10 +261,14 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 	return free
 }
 
-// grant gives the cluster a record of the revision. Clusters are admitted only here.
+// grant gives the cluster a record of the revision. A failure with that revision stays one, in
+// the stage in which it failed. Clusters are admitted only here.
 func (p *planner) grant(u *unit, s *step, revision, why string) {
 	u.before = u.record
 	u.record = &Record{Cluster: u.c.Name, Revision: revision, Stage: s.name, State: Admitted, Admitted: p.second, Since: p.second}
+	if b := u.before; b.failed() && b.Revision == revision && b.State != NotWritten {
+		u.record.Failed, u.record.Stage = true, b.Stage
+	}
 	u.state, u.reason, u.until = Admitted, why, time.Time{}
 	p.look(u.record.wakeAt(p.observation(u), p.pace(u, s)))
 }
@@ -249,9 +287,9 @@ func (s *step) formerNames(n int) string {
 			names = append(names, u.c.Name)
 		}
 	}
-	if s.tally.total == 0 {
+	if s.atOnce || s.tally.total == 0 {
 		for _, u := range s.members {
-			if u.state == Parked {
+			if u.state == Parked && (u.bound || s.tally.total == 0) {
 				names = append(names, u.c.Name)
 			}
 		}

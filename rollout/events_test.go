@@ -56,6 +56,8 @@ func (w *world) clusterEvents(all map[string]func()) {
 	all["gone"] = on(func(c *rollouttest.Cluster) { c.Gone = rapid.IntRange(0, 3).Draw(w.T, "for good") == 0 })
 	all["block"] = on(func(c *rollouttest.Cluster) { c.Blocked = "its hosting cluster does not exist" })
 	all["unblock"] = on(func(c *rollouttest.Cluster) { c.Blocked = "" })
+	all["refuse"] = on(func(c *rollouttest.Cluster) { c.Refused = "no value for GREETING" })
+	all["accept"] = on(func(c *rollouttest.Cluster) { c.Refused = "" })
 	all["await"] = on(func(c *rollouttest.Cluster) { c.Awaits = "ManifestWork x/y is not gone yet" })
 	all["await no more"] = on(func(c *rollouttest.Cluster) { c.Awaits = "" })
 	all["hold back"] = on(func(c *rollouttest.Cluster) { c.Away = "its configuration is missing" })

@@ -44,6 +44,7 @@ func drawCluster(t *rapid.T, in rollout.Input, name string) rollout.Cluster {
 		Running:         rapid.SampledFrom([]string{"", "a", "a", "b", "c", "c", rollout.Mixed, rollout.Foreign}).Draw(t, "running"),
 		Awaits:          words(t, 8, "awaits", "its namespace is terminating"),
 		Blocked:         words(t, 8, "blocked", "its hosting cluster does not exist"),
+		Refused:         words(t, 8, "refused", "no value for GREETING"),
 		Health: rollout.Health{
 			State: rapid.SampledFrom([]rollout.HealthState{
 				rollout.HealthVerified, rollout.HealthVerified, rollout.HealthProgressing, rollout.HealthFailed, rollout.HealthUnknown,
@@ -91,7 +92,7 @@ func drawContent(t *rapid.T, in rollout.Input, c *rollout.Cluster) {
 		target = in.Spec.Target.Digest
 	}
 	odd := seldom(t, 6, "renders otherwise")
-	c.UpToDate = target != "" && (c.Running == target) != odd
+	c.UpToDate = target != "" && (c.Running == target) != odd && c.Refused == ""
 	odd = seldom(t, 6, "stable renders otherwise")
 	c.UpToDateStable = in.Stable != "" && (c.Running == in.Stable) != odd
 	if target == in.Stable {
@@ -162,6 +163,11 @@ func drawLedger(t *rapid.T, names []string) v1alpha1.Ledger {
 				rollout.TimedOut, rollout.NotWritten, rollout.Lost, rollout.Parked, rollout.Left, rollout.LeftFailed,
 			}).Draw(t, "state"),
 			Admitted: ago(t, "admitted"),
+		}
+		switch r.State {
+		case rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Lost, rollout.Parked:
+			r.Failed = seldom(t, 4, "failed before")
+		default:
 		}
 		r.Since = r.Admitted.Add(time.Duration(rapid.IntRange(0, int(now().Sub(r.Admitted)/time.Minute)).Draw(t, "since")) * time.Minute)
 		records = append(records, r)

@@ -173,7 +173,7 @@ func (p *planner) groupAtOnce(sc scope, g group, c clusterv1alpha1.RolloutConfig
 
 func atOnce(name string, members []*unit, c clusterv1alpha1.RolloutConfig) *step {
 	s := &step{
-		name: name, members: members, limit: len(members),
+		name: name, members: members, limit: len(members), atOnce: true,
 		soak: c.MinSuccessTime.Duration, deadline: deadlineOf(c.ProgressDeadline),
 		maxFailures: quantityOf(c.MaxFailures).of(len(members)),
 	}

@@ -169,9 +169,10 @@ type Cluster struct {
 	// Health of the present content of its works.
 	Health Health
 	// Blocked says in words why its works cannot be written at all, such as a hosting
-	// cluster that does not exist, or a variable of the target that has no value for it;
-	// "": they can be written. An admitted cluster that is blocked counts as failed.
-	Blocked string
+	// cluster that does not exist; "": they can be written. Refused says the same of the
+	// target's works only, such as a variable of the target that has no value for the cluster.
+	// An admitted cluster whose works cannot be written counts as failed.
+	Blocked, Refused string
 	// Awaits says in words what its works wait for before they can be written; "": nothing.
 	// The wait ends without an action of the user.
 	Awaits string

@@ -19,12 +19,12 @@ var grains = []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * ti
 
 // Upper bounds in bytes of JSON: a position with its comma; a group of records without the
 // texts and positions in it; the times of a group. statesOfOne is how many states a record
-// can have.
+// can have: eleven, and six of them also after a failure.
 const (
 	positionRoom = 8
-	groupRoom    = 64
+	groupRoom    = 80
 	timesRoom    = 90
-	statesOfOne  = 11
+	statesOfOne  = 17
 )
 
 // fit encodes the ledger with as many of the new admissions as it has room for. The other
@@ -33,6 +33,9 @@ func (p *planner) fit() v1alpha1.Ledger {
 	if kept := p.roomFor(); kept < len(p.admissions) {
 		for _, u := range p.admissions[kept:] {
 			u.record, u.state, u.admission = u.before, Waiting, 0
+			if !p.due(u) {
+				u.state = u.record.shown() // it failed, and waits to be admitted again
+			}
 			u.reason = v1alpha1.LedgerFullReason + ": the ledger has no room; admitted as others finish"
 		}
 		p.admissions = p.admissions[:kept]

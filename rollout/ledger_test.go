@@ -45,6 +45,8 @@ func drawRecords(t *rapid.T) []Record {
 			State:    rapid.SampledFrom([]State{Admitted, Updating, Soaking, Done, Failed, TimedOut, NotWritten, Lost, Parked, Left, LeftFailed}).Draw(t, "state"),
 			Admitted: second("admitted"), Since: second("since"),
 		}
+		r := &records[i]
+		r.Failed = r.State != Done && !failure(r.State) && rapid.Bool().Draw(t, "failed before")
 	}
 	return records
 }
@@ -97,16 +99,18 @@ func TestLedger_TimesAreRoundedUp(t *testing.T) {
 func TestLedger_GroupsRecordsThatShareEverything(t *testing.T) {
 	at := metav1.NewTime(noon)
 	l := ledgerOf([]Record{
-		{"a", "v2", "s", Soaking, noon, noon},
-		{"b", "v2", "s", Updating, noon, noon},
-		{"c", "v2", "s", Soaking, noon, noon},
-		{"d", "v2", "s", Soaking, noon, noon.Add(time.Second)},
+		{Cluster: "a", Revision: "v2", Stage: "s", State: Soaking, Admitted: noon, Since: noon},
+		{Cluster: "b", Revision: "v2", Stage: "s", State: Updating, Admitted: noon, Since: noon},
+		{Cluster: "c", Revision: "v2", Stage: "s", State: Soaking, Admitted: noon, Since: noon},
+		{Cluster: "d", Revision: "v2", Stage: "s", State: Soaking, Admitted: noon, Since: noon.Add(time.Second)},
+		{Cluster: "e", Revision: "v2", Stage: "s", State: Soaking, Failed: true, Admitted: noon, Since: noon},
 	}, time.Second)
 	want := []v1alpha1.RecordGroup{
 		{Revision: "v2", Stage: "s", State: Soaking, Times: []v1alpha1.RecordTimes{
 			{Admitted: at, Since: at, Clusters: "0,2"},
 			{Admitted: at, Since: metav1.NewTime(noon.Add(time.Second)), Clusters: "3"},
 		}},
+		{Revision: "v2", Stage: "s", State: Soaking, Failed: true, Times: []v1alpha1.RecordTimes{{Admitted: at, Since: at, Clusters: "4"}}},
 		{Revision: "v2", Stage: "s", State: Updating, Times: []v1alpha1.RecordTimes{{Admitted: at, Since: at, Clusters: "1"}}},
 	}
 	if diff := cmp.Diff(want, l.Records); diff != "" {
@@ -143,6 +147,7 @@ func TestLedger_ThatBreaksItsRulesIsRefused(t *testing.T) {
 		"no revision":             change(func(l *v1alpha1.Ledger) { l.Records[0].Revision = "" }),
 		"no state":                change(func(l *v1alpha1.Ledger) { l.Records[0].State = "" }),
 		"a state of no record":    change(func(l *v1alpha1.Ledger) { l.Records[0].State = Waiting }),
+		"failed before, and Done": change(func(l *v1alpha1.Ledger) { l.Records[0].State, l.Records[0].Failed = Done, true }),
 		"position too high":       holds("2"),
 		"no position":             holds("x"),
 		"range backwards":         holds("1-0"),

@@ -37,6 +37,8 @@ type situation struct {
 	away     bool
 	outside  bool // nothing installs the add-on on the cluster any more
 	blocked  bool // its works cannot be written
+	refused  bool // those of the target cannot
+	erred    bool // it failed before
 	health   rollout.HealthState
 }
 
@@ -55,6 +57,7 @@ func situations() []situation {
 		{name: "is unchanged", running: "a", upToDate: true, health: proven},
 		{name: "runs the target without a record", running: "c", upToDate: true, health: progressing},
 		{name: "has nothing yet"},
+		{name: "has nothing yet, and the target refuses it", refused: true},
 
 		{name: "admitted", core: true, state: rollout.Admitted, revision: "c", admitted: 1, since: 1, running: "a", health: proven},
 		{name: "admitted, late", state: rollout.Admitted, revision: "c", admitted: 40, since: 40, running: "a", health: proven},
@@ -73,13 +76,21 @@ func situations() []situation {
 		{name: "done, its own inputs changed", state: rollout.Done, revision: "c", admitted: 60, since: 20, running: "c", stale: true, health: proven},
 		{name: "failed", core: true, state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, health: broken},
 		{name: "failed, verified now", state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, health: proven},
+		{name: "failed, its own inputs changed", state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "c", stale: true, health: progressing},
+		{name: "failed before, soaking", core: true, state: rollout.Soaking, revision: "c", admitted: 9, since: 1, running: "c", upToDate: true, health: proven, erred: true},
+		{name: "failed before, soaked", state: rollout.Soaking, revision: "c", admitted: 20, since: 10, running: "c", upToDate: true, health: proven, erred: true},
+		{name: "failed before, away", state: rollout.Updating, revision: "c", admitted: 5, since: 4, running: "c", upToDate: true, away: true, erred: true},
+		{name: "failed before, leaves", state: rollout.Soaking, revision: "c", admitted: 9, since: 1, running: "c", upToDate: true, outside: true, health: proven, erred: true},
 		{name: "failed, away", state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, away: true, health: broken},
 		{name: "failed, put back by hand", state: rollout.Failed, revision: "c", admitted: 60, since: 20, running: "a", health: proven},
 		{name: "not written", state: rollout.NotWritten, revision: "c", admitted: 60, since: 20, running: "a", health: proven, blocked: true},
 		{name: "not written, and can be now", state: rollout.NotWritten, revision: "c", admitted: 60, since: 20, running: "a", health: proven},
+		{name: "not written, can be now, and is away", state: rollout.NotWritten, revision: "c", admitted: 60, since: 20, running: "a", away: true, health: proven},
 		{name: "admitted, and cannot be written", state: rollout.Admitted, revision: "c", admitted: 1, since: 1, running: "a", health: proven, blocked: true},
 		{name: "timed out", core: true, state: rollout.TimedOut, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, health: unknown},
 		{name: "lost", core: true, state: rollout.Lost, revision: "c", admitted: 5, since: 2, running: "c", upToDate: true, away: true},
+		{name: "lost again, after deadline and soak", state: rollout.Updating, revision: "c", admitted: 50, since: 2, running: "c", upToDate: true, away: true},
+		{name: "ill again, after deadline and soak", state: rollout.Soaking, revision: "c", admitted: 50, since: 2, running: "c", upToDate: true, health: progressing},
 		{name: "lost for long", state: rollout.Lost, revision: "c", admitted: 60, since: 50, running: "c", upToDate: true, away: true},
 		{name: "lost, returned", state: rollout.Lost, revision: "c", admitted: 5, since: 2, running: "c", upToDate: true, health: progressing},
 		{name: "parked", core: true, state: rollout.Parked, revision: "c", admitted: 60, since: 20, running: "c", upToDate: true, away: true},
@@ -222,7 +233,10 @@ func (m *model) input(p modelPolicy, fleet []place) rollout.Input {
 			Health: rollout.Health{State: s.health}, AvailableChanged: now().Add(-time.Hour),
 		}
 		if s.blocked {
-			c.Blocked = "no value for GREETING"
+			c.Blocked = "its hosting cluster does not exist"
+		}
+		if s.refused {
+			c.Refused = "no value for GREETING"
 		}
 		switch {
 		case s.outside:
@@ -241,7 +255,7 @@ func (m *model) input(p modelPolicy, fleet []place) rollout.Input {
 			continue
 		}
 		in.Ledger.Records = append(in.Ledger.Records, v1alpha1.RecordGroup{
-			Revision: s.revision, Stage: p.at(at.stage), State: s.state,
+			Revision: s.revision, Stage: p.at(at.stage), State: s.state, Failed: s.erred,
 			Times: []v1alpha1.RecordTimes{{Admitted: ago(s.admitted), Since: ago(s.since), Clusters: fmt.Sprint(len(named))}},
 		})
 		named = append(named, name)

@@ -839,22 +839,37 @@ func TestFailuresHaltTheWholeTrack(t *testing.T) {
 			phase:  v1alpha1.PhaseFailed, outcome: rollout.Failure,
 		},
 		"a failed cluster whose works were deleted": {
-			reason: "it is still a failure; its works are written again",
+			reason: "it is still a failure; its works are written again, in a slot",
 			change: []change{recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, lostWorks)},
-			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"},
+			want:   map[string]string{c1: "Admitted v2", c2: "Waiting v1"},
 			phase:  v1alpha1.PhaseFailed, outcome: rollout.Failure,
 		},
 		"a failed cluster whose own inputs changed": {
-			reason: "it is a failure until it is verified",
+			reason: "it is a failure until it is Done, and gets its new works in a slot",
 			change: []change{recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthUnknown), edited)},
-			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"},
+			want:   map[string]string{c1: "Admitted v2", c2: "Waiting v1"},
 			phase:  v1alpha1.PhaseFailed, outcome: rollout.Failure,
 		},
 		"a failed cluster that left and came back": {
 			reason: "it is still a failure",
 			change: []change{recorded(rollout.LeftFailed, "v2", time.Hour, time.Hour, c1), on(c1, lostWorks)},
-			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"},
+			want:   map[string]string{c1: "Admitted v2", c2: "Waiting v1"},
 			phase:  v1alpha1.PhaseFailed, outcome: rollout.Failure,
+		},
+		"the own inputs of failed clusters changed": {
+			reason: "as many as the limit get new works; the others wait as failures",
+			change: []change{
+				finished(c1, c2), recorded(rollout.Failed, "v2", time.Hour, time.Hour, c3), recorded(rollout.TimedOut, "v2", time.Hour, time.Hour, c4, c5),
+				on(c3, failing, edited), on(c4, failing, edited), on(c5, failing, edited),
+			},
+			want:  map[string]string{c3: "Admitted v2", c4: "TimedOut v2", c5: "TimedOut v2", c6: "Waiting v1"},
+			phase: v1alpha1.PhaseFailed, outcome: rollout.Failure, says: "halted in everyone: 3 failed",
+		},
+		"a failed cluster that is verified again": {
+			reason: "it soaks, and is a failure until it is Done",
+			change: []change{recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, verified("v2"))},
+			want:   map[string]string{c1: "Soaking v2", c2: "Waiting v1", c3: "Waiting v1"},
+			phase:  v1alpha1.PhaseFailed, outcome: rollout.Failure, says: "halted in canary: 1 failed (cluster-01: soaking until 12:10 UTC), 1 in flight",
 		},
 		"a failed cluster of a stage that is gone, although another of its clusters is done": {
 			reason: "its failure counts in the first stage",

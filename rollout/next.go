@@ -44,10 +44,6 @@ type pace struct {
 	takenBack bool
 }
 
-// worksGrain is how long after its admission a cluster's works are written as a rule. Until then
-// the time of the admission stands.
-const worksGrain = time.Minute
-
 // pauseGrain is how often the clock of a state starts anew while writes are paused.
 const pauseGrain = time.Minute
 
@@ -60,7 +56,7 @@ const applyErrorSeen = time.Minute
 //
 //	state                      observed                                 next
 //	Admitted Updating Soaking  a failure is reported                    Failed
-//	                           not available                            Lost
+//	                           not available                            Lost, or Parked
 //	Admitted                   the works are written                    Updating
 //	                           the works cannot be written              NotWritten
 //	                           the works wait for a whole deadline      NotWritten
@@ -70,7 +66,7 @@ const applyErrorSeen = time.Minute
 //	                           an apply error lasts                     Failed
 //	                           for a deadline                           TimedOut
 //	Soaking                    the works are not written any more       Admitted
-//	                           not verified any more                    Updating
+//	                           not verified any more                    Updating, or TimedOut
 //	                           was not available since                  Soaking, new soak
 //	                           verified, and the soak is over           Done
 //	                           silent for a deadline after the soak     TimedOut
@@ -85,17 +81,21 @@ const applyErrorSeen = time.Minute
 //	NotWritten                 available, the works are written         Updating
 //	LeftFailed                 in the install set again                 Failed
 //	Left                       again, and the works are written         Updating
-//	Failed TimedOut            not in the install set                   LeftFailed
+//	Failed TimedOut, or before not in the install set                   LeftFailed
 //	other than Done NotWritten not in the install set                   Left
 //
 // Nothing else changes a record. In particular a Done cluster stays Done, whatever its
 // health; and a cluster that needs an admission (its own inputs changed, or its works were
 // never written) keeps its record until it has one.
 //
-// A deadline is how long a cluster may be Updating, or Lost. It starts with the state. Health
-// that is lost in the soak therefore has a deadline of its own, but not without end: from its
-// works, or its return, a cluster has the deadline and the soak together. Admitted is when that
-// time starts. While writes are paused, the clocks of deadlines and park time do not run.
+// A cluster that failed and is in flight again is a failure until it is Done, which Record.Failed
+// keeps. If its works cannot be written, it is Failed, not NotWritten.
+//
+// A deadline is how long a cluster may be Updating, or Lost. It starts with the state, so that
+// a new write, a return, and health that is lost in the soak have all of it. While writes are
+// paused, it does not run. Admitted is when the cluster took its slot. From then, a cluster has
+// its deadline and its soak to come and go; afterwards, health that is lost is TimedOut, and a
+// cluster that is lost is Parked. Without a deadline a slot has no end.
 func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 	for {
 		state, why := successor(&r, o, p, now)
@@ -103,9 +103,10 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 			return r, why
 		}
 		second := clock.RoundUp(now, time.Second)
-		if state == Updating && r.State != Soaking && second.After(r.Admitted.Add(worksGrain)) {
-			r.Admitted = second // it has new works, or is back
+		if state.InFlight() && !r.InFlight() {
+			r.Admitted = second // it takes a slot again
 		}
+		r.Failed = r.failed() && r.State != NotWritten && !failure(state) && state != Done
 		r.State, r.Since = state, second
 	}
 }
@@ -122,12 +123,16 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 	if paused || r.State == Soaking && earlier(o.changed, now).After(r.Since) {
 		r.Since = clock.RoundUp(now, time.Second)
 	}
-	if paused {
-		r.Admitted = r.Since
-	}
 	deadline := r.deadline(o, p)
 	late := !deadline.IsZero() && !now.Before(deadline)
 	reported := orElse(o.health.Reason, "it reported a failure")
+	lost, ill, barred := Lost, Updating, NotWritten
+	if o.paused == "" && p.deadline > 0 && !now.Before(r.Admitted.Add(p.deadline+p.soak)) {
+		lost, ill = Parked, TimedOut
+	}
+	if r.Failed {
+		barred = Failed
+	}
 
 	switch r.State {
 	case Admitted:
@@ -135,13 +140,13 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		case o.written:
 			return Updating, ""
 		case o.blocked != "":
-			return NotWritten, ""
+			return barred, ""
 		case !o.available:
-			return Lost, ""
+			return lost, ""
 		case o.paused != "":
 			return Admitted, "admitted: " + bounded(o.paused)
 		case o.awaits != "" && late:
-			return NotWritten, ""
+			return barred, ""
 		case o.awaits != "":
 			return Admitted, "admitted: " + bounded(o.awaits)
 		case late:
@@ -158,7 +163,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		case !o.written:
 			return Admitted, ""
 		case !o.available:
-			return Lost, ""
+			return lost, ""
 		case verified:
 			return Soaking, ""
 		case applyErrorLasts(r, o, p, now):
@@ -178,9 +183,9 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		case !o.written:
 			return Admitted, ""
 		case !o.available:
-			return Lost, ""
+			return lost, ""
 		case o.health.State == HealthProgressing:
-			return Updating, ""
+			return ill, ""
 		case verified && (p.soak == 0 || !now.Before(end)):
 			return Done, ""
 		case verified && p.soak >= untilRestored:
@@ -213,7 +218,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		case failed:
 			return Failed, reported
 		case !o.written && o.blocked != "":
-			return NotWritten, ""
+			return barred, ""
 		case o.available && o.written:
 			return Updating, ""
 		}
@@ -290,8 +295,6 @@ func (r *Record) deadline(o observation, p pace) time.Time {
 		return time.Time{}
 	case r.State == Soaking:
 		return r.Since.Add(p.soak + limit)
-	case r.State == Updating && p.soak > 0:
-		return earlier(r.Since.Add(limit), r.Admitted.Add(p.soak+limit))
 	default:
 		return r.Since.Add(limit)
 	}

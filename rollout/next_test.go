@@ -69,8 +69,10 @@ func TestNext(t *testing.T) {
 		want            State
 		// kept: the state's clock does not start anew.
 		kept bool
-		// anew: the time of deadline and soak starts anew.
+		// anew: it takes a slot again.
 		anew bool
+		// failed: it failed before it came into its state; failing: and counts as a failure since.
+		failed, failing bool
 	}{
 		"Admitted: works not written":                        {state: Admitted, o: with(sound, unwritten), want: Admitted, kept: true},
 		"Admitted: works written":                            {state: Admitted, o: with(sound, updating), want: Updating},
@@ -83,31 +85,39 @@ func TestNext(t *testing.T) {
 		"Admitted: awaits, at the deadline":                  {state: Admitted, admitted: 30 * m, since: 30 * m, o: with(sound, waiting), want: NotWritten},
 		"Admitted: the works are refused":                    {state: Admitted, admitted: 30*m - s, since: 30*m - s, o: with(sound, refusing), want: Admitted, kept: true},
 		"Admitted: refused for a deadline":                   {state: Admitted, admitted: 30 * m, since: 30 * m, o: with(sound, refusing), want: TimedOut},
-		"Admitted: no deadline runs while writes are paused": {state: Admitted, admitted: 31 * m, since: 31 * m, o: with(sound, paused, waiting), want: Admitted, anew: true},
+		"Admitted: no deadline runs while writes are paused": {state: Admitted, admitted: 31 * m, since: 31 * m, o: with(sound, paused, waiting), want: Admitted},
 		"Admitted: writes are paused for less than a minute": {state: Admitted, admitted: m - s, since: m - s, o: with(sound, paused), want: Admitted, kept: true},
 
-		"Updating: not verified yet":                   {state: Updating, admitted: m, since: m, o: with(sound, updating), want: Updating, kept: true},
-		"Updating: no feedback":                        {state: Updating, admitted: m, since: m, o: with(sound, silent), want: Updating, kept: true},
-		"Updating: verified":                           {state: Updating, admitted: m, since: m, o: sound, want: Soaking},
-		"Updating: verified, and no soak is declared":  {state: Updating, admitted: m, since: m, o: sound, p: proven, want: Done},
-		"Updating: a failure is reported":              {state: Updating, admitted: m, since: m, o: with(sound, failing), want: Failed},
-		"Updating: a failure before the loss counts":   {state: Updating, admitted: m, since: m, o: with(sound, failing, unavailable), want: Failed},
-		"Updating: not available":                      {state: Updating, admitted: m, since: m, o: with(sound, updating, unavailable), want: Lost},
-		"Updating: verified feedback of a lost one":    {state: Updating, admitted: m, since: m, o: with(sound, unavailable), want: Lost},
-		"Updating: its own inputs changed":             {state: Updating, admitted: m, since: m, o: with(sound, unwritten), want: Admitted},
-		"Updating: at the deadline":                    {state: Updating, admitted: 31 * m, since: 30 * m, o: with(sound, updating), want: TimedOut},
-		"Updating: just before the deadline":           {state: Updating, admitted: 30*m - s, since: 30*m - s, o: with(sound, updating), want: Updating, kept: true},
-		"Updating: out of the soak again":              {state: Updating, admitted: 40*m - s, since: m, o: with(sound, updating), want: Updating, kept: true},
-		"Updating: out of the soak again, and late":    {state: Updating, admitted: 40 * m, since: m, o: with(sound, updating), want: TimedOut},
-		"Updating: late, and writes are paused":        {state: Updating, admitted: 30 * m, since: 30 * m, o: with(sound, updating, pausing), want: Updating, anew: true},
-		"Updating: at no deadline":                     {state: Updating, admitted: 999 * m, since: 999 * m, o: with(sound, updating), p: none, want: Updating, kept: true},
-		"Updating: an apply error that is new":         {state: Updating, admitted: m, since: m, o: with(sound, refused(m)), want: Updating, kept: true},
-		"Updating: an apply error seen once":           {state: Updating, admitted: 11 * m, since: 11 * m, o: with(sound, refused(m-s)), want: Updating, kept: true},
-		"Updating: an apply error just before 10m":     {state: Updating, admitted: 11 * m, since: 10*m - s, o: with(sound, refused(5*m)), want: Updating, kept: true},
-		"Updating: an apply error that lasts":          {state: Updating, admitted: 11 * m, since: 10 * m, o: with(sound, refused(m)), want: Failed},
-		"Updating: an apply error lasts, no deadline":  {state: Updating, admitted: 11 * m, since: 10 * m, o: with(sound, refused(m)), p: none, want: Failed},
-		"Updating: an apply error, and it is lost":     {state: Updating, admitted: 11 * m, since: 10 * m, o: with(sound, refused(m), unavailable), want: Lost},
-		"Updating: an apply error stays with the fail": {state: Failed, admitted: 11 * m, since: m, o: with(sound, refused(m)), want: Failed, kept: true},
+		"Updating: not verified yet":                              {state: Updating, admitted: m, since: m, o: with(sound, updating), want: Updating, kept: true},
+		"Updating: no feedback":                                   {state: Updating, admitted: m, since: m, o: with(sound, silent), want: Updating, kept: true},
+		"Updating: verified":                                      {state: Updating, admitted: m, since: m, o: sound, want: Soaking},
+		"Updating: verified, and no soak is declared":             {state: Updating, admitted: m, since: m, o: sound, p: proven, want: Done},
+		"Updating: a failure is reported":                         {state: Updating, admitted: m, since: m, o: with(sound, failing), want: Failed},
+		"Updating: a failure before the loss counts":              {state: Updating, admitted: m, since: m, o: with(sound, failing, unavailable), want: Failed},
+		"Updating: not available":                                 {state: Updating, admitted: m, since: m, o: with(sound, updating, unavailable), want: Lost},
+		"Updating: verified feedback of a lost one":               {state: Updating, admitted: m, since: m, o: with(sound, unavailable), want: Lost},
+		"Updating: its own inputs changed":                        {state: Updating, admitted: m, since: m, o: with(sound, unwritten), want: Admitted},
+		"Updating: at the deadline":                               {state: Updating, admitted: 31 * m, since: 30 * m, o: with(sound, updating), want: TimedOut},
+		"Updating: just before the deadline":                      {state: Updating, admitted: 30*m - s, since: 30*m - s, o: with(sound, updating), want: Updating, kept: true},
+		"Updating: late in its slot, and just back":               {state: Updating, admitted: 90 * m, since: m, o: with(sound, updating), want: Updating, kept: true},
+		"Updating: lost again, before deadline and soak are over": {state: Updating, admitted: 40*m - s, since: m, o: with(sound, updating, unavailable), want: Lost},
+		"Updating: lost again, after deadline and soak":           {state: Updating, admitted: 40 * m, since: m, o: with(sound, updating, unavailable), want: Parked},
+		"Updating: the same, and writes are paused":               {state: Updating, admitted: 40 * m, since: s, o: with(sound, updating, unavailable, pausing), want: Lost},
+		"Updating: the same, and there is no deadline":            {state: Updating, admitted: 999 * m, since: m, o: with(sound, updating, unavailable), p: none, want: Lost},
+		"Updating: verified after a failure":                      {state: Updating, failed: true, admitted: m, since: m, o: sound, want: Soaking, failing: true},
+		"Updating: lost after a failure":                          {state: Updating, failed: true, admitted: m, since: m, o: with(sound, unavailable), want: Lost, failing: true},
+		"Updating: left after a failure":                          {state: Updating, failed: true, admitted: m, since: m, o: with(sound, gone), want: LeftFailed},
+		"Updating: a failure is reported again":                   {state: Updating, failed: true, admitted: m, since: m, o: with(sound, failing), want: Failed},
+		"Admitted: the works of a failure cannot be written":      {state: Admitted, failed: true, o: with(sound, blocked), want: Failed},
+		"Updating: late, and writes are paused":                   {state: Updating, admitted: 30 * m, since: 30 * m, o: with(sound, updating, pausing), want: Updating},
+		"Updating: at no deadline":                                {state: Updating, admitted: 999 * m, since: 999 * m, o: with(sound, updating), p: none, want: Updating, kept: true},
+		"Updating: an apply error that is new":                    {state: Updating, admitted: m, since: m, o: with(sound, refused(m)), want: Updating, kept: true},
+		"Updating: an apply error seen once":                      {state: Updating, admitted: 11 * m, since: 11 * m, o: with(sound, refused(m-s)), want: Updating, kept: true},
+		"Updating: an apply error just before 10m":                {state: Updating, admitted: 11 * m, since: 10*m - s, o: with(sound, refused(5*m)), want: Updating, kept: true},
+		"Updating: an apply error that lasts":                     {state: Updating, admitted: 11 * m, since: 10 * m, o: with(sound, refused(m)), want: Failed},
+		"Updating: an apply error lasts, no deadline":             {state: Updating, admitted: 11 * m, since: 10 * m, o: with(sound, refused(m)), p: none, want: Failed},
+		"Updating: an apply error, and it is lost":                {state: Updating, admitted: 11 * m, since: 10 * m, o: with(sound, refused(m), unavailable), want: Lost},
+		"Updating: an apply error stays with the fail":            {state: Failed, admitted: 11 * m, since: m, o: with(sound, refused(m)), want: Failed, kept: true},
 
 		"Soaking: one second before its end":              {state: Soaking, admitted: 20 * m, since: 10*m - s, o: sound, want: Soaking, kept: true},
 		"Soaking: at its end":                             {state: Soaking, admitted: 20 * m, since: 10 * m, o: sound, want: Done},
@@ -116,7 +126,10 @@ func TestNext(t *testing.T) {
 		"Soaking: silent for a deadline after its end":    {state: Soaking, admitted: 60 * m, since: 40 * m, o: with(sound, silent), want: TimedOut},
 		"Soaking: silent, and there is no deadline":       {state: Soaking, admitted: 999 * m, since: 999 * m, o: with(sound, silent), p: none, want: Soaking, kept: true},
 		"Soaking: health is lost":                         {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, updating), want: Updating},
-		"Soaking: health is lost after the deadline":      {state: Soaking, admitted: 31 * m, since: 9 * m, o: with(sound, updating), want: Updating},
+		"Soaking: health is lost after the deadline":      {state: Soaking, admitted: 40*m - s, since: 9 * m, o: with(sound, updating), want: Updating},
+		"Soaking: health is lost after deadline and soak": {state: Soaking, admitted: 40 * m, since: 9 * m, o: with(sound, updating), want: TimedOut},
+		"Soaking: the same, and writes are paused":        {state: Soaking, admitted: 40 * m, since: 9 * m, o: with(sound, updating, pausing), want: Updating},
+		"Soaking: the end of the soak after a failure":    {state: Soaking, failed: true, admitted: 20 * m, since: 10 * m, o: sound, want: Done},
 		"Soaking: a failure is reported":                  {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, failing), want: Failed},
 		"Soaking: not available":                          {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, unavailable), want: Lost},
 		"Soaking: lost after its deadline":                {state: Soaking, admitted: 31 * m, since: 9 * m, o: with(sound, unavailable), want: Lost},
@@ -126,32 +139,33 @@ func TestNext(t *testing.T) {
 		"Soaking: its own inputs changed":                 {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, unwritten), want: Admitted},
 		"Soaking: the content was proven in the meantime": {state: Soaking, admitted: 20 * m, since: m, o: sound, p: proven, want: Done},
 
-		"Done: verified":              {state: Done, admitted: 60 * m, since: 30 * m, o: sound, want: Done, kept: true},
-		"Done: fails afterwards":      {state: Done, admitted: 60 * m, since: 30 * m, o: with(sound, failing), want: Done, kept: true},
-		"Done: not available":         {state: Done, admitted: 60 * m, since: 30 * m, o: with(sound, unavailable), want: Done, kept: true},
-		"Done: needs an admission":    {state: Done, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten), want: Done, kept: true},
-		"Done: left the add-on":       {state: Done, admitted: 60 * m, since: 30 * m, o: with(sound, gone), want: Done, kept: true},
-		"Failed: still failing":       {state: Failed, admitted: 20 * m, since: m, o: with(sound, failing), want: Failed, kept: true},
-		"Failed: progressing again":   {state: Failed, admitted: 20 * m, since: m, o: with(sound, updating), want: Failed, kept: true},
-		"Failed: vanishing":           {state: Failed, admitted: 20 * m, since: m, o: with(sound, unavailable), want: Failed, kept: true},
-		"Failed: verified after all":  {state: Failed, admitted: 20 * m, since: m, o: sound, want: Soaking},
-		"Failed: verified, not there": {state: Failed, admitted: 20 * m, since: m, o: with(sound, unavailable), want: Failed, kept: true},
-		"TimedOut: still silent":      {state: TimedOut, admitted: 40 * m, since: m, o: with(sound, silent), want: TimedOut, kept: true},
-		"TimedOut: vanishing":         {state: TimedOut, admitted: 40 * m, since: m, o: with(sound, silent, unavailable), want: TimedOut, kept: true},
-		"TimedOut: verified late":     {state: TimedOut, admitted: 40 * m, since: m, o: sound, want: Soaking},
-		"TimedOut: fails late":        {state: TimedOut, admitted: 40 * m, since: m, o: with(sound, failing), want: Failed},
+		"Done: verified":                            {state: Done, admitted: 60 * m, since: 30 * m, o: sound, want: Done, kept: true},
+		"Done: fails afterwards":                    {state: Done, admitted: 60 * m, since: 30 * m, o: with(sound, failing), want: Done, kept: true},
+		"Done: not available":                       {state: Done, admitted: 60 * m, since: 30 * m, o: with(sound, unavailable), want: Done, kept: true},
+		"Done: needs an admission":                  {state: Done, admitted: 60 * m, since: 30 * m, o: with(sound, unwritten), want: Done, kept: true},
+		"Done: left the add-on":                     {state: Done, admitted: 60 * m, since: 30 * m, o: with(sound, gone), want: Done, kept: true},
+		"Failed: still failing":                     {state: Failed, admitted: 20 * m, since: m, o: with(sound, failing), want: Failed, kept: true},
+		"Failed: progressing again":                 {state: Failed, admitted: 20 * m, since: m, o: with(sound, updating), want: Failed, kept: true},
+		"Failed: vanishing":                         {state: Failed, admitted: 20 * m, since: m, o: with(sound, unavailable), want: Failed, kept: true},
+		"Failed: verified after all":                {state: Failed, admitted: 20 * m, since: m, o: sound, want: Soaking, anew: true, failing: true},
+		"Failed: verified, and no soak is declared": {state: Failed, admitted: 20 * m, since: m, o: sound, p: proven, want: Done, anew: true},
+		"Failed: verified, not there":               {state: Failed, admitted: 20 * m, since: m, o: with(sound, unavailable), want: Failed, kept: true},
+		"TimedOut: still silent":                    {state: TimedOut, admitted: 40 * m, since: m, o: with(sound, silent), want: TimedOut, kept: true},
+		"TimedOut: vanishing":                       {state: TimedOut, admitted: 40 * m, since: m, o: with(sound, silent, unavailable), want: TimedOut, kept: true},
+		"TimedOut: verified late":                   {state: TimedOut, admitted: 40 * m, since: m, o: sound, want: Soaking, anew: true, failing: true},
+		"TimedOut: fails late":                      {state: TimedOut, admitted: 40 * m, since: m, o: with(sound, failing), want: Failed},
 
 		"Lost: just before the declared deadline":      {state: Lost, admitted: 60 * m, since: 30*m - s, o: with(sound, silent, unavailable), want: Lost, kept: true},
 		"Lost: at the declared deadline":               {state: Lost, admitted: 31 * m, since: 30 * m, o: with(sound, silent, unavailable), want: Parked},
 		"Lost: default deadline, before the park time": {state: Lost, admitted: 15 * m, since: 10*m - s, o: with(sound, silent, unavailable), p: undeclared, want: Lost, kept: true},
 		"Lost: default deadline, at the park time":     {state: Lost, admitted: 15 * m, since: 10 * m, o: with(sound, silent, unavailable), p: undeclared, want: Parked},
 		"Lost: default deadline is earlier":            {state: Lost, admitted: 30 * m, since: 5 * m, o: with(sound, silent, unavailable), p: hasty, want: Parked},
-		"Lost: past its time, and writes are paused":   {state: Lost, admitted: 60 * m, since: 40 * m, o: with(sound, silent, unavailable, pausing), want: Lost, anew: true},
-		"Lost: back just before its slot ends":         {state: Lost, admitted: 60 * m, since: 30*m - s, o: with(sound, updating), want: Updating, anew: true},
-		"Lost: back after its slot ended":              {state: Lost, admitted: 60 * m, since: 40 * m, o: with(sound, updating), want: Updating, anew: true},
+		"Lost: past its time, and writes are paused":   {state: Lost, admitted: 60 * m, since: 40 * m, o: with(sound, silent, unavailable, pausing), want: Lost},
+		"Lost: back just before its slot ends":         {state: Lost, admitted: 60 * m, since: 30*m - s, o: with(sound, updating), want: Updating},
+		"Lost: back after its slot ended":              {state: Lost, admitted: 60 * m, since: 40 * m, o: with(sound, updating), want: Updating},
 		"Lost: no deadline, at the park time":          {state: Lost, admitted: 99 * m, since: 10 * m, o: with(sound, silent, unavailable), p: none, want: Parked},
-		"Lost: back, not verified":                     {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, updating), want: Updating, anew: true},
-		"Lost: back and verified":                      {state: Lost, admitted: 15 * m, since: 5 * m, o: sound, want: Soaking, anew: true},
+		"Lost: back, not verified":                     {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, updating), want: Updating},
+		"Lost: back and verified":                      {state: Lost, admitted: 15 * m, since: 5 * m, o: sound, want: Soaking},
 		"Lost: back, its works not written":            {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, unwritten), want: Admitted},
 		"Lost: its last word is a failure":             {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, failing, unavailable), want: Failed},
 		"Lost: a revert takes its content back":        {state: Lost, admitted: 15 * m, since: s, o: with(sound, silent, unavailable), p: takenBack, want: Parked},
@@ -185,10 +199,10 @@ func TestNext(t *testing.T) {
 			if c.p == (pace{}) {
 				c.p = patient
 			}
-			before := Record{Cluster: "c1", Revision: "v2", Stage: "canary", State: c.state, Admitted: noon.Add(-c.admitted), Since: noon.Add(-c.since)}
+			before := Record{Cluster: "c1", Revision: "v2", Stage: "canary", State: c.state, Failed: c.failed, Admitted: noon.Add(-c.admitted), Since: noon.Add(-c.since)}
 			got, why := next(before, c.o, c.p, noon)
 			want := before
-			want.State = c.want
+			want.State, want.Failed = c.want, c.failing
 			if !c.kept {
 				want.Since = noon
 			}

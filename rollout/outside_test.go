@@ -264,7 +264,7 @@ func TestFailureOfAGoneStageHaltsEveryTrack(t *testing.T) {
 	for name, tc := range map[string]momentCase{
 		"it failed": {
 			change: []change{recorded(rollout.LeftFailed, "v2", time.Hour, time.Hour, c1), unselected, twoPaces},
-			want:   map[string]string{c2: "Waiting v1", c4: "Waiting v1"}, phase: v1alpha1.PhaseFailed, says: "halted in canary: 1 failed (cluster-01: it failed before it left), 5 untouched",
+			want:   map[string]string{c2: "Waiting v1", c4: "Waiting v1"}, phase: v1alpha1.PhaseFailed, says: "halted in east: 1 failed (cluster-01: it failed before it left), 5 untouched",
 		},
 		"it left": {
 			change: []change{recorded(rollout.Left, "v2", time.Hour, time.Hour, c1), unselected, twoPaces},
@@ -273,6 +273,98 @@ func TestFailureOfAGoneStageHaltsEveryTrack(t *testing.T) {
 		"in the track of a placement": {
 			change: []change{recorded(rollout.LeftFailed, "v2", time.Hour, time.Hour, c1), inStage("east/group-1"), unselected, twoPaces},
 			want:   map[string]string{c2: "Waiting v1", c4: "Admitted v2"}, phase: v1alpha1.PhaseFailed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestRecordsOfAGoneStageCountInTheFirst: a stage was renamed. What its clusters did that no stage
+// selects now counts in the first stage, under the budget and the members of that one.
+func TestRecordsOfAGoneStageCountInTheFirst(t *testing.T) {
+	early := func(state rollout.State, do ...func(*rollout.Cluster)) change {
+		return func(in *rollout.Input) {
+			recorded(state, "v2", time.Hour, time.Hour, c1)(in)
+			inStage("early")(in)
+			on(c1, do...)(in)
+			rotated(c2)(in)
+			staging(c3, c4, c5, c6)(in)
+		}
+	}
+	stuck, failing := runs("v2", rollout.HealthProgressing), runs("v2", rollout.HealthFailed)
+	tolerant := func(in *rollout.Input) { in.Spec.Stages[0].MaxFailures = new(number(1)) }
+	all := func(in *rollout.Input) { in.Spec.Stages, in.Placements[1] = nil, placement("all", c2, c3, c4, c5, c6) }
+	unselected := on(c1, func(c *rollout.Cluster) { c.Gone = true })
+	for name, tc := range map[string]momentCase{
+		"it failed, and the budget allows it": {
+			reason: "the other canary is tried",
+			change: []change{tolerant, early(rollout.Failed, failing)},
+			want:   map[string]string{c1: "Failed v2", c2: "Admitted v2", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"it failed, and the budget is spent": {
+			change: []change{early(rollout.Failed, failing)},
+			want:   map[string]string{c1: "Failed v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
+		},
+		"it is parked": {
+			reason: "it holds no slot, and the other canary is tried",
+			change: []change{early(rollout.Parked, stuck, offline)},
+			want:   map[string]string{c1: "Parked v2", c2: "Admitted v2", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"it left": {
+			reason: "the other canary is tried, as in a stage that kept its name",
+			change: []change{early(rollout.Left), unselected},
+			want:   map[string]string{c2: "Admitted v2", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"it left, and the other canary is done": {
+			change: []change{early(rollout.Left), unselected, finished(c2)},
+			want:   map[string]string{c2: "Done v2", c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"it is in flight": {
+			reason: "it holds the slot of the canary",
+			change: []change{early(rollout.Updating, stuck), recorded(rollout.Updating, "v2", time.Minute, time.Minute, c1), inStage("early")},
+			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"it is done": {
+			reason: "it proves the content",
+			change: []change{early(rollout.Done, verified("v2")), on(c2, offline)},
+			want:   map[string]string{c2: "Parked v1", c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"it left, and strategy All moves every cluster at once": {
+			reason: "the content was not verified anywhere",
+			change: []change{early(rollout.Left), unselected, all},
+			want:   map[string]string{c2: "Waiting v1", c3: "Waiting v1"}, phase: v1alpha1.PhaseFailed, says: "halted in all: 1 left before any was verified",
+		},
+		"it left, strategy All moves every cluster at once, and one of them is done": {
+			change: []change{early(rollout.Left), unselected, finished(c2), all},
+			want:   map[string]string{c2: "Done v2", c3: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
+// TestJoinersTheTargetRefuses: the target has no value for clusters that join. They start at the
+// stable revision like other joiners, each in a slot.
+func TestJoinersTheTargetRefuses(t *testing.T) {
+	refused := func(c *rollout.Cluster) { nothing(c); c.Refused = "no value for GREETING" }
+	joiners := func(in *rollout.Input) {
+		canaryDone(in)
+		for _, name := range []string{c3, c4, c5} {
+			on(name, refused)(in)
+		}
+	}
+	for name, tc := range map[string]momentCase{
+		"the slot is taken": {
+			change: []change{joiners}, want: map[string]string{c3: "Waiting", c4: "Waiting", c5: "Waiting", c6: "Admitted v2"},
+		},
+		"the slot is free": {
+			reason: "one of them is admitted",
+			change: []change{joiners, finished(c6)}, want: map[string]string{c3: "Admitted v1", c4: "Waiting", c5: "Waiting"},
+		},
+		"one of them is in flight": {
+			reason: "it holds its slot until the stable revision is verified on it",
+			change: []change{joiners, finished(c6), admitted("v1", time.Minute, c3), on(c3, runs("v1", rollout.HealthProgressing))},
+			want:   map[string]string{c3: "Updating v1", c4: "Waiting", c5: "Waiting"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
@@ -395,7 +487,7 @@ func TestFailureOutlivesItsWorks(t *testing.T) {
 	blocked := func(c *rollout.Cluster) { c.Blocked = "no value for GREETING" }
 	for name, tc := range map[string]momentCase{
 		"restored by hand to the content before": {
-			change: []change{failed, on(c1, verified("v1"))}, want: map[string]string{c1: "Failed v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
+			change: []change{failed, on(c1, verified("v1"))}, want: map[string]string{c1: "Admitted v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
 		},
 		"its works cannot be written": {
 			change: []change{notWritten, on(c1, verified("v1"), blocked)}, want: map[string]string{c1: "Failed v1", c2: "Waiting v1"},
@@ -406,6 +498,13 @@ func TestFailureOutlivesItsWorks(t *testing.T) {
 		},
 		"its works can be written again, and it runs nothing of the add-on": {
 			change: []change{notWritten, on(c1, nothing)}, want: map[string]string{c1: "Waiting", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"its works can be written again, and it is not available": {
+			change: []change{notWritten, on(c1, verified("v1"), offline)}, want: map[string]string{c1: "Parked v1", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"its works can be written again, and it is in no stage": {
+			change: []change{notWritten, on(c1, verified("v1")), rotated(c2), staging(c3, c4, c5, c6)},
+			want:   map[string]string{c1: "Unstaged v1", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
 		},
 		"it left, and its works could be written": {
 			change: []change{notWritten, on(c1, verified("v1"), installedIn(rollout.Deleting))},
@@ -435,7 +534,11 @@ func TestDeadlineCountsFromTheState(t *testing.T) {
 			want:   map[string]string{c1: "TimedOut v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
 		},
 		"a cluster is lost in a soak that outlasts the deadline": {
-			change: []change{inSoak("v2", 40*time.Minute, 9*time.Minute, c1), on(c1, stuck, offline)}, want: map[string]string{c1: "Lost v2", c2: "Waiting v1"},
+			change: []change{inSoak("v2", 39*time.Minute, 9*time.Minute, c1), on(c1, stuck, offline)}, want: map[string]string{c1: "Lost v2", c2: "Waiting v1"},
+		},
+		"a cluster is lost again and again, for deadline and soak together": {
+			change: []change{recorded(rollout.Updating, "v2", 40*time.Minute, time.Minute, c1), on(c1, stuck, offline)},
+			want:   map[string]string{c1: "Parked v2", c2: "Admitted v2"},
 		},
 		"its inputs changed while it was late": {
 			change: []change{updating("v2", 31*time.Minute, c1), on(c1, stuck, edited)},

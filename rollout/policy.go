@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -44,7 +43,6 @@ func (p *planner) buildTracks() error {
 	}
 	p.nameApart()
 	p.index()
-	p.restoreSteps()
 	for _, s := range p.steps {
 		s.proven, s.reverting = p.in.TargetProven, p.revert
 		if p.stable == "" || s.proven {
@@ -65,32 +63,6 @@ func (p *planner) index() {
 			}
 		}
 	}
-}
-
-// restoreSteps restores steps that the policy no longer has: a decision group disappears with
-// its last cluster, and a pace can be dropped. A step is restored while it has clusters that
-// were admitted in it, are not Done, and that no step selects now. It becomes the first of its
-// tracks; otherwise the steps after it would start with content that no cluster verified. A
-// step without a track of its own becomes the first of every track.
-func (p *planner) restoreSteps() {
-	if p.in.TargetProven {
-		return
-	}
-	open := map[string]bool{}
-	for u := range p.recorded() {
-		if r := u.record; u.step == nil && r.Revision == p.target && r.Stage != "" && r.State != Done && p.named[r.Stage] == nil {
-			open[r.Stage] = true
-		}
-	}
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(open))) {
-		gone := &step{name: name}
-		for _, t := range p.tracksOf(name) {
-			first := t.steps[0]
-			gone.soak, gone.deadline, gone.declared = first.soak, first.deadline, first.declared
-			t.steps = slices.Insert(t.steps, 0, gone)
-		}
-	}
-	p.index()
 }
 
 // tracksOf are the tracks that a step of the name belongs to: with a pace per placement the
@@ -337,7 +309,7 @@ func (p *planner) ambiguous(name string) bool {
 
 // allAtOnce is the step of strategy All: all clusters at once, without a soak.
 func (p *planner) allAtOnce(name string, members []*unit, all clusterv1alpha1.RolloutAll) *step {
-	s := &step{name: name, members: members, limit: len(members), all: true, maxFailures: len(members)}
+	s := &step{name: name, members: members, limit: len(members), all: true, atOnce: true, maxFailures: len(members)}
 	s.deadline = deadlineOf(all.ProgressDeadline)
 	s.declared = s.deadline > 0
 	return s.own()

@@ -48,7 +48,7 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 				}
 				f.Policy.Spec.Stages[0].Name = "first"
 			},
-			phase: v1alpha1.PhaseFailed, message: "halted in canary: 1 failed",
+			phase: v1alpha1.PhaseFailed, message: "halted in first: 1 failed",
 		},
 		"in flight, uninstalled, and its stage renamed": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -129,6 +129,26 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 				t.Errorf("the next commit is held for the last one: %s: %s\n%s", plan.Phase, plan.Message, after)
 			}
 		})
+	}
+}
+
+// TestClusterThatComesAndGoesLosesItsSlot: a canary that is lost and returns for ever, and is never
+// verified, does not keep the only slot of its stage for ever.
+func TestClusterThatComesAndGoesLosesItsSlot(t *testing.T) {
+	f := staged("v1", 4)
+	f.Policy.Placements[0] = placement("canary", "cluster-01", "cluster-02")
+	take(rollouttest.Behaviour{Ending: rollouttest.Stuck}, "v2", "cluster-01")(f)
+	events := []event{at(0, "commit v2", commit("v2"))}
+	for i := range 12 {
+		start := time.Duration(i) * 10 * time.Minute
+		events = append(events, at(start+2*time.Minute, "cluster-01 is lost", lose("cluster-01")), at(start+6*time.Minute, "it returns", restore("cluster-01")))
+	}
+	transcript, err := rollouttest.Scenario{Fleet: f, Until: 2 * time.Hour, Events: events}.Run(0)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, transcript)
+	}
+	if !strings.Contains(transcript, "00:42:00 Progressing: canary 0/2, 1 in flight, 1 not available\n         move        cluster-02 -> v2") {
+		t.Errorf("after 40 minutes, deadline and soak together, it is not parked:\n%s", transcript)
 	}
 }
 
@@ -255,14 +275,14 @@ func TestGroupThatDisappearsHoldsTheNextOne(t *testing.T) {
 		message string
 	}{
 		"dropped and lost": {
-			leave: lose(names[:2]...), phase: v1alpha1.PhaseFailed, message: "halted in all/group-aa: 2 left before any was verified and soaked (cluster-01, cluster-02)",
+			leave: lose(names[:2]...), phase: v1alpha1.PhaseFailed, message: "halted in all/group-bb: 2 left before any was verified and soaked (cluster-01, cluster-02)",
 		},
 		"dropped, lost and deleted": {
 			leave: func(f *rollouttest.Fleet) {
 				delete(f.Clusters, names[0])
 				delete(f.Clusters, names[1])
 			},
-			phase: v1alpha1.PhaseFailed, message: "halted in all/group-aa: 2 left before any was verified and soaked (cluster-01, cluster-02)",
+			phase: v1alpha1.PhaseFailed, message: "halted in all/group-bb: 2 left before any was verified and soaked (cluster-01, cluster-02)",
 		},
 		"back in time": {leave: lose(names[:2]...), back: true, phase: v1alpha1.PhaseSucceeded, message: "6/6 updated"},
 	} {

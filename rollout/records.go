@@ -33,7 +33,10 @@ type Record struct {
 	Revision string // digest of the content
 	Stage    string
 	State    State
-	Admitted time.Time // when it was admitted
+	// Failed: the cluster failed with this content before. It counts as a failure until it is
+	// Done. In a state that is a failure itself it is false.
+	Failed   bool
+	Admitted time.Time // when it took its slot: by its admission, or by its return without one
 	Since    time.Time // when the clock of the state started
 }
 
@@ -50,8 +53,11 @@ func (r *Record) shown() State {
 }
 
 // failed reports whether the cluster of the record counts as a failure of its content.
-func (r *Record) failed() bool {
-	return r != nil && (r.State == Failed || r.State == TimedOut || r.State == NotWritten || r.State == LeftFailed)
+func (r *Record) failed() bool { return r != nil && (r.Failed || failure(r.State)) }
+
+// failure reports whether the state is a failure.
+func failure(s State) bool {
+	return s == Failed || s == TimedOut || s == NotWritten || s == LeftFailed
 }
 
 // recordState reports whether a record can have the state.
@@ -91,6 +97,8 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 		return errors.New("no revision")
 	case !recordState(g.State):
 		return fmt.Errorf("unknown state %q", g.State)
+	case g.Failed && (failure(g.State) || g.State == Done):
+		return fmt.Errorf("failed before, and %s", g.State)
 	}
 	for _, t := range g.Times {
 		var twice error
@@ -99,7 +107,7 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 				twice = fmt.Errorf("position %d has two records", i)
 			}
 			records[i] = Record{
-				Revision: g.Revision, Stage: g.Stage, State: g.State,
+				Revision: g.Revision, Stage: g.Stage, State: g.State, Failed: g.Failed,
 				Admitted: t.Admitted.UTC(), Since: t.Since.UTC(),
 			}
 		})
@@ -154,6 +162,7 @@ func packNames(names []string) []byte {
 type groupKey struct {
 	revision, stage string
 	state           State
+	failed          bool
 }
 
 type timeKey struct{ admitted, since int64 }
@@ -169,7 +178,7 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 		for names[i] != r.Cluster {
 			i++
 		}
-		g := groupKey{r.Revision, r.Stage, r.State}
+		g := groupKey{r.Revision, r.Stage, r.State, r.Failed}
 		if at[g] == nil {
 			at[g] = map[timeKey][]int{}
 		}
@@ -182,10 +191,16 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 	}
 	groups := make([]v1alpha1.RecordGroup, 0, len(at))
 	for g, times := range at {
-		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Times: packTimes(times)})
+		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Failed: g.failed, Times: packTimes(times)})
 	}
 	slices.SortFunc(groups, func(a, b v1alpha1.RecordGroup) int {
-		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.State, b.State))
+		if order := cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.State, b.State)); order != 0 || a.Failed == b.Failed {
+			return order
+		}
+		if a.Failed {
+			return 1
+		}
+		return -1
 	})
 	return groups
 }

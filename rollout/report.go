@@ -21,7 +21,7 @@ func (p *planner) act() {
 				Cluster: u.c.Name, Kind: Install, Reason: u.installReason(),
 			})
 		}
-		if r := u.record; p.writes(u) && u.c.Blocked == "" && !p.at(u.c, r.Revision) {
+		if r := u.record; p.writes(u) && p.barred(u.c, r.Revision) == "" && !p.at(u.c, r.Revision) {
 			p.actions = append(p.actions, Action{
 				Cluster: u.c.Name, Kind: Move, Revision: r.Revision, Reason: u.reason,
 			})
@@ -87,22 +87,22 @@ func (p *planner) clusterPlans() []ClusterPlan {
 }
 
 // writes reports whether the works of a cluster follow its record: while it is in flight, and
-// while it is Failed or TimedOut with the target.
+// while the hub refuses the works of a cluster that timed out for that. Its attempt goes on.
 func (p *planner) writes(u *unit) bool {
 	r := u.record
-	return r.InFlight() || r != nil && (r.State == Failed || r.State == TimedOut) && r.Revision == p.target
+	return r.InFlight() || r != nil && r.State == TimedOut && r.Revision == p.target && u.c.Unwritten != ""
 }
 
-// keeps is the revision to which the cluster's works are repaired: that of its record if the
-// works follow it and can be written, otherwise the revision it runs. If the works were
-// deleted and cannot be written, it is the stable revision.
+// keeps is the revision to which the cluster's works are repaired: that of its record if they
+// follow it and can be written, otherwise the revision it runs. If the works were deleted
+// on a cluster to which the target could not be written, it is the stable revision.
 func (p *planner) keeps(u *unit) string {
+	r := u.record
 	switch {
-	case u.leaving || !p.writes(u):
-	case u.c.Blocked == "":
-		return u.record.Revision
-	}
-	if u.c.Running == "" && u.c.Blocked != "" {
+	case u.leaving || r == nil:
+	case p.writes(u) && p.barred(u.c, r.Revision) == "":
+		return r.Revision
+	case u.c.Running == "" && r.State == NotWritten && r.Revision == p.target && !p.writable(u.c):
 		return p.stable
 	}
 	return u.c.Running

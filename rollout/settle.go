@@ -103,8 +103,8 @@ func (p *planner) settle() {
 		p.unstagedReason = "in no stage that can be determined now: " + why
 	}
 	for u := range p.recorded() {
-		home := p.stepOf(u)
-		o, pc := p.observation(u), p.pace(u, home)
+		homes := p.stepsOf(u)
+		o, pc := p.observation(u), p.pace(u, firstOf(homes))
 		moved, why := next(*u.record, o, pc, p.now)
 		if moved != *u.record {
 			u.record = &moved
@@ -114,7 +114,7 @@ func (p *planner) settle() {
 			u.until = u.record.Since.Add(pc.soak)
 		}
 		p.look(u.record.wakeAt(o, pc))
-		p.place(u, home)
+		p.place(u, homes)
 	}
 	for i := range p.units {
 		if u := &p.units[i]; u.member {
@@ -143,37 +143,55 @@ func (p *planner) carryOver() {
 	}
 }
 
-// stepOf is the step in which a record counts: the step that selects the cluster now. If no
+// stepsOf are the steps in which a record counts: the step that selects the cluster now. If no
 // step does, a record of the target or in flight counts in the step of its admission. If
-// that step is gone, a slot or a failure counts in the first step of its track.
-func (p *planner) stepOf(u *unit) *step {
+// that step is gone, it counts in the first step of its track; if its track is gone as well,
+// in the first step of every track.
+func (p *planner) stepsOf(u *unit) []*step {
 	r := u.record
 	switch {
 	case u.step != nil:
-		return u.step
+		return []*step{u.step}
 	case r.Revision != p.target && !r.InFlight():
 		return nil
 	}
-	if s := p.named[r.Stage]; s != nil || !r.InFlight() && !r.failed() {
-		return s
+	if s := p.named[r.Stage]; s != nil {
+		return []*step{s}
 	}
-	if of := p.tracksOf(r.Stage); len(of) > 0 {
-		return of[0].steps[0]
+	var first []*step
+	for _, t := range p.tracksOf(r.Stage) {
+		if s := t.steps[0]; !slices.Contains(first, s) {
+			first = append(first, s)
+		}
 	}
-	return nil
+	return first
+}
+
+func firstOf(steps []*step) *step {
+	if len(steps) == 0 {
+		return nil
+	}
+	return steps[0]
 }
 
 // place makes a cluster that no step selects a member of the step of its record while its
-// outcome is open. After that it is a former member, if its record is of the target.
-func (p *planner) place(u *unit, home *step) {
-	switch {
-	case home == nil || u.step != nil && u.member:
-	case u.member && u.record.State != Done && !p.due(u):
-		u.step, u.bound = home, true
-		at, _ := slices.BinarySearchFunc(home.members, u.c.Name, func(m *unit, name string) int { return strings.Compare(m.c.Name, name) })
-		home.members = slices.Insert(home.members, at, u)
-	case u.record.Revision == p.target:
-		home.former = append(home.former, u)
+// outcome is open. After that it is a former member, if its record is of the target. A cluster
+// whose works could not be written, and can be now, is neither: it never had the target.
+func (p *planner) place(u *unit, homes []*step) {
+	if u.step != nil && u.member || u.member && u.record.State == NotWritten && p.due(u) {
+		return
+	}
+	for _, home := range homes {
+		switch {
+		case u.member && u.record.State != Done && !p.due(u):
+			if u.step == nil {
+				u.step, u.bound = home, true
+			}
+			at, _ := slices.BinarySearchFunc(home.members, u.c.Name, func(m *unit, name string) int { return strings.Compare(m.c.Name, name) })
+			home.members = slices.Insert(home.members, at, u)
+		case u.record.Revision == p.target:
+			home.former = append(home.former, u)
+		}
 	}
 }
 
@@ -182,7 +200,7 @@ func (p *planner) observation(u *unit) observation {
 	o := observation{
 		member: u.member, available: u.c.Reachable, changed: u.c.AvailableChanged,
 		written: p.at(u.c, u.record.Revision), health: u.c.Health,
-		blocked: u.c.Blocked, awaits: u.c.Awaits, unwritten: u.c.Unwritten, away: u.c.Away,
+		blocked: p.barred(u.c, u.record.Revision), awaits: u.c.Awaits, unwritten: u.c.Unwritten, away: u.c.Away,
 	}
 	switch {
 	case p.spec.Removal != nil:
@@ -219,8 +237,9 @@ func (p *planner) pace(u *unit, s *step) pace {
 
 // due reports whether a cluster waits for an admission although it has a record. The record
 // is of other content and holds no slot; or the works differ from the record, so that writing
-// them is a move. A failed cluster is not due when its works are gone or changed. It is due if
-// its works could not be written before and can be written now.
+// them is a move. A failed cluster is not due when its works are gone or changed: it is
+// admitted again as a failure (retry). It is due if its works could not be written before and
+// can be written now.
 func (p *planner) due(u *unit) bool {
 	r := u.record
 	switch {
@@ -233,13 +252,21 @@ func (p *planner) due(u *unit) bool {
 	case u.c.UpToDate:
 		return false
 	case r.State == NotWritten:
-		return u.c.Reachable && u.c.writable()
+		return p.writable(u.c)
 	}
-	return r.State == Done || r.State == Left || r.State == Parked && u.c.Reachable
+	return r.State == Done || r.State == Left || r.State == Parked && !r.Failed && u.c.Reachable
 }
 
-// writable reports whether works can be written now.
-func (c *Cluster) writable() bool { return c.Blocked == "" && c.Awaits == "" }
+// barred says why the works of a revision cannot be written to the cluster; "": they can.
+func (p *planner) barred(c *Cluster, revision string) string {
+	if c.Blocked == "" && revision == p.target {
+		return c.Refused
+	}
+	return c.Blocked
+}
+
+// writable reports whether the target's works can be written now.
+func (p *planner) writable(c *Cluster) bool { return p.barred(c, p.target) == "" && c.Awaits == "" }
 
 // stateOf returns the state of a member and the reason.
 func (p *planner) stateOf(u *unit) (State, string) {

@@ -36,6 +36,8 @@ type step struct {
 	mandatory   bool
 	// all: strategy All, whose failures stop nothing until the last cluster is decided.
 	all bool
+	// atOnce: the strategy moves every cluster of the step at once (All, decision groups).
+	atOnce bool
 	// proven: a rollout of the target ended Succeeded here before.
 	proven bool
 	// reverting: the rollout moves clusters back to a proven target.
@@ -73,6 +75,7 @@ type tally struct {
 	outdated  int32 // of those, the ones that were Done before their own inputs changed
 	waiting   int32 // not admitted yet
 	left      int32 // former members that left before they were done
+	inherited int32 // of a stage that is gone: in flight, parked, or left before they were done
 	leaving   int32
 
 	until    time.Time // when the last soak of those running ends
@@ -109,6 +112,7 @@ func (p *planner) count() {
 				t.addFailure(u, s)
 			default:
 				t.left++
+				t.addInherited(p, u)
 			}
 		}
 		s.tally = t
@@ -148,10 +152,11 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		if !s.reverting || u.retargetable() {
 			t.addFlying(u)
 		}
+		t.addInherited(p, u)
 	case Failed, TimedOut:
-		t.addFailure(u, s)
 	case Parked:
 		t.parked++
+		t.addInherited(p, u)
 		if u.record != nil && u.record.State == Done && u.record.Revision == p.target {
 			t.outdated++
 		}
@@ -161,6 +166,17 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	case Waiting:
 		t.waiting++
 	default: // no state of a member of a step
+	}
+	if u.record.failed() && u.record.Revision == p.target && !p.due(u) {
+		t.addFailure(u, s)
+	}
+}
+
+// addInherited counts a cluster with the target that no step selects and whose own step is gone.
+func (t *tally) addInherited(p *planner, u *unit) {
+	r := u.record
+	if (u.step == nil || u.bound) && r != nil && r.Revision == p.target && p.named[r.Stage] == nil {
+		t.inherited++
 	}
 }
 
@@ -233,15 +249,21 @@ func (t *track) failed(i int) bool {
 // abandoned reports whether the clusters that could have verified the target left the step.
 // While other clusters are in the step, one of them can still verify it. Until then, no more
 // clusters may have left than are in the step: otherwise a placement that replaces each
-// cluster that leaves would spread the content over the whole fleet.
+// cluster that leaves would spread the content over the whole fleet. A step that moves all of
+// its clusters at once waits for the clusters of a stage that is gone, such as a decision group
+// that vanished with its last cluster; if they left, it is abandoned.
 func (s *step) abandoned() bool { return s.missing() > 0 }
 
 // missing counts the clusters by which a step is abandoned; 0: it is not.
 func (s *step) missing() int {
 	c := s.tally
 	switch {
-	case s.all || s.proven || c.done > 0:
+	case s.proven || c.done > 0 || s.all && c.inherited == 0:
 		return 0
+	case s.atOnce && c.inherited > 0 && c.flying > 0:
+		return 0
+	case s.atOnce && c.inherited > 0:
+		return int(c.inherited)
 	case c.total == 0 && c.flying == 0:
 		return int(c.left + c.parked)
 	case int(c.left) > max(int(c.total), s.maxFailures), c.waiting+c.flying+c.parked == 0:

@@ -8,7 +8,7 @@ func stories() map[string]string {
 		"all-with-a-failure":                  "Strategy All moves all clusters at once. A silent cluster fails at its deadline, an unavailable one is moved on its return, and the next commit starts again with all of them.",
 		"canary-fails-and-revert":             "Both canaries fail, so that no other cluster gets v2. A revert moves back only the clusters that got v2, without a soak.",
 		"canary-then-everyone":                "The normal rollout: one canary and its soak, the other canary, then the rest in waves.",
-		"deadline-and-recovery":               "A canary that is late is a failure at its deadline, and no longer one once it is verified.",
+		"deadline-and-recovery":               "A canary that is late is a failure at its deadline, until it is verified and soaked.",
 		"first-install":                       "There is no stable revision yet: all clusters get the add-on at once, and its content at the pace of the stages.",
 		"flapping-health-restarts-the-soak":   "A canary that loses its health while it soaks starts its soak again.",
 		"group-by-group":                      "ProgressivePerGroup takes the decision groups in order of their index, also with gaps; a hand-made cluster in no group comes last.",

@@ -119,7 +119,7 @@ func (p *planner) haltedText(t *track, i int, c v1alpha1.Counts) string {
 		}
 	}
 	verb := "halted"
-	if s.all && s.tally.elsewhere == 0 {
+	if s.all && s.tally.elsewhere == 0 && !s.abandoned() {
 		verb = "failed"
 	}
 	why := failedText(t.failures(i), failures)

@@ -75,7 +75,7 @@ type Ledger struct {
 	Removal *RemovalRecord `json:"removal,omitempty"`
 }
 
-// RecordGroup holds the records that share revision, stage and state.
+// RecordGroup holds the records that share revision, stage, state and failure.
 type RecordGroup struct {
 	// Revision is the digest of the content that the clusters were admitted to.
 	Revision string `json:"revision"`
@@ -84,6 +84,10 @@ type RecordGroup struct {
 	Stage string `json:"stage,omitempty"`
 	// State of the clusters.
 	State ClusterState `json:"state"`
+	// Failed: the clusters failed with this content before they came into this state. They
+	// count as failures until they are Done.
+	// +optional
+	Failed bool `json:"failed,omitempty"`
 	// Times lists the clusters by the times of their records.
 	Times []RecordTimes `json:"times"`
 }
@@ -91,7 +95,8 @@ type RecordGroup struct {
 // RecordTimes are the clusters of a group that share their times. Both times have a
 // precision of a second and are rounded up, so that a soak is never shorter than declared.
 type RecordTimes struct {
-	// Admitted is when the clusters were admitted.
+	// Admitted is when the clusters took their slot: when they were admitted, or returned after
+	// their slot had ended.
 	Admitted metav1.Time `json:"admitted"`
 	// Since is when the clusters entered their state; soaks and deadlines start here.
 	Since metav1.Time `json:"since"`

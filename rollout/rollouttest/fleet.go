@@ -69,9 +69,10 @@ type Cluster struct {
 	// it equals.
 	Alike map[string]string
 
-	// Blocked says why its works cannot be written at all, Awaits what must happen before they
-	// are written, Away why the cluster cannot be given any content.
-	Blocked, Awaits, Away string
+	// Blocked says why its works cannot be written at all, Refused why those of the target
+	// cannot, Awaits what must happen before they are written, Away why the cluster cannot be
+	// given any content.
+	Blocked, Refused, Awaits, Away string
 	// Edited: what it gives to the rendering itself has changed since its works were written.
 	Edited bool
 	// Departs is what the deletion of its ManagedClusterAddOn waits for.
@@ -285,7 +286,7 @@ func (f *Fleet) observe(c *Cluster, at time.Time) rollout.Cluster {
 	o := rollout.Cluster{
 		Name: c.Name, Installed: c.Installed, Gone: c.Gone, Labels: c.Labels,
 		InstallDisabled: c.InstallDisabled, SelectedBy: c.SelectedBy, Reachable: c.reachable, Running: c.Running,
-		Health: c.health(at), Blocked: c.Blocked, Awaits: c.Awaits, Departure: c.Departs,
+		Health: c.health(at), Blocked: c.Blocked, Refused: c.Refused, Awaits: c.Awaits, Departure: c.Departs,
 	}
 	o.AvailableChanged = c.since.Add(c.Skew)
 	o.Health.NotAppliedSince = f.refused[c.Name]
@@ -294,7 +295,7 @@ func (f *Fleet) observe(c *Cluster, at time.Time) rollout.Cluster {
 		return o
 	}
 	if c.Running != "" && !c.Edited && c.Blocked == "" {
-		o.UpToDate = c.content(c.Running) == c.content(f.Target())
+		o.UpToDate = c.Refused == "" && c.content(c.Running) == c.content(f.Target())
 		o.UpToDateStable = f.Policy.Stable != "" && c.content(c.Running) == c.content(f.Policy.Stable)
 	}
 	return o
@@ -384,7 +385,7 @@ func (f *Fleet) CarryOutFrom(s Sight, actions []rollout.Action) {
 
 // writable reports whether a cluster's works can be written at the revision.
 func (f *Fleet) writable(c *Cluster, revision string) bool {
-	missing := f.Policy.TargetMissing != "" && revision == f.Target()
+	missing := (f.Policy.TargetMissing != "" || c.Refused != "") && revision == f.Target()
 	return c.Blocked == "" && c.Awaits == "" && c.Away == "" && !missing
 }
 

@@ -43,11 +43,21 @@ func (l look) refuted() bool {
 	return !l.member || !l.up || !l.has || l.failed || bad
 }
 
+// ill reports whether the look saw that the content is not verified any more.
+func (l look) ill() bool {
+	return l.member && l.up && l.has && l.health.State == rollout.HealthProgressing
+}
+
 // reported reports whether the look saw the agent report a failure of the content.
 func (l look) reported() bool { return l.has && l.health.State == rollout.HealthFailed }
 
 // story is everything that was seen of a cluster since it was admitted to what it has.
-type story struct{ looks []look }
+type story struct {
+	looks []look
+	// taken is when it took its slot. erred: it failed with the content, and was not Done since.
+	taken time.Time
+	erred bool
+}
 
 // tell starts a story with the word of a record that no step of the history wrote.
 func tell(r rollout.Record) *story {
@@ -65,14 +75,14 @@ func tell(r rollout.Record) *story {
 		l.has = false
 	default: // Updating: the works are written
 	}
-	return &story{looks: []look{l}}
+	return &story{looks: []look{l}, taken: r.Admitted, erred: r.Failed || isFailure(r) && r.State != rollout.NotWritten}
 }
 
 func (s *story) last() look { return s.looks[len(s.looks)-1] }
 
 // with is the story with one look more.
 func (s *story) with(l look) *story {
-	return &story{looks: append(slices.Clip(s.looks), l)}
+	return &story{looks: append(slices.Clip(s.looks), l), taken: s.taken, erred: s.erred}
 }
 
 // verifiedSince is the start of the unbroken time up to the last look in which the content
@@ -122,9 +132,15 @@ func (s *story) since(slack time.Duration, so func(int, look) bool) (since time.
 	return since, ok
 }
 
+// spent reports whether the cluster has held its slot for deadline and soak together.
+func (s *story) spent() bool {
+	l := s.last()
+	return l.timed && l.deadline > 0 && !l.paused && !l.at.Before(s.taken.Add(l.soak+l.deadline))
+}
+
 // late reports whether the cluster has had its works for a deadline without verifying them, or
-// for deadline and soak together without an end of the soak, or has waited for a deadline for
-// what must pass before they are written, or for the hub to accept them.
+// has waited for a deadline for what must pass before they are written, or for the hub to
+// accept them.
 func (s *story) late(slack time.Duration) bool {
 	l := s.last()
 	proven := s.verifiedAt()
@@ -132,17 +148,7 @@ func (s *story) late(slack time.Duration) bool {
 		return false
 	}
 	since, ok := s.since(slack, func(i int, k look) bool { return k.member && k.up && k.has == l.has && !proven[i] })
-	if !ok || !l.at.Before(since.Add(l.deadline)) {
-		return ok
-	}
-	var had time.Time
-	for _, k := range slices.Backward(s.looks) {
-		if !k.member || !k.up || !k.has {
-			break
-		}
-		had = second(k.at)
-	}
-	return l.has && l.soak > 0 && !l.at.Before(had.Add(l.soak+l.deadline-slack))
+	return ok && !l.at.Before(since.Add(l.deadline))
 }
 
 // verifiedAt has for each look whether it is in an unbroken time in which the content was verified.

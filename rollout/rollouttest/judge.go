@@ -82,14 +82,16 @@ func (h *History) Keep(s Step) {
 		switch {
 		case s.Input == nil || !had:
 			h.stories[name] = tell(a)
-		case j.admitted(name) || a.InFlight() && !a.Admitted.Equal(b.Admitted):
+		case j.admitted(name) || a.InFlight() && !b.InFlight():
 			fresh := tell(a)
+			fresh.erred = old.erred && !j.admitted(name) || j.retried(name)
 			if a.State != rollout.Admitted {
 				fresh.looks = []look{j.look(name, a)}
 			}
 			h.stories[name] = fresh
 		default:
 			old.looks[len(old.looks)-1].failed = isFailure(a)
+			old.erred = a.State != rollout.Done && (old.erred || isFailure(a) && a.State != rollout.NotWritten)
 			h.stories[name] = old
 		}
 	}
@@ -184,14 +186,16 @@ func (j *judgement) look(name string, r rollout.Record) look {
 	}
 	l := look{
 		at: j.in.Now, member: j.member(name), up: c.Reachable, has: j.has(c, revision), health: c.Health,
-		changed: c.AvailableChanged, blocked: c.Blocked, awaits: c.Awaits != "", refused: c.Unwritten != "",
+		changed: c.AvailableChanged, blocked: j.barred(c, revision), awaits: c.Awaits != "", refused: c.Unwritten != "",
 		paused: j.in.Contested != "" || j.in.Spec.Removal != nil || j.in.TargetMissing != "" && revision == j.target(),
 		park:   j.in.ParkAfter, applyErrors: j.in.ApplyErrorAfter,
 		takenBack: j.reverting && revision != j.target(),
 	}
 	at := j.stepOf(name)
 	if at < 0 && (revision == j.target() || r.InFlight()) {
-		at = j.stageOf(r)
+		if at = -1; len(j.stagesOf(r)) > 0 {
+			at = j.stagesOf(r)[0]
+		}
 	}
 	if at >= 0 && j.in.LedgerLimit == 0 {
 		s := j.steps[at]
@@ -243,6 +247,22 @@ func (j *judgement) retargeted(name string) bool {
 	return j.admitted(name) && b.Revision != j.target() && (b.InFlight() || returned)
 }
 
+// retried reports whether the step admits a cluster anew that failed with the target and needs
+// other works by now. It is a failure all the time.
+func (j *judgement) retried(name string) bool {
+	b := j.before[name]
+	failed := (isFailure(b) || b.Failed) && b.State != rollout.NotWritten
+	return j.admitted(name) && failed && !b.InFlight() && b.Revision == j.after[name].Revision && b.Revision == j.target()
+}
+
+// barred says why the works of a revision cannot be written.
+func (j *judgement) barred(c rollout.Cluster, revision string) string {
+	if c.Blocked == "" && revision == j.target() {
+		return c.Refused
+	}
+	return c.Blocked
+}
+
 // record judges what became of one record.
 func (j *judgement) record(name string) error {
 	b, had := j.before[name]
@@ -268,9 +288,9 @@ func (j *judgement) record(name string) error {
 		return nil
 	}
 	s := j.stories[name]
-	fixed := b.InFlight() && !s.last().paused && (b.State == rollout.Updating || b.State == rollout.Soaking)
-	if j.in.LedgerLimit == 0 && !notes(a, b.Admitted) && (fixed || !notes(a, second(s.last().at))) {
-		return fmt.Errorf("its time starts anew: %s, before %s", a.Admitted, b.Admitted)
+	kept, taken := notes(a, b.Admitted), !b.InFlight() && a.State != b.State && notes(a, second(s.last().at))
+	if j.in.LedgerLimit == 0 && !taken && (!kept || a.InFlight() && !b.InFlight()) {
+		return fmt.Errorf("it notes %s as the time of its slot, before %s", a.Admitted, b.Admitted)
 	}
 	return errors.Join(may(b, a, s), must(b, a, s))
 }
@@ -342,7 +362,9 @@ func (j *judgement) admission(name string, a rollout.Record) error {
 		return errors.New("admitted outside the install set")
 	case at < 0:
 		return errors.New("admitted in no stage")
-	case a.Stage != j.steps[at].name:
+	case j.retried(name) && (a.Stage != j.before[name].Stage || !a.Failed):
+		return errors.New("a failure that is admitted again is forgotten")
+	case a.Stage != j.steps[at].name && !j.retried(name):
 		return fmt.Errorf("admitted in stage %q, which is not its stage", a.Stage)
 	case a.Revision != j.target() && (a.Revision != j.in.Stable || c.Running != ""):
 		return fmt.Errorf("admitted to %s, which is not the target", a.Revision)

@@ -30,7 +30,8 @@ type step struct {
 	// held admits no cluster to the target. unknown: the members cannot be told. all: a step
 	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
 	// returning: a cluster of it is none only because its ManagedClusterAddOn is being deleted.
-	held, unknown, all, holdEmpty, returning bool
+	// atOnce: the strategy moves all of its clusters at once.
+	held, unknown, all, atOnce, holdEmpty, returning bool
 }
 
 // policy is the policy of one input, read sentence by sentence and without any thought of
@@ -243,9 +244,9 @@ func (p *policy) again(r rollout.Record) bool {
 	case rollout.Done, rollout.Left:
 		return !c.UpToDate
 	case rollout.Parked:
-		return !c.UpToDate && c.Reachable
+		return !c.UpToDate && c.Reachable && !r.Failed
 	case rollout.NotWritten:
-		return !c.UpToDate && c.Reachable && c.Blocked == "" && c.Awaits == ""
+		return !c.UpToDate && c.Blocked == "" && c.Refused == "" && c.Awaits == ""
 	default:
 		return false
 	}
@@ -395,7 +396,7 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 	}
 	if st.Type != clusterv1alpha1.Progressive && st.Type != clusterv1alpha1.ProgressivePerGroup {
 		s := untaken(nil)
-		s.name, s.all, s.maxFailures = alone, true, len(members)
+		s.name, s.all, s.atOnce, s.maxFailures = alone, true, true, len(members)
 		p.add(&track, s)
 		return
 	}
@@ -405,7 +406,7 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 	}
 	addGroup := func(g namedGroup, maxFailures intstr.IntOrString) {
 		s := untaken(append([]string{}, g.Clusters...))
-		s.name, s.maxFailures = prefix+g.name, share(maxFailures, len(s.members))
+		s.name, s.atOnce, s.maxFailures = prefix+g.name, true, share(maxFailures, len(s.members))
 		in := func(name string) bool { return slices.Contains(g.Clusters, name) }
 		s.returning, s.holdEmpty = p.returning(in), isAmong(g, mandatory) && !slices.ContainsFunc(p.install, in)
 		p.add(&track, s)
@@ -432,7 +433,7 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 		return
 	}
 	if len(rest.members) > 0 || len(track) == 0 {
-		rest.maxFailures = share(config.MaxFailures, len(rest.members))
+		rest.atOnce, rest.maxFailures = true, share(config.MaxFailures, len(rest.members))
 		p.add(&track, rest)
 	}
 }

@@ -103,7 +103,7 @@ func samePlan(in rollout.Input, plan rollout.Plan) error {
 // success another content becomes the stable one.
 func (f *Fleet) idle(plan rollout.Plan) error {
 	again, refused := rollout.New(f.Input())
-	blocked := slices.ContainsFunc(f.Input().Clusters, func(c rollout.Cluster) bool { return c.Blocked != "" })
+	blocked := slices.ContainsFunc(f.Input().Clusters, func(c rollout.Cluster) bool { return c.Blocked != "" || c.Refused != "" })
 	arrived := slices.ContainsFunc(plan.Clusters, func(c rollout.ClusterPlan) bool {
 		moves := slices.ContainsFunc(plan.Actions, func(a rollout.Action) bool { return a.Cluster == c.Name })
 		return c.State == rollout.Admitted && !moves && f.Clusters[c.Name].Running == c.Revision

@@ -2,7 +2,6 @@ package rollouttest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +13,8 @@ type tally struct {
 	done, unchanged, flying, lost, failed, parked, waiting, left int
 	// elsewhere are failures that another stage recorded.
 	elsewhere, members int
+	// inherited are in no step and of a stage that is gone, and neither done nor failed.
+	inherited int
 	// outdated were done before their own inputs changed, and are not available.
 	outdated int
 }
@@ -41,11 +42,8 @@ func (j *judgement) tally(i int) tally {
 			if a.State == rollout.Lost {
 				t.lost++
 			}
+			j.inherit(&t, name)
 		case target && isFailure(a) && !j.again(a):
-			t.failed++
-			if a.Stage != s.name {
-				t.elsewhere++
-			}
 		case target && a.State == rollout.Done && !stale:
 			t.done++
 		case target && a.State == rollout.Done && !c.Reachable:
@@ -60,6 +58,12 @@ func (j *judgement) tally(i int) tally {
 		default:
 			t.waiting++
 		}
+		if target && (isFailure(a) || a.Failed) && !j.again(a) {
+			t.failed++
+			if a.Stage != s.name {
+				t.elsewhere++
+			}
+		}
 	}
 	for name, a := range j.after {
 		if other := j.stepOf(name); other >= 0 && other != i && a.Stage == s.name && a.Revision == j.target() {
@@ -70,8 +74,18 @@ func (j *judgement) tally(i int) tally {
 				t.left++
 			}
 		}
-		if j.stepOf(name) >= 0 || j.stageOf(a) != i || a.Revision != j.target() && !a.InFlight() {
+		never := j.member(name) && a.State == rollout.NotWritten && j.again(a)
+		if j.stepOf(name) >= 0 || !slices.Contains(j.stagesOf(a), i) || a.Revision != j.target() && !a.InFlight() || never {
 			continue
+		}
+		if a.State != rollout.Done && !isFailure(a) {
+			j.inherit(&t, name)
+		}
+		if a.Failed && a.Revision == j.target() {
+			t.failed++
+			if a.Stage != s.name {
+				t.elsewhere++
+			}
 		}
 		undecided := j.member(name) && (j.has(j.clusters[name], a.Revision) || a.InFlight())
 		switch {
@@ -94,35 +108,45 @@ func (j *judgement) tally(i int) tally {
 	return t
 }
 
-// stageOf is the position of the step that a record of a cluster in no step belongs to: that
-// of its stage; if it is gone, and the cluster is in flight or failed, the first of the track.
-// -1: none.
-func (j *judgement) stageOf(r rollout.Record) int {
-	if i := j.stepNamed(r.Stage); i >= 0 || !r.InFlight() && !isFailure(r) {
-		return i
+// stagesOf are the positions of the steps that a record of a cluster in no step belongs to: that
+// of its stage; if it is gone, the first of its track; if that is gone, the first of each.
+func (j *judgement) stagesOf(r rollout.Record) []int {
+	if i := j.stepNamed(r.Stage); i >= 0 {
+		return []int{i}
 	}
+	var own, first []int
 	for i, s := range j.steps {
 		track, _, _ := strings.Cut(s.name, "/")
-		if len(s.before) == 0 && (j.tracks() == 1 || inTrack(r.Stage, track)) {
-			return i
+		switch {
+		case len(s.before) > 0:
+		case inTrack(r.Stage, track):
+			own = append(own, i)
+			fallthrough
+		default:
+			first = append(first, i)
 		}
 	}
-	return min(0, len(j.steps)-1)
+	if len(own) > 0 {
+		return own
+	}
+	return first
+}
+
+// inherit counts a cluster that no step selects and whose own stage is gone.
+func (j *judgement) inherit(t *tally, name string) {
+	if a := j.after[name]; j.stepOf(name) < 0 && a.Revision == j.target() && j.stepNamed(a.Stage) < 0 {
+		t.inherited++
+	}
+}
+
+// waitsForAGoneStage reports whether a step that moves all of its clusters at once has clusters of
+// a stage that is gone, undecided or left, and none that proved the content.
+func (j *judgement) waitsForAGoneStage(i int) bool {
+	return j.steps[i].atOnce && !j.in.TargetProven && j.tallies[i].done == 0 && j.tallies[i].inherited > 0
 }
 
 func isFailure(r rollout.Record) bool {
 	return r.State == rollout.Failed || r.State == rollout.TimedOut || r.State == rollout.NotWritten || r.State == rollout.LeftFailed
-}
-
-// tracks counts the sequences of steps that go on side by side.
-func (j *judgement) tracks() int {
-	n := 0
-	for _, s := range j.steps {
-		if len(s.before) == 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // failures of the target that count against the budget of a step.
@@ -181,53 +205,13 @@ func (j *judgement) complete(i int) bool {
 	return t.done > 0 || t.parked+t.failed == 0 && (t.left == 0 || s.all)
 }
 
-// goneStages lists the stages that the policy has no more and in which a cluster that no stage
-// selects failed with the target, or was admitted to it while none proved it.
-func (j *judgement) goneStages() []string {
-	proved, open := map[string]bool{}, map[string]bool{}
-	for _, b := range j.before {
-		proved[b.Stage] = proved[b.Stage] || b.Revision == j.target() && b.State == rollout.Done
-	}
-	for _, a := range j.after {
-		proved[a.Stage] = proved[a.Stage] || a.Revision == j.target() && a.State == rollout.Done
-	}
-	for name, a := range j.after {
-		gone := !j.in.TargetProven && a.Revision == j.target() && a.Stage != "" && j.stepNamed(a.Stage) < 0 && j.stepOf(name) < 0
-		if gone && a.State != rollout.Done && (isFailure(a) || !proved[a.Stage]) {
-			open[a.Stage] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(open))
-}
-
-// concerns reports whether the track of a step waits for a stage that is gone: that of the
-// placement that had it; if there is none, every track.
-func (j *judgement) concerns(stage string, i int) bool {
-	own := func(s step) bool {
-		track, _, _ := strings.Cut(s.name, "/")
-		return inTrack(stage, track)
-	}
-	return j.tracks() == 1 || own(j.steps[i]) || !slices.ContainsFunc(j.steps, own)
-}
-
-// openInAGoneStage reports whether a cluster that no stage selects was admitted to the target in
-// a stage that the policy has no more, and is not done. The other stages may wait for it.
-func (j *judgement) openInAGoneStage(records map[string]rollout.Record) bool {
-	for name, r := range records {
-		if r.Revision == j.target() && r.Stage != "" && r.State != rollout.Done && j.stepNamed(r.Stage) < 0 && j.stepOf(name) < 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // slots: no cluster is admitted beyond the limit of its step. Clusters in flight at any
 // content count; clusters that returned or were adopted may bring the count above it.
 func (j *judgement) slots() error {
 	for i, s := range j.steps {
-		flying, atTarget, admitted, moved := 0, 0, "", ""
+		flying, atTarget, admitted, again, moved := 0, 0, "", "", ""
 		for name, a := range j.after {
-			if a.InFlight() && !j.reverting && j.stepOf(name) < 0 && j.stageOf(a) == i {
+			if a.InFlight() && !j.reverting && j.stepOf(name) < 0 && slices.Contains(j.stagesOf(a), i) {
 				flying++ // no step selects it; it keeps its slot
 			}
 		}
@@ -242,12 +226,16 @@ func (j *judgement) slots() error {
 			switch {
 			case j.retargeted(name):
 				moved = name
+			case j.retried(name):
+				again = name
 			case j.admitted(name):
 				admitted = name
 			}
 		}
 		switch {
 		case s.all:
+		case again != "" && flying > s.limit:
+			return j.broken(again, "%s was admitted again in %s with %d in flight of %d", again, s.name, flying, s.limit)
 		case admitted != "" && flying > s.limit:
 			return j.broken(admitted, "%s was admitted in %s with %d in flight of %d", admitted, s.name, flying, s.limit)
 		case moved != "" && !j.reverting && atTarget > s.limit:
@@ -296,24 +284,25 @@ func (j *judgement) order() error {
 			if !j.admitted(name) || j.joins(name) {
 				continue
 			}
+			if s.held {
+				return j.broken(name, "%s got the target in %s, which is held", name, s.name)
+			}
+			if j.retried(name) {
+				continue // it failed with the target already
+			}
 			for _, k := range s.before {
 				if !j.complete(k) && (!j.reverting || !j.retargeted(name)) {
 					return j.broken(name, "%s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
 				}
 			}
-			for _, gone := range j.goneStages() {
-				if j.concerns(gone, i) {
-					return j.broken(name, "%s got the target in %s while %s, which is gone, failed or proved nothing", name, s.name, gone)
-				}
+			if j.waitsForAGoneStage(i) {
+				return j.broken(name, "%s got the target in %s before the clusters of a stage that is gone: %+v", name, s.name, j.tallies[i])
 			}
 			for _, k := range j.track(i) {
 				if j.spent(k) {
 					return j.broken(name, "%s got the target in %s with %d failed in %s, %d allowed",
 						name, s.name, j.failures(k), j.steps[k].name, j.steps[k].maxFailures)
 				}
-			}
-			if s.held {
-				return j.broken(name, "%s got the target in %s, which is held", name, s.name)
 			}
 		}
 	}
@@ -322,13 +311,13 @@ func (j *judgement) order() error {
 
 // refilled: no slot stays free while a cluster that may have it waits.
 func (j *judgement) refilled() error {
-	if j.stopped() || j.step.Refused != "" || j.in.LedgerLimit != 0 || j.openInAGoneStage(j.before) || j.openInAGoneStage(j.after) {
+	if j.stopped() || j.step.Refused != "" || j.in.LedgerLimit != 0 {
 		return nil
 	}
 	for i, s := range j.steps {
 		t := j.tallies[i]
 		left := t.done == 0 && t.left > 0
-		if s.held || left || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) ||
+		if s.held || left || j.waitsForAGoneStage(i) || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) ||
 			slices.ContainsFunc(s.before, func(k int) bool { return !j.complete(k) }) {
 			continue
 		}
@@ -346,7 +335,7 @@ func (j *judgement) waits(name string) bool {
 	a, recorded := j.after[name]
 	c := j.clusters[name]
 	settled := recorded && a.Revision == j.target() && (isFailure(a) && !j.again(a) || a.State == rollout.Done)
-	able := c.Reachable && c.Blocked == "" && c.Awaits == "" && !c.UpToDate && c.Installed != rollout.Deleting
+	able := c.Reachable && c.Blocked == "" && c.Refused == "" && c.Awaits == "" && !c.UpToDate && c.Installed != rollout.Deleting
 	return able && !a.InFlight() && !settled && !j.leaving(name) && c.Running != rollout.Foreign
 }
 
@@ -356,7 +345,7 @@ func (j *judgement) written() error {
 	for name, a := range j.after {
 		c := j.clusters[name]
 		paused := j.in.Contested != "" || j.in.TargetMissing != "" && a.Revision == j.target()
-		if a.State != rollout.Admitted || j.has(c, a.Revision) || paused || !c.Reachable || c.Awaits != "" || c.Blocked != "" || j.leaving(name) || c.Installed == rollout.Deleting {
+		if a.State != rollout.Admitted || j.has(c, a.Revision) || paused || !c.Reachable || c.Awaits != "" || j.barred(c, a.Revision) != "" || j.leaving(name) || c.Installed == rollout.Deleting {
 			continue
 		}
 		if !slices.ContainsFunc(j.step.Actions, func(x rollout.Action) bool { return x.Cluster == name && x.Kind == rollout.Move }) {
@@ -379,7 +368,7 @@ func (j *judgement) untouched() error {
 			return fmt.Errorf("%s is installed while suspended", x.Cluster)
 		case x.Kind == rollout.Install && c.Installed != rollout.NotInstalled && c.Installed != "":
 			return fmt.Errorf("%s is installed already", x.Cluster)
-		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && !isFailure(a) || a.State == rollout.NotWritten):
+		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && (a.State != rollout.TimedOut || c.Unwritten == "")):
 			return j.broken(x.Cluster, "%s gets %s and was not admitted", x.Cluster, x.Revision)
 		case x.Kind == rollout.Move && a.Revision != x.Revision:
 			return j.broken(x.Cluster, "%s was admitted to %s and gets %s", x.Cluster, a.Revision, x.Revision)

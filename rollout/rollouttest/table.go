@@ -63,21 +63,25 @@ func may(b, a rollout.Record, s *story) error {
 	case rollout.Failed:
 		refused := s.refusedFor() && (b.State != rollout.Updating || !l.at.Before(b.Since.Add(l.applyErrors)))
 		kept := was(rollout.Failed, rollout.LeftFailed) && l.member
-		return unless(kept || s.failed() || refused, "it is Failed and never was seen to fail")
+		barred := b.Failed && l.member && !l.has && (l.blocked != "" || s.late(time.Minute) || !l.timed)
+		return unless(kept || barred || s.failed() || refused, "it is Failed and never was seen to fail")
 	case rollout.NotWritten:
 		barred := l.member && !l.has && (l.blocked != "" || s.late(time.Minute) || !l.timed)
 		return unless(was(rollout.NotWritten) || barred, "it is NotWritten, and its works can be written")
 	case rollout.TimedOut:
 		silent := run && l.timed && l.deadline > 0 && !l.at.Before(since.Add(l.soak+l.deadline))
-		return unless(was(rollout.TimedOut) || l.up && (l.has || l.refused) && !l.verified() && (silent || s.late(time.Minute)) || !l.timed, "it is TimedOut before its deadline")
+		spent := was(rollout.Soaking) && l.ill() && s.spent()
+		late := l.up && (l.has || l.refused) && !l.verified() && (silent || spent || s.late(time.Minute))
+		return unless(was(rollout.TimedOut) || late || !l.timed, "it is TimedOut before its deadline")
 	case rollout.Lost:
 		return unless(l.member && !l.up && !was(rollout.Parked) && (l.has || !was(rollout.Left)), "it is Lost and available")
 	case rollout.Parked:
-		return unless(l.member && (was(rollout.Parked) || s.slotEnded(time.Minute) || !l.timed), "it is Parked before its slot ends")
+		ended := s.slotEnded(time.Minute) || !l.up && b.InFlight() && !was(rollout.Lost) && s.spent()
+		return unless(l.member && (was(rollout.Parked) || ended || !l.timed), "it is Parked before its slot ends")
 	case rollout.Left:
 		return unless(!l.member || was(rollout.Left), "it is Left and in the install set")
 	case rollout.LeftFailed:
-		return unless(!l.member && (was(rollout.Failed, rollout.TimedOut, rollout.LeftFailed) || s.failed()), "it is LeftFailed and had not failed")
+		return unless(!l.member && (s.erred || s.failed()), "it is LeftFailed and had not failed")
 	default:
 		return fmt.Errorf("unknown state %q", a.State)
 	}
@@ -88,12 +92,15 @@ func must(b, a rollout.Record, s *story) error {
 	l := s.last()
 	is := func(states ...rollout.State) bool { return slices.Contains(states, a.State) }
 	barred := b.State == rollout.NotWritten
+	if s.erred && b.State != rollout.Done && a.State != rollout.Done && !isFailure(a) && !a.Failed {
+		return errors.New("it failed, and is no failure before it is Done")
+	}
 	switch {
 	case b.State == rollout.Done:
 		return nil
 	case barred && (!l.member || !l.has || !l.up):
 		return unless(is(rollout.NotWritten), "its works could not be written, and that is forgotten")
-	case !l.member && (isFailure(b) || s.failed()):
+	case !l.member && (s.erred || s.failed()):
 		return unless(is(rollout.LeftFailed), "a failure is forgotten because its cluster left")
 	case !l.member:
 		return unless(is(rollout.Left), "it left, and is not Left")
@@ -109,6 +116,10 @@ func must(b, a rollout.Record, s *story) error {
 		return unless(is(rollout.Soaking, rollout.Done), "it is verified, and does not soak")
 	case !l.up && b.InFlight() && !l.has && l.blocked != "":
 		return nil
+	case !l.up && b.InFlight() && b.State != rollout.Lost && s.spent():
+		return unless(is(rollout.Parked), "it is lost after deadline and soak, and holds its slot")
+	case b.State == rollout.Soaking && l.ill() && s.spent():
+		return unless(is(rollout.TimedOut), "it lost its health after deadline and soak, and is not TimedOut")
 	case !l.up && b.InFlight():
 		return unless(is(rollout.Parked, rollout.NotWritten) || is(rollout.Lost) && !s.slotEnded(0), "it is not available past its time, and holds its slot")
 	case l.up && (b.State == rollout.Parked || barred) && l.has:

@@ -245,15 +245,22 @@ func contention(c render.Contention, w *workv1.ManifestWork) *Refusal {
 	}
 }
 
-// blocked says why nothing can be written to the member after its admission; "": it can. If the
-// target cannot be rendered for it but its present content can, the commit needs a value that
-// the cluster does not have. That is a failure of the commit and counts against the budget when
-// the cluster is admitted.
+// blocked says why nothing can be written to the member after its admission; "": it can.
 func (t *turn) blocked(j *Judged) string {
-	if j.Refused != nil && j.Refused.keeps {
+	if j.Refused != nil && j.Refused.Contended {
 		return j.Refused.brief
 	}
 	return j.HostingProblem()
+}
+
+// refused says why the target cannot be rendered for a member although its present content can,
+// or the stable revision if it has none: the commit needs a value that the cluster does not have.
+// That is a failure of the commit and counts against the budget when the cluster is admitted to it.
+func (j *Judged) refused() string {
+	if j.Refused != nil && j.Refused.keeps && !j.Refused.Contended {
+		return j.Refused.brief
+	}
+	return ""
 }
 
 // compare sets whether the member's works already are what target and stable revision render.

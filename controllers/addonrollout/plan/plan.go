@@ -255,6 +255,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		UpToDateStable: j.AtStable,
 		Health:         health(j),
 		Blocked:        t.blocked(j),
+		Refused:        j.refused(),
 		Awaits:         j.awaits(),
 		Unwritten:      t.Unwritten[j.Name],
 		Departure:      plannedDeparture(j.Member, t.Rollout.Name, t.HookTimeout),
@@ -307,11 +308,8 @@ func (p *Plan) Writable() bool { return !p.Barred && (len(p.Clusters) > 0 || p.E
 // IsTarget reports whether a digest is that of the rollout's target.
 func (p *Plan) IsTarget(digest string) bool { return p.Observed.Rollout.Spec.Target.Digest == digest }
 
-// Admitted reports whether the ledger holds the cluster at the plan's revision.
-func (c *Cluster) Admitted() bool {
-	s := c.Planned.State
-	return s.InFlight() || s == rollout.Failed || s == rollout.TimedOut
-}
+// Admitted reports whether the works of the cluster may be moved to the plan's revision.
+func (c *Cluster) Admitted() bool { return c.Planned.State.InFlight() || c.Move }
 
 // Movable reports whether the plan names a revision for the cluster's works.
 func (c *Cluster) Movable() bool {
