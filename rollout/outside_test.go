@@ -347,23 +347,28 @@ func TestRecordsOfAGoneStageCountInTheFirst(t *testing.T) {
 // stable revision like other joiners, each in a slot.
 func TestJoinersTheTargetRefuses(t *testing.T) {
 	refused := func(c *rollout.Cluster) { nothing(c); c.Refused = "no value for GREETING" }
-	change := []change{canaryDone, on(c3, refused), on(c4, refused), on(c5, refused)}
-	checkMoment(t, momentCase{
-		reason: "one of them is admitted at a time",
-		change: change,
-		want:   map[string]string{c3: "Waiting", c4: "Waiting", c5: "Waiting", c6: "Admitted v2"},
-	})
-	on6 := append(change, finished(c6))
-	checkMoment(t, momentCase{
-		reason: "one of them is admitted at a time",
-		change: on6,
-		want:   map[string]string{c3: "Admitted v1", c4: "Waiting", c5: "Waiting"},
-	})
-	checkMoment(t, momentCase{
-		reason: "it holds its slot until the stable revision is verified on it",
-		change: append(on6, admitted("v1", time.Minute, c3), on(c3, runs("v1", rollout.HealthProgressing))),
-		want:   map[string]string{c3: "Updating v1", c4: "Waiting", c5: "Waiting"},
-	})
+	joiners := func(in *rollout.Input) {
+		canaryDone(in)
+		for _, name := range []string{c3, c4, c5} {
+			on(name, refused)(in)
+		}
+	}
+	for name, tc := range map[string]momentCase{
+		"the slot is taken": {
+			change: []change{joiners}, want: map[string]string{c3: "Waiting", c4: "Waiting", c5: "Waiting", c6: "Admitted v2"},
+		},
+		"the slot is free": {
+			reason: "one of them is admitted",
+			change: []change{joiners, finished(c6)}, want: map[string]string{c3: "Admitted v1", c4: "Waiting", c5: "Waiting"},
+		},
+		"one of them is in flight": {
+			reason: "it holds its slot until the stable revision is verified on it",
+			change: []change{joiners, finished(c6), admitted("v1", time.Minute, c3), on(c3, runs("v1", rollout.HealthProgressing))},
+			want:   map[string]string{c3: "Updating v1", c4: "Waiting", c5: "Waiting"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
 }
 
 // TestJoinerProvesNothing: a cluster on its way to the stable revision proves nothing for a

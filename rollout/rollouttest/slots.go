@@ -126,7 +126,7 @@ func (j *judgement) stagesOf(r rollout.Record) []int {
 			first = append(first, i)
 		}
 	}
-	if len(own) > 0 && len(first) > 1 {
+	if len(own) > 0 {
 		return own
 	}
 	return first
@@ -147,17 +147,6 @@ func (j *judgement) waitsForAGoneStage(i int) bool {
 
 func isFailure(r rollout.Record) bool {
 	return r.State == rollout.Failed || r.State == rollout.TimedOut || r.State == rollout.NotWritten || r.State == rollout.LeftFailed
-}
-
-// tracks counts the sequences of steps that go on side by side.
-func (j *judgement) tracks() int {
-	n := 0
-	for _, s := range j.steps {
-		if len(s.before) == 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // failures of the target that count against the budget of a step.
