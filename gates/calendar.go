@@ -19,8 +19,9 @@ const (
 	// mostBeginnings is how many beginnings of a cron expression are looked at, enough for every
 	// hour of a year. One with more is known for less time.
 	mostBeginnings = 10_000
-	// longest is a duration after which every cron expression has begun again.
-	longest = 10 * 366 * day
+	// longest is a duration after which every cron expression has begun again. The library looks
+	// five years ahead.
+	longest = 4 * 366 * day
 )
 
 // span is the time from one moment to before another.
@@ -166,10 +167,14 @@ func (c cronTimes) beginnings(zone *time.Location, from, to time.Time) iter.Seq[
 	return func(yield func(time.Time) bool) {
 		for p := range periods(zone, from, to) {
 			shown := p.shown(p.from).Add(-p.skipped)
-			for at := c.schedule.Next(shown.Add(-1)); !at.IsZero() && at.Before(p.shown(p.to)); at = c.schedule.Next(at) {
+			at := c.schedule.Next(shown.Add(-1))
+			for ; !at.IsZero() && at.Before(p.shown(p.to)); at = c.schedule.Next(at) {
 				if !yield(later(p.moment(at), p.from)) {
 					return
 				}
+			}
+			if at.IsZero() {
+				return // never again, as 30 February
 			}
 		}
 	}

@@ -303,7 +303,7 @@ func TestTransport_RefusesThisMachine(t *testing.T) {
 	var asked atomic.Int32
 	address := serving(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
 	to, _ := url.Parse(address)
-	for _, host := range []string{"127.0.0.1", "localhost", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "169.254.169.254", "[fe80::1%25lo]", "[64:ff9b::a9fe:a9fe]"} {
+	for _, host := range []string{"127.0.0.1", "localhost", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "[::ffff:0.0.0.0]", "169.254.169.254", "[fe80::1%25lo]", "[64:ff9b::a9fe:a9fe]"} {
 		at := "http://" + host + ":" + to.Port()
 		verdict := gates.Measure(t.Context(), webhook(at), nil, question(), gates.Options{AllowHTTP: true})
 		want := "HOST leads to a loopback or link-local address; the operator's flag --gate-allow-loopback allows it"

