@@ -149,7 +149,7 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 		err     string
 	}{
 		"NoRollout":    {args: "approve helo fleet --yes", code: exitNotFound, err: "cannot read rollout default/helo"},
-		"NoStage":      {args: "approve hello fleed --yes", code: exitNotFound, err: `cannot find stage "fleed" in rollout default/hello; did you mean fleet?`},
+		"NoStage":      {args: "approve hello flet --yes", code: exitNotFound, err: `cannot find stage "flet" in rollout default/hello; did you mean fleet?`},
 		"StrangeStage": {args: "approve hello everything --yes", code: exitNotFound, err: "its stages are canary, fleet"},
 		"StageWithout": {args: "approve hello canary --yes", code: exitFailed, err: "cannot approve: stage canary has no approval gate"},
 		"NoGate":       {args: "approve hello fleet --gate q --yes", code: exitNotFound, err: `cannot find approval gate "q" in stage fleet; its approval gates are qa`},
