@@ -83,7 +83,6 @@ stages:
 - {name: everyone, placement: {namespace: default, name: all}, maxConcurrency: 10%, progressDeadline: 30m}
 `
 
-
 // TestPace is what a user reads of a policy without a fleet file. placements are those of the
 // directory.
 func TestPace(t *testing.T) {
@@ -202,7 +201,7 @@ func TestWhatNeverEnds(t *testing.T) {
 		"UnknownMandatoryGroup": {
 			policy:     "strategy: {type: Progressive, progressive: {mandatoryDecisionGroups: [{groupIndex: 3}]}}",
 			placements: "{all: {}}",
-			want: `strategy.progressive.mandatoryDecisionGroups: the rollout never ends: held: unknown mandatory decision group: no decision group has index 3; known are 0 ("")`,
+			want:       `strategy.progressive.mandatoryDecisionGroups: the rollout never ends: held: unknown mandatory decision group: no decision group has index 3; known are 0 ("")`,
 		},
 		"Suspended": {policy: "suspend: true", want: "suspend: the rollout never ends: suspended; all 0/100; remove suspend"},
 		"DeadlineShorterThanAnyCluster": {
@@ -260,7 +259,7 @@ func TestBatchesThatAreLeftOut(t *testing.T) {
 func drawn(t *rapid.T) v1alpha1.AddOnRolloutSpec {
 	limit := func(label string) intstr.IntOrString {
 		return rapid.OneOf(
-			rapid.Map(rapid.IntRange(1, 40), func(n int) intstr.IntOrString { return intstr.FromInt(n) }),
+			rapid.Map(rapid.IntRange(1, 40), intstr.FromInt),
 			rapid.Map(rapid.IntRange(1, 100), func(n int) intstr.IntOrString { return intstr.FromString(fmt.Sprintf("%d%%", n)) }),
 		).Draw(t, label)
 	}

@@ -12,7 +12,6 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
-	sdkv1beta2 "open-cluster-management.io/sdk-go/pkg/apis/cluster/v1beta2"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
@@ -197,17 +196,19 @@ func (k Known) inSets(pl *clusterv1beta1.Placement, named string) (names, notes 
 	return slices.Compact(names), notes, nil
 }
 
-// setSelector selects the clusters of a cluster set. A set that is not known has the clusters
-// that carry its name as a label, which is OCM's default.
+// setSelector selects the clusters of a cluster set. Unless it is known to select by labels of
+// its own, it has the clusters that carry its name as a label.
 func (k Known) setSelector(name string) (labels.Selector, error) {
 	for i := range k.Sets {
-		if k.Sets[i].Name == name {
-			selector, err := sdkv1beta2.BuildClusterSelector(&k.Sets[i])
-			if err != nil {
-				return nil, fmt.Errorf("cluster set %s: %w", name, err)
-			}
-			return selector, nil
+		by := k.Sets[i].Spec.ClusterSelector
+		if k.Sets[i].Name != name || by.SelectorType != clusterv1beta2.LabelSelector {
+			continue
 		}
+		selector, err := metav1.LabelSelectorAsSelector(by.LabelSelector)
+		if err != nil {
+			return nil, fmt.Errorf("cluster set %s: %w", name, err)
+		}
+		return selector, nil
 	}
 	if name == globalSet {
 		return labels.Everything(), nil

@@ -84,7 +84,7 @@ type course struct {
 func newRun(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet) *run {
 	policy.Target = &v1alpha1.Target{Digest: target}
 	r := &run{
-		budget: mostDecisions, start: time.Unix(0, 0).UTC(), at: map[string]int{}, verified: map[string]time.Time{},
+		every: distinctBatches, budget: mostDecisions, start: time.Unix(0, 0).UTC(), at: map[string]int{}, verified: map[string]time.Time{},
 		stages: map[string]*course{}, skipped: map[string]time.Duration{}, late: map[string]bool{}, paced: map[string]bool{},
 	}
 	r.in = rollout.Input{
