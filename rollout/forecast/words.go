@@ -10,7 +10,7 @@ import (
 const shownStages = 6
 
 // Text is "canary 1 cluster, soak 10m; everyone 99 clusters, 10 at a time; about 32m if every
-// cluster takes 2m". Of a rollout that does not end it has no time.
+// cluster takes 2m". It has no time if the rollout does not end, or moves no cluster.
 func (f Forecast) Text() string {
 	var parts []string
 	for i, st := range f.Stages {
@@ -23,7 +23,7 @@ func (f Forecast) Text() string {
 	if f.Unstaged > 0 {
 		parts = append(parts, counted(f.Unstaged)+" in no stage")
 	}
-	if len(f.Findings) == 0 {
+	if len(f.Findings) == 0 && f.Duration > 0 {
 		parts = append(parts, fmt.Sprintf("about %s if every cluster takes %s", shown(f.Duration), shown(PerCluster)))
 	}
 	return strings.Join(parts, "; ")
