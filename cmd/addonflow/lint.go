@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -10,12 +11,22 @@ import (
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/rollout/forecast"
 )
+
+// lintOptions are the flags of `lint`.
+type lintOptions struct {
+	*cli
+	crds, ignore, fleet, output string
+	versions                    []string
+}
+
+// outputJSON is the -o of `lint` besides text.
+const outputJSON = "json"
 
 // newLintCommand is `lint`.
 func newLintCommand(c *cli) *cobra.Command {
-	var crds, ignore string
-	var versions []string
+	o := &lintOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:   "lint PATH",
 		Short: "Check a directory as the operator checks a commit, without a cluster",
@@ -23,20 +34,44 @@ func newLintCommand(c *cli) *cobra.Command {
 
 Every problem is one line, path:line: Kind/name: field: problem; hint. A referenced
 object that is not in the directory is a warning, because the hub may have it. Problems
-that only the hub can find, such as a name that another source owns, are not reported.`,
+that only the hub can find, such as a name that another source owns, are not reported.
+
+For each add-on, an upgrade is simulated in which every cluster is verified two minutes
+after its admission. The pace says how many clusters each stage has, how many of them
+are in flight at once, and how long the rollout takes. A rollout that never ends is a
+warning. Without --fleet there are 100 clusters:
+
+- A placement without predicates selects all of them, one with numberOfClusters that many.
+- Any other placement of the first stage selects one cluster, the next stages share the rest.
+- Other install placements have equal shares of the clusters.
+- The first decision group has one cluster, the other groups share the rest.
+
+--fleet FILE counts your clusters:
+
+  kubectl get managedclusters,managedclustersets -o yaml > fleet.yaml
+  echo --- >> fleet.yaml
+  kubectl get placements,placementdecisions,managedclustersetbindings -A -o yaml >> fleet.yaml
+
+The second kubectl is optional. A placement without decisions in the file, or with another
+spec in the directory, selects clusters by cluster sets, labels and claims. Taints and
+priorities are not evaluated; a note says where they matter. A celSelector cannot be
+evaluated: there is no estimate then.`,
 		Example: `  # Before a commit
   addonflow lint addons/hello
   # In a pipeline
-  addonflow lint . || exit 1`,
+  addonflow lint . || exit 1
+  # How long does it take for these clusters?
+  addonflow lint addons/hello --fleet fleet.yaml`,
 		Args:              takes,
 		ValidArgsFunction: directories,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.lint(cmd.Context(), args[0], crds, ignore, versions)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	bindCRDs(cmd.Flags(), &crds)
-	bindIgnore(cmd.Flags(), &ignore)
-	cmd.Flags().StringSliceVar(&versions, "kube-version", nil, "Kubernetes version to check packages with, as your clusters have it; may be repeated. Default: a version that the chart allows.")
+	bindCRDs(cmd.Flags(), &o.crds)
+	bindIgnore(cmd.Flags(), &o.ignore)
+	cmd.Flags().StringVar(&o.fleet, "fleet", "", "File with the ManagedClusters to estimate the pace for, as kubectl prints them. Without it: 100 clusters.")
+	cmd.Flags().StringSliceVar(&o.versions, "kube-version", nil, "Kubernetes version to check packages with, as your clusters have it; may be repeated. Default: a version that the chart allows.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "What to print: text if empty, or "+outputJSON+".")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputJSON}, cobra.ShellCompDirectiveNoFileComp))
 	return offline(cmd)
 }
 
@@ -51,30 +86,159 @@ const (
 	mostProblemBytes = 64 << 10
 )
 
-// lint prints what is wrong with a directory.
-func (c *cli) lint(ctx context.Context, dir, crds, ignore string, versions []string) error {
-	if err := checkKubeVersions(versions...); err != nil {
+// run checks a directory, and prints what is wrong with it and how its add-ons are rolled out.
+func (o *lintOptions) run(ctx context.Context, dir string) error {
+	if o.output != "" && o.output != outputJSON {
+		return &exitError{code: exitUsage, err: fmt.Errorf("cannot print %q: want %s, or no -o for text", o.output, outputJSON)}
+	}
+	if err := checkKubeVersions(o.versions...); err != nil {
 		return err
 	}
-	hub, err := readCRDs(crds)
+	hub, err := readCRDs(o.crds)
 	if err != nil {
 		return err
 	}
-	result, err := c.compileDir(ctx, dir, ignore, hub, versions...)
+	fleet, err := readFleet(o.fleet)
 	if err != nil {
 		return err
 	}
+	result, err := o.compileDir(ctx, dir, o.ignore, hub, o.versions...)
+	if err != nil {
+		return err
+	}
+	var paces []pace
+	if len(result.problems) == 0 {
+		if paces, err = pacesOf(result.commit, fleet); err != nil {
+			return &exitError{code: exitFailed, err: err}
+		}
+		for i, p := range paces {
+			result.commit.Warnings = append(result.commit.Warnings, p.endless(result.commit.AddOns[i], result.commit.Warnings)...)
+		}
+	}
+	if o.output == outputJSON {
+		err = o.printJSON(result, paces)
+	} else {
+		err = o.printText(dir, result, paces)
+	}
+	if n := len(result.problems); err == nil && n > 0 {
+		err = &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", dir, counted(n, "problem"))}
+	}
+	return err
+}
+
+// printText prints problems as data, and the rest as hints.
+func (o *lintOptions) printText(dir string, result compiled, paces []pace) error {
 	if len(result.problems) > 0 {
-		if _, err := fmt.Fprint(c.Out, shownProblems(result.problems)); err != nil {
+		if _, err := fmt.Fprint(o.Out, shownProblems(result.problems)); err != nil {
 			return err
 		}
 	}
-	c.warn(result.commit)
-	if n := len(result.problems); n > 0 {
-		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", dir, counted(n, "problem"))}
+	o.warn(result.commit)
+	for i, p := range paces {
+		if i == mostProblems {
+			o.hint("... and the paces of %s", counted(len(paces)-i, "more add-on"))
+			break
+		}
+		o.sayPace(p, o.fleet)
 	}
-	c.hint("✔ %s: %s, %s", dir, counted(result.objects, "object"), counted(len(result.commit.AddOns), "add-on"))
+	if len(result.problems) == 0 {
+		o.hint("✔ %s: %s, %s", dir, counted(result.objects, "object"), counted(len(result.commit.AddOns), "add-on"))
+	}
 	return nil
+}
+
+// lintResult is what `lint -o json` prints.
+type lintResult struct {
+	Problems []lintProblem `json:"problems"`
+	Warnings []lintProblem `json:"warnings"`
+	// Undefined are CustomResourceDefinitions that the check had to do without.
+	Undefined []string   `json:"undefined,omitempty"`
+	Paces     []lintPace `json:"paces"`
+}
+
+// lintProblem is a problem or a warning.
+type lintProblem struct {
+	Path    string `json:"path,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Kind    string `json:"kind,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// lintPace is the forecast of one add-on. Times count from the first admission.
+type lintPace struct {
+	AddOn  string      `json:"addOn"`
+	Stages []lintStage `json:"stages,omitempty"`
+	// Unstaged counts the clusters in no stage.
+	Unstaged int `json:"unstaged,omitempty"`
+	// Duration is absent if the rollout does not end, or there is no forecast.
+	Duration string `json:"duration,omitempty"`
+	// PerCluster is how long every cluster takes.
+	PerCluster string   `json:"perCluster,omitempty"`
+	Notes      []string `json:"notes,omitempty"`
+	// NotEstimated is why there is no forecast.
+	NotEstimated string `json:"notEstimated,omitempty"`
+}
+
+type lintStage struct {
+	Name     string `json:"name"`
+	Clusters int    `json:"clusters"`
+	AtOnce   int    `json:"atOnce"`
+	// Waits are not in the times.
+	Waits  []string `json:"waits,omitempty"`
+	Soak   string   `json:"soak,omitempty"`
+	Begins string   `json:"begins,omitempty"`
+	Ends   string   `json:"ends,omitempty"`
+}
+
+// printJSON prints everything as data.
+func (o *lintOptions) printJSON(result compiled, paces []pace) error {
+	printed := lintResult{Problems: lintProblems(result.problems), Warnings: lintProblems(result.commit.Warnings), Paces: []lintPace{}}
+	for _, u := range result.commit.Undefined {
+		printed.Undefined = append(printed.Undefined, u.Name)
+	}
+	for _, p := range paces {
+		printed.Paces = append(printed.Paces, p.printed())
+	}
+	text, err := json.MarshalIndent(printed, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cannot print as JSON: %w", err)
+	}
+	_, err = fmt.Fprintf(o.Out, "%s\n", text)
+	return err
+}
+
+func lintProblems(list problem.List) []lintProblem {
+	out := make([]lintProblem, 0, len(list))
+	for _, p := range list {
+		out = append(out, lintProblem{Path: p.Path, Line: p.Line, Kind: p.Kind, Name: p.Name, Field: p.Field, Message: p.Message, Hint: p.Hint})
+	}
+	return out
+}
+
+// printed is the pace as -o json prints it.
+func (p pace) printed() lintPace {
+	out := lintPace{AddOn: p.AddOn, Unstaged: p.Unstaged, Notes: p.Notes, NotEstimated: p.Unknown}
+	if p.Unknown != "" {
+		return out
+	}
+	out.PerCluster = forecast.PerCluster.String()
+	for _, st := range p.Stages {
+		stage := lintStage{Name: st.Name, Clusters: st.Clusters, AtOnce: st.AtOnce, Waits: st.Waits}
+		if st.Soak > 0 {
+			stage.Soak = st.Soak.String()
+		}
+		if st.Ends > 0 {
+			stage.Begins, stage.Ends = st.Begins.String(), st.Ends.String()
+		}
+		out.Stages = append(out.Stages, stage)
+	}
+	if len(p.Findings) == 0 {
+		out.Duration = p.Duration.String()
+	}
+	return out
 }
 
 // shownProblems are the lines of the first problems, and how many there are besides.

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/addonflow/addonflow/api/problem"
 )
@@ -116,7 +120,7 @@ spec: {decisionStrategy: {groupStrategy: {decisionGroups: [{groupName: canary, g
 apiVersion: cluster.open-cluster-management.io/v1beta1
 kind: Placement
 metadata: {name: canary, namespace: default}
-spec: {}
+spec: {numberOfClusters: 2}
 `
 
 func TestLint_WarnsOfProbableMistakes(t *testing.T) {
@@ -155,6 +159,115 @@ func TestLint_WarnsOfProbableMistakes(t *testing.T) {
 				t.Errorf("got %q %q, want one warning with %q", out, hints, c.want)
 			}
 		})
+	}
+}
+
+// fleetYAML is as kubectl prints clusters and what a hub decided about placement canary.
+const fleetYAML = `apiVersion: v1
+kind: List
+items:
+- {apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: eu-1, labels: {region: eu}}}
+- {apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: eu-2, labels: {region: eu}}}
+- {apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: us-1, labels: {region: us}}}
+- {apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: us-2, labels: {region: us}}}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: PlacementDecisionList
+items:
+- metadata: {name: canary-decision-1, namespace: default, labels: {cluster.open-cluster-management.io/placement: canary}}
+  status: {decisions: [{clusterName: us-2, reason: ""}]}
+---
+- {apiVersion: cluster.open-cluster-management.io/v1beta1, kind: Placement, metadata: {name: all, namespace: default}, spec: {clusterSets: [global]}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: default}}
+`
+
+func TestLint_EstimatesTheTimeOfARollout(t *testing.T) {
+	dir := broken(t, "", "", "")
+	fleet := filepath.Join(t.TempDir(), "fleet.yaml")
+	if err := os.WriteFile(fleet, []byte(fleetYAML), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ file, placements, want string }{
+		{
+			want: "pace of hello: canary 1 cluster, soak 10m; everyone 99 clusters, 25 at a time; about 20m if every cluster takes 2m\n" +
+				"  assumed: 100 clusters, of which Placement default/canary selects 1; --fleet FILE counts yours\n",
+		},
+		{file: fleet, want: "pace of hello: canary 1 cluster, soak 10m; everyone 3 clusters, 1 at a time; about 18m if every cluster takes 2m\n✔"},
+		{
+			file: fleet, placements: strings.ReplaceAll(placementsYAML, "spec: {decision", "spec: {clusterSets: [eu], decision"),
+			want: "addonrollout.yaml:11: AddOnRollout/hello: spec.stages[0].placement: the rollout never ends: " +
+				"canary 0/0, held: Placement default/canary of stage canary selects no cluster of the install set; select one, or set whenEmpty: Pass\n✔",
+		},
+	} {
+		put(t, dir, "placements.yaml", cmp.Or(c.placements, "# none\n"))
+		args := []string{dir}
+		if c.file != "" {
+			args = append(args, "--fleet", c.file)
+		}
+		if code, out, hints := lintOf(t, args...); code != 0 || out != "" || !strings.Contains(hints, c.want) {
+			t.Errorf("exit code %d, %q, %q; want %q", code, out, hints, c.want)
+		}
+	}
+}
+
+func TestLint_SaysWhatItCannotEstimate(t *testing.T) {
+	dir := broken(t, "", "", "")
+	fleet := filepath.Join(t.TempDir(), "fleet.json")
+	const cluster = `{"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", "metadata": {"name": "eu-1"}}`
+	if err := os.WriteFile(fleet, []byte(cluster), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "pace of hello: not estimated: Placement default/all is neither in the directory nor in the fleet\n"
+	if code, out, hints := lintOf(t, dir, "--fleet", fleet); code != 0 || !strings.Contains(hints, want) {
+		t.Errorf("exit code %d, %q, %q; want %q", code, out, hints, want)
+	}
+}
+
+func TestLint_WarnsOfAStageThatHolds(t *testing.T) {
+	dir := broken(t, "addonrollout.yaml", "maxConcurrency: 25%", "maxConcurrency: 0")
+	const want = "addonrollout.yaml:20: AddOnRollout/hello: spec.stages[1].maxConcurrency: the rollout never ends: " +
+		"everyone 0/99, held: maxConcurrency of stage everyone is 0; give a number from 1 to start the stage\n"
+	if code, out, hints := lintOf(t, dir); code != 0 || !strings.Contains(hints, want) || strings.Contains(hints, "pace of") {
+		t.Errorf("exit code %d, %q, %q; want %q and no pace", code, out, hints, want)
+	}
+}
+
+func TestLint_PrintsJSON(t *testing.T) {
+	var got lintResult
+	code, out, hints := lintOf(t, broken(t, "", "", ""), "-o", "json")
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || hints != "" {
+		t.Fatalf("exit code %d, %v, %q: %s", code, err, hints, out)
+	}
+	want := []lintPace{{
+		AddOn: "hello", Duration: "20m0s", PerCluster: "2m0s", Notes: []string{"100 clusters, of which Placement default/canary selects 1"},
+		Stages: []lintStage{
+			{Name: "canary", Clusters: 1, AtOnce: 1, Soak: "10m0s", Begins: "0s", Ends: "12m0s"},
+			{Name: "everyone", Clusters: 99, AtOnce: 25, Begins: "12m0s", Ends: "20m0s"},
+		},
+	}}
+	if diff := gocmp.Diff(want, got.Paces); diff != "" || len(got.Problems) != 0 || len(got.Warnings) != 2 {
+		t.Errorf("%d problems, %d warnings, paces -want +got:\n%s", len(got.Problems), len(got.Warnings), diff)
+	}
+	code, out, _ = lintOf(t, broken(t, "addonrollout.yaml", "maxConcurrency: 25%", "maxConcurrency: 250%"), "-o", "json")
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitFailed || len(got.Problems) != 1 || got.Problems[0].Line != 20 {
+		t.Errorf("exit code %d, %v: %s", code, err, out)
+	}
+}
+
+func TestLint_RefusesAFleetThatIsNone(t *testing.T) {
+	dir := broken(t, "", "", "")
+	for name, text := range map[string]string{
+		"there is no ManagedCluster": "kind: List\napiVersion: v1\nitems: []\n",
+		"cannot read --fleet":        "{",
+		"ManagedCluster eu-1":        "{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: eu-1}, spec: {taints: 7}}",
+	} {
+		put(t, dir, "fleet.txt", text)
+		if code, _, hints := lintOf(t, dir, "--fleet", filepath.Join(dir, "fleet.txt")); code != exitUsage || !strings.Contains(hints, name) {
+			t.Errorf("exit code %d, %q; want %q", code, hints, name)
+		}
+	}
+	if code, _, _ := lintOf(t, dir, "-o", "yaml"); code != exitUsage {
+		t.Errorf("-o yaml: exit code %d", code)
 	}
 }
 

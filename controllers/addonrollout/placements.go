@@ -50,14 +50,14 @@ func readPlacement(ctx context.Context, c client.Reader, ref v1alpha1.PlacementR
 		return out, fmt.Errorf("cannot list decisions of placement %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
 	out.Existence, out.Settlement = rollout.Exists, settlement(&p, decisions.Items)
-	out.Groups = decisionGroups(decisions.Items)
+	out.Groups = DecisionGroups(decisions.Items)
 	out.ClustersPerDecisionGroup = p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup
 	return out, nil
 }
 
-// decisionGroups gathers the clusters of a placement by decision group, groups by
+// DecisionGroups gathers the clusters of a placement by decision group, groups by
 // index, clusters by name and once. Decisions without labels form group 0.
-func decisionGroups(decisions []clusterv1beta1.PlacementDecision) []rollout.Group {
+func DecisionGroups(decisions []clusterv1beta1.PlacementDecision) []rollout.Group {
 	type key struct {
 		index int
 		name  string

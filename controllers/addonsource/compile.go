@@ -165,7 +165,7 @@ func listAt(u *unstructured.Unstructured, path ...string) []any {
 // checkPolicy returns what is wrong with the policy of an add-on.
 func checkPolicy(addOn load.AddOn, now time.Time) problem.List {
 	var problems problem.List
-	policy := policyOf(addOn)
+	policy := PolicyOf(addOn)
 	for _, e := range append(rollout.Validate(policy), checkWindows(policy.Stages, now)...) {
 		kind, field := v1alpha1.AddOnRolloutKind, "spec."+e.Field
 		if strings.HasPrefix(e.Field, "installStrategy") {
@@ -209,9 +209,9 @@ func problemOf(e rollout.FieldError, kind, name, field string) problem.Problem {
 	}
 }
 
-// policyOf returns the policy that an add-on declares: its AddOnRollout, if the commit has one,
+// PolicyOf returns the policy that an add-on declares: its AddOnRollout, if the commit has one,
 // and its installStrategy.
-func policyOf(addOn load.AddOn) v1alpha1.AddOnRolloutSpec {
+func PolicyOf(addOn load.AddOn) v1alpha1.AddOnRolloutSpec {
 	spec := v1alpha1.AddOnRolloutSpec{}
 	if addOn.Rollout != nil {
 		spec = *addOn.Rollout.DeepCopy()

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/forecast"
+)
+
+// readFleet reads ManagedClusters, and the objects that say which of them a placement selects,
+// as `kubectl get -o yaml` prints them. Objects of other kinds are left out. "" gives no fleet.
+func readFleet(path string) (*forecast.Known, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // without a file there is no fleet and no error
+	}
+	var known forecast.Known
+	text, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	if err == nil {
+		var objects []map[string]any
+		if objects, err = objectsOf(text); err == nil {
+			known, err = knownFleet(objects)
+		}
+	}
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: fmt.Errorf("cannot read --fleet=%s: %w", path, err)}
+	}
+	if len(known.Clusters) == 0 {
+		return nil, &exitError{code: exitUsage, err: fmt.Errorf("cannot use --fleet=%s: there is no ManagedCluster", path)}
+	}
+	return &known, nil
+}
+
+// objectsOf returns the objects of a YAML or JSON text: documents, the items of Lists, and the
+// elements of sequences.
+func objectsOf(text []byte) ([]map[string]any, error) {
+	var objects []map[string]any
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var value any
+		if err := yaml.Unmarshal(document, &value); err != nil {
+			return nil, err
+		}
+		objects = append(objects, objectsIn(value, "", "")...)
+	}
+}
+
+// objectsIn returns the objects of a value. In a list of one kind, as the API server returns it,
+// the items have no version and kind of their own.
+func objectsIn(value any, version, kind string) []map[string]any {
+	var objects []map[string]any
+	switch value := value.(type) {
+	case []any:
+		for _, item := range value {
+			objects = append(objects, objectsIn(item, version, kind)...)
+		}
+	case map[string]any:
+		o := unstructured.Unstructured{Object: value}
+		if o.GetKind() == "" && kind != "" {
+			o.SetAPIVersion(version)
+			o.SetKind(kind)
+		}
+		if items, isList := value["items"]; isList && strings.HasSuffix(o.GetKind(), "List") {
+			return objectsIn(items, o.GetAPIVersion(), strings.TrimSuffix(o.GetKind(), "List"))
+		}
+		objects = append(objects, value)
+	}
+	return objects
+}
+
+// knownFleet sorts objects by their kinds.
+func knownFleet(objects []map[string]any) (forecast.Known, error) {
+	var known forecast.Known
+	decisions := map[v1alpha1.PlacementReference][]clusterv1beta1.PlacementDecision{}
+	for _, object := range objects {
+		var err error
+		o := unstructured.Unstructured{Object: object}
+		if o.GroupVersionKind().Group != clusterv1.GroupName {
+			continue
+		}
+		switch o.GetKind() {
+		case "ManagedCluster":
+			known.Clusters, err = appended(known.Clusters, object)
+		case "Placement":
+			known.Observed, err = appended(known.Observed, object)
+		case "PlacementDecision":
+			ref := v1alpha1.PlacementReference{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1beta1.PlacementLabel]}
+			decisions[ref], err = appended(decisions[ref], object)
+		case "ManagedClusterSet":
+			known.Sets, err = appended(known.Sets, object)
+		case "ManagedClusterSetBinding":
+			known.Bindings, err = appended(known.Bindings, object)
+		}
+		if err != nil {
+			return known, err
+		}
+	}
+	for ref, list := range decisions {
+		known.Decisions = append(known.Decisions, rollout.Placement{
+			Namespace: ref.Namespace, Name: ref.Name, Groups: addonrollout.DecisionGroups(list),
+		})
+	}
+	return known, nil
+}
+
+// appended appends an object as a value of its type.
+func appended[T any](list []T, object map[string]any) ([]T, error) {
+	var value T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &value); err != nil {
+		o := unstructured.Unstructured{Object: object}
+		return list, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return append(list, value), nil
+}
+
+// withDeclared is the fleet with the placements of a commit and its bindings of cluster sets.
+func withDeclared(fleet forecast.Known, objects []*unstructured.Unstructured) (forecast.Known, error) {
+	plain := make([]map[string]any, 0, len(objects))
+	for _, o := range objects {
+		plain = append(plain, o.Object)
+	}
+	declared, err := knownFleet(plain)
+	fleet.Declared = declared.Observed
+	fleet.Bindings = slices.Concat(fleet.Bindings, declared.Bindings)
+	return fleet, err
+}

@@ -1,0 +1,62 @@
+package forecast
+
+import (
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// PerCluster is how long after its admission every cluster of a forecast is verified.
+const PerCluster = 2 * time.Minute
+
+// Fleet is the clusters and placements of a forecast.
+type Fleet struct {
+	// Clusters of the fleet. Those that are installed are to be upgraded.
+	Clusters []rollout.Cluster
+	// Placements that the policy names.
+	Placements []rollout.Placement
+	// Notes say in words what was assumed of the fleet or not evaluated.
+	Notes []string
+}
+
+// Forecast is how a rollout proceeds if every cluster succeeds.
+type Forecast struct {
+	// Stages that have clusters, in the order in which the planner reports them.
+	Stages []Stage
+	// Unstaged counts the clusters in no stage.
+	Unstaged int
+	// Duration from the first admission to the end. With a finding it is not the whole time.
+	Duration time.Duration
+	// Findings are why the rollout does not end by itself within a year; none: it does.
+	Findings []Finding
+}
+
+// Stage is the course of one stage.
+type Stage struct {
+	Name string
+	// Clusters of the stage, and how many of them are in flight at once at most.
+	Clusters, AtOnce int
+	// Waits are for people, times and measurements before the stage; they are not in the times.
+	Waits []string
+	// Soak of each cluster; 0: none.
+	Soak time.Duration
+	// Begins and Ends count from the first admission of the rollout. A stage that does not
+	// begin has zero in both.
+	Begins, Ends time.Duration
+}
+
+// Finding is why a rollout does not end by itself. Field is relative to the spec of the
+// AddOnRollout. If it starts with installStrategy, it is relative to the spec of the
+// ClusterManagementAddOn.
+type Finding struct {
+	Field, Message, Hint string
+}
+
+// Of forecasts the rollout of an add-on under a valid policy. The error is that the forecast
+// takes too many decisions.
+func Of(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet) (Forecast, error) {
+	r := newRun(addOn, policy, fleet)
+	err := r.simulate()
+	return r.forecast(), err
+}

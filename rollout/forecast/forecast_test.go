@@ -1,0 +1,381 @@
+package forecast
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// policy reads the spec of an AddOnRollout; without an install strategy in it, placement all
+// installs.
+func policy(tb testing.TB, text string) v1alpha1.AddOnRolloutSpec {
+	tb.Helper()
+	var spec v1alpha1.AddOnRolloutSpec
+	if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
+		tb.Fatal(err)
+	}
+	if spec.Install == nil {
+		spec.Install = installed(clusterv1alpha1.RolloutStrategy{})
+	}
+	if found := rollout.Validate(spec); len(found) > 0 {
+		tb.Fatalf("not a valid policy: %v", found)
+	}
+	return spec
+}
+
+func installed(pace clusterv1alpha1.RolloutStrategy) *v1alpha1.Install {
+	return &v1alpha1.Install{Type: installPlacements, Placements: []v1alpha1.InstallPlacement{{
+		PlacementReference: v1alpha1.PlacementReference{Namespace: "default", Name: "all"}, RolloutStrategy: pace,
+	}}}
+}
+
+// placements reads a list of placements with their specs only, by name.
+func placements(tb testing.TB, text string) []clusterv1beta1.Placement {
+	tb.Helper()
+	var specs map[string]clusterv1beta1.PlacementSpec
+	if err := yaml.UnmarshalStrict([]byte(text), &specs); err != nil {
+		tb.Fatal(err)
+	}
+	var out []clusterv1beta1.Placement
+	for name, spec := range specs {
+		pl := clusterv1beta1.Placement{Spec: spec}
+		pl.Namespace, pl.Name = "default", name
+		out = append(out, pl)
+	}
+	return out
+}
+
+// said is what a forecast says, its findings and the notes about its fleet.
+func said(tb testing.TB, spec v1alpha1.AddOnRolloutSpec, fleet Fleet) string {
+	tb.Helper()
+	f, err := Of("hello", spec, fleet)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	text := f.Text() + "\n"
+	for _, found := range f.Findings {
+		text += fmt.Sprintf("! %s: %s; %s\n", found.Field, found.Message, found.Hint)
+	}
+	for _, note := range fleet.Notes {
+		text += "~ " + note + "\n"
+	}
+	return text
+}
+
+const canaryThenEveryone = `
+stages:
+- {name: canary, placement: {namespace: default, name: canary}, minSuccessTime: 10m, progressDeadline: 30m}
+- {name: everyone, placement: {namespace: default, name: all}, maxConcurrency: 10%, progressDeadline: 30m}
+`
+
+// TestPace is what a user reads of a policy without a fleet file. placements are those of the
+// directory.
+func TestPace(t *testing.T) {
+	for name, c := range map[string]struct{ policy, placements, want string }{
+		"CanaryThenEveryone": {
+			policy: canaryThenEveryone,
+			want: "canary 1 cluster, soak 10m; everyone 99 clusters, 10 at a time; about 32m if every cluster takes 2m\n" +
+				"~ 100 clusters, of which Placement default/canary selects 1\n",
+		},
+		"NumberOfClusters": {
+			policy: canaryThenEveryone, placements: "{canary: {numberOfClusters: 3}, all: {}}",
+			want: "canary 3 clusters at once, soak 10m; everyone 97 clusters, 10 at a time; about 32m if every cluster takes 2m\n~ 100 clusters\n",
+		},
+		"StagesOfUnknownSizeShareTheRest": {
+			policy: `stages:
+- {name: canary, placement: {namespace: default, name: canary}}
+- {name: europe, placement: {namespace: default, name: europe}, maxConcurrency: 10%}
+- {name: everyone, placement: {namespace: default, name: all}, maxConcurrency: 50%}`,
+			want: "canary 1 cluster; europe 49 clusters, 5 at a time; everyone 50 clusters, 25 at a time; about 26m if every cluster takes 2m\n" +
+				"~ 100 clusters, of which Placement default/canary selects 1, Placement default/europe selects 49\n",
+		},
+		"LastStageLeavesClustersOut": {
+			policy: canaryThenEveryone, placements: "{canary: {numberOfClusters: 1}, all: {numberOfClusters: 40}}",
+			want: "canary 1 cluster, soak 10m; everyone 39 clusters, 4 at a time; about 32m if every cluster takes 2m\n~ 100 clusters\n",
+		},
+		"ClustersInNoStage": {
+			policy: "stages: [{name: canary, placement: {namespace: default, name: canary}}]", placements: "{canary: {numberOfClusters: 5}}",
+			want: "canary 5 clusters at once; 95 clusters in no stage; about 2m if every cluster takes 2m\n~ 100 clusters\n",
+		},
+		"NoPace": {policy: "{}", want: "all 100 clusters at once; about 2m if every cluster takes 2m\n~ 100 clusters\n"},
+		"Progressive": {
+			policy: "strategy: {type: Progressive, progressive: {maxConcurrency: 1, minSuccessTime: 1h}}",
+			want:   "all 100 clusters, 1 at a time, soak 1h; about 4d7h if every cluster takes 2m\n~ 100 clusters\n",
+		},
+		"SoakLongerThanDeadline": { // the deadline ends where the soak begins
+			policy: "strategy: {type: Progressive, progressive: {maxConcurrency: 50, minSuccessTime: 1h, progressDeadline: 10m}}",
+			want:   "all 100 clusters, 50 at a time, soak 1h; about 2h4m if every cluster takes 2m\n~ 100 clusters\n",
+		},
+		"MandatoryGroupsOfAPlacementOnTheHub": {
+			policy: "strategy: {type: Progressive, progressive: {mandatoryDecisionGroups: [{groupName: canary}], maxConcurrency: 11, minSuccessTime: 8m}}",
+			want: "group-canary 1 cluster, soak 8m; rest 99 clusters, 11 at a time, soak 8m; about 1h40m if every cluster takes 2m\n" +
+				"~ 100 clusters\n~ the sizes of decision groups\n",
+		},
+		"GroupByGroup": {
+			policy:     "strategy: {type: ProgressivePerGroup, progressivePerGroup: {minSuccessTime: 8m}}",
+			placements: "{all: {decisionStrategy: {groupStrategy: {clustersPerDecisionGroup: 30%, decisionGroups: [{groupName: canary}]}}}}",
+			want: "group-canary 1 cluster, soak 8m; group-1 30 clusters at once, soak 8m; group-2 30 clusters at once, soak 8m; " +
+				"group-3 30 clusters at once, soak 8m; group-4 9 clusters at once, soak 8m; about 50m if every cluster takes 2m\n" +
+				"~ 100 clusters\n~ the sizes of decision groups\n",
+		},
+		"ManyGroups": {
+			policy:     "strategy: {type: ProgressivePerGroup, progressivePerGroup: {}}",
+			placements: "{all: {decisionStrategy: {groupStrategy: {clustersPerDecisionGroup: 10}}}}",
+			want: "group-0 10 clusters at once; group-1 10 clusters at once; group-2 10 clusters at once; group-3 10 clusters at once; " +
+				"group-4 10 clusters at once; group-5 10 clusters at once; and 4 more stages; about 20m if every cluster takes 2m\n~ 100 clusters\n",
+		},
+		"ManualWithoutPace": {
+			policy: "install: {type: Manual}", want: "all 100 clusters at once; about 2m if every cluster takes 2m\n~ 100 clusters\n",
+		},
+		"GatesAreWaitsWithoutATime": {
+			policy: `stages:
+- {name: canary, placement: {namespace: default, name: canary}, minSuccessTime: 10m, gates: {during: [
+    {name: errors, type: prometheus, prometheus: {address: "https://p.example.com", query: up, max: 1}}]}}
+- {name: everyone, placement: {namespace: default, name: all}, maxConcurrency: 10, gates: {before: [
+    {name: release, type: approval, approval: {}},
+    {name: office-hours, type: window, window: {timeZone: Europe/Berlin, allow: [{weekdays: [Mon], hours: "09:00-17:00"}]}}]}}`,
+			want: "canary 1 cluster, soak 10m; everyone 99 clusters, 10 at a time, after approval release, in window office-hours; " +
+				"about 32m if every cluster takes 2m, and the waits for gates\n~ 100 clusters, of which Placement default/canary selects 1\n",
+		},
+		"EmptyStagePasses": {
+			policy: `stages:
+- {name: one, placement: {namespace: default, name: all}, maxConcurrency: 50}
+- {name: two, placement: {namespace: default, name: all}, whenEmpty: Pass}`,
+			want: "one 100 clusters, 50 at a time; two no cluster; about 4m if every cluster takes 2m\n~ 100 clusters\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := policy(t, c.policy)
+			if got := said(t, spec, Assumed(spec, placements(t, cmp.Or(c.placements, "{}")))); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPlacementsInParallel(t *testing.T) {
+	spec := policy(t, "{}")
+	pace := func(limit int, soak time.Duration) clusterv1alpha1.RolloutStrategy {
+		p := &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.FromInt(limit)}
+		p.MinSuccessTime.Duration = soak
+		return clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.Progressive, Progressive: p}
+	}
+	spec.Install = installed(pace(10, 0))
+	spec.Install.Placements = append(spec.Install.Placements, v1alpha1.InstallPlacement{
+		PlacementReference: v1alpha1.PlacementReference{Namespace: "default", Name: "slow"}, RolloutStrategy: pace(1, time.Minute),
+	})
+	const want = "all 50 clusters, 10 at a time; slow 50 clusters, 1 at a time, soak 1m; about 2h30m if every cluster takes 2m\n" +
+		"~ 100 clusters, of which Placement default/all selects 50, Placement default/slow selects 50\n"
+	if got := said(t, spec, Assumed(spec, nil)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWhatNeverEnds(t *testing.T) {
+	for name, c := range map[string]struct{ policy, placements, want string }{
+		"MaxConcurrency0": {
+			policy: `stages:
+- {name: canary, placement: {namespace: default, name: canary}}
+- {name: everyone, placement: {namespace: default, name: all}, maxConcurrency: 0%}`,
+			want: "stages[1].maxConcurrency: the rollout never ends: everyone 0/99, held: maxConcurrency of stage everyone is 0; give a number from 1 to start the stage",
+		},
+		"EmptyStage": {
+			policy: canaryThenEveryone, placements: "{canary: {}}",
+			want: "stages[1].placement: the rollout never ends: everyone 0/0, held: Placement default/all of stage everyone selects no cluster of the install set; " +
+				"select one, or set whenEmpty: Pass",
+		},
+		"ShareOfAPlacement": {
+			policy: "strategy: {type: RollingUpdateWithPlacement, rollingUpdateWithPlacement: {namespace: default, name: some, maxConcurrentlyUpdating: 30%}}",
+			want:   "strategy.rollingUpdateWithPlacement: the rollout never ends: 30 of 100, rest held by strategy; declare stages, or another strategy, to move the rest",
+		},
+		"EmptyShare": {
+			policy:     "strategy: {type: RollingUpdateWithPlacement, rollingUpdateWithPlacement: {namespace: default, name: some}}",
+			placements: "{some: {numberOfClusters: 0}}",
+			want:       "strategy.rollingUpdateWithPlacement: the rollout never ends: share 0/0, held: Placement default/some selects no cluster of the install set",
+		},
+		"UnknownMandatoryGroup": {
+			policy:     "strategy: {type: Progressive, progressive: {mandatoryDecisionGroups: [{groupIndex: 3}]}}",
+			placements: "{all: {}}",
+			want:       `strategy.progressive.mandatoryDecisionGroups: the rollout never ends: held: unknown mandatory decision group: no decision group has index 3; known are 0 ("")`,
+		},
+		"Suspended": {policy: "suspend: true", want: "suspend: the rollout never ends: suspended; all 0/100; remove suspend"},
+		"DeadlineShorterThanAnyCluster": {
+			policy: "stages: [{name: everyone, placement: {namespace: default, name: all}, maxConcurrency: 10, progressDeadline: 1m}]",
+			want:   "stages[0].progressDeadline: clusters of everyone time out if they take 2m; give them a longer progressDeadline",
+		},
+		"LongerThanAYear": {
+			policy: "strategy: {type: Progressive, progressive: {maxConcurrency: 1, minSuccessTime: 100h}}",
+			want: "strategy.progressive.minSuccessTime: the rollout takes longer than a year: all 100 clusters, 1 at a time, soak 4d4h; " +
+				"shorten minSuccessTime, or raise maxConcurrency",
+		},
+		"LongestSoak": {
+			policy: "stages: [{name: everyone, placement: {namespace: default, name: all}, maxConcurrency: 1, minSuccessTime: 200000h}]",
+			want: "stages[0].minSuccessTime: the rollout takes longer than a year: everyone 100 clusters, 1 at a time, soak 8333d8h; " +
+				"shorten minSuccessTime, or raise maxConcurrency",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := policy(t, c.policy)
+			f, err := Of("hello", spec, Assumed(spec, placements(t, cmp.Or(c.placements, "{}"))))
+			if err != nil || len(f.Findings) != 1 {
+				t.Fatalf("got %+v, %v; want one finding", f.Findings, err)
+			}
+			got := f.Findings[0].Field + ": " + f.Findings[0].Message
+			if hint := f.Findings[0].Hint; hint != "" {
+				got += "; " + hint
+			}
+			if got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+			if text := f.Text(); strings.Contains(text, "about") {
+				t.Errorf("a rollout that does not end has a time: %s", text)
+			}
+		})
+	}
+}
+
+// TestBatchesThatAreLeftOut compares the forecast with the simulation of every single batch.
+func TestBatchesThatAreLeftOut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := drawn(t)
+		fleet := Assumed(spec, nil)
+		short, whole := newRun("hello", spec, fleet), newRun("hello", spec, fleet)
+		whole.every = everyBatch
+		if err := errors.Join(short.simulate(), whole.simulate()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(whole.forecast(), short.forecast()); diff != "" {
+			t.Errorf("every batch simulated -, most of them left out +:\n%s", diff)
+		}
+	})
+}
+
+// drawn is a policy with stages, with a strategy, or with a pace for each of two placements.
+func drawn(t *rapid.T) v1alpha1.AddOnRolloutSpec {
+	limit := func(label string) intstr.IntOrString {
+		return rapid.OneOf(
+			rapid.Map(rapid.IntRange(1, 40), intstr.FromInt),
+			rapid.Map(rapid.IntRange(1, 100), func(n int) intstr.IntOrString { return intstr.FromString(fmt.Sprintf("%d%%", n)) }),
+		).Draw(t, label)
+	}
+	soak := func(label string) (d metav1.Duration) {
+		d.Duration = rapid.SampledFrom([]time.Duration{0, 500 * time.Millisecond, time.Minute, 3 * time.Hour, 50 * time.Hour}).Draw(t, label)
+		return d
+	}
+	ref := func(name string) v1alpha1.PlacementReference {
+		return v1alpha1.PlacementReference{Namespace: "default", Name: name}
+	}
+	progressive := func(label string) clusterv1alpha1.RolloutStrategy {
+		p := &clusterv1alpha1.RolloutProgressive{MaxConcurrency: limit(label + " limit")}
+		p.MinSuccessTime = soak(label + " soak")
+		if rapid.Bool().Draw(t, label+" mandatory") {
+			p.MandatoryDecisionGroups.MandatoryDecisionGroups = []clusterv1alpha1.MandatoryDecisionGroup{{GroupName: "canary"}}
+		}
+		return clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.Progressive, Progressive: p}
+	}
+	spec := v1alpha1.AddOnRolloutSpec{Install: installed(clusterv1alpha1.RolloutStrategy{})}
+	switch rapid.IntRange(0, 2).Draw(t, "kind") {
+	case 0:
+		for i := range rapid.IntRange(1, 4).Draw(t, "stages") {
+			name := fmt.Sprintf("stage-%d", i)
+			n := limit(name + " limit")
+			spec.Stages = append(spec.Stages, v1alpha1.Stage{Name: name, Placement: ref(name), MaxConcurrency: &n, MinSuccessTime: soak(name + " soak")})
+		}
+	case 1:
+		p := progressive("strategy").Progressive
+		spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressive, Progressive: p}
+	default:
+		spec.Install = installed(progressive("all"))
+		spec.Install.Placements = append(spec.Install.Placements, v1alpha1.InstallPlacement{
+			PlacementReference: ref("more"), RolloutStrategy: progressive("more"),
+		})
+	}
+	return spec
+}
+
+// BenchmarkForecast is the whole forecast of one policy. Two stages, or one cluster after the
+// other, take 5 ms of CPU with 100 clusters and 100 ms with 10,000. The worst cases are the most
+// stages that a policy can have, and as many decision groups as clusters.
+func BenchmarkForecast(b *testing.B) {
+	most := v1alpha1.AddOnRolloutSpec{Install: installed(clusterv1alpha1.RolloutStrategy{})}
+	for i := range 31 {
+		name := fmt.Sprintf("stage-%02d", i)
+		most.Stages = append(most.Stages, v1alpha1.Stage{
+			Name: name, Placement: v1alpha1.PlacementReference{Namespace: "default", Name: name},
+			MaxConcurrency: new(intstr.FromInt32(1)), MinSuccessTime: metav1.Duration{Duration: time.Minute},
+		})
+	}
+	two := policy(b, canaryThenEveryone)
+	one := policy(b, "strategy: {type: Progressive, progressive: {maxConcurrency: 1, minSuccessTime: 10m}}")
+	groups := policy(b, "strategy: {type: ProgressivePerGroup, progressivePerGroup: {minSuccessTime: 10m}}")
+	for _, c := range []struct {
+		name  string
+		spec  v1alpha1.AddOnRolloutSpec
+		fleet Fleet
+	}{
+		{"stages/100", two, fleetOf(b, two, 100)},
+		{"stages/1000", two, fleetOf(b, two, 1000)},
+		{"stages/10000", two, fleetOf(b, two, 10000)},
+		{"one-by-one/100", one, fleetOf(b, one, 100)},
+		{"one-by-one/10000", one, fleetOf(b, one, 10000)},
+		{"31-stages/100", most, Assumed(most, nil)},
+		{"groups-of-one/100", groups, fleetOf(b, groups, 100)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if f, err := Of("hello", c.spec, c.fleet); err != nil || len(f.Findings) > 0 {
+					b.Fatal(f, err)
+				}
+			}
+		})
+	}
+}
+
+// fleetOf is a fleet of n clusters with a canary among a hundred.
+func fleetOf(tb testing.TB, spec v1alpha1.AddOnRolloutSpec, n int) Fleet {
+	tb.Helper()
+	k := Known{Declared: placements(tb, `
+all: {clusterSets: [global], decisionStrategy: {groupStrategy: {clustersPerDecisionGroup: 1}}}
+canary: {clusterSets: [global], predicates: [{requiredClusterSelector: {labelSelector: {matchLabels: {canary: "true"}}}}]}`)}
+	for i := range n {
+		c := clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster-%05d", i)}}
+		if i%100 == 0 {
+			c.Labels = map[string]string{"canary": "true"}
+		}
+		k.Clusters = append(k.Clusters, c)
+	}
+	fleet, err := k.Fleet(spec)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return fleet
+}
+
+func TestLedgerWithoutRoom(t *testing.T) {
+	spec := policy(t, canaryThenEveryone)
+	r := newRun("hello", spec, Assumed(spec, nil))
+	r.in.LedgerLimit = 8000 // of two stages, one has room
+	if err := r.simulate(); err != nil {
+		t.Fatal(err)
+	}
+	found := r.findings()
+	if len(found) != 1 || found[0].Field != "stages[1]" || !strings.Contains(found[0].Message, ", LedgerFull: the ledger has no room") {
+		t.Errorf("got %+v", found)
+	}
+}

@@ -1,0 +1,309 @@
+package forecast
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/clock"
+)
+
+// Digests of the two revisions of a forecast. They are as long as real ones, which count in the
+// limit of the ledger.
+const (
+	stable = "v1:sha256:0000000000000000000000000000000000000000000000000000000000000001"
+	target = "v1:sha256:0000000000000000000000000000000000000000000000000000000000000002"
+)
+
+// Times of the operator that are not part of a policy. No cluster of a forecast is lost,
+// removed or unable to apply its works; the planner only needs some value.
+const (
+	parkAfter    = 10 * time.Minute
+	removalGrace = 5 * time.Minute
+)
+
+// horizon is the longest rollout that counts as one that ends.
+const horizon = 365 * 24 * time.Hour
+
+// mostDecisions bounds the work of one forecast: the number of plans times the number of
+// clusters. At a microsecond each it takes about three seconds.
+const mostDecisions = 3_000_000
+
+// ErrTooLarge is returned for a policy that needs too many plans for a fleet of this size, such
+// as a thousand decision groups.
+var ErrTooLarge = errors.New("the rollout has too many steps to be simulated")
+
+// run is one simulation.
+type run struct {
+	in    rollout.Input
+	start time.Time
+	// budget is how many clusters may be decided about, all plans together.
+	budget int
+	// at has the position of each cluster in in.Clusters.
+	at map[string]int
+	// verified is when the works of a cluster in flight are verified.
+	verified map[string]time.Time
+	// stages by name, and their names in the order of the plan.
+	stages map[string]*course
+	order  []string
+	// skipped is the time of the batches that were left out, by track.
+	skipped map[string]time.Duration
+	every   batches
+	// last is the plan at which the simulation ended. beyond: the horizon was reached.
+	last   rollout.Plan
+	beyond bool
+	// paced are the paces whose deadlines were seen.
+	paced map[string]bool
+	// late are the stages whose deadline ends before a cluster is verified.
+	late map[string]bool
+}
+
+// batches says which batches of a stage are simulated.
+type batches int
+
+const (
+	// distinctBatches: after two equal batches of a stage, the equal ones that follow are
+	// counted instead of simulated.
+	distinctBatches batches = iota
+	// everyBatch: no batch is left out. Tests compare the two.
+	everyBatch
+)
+
+// course is a stage while it is simulated.
+type course struct {
+	Stage
+	// admitted and size are of the last batch that was admitted at once.
+	admitted time.Time
+	size     int
+}
+
+func newRun(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet) *run {
+	policy.Target = &v1alpha1.Target{Digest: target}
+	r := &run{
+		every: distinctBatches, budget: mostDecisions, start: time.Unix(0, 0).UTC(), at: map[string]int{}, verified: map[string]time.Time{},
+		stages: map[string]*course{}, skipped: map[string]time.Duration{}, late: map[string]bool{}, paced: map[string]bool{},
+	}
+	r.in = rollout.Input{
+		Now: r.start, AddOn: addOn, Spec: policy, Stable: stable,
+		Gates: passed(policy, r.start), Placements: fleet.Placements, Clusters: slices.Clone(fleet.Clusters),
+		ParkAfter: parkAfter, RemovalGrace: removalGrace,
+	}
+	for i, c := range r.in.Clusters {
+		r.at[c.Name] = i
+	}
+	return r
+}
+
+// simulate plans and carries out until the rollout has succeeded, a cluster would time out, or
+// nothing happens any more.
+func (r *run) simulate() error {
+	for {
+		// The error of an unknown decision group is in the plan as well: it holds every cluster.
+		plan, _ := rollout.New(r.in)
+		r.last, r.in.Ledger = plan, plan.Ledger
+		r.observe(plan)
+		if plan.Succeeded || len(r.late) > 0 {
+			return nil
+		}
+		again := r.carryOut(plan)
+		next := r.next(plan)
+		if again {
+			next = r.in.Now
+		}
+		if next.IsZero() {
+			return nil
+		}
+		if r.elapsed() > horizon || next.Sub(r.start) > horizon {
+			r.beyond = true
+			return nil
+		}
+		if r.budget -= len(r.in.Clusters); r.budget < 0 {
+			return ErrTooLarge
+		}
+		r.in.Now = next
+		r.verify()
+	}
+}
+
+// next is when the next decision is due, in whole seconds as in the ledger; zero: never.
+func (r *run) next(plan rollout.Plan) time.Time {
+	next := plan.RecheckAt
+	for _, t := range r.verified {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	return clock.RoundUp(next, time.Second)
+}
+
+// carryOut writes the works of every cluster that the plan moves. It reports whether the next
+// plan is due at once, as it is after a real write: the deadline of the clusters starts with
+// their works. One such plan for each pace is enough.
+func (r *run) carryOut(plan rollout.Plan) (again bool) {
+	for _, a := range plan.Actions {
+		if a.Kind != rollout.Move {
+			continue
+		}
+		c := &r.in.Clusters[r.at[a.Cluster]]
+		c.Running, c.UpToDate, c.UpToDateStable = a.Revision, true, false
+		c.Health = rollout.Health{State: rollout.HealthProgressing}
+		r.verified[a.Cluster] = r.in.Now.Add(PerCluster)
+		cp, _ := plan.Why(a.Cluster)
+		if pace := r.paceOf(cp.Stage); !r.paced[pace] {
+			r.paced[pace], again = true, true
+		}
+	}
+	return again
+}
+
+// verify ends the wait of the clusters whose time has come.
+func (r *run) verify() {
+	for name, t := range r.verified {
+		if !t.After(r.in.Now) {
+			delete(r.verified, name)
+			r.in.Clusters[r.at[name]].Health = rollout.Health{State: rollout.HealthVerified}
+		}
+	}
+}
+
+// batch is the clusters of a stage in one plan.
+type batch struct {
+	admitted, flying int
+	waiting          []string
+}
+
+// observe notes the course of each stage, and leaves out batches that repeat.
+func (r *run) observe(plan rollout.Plan) {
+	for _, st := range plan.Stages {
+		c := r.course(st.Name)
+		c.Clusters, c.AtOnce = max(c.Clusters, int(st.Counts.Total)), max(c.AtOnce, int(st.Counts.InFlight))
+	}
+	moved := map[string]bool{}
+	for _, a := range plan.Actions {
+		moved[a.Cluster] = a.Kind == rollout.Move
+	}
+	found := map[string]*batch{}
+	for _, cp := range plan.Clusters {
+		if cp.Stage == "" {
+			continue
+		}
+		b := found[cp.Stage]
+		if b == nil {
+			b = &batch{}
+			found[cp.Stage] = b
+		}
+		switch cp.State {
+		case rollout.Waiting:
+			b.waiting = append(b.waiting, cp.Name)
+		case rollout.Soaking:
+			b.flying++
+			c := r.course(cp.Stage)
+			c.Soak = max(c.Soak, cp.SoakingUntil.Sub(r.in.Now))
+		default:
+			if cp.State.InFlight() {
+				b.flying++
+			}
+			if !cp.Deadline.IsZero() && cp.Deadline.Before(r.verified[cp.Name]) {
+				r.late[cp.Stage] = true
+			}
+		}
+		if moved[cp.Name] {
+			b.admitted++
+		}
+	}
+	for name, b := range found {
+		r.advance(name, b)
+	}
+}
+
+// advance notes the times of a stage. If the batch that was admitted now equals the one before
+// it, those that follow will, too: as many of them as are full are counted at once, and their
+// clusters left as they are. The planner takes these clusters for unchanged by the target.
+func (r *run) advance(name string, b *batch) {
+	c, track := r.course(name), r.trackOf(name)
+	now := r.in.Now.Sub(r.start) + r.skipped[track]
+	began := !c.admitted.IsZero()
+	switch {
+	case b.flying > 0:
+		c.Ends = 0
+	case began && c.Ends == 0:
+		c.Ends = now
+	}
+	if b.admitted == 0 {
+		return
+	}
+	if !began {
+		c.Begins = now
+	}
+	period, size := r.in.Now.Sub(c.admitted), c.size
+	c.admitted, c.size = r.in.Now, b.admitted
+	if !began || r.every == everyBatch || size != b.admitted || b.flying != b.admitted || len(b.waiting) <= size {
+		return
+	}
+	repeats := (len(b.waiting) - 1) / size
+	for _, cluster := range b.waiting[:repeats*size] {
+		r.in.Clusters[r.at[cluster]].UpToDate = true
+	}
+	r.skipped[track] += times(period, repeats)
+}
+
+// times is d, n times, and at most the horizon.
+func times(d time.Duration, n int) time.Duration {
+	if d > horizon/time.Duration(n) {
+		return horizon
+	}
+	return d * time.Duration(n)
+}
+
+func (r *run) course(name string) *course {
+	if r.stages[name] == nil {
+		r.stages[name] = &course{Stage: Stage{Name: name}}
+		r.order = append(r.order, name)
+	}
+	return r.stages[name]
+}
+
+// trackOf is what names the sequence of stages that a stage belongs to. Only the paces of
+// several install placements run in parallel; their stages are named after the placements.
+func (r *run) trackOf(stage string) string {
+	if spec := r.in.Spec; len(spec.Stages) > 0 || spec.Strategy != nil {
+		return ""
+	}
+	placement, _, _ := strings.Cut(stage, "/")
+	return placement
+}
+
+// paceOf names the pace of a stage. The steps of one strategy have the same deadline.
+func (r *run) paceOf(stage string) string {
+	if r.declared(stage) >= 0 {
+		return stage
+	}
+	return r.trackOf(stage)
+}
+
+// elapsed is the time of the slowest track so far.
+func (r *run) elapsed() time.Duration {
+	longest := time.Duration(0)
+	for skipped := range maps.Values(r.skipped) {
+		longest = max(longest, skipped)
+	}
+	return r.in.Now.Sub(r.start) + longest
+}
+
+// forecast is the result of the simulation.
+func (r *run) forecast() Forecast {
+	f := Forecast{Unstaged: int(r.last.Counts.Unstaged), Findings: r.findings()}
+	for _, name := range r.order {
+		c := r.stages[name]
+		if i := r.declared(name); i >= 0 {
+			c.Waits = waitsOf(r.in.Spec.Stages[i])
+		}
+		f.Stages = append(f.Stages, c.Stage)
+		f.Duration = max(f.Duration, c.Ends)
+	}
+	return f
+}

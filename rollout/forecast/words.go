@@ -1,0 +1,92 @@
+package forecast
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// shownStages is how many stages a text names.
+const shownStages = 6
+
+// Text is "canary 1 cluster, soak 10m; everyone 99 clusters, 10 at a time; about 32m if every
+// cluster takes 2m". It has no time if the rollout does not end, or moves no cluster.
+func (f Forecast) Text() string {
+	var parts []string
+	for i, st := range f.Stages {
+		if i == shownStages && len(f.Stages) > shownStages+1 {
+			parts = append(parts, fmt.Sprintf("and %d more stages", len(f.Stages)-i))
+			break
+		}
+		parts = append(parts, st.text())
+	}
+	if f.Unstaged > 0 {
+		parts = append(parts, counted(f.Unstaged)+" in no stage")
+	}
+	if len(f.Findings) == 0 && f.Duration > 0 {
+		text := fmt.Sprintf("about %s if every cluster takes %s", shown(f.Duration), shown(PerCluster))
+		if slices.ContainsFunc(f.Stages, func(s Stage) bool { return len(s.Waits) > 0 }) {
+			text += ", and the waits for gates"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// text is "everyone 99 clusters, 10 at a time, soak 5m".
+func (s Stage) text() string {
+	text := s.Name + " " + counted(s.Clusters)
+	switch {
+	case s.AtOnce == 0:
+	case s.AtOnce < s.Clusters:
+		text += fmt.Sprintf(", %d at a time", s.AtOnce)
+	case s.Clusters > 1:
+		text += " at once"
+	}
+	for _, wait := range s.Waits {
+		text += ", " + wait
+	}
+	if s.Soak > 0 {
+		text += ", soak " + shown(s.Soak)
+	}
+	return text
+}
+
+func counted(n int) string {
+	switch n {
+	case 0:
+		return "no cluster"
+	case 1:
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}
+
+// shown is a duration as people write it: 10m, 1h50m, 3d4h. Hours have no seconds, and days no
+// minutes.
+func shown(d time.Duration) string {
+	switch {
+	case d >= 24*time.Hour:
+		d = d.Round(time.Hour)
+	case d >= time.Hour:
+		d = d.Round(time.Minute)
+	case d >= time.Second:
+		d = d.Round(time.Second)
+	}
+	text := ""
+	if days := d / (24 * time.Hour); days > 0 {
+		text, d = fmt.Sprintf("%dd", days), d%(24*time.Hour)
+	}
+	if d == 0 && text != "" {
+		return text
+	}
+	rest := d.String()
+	if strings.HasSuffix(rest, "m0s") {
+		rest = strings.TrimSuffix(rest, "0s")
+	}
+	if strings.HasSuffix(rest, "h0m") {
+		rest = strings.TrimSuffix(rest, "0m")
+	}
+	return text + rest
+}
