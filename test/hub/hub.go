@@ -1,13 +1,10 @@
 package hub
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -244,23 +241,12 @@ func (h *Hub) WriteKubeconfig(path string) error {
 // Put stores a value in etcd as it is, past the API server: a hub that another version of
 // the API, or of an operator, left behind.
 func (h *Hub) Put(ctx context.Context, key string, value []byte) error {
-	body, err := json.Marshal(map[string][]byte{"key": []byte(key), "value": value})
+	body, err := h.askEtcd(ctx, "v3/kv/put", map[string][]byte{"key": []byte(key), "value": value})
+	if err == nil {
+		err = body.Close()
+	}
 	if err != nil {
 		return fmt.Errorf("cannot store %s: %w", key, err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.plane.Etcd.URL.JoinPath("v3/kv/put").String(), bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("cannot store %s: %w", key, err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("cannot store %s: %w", key, err)
-	}
-	if err := response.Body.Close(); err != nil {
-		return fmt.Errorf("cannot store %s: %w", key, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("cannot store %s: etcd answers %s", key, response.Status)
 	}
 	return nil
 }

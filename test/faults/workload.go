@@ -1,0 +1,341 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/faults/oracle"
+	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/sample"
+)
+
+// The add-ons of the reference workload. alpha is staged, upgraded, broken, reverted, upgraded
+// again and removed; beta comes along and stays.
+const (
+	alpha = "alpha"
+	beta  = "beta"
+	// soak of alpha's canary.
+	soak = 2 * time.Second
+	// stepWithin bounds one step, faults included.
+	stepWithin = 2 * time.Minute
+)
+
+// policies are the paces of the add-ons, as they are committed.
+var policies = map[string]string{
+	alpha: `  stages:
+  - name: canary
+    placement: {namespace: default, name: canary}
+    maxConcurrency: 1
+    minSuccessTime: 2s
+    progressDeadline: 1m
+  - name: early
+    placement: {namespace: default, name: early}
+    maxConcurrency: 1
+    progressDeadline: 1m
+  - name: rest
+    placement: {namespace: default, name: all}
+    maxConcurrency: 2
+    progressDeadline: 1m
+`,
+	beta: `  strategy:
+    type: Progressive
+    progressive: {maxConcurrency: 3, progressDeadline: 1m}
+`,
+}
+
+// expectations are what the oracle holds the operators to.
+func expectations() oracle.Expectations {
+	names := clusterNames()
+	return oracle.Expectations{
+		Stages: map[string][]oracle.Stage{
+			alpha: {
+				{Name: "canary", Clusters: names[:1], Limit: 1, Soak: soak},
+				{Name: "early", Clusters: names[1:3], Limit: 1},
+				{Name: "rest", Clusters: names[3:], Limit: 2},
+			},
+			beta: {{Name: "", Clusters: names, Limit: 3}},
+		},
+		HandMade: []string{
+			addOnKey(names[clusters-1], alpha),
+			addOnKey(names[1], "foreign"),
+			"/registry/work.open-cluster-management.io/manifestworks/" + names[2] + "/foreign",
+		},
+		Removed: alpha,
+	}
+}
+
+func addOnKey(cluster, addOn string) string {
+	return "/registry/addon.open-cluster-management.io/managedclusteraddons/" + cluster + "/" + addOn
+}
+
+// workload is the reference workload in one world.
+type workload struct {
+	*world
+	// shas are the commits that were pushed, oldest first.
+	shas []string
+	// standing are the hub's objects at rest: before the removal, and at the end.
+	standing []map[string]string
+	// took says how long each step was.
+	took []string
+	// disturb is called when a step begins.
+	disturb func(ctx context.Context, step string) error
+}
+
+// step is one step of the story.
+type step struct {
+	name string
+	run  func(context.Context) error
+}
+
+// steps of the reference workload. An approval between canary and early, an automatic rollback
+// and a recall come here, after "canary upgrade" and after "halt".
+func (w *workload) steps() []step {
+	var upgraded, broken string
+	return []step{
+		{"begin", func(ctx context.Context) error { return w.told(ctx, w.shas[0], 0) }},
+		{"install", func(ctx context.Context) error {
+			sha, err := w.commit(ctx, "v1", map[string]string{alpha: "v1", beta: "v1"})
+			return errors.Join(err, w.await(ctx, sha, v1alpha1.PhaseSucceeded, alpha, beta))
+		}},
+		{"canary upgrade", func(ctx context.Context) (err error) {
+			upgraded, err = w.commit(ctx, "v2", map[string]string{alpha: "v2"})
+			return errors.Join(err, w.await(ctx, upgraded, v1alpha1.PhaseSucceeded, alpha))
+		}},
+		{"halt", func(ctx context.Context) (err error) {
+			broken, err = w.commit(ctx, "broken", map[string]string{alpha: "never-starts"})
+			return errors.Join(err, w.await(ctx, broken, v1alpha1.PhaseFailed, alpha))
+		}},
+		{"revert", func(ctx context.Context) error {
+			sha, err := w.Repo.Revert(broken) //nolint:contextcheck // git on this machine, at once
+			if err != nil {
+				return err
+			}
+			w.shas = append(w.shas, sha)
+			return errors.Join(w.reconcile(ctx), w.await(ctx, sha, v1alpha1.PhaseSucceeded, alpha))
+		}},
+		{"good upgrade", func(ctx context.Context) error {
+			sha, err := w.commit(ctx, "v3", map[string]string{alpha: "v3", beta: "v2"})
+			err = errors.Join(err, w.await(ctx, sha, v1alpha1.PhaseSucceeded, alpha, beta))
+			return errors.Join(err, w.stand(ctx))
+		}},
+		{"removal", w.remove},
+	}
+}
+
+// prepare places the clusters, puts foreign objects beside the operator's, and declares the
+// source. The operators start afterwards.
+func (w *workload) prepare(ctx context.Context) error {
+	names := clusterNames()
+	for name, members := range map[string][]string{"early": names[1:3], "install": names[:clusters-1]} {
+		if err := w.Fleet.Place(ctx, fleet.Placement{Namespace: demo.Namespace, Name: name, Clusters: members}); err != nil {
+			return err
+		}
+	}
+	sha, err := w.Repo.Commit("begin", map[string]string{"addons/README.md": "nothing yet"}) //nolint:contextcheck // git on this machine, at once
+	if err != nil {
+		return err
+	}
+	w.shas = append(w.shas, sha)
+	source, err := w.Source()
+	if err != nil {
+		return err
+	}
+	source.Spec.Interval = metav1.Duration{Duration: time.Hour}
+	source.Spec.CommitStatus.Address = w.forge.URL() + "/" + demo.ForgeRepository
+	foreign := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: names[2], Name: "foreign"}}
+	foreign.Spec.Workload.Manifests = []workv1.Manifest{{}}
+	foreign.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"foreign","namespace":"default"}}`)
+	for _, o := range []client.Object{
+		w.ForgeSecret(), source, foreign,
+		&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: names[clusters-1], Name: alpha}},
+		&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: names[1], Name: "foreign"}},
+	} {
+		if err := w.Client.Create(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run walks through the steps, each within its time.
+func (w *workload) run(ctx context.Context) error {
+	for _, s := range w.steps() {
+		begun := time.Now()
+		within, cancel := context.WithTimeoutCause(ctx, stepWithin, fmt.Errorf("not done within %s", stepWithin))
+		var err error
+		if w.disturb != nil {
+			err = w.disturb(within, s.name)
+		}
+		if err == nil {
+			err = s.run(within)
+		}
+		cancel()
+		w.took = append(w.took, fmt.Sprintf("%s %.1fs", s.name, time.Since(begun).Seconds()))
+		if err != nil {
+			return fmt.Errorf("step %q: %w", s.name, err)
+		}
+	}
+	return w.stand(ctx)
+}
+
+// commit writes add-ons at tags, and requests a look at Git.
+func (w *workload) commit(ctx context.Context, message string, tags map[string]string) (string, error) {
+	files := map[string]string{}
+	for addOn, tag := range tags {
+		placement := "install"
+		if addOn == beta {
+			placement = "all"
+		}
+		maps.Copy(files, map[string]string{
+			"addons/" + addOn + "/template.yaml": sample.Template(addOn, tag),
+			"addons/" + addOn + "/addon.yaml":    sample.AddOn(addOn, placement),
+			"addons/" + addOn + "/rollout.yaml":  sample.Rollout(addOn, policies[addOn]),
+		})
+	}
+	sha, err := w.Repo.Commit(message, files) //nolint:contextcheck // git on this machine, at once
+	if err != nil {
+		return "", err
+	}
+	w.shas = append(w.shas, sha)
+	return sha, w.reconcile(ctx)
+}
+
+// reconcile requests a look at Git.
+func (w *workload) reconcile(ctx context.Context) error {
+	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: demo.SourceName}}
+	return w.annotate(ctx, source, "reconcile.fluxcd.io/requestedAt", time.Now().Format(time.RFC3339Nano))
+}
+
+// annotate asks until the hub accepts it: a hub may be down.
+func (w *workload) annotate(ctx context.Context, o client.Object, key, value string) error {
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value))
+	for {
+		err := w.Client.Patch(ctx, o, patch)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// await waits until the add-ons are in the phase with the commit, and the forge has a final
+// status of the source and of each add-on.
+func (w *workload) await(ctx context.Context, sha string, phase v1alpha1.Phase, addOns ...string) error {
+	if sha == "" {
+		return errors.New("there is no commit")
+	}
+	for _, addOn := range addOns {
+		err := w.history.Await(ctx, func(objects map[string]oracle.Object) bool {
+			status, _ := objects[rolloutKey(addOn)].Content["status"].(map[string]any)
+			commit, _, _ := unstructured.NestedString(status, "target", "commit")
+			return strings.HasSuffix(commit, sha) && status["phase"] == string(phase)
+		})
+		if err != nil {
+			return fmt.Errorf("%s is not %s with %s: %w", addOn, phase, sha[:7], err)
+		}
+	}
+	return w.told(ctx, sha, len(addOns))
+}
+
+func rolloutKey(addOn string) string {
+	return "/registry/addonflow.io/addonrollouts/" + demo.Namespace + "/" + addOn
+}
+
+// told waits until the source's status of the commit is final, and those of n add-ons.
+func (w *workload) told(ctx context.Context, sha string, n int) error {
+	for {
+		final := 0
+		for _, e := range oracle.Latest(w.Forge.Log(), sha) {
+			if e.State != "pending" {
+				final++
+			}
+		}
+		if final > n {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d final statuses of %s: %w", final, sha[:7], context.Cause(ctx))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// remove takes alpha out of Git, and approves it.
+func (w *workload) remove(ctx context.Context) error {
+	sha, err := w.Repo.Remove("remove alpha", "addons/"+alpha) //nolint:contextcheck // git on this machine, at once
+	if err != nil {
+		return err
+	}
+	w.shas = append(w.shas, sha)
+	rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: alpha}}
+	if err := errors.Join(w.reconcile(ctx), w.annotate(ctx, rollout, v1alpha1.ApproveRemovalAnnotation, sha)); err != nil {
+		return err
+	}
+	names := clusterNames()
+	err = w.history.Await(ctx, func(objects map[string]oracle.Object) bool {
+		return !slices.ContainsFunc(names[:clusters-1], func(name string) bool { return objects[addOnKey(name, alpha)].Content != nil })
+	})
+	if err != nil {
+		return fmt.Errorf("%s stays installed: %w", alpha, err)
+	}
+	// The owner of the hand-made add-on removes it, and says so first.
+	owned := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: names[clusters-1], Name: alpha}}
+	if err := w.annotate(ctx, owned, oracle.GivenUp, "true"); err != nil {
+		return err
+	}
+	if err := w.Client.Delete(ctx, owned); err != nil {
+		return err
+	}
+	err = w.history.Await(ctx, func(objects map[string]oracle.Object) bool {
+		_, declared := objects["/registry/addon.open-cluster-management.io/clustermanagementaddons/"+alpha]
+		status, _ := objects[rolloutKey(alpha)].Content["status"].(map[string]any)
+		return !declared && status["phase"] == string(v1alpha1.PhaseRemoved)
+	})
+	if err != nil {
+		return fmt.Errorf("%s is not removed: %w", alpha, err)
+	}
+	return w.told(ctx, sha, 0)
+}
+
+// stand waits for rest and notes what the hub has then.
+func (w *workload) stand(ctx context.Context) error {
+	if err := w.rest(ctx); err != nil {
+		return err
+	}
+	revision, err := w.Hub.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.history.CatchUp(ctx, revision); err != nil {
+		return err
+	}
+	w.standing = append(w.standing, oracle.EndState(w.history.Objects(), w.names()))
+	return nil
+}
+
+// names are what differs from run to run and says the same.
+func (w *workload) names() *strings.Replacer {
+	var pairs []string
+	for i, sha := range w.shas {
+		pairs = append(pairs, sha, fmt.Sprintf("<commit %d>", i), sha[:7], fmt.Sprintf("<commit %d>", i))
+	}
+	return strings.NewReplacer(append(pairs, w.Repo.URL(), "<git>", w.forge.URL(), "<forge>", w.Forge.URL(), "<forge>")...)
+}
