@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/addonflow/addonflow/test/faults/oracle"
 	"github.com/addonflow/addonflow/test/faults/proxy"
 )
 
@@ -19,13 +17,11 @@ type point struct {
 	faults      []proxy.Fault
 	// operators is how many run at once; 0: one.
 	operators int
-	// disturb is called before each step.
-	disturb func(ctx context.Context, w *workload, step string) error
+	// disturb is called when each step begins, and runs beside it.
+	disturb disturbance
 	// repeats is how many statuses may be repeated although no answer of the forge was lost, and
 	// writes how many times as often a kind may be written as in the undisturbed run; 0: twice.
 	repeats, writes int
-	// expect changes what the oracle expects.
-	expect func(*oracle.Expectations)
 }
 
 var unprintable = regexp.MustCompile(`[^A-Za-z0-9]+`)
@@ -38,7 +34,7 @@ func positions(n int) []int { return slices.Compact([]int{1, (n + 1) / 2, n}) }
 
 // matrix lists every point, from the writes of the undisturbed run.
 func matrix(r *reference) []point {
-	return slices.Concat(kills(r), answers(r))
+	return slices.Concat(kills(r), answers(r), twins(r), watches(r), servers(), agents(), edits())
 }
 
 // kills are kill -9 before and after every kind of write, at its first, middle and last one.

@@ -26,8 +26,9 @@ type reference struct {
 	Told map[string][]string `json:"told"`
 	// Watched are the resources that the operator watches.
 	Watched []string `json:"watched"`
-	// Took is how long the run was.
-	Took time.Duration `json:"took"`
+	// Revisions of its history, and Took is how long the run was.
+	Revisions int           `json:"revisions"`
+	Took      time.Duration `json:"took"`
 }
 
 // result is what became of a point.
@@ -59,10 +60,7 @@ func (h harness) run(ctx context.Context, p point, undisturbed *reference) (resu
 		return result{}, nil, err
 	}
 	defer func() { _ = w.Stop() }()
-	load := &workload{world: w}
-	if p.disturb != nil {
-		load.disturb = func(ctx context.Context, step string) error { return p.disturb(ctx, load, step) }
-	}
+	load := &workload{world: w, disturb: p.disturb}
 	if err := load.prepare(ctx); err != nil {
 		return result{}, nil, fmt.Errorf("cannot prepare the workload: %w", err)
 	}
@@ -82,7 +80,6 @@ func (h harness) run(ctx context.Context, p point, undisturbed *reference) (resu
 		return r, nil, err
 	}
 	r.Took = time.Since(begun)
-	fmt.Println(load.took)
 	if len(r.Violations) > 0 {
 		r.Violations = append(r.Violations, h.save(w, p))
 	}
@@ -108,17 +105,13 @@ func (w *workload) judge(r *result, seen *reference, p point, undisturbed *refer
 		r.Violations = append(r.Violations, err.Error())
 	}
 	hits := append(w.api.Hits(), w.forge.Hits()...)
-	r.Hits = len(hits)
+	r.Hits = len(hits) + w.strokes
 	r.Recoveries = append(w.api.Recoveries(), w.forge.Recoveries()...)
 	changes, err := w.history.Changes()
 	if err != nil {
 		return err
 	}
-	expected := expectations()
-	if p.expect != nil {
-		p.expect(&expected)
-	}
-	account, broken := oracle.Judge(changes, expected)
+	account, broken := oracle.Judge(changes, expectations())
 	r.Revisions, r.Violations = account.Revisions, append(r.Violations, broken...)
 	stored, err := recording.Stored(changes)
 	if err != nil {

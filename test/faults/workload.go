@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,10 +89,14 @@ type workload struct {
 	shas []string
 	// standing are the hub's objects at rest: before the removal, and at the end.
 	standing []map[string]string
-	// took says how long each step was.
-	took []string
-	// disturb is called when a step begins.
-	disturb func(ctx context.Context, step string) error
+	// background are the disturbances under way; disturbed is what went wrong with them.
+	background sync.WaitGroup
+	noting     sync.Mutex
+	disturbed  error
+	// strokes counts what disturbances did.
+	strokes int
+	// disturb is started in the background when a step begins.
+	disturb disturbance
 }
 
 // step is one step of the story.
@@ -173,22 +178,32 @@ func (w *workload) prepare(ctx context.Context) error {
 // run walks through the steps, each within its time.
 func (w *workload) run(ctx context.Context) error {
 	for _, s := range w.steps() {
-		begun := time.Now()
 		within, cancel := context.WithTimeoutCause(ctx, stepWithin, fmt.Errorf("not done within %s", stepWithin))
-		var err error
 		if w.disturb != nil {
-			err = w.disturb(within, s.name)
+			w.background.Go(func() { w.note(w.disturb(within, w, s.name)) })
 		}
-		if err == nil {
-			err = s.run(within)
-		}
+		err := s.run(within)
+		w.background.Wait()
 		cancel()
-		w.took = append(w.took, fmt.Sprintf("%s %.1fs", s.name, time.Since(begun).Seconds()))
-		if err != nil {
+		if err := errors.Join(err, w.disturbed); err != nil {
 			return fmt.Errorf("step %q: %w", s.name, err)
 		}
 	}
 	return w.stand(ctx)
+}
+
+// stroke counts one disturbance.
+func (w *workload) stroke() {
+	w.noting.Lock()
+	defer w.noting.Unlock()
+	w.strokes++
+}
+
+// note keeps the error of a disturbance.
+func (w *workload) note(err error) {
+	w.noting.Lock()
+	defer w.noting.Unlock()
+	w.disturbed = errors.Join(w.disturbed, err)
 }
 
 // commit writes add-ons at tags, and requests a look at Git.

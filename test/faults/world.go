@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/addonflow/addonflow/test/demo"
-	"github.com/addonflow/addonflow/test/fleet"
-	"github.com/addonflow/addonflow/test/hub"
 	"github.com/addonflow/addonflow/test/faults/oracle"
 	"github.com/addonflow/addonflow/test/faults/proxy"
+	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/hub"
 )
 
 // clusters is how many managed clusters there are.
@@ -54,7 +54,7 @@ func startWorld(ctx context.Context, binary string, faults []proxy.Fault) (*worl
 		return nil, err
 	}
 	w := &world{World: base, plans: filepath.Join(base.Dir, "plans.jsonl")}
-	w.history = oracle.Follow(w.Hub) //nolint:contextcheck // it lives until Stop
+	w.history = oracle.Follow(w.Hub)               //nolint:contextcheck // it lives until Stop
 	if err := w.startProxies(faults); err != nil { //nolint:contextcheck // they live until Stop
 		return nil, errors.Join(err, w.Stop())
 	}
@@ -231,4 +231,3 @@ func (w *world) tail(lines int) string {
 	all := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
-

@@ -63,6 +63,7 @@ type Options struct {
 type Hub struct {
 	scripts    string // directory of the guards' scripts
 	guards     []*guard
+	again      []restarted
 	plane      *envtest.ControlPlane
 	converter  *converter // nil where every kind has one version
 	config     *rest.Config
@@ -270,9 +271,9 @@ func (h *Hub) User(name string, groups ...string) (*rest.Config, []byte, error) 
 func (h *Hub) Stop() error {
 	h.cancel()
 	<-h.stopped
-	var err error
+	err := h.stopRestarted()
 	if h.plane != nil {
-		err = h.plane.Stop()
+		err = errors.Join(err, h.plane.Stop())
 	}
 	if h.converter != nil {
 		err = errors.Join(err, h.converter.close())

@@ -36,10 +36,13 @@ func EndState(objects map[string]Object, names *strings.Replacer) map[string]str
 	return state
 }
 
-// passing are fields that only say when, how often or by which request something was written.
+// passing are fields that only say when, how often or by which request something was written,
+// and digests of addresses, which have other ports in each run. The journal tells how it came
+// to the state, which faults may change.
 var passing = []string{
 	"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "ledger",
-	"lastHandledReconcileAt", "reconcile.fluxcd.io/requestedAt", "journal", "lastObservedTime",
+	"lastHandledReconcileAt", "reconcile.fluxcd.io/requestedAt", "journal", "acceptedAt",
+	"to", "lastAppliedFields", "lastAttemptedSpec",
 }
 
 // flatten writes every leaf below a path.

@@ -33,9 +33,6 @@ type Expectations struct {
 	HandMade []string
 	// Removed is the add-on whose removal is approved at last; only then may anything of it go.
 	Removed string
-	// Lost are clusters that are allowed to leave the agents' control, so that their works are
-	// not compared with feedback.
-	Lost []string
 }
 
 // Account is what was counted in a history.
@@ -70,6 +67,10 @@ type judge struct {
 	objects  map[string]Object
 	approved bool
 	verified map[string]map[string]time.Time // by add-on and cluster: revision -> when
+	// latest is the newest content of a cluster's work, by add-on and cluster; settled: it was
+	// verified since.
+	latest   map[string]string
+	settled  map[string]bool
 	original map[string]string
 	account  Account
 	broken   []string
@@ -77,7 +78,10 @@ type judge struct {
 
 // Judge checks every promise at every revision, and returns each that is broken.
 func Judge(changes []hub.Change, e Expectations) (Account, []string) {
-	j := &judge{Expectations: e, objects: map[string]Object{}, verified: map[string]map[string]time.Time{}, original: map[string]string{}}
+	j := &judge{
+		Expectations: e, objects: map[string]Object{}, verified: map[string]map[string]time.Time{},
+		latest: map[string]string{}, settled: map[string]bool{}, original: map[string]string{},
+	}
 	for _, c := range changes {
 		j.change(c)
 	}
@@ -131,7 +135,7 @@ func (j *judge) deletion(c hub.Change, before, now map[string]any) {
 	if c.Value != nil && !begins || !slices.ContainsFunc(guarded, func(prefix string) bool { return strings.HasPrefix(c.Key, prefix) }) {
 		return
 	}
-	if j.approved && addOnOf(before) == j.Removed {
+	if j.approved && addOnOf(before) == j.Removed || text(get(before, "metadata", "annotations"), GivenUp) != "" {
 		return
 	}
 	j.fail(c.Revision, "%s is deleted", c.Key)
@@ -233,17 +237,22 @@ func (j *judge) work(c hub.Change, before, now map[string]any) {
 		return
 	}
 	_, _, _, had := content(before)
+	key := addOn + "/" + cluster
 	if had != digest {
 		r, reserved := j.records(addOn)[cluster]
 		if !reserved || r.revision != revision {
 			j.fail(c.Revision, "%s: %s gets %s before it is reserved: %+v", addOn, cluster, revision, r)
-		} else if !r.inFlight() {
+		} else if !r.inFlight() && j.latest[key] != digest { // with the latest content it is a repair
 			j.fail(c.Revision, "%s: %s gets %s without a slot: %+v", addOn, cluster, revision, r)
 		}
-		j.unproven(c, addOn, cluster, revision, writtenAt(now, ""))
+		if j.latest[key] != digest {
+			j.unproven(c, addOn, cluster, revision, writtenAt(now, ""))
+			j.settled[key] = false
+		}
+		j.latest[key] = digest
 	}
 	if verified(now, digest) {
-		key := addOn + "/" + cluster
+		j.settled[key] = true
 		if j.verified[key] == nil {
 			j.verified[key] = map[string]time.Time{}
 		}
@@ -328,18 +337,16 @@ func echoed(values map[string]any, digest string) bool {
 	return false
 }
 
-// ready reports whether the counts of a Deployment are all those that its spec asks for.
+// ready reports whether the counts of a Deployment are all those that its spec asks for, and
+// the agent has seen its newest generation.
 func ready(values map[string]any) bool {
-	count := func(suffix string) any {
-		for name, v := range values {
-			if strings.HasSuffix(strings.ToLower(name), strings.ToLower(suffix)) {
-				return v
-			}
-		}
-		return nil
+	count := func(name string) float64 {
+		n, _ := values["addonflow."+name].(float64)
+		return n
 	}
-	_ = count
-	return true
+	want := count("desired")
+	return count("total") == want && count("updated") == want && count("ready") == want && count("available") == want &&
+		count("generation") == count("observedGeneration")
 }
 
 // limits: no more clusters are in flight than the stage allows, by the ledger and by the works.
@@ -355,7 +362,7 @@ func (j *judge) limits(c hub.Change) {
 				if r.inFlight() && (s.Name == "" || r.stage == s.Name) {
 					holding++
 				}
-				if slices.Contains(s.Clusters, cluster) && !slices.Contains(j.Lost, cluster) && j.moves(addOn, cluster, r) {
+				if slices.Contains(s.Clusters, cluster) && j.moves(addOn, cluster, r) {
 					moving++
 				}
 			}
@@ -377,7 +384,7 @@ func (j *judge) moves(addOn, cluster string, r record) bool {
 			continue
 		}
 		of, _, revision, digest := content(o.Content)
-		if of != addOn || digest == "" || verified(o.Content, digest) {
+		if of != addOn || digest == "" || j.settled[addOn+"/"+cluster] {
 			continue
 		}
 		return r.revision != revision || r.state != "Failed" && r.state != "TimedOut"

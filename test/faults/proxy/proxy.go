@@ -45,11 +45,13 @@ type Proxy struct {
 	seen, applied map[string]int
 	last          time.Time
 	hits          []Hit
-	// recovered are, for each hit, how long it took to the next write that the server accepted.
-	recovered []time.Duration
-	watches   map[*watching]bool
-	frozen    map[string]chan struct{} // by resource; closed when it thaws
-	delays    map[string]time.Duration
+	// recovering are hits after which the operator has not recovered yet, and recovered is how
+	// long the others took.
+	recovering []Hit
+	recovered  []time.Duration
+	watches    map[*watching]bool
+	frozen     map[string]chan struct{} // by resource; closed when it thaws
+	delays     map[string]time.Duration
 }
 
 // Start listens on a free port of 127.0.0.1.
@@ -71,7 +73,12 @@ func Start(o Options) (*Proxy, error) {
 		return nil, fmt.Errorf("cannot start a fault proxy: %w", err)
 	}
 	p.address = listener.Addr().String()
-	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: quiet()}
+	p.server = &http.Server{
+		Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: quiet(),
+		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, opened{}, time.Now())
+		},
+	}
 	go func() { _ = p.server.Serve(listener) }() // it ends with Close
 	return p, nil
 }
@@ -118,7 +125,8 @@ func (p *Proxy) Hits() []Hit {
 	return slices.Clone(p.hits)
 }
 
-// Recoveries are the times from a hit to the next write that the server accepted.
+// Recoveries are the times from a hit to the next write that the server accepted: of a new
+// process if the hit killed the operator, and of the same object otherwise.
 func (p *Proxy) Recoveries() []time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +168,8 @@ func (p *Proxy) strike(w Write) Action {
 	}
 	for _, f := range p.options.Faults {
 		if f.Class == w.Class() && n >= f.At && n < f.At+f.Times {
-			p.hits = append(p.hits, Hit{Write: w, Action: f.Action, Time: time.Now()})
+			hit := Hit{Write: w, Action: f.Action, Time: time.Now()}
+			p.hits, p.recovering = append(p.hits, hit), append(p.recovering, hit)
 			return f.Action
 		}
 	}
@@ -177,7 +186,8 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, write Write, actio
 		}
 		answer = &response{header: http.Header{}}
 		p.reverse.ServeHTTP(answer, r)
-		p.count(write, answer.code, action)
+		connected, _ := r.Context().Value(opened{}).(time.Time)
+		p.count(write, answer.code, action, connected)
 	}
 	switch action {
 	case "":
@@ -204,7 +214,7 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, write Write, actio
 }
 
 // count notes what the server answered.
-func (p *Proxy) count(w Write, code int, action Action) {
+func (p *Proxy) count(w Write, code int, action Action, connected time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if code >= http.StatusMultipleChoices {
@@ -214,9 +224,16 @@ func (p *Proxy) count(w Write, code int, action Action) {
 	if action != "" || w.Kind() == "events" {
 		return
 	}
-	for len(p.recovered) < len(p.hits) {
-		p.recovered = append(p.recovered, time.Since(p.hits[len(p.recovered)].Time))
-	}
+	p.recovering = slices.DeleteFunc(p.recovering, func(h Hit) bool {
+		done := h.Write.Kind() == w.Kind() && h.Write.Namespace == w.Namespace && h.Write.Name == w.Name
+		if h.Action.Kills() {
+			done = connected.After(h.Time)
+		}
+		if done {
+			p.recovered = append(p.recovered, time.Since(h.Time))
+		}
+		return done
+	})
 }
 
 // refuse answers with a Status, as an API server does. A forge's client reads the code.
@@ -258,6 +275,9 @@ func withoutProtobuf(accept string) string {
 	}
 	return strings.Join(kept, ",")
 }
+
+// opened is the key of the time at which a request's connection was opened.
+type opened struct{}
 
 // errGone ends a watch.
 var errGone = errors.New("watch ended with 410 Gone")
