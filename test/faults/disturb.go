@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/faults/oracle"
 	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/forge"
 	"github.com/addonflow/addonflow/test/hub"
 )
 
@@ -148,6 +150,47 @@ func servers() []point {
 	}
 	return all
 }
+
+// outside are faults of the Git server and the forge, for four seconds in each step.
+func outside() []point {
+	faults := []struct {
+		name       string
+		begin, end func(*workload)
+	}{
+		{"Git answers 500", func(w *workload) { w.Git.FailWith(http.StatusInternalServerError) }, heal},
+		{"Git answers 404", func(w *workload) { w.Git.FailWith(http.StatusNotFound) }, heal},
+		{"Git answers 401", func(w *workload) { w.Git.FailWith(http.StatusUnauthorized) }, heal},
+		{"Git answers 429", func(w *workload) { w.Git.FailWith(http.StatusTooManyRequests) }, heal},
+		{"Git hangs", func(w *workload) { w.Git.Hang() }, heal},
+		{"Git is slow", func(w *workload) { w.Git.Throttle(200) }, heal},
+		{"the forge is down", func(w *workload) { w.note(w.Forge.Down()) }, func(w *workload) { w.note(w.Forge.Up()) }},
+	}
+	for _, kind := range []forge.FaultKind{
+		forge.InternalError, forge.Unavailable, forge.AcceptedThenError, forge.AcceptedThenCut, forge.TooManyRequests, forge.SecondaryLimit,
+		forge.PrimaryLimit, forge.Forbidden, forge.Garbage, forge.Hang,
+	} {
+		faults = append(faults, struct {
+			name       string
+			begin, end func(*workload)
+		}{
+			"forge " + string(kind),
+			func(w *workload) { w.Forge.Set(forge.Fault{Kind: kind, RetryAfter: time.Second}) }, func(w *workload) { w.Forge.Set(forge.Fault{}) },
+		})
+	}
+	var all []point
+	for _, f := range faults {
+		all = append(all, point{name: f.name, class: "Git and forge", disturb: func(ctx context.Context, w *workload, _ string) error {
+			w.stroke()
+			f.begin(w)
+			err := pause(ctx, 4*time.Second)
+			f.end(w)
+			return err
+		}})
+	}
+	return all
+}
+
+func heal(w *workload) { w.Git.Heal() }
 
 // agents are silent, lie or flap for a while in each step, on one cluster or all.
 func agents() []point {

@@ -31,16 +31,13 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// shortFor is how long the short form takes.
-const shortFor = 5 * time.Minute
-
 // errBroken is returned when a promise was broken.
 var errBroken = errors.New("a promise was broken")
 
 // options are the command line.
 type options struct {
 	operator, only, state, report, keep string
-	short                               bool
+	limit                               time.Duration
 	parallel                            int
 }
 
@@ -51,7 +48,7 @@ func main() {
 	flag.StringVar(&o.state, "state", "bin/faults/state.jsonl", "file with the finished points; they are not run again")
 	flag.StringVar(&o.report, "report", "", "file that a full run writes its report to")
 	flag.StringVar(&o.keep, "keep", "bin/faults", "directory for what failing runs leave")
-	flag.BoolVar(&o.short, "short", false, "take five minutes: points of each class in turn")
+	flag.DurationVar(&o.limit, "for", 0, "how long to run: points of each class in turn; 0: until all are finished")
 	flag.IntVar(&o.parallel, "parallel", 2, "number of hubs at once")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard()) // the lines of the operators are in their own logs
@@ -86,24 +83,22 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	all := matrix(undisturbed)
 	todo := pending(all, o, state)
-	if o.short {
-		todo = inTurn(todo)
-	}
 	stopAt := time.Time{}
-	if o.short {
-		stopAt = begun.Add(shortFor - undisturbed.Took*3/2)
+	if o.limit > 0 {
+		todo, stopAt = inTurn(todo), begun.Add(o.limit-undisturbed.Took*3/2)
 	}
 	fmt.Fprintf(out, "%d points, %d of them finished, %d to run\n", len(all), len(all)-len(pending(all, options{}, state)), len(todo))
 	if err := h.runAll(ctx, todo, undisturbed, o.parallel, stopAt, state, out); err != nil {
 		return err
 	}
 	ran := state.of(all)
-	if o.short || o.only != "" {
+	partly := o.limit > 0 || o.only != ""
+	if partly {
 		ran = state.of(state.ran)
 	}
 	table := summarise(all, ran, undisturbed)
 	fmt.Fprint(out, "\n", table.text())
-	if o.report != "" && !o.short && o.only == "" {
+	if o.report != "" && !partly {
 		if err := os.WriteFile(o.report, []byte(document(table)), 0o644); err != nil { //nolint:gosec // a page of the documentation
 			return err
 		}
@@ -120,7 +115,7 @@ func pending(all []point, o options, state *state) []point {
 	for _, p := range all {
 		_, finished := state.results[p.name]
 		switch {
-		case o.only != "" && strings.Contains(p.name, o.only), o.only == "" && (o.short || !finished):
+		case o.only != "" && strings.Contains(p.name, o.only), o.only == "" && !finished:
 			todo = append(todo, p)
 		}
 	}

@@ -34,7 +34,7 @@ func positions(n int) []int { return slices.Compact([]int{1, (n + 1) / 2, n}) }
 
 // matrix lists every point, from the writes of the undisturbed run.
 func matrix(r *reference) []point {
-	return slices.Concat(kills(r), answers(r), twins(r), watches(r), servers(), agents(), edits())
+	return slices.Concat(kills(r), answers(r), twins(r), watches(r), servers(), outside(), agents(), edits())
 }
 
 // kills are kill -9 before and after every kind of write, at its first, middle and last one.

@@ -158,7 +158,7 @@ func (w *workload) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	source.Spec.Interval = metav1.Duration{Duration: time.Hour}
+	source.Spec.Interval = metav1.Duration{Duration: 10 * time.Second}
 	source.Spec.CommitStatus.Address = w.forge.URL() + "/" + demo.ForgeRepository
 	foreign := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: names[2], Name: "foreign"}}
 	foreign.Spec.Workload.Manifests = []workv1.Manifest{{}}
