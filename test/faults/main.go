@@ -46,7 +46,7 @@ func main() {
 	flag.StringVar(&o.operator, "operator", "bin/addonflow", "path of the operator's binary")
 	flag.StringVar(&o.only, "only", "", "run the points whose name contains this, although they are finished")
 	flag.StringVar(&o.state, "state", "bin/faults/state.jsonl", "file with the finished points; they are not run again")
-	flag.StringVar(&o.report, "report", "", "file that a full run writes its report to")
+	flag.StringVar(&o.report, "report", "", "file that the report on all finished points is written to")
 	flag.StringVar(&o.keep, "keep", "bin/faults", "directory for what failing runs leave")
 	flag.DurationVar(&o.limit, "for", 0, "how long to run: points of each class in turn; 0: until all are finished")
 	flag.IntVar(&o.parallel, "parallel", 2, "number of hubs at once")
@@ -91,18 +91,18 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := h.runAll(ctx, todo, undisturbed, o.parallel, stopAt, state, out); err != nil {
 		return err
 	}
+	if o.report != "" {
+		text := document(summarise(all, state.of(all), undisturbed))
+		if err := os.WriteFile(o.report, []byte(text), 0o644); err != nil { //nolint:gosec // a page of the documentation
+			return err
+		}
+	}
 	ran := state.of(all)
-	partly := o.limit > 0 || o.only != ""
-	if partly {
+	if o.limit > 0 || o.only != "" {
 		ran = state.of(state.ran)
 	}
 	table := summarise(all, ran, undisturbed)
 	fmt.Fprint(out, "\n", table.text())
-	if o.report != "" && !partly {
-		if err := os.WriteFile(o.report, []byte(document(table)), 0o644); err != nil { //nolint:gosec // a page of the documentation
-			return err
-		}
-	}
 	if table.broken() {
 		return errBroken
 	}

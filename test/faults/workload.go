@@ -89,6 +89,8 @@ type workload struct {
 	shas []string
 	// standing are the hub's objects at rest: before the removal, and at the end.
 	standing []map[string]string
+	// expected is the undisturbed run; nil in that run.
+	expected *reference
 	// background are the disturbances under way; disturbed is what went wrong with them.
 	background sync.WaitGroup
 	noting     sync.Mutex
@@ -330,8 +332,22 @@ func (w *workload) remove(ctx context.Context) error {
 	return w.told(ctx, sha, 0)
 }
 
-// stand waits for rest and notes what the hub has then.
+// convergeWithin bounds how long after the last step the hub may differ from the undisturbed run:
+// retries back off, and a status whose answer was lost is looked up after a while.
+const convergeWithin = 45 * time.Second
+
+// stand waits until the hub and the forge show what they show in the undisturbed run, or for as
+// long as that may take, and then for rest. It notes what the hub has then.
 func (w *workload) stand(ctx context.Context) error {
+	for begun := time.Now(); w.expected != nil && time.Since(begun) < convergeWithin; {
+		i := len(w.standing)
+		if len(oracle.Differences(w.expected.Standing[i], w.state())) == 0 && len(w.untold(i)) == 0 {
+			break
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
 	if err := w.rest(ctx); err != nil {
 		return err
 	}
@@ -342,8 +358,29 @@ func (w *workload) stand(ctx context.Context) error {
 	if err := w.history.CatchUp(ctx, revision); err != nil {
 		return err
 	}
-	w.standing = append(w.standing, oracle.EndState(w.history.Objects(), w.names()))
+	w.standing = append(w.standing, w.state())
 	return nil
+}
+
+// state is what the hub has now.
+func (w *workload) state() map[string]string { return oracle.EndState(w.history.Objects(), w.names()) }
+
+// untold are the statuses that are not, at last, those of the undisturbed run: at the first
+// stand without those of the last commit, which comes after it.
+func (w *workload) untold(stand int) []string {
+	var missing []string
+	seen := oracle.Told(w.Forge.Log(), w.shas)
+	for key, want := range w.expected.Told {
+		if stand == 0 && strings.HasPrefix(key, fmt.Sprintf("commit %d ", len(w.shas))) {
+			continue
+		}
+		told := seen[key]
+		if len(told) == 0 || told[len(told)-1] != want[len(want)-1] {
+			missing = append(missing, fmt.Sprintf("%s was told %q at last, in the undisturbed run %q", key, told, want))
+		}
+	}
+	slices.Sort(missing)
+	return missing
 }
 
 // names are what differs from run to run and says the same.
