@@ -52,7 +52,8 @@ func main() {
 	flag.IntVar(&o.parallel, "parallel", 2, "number of hubs at once")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard()) // the lines of the operators are in their own logs
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
+	signal.Ignore(syscall.SIGPIPE)    // without a reader the run goes on, so that no operator is left behind
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o, os.Stdout)
 	stop()
 	if err != nil {
