@@ -10,9 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/test/demo"
@@ -32,7 +31,7 @@ const seeds = 20
 func dice(name, step string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name + "\x00" + step)) // a hash refuses no write
-	return rand.New(rand.NewPCG(h.Sum64(), 1))   //nolint:gosec // faults are no secret
+	return rand.New(rand.NewPCG(h.Sum64(), 1))
 }
 
 // pause waits, or returns the reason why not.
@@ -253,7 +252,7 @@ func edits() []point {
 		source  = schema.GroupVersionKind{Group: "addonflow.io", Version: "v1alpha1", Kind: "AddOnSource"}
 	)
 	first := clusterNames()[0]
-	named := func(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
+	global := client.ObjectKey{Name: beta}
 	in := func(namespace, name string) client.ObjectKey {
 		return client.ObjectKey{Namespace: namespace, Name: name}
 	}
@@ -267,11 +266,11 @@ func edits() []point {
 		{name: "labels of an add-on", kind: addOn, where: in(first, beta), patch: `{"metadata":{"labels":{"addonflow.io/managed-by":null}}}`},
 		{name: "status of an add-on", kind: addOn, where: in(first, beta), patch: `{"status":{"configReferences":null,"healthCheck":null}}`, status: true},
 		{name: "an add-on deleted", kind: addOn, where: in(first, beta)},
-		{name: "spec of the owner", kind: owner, where: named(beta), patch: `{"spec":{"addOnMeta":{"displayName":"edited"}}}`},
-		{name: "fence of the owner", kind: owner, where: named(beta), patch: `{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":null}}}`},
-		{name: "an owner deleted", kind: owner, where: named(beta)},
-		{name: "a template", kind: tmpl, where: named(beta), patch: `{"spec":{"agentSpec":{"workload":{"manifests":[]}}}}`},
-		{name: "a template deleted", kind: tmpl, where: named(beta)},
+		{name: "spec of the owner", kind: owner, where: global, patch: `{"spec":{"addOnMeta":{"displayName":"edited"}}}`},
+		{name: "fence of the owner", kind: owner, where: global, patch: `{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":null}}}`},
+		{name: "an owner deleted", kind: owner, where: global},
+		{name: "a template", kind: tmpl, where: global, patch: `{"spec":{"agentSpec":{"workload":{"manifests":[]}}}}`},
+		{name: "a template deleted", kind: tmpl, where: global},
 		{name: "spec of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"revisionHistoryLimit":3}}`},
 		{name: "target of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"target":{"commit":"main@sha1:0000000000000000000000000000000000000000"}}}`},
 		{name: "phase of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true},

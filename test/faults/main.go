@@ -94,7 +94,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	if o.report != "" {
 		text := document(summarise(all, state.of(all), undisturbed))
-		if err := os.WriteFile(o.report, []byte(text), 0o644); err != nil { //nolint:gosec // a page of the documentation
+		if err := os.WriteFile(o.report, []byte(text), 0o644); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,8 @@ import (
 const (
 	alpha = "alpha"
 	beta  = "beta"
+	// statusContext is the source's, and the beginning of those of its add-ons.
+	statusContext = "addonflow/" + demo.SourceName
 	// soak of alpha's canary.
 	soak = 2 * time.Second
 	// stepWithin bounds one step, faults included.
@@ -112,7 +114,7 @@ type step struct {
 func (w *workload) steps() []step {
 	var upgraded, broken string
 	return []step{
-		{"begin", func(ctx context.Context) error { return w.told(ctx, w.shas[0], 0) }},
+		{"begin", func(ctx context.Context) error { return w.told(ctx, w.shas[0]) }},
 		{"install", func(ctx context.Context) error {
 			sha, err := w.commit(ctx, "v1", map[string]string{alpha: "v1", beta: "v1"})
 			return errors.Join(err, w.await(ctx, sha, v1alpha1.PhaseSucceeded, alpha, beta))
@@ -126,7 +128,7 @@ func (w *workload) steps() []step {
 			return errors.Join(err, w.await(ctx, broken, v1alpha1.PhaseFailed, alpha))
 		}},
 		{"revert", func(ctx context.Context) error {
-			sha, err := w.Repo.Revert(broken) //nolint:contextcheck // git on this machine, at once
+			sha, err := w.Repo.Revert(broken)
 			if err != nil {
 				return err
 			}
@@ -151,7 +153,7 @@ func (w *workload) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	sha, err := w.Repo.Commit("begin", map[string]string{"addons/README.md": "nothing yet"}) //nolint:contextcheck // git on this machine, at once
+	sha, err := w.Repo.Commit("begin", map[string]string{"addons/README.md": "nothing yet"})
 	if err != nil {
 		return err
 	}
@@ -222,7 +224,7 @@ func (w *workload) commit(ctx context.Context, message string, tags map[string]s
 			"addons/" + addOn + "/rollout.yaml":  sample.Rollout(addOn, policies[addOn]),
 		})
 	}
-	sha, err := w.Repo.Commit(message, files) //nolint:contextcheck // git on this machine, at once
+	sha, err := w.Repo.Commit(message, files)
 	if err != nil {
 		return "", err
 	}
@@ -244,10 +246,8 @@ func (w *workload) annotate(ctx context.Context, o client.Object, key, value str
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
-		case <-time.After(200 * time.Millisecond):
+		if cause := pause(ctx, 200*time.Millisecond); cause != nil {
+			return errors.Join(cause, err)
 		}
 	}
 }
@@ -268,29 +268,29 @@ func (w *workload) await(ctx context.Context, sha string, phase v1alpha1.Phase, 
 			return fmt.Errorf("%s is not %s with %s: %w", addOn, phase, sha[:7], err)
 		}
 	}
-	return w.told(ctx, sha, len(addOns))
+	return w.told(ctx, sha, addOns...)
 }
 
 func rolloutKey(addOn string) string {
 	return "/registry/addonflow.io/addonrollouts/" + demo.Namespace + "/" + addOn
 }
 
-// told waits until the source's status of the commit is final, and those of n add-ons.
-func (w *workload) told(ctx context.Context, sha string, n int) error {
+// told waits until the statuses of the commit are final: the source's, and those of add-ons.
+func (w *workload) told(ctx context.Context, sha string, addOns ...string) error {
+	contexts := []string{statusContext}
+	for _, addOn := range addOns {
+		contexts = append(contexts, statusContext+"/"+addOn)
+	}
 	for {
-		final := 0
-		for _, e := range oracle.Latest(w.Forge.Log(), sha) {
-			if e.State != "pending" {
-				final++
-			}
-		}
-		if final > n {
+		latest := oracle.Latest(w.Forge.Log(), sha)
+		open := slices.DeleteFunc(slices.Clone(contexts), func(name string) bool {
+			return latest[name].State != "" && latest[name].State != "pending"
+		})
+		if len(open) == 0 {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%d final statuses of %s: %w", final, sha[:7], context.Cause(ctx))
-		case <-time.After(50 * time.Millisecond):
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("%s has no final status of %s: %w", open, sha[:7], err)
 		}
 	}
 }
@@ -329,7 +329,7 @@ func (w *workload) remove(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s is not removed: %w", alpha, err)
 	}
-	return w.told(ctx, sha, 0)
+	return w.told(ctx, sha, alpha)
 }
 
 // convergeWithin bounds how long after the last step the hub may differ from the undisturbed run:

@@ -221,13 +221,3 @@ func (w *world) rest(ctx context.Context) error {
 	}
 	return fmt.Errorf("the operator still writes %s after the last step ended", within)
 }
-
-// tail is the end of the operators' logs.
-func (w *world) tail(lines int) string {
-	text, err := os.ReadFile(w.options.LogFile)
-	if err != nil {
-		return err.Error()
-	}
-	all := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}

@@ -68,12 +68,16 @@ func TestFaultHitsTheWriteAtItsPosition(t *testing.T) {
 		code    int // 0: no answer
 		reached int32
 	}{
-		{KillBefore, 0, 2}, {KillAfter, 0, 3},
+		{KillBefore, 0, 2},
+		{KillAfter, 0, 3},
 		{Conflict, 409, 2},
 		{Throttled, 429, 2},
-		{Broken, 500, 2}, {AppliedBroken, 500, 3},
-		{Timeout, 504, 2}, {AppliedTimeout, 504, 3},
-		{Cut, 0, 2}, {AppliedCut, 0, 3},
+		{Broken, 500, 2},
+		{AppliedBroken, 500, 3},
+		{Timeout, 504, 2},
+		{AppliedTimeout, 504, 3},
+		{Cut, 0, 2},
+		{AppliedCut, 0, 3},
 	} {
 		t.Run(string(c.action), func(t *testing.T) {
 			t.Parallel()
