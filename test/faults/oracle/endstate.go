@@ -41,7 +41,7 @@ func EndState(objects map[string]Object, names *strings.Replacer) map[string]str
 // to the state, which faults may change.
 var passing = []string{
 	"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "ledger",
-	"lastHandledReconcileAt", "reconcile.fluxcd.io/requestedAt", "journal", "acceptedAt",
+	"lastHandledReconcileAt", "reconcile.fluxcd.io/requestedAt", "journal", "acceptedAt", "progressPosts",
 	"to", "lastAppliedFields", "lastAttemptedSpec",
 }
 

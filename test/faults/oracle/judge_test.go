@@ -70,10 +70,11 @@ func (s *story) rollout(records ...string) {
 // work stores a cluster's work, as it is written, or with the feedback of its agent.
 func (s *story) work(cluster, content, feedback string) {
 	fields := []any{map[string]any{"time": s.at.Format(time.RFC3339)}}
-	work := map[string]any{"metadata": map[string]any{
+	metadata := map[string]any{
 		"namespace": cluster, "name": "hello", "labels": map[string]any{"open-cluster-management.io/addon-name": "hello"},
 		"annotations": map[string]any{"addonflow.io/revision": content, "addonflow.io/digest": content}, "managedFields": fields,
-	}}
+	}
+	work := map[string]any{"metadata": metadata}
 	if feedback != "" {
 		value := func(name, kind string, v any) any {
 			return map[string]any{"name": "addonflow." + name, "fieldValue": map[string]any{"type": kind, strings.ToLower(kind): v}}
@@ -83,7 +84,7 @@ func (s *story) work(cluster, content, feedback string) {
 			values = append(values, value(name, "Integer", 1))
 		}
 		work["status"] = map[string]any{"resourceStatus": map[string]any{"manifests": []any{map[string]any{"statusFeedback": map[string]any{"values": values}}}}}
-		work["metadata"].(map[string]any)["managedFields"] = append(fields, map[string]any{"time": s.at.Format(time.RFC3339), "subresource": "status"})
+		metadata["managedFields"] = append(fields, map[string]any{"time": s.at.Format(time.RFC3339), "subresource": "status"})
 	}
 	s.store(workKeys+cluster+"/hello", work)
 }
