@@ -53,7 +53,7 @@ func (h *Hub) Crash(ctx context.Context, s Server, down time.Duration) error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command(g.path, args[1:]...) //nolint:gosec,noctx // what ran before; it ends with Stop
+	command := exec.Command(g.path, args[1:]...) //nolint:noctx // what ran before; it ends with Stop
 	if err := command.Start(); err != nil {
 		return errors.Join(fmt.Errorf("cannot start %s again: %w", s, err), g.dismiss())
 	}

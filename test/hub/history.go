@@ -31,10 +31,7 @@ func (h *Hub) History(ctx context.Context, from int64, visit func(Change) error)
 	for {
 		next, err := h.follow(ctx, from, visit)
 		from = next
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
+		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("cannot read the history from revision %d: %w", from, err)
 		}
 		select {
@@ -93,14 +90,14 @@ func (h *Hub) follow(ctx context.Context, from int64, visit func(Change) error) 
 		"key": []byte("/registry/"), "range_end": []byte("/registry0"), "start_revision": from, "prev_kv": true,
 	}})
 	if err != nil {
-		return from, nil //nolint:nilerr // etcd is down, which is one of the things that happen to a hub
+		return from, nil // etcd is down, which is one of the things that happen to a hub
 	}
 	defer func() { _ = body.Close() }() // it was only read
 	lines := bufio.NewReader(body)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return from, nil //nolint:nilerr // the same
+			return from, nil // the same
 		}
 		var answer watchAnswer
 		if err := json.Unmarshal(line, &answer); err != nil {
