@@ -297,7 +297,7 @@ func (w *workload) told(ctx context.Context, sha string, addOns ...string) error
 
 // remove takes alpha out of Git, and approves it.
 func (w *workload) remove(ctx context.Context) error {
-	sha, err := w.Repo.Remove("remove alpha", "addons/"+alpha) //nolint:contextcheck // git on this machine, at once
+	sha, err := w.Repo.Remove("remove alpha", "addons/"+alpha)
 	if err != nil {
 		return err
 	}

@@ -13,19 +13,21 @@ const (
 	KillBefore Action = "kill-before"
 	// KillAfter kills the operator after the server answered, which the operator never learns.
 	KillAfter Action = "kill-after"
-	// Conflict answers 409, Throttled 429 with Retry-After, Broken 500; the server never sees
-	// the write.
-	Conflict  Action = "409"
+	// Conflict answers 409; the server never sees the write.
+	Conflict Action = "409"
+	// Throttled answers 429 with Retry-After; the server never sees the write.
 	Throttled Action = "429"
-	Broken    Action = "500"
+	// Broken answers 500; the server never sees the write.
+	Broken Action = "500"
 	// AppliedBroken lets the server apply the write and answers 500.
 	AppliedBroken Action = "applied-500"
 	// Timeout answers 504 after a while; the server never sees the write.
 	Timeout Action = "timeout"
 	// AppliedTimeout is the same after the server applied it.
 	AppliedTimeout Action = "applied-timeout"
-	// Cut closes the connection without an answer; AppliedCut does after the server applied it.
-	Cut        Action = "cut"
+	// Cut closes the connection without an answer; the server never sees the write.
+	Cut Action = "cut"
+	// AppliedCut is the same after the server applied it.
 	AppliedCut Action = "applied-cut"
 )
 

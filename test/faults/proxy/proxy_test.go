@@ -24,7 +24,7 @@ func TestKubernetesClassifiesWrites(t *testing.T) {
 		{http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", "", ""},
 		{http.MethodGet, "/api/v1/namespaces", "", "", ""},
 	} {
-		r := httptest.NewRequest(c.method, c.path, nil)
+		r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
 		r.Header.Set("Content-Type", c.contentType)
 		w, ok := Kubernetes(r, []byte(c.body))
 		if ok != (c.want != "") || ok && w.Class() != c.want {
@@ -45,8 +45,11 @@ func start(t *testing.T, action Action, kill func()) (*Proxy, *atomic.Int32) {
 		}
 		for i := 0; r.Context().Err() == nil; i++ {
 			fmt.Fprintf(w, "{\"type\":\"ADDED\",\"object\":%d}\n", i)
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // httptest's is one
-			time.Sleep(10 * time.Millisecond)
+			_ = http.NewResponseController(w).Flush() // the proxy may be gone
+			select {
+			case <-r.Context().Done():
+			case <-time.After(10 * time.Millisecond):
+			}
 		}
 	}))
 	t.Cleanup(upstream.Close)
