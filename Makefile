@@ -9,6 +9,7 @@ TEST_PACKAGES ?= ./...
 TEST_PARALLEL ?= 2
 TEST_TIMEOUT  ?= 20m
 RACE_PACKAGES ?= ./render/... ./rollout/... ./registration/... ./commitstatus/...
+FAULTS_FLAGS  ?= $(if $(SHORT),-for 5m) $(if $(ONLY),-only '$(ONLY)') $(if $(SHORT)$(ONLY),,-report docs/reliability.md)
 DEMO_CLUSTERS ?=
 DEMO_SPEED    ?=
 DEMO_FLAGS    ?= $(if $(DEMO_CLUSTERS),--clusters=$(DEMO_CLUSTERS)) $(if $(DEMO_SPEED),--speed=$(DEMO_SPEED))
@@ -104,6 +105,11 @@ race: export CGO_ENABLED := 1
 race: ## Run the pure packages and commitstatus under the race detector (needs gcc)
 	$(SAY) 'race: render, rollout, registration, commitstatus (compiles them instrumented: a few minutes)'
 	@go test -race -short -timeout $(TEST_TIMEOUT) -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(TALLY)
+
+.PHONY: faults
+faults: build hub ## Make everything go wrong, and judge all that was stored (SHORT=1: five minutes; ONLY=WORDS)
+	$(SAY) 'faults: one hub for each point (up to three hours; a run that was interrupted continues)'
+	@$(HUB_ASSETS); go build -o bin/faults.bin ./test/faults; bin/faults.bin $(FAULTS_FLAGS)
 
 .PHONY: demo
 demo: build hub ## Show the whole story on the embedded hub (DEMO_CLUSTERS, DEMO_SPEED)

@@ -1,13 +1,10 @@
 package hub
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,6 +63,7 @@ type Options struct {
 type Hub struct {
 	scripts    string // directory of the guards' scripts
 	guards     []*guard
+	again      []restarted
 	plane      *envtest.ControlPlane
 	converter  *converter // nil where every kind has one version
 	config     *rest.Config
@@ -244,23 +242,12 @@ func (h *Hub) WriteKubeconfig(path string) error {
 // Put stores a value in etcd as it is, past the API server: a hub that another version of
 // the API, or of an operator, left behind.
 func (h *Hub) Put(ctx context.Context, key string, value []byte) error {
-	body, err := json.Marshal(map[string][]byte{"key": []byte(key), "value": value})
+	body, err := h.askEtcd(ctx, "v3/kv/put", map[string][]byte{"key": []byte(key), "value": value})
+	if err == nil {
+		err = body.Close()
+	}
 	if err != nil {
 		return fmt.Errorf("cannot store %s: %w", key, err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.plane.Etcd.URL.JoinPath("v3/kv/put").String(), bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("cannot store %s: %w", key, err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("cannot store %s: %w", key, err)
-	}
-	if err := response.Body.Close(); err != nil {
-		return fmt.Errorf("cannot store %s: %w", key, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("cannot store %s: etcd answers %s", key, response.Status)
 	}
 	return nil
 }
@@ -284,9 +271,9 @@ func (h *Hub) User(name string, groups ...string) (*rest.Config, []byte, error) 
 func (h *Hub) Stop() error {
 	h.cancel()
 	<-h.stopped
-	var err error
+	err := h.stopRestarted()
 	if h.plane != nil {
-		err = h.plane.Stop()
+		err = errors.Join(err, h.plane.Stop())
 	}
 	if h.converter != nil {
 		err = errors.Join(err, h.converter.close())

@@ -47,6 +47,57 @@ func TestHub(t *testing.T) {
 	t.Run("Collects", func(t *testing.T) { collects(t, c) })
 	t.Run("CollectsForeground", func(t *testing.T) { collectsForeground(t, c) })
 	t.Run("FinishesNamespaces", func(t *testing.T) { finishesNamespaces(t, c) })
+	t.Run("HistoryIsCompleteAcrossCrashes", func(t *testing.T) { historyAcrossCrashes(t, h, c) })
+}
+
+// historyAcrossCrashes runs last: it kills both servers.
+func historyAcrossCrashes(t *testing.T, h *hub.Hub, c client.Client) {
+	t.Helper()
+	const key = "/registry/cluster.open-cluster-management.io/managedclusters/crash"
+	var seen []string
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	read := make(chan error, 1)
+	go func() {
+		revision := int64(0)
+		read <- h.History(ctx, 1, func(change hub.Change) error {
+			if change.Revision < revision {
+				return fmt.Errorf("revision %d comes after %d", change.Revision, revision)
+			}
+			revision = change.Revision
+			if change.Key == key {
+				seen = append(seen, map[bool]string{true: "deleted", false: "stored"}[change.Value == nil])
+			}
+			if len(seen) == 4 {
+				cancel()
+			}
+			return nil
+		})
+	}()
+	for _, server := range []hub.Server{hub.APIServer, hub.Etcd} {
+		if err := h.Crash(ctx, server, 100*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		for _, write := range []func(context.Context, client.Object) error{
+			func(ctx context.Context, o client.Object) error { return c.Create(ctx, o) },
+			func(ctx context.Context, o client.Object) error { return c.Delete(ctx, o) },
+		} {
+			o := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "crash"}}
+			err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+				err := write(ctx, o)
+				return err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err), nil
+			})
+			if err != nil {
+				t.Fatalf("%s does not answer again: %v", server, err)
+			}
+		}
+	}
+	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(seen, " "); got != "stored deleted stored deleted" {
+		t.Errorf("the history has %q", got)
+	}
 }
 
 const extraCRD = `

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,11 +38,18 @@ type Report struct {
 // content with the ledger that was stored before it. The error names each step that is not
 // allowed and its trace, which is kept; otherwise the traces are deleted. plans is the
 // operators' trace file; without one, no operator ran.
-func (r *Recording) Judge(ctx context.Context, c client.Client, plans string) (report Report, err error) {
+func (r *Recording) Judge(ctx context.Context, c client.Client, plans string) (Report, error) {
 	until, err := r.catchUp(ctx, c)
 	if err != nil {
-		return report, err
+		return Report{}, err
 	}
+	return r.judge(until, plans)
+}
+
+// JudgeStored does the same with a recording that is complete.
+func (r *Recording) JudgeStored(plans string) (Report, error) { return r.judge(math.MaxUint64, plans) }
+
+func (r *Recording) judge(until uint64, plans string) (report Report, err error) {
 	planned, err := readPlans(plans)
 	if err != nil {
 		return report, err

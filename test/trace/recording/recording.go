@@ -3,10 +3,12 @@ package recording
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/hub"
 )
 
 // addOnLabel and clusterLabel are OCM's, on works. The second names the managed cluster of a
@@ -67,6 +70,30 @@ func Record(ctx context.Context, c client.WithWatch) (*Recording, error) {
 			return nil, fmt.Errorf("cannot watch %T: %w", list, err)
 		}
 		go r.follow(ctx, events)
+	}
+	return r, nil
+}
+
+// Stored is the recording of a hub's whole history.
+func Stored(changes []hub.Change) (*Recording, error) {
+	r := empty()
+	for _, c := range changes {
+		var o client.Object
+		switch {
+		case c.Value == nil:
+			continue
+		case strings.HasPrefix(c.Key, "/registry/addonflow.io/addonrollouts/"):
+			o = &v1alpha1.AddOnRollout{}
+		case strings.HasPrefix(c.Key, "/registry/work.open-cluster-management.io/manifestworks/"):
+			o = &workv1.ManifestWork{}
+		default:
+			continue
+		}
+		if err := json.Unmarshal(c.Value, o); err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", c.Key, err)
+		}
+		o.SetResourceVersion(strconv.FormatInt(c.Revision, 10))
+		r.note(watch.Event{Type: watch.Modified, Object: o})
 	}
 	return r, nil
 }

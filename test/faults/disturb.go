@@ -1,0 +1,316 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/faults/oracle"
+	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/forge"
+	"github.com/addonflow/addonflow/test/hub"
+)
+
+// disturbance happens beside a step. It has ended what it does before it returns.
+type disturbance func(ctx context.Context, w *workload, step string) error
+
+// seeds is how many runs a random class has.
+const seeds = 20
+
+// dice are those of a point and a step, so that the same name makes the same faults.
+func dice(name, step string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name + "\x00" + step)) // a hash refuses no write
+	return rand.New(rand.NewPCG(h.Sum64(), 1))
+}
+
+// pause waits, or returns the reason why not.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// between is a random duration.
+func between(r *rand.Rand, from, to time.Duration) time.Duration {
+	return from + time.Duration(r.Int64N(int64(to-from)))
+}
+
+// twins are two operators without leader election, whose caches lag at random.
+func twins(r *reference) []point {
+	var all []point
+	for seed := range seeds {
+		name := fmt.Sprintf("two operators, seed %d", seed+1)
+		all = append(all, point{name: name, class: "two operators", operators: 2, writes: 4, disturb: func(ctx context.Context, w *workload, step string) error {
+			dice := dice(name, step)
+			for range 3 {
+				resource := r.Watched[dice.IntN(len(r.Watched))]
+				w.stroke()
+				w.api.Freeze(resource)
+				err := pause(ctx, between(dice, 200*time.Millisecond, 2*time.Second))
+				w.api.Thaw(resource)
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+	}
+	return all
+}
+
+// watches are caches that are old, that miss what was in between, or that are read anew.
+func watches(r *reference) []point {
+	// stale is how long a cache is old in each step.
+	const stale = 4 * time.Second
+	var all []point
+	for _, resource := range r.Watched {
+		all = append(all,
+			point{name: "stale cache of " + resource, class: "stale caches", disturb: func(ctx context.Context, w *workload, _ string) error {
+				w.stroke()
+				w.api.Freeze(resource)
+				defer w.api.Thaw(resource)
+				return pause(ctx, stale)
+			}},
+			point{name: "late events of " + resource, class: "stale caches", disturb: func(_ context.Context, w *workload, _ string) error {
+				w.stroke()
+				w.api.Delay(resource, 300*time.Millisecond)
+				return nil
+			}},
+			point{name: "unobserved changes of " + resource, class: "watch 410", disturb: func(ctx context.Context, w *workload, _ string) error {
+				w.stroke()
+				w.api.Freeze(resource)
+				defer w.api.Thaw(resource)
+				err := pause(ctx, stale)
+				w.api.Gone(resource)
+				return err
+			}},
+			point{name: "410 on every watch of " + resource, class: "watch 410", disturb: func(ctx context.Context, w *workload, _ string) error {
+				for range 5 {
+					w.stroke()
+					w.api.Gone(resource)
+					if err := pause(ctx, 700*time.Millisecond); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
+		)
+	}
+	return all
+}
+
+// servers are an API server and an etcd that end, or stand still.
+func servers() []point {
+	var all []point
+	for _, server := range []hub.Server{hub.APIServer, hub.Etcd} {
+		for seed := range 5 {
+			name := fmt.Sprintf("%s killed, seed %d", server, seed+1)
+			all = append(all, point{name: name, class: "API server and etcd", disturb: func(ctx context.Context, w *workload, step string) error {
+				dice := dice(name, step)
+				if err := pause(ctx, between(dice, 0, 4*time.Second)); err != nil {
+					return err
+				}
+				w.stroke()
+				return w.Hub.Crash(ctx, server, between(dice, 0, 3*time.Second))
+			}})
+			slow := fmt.Sprintf("%s frozen, seed %d", server, seed+1)
+			all = append(all, point{name: slow, class: "API server and etcd", disturb: func(ctx context.Context, w *workload, step string) error {
+				dice := dice(slow, step)
+				for range 2 {
+					if err := pause(ctx, between(dice, 0, 2*time.Second)); err != nil {
+						return err
+					}
+					w.stroke()
+					if err := w.Hub.Freeze(server); err != nil {
+						return err
+					}
+					err := pause(ctx, between(dice, time.Second, 4*time.Second))
+					if err := errors.Join(w.Hub.Thaw(server), err); err != nil {
+						return err
+					}
+				}
+				return nil
+			}})
+		}
+	}
+	return all
+}
+
+// outside are faults of the Git server and the forge, for four seconds in each step.
+func outside() []point {
+	faults := []struct {
+		name       string
+		begin, end func(*workload)
+	}{
+		{"Git answers 500", func(w *workload) { w.Git.FailWith(http.StatusInternalServerError) }, heal},
+		{"Git answers 404", func(w *workload) { w.Git.FailWith(http.StatusNotFound) }, heal},
+		{"Git answers 401", func(w *workload) { w.Git.FailWith(http.StatusUnauthorized) }, heal},
+		{"Git answers 429", func(w *workload) { w.Git.FailWith(http.StatusTooManyRequests) }, heal},
+		{"Git hangs", func(w *workload) { w.Git.Hang() }, heal},
+		{"Git is slow", func(w *workload) { w.Git.Throttle(200) }, heal},
+		{"the forge is down", func(w *workload) { w.note(w.Forge.Down()) }, func(w *workload) { w.note(w.Forge.Up()) }},
+	}
+	for _, kind := range []forge.FaultKind{
+		forge.InternalError, forge.Unavailable, forge.AcceptedThenError, forge.AcceptedThenCut, forge.TooManyRequests, forge.SecondaryLimit,
+		forge.PrimaryLimit, forge.Forbidden, forge.Garbage, forge.Hang,
+	} {
+		faults = append(faults, struct {
+			name       string
+			begin, end func(*workload)
+		}{
+			"forge " + string(kind),
+			func(w *workload) { w.Forge.Set(forge.Fault{Kind: kind, RetryAfter: time.Second}) }, func(w *workload) { w.Forge.Set(forge.Fault{}) },
+		})
+	}
+	var all []point
+	for _, f := range faults {
+		all = append(all, point{name: f.name, class: "Git and forge", disturb: func(ctx context.Context, w *workload, _ string) error {
+			w.stroke()
+			f.begin(w)
+			err := pause(ctx, 4*time.Second)
+			f.end(w)
+			return err
+		}})
+	}
+	return all
+}
+
+func heal(w *workload) { w.Git.Heal() }
+
+// agents are silent, lie or flap for a while in each step, on one cluster or all.
+func agents() []point {
+	kinds := []struct {
+		name       string
+		begin, end func(*fleet.Fleet, string)
+	}{
+		{"silent", (*fleet.Fleet).Silence, (*fleet.Fleet).Speak},
+		{"lying", (*fleet.Fleet).Lie, (*fleet.Fleet).Honest},
+		{"flapping", (*fleet.Fleet).Flap, (*fleet.Fleet).Steady},
+	}
+	var all []point
+	for _, kind := range kinds {
+		for _, cluster := range append(clusterNames(), fleet.Everyone) {
+			of := "on " + cluster
+			victims := []string{cluster}
+			if cluster == fleet.Everyone {
+				of, victims = "everywhere", clusterNames()
+			}
+			all = append(all, point{name: "agent " + kind.name + " " + of, class: "agents", writes: 6, disturb: func(ctx context.Context, w *workload, step string) error {
+				if kind.name == "lying" && step == "revert" {
+					return nil // the broken content runs: to lie about it is to say that it recovered
+				}
+				w.stroke()
+				for _, v := range victims {
+					kind.begin(w.Fleet, v)
+				}
+				err := pause(ctx, 4*time.Second)
+				for _, v := range victims {
+					kind.end(w.Fleet, v)
+				}
+				return err
+			}})
+		}
+	}
+	return all
+}
+
+// edit is a change by hand.
+type edit struct {
+	name  string
+	kind  schema.GroupVersionKind
+	where client.ObjectKey
+	// patch is a merge patch; empty: the object is deleted.
+	patch string
+	// status: the patch is of the status.
+	status bool
+	// loses: the operator forgets what it posted and may post it again.
+	repeats int
+}
+
+// edits are hand edits of everything that the operator writes, in the middle of each step.
+func edits() []point {
+	var (
+		addOn   = schema.GroupVersionKind{Group: "addon.open-cluster-management.io", Version: "v1alpha1", Kind: "ManagedClusterAddOn"}
+		owner   = schema.GroupVersionKind{Group: addOn.Group, Version: addOn.Version, Kind: "ClusterManagementAddOn"}
+		tmpl    = schema.GroupVersionKind{Group: addOn.Group, Version: addOn.Version, Kind: "AddOnTemplate"}
+		work    = schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
+		rollout = schema.GroupVersionKind{Group: "addonflow.io", Version: "v1alpha1", Kind: "AddOnRollout"}
+		source  = schema.GroupVersionKind{Group: "addonflow.io", Version: "v1alpha1", Kind: "AddOnSource"}
+	)
+	first := clusterNames()[0]
+	global := client.ObjectKey{Name: beta}
+	in := func(namespace, name string) client.ObjectKey {
+		return client.ObjectKey{Namespace: namespace, Name: name}
+	}
+	const betaWork = "addon-beta-deploy-0"
+	list := []edit{
+		{name: "content of a work", kind: work, where: in(first, betaWork), patch: `{"spec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"edited","namespace":"default"}}]}}}`},
+		{name: "digest of a work", kind: work, where: in(first, betaWork), patch: `{"metadata":{"annotations":{"addonflow.io/digest":"edited"}}}`},
+		{name: "revision of a work", kind: work, where: in(first, betaWork), patch: `{"metadata":{"annotations":{"addonflow.io/revision":null}}}`},
+		{name: "labels of a work", kind: work, where: in(first, betaWork), patch: `{"metadata":{"labels":{"open-cluster-management.io/addon-name":null}}}`},
+		{name: "a work deleted", kind: work, where: in(first, betaWork)},
+		{name: "labels of an add-on", kind: addOn, where: in(first, beta), patch: `{"metadata":{"labels":{"addonflow.io/managed-by":null}}}`},
+		{name: "status of an add-on", kind: addOn, where: in(first, beta), patch: `{"status":{"configReferences":null,"healthCheck":null}}`, status: true},
+		{name: "an add-on deleted", kind: addOn, where: in(first, beta)},
+		{name: "spec of the owner", kind: owner, where: global, patch: `{"spec":{"addOnMeta":{"displayName":"edited"}}}`},
+		{name: "fence of the owner", kind: owner, where: global, patch: `{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":null}}}`},
+		{name: "an owner deleted", kind: owner, where: global},
+		{name: "a template", kind: tmpl, where: global, patch: `{"spec":{"agentSpec":{"workload":{"manifests":[]}}}}`},
+		{name: "a template deleted", kind: tmpl, where: global},
+		{name: "spec of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"revisionHistoryLimit":3}}`},
+		{name: "target of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"target":{"commit":"main@sha1:0000000000000000000000000000000000000000"}}}`},
+		{name: "phase of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true},
+		{name: "finalizers of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"metadata":{"finalizers":null}}`},
+		{name: "a rollout's status lost", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":null}`, status: true, repeats: 100},
+		{name: "a source's status lost", kind: source, where: in(demo.Namespace, demo.SourceName), patch: `{"status":null}`, status: true, repeats: 100},
+	}
+	var all []point
+	for _, e := range list {
+		all = append(all, point{name: "hand edit: " + e.name, class: "hand edits", writes: 6, repeats: e.repeats, disturb: func(ctx context.Context, w *workload, step string) error {
+			if slices.Contains([]string{"begin", "install", "removal"}, step) {
+				return nil // it is not there yet, or it is not needed there
+			}
+			if err := pause(ctx, between(dice(e.name, step), 0, 5*time.Second)); err != nil {
+				return err
+			}
+			w.stroke()
+			return e.make(ctx, w)
+		}})
+	}
+	return all
+}
+
+// make edits by hand. An object that is to be deleted is marked first, so that the history shows
+// that it may go.
+func (e edit) make(ctx context.Context, w *workload) error {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(e.kind)
+	o.SetNamespace(e.where.Namespace)
+	o.SetName(e.where.Name)
+	patch := e.patch
+	if patch == "" {
+		patch = fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, oracle.GivenUp)
+	}
+	raw := client.RawPatch("application/merge-patch+json", []byte(patch))
+	if e.status {
+		return client.IgnoreNotFound(w.Client.Status().Patch(ctx, o, raw))
+	}
+	if err := w.Client.Patch(ctx, o, raw); err != nil || e.patch != "" {
+		return client.IgnoreNotFound(err)
+	}
+	return client.IgnoreNotFound(w.Client.Delete(ctx, o))
+}

@@ -1,0 +1,201 @@
+// Command faults runs the shipped operator as a child process under the shipped roles against an
+// embedded hub, makes one thing after the other go wrong, and judges what was stored.
+//
+//	make faults                                        every point; finished ones are kept
+//	make faults SHORT=1                                five minutes
+//	make faults ONLY='kill-after at create events #1'  the points with this in their name
+//
+// A point is one run of the reference workload (workload.go) on a fresh hub with one kind of
+// fault (points.go, disturb.go). The faults are injected by package proxy, between the operator
+// and the API server or the forge. Package oracle judges every revision that etcd stored. Then
+// the end state and the number of writes are compared with those of the undisturbed run. The
+// names of points contain their seeds: the same name makes the same faults.
+//
+// The exit code is 1 if a promise was broken, and 2 if the harness itself failed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// errBroken is returned when a promise was broken.
+var errBroken = errors.New("a promise was broken")
+
+// options are the command line.
+type options struct {
+	operator, only, state, report, keep string
+	limit                               time.Duration
+	parallel                            int
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.operator, "operator", "bin/addonflow", "path of the operator's binary")
+	flag.StringVar(&o.only, "only", "", "run the points whose name contains this, although they are finished")
+	flag.StringVar(&o.state, "state", "bin/faults/state.jsonl", "file with the finished points; they are not run again")
+	flag.StringVar(&o.report, "report", "", "file that the report on all finished points is written to")
+	flag.StringVar(&o.keep, "keep", "bin/faults", "directory for what failing runs leave")
+	flag.DurationVar(&o.limit, "for", 0, "how long to run: points of each class in turn; 0: until all are finished")
+	flag.IntVar(&o.parallel, "parallel", 2, "number of hubs at once")
+	flag.Parse()
+	ctrllog.SetLogger(logr.Discard()) // the lines of the operators are in their own logs
+	signal.Ignore(syscall.SIGPIPE)    // without a reader the run goes on, so that no operator is left behind
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, o, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "✗", err)
+	}
+	switch {
+	case errors.Is(err, errBroken):
+		os.Exit(1)
+	case err != nil:
+		os.Exit(2)
+	}
+}
+
+// run runs the points that are asked for and not finished.
+func run(ctx context.Context, o options, out io.Writer) error {
+	begun := time.Now()
+	if err := os.MkdirAll(o.keep, 0o755); err != nil {
+		return err
+	}
+	state, err := openState(o.state, o.operator)
+	if err != nil {
+		return err
+	}
+	h := harness{binary: o.operator, keep: o.keep}
+	undisturbed, err := h.undisturbed(ctx, state, out)
+	if err != nil {
+		return err
+	}
+	all := matrix(undisturbed)
+	todo := pending(all, o, state)
+	stopAt := time.Time{}
+	if o.limit > 0 {
+		todo, stopAt = inTurn(todo), begun.Add(o.limit-undisturbed.Took*3/2)
+	}
+	fmt.Fprintf(out, "%d points, %d of them finished, %d to run\n", len(all), len(all)-len(pending(all, options{}, state)), len(todo))
+	if err := h.runAll(ctx, todo, undisturbed, o.parallel, stopAt, state, out); err != nil {
+		return err
+	}
+	if o.report != "" {
+		text := document(summarise(all, state.of(all), undisturbed))
+		if err := os.WriteFile(o.report, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	ran := state.of(all)
+	if o.limit > 0 || o.only != "" {
+		ran = state.of(state.ran)
+	}
+	table := summarise(all, ran, undisturbed)
+	fmt.Fprint(out, "\n", table.text())
+	if table.broken() {
+		return errBroken
+	}
+	return nil
+}
+
+// pending are the points to run.
+func pending(all []point, o options, state *state) []point {
+	var todo []point
+	for _, p := range all {
+		_, finished := state.results[p.name]
+		switch {
+		case o.only != "" && strings.Contains(p.name, o.only), o.only == "" && !finished:
+			todo = append(todo, p)
+		}
+	}
+	return todo
+}
+
+// inTurn orders points so that each class has one before any has its second.
+func inTurn(points []point) []point {
+	var classes []string
+	by := map[string][]point{}
+	for _, p := range points {
+		if by[p.class] == nil {
+			classes = append(classes, p.class)
+		}
+		by[p.class] = append(by[p.class], p)
+	}
+	var all []point
+	for len(all) < len(points) {
+		for _, c := range classes {
+			if n := len(by[c]); n > 0 {
+				// Not the first of those that are left: neighbours are alike.
+				i := (n * 5 / 8) % n
+				all = append(all, by[c][i])
+				by[c] = append(by[c][:i:i], by[c][i+1:]...)
+			}
+		}
+	}
+	return all
+}
+
+// undisturbed returns the run that all others are compared with.
+func (h harness) undisturbed(ctx context.Context, state *state, out io.Writer) (*reference, error) {
+	if state.reference != nil {
+		return state.reference, nil
+	}
+	r, reference, err := h.run(ctx, point{name: "undisturbed", class: "none"}, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.print(out)
+	if len(r.Violations) > 0 {
+		return nil, fmt.Errorf("%w in the undisturbed run", errBroken)
+	}
+	reference.Took, reference.Revisions = r.Took, r.Revisions
+	return reference, state.keepReference(reference)
+}
+
+// runAll runs points on several hubs at once. None is started after stopAt, unless that is zero.
+func (h harness) runAll(ctx context.Context, todo []point, undisturbed *reference, parallel int, stopAt time.Time, state *state, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan point)
+	go func() {
+		defer close(next)
+		for _, p := range todo {
+			if !stopAt.IsZero() && time.Now().After(stopAt) {
+				return
+			}
+			select {
+			case next <- p:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	var workers sync.WaitGroup
+	for range parallel {
+		workers.Go(func() {
+			for p := range next {
+				r, _, err := h.run(ctx, p, undisturbed)
+				if err == nil {
+					err = state.keep(p, r, out)
+				}
+				if err != nil {
+					cancel(fmt.Errorf("%s: %w", p.name, err))
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return context.Cause(ctx)
+}

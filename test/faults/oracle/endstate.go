@@ -1,0 +1,89 @@
+package oracle
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// compared are the kinds whose objects a run leaves behind.
+var compared = []string{
+	registry + "addonflow.io/", registry + "work.open-cluster-management.io/",
+	registry + "addon.open-cluster-management.io/", registry + "cluster.open-cluster-management.io/",
+}
+
+// EndState is what a hub has, without what differs from run to run: times, UIDs, versions, and
+// the names that the replacer knows. It maps each field of each object to its value.
+func EndState(objects map[string]Object, names *strings.Replacer) map[string]string {
+	state := map[string]string{}
+	for key, o := range objects {
+		if o.Content == nil || !slices.ContainsFunc(compared, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			continue
+		}
+		if strings.HasPrefix(key, rolloutKeys) {
+			records, err := ledger(o.Content)
+			for cluster, r := range records {
+				state[key+" record of "+cluster] = fmt.Sprint(r)
+			}
+			if err != nil {
+				state[key+" ledger"] = err.Error()
+			}
+		}
+		flatten(state, names, key, o.Content)
+	}
+	return state
+}
+
+// passing are fields that only say when, how often or by which request something was written,
+// and digests of addresses, which have other ports in each run. The journal tells how it came
+// to the state, which faults may change.
+var passing = []string{
+	"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "ledger",
+	"lastHandledReconcileAt", "reconcile.fluxcd.io/requestedAt", "journal", "acceptedAt", "progressPosts",
+	"to", "lastAppliedFields", "lastAttemptedSpec",
+}
+
+// flatten writes every leaf below a path.
+func flatten(state map[string]string, names *strings.Replacer, path string, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, below := range v {
+			if !slices.Contains(passing, name) {
+				flatten(state, names, path+" "+name, below)
+			}
+		}
+	case []any:
+		for i, below := range v {
+			flatten(state, names, fmt.Sprintf("%s [%d]", path, i), below)
+		}
+	case string:
+		if _, err := time.Parse(time.RFC3339, v); err == nil {
+			v = "<time>"
+		}
+		state[path] = names.Replace(v)
+	default:
+		written, _ := json.Marshal(v) // it was read from JSON
+		state[path] = string(written)
+	}
+}
+
+// Differences between two states, sorted.
+func Differences(expected, got map[string]string) []string {
+	var all []string
+	for path, want := range expected {
+		if have, ok := got[path]; !ok {
+			all = append(all, fmt.Sprintf("%s: missing, want %q", path, want))
+		} else if have != want {
+			all = append(all, fmt.Sprintf("%s: %q, want %q", path, have, want))
+		}
+	}
+	for path, have := range got {
+		if _, ok := expected[path]; !ok {
+			all = append(all, fmt.Sprintf("%s: %q, want nothing", path, have))
+		}
+	}
+	slices.Sort(all)
+	return all
+}

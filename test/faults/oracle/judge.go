@@ -1,0 +1,393 @@
+package oracle
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/addonflow/addonflow/test/hub"
+)
+
+// Stage is a stage as it was committed, with its clusters.
+type Stage struct {
+	// Name as the ledger has it; empty: every stage of the ledger.
+	Name     string
+	Clusters []string
+	// Limit is how many clusters may be in flight at once.
+	Limit int
+	// Soak is how long the content stays verified on a cluster of the stage before the next
+	// stage gets it.
+	Soak time.Duration
+}
+
+// Expectations are what is known of the workload.
+type Expectations struct {
+	// Stages of each add-on, in order.
+	Stages map[string][]Stage
+	// HandMade are the keys of objects that no operator may change. An operator may write the
+	// status of those.
+	HandMade []string
+	// Removed is the add-on whose removal is approved at last; only then may anything of it go.
+	Removed string
+}
+
+// Account is what was counted in a history.
+type Account struct {
+	// Revisions that were judged.
+	Revisions int
+	// Reserved and Released are slots.
+	Reserved, Released int
+}
+
+// GivenUp is the annotation with which the owner of a hand-made object says that it may change
+// from now on.
+const GivenUp = "faults/given-up"
+
+// The keys of the kinds that are judged.
+const (
+	registry    = "/registry/"
+	rolloutKeys = registry + "addonflow.io/addonrollouts/"
+	workKeys    = registry + "work.open-cluster-management.io/manifestworks/"
+)
+
+// guarded are the kinds of which nothing may go without an approved removal.
+var guarded = []string{
+	registry + "addonflow.io/", registry + "work.open-cluster-management.io/",
+	registry + "addon.open-cluster-management.io/", registry + "cluster.open-cluster-management.io/",
+	registry + "rbac.authorization.k8s.io/", registry + "secrets/", registry + "configmaps/", registry + "namespaces/",
+}
+
+// judge folds a history.
+type judge struct {
+	Expectations
+	objects  map[string]Object
+	approved bool
+	verified map[string]map[string]time.Time // by add-on and cluster: revision -> when
+	// latest is the newest content of a cluster's work, by add-on and cluster; settled: it was
+	// verified since.
+	latest   map[string]string
+	settled  map[string]bool
+	original map[string]string
+	account  Account
+	broken   []string
+}
+
+// Judge checks every promise at every revision, and returns each that is broken.
+func Judge(changes []hub.Change, e Expectations) (Account, []string) {
+	j := &judge{
+		Expectations: e, objects: map[string]Object{}, verified: map[string]map[string]time.Time{},
+		latest: map[string]string{}, settled: map[string]bool{}, original: map[string]string{},
+	}
+	for _, c := range changes {
+		j.change(c)
+	}
+	for addOn := range e.Stages {
+		for cluster, r := range j.records(addOn) {
+			if r.inFlight() {
+				j.fail(0, "%s: the slot of %s is never released", addOn, cluster)
+			}
+		}
+	}
+	return j.account, j.broken
+}
+
+func (j *judge) fail(revision int64, format string, args ...any) {
+	j.broken = append(j.broken, fmt.Sprintf("revision %d: ", revision)+fmt.Sprintf(format, args...))
+}
+
+// change judges a write by all that was stored before it, and then keeps it.
+func (j *judge) change(c hub.Change) {
+	j.account.Revisions++
+	content, err := decode(c.Value)
+	if err != nil {
+		j.fail(c.Revision, "%s: %v", c.Key, err)
+		return
+	}
+	before, existed := j.objects[c.Key]
+	j.deletion(c, before.Content, content)
+	j.handMade(c, content)
+	switch {
+	case c.Value == nil:
+	case strings.HasPrefix(c.Key, workKeys):
+		j.work(c, before.Content, content)
+	case strings.HasPrefix(c.Key, rolloutKeys):
+		j.rollout(c, before.Content, content)
+	case strings.HasPrefix(c.Key, registry+"addonflow.io/addonrevisions/") && existed:
+		if !reflect.DeepEqual(before.Content["spec"], content["spec"]) {
+			j.fail(c.Revision, "%s: the spec of a revision changes", c.Key)
+		}
+	}
+	if c.Value == nil {
+		delete(j.objects, c.Key)
+	} else {
+		j.objects[c.Key] = Object{c.Revision, content}
+	}
+	j.limits(c)
+}
+
+// deletion: nothing goes without an approval.
+func (j *judge) deletion(c hub.Change, before, now map[string]any) {
+	begins := c.Value != nil && text(before, "metadata", "deletionTimestamp") == "" && text(now, "metadata", "deletionTimestamp") != ""
+	if c.Value != nil && !begins || !slices.ContainsFunc(guarded, func(prefix string) bool { return strings.HasPrefix(c.Key, prefix) }) {
+		return
+	}
+	if j.approved && addOnOf(before) == j.Removed || text(get(before, "metadata", "annotations"), GivenUp) != "" {
+		return
+	}
+	j.fail(c.Revision, "%s is deleted", c.Key)
+}
+
+// addOnOf is the add-on that an object belongs to.
+func addOnOf(o map[string]any) string {
+	labels := get(o, "metadata", "labels")
+	for _, key := range []string{"open-cluster-management.io/addon-name", "addonflow.io/add-on", "addon.open-cluster-management.io/addon-name"} {
+		if name := text(labels, key); name != "" {
+			return name
+		}
+	}
+	return text(o, "metadata", "name")
+}
+
+// handMade: an object that a user made keeps everything but its status.
+func (j *judge) handMade(c hub.Change, content map[string]any) {
+	if !slices.Contains(j.HandMade, c.Key) {
+		return
+	}
+	if c.Value == nil {
+		j.fail(c.Revision, "hand-made %s is deleted", c.Key)
+		return
+	}
+	own := map[string]any{"spec": content["spec"]}
+	metadata, _ := content["metadata"].(map[string]any)
+	if text(get(metadata, "annotations"), GivenUp) != "" {
+		j.HandMade = slices.DeleteFunc(slices.Clone(j.HandMade), func(key string) bool { return key == c.Key })
+		return
+	}
+	kept := maps.Clone(metadata)
+	for _, name := range []string{"managedFields", "generation", "resourceVersion"} {
+		delete(kept, name)
+	}
+	own["metadata"] = kept
+	written, _ := json.Marshal(own) // it was read from JSON
+	if first, known := j.original[c.Key]; known && first != string(written) {
+		j.fail(c.Revision, "hand-made %s changes:\n    %s\n    %s", c.Key, first, written)
+	}
+	j.original[c.Key] = string(written)
+}
+
+// rollout: a ledger can be read, and slots are counted.
+func (j *judge) rollout(c hub.Change, before, now map[string]any) {
+	addOn := text(now, "metadata", "name")
+	if addOn == j.Removed && text(get(now, "metadata", "annotations"), "addonflow.io/approve-removal") != "" {
+		j.approved = true
+	}
+	records, err := ledger(now)
+	if err != nil {
+		j.fail(c.Revision, "%s: the ledger cannot be read: %v", addOn, err)
+		return
+	}
+	old, err := ledger(before)
+	if err != nil {
+		return // reported with the version before
+	}
+	for cluster, r := range records {
+		if r.inFlight() && !old[cluster].inFlight() {
+			j.account.Reserved++
+		}
+	}
+	for cluster, r := range old {
+		if r.inFlight() && !records[cluster].inFlight() {
+			j.account.Released++
+		}
+	}
+}
+
+// records of an add-on's stored ledger, by cluster.
+func (j *judge) records(addOn string) map[string]record {
+	for key, o := range j.objects {
+		if strings.HasPrefix(key, rolloutKeys) && strings.HasSuffix(key, "/"+addOn) {
+			records, err := ledger(o.Content)
+			if err != nil {
+				return nil // reported when it was stored
+			}
+			return records
+		}
+	}
+	return nil
+}
+
+// content is what a work says it has.
+func content(work map[string]any) (addOn, cluster, revision, digest string) {
+	metadata := get(work, "metadata")
+	annotations := get(metadata, "annotations")
+	return text(get(metadata, "labels"), "open-cluster-management.io/addon-name"), text(metadata, "namespace"),
+		text(annotations, "addonflow.io/revision"), text(annotations, "addonflow.io/digest")
+}
+
+// work: content is reserved before it is written, and no stage gets content that the stages
+// before it have not proven.
+func (j *judge) work(c hub.Change, before, now map[string]any) {
+	addOn, cluster, revision, digest := content(now)
+	stages := j.Stages[addOn]
+	if stages == nil || digest == "" {
+		return
+	}
+	_, _, _, had := content(before)
+	key := addOn + "/" + cluster
+	if had != digest {
+		r, reserved := j.records(addOn)[cluster]
+		if !reserved || r.revision != revision {
+			j.fail(c.Revision, "%s: %s gets %s before it is reserved: %+v", addOn, cluster, revision, r)
+		} else if !r.inFlight() && j.latest[key] != digest { // with the latest content it is a repair
+			j.fail(c.Revision, "%s: %s gets %s without a slot: %+v", addOn, cluster, revision, r)
+		}
+		if j.latest[key] != digest {
+			j.unproven(c, addOn, cluster, revision, writtenAt(now, ""))
+			j.settled[key] = false
+		}
+		j.latest[key] = digest
+	}
+	if verified(now, digest) {
+		j.settled[key] = true
+		if j.verified[key] == nil {
+			j.verified[key] = map[string]time.Time{}
+		}
+		if _, known := j.verified[key][revision]; !known {
+			j.verified[key][revision] = writtenAt(now, "status")
+		}
+	}
+}
+
+// unproven: before a cluster gets content that never succeeded here, every cluster of the stages
+// before has verified it, and soaked.
+func (j *judge) unproven(c hub.Change, addOn, cluster, revision string, at time.Time) {
+	if j.proven(revision) {
+		return
+	}
+	for _, s := range j.Stages[addOn] {
+		if slices.Contains(s.Clusters, cluster) {
+			return
+		}
+		for _, earlier := range s.Clusters {
+			since, ok := j.verified[addOn+"/"+earlier][revision]
+			switch {
+			case !ok:
+				j.fail(c.Revision, "%s: %s gets unproven %s before %s of stage %s has verified it", addOn, cluster, revision, earlier, s.Name)
+			case at.Sub(since) < s.Soak-time.Second: // both are times of the server, rounded down to a second
+				j.fail(c.Revision, "%s: %s gets unproven %s %s after %s of stage %s verified it; the soak is %s",
+					addOn, cluster, revision, at.Sub(since), earlier, s.Name, s.Soak)
+			}
+		}
+	}
+}
+
+// proven reports whether a rollout of the content ended Succeeded here.
+func (j *judge) proven(digest string) bool {
+	for key, o := range j.objects {
+		if strings.HasPrefix(key, registry+"addonflow.io/addonrevisions/") && text(o.Content, "spec", "digest") == digest {
+			return text(get(o.Content, "metadata", "annotations"), "addonflow.io/succeeded-at") != ""
+		}
+	}
+	return false
+}
+
+// writtenAt is the newest time at which a writer changed an object, by the server's clock.
+func writtenAt(o map[string]any, subresource string) time.Time {
+	var newest time.Time
+	for _, fields := range list(o, "metadata", "managedFields") {
+		at, err := time.Parse(time.RFC3339, text(fields, "time"))
+		if err == nil && text(fields, "subresource") == subresource && at.After(newest) {
+			newest = at
+		}
+	}
+	return newest
+}
+
+// verified reports whether the agent's feedback shows that the content runs: every manifest
+// with feedback echoes the digest, and all replicas are of it and ready.
+func verified(work map[string]any, digest string) bool {
+	found := false
+	for _, manifest := range list(work, "status", "resourceStatus", "manifests") {
+		values := map[string]any{}
+		for _, v := range list(manifest, "statusFeedback", "values") {
+			value := get(v, "fieldValue")
+			values[text(v, "name")] = get(value, strings.ToLower(text(value, "type")))
+		}
+		if len(values) == 0 {
+			continue
+		}
+		found = true
+		if !echoed(values, digest) || !ready(values) {
+			return false
+		}
+	}
+	return found
+}
+
+func echoed(values map[string]any, digest string) bool {
+	for _, v := range values {
+		if v == digest {
+			return true
+		}
+	}
+	return false
+}
+
+// ready reports whether the counts of a Deployment are all those that its spec asks for, and
+// the agent has seen its newest generation.
+func ready(values map[string]any) bool {
+	count := func(name string) float64 {
+		n, _ := values["addonflow."+name].(float64)
+		return n
+	}
+	want := count("desired")
+	return count("total") == want && count("updated") == want && count("ready") == want && count("available") == want &&
+		count("generation") == count("observedGeneration")
+}
+
+// limits: no more clusters are in flight than the stage allows, by the ledger and by the works.
+func (j *judge) limits(c hub.Change) {
+	if !strings.HasPrefix(c.Key, rolloutKeys) && !strings.HasPrefix(c.Key, workKeys) {
+		return
+	}
+	for addOn, stages := range j.Stages {
+		records := j.records(addOn)
+		for _, s := range stages {
+			holding, moving := 0, 0
+			for cluster, r := range records {
+				if r.inFlight() && (s.Name == "" || r.stage == s.Name) {
+					holding++
+				}
+				if slices.Contains(s.Clusters, cluster) && j.moves(addOn, cluster, r) {
+					moving++
+				}
+			}
+			if holding > s.Limit {
+				j.fail(c.Revision, "%s: %d clusters of stage %q hold a slot; the limit is %d", addOn, holding, s.Name, s.Limit)
+			}
+			if moving > s.Limit {
+				j.fail(c.Revision, "%s: the works of %d clusters of stage %q are not verified; the limit is %d", addOn, moving, s.Name, s.Limit)
+			}
+		}
+	}
+}
+
+// moves reports whether a cluster's work has content that the cluster neither runs nor failed
+// with.
+func (j *judge) moves(addOn, cluster string, r record) bool {
+	for key, o := range j.objects {
+		if !strings.HasPrefix(key, workKeys+cluster+"/") {
+			continue
+		}
+		of, _, revision, digest := content(o.Content)
+		if of != addOn || digest == "" || j.settled[addOn+"/"+cluster] {
+			continue
+		}
+		return r.revision != revision || r.state != "Failed" && r.state != "TimedOut"
+	}
+	return false
+}

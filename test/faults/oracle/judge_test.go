@@ -1,0 +1,197 @@
+package oracle
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/addonflow/addonflow/test/hub"
+)
+
+// noon is when the stories begin.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// story is a history that a test tells, one write after the other.
+type story struct {
+	changes []hub.Change
+	at      time.Time
+}
+
+func (s *story) store(key string, object map[string]any) {
+	value, err := json.Marshal(object)
+	if err != nil {
+		panic(err) // it is made of texts and numbers
+	}
+	s.changes = append(s.changes, hub.Change{Revision: int64(len(s.changes) + 1), Key: key, Value: value})
+}
+
+func (s *story) remove(key string) {
+	before := []byte(nil)
+	for _, c := range s.changes {
+		if c.Key == key {
+			before = c.Value
+		}
+	}
+	s.changes = append(s.changes, hub.Change{Revision: int64(len(s.changes) + 1), Key: key, Before: before})
+}
+
+// revision stores content; with a time it has succeeded.
+func (s *story) revision(digest, succeeded string) {
+	s.store(registry+"addonflow.io/addonrevisions/default/"+digest, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{"addonflow.io/succeeded-at": succeeded}},
+		"spec":     map[string]any{"digest": digest},
+	})
+}
+
+// rollout stores a ledger: "c1 v1 canary Admitted".
+func (s *story) rollout(records ...string) {
+	var names []string
+	var groups []any
+	for i, r := range records {
+		f := strings.Fields(r)
+		names = append(names, f[0])
+		groups = append(groups, map[string]any{"revision": f[1], "stage": f[2], "state": f[3], "times": []any{map[string]any{"clusters": fmt.Sprint(i)}}})
+	}
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	fmt.Fprint(z, strings.Join(names, "\n"))
+	_ = z.Close() // a buffer refuses no write
+	s.store(rolloutKeys+"default/hello", map[string]any{
+		"metadata": map[string]any{"name": "hello"},
+		"status":   map[string]any{"ledger": map[string]any{"names": base64.StdEncoding.EncodeToString(zipped.Bytes()), "records": groups}},
+	})
+}
+
+// work stores a cluster's work, as it is written, or with the feedback of its agent.
+func (s *story) work(cluster, content, feedback string) {
+	fields := []any{map[string]any{"time": s.at.Format(time.RFC3339)}}
+	metadata := map[string]any{
+		"namespace": cluster, "name": "hello", "labels": map[string]any{"open-cluster-management.io/addon-name": "hello"},
+		"annotations": map[string]any{"addonflow.io/revision": content, "addonflow.io/digest": content}, "managedFields": fields,
+	}
+	work := map[string]any{"metadata": metadata}
+	if feedback != "" {
+		value := func(name, kind string, v any) any {
+			return map[string]any{"name": "addonflow." + name, "fieldValue": map[string]any{"type": kind, strings.ToLower(kind): v}}
+		}
+		values := []any{value("digest", "String", feedback)}
+		for _, name := range []string{"desired", "total", "updated", "ready", "available"} {
+			values = append(values, value(name, "Integer", 1))
+		}
+		work["status"] = map[string]any{"resourceStatus": map[string]any{"manifests": []any{map[string]any{"statusFeedback": map[string]any{"values": values}}}}}
+		metadata["managedFields"] = append(fields, map[string]any{"time": s.at.Format(time.RFC3339), "subresource": "status"})
+	}
+	s.store(workKeys+cluster+"/hello", work)
+}
+
+// canary is the story up to a canary that has verified v1.
+func canary() *story {
+	s := &story{at: noon}
+	s.revision("v1", "")
+	s.rollout("c1 v1 canary Admitted")
+	s.work("c1", "v1", "")
+	s.rollout("c1 v1 canary Updating")
+	s.work("c1", "v1", "v1")
+	s.rollout("c1 v1 canary Soaking")
+	s.at = s.at.Add(time.Minute)
+	return s
+}
+
+func TestJudge(t *testing.T) {
+	const handMade = registry + "addon.open-cluster-management.io/managedclusteraddons/c9/hello"
+	made := map[string]any{"metadata": map[string]any{"name": "hello", "uid": "1"}, "spec": map[string]any{}}
+	for name, c := range map[string]struct {
+		tell func(*story)
+		want string // "": all is well
+	}{
+		"the stage after a soaked canary": {tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.work("c2", "v1", "")
+			s.work("c2", "v1", "v1")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+		}},
+		"a work before its reservation": {want: "c2 gets v1 before it is reserved", tell: func(s *story) {
+			s.work("c2", "v1", "")
+		}},
+		"a work without a slot": {want: "c2 gets v1 without a slot", tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+			s.work("c2", "v1", "")
+		}},
+		"a repair without a slot": {tell: func(s *story) {
+			s.rollout("c1 v1 canary Done")
+			s.work("c1", "", "")
+			s.work("c1", "v1", "v1")
+		}},
+		"the stage after a canary that is not verified": {want: "gets unproven v2 before c1 of stage canary has verified it", tell: func(s *story) {
+			s.revision("v2", "")
+			s.rollout("c1 v1 canary Done", "c2 v2 rest Admitted")
+			s.work("c2", "v2", "")
+			s.work("c2", "v2", "v2")
+			s.rollout("c1 v1 canary Done", "c2 v2 rest Done")
+		}},
+		"the stage after a canary that reports the content before": {want: "gets unproven v2 before c1 of stage canary has verified it", tell: func(s *story) {
+			s.revision("v2", "")
+			s.rollout("c1 v2 canary Admitted")
+			s.work("c1", "v2", "v1")
+			s.rollout("c1 v2 canary Done", "c2 v2 rest Admitted")
+			s.work("c2", "v2", "")
+			s.rollout("c1 v2 canary Done", "c2 v2 rest Done")
+		}},
+		"the stage before the end of the soak": {want: "the soak is 10s", tell: func(s *story) {
+			s.at = noon.Add(5 * time.Second)
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.work("c2", "v1", "")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+		}},
+		"proven content everywhere": {tell: func(s *story) {
+			s.revision("v0", "2026-01-01T00:00:00Z")
+			s.rollout("c1 v1 canary Done", "c2 v0 rest Admitted")
+			s.work("c2", "v0", "")
+			s.rollout("c1 v1 canary Done", "c2 v0 rest Done")
+		}},
+		"too many slots": {want: `2 clusters of stage "rest" hold a slot; the limit is 1`, tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted", "c3 v1 rest Updating")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done")
+		}},
+		"too many works that are not verified": {want: `the works of 2 clusters of stage "rest" are not verified; the limit is 1`, tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.work("c2", "v1", "")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Admitted")
+			s.work("c3", "v1", "")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done")
+		}},
+		"a slot that stays": {want: "the slot of c1 is never released", tell: func(*story) {}},
+		"a hand-made add-on that changes": {want: "changes", tell: func(s *story) {
+			s.store(handMade, made)
+			s.store(handMade, map[string]any{"metadata": map[string]any{"name": "hello", "uid": "1", "labels": map[string]any{"a": "b"}}, "spec": map[string]any{}})
+		}},
+		"a status of a hand-made add-on": {tell: func(s *story) {
+			s.store(handMade, made)
+			s.store(handMade, map[string]any{"metadata": made["metadata"], "spec": made["spec"], "status": map[string]any{"a": "b"}})
+		}},
+		"a work that is deleted": {want: "is deleted", tell: func(s *story) { s.remove(workKeys + "c1/hello") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := canary()
+			c.tell(s)
+			if c.want != "the slot of c1 is never released" && !strings.Contains(string(s.changes[len(s.changes)-1].Value), "Done") {
+				s.rollout("c1 v1 canary Done")
+			}
+			_, broken := Judge(s.changes, Expectations{
+				Stages: map[string][]Stage{"hello": {
+					{Name: "canary", Clusters: []string{"c1"}, Limit: 1, Soak: 10 * time.Second}, {Name: "rest", Clusters: []string{"c2", "c3"}, Limit: 1},
+				}},
+				HandMade: []string{handMade}, Removed: "other",
+			})
+			all := strings.Join(broken, "\n")
+			if c.want == "" && all != "" || !strings.Contains(all, c.want) {
+				t.Errorf("violations are %q, want %q", all, c.want)
+			}
+		})
+	}
+}

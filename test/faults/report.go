@@ -1,0 +1,138 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// summary is what a report is made of.
+type summary struct {
+	// Writes are the kinds of write of the reference workload, and Revisions those of its history.
+	Writes    int   `json:"writes"`
+	Revisions int   `json:"revisions"`
+	Rows      []row `json:"rows"`
+}
+
+// row is one class of faults.
+type row struct {
+	Class string `json:"class"`
+	// Points of the matrix, and how many of them were run.
+	Points int `json:"points"`
+	Run    int `json:"run"`
+	// Faults that struck; Missed points are those in which none did.
+	Faults     int           `json:"faults"`
+	Missed     int           `json:"missed"`
+	Revisions  int           `json:"revisions"`
+	Violations int           `json:"violations"`
+	P50        time.Duration `json:"p50"`
+	P99        time.Duration `json:"p99"`
+}
+
+func summarise(all []point, ran []result, undisturbed *reference) summary {
+	s := summary{Writes: len(undisturbed.Writes), Revisions: undisturbed.Revisions}
+	total := row{Class: "all"}
+	var everything []time.Duration
+	for _, p := range all {
+		if i := slices.IndexFunc(s.Rows, func(r row) bool { return r.Class == p.class }); i >= 0 {
+			s.Rows[i].Points++
+		} else {
+			s.Rows = append(s.Rows, row{Class: p.class, Points: 1})
+		}
+		total.Points++
+	}
+	for i := range s.Rows {
+		var recoveries []time.Duration
+		for _, r := range ran {
+			if r.Class != s.Rows[i].Class {
+				continue
+			}
+			s.Rows[i].add(r)
+			total.add(r)
+			recoveries = append(recoveries, r.Recoveries...)
+		}
+		s.Rows[i].P50, s.Rows[i].P99 = percentile(recoveries, 50), percentile(recoveries, 99)
+		everything = append(everything, recoveries...)
+	}
+	total.P50, total.P99 = percentile(everything, 50), percentile(everything, 99)
+	s.Rows = append(s.Rows, total)
+	return s
+}
+
+func (r *row) add(one result) {
+	r.Run++
+	r.Faults += one.Hits
+	r.Revisions += one.Revisions
+	if one.Hits == 0 {
+		r.Missed++
+	}
+	if len(one.Violations) > 0 {
+		r.Violations++
+	}
+}
+
+// percentile of durations, to a hundredth of a second; 0 if there are none.
+func percentile(all []time.Duration, n int) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	all = slices.Sorted(slices.Values(all))
+	return all[(len(all)-1)*n/100].Round(10 * time.Millisecond)
+}
+
+func (s summary) broken() bool {
+	return slices.ContainsFunc(s.Rows, func(r row) bool { return r.Violations > 0 })
+}
+
+// header of the table.
+var header = []string{"class", "points", "run", "faults", "not met", "revisions checked", "violations", "recovery p50", "p99"}
+
+func (r row) cells() []string {
+	cells := []string{r.Class}
+	for _, n := range []int{r.Points, r.Run, r.Faults, r.Missed, r.Revisions, r.Violations} {
+		cells = append(cells, fmt.Sprint(n))
+	}
+	return append(cells, r.P50.String(), r.P99.String())
+}
+
+// text is the table for a terminal.
+func (s summary) text() string {
+	var b strings.Builder
+	write := func(cells []string) {
+		fmt.Fprintf(&b, "%-34s", cells[0])
+		for i, c := range cells[1:] {
+			fmt.Fprintf(&b, "  %*s", max(6, len(header[i+1])), c)
+		}
+		b.WriteByte('\n')
+	}
+	write(header)
+	for _, r := range s.Rows {
+		write(r.cells())
+	}
+	return b.String()
+}
+
+//go:embed report.md
+var frame string
+
+// The lines of the frame that are replaced.
+const (
+	tableLine   = "<!-- table -->\n"
+	resultsLine = "<!-- results "
+)
+
+// document is docs/reliability.md. Its last line has the results, so that a test can write it
+// again.
+func document(s summary) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The reference workload makes %d kinds of write and stores %d revisions.\n\n", s.Writes, s.Revisions)
+	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(header, " | "), strings.Repeat("---|", len(header)))
+	for _, r := range s.Rows {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
+	}
+	results, _ := json.Marshal(s) // it has numbers and texts only
+	return strings.Replace(frame, tableLine, b.String(), 1) + "\n" + resultsLine + string(results) + " -->\n"
+}

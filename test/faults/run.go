@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/addonflow/addonflow/test/faults/oracle"
+	"github.com/addonflow/addonflow/test/forge"
+	"github.com/addonflow/addonflow/test/trace/recording"
+)
+
+// reference is the undisturbed run.
+type reference struct {
+	// Writes are the operator's, by class, and Applied those that the server accepted, by kind.
+	Writes  map[string]int `json:"writes"`
+	Applied map[string]int `json:"applied"`
+	// Standing are the end states: before the removal, and after it.
+	Standing []map[string]string `json:"standing"`
+	// Told are the statuses by commit and context.
+	Told map[string][]string `json:"told"`
+	// Watched are the resources that the operator watches.
+	Watched []string `json:"watched"`
+	// Revisions of its history, and Took is how long the run was.
+	Revisions int           `json:"revisions"`
+	Took      time.Duration `json:"took"`
+}
+
+// result is what became of a point.
+type result struct {
+	Point string `json:"point"`
+	Class string `json:"class"`
+	// Hits is how many faults struck.
+	Hits       int             `json:"hits"`
+	Revisions  int             `json:"revisions"`
+	Steps      int             `json:"steps"`
+	Violations []string        `json:"violations,omitempty"`
+	Recoveries []time.Duration `json:"recoveries,omitempty"`
+	Took       time.Duration   `json:"took"`
+	Account    string          `json:"account"`
+}
+
+// harness runs points.
+type harness struct {
+	binary string
+	// keep is where the logs of failing runs go.
+	keep string
+}
+
+// run runs the reference workload with the point's faults, and judges it.
+func (h harness) run(ctx context.Context, p point, undisturbed *reference) (result, *reference, error) {
+	begun := time.Now()
+	w, err := startWorld(ctx, h.binary, p.faults)
+	if err != nil {
+		return result{}, nil, err
+	}
+	defer func() { _ = w.Stop() }()
+	load := &workload{world: w, disturb: p.disturb, expected: undisturbed}
+	if err := load.prepare(ctx); err != nil {
+		return result{}, nil, fmt.Errorf("cannot prepare the workload: %w", err)
+	}
+	if err := w.startOperators(max(1, p.operators)); err != nil {
+		return result{}, nil, err
+	}
+	failed := load.run(ctx)
+	if ctx.Err() != nil {
+		return result{}, nil, ctx.Err()
+	}
+	r := result{Point: p.name, Class: p.class}
+	seen := load.summary()
+	if failed != nil {
+		r.Violations = append(r.Violations, fmt.Sprintf("does not converge: %v", failed))
+	}
+	if err := load.judge(&r, seen, p, undisturbed); err != nil {
+		return r, nil, err
+	}
+	r.Took = time.Since(begun)
+	if len(r.Violations) > 0 {
+		r.Violations = append(r.Violations, h.save(w, p))
+	}
+	return r, seen, nil
+}
+
+// summary is the run as a reference for others.
+func (w *workload) summary() *reference {
+	writes := w.api.Seen()
+	maps.Copy(writes, w.forge.Seen())
+	applied := w.api.Applied()
+	delete(applied, "events")
+	maps.Copy(applied, w.forge.Applied())
+	return &reference{Writes: writes, Applied: applied, Standing: w.standing, Told: oracle.Told(w.Forge.Log(), w.shas), Watched: w.api.Watched()}
+}
+
+// judge holds everything that was seen to the promises.
+func (w *workload) judge(r *result, seen *reference, p point, undisturbed *reference) error {
+	w.mu.Lock()
+	kills, crashes := w.kills, slices.Clone(w.crashes)
+	w.mu.Unlock()
+	for _, err := range crashes {
+		r.Violations = append(r.Violations, err.Error())
+	}
+	hits := append(w.api.Hits(), w.forge.Hits()...)
+	r.Hits = len(hits) + w.strokes
+	r.Recoveries = append(w.api.Recoveries(), w.forge.Recoveries()...)
+	changes, err := w.history.Changes()
+	if err != nil {
+		return err
+	}
+	account, broken := oracle.Judge(changes, expectations())
+	r.Revisions, r.Violations = account.Revisions, append(r.Violations, broken...)
+	stored, err := recording.Stored(changes)
+	if err != nil {
+		return err
+	}
+	report, err := stored.JudgeStored(w.plans)
+	r.Steps = report.Steps
+	if err != nil {
+		r.Violations = append(r.Violations, "trace: "+err.Error())
+	}
+	lost := 0
+	for _, h := range hits {
+		if h.Write.Resource == "statuses" || h.Action.Kills() {
+			lost++
+		}
+	}
+	log := w.Forge.Log()
+	terminal, broken := oracle.Statuses(log, w.shas, max(lost, kills, p.repeats))
+	r.Violations = append(r.Violations, broken...)
+	if lost == 0 && p.repeats == 0 {
+		r.Violations = append(r.Violations, forge.Violations(log)...)
+	}
+	if terminal != len(w.shas) {
+		r.Violations = append(r.Violations, fmt.Sprintf("%d commits pushed, %d terminal", len(w.shas), terminal))
+	}
+	if account.Reserved != account.Released {
+		r.Violations = append(r.Violations, fmt.Sprintf("%d slots reserved, %d released", account.Reserved, account.Released))
+	}
+	r.Account = fmt.Sprintf("commits %d/%d, slots %d/%d, statuses %d", len(w.shas), terminal, account.Reserved, account.Released, len(log))
+	if undisturbed != nil {
+		r.Violations = append(append(r.Violations, compare(undisturbed, seen, p)...), w.untold(len(w.standing))...)
+	}
+	return nil
+}
+
+// compare holds a run to the undisturbed one.
+func compare(undisturbed, seen *reference, p point) []string {
+	var broken []string
+	for i, standing := range seen.Standing {
+		for _, d := range oracle.Differences(undisturbed.Standing[i], standing) {
+			broken = append(broken, fmt.Sprintf("end state %d: %s", i+1, d))
+		}
+	}
+	times := max(2, p.writes)
+	for kind, n := range seen.Applied {
+		if most := times * undisturbed.Applied[kind]; n > most {
+			broken = append(broken, fmt.Sprintf("%d writes of %s; the undisturbed run has %d", n, kind, undisturbed.Applied[kind]))
+		}
+	}
+	return broken
+}
+
+// save keeps what a failing run left, and says where.
+func (h harness) save(w *world, p point) string {
+	dir, err := os.MkdirTemp(h.keep, p.file()+"-")
+	if err == nil {
+		err = errors.Join(os.CopyFS(dir, os.DirFS(w.Dir)), w.history.Save(filepath.Join(dir, "history.jsonl")))
+	}
+	if err != nil {
+		return errors.Join(errors.New("its logs could not be kept"), err).Error()
+	}
+	return "logs: " + dir
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// state is a file with the finished points, one a line, so that a run can be resumed. Points of
+// another binary do not count.
+type state struct {
+	mu     sync.Mutex
+	file   string
+	binary string
+	// reference is the undisturbed run, nil before it.
+	reference *reference
+	// results by the name of the point; ran are those of this process.
+	results map[string]result
+	ran     []point
+}
+
+// line is one line of the file.
+type line struct {
+	// Binary is the hash of the operator.
+	Binary    string     `json:"binary"`
+	Reference *reference `json:"reference,omitempty"`
+	Result    *result    `json:"result,omitempty"`
+}
+
+func openState(file, binary string) (*state, error) {
+	text, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the operator: %w", err)
+	}
+	hash := sha256.Sum256(text)
+	s := &state{file: file, binary: hex.EncodeToString(hash[:]), results: map[string]result{}}
+	in, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, os.MkdirAll(filepath.Dir(file), 0o755)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var l line
+		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Binary != s.binary {
+			continue // cut off, or of another operator
+		}
+		if l.Reference != nil {
+			s.reference = l.Reference
+		}
+		if l.Result != nil {
+			s.results[l.Result.Point] = *l.Result
+		}
+	}
+	return s, lines.Err()
+}
+
+func (s *state) append(l line) error {
+	l.Binary = s.binary
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(s.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(text, '\n'))
+	return errors.Join(err, out.Close())
+}
+
+func (s *state) keepReference(r *reference) error {
+	s.reference = r
+	return s.append(line{Reference: r})
+}
+
+// keep stores and prints a result.
+func (s *state) keep(p point, r result, out io.Writer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.results[p.name] = r
+	s.ran = append(s.ran, p)
+	r.print(out)
+	return s.append(line{Result: &r})
+}
+
+// of are the results of points, as far as they are finished.
+func (s *state) of(points []point) []result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []result
+	for _, p := range points {
+		if r, ok := s.results[p.name]; ok {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// print writes one line, and one more for each violation.
+func (r result) print(out io.Writer) {
+	mark := "✔"
+	if len(r.Violations) > 0 {
+		mark = "✗"
+	}
+	fmt.Fprintf(out, "%s %-58s %3d faults  %4d revisions  %s  %s\n", mark, r.Point, r.Hits, r.Revisions, r.Account, r.Took.Round(time.Second))
+	for _, v := range r.Violations {
+		fmt.Fprintf(out, "    %s\n", v)
+	}
+	if len(r.Violations) > 0 {
+		fmt.Fprintf(out, "    again: make faults ONLY='%s'\n", r.Point)
+	}
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/faults/oracle"
+	"github.com/addonflow/addonflow/test/faults/proxy"
+	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/hub"
+)
+
+// clusters is how many managed clusters there are.
+const clusters = 7
+
+// world is a hub with everything around it, and the operators behind their proxies.
+type world struct {
+	*demo.World
+	history *oracle.History
+	// api and forge are the proxies before the API server and the forge.
+	api, forge *proxy.Proxy
+	plans      string
+
+	options demo.OperatorOptions
+	mu      sync.Mutex
+	running []*demo.Operator
+	// kills counts the operators that a fault ended; crashes are those that ended otherwise.
+	kills    int
+	crashes  []error
+	stopping bool
+	watchers sync.WaitGroup
+}
+
+// startWorld starts everything but the operators. Stop must be called.
+func startWorld(ctx context.Context, binary string, faults []proxy.Fault) (*world, error) {
+	names := clusterNames()
+	base, err := demo.StartWorld(ctx, demo.WorldOptions{
+		Release: hub.OCM12, Binary: binary, Clusters: names, Canaries: names[:1], ShippedRights: true,
+		Fleet: fleet.Options{WithoutFinalizer: true},
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &world{World: base, plans: filepath.Join(base.Dir, "plans.jsonl")}
+	w.history = oracle.Follow(w.Hub)               //nolint:contextcheck // it lives until Stop
+	if err := w.startProxies(faults); err != nil { //nolint:contextcheck // they live until Stop
+		return nil, errors.Join(err, w.Stop())
+	}
+	w.options = demo.OperatorOptions{
+		Binary: binary, Kubeconfig: filepath.Join(w.Dir, "proxy.kubeconfig"), LogFile: filepath.Join(w.Dir, "operator.log"),
+		Flags: []string{"--concurrent=8", "--max-retry-delay=5s", "--park-after=10s", "--removal-grace-period=5s", "--trace-file=" + w.plans},
+	}
+	return w, nil
+}
+
+func clusterNames() []string {
+	names := make([]string, 0, clusters)
+	for _, c := range fleet.Numbered("cluster", clusters) {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func (w *world) startProxies(faults []proxy.Fault) error {
+	var api, statuses []proxy.Fault
+	for _, f := range faults {
+		if strings.HasPrefix(f.Class, "post ") {
+			statuses = append(statuses, f)
+		} else {
+			api = append(api, f)
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", w.OperatorKubeconfig)
+	if err != nil {
+		return fmt.Errorf("cannot read the operator's kubeconfig: %w", err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return fmt.Errorf("cannot reach the hub: %w", err)
+	}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		return fmt.Errorf("cannot reach the hub: %w", err)
+	}
+	if w.api, err = proxy.Start(proxy.Options{Upstream: server, Transport: transport, Classify: proxy.Kubernetes, Kill: w.kill, Faults: api}); err != nil {
+		return err
+	}
+	forge, err := url.Parse(w.Forge.URL())
+	if err != nil {
+		return fmt.Errorf("cannot reach the forge: %w", err)
+	}
+	if w.forge, err = proxy.Start(proxy.Options{Upstream: forge, Transport: &http.Transport{}, Classify: proxy.Statuses, Kill: w.kill, Faults: statuses}); err != nil {
+		return err
+	}
+	text := fmt.Sprintf(kubeconfig, w.api.URL())
+	return os.WriteFile(filepath.Join(w.Dir, "proxy.kubeconfig"), []byte(text), 0o600)
+}
+
+// kubeconfig has no credentials: the proxy has them.
+const kubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: hub, cluster: {server: %q}}]
+users: [{name: operator, user: {}}]
+contexts: [{name: hub, context: {cluster: hub, user: operator}}]
+current-context: hub
+`
+
+// startOperators starts n operators, which are started again when they end.
+func (w *world) startOperators(n int) error {
+	for i := range n {
+		o := w.options
+		if i > 0 {
+			o.LogFile = filepath.Join(w.Dir, fmt.Sprintf("operator-%d.log", i+1))
+		}
+		if err := w.startOperator(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) startOperator(o demo.OperatorOptions) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopping {
+		return nil
+	}
+	operator, err := demo.StartOperator(o)
+	if err != nil {
+		return err
+	}
+	w.running = append(w.running, operator)
+	w.watchers.Go(func() {
+		<-operator.Done()
+		w.ended(operator)
+		if err := w.startOperator(o); err != nil {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.crashes = append(w.crashes, err)
+		}
+	})
+	return nil
+}
+
+// ended forgets an operator.
+func (w *world) ended(operator *demo.Operator) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, o := range w.running {
+		if o == operator {
+			w.running = append(w.running[:i], w.running[i+1:]...)
+			if !w.stopping {
+				w.crashes = append(w.crashes, fmt.Errorf("the operator ended by itself: %w", operator.Err()))
+			}
+			return
+		}
+	}
+}
+
+// kill ends every operator as kill -9 does, and returns when they are gone.
+func (w *world) kill() {
+	w.mu.Lock()
+	killed := w.running
+	w.running = nil
+	w.kills += len(killed)
+	w.mu.Unlock()
+	for _, o := range killed {
+		o.Kill()
+	}
+}
+
+// Stop ends everything.
+func (w *world) Stop() error {
+	w.mu.Lock()
+	w.stopping = true
+	running := append([]*demo.Operator(nil), w.running...)
+	w.mu.Unlock()
+	for _, o := range running {
+		o.Kill()
+	}
+	w.watchers.Wait()
+	var err error
+	for _, p := range []*proxy.Proxy{w.api, w.forge} {
+		if p != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}
+	w.history.Stop()
+	return errors.Join(err, w.World.Stop())
+}
+
+// rest waits until the operators have written nothing for a while. The error is that of an
+// operator that never stops to write.
+func (w *world) rest(ctx context.Context) error {
+	const quiet, within = 1500 * time.Millisecond, 30 * time.Second
+	for begun := time.Now(); time.Since(begun) < within; {
+		last := w.api.Last()
+		if posted := w.forge.Last(); posted.After(last) {
+			last = posted
+		}
+		if time.Since(last) >= quiet {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(quiet - time.Since(last)):
+		}
+	}
+	return fmt.Errorf("the operator still writes %s after the last step ended", within)
+}

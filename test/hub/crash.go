@@ -1,0 +1,118 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Server is one of a hub's two programs.
+type Server string
+
+const (
+	// APIServer is the kube-apiserver.
+	APIServer Server = "kube-apiserver"
+	// Etcd is its database.
+	Etcd Server = "etcd"
+)
+
+// Freeze stops a server as SIGSTOP does; Thaw continues it.
+func (h *Hub) Freeze(s Server) error { return h.signal(s, syscall.SIGSTOP) }
+
+// Thaw ends Freeze.
+func (h *Hub) Thaw(s Server) error { return h.signal(s, syscall.SIGCONT) }
+
+// Crash ends a server as kill -9 does, and starts it again after a while with the same
+// arguments. It returns when the process runs; it may not answer yet.
+func (h *Hub) Crash(ctx context.Context, s Server, down time.Duration) error {
+	pid, args, err := h.find(s)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("cannot kill %s: %w", s, err)
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(down):
+	}
+	dir, err := os.MkdirTemp(h.scripts, "again-")
+	if err != nil {
+		return fmt.Errorf("cannot start %s again: %w", s, err)
+	}
+	g, err := newGuard(dir, args[0])
+	if err != nil {
+		return err
+	}
+	command := exec.Command(g.path, args[1:]...) //nolint:noctx // what ran before; it ends with Stop
+	if err := command.Start(); err != nil {
+		return errors.Join(fmt.Errorf("cannot start %s again: %w", s, err), g.dismiss())
+	}
+	h.again = append(h.again, restarted{command, g})
+	return nil
+}
+
+// restarted is a server that was started again.
+type restarted struct {
+	command *exec.Cmd
+	guard   *guard
+}
+
+// stopRestarted ends the servers that were started again, the newest first. They are killed:
+// they have nothing to keep that the hub's other server would miss.
+func (h *Hub) stopRestarted() error {
+	var err error
+	for _, r := range slices.Backward(h.again) {
+		_ = r.command.Process.Kill() // it may have been killed before
+		_ = r.command.Wait()         // killed
+		err = errors.Join(err, r.guard.dismiss())
+	}
+	h.again = nil
+	return err
+}
+
+func (h *Hub) signal(s Server, signal syscall.Signal) error {
+	pid, _, err := h.find(s)
+	if err == nil {
+		err = syscall.Kill(pid, signal)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot send %s to %s: %w", signal, s, err)
+	}
+	return nil
+}
+
+// find returns the process of a server and its arguments, from /proc: envtest does not say. The
+// server is the one with this hub's etcd in its arguments.
+func (h *Hub) find(s Server) (int, []string, error) {
+	flag := "--listen-client-urls=" + h.plane.Etcd.URL.String()
+	if s == APIServer {
+		flag = "--etcd-servers=" + h.plane.Etcd.URL.String()
+	}
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		args := strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
+		if filepath.Base(args[0]) != string(s) || !slices.Contains(args, flag) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		return pid, args, err
+	}
+	return 0, nil, fmt.Errorf("%s does not run", s)
+}
