@@ -68,6 +68,8 @@ func (p *planner) stopped() string {
 		return heldFor(p.unknownGroup)
 	case p.missing != "":
 		return p.missing + ": no cluster is admitted"
+	case p.in.Withdrawn:
+		return "the content is withdrawn: no cluster is admitted"
 	case p.in.Aborted != "":
 		return p.in.Aborted + ": no cluster is admitted"
 	}

@@ -56,6 +56,8 @@ type Input struct {
 	// Aborted says by whom and why the rollout was ended; "": it was not. While it is set, no
 	// cluster is admitted to the target.
 	Aborted string
+	// Withdrawn: the target's content is being quarantined. No cluster is admitted.
+	Withdrawn bool
 	// Placements holds every placement that install, stages or strategy name, also
 	// those that do not exist. A missing entry counts as not existing.
 	Placements []Placement

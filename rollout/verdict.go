@@ -37,10 +37,10 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 		v.phase, v.message, v.halted = v1alpha1.PhaseSucceeded, p.caughtUpText(counts), t != nil
 	case t != nil:
 		v.phase, v.message = v1alpha1.PhaseFailed, p.haltedText(t, i, counts)
+	case p.in.Aborted != "":
+		v.phase, v.message = v1alpha1.PhaseFailed, p.in.Aborted+"; "+cmp.Or(p.openText(), updatedText(counts))
 	case v.complete:
 		v.phase, v.message = p.completePhase(counts), p.successText(counts)
-	case p.in.Aborted != "":
-		v.phase, v.message = v1alpha1.PhaseFailed, p.in.Aborted+"; "+p.openText()
 	case p.in.Contested != "":
 		v.phase, v.message = v1alpha1.PhaseHeld, "held: "+bounded(p.in.Contested)+"; "+p.openText()
 	case p.suspended():

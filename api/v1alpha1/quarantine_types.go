@@ -63,6 +63,8 @@ type Quarantine struct {
 	Order string `json:"order,omitempty"`
 	// Author of the order.
 	Author string `json:"author,omitempty"`
+	// WithCRDs: the order permits that CustomResourceDefinitions are changed.
+	WithCRDs bool `json:"withCRDs,omitempty"`
 	// To is the digest of the content that the order names to return to; "": the newest revision
 	// that succeeded.
 	To string `json:"to,omitempty"`

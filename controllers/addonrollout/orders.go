@@ -28,6 +28,13 @@ func (r *Reconciler) readOrders(ctx context.Context, o *plan.Observation) error 
 	if err := r.Client.List(ctx, &list, client.InNamespace(o.Rollout.Namespace)); err != nil {
 		return fmt.Errorf("cannot list orders: %w", err)
 	}
+	open := func(x v1alpha1.AddOnOrder) bool { return x.Spec.Rollout == o.Rollout.Name && x.Status.State == "" }
+	if slices.ContainsFunc(list.Items, open) {
+		// Uncached: an order that was answered must not be carried out again.
+		if err := r.Live.List(ctx, &list, client.InNamespace(o.Rollout.Namespace)); err != nil {
+			return fmt.Errorf("cannot list orders: %w", err)
+		}
+	}
 	o.Orders = slices.DeleteFunc(list.Items, func(x v1alpha1.AddOnOrder) bool { return x.Spec.Rollout != o.Rollout.Name })
 	slices.SortFunc(o.Orders, func(a, b v1alpha1.AddOnOrder) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
@@ -102,6 +109,9 @@ func (r *Reconciler) withdraw(ctx context.Context, namespace string, w plan.With
 	rev := &metav1.PartialObjectMetadata{}
 	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: w.Revision}, rev); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil // there is no content to withdraw; the status remembers
+		}
 		return fmt.Errorf("cannot read revision %s to withdraw it: %w", w.Revision, err)
 	}
 	if _, already := v1alpha1.ReadQuarantine(rev.Annotations); already == (w.Quarantine != nil) {

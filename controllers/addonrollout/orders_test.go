@@ -64,7 +64,7 @@ func TestOrders_OfUnprovenAuthorsAreRefused(t *testing.T) {
 	}
 	s.delete(policy)
 	s.turn()
-	if got := s.answered(key); !strings.HasPrefix(got, "Refused: ValidatingAdmissionPolicy addonflow-approvals is missing") || s.rollout().Status.Attempt != 1 {
+	if got := s.answered(key); !strings.HasPrefix(got, "Refused: ValidatingAdmissionPolicy addonflow-approvals is missing") || s.rollout().Status.Attempt != 2 {
 		t.Errorf("%s; attempt %d", got, s.rollout().Status.Attempt)
 	}
 }
@@ -102,19 +102,19 @@ func TestRetry_GivesFailedClustersAnotherAttempt(t *testing.T) {
 	s, _, v2 := stopped(t)
 	key := s.order(v1alpha1.OrderRetry, v2, nil)
 	s.turn()
-	if got := s.answered(key); got != "CarriedOut: attempt 2; 1 cluster again" {
+	if got := s.answered(key); got != "CarriedOut: attempt 3; 1 cluster again" {
 		t.Fatal(got)
 	}
 	ro := s.rollout()
-	if ro.Status.Attempt != 2 || ro.Status.Phase != v1alpha1.PhaseProgressing {
+	if ro.Status.Attempt != 3 || ro.Status.Phase != v1alpha1.PhaseProgressing {
 		t.Fatalf("attempt %d, %s", ro.Status.Attempt, ro.Status.Phase)
 	}
-	if got := s.runs(v2); !slices.Equal(got, []string{"c1"}) {
+	if got := s.holding(v2); !slices.Equal(got, []string{"c1"}) {
 		t.Fatalf("%v run v2: the retried cluster holds the only slot", got)
 	}
 	s.settle()
-	if ro := s.rollout(); len(s.runs(v2)) != 3 || len(ro.Status.CarriedOut) != 0 {
-		t.Errorf("%v run v2, %d orders are kept in the status", s.runs(v2), len(ro.Status.CarriedOut))
+	if ro := s.rollout(); len(s.holding(v2)) != 3 || len(ro.Status.CarriedOut) != 0 {
+		t.Errorf("%v run v2, %d orders are kept in the status", s.holding(v2), len(ro.Status.CarriedOut))
 	}
 	if !slices.Contains(journaled(s.rollout()), "Ordered") {
 		t.Errorf("the journal lacks the order: %v", journaled(s.rollout()))
@@ -136,7 +136,7 @@ func TestOrders_TakeEffectOnceWhenTheAnswerIsLost(t *testing.T) {
 	}
 	s.restart()
 	s.turns(2)
-	if got, attempt := s.answered(key), s.rollout().Status.Attempt; attempt != 2 || !strings.HasPrefix(got, "CarriedOut: attempt 2") {
+	if got, attempt := s.answered(key), s.rollout().Status.Attempt; attempt != 3 || !strings.HasPrefix(got, "CarriedOut: attempt 3") {
 		t.Errorf("attempt %d, %s", attempt, got)
 	}
 }
@@ -150,7 +150,7 @@ func TestOrders_AreRefusedWhenTheyMakeNoSense(t *testing.T) {
 		arguments *v1alpha1.OrderArguments
 		want      string
 	}{
-		"OtherContent":       {v1alpha1.OrderRetry, v1, nil, "the order is about attempt 1 of " + v1},
+		"OtherContent":       {v1alpha1.OrderRetry, v1, nil, "the order is about attempt 2 of " + v1},
 		"ClusterDidNotFail":  {v1alpha1.OrderRetry, v2, &v1alpha1.OrderArguments{Clusters: []string{"c1", "c2"}}, "did not fail with this content: c2"},
 		"NothingSoaks":       {v1alpha1.OrderPromote, v2, &v1alpha1.OrderArguments{Stage: "everyone"}, "no cluster is soaking in stage everyone"},
 		"AlreadyFailed":      {v1alpha1.OrderAbort, v2, nil, "the rollout is Failed"},
@@ -163,8 +163,8 @@ func TestOrders_AreRefusedWhenTheyMakeNoSense(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseFailed || ro.Status.Attempt != 1 || len(s.runs(v2)) != 1 {
-		t.Errorf("%s, attempt %d, %v run v2", ro.Status.Phase, ro.Status.Attempt, s.runs(v2))
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseFailed || ro.Status.Attempt != 2 || len(s.holding(v2)) != 1 {
+		t.Errorf("%s, attempt %d, %v run v2", ro.Status.Phase, ro.Status.Attempt, s.holding(v2))
 	}
 }
 
@@ -179,7 +179,7 @@ func TestPromote_EndsTheSoakOfAStage(t *testing.T) {
 	for range 4 {
 		s.settleOnce()
 	}
-	if got := s.runs(v1); !slices.Equal(got, []string{"c1"}) {
+	if got := s.holding(v1); !slices.Equal(got, []string{"c1"}) {
 		t.Fatalf("%v run v1 during the first soak", got)
 	}
 	key := s.order(v1alpha1.OrderPromote, v1, &v1alpha1.OrderArguments{Stage: "everyone"})
@@ -189,7 +189,7 @@ func TestPromote_EndsTheSoakOfAStage(t *testing.T) {
 	}
 	s.settleOnce()
 	s.settleOnce()
-	if got := s.runs(v1); len(got) != 2 {
+	if got := s.holding(v1); len(got) != 2 {
 		t.Fatalf("%v run v1 after the soak was ended", got)
 	}
 	s.turns(3)
@@ -215,7 +215,7 @@ func TestAbort_EndsTheRolloutWithoutRollback(t *testing.T) {
 	if got := s.answered(key); got != "CarriedOut: ended the rollout" || ro.Status.Phase != v1alpha1.PhaseFailed || !strings.Contains(ro.Status.Message, "aborted by ann: incident 7") {
 		t.Fatalf("%s; %s: %s", got, ro.Status.Phase, ro.Status.Message)
 	}
-	if got := s.runs(v2); !slices.Equal(got, []string{"c1"}) {
+	if got := s.holding(v2); !slices.Equal(got, []string{"c1"}) {
 		t.Errorf("%v run v2 after the abort", got)
 	}
 	if _, quarantined := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); quarantined {
@@ -223,7 +223,7 @@ func TestAbort_EndsTheRolloutWithoutRollback(t *testing.T) {
 	}
 	s.order(v1alpha1.OrderRetry, v2, nil)
 	s.settle()
-	if got := s.runs(v2); len(got) != 3 {
+	if got := s.holding(v2); len(got) != 3 {
 		t.Errorf("after the retry %v run v2", got)
 	}
 }
@@ -243,13 +243,13 @@ func TestRecall_TakesGreenContentBackUntilItIsUnblocked(t *testing.T) {
 		t.Error(got)
 	}
 	o := ro.Status.Override
-	if len(s.runs(digests["v1"])) != 3 || o.Kind != v1alpha1.OverrideRecall || o.Author != "ann" || o.Reason != "incident 7" || ro.Status.Stable.Digest != digests["v1"] {
-		t.Fatalf("%v run v1, override %+v, stable %s", s.runs(digests["v1"]), o, ro.Status.Stable.Digest)
+	if len(s.holding(digests["v1"])) != 3 || o.Kind != v1alpha1.OverrideRecall || o.Author != "ann" || o.Reason != "incident 7" || ro.Status.Stable.Digest != digests["v1"] {
+		t.Fatalf("%v run v1, override %+v, stable %s", s.holding(digests["v1"]), o, ro.Status.Stable.Digest)
 	}
 	key = s.order(v1alpha1.OrderUnblock, digests["v3"], nil)
 	s.settle()
-	if got := s.answered(key); !strings.HasPrefix(got, "CarriedOut: ") || len(s.runs(digests["v3"])) != 3 {
-		t.Errorf("%s; %v run v3", got, s.runs(digests["v3"]))
+	if got := s.answered(key); !strings.HasPrefix(got, "CarriedOut: ") || len(s.holding(digests["v3"])) != 3 {
+		t.Errorf("%s; %v run v3", got, s.holding(digests["v3"]))
 	}
 }
 
@@ -265,5 +265,34 @@ func TestOrders_AreDeletedAfterThirtyDays(t *testing.T) {
 	s.turn()
 	if err := s.hub.Get(t.Context(), key, &v1alpha1.AddOnOrder{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the order is still there: %v", err)
+	}
+}
+
+// An abort stays when every cluster in flight succeeds, and when the status is lost.
+func TestAbort_NeverTurnsGreen(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	s.advance(time.Minute)
+	v2 := s.target("v2")
+	s.turns(2) // all clusters are in flight
+	s.order(v1alpha1.OrderAbort, v2, nil)
+	for range 4 {
+		s.settleOnce()
+	}
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseFailed || ro.Status.Stable.Digest == v2 {
+		t.Fatalf("%s, stable %s: %s", ro.Status.Phase, ro.Status.Stable.Digest, ro.Status.Message)
+	}
+	ro := s.rollout()
+	ro.Status = v1alpha1.AddOnRolloutStatus{}
+	if err := s.hub.Status().Update(t.Context(), ro); err != nil {
+		t.Fatal(err)
+	}
+	s.restart()
+	for range 4 {
+		s.settleOnce()
+	}
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseFailed || !strings.Contains(ro.Status.Message, "aborted by ann") {
+		t.Errorf("after its status was lost: %s: %s", ro.Status.Phase, ro.Status.Message)
 	}
 }

@@ -124,7 +124,7 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 	ro := o.Rollout
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind + "List"))
-	err := r.Client.List(ctx, list, client.InNamespace(ro.Namespace), client.MatchingLabels{v1alpha1.AddOnLabel: ro.Name})
+	err := r.Live.List(ctx, list, client.InNamespace(ro.Namespace), client.MatchingLabels{v1alpha1.AddOnLabel: ro.Name})
 	if err != nil {
 		return fmt.Errorf("cannot list revisions of %s: %w", ro.Name, err)
 	}
@@ -138,7 +138,7 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 			o.Succeeded = append(o.Succeeded, plan.Success{Name: m.Name, Digest: digest, At: at})
 		}
 		if q, ok := v1alpha1.ReadQuarantine(m.Annotations); ok {
-			o.Quarantined[digest] = q
+			o.Quarantined[m.Name] = q
 		}
 	}
 	slices.SortFunc(o.Succeeded, func(a, b plan.Success) int {
@@ -147,6 +147,7 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 	if err := r.readOrders(ctx, o); err != nil {
 		return err
 	}
+	o.Stored = listed
 	o.Choose()
 	o.Revisions = plan.Revisions{}
 	for _, digest := range o.Named() {
@@ -157,5 +158,6 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 		renderer, err := r.renderers.get(ctx, ro.Namespace, ro.Name, digest)
 		o.Revisions.Add(digest, renderer, err)
 	}
+	o.Confirm()
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // runs are the clusters whose works name a revision.
-func (s *scene) runs(digest string) []string {
+func (s *scene) holding(digest string) []string {
 	s.t.Helper()
 	var names []string
 	for name, w := range s.works() {
@@ -74,7 +74,7 @@ func TestRollback_TakesAFailedRolloutBack(t *testing.T) {
 	if _, ok := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); !ok {
 		t.Fatal("the failed content is not quarantined")
 	}
-	if got := s.runs(v2); !slices.Equal(got, []string{"c1"}) {
+	if got := s.holding(v2); !slices.Equal(got, []string{"c1"}) {
 		t.Fatalf("before the next turn %v run v2", got)
 	}
 	s.announced()
@@ -84,7 +84,7 @@ func TestRollback_TakesAFailedRolloutBack(t *testing.T) {
 		t.Fatalf("%s, outcome %s, override %+v, target %+v", ro.Status.Phase, ro.Status.Outcome, ro.Status.Override, ro.Status.Target)
 	}
 	ro = s.untilPhase(v1alpha1.PhaseRolledBack)
-	if got := s.runs(v1); len(got) != 3 {
+	if got := s.holding(v1); len(got) != 3 {
 		t.Errorf("only %v are back at v1", got)
 	}
 	for _, word := range []string{"rolled back to " + commitNamed("v1")[:10], "from " + commitNamed("v2")[:10], "halted in everyone"} {
@@ -121,8 +121,8 @@ func TestRollback_ContinuesWhenTheStatusIsLost(t *testing.T) {
 	}
 	s.restart()
 	ro = s.untilPhase(v1alpha1.PhaseRolledBack)
-	if ro.Status.Override.Declared.Digest != v2 || len(s.runs(v1)) != 3 {
-		t.Errorf("override %+v, %v run v1", ro.Status.Override, s.runs(v1))
+	if ro.Status.Override.Declared.Digest != v2 || len(s.holding(v1)) != 3 {
+		t.Errorf("override %+v, %v run v1", ro.Status.Override, s.holding(v1))
 	}
 }
 
@@ -134,20 +134,18 @@ func TestRollback_NewContentProceedsAndTheOldStaysQuarantined(t *testing.T) {
 	s.untilPhase(v1alpha1.PhaseRolledBack)
 	v3 := s.target("v3")
 	s.settle()
-	if ro := s.rollout(); ro.Status.Override != nil || len(s.runs(v3)) != 3 {
-		t.Fatalf("override %+v, %v run v3", ro.Status.Override, s.runs(v3))
+	if ro := s.rollout(); ro.Status.Override != nil || len(s.holding(v3)) != 3 {
+		t.Fatalf("override %+v, %v run v3", ro.Status.Override, s.holding(v3))
 	}
 	s.target("v2")
 	ro := s.untilPhase(v1alpha1.PhaseRolledBack)
-	if len(s.runs(v2)) != 0 || len(s.runs(v3)) != 3 || ro.Status.Target.Digest != v3 {
-		t.Fatalf("%v run the quarantined content, %v run v3", s.runs(v2), s.runs(v3))
+	if len(s.holding(v2)) != 0 || len(s.holding(v3)) != 3 || ro.Status.Target.Digest != v3 {
+		t.Fatalf("%v run the quarantined content, %v run v3", s.holding(v2), s.holding(v3))
 	}
-	rev := s.revision(v2)
-	delete(rev.Annotations, v1alpha1.QuarantinedAnnotation)
-	s.update(rev)
+	s.order(v1alpha1.OrderUnblock, v2, nil)
 	s.settle()
-	if len(s.runs(v2)) != 3 {
-		t.Errorf("after the quarantine %v run v2", s.runs(v2))
+	if len(s.holding(v2)) != 3 {
+		t.Errorf("after the quarantine %v run v2", s.holding(v2))
 	}
 }
 
@@ -190,13 +188,13 @@ func TestBlocked_ContentGoesBackUntilTheEntryIsRemoved(t *testing.T) {
 				spec.Blocked = []v1alpha1.BlockedContent{entry(v2, "v2")}
 			})
 			ro := s.untilPhase(v1alpha1.PhaseRolledBack)
-			if len(s.runs(v1)) != 3 || ro.Status.Override.Kind != v1alpha1.OverrideBlocked || ro.Status.Stable.Digest != v1 {
-				t.Fatalf("%v run v1, override %+v, stable %s", s.runs(v1), ro.Status.Override, ro.Status.Stable.Digest)
+			if len(s.holding(v1)) != 3 || ro.Status.Override.Kind != v1alpha1.OverrideBlocked || ro.Status.Stable.Digest != v1 {
+				t.Fatalf("%v run v1, override %+v, stable %s", s.holding(v1), ro.Status.Override, ro.Status.Stable.Digest)
 			}
 			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.Blocked = nil })
 			s.settle()
-			if !slices.Equal(s.runs(v2), slices.Sorted(maps.Keys(s.works()))) {
-				t.Errorf("%v run v2", s.runs(v2))
+			if !slices.Equal(s.holding(v2), slices.Sorted(maps.Keys(s.works()))) {
+				t.Errorf("%v run v2", s.holding(v2))
 			}
 		})
 	}
@@ -300,7 +298,7 @@ func TestOnNewCommit_FinishesTheRunningRolloutFirst(t *testing.T) {
 	s.applied("v2", "")
 	s.settleOnce()
 	s.settleOnce()
-	if got := s.runs(v2); len(got) == 0 || len(got) == 3 {
+	if got := s.holding(v2); len(got) == 0 || len(got) == 3 {
 		t.Fatalf("%v run v2, want some", got)
 	}
 	v3 := s.target("v3")
@@ -312,12 +310,12 @@ func TestOnNewCommit_FinishesTheRunningRolloutFirst(t *testing.T) {
 	most := 0
 	for range 20 {
 		s.settleOnce()
-		if len(s.runs(v4)) == 0 {
-			most = max(most, len(s.runs(v2)))
+		if len(s.holding(v4)) == 0 {
+			most = max(most, len(s.holding(v2)))
 		}
 	}
-	if most != 3 || len(s.runs(v3)) != 0 || len(s.runs(v4)) != 3 {
-		t.Errorf("at most %d ran v2; %v run v3, %v run v4", most, s.runs(v3), s.runs(v4))
+	if most != 3 || len(s.holding(v3)) != 0 || len(s.holding(v4)) != 3 {
+		t.Errorf("at most %d ran v2; %v run v3, %v run v4", most, s.holding(v3), s.holding(v4))
 	}
 	s.expect("v2", "success: ")
 	s.expect("v3", "error: superseded by "+commitNamed("v4")[:10])
@@ -337,5 +335,71 @@ func TestOnNewCommit_ARevertDoesNotWait(t *testing.T) {
 	s.settle()
 	if ro := s.rollout(); ro.Status.Target.Digest != v1 || ro.Status.Override != nil {
 		t.Errorf("target %s, override %+v", ro.Status.Target.Digest, ro.Status.Override)
+	}
+}
+
+// No cluster is admitted to content in the turn that withdraws it.
+func TestRecall_AdmitsNoClusterInTheTurnThatWithdrawsTheContent(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	s.advance(time.Minute)
+	v2 := s.target("v2")
+	s.settleOnce()
+	s.settleOnce()
+	before := s.holding(v2)
+	key := s.order(v1alpha1.OrderRollback, v2, nil)
+	s.turn()
+	if got := s.holding(v2); !slices.Equal(got, before) {
+		t.Errorf("%v held the content before the recall, %v after it (%s)", before, got, s.answered(key))
+	}
+	s.untilPhase(v1alpha1.PhaseRolledBack)
+	if got := s.holding(v2); len(got) != 0 {
+		t.Errorf("%v still hold the recalled content", got)
+	}
+}
+
+// A revision that is deleted and comes back is still quarantined: the status remembers it.
+func TestQuarantine_OutlivesTheRevision(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	_, v2 := s.failed()
+	s.untilPhase(v1alpha1.PhaseRolledBack)
+	s.delete(s.revision(v2))
+	s.turns(2)
+	s.target("v2") // its source stores it again
+	s.turns(5)
+	if got := s.holding(v2); len(got) != 0 || s.rollout().Status.Phase != v1alpha1.PhaseRolledBack {
+		t.Errorf("%v run the quarantined content; the rollout is %s", got, s.rollout().Status.Phase)
+	}
+}
+
+// spec.blocked removes no CustomResourceDefinition, and without another revision the clusters keep
+// what they run: the rollout says that it failed, and the revision is not proven anew.
+func TestBlocked_KeepsWhatCannotGoBack(t *testing.T) {
+	for name, first := range map[string]bool{"Definition": true, "OnlyRevision": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+			if first {
+				s.target("v1")
+				s.settle()
+				s.advance(time.Minute)
+			}
+			v2 := s.targetOf(defining("v2", "v1"), "v2")
+			s.settle()
+			proven := s.revision(v2).Annotations[v1alpha1.SucceededAtAnnotation]
+			s.advance(time.Minute)
+			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+				spec.Blocked = []v1alpha1.BlockedContent{{Digest: v2, Reason: "leaks memory"}}
+			})
+			s.turns(4)
+			ro := s.rollout()
+			if got := s.holding(v2); len(got) != 2 || ro.Status.Phase != v1alpha1.PhaseFailed || !strings.Contains(ro.Status.Message, "the clusters keep it") {
+				t.Errorf("%v run it; %s: %s", got, ro.Status.Phase, ro.Status.Message)
+			}
+			if again := s.revision(v2).Annotations[v1alpha1.SucceededAtAnnotation]; again != proven {
+				t.Errorf("the blocked revision is proven again: %s, before %s", again, proven)
+			}
+		})
 	}
 }

@@ -395,7 +395,7 @@ func (j *judgement) admission(name string, a rollout.Record) error {
 // stopped reports whether no cluster at all may be admitted.
 func (j *judgement) stopped() bool {
 	in := j.in
-	held := in.Spec.Suspend || in.Suspended || in.Contested != "" || in.TargetMissing != "" || in.Aborted != ""
+	held := in.Spec.Suspend || in.Suspended || in.Contested != "" || in.TargetMissing != "" || in.Aborted != "" || in.Withdrawn
 	return held || j.target() == "" || j.unknownGroup || in.Spec.Removal != nil
 }
 

@@ -67,7 +67,7 @@ func TestMeasurementsMakeVerdicts(t *testing.T) {
 			}
 			o := &Observation{Look: Look{Wall: at(9).Time}, Rollout: &v1alpha1.AddOnRollout{
 				Spec: v1alpha1.AddOnRolloutSpec{Stages: stages, Target: &v1alpha1.Target{Digest: "d"}},
-			}}
+			}, Target: v1alpha1.Target{Digest: "d"}}
 			turn := &turn{Observation: o, stored: v1alpha1.AddOnRolloutStatus{Attempt: 2}}
 			named := func(g v1alpha1.GateStatus) v1alpha1.GateStatus {
 				g.Name = "slo"

@@ -34,9 +34,10 @@ type Observation struct {
 	// Owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
 	Owner *addonv1alpha1.ClusterManagementAddOn
 	// Succeeded are the revisions that succeeded here and may be rolled out. Quarantined are those
-	// that may not, by digest.
+	// that may not, by name. Stored has the names of all revisions.
 	Succeeded   Succeeded
 	Quarantined map[string]v1alpha1.Quarantine
+	Stored      map[string]bool
 	// Orders about the rollout, the oldest first. Unproven says why the author of an order without
 	// an answer is not known, by the name of the order.
 	Orders   []v1alpha1.AddOnOrder
@@ -45,6 +46,8 @@ type Observation struct {
 	// declares, nil if it is. Choose sets both.
 	Target   v1alpha1.Target
 	Override *v1alpha1.Override
+	// Barrier says why the clusters cannot leave the content that is withdrawn; "": they can.
+	Barrier string
 	// Prober judges health; Policy is the text it was made from. InvalidHealth says why the
 	// declared one could not be made.
 	Prober        render.Prober

@@ -65,6 +65,9 @@ func (p *Plan) heed(next v1alpha1.AddOnRolloutStatus) (v1alpha1.AddOnRolloutStat
 			p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderCarriedOut, given.Message})
 		}
 	}
+	if p.Observed.Rollout.Status.Target == nil {
+		next.Aborted = p.Observed.lastAbort()
+	}
 	var orders []rollout.Order
 	for _, order := range fresh {
 		s := order.Spec
@@ -91,6 +94,17 @@ func (p *Plan) heed(next v1alpha1.AddOnRolloutStatus) (v1alpha1.AddOnRolloutStat
 		p.follow(order, &next, done)
 	}
 	return next, orders
+}
+
+// refuse takes back what heed answered, because the planner refused the policy or the ledger.
+func (p *Plan) refuse() {
+	for i := range p.Answers {
+		a := &p.Answers[i]
+		if _, done := p.Observed.carriedOut(a.Order); !done && a.State == v1alpha1.OrderCarriedOut {
+			a.State, a.Message = v1alpha1.OrderRefused, "nothing can be planned: "+p.Refused.Error()
+		}
+	}
+	p.ordered = nil
 }
 
 // follow notes that an order takes effect with the status.
@@ -166,6 +180,24 @@ func affects(order rollout.Order, ledger v1alpha1.Ledger, target string) []strin
 	return names
 }
 
+// lastAbort is the order that ended the rollout of the target, if its status was lost; nil: none.
+func (o *Observation) lastAbort() *v1alpha1.GivenOrder {
+	var last *v1alpha1.GivenOrder
+	for i := range o.Orders {
+		s := &o.Orders[i].Spec
+		if o.Orders[i].Status.State != v1alpha1.OrderCarriedOut || s.RolloutUID != o.Rollout.UID || s.Digest != o.Target.Digest {
+			continue
+		}
+		switch s.Verb {
+		case v1alpha1.OrderAbort:
+			last = &v1alpha1.GivenOrder{Name: o.Orders[i].Name, Author: s.Author, Reason: s.Reason}
+		case v1alpha1.OrderRetry:
+			last = nil
+		}
+	}
+	return last
+}
+
 // aborted says by whom and why the rollout was ended; "": it was not.
 func aborted(s v1alpha1.AddOnRolloutStatus) string {
 	if s.Aborted == nil {
@@ -180,7 +212,7 @@ func aborted(s v1alpha1.AddOnRolloutStatus) string {
 
 // withdraw answers the orders about content: rollback and unblock. What one does to a revision is
 // written again until its answer is stored.
-func (p *Plan) withdraw(next *v1alpha1.AddOnRolloutStatus) error {
+func (p *Plan) withdraw(next *v1alpha1.AddOnRolloutStatus) {
 	all, fresh := p.Observed.open()
 	for _, order := range all {
 		s := order.Spec
@@ -188,10 +220,7 @@ func (p *Plan) withdraw(next *v1alpha1.AddOnRolloutStatus) error {
 			continue
 		}
 		if slices.Contains(fresh, order) {
-			done, refused, err := p.answerWithdrawal(order, *next)
-			if err != nil {
-				return err
-			}
+			done, refused := p.Observed.answerWithdrawal(order, *next)
 			if refused != "" {
 				p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderRefused, refused})
 				continue
@@ -199,15 +228,17 @@ func (p *Plan) withdraw(next *v1alpha1.AddOnRolloutStatus) error {
 			p.follow(order, next, done)
 		}
 		w := Withdrawal{Revision: p.Observed.known(s.Digest).Revision}
+		if s.Verb == v1alpha1.OrderUnblock && next.Override != nil && next.Override.Declared.Digest == s.Digest {
+			next.Override = nil // which remembers the quarantine
+		}
 		if s.Verb == v1alpha1.OrderRollback {
 			w.Quarantine = &v1alpha1.Quarantine{
 				Time: metav1.NewTime(p.Observed.Look.Wall).Rfc3339Copy(), Reason: s.Reason, Order: order.Name, Author: s.Author,
 			}
-			w.Quarantine.To = p.Observed.digestOf(s.Arguments)
+			w.Quarantine.To, w.Quarantine.WithCRDs = p.Observed.digestOf(s.Arguments), s.Arguments != nil && s.Arguments.WithCRDs
 		}
 		p.Withdrawals = append(p.Withdrawals, w)
 	}
-	return nil
 }
 
 // digestOf is the digest of the content that a rollback is to return to; "": the order names none,
@@ -229,37 +260,41 @@ func (o *Observation) digestOf(a *v1alpha1.OrderArguments) string {
 }
 
 // answerWithdrawal says what an order about content does, or why it is refused.
-func (p *Plan) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) (done, refused string, err error) {
-	o, s := p.Observed, order.Spec
+func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) (done, refused string) {
+	s := order.Spec
 	if why := o.Unproven[order.Name]; why != "" {
-		return "", why, nil
+		return "", why
 	}
 	if s.Verb == v1alpha1.OrderUnblock {
-		if _, ok := o.Quarantined[s.Digest]; ok {
-			return s.Digest + " may be rolled out again", "", nil
+		override, barred := o.withdrawn(o.known(s.Digest))
+		switch {
+		case barred && override.Kind == v1alpha1.OverrideBlocked:
+			return "", "spec.blocked names it: take the entry out in Git"
+		case barred:
+			return s.Digest + " may be rolled out again", ""
 		}
-		if override, barred := o.withdrawn(o.known(s.Digest)); barred && override.Kind == v1alpha1.OverrideBlocked {
-			return "", "spec.blocked names it: take the entry out in Git", nil
-		}
-		return "", s.Digest + " is not quarantined", nil
+		return "", s.Digest + " is not quarantined"
+	}
+	if o.Rollout.Spec.Removal != nil {
+		return "", "the add-on is being removed"
 	}
 	if refused := o.outdated(order, next); refused != "" {
-		return "", refused, nil
+		return "", refused
 	}
 	to, withCRDs := o.Succeeded.before(s.Digest), false
 	if s.Arguments != nil {
 		withCRDs = s.Arguments.WithCRDs
 		if s.Arguments.To != "" {
 			if to = o.digestOf(s.Arguments); !slices.ContainsFunc(o.Succeeded, func(x Success) bool { return x.Digest == to }) {
-				return "", s.Arguments.To + " did not succeed here, is withdrawn, or is not stored any more", nil
+				return "", s.Arguments.To + " did not succeed here, is withdrawn, or is not stored any more"
 			}
 		}
 	}
 	if to == "" || to == s.Digest {
-		return "", "no other revision succeeded here", nil
+		return "", "no other revision succeeded here"
 	}
-	if refused, err = p.definitionsLost(to, withCRDs); err != nil || refused != "" {
-		return "", refused, err
+	if lost := o.definitionsLost(s.Digest, to, withCRDs); lost != "" {
+		return "", lost
 	}
-	return strings.TrimSpace("quarantined " + s.Digest + "; back to " + titleOf(o.known(to))), "", nil
+	return "quarantined " + s.Digest + "; back to " + titleOf(o.known(to)), ""
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -41,6 +42,9 @@ func (o *Observation) Choose() {
 // finishes reports whether the declared content waits for the end of the rollout that is running.
 func (o *Observation) finishes(declared v1alpha1.Target) bool {
 	s := &o.Rollout.Status
+	if !o.Stored[s.Target.Revision] || s.Override.Returns() {
+		return false // it would never end; or it is a rollback, which new content supersedes
+	}
 	if o.Rollout.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish || s.Target.Digest == declared.Digest || o.Succeeded.Has(declared.Revision) {
 		return false
 	}
@@ -56,25 +60,37 @@ func (o *Observation) finishes(declared v1alpha1.Target) bool {
 
 // withdrawn says why no cluster is to run a target's content.
 func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
-	if q, ok := o.Quarantined[t.Digest]; ok {
+	if q, ok := o.quarantine(t.Digest); ok {
 		kind := v1alpha1.OverrideRollback
 		if q.Order != "" {
 			kind = v1alpha1.OverrideRecall
 		}
 		return v1alpha1.Override{Kind: kind, Declared: t, Reason: q.Reason, Author: q.Author}, true
 	}
+	// The status lasts longer than the annotation: a revision can be deleted and come back.
+	if s := o.Rollout.Status.Override; s.Returns() && s.Kind != v1alpha1.OverrideBlocked && s.Declared.Digest == t.Digest {
+		return v1alpha1.Override{Kind: s.Kind, Declared: t, Reason: s.Reason, Author: s.Author}, true
+	}
 	for _, b := range o.Rollout.Spec.Blocked {
-		if b.Blocks(t) {
+		names := func(k v1alpha1.Target) bool { return k.Digest == t.Digest && b.Blocks(k) }
+		if b.Blocks(t) || slices.ContainsFunc(o.targets(), names) {
 			return v1alpha1.Override{Kind: v1alpha1.OverrideBlocked, Declared: t, Reason: b.Reason}, true
 		}
 	}
 	return v1alpha1.Override{}, false
 }
 
+// quarantine reads the quarantine of a digest.
+func (o *Observation) quarantine(digest string) (v1alpha1.Quarantine, bool) {
+	q, ok := o.Quarantined[render.RevisionName(o.Rollout.Name, digest)]
+	return q, ok
+}
+
 // refuge is the digest of the content to go back to from the declared one: what the order names,
 // otherwise the newest that succeeded; "": there is none.
 func (o *Observation) refuge(declared v1alpha1.Target) string {
-	if to := o.Quarantined[declared.Digest].To; to != "" {
+	if q, _ := o.quarantine(declared.Digest); q.To != "" {
+		to := q.To
 		if slices.ContainsFunc(o.Succeeded, func(s Success) bool { return s.Digest == to }) {
 			return to
 		}
@@ -115,7 +131,8 @@ func (o *Observation) stranded() string {
 	if !o.Override.Returns() || o.Target.Digest != o.Override.Declared.Digest {
 		return ""
 	}
-	return "revision " + o.Target.Revision + " is withdrawn (" + o.Override.Reason + ") and no other revision succeeded here"
+	return "revision " + o.Target.Revision + " is withdrawn (" + o.Override.Reason + "), and the clusters keep it: " +
+		cmp.Or(o.Barrier, "no other revision succeeded here")
 }
 
 // returned is the phase of a rollout to content that Git does not declare.
@@ -130,36 +147,57 @@ func returned(phase v1alpha1.Phase) v1alpha1.Phase {
 }
 
 // obstacle says why a failed rollout cannot be rolled back; "": it can.
-func (p *Plan) obstacle() (string, error) {
-	to := p.Observed.Succeeded.newest().Digest
-	if to == "" || to == p.Observed.Target.Digest {
-		return "no other revision succeeded here", nil
+func (p *Plan) obstacle() string {
+	o := p.Observed
+	to := o.Succeeded.newest().Digest
+	if to == "" || to == o.Target.Digest {
+		return "no other revision succeeded here"
 	}
-	policy := p.Observed.Rollout.Spec.Rollback
-	return p.definitionsLost(to, policy != nil && policy.WithCRDs)
+	return o.definitionsLost(o.Target.Digest, to, o.mayChangeDefinitions(o.Target.Digest))
 }
 
-// definitionsLost says which CustomResourceDefinition keeps the clusters that have the target from
-// going back to a revision; "": none.
-func (p *Plan) definitionsLost(to string, mayChange bool) (string, error) {
-	back, err := p.Observed.Revisions.Renderer(to)
-	if err != nil {
-		return "revision " + to + " cannot be read: " + err.Error(), nil //nolint:nilerr // the status says so
+// mayChangeDefinitions reports whether policy or order permits that a move away from a revision
+// changes a CustomResourceDefinition.
+func (o *Observation) mayChangeDefinitions(from string) bool {
+	q, _ := o.quarantine(from)
+	policy := o.Rollout.Spec.Rollback
+	return q.WithCRDs || policy != nil && policy.WithCRDs
+}
+
+// Confirm checks a way back that is taken for the first time, after the bodies were read: if a
+// CustomResourceDefinition is in the way, the clusters keep what they run.
+func (o *Observation) Confirm() {
+	known := o.Rollout.Status.Override
+	if !o.Override.Returns() || o.Target.Digest == o.Override.Declared.Digest ||
+		known != nil && *known == *o.Override && o.Rollout.Status.Target != nil && o.Rollout.Status.Target.Digest == o.Target.Digest {
+		return
 	}
-	present, err := p.Observed.Revisions.Renderer(p.Observed.Target.Digest)
-	if err != nil {
-		return "", err
+	from := o.Override.Declared.Digest
+	if why := o.definitionsLost(from, o.Target.Digest, o.mayChangeDefinitions(from)); why != "" {
+		o.Target, o.Barrier = o.Override.Declared, why
 	}
-	for i := range p.Clusters {
-		c := &p.Clusters[i]
-		if c.Health.Revision != p.Observed.Target.Digest {
+}
+
+// definitionsLost says which CustomResourceDefinition keeps the clusters that have one revision from
+// going to another; "": none.
+func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
+	back, err := o.Revisions.Renderer(to)
+	if err != nil {
+		return "revision " + to + " cannot be read: " + err.Error()
+	}
+	present, err := o.Revisions.Renderer(from)
+	if err != nil {
+		return "revision " + from + " cannot be read: " + err.Error()
+	}
+	for _, m := range o.Members {
+		if m.Health.Revision != from {
 			continue
 		}
-		has, err := present.Render(c.RenderInput())
+		has, err := present.Render(m.renderInput(nil))
 		if err != nil {
 			continue // it cannot have been written
 		}
-		gets, err := back.Render(c.RenderInput())
+		gets, err := back.Render(m.renderInput(nil))
 		if err != nil {
 			continue // the planner reports it
 		}
@@ -167,13 +205,13 @@ func (p *Plan) definitionsLost(to string, mayChange bool) (string, error) {
 		for _, name := range slices.Sorted(maps.Keys(before)) {
 			switch kept, ok := after[name]; {
 			case !ok:
-				return "it would remove CustomResourceDefinition " + name, nil
+				return "it would remove CustomResourceDefinition " + name
 			case kept != before[name] && !mayChange:
-				return "it would change CustomResourceDefinition " + name + "; to permit that, set rollback.withCRDs, or order it with --with-crds", nil
+				return "it would change CustomResourceDefinition " + name + "; to permit that, set rollback.withCRDs, or order it with --with-crds"
 			}
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // overridden is the message of a rollout to content that Git does not declare.
@@ -184,8 +222,11 @@ func overridden(s v1alpha1.AddOnRolloutStatus) string {
 // backText says from which content to which the clusters move, and why.
 func backText(s v1alpha1.AddOnRolloutStatus) string {
 	verb := "rolling back"
-	if s.Phase == v1alpha1.PhaseRolledBack {
+	switch s.Phase {
+	case v1alpha1.PhaseRolledBack:
 		verb = "rolled back"
+	case v1alpha1.PhaseFailed:
+		verb = "stopped rolling back"
 	}
 	return verb + " to " + titleOf(*s.Target) + " from " + titleOf(s.Override.Declared) + ": " + s.Override.Reason
 }

@@ -112,26 +112,32 @@ func New(o *Observation) (Plan, error) {
 	p.Barred = barred != nil
 	contested := cmp.Or(barred, o.fenceDown())
 	if contested == nil || errors.Is(contested, ErrOwnership) && stored.Target != nil {
-		var orders []rollout.Order
-		next, orders = p.heed(next)
-		if err := p.decide(next, orders, contested); err != nil {
+		heeded, orders := p.heed(next)
+		if err := p.decide(heeded, orders, contested); err != nil {
 			return p, err
 		}
-		next = conclude(next, p.Planned, stamp)
-		p.Measures = p.gatesAfter(p.gates)
-		next.Stages = withVerdicts(next.Stages, p.gates)
-		if err := p.withdraw(&next); err != nil {
-			return p, err
+		if p.Refused != nil && len(orders) > 0 {
+			p.refuse()
+			heeded = next
 		}
+		next = conclude(heeded, p.Planned, stamp)
+		if why := o.stranded(); why != "" {
+			p.Planned.Succeeded = false
+			next.Phase, next.Message, next.Stable = v1alpha1.PhaseFailed, why, heeded.Stable
+		}
+		p.withdraw(&next)
 		if next.Aborted == nil && next.Phase == v1alpha1.PhaseFailed && !next.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
-			if obstacle, err := p.obstacle(); err != nil {
-				return p, err
-			} else if obstacle != "" {
+			if obstacle := p.obstacle(); obstacle != "" {
 				next.Message += "; not rolled back: " + obstacle
 			} else {
 				p.Returns = next.Message
 			}
 		}
+		if p.Returns != "" || slices.ContainsFunc(p.Withdrawals, func(w Withdrawal) bool { return w.Quarantine != nil }) {
+			p.freeze(&next)
+		}
+		p.Measures = p.gatesAfter(p.gates)
+		next.Stages = withVerdicts(next.Stages, p.gates)
 		p.Verdict = waitsFor(o, *p.Input, p.Planned)
 	}
 	if p.Err = cmp.Or(contested, p.Refused); p.Err != nil {
@@ -142,7 +148,7 @@ func New(o *Observation) (Plan, error) {
 	}
 	if p.Err != nil && stored.Target == nil {
 		// Nothing was planned: the status stays empty, so that a later turn rebuilds it.
-		next.Target, next.TargetSince, next.History = nil, nil, stored.History
+		next.Target, next.TargetSince, next.History, next.Attempt = nil, nil, stored.History, stored.Attempt
 	}
 	if !p.planned() && next.Phase == v1alpha1.PhaseSucceeded && o.Rollout.Generation != stored.ObservedGeneration {
 		next.Phase = v1alpha1.PhaseProgressing // the policy changed, and no plan used it yet
@@ -156,6 +162,19 @@ func New(o *Observation) (Plan, error) {
 	}
 	p.Memory.Unwritten, p.Memory.last = nil, &lastLook{o.Look, p.Next.Ledger}
 	return p, nil
+}
+
+// freeze plans again without admissions: the content of the target is withdrawn in this turn.
+func (p *Plan) freeze(next *v1alpha1.AddOnRolloutStatus) {
+	in := *p.Input
+	in.Withdrawn = true
+	p.Planned, p.Refused = rollout.New(in)
+	judged := make([]Judged, len(p.Clusters))
+	for i := range p.Clusters {
+		judged[i] = p.Clusters[i].Judged
+	}
+	p.Input, p.Clusters = &in, assigned(p.Planned, judged)
+	next.Ledger, next.Counts, next.Stages = p.Planned.Ledger, p.Planned.Counts, p.Planned.Stages
 }
 
 // planned reports whether the planner was called and returned no error.

@@ -40,13 +40,33 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 	next.History = supersede(next, target, now)
 	next.Reverting, next.Aborted = s.Has(target.Revision), nil
 	next.Target, next.TargetSince = &target, &now
-	next.Attempt = 1
+	next.Attempt = attemptAfter(stored, o)
 	for i := range next.Stages {
 		next.Stages[i].Gates = nil // other content needs new verdicts
 	}
 	// The phase belongs to the rollout of a target; the new one has none yet.
 	next.Phase = ""
 	return next
+}
+
+// attemptAfter is the attempt of a new target. It never repeats: decisions of people are about one
+// attempt, and what they decided about content before must not count when it comes again. If the
+// status was lost, it follows the attempts that they know of.
+func attemptAfter(stored v1alpha1.AddOnRolloutStatus, o *Observation) int32 {
+	last := stored.Attempt
+	if stored.Target == nil {
+		for i := range o.Orders {
+			if s := &o.Orders[i].Spec; s.RolloutUID == o.Rollout.UID {
+				last = max(last, s.Attempt)
+			}
+		}
+		for i := range o.Approvals.Proven {
+			if s := &o.Approvals.Proven[i].Spec; s.RolloutUID == o.Rollout.UID {
+				last = max(last, s.Attempt)
+			}
+		}
+	}
+	return last + 1
 }
 
 // rediscovered is the stable revision of a rollout whose status was lost; nil: no rollout

@@ -41,7 +41,7 @@ func TestAdvance(t *testing.T) {
 		if *got.Target != b || !got.TargetSince.Equal(&now) || got.Phase != "" {
 			t.Errorf("a new target starts its own clock: %+v", got)
 		}
-		if got.Attempt != 1 || got.Stages[0].Gates != nil {
+		if got.Attempt != 4 || got.Stages[0].Gates != nil {
 			t.Errorf("other content has no verdicts yet: attempt %d, %+v", got.Attempt, got.Stages)
 		}
 		if len(got.Ledger.Records) != 1 {
