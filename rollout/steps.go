@@ -76,7 +76,7 @@ type tally struct {
 	lost      int32 // of those, the ones that are not available
 	failed    int32 // failures of the target, former members included
 	elsewhere int32 // of those, the ones admitted in another stage
-	parked    int32 // not available: parked, or not admitted for that reason
+	parked    int32 // set aside: parked, or not admitted because they are not available or held
 	outdated  int32 // of those, the ones that were Done before their own inputs changed
 	waiting   int32 // not admitted yet
 	left      int32 // former members that left before they were done
@@ -85,6 +85,7 @@ type tally struct {
 	until    time.Time // when the last soak of those running ends
 	failures []*unit   // the first few failures
 	away     []*unit   // of those parked, the ones with Cluster.Away set
+	held     []*unit   // of those parked, the ones that their ManagedClusters hold
 	refused  int32     // of those flying, the ones whose agent could not apply the works
 	refuses  *unit     // the first of them by name
 }
@@ -140,7 +141,7 @@ func (p *planner) count() {
 func (p *planner) countMember(u *unit, s *step, t *tally) {
 	if u.leaving {
 		t.leaving++
-		if u.state == Waiting || u.state == Parked {
+		if u.state == Waiting || u.state == Parked || u.state == Held {
 			return // it gets no further content
 		}
 	} else {
@@ -153,17 +154,23 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	case Unchanged:
 		t.updated++
 	case Admitted, Updating, Soaking, Lost:
-		if !s.reverting || u.retargetable() {
+		switch {
+		case !s.reverting || p.retargetable(u):
 			t.addFlying(u)
+		case !u.leaving && u.held && u.record.Revision != p.target:
+			t.parked, t.held = t.parked+1, append(t.held, u)
 		}
 	case Failed, TimedOut:
 		t.addFailure(u, s)
-	case Parked:
+	case Parked, Held:
 		t.parked++
 		if u.record != nil && u.record.State == Done && u.record.Revision == p.target {
 			t.outdated++
 		}
-		if u.c.Away != "" {
+		switch {
+		case u.state == Held:
+			t.held = append(t.held, u)
+		case u.c.Away != "":
 			t.away = append(t.away, u)
 		}
 	case Waiting:
@@ -172,9 +179,12 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	}
 }
 
-// retargetable reports whether a cluster in flight may be moved to other content. A revert
-// does not wait for the other clusters: it would wait for the content that it replaces.
-func (u *unit) retargetable() bool { return !u.bound && !u.leaving }
+// retargetable reports whether a cluster in flight may be moved to other content, or is in flight
+// to the target. A revert does not wait for the other clusters: it would wait for the content that
+// it replaces.
+func (p *planner) retargetable(u *unit) bool {
+	return !u.bound && !u.leaving && (!u.held || u.record.Revision == p.target)
+}
 
 func (t *tally) addFlying(u *unit) {
 	t.flying++
@@ -267,8 +277,8 @@ func (s *step) missing() int {
 func (t *track) complete(i int) bool { return t.decided(i) && t.steps[i].unmeasured == "" }
 
 // decided reports whether no cluster of step i is awaited any more. Every member is Done, failed
-// within the budget, or parked, and at least one is Done; or the target changes nothing for
-// any of them. Proven content needs no Done cluster, unless the inputs of an unavailable
+// within the budget, parked or held, and at least one is Done; or the target changes nothing for
+// any of them. Proven content needs no Done cluster, unless the inputs of an unavailable or held
 // cluster changed after it was Done. A revert does not wait for lost clusters.
 func (t *track) decided(i int) bool {
 	s := t.steps[i]
@@ -298,7 +308,7 @@ const (
 	// StageSoaking: every cluster in flight is verified and soaks, or every soak is over and a
 	// gate measures the stage.
 	StageSoaking = "Soaking"
-	// StageComplete: verified and soaked, failed within the budget, or parked.
+	// StageComplete: verified and soaked, failed within the budget, parked or held.
 	StageComplete = "Complete"
 	// StageFailed: the failure budget is spent, or a gate halts the stage.
 	StageFailed = "Failed"
