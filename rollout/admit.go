@@ -163,7 +163,7 @@ func (p *planner) retarget(s *step) {
 func (p *planner) turning(s *step) []*unit {
 	var flying []*unit
 	for _, u := range s.members {
-		if u.record.InFlight() && (!s.reverting || u.retargetable()) {
+		if u.record.InFlight() && (!s.reverting || p.retargetable(u)) {
 			flying = append(flying, u)
 		}
 	}
@@ -180,7 +180,7 @@ func (p *planner) turning(s *step) []*unit {
 		flying = flying[:min(s.limit, len(flying))]
 	}
 	return slices.DeleteFunc(flying, func(u *unit) bool {
-		return u.record.Revision == p.target || !u.retargetable() || !u.c.Reachable || p.arriving(u)
+		return u.record.Revision == p.target || !p.retargetable(u) || !u.c.Reachable || p.arriving(u)
 	})
 }
 
@@ -224,7 +224,7 @@ func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
 	for _, u := range s.members {
 		switch {
-		case u.state != Waiting || !u.retargetable() || p.joins(u):
+		case u.state != Waiting || !p.retargetable(u) || p.joins(u):
 		case u.failedBefore():
 			failed = append(failed, u)
 		default:
@@ -303,7 +303,7 @@ func (s *step) formerNames(n int) string {
 	}
 	if s.atOnce || s.tally.total == 0 {
 		for _, u := range s.members {
-			if u.state == Parked && (u.bound || s.tally.total == 0) {
+			if (u.state == Parked || u.state == Held) && (u.bound || s.tally.total == 0) {
 				names = append(names, u.c.Name)
 			}
 		}

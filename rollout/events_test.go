@@ -64,6 +64,10 @@ func (w *world) clusterEvents(all map[string]func()) {
 	all["await no more"] = on(func(c *rollouttest.Cluster) { c.Awaits = "" })
 	all["hold back"] = on(func(c *rollouttest.Cluster) { c.Away = "its configuration is missing" })
 	all["let go"] = on(func(c *rollouttest.Cluster) { c.Away = "" })
+	all["hold"] = on(func(c *rollouttest.Cluster) {
+		c.Held, c.HeldUntil = true, rapid.SampledFrom([]time.Time{{}, f.Now.Add(time.Minute), f.Now.Add(time.Hour)}).Draw(w.T, "until")
+	})
+	all["unhold"] = on(func(c *rollouttest.Cluster) { c.Held = false })
 	all["edit"] = on(func(c *rollouttest.Cluster) { c.Edited = c.Running != "" })
 	all["foreign works"] = on(func(c *rollouttest.Cluster) {
 		if c.Running != "" {

@@ -21,6 +21,8 @@ type unit struct {
 
 	// member: the cluster is in the install set. leaving: its add-on is to be removed.
 	member, leaving bool
+	// held: its ManagedCluster holds it now.
+	held bool
 	// labelled: the label selector selects it.
 	labelled bool
 	// placement is the position of the last install placement that selects it; -1: none.
@@ -103,6 +105,9 @@ func (p *planner) assignRoles() {
 	p.markSelected()
 	for i := range p.units {
 		u := &p.units[i]
+		if u.held = u.c.held(p.now); u.held {
+			p.look(u.c.HeldUntil)
+		}
 		switch {
 		case u.c.Gone:
 			u.state, u.reason = Gone, "its ManagedCluster is terminating or absent"

@@ -167,6 +167,10 @@ type Cluster struct {
 	// such as a missing configuration. Reachable is false then. The cluster is counted, parked
 	// and admitted like an unavailable cluster, and texts name it.
 	Away string
+	// Held: the cluster is not to be admitted before HeldUntil; zero: without end. What it has is
+	// repaired, and a cluster in flight finishes with the content that it has.
+	Held      bool
+	HeldUntil time.Time
 	// AvailableChanged is when Available last changed, by the clock of the managed cluster;
 	// zero: unknown. It can lengthen a soak and nothing else.
 	AvailableChanged time.Time

@@ -88,6 +88,67 @@ func momentCases() map[string]momentCase {
 			change: []change{canaryDone, on(c3, away)},
 			want:   map[string]string{c3: "Parked v1", c4: "Admitted v2"}, says: "1 held back (cluster-03: its configuration is missing)",
 		},
+		"held by its ManagedCluster": {
+			reason: "it blocks no cluster, takes no slot, and is named",
+			change: []change{canaryDone, on(c3, held)},
+			want:   map[string]string{c3: "Held v1", c4: "Admitted v2"}, says: "1 held by annotation (cluster-03)",
+		},
+		"held, and the hold is over": {
+			reason: "at the very second it is moved",
+			change: []change{canaryDone, on(c3, heldUntil(0))},
+			want:   map[string]string{c3: "Admitted v2", c4: "Waiting v1"}, silent: "held",
+		},
+		"held and not available": {
+			reason: "its return would change nothing",
+			change: []change{canaryDone, on(c3, held, offline)},
+			want:   map[string]string{c3: "Held v1", c4: "Admitted v2"}, silent: "not available",
+		},
+		"held with the target": {
+			reason: "there is nothing to wait for",
+			change: []change{canaryDone, on(c1, held), on(c3, held, upToDate)},
+			want:   map[string]string{c1: "Done v2", c3: "Unchanged v1", c4: "Admitted v2"}, silent: "held",
+		},
+		"held before its first content": {
+			reason: "it gets the content after the hold",
+			change: []change{canaryDone, on(c3, nothing, held)},
+			want:   map[string]string{c3: "Held", c4: "Admitted v2"},
+		},
+		"held while in flight": {
+			reason: "it finishes with the content that it has",
+			change: []change{canaryDone, updating("v2", time.Minute, c3), on(c3, verified("v2"), held)},
+			want:   map[string]string{c3: "Done v2", c4: "Admitted v2"}, silent: "held",
+		},
+		"held in flight to a target that was replaced": {
+			reason: "it keeps its content and its slot until it is verified or fails",
+			change: []change{canaryDone, updating("v0", time.Minute, c3), on(c3, runs("v0", rollout.HealthProgressing), held)},
+			want:   map[string]string{c3: "Updating v0", c4: "Waiting v1"},
+		},
+		"held in flight to content that a revert replaces": {
+			reason: "the revert does not wait for it, and names it",
+			change: []change{revert, canaryDone, updating("v0", time.Minute, c3), on(c3, runs("v0", rollout.HealthProgressing), held)},
+			want:   map[string]string{c3: "Updating v0", c4: "Admitted v2"}, says: "1 held by annotation (cluster-03)",
+		},
+		"held with content that a revert replaces": {
+			reason: "it waits in a revert as well, and is named",
+			change: []change{revert, canaryDone, finished(c4, c5, c6), recorded(rollout.Failed, "v0", time.Hour, time.Hour, c3), on(c3, runs("v0", rollout.HealthFailed), held)},
+			want:   map[string]string{c3: "Held v0"}, phase: v1alpha1.PhaseSucceeded, says: "5/6 updated, 1 held by annotation (cluster-03)",
+		},
+		"one canary is held": {
+			reason: "the other one proves the content",
+			change: []change{on(c1, held), finished(c2)},
+			want:   map[string]string{c1: "Held v1", c2: "Done v2", c3: "Admitted v2"},
+		},
+		"every canary is held or parked": {
+			reason: "a stage in which no cluster is verified is not complete",
+			change: []change{on(c1, heldUntil(time.Hour)), on(c2, offline)},
+			want:   map[string]string{c1: "Held v1", c2: "Parked v1", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+			says: "canary 0/2, waits for a cluster that is available and not held, 1 not available, 1 held by annotation (cluster-01)", outcome: rollout.Pending,
+		},
+		"held after the success": {
+			reason: "a change of its own inputs waits for the end of the hold",
+			change: []change{canaryDone, finished(c3, c4, c5, c6), ended, on(c3, edited, held)},
+			want:   map[string]string{c3: "Held v2"}, phase: v1alpha1.PhaseSucceeded, outcome: rollout.Success, says: "5/6 updated, 1 held by annotation (cluster-03)",
+		},
 		"held back while in flight": {
 			reason: "it keeps its slot like a cluster that is lost",
 			change: []change{canaryDone, admitted("v2", time.Minute, c3), on(c3, stuck, away)},

@@ -104,6 +104,13 @@ func edited(c *rollout.Cluster) { c.UpToDate = false }
 // away holds a cluster back for a reason of its own.
 func away(c *rollout.Cluster) { c.Reachable, c.Away = false, "its configuration is missing" }
 
+// held holds a cluster without end; heldUntil, for a while.
+func held(c *rollout.Cluster) { c.Held = true }
+
+func heldUntil(after time.Duration) func(*rollout.Cluster) {
+	return func(c *rollout.Cluster) { c.Held, c.HeldUntil = true, now().Add(after) }
+}
+
 // nothing makes it a cluster that has no work yet.
 func nothing(c *rollout.Cluster) {
 	c.Installed, c.Running, c.UpToDate, c.UpToDateStable, c.Health = rollout.NotInstalled, "", false, false, rollout.Health{}
@@ -226,6 +233,10 @@ func checkMoment(t *testing.T, tc momentCase) {
 			t.Fatalf("the plan does not know %s", name)
 		}
 		got[name] = strings.TrimSpace(string(c.State) + " " + c.Revision)
+	}
+	c := plan.Counts
+	if sum := c.Updated + c.InFlight + c.Failed + c.Parked + c.Held + c.Waiting; sum != c.Total {
+		t.Errorf("%d of %d clusters are counted: %+v", sum, c.Total, c)
 	}
 	if diff := cmp.Diff(tc.want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s%s: %s", tc.reason, diff, plan.Phase, plan.Message)

@@ -101,6 +101,7 @@ const (
 	LeftFailed = v1alpha1.ClusterLeftFailed
 
 	Waiting   = v1alpha1.ClusterWaiting
+	Held      = v1alpha1.ClusterHeld
 	Unchanged = v1alpha1.ClusterUnchanged
 	Unstaged  = v1alpha1.ClusterUnstaged
 	Removing  = v1alpha1.ClusterRemoving

@@ -64,6 +64,8 @@ func (p *planner) fillShare(chosen []*unit, size int) []*unit {
 			u.record.InFlight() && u.record.Stage == heldShare:
 			ranks[0] = append(ranks[0], u)
 		case u.c.UpToDate:
+		case u.held:
+			ranks[3] = append(ranks[3], u)
 		case u.c.Reachable && (u.record.failed() || u.c.Health.State == HealthFailed):
 			ranks[1] = append(ranks[1], u)
 		case u.c.Reachable && u.c.Running != "" && !u.record.InFlight():

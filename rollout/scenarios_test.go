@@ -68,6 +68,22 @@ func scenarios() map[string]func() rollouttest.Scenario {
 				at(3*time.Hour, "cluster-01 returns", restore("cluster-01")),
 			}}
 		},
+		"held-by-its-managedcluster": func() rollouttest.Scenario {
+			hold := func(name string, until time.Duration) func(*rollouttest.Fleet) {
+				return func(f *rollouttest.Fleet) {
+					f.Clusters[name].Held, f.Clusters[name].HeldUntil = true, rollouttest.Epoch().Add(until)
+				}
+			}
+			f := staged("v1", 6)
+			hold("cluster-01", 2*time.Hour)(f)
+			take(rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}, "v3", "cluster-03")(f)
+			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{
+				at(0, "commit v2; cluster-01 is held for two hours", commit("v2")),
+				at(3*time.Hour, "commit v3, which fails on cluster-03", commit("v3")),
+				at(3*time.Hour+24*time.Minute, "cluster-02 is held until 17:00", hold("cluster-02", 5*time.Hour)),
+				at(4*time.Hour, "git revert to v2", commit("v2")),
+			}}
+		},
 		"lost-in-its-soak": func() rollouttest.Scenario {
 			return rollouttest.Scenario{Fleet: staged("v1", 4), Until: day, Events: []event{
 				at(0, "commit v2", commit("v2")),

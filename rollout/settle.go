@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/clock"
 	"github.com/addonflow/addonflow/rollout/removal"
 )
 
@@ -284,10 +285,26 @@ func (p *planner) stateOf(u *unit) (State, string) {
 		return Unchanged, u.c.runsTarget(p.missing)
 	case u.c.UpToDate:
 		return Unchanged, "the target changes nothing here"
+	case u.held:
+		return Held, u.c.heldText(p.now)
 	case !u.c.Reachable:
 		return Parked, orElse(u.c.Away, "not available; admitted on return")
 	}
 	return Waiting, "waits to be admitted"
+}
+
+// held reports whether its ManagedCluster holds the cluster.
+func (c *Cluster) held(now time.Time) bool {
+	return c.Held && (c.HeldUntil.IsZero() || now.Before(c.HeldUntil))
+}
+
+// heldText says until when the cluster is held, and by what.
+func (c *Cluster) heldText(now time.Time) string {
+	text := "held"
+	if !c.HeldUntil.IsZero() {
+		text += " until " + clock.Text(c.HeldUntil, now)
+	}
+	return text + " by annotation " + v1alpha1.HoldUntilAnnotation + " of its ManagedCluster"
 }
 
 // runsTarget is the reason of a Done cluster. It includes the present health: the cluster was

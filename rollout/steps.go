@@ -80,7 +80,7 @@ type tally struct {
 	lost      int32 // of those, the ones that are not available
 	failed    int32 // failures of the target, former members included
 	elsewhere int32 // of those, the ones admitted in another stage
-	parked    int32 // not available: parked, or not admitted for that reason
+	parked    int32 // set aside: parked, or not admitted because they are not available or held
 	outdated  int32 // of those, the ones that were Done before their own inputs changed
 	waiting   int32 // not admitted yet
 	left      int32 // former members that left before they were done
@@ -90,6 +90,7 @@ type tally struct {
 	until    time.Time // when the last soak of those running ends
 	failures []*unit   // the first few failures
 	away     []*unit   // of those parked, the ones with Cluster.Away set
+	held     []*unit   // of those parked, the ones that their ManagedClusters hold
 	refused  int32     // of those flying, the ones whose agent could not apply the works
 	refuses  *unit     // the first of them by name
 }
@@ -148,7 +149,7 @@ func (p *planner) count() {
 func (p *planner) countMember(u *unit, s *step, t *tally) {
 	if u.leaving {
 		t.leaving++
-		if u.state == Waiting || u.state == Parked {
+		if u.state == Waiting || u.state == Parked || u.state == Held {
 			return // it gets no further content
 		}
 	} else {
@@ -161,18 +162,24 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	case Unchanged:
 		t.updated++
 	case Admitted, Updating, Soaking, Lost:
-		if !s.reverting || u.retargetable() {
+		switch {
+		case !s.reverting || p.retargetable(u):
 			t.addFlying(u)
+		case !u.leaving && u.held && u.record.Revision != p.target:
+			t.parked, t.held = t.parked+1, append(t.held, u)
 		}
 		t.addInherited(p, u)
 	case Failed, TimedOut:
-	case Parked:
+	case Parked, Held:
 		t.parked++
 		t.addInherited(p, u)
 		if u.record != nil && u.record.State == Done && u.record.Revision == p.target {
 			t.outdated++
 		}
-		if u.c.Away != "" {
+		switch {
+		case u.state == Held:
+			t.held = append(t.held, u)
+		case u.c.Away != "":
 			t.away = append(t.away, u)
 		}
 	case Waiting:
@@ -192,9 +199,12 @@ func (t *tally) addInherited(p *planner, u *unit) {
 	}
 }
 
-// retargetable reports whether a cluster in flight may be moved to other content. A revert
-// does not wait for the other clusters: it would wait for the content that it replaces.
-func (u *unit) retargetable() bool { return !u.bound && !u.leaving }
+// retargetable reports whether a cluster in flight may be moved to other content, or is in flight
+// to the target. A revert does not wait for the other clusters: it would wait for the content that
+// it replaces.
+func (p *planner) retargetable(u *unit) bool {
+	return !u.bound && !u.leaving && (!u.held || u.record.Revision == p.target)
+}
 
 func (t *tally) addFlying(u *unit) {
 	t.flying++
@@ -293,8 +303,8 @@ func (s *step) missing() int {
 func (t *track) complete(i int) bool { return t.decided(i) && t.steps[i].unmeasured == "" }
 
 // decided reports whether no cluster of step i is awaited any more. Every member is Done, failed
-// within the budget, or parked, and at least one is Done; or the target changes nothing for
-// any of them. Proven content needs no Done cluster, unless the inputs of an unavailable
+// within the budget, parked or held, and at least one is Done; or the target changes nothing for
+// any of them. Proven content needs no Done cluster, unless the inputs of an unavailable or held
 // cluster changed after it was Done. A revert does not wait for lost clusters.
 func (t *track) decided(i int) bool {
 	s := t.steps[i]
@@ -324,7 +334,7 @@ const (
 	// StageSoaking: every cluster in flight is verified and soaks, or every soak is over and a
 	// gate measures the stage.
 	StageSoaking = "Soaking"
-	// StageComplete: verified and soaked, failed within the budget, or parked.
+	// StageComplete: verified and soaked, failed within the budget, parked or held.
 	StageComplete = "Complete"
 	// StageFailed: the failure budget is spent, or a gate halts the stage.
 	StageFailed = "Failed"

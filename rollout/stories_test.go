@@ -12,6 +12,7 @@ func stories() map[string]string {
 		"first-install":                          "There is no stable revision yet: all clusters get the add-on at once, and its content at the pace of the stages.",
 		"flapping-health-restarts-the-soak":      "A canary that loses its health while it soaks starts its soak again.",
 		"group-by-group":                         "ProgressivePerGroup takes the decision groups in order of their index, also with gaps; a hand-made cluster in no group comes last.",
+		"held-by-its-managedcluster":             "A ManagedCluster holds its cluster: the other canary proves v2, and the cluster is moved when the hold is over. Another hold waits in a revert, which names the cluster.",
 		"joiner-and-leaver":                      "A joiner starts at v1, waits only for a slot, and is moved to v2 with the rest. A leaver waits for the end of its grace period.",
 		"lost-in-its-soak":                       "A canary is lost while it soaks, for longer than the rest of its soak. It keeps its slot and soaks again from its return, because it was not observed meanwhile.",
 		"lost-parked-returned":                   "A canary is lost after it got v2. It keeps its slot for its deadline and is then parked, which is no failure. On its return it is in flight again.",

@@ -173,7 +173,11 @@ func (p *planner) asideText(c v1alpha1.Counts) string {
 	if n := int(c.Parked) - len(away); n > 0 {
 		text = fmt.Sprintf(", %d not available, caught up on return", n) + text
 	}
-	return text + unstagedText(c)
+	var held []*unit
+	for _, s := range p.steps {
+		held = append(held, s.tally.held...)
+	}
+	return text + onHoldText(held) + unstagedText(c)
 }
 
 // away are the parked clusters with Cluster.Away set, by name.

@@ -53,10 +53,10 @@ func (p *planner) detail(s *step) string {
 	if names := s.formerDone(); len(names) > 0 {
 		text += fmt.Sprintf(", %d verified and no longer selected (%s)", len(names), brief.Names(names))
 	}
-	if n := int(c.parked) - len(c.away); n > 0 {
+	if n := int(c.parked) - len(c.away) - len(c.held); n > 0 {
 		text += fmt.Sprintf(", %d not available", n)
 	}
-	return text + awayText(c.away)
+	return text + awayText(c.away) + onHoldText(c.held)
 }
 
 // refusedText is ", 3 not applied (c1: reason; and 2 more)", of clusters in flight; "" for
@@ -86,6 +86,9 @@ func (p *planner) pendingText(s *step) string {
 	case c.waiting == 0 && s.unmeasured != "" && s.failedGate() == nil:
 		return ", " + s.unmeasured
 	case c.waiting == 0 && c.done == 0 && c.parked > 0 && !s.proven:
+		if len(c.held) > 0 {
+			return ", waits for a cluster that is available and not held"
+		}
 		return ", waits for a cluster that is available"
 	case s.holding() != "" && (c.waiting > 0 || s.unknown || s.empty()):
 		return ", " + s.holding()
@@ -110,6 +113,18 @@ func awayText(away []*unit) string {
 		return ""
 	}
 	return fmt.Sprintf(", %d held back (%s)", len(away), namedText(len(away), away))
+}
+
+// onHoldText is ", 2 held by annotation (c1, c2)"; "" for none.
+func onHoldText(held []*unit) string {
+	if len(held) == 0 {
+		return ""
+	}
+	names := make([]string, 0, brief.Shown)
+	for _, u := range held[:min(brief.Shown, len(held))] {
+		names = append(names, u.c.Name)
+	}
+	return fmt.Sprintf(", %d held by annotation (%s)", len(held), brief.NamesOf(len(held), names))
 }
 
 // failedText is "2 failed (c1: reason; c2: reason)", naming the first few.

@@ -46,6 +46,8 @@ func (s ClusterState) InFlight() bool {
 const (
 	// ClusterWaiting: the cluster is not admitted to the target yet.
 	ClusterWaiting ClusterState = "Waiting"
+	// ClusterHeld: the cluster is not admitted because an annotation of its ManagedCluster holds it.
+	ClusterHeld ClusterState = "Held"
 	// ClusterUnchanged: the target renders what the cluster runs already.
 	ClusterUnchanged ClusterState = "Unchanged"
 	// ClusterUnstaged: no stage selects the cluster; it keeps what it runs.

@@ -119,7 +119,8 @@ type AddOnRolloutStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
 }
 
-// Counts of clusters. Total is the sum of Updated, InFlight, Failed, Parked and Waiting.
+// Counts of clusters. Total is the sum of Updated, InFlight, Failed, Parked, Held and
+// Waiting.
 type Counts struct {
 	// Total clusters the rollout is about.
 	Total int32 `json:"total"`
@@ -133,6 +134,10 @@ type Counts struct {
 	// Parked clusters are not available: lost after their admission, or not available when
 	// their turn came. They are updated when they return.
 	Parked int32 `json:"parked"`
+	// Held clusters are not admitted because an annotation of their ManagedClusters holds them.
+	// They are updated when the hold is over.
+	// +optional
+	Held int32 `json:"held,omitempty"`
 	// Waiting clusters are not admitted yet.
 	Waiting int32 `json:"waiting"`
 	// Unstaged clusters are in no stage and keep what they run.

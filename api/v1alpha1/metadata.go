@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "time"
+
 // Labels, annotations and finalizers that AddonFlow puts on objects. OCM's own objects carry
 // these in addition to OCM's names.
 const (
@@ -38,6 +40,10 @@ const (
 	// source no longer declares it. Until then the rollout is suspended. See Releasing.
 	ReleaseAnnotation = "addonflow.io/release"
 
+	// HoldUntilAnnotation on a ManagedCluster holds the cluster until an RFC 3339 time, or, with
+	// any other value, without end: it is admitted to no content. See HeldByAnnotation.
+	HoldUntilAnnotation = "addonflow.io/hold-until"
+
 	// GateHostAnnotation on a Secret is the host[:port] that gates may use it for. A gate that
 	// calls another host is Error: the author of a commit must not be able to send a token
 	// elsewhere.
@@ -75,4 +81,15 @@ const (
 func SuspendedByAnnotation(annotations map[string]string) bool {
 	value, ok := annotations[SuspendAnnotation]
 	return ok && value != "false"
+}
+
+// HeldByAnnotation reports whether HoldUntilAnnotation is set, and until when it holds; zero:
+// without end. A value that is no time holds without end, because a user who sets it wants the
+// cluster to be left alone.
+func HeldByAnnotation(annotations map[string]string) (held bool, until time.Time) {
+	value, held := annotations[HoldUntilAnnotation]
+	if until, err := time.Parse(time.RFC3339, value); err == nil {
+		return held, until
+	}
+	return held, time.Time{}
 }

@@ -24,7 +24,7 @@ func newGauges() *gauges {
 	return &gauges{
 		clusters: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addonflow_rollout_clusters",
-			Help: "Clusters of a rollout by state: updated, in_flight, failed, parked, waiting, removing.",
+			Help: "Clusters of a rollout by state: updated, in_flight, failed, parked, held, waiting, removing.",
 		}, append(labels, "state")),
 		phase: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addonflow_rollout_phase",
@@ -43,7 +43,7 @@ func (g *gauges) set(ro *v1alpha1.AddOnRollout) {
 	c := ro.Status.Counts
 	for state, n := range map[string]int32{
 		"updated": c.Updated, "in_flight": c.InFlight, "failed": c.Failed,
-		"parked": c.Parked, "waiting": c.Waiting, "removing": c.Removing,
+		"parked": c.Parked, "held": c.Held, "waiting": c.Waiting, "removing": c.Removing,
 	} {
 		g.clusters.WithLabelValues(ro.Namespace, ro.Name, state).Set(float64(n))
 	}

@@ -181,6 +181,7 @@ func clusterChange() predicate.Predicate {
 		}
 		is, changed := plan.Reachable(c)
 		return fmt.Sprint(is, changed.Unix(), c.DeletionTimestamp != nil, c.Annotations[plan.ImageRegistriesAnnotation],
+			c.Annotations[v1alpha1.HoldUntilAnnotation],
 			c.Status.Version.Kubernetes, plan.InstallDisabled(c), ownLabels(c), c.Status.ClusterClaims, clusterAnnotations(c))
 	}
 	p := predicate.Funcs{}

@@ -73,6 +73,9 @@ type Cluster struct {
 	// cannot, Awaits what must happen before they are written, Away why the cluster cannot be
 	// given any content.
 	Blocked, Refused, Awaits, Away string
+	// Held: its ManagedCluster holds it, until HeldUntil; zero: without end.
+	Held      bool
+	HeldUntil time.Time
 	// Edited: what it gives to the rendering itself has changed since its works were written.
 	Edited bool
 	// Departs is what the deletion of its ManagedClusterAddOn waits for.
@@ -311,6 +314,7 @@ func (f *Fleet) observe(c *Cluster, at time.Time) rollout.Cluster {
 		Name: c.Name, Installed: c.Installed, Gone: c.Gone, Labels: c.Labels,
 		InstallDisabled: c.InstallDisabled, SelectedBy: c.SelectedBy, Reachable: c.reachable, Running: c.Running,
 		Health: c.health(at), Blocked: c.Blocked, Refused: c.Refused, Awaits: c.Awaits, Departure: c.Departs,
+		Held: c.Held, HeldUntil: c.HeldUntil,
 	}
 	o.AvailableChanged = c.since.Add(c.Skew)
 	o.Health.NotAppliedSince = f.refused[c.Name]

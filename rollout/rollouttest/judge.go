@@ -374,6 +374,8 @@ func (j *judgement) admission(name string, a rollout.Record) error {
 		return errors.New("admitted while nothing may be admitted")
 	case !c.Reachable:
 		return errors.New("admitted while not available")
+	case j.held(name):
+		return errors.New("admitted while its ManagedCluster holds it")
 	case !j.member(name) || j.leaving(name) && !distrusted(j.installPlacements()...):
 		return errors.New("admitted outside the install set")
 	case at < 0:

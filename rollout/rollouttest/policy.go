@@ -359,6 +359,7 @@ func (p *policy) shared(chosen []string, size int) []string {
 				kind = 0
 			case c.UpToDate:
 				kind = -1
+			case p.held(name):
 			case c.Reachable && (isFailure(p.records[name]) || c.Health.State == rollout.HealthFailed):
 				kind = 1
 			case c.Reachable && c.Running != "" && !p.records[name].State.InFlight():
@@ -613,6 +614,12 @@ func labelled(s metav1.LabelSelector, labels map[string]string) bool {
 		}
 	}
 	return true
+}
+
+// held reports whether the ManagedCluster asks that its cluster is left alone.
+func (p *policy) held(name string) bool {
+	c := p.clusters[name]
+	return c.Held && (c.HeldUntil.IsZero() || c.HeldUntil.After(p.in.Now))
 }
 
 // leaving reports whether the cluster has our add-on and what selected it selects it no more,

@@ -37,6 +37,7 @@ func (j *judgement) tally(i int) tally {
 		stale := target && !c.UpToDate && !a.InFlight() // its own inputs changed since
 		switch {
 		case a.InFlight() && j.reverting && j.leaving(name):
+		case a.InFlight() && j.reverting && j.held(name) && !target:
 		case a.InFlight():
 			t.flying++
 			if a.State == rollout.Lost {
@@ -46,14 +47,14 @@ func (j *judgement) tally(i int) tally {
 		case target && isFailure(a) && !j.again(a):
 		case target && a.State == rollout.Done && !stale:
 			t.done++
-		case target && a.State == rollout.Done && !c.Reachable:
+		case target && a.State == rollout.Done && (!c.Reachable || j.held(name)):
 			t.parked++
 			t.outdated++
 		case target && a.State == rollout.Parked && (!stale || !c.Reachable):
 			t.parked++
 		case !target && c.UpToDate:
 			t.unchanged++
-		case !c.Reachable:
+		case !c.Reachable || j.held(name):
 			t.parked++
 		default:
 			t.waiting++
@@ -263,7 +264,7 @@ func (j *judgement) turn(i int, admitted string) error {
 	other := (!had || !isFailure(b)) && j.clusters[admitted].Health.State != rollout.HealthFailed
 	for _, name := range j.steps[i].members {
 		a, c := j.after[name], j.clusters[name]
-		if j.admitted(name) || a.Revision == j.target() || !c.Reachable || c.Blocked != "" || c.UpToDate || j.leaving(name) || j.joins(admitted) {
+		if j.admitted(name) || a.Revision == j.target() || !c.Reachable || c.Blocked != "" || c.UpToDate || j.leaving(name) || j.held(name) || j.joins(admitted) {
 			continue
 		}
 		switch {
@@ -344,7 +345,7 @@ func (j *judgement) waits(name string) bool {
 	a, recorded := j.after[name]
 	c := j.clusters[name]
 	settled := recorded && a.Revision == j.target() && (isFailure(a) && !j.again(a) || a.State == rollout.Done)
-	able := c.Reachable && c.Blocked == "" && c.Refused == "" && c.Awaits == "" && !c.UpToDate && c.Installed != rollout.Deleting
+	able := c.Reachable && c.Blocked == "" && c.Refused == "" && c.Awaits == "" && !c.UpToDate && c.Installed != rollout.Deleting && !j.held(name)
 	return able && !a.InFlight() && !settled && !j.leaving(name) && c.Running != rollout.Foreign
 }
 

@@ -55,6 +55,7 @@ func counted(c v1alpha1.Counts) string {
 		{c.InFlight, "in flight"},
 		{c.Failed, "failed"},
 		{c.Parked, "parked"},
+		{c.Held, "held"},
 		{c.Unstaged, "unstaged"},
 		{c.Ignored, "ignored"},
 		{c.Removing, "to remove"}, // also while the removal is held

@@ -291,7 +291,7 @@ func (p *Plan) moved(c *Cluster) bool {
 func (p *Plan) compares(c *Cluster) bool {
 	is, _ := Reachable(c.Cluster)
 	switch c.Planned.State {
-	case rollout.Waiting, rollout.Unchanged, rollout.Unstaged:
+	case rollout.Waiting, rollout.Held, rollout.Unchanged, rollout.Unstaged:
 		return is && c.AtStable && p.Input.Stable != "" && p.Input.Stable != p.Input.Spec.Target.Digest
 	default:
 		return false

@@ -340,6 +340,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 	}
 	if j.Cluster != nil {
 		c.Labels, c.InstallDisabled = j.Cluster.Labels, InstallDisabled(j.Cluster)
+		c.Held, c.HeldUntil = v1alpha1.HeldByAnnotation(j.Cluster.Annotations)
 	}
 	c.Reachable, c.AvailableChanged = Reachable(j.Cluster)
 	if c.Reachable && j.Hosts && j.Hosting.Cluster != nil {
@@ -393,7 +394,8 @@ func (c *Cluster) Movable() bool {
 // there, and its turn has not come. If OCM's addon-manager runs on the same hub, waiting clusters
 // are not written at all.
 func (p *Plan) Waits(c *Cluster) bool {
-	return !p.Observed.HidesTemplateHash && (c.Planned.State == rollout.Waiting || c.Planned.State == rollout.Parked)
+	s := c.Planned.State
+	return !p.Observed.HidesTemplateHash && (s == rollout.Waiting || s == rollout.Parked || s == rollout.Held)
 }
 
 // Retries reports whether a member has a problem that may end without an event of a watched
