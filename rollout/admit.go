@@ -107,6 +107,8 @@ func (p *planner) explain(s *step, why string, free int) {
 	for _, u := range s.members {
 		switch {
 		case u.state != Waiting:
+		case (why == "" || p.joins(u) && s.limit > 0) && p.barred(u):
+			u.reason = u.c.waitText()
 		case why == "" || p.joins(u) && s.limit > 0:
 			u.reason = full
 		default:
@@ -166,7 +168,7 @@ func (p *planner) turning(s *step) []*unit {
 		flying = flying[:min(s.limit, len(flying))]
 	}
 	return slices.DeleteFunc(flying, func(u *unit) bool {
-		return u.record.Revision == p.target || !u.retargetable() || !u.c.Reachable || p.arriving(u)
+		return u.record.Revision == p.target || !u.retargetable() || !u.c.Reachable || p.barred(u) || p.arriving(u)
 	})
 }
 
@@ -191,7 +193,7 @@ func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
 	for _, u := range s.members {
 		switch {
-		case u.state != Waiting || !u.retargetable() || p.joins(u):
+		case u.state != Waiting || !u.retargetable() || p.joins(u) || p.barred(u):
 		case u.failedBefore():
 			failed = append(failed, u)
 		default:
@@ -209,11 +211,20 @@ func (p *planner) joins(u *unit) bool {
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 
+// barred reports whether the cluster is not admitted because of Cluster.Waits. A revert passes it
+// by, except on a cluster that runs nothing: there is nothing to take back there.
+func (p *planner) barred(u *unit) bool {
+	return u.c.Waits != "" && (!p.revert || u.c.Running == "")
+}
+
+// waitText is Waits as a reason of the cluster.
+func (c *Cluster) waitText() string { return bounded(c.Waits) }
+
 // joiners are the waiting clusters that start at the stable revision.
 func (p *planner) joiners(s *step) []*unit {
 	var found []*unit
 	for _, u := range s.members {
-		if u.state == Waiting && p.joins(u) && !u.leaving {
+		if u.state == Waiting && p.joins(u) && !u.leaving && !p.barred(u) {
 			found = append(found, u)
 		}
 	}

@@ -79,6 +79,7 @@ type tally struct {
 	parked    int32 // not available: parked, or not admitted for that reason
 	outdated  int32 // of those, the ones that were Done before their own inputs changed
 	waiting   int32 // not admitted yet
+	barred    int32 // of those, the ones that are not admitted because of Cluster.Waits
 	left      int32 // former members that left before they were done
 	leaving   int32
 
@@ -87,6 +88,7 @@ type tally struct {
 	away     []*unit   // of those parked, the ones with Cluster.Away set
 	refused  int32     // of those flying, the ones whose agent could not apply the works
 	refuses  *unit     // the first of them by name
+	bars     *unit     // the first of those barred, by name
 }
 
 // shownFailures is how many failing clusters are named.
@@ -168,6 +170,9 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		}
 	case Waiting:
 		t.waiting++
+		if p.barred(u) {
+			t.addBarred(u)
+		}
 	default: // no state of a member of a step
 	}
 }
@@ -191,6 +196,13 @@ func (t *tally) addFlying(u *unit) {
 		if t.refuses == nil || u.c.Name < t.refuses.c.Name {
 			t.refuses = u
 		}
+	}
+}
+
+func (t *tally) addBarred(u *unit) {
+	t.barred++
+	if t.bars == nil || u.c.Name < t.bars.c.Name {
+		t.bars = u
 	}
 }
 

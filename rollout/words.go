@@ -56,7 +56,18 @@ func (p *planner) detail(s *step) string {
 	if n := int(c.parked) - len(c.away); n > 0 {
 		text += fmt.Sprintf(", %d not available", n)
 	}
-	return text + awayText(c.away)
+	return text + s.barredText() + awayText(c.away)
+}
+
+// barredText is ", 3 not admitted yet (c1: waits for add-on base to be verified; and 2 more)";
+// "" for none.
+func (s *step) barredText() string {
+	c := s.tally
+	if c.barred == 0 {
+		return ""
+	}
+	first := c.bars.c.Name + ": " + c.bars.c.waitText()
+	return fmt.Sprintf(", %d not admitted yet (%s)", c.barred, brief.ReasonsOf(int(c.barred), []string{first}))
 }
 
 // refusedText is ", 3 not applied (c1: reason; and 2 more)", of clusters in flight; "" for

@@ -179,7 +179,7 @@ func (w *world) cease() {
 		}
 	}
 	for _, c := range f.Clusters {
-		c.Gone, c.Blocked, c.Awaits, c.Away, c.Departs = false, "", "", "", rollout.Departure{}
+		c.Gone, c.Blocked, c.Awaits, c.Waits, c.Away, c.Departs = false, "", "", "", "", rollout.Departure{}
 		f.Return(c.Name)
 	}
 }

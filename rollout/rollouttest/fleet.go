@@ -72,6 +72,8 @@ type Cluster struct {
 	// Blocked says why its works cannot be written at all, Awaits what must happen before they
 	// are written, Away why the cluster cannot be given any content.
 	Blocked, Awaits, Away string
+	// Waits says why it must not be admitted.
+	Waits string
 	// Edited: what it gives to the rendering itself has changed since its works were written.
 	Edited bool
 	// Departs is what the deletion of its ManagedClusterAddOn waits for.
@@ -309,7 +311,7 @@ func (f *Fleet) observe(c *Cluster, at time.Time) rollout.Cluster {
 	o := rollout.Cluster{
 		Name: c.Name, Installed: c.Installed, Gone: c.Gone, Labels: c.Labels,
 		InstallDisabled: c.InstallDisabled, SelectedBy: c.SelectedBy, Reachable: c.reachable, Running: c.Running,
-		Health: c.health(at), Blocked: c.Blocked, Awaits: c.Awaits, Departure: c.Departs,
+		Health: c.health(at), Blocked: c.Blocked, Awaits: c.Awaits, Waits: c.Waits, Departure: c.Departs,
 	}
 	o.AvailableChanged = c.since.Add(c.Skew)
 	o.Health.NotAppliedSince = f.refused[c.Name]
