@@ -306,6 +306,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		Health:         health(j),
 		Blocked:        t.blocked(j),
 		Awaits:         j.awaits(),
+		Waits:          t.waits(j.Name),
 		Unwritten:      t.Unwritten[j.Name],
 		Departure:      plannedDeparture(j.Member, t.Rollout.Name, t.HookTimeout),
 	}
