@@ -168,7 +168,7 @@ func (p *planner) turning(s *step) []*unit {
 		flying = flying[:min(s.limit, len(flying))]
 	}
 	return slices.DeleteFunc(flying, func(u *unit) bool {
-		return u.record.Revision == p.target || !u.retargetable() || !u.c.Reachable || p.barred(u) || p.arriving(u)
+		return u.record.Revision == p.target || p.barred(u) || !u.retargetable() || !u.c.Reachable || p.arriving(u)
 	})
 }
 
