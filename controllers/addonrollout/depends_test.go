@@ -60,7 +60,9 @@ func (b *base) to(tag string) {
 	content.Templates[0].Spec["addonName"] = "base"
 	workload, _ := content.Templates[0].Spec["agentSpec"].(map[string]any)["workload"].(map[string]any)
 	manifests, _ := workload["manifests"].([]any)
-	manifests[0].(map[string]any)["metadata"].(map[string]any)["name"] = "base"
+	deployment, _ := manifests[0].(map[string]any)
+	metadata, _ := deployment["metadata"].(map[string]any)
+	metadata["name"] = "base"
 	digest, err := content.Digest()
 	if err != nil {
 		b.t.Fatal(err)
