@@ -138,6 +138,7 @@ func badInputs() []struct {
 			{"days as a soak", rollout, "minSuccessTime: 10m", "minSuccessTime: 5d"},
 			{"a soak without an end", rollout, "minSuccessTime: 10m", "minSuccessTime: 9999999h"},
 			{"two stages of one name", rollout, "name: everyone", "name: canary"},
+			{"an add-on that depends on itself", rollout, "  stages:", "  dependsOn:\n  - addOn: hello\n  stages:"},
 			{"labels beside placements", rollout, "  stages:", "  clusterLabelSelector: {matchLabels: {region: eu}}\n  stages:"},
 		}},
 		{"Health", []badInput{

@@ -112,6 +112,8 @@ func (p *planner) explain(s *step, why string, free int) {
 	for _, u := range s.members {
 		switch {
 		case u.state != Waiting:
+		case (why == "" || p.joins(u) && s.limit > 0) && p.postponed(u):
+			u.reason = u.c.waitText()
 		case why == "" || p.joins(u) && s.limit > 0:
 			u.reason = full
 		default:
@@ -180,7 +182,7 @@ func (p *planner) turning(s *step) []*unit {
 		flying = flying[:min(s.limit, len(flying))]
 	}
 	return slices.DeleteFunc(flying, func(u *unit) bool {
-		return u.record.Revision == p.target || !p.retargetable(u) || !u.c.Reachable || p.arriving(u)
+		return u.record.Revision == p.target || p.postponed(u) || !p.retargetable(u) || !u.c.Reachable || p.arriving(u)
 	})
 }
 
@@ -211,7 +213,7 @@ func (p *planner) readmit(s *step) {
 	for _, u := range s.members {
 		r := u.record
 		if r.failed() && !p.writes(u) && r.Revision == p.target && !p.due(u) && !u.c.UpToDate &&
-			u.retargetable() && u.c.Reachable && p.writable(u.c) {
+			p.retargetable(u) && u.c.Reachable && p.writable(u.c) {
 			found = append(found, u)
 		}
 	}
@@ -224,7 +226,7 @@ func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
 	for _, u := range s.members {
 		switch {
-		case u.state != Waiting || !p.retargetable(u) || p.joins(u):
+		case u.state != Waiting || !p.retargetable(u) || p.joins(u) || p.postponed(u):
 		case u.failedBefore():
 			failed = append(failed, u)
 		default:
@@ -242,11 +244,20 @@ func (p *planner) joins(u *unit) bool {
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 
+// postponed reports whether the cluster is not admitted because of Cluster.Waits. A revert passes it
+// by, except on a cluster that runs nothing: there is nothing to take back there.
+func (p *planner) postponed(u *unit) bool {
+	return u.c.Waits != "" && (!p.revert || u.c.Running == "")
+}
+
+// waitText is Waits as a reason of the cluster.
+func (c *Cluster) waitText() string { return bounded(c.Waits) }
+
 // joiners are the waiting clusters that start at the stable revision.
 func (p *planner) joiners(s *step) []*unit {
 	var found []*unit
 	for _, u := range s.members {
-		if u.state == Waiting && p.joins(u) && !u.leaving {
+		if u.state == Waiting && p.joins(u) && !u.leaving && !p.postponed(u) {
 			found = append(found, u)
 		}
 	}

@@ -29,6 +29,7 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 		"Spec.OnFailure":            "the caller reads it",
 		"Spec.OnNewCommit":          "the caller reads it",
 		"Spec.Blocked":              "the caller reads it",
+		"Spec.DependsOn":            "the caller reads it, as Clusters[].Waits",
 		"Spec.Rollback":             "the caller reads it",
 		"Orders":                    "the histories have them",
 		"Aborted":                   "the histories have it",

@@ -62,6 +62,8 @@ func (w *world) clusterEvents(all map[string]func()) {
 	all["accept"] = on(func(c *rollouttest.Cluster) { c.Refused = "" })
 	all["await"] = on(func(c *rollouttest.Cluster) { c.Awaits = "ManifestWork x/y is not gone yet" })
 	all["await no more"] = on(func(c *rollouttest.Cluster) { c.Awaits = "" })
+	all["depend"] = on(func(c *rollouttest.Cluster) { c.Waits = "waits for add-on base to be verified" })
+	all["depend no more"] = on(func(c *rollouttest.Cluster) { c.Waits = "" })
 	all["hold back"] = on(func(c *rollouttest.Cluster) { c.Away = "its configuration is missing" })
 	all["let go"] = on(func(c *rollouttest.Cluster) { c.Away = "" })
 	all["hold"] = on(func(c *rollouttest.Cluster) {

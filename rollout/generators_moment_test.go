@@ -44,6 +44,7 @@ func drawCluster(t *rapid.T, in rollout.Input, name string) rollout.Cluster {
 		InstallDisabled: seldom(t, 10, "install disabled"),
 		Running:         rapid.SampledFrom([]string{"", "a", "a", "b", "c", "c", rollout.Mixed, rollout.Foreign}).Draw(t, "running"),
 		Awaits:          words(t, 8, "awaits", "its namespace is terminating"),
+		Waits:           words(t, 8, "waits", "waits for add-on base to be verified"),
 		Blocked:         words(t, 8, "blocked", "its hosting cluster does not exist"),
 		Refused:         words(t, 8, "refused", "no value for GREETING"),
 		Health: rollout.Health{

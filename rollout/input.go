@@ -190,6 +190,10 @@ type Cluster struct {
 	// Awaits says in words what its works wait for before they can be written; "": nothing.
 	// The wait ends without an action of the user.
 	Awaits string
+	// Waits says in words why the cluster is not admitted now, such as an add-on that it depends on;
+	// "": it may be. It takes no slot meanwhile, blocks no other cluster and has no deadline. A
+	// cluster in flight continues with its content. Reverts move clusters although they wait.
+	Waits string
 	// Unwritten says in words why the last attempt to write its works failed; "": it did not.
 	// An admitted cluster whose works cannot be written for a deadline counts as failed.
 	Unwritten string

@@ -83,6 +83,7 @@ type tally struct {
 	parked    int32 // set aside: parked, or not admitted because they are not available or held
 	outdated  int32 // of those, the ones that were Done before their own inputs changed
 	waiting   int32 // not admitted yet
+	barred    int32 // of those, the ones that are not admitted because of Cluster.Waits
 	left      int32 // former members that left before they were done
 	inherited int32 // of a stage that is gone: in flight, parked, or left before they were done
 	leaving   int32
@@ -93,6 +94,7 @@ type tally struct {
 	held     []*unit   // of those parked, the ones that their ManagedClusters hold
 	refused  int32     // of those flying, the ones whose agent could not apply the works
 	refuses  *unit     // the first of them by name
+	bars     *unit     // the first of those barred, by name
 }
 
 // shownFailures is how many failing clusters are named.
@@ -184,6 +186,9 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		}
 	case Waiting:
 		t.waiting++
+		if p.postponed(u) {
+			t.addBarred(u)
+		}
 	default: // no state of a member of a step
 	}
 	if u.record.failed() && u.record.Revision == p.target && !p.due(u) {
@@ -221,6 +226,13 @@ func (t *tally) addFlying(u *unit) {
 		if t.refuses == nil || u.c.Name < t.refuses.c.Name {
 			t.refuses = u
 		}
+	}
+}
+
+func (t *tally) addBarred(u *unit) {
+	t.barred++
+	if t.bars == nil || u.c.Name < t.bars.c.Name {
+		t.bars = u
 	}
 }
 

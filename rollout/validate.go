@@ -22,6 +22,8 @@ const (
 	DuplicatePlacement = "DuplicatePlacement"
 	// InvalidLabelSelector: a selector that is invalid, or that is set together with placements.
 	InvalidLabelSelector = "InvalidLabelSelector"
+	// InvalidDependency: an add-on that cannot be depended on, such as one that depends on this one.
+	InvalidDependency = "InvalidDependency"
 	// DuplicateStage: two stages with the same name.
 	DuplicateStage = "DuplicateStage"
 )
@@ -78,6 +80,7 @@ func Validate(spec v1alpha1.AddOnRolloutSpec) []FieldError {
 		f.strategy("strategy", *spec.Strategy)
 	}
 	f.stages(spec.Stages)
+	f.dependencies(spec.DependsOn)
 	if limit := spec.RevisionHistoryLimit; limit != nil && *limit < 0 {
 		f.add("revisionHistoryLimit", fmt.Sprintf("%d: %s", *limit, errNegative), "give the number of revisions to keep, or omit it for 10")
 	}
@@ -143,6 +146,21 @@ func (f *findings) stages(stages []v1alpha1.Stage) {
 		f.soak(field+".minSuccessTime", st.MinSuccessTime.Duration)
 		f.deadline(field+".progressDeadline", st.ProgressDeadline)
 		f.gates(field+".gates", st.Gates)
+	}
+}
+
+// dependencies refuses an add-on that is listed twice.
+func (f *findings) dependencies(all []v1alpha1.Dependency) {
+	seen := map[string]bool{}
+	for i, d := range all {
+		field := fmt.Sprintf("dependsOn[%d].addOn", i)
+		switch {
+		case d.AddOn == "":
+			*f = append(*f, FieldError{Field: field, Reason: InvalidDependency, Message: "a dependency needs the name of an add-on"})
+		case seen[d.AddOn]:
+			*f = append(*f, FieldError{Field: field, Reason: InvalidDependency, Message: fmt.Sprintf("add-on %q stands here twice", d.AddOn), Hint: "keep one"})
+		}
+		seen[d.AddOn] = true
 	}
 }
 

@@ -56,7 +56,18 @@ func (p *planner) detail(s *step) string {
 	if n := int(c.parked) - len(c.away) - len(c.held); n > 0 {
 		text += fmt.Sprintf(", %d not available", n)
 	}
-	return text + awayText(c.away) + onHoldText(c.held)
+	return text + s.barredText() + awayText(c.away) + onHoldText(c.held)
+}
+
+// barredText is ", 3 not admitted yet (c1: waits for add-on base to be verified; and 2 more)";
+// "" for none.
+func (s *step) barredText() string {
+	c := s.tally
+	if c.barred == 0 {
+		return ""
+	}
+	first := c.bars.c.Name + ": " + c.bars.c.waitText()
+	return fmt.Sprintf(", %d not admitted yet (%s)", c.barred, brief.ReasonsOf(int(c.barred), []string{first}))
 }
 
 // refusedText is ", 3 not applied (c1: reason; and 2 more)", of clusters in flight; "" for
@@ -80,7 +91,7 @@ func (p *planner) pendingText(s *step) string {
 	case c.soaking > 0:
 		return ", soaking until " + clock.Text(c.until, p.now)
 	case c.lost > 0:
-		return fmt.Sprintf(", waits for %d that are not available (%s)", c.lost, brief.NamesOf(int(c.lost), s.lostNames()))
+		return fmt.Sprintf(", waits for %d that are not available (%s)", c.lost, brief.NamesOf(int(c.lost), p.lostNames(s)))
 	case s.abandoned():
 		return ", " + s.abandonedText()
 	case c.waiting == 0 && s.unmeasured != "" && s.failedGate() == nil:
@@ -97,10 +108,10 @@ func (p *planner) pendingText(s *step) string {
 }
 
 // lostNames are the first clusters that the step waits for and that are not available.
-func (s *step) lostNames() []string {
+func (p *planner) lostNames(s *step) []string {
 	var names []string
 	for _, u := range s.members {
-		if u.state == Lost && (!s.reverting || u.retargetable()) && len(names) < brief.Shown {
+		if u.state == Lost && (!s.reverting || p.retargetable(u)) && len(names) < brief.Shown {
 			names = append(names, u.c.Name)
 		}
 	}

@@ -179,7 +179,7 @@ func (w *world) cease() {
 		}
 	}
 	for _, c := range f.Clusters {
-		c.Gone, c.Held, c.Blocked, c.Refused, c.Awaits, c.Away, c.Departs = false, false, "", "", "", "", rollout.Departure{}
+		c.Gone, c.Held, c.Blocked, c.Refused, c.Awaits, c.Waits, c.Away, c.Departs = false, false, "", "", "", "", "", rollout.Departure{}
 		f.Return(c.Name)
 	}
 }

@@ -65,6 +65,14 @@ type AddOnRolloutSpec struct {
 	// +optional
 	Blocked []BlockedContent `json:"blocked,omitempty"`
 
+	// DependsOn are add-ons of the same namespace. Content reaches a cluster only when the content
+	// that they are to run is verified there. Reverts and rollbacks do not wait for them.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=addOn
+	// +optional
+	DependsOn []Dependency `json:"dependsOn,omitempty"`
+
 	// OnNewCommit is Supersede (the default) or Finish: new content waits until the rollout that is
 	// running ended Succeeded, Failed, Held or RolledBack. Contents between are superseded. A commit
 	// that changes the policy only, and a revert to content that succeeded here, never wait.
@@ -135,6 +143,17 @@ func (s *AddOnRolloutSpec) Placements() []PlacementReference {
 		add(s.Strategy.RollingUpdateWithPlacement.PlacementReference)
 	}
 	return refs
+}
+
+// Dependency is an add-on that another one depends on.
+type Dependency struct {
+	// AddOn is its name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	AddOn string `json:"addOn"`
+	// Optional: clusters do not wait for it if there is no such add-on, or if they are not to have it.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
 }
 
 // RolloutStrategy is one pace for the whole add-on, in OCM's fields and those of its lifecycle proposal.

@@ -61,6 +61,8 @@ const (
 	InvalidHealthReason = "InvalidHealth"
 	// InvalidRolloutStrategyReason: the rollout's policy cannot be planned.
 	InvalidRolloutStrategyReason = "InvalidRolloutStrategy"
+	// DependencyCycleReason: add-ons depend on each other in a cycle.
+	DependencyCycleReason = "DependencyCycle"
 	// InvalidLedgerReason: the stored ledger breaks its own rules; everything is held.
 	InvalidLedgerReason = "InvalidLedger"
 	// LedgerFullReason: admissions wait because the ledger is at its size limit.

@@ -40,6 +40,9 @@ type memory struct {
 	// troubles of clusters. Without it ClustersWritten would not name a cluster that the last
 	// round did not get to, and a cluster whose works the hub refuses would never fail.
 	troubles map[string]trouble
+	// dependencies are memories of the add-ons that this one depends on, as it looks at them. Without
+	// them every turn would render them for the whole fleet.
+	dependencies map[string]*memory
 	// releasing is when the release started. Without it a forge that never answers would keep
 	// a released rollout for ever.
 	releasing time.Time

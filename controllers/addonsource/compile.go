@@ -67,6 +67,7 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 		refused = append(refused, checkPolicy(addOn, o.Now)...)
 		refused = append(refused, checkRegistrations(objects, addOn)...)
 	}
+	refused = append(refused, checkDependencies(commit.AddOns)...)
 	problems = o.Unread.Then(declaredPaces(objects).Sorted()).Then(problems).Then(refused.Sorted())
 	if len(problems) > 0 {
 		commit.Objects, commit.Missing, commit.Warnings = nil, nil, nil
@@ -200,6 +201,41 @@ func checkWindows(stages []v1alpha1.Stage, now time.Time) []rollout.FieldError {
 		}
 	}
 	return found
+}
+
+// checkDependencies returns a problem for every add-on that depends on itself, also over others.
+func checkDependencies(addOns []load.AddOn) problem.List {
+	needs := map[string][]string{}
+	for _, addOn := range addOns {
+		for _, d := range dependenciesOf(addOn) {
+			needs[addOn.Name] = append(needs[addOn.Name], d.AddOn)
+		}
+	}
+	var problems problem.List
+	for _, addOn := range addOns {
+		cycle := rollout.Cycle(addOn.Name, needs)
+		if cycle == nil {
+			continue
+		}
+		at := slices.Index(needs[addOn.Name], cycle[1])
+		p := problem.Problem{
+			Reason: rollout.InvalidDependency, Kind: v1alpha1.AddOnRolloutKind, Name: addOn.Name, Field: fmt.Sprintf("spec.dependsOn[%d].addOn", at),
+			Message: "the add-ons wait for each other: " + strings.Join(cycle, " -> "), Hint: "take one of them out of dependsOn",
+		}
+		if addOn.Position != nil {
+			p.Path, p.Line = addOn.Position(p.Kind, p.Field)
+		}
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// dependenciesOf returns what an add-on declares to depend on.
+func dependenciesOf(addOn load.AddOn) []v1alpha1.Dependency {
+	if addOn.Rollout == nil {
+		return nil
+	}
+	return addOn.Rollout.DependsOn
 }
 
 // problemOf returns a field error as a problem of an object.

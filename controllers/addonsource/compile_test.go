@@ -223,6 +223,32 @@ func TestCompile(t *testing.T) {
 			files:  map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate + "\t\n", "r.yaml": compiledRollout},
 			want:   []string{"t.yaml:15: "},
 		},
+		"Dependency": {
+			reason: "an add-on may depend on one that only the hub has",
+			files:  map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": compiledRollout + "  dependsOn:\n  - addOn: base\n    optional: true\n"},
+		},
+		"DependencyCycle": {
+			reason: "add-ons that wait for each other are named at each of them",
+			files: map[string]string{
+				"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": compiledRollout + "  dependsOn:\n  - addOn: log\n  - addOn: base\n",
+				"ba.yaml": strings.ReplaceAll(compiledAddOn, "hello", "base"), "bt.yaml": strings.ReplaceAll(compiledTemplate, "hello", "base"),
+				"br.yaml": strings.ReplaceAll(compiledRollout, "hello", "base") + "  dependsOn:\n  - addOn: hello\n",
+			},
+			want: []string{
+				"br.yaml:13: AddOnRollout/base: spec.dependsOn[0].addOn: the add-ons wait for each other: base -> hello -> base; take one of them out of dependsOn",
+				"r.yaml:14: AddOnRollout/hello: spec.dependsOn[1].addOn: the add-ons wait for each other: hello -> base -> hello",
+			},
+		},
+		"OwnDependency": {
+			reason: "an add-on that waits for itself waits for ever",
+			files:  map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": compiledRollout + "  dependsOn:\n  - addOn: hello\n"},
+			want:   []string{"r.yaml:13: AddOnRollout/hello: spec.dependsOn[0].addOn: "},
+		},
+		"DependencyTwice": {
+			reason: "of two entries one may be optional",
+			files:  map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": compiledRollout + "  dependsOn:\n  - addOn: base\n  - addOn: base\n    optional: true\n"},
+			want:   []string{"r.yaml:14: AddOnRollout/hello: spec.dependsOn[1]"},
+		},
 		"Twice": {
 			reason: "an object that is declared twice is said once",
 			files:  map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "u.yaml": compiledTemplate},

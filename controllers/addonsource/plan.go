@@ -1,6 +1,7 @@
 package addonsource
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,8 +140,27 @@ func newPlan(in planInput) (plan, error) {
 		}
 	}
 	todo.addPruning(in, declared)
+	// What an add-on depends on gets its target first: otherwise its earlier content would count.
+	levels := levelsOf(in.commit.AddOns)
+	slices.SortStableFunc(todo.rollouts, func(a, b change) int {
+		return cmp.Compare(levels[a.desired.GetName()], levels[b.desired.GetName()])
+	})
 	slices.SortFunc(todo.inventory, compareReferences)
 	return todo, nil
+}
+
+// levelsOf returns, by name, how long the longest chain of dependencies below each add-on is. A
+// commit has no cycles.
+func levelsOf(addOns []load.AddOn) map[string]int {
+	levels := map[string]int{}
+	for range addOns {
+		for _, addOn := range addOns {
+			for _, d := range dependenciesOf(addOn) {
+				levels[addOn.Name] = max(levels[addOn.Name], levels[d.AddOn]+1)
+			}
+		}
+	}
+	return levels
 }
 
 // add plans one object: a conflict, a change, or nothing.

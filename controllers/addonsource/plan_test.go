@@ -1,6 +1,7 @@
 package addonsource
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -246,5 +247,28 @@ func TestInventoryOfAnUnservedKindIsKept(t *testing.T) {
 	in.seen.live[keyOf(live)] = live
 	if got, err = newPlan(in); err != nil || len(got.pruned) != 1 || len(got.inventory) != 0 {
 		t.Errorf("served again: pruned %v, inventory %v, error %v", got.pruned, got.inventory, err)
+	}
+}
+
+// TestDependenciesGetTheirTargetFirst: an add-on whose target is written before that of its
+// dependency would be installed beside the dependency's earlier content.
+func TestDependenciesGetTheirTargetFirst(t *testing.T) {
+	on := func(name string, needs ...string) load.AddOn {
+		spec := &v1alpha1.AddOnRolloutSpec{}
+		for _, n := range needs {
+			spec.DependsOn = append(spec.DependsOn, v1alpha1.Dependency{AddOn: n})
+		}
+		return load.AddOn{Name: name, Digest: newDigest, Rollout: spec}
+	}
+	todo, err := newPlan(fleetInput([]load.AddOn{on("agent", "mesh", "elsewhere"), on("hello"), on("mesh", "zone"), on("zone")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, c := range todo.rollouts {
+		order = append(order, c.desired.GetName())
+	}
+	if want := []string{"hello", "zone", "mesh", "agent"}; !slices.Equal(order, want) {
+		t.Errorf("written in the order %v, want %v", order, want)
 	}
 }

@@ -76,6 +76,8 @@ type Cluster struct {
 	// Held: its ManagedCluster holds it, until HeldUntil; zero: without end.
 	Held      bool
 	HeldUntil time.Time
+	// Waits says why it must not be admitted.
+	Waits string
 	// Edited: what it gives to the rendering itself has changed since its works were written.
 	Edited bool
 	// Departs is what the deletion of its ManagedClusterAddOn waits for.
@@ -313,7 +315,7 @@ func (f *Fleet) observe(c *Cluster, at time.Time) rollout.Cluster {
 	o := rollout.Cluster{
 		Name: c.Name, Installed: c.Installed, Gone: c.Gone, Labels: c.Labels,
 		InstallDisabled: c.InstallDisabled, SelectedBy: c.SelectedBy, Reachable: c.reachable, Running: c.Running,
-		Health: c.health(at), Blocked: c.Blocked, Refused: c.Refused, Awaits: c.Awaits, Departure: c.Departs,
+		Health: c.health(at), Blocked: c.Blocked, Refused: c.Refused, Awaits: c.Awaits, Waits: c.Waits, Departure: c.Departs,
 		Held: c.Held, HeldUntil: c.HeldUntil,
 	}
 	o.AvailableChanged = c.since.Add(c.Skew)

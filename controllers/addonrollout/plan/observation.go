@@ -65,6 +65,10 @@ type Observation struct {
 	// Approvals of the gates of the stages, and the newest results of their measurements.
 	Approvals Approvals
 	Measured  []Measured
+	// Dependencies are the add-ons that this one depends on, in declared order. Cycle are the add-ons
+	// that depend on each other, from this one to this one; nil: none.
+	Dependencies []Dependency
+	Cycle        []string
 	// Unseen: the watch has not shown yet everything that was created.
 	Unseen bool
 	Memory Memory

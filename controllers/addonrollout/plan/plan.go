@@ -329,6 +329,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		Blocked:        t.blocked(j),
 		Refused:        j.refused(),
 		Awaits:         j.awaits(),
+		Waits:          t.waits(j.Name),
 		Unwritten:      t.Unwritten[j.Name],
 		Departure:      plannedDeparture(j.Member, t.Rollout.Name, t.HookTimeout),
 	}

@@ -51,6 +51,8 @@ func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan) Verdict {
 	switch {
 	case o.stranded() != "":
 		v = Verdict{Stalled: v1alpha1.RolledBackReason, Message: o.stranded()}
+	case len(o.Cycle) > 0:
+		v = Verdict{Stalled: v1alpha1.DependencyCycleReason, Message: o.cycleMessage()}
 	case in.TargetMissing != "":
 		v = Verdict{Waiting: v1alpha1.RevisionMissingReason, Message: missingMessage(o, in, plan)}
 	case plan.Halted:

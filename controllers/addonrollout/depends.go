@@ -1,0 +1,138 @@
+package addonrollout
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// readDependencies enters the add-ons that the rollout depends on. An add-on that is being removed
+// gets no content, and depends on none.
+func (r *Reconciler) readDependencies(ctx context.Context, o *plan.Observation, mem *memory) error {
+	ro := o.Rollout
+	if len(ro.Spec.DependsOn) == 0 || ro.Spec.Removal != nil {
+		mem.dependencies = nil
+		return nil
+	}
+	needs, err := r.needs(ctx, ro.Namespace)
+	if err != nil {
+		return err
+	}
+	needs[ro.Name] = needsOf(ro)
+	o.Cycle = rollout.Cycle(ro.Name, needs)
+	before := mem.dependencies
+	mem.dependencies = map[string]*memory{}
+	for _, d := range ro.Spec.DependsOn {
+		own := before[d.AddOn]
+		if own == nil {
+			own = newMemory()
+		}
+		mem.dependencies[d.AddOn] = own
+		found, err := r.readDependency(ctx, ro.Namespace, d, own)
+		if err != nil {
+			return fmt.Errorf("cannot see add-on %s, which %s depends on: %w", d.AddOn, ro.Name, err)
+		}
+		o.Dependencies = append(o.Dependencies, found)
+	}
+	return nil
+}
+
+// readDependency observes and plans the rollout of a dependency, and writes nothing. It is read
+// uncached: what was verified with earlier content must not admit a cluster.
+func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1alpha1.Dependency, own *memory) (plan.Dependency, error) {
+	ro := &v1alpha1.AddOnRollout{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.AddOn}, ro)
+	switch {
+	case apierrors.IsNotFound(err):
+		return plan.AbsentDependency(d, "which does not exist in namespace "+namespace), nil
+	case err != nil:
+		return plan.Dependency{}, err
+	case ro.Spec.Removal != nil:
+		return plan.AbsentDependency(d, "which is being removed"), nil
+	case ro.Spec.Target == nil:
+		return plan.AbsentDependency(d, "which has no content yet"), nil
+	}
+	ro.Spec.DependsOn = nil // the clusters that wait for those are not verified either
+	seen, err := r.observe(ctx, ro, own)
+	if err != nil {
+		return plan.Dependency{}, err
+	}
+	found, memory, err := plan.DependencyOf(d, seen, reportedConflict(ro))
+	own.plan = memory
+	return found, err
+}
+
+// needs are the add-ons that each add-on of a namespace depends on.
+func (r *Reconciler) needs(ctx context.Context, namespace string) (map[string][]string, error) {
+	var list v1alpha1.AddOnRolloutList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot list the rollouts of namespace %s: %w", namespace, err)
+	}
+	needs := map[string][]string{}
+	for i := range list.Items {
+		if ro := &list.Items[i]; ro.Spec.Removal == nil {
+			needs[ro.Name] = needsOf(ro)
+		}
+	}
+	return needs, nil
+}
+
+// needsOf are the names of the add-ons that a rollout depends on.
+func needsOf(ro *v1alpha1.AddOnRollout) []string {
+	names := make([]string, len(ro.Spec.DependsOn))
+	for i, d := range ro.Spec.DependsOn {
+		names[i] = d.AddOn
+	}
+	return names
+}
+
+// ofDependency wakes the rollouts that depend on a rollout, also over others: a cycle begins and
+// ends for all its add-ons at once.
+func (r *Reconciler) ofDependency(ctx context.Context, obj client.Object) []reconcile.Request {
+	needs, err := r.needs(ctx, obj.GetNamespace())
+	if err != nil {
+		return nil // the cache fails only while it starts, and then every rollout is queued
+	}
+	dependents := map[string][]string{}
+	for name, all := range needs {
+		for _, needed := range all {
+			dependents[needed] = append(dependents[needed], name)
+		}
+	}
+	woken := map[string]bool{}
+	var requests []reconcile.Request
+	for queue := []string{obj.GetName()}; len(queue) > 0; queue = queue[1:] {
+		for _, name := range dependents[queue[0]] {
+			if !woken[name] {
+				woken[name] = true
+				queue = append(queue, name)
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}})
+			}
+		}
+	}
+	return requests
+}
+
+// standingChanged passes a rollout after its policy, or what its clusters have, changed.
+func standingChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.AddOnRollout)
+		after, also := e.ObjectNew.(*v1alpha1.AddOnRollout)
+		if !ok || !also {
+			return false
+		}
+		b, a := &before.Status, &after.Status
+		return before.Generation != after.Generation || b.Phase != a.Phase ||
+			!equality.Semantic.DeepEqual(b.Target, a.Target) || !equality.Semantic.DeepEqual(b.Ledger, a.Ledger) || b.Counts != a.Counts
+	}}
+}

@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// Dependency is an add-on that the rollout depends on, as its own planner sees it.
+type Dependency struct {
+	v1alpha1.Dependency
+	// Stopped says in words why it is verified on no cluster now; "": that depends on the cluster.
+	// Absent: it is stopped because there is no such add-on.
+	Stopped string
+	Absent  bool
+	// Verified says of every cluster that has the add-on or is to have it whether its content is
+	// verified there.
+	Verified map[string]bool
+}
+
+// AbsentDependency is an add-on that is not there; why in words.
+func AbsentDependency(d v1alpha1.Dependency, why string) Dependency {
+	return Dependency{Dependency: d, Stopped: why, Absent: true}
+}
+
+// DependencyOf plans the rollout of a dependency as the operator would now, and returns what that
+// says to the add-ons that depend on it, and the memory for the next look. A cluster is verified
+// if its record is Done, or the content changes nothing there. reported is a conflict that the
+// observation does not show; nil: none.
+func DependencyOf(d v1alpha1.Dependency, o *Observation, reported error) (Dependency, Memory, error) {
+	found := Dependency{Dependency: d, Verified: map[string]bool{}}
+	p, err := Preview(o, reported)
+	if err != nil {
+		if _, known := verdictOf(err); !known {
+			return found, o.Memory, err
+		}
+		found.Stopped = "which is stalled"
+		return found, p.Memory, nil
+	}
+	phase := p.Planned.Phase
+	if o.Override.Returns() {
+		phase = returned(phase)
+	}
+	if phase == v1alpha1.PhaseFailed || phase == v1alpha1.PhaseRollingBack {
+		found.Stopped = "which is " + string(phase)
+	}
+	for _, c := range p.Planned.Clusters {
+		switch c.State {
+		case rollout.Ignored, rollout.Gone, rollout.Removing:
+		default:
+			found.Verified[c.Name] = c.State == rollout.Done || c.State == rollout.Unchanged
+		}
+	}
+	return found, p.Memory, nil
+}
+
+// waits says which add-on keeps content from a cluster; "": none.
+func (o *Observation) waits(cluster string) string {
+	if len(o.Cycle) > 0 {
+		return "waits for add-on " + o.Cycle[1] + ", which waits for it: " + cycleText(o.Cycle)
+	}
+	for i := range o.Dependencies {
+		d := &o.Dependencies[i]
+		verified, member := d.Verified[cluster]
+		switch {
+		case d.Optional && (d.Absent || d.Stopped == "" && !member):
+		case d.Stopped != "":
+			return "waits for add-on " + d.AddOn + ", " + d.Stopped
+		case !member:
+			return "waits for add-on " + d.AddOn + ", which is not to be installed here"
+		case !verified:
+			return "waits for add-on " + d.AddOn + " to be verified here"
+		}
+	}
+	return ""
+}
+
+// cycleMessage says which add-ons wait for each other, and how to end it.
+func (o *Observation) cycleMessage() string {
+	return "dependsOn is a cycle: " + cycleText(o.Cycle) + "; take one of them out of it in Git"
+}
+
+// cycleText is "agent -> base -> agent".
+func cycleText(cycle []string) string { return strings.Join(cycle, " -> ") }

@@ -1,0 +1,32 @@
+package rollout
+
+import "slices"
+
+// Cycle returns the add-ons of a shortest cycle that the add-on is in, beginning and ending with
+// it; nil: it is in none. needs are the names of the add-ons that each add-on depends on.
+func Cycle(addOn string, needs map[string][]string) []string {
+	from := map[string]string{}
+	for queue := []string{addOn}; len(queue) > 0; queue = queue[1:] {
+		for _, next := range slices.Sorted(slices.Values(needs[queue[0]])) {
+			if next == addOn {
+				return pathTo(addOn, queue[0], from)
+			}
+			if _, seen := from[next]; !seen {
+				from[next] = queue[0]
+				queue = append(queue, next)
+			}
+		}
+	}
+	return nil
+}
+
+// pathTo is the path from an add-on over the last one back to it.
+func pathTo(addOn, last string, from map[string]string) []string {
+	path := []string{addOn}
+	for at := last; at != addOn; at = from[at] {
+		path = append(path, at)
+	}
+	path = append(path, addOn)
+	slices.Reverse(path)
+	return path
+}
