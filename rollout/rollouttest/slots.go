@@ -264,7 +264,7 @@ func (j *judgement) turn(i int, admitted string) error {
 	other := (!had || !isFailure(b)) && j.clusters[admitted].Health.State != rollout.HealthFailed
 	for _, name := range j.steps[i].members {
 		a, c := j.after[name], j.clusters[name]
-		if j.admitted(name) || a.Revision == j.target() || !c.Reachable || j.barred(c) || c.Blocked != "" || c.UpToDate || j.leaving(name) || j.held(name) || j.joins(admitted) {
+		if j.admitted(name) || a.Revision == j.target() || !c.Reachable || j.postponed(c) || c.Blocked != "" || c.UpToDate || j.leaving(name) || j.held(name) || j.joins(admitted) {
 			continue
 		}
 		switch {
@@ -282,9 +282,9 @@ func (j *judgement) joins(name string) bool {
 	return j.clusters[name].Running == "" && j.in.Stable != "" && j.after[name].Revision == j.in.Stable
 }
 
-// barred reports whether no content may reach the cluster, because something it depends on is not
+// postponed reports whether no content may reach the cluster, because something it depends on is not
 // there. A revert still takes back what the cluster runs.
-func (j *judgement) barred(c rollout.Cluster) bool {
+func (j *judgement) postponed(c rollout.Cluster) bool {
 	takesBack := j.reverting && c.Running != ""
 	return c.Waits != "" && !takesBack
 }
@@ -295,7 +295,7 @@ func (j *judgement) barred(c rollout.Cluster) bool {
 func (j *judgement) order() error {
 	for i, s := range j.steps {
 		for _, name := range s.members {
-			if c := j.clusters[name]; j.admitted(name) && j.barred(c) {
+			if c := j.clusters[name]; j.admitted(name) && j.postponed(c) {
 				return j.broken(name, "%s was admitted although it %s", name, c.Waits)
 			}
 			if !j.admitted(name) || j.joins(name) {
@@ -355,7 +355,7 @@ func (j *judgement) waits(name string) bool {
 	a, recorded := j.after[name]
 	c := j.clusters[name]
 	settled := recorded && a.Revision == j.target() && (isFailure(a) && !j.again(a) || a.State == rollout.Done)
-	able := c.Reachable && c.Blocked == "" && c.Refused == "" && c.Awaits == "" && !c.UpToDate && c.Installed != rollout.Deleting && !j.held(name) && !j.barred(c)
+	able := c.Reachable && c.Blocked == "" && c.Refused == "" && c.Awaits == "" && !c.UpToDate && c.Installed != rollout.Deleting && !j.held(name) && !j.postponed(c)
 	return able && !a.InFlight() && !settled && !j.leaving(name) && c.Running != rollout.Foreign
 }
 
