@@ -26,6 +26,7 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 		"Clusters[].Unwritten":      "tests of next and of the reconciler have it",
 		"Spec.Removal.Deleting":     "package removal reads it",
 		"Spec.PolicyCommit":         "not read by the planner",
+		"Spec.PlacementDigest":      "not read by the planner",
 		"Spec.OnFailure":            "the caller reads it",
 		"Spec.OnNewCommit":          "the caller reads it",
 		"Spec.Blocked":              "the caller reads it",

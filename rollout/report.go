@@ -127,9 +127,11 @@ func (p *planner) counts() v1alpha1.Counts {
 			u.countIn(&c)
 		}
 	}
+	left := map[*unit]bool{} // a failure of a gone stage counts in several
 	for _, s := range p.steps {
 		for _, u := range s.former {
-			if u.record.failed() && !u.member && u.state != Removing {
+			if u.record.failed() && !u.member && u.state != Removing && !left[u] {
+				left[u] = true
 				c.Failed++ // it left, and counts as in its stage
 			}
 		}
@@ -161,7 +163,7 @@ func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 		Name: s.name, Phase: t.phase(i), Message: p.detail(s),
 		Counts: v1alpha1.Counts{
 			Total: c.total, Updated: c.updated, InFlight: c.flying,
-			Failed: c.failed, Parked: c.parked - held, Held: held, Waiting: c.waiting, Removing: c.leaving,
+			Failed: c.failed - c.again, Parked: c.parked - held, Held: held, Waiting: c.waiting, Removing: c.leaving,
 		},
 	}
 	if st.Phase == StageWaiting && p.in.Ended && c.waiting == 0 {

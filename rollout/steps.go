@@ -79,7 +79,8 @@ type tally struct {
 	soaking   int32 // of those, the ones whose soak is running
 	lost      int32 // of those, the ones that are not available
 	failed    int32 // failures of the target, former members included
-	elsewhere int32 // of those, the ones admitted in another stage
+	again     int32 // of those, the ones that are in flight or parked again
+	elsewhere int32 // of those failed, the ones admitted in another stage
 	parked    int32 // set aside: parked, or not admitted because they are not available or held
 	outdated  int32 // of those, the ones that were Done before their own inputs changed
 	waiting   int32 // not admitted yet
@@ -193,6 +194,9 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	}
 	if u.record.failed() && u.record.Revision == p.target && !p.due(u) {
 		t.addFailure(u, s)
+		if u.state != Failed && u.state != TimedOut {
+			t.again++
+		}
 	}
 }
 

@@ -143,7 +143,7 @@ func TestDependency_ComesFirstOnEveryCluster(t *testing.T) {
 	b.to("v1")
 	v1 := s.target("v1")
 	s.turns(2)
-	if got := s.runs(v1); len(got) != 0 {
+	if got := s.holding(v1); len(got) != 0 {
 		t.Fatalf("%v have hello before base", got)
 	}
 	s.waits("c1", "waits for add-on base to be verified here")
@@ -152,13 +152,13 @@ func TestDependency_ComesFirstOnEveryCluster(t *testing.T) {
 	}
 	b.moves("c2")
 	s.turns(2)
-	if got := s.runs(v1); !slices.Equal(got, []string{"c2"}) {
+	if got := s.holding(v1); !slices.Equal(got, []string{"c2"}) {
 		t.Fatalf("base is verified on c2, and %v have hello", got)
 	}
 	s.advance(2 * time.Hour) // no deadline of hello runs where it waits
 	b.moves("c1", "c2", "c3")
 	s.settle()
-	if got := s.runs(v1); len(got) != 3 {
+	if got := s.holding(v1); len(got) != 3 {
 		t.Errorf("base is verified everywhere, and %v have hello", got)
 	}
 }
@@ -178,8 +178,8 @@ func TestDependency_ContentThatItIsToRunCounts(t *testing.T) {
 	s.waits("c1", "waits for add-on base to be verified here")
 	b.to("v1") // a revert: nothing of v2 ever reached a cluster
 	s.turns(2)
-	if got := s.runs(v2); len(got) != 2 {
-		t.Errorf("base changes nothing, and %v have v2, %v have v1", got, s.runs(v1))
+	if got := s.holding(v2); len(got) != 2 {
+		t.Errorf("base changes nothing, and %v have v2, %v have v1", got, s.holding(v1))
 	}
 }
 
@@ -207,13 +207,13 @@ func TestDependency_ThatFailedHoldsItsDependents(t *testing.T) {
 	v3 := s.target("v3")
 	s.turns(2)
 	s.waits("c1", "waits for add-on base, which is Failed")
-	if got := s.runs(v3); len(got) != 0 {
+	if got := s.holding(v3); len(got) != 0 {
 		t.Errorf("%v have v3", got)
 	}
 	s.target("v1")
 	s.turns(2)
-	if got := s.runs(v1); len(got) != 2 {
-		t.Errorf("the revert moved %v back; %v have v2", got, s.runs(v2))
+	if got := s.holding(v1); len(got) != 2 {
+		t.Errorf("the revert moved %v back; %v have v2", got, s.holding(v2))
 	}
 }
 
@@ -242,7 +242,7 @@ func TestDependency_ThatIsNotThere(t *testing.T) {
 			if tc.reason != "" {
 				s.waits("c2", tc.reason)
 			}
-			if got := slices.Contains(s.runs(v1), "c2"); got != (tc.reason == "") {
+			if got := slices.Contains(s.holding(v1), "c2"); got != (tc.reason == "") {
 				t.Errorf("c2 has hello: %t", got)
 			}
 		})
@@ -277,7 +277,7 @@ func TestDependency_CycleIsStalledOnEachRollout(t *testing.T) {
 	}
 	b.moves("c1")
 	s.settle()
-	if got := s.runs(v1); len(got) != 1 {
+	if got := s.holding(v1); len(got) != 1 {
 		t.Errorf("without the cycle %v have hello", got)
 	}
 }
