@@ -197,6 +197,7 @@ func drawGate(t *rapid.T, name string, kinds ...func(string) v1alpha1.Gate) v1al
 	switch g.Type {
 	case v1alpha1.GateWindow:
 		g.Window.HoldsReverts = rapid.Bool().Draw(t, "holds reverts")
+	case v1alpha1.GateApproval, v1alpha1.GatePrometheus:
 	case v1alpha1.GateWebhook:
 		if rapid.Bool().Draw(t, "has errorAfter") {
 			g.ErrorAfter = &metav1.Duration{Duration: rapid.SampledFrom([]time.Duration{time.Second, time.Hour}).Draw(t, "errorAfter")}

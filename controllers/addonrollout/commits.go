@@ -19,6 +19,9 @@ func bookKey(key client.ObjectKey) forge.Key {
 	return forge.Key{Kind: v1alpha1.AddOnRolloutKind, NamespacedName: key}
 }
 
+// contentRemoved is the content of a commit that no longer declares the add-on.
+const contentRemoved = "removed"
+
 // commits are the commits on which a rollout reports.
 type commits struct {
 	// target introduced the content, policy the rest of the spec; newest is the newest one that
@@ -43,7 +46,7 @@ func commitsOf(source *v1alpha1.AddOnSource, ro *v1alpha1.AddOnRollout) commits 
 	})
 	switch {
 	case ro.Spec.Removal != nil && commitOf(ro.Spec.Target.Commit) != ro.Spec.Removal.Commit && ro.Spec.Removal.Commit != "":
-		c.newest, c.content = ro.Spec.Removal.Commit, "removed"
+		c.newest, c.content = ro.Spec.Removal.Commit, contentRemoved
 		if applied != "" && !slices.ContainsFunc(source.Status.AddOns, func(a v1alpha1.SourcedAddOn) bool { return a.Name == ro.Name }) {
 			c.newest = applied
 		}
@@ -61,7 +64,7 @@ func commitsOf(source *v1alpha1.AddOnSource, ro *v1alpha1.AddOnRollout) commits 
 // live returns the commits whose statuses are derived.
 func (c commits) live() []string {
 	var out []string
-	if c.content != "removed" {
+	if c.content != contentRemoved {
 		out = append(out, c.target)
 	}
 	out = append(out, c.newest)
@@ -78,7 +81,7 @@ func (c commits) blamed(p *plan.Plan) string {
 	switch {
 	case !v1alpha1.BlamesPolicy(p.Verdict.Stalled):
 		return c.target
-	case p.Observed.Rollout.SpecEdited() && c.content != "removed":
+	case p.Observed.Rollout.SpecEdited() && c.content != contentRemoved:
 		return c.newest
 	}
 	return c.policy
@@ -125,7 +128,7 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 		}
 		older = append(older, w)
 	}
-	if c.content != "removed" {
+	if c.content != contentRemoved {
 		b.Tell(older...)
 		tellEnded(b, p, origin, older)
 	}
@@ -141,7 +144,7 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 		})
 	}
 	by := c.target
-	if c.content == "removed" {
+	if c.content == contentRemoved {
 		by = c.newest
 	}
 	b.Overtake(commitstatus.Succession{Live: live, Content: c.content, By: by, Whole: whole, Wants: follow})

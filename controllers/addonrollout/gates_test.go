@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	gatedesk "github.com/addonflow/addonflow/controllers/gates"
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/manifests/admission"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/test/hub/hubtest"
 )
 
 // gatesOptions let a gate call a server of the test.
@@ -308,16 +311,9 @@ func (s *scene) measure(since time.Time) {
 	ctx, stop := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.gates.Start(ctx) }()
-	deadline := time.Now().Add(20 * time.Second)
-	for fresh := false; !fresh; {
-		for _, r := range s.gates.Results(s.key) {
-			fresh = fresh || !r.Began.Before(since)
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("nothing was measured: %+v", s.gates.Results(s.key))
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	hubtest.Eventually(s.t, "a measurement", func() bool {
+		return slices.ContainsFunc(s.gates.Results(s.key), func(r gatedesk.Result) bool { return !r.Began.Before(since) })
+	})
 	stop()
 	if err := <-done; err != nil {
 		s.t.Fatal(err)

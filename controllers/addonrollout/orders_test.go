@@ -238,7 +238,7 @@ func TestRecall_TakesGreenContentBackUntilItIsUnblocked(t *testing.T) {
 		s.advance(time.Minute)
 	}
 	key := s.order(v1alpha1.OrderRollback, digests["v3"], &v1alpha1.OrderArguments{To: commitNamed("v1")[:10]})
-	ro := s.untilPhase(v1alpha1.PhaseRolledBack)
+	ro := s.rolledBack()
 	if got := s.answered(key); got != "CarriedOut: quarantined "+digests["v3"]+"; back to "+commitNamed("v1")[:10] {
 		t.Error(got)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -54,8 +55,9 @@ func (s *scene) failed() (v1, v2 string) {
 	return v1, v2
 }
 
-func (s *scene) untilPhase(phase v1alpha1.Phase) *v1alpha1.AddOnRollout {
+func (s *scene) rolledBack() *v1alpha1.AddOnRollout {
 	s.t.Helper()
+	const phase = v1alpha1.PhaseRolledBack
 	for range 10 {
 		s.settleOnce()
 		if ro := s.rollout(); ro.Status.Phase == phase {
@@ -83,7 +85,7 @@ func TestRollback_TakesAFailedRolloutBack(t *testing.T) {
 	if ro.Status.Phase != v1alpha1.PhaseRollingBack || ro.Status.Outcome != "failure" || ro.Status.Override == nil || ro.Status.Override.Declared.Digest != v2 || ro.Status.Target.Digest != v1 {
 		t.Fatalf("%s, outcome %s, override %+v, target %+v", ro.Status.Phase, ro.Status.Outcome, ro.Status.Override, ro.Status.Target)
 	}
-	ro = s.untilPhase(v1alpha1.PhaseRolledBack)
+	ro = s.rolledBack()
 	if got := s.holding(v1); len(got) != 3 {
 		t.Errorf("only %v are back at v1", got)
 	}
@@ -120,7 +122,7 @@ func TestRollback_ContinuesWhenTheStatusIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.restart()
-	ro = s.untilPhase(v1alpha1.PhaseRolledBack)
+	ro = s.rolledBack()
 	if ro.Status.Override.Declared.Digest != v2 || len(s.holding(v1)) != 3 {
 		t.Errorf("override %+v, %v run v1", ro.Status.Override, s.holding(v1))
 	}
@@ -131,14 +133,14 @@ func TestRollback_ContinuesWhenTheStatusIsLost(t *testing.T) {
 func TestRollback_NewContentProceedsAndTheOldStaysQuarantined(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	_, v2 := s.failed()
-	s.untilPhase(v1alpha1.PhaseRolledBack)
+	s.rolledBack()
 	v3 := s.target("v3")
 	s.settle()
 	if ro := s.rollout(); ro.Status.Override != nil || len(s.holding(v3)) != 3 {
 		t.Fatalf("override %+v, %v run v3", ro.Status.Override, s.holding(v3))
 	}
 	s.target("v2")
-	ro := s.untilPhase(v1alpha1.PhaseRolledBack)
+	ro := s.rolledBack()
 	if len(s.holding(v2)) != 0 || len(s.holding(v3)) != 3 || ro.Status.Target.Digest != v3 {
 		t.Fatalf("%v run the quarantined content, %v run v3", s.holding(v2), s.holding(v3))
 	}
@@ -187,7 +189,7 @@ func TestBlocked_ContentGoesBackUntilTheEntryIsRemoved(t *testing.T) {
 			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
 				spec.Blocked = []v1alpha1.BlockedContent{entry(v2, "v2")}
 			})
-			ro := s.untilPhase(v1alpha1.PhaseRolledBack)
+			ro := s.rolledBack()
 			if len(s.holding(v1)) != 3 || ro.Status.Override.Kind != v1alpha1.OverrideBlocked || ro.Status.Stable.Digest != v1 {
 				t.Fatalf("%v run v1, override %+v, stable %s", s.holding(v1), ro.Status.Override, ro.Status.Stable.Digest)
 			}
@@ -217,7 +219,7 @@ func TestRollback_IsSaidOnTheCommits(t *testing.T) {
 	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
 	s.turn()
 	s.expect("v2", "failure: rolling back to "+commitNamed("v1")[:10])
-	s.untilPhase(v1alpha1.PhaseRolledBack)
+	s.rolledBack()
 	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10])
 	s.applied("w3", "")
 	s.turn()
@@ -270,8 +272,11 @@ func defining(tag, version string) render.Content {
 	if version == "" {
 		return content
 	}
-	workload := content.Templates[0].Spec["agentSpec"].(map[string]any)["workload"].(map[string]any)
-	workload["manifests"] = append(workload["manifests"].([]any), map[string]any{
+	manifests, found, err := unstructured.NestedSlice(content.Templates[0].Spec, "agentSpec", "workload", "manifests")
+	if err != nil || !found {
+		panic("the content has no manifests")
+	}
+	definition := map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "things.example.com"},
 		"spec": map[string]any{
 			"group": "example.com", "scope": "Cluster", "names": map[string]any{"kind": "Thing", "plural": "things"},
@@ -280,7 +285,10 @@ func defining(tag, version string) render.Content {
 				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
 			}},
 		},
-	})
+	}
+	if err := unstructured.SetNestedSlice(content.Templates[0].Spec, append(manifests, definition), "agentSpec", "workload", "manifests"); err != nil {
+		panic(err)
+	}
 	return content
 }
 
@@ -354,7 +362,7 @@ func TestRecall_AdmitsNoClusterInTheTurnThatWithdrawsTheContent(t *testing.T) {
 	if got := s.holding(v2); !slices.Equal(got, before) {
 		t.Errorf("%v held the content before the recall, %v after it (%s)", before, got, s.answered(key))
 	}
-	s.untilPhase(v1alpha1.PhaseRolledBack)
+	s.rolledBack()
 	if got := s.holding(v2); len(got) != 0 {
 		t.Errorf("%v still hold the recalled content", got)
 	}
@@ -364,7 +372,7 @@ func TestRecall_AdmitsNoClusterInTheTurnThatWithdrawsTheContent(t *testing.T) {
 func TestQuarantine_OutlivesTheRevision(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	_, v2 := s.failed()
-	s.untilPhase(v1alpha1.PhaseRolledBack)
+	s.rolledBack()
 	s.delete(s.revision(v2))
 	s.turns(2)
 	s.target("v2") // its source stores it again

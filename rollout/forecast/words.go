@@ -44,9 +44,7 @@ func (s Stage) text() string {
 	case s.Clusters > 1:
 		text += " at once"
 	}
-	for _, wait := range s.Waits {
-		text += ", " + wait
-	}
+	text = strings.Join(append([]string{text}, s.Waits...), ", ")
 	if s.Soak > 0 {
 		text += ", soak " + shown(s.Soak)
 	}

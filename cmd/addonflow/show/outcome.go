@@ -34,10 +34,7 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	if !current(r) {
 		return Running
 	}
-	if r.Status.Phase == v1alpha1.PhaseRolledBack {
-		return Waiting
-	}
-	if apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition) {
+	if r.Status.Phase != v1alpha1.PhaseRolledBack && apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition) {
 		return Failed
 	}
 	switch r.Status.Phase {
@@ -55,7 +52,7 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 			return Running
 		}
 		return Waiting
-	case v1alpha1.PhaseSuspended:
+	case v1alpha1.PhaseSuspended, v1alpha1.PhaseRolledBack:
 		return Waiting
 	case v1alpha1.PhaseProgressing, v1alpha1.PhaseRollingBack, v1alpha1.PhaseRemoving:
 	}

@@ -138,8 +138,7 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 		}
 		return "ended the soak of " + Counted(len(affected)), ""
 	case v1alpha1.OrderAbort:
-		switch next.Phase {
-		case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack, v1alpha1.PhaseRemoving, v1alpha1.PhaseRemoved:
+		if ended := append([]v1alpha1.Phase{v1alpha1.PhaseRemoving}, endedPhases()...); slices.Contains(ended, next.Phase) {
 			return "", "the rollout is " + string(next.Phase)
 		}
 		return "ended the rollout", ""
@@ -193,6 +192,7 @@ func (o *Observation) lastAbort() *v1alpha1.GivenOrder {
 			last = &v1alpha1.GivenOrder{Name: o.Orders[i].Name, Author: s.Author, Reason: s.Reason}
 		case v1alpha1.OrderRetry:
 			last = nil
+		case v1alpha1.OrderPromote, v1alpha1.OrderRollback, v1alpha1.OrderUnblock:
 		}
 	}
 	return last

@@ -51,11 +51,12 @@ func (o *Observation) finishes(declared v1alpha1.Target) bool {
 	if _, barred := o.withdrawn(*s.Target); barred {
 		return false
 	}
-	switch s.Phase {
-	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseHeld, v1alpha1.PhaseRolledBack, v1alpha1.PhaseRemoved:
-		return false
-	}
-	return true
+	return s.Phase != v1alpha1.PhaseHeld && !slices.Contains(endedPhases(), s.Phase)
+}
+
+// endedPhases are those of a rollout that has ended.
+func endedPhases() []v1alpha1.Phase {
+	return []v1alpha1.Phase{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack, v1alpha1.PhaseRemoved}
 }
 
 // withdrawn says why no cluster is to run a target's content.
@@ -137,10 +138,10 @@ func (o *Observation) stranded() string {
 
 // returned is the phase of a rollout to content that Git does not declare.
 func returned(phase v1alpha1.Phase) v1alpha1.Phase {
-	switch phase {
-	case v1alpha1.PhaseProgressing:
+	if phase == v1alpha1.PhaseProgressing {
 		return v1alpha1.PhaseRollingBack
-	case v1alpha1.PhaseSucceeded:
+	}
+	if phase == v1alpha1.PhaseSucceeded {
 		return v1alpha1.PhaseRolledBack
 	}
 	return phase
@@ -222,10 +223,10 @@ func overridden(s v1alpha1.AddOnRolloutStatus) string {
 // backText says from which content to which the clusters move, and why.
 func backText(s v1alpha1.AddOnRolloutStatus) string {
 	verb := "rolling back"
-	switch s.Phase {
-	case v1alpha1.PhaseRolledBack:
+	if s.Phase == v1alpha1.PhaseRolledBack {
 		verb = "rolled back"
-	case v1alpha1.PhaseFailed:
+	}
+	if s.Phase == v1alpha1.PhaseFailed {
 		verb = "stopped rolling back"
 	}
 	return verb + " to " + titleOf(*s.Target) + " from " + titleOf(s.Override.Declared) + ": " + s.Override.Reason
