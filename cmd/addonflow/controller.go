@@ -18,7 +18,7 @@ import (
 
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/addonsource"
-	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/gates/measure"
 	"github.com/addonflow/addonflow/registration"
 )
 
@@ -37,7 +37,7 @@ type controllerOptions struct {
 	hubRoles       []string
 	caNamespaces   []string
 	hookTimeout    time.Duration
-	gates          gates.Options
+	gates          measure.Options
 	traceFile      string
 	client         client.Options
 	logger         logger.Options

@@ -18,14 +18,14 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	gatedesk "github.com/addonflow/addonflow/controllers/gates"
-	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/gates/measure"
 	"github.com/addonflow/addonflow/manifests/admission"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/test/hub/hubtest"
 )
 
 // gatesOptions let a gate call a server of the test.
-func gatesOptions() gates.Options { return gates.Options{AllowHTTP: true, AllowLoopback: true} }
+func gatesOptions() measure.Options { return measure.Options{AllowHTTP: true, AllowLoopback: true} }
 
 // movedClock has the time of a scene, and timers that really run.
 type movedClock struct{ clock.PassiveClock }

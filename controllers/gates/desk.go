@@ -14,6 +14,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/gates/measure"
 )
 
 // Ask is a gate that is to be measured, for one content and attempt.
@@ -40,7 +41,7 @@ type Options struct {
 	// Secrets reads Secrets, by name only: the manager's API reader, so that none is cached.
 	Secrets client.Reader
 	// Measure says what measurements may call.
-	Measure gates.Options
+	Measure measure.Options
 	Clock   clock.Clock
 }
 
@@ -80,7 +81,7 @@ func (d *Desk) Ask(key types.NamespacedName, asks []Ask) {
 		id := ask.identity()
 		j := before[id]
 		if j == nil || !j.sameGate(ask) {
-			j = &job{rollout: key, host: gates.Host(ask.Gate), due: now}
+			j = &job{rollout: key, host: measure.Host(ask.Gate), due: now}
 		}
 		j.ask, after[id] = ask, j
 		if j.result == nil || j.seen {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/gates/measure"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,7 +49,7 @@ func newBench(t *testing.T, secrets ...client.Object) *bench {
 	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC))}
 	b.Desk = NewDesk(Options{
 		Secrets: fake.NewClientBuilder().WithObjects(secrets...).Build(),
-		Measure: gates.Options{AllowHTTP: true, AllowLoopback: true}, Clock: b.clock,
+		Measure: measure.Options{AllowHTTP: true, AllowLoopback: true}, Clock: b.clock,
 	})
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	if err := b.Outcomes().Start(t.Context(), b.queue); err != nil {

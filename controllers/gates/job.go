@@ -16,6 +16,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/gates/measure"
 )
 
 const (
@@ -179,18 +180,18 @@ func backoff(errors int, interval time.Duration) time.Duration {
 
 // measure measures a gate once, with the Secret that it names.
 func (d *Desk) measure(ctx context.Context, rollout types.NamespacedName, ask Ask) gates.Verdict {
-	var credentials *gates.Secret
-	if _, name := gates.Address(ask.Gate); name != "" {
+	var credentials *measure.Secret
+	if _, name := measure.Address(ask.Gate); name != "" {
 		var err error
 		if credentials, err = d.secret(ctx, client.ObjectKey{Namespace: rollout.Namespace, Name: name}); err != nil {
 			return gates.Verdict{State: v1alpha1.GateError, Reason: err.Error()}
 		}
 	}
-	return gates.Measure(ctx, ask.Gate, credentials, ask.Question, d.options.Measure)
+	return measure.Measure(ctx, ask.Gate, credentials, ask.Question, d.options.Measure)
 }
 
 // secret reads the Secret of a gate, which is in the rollout's namespace.
-func (d *Desk) secret(ctx context.Context, key client.ObjectKey) (*gates.Secret, error) {
+func (d *Desk) secret(ctx context.Context, key client.ObjectKey) (*measure.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, secretWithin)
 	defer cancel()
 	stored := &corev1.Secret{}
@@ -200,5 +201,5 @@ func (d *Desk) secret(ctx context.Context, key client.ObjectKey) (*gates.Secret,
 	case err != nil:
 		return nil, fmt.Errorf("cannot read secret %q: %w", key.Name, err)
 	}
-	return &gates.Secret{Name: key.Name, Host: stored.Annotations[v1alpha1.GateHostAnnotation], Keys: stored.Data}, nil
+	return &measure.Secret{Name: key.Name, Host: stored.Annotations[v1alpha1.GateHostAnnotation], Keys: stored.Data}, nil
 }

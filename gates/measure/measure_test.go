@@ -1,4 +1,4 @@
-package gates_test
+package measure_test
 
 import (
 	"context"
@@ -23,12 +23,13 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/gates/measure"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // onThisMachine is what the tests' servers need.
-var onThisMachine = gates.Options{AllowHTTP: true, AllowLoopback: true}
+var onThisMachine = measure.Options{AllowHTTP: true, AllowLoopback: true}
 
 // measured is a gate with a query, and the limits that set says.
 func measured(address string, set ...func(*v1alpha1.PrometheusGate)) v1alpha1.Gate {
@@ -64,9 +65,9 @@ func question() gates.Question {
 }
 
 // secretFor has the keys, each with its value, for the server.
-func secretFor(address string, keys ...string) *gates.Secret {
+func secretFor(address string, keys ...string) *measure.Secret {
 	to, _ := url.Parse(address)
-	s := &gates.Secret{Name: "prom", Host: to.Host, Keys: map[string][]byte{}}
+	s := &measure.Secret{Name: "prom", Host: to.Host, Keys: map[string][]byte{}}
 	for pair := range slices.Chunk(keys, 2) {
 		s.Keys[pair[0]] = []byte(pair[1])
 	}
@@ -149,7 +150,7 @@ func TestPrometheus(t *testing.T) {
 				w.WriteHeader(c.status)
 				_, _ = io.WriteString(w, body)
 			})
-			verdict := gates.Measure(t.Context(), measured(address, c.limits...), nil, question(), onThisMachine)
+			verdict := measure.Measure(t.Context(), measured(address, c.limits...), nil, question(), onThisMachine)
 			if diff := cmp.Diff(c.want, hostless(verdict, address)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -168,7 +169,7 @@ func TestPrometheus_AsksForTheClusters(t *testing.T) {
 	gate.Prometheus.ClusterLabel = "k8s_cluster"
 	q := question()
 	q.Moved, q.Control = []string{"eu.1", `a"b\d`}, []string{"us-1"}
-	if verdict := gates.Measure(t.Context(), gate, nil, q, onThisMachine); verdict.State != v1alpha1.GatePassed {
+	if verdict := measure.Measure(t.Context(), gate, nil, q, onThisMachine); verdict.State != v1alpha1.GatePassed {
 		t.Fatal(verdict)
 	}
 	moved := `k8s_cluster=~"eu\\.1|a\"b\\\\d"`
@@ -206,7 +207,7 @@ func TestPrometheus_DoesNotAskAboutNoCluster(t *testing.T) {
 			asked.Store(0)
 			gate := measured(address, c.limits...)
 			gate.Prometheus.Query = c.query
-			got := hostless(gates.Measure(t.Context(), gate, nil, nothing, onThisMachine), address)
+			got := hostless(measure.Measure(t.Context(), gate, nil, nothing, onThisMachine), address)
 			if got != c.want || asked.Load() != c.asks {
 				t.Errorf("got %s after %d queries\nwant %s after %d", got, asked.Load(), c.want, c.asks)
 			}
@@ -234,7 +235,7 @@ func TestPrometheus_Credentials(t *testing.T) {
 				header = r.Header.Get("Authorization")
 				_, _ = io.WriteString(w, vector("1"))
 			})
-			verdict := gates.Measure(t.Context(), measured(address, atMost(2)), secretFor(address, c.keys...), question(), onThisMachine)
+			verdict := measure.Measure(t.Context(), measured(address, atMost(2)), secretFor(address, c.keys...), question(), onThisMachine)
 			if got := hostless(verdict, address); got != c.want || header != c.header {
 				t.Errorf("got %q with %q, want %q with %q", got, header, c.want, c.header)
 			}
@@ -251,9 +252,9 @@ func TestSecret_IsForOneHost(t *testing.T) {
 	})
 	to, _ := url.Parse(address)
 	for _, annotation := range []string{"", to.Hostname(), "prom.example.com", to.Host + "0", "http://" + to.Host} {
-		secret := &gates.Secret{Name: "hook", Host: annotation, Keys: map[string][]byte{"key": []byte("s3cret")}}
+		secret := &measure.Secret{Name: "hook", Host: annotation, Keys: map[string][]byte{"key": []byte("s3cret")}}
 		want := `Error: secret "hook" is not for HOST: it must have the annotation addonflow.io/gate-host: HOST`
-		if got := hostless(gates.Measure(t.Context(), webhook(address), secret, question(), onThisMachine), address); got != want || asked.Load() > 0 {
+		if got := hostless(measure.Measure(t.Context(), webhook(address), secret, question(), onThisMachine), address); got != want || asked.Load() > 0 {
 			t.Errorf("%q: got %s", annotation, got)
 		}
 	}
@@ -267,10 +268,10 @@ func TestSecret_NamesTheHostInAnyForm(t *testing.T) {
 		"https://prom.example.com:8443":  "prom.example.com:8443",
 		"https://[::1]:9090":             "[::1]:9090",
 	} {
-		secret := &gates.Secret{Name: "hook", Host: annotation, Keys: map[string][]byte{"key": []byte("s3cret")}}
+		secret := &measure.Secret{Name: "hook", Host: annotation, Keys: map[string][]byte{"key": []byte("s3cret")}}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // nothing is looked up
-		if got := gates.Measure(ctx, webhook(address), secret, question(), gates.Options{}); strings.Contains(got.Reason, "annotation") {
+		if got := measure.Measure(ctx, webhook(address), secret, question(), measure.Options{}); strings.Contains(got.Reason, "annotation") {
 			t.Errorf("%s, annotation %s: %s", address, annotation, got.Reason)
 		}
 	}
@@ -286,12 +287,12 @@ func TestAddress(t *testing.T) {
 		"https://hook.example.com:":             "cannot use the address: it names no host, or an empty port",
 		"https://hook.example.com:99999999/%zz": "cannot use the address: it is not a URL",
 	} {
-		verdict := gates.Measure(t.Context(), webhook(address), nil, question(), gates.Options{})
+		verdict := measure.Measure(t.Context(), webhook(address), nil, question(), measure.Options{})
 		if verdict != (gates.Verdict{State: v1alpha1.GateError, Reason: want}) {
 			t.Errorf("%s: got %v", address, verdict)
 		}
 	}
-	verdict := gates.Measure(t.Context(), measured("https://prom.example.com?x=y"), nil, question(), gates.Options{})
+	verdict := measure.Measure(t.Context(), measured("https://prom.example.com?x=y"), nil, question(), measure.Options{})
 	if verdict.Reason != "cannot use the address: it has a query" {
 		t.Errorf("got %v", verdict)
 	}
@@ -305,7 +306,7 @@ func TestTransport_RefusesThisMachine(t *testing.T) {
 	to, _ := url.Parse(address)
 	for _, host := range []string{"127.0.0.1", "localhost", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "[::ffff:0.0.0.0]", "169.254.169.254", "[fe80::1%25lo]", "[64:ff9b::a9fe:a9fe]"} {
 		at := "http://" + host + ":" + to.Port()
-		verdict := gates.Measure(t.Context(), webhook(at), nil, question(), gates.Options{AllowHTTP: true})
+		verdict := measure.Measure(t.Context(), webhook(at), nil, question(), measure.Options{AllowHTTP: true})
 		want := "HOST leads to a loopback or link-local address; the operator's flag --gate-allow-loopback allows it"
 		if got := hostless(verdict, at); got != "Error: "+want {
 			t.Errorf("%s: got %s", host, got)
@@ -321,7 +322,7 @@ func TestTransport_FollowsNoRedirect(t *testing.T) {
 	thief := serving(t, func(http.ResponseWriter, *http.Request) { stolen.Add(1) })
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		address := serving(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, thief, status) })
-		verdict := gates.Measure(t.Context(), measured(address, atMost(1)), secretFor(address, "bearerToken", "s3cret"), question(), onThisMachine)
+		verdict := measure.Measure(t.Context(), measured(address, atMost(1)), secretFor(address, "bearerToken", "s3cret"), question(), onThisMachine)
 		if want := fmt.Sprintf("Error: HOST answers %d with another address; redirects are not followed", status); hostless(verdict, address) != want {
 			t.Errorf("got %v", verdict)
 		}
@@ -338,7 +339,7 @@ func TestTransport_UsesNoProxy(t *testing.T) {
 		t.Setenv(name, proxy)
 	}
 	// A name that cannot be resolved: Go calls no proxy for loopback.
-	gates.Measure(t.Context(), webhook("http://hook.invalid"), nil, question(), onThisMachine)
+	measure.Measure(t.Context(), webhook("http://hook.invalid"), nil, question(), onThisMachine)
 	if asked.Load() > 0 {
 		t.Error("the proxy was called")
 	}
@@ -350,11 +351,11 @@ func TestTransport_TrustsTheSecretsAuthority(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	only := gates.Options{AllowLoopback: true}
-	if got := gates.Measure(t.Context(), webhook(server.URL), secretFor(server.URL, "ca.crt", authority), question(), only); got.State != v1alpha1.GatePassed {
+	only := measure.Options{AllowLoopback: true}
+	if got := measure.Measure(t.Context(), webhook(server.URL), secretFor(server.URL, "ca.crt", authority), question(), only); got.State != v1alpha1.GatePassed {
 		t.Errorf("with the authority: %v", got)
 	}
-	if got := gates.Measure(t.Context(), webhook(server.URL), nil, question(), only); got.State != v1alpha1.GateError || !strings.Contains(got.Reason, "x509") {
+	if got := measure.Measure(t.Context(), webhook(server.URL), nil, question(), only); got.State != v1alpha1.GateError || !strings.Contains(got.Reason, "x509") {
 		t.Errorf("without the authority: %v", got)
 	}
 }
@@ -365,7 +366,7 @@ func TestTransport_BoundsTheAnswer(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Repeat(" ", 1<<10))
 		}
 	})
-	if got := hostless(gates.Measure(t.Context(), webhook(address), nil, question(), onThisMachine), address); got != "Error: HOST sends more than 1048576 bytes" {
+	if got := hostless(measure.Measure(t.Context(), webhook(address), nil, question(), onThisMachine), address); got != "Error: HOST sends more than 1048576 bytes" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -386,7 +387,7 @@ func TestTransport_BoundsTheTime(t *testing.T) {
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			if got := hostless(gates.Measure(ctx, webhook(address), nil, question(), onThisMachine), address); got != "Error: HOST does not answer within 10s" {
+			if got := hostless(measure.Measure(ctx, webhook(address), nil, question(), onThisMachine), address); got != "Error: HOST does not answer within 10s" {
 				t.Errorf("got %s", got)
 			}
 		})
@@ -410,7 +411,7 @@ func TestMeasure_ShowsNoCredential(t *testing.T) {
 		"Webhook": {webhook(address), []string{"key", "s3cret-key"}, "Failed: [redacted], [redacted] " + strings.Repeat("x ", 137) + "x…"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := hostless(gates.Measure(t.Context(), c.gate, secretFor(address, c.keys...), question(), onThisMachine), address)
+			got := hostless(measure.Measure(t.Context(), c.gate, secretFor(address, c.keys...), question(), onThisMachine), address)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -425,7 +426,7 @@ func TestWebhook_IsSigned(t *testing.T) {
 		got = []string{r.Method, r.URL.RequestURI(), r.Header.Get("Content-Type"), r.Header.Get("X-Signature-256"), string(body)}
 		_, _ = io.WriteString(w, `{"state":"Passed","message":"3 of 3 checks"}`)
 	}) + "/check?team=a"
-	verdict := gates.Measure(t.Context(), webhook(address), secretFor(address, "key", "s3cret"), question(), onThisMachine)
+	verdict := measure.Measure(t.Context(), webhook(address), secretFor(address, "key", "s3cret"), question(), onThisMachine)
 	if verdict != (gates.Verdict{State: v1alpha1.GatePassed, Reason: "3 of 3 checks"}) {
 		t.Errorf("got %v", verdict)
 	}
@@ -445,7 +446,7 @@ func TestWebhook_IsNotSignedWithoutAKey(t *testing.T) {
 	address := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"state":"Passed","message":"%d signatures"}`, len(r.Header.Values("X-Signature-256")))
 	})
-	if got := gates.Measure(t.Context(), webhook(address), nil, question(), onThisMachine); got.Reason != "0 signatures" {
+	if got := measure.Measure(t.Context(), webhook(address), nil, question(), onThisMachine); got.Reason != "0 signatures" {
 		t.Errorf("got %v", got)
 	}
 }
@@ -469,7 +470,7 @@ func TestWebhook_Answers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := served(t, c.status, c.body)
-			if got := hostless(gates.Measure(t.Context(), webhook(address), nil, question(), onThisMachine), address); got != c.want {
+			if got := hostless(measure.Measure(t.Context(), webhook(address), nil, question(), onThisMachine), address); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})

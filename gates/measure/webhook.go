@@ -1,4 +1,4 @@
-package gates
+package measure
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"net/http"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gates"
 )
 
 // signatureHeader has "sha256=" and the HMAC-SHA256 of the body in hexadecimal digits, as
@@ -30,13 +31,13 @@ type webhookRequest struct {
 }
 
 // webhook evaluates a gate of type webhook.
-func (s *server) webhook(ctx context.Context, q Question) (Verdict, error) {
+func (s *server) webhook(ctx context.Context, q gates.Question) (gates.Verdict, error) {
 	body, err := json.Marshal(webhookRequest{
 		Rollout: q.Rollout.Name, Namespace: q.Rollout.Namespace, Stage: q.Stage, Gate: q.Gate,
 		Digest: q.Digest, Commit: q.Commit, Attempt: q.Attempt, Counts: q.Counts,
 	})
 	if err != nil {
-		return Verdict{}, fmt.Errorf("cannot write the request: %w", err)
+		return gates.Verdict{}, fmt.Errorf("cannot write the request: %w", err)
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
 	if key := s.credentials.signing; key != "" {
@@ -44,11 +45,11 @@ func (s *server) webhook(ctx context.Context, q Question) (Verdict, error) {
 	}
 	status, answer, err := s.post(ctx, s.address, body, header)
 	if err != nil {
-		return Verdict{}, err
+		return gates.Verdict{}, err
 	}
 	v, err := readVerdict(status, answer)
 	if err != nil {
-		return Verdict{}, fmt.Errorf("%s %w", s.address.Host, err)
+		return gates.Verdict{}, fmt.Errorf("%s %w", s.address.Host, err)
 	}
 	return v, nil
 }
@@ -61,24 +62,24 @@ func sign(body []byte, key string) string {
 }
 
 // readVerdict returns the verdict of a web service.
-func readVerdict(status int, body []byte) (Verdict, error) {
+func readVerdict(status int, body []byte) (gates.Verdict, error) {
 	if status == http.StatusUnauthorized || status == http.StatusForbidden {
-		return Verdict{}, fmt.Errorf("does not accept the signature (%d)", status)
+		return gates.Verdict{}, fmt.Errorf("does not accept the signature (%d)", status)
 	}
 	if status != http.StatusOK {
-		return Verdict{}, fmt.Errorf("answers %d instead of 200", status)
+		return gates.Verdict{}, fmt.Errorf("answers %d instead of 200", status)
 	}
 	answer := struct {
 		State   v1alpha1.GateState `json:"state"`
 		Message string             `json:"message"`
 	}{}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return Verdict{}, errors.New(`does not answer {"state": ..., "message": ...}`)
+		return gates.Verdict{}, errors.New(`does not answer {"state": ..., "message": ...}`)
 	}
 	switch answer.State {
 	case v1alpha1.GatePassed, v1alpha1.GateFailed, v1alpha1.GateWaiting:
-		return Verdict{State: answer.State, Reason: answer.Message}, nil
+		return gates.Verdict{State: answer.State, Reason: answer.Message}, nil
 	default:
-		return Verdict{}, fmt.Errorf("answers state %q instead of Passed, Failed or Waiting", answer.State)
+		return gates.Verdict{}, fmt.Errorf("answers state %q instead of Passed, Failed or Waiting", answer.State)
 	}
 }

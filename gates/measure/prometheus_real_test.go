@@ -1,4 +1,4 @@
-package gates_test
+package measure_test
 
 import (
 	"net/http/httptest"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/gates/measure"
 	"github.com/addonflow/addonflow/test/prometheus"
 )
 
@@ -33,7 +34,7 @@ func TestPrometheus_Real(t *testing.T) {
 	measure := func(query string, q gates.Question, limits ...func(*v1alpha1.PrometheusGate)) string {
 		gate := measured(address, limits...)
 		gate.Prometheus.Query = query
-		return hostless(gates.Measure(t.Context(), gate, nil, q, onThisMachine), address)
+		return hostless(measure.Measure(t.Context(), gate, nil, q, onThisMachine), address)
 	}
 	await := func(state v1alpha1.GateState) {
 		t.Helper()

@@ -1,4 +1,4 @@
-package gates
+package measure
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gates"
 )
 
 func FuzzReadNumber(f *testing.F) {
@@ -46,7 +47,7 @@ func FuzzReadVerdict(f *testing.F) {
 			t.Fatal(err)
 		}
 		got, err := readVerdict(http.StatusOK, answer)
-		if known(v1alpha1.GateState(state)) != (err == nil) || err == nil && got != (Verdict{State: v1alpha1.GateState(state), Reason: strings.ToValidUTF8(message, "\uFFFD")}) && !strings.Contains(string(answer), `\ufffd`) {
+		if known(v1alpha1.GateState(state)) != (err == nil) || err == nil && got != (gates.Verdict{State: v1alpha1.GateState(state), Reason: strings.ToValidUTF8(message, "\uFFFD")}) && !strings.Contains(string(answer), `\ufffd`) {
 			t.Errorf("%s is %v, %v", answer, got, err)
 		}
 	})

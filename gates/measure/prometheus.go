@@ -1,4 +1,4 @@
-package gates
+package measure
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gates"
 )
 
 // defaultClusterLabel is PrometheusGate.ClusterLabel if that is absent.
@@ -26,15 +27,15 @@ var (
 
 // prometheus evaluates a gate of type prometheus. A query about no cluster is not asked: its
 // matcher would be that of the series without a cluster.
-func (s *server) prometheus(ctx context.Context, gate *v1alpha1.PrometheusGate, q Question) (Verdict, error) {
+func (s *server) prometheus(ctx context.Context, gate *v1alpha1.PrometheusGate, q gates.Question) (gates.Verdict, error) {
 	if movedVariable.MatchString(gate.Query) && len(q.Moved) == 0 {
-		return Verdict{State: v1alpha1.GateWaiting, Reason: "no cluster is Soaking or Done with the content"}, nil
+		return gates.Verdict{State: v1alpha1.GateWaiting, Reason: "no cluster is Soaking or Done with the content"}, nil
 	}
 	value, err := s.query(ctx, movedVariable.ReplaceAllLiteralString(gate.Query, matcher(gate.ClusterLabel, q.Moved)))
 	if err != nil {
-		return Verdict{}, err
+		return gates.Verdict{}, err
 	}
-	passed := Verdict{State: v1alpha1.GatePassed, Reason: decimal(value)}
+	passed := gates.Verdict{State: v1alpha1.GatePassed, Reason: decimal(value)}
 	if limit := gate.Max; limit != nil {
 		got, most := apart(value, *limit)
 		if value > *limit {
@@ -58,11 +59,11 @@ func (s *server) prometheus(ctx context.Context, gate *v1alpha1.PrometheusGate, 
 	}
 	control, err := s.query(ctx, controlVariable.ReplaceAllLiteralString(gate.Control, matcher(gate.ClusterLabel, q.Control)))
 	if err != nil {
-		return Verdict{}, fmt.Errorf("control: %w", err)
+		return gates.Verdict{}, fmt.Errorf("control: %w", err)
 	}
 	ratio, err := quotient(value, control)
 	if err != nil {
-		return Verdict{}, err
+		return gates.Verdict{}, err
 	}
 	times, most := apart(ratio, *gate.MaxRatio)
 	if ratio > *gate.MaxRatio {
@@ -72,8 +73,8 @@ func (s *server) prometheus(ctx context.Context, gate *v1alpha1.PrometheusGate, 
 	return passed, nil
 }
 
-func failed(format string, args ...any) Verdict {
-	return Verdict{State: v1alpha1.GateFailed, Reason: fmt.Sprintf(format, args...)}
+func failed(format string, args ...any) gates.Verdict {
+	return gates.Verdict{State: v1alpha1.GateFailed, Reason: fmt.Sprintf(format, args...)}
 }
 
 // quotient divides the results of query and control. Only 0 can be compared with 0, and nothing
