@@ -198,6 +198,18 @@ type fleet struct {
 	left map[string][]string
 }
 
+// undeclared counts a rollout that the applied commit does not declare. If the watch does not show its
+// removal yet, it is leaving all the same.
+func (f *fleet) undeclared(ro *v1alpha1.AddOnRollout) {
+	switch {
+	case ro.Spec.Removal != nil:
+		f.left[ro.Spec.Removal.Commit] = append(f.left[ro.Spec.Removal.Commit], ro.Name)
+		f.leave(ro)
+	case ro.DeletionTimestamp == nil:
+		f.moving = append(f.moving, addOnStanding{ro.Name, "removing " + ro.Name})
+	}
+}
+
 // addOnStanding is an add-on and its state as text.
 type addOnStanding struct{ name, text string }
 
@@ -220,12 +232,7 @@ func (p *pass) fleet(ctx context.Context) (fleet, error) {
 		delete(rollouts, addOn.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(rollouts)) {
-		ro := rollouts[name]
-		if ro.Spec.Removal == nil {
-			continue
-		}
-		f.left[ro.Spec.Removal.Commit] = append(f.left[ro.Spec.Removal.Commit], name)
-		f.leave(ro)
+		f.undeclared(rollouts[name])
 	}
 	return f, nil
 }

@@ -144,6 +144,17 @@ func TestFleet_NamesWhatIsHeld(t *testing.T) {
 	}
 }
 
+// The watch may lag behind the removal that the same pass wrote: the commit is pending all the same.
+func TestFleet_RemovalThatTheWatchDoesNotShowYetIsPending(t *testing.T) {
+	ro := &v1alpha1.AddOnRollout{}
+	ro.Name, ro.Status.Phase, ro.Status.Outcome = "hello", v1alpha1.PhaseSucceeded, "success"
+	f := fleet{left: map[string][]string{}}
+	f.undeclared(ro)
+	if got := f.text("applied"); f.state() != commitstatus.Pending || got != "applied; removing hello" {
+		t.Errorf("%s: %q", f.state(), got)
+	}
+}
+
 // TestFleet_DeletedRolloutStartsWithNewContent: a rollout that a user deleted, and that is kept,
 // has not looked at the new content yet.
 func TestFleet_DeletedRolloutStartsWithNewContent(t *testing.T) {
