@@ -56,6 +56,9 @@ type Input struct {
 	// Aborted says by whom and why the rollout was ended; "": it was not. While it is set, no
 	// cluster is admitted to the target.
 	Aborted string
+	// Excused are the clusters that had failed with the content that a rollback takes back. If they
+	// fail with the target as well, they are set aside, and spend no failure budget.
+	Excused []string
 	// Withdrawn: the target's content is being quarantined. No cluster is admitted.
 	Withdrawn bool
 	// Placements holds every placement that install, stages or strategy name, also

@@ -52,6 +52,9 @@ func (r *Record) shown() State {
 	return r.State
 }
 
+// CountsAsFailure reports whether the cluster of the record counts as a failure of its content.
+func (r *Record) CountsAsFailure() bool { return r.failed() }
+
 // failed reports whether the cluster of the record counts as a failure of its content.
 func (r *Record) failed() bool { return r != nil && (r.Failed || failure(r.State)) }
 

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -121,6 +122,8 @@ func (p *planner) count() {
 			switch {
 			case u.record.State == Done:
 				t.done++
+			case u.record.failed() && p.excused(u):
+				t.parked++
 			case u.record.failed():
 				t.addFailure(u, s)
 			default:
@@ -192,7 +195,10 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		}
 	default: // no state of a member of a step
 	}
-	if u.record.failed() && u.record.Revision == p.target && !p.due(u) {
+	switch failed := u.record.failed() && u.record.Revision == p.target && !p.due(u); {
+	case failed && p.excused(u) && !u.record.InFlight():
+		t.parked++ // set aside
+	case failed && !p.excused(u):
 		t.addFailure(u, s)
 		if u.state != Failed && u.state != TimedOut {
 			t.again++
@@ -238,6 +244,12 @@ func (t *tally) addBarred(u *unit) {
 	if t.bars == nil || u.c.Name < t.bars.c.Name {
 		t.bars = u
 	}
+}
+
+// excused reports whether a failure of the cluster spends no budget: it had failed before the
+// rollback.
+func (p *planner) excused(u *unit) bool {
+	return p.revert && slices.Contains(p.in.Excused, u.c.Name)
 }
 
 func (t *tally) addFailure(u *unit, s *step) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -409,5 +410,38 @@ func TestBlocked_KeepsWhatCannotGoBack(t *testing.T) {
 				t.Errorf("the blocked revision is proven again: %s, before %s", again, proven)
 			}
 		})
+	}
+}
+
+// A cluster that had failed with the content, and fails on the way back as well, does not stop the
+// rollback of the others.
+func TestRollback_IsNotStoppedByAClusterThatHadFailedBefore(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	v1 := s.target("v1")
+	s.settle()
+	v2 := s.target("v2")
+	for range 6 { // c3 never reports
+		s.turn()
+		s.report("c1", "c2")
+	}
+	if got := s.holding(v2); len(got) != 3 {
+		t.Fatalf("%v run v2", got)
+	}
+	s.advance(time.Minute)
+	for range 12 {
+		silent := s.works()["c3"]
+		silent.Status = workv1.ManifestWorkStatus{}
+		if err := s.hub.Status().Update(t.Context(), silent); err != nil {
+			t.Fatal(err)
+		}
+		s.turn()
+		s.report("c1", "c2")
+		s.advance(20 * time.Second)
+	}
+	ro := s.rollout()
+	if got := s.holding(v1); len(got) != 3 || ro.Status.Phase != v1alpha1.PhaseRolledBack {
+		t.Errorf("%v are back; %s: %s", got, ro.Status.Phase, ro.Status.Message)
 	}
 }

@@ -59,7 +59,10 @@ func (j *judgement) tally(i int) tally {
 		default:
 			t.waiting++
 		}
-		if target && (isFailure(a) || a.Failed) && !j.again(a) {
+		switch failed := target && (isFailure(a) || a.Failed) && !j.again(a); {
+		case failed && j.excused(name) && isFailure(a):
+			t.parked++
+		case failed && !j.excused(name):
 			t.failed++
 			if a.Stage != s.name {
 				t.elsewhere++
@@ -82,7 +85,7 @@ func (j *judgement) tally(i int) tally {
 		if a.State != rollout.Done && !isFailure(a) {
 			j.inherit(&t, name)
 		}
-		if a.Failed && a.Revision == j.target() {
+		if a.Failed && a.Revision == j.target() && !j.excused(name) {
 			t.failed++
 			if a.Stage != s.name {
 				t.elsewhere++
@@ -92,6 +95,8 @@ func (j *judgement) tally(i int) tally {
 		switch {
 		case a.State == rollout.Done:
 			t.done++
+		case isFailure(a) && j.excused(name):
+			t.parked++
 		case isFailure(a):
 			t.failed++
 			if a.Stage != s.name {
@@ -348,6 +353,11 @@ func (j *judgement) refilled() error {
 		}
 	}
 	return nil
+}
+
+// excused reports whether the cluster had failed before the rollback, and fails again.
+func (j *judgement) excused(name string) bool {
+	return j.reverting && slices.Contains(j.in.Excused, name)
 }
 
 // waits reports whether a cluster could be given the target and holds no slot.

@@ -170,7 +170,7 @@ func (o *Observation) mayChangeDefinitions(from string) bool {
 func (o *Observation) Confirm() {
 	known := o.Rollout.Status.Override
 	if !o.Override.Returns() || o.Target.Digest == o.Override.Declared.Digest ||
-		known != nil && *known == *o.Override && o.Rollout.Status.Target != nil && o.Rollout.Status.Target.Digest == o.Target.Digest {
+		known != nil && known.Kind == o.Override.Kind && known.Declared == o.Override.Declared && o.Rollout.Status.Target != nil && o.Rollout.Status.Target.Digest == o.Target.Digest {
 		return
 	}
 	from := o.Override.Declared.Digest

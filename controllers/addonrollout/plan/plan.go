@@ -208,6 +208,9 @@ func (p *Plan) decide(next v1alpha1.AddOnRolloutStatus, orders []rollout.Order, 
 		return err
 	}
 	in.Orders, in.Aborted = orders, aborted(next)
+	if next.Override.Returns() {
+		in.Excused = next.Override.Failed
+	}
 	if contested != nil {
 		in.Contested = contested.Error()
 	}
