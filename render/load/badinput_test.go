@@ -107,7 +107,7 @@ func badFields(t *testing.T) []badInput {
 		},
 		mistake(t, "beta_field_in_alpha", addOnFile, "supportedConfigs", "defaultConfigs", flaw.ReasonUnknownField, "spec.defaultConfigs", "known fields: addOnConfiguration, addOnMeta, installStrategy, supportedConfigs").followed(nothingListed("supportedConfigs")...),
 		mistake(t, "unknown_field_in_a_namespace", spaceFile, "kind: Namespace", "kind: Namespace\nspecs: {}", flaw.ReasonUnknownField, "specs"),
-		mistake(t, "hint_names_what_can_be_declared", rolloutFile, "  stages:", "  foo: 1\n  stages:", flaw.ReasonUnknownField, "spec.foo: unknown field; known fields: clusterLabelSelector, health, revisionHistoryLimit, stages, strategy, suspend"),
+		mistake(t, "hint_names_what_can_be_declared", rolloutFile, "  stages:", "  foo: 1\n  stages:", flaw.ReasonUnknownField, "spec.foo: unknown field; known fields: blocked, clusterLabelSelector, dependsOn, health, onFailure, onNewCommit, revisionHistoryLimit, rollback, stages, strategy, suspend"),
 		mistake(t, "misspelt_key_of_AddonFlow", addOnFile, "  name: hello\nspec", "  name: hello\n  annotations: {addonflow.io/merge-confgs: 'true'}\nspec", flaw.ReasonUnknownField, "metadata.annotations[addonflow.io/merge-confgs]: AddonFlow knows no such key; did you mean addonflow.io/merge-configs?"),
 		mistake(t, "unknown_label_of_AddonFlow", lookFile, "namespace: hello}", "namespace: hello, labels: {addonflow.io/colour: red}}", flaw.ReasonUnknownField, "metadata.labels[addonflow.io/colour]: AddonFlow knows no such key; remove it"),
 		mistake(t, "unquoted_boolean", configFile, "value: hello", "value: no", flaw.ReasonInvalidType, "spec.customizedVariables[0].value: must be a string; quote it"),
