@@ -213,9 +213,12 @@ func (p *planner) readmit(s *step) {
 	for _, u := range s.members {
 		r := u.record
 		if r.failed() && !p.writes(u) && r.Revision == p.target && !p.due(u) && !u.c.UpToDate &&
-			p.retargetable(u) && u.c.Reachable && p.writable(u.c) {
+			!u.held && !p.postponed(u) && p.retargetable(u) && u.c.Reachable && p.writable(u.c) {
 			found = append(found, u)
 		}
+	}
+	if len(found) == 0 || slices.ContainsFunc(s.gates, func(g gate) bool { return !p.passes(s, &g) }) {
+		return
 	}
 	free := s.limit - int(s.tally.flying)
 	s.tally.flying += int32(free - p.grantAll(s, found, p.target, free)) //nolint:gosec // at most the number of members

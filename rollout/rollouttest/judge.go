@@ -206,7 +206,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 		s := j.steps[at]
 		l.timed, l.soak, l.deadline, l.declared = true, s.soak, s.deadline, s.declared
 	}
-	if j.ordered(v1alpha1.OrderPromote, r) {
+	if r.State == rollout.Soaking && j.ordered(v1alpha1.OrderPromote, r) {
 		l.soak = 0
 	}
 	if j.reverting && revision == j.target() || revision == j.in.Stable && revision != j.target() {
