@@ -253,9 +253,9 @@ func TestRollback_OfCustomResourceDefinitions(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 			s.within(0, "1m")
 			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { rollsBack(spec); spec.Rollback = c.policy })
-			s.targetOf(defining("v1", c.before), "v1")
+			s.targetOf(s.defining("v1", c.before), "v1")
 			s.settle()
-			v2 := s.targetOf(defining("v2", c.after), "v2")
+			v2 := s.targetOf(s.defining("v2", c.after), "v2")
 			s.turns(3)
 			s.advance(time.Minute)
 			s.turn()
@@ -268,14 +268,15 @@ func TestRollback_OfCustomResourceDefinitions(t *testing.T) {
 }
 
 // defining is the add-on at a tag with a CustomResourceDefinition of a version; "": without.
-func defining(tag, version string) render.Content {
+func (s *scene) defining(tag, version string) render.Content {
+	s.t.Helper()
 	content := contentAt(tag)
 	if version == "" {
 		return content
 	}
 	manifests, found, err := unstructured.NestedSlice(content.Templates[0].Spec, "agentSpec", "workload", "manifests")
 	if err != nil || !found {
-		panic("the content has no manifests")
+		s.t.Fatal("the content has no manifests", err)
 	}
 	definition := map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "things.example.com"},
@@ -288,7 +289,7 @@ func defining(tag, version string) render.Content {
 		},
 	}
 	if err := unstructured.SetNestedSlice(content.Templates[0].Spec, append(manifests, definition), "agentSpec", "workload", "manifests"); err != nil {
-		panic(err)
+		s.t.Fatal(err)
 	}
 	return content
 }
@@ -394,7 +395,7 @@ func TestBlocked_KeepsWhatCannotGoBack(t *testing.T) {
 				s.settle()
 				s.advance(time.Minute)
 			}
-			v2 := s.targetOf(defining("v2", "v1"), "v2")
+			v2 := s.targetOf(s.defining("v2", "v1"), "v2")
 			s.settle()
 			proven := s.revision(v2).Annotations[v1alpha1.SucceededAtAnnotation]
 			s.advance(time.Minute)

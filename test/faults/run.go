@@ -22,8 +22,8 @@ type reference struct {
 	Applied map[string]int `json:"applied"`
 	// Standing are the end states: before the removal, and after it.
 	Standing []map[string]string `json:"standing"`
-	// Told are the statuses by commit and context.
-	Told map[string][]string `json:"told"`
+	// Reported are the statuses by commit and context.
+	Reported map[string][]string `json:"reported"`
 	// Watched are the resources that the operator watches.
 	Watched []string `json:"watched"`
 	// Revisions of its history, and Took is how long the run was.
@@ -93,7 +93,7 @@ func (w *workload) summary() *reference {
 	applied := w.api.Applied()
 	delete(applied, "events")
 	maps.Copy(applied, w.forge.Applied())
-	return &reference{Writes: writes, Applied: applied, Standing: w.standing, Told: oracle.Told(w.Forge.Log(), w.shas), Watched: w.api.Watched()}
+	return &reference{Writes: writes, Applied: applied, Standing: w.standing, Reported: oracle.Reported(w.Forge.Log(), w.shas), Watched: w.api.Watched()}
 }
 
 // judge holds everything that was seen to the promises.
@@ -142,7 +142,7 @@ func (w *workload) judge(r *result, seen *reference, p point, undisturbed *refer
 	}
 	r.Account = fmt.Sprintf("commits %d/%d, slots %d/%d, statuses %d", len(w.shas), terminal, account.Reserved, account.Released, len(log))
 	if undisturbed != nil {
-		r.Violations = append(append(r.Violations, compare(undisturbed, seen, p)...), w.untold(len(w.standing))...)
+		r.Violations = append(append(r.Violations, compare(undisturbed, seen, p)...), w.missing(len(w.standing))...)
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ type step struct {
 func (w *workload) steps() []step {
 	var upgraded, broken string
 	return []step{
-		{"begin", func(ctx context.Context) error { return w.told(ctx, w.shas[0]) }},
+		{"begin", func(ctx context.Context) error { return w.reported(ctx, w.shas[0]) }},
 		{"install", func(ctx context.Context) error {
 			sha, err := w.commit(ctx, "v1", map[string]string{alpha: "v1", beta: "v1"})
 			return errors.Join(err, w.await(ctx, sha, v1alpha1.PhaseSucceeded, alpha, beta))
@@ -268,15 +268,15 @@ func (w *workload) await(ctx context.Context, sha string, phase v1alpha1.Phase, 
 			return fmt.Errorf("%s is not %s with %s: %w", addOn, phase, sha[:7], err)
 		}
 	}
-	return w.told(ctx, sha, addOns...)
+	return w.reported(ctx, sha, addOns...)
 }
 
 func rolloutKey(addOn string) string {
 	return "/registry/addonflow.io/addonrollouts/" + demo.Namespace + "/" + addOn
 }
 
-// told waits until the statuses of the commit are final: the source's, and those of add-ons.
-func (w *workload) told(ctx context.Context, sha string, addOns ...string) error {
+// reported waits until the statuses of the commit are final: the source's, and those of add-ons.
+func (w *workload) reported(ctx context.Context, sha string, addOns ...string) error {
 	contexts := []string{statusContext}
 	for _, addOn := range addOns {
 		contexts = append(contexts, statusContext+"/"+addOn)
@@ -329,7 +329,7 @@ func (w *workload) remove(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s is not removed: %w", alpha, err)
 	}
-	return w.told(ctx, sha, alpha)
+	return w.reported(ctx, sha, alpha)
 }
 
 // convergeWithin bounds how long after the last step the hub may differ from the undisturbed run:
@@ -341,7 +341,7 @@ const convergeWithin = 45 * time.Second
 func (w *workload) stand(ctx context.Context) error {
 	for begun := time.Now(); w.expected != nil && time.Since(begun) < convergeWithin; {
 		i := len(w.standing)
-		if len(oracle.Differences(w.expected.Standing[i], w.state())) == 0 && len(w.untold(i)) == 0 {
+		if len(oracle.Differences(w.expected.Standing[i], w.state())) == 0 && len(w.missing(i)) == 0 {
 			break
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
@@ -365,18 +365,18 @@ func (w *workload) stand(ctx context.Context) error {
 // state is what the hub has now.
 func (w *workload) state() map[string]string { return oracle.EndState(w.history.Objects(), w.names()) }
 
-// untold are the statuses that are not, at last, those of the undisturbed run: at the first
+// missing are the statuses that are not, at last, those of the undisturbed run: at the first
 // stand without those of the last commit, which comes after it.
-func (w *workload) untold(stand int) []string {
+func (w *workload) missing(stand int) []string {
 	var missing []string
-	seen := oracle.Told(w.Forge.Log(), w.shas)
-	for key, want := range w.expected.Told {
+	seen := oracle.Reported(w.Forge.Log(), w.shas)
+	for key, want := range w.expected.Reported {
 		if stand == 0 && strings.HasPrefix(key, fmt.Sprintf("commit %d ", len(w.shas))) {
 			continue
 		}
-		told := seen[key]
-		if len(told) == 0 || told[len(told)-1] != want[len(want)-1] {
-			missing = append(missing, fmt.Sprintf("%s was told %q at last, in the undisturbed run %q", key, told, want))
+		last := seen[key]
+		if len(last) == 0 || last[len(last)-1] != want[len(want)-1] {
+			missing = append(missing, fmt.Sprintf("%s says %q at last, in the undisturbed run %q", key, last, want))
 		}
 	}
 	slices.Sort(missing)

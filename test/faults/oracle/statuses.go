@@ -53,12 +53,12 @@ func Statuses(log []forge.Entry, shas []string, lost int) (terminal int, broken 
 	return terminal, broken
 }
 
-// Told are the statuses in the order of the log, by commit and context.
-func Told(log []forge.Entry, shas []string) map[string][]string {
-	told := map[string][]string{}
+// Reported are the statuses in the order of the log, by commit and context.
+func Reported(log []forge.Entry, shas []string) map[string][]string {
+	reported := map[string][]string{}
 	for _, e := range log {
 		key := fmt.Sprintf("commit %d %s", slices.Index(shas, e.SHA), e.Context)
-		told[key] = append(told[key], e.State+": "+e.Description)
+		reported[key] = append(reported[key], e.State+": "+e.Description)
 	}
-	return told
+	return reported
 }
