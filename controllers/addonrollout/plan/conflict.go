@@ -30,27 +30,43 @@ type Accepted struct {
 	Kind  string
 }
 
-// ownership returns why nothing may be written to the clusters: another owner writes there, or
-// their health cannot be judged; nil: writes are allowed. It notes the fields that are accepted
-// of other writers. A reconcile request of the user means that the other writer was stopped.
-func (p *Plan) ownership() (barred, err error) {
-	o := p.Observed
-	if barred = cmp.Or(o.conflict(), o.InvalidHealth); barred != nil {
-		return barred, nil
+// Claims are the results of looking for other owners and writers of the add-on.
+type Claims struct {
+	// Barred: nothing is written to clusters, because another owner writes there, or because
+	// their health cannot be judged.
+	Barred bool
+	// Accepted are the fields of other writers that AddonFlow treats as its own.
+	Accepted []Accepted
+	// Restored lists, as text, the accepted fields that were written while the fence was down;
+	// "": none.
+	Restored string
+
+	// contested is why the rollout admits no cluster; nil: nothing of the above.
+	contested error
+}
+
+// claims looks for another owner or writer. A reconcile request of the user means that the other
+// writer was stopped.
+func (o *Observation) claims() (Claims, error) {
+	if barred := cmp.Or(o.conflict(), o.InvalidHealth); barred != nil {
+		return Claims{Barred: true, contested: barred}, nil
 	}
 	if RequestedAt(o.Rollout) != "" {
+		c := Claims{contested: o.fenceDown()}
 		for _, m := range o.Members {
 			for _, t := range m.Taken {
-				p.Accepted = append(p.Accepted, Accepted{m.AddOn, t.Kind()})
+				c.Accepted = append(c.Accepted, Accepted{m.AddOn, t.Kind()})
 			}
 		}
-		return nil, nil
+		return c, nil
 	}
 	target, err := o.Revisions.content(o.Target.Digest)
 	if err != nil {
-		return nil, err
+		return Claims{}, err
 	}
-	return p.contested(target.Renderer), nil
+	c := o.writers(target.Renderer)
+	c.contested = cmp.Or(c.contested, o.fenceDown())
+	return c, nil
 }
 
 // RequestedAt returns the request of the user that was not done yet, "" without one.
@@ -110,12 +126,12 @@ func templateWriter(owner *addonv1alpha1.ClusterManagementAddOn) string {
 	return writer
 }
 
-// contested returns an error that names the first cluster where another writer writes fields of
-// AddonFlow. target is nil while its body is missing. OCM's configuration controller always
-// updates lastObservedGeneration; a change of it alone is accepted. Fields that a writer wrote
-// before it was fenced off are accepted as well, and repaired.
-func (p *Plan) contested(target *render.Renderer) error {
-	o := p.Observed
+// writers looks for fields of AddonFlow that another writer writes, and stops at the first cluster
+// with such a conflict. target is nil while its body is missing. OCM's configuration controller
+// always updates lastObservedGeneration; a change of it alone is accepted. Fields that a writer
+// wrote before it was fenced off are accepted as well, and repaired.
+func (o *Observation) writers(target *render.Renderer) Claims {
+	var c Claims
 	var repaired []string
 	writer := ""
 	for _, m := range o.Members {
@@ -126,21 +142,23 @@ func (p *Plan) contested(target *render.Renderer) error {
 			switch {
 			case t.Field == addonstatus.References && m.Hindered != nil: // the correct references are not known
 			case t.Field == addonstatus.References && o.expectsReferences(m, target):
-				p.Accepted = append(p.Accepted, Accepted{m.AddOn, t.Kind()})
+				c.Accepted = append(c.Accepted, Accepted{m.AddOn, t.Kind()})
 			case o.fencedOff(t):
-				p.Accepted = append(p.Accepted, Accepted{m.AddOn, t.Kind()})
+				c.Accepted = append(c.Accepted, Accepted{m.AddOn, t.Kind()})
 				repaired, writer = append(repaired, m.Name), t.Manager
 			default:
-				return fmt.Errorf("%w: %s of ManagedClusterAddOn %s/%s was written by %q; stop it, then run: addonflow reconcile rollout %s",
+				c.Barred = true
+				c.contested = fmt.Errorf("%w: %s of ManagedClusterAddOn %s/%s was written by %q; stop it, then run: addonflow reconcile rollout %s",
 					ErrOwnership, t.Field, m.Name, m.AddOn.Name, t.Manager, m.AddOn.Name)
+				return c
 			}
 		}
 	}
 	if repaired = slices.Compact(repaired); len(repaired) > 0 {
-		p.Restored = fmt.Sprintf("%q wrote to the add-on of %s while ClusterManagementAddOn %s was not fenced off; it is fenced off again, and what it wrote is repaired",
+		c.Restored = fmt.Sprintf("%q wrote to the add-on of %s while ClusterManagementAddOn %s was not fenced off; it is fenced off again, and what it wrote is repaired",
 			writer, brief.Names(repaired), o.Rollout.Name)
 	}
-	return nil
+	return c
 }
 
 // fencedOff reports whether a takeover was written before the ClusterManagementAddOn was fenced

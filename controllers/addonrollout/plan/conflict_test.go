@@ -99,15 +99,15 @@ func TestWriterThatWasFencedOffIsRepaired(t *testing.T) {
 				}}}
 			}
 			ro := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
-			p := Plan{Observed: &Observation{Rollout: ro, Owner: owner, Look: Look{Wall: fenced.Add(c.now)}, Members: []*Member{{
+			o := &Observation{Rollout: ro, Owner: owner, Look: Look{Wall: fenced.Add(c.now)}, Members: []*Member{{
 				Name: "c1", AddOn: addOn, Taken: addonstatus.Takeovers(addOn.ManagedFields),
-			}}}}
-			err := p.contested(nil)
-			if errors.Is(err, ErrOwnership) != c.conflict {
-				t.Errorf("%s: got %v, want a conflict: %t", c.reason, err, c.conflict)
+			}}}
+			found := o.writers(nil)
+			if errors.Is(found.contested, ErrOwnership) != c.conflict || found.Barred != c.conflict {
+				t.Errorf("%s: got %v, want a conflict: %t", c.reason, found.contested, c.conflict)
 			}
-			if repaired := len(p.Accepted) > 0 && strings.Contains(p.Restored, "c1"); repaired == c.conflict {
-				t.Errorf("%s: accepted %v, restored %q", c.reason, p.Accepted, p.Restored)
+			if repaired := len(found.Accepted) > 0 && strings.Contains(found.Restored, "c1"); repaired == c.conflict {
+				t.Errorf("%s: accepted %v, restored %q", c.reason, found.Accepted, found.Restored)
 			}
 		})
 	}

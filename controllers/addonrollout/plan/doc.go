@@ -8,10 +8,11 @@
 // makes its input: it renders the revisions for each cluster and compares.
 //
 //	observation.go  Observation and Member: what was read
-//	plan.go         New, and the input of rollout.New
+//	plan.go         New and its phases, and the input of rollout.New
 //	judge.go        the content of a member: refused, hosted, contended, up to date
 //	departure.go    the progress of the deletion of a ManagedClusterAddOn
 //	gates.go        the verdicts of gates, and what is to be measured
+//	orders.go       orders and their answers; override.go: content that Git does not declare
 //	conflict.go     another owner or writer of the add-on
 //	status.go       AddOnRollout.status; verdict.go: its conditions; journal.go
 //	memory.go       the state between turns of one process; clock.go: a clock that was set

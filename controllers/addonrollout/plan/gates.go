@@ -211,13 +211,17 @@ func (g *gate) planned() rollout.Gate {
 	return v
 }
 
+// measured reports whether the verdict of the gate is a measurement.
+func (g *gate) measured() bool {
+	return g.Type == v1alpha1.GatePrometheus || g.Type == v1alpha1.GateWebhook
+}
+
 // ask stores since when the gate is asked for. A verdict that was not asked for, and decides
 // nothing, is not stored: a window opens and closes for every rollout.
 func (g *gate) ask(asked bool, now time.Time) {
 	decided := g.Type != v1alpha1.GateWindow && (g.status.State == v1alpha1.GatePassed || g.status.State == v1alpha1.GateFailed)
-	measured := g.Type == v1alpha1.GatePrometheus || g.Type == v1alpha1.GateWebhook
 	switch {
-	case !asked && !decided && !measured:
+	case !asked && !decided && !g.measured():
 		g.status = g.stored
 	case asked && g.status.Since == nil:
 		stamp := metav1.NewTime(now).Rfc3339Copy()
@@ -225,16 +229,26 @@ func (g *gate) ask(asked bool, now time.Time) {
 	}
 }
 
-// gatesAfter enters what the planner asks for: it stores the verdicts in the stages, and returns
-// which gates are to be measured.
-func (p *Plan) gatesAfter(all []gate) []Measure {
+// asked are the gates after what the planner asks for.
+func (d *Decided) asked(now time.Time) []gate {
+	after := slices.Clone(d.gates)
+	for i := range after {
+		after[i].ask(d.asks(&after[i]), now)
+	}
+	return after
+}
+
+// asks reports whether the planner needs the verdict of a gate.
+func (d *Decided) asks(g *gate) bool {
+	return slices.Contains(d.Planned.Asks, rollout.Ask{Stage: g.stage, Name: g.Name, When: g.status.When})
+}
+
+// measures are the gates that are to be measured.
+func (d *Decided) measures(o *Observation, attempt int32) []Measure {
 	var measures []Measure
-	for i := range all {
-		g := &all[i]
-		asked := slices.Contains(p.Planned.Asks, rollout.Ask{Stage: g.stage, Name: g.Name, When: g.status.When})
-		g.ask(asked, p.Observed.Look.Wall)
-		if asked && (g.Type == v1alpha1.GatePrometheus || g.Type == v1alpha1.GateWebhook) {
-			measures = append(measures, Measure{When: g.status.When, Gate: g.Gate, Question: p.question(g)})
+	for i := range d.gates {
+		if g := &d.gates[i]; g.measured() && d.asks(g) {
+			measures = append(measures, Measure{When: g.status.When, Gate: g.Gate, Question: d.question(o, g, attempt)})
 		}
 	}
 	return measures
@@ -258,22 +272,21 @@ func withVerdicts(stages []v1alpha1.StageStatus, all []gate) []v1alpha1.StageSta
 }
 
 // question is what a measurement of the gate is about.
-func (p *Plan) question(g *gate) gates.Question {
-	target := p.Observed.Target
+func (d *Decided) question(o *Observation, g *gate, attempt int32) gates.Question {
 	q := gates.Question{
-		Rollout: types.NamespacedName{Namespace: p.Observed.Rollout.Namespace, Name: p.Observed.Rollout.Name}, Stage: g.stage, Gate: g.Name,
-		Digest: target.Digest, Commit: target.Commit, Attempt: p.attempt,
+		Rollout: types.NamespacedName{Namespace: o.Rollout.Namespace, Name: o.Rollout.Name}, Stage: g.stage, Gate: g.Name,
+		Digest: o.Target.Digest, Commit: o.Target.Commit, Attempt: attempt,
 	}
-	for _, s := range p.Planned.Stages {
+	for _, s := range d.Planned.Stages {
 		if s.Name == g.stage {
 			q.Counts = s.Counts
 		}
 	}
-	for i := range p.Clusters {
-		switch c := &p.Clusters[i]; {
-		case p.moved(c):
+	for i := range d.Clusters {
+		switch c := &d.Clusters[i]; {
+		case c.moved(o.Target.Digest):
 			q.Moved = append(q.Moved, c.Name)
-		case p.compares(c):
+		case d.compares(c):
 			q.Control = append(q.Control, c.Name)
 		}
 	}
@@ -282,17 +295,17 @@ func (p *Plan) question(g *gate) gates.Question {
 }
 
 // moved reports whether the cluster is Soaking or Done with the content of the target.
-func (p *Plan) moved(c *Cluster) bool {
-	return c.Planned.State == rollout.Done || c.Planned.State == rollout.Soaking && p.IsTarget(c.Planned.Revision)
+func (c *Cluster) moved(target string) bool {
+	return c.Planned.State == rollout.Done || c.Planned.State == rollout.Soaking && c.Planned.Revision == target
 }
 
 // compares reports whether moved clusters are compared with the cluster: it is available, in the
 // install set, runs the stable revision and is not in flight.
-func (p *Plan) compares(c *Cluster) bool {
+func (d *Decided) compares(c *Cluster) bool {
 	is, _ := Reachable(c.Cluster)
 	switch c.Planned.State {
 	case rollout.Waiting, rollout.Held, rollout.Unchanged, rollout.Unstaged:
-		return is && c.AtStable && p.Input.Stable != "" && p.Input.Stable != p.Input.Spec.Target.Digest
+		return is && c.AtStable && d.Input.Stable != "" && d.Input.Stable != d.Input.Spec.Target.Digest
 	default:
 		return false
 	}

@@ -15,8 +15,8 @@ type Decisions struct {
 }
 
 // decisions returns what the turn changed: records, stages and the phase. step is by how much the
-// operator's clock was set since the last look.
-func (p *Plan) decisions(step time.Duration) Decisions {
+// operator's clock was set since the last look; ordered are the decisions of orders.
+func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisions {
 	ro, next := p.Observed.Rollout, &p.Next
 	var d Decisions
 	if p.planned() {
@@ -42,7 +42,7 @@ func (p *Plan) decisions(step time.Duration) Decisions {
 			about[i].Commit, about[i].Revision = gone.Commit, ""
 		}
 	}
-	d.Steps = journal.InOrder(slices.Concat(p.ordered, about), d.Steps)
+	d.Steps = journal.InOrder(slices.Concat(ordered, about), d.Steps)
 	NameCommits(d.Clusters, next)
 	NameCommits(d.Steps, next)
 	return d

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
@@ -54,21 +52,33 @@ func (o *Observation) carriedOut(order *v1alpha1.AddOnOrder) (v1alpha1.GivenOrde
 	return given[i], true
 }
 
-// heed answers the orders about the attempt: retry, promote and abort. It returns the status to
-// plan with and the orders for the planner.
-func (p *Plan) heed(next v1alpha1.AddOnRolloutStatus) (v1alpha1.AddOnRolloutStatus, []rollout.Order) {
-	all, fresh := p.Observed.open()
-	next.CarriedOut = nil
+// given is what orders come to: their answers, and the decisions that follow from them.
+type given struct {
+	answers []Answer
+	steps   []journal.Decision
+}
+
+// heeded is the status after the orders about the attempt, and the orders for the planner.
+type heeded struct {
+	status v1alpha1.AddOnRolloutStatus
+	orders []rollout.Order
+	given  given
+}
+
+// heed answers the orders about the attempt: retry, promote and abort.
+func (o *Observation) heed(next v1alpha1.AddOnRolloutStatus) heeded {
+	h := heeded{status: next}
+	all, fresh := o.open()
+	h.status.CarriedOut = nil
 	for _, order := range all {
-		if given, done := p.Observed.carriedOut(order); done {
-			next.CarriedOut = append(next.CarriedOut, given)
-			p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderCarriedOut, given.Message})
+		if done, known := o.carriedOut(order); known {
+			h.status.CarriedOut = append(h.status.CarriedOut, done)
+			h.given.answers = append(h.given.answers, Answer{order, v1alpha1.OrderCarriedOut, done.Message})
 		}
 	}
-	if p.Observed.Rollout.Status.Target == nil {
-		next.Aborted = p.Observed.lastAbort()
+	if o.Rollout.Status.Target == nil {
+		h.status.Aborted = o.lastAbort()
 	}
-	var orders []rollout.Order
 	for _, order := range fresh {
 		s := order.Spec
 		if s.Verb == v1alpha1.OrderRollback || s.Verb == v1alpha1.OrderUnblock {
@@ -78,45 +88,47 @@ func (p *Plan) heed(next v1alpha1.AddOnRolloutStatus) (v1alpha1.AddOnRolloutStat
 		if s.Arguments != nil {
 			asked.Stage, asked.Clusters = s.Arguments.Stage, s.Arguments.Clusters
 		}
-		done, refused := "", cmp.Or(p.Observed.Unproven[order.Name], p.Observed.outdated(order, next))
+		done, refused := "", cmp.Or(o.Unproven[order.Name], o.outdated(order, h.status))
 		if refused == "" {
-			done, refused = p.Observed.answer(asked, &next)
+			done, refused = o.answer(asked, &h.status)
 		}
 		if refused != "" {
-			p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderRefused, refused})
+			h.given.answers = append(h.given.answers, Answer{order, v1alpha1.OrderRefused, refused})
 			continue
 		}
 		if s.Verb == v1alpha1.OrderAbort {
-			next.Aborted = &v1alpha1.GivenOrder{Name: order.Name, Author: s.Author, Reason: s.Reason}
+			h.status.Aborted = &v1alpha1.GivenOrder{Name: order.Name, Author: s.Author, Reason: s.Reason}
 		} else {
-			orders = append(orders, asked)
+			h.orders = append(h.orders, asked)
 		}
-		p.follow(order, &next, done)
+		h.given.follow(order, &h.status, done)
 	}
-	return next, orders
+	return h
 }
 
-// refuse takes back what heed answered, because the planner refused the policy or the ledger.
-func (p *Plan) refuse() {
-	for i := range p.Answers {
-		a := &p.Answers[i]
-		if _, done := p.Observed.carriedOut(a.Order); !done && a.State == v1alpha1.OrderCarriedOut {
-			a.State, a.Message = v1alpha1.OrderRefused, "nothing can be planned: "+p.Refused.Error()
+// refused takes back what heed answered, because the planner refused the policy or the ledger.
+// before is the status without the orders.
+func (h heeded) refused(o *Observation, before v1alpha1.AddOnRolloutStatus, why error) heeded {
+	undone := heeded{status: before, given: given{answers: slices.Clone(h.given.answers)}}
+	for i := range undone.given.answers {
+		a := &undone.given.answers[i]
+		if _, done := o.carriedOut(a.Order); !done && a.State == v1alpha1.OrderCarriedOut {
+			a.State, a.Message = v1alpha1.OrderRefused, "nothing can be planned: "+why.Error()
 		}
 	}
-	p.ordered = nil
+	return undone
 }
 
 // follow notes that an order takes effect with the status.
-func (p *Plan) follow(order *v1alpha1.AddOnOrder, next *v1alpha1.AddOnRolloutStatus, message string) {
+func (g *given) follow(order *v1alpha1.AddOnOrder, next *v1alpha1.AddOnRolloutStatus, message string) {
 	s := order.Spec
 	next.CarriedOut = append(next.CarriedOut, v1alpha1.GivenOrder{Name: order.Name, Author: s.Author, Reason: s.Reason, Message: message})
-	p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderCarriedOut, message})
+	g.answers = append(g.answers, Answer{order, v1alpha1.OrderCarriedOut, message})
 	reason := string(s.Verb) + " by " + s.Author
 	if s.Reason != "" {
 		reason += ": " + s.Reason
 	}
-	p.ordered = append(p.ordered, journal.Decision{Kind: journal.Ordered, Reason: brief.Line(reason+"; "+message, 512)})
+	g.steps = append(g.steps, journal.Decision{Kind: journal.Ordered, Reason: brief.Line(reason+"; "+message, 512)})
 }
 
 // outdated says that an order is about other content or another attempt; "": it is not.
@@ -157,6 +169,7 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 		}
 		next.Attempt++
 		next.Aborted = nil
+		next.Stages = slices.Clone(next.Stages)
 		for i := range next.Stages {
 			next.Stages[i].Gates = nil // another attempt needs new verdicts
 		}
@@ -212,33 +225,35 @@ func aborted(s v1alpha1.AddOnRolloutStatus) string {
 
 // withdraw answers the orders about content: rollback and unblock. What one does to a revision is
 // written again until its answer is stored.
-func (p *Plan) withdraw(next *v1alpha1.AddOnRolloutStatus) {
-	all, fresh := p.Observed.open()
+func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, g given) (v1alpha1.AddOnRolloutStatus, given, []Withdrawal) {
+	var withdrawals []Withdrawal
+	all, fresh := o.open()
 	for _, order := range all {
 		s := order.Spec
 		if s.Verb != v1alpha1.OrderRollback && s.Verb != v1alpha1.OrderUnblock {
 			continue
 		}
 		if slices.Contains(fresh, order) {
-			done, refused := p.Observed.answerWithdrawal(order, *next)
+			done, refused := o.answerWithdrawal(order, next)
 			if refused != "" {
-				p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderRefused, refused})
+				g.answers = append(g.answers, Answer{order, v1alpha1.OrderRefused, refused})
 				continue
 			}
-			p.follow(order, next, done)
+			g.follow(order, &next, done)
 		}
-		w := Withdrawal{Revision: p.Observed.known(s.Digest).Revision}
+		w := Withdrawal{Revision: o.known(s.Digest).Revision}
 		if s.Verb == v1alpha1.OrderUnblock && next.Override != nil && next.Override.Declared.Digest == s.Digest {
 			next.Override = nil // which remembers the quarantine
 		}
 		if s.Verb == v1alpha1.OrderRollback {
 			w.Quarantine = &v1alpha1.Quarantine{
-				Time: metav1.NewTime(p.Observed.Look.Wall).Rfc3339Copy(), Reason: s.Reason, Order: order.Name, Author: s.Author,
+				Time: o.stamp(), Reason: s.Reason, Order: order.Name, Author: s.Author,
+				To: o.digestOf(s.Arguments), WithCRDs: s.Arguments != nil && s.Arguments.WithCRDs,
 			}
-			w.Quarantine.To, w.Quarantine.WithCRDs = p.Observed.digestOf(s.Arguments), s.Arguments != nil && s.Arguments.WithCRDs
 		}
-		p.Withdrawals = append(p.Withdrawals, w)
+		withdrawals = append(withdrawals, w)
 	}
+	return next, g, withdrawals
 }
 
 // digestOf is the digest of the content that a rollback is to return to; "": the order names none,

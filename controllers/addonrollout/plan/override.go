@@ -148,8 +148,7 @@ func returned(phase v1alpha1.Phase) v1alpha1.Phase {
 }
 
 // obstacle says why a failed rollout cannot be rolled back; "": it can.
-func (p *Plan) obstacle() string {
-	o := p.Observed
+func (o *Observation) obstacle() string {
 	to := o.Succeeded.newest().Digest
 	if to == "" || to == o.Target.Digest {
 		return "no other revision succeeded here"

@@ -26,6 +26,32 @@ const ApplyErrorAfter = 10 * time.Minute
 type Plan struct {
 	// Observed is the input of the plan.
 	Observed *Observation
+	Claims
+	Decided
+	// ClockSet: measurements that were made before are void, because the operator's clock was set
+	// since.
+	ClockSet bool
+	// Measures are the gates that are to be measured.
+	Measures []Measure
+	// Next is the status to store, but for conditions and commit statuses.
+	Next    v1alpha1.AddOnRolloutStatus
+	Verdict Verdict
+	// Err is why the rollout admits no cluster; nil: it may. Verdict reports it.
+	Err error
+	// Answers to orders. Withdrawals are what they do to revisions.
+	Answers     []Answer
+	Withdrawals []Withdrawal
+	// Returns says why the content of the target is to be quarantined, so that the next turn moves
+	// the clusters back; "": it is not.
+	Returns string
+	// Decisions to log and announce once the status is stored.
+	Decisions Decisions
+	// Memory for the next turn.
+	Memory Memory
+}
+
+// Decided is what the planner decided about every cluster.
+type Decided struct {
 	// Input of the planner; nil: the planner was not called. Planned is its result and Refused
 	// its error. Planned is valid with an error as well.
 	Input   *rollout.Input
@@ -33,41 +59,12 @@ type Plan struct {
 	Refused error
 	// Clusters are the members in the order of Planned.Clusters.
 	Clusters []Cluster
-	// Measures are the gates that are to be measured. ClockSet: measurements that were made
-	// before are void, because the operator's clock was set since.
-	Measures []Measure
-	ClockSet bool
-	// Next is the status to store, but for conditions and commit statuses.
-	Next    v1alpha1.AddOnRolloutStatus
-	Verdict Verdict
-	// Err is why the rollout admits no cluster; nil: it may. Verdict reports it.
-	Err error
-	// Barred: nothing is written to clusters, because another owner writes there, or because
-	// their health cannot be judged.
-	Barred bool
-	// Answers to orders. Withdrawals are what they do to revisions.
-	Answers     []Answer
-	Withdrawals []Withdrawal
-	// ordered are the decisions that follow from orders.
-	ordered []journal.Decision
-	// Returns says why the content of the target is to be quarantined, so that the next turn moves
-	// the clusters back; "": it is not.
-	Returns string
-	// Decisions to log and announce once the status is stored.
-	Decisions Decisions
-	// Accepted are the fields of other writers that AddonFlow treats as its own.
-	Accepted []Accepted
-	// Restored lists, as text, the accepted fields that were written while the fence was down;
-	// "": none.
-	Restored string
 	// Yielding are the rollouts that must leave a contended object to this one.
 	Yielding []types.NamespacedName
-	// Memory for the next turn.
-	Memory Memory
 
-	// gates of the declared stages; attempt at the content of the target.
-	gates   []gate
-	attempt int32
+	// gates of the declared stages, and the memory for the next turn.
+	gates  []gate
+	memory Memory
 }
 
 // Cluster is a member and its decision.
@@ -79,7 +76,161 @@ type Cluster struct {
 	Install, Move, Remove bool
 }
 
-// turn is the state of one call of New or Preview.
+// New plans a turn. Each phase reads only the results of the phases before it:
+//
+//	claims    who else claims the add-on
+//	begin     the status to plan with, moved to the target and to the clock as it is now
+//	heed      the orders about the attempt
+//	decide    the planner, with every cluster judged
+//	conclude  the status to store, the orders about content, and whether the fleet goes back
+//
+// Problems that the user must fix are part of the plan; the returned error is retried.
+func New(o *Observation) (Plan, error) {
+	claims, err := o.claims()
+	if err != nil {
+		return Plan{}, err
+	}
+	begun := o.begin()
+	if c := claims.contested; c != nil && (!errors.Is(c, ErrOwnership) || o.Rollout.Status.Target == nil) {
+		return o.plan(claims, begun, concluded{Decided: Decided{memory: begun.memory}, status: begun.status})
+	}
+	heeded := o.heed(begun.status)
+	decided, err := o.decide(begun, heeded, claims.contested)
+	if err != nil {
+		return Plan{}, err
+	}
+	if decided.Refused != nil && len(heeded.orders) > 0 {
+		heeded = heeded.refused(o, begun.status, decided.Refused)
+	}
+	return o.plan(claims, begun, o.conclude(heeded, decided))
+}
+
+// begun is the status to plan with: the stored one, moved to the target and to the clock as it is
+// now. step is by how much the operator's clock was set since the last look.
+type begun struct {
+	status v1alpha1.AddOnRolloutStatus
+	memory Memory
+	step   time.Duration
+}
+
+func (o *Observation) begin() begun {
+	b := begun{status: advance(o.Rollout.Status, o, o.stamp()), memory: o.Memory}
+	b.status.Ledger, b.step = o.Memory.corrected(b.status.Ledger, o.Look)
+	if b.step != 0 {
+		b.memory.applyErrors, b.memory.stampsAhead = nil, nil
+		b.status.Stages = shiftGates(b.status.Stages, b.step)
+	}
+	return b
+}
+
+// stamp is the time of the look as objects store it.
+func (o *Observation) stamp() metav1.Time { return metav1.NewTime(o.Look.Wall).Rfc3339Copy() }
+
+// concluded is what follows from the decisions about the clusters. They are void in part if the
+// content of the target is withdrawn in this turn.
+type concluded struct {
+	Decided
+	status      v1alpha1.AddOnRolloutStatus
+	verdict     Verdict
+	measures    []Measure
+	given       given
+	withdrawals []Withdrawal
+	returns     string
+}
+
+func (o *Observation) conclude(h heeded, d Decided) concluded {
+	next := statusAfter(h.status, d.Planned, o.stamp())
+	if why := o.stranded(); why != "" {
+		d.Planned.Succeeded = false
+		next.Phase, next.Message, next.Stable = v1alpha1.PhaseFailed, why, h.status.Stable
+	}
+	next, given, withdrawals := o.withdraw(next, h.given)
+	c := concluded{given: given, withdrawals: withdrawals}
+	if next.Aborted == nil && next.Phase == v1alpha1.PhaseFailed && !next.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
+		if obstacle := o.obstacle(); obstacle != "" {
+			next.Message += "; not rolled back: " + obstacle
+		} else {
+			c.returns = next.Message
+		}
+	}
+	if c.returns != "" || slices.ContainsFunc(withdrawals, func(w Withdrawal) bool { return w.Quarantine != nil }) {
+		d = d.frozen()
+		next.Ledger, next.Counts, next.Stages = d.Planned.Ledger, d.Planned.Counts, d.Planned.Stages
+	}
+	d.gates = d.asked(o.Look.Wall)
+	next.Stages = withVerdicts(next.Stages, d.gates)
+	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned)
+	return c
+}
+
+// plan completes a turn: conditions of the status, its journal, and the memory for the next turn.
+func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
+	p := Plan{
+		Observed: o, Claims: claims, Decided: c.Decided, ClockSet: b.step != 0,
+		Measures: c.measures, Next: c.status, Verdict: c.verdict, Err: cmp.Or(claims.contested, c.Refused),
+		Answers: c.given.answers, Withdrawals: c.withdrawals, Returns: c.returns, Memory: c.memory,
+	}
+	stored, next := &o.Rollout.Status, &p.Next
+	if p.Err != nil {
+		known := false
+		if p.Verdict, known = verdictOf(p.Err); !known {
+			return Plan{}, p.Err
+		}
+	}
+	if p.Err != nil && stored.Target == nil {
+		// Nothing was planned: the status stays empty, so that a later turn rebuilds it.
+		next.Target, next.TargetSince, next.History, next.Attempt = nil, nil, stored.History, stored.Attempt
+	}
+	if !p.planned() && next.Phase == v1alpha1.PhaseSucceeded && o.Rollout.Generation != stored.ObservedGeneration {
+		next.Phase = v1alpha1.PhaseProgressing // the policy changed, and no plan used it yet
+	}
+	p.Decisions = p.decisions(b.step, c.given.steps)
+	next.Journal = journal.Append(next.Journal, o.stamp(), slices.Concat(o.Memory.Unwritten, p.Decisions.Steps))
+	next.Outcome = string(p.Summaries()[0].State)
+	if next.Override.Waits() {
+		next.Outcome = string(rollout.Pending) // it is about the content that Git declares
+	}
+	p.Memory.Unwritten, p.Memory.last = nil, &lastLook{o.Look, next.Ledger}
+	return p, nil
+}
+
+// frozen plans again without admissions: the content of the target is withdrawn in this turn.
+func (d Decided) frozen() Decided {
+	in := *d.Input
+	in.Withdrawn = true
+	judged := make([]Judged, len(d.Clusters))
+	for i := range d.Clusters {
+		judged[i] = d.Clusters[i].Judged
+	}
+	d.Input = &in
+	d.Planned, d.Refused = rollout.New(in)
+	d.Clusters = assigned(d.Planned, judged)
+	return d
+}
+
+// planned reports whether the planner was called and returned no error.
+func (d *Decided) planned() bool { return d.Input != nil && d.Refused == nil }
+
+// Preview computes the planner's result, to explain it; the rest of the plan stays empty. reported
+// is a conflict that the observation does not show; nil: none. The error is the planner's, or one
+// to retry.
+func Preview(o *Observation, reported error) (Plan, error) {
+	contested := cmp.Or(o.conflict(), o.fenceDown(), reported)
+	if contested != nil && o.Rollout.Status.Target == nil {
+		return Plan{}, contested
+	}
+	if o.InvalidHealth != nil {
+		return Plan{}, o.InvalidHealth
+	}
+	begun := begun{status: advance(o.Rollout.Status, o, metav1.NewTime(o.Look.Wall))}
+	decided, err := o.decide(begun, heeded{status: begun.status}, contested)
+	if err != nil {
+		return Plan{}, err
+	}
+	return Plan{Observed: o, Decided: decided}, decided.Refused
+}
+
+// turn is the state of one call of decide.
 type turn struct {
 	*Observation
 	// stored is the status to plan with: the stored status, moved to the target of spec.
@@ -92,145 +243,37 @@ type turn struct {
 	measured []Measured
 }
 
-// New plans a turn. Problems that the user must fix are part of the plan; the returned error is
-// retried.
-func New(o *Observation) (Plan, error) {
-	p := Plan{Observed: o, Memory: o.Memory}
-	stored := &o.Rollout.Status
-	stamp := metav1.NewTime(o.Look.Wall).Rfc3339Copy()
-	next := advance(*stored, o, stamp)
-	ledger, step := o.Memory.corrected(next.Ledger, o.Look)
-	next.Ledger = ledger
-	if step != 0 {
-		p.Memory.applyErrors, p.Memory.stampsAhead = nil, nil
-		next.Stages, p.ClockSet = shiftGates(next.Stages, step), true
-	}
-	barred, err := p.ownership()
-	if err != nil {
-		return p, err
-	}
-	p.Barred = barred != nil
-	contested := cmp.Or(barred, o.fenceDown())
-	if contested == nil || errors.Is(contested, ErrOwnership) && stored.Target != nil {
-		heeded, orders := p.heed(next)
-		if err := p.decide(heeded, orders, contested); err != nil {
-			return p, err
-		}
-		if p.Refused != nil && len(orders) > 0 {
-			p.refuse()
-			heeded = next
-		}
-		next = conclude(heeded, p.Planned, stamp)
-		if why := o.stranded(); why != "" {
-			p.Planned.Succeeded = false
-			next.Phase, next.Message, next.Stable = v1alpha1.PhaseFailed, why, heeded.Stable
-		}
-		p.withdraw(&next)
-		if next.Aborted == nil && next.Phase == v1alpha1.PhaseFailed && !next.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
-			if obstacle := p.obstacle(); obstacle != "" {
-				next.Message += "; not rolled back: " + obstacle
-			} else {
-				p.Returns = next.Message
-			}
-		}
-		if p.Returns != "" || slices.ContainsFunc(p.Withdrawals, func(w Withdrawal) bool { return w.Quarantine != nil }) {
-			p.freeze(&next)
-		}
-		p.Measures = p.gatesAfter(p.gates)
-		next.Stages = withVerdicts(next.Stages, p.gates)
-		p.Verdict = waitsFor(o, *p.Input, p.Planned)
-	}
-	if p.Err = cmp.Or(contested, p.Refused); p.Err != nil {
-		known := false
-		if p.Verdict, known = verdictOf(p.Err); !known {
-			return p, p.Err
-		}
-	}
-	if p.Err != nil && stored.Target == nil {
-		// Nothing was planned: the status stays empty, so that a later turn rebuilds it.
-		next.Target, next.TargetSince, next.History, next.Attempt = nil, nil, stored.History, stored.Attempt
-	}
-	if !p.planned() && next.Phase == v1alpha1.PhaseSucceeded && o.Rollout.Generation != stored.ObservedGeneration {
-		next.Phase = v1alpha1.PhaseProgressing // the policy changed, and no plan used it yet
-	}
-	p.Next = next
-	p.Decisions = p.decisions(step)
-	p.Next.Journal = journal.Append(p.Next.Journal, stamp, slices.Concat(o.Memory.Unwritten, p.Decisions.Steps))
-	p.Next.Outcome = string(p.Summaries()[0].State)
-	if p.Next.Override.Waits() {
-		p.Next.Outcome = string(rollout.Pending) // it is about the content that Git declares
-	}
-	p.Memory.Unwritten, p.Memory.last = nil, &lastLook{o.Look, p.Next.Ledger}
-	return p, nil
-}
-
-// freeze plans again without admissions: the content of the target is withdrawn in this turn.
-func (p *Plan) freeze(next *v1alpha1.AddOnRolloutStatus) {
-	in := *p.Input
-	in.Withdrawn = true
-	p.Planned, p.Refused = rollout.New(in)
-	judged := make([]Judged, len(p.Clusters))
-	for i := range p.Clusters {
-		judged[i] = p.Clusters[i].Judged
-	}
-	p.Input, p.Clusters = &in, assigned(p.Planned, judged)
-	next.Ledger, next.Counts, next.Stages = p.Planned.Ledger, p.Planned.Counts, p.Planned.Stages
-}
-
-// planned reports whether the planner was called and returned no error.
-func (p *Plan) planned() bool { return p.Input != nil && p.Refused == nil }
-
-// Preview computes the planner's result, to explain it; the rest of the plan stays empty. reported
-// is a conflict that the observation does not show; nil: none. The error is the planner's, or one
-// to retry.
-func Preview(o *Observation, reported error) (Plan, error) {
-	p := Plan{Observed: o}
-	contested := cmp.Or(o.conflict(), o.fenceDown(), reported)
-	if contested != nil && o.Rollout.Status.Target == nil {
-		return p, contested
-	}
-	if o.InvalidHealth != nil {
-		return p, o.InvalidHealth
-	}
-	next := advance(o.Rollout.Status, o, metav1.NewTime(o.Look.Wall))
-	if err := p.decide(next, nil, contested); err != nil {
-		return p, err
-	}
-	return p, p.Refused
-}
-
-// decide asks the planner. next is the status to plan with.
-func (p *Plan) decide(next v1alpha1.AddOnRolloutStatus, orders []rollout.Order, contested error) error {
-	t := &turn{Observation: p.Observed, stored: next, leaves: p.Memory, yielding: map[types.NamespacedName]bool{}}
+// decide asks the planner.
+func (o *Observation) decide(b begun, h heeded, contested error) (Decided, error) {
+	t := &turn{Observation: o, stored: h.status, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
 	t.leaves.alike, t.leaves.apart = map[string]string{}, map[string]string{}
 	in, judged, err := t.input()
 	if err != nil {
-		return err
+		return Decided{}, err
 	}
-	in.Orders, in.Aborted = orders, aborted(next)
-	if next.Override.Returns() {
-		in.Excused = next.Override.Failed
+	in.Orders, in.Aborted = h.orders, aborted(h.status)
+	if h.status.Override.Returns() {
+		in.Excused = h.status.Override.Failed
 	}
 	if contested != nil {
 		in.Contested = contested.Error()
 	}
 	t.date(in.Clusters)
-	if !p.ClockSet {
+	if b.step == 0 {
 		t.measured = t.Measured
 	}
-	p.gates, p.attempt = t.judgeGates(), next.Attempt
-	for i := range p.gates {
-		in.Gates = append(in.Gates, p.gates[i].planned())
+	all := t.judgeGates()
+	for i := range all {
+		in.Gates = append(in.Gates, all[i].planned())
 	}
-	if n := len(p.gates); n > 0 {
-		in.LedgerLimit = rollout.DefaultLedgerLimit - n*gateRoom
+	if len(all) > 0 {
+		in.LedgerLimit = rollout.DefaultLedgerLimit - len(all)*gateRoom
 	}
-	p.Input = &in
-	p.Planned, p.Refused = rollout.New(in)
-	p.Clusters = assigned(p.Planned, judged)
-	p.Memory = t.leaves
-	p.Yielding = slices.SortedFunc(maps.Keys(t.yielding), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-	return nil
+	planned, refused := rollout.New(in)
+	return Decided{
+		Input: &in, Planned: planned, Refused: refused, Clusters: assigned(planned, judged), gates: all, memory: t.leaves,
+		Yielding: slices.SortedFunc(maps.Keys(t.yielding), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }),
+	}, nil
 }
 
 // assigned joins the decision about each cluster with the member it is about.

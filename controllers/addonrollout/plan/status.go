@@ -117,9 +117,9 @@ func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Tim
 	return h[:min(len(h), historyKept)]
 }
 
-// conclude returns the status after a plan. It depends on its arguments only, so that an identical
+// statusAfter is the status after a plan. It depends on its arguments only, so that an identical
 // turn writes nothing.
-func conclude(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now metav1.Time) v1alpha1.AddOnRolloutStatus {
+func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next := *previous.DeepCopy()
 	next.Phase, next.Message = plan.Phase, plan.Message
 	next.Counts, next.Stages, next.Failing = plan.Counts, plan.Stages, plan.Failing

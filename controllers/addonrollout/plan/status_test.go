@@ -74,9 +74,9 @@ func TestConcludeIsIdempotent(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	status := advance(v1alpha1.AddOnRolloutStatus{}, at(targetOf("a", "main@sha1:1")), now)
 	plan := rollout.Plan{Phase: v1alpha1.PhaseSucceeded, Message: "24 of 24", Succeeded: true, Counts: v1alpha1.Counts{Total: 24, Updated: 24}}
-	first := conclude(status, plan, now)
+	first := statusAfter(status, plan, now)
 	plan.Succeeded = false
-	second := conclude(first, plan, metav1.NewTime(now.Add(time.Hour)))
+	second := statusAfter(first, plan, metav1.NewTime(now.Add(time.Hour)))
 	if !equality.Semantic.DeepEqual(first, second) {
 		t.Errorf("an identical reconcile an hour later writes nothing:\n%+v\n%+v", first, second)
 	}
