@@ -48,11 +48,12 @@ type Claims struct {
 // claims looks for another owner or writer. A reconcile request of the user means that the other
 // writer was stopped.
 func (o *Observation) claims() (Claims, error) {
-	if barred := cmp.Or(o.conflict(), o.InvalidHealth); barred != nil {
-		return Claims{Barred: true, contested: barred}, nil
+	c := Claims{contested: cmp.Or(o.conflict(), o.InvalidHealth)}
+	if c.Barred = c.contested != nil; c.Barred {
+		return c, nil
 	}
 	if RequestedAt(o.Rollout) != "" {
-		c := Claims{contested: o.fenceDown()}
+		c.contested = o.fenceDown()
 		for _, m := range o.Members {
 			for _, t := range m.Taken {
 				c.Accepted = append(c.Accepted, Accepted{m.AddOn, t.Kind()})
@@ -64,7 +65,7 @@ func (o *Observation) claims() (Claims, error) {
 	if err != nil {
 		return Claims{}, err
 	}
-	c := o.writers(target.Renderer)
+	c = o.writers(target.Renderer)
 	c.contested = cmp.Or(c.contested, o.fenceDown())
 	return c, nil
 }
