@@ -54,8 +54,8 @@ func (o *Observation) carriedOut(order *v1alpha1.AddOnOrder) (v1alpha1.GivenOrde
 	return given[i], true
 }
 
-// heed answers the orders about the attempt: retry, promote and abort. It returns the status to
-// plan with and the orders for the planner.
+// heed answers the orders about the attempt: retry and abort. It returns the status to plan with and
+// the orders for the planner. What a promote does, the plan says.
 func (p *Plan) heed(next v1alpha1.AddOnRolloutStatus) (v1alpha1.AddOnRolloutStatus, []rollout.Order) {
 	all, fresh := p.Observed.open()
 	next.CarriedOut = nil
@@ -79,6 +79,11 @@ func (p *Plan) heed(next v1alpha1.AddOnRolloutStatus) (v1alpha1.AddOnRolloutStat
 			asked.Stage, asked.Clusters = s.Arguments.Stage, s.Arguments.Clusters
 		}
 		done, refused := "", cmp.Or(p.Observed.Unproven[order.Name], p.Observed.outdated(order, next))
+		if refused == "" && s.Verb == v1alpha1.OrderPromote {
+			orders = append(orders, asked)
+			p.promotes = append(p.promotes, order)
+			continue
+		}
 		if refused == "" {
 			done, refused = p.Observed.answer(asked, &next)
 		}
@@ -94,6 +99,27 @@ func (p *Plan) heed(next v1alpha1.AddOnRolloutStatus) (v1alpha1.AddOnRolloutStat
 		p.follow(order, &next, done)
 	}
 	return next, orders
+}
+
+// promote answers the orders that end soaks. next is the status that the plan was made with.
+func (p *Plan) promote(next *v1alpha1.AddOnRolloutStatus) {
+	for _, order := range p.promotes {
+		stage := ""
+		if order.Spec.Arguments != nil {
+			stage = order.Spec.Arguments.Stage
+		}
+		soaking := affects(rollout.Order{Verb: v1alpha1.OrderPromote, Stage: stage}, next.Ledger, p.Observed.Target.Digest)
+		switch ended := p.Planned.Promoted[stage]; {
+		case p.Refused != nil:
+			p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderRefused, "nothing can be planned: " + p.Refused.Error()})
+		case ended > 0:
+			p.follow(order, next, "ended the soak of "+Counted(ended))
+		case len(soaking) > 0:
+			p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderRefused, "no cluster that soaks in stage " + stage + " is verified now"})
+		default:
+			p.Answers = append(p.Answers, Answer{order, v1alpha1.OrderRefused, "no cluster is soaking in stage " + stage})
+		}
+	}
 }
 
 // refuse takes back what heed answered, because the planner refused the policy or the ledger.
@@ -132,11 +158,6 @@ func (o *Observation) outdated(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRo
 func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutStatus) (done, refused string) {
 	affected := affects(order, next.Ledger, o.Target.Digest)
 	switch order.Verb {
-	case v1alpha1.OrderPromote:
-		if len(affected) == 0 {
-			return "", "no cluster is soaking in stage " + order.Stage
-		}
-		return "ended the soak of " + Counted(len(affected)), ""
 	case v1alpha1.OrderAbort:
 		if ended := append([]v1alpha1.Phase{v1alpha1.PhaseRemoving}, endedPhases()...); slices.Contains(ended, next.Phase) {
 			return "", "the rollout is " + string(next.Phase)
@@ -228,7 +249,7 @@ func (p *Plan) withdraw(next *v1alpha1.AddOnRolloutStatus) {
 			p.follow(order, next, done)
 		}
 		w := Withdrawal{Revision: p.Observed.known(s.Digest).Revision}
-		if s.Verb == v1alpha1.OrderUnblock && next.Override != nil && next.Override.Declared.Digest == s.Digest {
+		if s.Verb == v1alpha1.OrderUnblock && next.Override != nil && next.Override.Leaves().Digest == s.Digest {
 			next.Override = nil // which remembers the quarantine
 		}
 		if s.Verb == v1alpha1.OrderRollback {

@@ -48,6 +48,8 @@ type Plan struct {
 	// Answers to orders. Withdrawals are what they do to revisions.
 	Answers     []Answer
 	Withdrawals []Withdrawal
+	// promotes are the orders that end soaks: the plan says what they do.
+	promotes []*v1alpha1.AddOnOrder
 	// ordered are the decisions that follow from orders.
 	ordered []journal.Decision
 	// Returns says why the content of the target is to be quarantined, so that the next turn moves
@@ -120,6 +122,7 @@ func New(o *Observation) (Plan, error) {
 			p.refuse()
 			heeded = next
 		}
+		p.promote(&heeded)
 		next = conclude(heeded, p.Planned, stamp)
 		if why := o.stranded(); why != "" {
 			p.Planned.Succeeded = false
