@@ -51,6 +51,7 @@ type planner struct {
 	retargeted int     // admissions in a slot that the cluster already has
 	actions    []Action
 	asks       []Ask
+	promotions map[string]int // soaks that orders ended, by stage
 	recheck    time.Time
 }
 
@@ -92,7 +93,7 @@ func newPlanner(in *Input) *planner {
 		in: in, spec: in.Spec, fleet: newFleet(in.Clusters),
 		now: in.Now, second: clock.RoundUp(in.Now, time.Second), stable: in.Stable,
 		missing: bounded(in.TargetMissing),
-		revert:  in.TargetProven && in.Reverting && !in.Ended,
+		revert:  in.TargetProven && in.Reverting && !in.Ended, promotions: map[string]int{},
 	}
 	if in.Spec.Target != nil {
 		p.target = in.Spec.Target.Digest

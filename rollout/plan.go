@@ -53,6 +53,8 @@ type Plan struct {
 	// GuardHint says how to lift it, "": it cannot be lifted. It is too long for a commit status.
 	Guard, GuardHint string
 
+	// Promoted is how many soaks the orders ended, by stage.
+	Promoted map[string]int
 	// Asks are the gates that are to be evaluated now.
 	Asks []Ask
 

@@ -45,7 +45,7 @@ func (p *planner) report() Plan {
 		Admitted: len(p.admissions) + p.retargeted + p.removal.Reserved, Actions: p.actions,
 		Clusters: p.clusterPlans(), Stages: p.stageStatuses(), Counts: p.counts(),
 		Progressions: p.progressions(),
-		Guard:        p.removal.Guard, GuardHint: p.removal.Hint, Asks: p.asks, RecheckAt: p.recheck,
+		Guard:        p.removal.Guard, GuardHint: p.removal.Hint, Promoted: p.promotions, Asks: p.asks, RecheckAt: p.recheck,
 	}
 	plan.Undivided = len(p.spec.Stages) == 0 && len(plan.Stages) == 1 && plan.Stages[0].Name == wholeFleet
 	for _, u := range p.failing() {

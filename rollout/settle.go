@@ -107,6 +107,9 @@ func (p *planner) settle() {
 		homes := p.stepsOf(u)
 		o, pc := p.observation(u), p.pace(u, firstOf(homes))
 		moved, why := next(*u.record, o, pc, p.now)
+		if moved.State == Done && p.promoted(u.record) {
+			p.promotions[u.record.Stage]++
+		}
 		if moved != *u.record {
 			u.record = &moved
 		}

@@ -1,6 +1,12 @@
 package v1alpha1
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Labels, annotations and finalizers that AddonFlow puts on objects. OCM's own objects carry
 // these in addition to OCM's names.
@@ -22,6 +28,8 @@ const (
 	// SucceededAtAnnotation on an AddOnRevision is the RFC 3339 time at which a rollout of it
 	// last ended Succeeded. A revision that carries it is proven.
 	SucceededAtAnnotation = "addonflow.io/succeeded-at"
+	// CommitsAnnotation on an AddOnRevision lists the commits that introduced its content. See Commits.
+	CommitsAnnotation = "addonflow.io/commits"
 	// QuarantinedAnnotation on an AddOnRevision is a Quarantine as JSON. It ends when the annotation
 	// is removed.
 	QuarantinedAnnotation = "addonflow.io/quarantined"
@@ -92,4 +100,25 @@ func HeldByAnnotation(annotations map[string]string) (held bool, until time.Time
 		return held, until
 	}
 	return held, time.Time{}
+}
+
+// commitsKept bounds the commits that an AddOnRevision names: 200 that introduced the same content.
+const commitsKept = 200
+
+// Commits are the commits that introduced the content of an AddOnRevision, <ref>@sha1:<commit>, the
+// newest first.
+func Commits(annotations map[string]string) []string {
+	return strings.Fields(annotations[CommitsAnnotation])
+}
+
+// AddCommit enters a commit that introduces the content of an AddOnRevision. It reports whether the
+// annotation changed.
+func AddCommit(revision *metav1.ObjectMeta, commit string) bool {
+	known := Commits(revision.Annotations)
+	if slices.Contains(known, commit) {
+		return false
+	}
+	known = slices.Insert(known, 0, commit)
+	metav1.SetMetaDataAnnotation(revision, CommitsAnnotation, strings.Join(known[:min(len(known), commitsKept)], " "))
+	return true
 }

@@ -110,8 +110,16 @@ const (
 // Returns reports whether the fleet goes back to earlier content.
 func (o *Override) Returns() bool { return o != nil && o.Kind != OverrideFinish }
 
-// Waits reports whether the declared content waits for the rollout that is running.
-func (o *Override) Waits() bool { return o != nil && o.Kind == OverrideFinish }
+// Waits reports whether the declared content waits for the rollout or rollback that is running.
+func (o *Override) Waits() bool { return o != nil && (o.Kind == OverrideFinish || o.From != nil) }
+
+// Leaves is the content that the fleet goes back from.
+func (o *Override) Leaves() Target {
+	if o.From != nil {
+		return *o.From
+	}
+	return o.Declared
+}
 
 // Override says that status.target is not the content that Git declares, and why.
 type Override struct {
@@ -119,13 +127,17 @@ type Override struct {
 	Kind OverrideKind `json:"kind"`
 	// Declared is the content that Git declares.
 	Declared Target `json:"declared"`
+	// From is the content that the fleet goes back from; absent: the declared content. With
+	// onNewCommit Finish, newer content waits until the fleet is back.
+	// +optional
+	From *Target `json:"from,omitempty"`
 	// Reason in words.
 	Reason string `json:"reason"`
 	// Author of the order or commit; absent: the operator.
 	// +optional
 	Author string `json:"author,omitempty"`
-	// Failed are the clusters that had failed with the declared content when the fleet began to go
-	// back, the first 1000 by name. They do not count against the failure budget of the rollback.
+	// Failed are the clusters that had failed with that content when the fleet began to go back, the
+	// first 1000 by name. They do not count against the failure budget of the rollback.
 	// +listType=atomic
 	// +optional
 	Failed []string `json:"failed,omitempty"`

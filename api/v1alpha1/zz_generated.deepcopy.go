@@ -1158,6 +1158,11 @@ func (in *OrderArguments) DeepCopy() *OrderArguments {
 func (in *Override) DeepCopyInto(out *Override) {
 	*out = *in
 	out.Declared = in.Declared
+	if in.From != nil {
+		in, out := &in.From, &out.From
+		*out = new(Target)
+		**out = **in
+	}
 	if in.Failed != nil {
 		in, out := &in.Failed, &out.Failed
 		*out = make([]string, len(*in))

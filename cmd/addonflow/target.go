@@ -85,7 +85,7 @@ func fixRollout(program string, key types.NamespacedName) string {
 
 // unlikeGit is how to make Git and a fleet that was rolled back agree again.
 func unlikeGit(program string, r *v1alpha1.AddOnRollout) string {
-	_, sha, _ := strings.Cut(r.Status.Override.Declared.Commit, "sha1:")
+	_, sha, _ := strings.Cut(r.Status.Override.Leaves().Commit, "sha1:")
 	if r.Status.Override.Kind == v1alpha1.OverrideBlocked {
 		return "push other content, or take the entry out of spec.blocked of " + r.Name
 	}
@@ -101,7 +101,7 @@ func lookAtRollout(program string, key types.NamespacedName) string {
 // object.
 func (t target) next(program string, object client.Object, outcome show.Outcome) string {
 	key := client.ObjectKeyFromObject(object)
-	if r, ok := object.(*v1alpha1.AddOnRollout); ok && r.Status.Override.Returns() {
+	if r, ok := object.(*v1alpha1.AddOnRollout); ok && r.Status.Override.Returns() && !r.Status.Override.Waits() {
 		return unlikeGit(program, r)
 	}
 	switch {

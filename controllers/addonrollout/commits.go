@@ -155,9 +155,13 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 // running: the commits of that rollout report it, and the newest commit says what it waits for.
 func (r *Reconciler) bookRunning(b *forge.Book, p *plan.Plan, c commits) *forge.Book {
 	o, whole := p.Observed, contextName(p.Observed, "")
-	running, content := commitOf(o.Target.Commit), contentOf(o.Target.Digest)
+	reports, what := o.Target, "rollout of "
+	if o.Override.Returns() {
+		reports, what = o.Override.Leaves(), "rollback from "
+	}
+	running, content := commitOf(reports.Commit), contentOf(reports.Digest)
 	wants := withSHA(wantsOf(p, content), running)
-	text := "waits until the rollout of " + running[:min(len(running), 10)] + " has ended"
+	text := "waits until the " + what + running[:min(len(running), 10)] + " has ended"
 	b.Tell(wants...)
 	tellEnded(b, p, running, wants)
 	b.Tell(commitstatus.Want{SHA: c.newest, Context: whole, State: commitstatus.Pending, Content: c.content, Description: text, Held: text})

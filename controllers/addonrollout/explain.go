@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,23 +80,24 @@ func reportedConflict(ro *v1alpha1.AddOnRollout) error {
 	return errors.New(c.Message)
 }
 
-// nameLeft adds the clusters that left the add-on and have a record of the target: their stage still
-// counts them, although no placement selects them.
+// nameLeft enters the clusters that left the add-on and have a record of the target: their stage still
+// counts them, although no placement selects them or their ManagedCluster is gone.
 func nameLeft(plan *rollout.Plan, target string) error {
 	records, err := rollout.Records(plan.Ledger)
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		if _, known := plan.Why(r.Cluster); known || r.Revision != target {
+		at, known := slices.BinarySearchFunc(plan.Clusters, r.Cluster, func(c rollout.ClusterPlan, name string) int { return strings.Compare(c.Name, name) })
+		if r.Revision != target || known && plan.Clusters[at].State != rollout.Gone && plan.Clusters[at].State != rollout.Ignored {
 			continue
 		}
-		left := rollout.ClusterPlan{
-			Name: r.Cluster, Stage: r.Stage, State: r.State,
-			Reason: "it left the add-on; its stage counts it until it is selected again or new content is committed",
+		if !known {
+			plan.Clusters = slices.Insert(plan.Clusters, at, rollout.ClusterPlan{Name: r.Cluster})
 		}
-		at, _ := slices.BinarySearchFunc(plan.Clusters, r.Cluster, func(c rollout.ClusterPlan, name string) int { return strings.Compare(c.Name, name) })
-		plan.Clusters = slices.Insert(plan.Clusters, at, left)
+		left := &plan.Clusters[at]
+		left.Stage, left.State = r.Stage, r.State
+		left.Reason = cmp.Or(left.Reason, "it left the add-on") + "; its stage counts it until it is selected again or new content is committed"
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/render/chart"
@@ -83,5 +85,17 @@ func TestExplainNamesClustersThatLeft(t *testing.T) {
 	s.turn()
 	if p, found := s.plan().Why("c1"); found {
 		t.Errorf("it does not hold back other content: %+v", p)
+	}
+}
+
+// A cluster that failed and whose ManagedCluster is gone still counts as a failure, and is explained
+// as one.
+func TestExplain_SaysThatAGoneClusterFailed(t *testing.T) {
+	s, _, _ := stopped(t)
+	s.delete(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}})
+	s.turn()
+	want := "it failed before it left; its stage counts it until it is selected again or new content is committed"
+	if p, _ := s.plan().Why("c1"); p.State != rollout.LeftFailed || p.Stage != "everyone" || p.Reason != want {
+		t.Errorf("got %+v", p)
 	}
 }

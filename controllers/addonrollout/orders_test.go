@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -182,7 +183,17 @@ func TestPromote_EndsTheSoakOfAStage(t *testing.T) {
 	if got := s.holding(v1); !slices.Equal(got, []string{"c1"}) {
 		t.Fatalf("%v run v1 during the first soak", got)
 	}
+	silent := s.works()["c1"]
+	silent.Status = workv1.ManifestWorkStatus{}
+	if err := s.hub.Status().Update(t.Context(), silent); err != nil {
+		t.Fatal(err)
+	}
 	key := s.order(v1alpha1.OrderPromote, v1, &v1alpha1.OrderArguments{Stage: "everyone"})
+	s.settleOnce()
+	if got := s.answered(key); got != "Refused: no cluster that soaks in stage everyone is verified now" {
+		t.Fatal(got)
+	}
+	key = s.order(v1alpha1.OrderPromote, v1, &v1alpha1.OrderArguments{Stage: "everyone"})
 	s.settleOnce()
 	if got := s.answered(key); got != "CarriedOut: ended the soak of 1 cluster" {
 		t.Fatal(got)

@@ -134,6 +134,13 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 		m := &list.Items[i]
 		listed[m.Name] = true
 		digest := m.Annotations[v1alpha1.RevisionAnnotation]
+		stored := v1alpha1.Target{Source: ro.Spec.Target.Source, Revision: m.Name, Digest: digest}
+		for _, stored.Commit = range v1alpha1.Commits(m.Annotations) {
+			o.Stored = append(o.Stored, stored)
+		}
+		if stored.Commit == "" {
+			o.Stored = append(o.Stored, stored)
+		}
 		if at := m.Annotations[v1alpha1.SucceededAtAnnotation]; at != "" {
 			o.Succeeded = append(o.Succeeded, plan.Success{Name: m.Name, Digest: digest, At: at})
 		}
@@ -147,7 +154,6 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 	if err := r.readOrders(ctx, o); err != nil {
 		return err
 	}
-	o.Stored = listed
 	o.Choose()
 	o.Revisions = plan.Revisions{}
 	for _, digest := range o.Named() {

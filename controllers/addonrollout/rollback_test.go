@@ -203,6 +203,53 @@ func TestBlocked_ContentGoesBackUntilTheEntryIsRemoved(t *testing.T) {
 	}
 }
 
+// A blocked commit stays blocked when the history of the rollout does not name it any more.
+func TestBlocked_HoldsACommitThatLeftTheHistory(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.target("v0")
+	s.settle()
+	bad := s.target("v1")
+	s.settle()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		spec.Blocked = []v1alpha1.BlockedContent{{Commit: commitNamed("v1"), Reason: "leaks memory"}}
+	})
+	var last string
+	for _, tag := range strings.Split("abcdefghijkl", "") {
+		s.advance(time.Minute)
+		last = s.target(tag)
+		s.settle()
+	}
+	s.targetOf(contentAt("v1"), "w9") // another commit with the same content
+	ro := s.rolledBack()
+	if got := s.holding(last); len(got) != 1 || ro.Status.Override.Kind != v1alpha1.OverrideBlocked {
+		t.Errorf("%v run the blocked content, override %+v", s.holding(bad), ro.Status.Override)
+	}
+}
+
+// A revert is not rolled back when its content fails: the clusters would get what Git took back.
+func TestRollback_OfARevertPauses(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	v1 := s.target("v1")
+	s.settle()
+	s.advance(time.Minute)
+	v2 := s.target("v2")
+	s.settle()
+	s.target("v1")
+	s.turns(3)
+	s.advance(time.Minute)
+	s.turns(5)
+	ro := s.rollout()
+	want := "not rolled back: it is a revert, and Git took " + commitNamed("v2")[:10] + " back"
+	if ro.Status.Phase != v1alpha1.PhaseFailed || !strings.Contains(ro.Status.Message, want) {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	if got := s.holding(v1); !slices.Equal(got, []string{"c1"}) || len(s.holding(v2)) != 2 {
+		t.Errorf("%v run v1, %v run v2", got, s.holding(v2))
+	}
+}
+
 // The commit that failed says where the fleet is, and so does a newer commit with its content.
 func TestRollback_IsSaidOnTheCommits(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
@@ -219,9 +266,10 @@ func TestRollback_IsSaidOnTheCommits(t *testing.T) {
 	s.turn()
 	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
 	s.turn()
-	s.expect("v2", "failure: rolling back to "+commitNamed("v1")[:10])
+	undo := " from " + commitNamed("v2")[:10] + " (git revert " + commitNamed("v2")[:10] + " makes Git agree): halted in everyone"
+	s.expect("v2", "failure: rolling back to "+commitNamed("v1")[:10]+undo)
 	s.rolledBack()
-	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10])
+	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+undo)
 	s.applied("w3", "")
 	s.turn()
 	s.expect("w3", "failure: rolled back to "+commitNamed("v1")[:10])
@@ -330,6 +378,44 @@ func TestOnNewCommit_FinishesTheRunningRolloutFirst(t *testing.T) {
 	s.expect("v2", "success: ")
 	s.expect("v3", "error: superseded by "+commitNamed("v4")[:10])
 	s.expect("v4", "success: ")
+}
+
+// With onNewCommit: Finish new content waits for the rollback of the content before it, from the
+// failure to the end.
+func TestOnNewCommit_WaitsForARollback(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.within(0, "1m")
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		rollsBack(spec)
+		spec.OnNewCommit = v1alpha1.OnNewCommitFinish
+	})
+	v1 := s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	v2 := s.target("v2")
+	s.applied("v2", "")
+	s.turns(3)
+	v3 := s.target("v3")
+	s.applied("v3", "")
+	s.turn()
+	s.advance(time.Minute)
+	s.turn() // v2 fails
+	s.turn()
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRollingBack || ro.Status.Override.Leaves().Digest != v2 || ro.Status.Override.Declared.Digest != v3 || ro.Status.Outcome != "pending" {
+		t.Fatalf("%s, outcome %s, override %+v", ro.Status.Phase, ro.Status.Outcome, ro.Status.Override)
+	}
+	s.expect("v2", "failure: rolling back to "+commitNamed("v1")[:10]+" from "+commitNamed("v2")[:10]+": ")
+	s.expect("v3", "pending: waits until the rollback from "+commitNamed("v2")[:10]+" has ended")
+	back := false
+	for range 10 {
+		s.settleOnce()
+		back = back || len(s.holding(v1)) == 3 && s.rollout().Status.Phase == v1alpha1.PhaseRolledBack
+	}
+	if ro := s.rollout(); !back || len(s.holding(v3)) != 3 || ro.Status.Phase != v1alpha1.PhaseSucceeded {
+		t.Errorf("rolled back before v3: %t; %v run v3; %s: %s", back, s.holding(v3), ro.Status.Phase, ro.Status.Message)
+	}
+	s.expect("v3", "success: ")
 }
 
 // A revert never waits.

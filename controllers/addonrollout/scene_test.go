@@ -165,8 +165,12 @@ func (s *scene) targetOf(content render.Content, tag string) string {
 	if err := s.hub.Create(s.t.Context(), revision); client.IgnoreAlreadyExists(err) != nil {
 		s.t.Fatal(err)
 	}
+	commit := "main@sha1:" + commitNamed(tag)
+	if revision = s.revision(digest); v1alpha1.AddCommit(&revision.ObjectMeta, commit) {
+		s.update(revision)
+	}
 	ro := s.rollout()
-	ro.Spec.Target = &v1alpha1.Target{Source: "fleet", Revision: name, Digest: digest, Commit: "main@sha1:" + commitNamed(tag)}
+	ro.Spec.Target = &v1alpha1.Target{Source: "fleet", Revision: name, Digest: digest, Commit: commit}
 	s.update(ro)
 	return digest
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
-	"github.com/addonflow/addonflow/render/load"
 )
 
 // apply writes what differs: Namespaces, AddOnRevisions, configurations,
@@ -140,8 +139,8 @@ func (p *pass) recheck(ctx context.Context, changes []change) error {
 }
 
 // ensureRevision creates an add-on's revision, or makes sure that the existing one of that name
-// holds the same content: ten hexadecimal digits may collide.
-func (p *pass) ensureRevision(ctx context.Context, addOn load.AddOn) error {
+// holds the same content, because ten hexadecimal digits may collide, and names the commit.
+func (p *pass) ensureRevision(ctx context.Context, addOn revision) error {
 	name := render.RevisionName(addOn.Name, addOn.Digest)
 	live := &v1alpha1.AddOnRevision{}
 	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.source.Namespace, Name: name}, live)
@@ -153,11 +152,19 @@ func (p *pass) ensureRevision(ctx context.Context, addOn load.AddOn) error {
 	case live.Spec.Digest != addOn.Digest:
 		return fmt.Errorf("cannot use revision %s: it holds the content %s, not %s", name, live.Spec.Digest, addOn.Digest)
 	}
+	base := live.DeepCopy()
+	if !v1alpha1.AddCommit(&live.ObjectMeta, addOn.commit) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := p.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("cannot note commit %s on revision %s: %w", addOn.commit, name, err)
+	}
 	return nil
 }
 
 // createRevision creates the revision of an add-on's content.
-func (p *pass) createRevision(ctx context.Context, addOn load.AddOn) error {
+func (p *pass) createRevision(ctx context.Context, addOn revision) error {
 	revision, err := revisionObject(p.source.Namespace, p.name(), addOn)
 	if err != nil {
 		return fmt.Errorf("cannot store the content of %s: %w", addOn.Name, err)

@@ -141,7 +141,7 @@ var _ = Describe("A commit", func() {
 
 	It("changes policy without a new revision, and content with one", func() {
 		w := newWorld()
-		w.commit("add hello", addOnFilesWith(map[string]string{"addons/addonrollout.yaml": rolloutYAML}))
+		first := w.commit("add hello", addOnFilesWith(map[string]string{"addons/addonrollout.yaml": rolloutYAML}))
 		w.passes()
 		before := w.source().Status
 		pace := w.remove("default pace", "addons/addonrollout.yaml")
@@ -178,6 +178,14 @@ var _ = Describe("A commit", func() {
 		Expect(rollout.Spec.PolicyCommit).To(BeEmpty())
 		Expect(w.source().Status.AddOns[0].PolicyCommit).To(BeEmpty())
 		Expect(w.revisions()).To(HaveLen(2))
+
+		By("a commit that brings back earlier content is named by its revision besides the first one")
+		third := w.commit("quieter", map[string]string{"addons/addondeploymentconfig.yaml": configYAML})
+		w.look()
+		w.read(rollout)
+		again := &v1alpha1.AddOnRevision{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: rollout.Spec.Target.Revision}}
+		w.read(again)
+		Expect(v1alpha1.Commits(again.Annotations)).To(Equal([]string{"main@sha1:" + third, "main@sha1:" + first}))
 	})
 
 	It("that is bad changes nothing and gets a status with file and line", func() {

@@ -75,7 +75,7 @@ func (p *pass) revisionsOf(ctx context.Context, addOn string) ([]metav1.PartialO
 }
 
 // usedByRollout returns the names of the revisions that a rollout needs: target and stable,
-// those of its records, the quarantined ones, and the one that succeeded last and is not
+// those of its records, the withdrawn ones, and the one that succeeded last and is not
 // withdrawn, from which a lost status is rebuilt.
 func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMetadata) map[string]bool {
 	used := map[string]bool{}
@@ -89,15 +89,12 @@ func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMet
 	}
 	newest, at := "", ""
 	for _, revision := range revisions {
-		if _, quarantined := v1alpha1.ReadQuarantine(revision.Annotations); quarantined {
+		if withdrawn(r, revision.Annotations) {
 			used[revision.Name] = true
 			continue
 		}
-		blocked := slices.ContainsFunc(r.Spec.Blocked, func(b v1alpha1.BlockedContent) bool {
-			return b.Blocks(v1alpha1.Target{Digest: revision.Annotations[v1alpha1.RevisionAnnotation]})
-		})
 		// RFC 3339 times in UTC sort as text.
-		if succeeded := revision.Annotations[v1alpha1.SucceededAtAnnotation]; succeeded > at && !blocked {
+		if succeeded := revision.Annotations[v1alpha1.SucceededAtAnnotation]; succeeded > at {
 			newest, at = revision.Name, succeeded
 		}
 	}
@@ -105,6 +102,18 @@ func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMet
 		used[newest] = true
 	}
 	return used
+}
+
+// withdrawn reports whether the revision with the annotations is quarantined, or spec.blocked of its
+// rollout names it.
+func withdrawn(r *v1alpha1.AddOnRollout, annotations map[string]string) bool {
+	_, quarantined := v1alpha1.ReadQuarantine(annotations)
+	return quarantined || slices.ContainsFunc(r.Spec.Blocked, func(b v1alpha1.BlockedContent) bool {
+		digest := annotations[v1alpha1.RevisionAnnotation]
+		return b.Blocks(v1alpha1.Target{Digest: digest}) || slices.ContainsFunc(v1alpha1.Commits(annotations), func(commit string) bool {
+			return b.Blocks(v1alpha1.Target{Digest: digest, Commit: commit})
+		})
+	})
 }
 
 // usedByWorks adds the revisions that any cluster's works were rendered from.

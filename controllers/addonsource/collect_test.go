@@ -52,13 +52,15 @@ func TestUsedByRollout(t *testing.T) {
 	r.Spec.Target = &v1alpha1.Target{Revision: "target"}
 	r.Status.Stable = &v1alpha1.Target{Revision: "stable"}
 	r.Status.Ledger.Records = []v1alpha1.RecordGroup{{Revision: oldDigest}, {Revision: newDigest}}
-	revisions := history(3)
-	for i := range revisions[:2] {
+	r.Spec.Blocked = []v1alpha1.BlockedContent{{Commit: "0123abc"}}
+	revisions := history(4)
+	for i := range revisions[:3] {
 		at := time.Unix(int64(i), 0).UTC().Format(time.RFC3339)
 		revisions[i].Annotations = map[string]string{v1alpha1.SucceededAtAnnotation: at}
 	}
+	revisions[2].Annotations[v1alpha1.CommitsAnnotation] = "main@sha1:feedabc main@sha1:0123abcdef"
 	want := map[string]bool{
-		"target": true, "stable": true, "r1": true,
+		"target": true, "stable": true, "r1": true, "r2": true,
 		render.RevisionName("hello", oldDigest): true, render.RevisionName("hello", newDigest): true,
 	}
 	if diff := cmp.Diff(want, usedByRollout(r, revisions)); diff != "" {

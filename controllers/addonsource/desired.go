@@ -190,7 +190,7 @@ func approvalOf(source *v1alpha1.AddOnSource) approval {
 
 // revisionObject returns the AddOnRevision of an add-on's content. The error is render's, for
 // content that is too large.
-func revisionObject(namespace, source string, addOn load.AddOn) (*v1alpha1.AddOnRevision, error) {
+func revisionObject(namespace, source string, addOn revision) (*v1alpha1.AddOnRevision, error) {
 	body, err := addOn.Content.Encode()
 	if err != nil {
 		return nil, err
@@ -202,7 +202,9 @@ func revisionObject(namespace, source string, addOn load.AddOn) (*v1alpha1.AddOn
 			Labels:    map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, v1alpha1.AddOnLabel: addOn.Name},
 			// The digest is an annotation as well, so that metadata alone, without the body,
 			// shows which content succeeded.
-			Annotations: map[string]string{v1alpha1.SourceAnnotation: source, v1alpha1.RevisionAnnotation: addOn.Digest},
+			Annotations: map[string]string{
+				v1alpha1.SourceAnnotation: source, v1alpha1.RevisionAnnotation: addOn.Digest, v1alpha1.CommitsAnnotation: addOn.commit,
+			},
 		},
 		Spec: v1alpha1.AddOnRevisionSpec{AddOn: addOn.Name, Digest: addOn.Digest, Body: body},
 	}, nil

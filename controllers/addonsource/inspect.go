@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -12,9 +13,9 @@ import (
 )
 
 // inspect compares the facts in the status with the hub, for a commit that is applied and not
-// in memory. It returns true if nothing is missing: every add-on has its revision and a rollout
-// with its target; every object of the inventory exists, is this source's and is stored as it
-// was when the commit was applied; and none is being deleted.
+// in memory. It returns true if nothing is missing: every add-on has its revision, which names its
+// commit, and a rollout with its target; every object of the inventory exists, is this source's and
+// is stored as it was when the commit was applied; and none is being deleted.
 func (p *pass) inspect(ctx context.Context) (bool, error) {
 	seen := newObservation()
 	if err := p.seeRollouts(ctx, seen); err != nil {
@@ -23,11 +24,11 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 	declared := map[string]bool{}
 	for _, addOn := range p.source.Status.AddOns {
 		declared[addOn.Name] = true
-		exists, err := p.revisionExists(ctx, addOn.Revision)
+		revision, err := p.revision(ctx, addOn.Revision)
 		if err != nil {
 			return false, err
 		}
-		if !exists || !targets(seen.rollouts[addOn.Name], addOn, p.name()) {
+		if revision == nil || !slices.Contains(v1alpha1.Commits(revision.Annotations), addOn.Commit) || !targets(seen.rollouts[addOn.Name], addOn, p.name()) {
 			return false, nil
 		}
 	}

@@ -25,8 +25,8 @@ type observation struct {
 	live map[objectKey]*unstructured.Unstructured
 	// unserved are objects applied earlier whose kind the hub does not serve now.
 	unserved map[objectKey]bool
-	// revisions that exist, by name.
-	revisions map[string]bool
+	// introduced are the commits that introduced the content of each revision that exists, by name.
+	introduced map[string][]string
 	// sources says which of the other sources named on objects exist.
 	sources map[string]bool
 	// installed are the ManagedClusterAddOns of the add-ons that are taken over or leave.
@@ -48,7 +48,7 @@ func newObservation() *observation {
 		rollouts:  map[string]*v1alpha1.AddOnRollout{},
 		live:      map[objectKey]*unstructured.Unstructured{},
 		unserved:  map[objectKey]bool{},
-		revisions: map[string]bool{},
+		introduced: map[string][]string{},
 		sources:   map[string]bool{},
 		installed: map[string]installation{},
 	}
@@ -149,33 +149,35 @@ func (p *pass) seeInventory(ctx context.Context, seen *observation) error {
 	return nil
 }
 
-// seeAddOn reads whether the revision exists. For an add-on that this source does not own yet,
+// seeAddOn reads the revision, if it exists. For an add-on that this source does not own yet,
 // it also reads what OCM's addon-manager left on the clusters' objects.
 func (p *pass) seeAddOn(ctx context.Context, seen *observation, addOn load.AddOn) error {
 	name := render.RevisionName(addOn.Name, addOn.Digest)
-	exists, err := p.revisionExists(ctx, name)
+	revision, err := p.revision(ctx, name)
 	if err != nil {
 		return err
 	}
-	seen.revisions[name] = exists
+	if revision != nil {
+		seen.introduced[name] = v1alpha1.Commits(revision.Annotations)
+	}
 	if p.AddonManager == Replace || claimed(seen.live[addOnKey(addOn.Name)], p.name()) && !p.forced {
 		return nil
 	}
 	return p.seeInstalled(ctx, seen, addOn.Name)
 }
 
-// revisionExists reads whether an AddOnRevision exists, without its body.
-func (p *pass) revisionExists(ctx context.Context, name string) (bool, error) {
+// revision reads an AddOnRevision without its body; nil: it does not exist.
+func (p *pass) revision(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	revision := &metav1.PartialObjectMetadata{}
 	revision.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
 	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.source.Namespace, Name: name}, revision)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read revision %s: %w", name, err))
+		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read revision %s: %w", name, err))
 	}
-	return true, nil
+	return revision, nil
 }
 
 // seeLeaving reads what exists of the add-ons of this source that are not declared.

@@ -49,14 +49,21 @@ type change struct {
 	refused problem.List
 }
 
+// revision is the content of an add-on and the commit that introduces it.
+type revision struct {
+	load.AddOn
+	commit string
+}
+
 // plan is everything to do to apply one commit. With conflicts nothing of it may be done. All
 // lists are in the order of the writes.
 type plan struct {
 	conflicts  []conflict
 	takeOvers  []takeOver
 	namespaces []change
-	// revisions of add-ons that do not exist yet, or were not written by this source.
-	revisions []load.AddOn
+	// revisions of add-ons that do not exist yet, do not name their commit, or were not written by
+	// this source.
+	revisions []revision
 	objects   []change
 	// addOnObjects are the ClusterManagementAddOns.
 	addOnObjects []change
@@ -121,8 +128,8 @@ func newPlan(in planInput) (plan, error) {
 		todo.addOns = append(todo.addOns, v1alpha1.SourcedAddOn{
 			Name: addOn.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: spec.PolicyCommit,
 		})
-		if !in.seen.revisions[target.Revision] || !slices.Contains(in.addOns, todo.addOns[len(todo.addOns)-1]) {
-			todo.revisions = append(todo.revisions, addOn)
+		if !slices.Contains(in.seen.introduced[target.Revision], target.Commit) || !slices.Contains(in.addOns, todo.addOns[len(todo.addOns)-1]) {
+			todo.revisions = append(todo.revisions, revision{addOn, target.Commit})
 		}
 		if step, ok := takeOverOf(addOn.Name, in); ok {
 			todo.takeOvers = append(todo.takeOvers, step)

@@ -216,7 +216,7 @@ func TestPlanIsPure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare := cmp.AllowUnexported(plan{}, change{}, takeOver{}, leaving{}, installation{}, conflict{})
+	compare := cmp.AllowUnexported(plan{}, revision{}, change{}, takeOver{}, leaving{}, installation{}, conflict{})
 	ignore := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Position" }, cmp.Ignore())
 	if diff := cmp.Diff(first, second, compare, ignore); diff != "" {
 		t.Errorf("two plans from one input:\n%s", diff)

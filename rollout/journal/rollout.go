@@ -95,7 +95,7 @@ func aboutTarget(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 		}
 	}
 	if o := next.Override; o.Returns() {
-		start.Kind, start.Reason = RollbackStarted, "from "+o.Declared.Commit+": "+o.Reason
+		start.Kind, start.Reason = RollbackStarted, "from "+o.Leaves().Commit+": "+o.Reason
 	}
 	return append(out, start)
 }

@@ -34,10 +34,11 @@ type Observation struct {
 	// Owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
 	Owner *addonv1alpha1.ClusterManagementAddOn
 	// Succeeded are the revisions that succeeded here and may be rolled out. Quarantined are those
-	// that may not, by name. Stored has the names of all revisions.
+	// that may not, by name. Stored are all revisions, each with every commit that introduced it, the
+	// newest first.
 	Succeeded   Succeeded
 	Quarantined map[string]v1alpha1.Quarantine
-	Stored      map[string]bool
+	Stored      []v1alpha1.Target
 	// Orders about the rollout, the oldest first. Unproven says why the author of an order without
 	// an answer is not known, by the name of the order.
 	Orders   []v1alpha1.AddOnOrder

@@ -58,14 +58,16 @@ type given struct {
 	steps   []journal.Decision
 }
 
-// heeded is the status after the orders about the attempt, and the orders for the planner.
+// heeded is the status after the orders about the attempt, and the orders for the planner. promotes
+// are those that end soaks: the plan says what they do.
 type heeded struct {
-	status v1alpha1.AddOnRolloutStatus
-	orders []rollout.Order
-	given  given
+	status   v1alpha1.AddOnRolloutStatus
+	orders   []rollout.Order
+	promotes []*v1alpha1.AddOnOrder
+	given    given
 }
 
-// heed answers the orders about the attempt: retry, promote and abort.
+// heed answers the orders about the attempt: retry and abort.
 func (o *Observation) heed(next v1alpha1.AddOnRolloutStatus) heeded {
 	h := heeded{status: next}
 	all, fresh := o.open()
@@ -89,6 +91,10 @@ func (o *Observation) heed(next v1alpha1.AddOnRolloutStatus) heeded {
 			asked.Stage, asked.Clusters = s.Arguments.Stage, s.Arguments.Clusters
 		}
 		done, refused := "", cmp.Or(o.Unproven[order.Name], o.outdated(order, h.status))
+		if refused == "" && s.Verb == v1alpha1.OrderPromote {
+			h.orders, h.promotes = append(h.orders, asked), append(h.promotes, order)
+			continue
+		}
 		if refused == "" {
 			done, refused = o.answer(asked, &h.status)
 		}
@@ -106,10 +112,35 @@ func (o *Observation) heed(next v1alpha1.AddOnRolloutStatus) heeded {
 	return h
 }
 
+// promote answers the orders that end soaks, after the plan.
+func (h heeded) promote(target string, d Decided) heeded {
+	for _, order := range h.promotes {
+		stage := ""
+		if order.Spec.Arguments != nil {
+			stage = order.Spec.Arguments.Stage
+		}
+		soaking := affects(rollout.Order{Verb: v1alpha1.OrderPromote, Stage: stage}, h.status.Ledger, target)
+		refused := ""
+		switch ended := d.Planned.Promoted[stage]; {
+		case d.Refused != nil:
+			refused = "nothing can be planned: " + d.Refused.Error()
+		case ended > 0:
+			h.given.follow(order, &h.status, "ended the soak of "+Counted(ended))
+			continue
+		case len(soaking) > 0:
+			refused = "no cluster that soaks in stage " + stage + " is verified now"
+		default:
+			refused = "no cluster is soaking in stage " + stage
+		}
+		h.given.answers = append(h.given.answers, Answer{order, v1alpha1.OrderRefused, refused})
+	}
+	return h
+}
+
 // refused takes back what heed answered, because the planner refused the policy or the ledger.
 // before is the status without the orders.
 func (h heeded) refused(o *Observation, before v1alpha1.AddOnRolloutStatus, why error) heeded {
-	undone := heeded{status: before, given: given{answers: slices.Clone(h.given.answers)}}
+	undone := heeded{status: before, promotes: h.promotes, given: given{answers: slices.Clone(h.given.answers)}}
 	for i := range undone.given.answers {
 		a := &undone.given.answers[i]
 		if _, done := o.carriedOut(a.Order); !done && a.State == v1alpha1.OrderCarriedOut {
@@ -144,11 +175,6 @@ func (o *Observation) outdated(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRo
 func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutStatus) (done, refused string) {
 	affected := affects(order, next.Ledger, o.Target.Digest)
 	switch order.Verb {
-	case v1alpha1.OrderPromote:
-		if len(affected) == 0 {
-			return "", "no cluster is soaking in stage " + order.Stage
-		}
-		return "ended the soak of " + Counted(len(affected)), ""
 	case v1alpha1.OrderAbort:
 		if ended := append([]v1alpha1.Phase{v1alpha1.PhaseRemoving}, endedPhases()...); slices.Contains(ended, next.Phase) {
 			return "", "the rollout is " + string(next.Phase)
@@ -242,7 +268,7 @@ func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, g given) (v1alp
 			g.follow(order, &next, done)
 		}
 		w := Withdrawal{Revision: o.known(s.Digest).Revision}
-		if s.Verb == v1alpha1.OrderUnblock && next.Override != nil && next.Override.Declared.Digest == s.Digest {
+		if s.Verb == v1alpha1.OrderUnblock && next.Override != nil && next.Override.Leaves().Digest == s.Digest {
 			next.Override = nil // which remembers the quarantine
 		}
 		if s.Verb == v1alpha1.OrderRollback {

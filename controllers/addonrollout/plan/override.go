@@ -25,33 +25,49 @@ func (o *Observation) Choose() {
 	if o.Rollout.Spec.Removal != nil {
 		return
 	}
+	leaves := declared
 	override, barred := o.withdrawn(declared)
-	if !barred {
-		if running := o.Rollout.Status.Target; running != nil && o.finishes(declared) {
-			o.Target = *running
+	if first := o.unfinished(declared); !barred && first != nil {
+		leaves = *first
+		if override, barred = o.withdrawn(leaves); !barred {
+			o.Target = *o.Rollout.Status.Target
 			o.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideFinish, Declared: declared, Reason: "onNewCommit is Finish"}
+			return
 		}
+		override.Declared, override.From = declared, first
+	}
+	if !barred {
 		return
 	}
 	o.Override = &override
-	if to := o.refuge(declared); to != "" {
+	if to := o.refuge(leaves); to != "" {
 		o.Target = o.known(to)
 	}
 }
 
-// finishes reports whether the declared content waits for the end of the rollout that is running.
-func (o *Observation) finishes(declared v1alpha1.Target) bool {
+// unfinished is the content whose rollout or rollback has to end before the declared content is
+// rolled out; nil: the declared content does not wait.
+func (o *Observation) unfinished(declared v1alpha1.Target) *v1alpha1.Target {
 	s := &o.Rollout.Status
-	if !o.Stored[s.Target.Revision] || s.Override.Returns() {
-		return false // it would never end; or it is a rollback, which new content supersedes
+	if o.Rollout.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish || s.Target == nil || s.Target.Digest == declared.Digest || o.Succeeded.Has(declared.Revision) ||
+		!slices.ContainsFunc(o.Stored, func(t v1alpha1.Target) bool { return t.Revision == s.Target.Revision }) { // it would never end
+		return nil
 	}
-	if o.Rollout.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish || s.Target.Digest == declared.Digest || o.Succeeded.Has(declared.Revision) {
-		return false
+	_, barred := o.withdrawn(*s.Target)
+	switch {
+	case s.Phase == v1alpha1.PhaseFailed && !s.Override.Returns():
+		// It ended, unless its rollback is about to begin.
+		if q, quarantined := o.quarantine(s.Target.Digest); !quarantined || q.Order != "" || o.refuge(*s.Target) == "" {
+			return nil
+		}
+		return s.Target
+	case barred, s.Phase == v1alpha1.PhaseHeld, slices.Contains(endedPhases(), s.Phase):
+		return nil
+	case s.Override.Returns():
+		from := s.Override.Leaves()
+		return &from
 	}
-	if _, barred := o.withdrawn(*s.Target); barred {
-		return false
-	}
-	return s.Phase != v1alpha1.PhaseHeld && !slices.Contains(endedPhases(), s.Phase)
+	return s.Target
 }
 
 // endedPhases are those of a rollout that has ended.
@@ -69,7 +85,7 @@ func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
 		return v1alpha1.Override{Kind: kind, Declared: t, Reason: q.Reason, Author: q.Author}, true
 	}
 	// The status lasts longer than the annotation: a revision can be deleted and come back.
-	if s := o.Rollout.Status.Override; s.Returns() && s.Kind != v1alpha1.OverrideBlocked && s.Declared.Digest == t.Digest {
+	if s := o.Rollout.Status.Override; s.Returns() && s.Kind != v1alpha1.OverrideBlocked && s.Leaves().Digest == t.Digest {
 		return v1alpha1.Override{Kind: s.Kind, Declared: t, Reason: s.Reason, Author: s.Author}, true
 	}
 	for _, b := range o.Rollout.Spec.Blocked {
@@ -87,10 +103,10 @@ func (o *Observation) quarantine(digest string) (v1alpha1.Quarantine, bool) {
 	return q, ok
 }
 
-// refuge is the digest of the content to go back to from the declared one: what the order names,
+// refuge is the digest of the content to go back to from withdrawn content: what the order names,
 // otherwise the newest that succeeded; "": there is none.
-func (o *Observation) refuge(declared v1alpha1.Target) string {
-	if q, _ := o.quarantine(declared.Digest); q.To != "" {
+func (o *Observation) refuge(from v1alpha1.Target) string {
+	if q, _ := o.quarantine(from.Digest); q.To != "" {
 		to := q.To
 		if slices.ContainsFunc(o.Succeeded, func(s Success) bool { return s.Digest == to }) {
 			return to
@@ -111,7 +127,8 @@ func (o *Observation) known(digest string) v1alpha1.Target {
 	}
 }
 
-// targets are the contents whose commits the rollout knows, the newest first.
+// targets are the contents whose commits are known: of the rollout, the newest first, and of the
+// stored revisions.
 func (o *Observation) targets() []v1alpha1.Target {
 	var known []v1alpha1.Target
 	s := &o.Rollout.Status
@@ -123,13 +140,13 @@ func (o *Observation) targets() []v1alpha1.Target {
 	for i := range s.History {
 		known = append(known, s.History[i].Target)
 	}
-	return known
+	return append(known, o.Stored...)
 }
 
 // stranded says why no cluster is admitted to the declared content although there is no other
 // content to go back to; "": that is not so.
 func (o *Observation) stranded() string {
-	if !o.Override.Returns() || o.Target.Digest != o.Override.Declared.Digest {
+	if !o.Override.Returns() || o.Target.Digest != o.Override.Leaves().Digest {
 		return ""
 	}
 	return "revision " + o.Target.Revision + " is withdrawn (" + o.Override.Reason + "), and the clusters keep it: " +
@@ -150,8 +167,11 @@ func returned(phase v1alpha1.Phase) v1alpha1.Phase {
 // obstacle says why a failed rollout cannot be rolled back; "": it can.
 func (o *Observation) obstacle() string {
 	to := o.Succeeded.newest().Digest
-	if to == "" || to == o.Target.Digest {
+	switch {
+	case to == "" || to == o.Target.Digest:
 		return "no other revision succeeded here"
+	case o.Succeeded.Has(o.Target.Revision):
+		return "it is a revert, and Git took " + titleOf(o.known(to)) + " back"
 	}
 	return o.definitionsLost(o.Target.Digest, to, o.mayChangeDefinitions(o.Target.Digest))
 }
@@ -168,13 +188,16 @@ func (o *Observation) mayChangeDefinitions(from string) bool {
 // CustomResourceDefinition is in the way, the clusters keep what they run.
 func (o *Observation) Confirm() {
 	known := o.Rollout.Status.Override
-	if !o.Override.Returns() || o.Target.Digest == o.Override.Declared.Digest ||
-		known != nil && known.Kind == o.Override.Kind && known.Declared == o.Override.Declared && o.Rollout.Status.Target != nil && o.Rollout.Status.Target.Digest == o.Target.Digest {
+	if !o.Override.Returns() {
 		return
 	}
-	from := o.Override.Declared.Digest
-	if why := o.definitionsLost(from, o.Target.Digest, o.mayChangeDefinitions(from)); why != "" {
-		o.Target, o.Barrier = o.Override.Declared, why
+	from := o.Override.Leaves()
+	if o.Target.Digest == from.Digest ||
+		known != nil && known.Kind == o.Override.Kind && known.Leaves() == from && o.Rollout.Status.Target != nil && o.Rollout.Status.Target.Digest == o.Target.Digest {
+		return
+	}
+	if why := o.definitionsLost(from.Digest, o.Target.Digest, o.mayChangeDefinitions(from.Digest)); why != "" {
+		o.Target, o.Barrier = from, why
 	}
 }
 
@@ -219,7 +242,8 @@ func overridden(s v1alpha1.AddOnRolloutStatus) string {
 	return backText(s) + "; " + s.Message
 }
 
-// backText says from which content to which the clusters move, and why.
+// backText says from which content to which the clusters move, how to make Git declare what they
+// run, and why. The reason may be long, and comes last.
 func backText(s v1alpha1.AddOnRolloutStatus) string {
 	verb := "rolling back"
 	if s.Phase == v1alpha1.PhaseRolledBack {
@@ -228,13 +252,19 @@ func backText(s v1alpha1.AddOnRolloutStatus) string {
 	if s.Phase == v1alpha1.PhaseFailed {
 		verb = "stopped rolling back"
 	}
-	return verb + " to " + titleOf(*s.Target) + " from " + titleOf(s.Override.Declared) + ": " + s.Override.Reason
+	from := s.Override.Leaves()
+	text := verb + " to " + titleOf(*s.Target) + " from " + titleOf(from)
+	if sha := shaOf(from); sha != "" && !s.Override.Waits() {
+		text += " (git revert " + sha + " makes Git agree)"
+	}
+	return text + ": " + s.Override.Reason
 }
 
 // titleOf is the short sha of a target's commit, otherwise its revision.
-func titleOf(t v1alpha1.Target) string {
-	if _, sha, found := strings.Cut(t.Commit, "sha1:"); found {
-		return sha[:min(len(sha), 10)]
-	}
-	return t.Revision
+func titleOf(t v1alpha1.Target) string { return cmp.Or(shaOf(t), t.Revision) }
+
+// shaOf is the short sha of a target's commit; "": it is not known.
+func shaOf(t v1alpha1.Target) string {
+	_, sha, _ := strings.Cut(t.Commit, "sha1:")
+	return sha[:min(len(sha), 10)]
 }

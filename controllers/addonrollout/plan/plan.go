@@ -139,6 +139,7 @@ type concluded struct {
 }
 
 func (o *Observation) conclude(h heeded, d Decided) concluded {
+	h = h.promote(o.Target.Digest, d)
 	next := statusAfter(h.status, d.Planned, o.stamp())
 	if why := o.stranded(); why != "" {
 		d.Planned.Succeeded = false

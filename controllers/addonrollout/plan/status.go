@@ -20,11 +20,11 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 	next, target, s := *stored.DeepCopy(), o.Target, o.Succeeded
 	next.Override = o.Override.DeepCopy()
 	if next.Override.Returns() {
-		next.Override.Failed = failedBefore(stored, next.Override.Declared.Digest)
+		next.Override.Failed = failedBefore(stored, next.Override.Leaves().Digest)
 	}
 	if next.Stable != nil && next.Stable.Digest != target.Digest {
 		if _, barred := o.withdrawn(*next.Stable); barred {
-			next.Stable = rediscovered(target, s)
+			next.Stable = o.rediscovered()
 		}
 	}
 	next.Attempt = max(next.Attempt, 1)
@@ -32,7 +32,7 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 		return next
 	}
 	if next.Target == nil {
-		next.Stable = rediscovered(target, s)
+		next.Stable = o.rediscovered()
 	}
 	if next.Target != nil && next.Target.Digest == target.Digest {
 		// Another commit has the same content, as after a rewritten history: the rollout
@@ -57,7 +57,7 @@ const excusedKept = 1000
 
 // failedBefore are the clusters that had failed with content when the fleet began to leave it.
 func failedBefore(stored v1alpha1.AddOnRolloutStatus, digest string) []string {
-	if was := stored.Override; was.Returns() && was.Declared.Digest == digest {
+	if was := stored.Override; was.Returns() && was.Leaves().Digest == digest {
 		return was.Failed
 	}
 	records, err := rollout.Records(stored.Ledger)
@@ -93,17 +93,15 @@ func attemptAfter(stored v1alpha1.AddOnRolloutStatus, o *Observation) int32 {
 	return last + 1
 }
 
-// rediscovered is the stable revision of a rollout whose status was lost; nil: no rollout
-// succeeded. Its commit is unknown unless the stable revision is the target.
-func rediscovered(target v1alpha1.Target, s Succeeded) *v1alpha1.Target {
-	newest := s.newest()
-	switch newest.Name {
-	case "":
+// rediscovered is the stable revision of a rollout whose status was lost, or whose stable revision is
+// withdrawn; nil: no rollout succeeded.
+func (o *Observation) rediscovered() *v1alpha1.Target {
+	newest := o.Succeeded.newest()
+	if newest.Name == "" {
 		return nil
-	case target.Revision:
-		return &target
 	}
-	return &v1alpha1.Target{Source: target.Source, Revision: newest.Name, Digest: newest.Digest}
+	stable := o.known(newest.Digest)
+	return &stable
 }
 
 // supersede closes the history entry of the rollout that the new target supersedes, and adds an
