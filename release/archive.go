@@ -1,0 +1,100 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// member is a file in an archive.
+type member struct {
+	name    string
+	mode    os.FileMode
+	content []byte
+}
+
+// writeArchives writes one archive per binary: with the program and the license, a .zip for Windows.
+func (t tree) writeArchives(built []binary, out string) error {
+	license, err := os.ReadFile(filepath.Join(t.dir, "LICENSE"))
+	if err != nil {
+		return err
+	}
+	for _, b := range built {
+		program, err := os.ReadFile(b.path)
+		if err != nil {
+			return err
+		}
+		write := writeTar
+		if b.os == "windows" {
+			write = writeZip
+		}
+		members := []member{{"LICENSE", 0o644, license}, {b.executable(), 0o755, program}}
+		if err := create(filepath.Join(out, t.archive(b)), func(w io.Writer) error { return write(w, members, t.committed) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// archive is the name of the archive of a binary.
+func (t tree) archive(b binary) string {
+	kind := ".tar.gz"
+	if b.os == "windows" {
+		kind = ".zip"
+	}
+	return fmt.Sprintf("addonflow_%s_%s_%s%s", strings.TrimPrefix(t.version, "v"), b.os, b.arch, kind)
+}
+
+// create writes a file.
+func create(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return nil
+}
+
+// writeTar writes a compressed archive whose bytes depend on nothing but its members and the time.
+func writeTar(w io.Writer, members []member, at time.Time) error {
+	z := gzip.NewWriter(w)
+	archive := tar.NewWriter(z)
+	for _, m := range members {
+		if err := archive.WriteHeader(&tar.Header{Name: m.name, Mode: int64(m.mode), Size: int64(len(m.content)), ModTime: at, Format: tar.FormatPAX}); err != nil {
+			return err
+		}
+		if _, err := archive.Write(m.content); err != nil {
+			return err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// writeZip is writeTar for Windows.
+func writeZip(w io.Writer, members []member, at time.Time) error {
+	archive := zip.NewWriter(w)
+	for _, m := range members {
+		h := &zip.FileHeader{Name: m.name, Method: zip.Deflate, Modified: at}
+		h.SetMode(m.mode)
+		f, err := archive.CreateHeader(h)
+		if err != nil {
+			return err
+		}
+		if _, err := f.Write(m.content); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"sigs.k8s.io/yaml"
+)
+
+// commit copies the files of this repository, committed or not, into a repository with one commit.
+func commit(t *testing.T) string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = ".."
+	names, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
+		content, err := os.ReadFile(filepath.Join("..", name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{
+		{"init", "--quiet"},
+		{"add", "--all"},
+		{"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "--message=all"},
+	} {
+		if _, err := git(t.Context(), dir, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// signer writes a new key, and returns its file and its public half.
+func signer(t *testing.T) (string, ed25519.PublicKey) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file, public
+}
+
+// files reads a directory.
+func files(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	found := map[string][]byte{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		found[name], err = os.ReadFile(filepath.Join(dir, name))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestReleaseOfACommitIsTheSameEveryTime: two releases of one commit have equal bytes, and each file
+// is what its users expect.
+func TestReleaseOfACommitIsTheSameEveryTime(t *testing.T) {
+	key, public := signer(t)
+	repository := commit(t)
+	o := options{version: "v0.98.7", repository: repository, out: filepath.Join(t.TempDir(), "first"), key: key, platforms: []string{"linux/amd64"}}
+	if err := run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	again := o
+	again.out = filepath.Join(t.TempDir(), "second")
+	if err := run(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	first, second := files(t, o.out), files(t, again.out)
+	for name := range first {
+		if !bytes.Equal(first[name], second[name]) {
+			t.Errorf("%s differs between two releases of one commit", name)
+		}
+	}
+	if len(first) != len(second) {
+		t.Errorf("%d files, and %d in the second release", len(first), len(second))
+	}
+
+	if !ed25519.Verify(public, first[sums], first[sums+".sig"]) {
+		t.Error("the signature of the checksums does not hold")
+	}
+	check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--quiet", sums)
+	check.Dir = o.out
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("sha256sum does not accept the checksums: %v\n%s", err, out)
+	}
+
+	program := filepath.Join(t.TempDir(), "addonflow")
+	if err := os.WriteFile(program, unpacked(t, first["addonflow_0.98.7_linux_amd64.tar.gz"], "addonflow"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), program, "version").CombinedOutput(); err != nil || !strings.Contains(string(out), "v0.98.7") {
+		t.Errorf("the program says %q, %v; want v0.98.7", out, err)
+	}
+	for _, name := range []string{"install.yaml", "replace.yaml"} {
+		if text := string(first[name]); !strings.Contains(text, image+":v0.98.7") || strings.Contains(text, image+":v0.1.0") {
+			t.Errorf("%s does not run the image of the version", name)
+		}
+	}
+	chart := string(unpacked(t, first["addonflow-0.98.7.tgz"], "addonflow/Chart.yaml"))
+	if !strings.Contains(chart, "\nversion: 0.98.7\nappVersion: v0.98.7\n") {
+		t.Errorf("the chart is of another version:\n%s", chart)
+	}
+	var bill struct {
+		Components []struct{ Name, Version string }
+	}
+	if err := json.Unmarshal(first["addonflow_0.98.7_sbom.cdx.json"], &bill); err != nil || len(bill.Components) < 100 {
+		t.Errorf("the SBOM has %d components, %v", len(bill.Components), err)
+	}
+	var krew plugin
+	if err := yaml.UnmarshalStrict(first["krew.yaml"], &krew); err != nil || len(krew.Spec.Platforms) != 1 ||
+		!strings.Contains(string(first[sums]), krew.Spec.Platforms[0].SHA256+"  addonflow_0.98.7_linux_amd64.tar.gz") {
+		t.Errorf("the krew manifest is %+v, %v", krew, err)
+	}
+	testImage(t, filepath.Join(o.out, "image"))
+}
+
+// testImage: the image runs the program as a user without rights, and knows the public authorities.
+func testImage(t *testing.T, dir string) {
+	t.Helper()
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := index.IndexManifest()
+	if err != nil || len(top.Manifests) != 1 {
+		t.Fatalf("the layout has %+v, %v; want one index", top, err)
+	}
+	platforms, err := index.ImageIndex(top.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := platforms.IndexManifest()
+	if err != nil || len(list.Manifests) != 1 || list.Manifests[0].Platform.Architecture != "amd64" {
+		t.Fatalf("the index has %+v, %v", list, err)
+	}
+	img, err := platforms.Image(list.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := img.ConfigFile()
+	if err != nil || config.Config.User != "65532:65532" || strings.Join(config.Config.Entrypoint, " ") != "/addonflow" || config.OS != "linux" {
+		t.Errorf("the image has the configuration %+v, %v", config, err)
+	}
+	layers, err := img.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("the image has %d layers, %v", len(layers), err)
+	}
+	content, err := layers[0].Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := io.ReadAll(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(unpacked(t, packed, "etc/ssl/certs/ca-certificates.crt")) {
+		t.Error("the image has no certificates")
+	}
+}
+
+// unpacked is a file of a compressed archive.
+func unpacked(t *testing.T, archive []byte, name string) []byte {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for files := tar.NewReader(z); ; {
+		h, err := files.Next()
+		if err != nil {
+			t.Fatalf("the archive has no %s: %v", name, err)
+		}
+		if h.Name != name {
+			continue
+		}
+		content, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+}
+
+// TestNoReleaseOfWhatIsNotCommitted: a release is of a commit, and of a version.
+func TestNoReleaseOfWhatIsNotCommitted(t *testing.T) {
+	repository := commit(t)
+	for name, c := range map[string]struct {
+		version string
+		change  bool
+		want    string
+	}{
+		"a change":     {version: "v1.0.0", change: true, want: "not committed"},
+		"no version":   {version: "", want: "is not a version"},
+		"without a v":  {version: "1.0.0", want: "is not a version"},
+		"not a number": {version: "vnext", want: "is not a version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.change {
+				if err := os.WriteFile(filepath.Join(repository, "LICENSE"), []byte("mine"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out := filepath.Join(t.TempDir(), "dist")
+			err := run(t.Context(), options{version: c.version, repository: repository, out: out, platforms: []string{"linux/amd64"}})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
+				t.Error("something was written")
+			}
+		})
+	}
+}
