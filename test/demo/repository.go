@@ -14,6 +14,10 @@ import (
 const (
 	addOnDir     = "addons/" + AddOn
 	templateFile = addOnDir + "/addontemplate.yaml"
+	rolloutFile  = addOnDir + "/addonrollout.yaml"
+	// Stages of examples/hello.
+	firstStage = "canary"
+	lastStage  = "everyone"
 	// imageName is the image of examples/hello, without its tag.
 	imageName = "registry.example.com/hello"
 	// exampleSoak is the soak that examples/hello declares, exampleTag its tag.
@@ -41,14 +45,54 @@ func HelloTree(tag string, soak time.Duration) (map[string]string, error) {
 	}
 	for _, edit := range []struct{ file, from, to string }{
 		{templateFile, exampleTag, Image(tag)},
-		{addOnDir + "/addonrollout.yaml", exampleSoak, "minSuccessTime: " + soak.String()},
+		{rolloutFile, exampleSoak, "minSuccessTime: " + soak.String()},
 	} {
-		if strings.Count(tree[edit.file], edit.from) != 1 {
-			return nil, fmt.Errorf("cannot edit %s: it does not hold %q once", edit.file, edit.from)
+		if err := replaceOnce(tree, edit.file, edit.from, edit.to); err != nil {
+			return nil, err
 		}
-		tree[edit.file] = strings.Replace(tree[edit.file], edit.from, edit.to, 1)
 	}
 	return tree, nil
+}
+
+// replaceOnce replaces a text that a file has once.
+func replaceOnce(tree map[string]string, file, from, to string) error {
+	if strings.Count(tree[file], from) != 1 {
+		return fmt.Errorf("cannot edit %s: it does not hold %q once", file, from)
+	}
+	tree[file] = strings.Replace(tree[file], from, to, 1)
+	return nil
+}
+
+// measuredCanary is the gate of the first stage, approvedRest that of the last one.
+const (
+	measuredCanary = `    gates:
+      during:
+      - name: errors
+        type: webhook
+        interval: 1s
+        failures: 2
+        webhook:
+          url: URL
+          secretRef: {name: telemetry}
+`
+	approvedRest = `    gates:
+      before:
+      - name: qa
+        type: approval
+        approval:
+          approvers: {users: [alice]}
+`
+)
+
+// declareGates lets the add-on be measured while the canary soaks, wait for an approval before the
+// other clusters, and roll back by itself.
+func declareGates(tree map[string]string, service string) error {
+	const last = "  - name: " + lastStage + "\n"
+	if err := replaceOnce(tree, rolloutFile, last, strings.Replace(measuredCanary, "URL", service, 1)+last); err != nil {
+		return err
+	}
+	tree[rolloutFile] += approvedRest
+	return replaceOnce(tree, rolloutFile, "\nspec:\n", "\nspec:\n  onFailure: Rollback\n")
 }
 
 // BreakTemplate returns a template that uses a variable without a value, and its line.
