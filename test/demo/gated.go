@@ -32,15 +32,14 @@ const (
 	// telemetryKey signs the questions of the gate, telemetrySecret has it on the hub.
 	telemetryKey    = "demo-key"
 	telemetrySecret = "telemetry"
-	// usualRound is the time between two rounds of traffic at speed 1.
-	usualRound = 100 * time.Millisecond
+	// trafficEvery is the time between two rounds of traffic, and measuredSoak the soak that is
+	// measured. No speed changes them: a gate is evaluated once a second at most.
+	trafficEvery = 100 * time.Millisecond
+	measuredSoak = 6 * time.Second
 )
 
 // approve is step 6.
 func (s *show) approve(ctx context.Context) (string, error) {
-	if err := s.startTelemetry(ctx); err != nil {
-		return "", err
-	}
 	if err := s.admitUsers(ctx); err != nil {
 		return "", err
 	}
@@ -49,16 +48,12 @@ func (s *show) approve(ctx context.Context) (string, error) {
 		return "", err
 	}
 	mark := s.recorder.Mark()
-	files, err := s.gatedTree("v4")
+	files, err := approvedTree("v4", s.soak())
 	if err != nil {
 		return "", err
 	}
-	s.typed("cat %s", rolloutFile)
-	_, spec, _ := strings.Cut(files[rolloutFile], "\nspec:\n")
-	for line := range strings.Lines("spec:\n" + spec) {
-		s.said("%s", strings.TrimSuffix(line, "\n"))
-	}
-	sha, err := s.commit(ctx, "v4", "hello v4: measure the canary, ask alice before the rest", files, exitSucceeded)
+	s.shown(files)
+	sha, err := s.commit(ctx, "v4", "hello v4: after the canary, ask "+approver, files, exitSucceeded)
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +83,7 @@ func (s *show) approve(ctx context.Context) (string, error) {
 	if err := s.approved(ctx, mark); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("main@%.7s  canary measured → approved by %s → %d/%d   commit status: success", sha, approver, len(s.clusters), len(s.clusters)), nil
+	return fmt.Sprintf("main@%.7s  canary → approved by %s → %d/%d   commit status: success", sha, approver, len(s.clusters), len(s.clusters)), nil
 }
 
 // rollBack is step 7.
@@ -101,12 +96,17 @@ func (s *show) rollBack(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mark := s.recorder.Mark()
-	files, err := s.gatedTree("v5" + leakyTag)
+	service, err := s.startTelemetry(ctx)
 	if err != nil {
 		return "", err
 	}
-	sha, err := s.commit(ctx, "v5", "hello v5", files, exitSucceeded)
+	mark := s.recorder.Mark()
+	files, err := measuredTree("v5"+leakyTag, service)
+	if err != nil {
+		return "", err
+	}
+	s.shown(files)
+	sha, err := s.commit(ctx, "v5", "hello v5: measure the canary, roll back by itself", files, exitSucceeded)
 	if err != nil {
 		return "", err
 	}
@@ -133,29 +133,28 @@ func (s *show) rollBack(ctx context.Context) (string, error) {
 	return fmt.Sprintf("main@%.7s  failed its measurement, %d clusters rolled back, %d untouched   commit status: failure", sha, len(s.canaries), untouched), nil
 }
 
-// gatedTree is examples/hello with gates.
-func (s *show) gatedTree(tag string) (map[string]string, error) {
-	files, err := HelloTree(tag, s.soak())
-	if err != nil {
-		return nil, err
+// shown prints how fast a commit is rolled out.
+func (s *show) shown(files map[string]string) {
+	s.typed("cat %s", rolloutFile)
+	_, spec, _ := strings.Cut(files[rolloutFile], "\nspec:\n")
+	for line := range strings.Lines("spec:\n" + spec) {
+		s.said("%s", strings.TrimSuffix(line, "\n"))
 	}
-	return files, declareGates(files, s.telemetryURL)
 }
 
-// startTelemetry starts the service that the measurement asks, with its key in a Secret that names
-// the service's host.
-func (s *show) startTelemetry(ctx context.Context) error {
+// startTelemetry starts the service that measures, with its key in a Secret that names the
+// service's host. It returns the address for gates.
+func (s *show) startTelemetry(ctx context.Context) (string, error) {
 	s.telemetry = newTelemetry(s.clusters, telemetryKey, s.world.readyImage)
-	host, stop, err := s.telemetry.start(max(s.scaled(usualRound), time.Millisecond))
+	host, stop, err := s.telemetry.start(trafficEvery) //nolint:contextcheck // it runs until the world stops
 	if err != nil {
-		return err
+		return "", err
 	}
 	s.world.finally(stop)
+	s.said("The measurement is a small web service of this demo, not a Prometheus. Its requests are")
+	s.said("simulated; the image that serves them is read from the simulated clusters.")
 	address := url.URL{Scheme: "http", Host: host, Path: "/gate"}
-	s.telemetryURL = address.String()
-	s.said("The measurement is a web service of this demo on %s, not a Prometheus: its requests are", host)
-	s.said("simulated, and the image that serves them is read from the simulated clusters.")
-	return s.world.Client.Create(ctx, &corev1.Secret{
+	return address.String(), s.world.Client.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: telemetrySecret, Annotations: map[string]string{v1alpha1.GateHostAnnotation: host}},
 		StringData: map[string]string{"key": telemetryKey},
 	})
@@ -198,14 +197,10 @@ func (s *show) waits(ctx context.Context, sha string, before map[types.Namespace
 	if err != nil {
 		return err
 	}
-	waiting, measured := gateOf(r.Status, lastStage, approvalGate), gateOf(r.Status, firstStage, errorsGate)
-	if r.Status.Phase != v1alpha1.PhaseHeld || waiting.State != v1alpha1.GateWaiting || measured.State != v1alpha1.GatePassed {
-		return fmt.Errorf("the rollout is %s, gate %s %q and gate %s %q; not Held, Waiting and Passed", r.Status.Phase, approvalGate, waiting.State, errorsGate, measured.State)
+	waiting := gateOf(r.Status, lastStage, approvalGate)
+	if r.Status.Phase != v1alpha1.PhaseHeld || waiting.State != v1alpha1.GateWaiting {
+		return fmt.Errorf("the rollout is %s and gate %s %q; not Held and Waiting", r.Status.Phase, approvalGate, waiting.State)
 	}
-	if s.telemetry.answered(r.Status.Target.Commit, v1alpha1.GatePassed) == 0 {
-		return errors.New("the telemetry passed no signed question about the commit")
-	}
-	s.checked("API: gate %s of %s Passed: %s", errorsGate, firstStage, measured.Reason)
 	s.checked("API: AddOnRollout %s Held; gate %s of %s Waiting: %s", AddOn, approvalGate, lastStage, waiting.Reason)
 	untouched, err := s.untouchedBut(ctx, before, s.canaries)
 	if err != nil {
@@ -308,7 +303,7 @@ func (s *show) wentBack(ctx context.Context, mark Mark, sha, stable string) erro
 	case s.telemetry.answered(o.Declared.Commit, v1alpha1.GateFailed) == 0:
 		return errors.New("the telemetry failed no signed question about the commit")
 	}
-	s.checked("API: gate %s of %s Failed: %s", errorsGate, firstStage, gateOf(halted, firstStage, errorsGate).Reason)
+	s.checked("API: gate %s of %s Passed, then Failed: %s", errorsGate, firstStage, gateOf(halted, firstStage, errorsGate).Reason)
 	s.checked("API: AddOnRollout %s Failed, RollingBack, RolledBack", AddOn)
 	if err := s.quarantined(ctx, r.Status.Override.Declared); err != nil {
 		return err
@@ -335,8 +330,8 @@ func (s *show) quarantined(ctx context.Context, target v1alpha1.Target) error {
 	return nil
 }
 
-// inOrder returns the status with the failed measurement, if the phases after it were Failed,
-// RollingBack and RolledBack, in this order.
+// inOrder returns the status with the failed measurement, if the measurement passed before, and the
+// phases were Failed, RollingBack and RolledBack, in this order.
 func inOrder(r Recording) (failed v1alpha1.AddOnRolloutStatus, err error) {
 	rest := r.Statuses
 	for i, phase := range []v1alpha1.Phase{v1alpha1.PhaseFailed, v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack} {
@@ -349,8 +344,11 @@ func inOrder(r Recording) (failed v1alpha1.AddOnRolloutStatus, err error) {
 		}
 		rest = rest[at:]
 	}
-	if state := gateOf(failed, firstStage, errorsGate).State; state != v1alpha1.GateFailed {
+	switch state := gateOf(failed, firstStage, errorsGate).State; {
+	case state != v1alpha1.GateFailed:
 		return failed, fmt.Errorf("gate %s was %q when the rollout failed, not Failed", errorsGate, state)
+	case !sees(firstStage, errorsGate, v1alpha1.GatePassed)(r):
+		return failed, fmt.Errorf("gate %s failed at once: it never Passed", errorsGate)
 	}
 	return failed, nil
 }

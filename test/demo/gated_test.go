@@ -5,7 +5,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -13,12 +12,9 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-func TestDeclareGates(t *testing.T) {
-	tree, err := HelloTree("v4", 5*time.Second)
+func TestMeasuredTree(t *testing.T) {
+	tree, err := measuredTree("v5", "http://127.0.0.1:1/gate")
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := declareGates(tree, "http://127.0.0.1:1/gate"); err != nil {
 		t.Fatal(err)
 	}
 	var r v1alpha1.AddOnRollout
@@ -34,9 +30,6 @@ func TestDeclareGates(t *testing.T) {
 	}
 	if got := last.Gates.Before[0]; got.Name != approvalGate || !cmp.Equal(got.Approval.Approvers.Users, []string{approver}) {
 		t.Errorf("the last stage has gate %+v", got)
-	}
-	if err := declareGates(map[string]string{}, ""); err == nil {
-		t.Error("gates were declared in a file without stages")
 	}
 }
 
@@ -98,16 +91,17 @@ func TestInOrder(t *testing.T) {
 			{Name: firstStage, Gates: []v1alpha1.GateStatus{{Name: errorsGate, State: gate}}},
 		}}
 	}
-	failed, back, done := in(v1alpha1.PhaseFailed, v1alpha1.GateFailed), in(v1alpha1.PhaseRollingBack, ""), in(v1alpha1.PhaseRolledBack, "")
+	passed, failed, back, done := in(v1alpha1.PhaseProgressing, v1alpha1.GatePassed), in(v1alpha1.PhaseFailed, v1alpha1.GateFailed), in(v1alpha1.PhaseRollingBack, ""), in(v1alpha1.PhaseRolledBack, "")
 	for name, c := range map[string]struct {
 		statuses []v1alpha1.AddOnRolloutStatus
 		wrong    string
 	}{
-		"Story":       {[]v1alpha1.AddOnRolloutStatus{in(v1alpha1.PhaseProgressing, ""), failed, failed, back, done}, ""},
+		"Story":       {[]v1alpha1.AddOnRolloutStatus{passed, failed, failed, back, done}, ""},
 		"NoHalt":      {[]v1alpha1.AddOnRolloutStatus{back, done}, "never Failed"},
 		"NoWayBack":   {[]v1alpha1.AddOnRolloutStatus{back, failed, done}, "never RollingBack"},
 		"Unfinished":  {[]v1alpha1.AddOnRolloutStatus{failed, back}, "never RolledBack"},
 		"OtherReason": {[]v1alpha1.AddOnRolloutStatus{in(v1alpha1.PhaseFailed, v1alpha1.GatePassed), back, done}, `gate errors was "Passed"`},
+		"AtOnce":      {[]v1alpha1.AddOnRolloutStatus{failed, back, done}, "it never Passed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := inOrder(Recording{Statuses: c.statuses})

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -63,8 +64,15 @@ func replaceOnce(tree map[string]string, file, from, to string) error {
 	return nil
 }
 
-// measuredCanary is the gate of the first stage, approvedRest that of the last one.
 const (
+	// approvedRest is the gate of the last stage, measuredCanary that of the first one.
+	approvedRest = `    gates:
+      before:
+      - name: qa
+        type: approval
+        approval:
+          approvers: {users: [alice]}
+`
 	measuredCanary = `    gates:
       during:
       - name: errors
@@ -75,24 +83,30 @@ const (
           url: URL
           secretRef: {name: telemetry}
 `
-	approvedRest = `    gates:
-      before:
-      - name: qa
-        type: approval
-        approval:
-          approvers: {users: [alice]}
-`
 )
 
-// declareGates lets the add-on be measured while the canary soaks, wait for an approval before the
-// other clusters, and roll back by itself.
-func declareGates(tree map[string]string, service string) error {
-	const last = "  - name: " + lastStage + "\n"
-	if err := replaceOnce(tree, rolloutFile, last, strings.Replace(measuredCanary, "URL", service, 1)+last); err != nil {
-		return err
+// approvedTree is HelloTree in which the clusters after the canary wait for an approval.
+func approvedTree(tag string, soak time.Duration) (map[string]string, error) {
+	tree, err := HelloTree(tag, soak)
+	if err != nil {
+		return nil, err
 	}
-	tree[rolloutFile] += approvedRest
-	return replaceOnce(tree, rolloutFile, "\nspec:\n", "\nspec:\n  onFailure: Rollback\n")
+	tree[rolloutFile] += approvedRest // the last stage is the end of the file
+	return tree, nil
+}
+
+// measuredTree is approvedTree in which a web service also measures the canary, and a failure rolls
+// back.
+func measuredTree(tag, service string) (map[string]string, error) {
+	tree, err := approvedTree(tag, measuredSoak)
+	if err != nil {
+		return nil, err
+	}
+	const last, spec = "  - name: " + lastStage + "\n", "\nspec:\n"
+	return tree, errors.Join(
+		replaceOnce(tree, rolloutFile, last, strings.Replace(measuredCanary, "URL", service, 1)+last),
+		replaceOnce(tree, rolloutFile, spec, spec+"  onFailure: Rollback\n"),
+	)
 }
 
 // BreakTemplate returns a template that uses a variable without a value, and its line.

@@ -25,9 +25,8 @@ type show struct {
 	clusters, canaries []string
 	// shas of the commits made, by what was committed.
 	shas map[string]string
-	// telemetry measures the add-on from step 6 on, at telemetryURL.
-	telemetry    *telemetry
-	telemetryURL string
+	// telemetry measures the add-on in step 7.
+	telemetry *telemetry
 	// summary has one line per step done.
 	summary []string
 }
@@ -48,8 +47,8 @@ func steps() []step {
 		{"commit v3, whose image never starts: the canary stops it", "bad commit", (*show).breakImage},
 		{"git revert: only the canary clusters move back", "git revert", (*show).revert},
 		{"commit a broken template: refused, with file and line", "broken file", (*show).breakFile},
-		{"commit v4 with gates: a measured canary, then an approval", "approval", (*show).approve},
-		{"commit v5, which starts well and turns bad: rolled back automatically", "rollback", (*show).rollBack},
+		{"commit v4, which needs an approval between canary and fleet", "approval", (*show).approve},
+		{"commit v5, which starts well and turns bad: the measurement rolls it back", "rollback", (*show).rollBack},
 	}
 }
 

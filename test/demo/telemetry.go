@@ -22,7 +22,7 @@ const (
 	// leakyTag ends the tag of an image that is ready, serves cleanly for healthyRounds, and fails
 	// requests afterwards.
 	leakyTag      = "-leaky"
-	healthyRounds = 10
+	healthyRounds = 25
 	// perRound is how many requests a cluster serves in a round. usualErrors and leakyErrors are
 	// how many of them fail.
 	perRound    = 100
