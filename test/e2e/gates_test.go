@@ -83,11 +83,19 @@ var _ = Describe("Gates", func() {
 
 		By("admitting it again once it is unblocked")
 		leaks.Store(false)
-		Expect(addonflow(ctx, world.Kubeconfig, "unblock", s.addOn, "-n", demo.Namespace, "-m", "the database was slow")).To(ContainSubstring("carried out: "))
+		grant(ctx, "commander", "carol")
+		_, carol := user("carol")
+		Expect(addonflow(ctx, carol, "unblock", s.addOn, "-n", demo.Namespace, "-m", "the database was slow")).To(ContainSubstring("carried out: "))
 		Eventually(func() map[string]string { return s.running(all[0]) }).Should(allAt("v2", all[0]))
-		s.commit("v2", s.stages("0s", "1m", "3", 0)) // without the gate, which takes up to a minute after the soak
+		newest := s.commit("v2", s.stages("0s", "1m", "3", 0)) // without the gate, which takes up to a minute after the soak
 		s.awaitPhase(again, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
+
+		By("recalling it after it was green")
+		addonflow(ctx, carol, "rollback", s.addOn, "-n", demo.Namespace, "--to", first[:7], "-m", "leaks memory after a week")
+		s.awaitRolledBack(newest)
+		Expect(s.running(all...)).To(allAt("v1", all...))
+		Expect(s.rollout().Status.Override).To(And(HaveField("Kind", v1alpha1.OverrideRecall), HaveField("Author", "carol"), HaveField("Reason", ContainSubstring("leaks memory after a week"))))
 	})
 
 	It("let a stage start by the approvals of two users whom the API server knows, and by no other", func(ctx SpecContext) {
@@ -101,7 +109,7 @@ var _ = Describe("Gates", func() {
           approvers: {users: [alice], groups: [qa]}
           count: 2
 `, s.stages("0s", "1m", "2", 0))
-		grantApprovals(ctx, "alice", "bob", "eve")
+		grant(ctx, "approver", "alice", "bob", "eve")
 		sha := s.commit("v1", policy)
 		ro := s.awaitPhase(sha, v1alpha1.PhaseHeld)
 		Expect(ro.Status.Message).To(Equal("everyone 0/2, waits for approval qa: 0 of 2 approvals; addonflow approve approved everyone"))
@@ -225,16 +233,22 @@ func user(name string, groups ...string) (*rest.Config, string) {
 	return config, path
 }
 
-// grantApprovals gives users the Role for approvers of the user guide.
-func grantApprovals(ctx context.Context, users ...string) {
+// grant gives users a Role of the user guide.
+func grant(ctx context.Context, name string, users ...string) {
 	GinkgoHelper()
 	guide, err := os.ReadFile("../../docs/user-guide.md")
 	Expect(err).NotTo(HaveOccurred())
-	_, text, found := strings.Cut(string(guide), "The commands need these rights in the namespace of the rollout:\n\n```yaml\n")
-	Expect(found).To(BeTrue())
-	text, _, _ = strings.Cut(text, "```")
+	const begin = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
 	var role rbacv1.Role
-	Expect(yaml.UnmarshalStrict([]byte(text), &role)).To(Succeed())
+	for _, block := range strings.Split(string(guide), "```yaml\n"+begin)[1:] {
+		text, _, _ := strings.Cut(block, "```")
+		role = rbacv1.Role{}
+		Expect(yaml.UnmarshalStrict([]byte(begin+text), &role)).To(Succeed())
+		if role.Name == name {
+			break
+		}
+	}
+	Expect(role.Name).To(Equal(name))
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: role.Namespace, Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
@@ -254,5 +268,6 @@ func addonflow(ctx context.Context, kubeconfig string, args ...string) string {
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	Expect(command.Run()).To(Succeed(), out.String())
+	GinkgoWriter.Println(out.String())
 	return out.String()
 }
