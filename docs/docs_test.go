@@ -327,7 +327,8 @@ func TestGuideExamples(t *testing.T) {
 		case "Secret":
 			strictly[corev1.Secret](t, block)
 		default: // a part of an object
-			switch strings.TrimSpace(block[:strings.Index(block, ":")]) {
+			field, _, _ := strings.Cut(block, ":")
+			switch strings.TrimSpace(field) {
 			case "health":
 				strictly[v1alpha1.AddOnRolloutSpec](t, block)
 			case "- apiVersion":
