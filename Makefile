@@ -123,11 +123,11 @@ demo: build hub ## Show the whole story on the embedded hub (DEMO_CLUSTERS, DEMO
 readme: build hub ## Run the demo and write its last lines into the README
 	$(SAY) 'readme: the demo, with its own clusters and pace (a few minutes)'
 	@$(HUB_ASSETS); NO_COLOR=1 bin/addonflow demo | tee /dev/stderr | awk ' \
-	  NR == FNR { if (/^✔ [1-5]\/5 /) lines = lines $$0 "\n"; next } \
+	  NR == FNR { if (/^✔ [1-7]\/7 /) lines = lines $$0 "\n"; next } \
 	  /^<!-- demo output -->$$/ { print; printf "```\n%s```\n", lines; skip = 1 } \
 	  /^<!-- end of demo output -->$$/ { skip = 0 } \
 	  !skip { print }' - README.md > README.md.new
-	@[ "$$(grep -cE '^✔ [1-5]/5 ' README.md.new)" = 5 ] || { rm README.md.new; echo 'readme: the demo did not end well' >&2; exit 1; }
+	@[ "$$(grep -cE '^✔ [1-7]/7 ' README.md.new)" = 7 ] || { rm README.md.new; echo 'readme: the demo did not end well' >&2; exit 1; }
 	@mv README.md.new README.md
 
 .PHONY: bench

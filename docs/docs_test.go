@@ -15,6 +15,10 @@ import (
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -280,20 +284,70 @@ func TestReadmeExample(t *testing.T) {
 	}
 }
 
-// TestReadmeProblems: the README's two lines are what lint says of these two mistakes.
-func TestReadmeProblems(t *testing.T) {
+// TestGuideProblems: the guide's two lines are what lint says of these two mistakes.
+func TestGuideProblems(t *testing.T) {
 	tree := treeOf(t, "hello")
 	tree["addonrollout.yaml"] = strings.Replace(tree["addonrollout.yaml"], "progressDeadline", "progressDeadlin", 1)
 	tree["addontemplate.yaml"] = strings.Replace(tree["addontemplate.yaml"], "{{GREETING}}", "{{GRETING}}", 1)
-	readme := text(t, "README.md")
+	guide := text(t, "docs/user-guide.md")
 	problems := lint(t, tree)
 	if len(problems) != 2 {
-		t.Errorf("lint has %d problems, the README two", len(problems))
+		t.Errorf("lint has %d problems, the guide two", len(problems))
 	}
 	for _, p := range problems {
-		if line := "\n    addons/hello/" + p.String() + "\n"; !strings.Contains(readme, line) {
-			t.Errorf("the README has no line%s", line)
+		if line := "\n    addons/hello/" + p.String() + "\n"; !strings.Contains(guide, line) {
+			t.Errorf("the guide has no line%s", line)
 		}
+	}
+}
+
+// TestGuideExamples: what a user copies from the guide is a good commit with the other files of
+// examples/hello, or an object that the hub takes.
+func TestGuideExamples(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)\n```yaml\n(.*?)```").FindAllStringSubmatch(text(t, "docs/user-guide.md"), -1)
+	policies := 0
+	for _, match := range blocks {
+		block := match[1]
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal([]byte(block), &kind); err != nil && strings.HasPrefix(block, "apiVersion:") {
+			t.Errorf("%v in\n%s", err, block)
+		}
+		switch kind.Kind {
+		case "AddOnRollout":
+			policies++
+			tree := treeOf(t, "hello")
+			tree["addonrollout.yaml"] = block
+			if problems := lint(t, tree); len(problems) > 0 {
+				t.Errorf("%v in\n%s", problems, block)
+			}
+		case "Role":
+			strictly[rbacv1.Role](t, block)
+		case "ClusterRole":
+			strictly[rbacv1.ClusterRole](t, block)
+		case "Secret":
+			strictly[corev1.Secret](t, block)
+		default: // a part of an object
+			field, _, _ := strings.Cut(block, ":")
+			switch strings.TrimSpace(field) {
+			case "health":
+				strictly[v1alpha1.AddOnRolloutSpec](t, block)
+			case "- apiVersion":
+				strictly[[]batchv1.Job](t, block)
+			default:
+				t.Errorf("nothing judges\n%s", block)
+			}
+		}
+	}
+	if policies < 7 {
+		t.Errorf("found %d AddOnRollouts only", policies)
+	}
+}
+
+// strictly decodes a block without unknown fields.
+func strictly[T any](t *testing.T, block string) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(block), new(T)); err != nil {
+		t.Errorf("%v in\n%s", err, block)
 	}
 }
 
@@ -320,7 +374,7 @@ func sameObject[T any](t *testing.T, block, example string, but func(*T)) {
 // TestDocumentsAreShort: what is read from the first line to the last, or looked up, stays
 // short enough for it.
 func TestDocumentsAreShort(t *testing.T) {
-	most := map[string]int{"docs/architecture.md": 120, "docs/design.md": 400}
+	most := map[string]int{"README.md": 150, "docs/architecture.md": 120, "docs/design.md": 400}
 	for name, content := range documents(t) {
 		if decisionName.MatchString(name) {
 			most[name] = 60

@@ -17,11 +17,12 @@ func newDemoCommand(c *cli) *cobra.Command {
 	o := demo.Options{Out: c.Out}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Play five commits on this machine, with a hub, a simulated fleet, Git and a forge",
-		Long: `Play five commits on this machine, with a hub, a simulated fleet, Git and a forge.
+		Short: "Play seven commits on this machine, with a hub, a simulated fleet, Git and a forge",
+		Long: `Play seven commits on this machine, with a hub, a simulated fleet, Git and a forge.
 
 The commits are: install, upgrade by canary and waves, an image that never starts, its
-revert, and a broken file. The demo checks the result of each commit through the API, at
+revert, a broken file, an upgrade that waits for an approval, and one that a measurement fails and
+that is rolled back automatically. The demo checks the result of each commit through the API, at
 the forge and on the simulated clusters. It ends at the first wrong state, with exit code 1.
 
 The demo needs git, kube-apiserver and etcd. It takes kube-apiserver and etcd from the

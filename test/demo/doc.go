@@ -4,7 +4,7 @@
 //	World      hub + fleet + Git + forge + operator; other suites can start one, too
 //	Repository what is committed: examples/hello, with another image at each step
 //	Recorder   every change of every work, in the order in which the hub stored it
-//	Run        the show: five commits, each checked three times
+//	Run        the show: seven commits, each checked three times
 //
 // Each step prints the commands a user would type, runs them with the same binary, and then
 // checks the result independently of their output: through the API (AddOnRollout.status), at

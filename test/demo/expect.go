@@ -107,7 +107,7 @@ func (s *show) green(ctx context.Context, sha, tag string) error {
 		return fmt.Errorf("the rollout's target is %+v, not commit %s", status.Target, sha)
 	}
 	s.checked("API: AddOnRollout %s Succeeded, %d/%d", AddOn, total, total)
-	if err := s.posted(ctx, sha, stateSuccess, sourceContext(), addOnContext(), stageContext("canary"), stageContext("everyone")); err != nil {
+	if err := s.posted(ctx, sha, stateSuccess, sourceContext(), addOnContext(), stageContext(firstStage), stageContext(lastStage)); err != nil {
 		return err
 	}
 	if err := s.runs(tag, s.clusters...); err != nil {
@@ -174,7 +174,7 @@ func (s *show) red(ctx context.Context, sha string) error {
 		return fmt.Errorf("%s fails with %q, not a canary with %s", first.Cluster, first.Reason, stuck)
 	}
 	s.checked("API: AddOnRollout %s Failed: %s: %s", AddOn, first.Cluster, first.Reason)
-	if err := s.posted(ctx, sha, stateFailure, addOnContext(), stageContext("canary")); err != nil {
+	if err := s.posted(ctx, sha, stateFailure, addOnContext(), stageContext(firstStage)); err != nil {
 		return err
 	}
 	entry, ok := s.world.Forge.Latest(sha, addOnContext())

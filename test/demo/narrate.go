@@ -32,9 +32,32 @@ func (s *show) said(format string, args ...any) {
 // run shows an addonflow command, runs it with the binary of the show and streams its output.
 // An exit code other than the wanted one is an error.
 func (s *show) run(ctx context.Context, wanted int, args ...string) error {
-	s.typed("%s %s", ToolName, strings.Join(args, " "))
+	s.typed("%s", commandLine(args))
+	return s.execute(ctx, s.world.Kubeconfig, wanted, args)
+}
+
+// runAs is run with the credentials of another user.
+func (s *show) runAs(ctx context.Context, user string, wanted int, args ...string) error {
+	fmt.Fprintf(s.Out, "%s$ %s\n", user, commandLine(args))
+	return s.execute(ctx, s.kubeconfig(user), wanted, args)
+}
+
+// commandLine is a command of the tool as a user would type it.
+func commandLine(args []string) string {
+	words := []string{ToolName}
+	for _, word := range args {
+		if strings.Contains(word, " ") {
+			word = quoted(word)
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// execute runs the binary of the show, and shows what it prints.
+func (s *show) execute(ctx context.Context, kubeconfig string, wanted int, args []string) error {
 	command := exec.CommandContext(ctx, s.Binary, args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+s.world.Kubeconfig)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	reader, writer := io.Pipe()
 	command.Stdout, command.Stderr = writer, writer
 	printed := make(chan struct{})

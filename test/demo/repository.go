@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -14,6 +15,10 @@ import (
 const (
 	addOnDir     = "addons/" + AddOn
 	templateFile = addOnDir + "/addontemplate.yaml"
+	rolloutFile  = addOnDir + "/addonrollout.yaml"
+	// Stages of examples/hello.
+	firstStage = "canary"
+	lastStage  = "everyone"
 	// imageName is the image of examples/hello, without its tag.
 	imageName = "registry.example.com/hello"
 	// exampleSoak is the soak that examples/hello declares, exampleTag its tag.
@@ -41,14 +46,67 @@ func HelloTree(tag string, soak time.Duration) (map[string]string, error) {
 	}
 	for _, edit := range []struct{ file, from, to string }{
 		{templateFile, exampleTag, Image(tag)},
-		{addOnDir + "/addonrollout.yaml", exampleSoak, "minSuccessTime: " + soak.String()},
+		{rolloutFile, exampleSoak, "minSuccessTime: " + soak.String()},
 	} {
-		if strings.Count(tree[edit.file], edit.from) != 1 {
-			return nil, fmt.Errorf("cannot edit %s: it does not hold %q once", edit.file, edit.from)
+		if err := replaceOnce(tree, edit.file, edit.from, edit.to); err != nil {
+			return nil, err
 		}
-		tree[edit.file] = strings.Replace(tree[edit.file], edit.from, edit.to, 1)
 	}
 	return tree, nil
+}
+
+// replaceOnce replaces a text that a file has once.
+func replaceOnce(tree map[string]string, file, from, to string) error {
+	if strings.Count(tree[file], from) != 1 {
+		return fmt.Errorf("cannot edit %s: it does not hold %q once", file, from)
+	}
+	tree[file] = strings.Replace(tree[file], from, to, 1)
+	return nil
+}
+
+const (
+	// approvedRest is the gate of the last stage, measuredCanary that of the first one.
+	approvedRest = `    gates:
+      before:
+      - name: qa
+        type: approval
+        approval:
+          approvers: {users: [alice]}
+`
+	measuredCanary = `    gates:
+      during:
+      - name: errors
+        type: webhook
+        interval: 1s
+        failures: 2
+        webhook:
+          url: URL
+          secretRef: {name: telemetry}
+`
+)
+
+// approvedTree is HelloTree in which the clusters after the canary wait for an approval.
+func approvedTree(tag string, soak time.Duration) (map[string]string, error) {
+	tree, err := HelloTree(tag, soak)
+	if err != nil {
+		return nil, err
+	}
+	tree[rolloutFile] += approvedRest // the last stage is the end of the file
+	return tree, nil
+}
+
+// measuredTree is approvedTree in which a web service also measures the canary, and a failure rolls
+// back.
+func measuredTree(tag, service string) (map[string]string, error) {
+	tree, err := approvedTree(tag, measuredSoak)
+	if err != nil {
+		return nil, err
+	}
+	const last, spec = "  - name: " + lastStage + "\n", "\nspec:\n"
+	return tree, errors.Join(
+		replaceOnce(tree, rolloutFile, last, strings.Replace(measuredCanary, "URL", service, 1)+last),
+		replaceOnce(tree, rolloutFile, spec, spec+"  onFailure: Rollback\n"),
+	)
 }
 
 // BreakTemplate returns a template that uses a variable without a value, and its line.

@@ -78,7 +78,7 @@ func clusterNames(n int) []string {
 	return names
 }
 
-// Run shows the story from an empty machine to a refused commit. Its error is the first wrong
+// Run shows the story from an empty machine to an automatic rollback. Its error is the first wrong
 // state; explanations were printed before. Everything it started has ended when it returns.
 func Run(ctx context.Context, o Options) (err error) {
 	if err := o.validate(); err != nil {
@@ -88,6 +88,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	world := WorldOptions{
 		Binary: o.Binary, Clusters: names, Canaries: names[:canaryCount], Output: o.Out,
 		Fleet: fleet.Options{Latency: o.scaled(usualLatency), DeadlineAfter: o.scaled(usualPatience)},
+		// The service that measures is on this machine.
+		OperatorFlags: []string{"--gate-allow-http", "--gate-allow-loopback"},
 	}
 	fmt.Fprintf(o.Out, "AddonFlow: a hub, %d clusters, a Git repository and a forge on this machine\n", o.Clusters)
 	w, err := StartWorld(ctx, world)
@@ -143,7 +145,7 @@ func endedItself(o *Operator) error {
 	return ErrOperatorEnded
 }
 
-// Commands revert the broken file of the last step, and look at the result. Each runs as it is
+// Commands revert the commit that was rolled back in the last step, and look at the result. Each runs as it is
 // in a shell, in this order.
 func Commands(w *World, binary string) []string {
 	return []string{

@@ -14,6 +14,7 @@ import (
 const (
 	exitSucceeded = 0
 	exitFailed    = 1
+	exitWaiting   = 4
 )
 
 // show is one run of the demo.
@@ -24,6 +25,8 @@ type show struct {
 	clusters, canaries []string
 	// shas of the commits made, by what was committed.
 	shas map[string]string
+	// telemetry measures the add-on in step 7.
+	telemetry *telemetry
 	// summary has one line per step done.
 	summary []string
 }
@@ -44,6 +47,8 @@ func steps() []step {
 		{"commit v3, whose image never starts: the canary stops it", "bad commit", (*show).breakImage},
 		{"git revert: only the canary clusters move back", "git revert", (*show).revert},
 		{"commit a broken template: refused, with file and line", "broken file", (*show).breakFile},
+		{"commit v4, which needs an approval between canary and fleet", "approval", (*show).approve},
+		{"commit v5, which starts well and turns bad: the measurement rolls it back", "rollback", (*show).rollBack},
 	}
 }
 

@@ -87,10 +87,10 @@ func (w waves) checkSoak(statuses []v1alpha1.AddOnRolloutStatus) error {
 				continue
 			}
 			for _, t := range group.Times {
-				if group.Stage != "canary" && (admitted.IsZero() || t.Admitted.Time.Before(admitted)) {
+				if group.Stage != firstStage && (admitted.IsZero() || t.Admitted.Time.Before(admitted)) {
 					admitted = t.Admitted.Time
 				}
-				if group.Stage == "canary" && group.State == v1alpha1.ClusterSoaking && t.Since.After(verified) {
+				if group.Stage == firstStage && group.State == v1alpha1.ClusterSoaking && t.Since.After(verified) {
 					verified = t.Since.Time
 				}
 			}

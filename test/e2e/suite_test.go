@@ -58,6 +58,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		OperatorFlags: []string{
 			"--removal-grace-period=6s", "--park-after=4s", "--concurrent=8", "--pre-delete-timeout=4s",
 			"--log-level=debug", "--events-addr=" + notified.server.URL,
+			"--gate-allow-http", "--gate-allow-loopback",
 		},
 	}
 	world, err = demo.StartWorld(ctx, options)
