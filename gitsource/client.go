@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/addonflow/addonflow/dial"
 )
 
 const (
@@ -37,7 +38,7 @@ type client struct {
 	answer *bounded
 }
 
-func newClient(c Credentials, packBytes int64) (*client, error) {
+func newClient(c Credentials, access Access, packBytes int64) (*client, error) {
 	pool, err := c.authorities()
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func newClient(c Credentials, packBytes int64) (*client, error) {
 	out := &client{
 		packBytes: packBytes,
 		transport: &http.Transport{
-			DialContext:            (&net.Dialer{Timeout: connectTimeout}).DialContext,
+			DialContext:            access.dialer().DialContext,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool},
 			TLSHandshakeTimeout:    connectTimeout,
 			ForceAttemptHTTP2:      true,
@@ -61,6 +62,9 @@ func newClient(c Credentials, packBytes int64) (*client, error) {
 // decompression, so a compressed bomb counts for what it becomes.
 func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := c.transport.RoundTrip(r)
+	if errors.Is(err, dial.ErrLocal) {
+		return nil, c.stop(fmt.Errorf("%w: %s", ErrAddressDenied, denied(r.URL.Host)))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,8 @@ var (
 	ErrObjectFormat = errors.New("unsupported object format")
 	// ErrRedirected: the server redirected to another host, to which no credentials are sent.
 	ErrRedirected = errors.New("redirected to another host")
+	// ErrAddressDenied: the server is at an address that the operator does not dial.
+	ErrAddressDenied = errors.New("address denied")
 	// ErrLimitExceeded: the repository is larger than a documented limit.
 	ErrLimitExceeded = errors.New("limit exceeded")
 	// ErrCorrupt: the server's answer is not a valid pack.

@@ -26,6 +26,8 @@ type Options struct {
 	Reference v1alpha1.GitReference
 	// Credentials of the repository; the zero value is anonymous.
 	Credentials Credentials
+	// Access is what the operator's flags permit.
+	Access Access
 	// Timeout of one Resolve or Fetch, DefaultTimeout if zero.
 	Timeout time.Duration
 	// Limits of what is read; zero fields take their defaults.
@@ -41,6 +43,7 @@ type Repository struct {
 	endpoint    transport.Endpoint
 	reference   v1alpha1.GitReference
 	credentials Credentials
+	access      Access
 	timeout     time.Duration
 	limits      Limits
 	room        *Room
@@ -69,6 +72,7 @@ func Open(o Options) (*Repository, error) {
 		endpoint:    *endpoint,
 		reference:   o.Reference,
 		credentials: o.Credentials,
+		access:      o.Access,
 		timeout:     timeout,
 		limits:      o.Limits.withDefaults(),
 		room:        o.Room,
@@ -81,8 +85,8 @@ func (r *Repository) Host() string { return r.endpoint.Host }
 
 // Resolve returns the revision that the reference names now, with one ls-remote; a reference
 // that is a commit needs no request. The error is ErrRefNotFound, ErrAuthentication,
-// ErrRepositoryNotFound, ErrNotGit, ErrObjectFormat, ErrRedirected, ErrLimitExceeded, or a
-// connection error, which may be retried. Errors and Trees never contain the repository's
+// ErrRepositoryNotFound, ErrNotGit, ErrObjectFormat, ErrRedirected, ErrAddressDenied,
+// ErrLimitExceeded, or a connection error, which may be retried. Errors and Trees never contain the repository's
 // credentials, even if the server repeats them.
 func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
 	revision, err := r.resolve(ctx)
@@ -121,7 +125,7 @@ type session struct {
 }
 
 func (r *Repository) connect(ctx context.Context) (*session, error) {
-	c, err := newClient(r.credentials, r.limits.PackBytes)
+	c, err := newClient(r.credentials, r.access, r.limits.PackBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func configMap(name, value string) string {
 // open opens a repository; change may modify the options.
 func open(t *testing.T, url string, ref v1alpha1.GitReference, change ...func(*Options)) *Repository {
 	t.Helper()
-	o := Options{URL: url, Reference: ref, Timeout: 2 * time.Minute}
+	o := Options{URL: url, Reference: ref, Timeout: 2 * time.Minute, Access: Access{AllowLoopback: true}}
 	for _, c := range change {
 		c(&o)
 	}

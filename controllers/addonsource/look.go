@@ -102,7 +102,7 @@ func (p *pass) open(ctx context.Context) (*gitsource.Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Limits: p.Limits, Room: p.room}
+	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Access: p.Git, Limits: p.Limits, Room: p.room}
 	if p.source.Spec.Reference != nil {
 		options.Reference = *p.source.Spec.Reference
 	}
