@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/addonflow/addonflow/test/gitserver"
 )
@@ -41,11 +42,12 @@ func TestParseCredentials(t *testing.T) {
 		"no user":     {"the other half", keys("password", canary), Credentials{}, "key username is missing"},
 		"line break":  {"echo adds one", keys("bearerToken", canary+"\n"), Credentials{}, "key bearerToken holds a line break"},
 		"no PEM":      {"not a certificate", keys("ca.crt", canary), Credentials{}, "key ca.crt holds no PEM certificate"},
-		"ssh":         {"another protocol", keys("identity", canary), Credentials{}, "key identity is not supported"},
+		"ssh":         {"another protocol", keys("identity", canary), Credentials{}, "; identity is for ssh, and the URL is https"},
+		"ssh as well": {"one Secret for two URLs", keys("identity", canary, "bearerToken", "t"), Credentials{BearerToken: "t"}, ""},
 		"client cert": {"not yet", keys("tls.key", canary, "tls.crt", canary), Credentials{}, "key tls.crt is not supported"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ParseCredentials(c.in)
+			got, err := ParseCredentials("https://git.example/fleet", c.in)
 			if c.err != "" {
 				if !errors.Is(err, ErrInvalidCredentials) || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("%s: got %v, want invalid credentials with %q", c.reason, err, c.err)
@@ -58,7 +60,7 @@ func TestParseCredentials(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.reason, err)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreUnexported(Credentials{})); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", c.reason, diff)
 			}
 		})

@@ -14,6 +14,8 @@ var (
 	ErrRefNotFound = errors.New("reference not found")
 	// ErrAuthentication: the server requires credentials, or other ones.
 	ErrAuthentication = errors.New("authentication failed")
+	// ErrHostKey: the SSH server is not the one that known_hosts names, or its key is revoked.
+	ErrHostKey = errors.New("host key refused")
 	// ErrRepositoryNotFound: the server does not have the repository, or hides it.
 	ErrRepositoryNotFound = errors.New("repository not found")
 	// ErrNotGit: a server answered, but not as a Git server does.

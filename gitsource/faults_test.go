@@ -180,7 +180,7 @@ func TestDowngradeIsRefused(t *testing.T) {
 		t.Error("the plain address was asked")
 	}))
 	defer plain.Close()
-	c, err := newClient(Credentials{}, Access{}, 1)
+	c, err := newClient(Credentials{}, Access{}, &exchange{})
 	if err != nil {
 		t.Fatal(err)
 	}

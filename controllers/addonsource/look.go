@@ -130,7 +130,10 @@ func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
 		}
 		return gitsource.Credentials{}, retry(v1alpha1.FetchFailedReason, err)
 	}
-	credentials, err := gitsource.ParseCredentials(secret.Data)
+	credentials, err := gitsource.ParseCredentials(p.source.Spec.URL, secret.Data)
+	if errors.Is(err, gitsource.ErrInvalidURL) {
+		return gitsource.Credentials{}, p.unread(ctx, err)
+	}
 	if err != nil {
 		return gitsource.Credentials{}, wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "secret %q: %s", ref.Name, err)
 	}
@@ -148,7 +151,7 @@ func (p *pass) unread(ctx context.Context, err error) *halt {
 		return stall(v1alpha1.InvalidReferenceReason, "%s", err)
 	case errors.Is(err, gitsource.ErrRefNotFound):
 		reason = v1alpha1.RefNotFoundReason
-	case errors.Is(err, gitsource.ErrInvalidCredentials), errors.Is(err, gitsource.ErrAuthentication):
+	case errors.Is(err, gitsource.ErrInvalidCredentials), errors.Is(err, gitsource.ErrAuthentication), errors.Is(err, gitsource.ErrHostKey):
 		reason = v1alpha1.InvalidCredentialsReason
 	case errors.Is(err, gitsource.ErrLimitExceeded):
 		reason = v1alpha1.LimitExceededReason
