@@ -37,7 +37,7 @@ func TestDialer_AllowsPrivateAddresses(t *testing.T) {
 }
 
 func TestDialer_ReachesThisMachineIfAFlagAllowsIt(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestDialer_ReachesThisMachineIfAFlagAllowsIt(t *testing.T) {
 // TestDialer_RefusesANameThatIsRebound: the name server answers with a public address first and
 // with loopback from then on. What is dialled counts, not an earlier answer.
 func TestDialer_RefusesANameThatIsRebound(t *testing.T) {
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	server, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"context"
 	"net"
 
 	"github.com/addonflow/addonflow/dial"
@@ -11,14 +12,24 @@ import (
 type Access struct {
 	// AllowLoopback permits the loopback and link-local addresses of the operator's machine.
 	AllowLoopback bool
+	// AllowHTTPCredentials permits credentials to be sent over http, in plain text.
+	AllowHTTPCredentials bool
 }
 
-// dialer opens the connections of every transport.
-func (a Access) dialer() *net.Dialer {
-	return dial.Policy{AllowLoopback: a.AllowLoopback}.Dialer(connectTimeout)
+func (a Access) policy() dial.Policy { return dial.Policy{AllowLoopback: a.AllowLoopback} }
+
+// dial opens a connection, through the proxy if there is one.
+func (a Access) dial(ctx context.Context, proxy *Proxy, address string) (net.Conn, error) {
+	if proxy != nil {
+		return a.policy().Tunnel(ctx, connectTimeout, proxy.url(), address)
+	}
+	return a.policy().Dialer(connectTimeout).DialContext(ctx, "tcp", address)
 }
 
-// denied says that a host is not dialled, and which flag allows it.
-func denied(host string) string {
+// denied says that a host, or the proxy before it, is not dialled, and which flag allows it.
+func denied(host string, proxy *Proxy) string {
+	if proxy != nil {
+		host = "the proxy " + proxy.address.Host
+	}
 	return printable(host) + " " + dial.ErrLocal.Error() + "; the operator's flag --git-allow-loopback allows it"
 }

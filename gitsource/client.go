@@ -27,18 +27,22 @@ type client struct {
 	*exchange
 	http      *http.Client
 	transport *http.Transport
+	proxy     *Proxy
+	// confidential is set if requests carry credentials.
+	confidential bool
 }
 
-func newClient(c Credentials, access Access, e *exchange) (*client, error) {
-	pool, err := c.authorities()
+func newClient(r *Repository, e *exchange) (*client, error) {
+	pool, err := r.credentials.authorities()
 	if err != nil {
 		return nil, err
 	}
 	out := &client{
-		exchange: e,
+		exchange: e, proxy: r.proxy, confidential: r.credentials.confidential(),
 		transport: &http.Transport{
-			DialContext:            access.dialer().DialContext,
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool},
+			Proxy:                  http.ProxyURL(r.proxy.url()),
+			DialContext:            r.access.policy().Dialer(connectTimeout).DialContext,
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: r.credentials.certificates},
 			TLSHandshakeTimeout:    connectTimeout,
 			ForceAttemptHTTP2:      true,
 			IdleConnTimeout:        idleTimeout,
@@ -54,7 +58,11 @@ func newClient(c Credentials, access Access, e *exchange) (*client, error) {
 func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := c.transport.RoundTrip(r)
 	if errors.Is(err, dial.ErrLocal) {
-		return nil, c.stop(fmt.Errorf("%w: %s", ErrAddressDenied, denied(r.URL.Host)))
+		return nil, c.stop(fmt.Errorf("%w: %s", ErrAddressDenied, denied(r.URL.Host, c.proxy)))
+	}
+	if err != nil && strings.Contains(err.Error(), "tls: certificate required") { // crypto/tls has no error to match
+		return nil, c.stop(fmt.Errorf("%w: the server requires a client certificate; add the keys %s and %s to the Secret",
+			ErrAuthentication, certificateKey, privateKey))
 	}
 	if err != nil {
 		return nil, err
@@ -99,11 +107,12 @@ func (c *client) checkAnswer(res *http.Response, start *bufio.Reader) error {
 	return c.checkFormat(line)
 }
 
-// checkRedirect lets a server change the path and the scheme to https, not the host.
+// checkRedirect lets a server change the path. Without credentials it may also change the scheme
+// to https on the same host.
 func (c *client) checkRedirect(r *http.Request, via []*http.Request) error {
 	from := via[0].URL
 	sameOrigin := r.URL.Scheme == from.Scheme && strings.EqualFold(r.URL.Host, from.Host)
-	upgraded := from.Scheme == "http" && r.URL.Scheme == "https" && strings.EqualFold(r.URL.Hostname(), from.Hostname())
+	upgraded := !c.confidential && from.Scheme == "http" && r.URL.Scheme == "https" && strings.EqualFold(r.URL.Hostname(), from.Hostname())
 	if sameOrigin || upgraded {
 		return nil
 	}

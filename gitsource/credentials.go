@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
@@ -23,6 +24,9 @@ const (
 	passwordKey    = "password"
 	bearerTokenKey = "bearerToken"
 	caKey          = "ca.crt"
+	caFileKey      = "caFile" // Flux reads it if there is no ca.crt
+	certificateKey = "tls.crt"
+	privateKey     = "tls.key"
 	identityKey    = "identity"
 	publicKey      = "identity.pub"
 	knownHostsKey  = "known_hosts"
@@ -31,7 +35,6 @@ const (
 // foreignKeys are credentials that Flux supports and this package does not. They are refused,
 // not ignored: the author of the Secret expects them to work.
 var foreignKeys = []string{
-	"tls.crt", "tls.key",
 	"githubAppID", "githubAppInstallationID", "githubAppPrivateKey",
 }
 
@@ -44,12 +47,14 @@ type Credentials struct {
 	// CAFile is a PEM bundle trusted besides the system's authorities.
 	CAFile []byte
 
+	// certificates authenticate this client to a server with https.
+	certificates []tls.Certificate
 	// ssh are the keys of an ssh URL.
 	ssh *sshKeys
 }
 
 // ParseCredentials reads the keys of a Secret that a URL's transport uses. For https and http:
-// username and password, or bearerToken; ca.crt; at least one of them. For ssh: identity and
+// username and password, or bearerToken; tls.crt and tls.key; ca.crt; at least one of them. For ssh: identity and
 // known_hosts; password if the identity is encrypted; identity.pub is compared if it is there.
 // Errors are ErrInvalidCredentials, or ErrInvalidURL, and name keys, never values.
 func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
@@ -78,18 +83,42 @@ func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
 		BearerToken: Secret(keys[bearerTokenKey]),
 		CAFile:      keys[caKey],
 	}
+	if len(c.CAFile) == 0 {
+		c.CAFile = keys[caFileKey]
+	}
+	if c.certificates, err = parseCertificate(keys[certificateKey], keys[privateKey]); err != nil {
+		return Credentials{}, err
+	}
 	if c.empty() {
 		hint := ""
 		if len(keys[identityKey]) > 0 {
 			hint = "; " + identityKey + " is for ssh, and the URL is " + endpoint.Protocol
 		}
-		return Credentials{}, fmt.Errorf("%w: none of the keys %s and %s, %s, %s is set%s",
-			ErrInvalidCredentials, usernameKey, passwordKey, bearerTokenKey, caKey, hint)
+		return Credentials{}, fmt.Errorf("%w: none of the keys %s and %s, %s, %s and %s, %s is set%s",
+			ErrInvalidCredentials, usernameKey, passwordKey, bearerTokenKey, certificateKey, privateKey, caKey, hint)
 	}
-	if err := c.validate(*endpoint); err != nil {
+	// Whether http is allowed is for Open to say.
+	if err := c.validate(*endpoint, Access{AllowHTTPCredentials: true}); err != nil {
 		return Credentials{}, err
 	}
 	return c, nil
+}
+
+// parseCertificate reads a client certificate; nil without one.
+func parseCertificate(certificate, key []byte) ([]tls.Certificate, error) {
+	switch {
+	case len(certificate) == 0 && len(key) == 0:
+		return nil, nil
+	case len(certificate) == 0:
+		return nil, fmt.Errorf("%w: key %s is missing", ErrInvalidCredentials, certificateKey)
+	case len(key) == 0:
+		return nil, fmt.Errorf("%w: key %s is missing", ErrInvalidCredentials, privateKey)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("%w: keys %s and %s are not a certificate and its key: %w", ErrInvalidCredentials, certificateKey, privateKey, err)
+	}
+	return []tls.Certificate{pair}, nil
 }
 
 // parseSSHKeys reads the keys of a Secret for SSH.
@@ -143,14 +172,20 @@ func parseIdentity(pem, password []byte) (ssh.Signer, error) {
 	return identity, nil
 }
 
-// empty reports whether nothing authenticates to a server with https or http, or checks it.
-func (c Credentials) empty() bool {
-	return c.Username == "" && c.Password == "" && c.BearerToken == "" && len(c.CAFile) == 0
+// confidential reports whether a server with https or http learns credentials.
+func (c Credentials) confidential() bool {
+	return c.Username != "" || c.Password != "" || c.BearerToken != "" || len(c.certificates) > 0
 }
 
+// empty reports whether nothing authenticates to a server with https or http, or checks it.
+func (c Credentials) empty() bool { return !c.confidential() && len(c.CAFile) == 0 }
+
 // validate refuses credentials that cannot be used with a URL.
-func (c Credentials) validate(e transport.Endpoint) error {
+func (c Credentials) validate(e transport.Endpoint, access Access) error {
 	switch {
+	case e.Protocol == schemeHTTP && c.confidential() && !access.AllowHTTPCredentials:
+		return fmt.Errorf("%w: credentials are not sent over http; use https, or let the operator run with --git-allow-http-credentials",
+			ErrInvalidCredentials)
 	case e.Protocol == schemeSSH && c.ssh == nil:
 		return fmt.Errorf("%w: a URL with ssh needs a Secret with %s and %s; set secretRef", ErrInvalidCredentials, identityKey, knownHostsKey)
 	case c.empty():
@@ -171,8 +206,8 @@ func (c Credentials) validate(e transport.Endpoint) error {
 const tokenLength = 16
 
 // redaction takes the credentials out of what the server writes.
-func (c Credentials) redaction() secret.Redaction {
-	parts := []Secret{c.Password, c.BearerToken}
+func (c Credentials) redaction(more ...Secret) secret.Redaction {
+	parts := append([]Secret{c.Password, c.BearerToken}, more...)
 	if c.Username != "" {
 		parts = append(parts, c.Username+":"+c.Password, Secret(base64.StdEncoding.EncodeToString([]byte(c.Username))))
 	}

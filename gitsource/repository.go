@@ -28,6 +28,8 @@ type Options struct {
 	Reference v1alpha1.GitReference
 	// Credentials of the repository; the zero value is anonymous.
 	Credentials Credentials
+	// Proxy through which the server is reached; nil: directly.
+	Proxy *Proxy
 	// Access is what the operator's flags permit.
 	Access Access
 	// Timeout of one Resolve or Fetch, DefaultTimeout if zero.
@@ -45,6 +47,7 @@ type Repository struct {
 	endpoint    transport.Endpoint
 	reference   v1alpha1.GitReference
 	credentials Credentials
+	proxy       *Proxy
 	access      Access
 	timeout     time.Duration
 	limits      Limits
@@ -59,7 +62,7 @@ func Open(o Options) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.Credentials.validate(*endpoint); err != nil {
+	if err := o.Credentials.validate(*endpoint, o.Access); err != nil {
 		return nil, err
 	}
 	if err := checkReference(o.Reference); err != nil {
@@ -74,11 +77,12 @@ func Open(o Options) (*Repository, error) {
 		endpoint:    *endpoint,
 		reference:   o.Reference,
 		credentials: o.Credentials,
+		proxy:       o.Proxy,
 		access:      o.Access,
 		timeout:     timeout,
 		limits:      o.Limits.withDefaults(),
 		room:        o.Room,
-		redaction:   o.Credentials.redaction(),
+		redaction:   o.Credentials.redaction(o.Proxy.secrets()...),
 	}, nil
 }
 
@@ -152,9 +156,9 @@ func (r *Repository) connect(ctx context.Context) (*session, error) {
 // transport returns the transport of the URL's scheme. It does not connect.
 func (r *Repository) transport(e *exchange) (git, error) {
 	if r.endpoint.Protocol == schemeSSH {
-		return &sshGit{exchange: e, endpoint: r.endpoint, keys: r.credentials.ssh, access: r.access}, nil
+		return &sshGit{exchange: e, endpoint: r.endpoint, keys: r.credentials.ssh, access: r.access, proxy: r.proxy}, nil
 	}
-	c, err := newClient(r.credentials, r.access, e)
+	c, err := newClient(r, e)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@ type sshGit struct {
 	endpoint transport.Endpoint
 	keys     *sshKeys
 	access   Access
+	proxy    *Proxy
 
 	connection *ssh.Client
 	// listed is the program that has listed its references and waits for a request.
@@ -82,9 +83,9 @@ func address(e transport.Endpoint) string {
 // connect opens the connection, which ends with ctx.
 func (g *sshGit) connect(ctx context.Context) error {
 	at := address(g.endpoint)
-	conn, err := g.access.dialer().DialContext(ctx, "tcp", at)
+	conn, err := g.access.dial(ctx, g.proxy, at)
 	if errors.Is(err, dial.ErrLocal) {
-		return g.stop(fmt.Errorf("%w: %s", ErrAddressDenied, denied(at)))
+		return g.stop(fmt.Errorf("%w: %s", ErrAddressDenied, denied(at, g.proxy)))
 	}
 	if err != nil {
 		return err
@@ -231,7 +232,7 @@ func encode(w io.Writer, request *packp.UploadPackRequest) error {
 	if err := request.UploadRequest.Encode(w); err != nil {
 		return err
 	}
-	if err := request.UploadHaves.Encode(w, false); err != nil { //nolint:staticcheck // both embedded fields encode
+	if err := request.UploadHaves.Encode(w, false); err != nil {
 		return err
 	}
 	return pktline.NewEncoder(w).EncodeString("done\n")

@@ -287,7 +287,7 @@ func TestSSH_BoundsBytesAndTime(t *testing.T) {
 		t.Errorf("a large pack: got %v", err)
 	}
 
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

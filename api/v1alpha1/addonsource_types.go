@@ -43,11 +43,16 @@ type AddOnSourceSpec struct {
 	Path string `json:"path,omitempty"`
 
 	// SecretRef names a Secret in the same namespace with credentials, in the layout of Flux's
-	// GitRepository. For https: username and password, or bearerToken; and ca.crt for a private
-	// certificate authority. For ssh: identity and known_hosts, and password if the identity is
+	// GitRepository. For https: username and password, or bearerToken; tls.crt and tls.key for a
+	// client certificate; ca.crt for a private certificate authority. For ssh: identity and known_hosts, and password if the identity is
 	// encrypted.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+
+	// ProxySecretRef names a Secret in the same namespace with an HTTP proxy for the repository:
+	// address, and username and password if the proxy needs them.
+	// +optional
+	ProxySecretRef *meta.LocalObjectReference `json:"proxySecretRef,omitempty"`
 
 	// Ignore lists paths that are not read, in .gitignore syntax.
 	// +optional

@@ -97,6 +97,8 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 		"Allow gates of type prometheus and webhook to call loopback and link-local addresses.")
 	fs.BoolVar(&o.git.AllowLoopback, "git-allow-loopback", false,
 		"Allow Git servers at loopback and link-local addresses.")
+	fs.BoolVar(&o.git.AllowHTTPCredentials, "git-allow-http-credentials", false,
+		"Allow the credentials of a source to be sent over http, in plain text.")
 	fs.StringVar(&o.traceFile, "trace-file", "", "A file that every plan and what it was made of is appended to, for tests.")
 	_ = fs.MarkHidden("trace-file") // it was declared above
 	o.client.BindFlags(fs)

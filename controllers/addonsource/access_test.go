@@ -83,4 +83,27 @@ var _ = Describe("Access to a repository", func() {
 		Expect(w.whyNotReady()).To(ContainSubstring("InvalidCredentials: cannot list the references of ssh://127.0.0.1:"))
 		Expect(w.whyNotReady()).To(ContainSubstring("authentication failed: the server does not accept the key ssh-ed25519 SHA256:"))
 	})
+
+	It("goes through the proxy of spec.proxySecretRef, and shows no credential of it", func() {
+		proxy, err := gitserver.StartProxy(gitserver.ProxyOptions{User: "ana", Password: "canary-7f3a"})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(proxy.Close)
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.ProxySecretRef = &fluxmeta.LocalObjectReference{Name: "proxy"} })
+		w.commit("add hello", addOnFiles())
+		w.pass()
+		Expect(w.whyNotReady()).To(Equal(`False InvalidCredentials: secret "proxy" does not exist`))
+
+		secret := w.newSecret("proxy", map[string][]byte{"address": []byte(proxy.URL()), "username": []byte("ana"), "password": []byte("canary-7f3b")})
+		w.clock.Step(w.source().Spec.Interval.Duration)
+		w.pass()
+		Expect(w.whyNotReady()).To(HavePrefix("False FetchFailed: "))
+		Expect(w.whyNotReady()).NotTo(ContainSubstring("canary"))
+
+		secret.Data["password"] = []byte("canary-7f3a")
+		Expect(admin.Update(GinkgoT().Context(), secret)).To(Succeed())
+		w.look()
+		Expect(w.whyNotReady()).To(HavePrefix("True ReconciliationSucceeded: "))
+		Expect(proxy.Seen()).NotTo(BeEmpty())
+		Expect(w.logged).NotTo(ContainElement(ContainSubstring("canary")))
+	})
 })

@@ -49,7 +49,7 @@ func (w *world) run() {
 	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), &http.Client{Timeout: time.Minute})
 	Expect(mgr.Add(desk)).To(Succeed())
 	reconciler := addonsource.New(addonsource.Config{
-		Git: gitsource.Access{AllowLoopback: true}, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: record.NewFakeRecorder(1000), Desk: desk, Charts: chart.InProcess{},
+		Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: record.NewFakeRecorder(1000), Desk: desk, Charts: chart.InProcess{},
 	})
 	Expect(reconciler.SetupWithManager(mgr, addonsource.Options{Concurrent: 2})).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())

@@ -122,7 +122,7 @@ func (w *world) start() {
 	w.stop = deliver(w.desk)
 	w.events = record.NewFakeRecorder(100)
 	w.reconciler = addonsource.New(addonsource.Config{
-		Git: gitsource.Access{AllowLoopback: true}, Client: c, Live: c, Events: w.events, Desk: w.desk, Charts: w.charts, Clock: w.clock.Now, AddonManager: w.mode,
+		Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}, Client: c, Live: c, Events: w.events, Desk: w.desk, Charts: w.charts, Clock: w.clock.Now, AddonManager: w.mode,
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// ErrNoSSHD: this machine has no OpenSSH server.
+// ErrNoSSHD is returned on a machine without OpenSSH's server.
 var ErrNoSSHD = errors.New("no sshd on this machine (package openssh-server)")
 
 // SSHOptions say how repositories are served over SSH.
@@ -88,20 +88,20 @@ func (s *SSH) configure(o SSHOptions) error {
 		o.HostKeys = []string{"ed25519"}
 	}
 	if o.Authority {
-		if _, err := s.keygen("-t", "ed25519", "-N", "", "-f", s.path("authority")); err != nil {
+		if err := s.keygen("-t", "ed25519", "-N", "", "-f", s.path("authority")); err != nil {
 			return err
 		}
 	}
 	for _, kind := range o.HostKeys {
 		key := s.path("host_" + kind)
-		if _, err := s.keygen("-t", kind, "-N", "", "-f", key); err != nil {
+		if err := s.keygen("-t", kind, "-N", "", "-f", key); err != nil {
 			return err
 		}
 		lines, s.keys = append(lines, "HostKey "+key), append(s.keys, key+".pub")
 		if !o.Authority {
 			continue
 		}
-		if _, err := s.keygen("-s", s.path("authority"), "-I", "host", "-h", "-n", "127.0.0.1", key+".pub"); err != nil {
+		if err := s.keygen("-s", s.path("authority"), "-I", "host", "-h", "-n", "127.0.0.1", key+".pub"); err != nil {
 			return err
 		}
 		lines = append(lines, "HostCertificate "+key+"-cert.pub")
@@ -111,12 +111,12 @@ func (s *SSH) configure(o SSHOptions) error {
 
 func (s *SSH) path(name string) string { return filepath.Join(s.dir, name) }
 
-func (s *SSH) keygen(args ...string) (string, error) {
+func (s *SSH) keygen(args ...string) error {
 	out, err := exec.CommandContext(context.Background(), "ssh-keygen", append([]string{"-q"}, args...)...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("ssh-keygen %s: %w: %s", strings.Join(args, " "), err, out)
+		return fmt.Errorf("ssh-keygen %s: %w: %s", strings.Join(args, " "), err, out)
 	}
-	return string(out), nil
+	return nil
 }
 
 // accept gives each connection to an sshd of its own, as inetd would.
@@ -169,15 +169,15 @@ func (s *SSH) lines(marker string, files ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	all := ""
+	var all strings.Builder
 	for _, file := range files {
 		key, err := os.ReadFile(file)
 		if err != nil {
 			return "", fmt.Errorf("cannot read a host key: %w", err)
 		}
-		all += fmt.Sprintf("%s[%s]:%s %s", marker, host, port, key)
+		fmt.Fprintf(&all, "%s[%s]:%s %s", marker, host, port, key)
 	}
-	return all, nil
+	return all.String(), nil
 }
 
 // Close ends the server and its connections.
