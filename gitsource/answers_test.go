@@ -264,3 +264,19 @@ func TestRoom_TreesHoldTheirPlaces(t *testing.T) {
 		t.Error("a place is taken though every tree is closed")
 	}
 }
+
+// TestRepository_RefusesThisMachine: a URL of a tenant must not reach the operator's own
+// machine, or what listens on its link.
+func TestRepository_RefusesThisMachine(t *testing.T) {
+	s := serve(t, gitserver.Options{})
+	h := newHistory(t, s)
+	h.commit("one")
+	_, err := open(t, h.URL(), branch("main"), func(o *Options) { o.Access = Access{} }).Resolve(t.Context())
+	const want = " leads to a loopback or link-local address; the operator's flag --git-allow-loopback allows it"
+	if !errors.Is(err, ErrAddressDenied) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %v", err, ErrAddressDenied)
+	}
+	if got := s.Requests().LsRemote; got != 0 {
+		t.Errorf("the server got %d requests", got)
+	}
+}

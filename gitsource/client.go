@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/addonflow/addonflow/dial"
 )
 
 const (
@@ -25,28 +24,25 @@ const (
 // byte limits belong to this repository. It ignores proxies in the environment, so that what a
 // source can reach does not depend on the pod.
 type client struct {
+	*exchange
 	http      *http.Client
 	transport *http.Transport
-	packBytes int64
-	// large is the claim to a place for a large answer.
-	large *claim
-
-	mu    sync.Mutex
-	cause error // why this client ended an exchange
-	// answer is the body that was read last.
-	answer *bounded
+	proxy     *Proxy
+	// confidential is set if requests carry credentials.
+	confidential bool
 }
 
-func newClient(c Credentials, packBytes int64) (*client, error) {
-	pool, err := c.authorities()
+func newClient(r *Repository, e *exchange) (*client, error) {
+	pool, err := r.credentials.authorities()
 	if err != nil {
 		return nil, err
 	}
 	out := &client{
-		packBytes: packBytes,
+		exchange: e, proxy: r.proxy, confidential: r.credentials.confidential(),
 		transport: &http.Transport{
-			DialContext:            (&net.Dialer{Timeout: connectTimeout}).DialContext,
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool},
+			Proxy:                  http.ProxyURL(r.proxy.url()),
+			DialContext:            r.access.policy().Dialer(connectTimeout).DialContext,
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: r.credentials.certificates},
 			TLSHandshakeTimeout:    connectTimeout,
 			ForceAttemptHTTP2:      true,
 			IdleConnTimeout:        idleTimeout,
@@ -61,6 +57,13 @@ func newClient(c Credentials, packBytes int64) (*client, error) {
 // decompression, so a compressed bomb counts for what it becomes.
 func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := c.transport.RoundTrip(r)
+	if errors.Is(err, dial.ErrLocal) {
+		return nil, c.stop(fmt.Errorf("%w: %s", ErrAddressDenied, denied(r.URL.Host, c.proxy)))
+	}
+	if err != nil && strings.Contains(err.Error(), "tls: certificate required") { // crypto/tls has no error to match
+		return nil, c.stop(fmt.Errorf("%w: the server requires a client certificate; add the keys %s and %s to the Secret",
+			ErrAuthentication, certificateKey, privateKey))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -74,30 +77,18 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 		res.Body = &truncated{Reader: io.LimitReader(res.Body, answerBytes), Closer: res.Body}
 		return res, nil
 	}
-	limit, what := int64(advertisedBytes), "list of references"
+	what := listAnswer
 	if r.Method == http.MethodPost {
-		limit, what = c.packBytes+packOverhead, "pack"
+		what = packAnswer
 	}
 	start := bufio.NewReader(res.Body)
 	if err := c.checkAnswer(res, start); err != nil {
 		_ = res.Body.Close()
 		return nil, err
 	}
-	body := &bounded{Reader: start, Closer: res.Body, left: limit, claim: c.large, exceeded: func() error {
-		return c.stop(fmt.Errorf("%w: the server's %s is larger than %d bytes", ErrLimitExceeded, what, limit))
-	}}
-	c.mu.Lock()
-	c.answer = body
-	c.mu.Unlock()
-	res.Body = body
+	res.Body = c.bound(start, res.Body, what)
 	return res, nil
 }
-
-// sha256Length is how many bytes of a list of references are checked before it is read.
-const sha256Length = 103
-
-// sha256Line is the first reference of a repository whose hashes have 64 digits.
-var sha256Line = regexp.MustCompile(`^(?:001e# service=git-upload-pack\n0000)?[0-9a-f]{4}[0-9a-f]{64} `)
 
 // checkAnswer recognizes two answers that go-git would report as damaged: a web page, such as a
 // login, and a repository with SHA-256 hashes.
@@ -112,106 +103,19 @@ func (c *client) checkAnswer(res *http.Response, start *bufio.Reader) error {
 	if res.Request.Method == http.MethodPost {
 		return nil
 	}
-	if line, _ := start.Peek(sha256Length); sha256Line.Match(line) {
-		return c.stop(fmt.Errorf("%w: the repository uses SHA-256, only SHA-1 is read", ErrObjectFormat))
-	}
-	return nil
+	line, _ := start.Peek(sha256Length)
+	return c.checkFormat(line)
 }
 
-// errorPacket begins, after its length, an answer that is an error message.
-const errorPacket = "ERR "
-
-// answered returns how much was read of the last answer, and how it ended.
-func (c *client) answered() (read int64, ended ending) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch a := c.answer; {
-	case a == nil:
-		return 0, whole
-	case strings.HasSuffix(string(a.head), errorPacket):
-		return a.read, refusal
-	case a.broken || a.read > 0 && string(a.tail) != "0000":
-		return a.read, early
-	case a.read == 0:
-		return 0, refusal
-	default:
-		return a.read, whole
-	}
-}
-
-// ending is how an answer ended.
-type ending int
-
-const (
-	// whole: an answer with a pack ends in a flush.
-	whole ending = iota
-	// refusal: an error message, or an empty answer.
-	refusal
-	// early: any other end.
-	early
-)
-
-// checkRedirect lets a server change the path and the scheme to https, not the host.
+// checkRedirect lets a server change the path. Without credentials it may also change the scheme
+// to https on the same host.
 func (c *client) checkRedirect(r *http.Request, via []*http.Request) error {
 	from := via[0].URL
 	sameOrigin := r.URL.Scheme == from.Scheme && strings.EqualFold(r.URL.Host, from.Host)
-	upgraded := from.Scheme == "http" && r.URL.Scheme == "https" && strings.EqualFold(r.URL.Hostname(), from.Hostname())
+	upgraded := !c.confidential && from.Scheme == "http" && r.URL.Scheme == "https" && strings.EqualFold(r.URL.Hostname(), from.Hostname())
 	if sameOrigin || upgraded {
 		return nil
 	}
 	return c.stop(fmt.Errorf("%w: the server answers for %s with %s; use that URL if it is the repository",
 		ErrRedirected, Redact(from.Scheme+"://"+from.Host), Redact(r.URL.Scheme+"://"+r.URL.Host)))
 }
-
-// stop remembers why an exchange ended, because go-git keeps only the text of some errors.
-func (c *client) stop(err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cause = err
-	return err
-}
-
-func (c *client) stopped() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cause
-}
-
-type truncated struct {
-	io.Reader
-	io.Closer
-}
-
-// bounded fails with exceeded once more than left bytes were read.
-type bounded struct {
-	io.Reader
-	io.Closer
-	left, read int64
-	claim      *claim
-	exceeded   func() error
-	// head is the first packet's length and four bytes of it, tail the last four bytes; broken
-	// is set if an error ended the answer.
-	head, tail []byte
-	broken     bool
-}
-
-// Read is part of io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, b.exceeded()
-	}
-	n, err := b.claim.read(b.read, func() (int, error) { return b.Reader.Read(p[:min(int64(len(p)), b.left+1)]) })
-	b.left -= int64(n)
-	b.read += int64(n)
-	b.head = append(b.head, p[:min(n, 2*flushLength-len(b.head))]...)
-	b.tail = append(b.tail, p[max(0, n-flushLength):n]...)
-	b.tail = b.tail[max(0, len(b.tail)-flushLength):]
-	b.broken = b.broken || err != nil && !errors.Is(err, io.EOF)
-	if b.left < 0 {
-		return n, b.exceeded()
-	}
-	return n, err
-}
-
-// flushLength is the length of the packet that ends a list in Git's protocol.
-const flushLength = 4

@@ -1,30 +1,40 @@
 package gitsource
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"unicode"
 
+	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/addonflow/addonflow/api/secret"
 )
 
-// Keys of a Secret that Flux's GitRepository knows for http and https.
+// Keys of a Secret, as Flux's GitRepository knows them.
 const (
 	usernameKey    = "username"
 	passwordKey    = "password"
 	bearerTokenKey = "bearerToken"
 	caKey          = "ca.crt"
+	caFileKey      = "caFile" // Flux reads it if there is no ca.crt
+	certificateKey = "tls.crt"
+	privateKey     = "tls.key"
+	identityKey    = "identity"
+	publicKey      = "identity.pub"
+	knownHostsKey  = "known_hosts"
 )
 
 // foreignKeys are credentials that Flux supports and this package does not. They are refused,
 // not ignored: the author of the Secret expects them to work.
 var foreignKeys = []string{
-	"identity", "known_hosts", "tls.crt", "tls.key",
 	"githubAppID", "githubAppInstallationID", "githubAppPrivateKey",
 }
 
@@ -36,12 +46,25 @@ type Credentials struct {
 	BearerToken Secret
 	// CAFile is a PEM bundle trusted besides the system's authorities.
 	CAFile []byte
+
+	// certificates authenticate this client to a server with https.
+	certificates []tls.Certificate
+	// ssh are the keys of an ssh URL.
+	ssh *sshKeys
 }
 
-// ParseCredentials reads the keys of a Secret: username and password, or
-// bearerToken; ca.crt; at least one of them. Errors are ErrInvalidCredentials and
-// name keys, never values.
-func ParseCredentials(keys map[string][]byte) (Credentials, error) {
+// ParseCredentials reads the keys of a Secret that a URL's transport uses. For https and http:
+// username and password, or bearerToken; tls.crt and tls.key; ca.crt; at least one of them. For ssh: identity and
+// known_hosts; password if the identity is encrypted; identity.pub is compared if it is there.
+// Errors are ErrInvalidCredentials, or ErrInvalidURL, and name keys, never values.
+func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
+	endpoint, err := parseURL(url)
+	if err != nil {
+		return Credentials{}, err
+	}
+	if endpoint.Protocol == schemeSSH {
+		return parseSSHKeys(address(*endpoint), keys)
+	}
 	for _, key := range foreignKeys {
 		if _, ok := keys[key]; ok {
 			return Credentials{}, fmt.Errorf("%w: key %s is not supported; use %s and %s, or %s",
@@ -60,19 +83,112 @@ func ParseCredentials(keys map[string][]byte) (Credentials, error) {
 		BearerToken: Secret(keys[bearerTokenKey]),
 		CAFile:      keys[caKey],
 	}
-	if c.Username == "" && c.Password == "" && c.BearerToken == "" && len(c.CAFile) == 0 {
-		return Credentials{}, fmt.Errorf("%w: none of the keys %s and %s, %s, %s is set",
-			ErrInvalidCredentials, usernameKey, passwordKey, bearerTokenKey, caKey)
+	if len(c.CAFile) == 0 {
+		c.CAFile = keys[caFileKey]
 	}
-	if err := c.validate(); err != nil {
+	if c.certificates, err = parseCertificate(keys[certificateKey], keys[privateKey]); err != nil {
+		return Credentials{}, err
+	}
+	if c.empty() {
+		hint := ""
+		if len(keys[identityKey]) > 0 {
+			hint = "; " + identityKey + " is for ssh, and the URL is " + endpoint.Protocol
+		}
+		return Credentials{}, fmt.Errorf("%w: none of the keys %s and %s, %s, %s and %s, %s is set%s",
+			ErrInvalidCredentials, usernameKey, passwordKey, bearerTokenKey, certificateKey, privateKey, caKey, hint)
+	}
+	// Whether http is allowed is for Open to say.
+	if err := c.validate(*endpoint, Access{AllowHTTPCredentials: true}); err != nil {
 		return Credentials{}, err
 	}
 	return c, nil
 }
 
-func (c Credentials) validate() error {
+// parseCertificate reads a client certificate; nil without one.
+func parseCertificate(certificate, key []byte) ([]tls.Certificate, error) {
 	switch {
-	case c.Username == "" && c.Password == "" && c.BearerToken == "" && len(c.CAFile) == 0:
+	case len(certificate) == 0 && len(key) == 0:
+		return nil, nil
+	case len(certificate) == 0:
+		return nil, fmt.Errorf("%w: key %s is missing", ErrInvalidCredentials, certificateKey)
+	case len(key) == 0:
+		return nil, fmt.Errorf("%w: key %s is missing", ErrInvalidCredentials, privateKey)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("%w: keys %s and %s are not a certificate and its key: %w", ErrInvalidCredentials, certificateKey, privateKey, err)
+	}
+	return []tls.Certificate{pair}, nil
+}
+
+// parseSSHKeys reads the keys of a Secret for SSH.
+func parseSSHKeys(address string, keys map[string][]byte) (Credentials, error) {
+	fail := func(format string, args ...any) (Credentials, error) {
+		return Credentials{}, fmt.Errorf("%w: "+format, append([]any{ErrInvalidCredentials}, args...)...)
+	}
+	for _, key := range []string{identityKey, knownHostsKey} {
+		if len(keys[key]) == 0 {
+			return fail("key %s is missing; a URL with ssh needs %s and %s", key, identityKey, knownHostsKey)
+		}
+	}
+	identity, err := parseIdentity(keys[identityKey], keys[passwordKey])
+	if err != nil {
+		return fail("key %s %w", identityKey, err)
+	}
+	if line := keys[publicKey]; len(line) > 0 {
+		public, _, _, _, err := ssh.ParseAuthorizedKey(line)
+		if err != nil || !sameKey(public, identity.PublicKey()) {
+			return fail("key %s is not the public key of %s", publicKey, identityKey)
+		}
+	}
+	hosts, err := parseKnownHosts(keys[knownHostsKey])
+	if err != nil {
+		return fail("key %s cannot be used: %w", knownHostsKey, err)
+	}
+	if len(hosts.of(address)) == 0 {
+		return fail("key %s has no line for %s; ssh-keyscan prints it; compare it with what the server's administrators publish",
+			knownHostsKey, printable(knownhosts.Normalize(address)))
+	}
+	return Credentials{ssh: &sshKeys{identity: identity, hosts: hosts}}, nil
+}
+
+// parseIdentity reads a private key, decrypted with the password if it is encrypted.
+func parseIdentity(pem, password []byte) (ssh.Signer, error) {
+	identity, err := ssh.ParsePrivateKey(pem)
+	if _, encrypted := errors.AsType[*ssh.PassphraseMissingError](err); encrypted {
+		if len(password) == 0 {
+			return nil, fmt.Errorf("is encrypted, and key %s is missing", passwordKey)
+		}
+		if identity, err = ssh.ParsePrivateKeyWithPassphrase(pem, password); err != nil {
+			return nil, fmt.Errorf("cannot be decrypted with key %s", passwordKey)
+		}
+	}
+	if err != nil {
+		return nil, errors.New("holds no private key in PEM, as ssh-keygen writes it")
+	}
+	if err := checkKey(identity.PublicKey()); err != nil {
+		return nil, fmt.Errorf("cannot be used: %w", err)
+	}
+	return identity, nil
+}
+
+// confidential reports whether a server with https or http learns credentials.
+func (c Credentials) confidential() bool {
+	return c.Username != "" || c.Password != "" || c.BearerToken != "" || len(c.certificates) > 0
+}
+
+// empty reports whether nothing authenticates to a server with https or http, or checks it.
+func (c Credentials) empty() bool { return !c.confidential() && len(c.CAFile) == 0 }
+
+// validate refuses credentials that cannot be used with a URL.
+func (c Credentials) validate(e transport.Endpoint, access Access) error {
+	switch {
+	case e.Protocol == schemeHTTP && c.confidential() && !access.AllowHTTPCredentials:
+		return fmt.Errorf("%w: credentials are not sent over http; use https, or let the operator run with --git-allow-http-credentials",
+			ErrInvalidCredentials)
+	case e.Protocol == schemeSSH && c.ssh == nil:
+		return fmt.Errorf("%w: a URL with ssh needs a Secret with %s and %s; set secretRef", ErrInvalidCredentials, identityKey, knownHostsKey)
+	case c.empty():
 		return nil
 	case c.BearerToken != "" && (c.Username != "" || c.Password != ""):
 		return fmt.Errorf("%w: keys %s and %s exclude each other", ErrInvalidCredentials, bearerTokenKey, usernameKey)
@@ -90,8 +206,8 @@ func (c Credentials) validate() error {
 const tokenLength = 16
 
 // redaction takes the credentials out of what the server writes.
-func (c Credentials) redaction() secret.Redaction {
-	parts := []Secret{c.Password, c.BearerToken}
+func (c Credentials) redaction(more ...Secret) secret.Redaction {
+	parts := append([]Secret{c.Password, c.BearerToken}, more...)
 	if c.Username != "" {
 		parts = append(parts, c.Username+":"+c.Password, Secret(base64.StdEncoding.EncodeToString([]byte(c.Username))))
 	}

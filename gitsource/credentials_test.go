@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/addonflow/addonflow/test/gitserver"
 )
@@ -33,19 +34,23 @@ func TestParseCredentials(t *testing.T) {
 		"basic":  {"user and password", keys("username", "u", "password", "p"), Credentials{Username: "u", Password: "p"}, ""},
 		"bearer": {"a token", keys("bearerToken", "t"), Credentials{BearerToken: "t"}, ""},
 		"ca":     {"an authority alone", keys("ca.crt", string(s.CA())), Credentials{CAFile: s.CA()}, ""},
+		"caFile": {"Flux's older name", keys("caFile", string(s.CA())), Credentials{CAFile: s.CA()}, ""},
 		"other":  {"keys of other programs do not matter", keys("bearerToken", "t", "note", "x"), Credentials{BearerToken: "t"}, ""},
 
-		"none":        {"a Secret for nothing", keys("note", canary), Credentials{}, "none of the keys username and password, bearerToken, ca.crt is set"},
+		"none":        {"a Secret for nothing", keys("note", canary), Credentials{}, "none of the keys username and password, bearerToken, tls.crt and tls.key, ca.crt is set"},
 		"both":        {"two ways", keys("username", "u", "password", canary, "bearerToken", canary), Credentials{}, "keys bearerToken and username exclude each other"},
 		"no password": {"half a way", keys("username", canary), Credentials{}, "key password is missing"},
 		"no user":     {"the other half", keys("password", canary), Credentials{}, "key username is missing"},
 		"line break":  {"echo adds one", keys("bearerToken", canary+"\n"), Credentials{}, "key bearerToken holds a line break"},
 		"no PEM":      {"not a certificate", keys("ca.crt", canary), Credentials{}, "key ca.crt holds no PEM certificate"},
-		"ssh":         {"another protocol", keys("identity", canary), Credentials{}, "key identity is not supported"},
-		"client cert": {"not yet", keys("tls.key", canary, "tls.crt", canary), Credentials{}, "key tls.crt is not supported"},
+		"ssh":         {"another protocol", keys("identity", canary), Credentials{}, "; identity is for ssh, and the URL is https"},
+		"ssh as well": {"one Secret for two URLs", keys("identity", canary, "bearerToken", "t"), Credentials{BearerToken: "t"}, ""},
+		"no key":      {"half a certificate", keys("tls.crt", canary), Credentials{}, "key tls.key is missing"},
+		"no cert":     {"the other half", keys("tls.key", canary), Credentials{}, "key tls.crt is missing"},
+		"client cert": {"no certificate", keys("tls.key", canary, "tls.crt", canary), Credentials{}, "keys tls.crt and tls.key are not a certificate and its key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ParseCredentials(c.in)
+			got, err := ParseCredentials("https://git.example/fleet", c.in)
 			if c.err != "" {
 				if !errors.Is(err, ErrInvalidCredentials) || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("%s: got %v, want invalid credentials with %q", c.reason, err, c.err)
@@ -58,7 +63,7 @@ func TestParseCredentials(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.reason, err)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreUnexported(Credentials{})); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", c.reason, diff)
 			}
 		})
@@ -133,5 +138,75 @@ func TestAuthority(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("with %s: got %v, want a certificate that is not trusted", name, err)
 		}
+	}
+}
+
+// TestClientCertificate: the server accepts only clients with a certificate of its authority.
+func TestClientCertificate(t *testing.T) {
+	s := serve(t, gitserver.Options{TLS: true, ClientCertificate: true})
+	h := newHistory(t, s)
+	sha := h.commit("one")
+	certificate, key := s.ClientCertificate()
+	stranger, strangersKey := serve(t, gitserver.Options{TLS: true}).ClientCertificate()
+	for name, c := range map[string]struct {
+		keys map[string][]byte
+		want string
+	}{
+		"its own":        {map[string][]byte{"ca.crt": s.CA(), "tls.crt": certificate, "tls.key": key}, ""},
+		"none":           {map[string][]byte{"ca.crt": s.CA()}, "authentication failed: the server requires a client certificate; add the keys tls.crt and tls.key to the Secret"},
+		"of another one": {map[string][]byte{"ca.crt": s.CA(), "tls.crt": stranger, "tls.key": strangersKey}, "tls: "},
+		"of another key": {map[string][]byte{"ca.crt": s.CA(), "tls.crt": certificate, "tls.key": strangersKey}, "keys tls.crt and tls.key are not a certificate and its key"},
+		"without the CA": {map[string][]byte{"tls.crt": certificate, "tls.key": key}, "certificate signed by unknown authority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree, err := fetchWith(t, h.URL(), c.keys)
+			switch {
+			case c.want == "" && (err != nil || tree.Revision().Commit != sha):
+				t.Errorf("got %v and %v", tree, err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// fetchWith fetches main with a Secret.
+func fetchWith(t *testing.T, url string, keys map[string][]byte, change ...func(*Options)) (*Tree, error) {
+	t.Helper()
+	credentials, err := ParseCredentials(url, keys)
+	if err != nil {
+		return nil, err
+	}
+	return fetchMain(t.Context(), t, url, append([]func(*Options){func(o *Options) { o.Credentials = credentials }}, change...)...)
+}
+
+// TestCredentials_AreNotSentOverHTTP: the server does not even learn that there are some.
+func TestCredentials_AreNotSentOverHTTP(t *testing.T) {
+	s := serve(t, gitserver.Options{Token: canary})
+	h := newHistory(t, s)
+	h.commit("one")
+	strict := func(o *Options) { o.Access.AllowHTTPCredentials = false }
+	for name, keys := range map[string]map[string][]byte{
+		"a token":    {"bearerToken": []byte(canary)},
+		"a password": {"username": []byte("ana"), "password": []byte(canary)},
+	} {
+		credentials, err := ParseCredentials(h.URL(), keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open(Options{URL: h.URL(), Credentials: credentials, Access: Access{AllowLoopback: true}})
+		const want = "credentials are not sent over http; use https, or let the operator run with --git-allow-http-credentials"
+		if !errors.Is(err, ErrInvalidCredentials) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", name, err, want)
+		}
+	}
+	if n := s.Requests().LsRemote; n != 0 {
+		t.Errorf("the server got %d requests", n)
+	}
+	open := serve(t, gitserver.Options{})
+	public := newHistory(t, open)
+	public.commit("one")
+	if _, err := fetchMain(t.Context(), t, public.URL(), strict); err != nil {
+		t.Errorf("without credentials: %v", err)
 	}
 }

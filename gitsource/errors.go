@@ -14,6 +14,8 @@ var (
 	ErrRefNotFound = errors.New("reference not found")
 	// ErrAuthentication: the server requires credentials, or other ones.
 	ErrAuthentication = errors.New("authentication failed")
+	// ErrHostKey: the SSH server is not the one that known_hosts names, or its key is revoked.
+	ErrHostKey = errors.New("host key refused")
 	// ErrRepositoryNotFound: the server does not have the repository, or hides it.
 	ErrRepositoryNotFound = errors.New("repository not found")
 	// ErrNotGit: a server answered, but not as a Git server does.
@@ -22,6 +24,8 @@ var (
 	ErrObjectFormat = errors.New("unsupported object format")
 	// ErrRedirected: the server redirected to another host, to which no credentials are sent.
 	ErrRedirected = errors.New("redirected to another host")
+	// ErrAddressDenied: the server is at an address that the operator does not dial.
+	ErrAddressDenied = errors.New("address denied")
 	// ErrLimitExceeded: the repository is larger than a documented limit.
 	ErrLimitExceeded = errors.New("limit exceeded")
 	// ErrCorrupt: the server's answer is not a valid pack.

@@ -180,7 +180,11 @@ func TestDowngradeIsRefused(t *testing.T) {
 		t.Error("the plain address was asked")
 	}))
 	defer plain.Close()
-	c, err := newClient(Credentials{}, 1)
+	anonymous, err := newClient(&Repository{}, &exchange{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := newClient(&Repository{credentials: Credentials{BearerToken: canary}}, &exchange{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,16 +196,19 @@ func TestDowngradeIsRefused(t *testing.T) {
 		return r
 	}
 	for _, step := range []struct {
+		client   *client
 		from, to string
 		want     error
 	}{
-		{"https://git.example/a", "http://git.example/a", ErrRedirected},
-		{"https://git.example/a", "https://git.example:8443/a", ErrRedirected},
-		{"https://git.example/a", "https://git.example.evil/a", ErrRedirected},
-		{"http://git.example/a", "https://git.example/a", nil},
-		{"https://git.example/a", "https://GIT.example/b", nil},
+		{anonymous, "https://git.example/a", "http://git.example/a", ErrRedirected},
+		{anonymous, "https://git.example/a", "https://git.example:8443/a", ErrRedirected},
+		{anonymous, "https://git.example/a", "https://git.example.evil/a", ErrRedirected},
+		{anonymous, "http://git.example/a", "https://git.example/a", nil},
+		{known, "http://git.example/a", "https://git.example/a", ErrRedirected},
+		{known, "https://git.example/a", "https://git.example:8443/a", ErrRedirected},
+		{known, "https://git.example/a", "https://GIT.example/b", nil},
 	} {
-		if err := c.checkRedirect(request(step.to), []*http.Request{request(step.from)}); !errors.Is(err, step.want) {
+		if err := step.client.checkRedirect(request(step.to), []*http.Request{request(step.from)}); !errors.Is(err, step.want) {
 			t.Errorf("%s -> %s: got %v, want %v", step.from, step.to, err, step.want)
 		}
 	}

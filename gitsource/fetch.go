@@ -169,7 +169,7 @@ func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
 // cutOff returns the cause if the answer ended early, in place of the errors that followed from
 // it.
 func (s *session) cutOff(err error) error {
-	if read, ended := s.client.answered(); ended == early {
+	if read, ended := s.answered(); ended == early {
 		return fmt.Errorf("%w: the server's answer was cut off after %d bytes", ErrCorrupt, read)
 	}
 	return err
@@ -179,9 +179,9 @@ func (s *session) cutOff(err error) error {
 // refusal into the answer's text, or send an empty answer. A status code means another failure,
 // and an answer that ends before the pack was cut off.
 func (s *session) refused(err error) error {
-	_, ended := s.client.answered()
+	_, ended := s.answered()
 	switch {
-	case s.client.stopped() != nil || s.ctx.Err() != nil || !fromGit(err):
+	case s.stopped() != nil || s.ctx.Err() != nil || !fromGit(err):
 	case ended == refusal:
 		err = fmt.Errorf("%w: %w", errRefused, err)
 	default:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -20,12 +22,16 @@ const DefaultTimeout = 60 * time.Second
 
 // Options say which repository to read and how.
 type Options struct {
-	// URL is https or http, without credentials in it.
+	// URL is https, http or ssh, or user@host:path; without credentials in it.
 	URL string
 	// Reference to follow; the branch master if it is empty.
 	Reference v1alpha1.GitReference
 	// Credentials of the repository; the zero value is anonymous.
 	Credentials Credentials
+	// Proxy through which the server is reached; nil: directly.
+	Proxy *Proxy
+	// Access is what the operator's flags permit.
+	Access Access
 	// Timeout of one Resolve or Fetch, DefaultTimeout if zero.
 	Timeout time.Duration
 	// Limits of what is read; zero fields take their defaults.
@@ -41,6 +47,8 @@ type Repository struct {
 	endpoint    transport.Endpoint
 	reference   v1alpha1.GitReference
 	credentials Credentials
+	proxy       *Proxy
+	access      Access
 	timeout     time.Duration
 	limits      Limits
 	room        *Room
@@ -54,7 +62,7 @@ func Open(o Options) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.Credentials.validate(); err != nil {
+	if err := o.Credentials.validate(*endpoint, o.Access); err != nil {
 		return nil, err
 	}
 	if err := checkReference(o.Reference); err != nil {
@@ -69,10 +77,12 @@ func Open(o Options) (*Repository, error) {
 		endpoint:    *endpoint,
 		reference:   o.Reference,
 		credentials: o.Credentials,
+		proxy:       o.Proxy,
+		access:      o.Access,
 		timeout:     timeout,
 		limits:      o.Limits.withDefaults(),
 		room:        o.Room,
-		redaction:   o.Credentials.redaction(),
+		redaction:   o.Credentials.redaction(o.Proxy.secrets()...),
 	}, nil
 }
 
@@ -80,9 +90,9 @@ func Open(o Options) (*Repository, error) {
 func (r *Repository) Host() string { return r.endpoint.Host }
 
 // Resolve returns the revision that the reference names now, with one ls-remote; a reference
-// that is a commit needs no request. The error is ErrRefNotFound, ErrAuthentication,
-// ErrRepositoryNotFound, ErrNotGit, ErrObjectFormat, ErrRedirected, ErrLimitExceeded, or a
-// connection error, which may be retried. Errors and Trees never contain the repository's
+// that is a commit needs no request. The error is ErrRefNotFound, ErrAuthentication, ErrHostKey,
+// ErrRepositoryNotFound, ErrNotGit, ErrObjectFormat, ErrRedirected, ErrAddressDenied,
+// ErrLimitExceeded, or a connection error, which may be retried. Errors and Trees never contain the repository's
 // credentials, even if the server repeats them.
 func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
 	revision, err := r.resolve(ctx)
@@ -111,40 +121,69 @@ func (r *Repository) resolve(ctx context.Context) (Revision, error) {
 
 // session is one conversation with the server, bounded by the timeout.
 type session struct {
+	*exchange
 	repository *Repository
-	client     *client
-	git        transport.UploadPackSession
+	git        git
 	advertised *packp.AdvRefs
 	claim      *claim
 	ctx        context.Context //nolint:containedctx // lives exactly as long as the call that made it
 	cancel     context.CancelFunc
 }
 
+// git is one transport's side of a session.
+type git interface {
+	AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error)
+	UploadPack(ctx context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error)
+	io.Closer
+}
+
 func (r *Repository) connect(ctx context.Context) (*session, error) {
-	c, err := newClient(r.credentials, r.limits.PackBytes)
+	s := &session{repository: r, exchange: &exchange{packBytes: r.limits.PackBytes}}
+	git, err := r.transport(s.exchange)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", r.url, err)
+	}
+	s.git = git
+	s.ctx, s.cancel = context.WithTimeout(ctx, r.timeout)
+	s.claim = r.room.claim(s.ctx, func(err error) { //nolint:contextcheck // the session's own context, derived from the caller's
+		_ = s.stop(err)
+		s.cancel()
+	})
+	s.large = s.claim
+	return s, nil
+}
+
+// transport returns the transport of the URL's scheme. It does not connect.
+func (r *Repository) transport(e *exchange) (git, error) {
+	if r.endpoint.Protocol == schemeSSH {
+		return &sshGit{exchange: e, endpoint: r.endpoint, keys: r.credentials.ssh, access: r.access, proxy: r.proxy}, nil
+	}
+	c, err := newClient(r, e)
 	if err != nil {
 		return nil, err
 	}
 	endpoint := r.endpoint // a redirect changes the session's copy
 	git, err := githttp.NewClient(c.http).NewUploadPackSession(&endpoint, authorize{r.credentials})
-	if err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w", r.url, err)
-	}
-	s := &session{repository: r, client: c, git: git}
-	s.ctx, s.cancel = context.WithTimeout(ctx, r.timeout)
-	s.claim = r.room.claim(s.ctx, func(err error) { //nolint:contextcheck // the session's own context, derived from the caller's
-		_ = c.stop(err)
-		s.cancel()
-	})
-	c.large = s.claim
-	return s, nil
+	return httpGit{git, c.transport}, err
+}
+
+// httpGit closes its connections when it is closed; go-git's session does not.
+type httpGit struct {
+	transport.UploadPackSession
+	connections *http.Transport
+}
+
+// Close is part of io.Closer.
+func (g httpGit) Close() error {
+	err := g.UploadPackSession.Close()
+	g.connections.CloseIdleConnections()
+	return err
 }
 
 func (s *session) close() {
 	s.cancel()
 	s.claim.release()
 	_ = s.git.Close()
-	s.client.transport.CloseIdleConnections()
 }
 
 // references lists the references of the server.
@@ -180,8 +219,8 @@ func (s *session) explain(verb string, err error) error {
 	fail := func(cause error) error { return fmt.Errorf("cannot %s %s: %w", verb, s.repository.url, cause) }
 	var status *githttp.Err
 	switch {
-	case s.client.stopped() != nil:
-		return fail(s.client.stopped())
+	case s.stopped() != nil:
+		return fail(s.stopped())
 	case errors.Is(s.ctx.Err(), context.DeadlineExceeded):
 		return fail(fmt.Errorf("no complete answer within %s: %w", s.repository.timeout, context.DeadlineExceeded))
 	case s.ctx.Err() != nil:

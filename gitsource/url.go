@@ -3,6 +3,7 @@ package gitsource
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -10,8 +11,18 @@ import (
 
 const maxURLLength = 2048
 
-// parseURL accepts https and http URLs that consist of an address only. Errors are
-// ErrInvalidURL and safe to show.
+// Schemes of URLs.
+const (
+	schemeHTTPS = "https"
+	schemeHTTP  = "http"
+	schemeSSH   = "ssh"
+)
+
+// scpPattern is the short form of SSH addresses: user@host:path, without a port.
+var scpPattern = regexp.MustCompile(`^([^@:/]+)@([^@:/]+):(.+)$`)
+
+// parseURL accepts https, http and ssh URLs that consist of an address only, and user@host:path.
+// Errors are ErrInvalidURL and safe to show.
 func parseURL(raw string) (*transport.Endpoint, error) {
 	if len(raw) > maxURLLength {
 		return nil, fmt.Errorf("%w: longer than %d characters", ErrInvalidURL, maxURLLength)
@@ -24,10 +35,10 @@ func parseURL(raw string) (*transport.Endpoint, error) {
 	}
 	scheme, _, found := strings.Cut(raw, "://")
 	if !found {
-		return nil, fmt.Errorf("%w: want https://host/path", ErrInvalidURL)
+		return parseSCP(raw)
 	}
-	if s := strings.ToLower(scheme); s != "https" && s != "http" {
-		return nil, fmt.Errorf("%w: scheme %q is not supported; use https or http", ErrInvalidURL, scheme)
+	if s := strings.ToLower(scheme); s != schemeHTTPS && s != schemeHTTP && s != schemeSSH {
+		return nil, fmt.Errorf("%w: scheme %q is not supported; use https, http or ssh", ErrInvalidURL, scheme)
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -41,12 +52,30 @@ func parseURL(raw string) (*transport.Endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s cannot be used", ErrInvalidURL, Redact(raw))
 	}
+	if endpoint.Protocol == schemeSSH && strings.HasPrefix(endpoint.Path, "/~") {
+		endpoint.Path = endpoint.Path[1:] // below a home directory, as for git
+	}
 	return endpoint, nil
 }
 
+// parseSCP reads user@host:path. The path is relative to the user's home directory, unless it
+// begins with a slash.
+func parseSCP(raw string) (*transport.Endpoint, error) {
+	parts := scpPattern.FindStringSubmatch(raw)
+	if parts == nil {
+		return nil, fmt.Errorf("%w: want https://host/path, ssh://user@host/path or user@host:path", ErrInvalidURL)
+	}
+	e := &transport.Endpoint{Protocol: schemeSSH, User: parts[1], Host: parts[2], Port: defaultPort, Path: parts[3]}
+	if strings.HasPrefix(e.Path, "-") {
+		return nil, fmt.Errorf("%w: the path of %s begins with -, as an option does", ErrInvalidURL, Redact(raw))
+	}
+	return e, checkURL(&url.URL{Scheme: schemeSSH, User: url.User(e.User), Host: e.Host, Path: e.Path})
+}
+
 func checkURL(u *url.URL) error {
+	_, secret := u.User.Password()
 	switch {
-	case u.User != nil:
+	case u.User != nil && (secret || !strings.EqualFold(u.Scheme, schemeSSH)):
 		return fmt.Errorf("%w: %s has credentials in it; put them in a Secret", ErrInvalidURL, Redact(u.String()))
 	case u.Hostname() == "" || strings.HasPrefix(u.Host, "-"):
 		return fmt.Errorf("%w: %s has no usable host", ErrInvalidURL, Redact(u.String()))
@@ -54,7 +83,7 @@ func checkURL(u *url.URL) error {
 		return fmt.Errorf("%w: %s has a query or fragment", ErrInvalidURL, Redact(u.String()))
 	case strings.Trim(u.Path, "/") == "":
 		return fmt.Errorf("%w: %s names a host but no repository", ErrInvalidURL, Redact(u.String()))
-	case strings.Contains(u.Path+"/", "/../"):
+	case strings.Contains("/"+u.Path+"/", "/../"):
 		return fmt.Errorf("%w: %s has .. in its path", ErrInvalidURL, Redact(u.String()))
 	}
 	return nil

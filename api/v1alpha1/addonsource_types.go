@@ -11,8 +11,9 @@ const AddOnSourceKind = "AddOnSource"
 // AddOnSourceSpec says which Git repository add-ons are declared in. Field
 // names and meaning are those of Flux's GitRepository and Kustomization.
 type AddOnSourceSpec struct {
-	// URL of the repository, https:// or http://, without credentials.
-	// +kubebuilder:validation:Pattern="^https?://[^@]+$"
+	// URL of the repository: https:// or http:// without credentials, ssh://user@host/path, or
+	// user@host:path.
+	// +kubebuilder:validation:Pattern="^(https?://[^@]+|ssh://([^@/:]+@)?[^@]+|[^@/:]+@[^@/:]+:.+)$"
 	// +kubebuilder:validation:MaxLength=2048
 	// +required
 	URL string `json:"url"`
@@ -41,10 +42,17 @@ type AddOnSourceSpec struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// SecretRef names a Secret in the same namespace with credentials: username and password,
-	// or bearerToken; and ca.crt for a private certificate authority.
+	// SecretRef names a Secret in the same namespace with credentials, in the layout of Flux's
+	// GitRepository. For https: username and password, or bearerToken; tls.crt and tls.key for a
+	// client certificate; ca.crt for a private certificate authority. For ssh: identity and known_hosts, and password if the identity is
+	// encrypted.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+
+	// ProxySecretRef names a Secret in the same namespace with an HTTP proxy for the repository:
+	// address, and username and password if the proxy needs them.
+	// +optional
+	ProxySecretRef *meta.LocalObjectReference `json:"proxySecretRef,omitempty"`
 
 	// Ignore lists paths that are not read, in .gitignore syntax.
 	// +optional

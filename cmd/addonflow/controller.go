@@ -19,6 +19,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/gates/measure"
+	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/registration"
 )
 
@@ -38,6 +39,7 @@ type controllerOptions struct {
 	caNamespaces   []string
 	hookTimeout    time.Duration
 	gates          measure.Options
+	git            gitsource.Access
 	traceFile      string
 	client         client.Options
 	logger         logger.Options
@@ -93,6 +95,10 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 		"Allow gates of type prometheus and webhook to call addresses without TLS.")
 	fs.BoolVar(&o.gates.AllowLoopback, "gate-allow-loopback", false,
 		"Allow gates of type prometheus and webhook to call loopback and link-local addresses.")
+	fs.BoolVar(&o.git.AllowLoopback, "git-allow-loopback", false,
+		"Allow Git servers at loopback and link-local addresses.")
+	fs.BoolVar(&o.git.AllowHTTPCredentials, "git-allow-http-credentials", false,
+		"Allow the credentials of a source to be sent over http, in plain text.")
 	fs.StringVar(&o.traceFile, "trace-file", "", "A file that every plan and what it was made of is appended to, for tests.")
 	_ = fs.MarkHidden("trace-file") // it was declared above
 	o.client.BindFlags(fs)

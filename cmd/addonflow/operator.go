@@ -246,6 +246,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Desk:         s.desk,
 		AddonManager: s.mode,
 		Charts:       s.charts,
+		Git:          o.git,
 		Permits:      addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
 	})
 	return r.SetupWithManager(s.mgr, addonsource.Options{

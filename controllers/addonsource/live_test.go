@@ -24,6 +24,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/test/gitserver"
 )
@@ -48,7 +49,7 @@ func (w *world) run() {
 	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), &http.Client{Timeout: time.Minute})
 	Expect(mgr.Add(desk)).To(Succeed())
 	reconciler := addonsource.New(addonsource.Config{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: record.NewFakeRecorder(1000), Desk: desk, Charts: chart.InProcess{},
+		Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: record.NewFakeRecorder(1000), Desk: desk, Charts: chart.InProcess{},
 	})
 	Expect(reconciler.SetupWithManager(mgr, addonsource.Options{Concurrent: 2})).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())

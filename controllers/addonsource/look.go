@@ -102,7 +102,11 @@ func (p *pass) open(ctx context.Context) (*gitsource.Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Limits: p.Limits, Room: p.room}
+	proxy, err := p.proxy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Access: p.Git, Limits: p.Limits, Room: p.room}
 	if p.source.Spec.Reference != nil {
 		options.Reference = *p.source.Spec.Reference
 	}
@@ -116,25 +120,59 @@ func (p *pass) open(ctx context.Context) (*gitsource.Repository, error) {
 	return repository, nil
 }
 
-// credentials reads the Secret of the source. If the Secret is missing or malformed, the pass
-// is repeated after a while, because Secrets are not watched.
+// credentials reads the Secret of the source.
 func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
 	ref := p.source.Spec.SecretRef
 	if ref == nil {
 		return gitsource.Credentials{}, nil
 	}
-	secret := &corev1.Secret{}
-	if err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.source.Namespace, Name: ref.Name}, secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return gitsource.Credentials{}, wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "secret %q does not exist", ref.Name)
-		}
-		return gitsource.Credentials{}, retry(v1alpha1.FetchFailedReason, err)
-	}
-	credentials, err := gitsource.ParseCredentials(secret.Data)
+	keys, err := p.secret(ctx, ref.Name)
 	if err != nil {
-		return gitsource.Credentials{}, wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "secret %q: %s", ref.Name, err)
+		return gitsource.Credentials{}, err
+	}
+	credentials, err := gitsource.ParseCredentials(p.source.Spec.URL, keys)
+	if errors.Is(err, gitsource.ErrInvalidURL) {
+		return gitsource.Credentials{}, p.unread(ctx, err)
+	}
+	if err != nil {
+		return gitsource.Credentials{}, p.unusable(ref.Name, err)
 	}
 	return credentials, nil
+}
+
+// proxy reads the Secret of the source's proxy.
+func (p *pass) proxy(ctx context.Context) (*gitsource.Proxy, error) {
+	ref := p.source.Spec.ProxySecretRef
+	if ref == nil {
+		return nil, nil
+	}
+	keys, err := p.secret(ctx, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := gitsource.ParseProxy(keys)
+	if err != nil {
+		return nil, p.unusable(ref.Name, err)
+	}
+	return proxy, nil
+}
+
+// secret reads a Secret of the source's namespace. If it is missing or malformed, the pass is
+// repeated after a while, because Secrets are not watched.
+func (p *pass) secret(ctx context.Context, name string) (map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	if err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.source.Namespace, Name: name}, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "secret %q does not exist", name)
+		}
+		return nil, retry(v1alpha1.FetchFailedReason, err)
+	}
+	return secret.Data, nil
+}
+
+// unusable says what is wrong with a Secret.
+func (p *pass) unusable(name string, err error) *halt {
+	return wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "secret %q: %s", name, err)
 }
 
 // unread converts an error of gitsource into a halt. Only an invalid URL is certainly a mistake
@@ -148,7 +186,7 @@ func (p *pass) unread(ctx context.Context, err error) *halt {
 		return stall(v1alpha1.InvalidReferenceReason, "%s", err)
 	case errors.Is(err, gitsource.ErrRefNotFound):
 		reason = v1alpha1.RefNotFoundReason
-	case errors.Is(err, gitsource.ErrInvalidCredentials), errors.Is(err, gitsource.ErrAuthentication):
+	case errors.Is(err, gitsource.ErrInvalidCredentials), errors.Is(err, gitsource.ErrAuthentication), errors.Is(err, gitsource.ErrHostKey):
 		reason = v1alpha1.InvalidCredentialsReason
 	case errors.Is(err, gitsource.ErrLimitExceeded):
 		reason = v1alpha1.LimitExceededReason

@@ -43,6 +43,8 @@ type Config struct {
 	Permits Permits
 	// Charts renders packages.
 	Charts chart.Engines
+	// Git is what the operator's flags permit to repositories.
+	Git gitsource.Access
 	// Limits of a repository; zero fields take their defaults.
 	Limits gitsource.Limits
 	// Clock returns the time; nil: the system's.

@@ -25,6 +25,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render/chart"
 	testforge "github.com/addonflow/addonflow/test/forge"
 	"github.com/addonflow/addonflow/test/gitserver"
@@ -121,7 +122,7 @@ func (w *world) start() {
 	w.stop = deliver(w.desk)
 	w.events = record.NewFakeRecorder(100)
 	w.reconciler = addonsource.New(addonsource.Config{
-		Client: c, Live: c, Events: w.events, Desk: w.desk, Charts: w.charts, Clock: w.clock.Now, AddonManager: w.mode,
+		Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}, Client: c, Live: c, Events: w.events, Desk: w.desk, Charts: w.charts, Clock: w.clock.Now, AddonManager: w.mode,
 	})
 }
 

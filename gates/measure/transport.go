@@ -11,15 +11,14 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 
 	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/dial"
 )
 
 // Options say what measurements may call.
@@ -180,10 +179,7 @@ func (c credentials) redaction() secret.Redaction {
 // newClient returns the client of one evaluation. It uses no proxy of the environment, so that
 // what a gate can reach does not depend on the pod.
 func newClient(authorities *x509.CertPool, o Options) *http.Client {
-	dialer := &net.Dialer{Timeout: answerWithin}
-	if !o.AllowLoopback {
-		dialer.Control = refuseLocal
-	}
+	dialer := dial.Policy{AllowLoopback: o.AllowLoopback}.Dialer(answerWithin)
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:            dialer.DialContext,
@@ -198,33 +194,6 @@ func newClient(authorities *x509.CertPool, o Options) *http.Client {
 
 // close ends the connections of the evaluation.
 func (s *server) close() { s.http.CloseIdleConnections() }
-
-// errLocal is why an address is not dialled.
-var errLocal = errors.New("leads to a loopback or link-local address; the operator's flag --gate-allow-loopback allows it")
-
-// refuseLocal refuses to dial the operator's own machine and the metadata services of clouds. It
-// sees every address that is dialled, after the name was resolved.
-func refuseLocal(_, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if isLocal(at.Addr()) {
-		return errLocal
-	}
-	return nil
-}
-
-// isLocal reports whether an address leads to this machine or its link. Unspecified ones lead
-// to loopback.
-func isLocal(a netip.Addr) bool {
-	a = a.Unmap()
-	if netip.MustParsePrefix("64:ff9b::/96").Contains(a) { // a NAT64 gateway calls what the last 4 bytes say
-		last := a.As16()
-		a = netip.AddrFrom4([4]byte(last[12:]))
-	}
-	return a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.IsInterfaceLocalMulticast() || a.IsUnspecified()
-}
 
 // post sends a body and returns the answer's status and body.
 func (s *server) post(ctx context.Context, to *url.URL, body []byte, header http.Header) (int, []byte, error) {
@@ -266,8 +235,8 @@ func (s *server) unreachable(err error) error {
 	}
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, errLocal):
-		return fmt.Errorf("%s %w", s.address.Host, errLocal)
+	case errors.Is(err, dial.ErrLocal):
+		return fmt.Errorf("%s %w; the operator's flag --gate-allow-loopback allows it", s.address.Host, dial.ErrLocal)
 	case ok && timeout.Timeout():
 		return fmt.Errorf("%s does not answer within %s", s.address.Host, answerWithin)
 	}

@@ -17,18 +17,18 @@ import (
 // validity is long, so that no certificate expires during a debugging session.
 const validity = 10 * 365 * 24 * time.Hour
 
-// authority is a CA of one certificate: the server's, which it signed.
+// authority is a CA of two certificates: the server's and a client's, which it signed.
 type authority struct {
 	pem    []byte
 	server tls.Certificate
+	client keyPair
 }
+
+// keyPair is a certificate and its key, both in PEM.
+type keyPair struct{ certificate, key []byte }
 
 func newAuthority() (authority, error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return authority{}, fmt.Errorf("cannot create a CA: %w", err)
-	}
-	serverKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return authority{}, fmt.Errorf("cannot create a CA: %w", err)
 	}
@@ -38,17 +38,43 @@ func newAuthority() (authority, error) {
 	if err != nil {
 		return authority{}, fmt.Errorf("cannot create a CA: %w", err)
 	}
+	a := authority{pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})}
+	sign := func(leaf *x509.Certificate, usage x509.ExtKeyUsage) (keyPair, error) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return keyPair{}, err
+		}
+		leaf.ExtKeyUsage = []x509.ExtKeyUsage{usage}
+		der, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), caKey)
+		if err != nil {
+			return keyPair{}, err
+		}
+		encoded, err := x509.MarshalPKCS8PrivateKey(key)
+		return keyPair{
+			certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+			key:         pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
+		}, err
+	}
 	leaf := template(2, "gitserver")
 	leaf.IPAddresses, leaf.DNSNames = []net.IP{net.IPv4(127, 0, 0, 1)}, []string{"localhost"}
-	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, ca, serverKey.Public(), caKey)
+	server, err := sign(leaf, x509.ExtKeyUsageServerAuth)
 	if err != nil {
 		return authority{}, fmt.Errorf("cannot create a server certificate: %w", err)
 	}
-	return authority{
-		pem:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER}),
-		server: tls.Certificate{Certificate: [][]byte{leafDER}, PrivateKey: serverKey},
-	}, nil
+	if a.server, err = tls.X509KeyPair(server.certificate, server.key); err != nil {
+		return authority{}, fmt.Errorf("cannot create a server certificate: %w", err)
+	}
+	if a.client, err = sign(template(3, "client"), x509.ExtKeyUsageClientAuth); err != nil {
+		return authority{}, fmt.Errorf("cannot create a client certificate: %w", err)
+	}
+	return a, nil
+}
+
+// pool has the CA alone.
+func (a authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(a.pem)
+	return pool
 }
 
 func template(serial int64, name string) *x509.Certificate {

@@ -2,6 +2,7 @@ package gitserver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,8 @@ type Options struct {
 	Dir string
 	// TLS serves HTTPS with a certificate of the server's own CA.
 	TLS bool
+	// ClientCertificate is required of clients, with TLS: one that the server's own CA signed.
+	ClientCertificate bool
 	// User and Password are required as basic auth if User is not empty.
 	User, Password string
 	// Token is required as bearer auth if it is not empty. If User is set as well, either is
@@ -41,6 +44,7 @@ type Server struct {
 	git       git
 	url       string
 	ca        []byte
+	client    keyPair
 	http      *http.Server
 	faults    faults
 	tally     tally
@@ -116,7 +120,10 @@ func (s *Server) listen(handler http.Handler) error {
 		if err != nil {
 			return errors.Join(err, listener.Close())
 		}
-		s.ca, s.http.TLSConfig = authority.pem, authority.serverConfig()
+		s.ca, s.client, s.http.TLSConfig = authority.pem, authority.client, authority.serverConfig()
+		if s.opts.ClientCertificate {
+			s.http.TLSConfig.ClientCAs, s.http.TLSConfig.ClientAuth = authority.pool(), tls.RequireAndVerifyClientCert
+		}
 		s.url = "https://" + listener.Addr().String()
 		serve = func() error { return s.http.ServeTLS(listener, "", "") }
 	}
@@ -130,6 +137,11 @@ func (s *Server) URL() string { return s.url }
 
 // CA is the PEM certificate that signed the server's, or nil without TLS.
 func (s *Server) CA() []byte { return append([]byte(nil), s.ca...) }
+
+// ClientCertificate is a PEM certificate for clients, and its key, or nil without TLS.
+func (s *Server) ClientCertificate() (certificate, key []byte) {
+	return s.client.certificate, s.client.key
+}
 
 // Close ends all requests, hanging ones too, and removes what is temporary.
 func (s *Server) Close() error {

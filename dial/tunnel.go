@@ -1,0 +1,105 @@
+package dial
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// headerBytes bounds what is read of a proxy's answer.
+const headerBytes = 64 << 10
+
+// Tunnel opens a connection to an address through an HTTP proxy, whose credentials are in its
+// URL. The policy is about the address of the proxy: the proxy resolves and dials the other one.
+func (p Policy) Tunnel(ctx context.Context, timeout time.Duration, proxy *url.URL, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := p.Dialer(timeout).DialContext(ctx, "tcp", hostPort(proxy))
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach the proxy: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	if proxy.Scheme == "https" {
+		conn = tls.Client(conn, &tls.Config{ServerName: proxy.Hostname(), MinVersion: tls.VersionTLS12})
+	}
+	through, err := connect(conn, proxy, address)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return through, nil
+}
+
+// hostPort returns the address of a proxy.
+func hostPort(proxy *url.URL) string {
+	switch {
+	case proxy.Port() != "":
+		return proxy.Host
+	case proxy.Scheme == "https":
+		return net.JoinHostPort(proxy.Hostname(), "443")
+	default:
+		return net.JoinHostPort(proxy.Hostname(), "80")
+	}
+}
+
+// connect asks the proxy for the tunnel.
+func connect(conn net.Conn, proxy *url.URL, address string) (net.Conn, error) {
+	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
+	if proxy.User != nil {
+		password, _ := proxy.User.Password()
+		basic := base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))
+		request.Header.Set("Proxy-Authorization", "Basic "+basic)
+	}
+	if err := request.Write(conn); err != nil {
+		return nil, fmt.Errorf("cannot ask the proxy: %w", err)
+	}
+	answer := &tunnel{Conn: conn, left: headerBytes}
+	answer.buffer = bufio.NewReader(bounded{answer})
+	response, err := http.ReadResponse(answer.buffer, request)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the proxy's answer: %w", err)
+	}
+	_ = response.Body.Close() // of an accepted CONNECT it is empty
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the proxy answers %d", response.StatusCode)
+	}
+	answer.left = math.MaxInt64
+	return answer, nil
+}
+
+// tunnel reads first what arrived together with the proxy's answer: an SSH server speaks first.
+type tunnel struct {
+	net.Conn
+	buffer *bufio.Reader
+	left   int64
+}
+
+// Read is part of net.Conn.
+func (t *tunnel) Read(p []byte) (int, error) { return t.buffer.Read(p) }
+
+// bounded reads from the connection of a tunnel.
+type bounded struct{ *tunnel }
+
+var errLong = errors.New("the answer is too long")
+
+// Read is part of io.Reader.
+func (b bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLong
+	}
+	n, err := b.Conn.Read(p)
+	if b.left != math.MaxInt64 {
+		b.left -= int64(n)
+	}
+	return n, err
+}

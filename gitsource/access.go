@@ -1,0 +1,35 @@
+package gitsource
+
+import (
+	"context"
+	"net"
+
+	"github.com/addonflow/addonflow/dial"
+)
+
+// Access is what the operator's flags permit to all repositories. The zero value is the strict
+// one.
+type Access struct {
+	// AllowLoopback permits the loopback and link-local addresses of the operator's machine.
+	AllowLoopback bool
+	// AllowHTTPCredentials permits credentials to be sent over http, in plain text.
+	AllowHTTPCredentials bool
+}
+
+func (a Access) policy() dial.Policy { return dial.Policy{AllowLoopback: a.AllowLoopback} }
+
+// dial opens a connection, through the proxy if there is one.
+func (a Access) dial(ctx context.Context, proxy *Proxy, address string) (net.Conn, error) {
+	if proxy != nil {
+		return a.policy().Tunnel(ctx, connectTimeout, proxy.url(), address)
+	}
+	return a.policy().Dialer(connectTimeout).DialContext(ctx, "tcp", address)
+}
+
+// denied says that a host, or the proxy before it, is not dialled, and which flag allows it.
+func denied(host string, proxy *Proxy) string {
+	if proxy != nil {
+		host = "the proxy " + proxy.address.Host
+	}
+	return printable(host) + " " + dial.ErrLocal.Error() + "; the operator's flag --git-allow-loopback allows it"
+}

@@ -1,0 +1,71 @@
+package gitsource
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+// addressKey is the key of a proxy's Secret with its URL, beside username and password.
+const addressKey = "address"
+
+// Proxy is the HTTP proxy through which a repository is reached.
+type Proxy struct {
+	// address has the credentials of the proxy.
+	address *url.URL
+}
+
+// ParseProxy reads a Secret as Flux's spec.proxySecretRef names it: address, and username and
+// password if the proxy needs them. The error is ErrInvalidCredentials and shows no value.
+func ParseProxy(keys map[string][]byte) (*Proxy, error) {
+	fail := func(format string, args ...any) (*Proxy, error) {
+		return nil, fmt.Errorf("%w: "+format, append([]any{ErrInvalidCredentials}, args...)...)
+	}
+	if len(keys[addressKey]) == 0 {
+		return fail("key %s is missing", addressKey)
+	}
+	address, err := url.Parse(strings.TrimSpace(string(keys[addressKey])))
+	switch {
+	case err != nil:
+		return fail("key %s is no URL", addressKey)
+	case address.Scheme != schemeHTTP && address.Scheme != schemeHTTPS:
+		return fail("key %s: want http://host:port or https://host:port", addressKey)
+	case address.User != nil:
+		return fail("key %s has credentials in it; use the keys %s and %s", addressKey, usernameKey, passwordKey)
+	case address.Hostname() == "" || strings.Trim(address.Path, "/") != "" || address.RawQuery != "" || address.Fragment != "":
+		return fail("key %s: want scheme, host and port only", addressKey)
+	}
+	for _, key := range []string{usernameKey, passwordKey} {
+		if strings.ContainsFunc(string(keys[key]), unicode.IsControl) {
+			return fail("key %s holds a line break or control character", key)
+		}
+	}
+	user, password := string(keys[usernameKey]), string(keys[passwordKey])
+	switch {
+	case user == "" && password != "":
+		return fail("key %s is missing", usernameKey)
+	case strings.Contains(user, ":"):
+		return fail("key %s holds a colon", usernameKey)
+	case user != "":
+		address.User = url.UserPassword(user, password)
+	}
+	return &Proxy{address: address}, nil
+}
+
+// url returns the proxy's URL, nil without a proxy.
+func (p *Proxy) url() *url.URL {
+	if p == nil {
+		return nil
+	}
+	return p.address
+}
+
+// secrets are what no text may show.
+func (p *Proxy) secrets() []Secret {
+	if p == nil || p.address.User == nil {
+		return nil
+	}
+	password, _ := p.address.User.Password()
+	return []Secret{Secret(password), Secret(p.address.User.Username() + ":" + password)}
+}
