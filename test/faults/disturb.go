@@ -210,7 +210,7 @@ func agents() []point {
 				of, victims = "everywhere", clusterNames()
 			}
 			all = append(all, point{name: "agent " + kind.name + " " + of, class: "agents", writes: 6, disturb: func(ctx context.Context, w *workload, step string) error {
-				if kind.name == "lying" && step == "revert" {
+				if kind.name == "lying" && step == revertStep {
 					return nil // the broken content runs: to lie about it is to say that it recovered
 				}
 				w.stroke()

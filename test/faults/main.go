@@ -36,14 +36,17 @@ var errBroken = errors.New("a promise was broken")
 
 // options are the command line.
 type options struct {
-	operator, only, state, report, keep string
-	limit                               time.Duration
-	parallel                            int
+	operator, clocked, previous string
+	only, state, report, keep   string
+	limit                       time.Duration
+	parallel                    int
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.operator, "operator", "bin/addonflow", "path of the operator's binary")
+	flag.StringVar(&o.clocked, "clocked", "bin/addonflow-faultclock", "path of the operator that was built with the tag faultclock")
+	flag.StringVar(&o.previous, "previous", "bin/addonflow-previous", "path of the operator of the commit in test/faults/previous")
 	flag.StringVar(&o.only, "only", "", "run the points whose name contains this, although they are finished")
 	flag.StringVar(&o.state, "state", "bin/faults/state.jsonl", "file with the finished points; they are not run again")
 	flag.StringVar(&o.report, "report", "", "file that the report on all finished points is written to")
@@ -77,7 +80,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	h := harness{binary: o.operator, keep: o.keep}
+	h := harness{operator: o.operator, clocked: o.clocked, previous: o.previous, keep: o.keep}
 	undisturbed, err := h.undisturbed(ctx, state, out)
 	if err != nil {
 		return err
@@ -157,6 +160,7 @@ func (h harness) undisturbed(ctx context.Context, state *state, out io.Writer) (
 		return nil, err
 	}
 	r.print(out)
+	fmt.Fprintf(out, "    seconds: %s\n", r.Timings)
 	if len(r.Violations) > 0 {
 		return nil, fmt.Errorf("%w in the undisturbed run", errBroken)
 	}

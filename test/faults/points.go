@@ -17,6 +17,11 @@ type point struct {
 	faults      []proxy.Fault
 	// operators is how many run at once; 0: one.
 	operators int
+	// leaders: they elect one of them. flags are given to them.
+	leaders bool
+	flags   []string
+	// upgraded: the first is of the commit before. clocked: their clock can be set.
+	upgraded, clocked bool
 	// disturb is called when each step begins, and runs beside it.
 	disturb disturbance
 	// repeats is how many statuses may be repeated although no answer of the forge was lost, and
