@@ -22,7 +22,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -46,13 +46,13 @@ func main() {
 	var o options
 	flag.StringVar(&o.operator, "operator", "bin/addonflow", "path of the operator's binary")
 	flag.StringVar(&o.clocked, "clocked", "bin/addonflow-faultclock", "path of the operator that was built with the tag faultclock")
-	flag.StringVar(&o.previous, "previous", "bin/addonflow-previous", "path of the operator of the commit in test/faults/previous")
+	flag.StringVar(&o.previous, "previous", "", "path of the operator of the commit in test/faults/previous")
 	flag.StringVar(&o.only, "only", "", "run the points whose name contains this, although they are finished")
 	flag.StringVar(&o.state, "state", "bin/faults/state.jsonl", "file with the finished points; they are not run again")
 	flag.StringVar(&o.report, "report", "", "file that the report on all finished points is written to")
 	flag.StringVar(&o.keep, "keep", "bin/faults", "directory for what failing runs leave")
 	flag.DurationVar(&o.limit, "for", 0, "how long to run: points of each class in turn; 0: until all are finished")
-	flag.IntVar(&o.parallel, "parallel", 2, "number of hubs at once")
+	flag.IntVar(&o.parallel, "parallel", 3, "number of hubs at once")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard()) // the lines of the operators are in their own logs
 	signal.Ignore(syscall.SIGPIPE)    // without a reader the run goes on, so that no operator is left behind
@@ -76,7 +76,11 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := os.MkdirAll(o.keep, 0o755); err != nil {
 		return err
 	}
-	state, err := openState(o.state, o.operator)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	state, err := openState(o.state, o.operator, self)
 	if err != nil {
 		return err
 	}
@@ -86,12 +90,19 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	all := matrix(undisturbed)
-	todo := pending(all, o, state)
+	todo := pending(all, state)
+	if o.only != "" {
+		todo = choose(all, undisturbed, o.only)
+	}
 	stopAt := time.Time{}
 	if o.limit > 0 {
 		todo, stopAt = inTurn(todo), begun.Add(o.limit-undisturbed.Took*3/2)
 	}
-	fmt.Fprintf(out, "%d points, %d of them finished, %d to run\n", len(all), len(all)-len(pending(all, options{}, state)), len(todo))
+	if _, err := os.Stat(o.previous); err != nil {
+		fmt.Fprintln(out, "without an upgrade: there is no operator of the commit in test/faults/previous")
+		todo = slices.DeleteFunc(todo, func(p point) bool { return p.upgraded })
+	}
+	fmt.Fprintf(out, "%d points, %d of them finished, %d to run\n", len(all), len(all)-len(pending(all, state)), len(todo))
 	if err := h.runAll(ctx, todo, undisturbed, o.parallel, stopAt, state, out); err != nil {
 		return err
 	}
@@ -106,24 +117,20 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		ran = state.of(state.ran)
 	}
 	table := summarise(all, ran, undisturbed)
-	fmt.Fprint(out, "\n", table.text())
+	failed := len(slices.DeleteFunc(slices.Clone(ran), func(r result) bool { return len(r.Violations) == 0 }))
+	fmt.Fprintf(out, "\n%s\n%d passed, %d failed\n", table.text(), len(ran)-failed, failed)
 	if table.broken() {
 		return errBroken
 	}
 	return nil
 }
 
-// pending are the points to run.
-func pending(all []point, o options, state *state) []point {
-	var todo []point
-	for _, p := range all {
+// pending are the points that are not finished.
+func pending(all []point, state *state) []point {
+	return slices.DeleteFunc(slices.Clone(all), func(p point) bool {
 		_, finished := state.results[p.name]
-		switch {
-		case o.only != "" && strings.Contains(p.name, o.only), o.only == "" && !finished:
-			todo = append(todo, p)
-		}
-	}
-	return todo
+		return finished
+	})
 }
 
 // inTurn orders points so that each class has one before any has its second.

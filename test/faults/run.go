@@ -39,8 +39,9 @@ type reference struct {
 type result struct {
 	Point string `json:"point"`
 	Class string `json:"class"`
-	// Hits is how many faults struck.
+	// Hits is how many faults struck, and Missed how many did not, because the run made fewer writes.
 	Hits       int             `json:"hits"`
+	Missed     int             `json:"missed,omitempty"`
 	Revisions  int             `json:"revisions"`
 	Steps      int             `json:"steps"`
 	Violations []string        `json:"violations,omitempty"`
@@ -144,6 +145,7 @@ func (w *workload) judge(ctx context.Context, r *result, seen *reference, p poin
 		hits, r.Recoveries = append(hits, p.Hits()...), append(r.Recoveries, p.Recoveries()...)
 	}
 	r.Hits = len(hits) + w.strokes
+	r.Missed = max(0, p.planned()-r.Hits)
 	if n := w.measures.refused(); n > 0 {
 		r.Violations = append(r.Violations, fmt.Sprintf("%d requests of a webhook are not signed", n))
 	}
@@ -151,7 +153,7 @@ func (w *workload) judge(ctx context.Context, r *result, seen *reference, p poin
 	if err != nil {
 		return err
 	}
-	account, broken := oracle.Judge(changes, expectations())
+	account, broken := oracle.Judge(changes, expectations(p))
 	r.Revisions, r.Violations = account.Revisions, append(r.Violations, broken...)
 	stored, err := recording.Stored(changes)
 	if err != nil {

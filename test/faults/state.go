@@ -30,19 +30,22 @@ type state struct {
 
 // line is one line of the file.
 type line struct {
-	// Binary is the hash of the operator.
+	// Binary is the hash of the operator and the harness.
 	Binary    string     `json:"binary"`
 	Reference *reference `json:"reference,omitempty"`
 	Result    *result    `json:"result,omitempty"`
 }
 
-func openState(file, binary string) (*state, error) {
-	text, err := os.ReadFile(binary)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the operator: %w", err)
+func openState(file string, programs ...string) (*state, error) {
+	hash := sha256.New()
+	for _, program := range programs {
+		text, err := os.ReadFile(program)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the programs: %w", err)
+		}
+		_, _ = hash.Write(text) // a hash refuses no write
 	}
-	hash := sha256.Sum256(text)
-	s := &state{file: file, binary: hex.EncodeToString(hash[:]), results: map[string]result{}}
+	s := &state{file: file, binary: hex.EncodeToString(hash.Sum(nil)), results: map[string]result{}}
 	in, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, os.MkdirAll(filepath.Dir(file), 0o755)

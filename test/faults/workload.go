@@ -24,7 +24,6 @@ import (
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/faults/oracle"
-	"github.com/addonflow/addonflow/test/fleet"
 	"github.com/addonflow/addonflow/test/rights"
 	"github.com/addonflow/addonflow/test/sample"
 )
@@ -113,7 +112,7 @@ type content struct {
 }
 
 // expectations are what the oracle holds the operators to.
-func expectations() oracle.Expectations {
+func expectations(p point) oracle.Expectations {
 	names := clusterNames()
 	return oracle.Expectations{
 		Stages: map[string][]oracle.Stage{
@@ -131,6 +130,7 @@ func expectations() oracle.Expectations {
 		},
 		Confined: []string{":" + neverStarts, ":" + degrades},
 		Removed:  alpha,
+		Gone:     p.gone,
 	}
 }
 
@@ -252,10 +252,8 @@ func (w *workload) prepare(ctx context.Context) error {
 	if err := w.addKlusterlets(); err != nil {
 		return err
 	}
-	for name, members := range map[string][]string{"early": names[1:3], "install": names[:clusters-1]} {
-		if err := w.Fleet.Place(ctx, fleet.Placement{Namespace: demo.Namespace, Name: name, Clusters: members}); err != nil {
-			return err
-		}
+	if err := w.placeWithout(ctx, ""); err != nil {
+		return err
 	}
 	sha, err := w.Repo.Commit("begin", map[string]string{"addons/README.md": "nothing yet"})
 	if err != nil {

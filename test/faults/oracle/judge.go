@@ -37,6 +37,9 @@ type Expectations struct {
 	Confined []string
 	// Removed is the add-on whose removal is approved at last; only then may anything of it go.
 	Removed string
+	// Gone are parts of the keys of objects that may go besides: others delete them, or their
+	// cluster.
+	Gone []string
 }
 
 // Account is what was counted in a history.
@@ -153,7 +156,8 @@ func (j *judge) deletion(c hub.Change, before, now map[string]any) {
 	if c.Value != nil && !begins || !slices.ContainsFunc(guarded, func(prefix string) bool { return strings.HasPrefix(c.Key, prefix) }) {
 		return
 	}
-	if j.approved && addOnOf(before) == j.Removed || text(get(before, "metadata", "annotations"), GivenUp) != "" {
+	if j.approved && addOnOf(before) == j.Removed || text(get(before, "metadata", "annotations"), GivenUp) != "" ||
+		slices.ContainsFunc(j.Gone, func(part string) bool { return strings.Contains(c.Key, part) }) {
 		return
 	}
 	j.fail(c.Revision, "%s is deleted", c.Key)
