@@ -110,7 +110,7 @@ race: ## Run the pure packages and commitstatus under the race detector (needs g
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses, all targets together for FUZZ_TIME (default 2m)
-	$(SAY) 'fuzz: every Fuzz target of the tree (compiles their packages instrumented first: some minutes, once)'
+	$(SAY) 'fuzz: every Fuzz target of the tree (compiles the packages of this module anew first: a minute or two, once)'
 	@go run ./test/fuzz -for $(FUZZ_TIME)
 
 # The operator of the commit in test/faults/previous, for upgrades.

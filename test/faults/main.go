@@ -3,7 +3,7 @@
 //
 //	make faults                                        every point; finished ones are kept
 //	make faults SHORT=1                                five minutes
-//	make faults ONLY='kill-after at create events #1'  the points with this in their name
+//	make faults ONLY='two operators|kill-after at create events #1'  the points with one of these words in their name
 //
 // A point is one run of the reference workload (workload.go) on a fresh hub with one kind of
 // fault (points.go, disturb.go). The faults are injected by package proxy, between the operator
@@ -47,12 +47,12 @@ func main() {
 	flag.StringVar(&o.operator, "operator", "bin/addonflow", "path of the operator's binary")
 	flag.StringVar(&o.clocked, "clocked", "bin/addonflow-faultclock", "path of the operator that was built with the tag faultclock")
 	flag.StringVar(&o.previous, "previous", "", "path of the operator of the commit in test/faults/previous")
-	flag.StringVar(&o.only, "only", "", "run the points whose name contains this, although they are finished")
+	flag.StringVar(&o.only, "only", "", "run the points whose name contains one of these words, separated by |, although they are finished")
 	flag.StringVar(&o.state, "state", "bin/faults/state.jsonl", "file with the finished points; they are not run again")
 	flag.StringVar(&o.report, "report", "", "file that the report on all finished points is written to")
 	flag.StringVar(&o.keep, "keep", "bin/faults", "directory for what failing runs leave")
 	flag.DurationVar(&o.limit, "for", 0, "how long to run: points of each class in turn; 0: until all are finished")
-	flag.IntVar(&o.parallel, "parallel", 3, "number of hubs at once")
+	flag.IntVar(&o.parallel, "parallel", 4, "number of hubs at once")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard()) // the lines of the operators are in their own logs
 	signal.Ignore(syscall.SIGPIPE)    // without a reader the run goes on, so that no operator is left behind

@@ -61,15 +61,20 @@ func matrix(r *reference) []point {
 	)
 }
 
-// choose are the points to which the words apply: by name, or by one of its faults. If there is
-// none, the words are the name of a fault, which is then the only one of a run.
+// choose are the points with one of the words in their name; words are separated by |. Words that
+// are the name of a crash make it the only fault of a run.
 func choose(all []point, r *reference, words string) []point {
-	chosen := slices.DeleteFunc(slices.Clone(all), func(p point) bool {
-		return !strings.Contains(p.name, words) && !slices.ContainsFunc(p.faults, func(f proxy.Fault) bool { return f.String() == words })
-	})
-	for _, f := range everyKill(r) {
-		if len(chosen) == 0 && f.String() == words {
-			return []point{{name: f.String(), class: "single", faults: []proxy.Fault{f}}}
+	var chosen []point
+	for word := range strings.SplitSeq(words, "|") {
+		for _, p := range all {
+			if strings.Contains(p.name, word) {
+				chosen = append(chosen, p)
+			}
+		}
+		for _, f := range everyKill(r) {
+			if f.String() == word {
+				chosen = append(chosen, point{name: word, class: "kill -9", faults: []proxy.Fault{f}})
+			}
 		}
 	}
 	return chosen

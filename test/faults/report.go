@@ -131,6 +131,7 @@ func document(s summary) string {
 	for _, r := range s.Rows {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
 	}
+	b.WriteByte('\n')
 	results, _ := json.Marshal(s) // it has numbers and texts only
 	return strings.Replace(frame, tableLine, b.String(), 1) + "\n" + resultsLine + string(results) + " -->\n"
 }

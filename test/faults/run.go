@@ -127,7 +127,7 @@ func (w *workload) summary() *reference {
 	delete(applied, "events")
 	maps.Copy(applied, w.forge.Applied())
 	return &reference{
-		Writes: writes, Applied: applied, Standing: w.standing, Reported: oracle.Reported(w.Forge.Log(), w.shas),
+		Writes: writes, Applied: applied, Standing: w.standing, Reported: oracle.Reported(w.Forge.Log(), w.shas, w.names()),
 		Order: order, Watched: w.api.Watched(),
 	}
 }

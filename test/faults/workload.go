@@ -521,7 +521,7 @@ func (w *workload) state() map[string]string { return oracle.EndState(w.history.
 // stand without those of the last commit, which comes after it.
 func (w *workload) missing(stand int) []string {
 	var missing []string
-	seen := oracle.Reported(w.Forge.Log(), w.shas)
+	seen := oracle.Reported(w.Forge.Log(), w.shas, w.names())
 	for key, want := range w.expected.Reported {
 		if stand == 0 && strings.HasPrefix(key, fmt.Sprintf("commit %d ", len(w.shas))) {
 			continue
@@ -539,7 +539,9 @@ func (w *workload) missing(stand int) []string {
 func (w *workload) names() *strings.Replacer {
 	var pairs []string
 	for i, sha := range w.shas {
-		pairs = append(pairs, sha, fmt.Sprintf("<commit %d>", i), sha[:7], fmt.Sprintf("<commit %d>", i))
+		for _, digits := range []int{len(sha), 10, 7} {
+			pairs = append(pairs, sha[:digits], fmt.Sprintf("<commit %d>", i))
+		}
 	}
 	return strings.NewReplacer(append(pairs, w.Repo.URL(), "<git>", w.forge.URL(), "<forge>", w.Forge.URL(), "<forge>",
 		w.prometheus.URL(), "<prometheus>", w.webhook.URL(), "<webhook>")...)

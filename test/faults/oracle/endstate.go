@@ -3,9 +3,9 @@ package oracle
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // compared are the kinds whose objects a run leaves behind.
@@ -59,14 +59,19 @@ func flatten(state map[string]string, names *strings.Replacer, path string, valu
 			flatten(state, names, fmt.Sprintf("%s [%d]", path, i), below)
 		}
 	case string:
-		if _, err := time.Parse(time.RFC3339, v); err == nil {
-			v = "<time>"
-		}
-		state[path] = names.Replace(v)
+		state[path] = plain(v, names)
 	default:
 		written, _ := json.Marshal(v) // it was read from JSON
 		state[path] = string(written)
 	}
+}
+
+// times are those of a day, as texts have them.
+var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|(\d{4}-\d\d-\d\d )?\d\d:\d\d UTC`)
+
+// plain is a text without what differs from run to run.
+func plain(text string, names *strings.Replacer) string {
+	return times.ReplaceAllString(names.Replace(text), "<time>")
 }
 
 // Differences between two states, sorted.
