@@ -141,7 +141,7 @@ func flaps() []point {
 	var all []point
 	for seed := range seeds {
 		name := fmt.Sprintf("clusters and placements flap, seed %d", seed+1)
-		all = append(all, point{name: name, class: "clusters and placements", writes: 6, gone: []string{decisions}, disturb: func(ctx context.Context, w *workload, step string) error {
+		all = append(all, point{name: name, class: "clusters and placements", writes: 6, shrinks: true, gone: []string{decisions}, disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice(name, step)
 			names := clusterNames()
 			for range 3 {
@@ -175,7 +175,7 @@ func anew() []point {
 	const class = "clusters and placements"
 	victim := clusterNames()[5]
 	return []point{
-		{name: "a placement made anew", class: class, writes: 6, gone: []string{decisions, "/placements/" + demo.Namespace + "/install"}, disturb: func(ctx context.Context, w *workload, _ string) error {
+		{name: "a placement made anew", class: class, writes: 6, shrinks: true, gone: []string{decisions, "/placements/" + demo.Namespace + "/install"}, disturb: func(ctx context.Context, w *workload, _ string) error {
 			w.stroke()
 			if err := w.Fleet.DeletePlacement(ctx, demo.Namespace, "install"); err != nil {
 				return err
@@ -183,7 +183,7 @@ func anew() []point {
 			err := pause(ctx, time.Second)
 			return errors.Join(w.Fleet.RestorePlacement(ctx, demo.Namespace, "install"), err)
 		}},
-		{name: "a cluster made anew", class: class, writes: 6, gone: []string{decisions, "/" + victim}, disturb: func(ctx context.Context, w *workload, _ string) error {
+		{name: "a cluster made anew", class: class, writes: 6, shrinks: true, gone: []string{decisions, "/" + victim}, disturb: func(ctx context.Context, w *workload, _ string) error {
 			w.stroke()
 			if err := w.Fleet.RemoveCluster(ctx, victim); err != nil {
 				return err

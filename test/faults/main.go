@@ -96,7 +96,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	stopAt := time.Time{}
 	if o.limit > 0 {
-		todo, stopAt = inTurn(todo), begun.Add(o.limit-undisturbed.Took*3/2)
+		todo, stopAt = inTurn(todo), begun.Add(o.limit-2*undisturbed.Took)
 	}
 	if _, err := os.Stat(o.previous); err != nil {
 		fmt.Fprintln(out, "without an upgrade: there is no operator of the commit in test/faults/previous")
@@ -133,7 +133,8 @@ func pending(all []point, state *state) []point {
 	})
 }
 
-// inTurn orders points so that each class has one before any has its second.
+// inTurn orders points so that each class has one before any has its second, after those that found a
+// mistake once.
 func inTurn(points []point) []point {
 	var classes []string
 	by := map[string][]point{}
@@ -144,6 +145,12 @@ func inTurn(points []point) []point {
 		by[p.class] = append(by[p.class], p)
 	}
 	var all []point
+	for _, p := range points {
+		if slices.Contains(regressions, p.name) {
+			all = append(all, p)
+			by[p.class] = slices.DeleteFunc(by[p.class], func(x point) bool { return x.name == p.name })
+		}
+	}
 	for len(all) < len(points) {
 		for _, c := range classes {
 			if n := len(by[c]); n > 0 {

@@ -69,7 +69,7 @@ func (h harness) run(ctx context.Context, p point, undisturbed *reference) (resu
 		return result{}, nil, err
 	}
 	defer func() { _ = w.Stop() }()
-	load := &workload{world: w, disturb: p.disturb, expected: undisturbed}
+	load := &workload{world: w, point: p, expected: undisturbed}
 	if err := load.prepare(ctx); err != nil {
 		return result{}, nil, fmt.Errorf("cannot prepare the workload: %w", err)
 	}
@@ -125,6 +125,7 @@ func (w *workload) summary() *reference {
 	}
 	applied := w.api.Applied()
 	delete(applied, "events")
+	delete(applied, "leases")
 	maps.Copy(applied, w.forge.Applied())
 	return &reference{
 		Writes: writes, Applied: applied, Standing: w.standing, Reported: oracle.Reported(w.Forge.Log(), w.shas, w.names()),
@@ -173,7 +174,8 @@ func (w *workload) judge(ctx context.Context, r *result, seen *reference, p poin
 	log := w.Forge.Log()
 	terminal, broken := oracle.Statuses(log, w.shas, max(lost, kills, p.repeats))
 	r.Violations = append(r.Violations, broken...)
-	if lost == 0 && p.repeats == 0 {
+	if lost == 0 && p.repeats == 0 && !p.clocked { // progress is posted by the clock
+
 		r.Violations = append(r.Violations, forge.Violations(log)...)
 	}
 	if terminal != len(w.shas) {
@@ -192,23 +194,23 @@ func (w *workload) judge(ctx context.Context, r *result, seen *reference, p poin
 	r.Account = fmt.Sprintf("commits %d/%d, slots %d/%d, statuses %d, approvals %d, orders %d/%d, CSRs %d/%d",
 		len(w.shas), terminal, account.Reserved, account.Released, len(log), account.Approvals, account.Orders, account.Answered, requested, approved)
 	if undisturbed != nil {
-		r.Violations = append(append(r.Violations, compare(undisturbed, seen, p)...), w.missing(len(w.standing))...)
+		r.Violations = append(append(r.Violations, w.compare(seen)...), w.missing(len(w.standing))...)
 	}
 	return nil
 }
 
 // compare holds a run to the undisturbed one.
-func compare(undisturbed, seen *reference, p point) []string {
+func (w *workload) compare(seen *reference) []string {
 	var broken []string
 	for i, standing := range seen.Standing {
-		for _, d := range oracle.Differences(undisturbed.Standing[i], standing) {
+		for _, d := range w.differences(i, standing) {
 			broken = append(broken, fmt.Sprintf("end state %d: %s", i+1, d))
 		}
 	}
-	times := max(2, p.writes)
+	times := max(2, w.point.writes)
 	for kind, n := range seen.Applied {
-		if most := times * undisturbed.Applied[kind]; n > most {
-			broken = append(broken, fmt.Sprintf("%d writes of %s; the undisturbed run has %d", n, kind, undisturbed.Applied[kind]))
+		if most := times * w.expected.Applied[kind]; n > most {
+			broken = append(broken, fmt.Sprintf("%d writes of %s; the undisturbed run has %d", n, kind, w.expected.Applied[kind]))
 		}
 	}
 	return broken

@@ -113,6 +113,9 @@ func (s *state) of(points []point) []result {
 	return all
 }
 
+// shown is how many violations of a point are printed; the file has all.
+const shown = 12
+
 // print writes one line, and one more for each violation.
 func (r result) print(out io.Writer) {
 	mark := "✔"
@@ -120,8 +123,13 @@ func (r result) print(out io.Writer) {
 		mark = "✗"
 	}
 	fmt.Fprintf(out, "%s %-58s %3d faults  %4d revisions  %s  %s\n", mark, r.Point, r.Hits, r.Revisions, r.Account, r.Took.Round(time.Second))
-	for _, v := range r.Violations {
-		fmt.Fprintf(out, "    %s\n", v)
+	for i, v := range r.Violations {
+		if i == shown && len(r.Violations) > shown+1 {
+			fmt.Fprintf(out, "    and %d more\n", len(r.Violations)-shown-1)
+		}
+		if i < shown || i == len(r.Violations)-1 { // the last one says where the logs are
+			fmt.Fprintf(out, "    %s\n", v)
+		}
 	}
 	if len(r.Violations) > 0 {
 		fmt.Fprintf(out, "    again: make faults ONLY='%s'\n", r.Point)

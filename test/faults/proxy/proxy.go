@@ -128,7 +128,7 @@ func (p *Proxy) Applied() map[string]int {
 	return maps.Clone(p.applied)
 }
 
-// Last is when the last write arrived that is no event.
+// Last is when the last write arrived that is no event and no lease.
 func (p *Proxy) Last() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +181,7 @@ func (p *Proxy) strike(w Write) Action {
 	p.seen[w.Class()]++
 	p.order = append(p.order, Arrival{w.Class(), time.Now()})
 	n := p.seen[w.Class()]
-	if w.Kind() != events {
+	if !besides[w.Kind()] {
 		p.last = time.Now()
 	}
 	if p.again--; p.again == 0 {
@@ -205,8 +205,9 @@ func (p *Proxy) hit(w Write, action Action) Action {
 	return action
 }
 
-// events are written beside everything else: one does not show that anything continues.
-const events = "events"
+// besides are the kinds that are written beside everything else: such a write does not show that
+// anything continues.
+var besides = map[string]bool{"events": true, "leases": true}
 
 // write forwards a write, unless the action says otherwise.
 func (p *Proxy) write(w http.ResponseWriter, r *http.Request, write Write, action Action) {
@@ -253,7 +254,7 @@ func (p *Proxy) count(w Write, code int, action Action, connected time.Time) {
 		return
 	}
 	p.applied[w.Kind()]++
-	if action != "" || w.Kind() == events {
+	if action != "" || besides[w.Kind()] {
 		return
 	}
 	p.recovering = slices.DeleteFunc(p.recovering, func(h Hit) bool {
