@@ -9,8 +9,10 @@ N             ?= 1000
 TEST_PACKAGES ?= ./test/e2e ./test/ocm ./...
 TEST_PARALLEL ?= 2
 TEST_TIMEOUT  ?= 20m
+FUZZ_TIME     ?= 2m
 RACE_PACKAGES ?= ./render/... ./rollout/... ./registration/... ./commitstatus/...
 FAULTS_FLAGS  ?= $(if $(SHORT),-for 5m) $(if $(ONLY),-only '$(ONLY)') $(if $(SHORT)$(ONLY),,-report docs/reliability.md)
+PREVIOUS      := bin/faults/addonflow-$(shell cat test/faults/previous)
 DEMO_CLUSTERS ?=
 DEMO_SPEED    ?=
 DEMO_FLAGS    ?= $(if $(DEMO_CLUSTERS),--clusters=$(DEMO_CLUSTERS)) $(if $(DEMO_SPEED),--speed=$(DEMO_SPEED))
@@ -109,10 +111,24 @@ race: ## Run the pure packages and commitstatus under the race detector (needs g
 	$(SAY) 'race: render, rollout, registration, commitstatus (compiles them instrumented: a few minutes)'
 	@go test -race -short -timeout $(TEST_TIMEOUT) -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(TALLY)
 
+.PHONY: fuzz
+fuzz: ## Fuzz everything that parses, all targets together for FUZZ_TIME (default 2m)
+	$(SAY) 'fuzz: every Fuzz target of the tree (compiles the packages of this module anew first: a minute or two, once)'
+	@go run ./test/fuzz -for $(FUZZ_TIME)
+
+# The operator of the commit in test/faults/previous, for upgrades.
+$(PREVIOUS):
+	$(SAY) 'previous: the operator of the commit in test/faults/previous (a minute or two, once)'
+	@rm -rf bin/faults/previous; mkdir -p bin/faults/previous
+	@git archive "$$(<test/faults/previous)" | tar -x -C bin/faults/previous
+	@cd bin/faults/previous && go build -trimpath -ldflags='-s -w' -o ../$(@F) ./cmd/addonflow
+	@rm -rf bin/faults/previous
+
 .PHONY: faults
-faults: build hub ## Make everything go wrong, and judge all that was stored (SHORT=1: five minutes; ONLY=WORDS)
+faults: build hub $(if $(SHORT),,$(PREVIOUS)) ## Make everything go wrong, and judge all that was stored (SHORT=1: five minutes; ONLY=WORDS)
 	$(SAY) 'faults: one hub for each point (up to three hours; a run that was interrupted continues)'
-	@$(HUB_ASSETS); go build -o bin/faults.bin ./test/faults; bin/faults.bin $(FAULTS_FLAGS)
+	@go build -trimpath -ldflags='-s -w' -tags faultclock -o bin/addonflow-faultclock ./cmd/addonflow
+	@$(HUB_ASSETS); go build -o bin/faults.bin ./test/faults; bin/faults.bin -previous $(PREVIOUS) $(FAULTS_FLAGS)
 
 .PHONY: demo
 demo: build hub ## Show the whole story on the embedded hub (DEMO_CLUSTERS, DEMO_SPEED)

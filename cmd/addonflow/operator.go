@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -137,7 +136,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	}
 	gotk := metrics.NewRecorder()
 	crtmetrics.Registry.MustRegister(gotk.Collectors()...)
-	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), &http.Client{Timeout: 15 * time.Second})
+	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), &http.Client{Timeout: 15 * time.Second}, operatorClock().Now)
 	if err := mgr.Add(desk); err != nil {
 		return fmt.Errorf("cannot set up commit statuses: %w", err)
 	}
@@ -145,7 +144,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	if err := mgr.Add(charts); err != nil {
 		return fmt.Errorf("cannot set up charts: %w", err)
 	}
-	gateDesk := gatedesk.NewDesk(gatedesk.Options{Secrets: mgr.GetAPIReader(), Measure: o.gates, Clock: clock.RealClock{}})
+	gateDesk := gatedesk.NewDesk(gatedesk.Options{Secrets: mgr.GetAPIReader(), Measure: o.gates, Clock: operatorClock()})
 	if err := mgr.Add(gateDesk); err != nil {
 		return fmt.Errorf("cannot set up gates: %w", err)
 	}
@@ -193,7 +192,7 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 		Gates:             s.gates,
 		Agents:            s.book,
 		Charts:            s.charts,
-		Clock:             clock.RealClock{},
+		Clock:             operatorClock(),
 		ParkAfter:         o.parkAfter,
 		RemovalGrace:      o.removalGrace,
 		HookTimeout:       o.hookTimeout,
@@ -213,7 +212,7 @@ func (o *controllerOptions) setupAgents(ctx context.Context, s shared) error {
 		Live:              s.mgr.GetAPIReader(),
 		Recorder:          s.recorder,
 		Book:              s.book,
-		Clock:             clock.RealClock{},
+		Clock:             operatorClock(),
 		Random:            rand.Reader,
 		Roles:             o.rolePolicy(),
 		SigningNamespaces: o.caNamespaces,
@@ -245,6 +244,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Metrics:      s.metrics,
 		Desk:         s.desk,
 		AddonManager: s.mode,
+		Clock:        operatorClock().Now,
 		Charts:       s.charts,
 		Git:          o.git,
 		Permits:      addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},

@@ -117,7 +117,7 @@ func (w *world) start() {
 	config.Wrap(w.requests.wrap)
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	w.desk = forge.NewDesk(c, c, &http.Client{Timeout: time.Minute})
+	w.desk = forge.NewDesk(c, c, &http.Client{Timeout: time.Minute}, time.Now)
 	w.stop()
 	w.stop = deliver(w.desk)
 	w.events = record.NewFakeRecorder(100)

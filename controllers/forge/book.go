@@ -133,7 +133,7 @@ func (b *Book) begin() {
 	if held {
 		return
 	}
-	b.marks, b.began = commitstatus.Begin(b.marks, time.Now(), troubles)
+	b.marks, b.began = commitstatus.Begin(b.marks, b.desk.now(), troubles)
 }
 
 // Stored returns the marks as a status keeps them; an empty list is nil, as a status without

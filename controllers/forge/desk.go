@@ -45,6 +45,7 @@ type Desk struct {
 	sources   client.Reader
 	http      *http.Client
 	deliverer *commitstatus.Deliverer
+	now       func() time.Time
 
 	mu       sync.Mutex
 	queues   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -58,18 +59,19 @@ type Desk struct {
 // NewDesk returns a desk. It reads Secrets, by name only, with the first reader: the manager's
 // API reader, so that no Secret is cached. It lists AddOnSources with the second, from a watch
 // cache. A nil http client is the default one. Nothing is posted until Start; add the desk to
-// the manager.
-func NewDesk(secrets, sources client.Reader, httpClient *http.Client) *Desk {
+// the manager. now is the clock.
+func NewDesk(secrets, sources client.Reader, httpClient *http.Client, now func() time.Time) *Desk {
 	d := &Desk{
 		secrets:  secrets,
 		sources:  sources,
 		http:     httpClient,
+		now:      now,
 		queues:   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 		limiters: map[string]*rate.Limiter{},
 		routes:   map[client.ObjectKey]address{},
 		requests: map[Key]string{},
 	}
-	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Notify: d.notify})
+	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: now, Notify: d.notify})
 	return d
 }
 

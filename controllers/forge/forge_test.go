@@ -96,7 +96,7 @@ func newBench(t *testing.T, token string) *bench {
 		t.Fatal(err)
 	}
 	b.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret(token)).Build()
-	b.desk = NewDesk(b.hub, b.hub, &http.Client{Timeout: time.Minute})
+	b.desk = NewDesk(b.hub, b.hub, &http.Client{Timeout: time.Minute}, time.Now)
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	if err := b.desk.Outcomes(v1alpha1.AddOnSourceKind).Start(t.Context(), b.queue); err != nil {
 		t.Fatal(err)

@@ -24,6 +24,8 @@ type OperatorOptions struct {
 	LogFile string
 	// Flags are given besides those that every operator gets here.
 	Flags []string
+	// Env is added to the environment.
+	Env []string
 }
 
 // Operator is an operator process.
@@ -47,6 +49,7 @@ func StartOperator(o OperatorOptions) (*Operator, error) {
 	// Stop ends the process in order; a context would kill it.
 	command := exec.Command(o.Binary, args...) //nolint:noctx // see above
 	command.Env = append(os.Environ(), "KUBECONFIG="+o.Kubeconfig, "RUNTIME_NAMESPACE=addonflow-system")
+	command.Env = append(command.Env, o.Env...)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot start the operator: %w", err), log.Close())

@@ -147,6 +147,21 @@ func servers() []point {
 			}})
 		}
 	}
+	for seed := range 5 {
+		name := fmt.Sprintf("etcd full, seed %d", seed+1)
+		all = append(all, point{name: name, class: "API server and etcd", writes: 4, disturb: func(ctx context.Context, w *workload, step string) error {
+			dice := dice(name, step)
+			if err := pause(ctx, between(dice, 0, 2*time.Second)); err != nil {
+				return err
+			}
+			w.stroke()
+			if err := w.Hub.Fill(ctx); err != nil {
+				return err
+			}
+			err := pause(ctx, between(dice, time.Second, 4*time.Second))
+			return errors.Join(w.Hub.Empty(context.WithoutCancel(ctx)), err)
+		}})
+	}
 	return all
 }
 
@@ -162,6 +177,11 @@ func outside() []point {
 		{"Git answers 429", func(w *workload) { w.Git.FailWith(http.StatusTooManyRequests) }, heal},
 		{"Git hangs", func(w *workload) { w.Git.Hang() }, heal},
 		{"Git is slow", func(w *workload) { w.Git.Throttle(200) }, heal},
+		{"gates' servers answer 500", func(w *workload) { w.measures.fail(measureFails) }, healGates},
+		{"gates' servers answer 401", func(w *workload) { w.measures.fail(measureRefuses) }, healGates},
+		{"gates' servers hang", func(w *workload) { w.measures.fail(measureHangs) }, healGates},
+		{"gates' servers answer garbage", func(w *workload) { w.measures.fail(measureGarbage) }, healGates},
+		{"gates' servers have no data", func(w *workload) { w.measures.fail(measureNoData) }, healGates},
 		{"the forge is down", func(w *workload) { w.note(w.Forge.Down()) }, func(w *workload) { w.note(w.Forge.Up()) }},
 	}
 	for _, kind := range []forge.FaultKind{
@@ -178,7 +198,7 @@ func outside() []point {
 	}
 	var all []point
 	for _, f := range faults {
-		all = append(all, point{name: f.name, class: "Git and forge", disturb: func(ctx context.Context, w *workload, _ string) error {
+		all = append(all, point{name: f.name, class: "Git, forge and gates", disturb: func(ctx context.Context, w *workload, _ string) error {
 			w.stroke()
 			f.begin(w)
 			err := pause(ctx, 4*time.Second)
@@ -190,6 +210,8 @@ func outside() []point {
 }
 
 func heal(w *workload) { w.Git.Heal() }
+
+func healGates(w *workload) { w.measures.heal() }
 
 // agents are silent, lie or flap for a while in each step, on one cluster or all.
 func agents() []point {
@@ -203,14 +225,15 @@ func agents() []point {
 	}
 	var all []point
 	for _, kind := range kinds {
-		for _, cluster := range append(clusterNames(), fleet.Everyone) {
+		// One cluster of each stage, and all: those of a stage are alike.
+		for _, cluster := range append(slices.Clone(clusterNames()[:2]), clusterNames()[3], fleet.Everyone) {
 			of := "on " + cluster
 			victims := []string{cluster}
 			if cluster == fleet.Everyone {
 				of, victims = "everywhere", clusterNames()
 			}
 			all = append(all, point{name: "agent " + kind.name + " " + of, class: "agents", writes: 6, disturb: func(ctx context.Context, w *workload, step string) error {
-				if kind.name == "lying" && step == "revert" {
+				if kind.name == "lying" && step == revertStep {
 					return nil // the broken content runs: to lie about it is to say that it recovered
 				}
 				w.stroke()

@@ -3,7 +3,7 @@
 //
 //	make faults                                        every point; finished ones are kept
 //	make faults SHORT=1                                five minutes
-//	make faults ONLY='kill-after at create events #1'  the points with this in their name
+//	make faults ONLY='two operators|kill-after at create events #1'  the points with one of these words in their name
 //
 // A point is one run of the reference workload (workload.go) on a fresh hub with one kind of
 // fault (points.go, disturb.go). The faults are injected by package proxy, between the operator
@@ -22,7 +22,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -36,20 +36,23 @@ var errBroken = errors.New("a promise was broken")
 
 // options are the command line.
 type options struct {
-	operator, only, state, report, keep string
-	limit                               time.Duration
-	parallel                            int
+	operator, clocked, previous string
+	only, state, report, keep   string
+	limit                       time.Duration
+	parallel                    int
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.operator, "operator", "bin/addonflow", "path of the operator's binary")
-	flag.StringVar(&o.only, "only", "", "run the points whose name contains this, although they are finished")
+	flag.StringVar(&o.clocked, "clocked", "bin/addonflow-faultclock", "path of the operator that was built with the tag faultclock")
+	flag.StringVar(&o.previous, "previous", "", "path of the operator of the commit in test/faults/previous")
+	flag.StringVar(&o.only, "only", "", "run the points whose name contains one of these words, separated by |, although they are finished")
 	flag.StringVar(&o.state, "state", "bin/faults/state.jsonl", "file with the finished points; they are not run again")
 	flag.StringVar(&o.report, "report", "", "file that the report on all finished points is written to")
 	flag.StringVar(&o.keep, "keep", "bin/faults", "directory for what failing runs leave")
 	flag.DurationVar(&o.limit, "for", 0, "how long to run: points of each class in turn; 0: until all are finished")
-	flag.IntVar(&o.parallel, "parallel", 2, "number of hubs at once")
+	flag.IntVar(&o.parallel, "parallel", 4, "number of hubs at once")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard()) // the lines of the operators are in their own logs
 	signal.Ignore(syscall.SIGPIPE)    // without a reader the run goes on, so that no operator is left behind
@@ -73,22 +76,33 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := os.MkdirAll(o.keep, 0o755); err != nil {
 		return err
 	}
-	state, err := openState(o.state, o.operator)
+	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	h := harness{binary: o.operator, keep: o.keep}
+	state, err := openState(o.state, o.operator, self)
+	if err != nil {
+		return err
+	}
+	h := harness{operator: o.operator, clocked: o.clocked, previous: o.previous, keep: o.keep}
 	undisturbed, err := h.undisturbed(ctx, state, out)
 	if err != nil {
 		return err
 	}
 	all := matrix(undisturbed)
-	todo := pending(all, o, state)
+	todo := pending(all, state)
+	if o.only != "" {
+		todo = choose(all, undisturbed, o.only)
+	}
 	stopAt := time.Time{}
 	if o.limit > 0 {
-		todo, stopAt = inTurn(todo), begun.Add(o.limit-undisturbed.Took*3/2)
+		todo, stopAt = inTurn(todo), begun.Add(o.limit-2*undisturbed.Took)
 	}
-	fmt.Fprintf(out, "%d points, %d of them finished, %d to run\n", len(all), len(all)-len(pending(all, options{}, state)), len(todo))
+	if _, err := os.Stat(o.previous); err != nil {
+		fmt.Fprintln(out, "without an upgrade: there is no operator of the commit in test/faults/previous")
+		todo = slices.DeleteFunc(todo, func(p point) bool { return p.upgraded })
+	}
+	fmt.Fprintf(out, "%d points, %d of them finished, %d to run\n", len(all), len(all)-len(pending(all, state)), len(todo))
 	if err := h.runAll(ctx, todo, undisturbed, o.parallel, stopAt, state, out); err != nil {
 		return err
 	}
@@ -103,27 +117,24 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		ran = state.of(state.ran)
 	}
 	table := summarise(all, ran, undisturbed)
-	fmt.Fprint(out, "\n", table.text())
+	failed := len(slices.DeleteFunc(slices.Clone(ran), func(r result) bool { return len(r.Violations) == 0 }))
+	fmt.Fprintf(out, "\n%s\n%d passed, %d failed\n", table.text(), len(ran)-failed, failed)
 	if table.broken() {
 		return errBroken
 	}
 	return nil
 }
 
-// pending are the points to run.
-func pending(all []point, o options, state *state) []point {
-	var todo []point
-	for _, p := range all {
+// pending are the points that are not finished.
+func pending(all []point, state *state) []point {
+	return slices.DeleteFunc(slices.Clone(all), func(p point) bool {
 		_, finished := state.results[p.name]
-		switch {
-		case o.only != "" && strings.Contains(p.name, o.only), o.only == "" && !finished:
-			todo = append(todo, p)
-		}
-	}
-	return todo
+		return finished
+	})
 }
 
-// inTurn orders points so that each class has one before any has its second.
+// inTurn orders points so that each class has one before any has its second, after those that found a
+// mistake once.
 func inTurn(points []point) []point {
 	var classes []string
 	by := map[string][]point{}
@@ -134,6 +145,12 @@ func inTurn(points []point) []point {
 		by[p.class] = append(by[p.class], p)
 	}
 	var all []point
+	for _, p := range points {
+		if slices.Contains(regressions, p.name) {
+			all = append(all, p)
+			by[p.class] = slices.DeleteFunc(by[p.class], func(x point) bool { return x.name == p.name })
+		}
+	}
 	for len(all) < len(points) {
 		for _, c := range classes {
 			if n := len(by[c]); n > 0 {
@@ -157,6 +174,7 @@ func (h harness) undisturbed(ctx context.Context, state *state, out io.Writer) (
 		return nil, err
 	}
 	r.print(out)
+	fmt.Fprintf(out, "    seconds: %s\n", r.Timings)
 	if len(r.Violations) > 0 {
 		return nil, fmt.Errorf("%w in the undisturbed run", errBroken)
 	}

@@ -17,11 +17,35 @@ type point struct {
 	faults      []proxy.Fault
 	// operators is how many run at once; 0: one.
 	operators int
+	// leaders: they elect one of them. flags are given to them.
+	leaders bool
+	flags   []string
+	// upgraded: the first is of the commit before. clocked: their clock can be set.
+	upgraded, clocked bool
+	// shrinks: the fleet has fewer clusters for a while, which past rollouts and their statuses say.
+	shrinks bool
+	// gone are parts of the keys of objects that the point deletes.
+	gone []string
 	// disturb is called when each step begins, and runs beside it.
 	disturb disturbance
 	// repeats is how many statuses may be repeated although no answer of the forge was lost, and
 	// writes how many times as often a kind may be written as in the undisturbed run; 0: twice.
 	repeats, writes int
+}
+
+// planned is how many faults are to strike, at least.
+func (p point) planned() int {
+	if len(p.faults) == 0 {
+		return 1
+	}
+	n := 0
+	for _, f := range p.faults {
+		n += f.Times
+		if f.Again > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 var unprintable = regexp.MustCompile(`[^A-Za-z0-9]+`)
@@ -32,20 +56,108 @@ func (p point) file() string { return strings.Trim(unprintable.ReplaceAllString(
 // positions are the first, the middle and the last of n writes.
 func positions(n int) []int { return slices.Compact([]int{1, (n + 1) / 2, n}) }
 
-// matrix lists every point, from the writes of the undisturbed run.
-func matrix(r *reference) []point {
-	return slices.Concat(kills(r), answers(r), twins(r), watches(r), servers(), outside(), agents(), edits())
+// regressions are the names of points that found a mistake, which was mended. They run first.
+var regressions = []string{
+	"stale cache of addonrollouts",    // a removal that the watch did not show yet ended the commit
+	"clock of operator steps, seed 4", // after a step back, a recall returned to older content than the last green one
 }
 
-// kills are kill -9 before and after every kind of write, at its first, middle and last one.
-func kills(r *reference) []point {
-	var all []point
-	for _, class := range slices.Sorted(maps.Keys(r.Writes)) {
-		for _, at := range positions(r.Writes[class]) {
-			for _, action := range []proxy.Action{proxy.KillBefore, proxy.KillAfter} {
-				all = append(all, single("kill -9", proxy.Fault{Class: class, At: at, Times: 1, Action: action}))
+// matrix lists every point, from the writes of the undisturbed run.
+func matrix(r *reference) []point {
+	return slices.Concat(
+		kills(r), doubles(r), answers(r), upgrades(r), twins(r), zombies(), watches(r), servers(), outside(), clocks(), olderStatuses(), agents(), flaps(), edits(),
+	)
+}
+
+// choose are the points with one of the words in their name; words are separated by |. Words that
+// are the name of a crash make it the only fault of a run.
+func choose(all []point, r *reference, words string) []point {
+	var chosen []point
+	for word := range strings.SplitSeq(words, "|") {
+		for _, p := range all {
+			if strings.Contains(p.name, word) {
+				chosen = append(chosen, p)
 			}
 		}
+		for _, f := range everyKill(r) {
+			if f.String() == word {
+				chosen = append(chosen, point{name: word, class: "kill -9", faults: []proxy.Fault{f}})
+			}
+		}
+	}
+	return chosen
+}
+
+// everyKill are kill -9 before and after every kind of write, at its first, middle and last one,
+// in the order in which the undisturbed run makes those writes.
+func everyKill(r *reference) []proxy.Fault {
+	var all []proxy.Fault
+	seen := map[string]int{}
+	for _, class := range r.Order {
+		seen[class]++
+		if !slices.Contains(positions(r.Writes[class]), seen[class]) {
+			continue
+		}
+		for _, action := range []proxy.Action{proxy.KillBefore, proxy.KillAfter} {
+			all = append(all, proxy.Fault{Class: class, At: seen[class], Times: 1, Action: action})
+		}
+	}
+	return all
+}
+
+// killsEach is how many crashes a run has: far enough from each other that the operator has
+// recovered from one before the next.
+const killsEach = 8
+
+// kills deals the kills out to runs, so that those of one run are far from each other.
+func kills(r *reference) []point {
+	all := everyKill(r)
+	runs := make([]point, (len(all)+killsEach-1)/killsEach)
+	for i, f := range all {
+		runs[i%len(runs)].faults = append(runs[i%len(runs)].faults, f)
+	}
+	for i := range runs {
+		runs[i].name, runs[i].class = fmt.Sprintf("kill -9, run %d of %d", i+1, len(runs)), "kill -9"
+	}
+	return runs
+}
+
+// doubles are two crashes in a row, four times a run: the second one few writes after the first.
+func doubles(r *reference) []point {
+	const pairs, near = 4, 8
+	var all []point
+	for seed := range seeds {
+		p := point{name: fmt.Sprintf("double crash, seed %d", seed+1), class: "double crashes"}
+		dice := dice(p.name, "")
+		seen := map[string]int{}
+		part := len(r.Order) / pairs
+		next := dice.IntN(part)
+		for i, class := range r.Order {
+			seen[class]++
+			if i != next {
+				continue
+			}
+			next = (i/part+1)*part + dice.IntN(part-near)
+			action := []proxy.Action{proxy.KillBefore, proxy.KillAfter}[dice.IntN(2)]
+			p.faults = append(p.faults, proxy.Fault{Class: class, At: seen[class], Times: 1, Action: action, Again: 1 + dice.IntN(near)})
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// upgrades are an operator of the commit before that is replaced after a write.
+func upgrades(r *reference) []point {
+	const points = 8
+	var all []point
+	seen := map[string]int{}
+	for i, class := range r.Order {
+		seen[class]++
+		if (i+1)%(len(r.Order)/(points+1)) != 0 || len(all) == points {
+			continue
+		}
+		f := proxy.Fault{Class: class, At: seen[class], Times: 1, Action: proxy.KillAfter}
+		all = append(all, point{name: fmt.Sprintf("upgrade after %s #%d", f.Class, f.At), class: "upgrade", faults: []proxy.Fault{f}, upgraded: true})
 	}
 	return all
 }
@@ -56,7 +168,8 @@ func answers(r *reference) []point {
 	for _, action := range proxy.Answers() {
 		for _, at := range []string{"first", "middle", "last"} {
 			p := point{name: fmt.Sprintf("%s at the %s write of every class", action, at), class: "wrong answers"}
-			for class, n := range r.Writes {
+			for _, class := range slices.Sorted(maps.Keys(r.Writes)) {
+				n := r.Writes[class]
 				position := map[string]int{"first": 1, "middle": (n + 1) / 2, "last": n}[at]
 				p.faults = append(p.faults, proxy.Fault{Class: class, At: position, Times: 2, Action: action})
 			}
@@ -65,8 +178,4 @@ func answers(r *reference) []point {
 		}
 	}
 	return all
-}
-
-func single(class string, f proxy.Fault) point {
-	return point{name: f.String(), class: class, faults: []proxy.Fault{f}}
 }

@@ -23,7 +23,7 @@ type row struct {
 	// Points of the matrix, and how many of them were run.
 	Points int `json:"points"`
 	Run    int `json:"run"`
-	// Faults that struck; Missed points are those in which none did.
+	// Faults that struck; Missed are those that did not.
 	Faults     int           `json:"faults"`
 	Missed     int           `json:"missed"`
 	Revisions  int           `json:"revisions"`
@@ -66,9 +66,7 @@ func (r *row) add(one result) {
 	r.Run++
 	r.Faults += one.Hits
 	r.Revisions += one.Revisions
-	if one.Hits == 0 {
-		r.Missed++
-	}
+	r.Missed += one.Missed
 	if len(one.Violations) > 0 {
 		r.Violations++
 	}
@@ -133,6 +131,7 @@ func document(s summary) string {
 	for _, r := range s.Rows {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
 	}
+	b.WriteByte('\n')
 	results, _ := json.Marshal(s) // it has numbers and texts only
 	return strings.Replace(frame, tableLine, b.String(), 1) + "\n" + resultsLine + string(results) + " -->\n"
 }

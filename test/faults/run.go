@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/addonflow/addonflow/test/faults/oracle"
+	"github.com/addonflow/addonflow/test/faults/proxy"
 	"github.com/addonflow/addonflow/test/forge"
 	"github.com/addonflow/addonflow/test/trace/recording"
 )
@@ -24,6 +26,8 @@ type reference struct {
 	Standing []map[string]string `json:"standing"`
 	// Reported are the statuses by commit and context.
 	Reported map[string][]string `json:"reported"`
+	// Order are the classes of its writes, in their order.
+	Order []string `json:"order"`
 	// Watched are the resources that the operator watches.
 	Watched []string `json:"watched"`
 	// Revisions of its history, and Took is how long the run was.
@@ -35,19 +39,24 @@ type reference struct {
 type result struct {
 	Point string `json:"point"`
 	Class string `json:"class"`
-	// Hits is how many faults struck.
+	// Hits is how many faults struck, and Missed how many did not, because the run made fewer writes.
 	Hits       int             `json:"hits"`
+	Missed     int             `json:"missed,omitempty"`
 	Revisions  int             `json:"revisions"`
 	Steps      int             `json:"steps"`
 	Violations []string        `json:"violations,omitempty"`
 	Recoveries []time.Duration `json:"recoveries,omitempty"`
 	Took       time.Duration   `json:"took"`
 	Account    string          `json:"account"`
+	// Timings are how long its parts took, in seconds.
+	Timings string `json:"timings"`
 }
 
 // harness runs points.
 type harness struct {
-	binary string
+	// operator, clocked and previous are programs: as shipped, with a clock that can be set, and of
+	// the commit before.
+	operator, clocked, previous string
 	// keep is where the logs of failing runs go.
 	keep string
 }
@@ -55,28 +64,31 @@ type harness struct {
 // run runs the reference workload with the point's faults, and judges it.
 func (h harness) run(ctx context.Context, p point, undisturbed *reference) (result, *reference, error) {
 	begun := time.Now()
-	w, err := startWorld(ctx, h.binary, p.faults)
+	w, err := startWorld(ctx, h.programs(p), p.faults)
 	if err != nil {
 		return result{}, nil, err
 	}
 	defer func() { _ = w.Stop() }()
-	load := &workload{world: w, disturb: p.disturb, expected: undisturbed}
+	load := &workload{world: w, point: p, expected: undisturbed}
 	if err := load.prepare(ctx); err != nil {
 		return result{}, nil, fmt.Errorf("cannot prepare the workload: %w", err)
 	}
+	w.leaders = p.leaders
 	if err := w.startOperators(max(1, p.operators)); err != nil {
 		return result{}, nil, err
 	}
+	started := time.Since(begun)
 	failed := load.run(ctx)
 	if ctx.Err() != nil {
 		return result{}, nil, ctx.Err()
 	}
 	r := result{Point: p.name, Class: p.class}
+	r.Timings = fmt.Sprintf("start %.1f, %s", started.Seconds(), strings.Join(load.timings, ", "))
 	seen := load.summary()
 	if failed != nil {
 		r.Violations = append(r.Violations, fmt.Sprintf("does not converge: %v", failed))
 	}
-	if err := load.judge(&r, seen, p, undisturbed); err != nil {
+	if err := load.judge(ctx, &r, seen, p, undisturbed); err != nil {
 		return r, nil, err
 	}
 	r.Took = time.Since(begun)
@@ -86,32 +98,63 @@ func (h harness) run(ctx context.Context, p point, undisturbed *reference) (resu
 	return r, seen, nil
 }
 
+// programs that a point runs.
+func (h harness) programs(p point) programs {
+	chosen := programs{first: h.operator, next: h.operator, flags: p.flags}
+	switch {
+	case p.upgraded:
+		chosen.first = h.previous
+	case p.clocked:
+		chosen.first, chosen.next = h.clocked, h.clocked
+	}
+	return chosen
+}
+
 // summary is the run as a reference for others.
 func (w *workload) summary() *reference {
-	writes := w.api.Seen()
-	maps.Copy(writes, w.forge.Seen())
+	writes := map[string]int{}
+	var arrivals []proxy.Arrival
+	for _, p := range w.proxies() {
+		maps.Copy(writes, p.Seen())
+		arrivals = append(arrivals, p.Order()...)
+	}
+	slices.SortFunc(arrivals, func(a, b proxy.Arrival) int { return a.Time.Compare(b.Time) })
+	order := make([]string, 0, len(arrivals))
+	for _, a := range arrivals {
+		order = append(order, a.Class)
+	}
 	applied := w.api.Applied()
 	delete(applied, "events")
+	delete(applied, "leases")
 	maps.Copy(applied, w.forge.Applied())
-	return &reference{Writes: writes, Applied: applied, Standing: w.standing, Reported: oracle.Reported(w.Forge.Log(), w.shas), Watched: w.api.Watched()}
+	return &reference{
+		Writes: writes, Applied: applied, Standing: w.standing, Reported: oracle.Reported(w.Forge.Log(), w.shas, w.names()),
+		Order: order, Watched: w.api.Watched(),
+	}
 }
 
 // judge holds everything that was seen to the promises.
-func (w *workload) judge(r *result, seen *reference, p point, undisturbed *reference) error {
+func (w *workload) judge(ctx context.Context, r *result, seen *reference, p point, undisturbed *reference) error {
 	w.mu.Lock()
 	kills, crashes := w.kills, slices.Clone(w.crashes)
 	w.mu.Unlock()
 	for _, err := range crashes {
 		r.Violations = append(r.Violations, err.Error())
 	}
-	hits := append(w.api.Hits(), w.forge.Hits()...)
+	var hits []proxy.Hit
+	for _, p := range w.proxies() {
+		hits, r.Recoveries = append(hits, p.Hits()...), append(r.Recoveries, p.Recoveries()...)
+	}
 	r.Hits = len(hits) + w.strokes
-	r.Recoveries = append(w.api.Recoveries(), w.forge.Recoveries()...)
+	r.Missed = max(0, p.planned()-r.Hits)
+	if n := w.measures.refused(); n > 0 {
+		r.Violations = append(r.Violations, fmt.Sprintf("%d requests of a webhook are not signed", n))
+	}
 	changes, err := w.history.Changes()
 	if err != nil {
 		return err
 	}
-	account, broken := oracle.Judge(changes, expectations())
+	account, broken := oracle.Judge(changes, expectations(p))
 	r.Revisions, r.Violations = account.Revisions, append(r.Violations, broken...)
 	stored, err := recording.Stored(changes)
 	if err != nil {
@@ -131,7 +174,8 @@ func (w *workload) judge(r *result, seen *reference, p point, undisturbed *refer
 	log := w.Forge.Log()
 	terminal, broken := oracle.Statuses(log, w.shas, max(lost, kills, p.repeats))
 	r.Violations = append(r.Violations, broken...)
-	if lost == 0 && p.repeats == 0 {
+	if lost == 0 && p.repeats == 0 && !p.clocked { // progress is posted by the clock
+
 		r.Violations = append(r.Violations, forge.Violations(log)...)
 	}
 	if terminal != len(w.shas) {
@@ -140,25 +184,33 @@ func (w *workload) judge(r *result, seen *reference, p point, undisturbed *refer
 	if account.Reserved != account.Released {
 		r.Violations = append(r.Violations, fmt.Sprintf("%d slots reserved, %d released", account.Reserved, account.Released))
 	}
-	r.Account = fmt.Sprintf("commits %d/%d, slots %d/%d, statuses %d", len(w.shas), terminal, account.Reserved, account.Released, len(log))
+	requested, approved, err := w.requests(ctx)
+	if err != nil {
+		return err
+	}
+	if requested != clusters || approved != clusters {
+		r.Violations = append(r.Violations, fmt.Sprintf("%d certificates requested, %d approved", requested, approved))
+	}
+	r.Account = fmt.Sprintf("commits %d/%d, slots %d/%d, statuses %d, approvals %d, orders %d/%d, CSRs %d/%d",
+		len(w.shas), terminal, account.Reserved, account.Released, len(log), account.Approvals, account.Orders, account.Answered, requested, approved)
 	if undisturbed != nil {
-		r.Violations = append(append(r.Violations, compare(undisturbed, seen, p)...), w.missing(len(w.standing))...)
+		r.Violations = append(append(r.Violations, w.compare(seen)...), w.missing(len(w.standing))...)
 	}
 	return nil
 }
 
 // compare holds a run to the undisturbed one.
-func compare(undisturbed, seen *reference, p point) []string {
+func (w *workload) compare(seen *reference) []string {
 	var broken []string
 	for i, standing := range seen.Standing {
-		for _, d := range oracle.Differences(undisturbed.Standing[i], standing) {
+		for _, d := range w.differences(i, standing) {
 			broken = append(broken, fmt.Sprintf("end state %d: %s", i+1, d))
 		}
 	}
-	times := max(2, p.writes)
+	times := max(2, w.point.writes)
 	for kind, n := range seen.Applied {
-		if most := times * undisturbed.Applied[kind]; n > most {
-			broken = append(broken, fmt.Sprintf("%d writes of %s; the undisturbed run has %d", n, kind, undisturbed.Applied[kind]))
+		if most := times * w.expected.Applied[kind]; n > most {
+			broken = append(broken, fmt.Sprintf("%d writes of %s; the undisturbed run has %d", n, kind, w.expected.Applied[kind]))
 		}
 	}
 	return broken

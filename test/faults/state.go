@@ -30,19 +30,22 @@ type state struct {
 
 // line is one line of the file.
 type line struct {
-	// Binary is the hash of the operator.
+	// Binary is the hash of the operator and the harness.
 	Binary    string     `json:"binary"`
 	Reference *reference `json:"reference,omitempty"`
 	Result    *result    `json:"result,omitempty"`
 }
 
-func openState(file, binary string) (*state, error) {
-	text, err := os.ReadFile(binary)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the operator: %w", err)
+func openState(file string, programs ...string) (*state, error) {
+	hash := sha256.New()
+	for _, program := range programs {
+		text, err := os.ReadFile(program)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the programs: %w", err)
+		}
+		_, _ = hash.Write(text) // a hash refuses no write
 	}
-	hash := sha256.Sum256(text)
-	s := &state{file: file, binary: hex.EncodeToString(hash[:]), results: map[string]result{}}
+	s := &state{file: file, binary: hex.EncodeToString(hash.Sum(nil)), results: map[string]result{}}
 	in, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, os.MkdirAll(filepath.Dir(file), 0o755)
@@ -110,6 +113,9 @@ func (s *state) of(points []point) []result {
 	return all
 }
 
+// shown is how many violations of a point are printed; the file has all.
+const shown = 12
+
 // print writes one line, and one more for each violation.
 func (r result) print(out io.Writer) {
 	mark := "✔"
@@ -117,8 +123,13 @@ func (r result) print(out io.Writer) {
 		mark = "✗"
 	}
 	fmt.Fprintf(out, "%s %-58s %3d faults  %4d revisions  %s  %s\n", mark, r.Point, r.Hits, r.Revisions, r.Account, r.Took.Round(time.Second))
-	for _, v := range r.Violations {
-		fmt.Fprintf(out, "    %s\n", v)
+	for i, v := range r.Violations {
+		if i == shown && len(r.Violations) > shown+1 {
+			fmt.Fprintf(out, "    and %d more\n", len(r.Violations)-shown-1)
+		}
+		if i < shown || i == len(r.Violations)-1 { // the last one says where the logs are
+			fmt.Fprintf(out, "    %s\n", v)
+		}
 	}
 	if len(r.Violations) > 0 {
 		fmt.Fprintf(out, "    again: make faults ONLY='%s'\n", r.Point)

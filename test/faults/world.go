@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,40 +29,65 @@ const clusters = 7
 type world struct {
 	*demo.World
 	history *oracle.History
-	// api and forge are the proxies before the API server and the forge.
-	api, forge *proxy.Proxy
-	plans      string
+	// api, forge, prometheus and webhook are the proxies before those servers.
+	api, forge, prometheus, webhook *proxy.Proxy
+	// measures is the server behind the last two.
+	measures *measures
+	plans    string
+	// clock is the file with what is added to the operators' clock.
+	clock string
 
 	options demo.OperatorOptions
+	// next is the program of operators that are started again.
+	next    string
 	mu      sync.Mutex
 	running []*demo.Operator
 	// kills counts the operators that a fault ended; crashes are those that ended otherwise.
 	kills    int
 	crashes  []error
 	stopping bool
+	// leaders: an operator that is no longer the leader ends by itself.
+	leaders  bool
 	watchers sync.WaitGroup
 }
 
 // startWorld starts everything but the operators. Stop must be called.
-func startWorld(ctx context.Context, binary string, faults []proxy.Fault) (*world, error) {
+func startWorld(ctx context.Context, p programs, faults []proxy.Fault) (*world, error) {
 	names := clusterNames()
 	base, err := demo.StartWorld(ctx, demo.WorldOptions{
-		Release: hub.OCM12, Binary: binary, Clusters: names, Canaries: names[:1], ShippedRights: true,
+		Release: hub.OCM12, Binary: p.first, Clusters: names, Canaries: names[:1], ShippedRights: true,
 		Fleet: fleet.Options{WithoutFinalizer: true},
 	})
 	if err != nil {
 		return nil, err
 	}
-	w := &world{World: base, plans: filepath.Join(base.Dir, "plans.jsonl")}
-	w.history = oracle.Follow(w.Hub)               //nolint:contextcheck // it lives until Stop
+	w := &world{World: base, plans: filepath.Join(base.Dir, "plans.jsonl"), clock: filepath.Join(base.Dir, "clock"), next: p.next}
+	w.history = oracle.Follow(w.Hub) //nolint:contextcheck // it lives until Stop
+	w.measures = startMeasures(w.history)
 	if err := w.startProxies(faults); err != nil { //nolint:contextcheck // they live until Stop
 		return nil, errors.Join(err, w.Stop())
 	}
 	w.options = demo.OperatorOptions{
-		Binary: binary, Kubeconfig: filepath.Join(w.Dir, "proxy.kubeconfig"), LogFile: filepath.Join(w.Dir, "operator.log"),
-		Flags: []string{"--concurrent=8", "--max-retry-delay=5s", "--park-after=10s", "--removal-grace-period=5s", "--trace-file=" + w.plans},
+		Binary: p.first, Kubeconfig: filepath.Join(w.Dir, "proxy.kubeconfig"), LogFile: filepath.Join(w.Dir, "operator.log"),
+		Flags: append([]string{
+			"--concurrent=8", "--max-retry-delay=5s", "--park-after=10s", "--removal-grace-period=5s", "--trace-file=" + w.plans,
+			"--gate-allow-http", "--gate-allow-loopback",
+		}, p.flags...),
+		Env: []string{clockFile + "=" + w.clock},
 	}
 	return w, nil
+}
+
+// clockFile is the environment variable that names the file with what is added to the clock, for
+// an operator that was built with the tag faultclock.
+const clockFile = "ADDONFLOW_FAULT_CLOCK"
+
+// programs are the operator's.
+type programs struct {
+	// first is started first, and next whenever an operator ended.
+	first, next string
+	// flags are given besides those that every operator gets here.
+	flags []string
 }
 
 func clusterNames() []string {
@@ -73,36 +98,34 @@ func clusterNames() []string {
 	return names
 }
 
+// startProxies starts one before each server. A fault names its class, which only one of them has.
 func (w *world) startProxies(faults []proxy.Fault) error {
-	var api, statuses []proxy.Fault
-	for _, f := range faults {
-		if strings.HasPrefix(f.Class, "post ") {
-			statuses = append(statuses, f)
-		} else {
-			api = append(api, f)
-		}
-	}
 	config, err := clientcmd.BuildConfigFromFlags("", w.OperatorKubeconfig)
 	if err != nil {
 		return fmt.Errorf("cannot read the operator's kubeconfig: %w", err)
 	}
-	transport, err := rest.TransportFor(config)
+	operator, err := rest.TransportFor(config)
 	if err != nil {
 		return fmt.Errorf("cannot reach the hub: %w", err)
 	}
-	server, err := url.Parse(config.Host)
-	if err != nil {
-		return fmt.Errorf("cannot reach the hub: %w", err)
-	}
-	if w.api, err = proxy.Start(proxy.Options{Upstream: server, Transport: transport, Classify: proxy.Kubernetes, Kill: w.kill, Faults: api}); err != nil {
-		return err
-	}
-	forge, err := url.Parse(w.Forge.URL())
-	if err != nil {
-		return fmt.Errorf("cannot reach the forge: %w", err)
-	}
-	if w.forge, err = proxy.Start(proxy.Options{Upstream: forge, Transport: &http.Transport{}, Classify: proxy.Statuses, Kill: w.kill, Faults: statuses}); err != nil {
-		return err
+	for _, p := range []struct {
+		proxy     **proxy.Proxy
+		address   string
+		transport http.RoundTripper
+		classify  proxy.Classifier
+	}{
+		{&w.api, config.Host, operator, proxy.Kubernetes},
+		{&w.forge, w.Forge.URL(), &http.Transport{}, proxy.Statuses},
+		{&w.prometheus, w.measures.server.URL, &http.Transport{}, proxy.Questions("prometheus")},
+		{&w.webhook, w.measures.server.URL, &http.Transport{}, proxy.Questions("webhook")},
+	} {
+		to, err := url.Parse(p.address)
+		if err != nil {
+			return fmt.Errorf("cannot reach %s: %w", p.address, err)
+		}
+		if *p.proxy, err = proxy.Start(proxy.Options{Upstream: to, Transport: p.transport, Classify: p.classify, Kill: w.kill, Faults: faults}); err != nil {
+			return err
+		}
 	}
 	text := fmt.Sprintf(kubeconfig, w.api.URL())
 	return os.WriteFile(filepath.Join(w.Dir, "proxy.kubeconfig"), []byte(text), 0o600)
@@ -145,6 +168,7 @@ func (w *world) startOperator(o demo.OperatorOptions) error {
 	w.watchers.Go(func() {
 		<-operator.Done()
 		w.ended(operator)
+		o.Binary = w.next
 		if err := w.startOperator(o); err != nil {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -161,7 +185,7 @@ func (w *world) ended(operator *demo.Operator) {
 	for i, o := range w.running {
 		if o == operator {
 			w.running = append(w.running[:i], w.running[i+1:]...)
-			if !w.stopping {
+			if !w.stopping && !w.leaders {
 				w.crashes = append(w.crashes, fmt.Errorf("the operator ended by itself: %w", operator.Err()))
 			}
 			return
@@ -181,6 +205,11 @@ func (w *world) kill() {
 	}
 }
 
+// proxies are those that were started.
+func (w *world) proxies() []*proxy.Proxy {
+	return slices.DeleteFunc([]*proxy.Proxy{w.api, w.forge, w.prometheus, w.webhook}, func(p *proxy.Proxy) bool { return p == nil })
+}
+
 // Stop ends everything.
 func (w *world) Stop() error {
 	w.mu.Lock()
@@ -192,11 +221,10 @@ func (w *world) Stop() error {
 	}
 	w.watchers.Wait()
 	var err error
-	for _, p := range []*proxy.Proxy{w.api, w.forge} {
-		if p != nil {
-			err = errors.Join(err, p.Close())
-		}
+	for _, p := range w.proxies() {
+		err = errors.Join(err, p.Close())
 	}
+	w.measures.stop()
 	w.history.Stop()
 	return errors.Join(err, w.World.Stop())
 }

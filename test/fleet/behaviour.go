@@ -52,6 +52,11 @@ func (f *Fleet) Lie(cluster string) { f.change(cluster, func(m *mood) { m.lying 
 // Honest ends Lie; the agent applies what it had only reported.
 func (f *Fleet) Honest(cluster string) { f.change(cluster, func(m *mood) { m.lying = false }) }
 
+// Skew sets the cluster's clock off by a duration: its reports have other times.
+func (f *Fleet) Skew(cluster string, by time.Duration) {
+	f.change(cluster, func(m *mood) { m.skew = by })
+}
+
 // Hold stops rollouts where they are: no pod comes or goes. Content is still
 // applied and reported.
 func (f *Fleet) Hold(cluster string) { f.change(cluster, func(m *mood) { m.held = true }) }

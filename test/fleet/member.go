@@ -39,6 +39,7 @@ type mood struct {
 	held     bool
 	failing  bool
 	refusal  string
+	skew     time.Duration // of the cluster's clock
 }
 
 // duty is the agent's state for one work.

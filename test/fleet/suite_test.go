@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 func withHub(m *testing.M) int {
+	before := goleak.IgnoreCurrent()
 	h, err := hub.Start(context.Background(), hub.Options{Output: os.Stderr})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -38,6 +40,10 @@ func withHub(m *testing.M) int {
 	hubConfig = h.Config()
 	code := m.Run()
 	if err := h.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := goleak.Find(before); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

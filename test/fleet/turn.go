@@ -28,12 +28,12 @@ type turn struct {
 
 // take returns the status to report and when to come back.
 func (t turn) take() (*workv1.ManifestWorkStatus, time.Duration) {
-	status := t.status.DeepCopy()
+	status, reported := t.status.DeepCopy(), t.now.Add(t.mood.skew)
 	first := !t.applied
 	if first {
 		t.results, t.applied = t.apply(), true
 	}
-	spoke.ReportApplied(status, t.work.Generation, t.results, t.now)
+	spoke.ReportApplied(status, t.work.Generation, t.results, reported)
 	if first && t.latency > 0 {
 		return status, t.jittered(t.latency)
 	}
@@ -41,10 +41,10 @@ func (t turn) take() (*workv1.ManifestWorkStatus, time.Duration) {
 	if t.latency == 0 {
 		t.settle()
 	}
-	if err := t.spoke.ReportAvailable(status, t.work, t.view(), t.now); err != nil {
+	if err := t.spoke.ReportAvailable(status, t.work, t.view(), reported); err != nil {
 		// A model that cannot show its own objects has a bug, which must become visible.
 		t.results = t.spoke.Identify(t.work, err)
-		spoke.ReportApplied(status, t.work.Generation, t.results, t.now)
+		spoke.ReportApplied(status, t.work.Generation, t.results, reported)
 	}
 	return status, t.next()
 }

@@ -116,3 +116,20 @@ func (h *Hub) find(s Server) (int, []string, error) {
 	}
 	return 0, nil, fmt.Errorf("%s does not run", s)
 }
+
+// Fill makes etcd refuse every write, as it does when its space is used up, until Empty.
+func (h *Hub) Fill(ctx context.Context) error { return h.alarm(ctx, "ACTIVATE") }
+
+// Empty ends Fill.
+func (h *Hub) Empty(ctx context.Context) error { return h.alarm(ctx, "DEACTIVATE") }
+
+func (h *Hub) alarm(ctx context.Context, action string) error {
+	body, err := h.askEtcd(ctx, "v3/maintenance/alarm", map[string]string{"action": action, "alarm": "NOSPACE"})
+	if err == nil {
+		err = body.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot %s etcd's alarm about its space: %w", strings.ToLower(action), err)
+	}
+	return nil
+}

@@ -3,9 +3,9 @@ package oracle
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // compared are the kinds whose objects a run leaves behind.
@@ -14,12 +14,12 @@ var compared = []string{
 	registry + "addon.open-cluster-management.io/", registry + "cluster.open-cluster-management.io/",
 }
 
-// EndState is what a hub has, without what differs from run to run: times, UIDs, versions, and
+// EndState is what a hub has, without orders, which a fault may make necessary again, and without what differs from run to run: times, UIDs, versions, and
 // the names that the replacer knows. It maps each field of each object to its value.
 func EndState(objects map[string]Object, names *strings.Replacer) map[string]string {
 	state := map[string]string{}
 	for key, o := range objects {
-		if o.Content == nil || !slices.ContainsFunc(compared, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+		if o.Content == nil || strings.HasPrefix(key, orderKeys) || !slices.ContainsFunc(compared, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 			continue
 		}
 		if strings.HasPrefix(key, rolloutKeys) {
@@ -40,7 +40,7 @@ func EndState(objects map[string]Object, names *strings.Replacer) map[string]str
 // and digests of addresses, which have other ports in each run. The journal tells how it came
 // to the state, which faults may change.
 var passing = []string{
-	"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "ledger",
+	"uid", "rolloutUID", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "ledger",
 	"lastHandledReconcileAt", "reconcile.fluxcd.io/requestedAt", "journal", "acceptedAt", "progressPosts",
 	"to", "lastAppliedFields", "lastAttemptedSpec",
 }
@@ -59,14 +59,19 @@ func flatten(state map[string]string, names *strings.Replacer, path string, valu
 			flatten(state, names, fmt.Sprintf("%s [%d]", path, i), below)
 		}
 	case string:
-		if _, err := time.Parse(time.RFC3339, v); err == nil {
-			v = "<time>"
-		}
-		state[path] = names.Replace(v)
+		state[path] = plain(v, names)
 	default:
 		written, _ := json.Marshal(v) // it was read from JSON
 		state[path] = string(written)
 	}
+}
+
+// times are those of a day, as texts have them.
+var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|(\d{4}-\d\d-\d\d )?\d\d:\d\d UTC`)
+
+// plain is a text without what differs from run to run.
+func plain(text string, names *strings.Replacer) string {
+	return times.ReplaceAllString(names.Replace(text), "<time>")
 }
 
 // Differences between two states, sorted.

@@ -22,6 +22,8 @@ type Stage struct {
 	// Soak is how long the content stays verified on a cluster of the stage before the next
 	// stage gets it.
 	Soak time.Duration
+	// Approval names the gate that holds the stage until a user approves; empty: none.
+	Approval string
 }
 
 // Expectations are what is known of the workload.
@@ -31,8 +33,13 @@ type Expectations struct {
 	// HandMade are the keys of objects that no operator may change. An operator may write the
 	// status of those.
 	HandMade []string
+	// Confined are words in content that fails: no cluster gets it after the first stage.
+	Confined []string
 	// Removed is the add-on whose removal is approved at last; only then may anything of it go.
 	Removed string
+	// Gone are parts of the keys of objects that may go besides: others delete them, or their
+	// cluster.
+	Gone []string
 }
 
 // Account is what was counted in a history.
@@ -41,6 +48,10 @@ type Account struct {
 	Revisions int
 	// Reserved and Released are slots.
 	Reserved, Released int
+	// Orders that were given, and Answered those of them that have an answer.
+	Orders, Answered int
+	// Approvals that were given.
+	Approvals int
 }
 
 // GivenUp is the annotation with which the owner of a hand-made object says that it may change
@@ -51,6 +62,9 @@ const GivenUp = "faults/given-up"
 const (
 	registry    = "/registry/"
 	rolloutKeys = registry + "addonflow.io/addonrollouts/"
+	orderKeys   = registry + "addonflow.io/addonorders/"
+	approvals   = registry + "addonflow.io/addonapprovals/"
+	revisions   = registry + "addonflow.io/addonrevisions/"
 	workKeys    = registry + "work.open-cluster-management.io/manifestworks/"
 )
 
@@ -92,6 +106,9 @@ func Judge(changes []hub.Change, e Expectations) (Account, []string) {
 			}
 		}
 	}
+	if j.account.Orders != j.account.Answered {
+		j.fail(0, "%d orders given, %d answered", j.account.Orders, j.account.Answered)
+	}
 	return j.account, j.broken
 }
 
@@ -116,7 +133,11 @@ func (j *judge) change(c hub.Change) {
 		j.work(c, before.Content, content)
 	case strings.HasPrefix(c.Key, rolloutKeys):
 		j.rollout(c, before.Content, content)
-	case strings.HasPrefix(c.Key, registry+"addonflow.io/addonrevisions/") && existed:
+	case strings.HasPrefix(c.Key, orderKeys):
+		j.order(c, before.Content, content)
+	case strings.HasPrefix(c.Key, approvals):
+		j.approval(c, before.Content, content)
+	case strings.HasPrefix(c.Key, revisions) && existed:
 		if !reflect.DeepEqual(before.Content["spec"], content["spec"]) {
 			j.fail(c.Revision, "%s: the spec of a revision changes", c.Key)
 		}
@@ -135,7 +156,8 @@ func (j *judge) deletion(c hub.Change, before, now map[string]any) {
 	if c.Value != nil && !begins || !slices.ContainsFunc(guarded, func(prefix string) bool { return strings.HasPrefix(c.Key, prefix) }) {
 		return
 	}
-	if j.approved && addOnOf(before) == j.Removed || text(get(before, "metadata", "annotations"), GivenUp) != "" {
+	if j.approved && addOnOf(before) == j.Removed || text(get(before, "metadata", "annotations"), GivenUp) != "" ||
+		slices.ContainsFunc(j.Gone, func(part string) bool { return strings.Contains(c.Key, part) }) {
 		return
 	}
 	j.fail(c.Revision, "%s is deleted", c.Key)
@@ -198,12 +220,63 @@ func (j *judge) rollout(c hub.Change, before, now map[string]any) {
 		if r.inFlight() && !old[cluster].inFlight() {
 			j.account.Reserved++
 		}
+		if r.state == "Admitted" && old[cluster] != r && j.quarantined(r.revision) {
+			j.fail(c.Revision, "%s: %s is admitted to %s, which is quarantined", addOn, cluster, r.revision)
+		}
 	}
 	for cluster, r := range old {
 		if r.inFlight() && !records[cluster].inFlight() {
 			j.account.Released++
 		}
 	}
+}
+
+// order: what was ordered stays, and so does the answer.
+func (j *judge) order(c hub.Change, before, now map[string]any) {
+	if before == nil {
+		j.account.Orders++
+	} else if !reflect.DeepEqual(before["spec"], now["spec"]) {
+		j.fail(c.Revision, "%s: an order changes", c.Key)
+	}
+	answer := text(now, "status", "state")
+	switch text(before, "status", "state") {
+	case answer:
+	case "":
+		j.account.Answered++
+	default:
+		j.fail(c.Revision, "%s: the answer of an order changes", c.Key)
+	}
+}
+
+// approval: a decision never changes.
+func (j *judge) approval(c hub.Change, before, now map[string]any) {
+	if before == nil {
+		j.account.Approvals++
+	} else if !reflect.DeepEqual(before["spec"], now["spec"]) {
+		j.fail(c.Revision, "%s: an approval changes", c.Key)
+	}
+}
+
+// isApproved reports whether a user approved content for a stage.
+func (j *judge) isApproved(addOn, digest string, s Stage) bool {
+	for key, o := range j.objects {
+		spec := get(o.Content, "spec")
+		if strings.HasPrefix(key, approvals) && text(spec, "rollout") == addOn && text(spec, "stage") == s.Name && text(spec, "gate") == s.Approval &&
+			text(spec, "digest") == digest && text(spec, "decision") == "Approve" {
+			return true
+		}
+	}
+	return false
+}
+
+// quarantined reports whether content was taken back.
+func (j *judge) quarantined(digest string) bool {
+	for key, o := range j.objects {
+		if strings.HasPrefix(key, revisions) && text(o.Content, "spec", "digest") == digest {
+			return text(get(o.Content, "metadata", "annotations"), "addonflow.io/quarantined") != ""
+		}
+	}
+	return false
 }
 
 // records of an add-on's stored ledger, by cluster.
@@ -247,6 +320,7 @@ func (j *judge) work(c hub.Change, before, now map[string]any) {
 		}
 		if j.latest[key] != digest {
 			j.unproven(c, addOn, cluster, revision, writtenAt(now, ""))
+			j.confined(c, addOn, cluster, now)
 			j.settled[key] = false
 		}
 		j.latest[key] = digest
@@ -270,6 +344,9 @@ func (j *judge) unproven(c hub.Change, addOn, cluster, revision string, at time.
 	}
 	for _, s := range j.Stages[addOn] {
 		if slices.Contains(s.Clusters, cluster) {
+			if s.Approval != "" && !j.isApproved(addOn, revision, s) {
+				j.fail(c.Revision, "%s: %s of stage %s gets unproven %s, which is not approved", addOn, cluster, s.Name, revision)
+			}
 			return
 		}
 		for _, earlier := range s.Clusters {
@@ -285,10 +362,23 @@ func (j *judge) unproven(c hub.Change, addOn, cluster, revision string, at time.
 	}
 }
 
+// confined: content that fails in the first stage reaches no other.
+func (j *judge) confined(c hub.Change, addOn, cluster string, work map[string]any) {
+	if slices.Contains(j.Stages[addOn][0].Clusters, cluster) {
+		return
+	}
+	spec, _ := json.Marshal(work["spec"]) // it was read from JSON
+	for _, word := range j.Confined {
+		if strings.Contains(string(spec), word) {
+			j.fail(c.Revision, "%s: %s gets content that failed in the first stage: %s", addOn, cluster, word)
+		}
+	}
+}
+
 // proven reports whether a rollout of the content ended Succeeded here.
 func (j *judge) proven(digest string) bool {
 	for key, o := range j.objects {
-		if strings.HasPrefix(key, registry+"addonflow.io/addonrevisions/") && text(o.Content, "spec", "digest") == digest {
+		if strings.HasPrefix(key, revisions) && text(o.Content, "spec", "digest") == digest {
 			return text(get(o.Content, "metadata", "annotations"), "addonflow.io/succeeded-at") != ""
 		}
 	}

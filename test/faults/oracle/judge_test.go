@@ -20,6 +20,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 type story struct {
 	changes []hub.Change
 	at      time.Time
+	// content is the spec of the works from now on.
+	content string
 }
 
 func (s *story) store(key string, object map[string]any) {
@@ -74,7 +76,7 @@ func (s *story) work(cluster, content, feedback string) {
 		"namespace": cluster, "name": "hello", "labels": map[string]any{"open-cluster-management.io/addon-name": "hello"},
 		"annotations": map[string]any{"addonflow.io/revision": content, "addonflow.io/digest": content}, "managedFields": fields,
 	}
-	work := map[string]any{"metadata": metadata}
+	work := map[string]any{"metadata": metadata, "spec": map[string]any{"image": s.content}}
 	if feedback != "" {
 		value := func(name, kind string, v any) any {
 			return map[string]any{"name": "addonflow." + name, "fieldValue": map[string]any{"type": kind, strings.ToLower(kind): v}}
@@ -100,6 +102,15 @@ func canary() *story {
 	s.rollout("c1 v1 canary Soaking")
 	s.at = s.at.Add(time.Minute)
 	return s
+}
+
+// rest is the story of the stage after the canary.
+func (s *story) rest() {
+	for _, cluster := range []string{"c2", "c3"} {
+		s.rollout("c1 v1 canary Done", cluster+" v1 rest Admitted")
+		s.work(cluster, "v1", "")
+		s.work(cluster, "v1", "v1")
+	}
 }
 
 func TestJudge(t *testing.T) {
@@ -174,6 +185,40 @@ func TestJudge(t *testing.T) {
 			s.store(handMade, made)
 			s.store(handMade, map[string]any{"metadata": made["metadata"], "spec": made["spec"], "status": map[string]any{"a": "b"}})
 		}},
+		"a stage that needs an approval and has none": {want: "c4 of stage approved gets unproven v1, which is not approved", tell: func(s *story) {
+			s.rest()
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Admitted")
+			s.work("c4", "v1", "")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Done")
+		}},
+		"an approved stage": {tell: func(s *story) {
+			s.rest()
+			s.store(approvals+"default/a", map[string]any{"spec": map[string]any{"rollout": "hello", "stage": "approved", "gate": "qa", "digest": "v1", "decision": "Approve"}})
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Admitted")
+			s.work("c4", "v1", "")
+			s.work("c4", "v1", "v1")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Done")
+		}},
+		"content that failed in the first stage": {want: "c2 gets content that failed in the first stage: never-starts", tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.content = ":never-starts"
+			s.work("c2", "v1", "")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+		}},
+		"an admission to quarantined content": {want: "c2 is admitted to v1, which is quarantined", tell: func(s *story) {
+			s.store(revisions+"default/v1", map[string]any{
+				"metadata": map[string]any{"annotations": map[string]any{"addonflow.io/quarantined": "{}"}}, "spec": map[string]any{"digest": "v1"},
+			})
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+		}},
+		"an order without an answer": {want: "1 orders given, 0 answered", tell: func(s *story) {
+			s.store(orderKeys+"default/a", map[string]any{"spec": map[string]any{"verb": "abort"}})
+		}},
+		"an answer that changes": {want: "the answer of an order changes", tell: func(s *story) {
+			for _, state := range []string{"", "Refused", "CarriedOut"} {
+				s.store(orderKeys+"default/a", map[string]any{"spec": map[string]any{"verb": "abort"}, "status": map[string]any{"state": state}})
+			}
+		}},
 		"a work that is deleted": {want: "is deleted", tell: func(s *story) { s.remove(workKeys + "c1/hello") }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +230,9 @@ func TestJudge(t *testing.T) {
 			_, broken := Judge(s.changes, Expectations{
 				Stages: map[string][]Stage{"hello": {
 					{Name: "canary", Clusters: []string{"c1"}, Limit: 1, Soak: 10 * time.Second}, {Name: "rest", Clusters: []string{"c2", "c3"}, Limit: 1},
+					{Name: "approved", Clusters: []string{"c4"}, Limit: 1, Approval: "qa"},
 				}},
+				Confined: []string{"never-starts"},
 				HandMade: []string{handMade}, Removed: "other",
 			})
 			all := strings.Join(broken, "\n")

@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/addonflow/addonflow/test/forge"
 )
@@ -53,12 +54,13 @@ func Statuses(log []forge.Entry, shas []string, lost int) (terminal int, broken 
 	return terminal, broken
 }
 
-// Reported are the statuses in the order of the log, by commit and context.
-func Reported(log []forge.Entry, shas []string) map[string][]string {
+// Reported are the statuses in the order of the log, by commit and context, without what differs
+// from run to run.
+func Reported(log []forge.Entry, shas []string, names *strings.Replacer) map[string][]string {
 	reported := map[string][]string{}
 	for _, e := range log {
 		key := fmt.Sprintf("commit %d %s", slices.Index(shas, e.SHA), e.Context)
-		reported[key] = append(reported[key], e.State+": "+e.Description)
+		reported[key] = append(reported[key], plain(e.State+": "+e.Description, names))
 	}
 	return reported
 }

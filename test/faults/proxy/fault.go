@@ -52,9 +52,18 @@ type Fault struct {
 	At, Times int
 	// Action is what happens to them.
 	Action Action
+	// Again: the same happens once more, at the write of any class that is so many after it;
+	// 0: it does not.
+	Again int
 }
 
-func (f Fault) String() string { return fmt.Sprintf("%s at %s #%d", f.Action, f.Class, f.At) }
+func (f Fault) String() string {
+	text := fmt.Sprintf("%s at %s #%d", f.Action, f.Class, f.At)
+	if f.Again > 0 {
+		text += fmt.Sprintf(" and %d writes later", f.Again)
+	}
+	return text
+}
 
 // Hit is a write that a fault hit.
 type Hit struct {

@@ -43,8 +43,12 @@ type Proxy struct {
 	mu sync.Mutex
 	// seen counts the writes by class, and applied those that the server accepted, by resource.
 	seen, applied map[string]int
+	order         []Arrival
 	last          time.Time
 	hits          []Hit
+	// again is how many writes are left until the action of the last hit happens once more.
+	again  int
+	repeat Action
 	// recovering are hits after which the operator has not recovered yet, and recovered is how
 	// long the others took.
 	recovering []Hit
@@ -104,6 +108,19 @@ func (p *Proxy) Seen() map[string]int {
 	return maps.Clone(p.seen)
 }
 
+// Arrival is when a write of a class arrived.
+type Arrival struct {
+	Class string
+	Time  time.Time
+}
+
+// Order is that of the writes that arrived.
+func (p *Proxy) Order() []Arrival {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.order)
+}
+
 // Applied counts the writes that the server accepted, by resource without subresource.
 func (p *Proxy) Applied() map[string]int {
 	p.mu.Lock()
@@ -111,7 +128,7 @@ func (p *Proxy) Applied() map[string]int {
 	return maps.Clone(p.applied)
 }
 
-// Last is when the last write arrived that is no event.
+// Last is when the last write arrived that is no event and no lease.
 func (p *Proxy) Last() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,19 +179,35 @@ func (p *Proxy) strike(w Write) Action {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen[w.Class()]++
+	p.order = append(p.order, Arrival{w.Class(), time.Now()})
 	n := p.seen[w.Class()]
-	if w.Kind() != "events" {
+	if !besides[w.Kind()] {
 		p.last = time.Now()
+	}
+	if p.again--; p.again == 0 {
+		return p.hit(w, p.repeat)
 	}
 	for _, f := range p.options.Faults {
 		if f.Class == w.Class() && n >= f.At && n < f.At+f.Times {
-			hit := Hit{Write: w, Action: f.Action, Time: time.Now()}
-			p.hits, p.recovering = append(p.hits, hit), append(p.recovering, hit)
-			return f.Action
+			if f.Again > 0 {
+				p.again, p.repeat = f.Again, f.Action
+			}
+			return p.hit(w, f.Action)
 		}
 	}
 	return ""
 }
+
+// hit notes what happens to a write. The lock is held.
+func (p *Proxy) hit(w Write, action Action) Action {
+	hit := Hit{Write: w, Action: action, Time: time.Now()}
+	p.hits, p.recovering = append(p.hits, hit), append(p.recovering, hit)
+	return action
+}
+
+// besides are the kinds that are written beside everything else: such a write does not show that
+// anything continues.
+var besides = map[string]bool{"events": true, "leases": true}
 
 // write forwards a write, unless the action says otherwise.
 func (p *Proxy) write(w http.ResponseWriter, r *http.Request, write Write, action Action) {
@@ -221,7 +254,7 @@ func (p *Proxy) count(w Write, code int, action Action, connected time.Time) {
 		return
 	}
 	p.applied[w.Kind()]++
-	if action != "" || w.Kind() == "events" {
+	if action != "" || besides[w.Kind()] {
 		return
 	}
 	p.recovering = slices.DeleteFunc(p.recovering, func(h Hit) bool {

@@ -127,3 +127,10 @@ func Statuses(r *http.Request, body []byte) (Write, bool) {
 	}
 	return Write{Verb: "post", Resource: "statuses", Phase: status.State, Name: status.Context}, true
 }
+
+// Questions classifies the requests of gates: each asks for a measurement.
+func Questions(resource string) Classifier {
+	return func(r *http.Request, _ []byte) (Write, bool) {
+		return Write{Verb: "ask", Resource: resource}, r.Method == http.MethodPost
+	}
+}
