@@ -225,8 +225,8 @@ func (p *Plan) decide(next v1alpha1.AddOnRolloutStatus, orders []rollout.Order, 
 	for i := range p.gates {
 		in.Gates = append(in.Gates, p.gates[i].planned())
 	}
-	if n := len(p.gates); n > 0 {
-		in.LedgerLimit = rollout.DefaultLedgerLimit - n*gateRoom
+	if room := len(p.gates)*gateRoom + max(0, len(next.Stages)-stagesSpared)*stageRoom; room > 0 {
+		in.LedgerLimit = max(1, rollout.DefaultLedgerLimit-room)
 	}
 	p.Input = &in
 	p.Planned, p.Refused = rollout.New(in)
@@ -336,6 +336,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		Refused:        j.refused(),
 		Awaits:         j.awaits(),
 		Waits:          t.waits(j.Name),
+		NeededBy:       t.NeededBy[j.Name],
 		Unwritten:      t.Unwritten[j.Name],
 		Departure:      plannedDeparture(j.Member, t.Rollout.Name, t.HookTimeout),
 	}
