@@ -244,9 +244,9 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Events:       s.recorder,
 		Metrics:      s.metrics,
 		Desk:         s.desk,
-		AddonManager: s.mode,
-		Charts:       s.charts,
-		Permits:      addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
+		AddonManager: s.mode, DefaultCanary: o.defaultCanary,
+		Charts:  s.charts,
+		Permits: addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
 	})
 	return r.SetupWithManager(s.mgr, addonsource.Options{
 		Concurrent:  o.concurrent,
