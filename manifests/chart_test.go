@@ -85,7 +85,7 @@ func decode[T any](t *testing.T, fields map[string]any) T {
 // TestChartInstallsTheSame: with default values, Helm installs the same as kubectl, except for
 // the Namespace, which Helm creates, and for CRDs, which stay when the release is uninstalled.
 func TestChartInstallsTheSame(t *testing.T) {
-	for dir, values := range map[string]string{"install": "", "replace": "addonManager: replace"} {
+	for dir, values := range map[string]string{"install": "", "replace": "addonManager: replace", "testdata/default-canary": "defaultCanary: true"} {
 		t.Run(dir, func(t *testing.T) {
 			want := map[string]map[string]any{}
 			for _, o := range append(built(t, "prerequisites"), built(t, dir)...) {

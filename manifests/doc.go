@@ -7,6 +7,7 @@
 //	admission/      the policy that proves the author of an AddOnApproval
 //	operator/       the deployment and a service for its metrics
 //	install/        the operator: kubectl apply -k manifests/install
+//	default-canary/ a component: the operator with --default-canary
 //	replace/        the same on a hub without OCM's addon-manager
 //	chart/          the same for Helm; make generate copies its files/
 //

@@ -2,6 +2,28 @@ package rollout
 
 import "slices"
 
+// Dependents are the add-ons that depend on the add-on, sorted, without those of its own cycles: they
+// would wait for each other.
+func Dependents(addOn string, needs map[string][]string) []string {
+	below := map[string]bool{addOn: true}
+	for queue := []string{addOn}; len(queue) > 0; queue = queue[1:] {
+		for _, next := range needs[queue[0]] {
+			if !below[next] {
+				below[next] = true
+				queue = append(queue, next)
+			}
+		}
+	}
+	var found []string
+	for name, all := range needs {
+		if !below[name] && slices.Contains(all, addOn) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
 // Cycle returns the add-ons of a shortest cycle that the add-on is in, beginning and ending with
 // it; nil: it is in none. needs are the names of the add-ons that each add-on depends on.
 func Cycle(addOn string, needs map[string][]string) []string {

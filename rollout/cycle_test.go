@@ -23,3 +23,15 @@ func TestCycle(t *testing.T) {
 		}
 	}
 }
+
+// An add-on is removed after those that depend on it, unless they wait for each other.
+func TestDependents(t *testing.T) {
+	needs := map[string][]string{
+		"agent": {"mesh", "base"}, "base": {"log"}, "log": {"base"}, "shop": {"mesh", "log"}, "own": {"own"},
+	}
+	for addOn, want := range map[string]string{"mesh": "agent shop", "base": "agent", "log": "shop", "agent": "", "own": "", "none": ""} {
+		if got := rollout.Dependents(addOn, needs); !slices.Equal(got, strings.Fields(want)) {
+			t.Errorf("%s: got %v, want %s", addOn, got, want)
+		}
+	}
+}

@@ -23,6 +23,7 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 		"Spec.Target.Source":        "not read by the planner",
 		"Spec.Target.Revision":      "not read by the planner",
 		"Spec.Target.Commit":        "approvals differ instead",
+		"Clusters[].NeededBy":       "package removal reads it",
 		"Clusters[].Unwritten":      "tests of next and of the reconciler have it",
 		"Spec.Removal.Deleting":     "package removal reads it",
 		"Spec.PolicyCommit":         "not read by the planner",

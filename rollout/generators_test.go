@@ -154,6 +154,7 @@ func drawPolicy(t *rapid.T, in *rollout.Input, names []string) {
 	default:
 		in.Spec.Install.Placements[0].RolloutStrategy = drawStrategy(t, first.Groups)
 		in.Spec.Install.Placements[1].RolloutStrategy = drawStrategy(t, second.Groups)
+		in.Spec.Install.DefaultCanary = seldom(t, 3, "default canary")
 	}
 }
 

@@ -197,6 +197,9 @@ type Cluster struct {
 	// "": it may be. It takes no slot meanwhile, blocks no other cluster and has no deadline. A
 	// cluster in flight continues with its content. Reverts move clusters although they wait.
 	Waits string
+	// NeededBy are the add-ons that depend on this one and are still on the cluster. It is removed
+	// after them.
+	NeededBy []string
 	// Unwritten says in words why the last attempt to write its works failed; "": it did not.
 	// An admitted cluster whose works cannot be written for a deadline counts as failed.
 	Unwritten string

@@ -19,12 +19,14 @@ var grains = []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * ti
 
 // Upper bounds in bytes of JSON: a position with its comma; a group of records without the
 // texts and positions in it; the times of a group. statesOfOne is how many states a record
-// can have: eleven, and six of them also after a failure.
+// can have: eleven, and six of them also after a failure. timesOfOne is how many times the records of
+// one group have with the coarsest grain.
 const (
 	positionRoom = 8
 	groupRoom    = 80
 	timesRoom    = 90
 	statesOfOne  = 17
+	timesOfOne   = 4
 )
 
 // fit encodes the ledger with as many of the new admissions as it has room for. The other
@@ -94,23 +96,40 @@ func (p *planner) roomFor() int {
 }
 
 // fits reports whether the ledger with the first n of the new admissions stays within the
-// limit whatever states its clusters get later: each may need a position in another group.
+// limit whatever states its clusters get later. A Done record changes only with an admission, so that
+// it needs what it has. Every other record may need a position in another group.
 func (p *planner) fits(n int) bool {
 	type origin struct{ revision, stage string }
-	origins, names, plain := map[origin]bool{}, []string(nil), 0
+	type ended struct {
+		origin
+		timeKey
+	}
+	open, done, times := map[origin]int{}, map[origin]bool{}, map[ended]bool{}
+	var names []string
+	plain, coarsest := 0, grains[len(grains)-1]
 	for u := range p.recorded() {
 		r := u.record
 		if u.admission > n {
 			r = u.before
 		}
-		if r != nil {
-			origins[origin{r.Revision, r.Stage}] = true
-			names, plain = append(names, r.Cluster), plain+len(r.Cluster)+1
+		if r == nil {
+			continue
 		}
+		names, plain = append(names, r.Cluster), plain+len(r.Cluster)+1
+		of := origin{r.Revision, r.Stage}
+		if r.State != Done {
+			open[of]++
+			continue
+		}
+		done[of] = true
+		times[ended{of, timeKey{coarse(r.Admitted, coarsest), coarse(r.Since, coarsest)}}] = true
 	}
-	room := len(names) * positionRoom
-	for o := range origins {
-		room += statesOfOne * (len(o.revision) + len(o.stage) + groupRoom + 4*timesRoom)
+	room := len(names)*positionRoom + len(times)*timesRoom
+	for of := range done {
+		room += len(of.revision) + len(of.stage) + groupRoom
+	}
+	for of, n := range open {
+		room += min(n, statesOfOne)*(len(of.revision)+len(of.stage)+groupRoom) + min(n, statesOfOne*timesOfOne)*timesRoom
 	}
 	for name := range p.removal.Record.Leaving {
 		names, plain = append(names, name), plain+len(name)+1

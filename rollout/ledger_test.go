@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 	"pgregory.net/rapid"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -254,6 +256,48 @@ func TestLedger_HasRoomForTenThousandAndFiftyThousand(t *testing.T) {
 			t.Logf("%d bytes", size(plan.Ledger))
 		})
 	}
+}
+
+// TestLedger_HasRoomForHundredsOfStages: 400 decision groups of two clusters are rolled out one after
+// the other, and in each of them a cluster fails within the budget.
+func TestLedger_HasRoomForHundredsOfStages(t *testing.T) {
+	const groups = 400
+	names := usualNames(2 * groups)
+	in := allAtOnce(names)
+	in.Placements[0].Groups = nil
+	for i := range groups {
+		in.Placements[0].Groups = append(in.Placements[0].Groups, Group{Index: i, Clusters: names[2*i : 2*i+2]})
+	}
+	in.Spec.Stages = nil
+	in.Spec.Install = &v1alpha1.Install{Type: installPlacements, Placements: []v1alpha1.InstallPlacement{{
+		PlacementReference: v1alpha1.PlacementReference{Namespace: "default", Name: "all"},
+	}}}
+	in.Spec.Strategy = &v1alpha1.RolloutStrategy{
+		Type:                v1alpha1.StrategyProgressivePerGroup,
+		ProgressivePerGroup: &clusterv1alpha1.RolloutProgressivePerGroup{RolloutConfig: clusterv1alpha1.RolloutConfig{MaxFailures: intstr.FromInt32(1)}},
+	}
+	for range groups + 2 {
+		plan, err := New(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := waitingForRoom(plan); n > 0 || size(plan.Ledger) > DefaultLedgerLimit {
+			t.Fatalf("%d wait for room; %d are done, in %d bytes", n, plan.Counts.Updated, size(plan.Ledger))
+		}
+		in.Now, in.Ledger = in.Now.Add(time.Minute), plan.Ledger
+		for i := range in.Clusters {
+			if c := &in.Clusters[i]; plan.Clusters[i].State.InFlight() {
+				c.Running, c.UpToDate, c.UpToDateStable, c.Health.State = "v2", true, false, HealthVerified
+				if i%2 == 1 {
+					c.Health.State = HealthFailed
+				}
+			}
+		}
+		if plan.Phase == v1alpha1.PhaseSucceeded {
+			return
+		}
+	}
+	t.Error("the rollout did not end")
 }
 
 // TestLedger_FullMakesClustersWait: what fits is admitted, the rest waits for room and says

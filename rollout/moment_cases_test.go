@@ -321,6 +321,15 @@ func momentCases() map[string]momentCase {
 			want:  map[string]string{c1: "Waiting v1", c3: "Waiting v1"},
 			phase: v1alpha1.PhaseHeld, says: "the decisions of Placement default/canary are not settled",
 		},
+		"admitted, not installed yet, and its placement is undecided": {
+			reason: "OCM's next decision does not take back the admission: it keeps its slot",
+			change: []change{admitted("v2", time.Minute, c1), on(c1, nothing, func(c *rollout.Cluster) { c.Installed = rollout.NotInstalled }), func(in *rollout.Input) {
+				for i := range in.Placements {
+					in.Placements[i].Settlement = rollout.Undecided
+				}
+			}},
+			want: map[string]string{c1: "Admitted v2", c2: "Waiting v1"},
+		},
 		"joiner in a stage held at 0": {
 			reason: "there is no slot",
 			change: []change{func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(0)) }, on(c3, nothing)},

@@ -127,7 +127,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 	late := !deadline.IsZero() && !now.Before(deadline)
 	reported := orElse(o.health.Reason, "it reported a failure")
 	lost, ill, barred := Lost, Updating, NotWritten
-	if o.paused == "" && p.deadline > 0 && !now.Before(r.Admitted.Add(p.deadline+p.soak)) {
+	if o.paused == "" && p.deadline > 0 && !now.Before(r.Admitted.Add(p.deadline).Add(p.soak)) {
 		lost, ill = Parked, TimedOut
 	}
 	if r.Failed {
@@ -294,7 +294,7 @@ func (r *Record) deadline(o observation, p pace) time.Time {
 	case limit == 0:
 		return time.Time{}
 	case r.State == Soaking:
-		return r.Since.Add(p.soak + limit)
+		return r.Since.Add(p.soak).Add(limit) // their sum may be longer than a Duration
 	default:
 		return r.Since.Add(limit)
 	}

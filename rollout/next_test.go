@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,8 @@ func flapped(ago time.Duration) func(*observation) {
 // `since` ago.
 func TestNext(t *testing.T) {
 	const s, m = time.Second, time.Minute
-	undeclared, none, proven, takenBack := patient, patient, patient, patient
+	undeclared, none, proven, takenBack, longest := patient, patient, patient, patient, patient
+	longest.soak = math.MaxInt64
 	undeclared.declared = false
 	none.deadline, none.declared = 0, false
 	proven.soak = 0
@@ -124,6 +126,8 @@ func TestNext(t *testing.T) {
 		"Soaking: a deadline does not end a soak":         {state: Soaking, admitted: 31 * m, since: m, o: sound, want: Soaking, kept: true},
 		"Soaking: at its end without feedback":            {state: Soaking, admitted: 20 * m, since: 10 * m, o: with(sound, silent), want: Soaking, kept: true},
 		"Soaking: silent for a deadline after its end":    {state: Soaking, admitted: 60 * m, since: 40 * m, o: with(sound, silent), want: TimedOut},
+		"Soaking: silent, and the soak is the longest":    {state: Soaking, admitted: 60 * m, since: 40 * m, o: with(sound, silent), p: longest, want: Soaking, kept: true},
+		"Soaking: ill, and the soak is the longest":       {state: Soaking, admitted: 60 * m, since: 40 * m, o: with(sound, updating), p: longest, want: Updating},
 		"Soaking: silent, and there is no deadline":       {state: Soaking, admitted: 999 * m, since: 999 * m, o: with(sound, silent), p: none, want: Soaking, kept: true},
 		"Soaking: health is lost":                         {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, updating), want: Updating},
 		"Soaking: health is lost after the deadline":      {state: Soaking, admitted: 40*m - s, since: 9 * m, o: with(sound, updating), want: Updating},

@@ -37,7 +37,7 @@ func (p *planner) retry() {
 		for _, o := range p.in.Orders {
 			if o.Verb == v1alpha1.OrderRetry && o.Affects(*u.record, p.target) {
 				again := *u.record
-				again.State, again.Admitted, again.Since = Left, p.second, p.second
+				again.State, again.Failed = Left, false
 				u.record = &again
 			}
 		}

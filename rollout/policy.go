@@ -35,6 +35,8 @@ func (p *planner) buildTracks() error {
 		p.tracks = []*track{p.stages()}
 	case p.spec.Strategy != nil:
 		err = p.strategy(*p.spec.Strategy)
+	case p.paceless():
+		p.tracks = []*track{p.canaryFirst()}
 	case p.byPlacements():
 		err = p.perPlacement()
 	default: // Manual with no pace of its own

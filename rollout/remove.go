@@ -59,6 +59,7 @@ func (p *planner) removalInput() removal.Input {
 		in.Clusters = append(in.Clusters, removal.Cluster{
 			Name: u.c.Name, Installed: removal.Installation(u.c.Installed), Gone: u.c.Gone,
 			Unselected:     p.selective() && !u.selected() && !p.kept(u),
+			NeededBy:       u.c.NeededBy,
 			DeletionReason: bounded(u.c.Departure.Reason), OverdueAt: u.c.Departure.OverdueAt,
 		})
 	}

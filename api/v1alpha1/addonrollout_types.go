@@ -267,6 +267,9 @@ type Target struct {
 type Install struct {
 	// Type is Manual or Placements.
 	Type string `json:"type"`
+	// DefaultCanary: no file declares a pace, and the operator runs with --default-canary.
+	// +optional
+	DefaultCanary bool `json:"defaultCanary,omitempty"`
 	// Placements in declared order; if two select a cluster, the later one applies.
 	// +optional
 	Placements []InstallPlacement `json:"placements,omitempty"`

@@ -33,6 +33,7 @@ type controllerOptions struct {
 	allNamespaces  bool
 	namespace      string
 	addonManager   string
+	defaultCanary  bool
 	parkAfter      time.Duration
 	removalGrace   time.Duration
 	hubRoles       []string
@@ -81,6 +82,8 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.namespace, "watch-namespace", "", "The namespace whose AddOnSources and AddOnRollouts are reconciled; all if empty.")
 	fs.StringVar(&o.addonManager, "addon-manager", string(addonsource.Coexist),
 		"Whether OCM's addon-manager runs beside this operator (coexist) or not (replace).")
+	fs.BoolVar(&o.defaultCanary, "default-canary", false,
+		"Move one cluster first, and then at most 10 % at a time, in add-ons whose files declare no pace; first installs excepted.")
 	fs.DurationVar(&o.parkAfter, "park-after", addonrollout.DefaultParkAfter,
 		"How long a cluster that is lost after its admission keeps its slot if no progressDeadline is set.")
 	fs.DurationVar(&o.removalGrace, "removal-grace-period", addonrollout.DefaultRemovalGrace,

@@ -243,11 +243,11 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Events:       s.recorder,
 		Metrics:      s.metrics,
 		Desk:         s.desk,
-		AddonManager: s.mode,
-		Clock:        operatorClock().Now,
-		Charts:       s.charts,
-		Git:          o.git,
-		Permits:      addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
+		AddonManager: s.mode, DefaultCanary: o.defaultCanary,
+		Clock:   operatorClock().Now,
+		Charts:  s.charts,
+		Git:     o.git,
+		Permits: addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
 	})
 	return r.SetupWithManager(s.mgr, addonsource.Options{
 		Concurrent:  o.concurrent,

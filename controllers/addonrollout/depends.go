@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -24,7 +26,7 @@ func (r *Reconciler) readDependencies(ctx context.Context, o *plan.Observation, 
 		mem.dependencies = nil
 		return nil
 	}
-	needs, err := r.needs(ctx, ro.Namespace)
+	needs, err := r.needs(ctx, ro.Namespace, needsOf)
 	if err != nil {
 		return err
 	}
@@ -72,23 +74,56 @@ func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1a
 	return found, err
 }
 
-// needs are the add-ons that each add-on of a namespace depends on.
-func (r *Reconciler) needs(ctx context.Context, namespace string) (map[string][]string, error) {
+// readDependents enters where the add-ons still are that depend on this one: they are removed before
+// it, also if they are removed together.
+func (r *Reconciler) readDependents(ctx context.Context, o *plan.Observation) error {
+	needs, err := r.needs(ctx, o.Rollout.Namespace, requiredBy)
+	if err != nil {
+		return err
+	}
+	o.NeededBy = map[string][]string{}
+	for _, addOn := range rollout.Dependents(o.Rollout.Name, needs) {
+		on := map[string]bool{}
+		var list addonv1alpha1.ManagedClusterAddOnList
+		if err := r.Client.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", addOn, err)
+		}
+		for i := range list.Items {
+			on[list.Items[i].Namespace] = true
+		}
+		for _, works := range o.Others {
+			for _, w := range works {
+				if w.Labels[addOnNameLabel] == addOn {
+					on[render.AddOnNamespace(w)] = true
+				}
+			}
+		}
+		for cluster := range on {
+			o.NeededBy[cluster] = append(o.NeededBy[cluster], addOn)
+		}
+	}
+	return nil
+}
+
+// needs are the add-ons that each add-on of a namespace depends on, according to its rollout.
+func (r *Reconciler) needs(ctx context.Context, namespace string, of func(*v1alpha1.AddOnRollout) []string) (map[string][]string, error) {
 	var list v1alpha1.AddOnRolloutList
 	if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot list the rollouts of namespace %s: %w", namespace, err)
 	}
 	needs := map[string][]string{}
 	for i := range list.Items {
-		if ro := &list.Items[i]; ro.Spec.Removal == nil {
-			needs[ro.Name] = needsOf(ro)
-		}
+		needs[list.Items[i].Name] = of(&list.Items[i])
 	}
 	return needs, nil
 }
 
-// needsOf are the names of the add-ons that a rollout depends on.
+// needsOf are the names of the add-ons that a rollout waits for. An add-on that is being removed waits
+// for none.
 func needsOf(ro *v1alpha1.AddOnRollout) []string {
+	if ro.Spec.Removal != nil {
+		return nil
+	}
 	names := make([]string, len(ro.Spec.DependsOn))
 	for i, d := range ro.Spec.DependsOn {
 		names[i] = d.AddOn
@@ -96,10 +131,23 @@ func needsOf(ro *v1alpha1.AddOnRollout) []string {
 	return names
 }
 
+// requiredBy are the names of the add-ons that the add-on of a rollout cannot be without, also while
+// it is removed.
+func requiredBy(ro *v1alpha1.AddOnRollout) []string {
+	var names []string
+	for _, d := range ro.Spec.DependsOn {
+		if !d.Optional {
+			names = append(names, d.AddOn)
+		}
+	}
+	return names
+}
+
 // ofDependency wakes the rollouts that depend on a rollout, also over others: a cycle begins and
-// ends for all its add-ons at once.
+// ends for all its add-ons at once. It wakes those that the rollout depends on, too: they are removed
+// after it.
 func (r *Reconciler) ofDependency(ctx context.Context, obj client.Object) []reconcile.Request {
-	needs, err := r.needs(ctx, obj.GetNamespace())
+	needs, err := r.needs(ctx, obj.GetNamespace(), needsOf)
 	if err != nil {
 		return nil // the cache fails only while it starts, and then every rollout is queued
 	}
@@ -111,6 +159,11 @@ func (r *Reconciler) ofDependency(ctx context.Context, obj client.Object) []reco
 	}
 	woken := map[string]bool{}
 	var requests []reconcile.Request
+	if ro, ok := obj.(*v1alpha1.AddOnRollout); ok {
+		for _, name := range requiredBy(ro) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ro.Namespace, Name: name}})
+		}
+	}
 	for queue := []string{obj.GetName()}; len(queue) > 0; queue = queue[1:] {
 		for _, name := range dependents[queue[0]] {
 			if !woken[name] {

@@ -281,3 +281,54 @@ func TestDependency_CycleIsStalledOnEachRollout(t *testing.T) {
 		t.Errorf("without the cycle %v have hello", got)
 	}
 }
+
+// Add-ons that leave Git together are removed in reverse order: on each cluster the dependent goes
+// first, with its works, and then its dependency.
+func TestDependency_IsRemovedAfterItsDependents(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	b := newBase(s, "c1", "c2")
+	b.to("v1")
+	s.target("v1")
+	b.moves("c1", "c2")
+	s.settle()
+	has := func(addOn string) []string {
+		var list addonv1alpha1.ManagedClusterAddOnList
+		if err := s.hub.List(t.Context(), &list, client.MatchingFields{indexName: addOn}); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for i := range list.Items {
+			names = append(names, list.Items[i].Namespace)
+		}
+		return names
+	}
+	remove := func(ro *v1alpha1.AddOnRollout) {
+		ro.Spec.Removal = &v1alpha1.Removal{Commit: "c", Approved: true}
+		metav1.SetMetaDataAnnotation(&ro.ObjectMeta, v1alpha1.ApproveRemovalAnnotation, "c")
+		ro.Generation++
+	}
+	b.change(remove)
+	b.moves()
+	if got := has("base"); len(got) != 2 {
+		t.Fatalf("hello needs base, which is left on %v", got)
+	}
+	if got := conditions.GetMessage(b.get(), meta.ReconcilingCondition); !strings.Contains(got, "2 clusters to remove: wait until hello, which depends on it, is removed there") {
+		t.Errorf("base says %q", got)
+	}
+	ro := s.rollout()
+	remove(ro)
+	s.update(ro)
+	s.turns(3)
+	if got := has("hello"); len(got) != 0 {
+		t.Fatalf("hello is left on %v", got)
+	}
+	b.moves()
+	if got := has("base"); len(got) != 2 {
+		t.Fatalf("the works of hello are still there, and base is left on %v", got)
+	}
+	s.delete(s.works()["c1"])
+	b.moves()
+	if got := has("base"); !slices.Equal(got, []string{"c2"}) {
+		t.Errorf("hello is gone from c1, and base is left on %v", got)
+	}
+}

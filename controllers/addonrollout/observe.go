@@ -73,6 +73,9 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if err = r.readDependencies(ctx, o, mem); err != nil {
 		return nil, err
 	}
+	if err = r.readDependents(ctx, o); err != nil {
+		return nil, err
+	}
 	mem.configs = r.joinConfigs(ctx, o, mem.configs)
 	r.joinAuthors(o, mem)
 	return o, nil

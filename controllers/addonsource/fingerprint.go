@@ -15,7 +15,7 @@ const fingerprintVersion = "1"
 // fingerprint identifies everything besides the commit that decides what is applied and pruned.
 // A commit attempted under another fingerprint counts as new. Credentials, intervals and commit
 // statuses are not part of it.
-func fingerprint(spec v1alpha1.AddOnSourceSpec, mode Mode) (string, error) {
+func fingerprint(spec v1alpha1.AddOnSourceSpec, config Config) (string, error) {
 	encoded, err := json.Marshal(struct {
 		Version   string
 		Mode      Mode
@@ -24,7 +24,9 @@ func fingerprint(spec v1alpha1.AddOnSourceSpec, mode Mode) (string, error) {
 		Ignore    *string
 		AddOns    []string
 		Prune     bool
-	}{fingerprintVersion, mode, spec.URL, spec.Path, spec.Reference, spec.Ignore, spec.AddOns, spec.Prune})
+
+		DefaultCanary bool `json:",omitempty"`
+	}{fingerprintVersion, config.AddonManager, spec.URL, spec.Path, spec.Reference, spec.Ignore, spec.AddOns, spec.Prune, config.DefaultCanary})
 	if err != nil {
 		return "", err
 	}

@@ -10,7 +10,7 @@ import (
 // follow applies the head of the repository to the hub. It returns nil when the hub has it,
 // else a *halt or an error of the hub.
 func (p *pass) follow(ctx context.Context) error {
-	spec, err := fingerprint(p.source.Spec, p.AddonManager)
+	spec, err := fingerprint(p.source.Spec, p.Config)
 	if err != nil {
 		return err
 	}

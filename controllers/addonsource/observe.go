@@ -45,12 +45,12 @@ type installation struct {
 // newObservation returns an empty one.
 func newObservation() *observation {
 	return &observation{
-		rollouts:  map[string]*v1alpha1.AddOnRollout{},
-		live:      map[objectKey]*unstructured.Unstructured{},
-		unserved:  map[objectKey]bool{},
+		rollouts:   map[string]*v1alpha1.AddOnRollout{},
+		live:       map[objectKey]*unstructured.Unstructured{},
+		unserved:   map[objectKey]bool{},
 		introduced: map[string][]string{},
-		sources:   map[string]bool{},
-		installed: map[string]installation{},
+		sources:    map[string]bool{},
+		installed:  map[string]installation{},
 	}
 }
 

@@ -27,8 +27,10 @@ type planInput struct {
 	// commitSHA is the commit of head.
 	commitSHA string
 	mode      Mode
-	forced    bool
-	approved  approval
+	// defaultCanary gives a canary to the add-ons that declare no pace.
+	defaultCanary bool
+	forced        bool
+	approved      approval
 	// deleting is what is being deleted, such as AddOnSource/fleet; "" if Git decides what leaves.
 	deleting string
 	commit   load.Commit
@@ -93,7 +95,7 @@ func (p *pass) planInput(a *attempt, seen *observation) planInput {
 		head:      p.head.String(),
 		restoring: p.restoring(),
 		commitSHA: p.head.Commit,
-		mode:      p.AddonManager,
+		mode:      p.AddonManager, defaultCanary: p.DefaultCanary,
 		forced:    p.forced,
 		approved:  approvalOf(p.source),
 		commit:    a.commit,
@@ -123,6 +125,7 @@ func newPlan(in planInput) (plan, error) {
 	for _, addOn := range in.commit.AddOns {
 		target := targetOf(addOn, in)
 		spec := rolloutSpec(addOn, target)
+		spec.Install.DefaultCanary = in.defaultCanary && !addOn.DeclaresPace()
 		spec.PolicyCommit = policyCommitOf(addOn.Name, target, in)
 		spec.PlacementDigest = placementDigest(in.commit.Objects, spec.Placements())
 		todo.addOns = append(todo.addOns, v1alpha1.SourcedAddOn{

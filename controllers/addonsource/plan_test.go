@@ -272,3 +272,21 @@ func TestDependenciesGetTheirTargetFirst(t *testing.T) {
 		t.Errorf("written in the order %v, want %v", order, want)
 	}
 }
+
+// With --default-canary, the rollout of an add-on without a declared pace says so.
+func TestDefaultCanary_IsForAddOnsWithoutAPace(t *testing.T) {
+	staged := load.AddOn{Name: "staged", Digest: newDigest, Rollout: &v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "canary"}}}}
+	in := fleetInput([]load.AddOn{{Name: "paced", Digest: newDigest, Paced: true}, {Name: "plain", Digest: newDigest, Rollout: &v1alpha1.AddOnRolloutSpec{}}, staged})
+	for _, in.defaultCanary = range []bool{false, true} {
+		todo, err := newPlan(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range todo.rollouts {
+			got, _, err := unstructured.NestedBool(c.desired.Object, "spec", "install", "defaultCanary")
+			if want := in.defaultCanary && c.desired.GetName() == "plain"; err != nil || got != want {
+				t.Errorf("%s with the flag %t: got %t, %v", c.desired.GetName(), in.defaultCanary, got, err)
+			}
+		}
+	}
+}

@@ -39,6 +39,8 @@ type Config struct {
 	Desk *forge.Desk
 	// AddonManager says whether OCM's addon-manager runs; Coexist if empty.
 	AddonManager Mode
+	// DefaultCanary gives a canary to the add-ons that declare no pace.
+	DefaultCanary bool
 	// Permits is what the agents of add-ons may have on the hub.
 	Permits Permits
 	// Charts renders packages.

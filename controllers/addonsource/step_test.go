@@ -41,7 +41,7 @@ func TestNextStep(t *testing.T) {
 func TestFingerprint(t *testing.T) {
 	of := func(spec v1alpha1.AddOnSourceSpec, mode Mode) string {
 		t.Helper()
-		f, err := fingerprint(spec, mode)
+		f, err := fingerprint(spec, Config{AddonManager: mode})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,6 +66,9 @@ func TestFingerprint(t *testing.T) {
 		if of(base, Coexist) == of(other, Coexist) {
 			t.Errorf("%s decides what is applied and is not in the fingerprint", name)
 		}
+	}
+	if canary, err := fingerprint(base, Config{AddonManager: Coexist, DefaultCanary: true}); err != nil || canary == of(base, Coexist) {
+		t.Errorf("the default canary decides what the rollouts say: %v", err)
 	}
 	if of(base, Coexist) == of(base, Replace) {
 		t.Error("the mode decides the live form and is not in the fingerprint")

@@ -66,6 +66,7 @@ func (l *loader) newDraft(o *loaded) *draft {
 	}
 	d.ClusterManagementAddOn = &cma
 	d.Install = installOf(cma.Spec.InstallStrategy)
+	d.Paced = declaresPace(o.GetUnstructured())
 	d.Position = d.position
 	d.Place = func(err error) problem.List { return l.place(d, err) }
 	l.resolve(d)
@@ -82,6 +83,21 @@ func (d *draft) position(kind, field string) (path string, line int) {
 	default:
 		return "", 0
 	}
+}
+
+// declaresPace reports whether a ClusterManagementAddOn, as it is declared, has the pace of a placement.
+func declaresPace(declared *unstructured.Unstructured) bool {
+	placements, _ := valueAt(declared.Object, specKey, "installStrategy", "placements").([]any)
+	return slices.ContainsFunc(placements, func(p any) bool {
+		fields, _ := p.(map[string]any)
+		strategy, _ := fields["rolloutStrategy"].(map[string]any)
+		return len(strategy) > 0
+	})
+}
+
+// DeclaresPace reports whether a file of the commit declares a pace of the add-on.
+func (a AddOn) DeclaresPace() bool {
+	return a.Paced || a.Rollout != nil && (a.Rollout.Strategy != nil || len(a.Rollout.Stages) > 0)
 }
 
 // installOf returns the installStrategy as policy. Placements are kept even with type Manual:

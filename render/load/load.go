@@ -110,6 +110,8 @@ type AddOn struct {
 	// Install is the declared installStrategy. It is policy: not in the Digest.
 	// Its numbers and durations have the right type; rollout.Validate judges them.
 	Install v1alpha1.Install
+	// Paced: the ClusterManagementAddOn declares a pace. Install has the defaults as well.
+	Paced bool
 	// Rollout is the spec of the commit's AddOnRollout for this add-on, nil if none.
 	Rollout *v1alpha1.AddOnRolloutSpec
 	// ClusterManagementAddOn is normalised and otherwise as declared.

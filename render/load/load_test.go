@@ -1,6 +1,7 @@
 package load
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,4 +47,32 @@ func TestLoadGoodCommit(t *testing.T) {
 			t.Errorf("installStrategy stands at %s:%d", path, line)
 		}
 	})
+}
+
+// A pace that the schema defaults is not declared.
+func TestAddOn_DeclaresPace(t *testing.T) {
+	const pace = "      rolloutStrategy:\n        type: Progressive\n        progressive: {maxConcurrency: 25%, minSuccessTime: 1h30m, progressDeadline: 10m}\n"
+	for name, c := range map[string]struct {
+		addOn string
+		files []string // that are left out
+		want  bool
+	}{
+		"Stages":     {addOn: strings.Replace(hello()[addOnFile], pace, "", 1), want: true},
+		"Placement":  {addOn: hello()[addOnFile], files: []string{rolloutFile}, want: true},
+		"Everything": {addOn: strings.Replace(hello()[addOnFile], pace, "      rolloutStrategy: {type: All}\n", 1), files: []string{rolloutFile}, want: true},
+		"None":       {addOn: strings.Replace(hello()[addOnFile], pace, "", 1), files: []string{rolloutFile}},
+		"Empty":      {addOn: strings.Replace(hello()[addOnFile], pace, "      rolloutStrategy: {}\n", 1), files: []string{rolloutFile}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := hello()
+			files[addOnFile] = c.addOn
+			for _, f := range c.files {
+				delete(files, f)
+			}
+			addOn := load(t, files, nil).AddOns[0]
+			if got := addOn.DeclaresPace(); got != c.want {
+				t.Errorf("got %t; installed %+v", got, addOn.Install)
+			}
+		})
+	}
 }

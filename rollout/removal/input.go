@@ -78,6 +78,9 @@ type Cluster struct {
 	Unselected bool
 	// Gone: its ManagedCluster is terminating or absent. The cluster is left alone.
 	Gone bool
+	// NeededBy are the add-ons that depend on this one and are still on the cluster. It does not leave
+	// before them, not even with an approval.
+	NeededBy []string
 	// DeletionReason says in words what a deletion in progress waits for.
 	DeletionReason string
 	// OverdueAt is when a deletion in progress is reported as overdue; zero: never.

@@ -39,7 +39,9 @@ type planner struct {
 
 // waits counts the clusters that do not leave now, by the reason of the wait.
 type waits struct {
-	held, unsettled, full, confirm, budget, grace int
+	held, unsettled, full, confirm, needed, budget, grace int
+	// by are the add-ons that the clusters of needed wait for.
+	by map[string]bool
 	// confirmed, budgeted and graced are when the first of confirm, budget and grace may leave.
 	confirmed, budgeted, graced time.Time
 }
@@ -216,6 +218,8 @@ func (p *planner) decide() {
 			p.say(c.Name, Stays, p.confirmText(confirmed), confirmed)
 		case d.Reserved:
 			p.say(c.Name, LeavesAgain, p.leavesText(d), time.Time{})
+		case len(c.NeededBy) > 0:
+			p.need(c)
 		case d.Approved:
 			p.reserve(c.Name)
 		case p.in.Now.Before(grace):
@@ -239,6 +243,18 @@ func (p *planner) decide() {
 		}
 	}
 	slices.SortFunc(p.plan.Decisions, func(a, b Decision) int { return strings.Compare(a.Cluster, b.Cluster) })
+}
+
+// need makes a cluster wait for the add-ons that depend on this one.
+func (p *planner) need(c Cluster) {
+	if p.waits.by == nil {
+		p.waits.by = map[string]bool{}
+	}
+	p.waits.needed++
+	for _, addOn := range c.NeededBy {
+		p.waits.by[addOn] = true
+	}
+	p.say(c.Name, Stays, p.cause()+": waits until "+addOns(c.NeededBy)+" removed here", time.Time{})
 }
 
 // reserve decides the removal of a cluster.

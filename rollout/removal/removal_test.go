@@ -99,6 +99,10 @@ func becomes(i removal.Installation) func(*removal.Cluster) {
 	return func(c *removal.Cluster) { c.Installed = i }
 }
 
+func neededBy(addOns ...string) func(*removal.Cluster) {
+	return func(c *removal.Cluster) { c.NeededBy = addOns }
+}
+
 func with(changes ...change) removal.Input {
 	in := fleet()
 	for _, c := range changes {
@@ -157,6 +161,15 @@ func TestRemoval(t *testing.T) {
 			record: func(r *removal.Record) {
 				r.Leaving["c36"], r.Leaving["c37"] = reserved, reserved
 			},
+		},
+		"another add-on depends on it": {
+			reason:  "it leaves after that one, and spends no budget meanwhile; not even an approval changes the order",
+			in:      with(unselected(3), left(long, last(3)...), approval("abc"), on("c39", neededBy("agent")), on("c40", neededBy("agent", "mesh"))),
+			removed: []string{"c38"}, stays: last(2), reserved: 3,
+			guard: "2 clusters to remove: wait until agent, mesh, which depend on it, are removed there",
+		},
+		"it is decided, and another add-on depends on it": {
+			reason: "the deletion may have been carried out already", in: with(unselected(1), left(reserved, "c40"), on("c40", neededBy("agent"))), again: last(1),
 		},
 		"the longest wait goes first": {
 			in: with(unselected(3), left(long, "c38"), left(removal.Departure{Since: ago(2 * time.Hour)}, "c39", "c40")), removed: last(2), stays: []string{"c38"}, reserved: 2,

@@ -2,6 +2,8 @@ package removal
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,6 +81,7 @@ func (p *planner) guard() string {
 	case w.held == 0 && w.confirm == 0:
 		add(w.unsettled, p.in.Untrusted+": no cluster is removed without approval")
 	}
+	add(w.needed, fmt.Sprintf("%s to remove: wait until %s removed there", clusters(w.needed), addOns(slices.Sorted(maps.Keys(w.by)))))
 	add(w.budget, fmt.Sprintf("%s to remove, %d per %s: next at %s", clusters(w.budget), p.budget(), p.in.Grace, clock.Text(w.budgeted, now)))
 	add(w.grace, fmt.Sprintf("%s to remove: grace period until %s", clusters(w.grace), clock.Text(w.graced, now)))
 	add(w.full, fmt.Sprintf("%s to remove: %s: the ledger has no room", clusters(w.full), v1alpha1.LedgerFullReason))
@@ -126,6 +129,14 @@ func (p Plan) OverdueText() string {
 		parts = append(parts, c.Cluster+": "+c.Reason)
 	}
 	return fmt.Sprintf("%d not removed yet (%s)", len(p.Overdue), brief.ReasonsOf(len(parts), parts))
+}
+
+// addOns is "agent, which depends on it, is" or the same of several.
+func addOns(names []string) string {
+	if len(names) == 1 {
+		return names[0] + ", which depends on it, is"
+	}
+	return brief.Names(names) + ", which depend on it, are"
 }
 
 // clusters is "1 cluster" or "3 clusters".

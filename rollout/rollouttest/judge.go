@@ -118,7 +118,7 @@ func (h *History) judge(s Step) (*judgement, error) {
 	j.reverting = s.Input.TargetProven && s.Input.Reverting && !s.Input.Ended
 	for name, b := range j.before {
 		if j.ordered(v1alpha1.OrderRetry, b) && isFailure(b) {
-			b.State = rollout.Left // what happened before the order counts no more
+			b.State, b.Failed = rollout.Left, false // what happened before the order counts no more
 			j.before[name] = b
 		}
 		known := h.stories[name]
@@ -233,6 +233,9 @@ func (j *judgement) admitted(name string) bool {
 	}
 	if !had {
 		return !j.rebuilt(a) && !j.adoptable(a)
+	}
+	if b.Revision != j.target() && j.adoptable(a) {
+		return false // the record was older than the works
 	}
 	return !b.InFlight() || a.Revision != b.Revision && !j.same(b)
 }

@@ -1,6 +1,7 @@
 package rollouttest
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"sort"
@@ -74,6 +75,8 @@ func readPolicy(in rollout.Input, records map[string]rollout.Record) *policy {
 			Progressive: spec.Strategy.Progressive, ProgressivePerGroup: spec.Strategy.ProgressivePerGroup,
 		}
 		p.readStrategy(st, "all", "", p.installPlacements(), p.install, distrusted(p.installPlacements()...))
+	case spec.Install != nil && spec.Install.DefaultCanary && in.Stable != "":
+		p.readDefaultCanary()
 	case spec.Install != nil && spec.Install.Type == "Placements":
 		p.readPerPlacement()
 	default:
@@ -142,6 +145,50 @@ func (p *policy) nameApart() {
 		for k := 2; slices.ContainsFunc(p.steps[:i], func(s step) bool { return s.name == p.steps[i].name }); k++ {
 			p.steps[i].name = fmt.Sprintf("%s-%d", name, k)
 		}
+	}
+}
+
+// readDefaultCanary reads the pace of an add-on that declares none: one cluster that the target
+// changes, if possible one that is available, and then at most 10 % of the others.
+func (p *policy) readDefaultCanary() {
+	canary, rest := step{name: "canary", limit: 1}, step{name: "rest"}
+	chosen, changed, available := "", false, false
+	done := false
+	for name, r := range p.records {
+		if r.Revision != p.target() || r.Stage != "canary" {
+			continue
+		}
+		done = done || r.State == rollout.Done
+		if slices.Contains(p.install, name) {
+			canary.members = append(canary.members, name)
+		}
+	}
+	sort.Strings(canary.members)
+	byHash := slices.SortedFunc(slices.Values(p.install), func(a, b string) int {
+		return strings.Compare(fmt.Sprintf("%x", sha256.Sum256([]byte(a))), fmt.Sprintf("%x", sha256.Sum256([]byte(b))))
+	})
+	for _, name := range byHash {
+		c := p.clusters[name]
+		free := c.Reachable && c.Running != "" && c.Waits == "" && (!c.Held || !c.HeldUntil.IsZero() && !p.in.Now.Before(c.HeldUntil))
+		if chosen == "" || !c.UpToDate && (!changed || free && !available) {
+			chosen, changed, available = name, !c.UpToDate, free
+		}
+	}
+	if chosen != "" && !done && len(canary.members) == 0 {
+		canary.members = []string{chosen}
+	}
+	for _, name := range p.install {
+		if !slices.Contains(canary.members, name) {
+			rest.members = append(rest.members, name)
+		}
+	}
+	rest.limit = share(intstr.FromString("10%"), len(rest.members))
+	var track []int
+	for _, s := range []step{canary, rest} {
+		s.deadline = stageDeadline
+		s.unknown = distrusted(p.installPlacements()...)
+		s.held = s.unknown
+		p.add(&track, s)
 	}
 }
 
@@ -563,12 +610,14 @@ func selects(pl rollout.Placement, name string) bool {
 	return slices.ContainsFunc(pl.Groups, func(g rollout.Group) bool { return slices.Contains(g.Clusters, name) })
 }
 
-// members are the clusters of the install set, by name.
+// members are the clusters of the install set, by name. OCM's next decision about a placement does
+// not take back an admission: a cluster with a record stays while a placement names it.
 func (p *policy) members() []string {
 	var names []string
 	for _, c := range p.in.Clusters {
 		has := c.Installed == rollout.Ours || c.Installed == rollout.HandMade
-		sure := p.in.Spec.ClusterLabelSelector != nil || slices.ContainsFunc(p.installPlacements(), func(pl rollout.Placement) bool {
+		_, recorded := p.records[c.Name]
+		sure := recorded || p.in.Spec.ClusterLabelSelector != nil || slices.ContainsFunc(p.installPlacements(), func(pl rollout.Placement) bool {
 			return pl.Settlement != rollout.Undecided && selects(pl, c.Name)
 		})
 		if !c.Gone && (has || p.wanted(c.Name) && sure && !c.InstallDisabled && c.Installed != rollout.Deleting) {

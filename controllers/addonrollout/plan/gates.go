@@ -49,8 +49,9 @@ const namesPerSide = 200
 // gateTextLimit is how many characters of the texts of a verdict are stored.
 const gateTextLimit = 200
 
-// gateRoom is how many bytes the verdict of a gate has in the object at most. The ledger leaves them.
-const gateRoom = 700
+// gateRoom is how many bytes the verdict of a gate has in the object at most, stageRoom those of a
+// stage without gates. The ledger leaves them. stagesSpared have room beside a full ledger.
+const gateRoom, stageRoom, stagesSpared = 700, 600, 31
 
 // gate is a gate of a stage and its verdict in this turn.
 type gate struct {

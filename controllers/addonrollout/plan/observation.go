@@ -70,6 +70,8 @@ type Observation struct {
 	// that depend on each other, from this one to this one; nil: none.
 	Dependencies []Dependency
 	Cycle        []string
+	// NeededBy are, by cluster, the add-ons that depend on this one and are still there.
+	NeededBy map[string][]string
 	// Unseen: the watch has not shown yet everything that was created.
 	Unseen bool
 	Memory Memory

@@ -267,8 +267,8 @@ func (o *Observation) decide(b begun, h heeded, contested error) (Decided, error
 	for i := range all {
 		in.Gates = append(in.Gates, all[i].planned())
 	}
-	if len(all) > 0 {
-		in.LedgerLimit = rollout.DefaultLedgerLimit - len(all)*gateRoom
+	if room := len(all)*gateRoom + max(0, len(h.status.Stages)-stagesSpared)*stageRoom; room > 0 {
+		in.LedgerLimit = max(1, rollout.DefaultLedgerLimit-room)
 	}
 	planned, refused := rollout.New(in)
 	return Decided{
@@ -377,6 +377,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		Refused:        j.refused(),
 		Awaits:         j.awaits(),
 		Waits:          t.waits(j.Name),
+		NeededBy:       t.NeededBy[j.Name],
 		Unwritten:      t.Unwritten[j.Name],
 		Departure:      plannedDeparture(j.Member, t.Rollout.Name, t.HookTimeout),
 	}

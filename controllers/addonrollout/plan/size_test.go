@@ -37,8 +37,14 @@ func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
 			Target: target, Phase: v1alpha1.PhaseFailed, Started: now, Finished: &now, Reason: text, Failing: failing, Stages: times, SupersededBy: commit,
 		})
 	}
-	for range 31 {
-		st := v1alpha1.StageStatus{Name: long, Phase: rollout.StageProgressing, SoakingUntil: &now, Message: text}
+	const n = 10000
+	counts := v1alpha1.Counts{Total: n, Updated: n, InFlight: n, Failed: n, Waiting: n}
+	for i := range 400 { // one for each decision group; of declared stages there are fewer, and they have gates
+		st := v1alpha1.StageStatus{Name: long, Phase: rollout.StageProgressing, SoakingUntil: &now, Message: text, Counts: counts}
+		if i >= stagesSpared {
+			status.Stages = append(status.Stages, st)
+			continue
+		}
 		for range 2 * gatesAtATime {
 			st.Gates = append(st.Gates, v1alpha1.GateStatus{
 				Name: long[:40], When: v1alpha1.GateDuring, Type: v1alpha1.GatePrometheus, State: v1alpha1.GateWaiting,
@@ -65,7 +71,12 @@ func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
 	for _, st := range status.Stages {
 		all += len(st.Gates)
 	}
-	ledger := rollout.DefaultLedgerLimit - all*gateRoom
+	ledger := rollout.DefaultLedgerLimit - all*gateRoom - (len(status.Stages)-stagesSpared)*stageRoom
+	bare := status.Stages[0]
+	bare.Gates = nil
+	if got := size(bare); got >= stageRoom {
+		t.Errorf("a stage has %d bytes, and %d are left for it", got, stageRoom)
+	}
 	if got := size(status.Stages[0].Gates[0]); got >= gateRoom {
 		t.Errorf("a verdict has %d bytes, and %d are left for it", got, gateRoom)
 	}

@@ -1,0 +1,81 @@
+package rollout
+
+import (
+	"bytes"
+	"crypto/sha256"
+)
+
+// The pace of an add-on that declares none, under --default-canary.
+const (
+	// defaultCanary is the name of the first step.
+	defaultCanary = "canary"
+	// othersAtATime is the percentage of the other clusters that are moved at a time.
+	othersAtATime = 10
+)
+
+// paceless reports whether the operator gives the rollout a canary. A first install has no older
+// content to protect.
+func (p *planner) paceless() bool {
+	return p.spec.Install != nil && p.spec.Install.DefaultCanary && p.stable != ""
+}
+
+// canaryFirst returns the track of one cluster and then the others.
+func (p *planner) canaryFirst() *track {
+	canary := (&step{name: defaultCanary, members: p.canary(), limit: 1}).own()
+	rest := &step{name: theRest, members: p.members(nil)}
+	rest.limit = quantity{n: othersAtATime, percent: true}.of(len(rest.members))
+	t := &track{steps: []*step{canary, rest.own()}}
+	for _, s := range t.steps {
+		s.deadline = stageDeadline
+		s.distrust(p.untrusted(p.install))
+	}
+	return t
+}
+
+// canary is the cluster that gets the target first: the first available one by the hash of its name
+// that the target changes. The cluster that was admitted as the canary stays it.
+func (p *planner) canary() []*unit {
+	var admitted []*unit
+	proven := false
+	for u := range p.recorded() {
+		if r := u.record; r.Revision == p.target && r.Stage == defaultCanary {
+			proven = proven || r.State == Done
+			if u.member {
+				admitted = append(admitted, u)
+			}
+		}
+	}
+	if proven || len(admitted) > 0 {
+		return admitted
+	}
+	var first *unit
+	for _, u := range p.members(nil) {
+		if first == nil || u.precedes(first) {
+			first = u
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return []*unit{first}
+}
+
+// precedes reports whether the cluster becomes the canary rather than another one.
+func (u *unit) precedes(other *unit) bool {
+	if a, b := u.suits(), other.suits(); a != b {
+		return a > b
+	}
+	x, y := sha256.Sum256([]byte(u.c.Name)), sha256.Sum256([]byte(other.c.Name))
+	return bytes.Compare(x[:], y[:]) < 0
+}
+
+// suits says how well the cluster can prove the target now: not at all, later, now.
+func (u *unit) suits() int {
+	switch {
+	case u.c.UpToDate:
+		return 0
+	case !u.c.Reachable || u.held || u.c.Waits != "" || u.c.Running == "": // it joins at the stable revision
+		return 1
+	}
+	return 2
+}

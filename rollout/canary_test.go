@@ -1,0 +1,112 @@
+package rollout
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// paceless are 20 clusters with v1 whose add-on declares no pace, and whose target is v2.
+func paceless() Input {
+	in := allAtOnce([]string{
+		"c01", "c02", "c03", "c04", "c05", "c06", "c07", "c08", "c09", "c10", "c11", "c12", "c13", "c14", "c15", "c16", "c17", "c18", "c19", "c20",
+	})
+	in.Spec.Stages = nil
+	in.Spec.Install = &v1alpha1.Install{Type: installPlacements, DefaultCanary: true, Placements: []v1alpha1.InstallPlacement{{
+		PlacementReference: v1alpha1.PlacementReference{Namespace: "default", Name: "all"},
+	}}}
+	return in
+}
+
+// named are the clusters in a state.
+func named(p Plan, state State) string {
+	var names []string
+	for _, c := range p.Clusters {
+		if c.State == state {
+			names = append(names, c.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// follows plans, carries the plan out, and lets the admitted clusters report.
+func follows(t *testing.T, in *Input, health HealthState) Plan {
+	t.Helper()
+	plan, err := New(*in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Now, in.Ledger = in.Now.Add(time.Minute), plan.Ledger
+	in.Clusters = slices.Clone(in.Clusters)
+	for i := range in.Clusters {
+		if c := &in.Clusters[i]; plan.Clusters[i].State.InFlight() {
+			c.Running, c.UpToDate, c.UpToDateStable, c.Health.State = "v2", true, false, health
+		}
+	}
+	return plan
+}
+
+// One available cluster gets the content first, whichever the hash of its name chooses; after it is
+// verified, the others follow, at most 10 % at a time.
+func TestDefaultCanary_OneClusterFirstThenATenth(t *testing.T) {
+	in := paceless()
+	first := named(follows(t, &in, HealthProgressing), Admitted)
+	if first == "" || strings.Contains(first, " ") {
+		t.Fatalf("%q are admitted first", first)
+	}
+	again := paceless()
+	for i := range again.Clusters {
+		again.Clusters[i].Reachable = again.Clusters[i].Name != first
+	}
+	other := named(follows(t, &again, HealthVerified), Admitted)
+	if other == "" || strings.Contains(other, " ") || other == first {
+		t.Errorf("%s is not available, and %q is admitted", first, other)
+	}
+	for i := range again.Clusters {
+		again.Clusters[i].Reachable = true
+	}
+	if got := named(follows(t, &again, HealthVerified), Admitted); len(strings.Fields(got)) != 2 {
+		t.Errorf("after the canary %s %q are admitted, want 2 of 19", other, got)
+	}
+	plan := follows(t, &in, HealthVerified)
+	if got := named(plan, Updating); got != first || plan.Counts.InFlight != 1 || plan.Phase != v1alpha1.PhaseProgressing {
+		t.Errorf("before the canary is verified %q are in flight", got)
+	}
+	most, last := int32(0), v1alpha1.Phase("")
+	for range 30 {
+		plan := follows(t, &in, HealthVerified)
+		most, last = max(most, plan.Counts.InFlight), plan.Phase
+	}
+	if most != 2 || last != v1alpha1.PhaseSucceeded {
+		t.Errorf("at most %d in flight; the rollout is %s", most, last)
+	}
+}
+
+// A canary that fails halts the rollout.
+func TestDefaultCanary_ThatFailsHalts(t *testing.T) {
+	in := paceless()
+	first := named(follows(t, &in, HealthFailed), Admitted)
+	plan := follows(t, &in, HealthFailed)
+	if named(plan, Failed) != first || plan.Phase != v1alpha1.PhaseFailed || plan.Counts.InFlight != 0 {
+		t.Errorf("%s, %d in flight: %s", plan.Phase, plan.Counts.InFlight, plan.Message)
+	}
+}
+
+// A first install has nothing to protect, and a declared pace is the user's.
+func TestDefaultCanary_IsForUpdatesWithoutAPaceOnly(t *testing.T) {
+	first := paceless()
+	first.Stable = ""
+	for i := range first.Clusters {
+		first.Clusters[i].Running, first.Clusters[i].UpToDateStable = "", false
+	}
+	declared := paceless()
+	declared.Spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyUpdateAll}
+	for name, in := range map[string]Input{"first install": first, "declared": declared} {
+		if plan := follows(t, &in, HealthVerified); plan.Counts.InFlight != 20 {
+			t.Errorf("%s: %d in flight", name, plan.Counts.InFlight)
+		}
+	}
+}
