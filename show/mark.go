@@ -26,8 +26,8 @@ func (m Mark) Tone() string {
 	}
 }
 
-// phaseMark is the mark of a rollout's phase.
-func phaseMark(p v1alpha1.Phase) Mark {
+// PhaseMark is the mark of a rollout's phase.
+func PhaseMark(p v1alpha1.Phase) Mark {
 	switch p {
 	case v1alpha1.PhaseProgressing:
 		return Mark{"⟳", blue}

@@ -178,15 +178,15 @@ func Headline(r *v1alpha1.AddOnRollout) (string, Mark) {
 	case !Current(r):
 		return pending, Mark{"○", dim}
 	case r.Status.Phase == v1alpha1.PhaseFailed, r.Status.Phase == v1alpha1.PhaseRolledBack:
-		return string(r.Status.Phase), phaseMark(r.Status.Phase)
+		return string(r.Status.Phase), PhaseMark(r.Status.Phase)
 	case apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition):
 		return stalled, Mark{"✗", red}
 	case r.Status.Phase == v1alpha1.PhaseSucceeded && lost(r.Status.Counts):
-		return string(r.Status.Phase), phaseMark(v1alpha1.PhaseProgressing)
+		return string(r.Status.Phase), PhaseMark(v1alpha1.PhaseProgressing)
 	case r.Status.Phase == "":
 		return pending, Mark{"○", dim}
 	}
-	return string(r.Status.Phase), phaseMark(r.Status.Phase)
+	return string(r.Status.Phase), PhaseMark(r.Status.Phase)
 }
 
 // suspended reports whether the user suspended the rollout. Its phase may still be Succeeded: a

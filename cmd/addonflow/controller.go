@@ -38,6 +38,7 @@ type controllerOptions struct {
 	caNamespaces   []string
 	hookTimeout    time.Duration
 	gates          measure.Options
+	pages          pagesOptions
 	traceFile      string
 	client         client.Options
 	logger         logger.Options
@@ -93,6 +94,14 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 		"Allow gates of type prometheus and webhook to call addresses without TLS.")
 	fs.BoolVar(&o.gates.AllowLoopback, "gate-allow-loopback", false,
 		"Allow gates of type prometheus and webhook to call loopback and link-local addresses.")
+	fs.StringVar(&o.pages.listener.Address, "dashboard-addr", "", "The address the pages of rollouts are served at; not served if empty.")
+	fs.StringVar(&o.pages.listener.CertFile, "dashboard-tls-cert-file", "",
+		"The certificate of the pages. Without it a proxy in front must serve them over TLS, or browsers do not keep logins.")
+	fs.StringVar(&o.pages.listener.KeyFile, "dashboard-tls-key-file", "", "The key of the certificate of the pages.")
+	fs.StringVar(&o.pages.listener.ProxyCAFile, "dashboard-proxy-ca-file", "",
+		"The authority of a proxy that logs users in: with a client certificate of it, X-Remote-User and X-Remote-Group name the user.")
+	fs.StringVar(&o.pages.publicURL, "public-url", "",
+		"The address at which users reach the pages: commit statuses without a targetURL link to them.")
 	fs.StringVar(&o.traceFile, "trace-file", "", "A file that every plan and what it was made of is appended to, for tests.")
 	_ = fs.MarkHidden("trace-file") // it was declared above
 	o.client.BindFlags(fs)
@@ -106,6 +115,9 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 func (o *controllerOptions) run(ctx context.Context) error {
 	mode, err := addonsource.ParseMode(o.addonManager)
 	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	if _, err := o.pages.base(); err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
 	o.namespace = o.watched(runtimeNamespace())
