@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,12 +57,12 @@ func (c *cli) dashboard(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
-	var rollouts v1alpha1.AddOnRolloutList
-	if err := hub.List(ctx, &rollouts, client.Limit(1)); err != nil {
-		c.hint("warning: %s", hubError("list rollouts in all namespaces", err))
+	namespace, err := c.namespace()
+	if err != nil {
+		return err
 	}
 	door := pageserver.NewLocalDoor()
-	pages, err := pageserver.New(pageserver.Options{Hub: hub, Inspect: inspector(hub, c.charts), Door: door, Base: "/", Poll: pollHub})
+	pages, err := pageserver.New(pageserver.Options{Hub: hub, Inspect: inspector(hub, c.charts), Door: door, Base: "/", Namespace: namespace, Poll: pollHub})
 	if err != nil {
 		return err
 	}
@@ -108,8 +111,14 @@ func (o *pagesOptions) base() (string, error) {
 	return strings.TrimSuffix("/"+strings.Trim(at.EscapedPath(), "/"), "/") + "/", nil
 }
 
-// setupPages serves the pages from the operator's cache, on every replica. Bodies of AddOnRevisions
-// are read uncached, as the operator reads them.
+// uncached are the kinds that the operator may not watch, or whose bodies are too large to keep.
+func uncached() []client.Object {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	return []client.Object{&v1alpha1.AddOnRevision{}, &corev1.Namespace{}, crd}
+}
+
+// setupPages serves the pages from the operator's cache, on every replica.
 func (o *controllerOptions) setupPages(mgr ctrl.Manager, charts chart.Engines) error {
 	base, err := o.pages.base()
 	if err != nil || o.pages.listener.Address == "" {
@@ -117,7 +126,7 @@ func (o *controllerOptions) setupPages(mgr ctrl.Manager, charts chart.Engines) e
 	}
 	hub, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Cache: &client.CacheOptions{Reader: mgr.GetCache(), DisableFor: []client.Object{&v1alpha1.AddOnRevision{}}},
+		Cache: &client.CacheOptions{Reader: mgr.GetCache(), DisableFor: uncached()},
 	})
 	if err != nil {
 		return err

@@ -122,6 +122,9 @@ const (
 	proxyGroup = "X-Remote-Group"
 )
 
+// authenticated is the group of every user that is known.
+const authenticated = "system:authenticated"
+
 // TokenDoor asks the hub whose a token is and what its user may get.
 type TokenDoor struct {
 	hub     client.Client
@@ -153,7 +156,11 @@ func NewTokenDoor(hub client.Client, passive clock.PassiveClock) *TokenDoor {
 func (d *TokenDoor) Enter(r *http.Request) (*Viewer, error) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		if name := r.Header.Get(proxyUser); name != "" {
-			return d.viewer(authenticationv1.UserInfo{Username: name, Groups: slices.Clone(r.Header.Values(proxyGroup))}), nil
+			groups := slices.Clone(r.Header.Values(proxyGroup))
+			if !slices.Contains(groups, authenticated) {
+				groups = append(groups, authenticated) // as the API server adds it
+			}
+			return d.viewer(authenticationv1.UserInfo{Username: name, Groups: groups}), nil
 		}
 	}
 	cookie, err := r.Cookie(tokenCookie)
@@ -191,7 +198,10 @@ func (d *TokenDoor) userOf(ctx context.Context, token string) (authenticationv1.
 	if known, ok := recall(d, d.users, key); ok {
 		return known, nil
 	}
-	if !d.limiter.Allow() {
+	d.mu.Lock()
+	_, seen := d.users[key] // a guess does not slow down users who are logged in
+	d.mu.Unlock()
+	if !seen && !d.limiter.Allow() {
 		return authenticationv1.UserInfo{}, ErrBusy
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}

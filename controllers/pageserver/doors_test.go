@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world {
 		}))
 	}
 	w.must(w.hub.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "jane"}}))
-	w.grant("team", "jane", rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"addonrollouts"}, Verbs: []string{"get"}})
+	w.grant("team", "jane", rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"addonrollouts"}, Verbs: []string{"get", "list"}})
 	return w
 }
 
@@ -126,7 +126,7 @@ func (w *world) token() string {
 func (w *world) pages(reads client.Reader, door Door) http.Handler {
 	w.t.Helper()
 	s, err := New(Options{
-		Hub: reads, Door: door, Base: "/", Poll: 10 * time.Millisecond,
+		Hub: reads, Door: door, Base: "/", Namespace: "team", Poll: 10 * time.Millisecond,
 		Inspect: func(context.Context, client.ObjectKey) (Inspection, error) {
 			return Inspection{Plan: rollout.Plan{Clusters: []rollout.ClusterPlan{{Name: "eu-01", State: rollout.Updating, Reason: "a secret reason"}}}}, nil
 		},
@@ -376,10 +376,13 @@ func TestLocalDoor(t *testing.T) {
 	if code, _, text := b.do("GET", page, nil); code != http.StatusOK || !strings.Contains(text, "everyone 1/2 of team") {
 		t.Errorf("%d %s", code, text)
 	}
-	for _, path := range []string{"/rollouts/other/hello", "/sources/team/fleet", "/"} {
+	for _, path := range []string{"/rollouts/other/hello", "/sources/team/fleet"} {
 		if code, _, _ := b.do("GET", path, nil); code != http.StatusForbidden {
 			t.Errorf("%s: %d", path, code)
 		}
+	}
+	if code, _, text := b.do("GET", "/", nil); code != http.StatusOK || !strings.Contains(text, "team/hello") || strings.Contains(text, "other/hello") || !strings.Contains(text, "Sources are not shown") {
+		t.Errorf("the namespace of the kubeconfig: %d %s", code, text)
 	}
 	b.headers["Host"] = "evil.example" // its address was changed to 127.0.0.1
 	if code, _, _ := b.do("GET", page, nil); code != http.StatusFound {

@@ -20,6 +20,9 @@ const (
 // events sends the version of a page when it changes, as server-sent events. Who may see the page
 // is asked again each time.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		return // HEAD: a stream has no end to wait for
+	}
 	viewer, err := s.Door.Enter(r)
 	if err != nil {
 		http.Error(w, "log in first", http.StatusUnauthorized)

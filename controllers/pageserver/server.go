@@ -41,6 +41,8 @@ type Options struct {
 	Door Door
 	// Base is the path that the pages are below, "/" or such as "/addonflow/".
 	Base string
+	// Namespace is listed if the credentials may not list all; "": none.
+	Namespace string
 	// Poll is how often it is looked whether a page that is open has changed.
 	Poll time.Duration
 }

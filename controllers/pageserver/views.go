@@ -291,11 +291,14 @@ func (s *Server) fleet(r *request) (any, error) {
 // everything lists the rollouts and sources of the namespaces in which the viewer may get them.
 func (s *Server) everything(r *request) (rollouts []v1alpha1.AddOnRollout, sources []v1alpha1.AddOnSource, notes []string, err error) {
 	var allRollouts v1alpha1.AddOnRolloutList
-	if err := s.Hub.List(r.Context(), &allRollouts); err != nil {
+	if err := s.list(r.Context(), &allRollouts); err != nil {
 		return nil, nil, nil, err
 	}
 	var allSources v1alpha1.AddOnSourceList
-	if err := s.Hub.List(r.Context(), &allSources); err != nil {
+	switch err := s.list(r.Context(), &allSources); {
+	case apierrors.IsForbidden(err):
+		notes = append(notes, "Sources are not shown: the hub does not let you list them.")
+	case err != nil:
 		return nil, nil, nil, err
 	}
 	hidden := false
@@ -319,6 +322,15 @@ func (s *Server) everything(r *request) (rollouts []v1alpha1.AddOnRollout, sourc
 		notes = append(notes, "You may get the rollouts and sources of no namespace as a whole.")
 	}
 	return rollouts, sources, notes, err
+}
+
+// list lists all objects of a kind, or those of one namespace if the credentials may not list all.
+func (s *Server) list(ctx context.Context, into client.ObjectList) error {
+	err := s.Hub.List(ctx, into)
+	if apierrors.IsForbidden(err) && s.Namespace != "" {
+		return s.Hub.List(ctx, into, client.InNamespace(s.Namespace))
+	}
+	return err
 }
 
 // source is the page of a source.
@@ -376,7 +388,7 @@ func (s *Server) rolloutsOn(r *request, cluster string) ([]v1alpha1.AddOnRollout
 		return nil, err
 	}
 	var rollouts v1alpha1.AddOnRolloutList
-	if err := s.Hub.List(r.Context(), &rollouts); err != nil {
+	if err := s.list(r.Context(), &rollouts); err != nil {
 		return nil, err
 	}
 	var failed error
