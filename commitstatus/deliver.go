@@ -1,6 +1,7 @@
 package commitstatus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -29,6 +30,8 @@ type DelivererConfig struct {
 	// Notify is called with a key when there are new results for it, from a worker and without
 	// a lock held. It must not block. Nil: nothing is called.
 	Notify func(key string)
+	// Link returns the link of a status of a key, for lines without a target URL; nil: none.
+	Link func(key, sha string) string
 }
 
 // Deliverer posts the statements that marks have as Posting, off the reconcile path: Enqueue never waits for a forge.
@@ -106,6 +109,9 @@ func NewDeliverer(config DelivererConfig) *Deliverer {
 	}
 	if config.Notify == nil {
 		config.Notify = func(string) {}
+	}
+	if config.Link == nil {
+		config.Link = func(string, string) string { return "" }
 	}
 	d := &Deliverer{config: config, lines: map[string]*line{}, keys: map[string]*line{}}
 	d.wake = sync.NewCond(&d.mu)
@@ -499,7 +505,7 @@ func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 		return
 	}
 	err := next.forge.Post(ctx, Status{
-		SHA: m.SHA, Context: m.Context, State: State(m.Posting.State), Description: m.Posting.Description, TargetURL: next.url,
+		SHA: m.SHA, Context: m.Context, State: State(m.Posting.State), Description: m.Posting.Description, TargetURL: cmp.Or(next.url, d.config.Link(next.key, m.SHA)),
 	})
 	d.mu.Lock()
 	defer d.mu.Unlock()

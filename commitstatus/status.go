@@ -50,8 +50,8 @@ type Status struct {
 	TargetURL string
 }
 
-// targetURLLimit is what the strictest forge (GitLab) stores.
-const targetURLLimit = 255
+// TargetURLLimit is what the strictest forge (GitLab) stores.
+const TargetURLLimit = 255
 
 // Validate returns why the status cannot be posted to any forge. A status whose texts went
 // through Shorten and ContextName passes.
@@ -82,8 +82,8 @@ func validateTargetURL(raw string) error {
 	if raw == "" {
 		return nil
 	}
-	if len(raw) > targetURLLimit {
-		return fmt.Errorf("the target URL is longer than %d bytes", targetURLLimit)
+	if len(raw) > TargetURLLimit {
+		return fmt.Errorf("the target URL is longer than %d bytes", TargetURLLimit)
 	}
 	parsed, err := url.Parse(raw)
 	switch {

@@ -136,6 +136,7 @@ func TestChartValues(t *testing.T) {
 image: {digest: "sha256:`+strings.Repeat("0a", 32)+`", pullSecrets: [{name: registry}]}
 replicas: 3
 watchNamespace: fleet
+pages: {publicURL: "https://hub.example/addonflow", tlsSecret: pages, proxy: true}
 allowedHubRoles: [ClusterRole/a, Role/b/c]
 signingCANamespaces: [d, e]
 extraArgs: [--log-level=debug]
@@ -153,7 +154,9 @@ priorityClassName: system-cluster-critical
 	pod := deployment.Spec.Template.Spec
 	operator := pod.Containers[0]
 	wantArgs := []string{
-		"controller", "--enable-leader-election", "--watch-namespace=fleet", "--allowed-hub-roles=ClusterRole/a,Role/b/c",
+		"controller", "--enable-leader-election", "--dashboard-addr=:8081", "--public-url=https://hub.example/addonflow",
+		"--dashboard-tls-cert-file=/etc/addonflow/pages/tls.crt", "--dashboard-tls-key-file=/etc/addonflow/pages/tls.key",
+		"--dashboard-proxy-ca-file=/etc/addonflow/pages/ca.crt", "--watch-namespace=fleet", "--allowed-hub-roles=ClusterRole/a,Role/b/c",
 		"--signing-ca-namespaces=d,e", "--log-level=debug",
 	}
 	if diff := cmp.Diff(wantArgs, operator.Args); diff != "" {
@@ -166,6 +169,7 @@ priorityClassName: system-cluster-critical
 		"extraEnv":          len(operator.Env) == 3 && operator.Env[2].Name == "HTTPS_PROXY",
 		"podLabels":         deployment.Spec.Template.Labels["team"] == "fleet" && deployment.Spec.Template.Labels["app"] == "addonflow",
 		"nodeSelector":      pod.NodeSelector["disk"] == "ssd",
+		"pages":             len(pod.Volumes) == 1 && pod.Volumes[0].Secret.SecretName == "pages" && operator.VolumeMounts[0].MountPath == "/etc/addonflow/pages",
 		"tolerations":       len(pod.Tolerations) == 1,
 		"priorityClassName": pod.PriorityClassName == "system-cluster-critical",
 	} {
@@ -187,6 +191,7 @@ func TestChartRefusesWhatItDoesNotKnow(t *testing.T) {
 		"addonManager: both":                          "addonManager",
 		"image: {name: addonflow}":                    "name",
 		"image: {digest: latest}":                     "digest",
+		"pages: {publicURL: hub.example}":             "publicURL",
 		"replicas: 0":                                 "replicas",
 		"replicas: two":                               "replicas",
 		"allowedHubRoles: [hello]":                    "allowedHubRoles",

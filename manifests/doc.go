@@ -5,7 +5,7 @@
 //	prerequisites/  CRDs and the namespace, which stay when AddonFlow is uninstalled
 //	rbac/           service account and rights of the operator
 //	admission/      the policy that proves the author of an AddOnApproval
-//	operator/       the deployment and a service for its metrics
+//	operator/       the deployment, and services for its metrics and its pages
 //	install/        the operator: kubectl apply -k manifests/install
 //	default-canary/ a component: the operator with --default-canary
 //	replace/        the same on a hub without OCM's addon-manager

@@ -1,6 +1,7 @@
 package manifests_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"regexp"
@@ -101,6 +102,7 @@ func TestInstallHasTheExpectedObjects(t *testing.T) {
 		"Role addonflow-system/addonflow-leader-election",
 		"RoleBinding addonflow-system/addonflow-leader-election",
 		"Service addonflow-system/addonflow-metrics",
+		"Service addonflow-system/addonflow-pages",
 		"ServiceAccount addonflow-system/addonflow",
 		"ValidatingAdmissionPolicy /addonflow-approvals",
 		"ValidatingAdmissionPolicyBinding /addonflow-approvals",
@@ -217,7 +219,7 @@ func TestDeployment(t *testing.T) {
 		t.Errorf("the pod runs as %q, not as %q", pod.ServiceAccountName, got)
 	}
 	operator := pod.Containers[0]
-	if want := []string{"controller", "--enable-leader-election"}; !slices.Equal(operator.Args, want) {
+	if want := []string{"controller", "--enable-leader-election", "--dashboard-addr=:8081"}; !slices.Equal(operator.Args, want) {
 		t.Errorf("args %v, want %v", operator.Args, want)
 	}
 	if deployment.Spec.Replicas == nil || *deployment.Spec.Replicas < 2 {
@@ -269,7 +271,7 @@ func TestPortsAndProbes(t *testing.T) {
 	for _, port := range operator.Ports {
 		ports[port.Name] = port.ContainerPort
 	}
-	if want := map[string]int32{"http-prom": port(t, "metrics-addr"), "healthz": port(t, "health-addr")}; !cmp.Equal(ports, want) {
+	if want := map[string]int32{"http-prom": port(t, "metrics-addr"), "healthz": port(t, "health-addr"), "http-pages": 8081}; !cmp.Equal(ports, want) {
 		t.Errorf("ports (-want +got):\n%s", cmp.Diff(want, ports))
 	}
 	for path, probe := range map[string]*corev1.Probe{"/readyz": operator.ReadinessProbe, "/healthz": operator.LivenessProbe} {
@@ -277,14 +279,18 @@ func TestPortsAndProbes(t *testing.T) {
 			t.Errorf("no probe of %s at port healthz: %v", path, probe)
 		}
 	}
-	service := theOnly[corev1.Service](t, "Service")
-	for key, value := range service.Spec.Selector {
-		if deployment.Spec.Template.Labels[key] != value {
-			t.Errorf("service %s asks for %s=%s, which the pods do not have", service.Name, key, value)
-		}
+	if want := fmt.Sprintf("--dashboard-addr=:%d", ports["http-pages"]); !slices.Contains(operator.Args, want) {
+		t.Errorf("the pages are not served at their port: %v", operator.Args)
 	}
-	if target := service.Spec.Ports[0].TargetPort.StrVal; ports[target] == 0 {
-		t.Errorf("service %s leads to port %q, which the pods do not have", service.Name, target)
+	for _, service := range allOf[corev1.Service](t, "Service") {
+		for key, value := range service.Spec.Selector {
+			if deployment.Spec.Template.Labels[key] != value {
+				t.Errorf("service %s asks for %s=%s, which the pods do not have", service.Name, key, value)
+			}
+		}
+		if target := service.Spec.Ports[0].TargetPort.StrVal; ports[target] == 0 {
+			t.Errorf("service %s leads to port %q, which the pods do not have", service.Name, target)
+		}
 	}
 }
 

@@ -90,6 +90,8 @@ func uses() []use {
 		{resource{rbacv1.GroupName, "clusterroles"}, "judged by registration and addonsource, watched by label", read},
 		{resource{"apiextensions.k8s.io", "customresourcedefinitions"}, "addonsource/attempt.go: schemas of configurations", []string{"get"}},
 		{resource{"", "events"}, "both controllers", []string{"create", "patch"}},
+		{resource{"authentication.k8s.io", "tokenreviews"}, "pageserver/door.go", []string{"create"}},
+		{resource{"authorization.k8s.io", "subjectaccessreviews"}, "pageserver/door.go", []string{"create"}},
 	}
 }
 

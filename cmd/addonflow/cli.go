@@ -110,7 +110,7 @@ func (c *cli) commands() []*cobra.Command {
 		newApproveCommand(c), newRejectCommand(c),
 		newRetryCommand(c), newPromoteCommand(c), newAbortCommand(c), newRollbackCommand(c), newUnblockCommand(c),
 		newUninstallCommand(c),
-		newDemoCommand(c), newVersionCommand(c),
+		newDashboardCommand(c), newDemoCommand(c), newVersionCommand(c),
 	}
 }
 

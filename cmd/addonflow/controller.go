@@ -41,6 +41,7 @@ type controllerOptions struct {
 	hookTimeout    time.Duration
 	gates          measure.Options
 	git            gitsource.Access
+	pages          pagesOptions
 	traceFile      string
 	client         client.Options
 	logger         logger.Options
@@ -102,6 +103,14 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 		"Allow Git servers at loopback and link-local addresses.")
 	fs.BoolVar(&o.git.AllowHTTPCredentials, "git-allow-http-credentials", false,
 		"Allow the credentials of a source to be sent over http, in plain text.")
+	fs.StringVar(&o.pages.listener.Address, "dashboard-addr", "", "The address the pages of rollouts are served at; not served if empty.")
+	fs.StringVar(&o.pages.listener.CertFile, "dashboard-tls-cert-file", "",
+		"The certificate of the pages. Without it a proxy in front must serve them over TLS, or browsers do not keep logins.")
+	fs.StringVar(&o.pages.listener.KeyFile, "dashboard-tls-key-file", "", "The key of the certificate of the pages.")
+	fs.StringVar(&o.pages.listener.ProxyCAFile, "dashboard-proxy-ca-file", "",
+		"The authority of a proxy that logs users in: with a client certificate of it, X-Remote-User and X-Remote-Group name the user.")
+	fs.StringVar(&o.pages.publicURL, "public-url", "",
+		"The address at which users reach the pages: commit statuses without a targetURL link to them.")
 	fs.StringVar(&o.traceFile, "trace-file", "", "A file that every plan and what it was made of is appended to, for tests.")
 	_ = fs.MarkHidden("trace-file") // it was declared above
 	o.client.BindFlags(fs)
@@ -115,6 +124,9 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 func (o *controllerOptions) run(ctx context.Context) error {
 	mode, err := addonsource.ParseMode(o.addonManager)
 	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	if _, err := o.pages.base(); err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
 	o.namespace = o.watched(runtimeNamespace())

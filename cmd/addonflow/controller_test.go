@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/addonflow/addonflow/controllers/pageserver"
 )
 
 // TestFlagsAreFluxs: what an operator of Flux is started with starts this one, and means
@@ -55,5 +57,29 @@ func TestLeaseName(t *testing.T) {
 	all, one, other := leaseName(""), leaseName("one"), leaseName("other")
 	if all != "addonflow-leader-election" || one == all || one == other {
 		t.Errorf("got %q, %q and %q", all, one, other)
+	}
+}
+
+// TestPagesFlags: an address that users cannot open, and a proxy that cannot prove itself, are
+// refused at the start.
+func TestPagesFlags(t *testing.T) {
+	for name, c := range map[string]struct {
+		options pagesOptions
+		base    string
+	}{
+		"None":     {pagesOptions{}, "/"},
+		"Root":     {pagesOptions{publicURL: "https://hub.example"}, "/"},
+		"Path":     {pagesOptions{publicURL: "https://hub.example/a/b/"}, "/a/b/"},
+		"NoScheme": {pagesOptions{publicURL: "hub.example/a"}, ""},
+		"Script":   {pagesOptions{publicURL: "javascript://hub.example"}, ""},
+		"User":     {pagesOptions{publicURL: "https://u:p@hub.example"}, ""},
+		"Query":    {pagesOptions{publicURL: "https://hub.example/?a"}, ""},
+		"Proxy":    {pagesOptions{listener: pageserver.Listener{ProxyCAFile: "ca.crt"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if base, err := c.options.base(); base != c.base || (err == nil) != (c.base != "") {
+				t.Errorf("got %q, %v, want %q", base, err, c.base)
+			}
+		})
 	}
 }

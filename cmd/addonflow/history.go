@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/cmd/addonflow/show"
+	"github.com/addonflow/addonflow/show"
 )
 
 // newHistoryCommand is `history`.

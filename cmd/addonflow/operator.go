@@ -137,12 +137,16 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	gotk := metrics.NewRecorder()
 	crtmetrics.Registry.MustRegister(gotk.Collectors()...)
 	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), &http.Client{Timeout: 15 * time.Second}, operatorClock().Now)
+	desk.LinkTo(o.pages.publicURL)
 	if err := mgr.Add(desk); err != nil {
 		return fmt.Errorf("cannot set up commit statuses: %w", err)
 	}
 	charts := renderworker.NewPool(renderworker.Options{})
 	if err := mgr.Add(charts); err != nil {
 		return fmt.Errorf("cannot set up charts: %w", err)
+	}
+	if err := o.setupPages(mgr, charts); err != nil {
+		return fmt.Errorf("cannot set up pages: %w", err)
 	}
 	gateDesk := gatedesk.NewDesk(gatedesk.Options{Secrets: mgr.GetAPIReader(), Measure: o.gates, Clock: operatorClock()})
 	if err := mgr.Add(gateDesk); err != nil {

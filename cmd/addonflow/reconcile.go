@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/addonflow/addonflow/cmd/addonflow/show"
+	"github.com/addonflow/addonflow/show"
 )
 
 // reconcileOptions are the flags of `reconcile`.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/addonflow/addonflow/cmd/addonflow/show"
+	"github.com/addonflow/addonflow/show"
 )
 
 // terminal is what the output can do.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/cmd/addonflow/show"
+	"github.com/addonflow/addonflow/show"
 )
 
 func TestTerminalIn(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/cmd/addonflow/show"
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/show"
 )
 
 // planned is the plan the operator would make of a rollout now, with a word on what

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/addonflow/addonflow/cmd/addonflow/show"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/show"
 )
 
 // The end of a soak is printed once, and as in the status.

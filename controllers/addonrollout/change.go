@@ -3,6 +3,7 @@ package addonrollout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,10 +27,11 @@ type Change struct {
 // ChangeOf returns what the target changes on a cluster of a stage, and writes nothing. It reads
 // as Explain does. A stage whose clusters all run the target has no change.
 func ChangeOf(ctx context.Context, c client.Client, key client.ObjectKey, stage string, charts chart.Engines) (Change, error) {
-	p, err := explained(ctx, c, key, charts)
+	i, err := explained(ctx, c, key, charts)
 	if err != nil {
 		return Change{}, err
 	}
+	p := i.plan
 	var change Change
 	var first *plan.Cluster
 	for i := range p.Clusters {
@@ -47,17 +49,34 @@ func ChangeOf(ctx context.Context, c client.Client, key client.ObjectKey, stage 
 	}
 	change.Cluster = first.Name
 	if stable := p.Observed.Rollout.Status.Stable; stable != nil {
-		if change.Before, err = objectsOf(p.Observed, first, stable.Digest); err != nil {
+		if change.Before, err = i.objectsOf(ctx, first, stable.Digest); err != nil {
 			return Change{}, err
 		}
 	}
-	change.After, err = objectsOf(p.Observed, first, p.Observed.Target.Digest)
+	change.After, err = i.objectsOf(ctx, first, p.Observed.Target.Digest)
 	return change, err
 }
 
+// Change returns what the target changes on a cluster, against the content of a digest; against
+// nothing for "". A cluster that the plan does not have is an error.
+func (i *Inspection) Change(ctx context.Context, cluster, from string) (before, after []*unstructured.Unstructured, err error) {
+	at := slices.IndexFunc(i.plan.Clusters, func(c plan.Cluster) bool { return c.Name == cluster })
+	if at < 0 {
+		return nil, nil, fmt.Errorf("cannot find cluster %q in the plan", cluster)
+	}
+	if from != "" {
+		if before, err = i.objectsOf(ctx, &i.plan.Clusters[at], from); err != nil {
+			return nil, nil, err
+		}
+	}
+	after, err = i.objectsOf(ctx, &i.plan.Clusters[at], i.plan.Observed.Target.Digest)
+	return before, after, err
+}
+
 // objectsOf renders a revision for a cluster.
-func objectsOf(o *plan.Observation, c *plan.Cluster, digest string) ([]*unstructured.Unstructured, error) {
-	renderer, err := o.Revisions.Renderer(digest)
+func (i *Inspection) objectsOf(ctx context.Context, c *plan.Cluster, digest string) ([]*unstructured.Unstructured, error) {
+	ro := i.plan.Observed.Rollout
+	renderer, err := i.renderers.get(ctx, ro.Namespace, ro.Name, digest)
 	if err != nil {
 		return nil, err
 	}

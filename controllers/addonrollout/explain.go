@@ -38,24 +38,40 @@ const (
 // yet. With a *MissingError the plan is valid: clusters whose AddOnRevision is missing are held
 // in it.
 func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (rollout.Plan, error) {
-	p, err := explained(ctx, c, key, charts)
-	if err != nil {
-		return rollout.Plan{}, err
-	}
-	if err := nameLeft(&p.Planned, p.Observed.Target.Digest); err != nil {
-		return rollout.Plan{}, err
-	}
-	return p.Planned, nameMissing(&p)
+	i, err := Inspect(ctx, c, key, charts)
+	return i.Plan(), err
 }
 
+// Inspection is a plan and what it was made of.
+type Inspection struct {
+	plan      plan.Plan
+	renderers *renderers
+}
+
+// Inspect is Explain for a caller who also asks what changes. With a *MissingError the inspection
+// is valid.
+func Inspect(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (Inspection, error) {
+	i, err := explained(ctx, c, key, charts)
+	if err != nil {
+		return Inspection{}, err
+	}
+	if err := nameLeft(&i.plan.Planned, i.plan.Observed.Target.Digest); err != nil {
+		return Inspection{}, err
+	}
+	return i, nameMissing(&i.plan)
+}
+
+// Plan returns the plan.
+func (i *Inspection) Plan() rollout.Plan { return i.plan.Planned }
+
 // explained observes and plans.
-func explained(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (plan.Plan, error) {
+func explained(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (Inspection, error) {
 	var ro v1alpha1.AddOnRollout
 	if err := c.Get(ctx, key, &ro); err != nil {
-		return plan.Plan{}, fmt.Errorf("cannot read rollout %s: %w", key.Name, err)
+		return Inspection{}, fmt.Errorf("cannot read rollout %s: %w", key.Name, err)
 	}
 	if ro.Spec.Target == nil {
-		return plan.Plan{}, fmt.Errorf("rollout %s has no target yet: its source has not declared the add-on", key.Name)
+		return Inspection{}, fmt.Errorf("rollout %s has no target yet: its source has not declared the add-on", key.Name)
 	}
 	r := New(Options{
 		Client: c, Live: c, Charts: charts, Clock: clock.RealClock{},
@@ -65,9 +81,10 @@ func explained(ctx context.Context, c client.Client, key client.ObjectKey, chart
 	})
 	o, err := r.observe(ctx, &ro, newMemory())
 	if err != nil {
-		return plan.Plan{}, err
+		return Inspection{}, err
 	}
-	return plan.Preview(o, reportedConflict(&ro))
+	p, err := plan.Preview(o, reportedConflict(&ro))
+	return Inspection{p, r.renderers}, err
 }
 
 // reportedConflict is the conflict that the operator's status reports; nil: none. Only the operator

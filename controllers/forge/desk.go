@@ -16,6 +16,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/dashboard"
 )
 
 // Key identifies the object whose status keeps marks.
@@ -54,6 +55,8 @@ type Desk struct {
 	routes map[client.ObjectKey]address
 	// requests has the user's last request about each object.
 	requests map[Key]string
+	// pages is where statuses without a target URL link to; "": nowhere.
+	pages string
 }
 
 // NewDesk returns a desk. It reads Secrets, by name only, with the first reader: the manager's
@@ -71,8 +74,29 @@ func NewDesk(secrets, sources client.Reader, httpClient *http.Client, now func()
 		routes:   map[client.ObjectKey]address{},
 		requests: map[Key]string{},
 	}
-	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: now, Notify: d.notify})
+	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: now, Notify: d.notify, Link: d.link})
 	return d
+}
+
+// LinkTo makes statuses of sources without a target URL link to the page of their rollout, or of
+// their source, below an address. Call it before Start. "": they link to nothing.
+func (d *Desk) LinkTo(pages string) { d.pages = strings.TrimSuffix(pages, "/") }
+
+// link is the page that a status of an object links to. An address that a forge would refuse is
+// cut to that of all pages.
+func (d *Desk) link(s, sha string) string {
+	key, ok := parseKey(s)
+	if d.pages == "" || !ok {
+		return ""
+	}
+	page := dashboard.SourcePath(key.Namespace, key.Name, sha)
+	if key.Kind == v1alpha1.AddOnRolloutKind {
+		page = dashboard.RolloutPath(key.Namespace, key.Name, sha)
+	}
+	if at := d.pages + "/" + page; len(at) <= commitstatus.TargetURLLimit {
+		return at
+	}
+	return d.pages + "/"
 }
 
 // lookAtSecrets is how often the Secret of a forge that refuses the operator is read again.

@@ -7,27 +7,47 @@ import (
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
-// Diff returns what differs between two sets of objects as a unified diff per object, in the
-// order of after; objects that are only in before come last. The values of Secrets are masked.
+// Diff is what DiffLines returns, as text.
 func (s Style) Diff(before, after []*unstructured.Unstructured) (string, error) {
-	old, names, err := texts(before, after, "before")
+	lines, err := DiffLines(before, after)
 	if err != nil {
 		return "", err
 	}
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(s.paint(line.Kind.colour(), line.Text) + "\n")
+	}
+	return b.String(), nil
+}
+
+// DiffLine is one line of a unified diff.
+type DiffLine struct {
+	Kind DiffKind
+	Text string
+}
+
+// DiffLines returns what differs between two sets of objects as a unified diff per object, in the
+// order of after; objects that are only in before come last. The values of Secrets are masked.
+func DiffLines(before, after []*unstructured.Unstructured) ([]DiffLine, error) {
+	old, names, err := texts(before, after, "before")
+	if err != nil {
+		return nil, err
+	}
 	newer, order, err := texts(after, before, "after")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, name := range names {
 		if !slices.Contains(order, name) {
 			order = append(order, name)
 		}
 	}
-	var b strings.Builder
+	var out []DiffLine
 	for _, name := range order {
 		text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 			A: slices.Collect(strings.Lines(old[name])), FromFile: side(name, old[name]),
@@ -35,13 +55,13 @@ func (s Style) Diff(before, after []*unstructured.Unstructured) (string, error) 
 			Context: 3,
 		})
 		if err != nil {
-			return "", fmt.Errorf("cannot compare %s: %w", name, err)
+			return nil, fmt.Errorf("cannot compare %s: %w", name, err)
 		}
 		for line := range strings.Lines(text) {
-			b.WriteString(s.paint(colourOf(line), strings.TrimSuffix(line, "\n")) + "\n")
+			out = append(out, DiffLine{kindOf(line), strings.TrimSuffix(line, "\n")})
 		}
 	}
-	return b.String(), nil
+	return out, nil
 }
 
 // side is the name of an object in the header of a diff.
@@ -52,17 +72,43 @@ func side(name, text string) string {
 	return name
 }
 
-// colourOf is the colour of a line of a diff.
-func colourOf(line string) colour {
+// DiffKind is what a line of a diff says.
+type DiffKind string
+
+// The kinds of lines.
+const (
+	DiffObject DiffKind = "object" // names an object
+	DiffPlace  DiffKind = "place"  // names a place in it
+	DiffBefore DiffKind = "before" // is only in before
+	DiffAfter  DiffKind = "after"  // is only in after
+	DiffSame   DiffKind = "same"   // is in both
+)
+
+func kindOf(line string) DiffKind {
 	switch {
 	case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
-		return bold
+		return DiffObject
 	case strings.HasPrefix(line, "@@"):
-		return blue
+		return DiffPlace
 	case strings.HasPrefix(line, "-"):
-		return red
+		return DiffBefore
 	case strings.HasPrefix(line, "+"):
+		return DiffAfter
+	}
+	return DiffSame
+}
+
+func (k DiffKind) colour() colour {
+	switch k {
+	case DiffObject:
+		return bold
+	case DiffPlace:
+		return blue
+	case DiffBefore:
+		return red
+	case DiffAfter:
 		return green
+	case DiffSame:
 	}
 	return plain
 }
@@ -101,6 +147,8 @@ func masked(o *unstructured.Unstructured, others []*unstructured.Unstructured, w
 	}
 	at := slices.IndexFunc(others, func(other *unstructured.Unstructured) bool { return objectName(other) == objectName(o) })
 	out := o.DeepCopy()
+	// kubectl apply keeps the values there as well.
+	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 	for _, field := range []string{"data", "stringData"} {
 		values, isMap := out.Object[field].(map[string]any)
 		if !isMap && out.Object[field] != nil {

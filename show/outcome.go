@@ -31,7 +31,7 @@ const (
 // A suspended rollout that failed is Failed. A rollout that a strategy or a guard holds is
 // Waiting, even if the commit status is green.
 func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
-	if !current(r) {
+	if !Current(r) {
 		return Running
 	}
 	if r.Status.Phase != v1alpha1.PhaseRolledBack && apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition) {
@@ -127,8 +127,8 @@ func judged(reason string) bool {
 	return false
 }
 
-// current reports whether the status is about the present spec.
-func current(r *v1alpha1.AddOnRollout) bool {
+// Current reports whether the status is about the present spec.
+func Current(r *v1alpha1.AddOnRollout) bool {
 	if r.Status.ObservedGeneration != r.Generation {
 		return false
 	}
@@ -150,13 +150,13 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 	if target == nil {
 		target = r.Status.Target
 	}
-	phase, m := headline(r)
-	text := fmt.Sprintf("%s %s %s %s", s.paint(m.colour, m.icon), r.Name, commitOf(target), s.paint(m.colour, phase))
-	if !current(r) {
+	phase, m := Headline(r)
+	text := fmt.Sprintf("%s %s %s %s", s.paint(m.colour, m.Icon), r.Name, commitOf(target), s.paint(m.colour, phase))
+	if !Current(r) {
 		return text + ": " + notYetSeen
 	}
 	text += fmt.Sprintf(" %d/%d", r.Status.Counts.Updated, r.Status.Counts.Total)
-	if message := message(r); message != "" {
+	if message := Message(r); message != "" {
 		text += ": " + message
 	}
 	return text
@@ -171,22 +171,22 @@ const (
 	notYetSeen = "the operator has not looked at it yet"
 )
 
-// headline is the word a rollout is shown with, and its mark: its phase, or a word of the
+// Headline is the word a rollout is shown with, and its mark: its phase, or a word of the
 // tool's own.
-func headline(r *v1alpha1.AddOnRollout) (string, mark) {
+func Headline(r *v1alpha1.AddOnRollout) (string, Mark) {
 	switch {
-	case !current(r):
-		return pending, mark{"○", dim}
+	case !Current(r):
+		return pending, Mark{"○", dim}
 	case r.Status.Phase == v1alpha1.PhaseFailed, r.Status.Phase == v1alpha1.PhaseRolledBack:
-		return string(r.Status.Phase), phaseMark(r.Status.Phase)
+		return string(r.Status.Phase), PhaseMark(r.Status.Phase)
 	case apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition):
-		return stalled, mark{"✗", red}
+		return stalled, Mark{"✗", red}
 	case r.Status.Phase == v1alpha1.PhaseSucceeded && lost(r.Status.Counts):
-		return string(r.Status.Phase), phaseMark(v1alpha1.PhaseProgressing)
+		return string(r.Status.Phase), PhaseMark(v1alpha1.PhaseProgressing)
 	case r.Status.Phase == "":
-		return pending, mark{"○", dim}
+		return pending, Mark{"○", dim}
 	}
-	return string(r.Status.Phase), phaseMark(r.Status.Phase)
+	return string(r.Status.Phase), PhaseMark(r.Status.Phase)
 }
 
 // suspended reports whether the user suspended the rollout. Its phase may still be Succeeded: a
@@ -195,9 +195,9 @@ func suspended(r *v1alpha1.AddOnRollout) bool {
 	return r.Spec.Suspend || v1alpha1.SuspendedByAnnotation(r.Annotations) || r.ReleaseRequested()
 }
 
-// message is the first line of the most useful text of a rollout: why it is stalled, otherwise
+// Message is the first line of the most useful text of a rollout: why it is stalled, otherwise
 // the message of its phase.
-func message(r *v1alpha1.AddOnRollout) string {
+func Message(r *v1alpha1.AddOnRollout) string {
 	text := verdict(r)
 	if r.ReleaseRequested() {
 		return strings.TrimPrefix(text+"; "+releaseText(r), "; ")

@@ -28,10 +28,10 @@ func HistoryTable(now time.Time, r *v1alpha1.AddOnRollout) *metav1.Table {
 		if h.SupersededBy != "" {
 			reason = strings.TrimPrefix(reason+"; superseded by "+ShortCommit(h.SupersededBy), "; ")
 		}
-		t.Rows = append(t.Rows, row(r, timestamp(h.Started), took(now, h.Started, h.Finished), ShortCommit(h.Target.Commit), string(h.Phase),
+		t.Rows = append(t.Rows, row(r, timestamp(h.Started), Took(now, h.Started, h.Finished), ShortCommit(h.Target.Commit), string(h.Phase),
 			fmt.Sprintf("%d/%d", h.Counts.Updated, h.Counts.Total), fmt.Sprint(h.Counts.Failed), orNone(reason), h.Target.Revision))
 		for _, s := range h.Stages {
-			t.Rows = append(t.Rows, row(r, "  "+timestamp(s.Started), took(now, s.Started, s.Finished), "stage "+s.Name, s.Phase, "", "", "", ""))
+			t.Rows = append(t.Rows, row(r, "  "+timestamp(s.Started), Took(now, s.Started, s.Finished), "stage "+s.Name, s.Phase, "", "", "", ""))
 		}
 		for _, f := range h.Failing {
 			t.Rows = append(t.Rows, row(r, "", "", "cluster "+f.Cluster, "Failed", "", "", FirstLine(f.Reason), ""))
@@ -73,8 +73,8 @@ func History(r *v1alpha1.AddOnRollout) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// took is how long something took, or has taken so far.
-func took(now time.Time, started metav1.Time, finished *metav1.Time) string {
+// Took is how long something took, or has taken so far.
+func Took(now time.Time, started metav1.Time, finished *metav1.Time) string {
 	if finished == nil {
 		return duration.HumanDuration(now.Sub(started.Time)) + " so far"
 	}

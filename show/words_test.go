@@ -11,7 +11,7 @@ import (
 // TestGuideHasEveryPhase: every word that a rollout is shown with is in the guide's row of
 // phases.
 func TestGuideHasEveryPhase(t *testing.T) {
-	guide, err := os.ReadFile("../../../docs/user-guide.md")
+	guide, err := os.ReadFile("../docs/user-guide.md")
 	if err != nil {
 		t.Fatal(err)
 	}

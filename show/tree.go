@@ -16,7 +16,7 @@ import (
 // branch is one line of the tree, in columns.
 type branch struct {
 	twig     string // what connects it to its parent
-	mark     mark
+	mark     Mark
 	name     string
 	status   string
 	clusters string
@@ -26,7 +26,7 @@ type branch struct {
 }
 
 // label is the first column.
-func (b branch) label() string { return b.twig + b.mark.icon + " " + b.name }
+func (b branch) label() string { return b.twig + b.mark.Icon + " " + b.name }
 
 // Tree draws a rollout: what it moves to, its stages with bars, and the clusters that
 // fail with their reason.
@@ -52,25 +52,25 @@ func (s Style) Tree(r *v1alpha1.AddOnRollout, now time.Time) string {
 
 // head writes the lines above the tree.
 func (s Style) head(b *strings.Builder, r *v1alpha1.AddOnRollout, now time.Time) {
-	word, m := headline(r)
-	fmt.Fprintf(b, "Rollout   %s   %s", s.paint(bold, r.Namespace+"/"+r.Name), s.paint(m.colour, m.icon+" "+word))
+	word, m := Headline(r)
+	fmt.Fprintf(b, "Rollout   %s   %s", s.paint(bold, r.Namespace+"/"+r.Name), s.paint(m.colour, m.Icon+" "+word))
 	if len(r.Status.Stages) > 0 {
-		b.WriteString("   stage " + stagePosition(r.Status.Stages))
+		b.WriteString("   stage " + StagePosition(r.Status.Stages))
 	}
 	target := r.Spec.Target
 	if target == nil {
 		target = r.Status.Target
 	}
 	fmt.Fprintf(b, "\nCommit    %s", s.paint(bold, commitOf(target)))
-	if current(r) && r.Status.TargetSince != nil {
-		fmt.Fprintf(b, " (%s ago)", age(now, r.Status.TargetSince))
+	if Current(r) && r.Status.TargetSince != nil {
+		fmt.Fprintf(b, " (%s ago)", Age(now, r.Status.TargetSince))
 	}
 	fmt.Fprintf(b, "   stable %s", commitOf(r.Status.Stable))
 	if r.Status.Reverting {
 		b.WriteString("   verified here before")
 	}
 	b.WriteString(s.reported(r) + "\n")
-	if text := message(r); text != "" {
+	if text := Message(r); text != "" {
 		fmt.Fprintf(b, "Message   %s\n", text)
 	}
 }
@@ -92,7 +92,7 @@ func (s Style) reported(r *v1alpha1.AddOnRollout) string {
 // branches are the lines of the tree: the rollout, its stages, the failing clusters.
 func branches(r *v1alpha1.AddOnRollout) []branch {
 	status := r.Status
-	word, m := headline(r)
+	word, m := Headline(r)
 	out := []branch{{
 		mark: m, name: r.Name, status: word,
 		clusters: share(status.Counts), bar: Bar(status.Counts.Updated, status.Counts.Total),
@@ -121,7 +121,7 @@ func gateBranches(stage v1alpha1.StageStatus, trunk string, ends bool) []branch 
 	out := make([]branch, 0, len(asked))
 	for i, g := range asked {
 		out = append(out, branch{
-			twig: trunk + fork(ends && i == len(asked)-1), mark: gateMark(g.State), name: string(g.Type) + " " + g.Name,
+			twig: trunk + fork(ends && i == len(asked)-1), mark: GateMark(g.State), name: string(g.Type) + " " + g.Name,
 			status: string(g.State), remark: FirstLine(g.Reason),
 		})
 	}
@@ -146,27 +146,27 @@ func failingStage(status v1alpha1.AddOnRolloutStatus) int {
 
 func stageBranch(stage v1alpha1.StageStatus, last bool) branch {
 	b := branch{
-		twig: fork(last), mark: stageMark(stage.Phase), name: stage.Name, status: stage.Phase,
+		twig: fork(last), mark: StageMark(stage.Phase), name: stage.Name, status: stage.Phase,
 		clusters: share(stage.Counts), bar: Bar(stage.Counts.Updated, stage.Counts.Total),
 	}
-	if remark := stageRemark(stage); remark != "" {
+	if remark := StageRemark(stage); remark != "" {
 		b.bar += "  " + remark
 	}
 	return b
 }
 
-// stageRemark is what the message of a stage says beyond its phase and counts. The failed
+// StageRemark is what the message of a stage says beyond its phase and counts. The failed
 // clusters have lines of their own below the stage.
-func stageRemark(stage v1alpha1.StageStatus) string {
+func StageRemark(stage v1alpha1.StageStatus) string {
 	if finished(stage.Phase) || stage.Phase == "Failed" {
 		return ""
 	}
 	text := strings.TrimPrefix(FirstLine(stage.Message), fmt.Sprintf("%d/%d", stage.Counts.Updated, stage.Counts.Total))
 	text = strings.TrimPrefix(text, ", ")
-	if text == counted(stage.Counts) {
+	if text == Counted(stage.Counts) {
 		return ""
 	}
-	return strings.TrimPrefix(text, counted(stage.Counts)+", ")
+	return strings.TrimPrefix(text, Counted(stage.Counts)+", ")
 }
 
 // halted are the records in flight of a stage that was halted: besides the failed clusters, the user
@@ -193,16 +193,16 @@ func flyingBranches(flying []rollout.Record, trunk string) []branch {
 	more := len(flying) - flyingShown
 	for i, a := range flying[:min(len(flying), flyingShown)] {
 		b := branch{
-			twig: trunk + fork(i == len(flying)-1), mark: mark{"⟳", blue}, name: a.Cluster, status: string(a.State),
+			twig: trunk + fork(i == len(flying)-1), mark: Mark{"⟳", blue}, name: a.Cluster, status: string(a.State),
 			remark: "in flight since " + timestamp(metav1.NewTime(a.Admitted)) + " UTC",
 		}
 		if a.State == rollout.Soaking {
-			b.mark = mark{"◌", blue}
+			b.mark = Mark{"◌", blue}
 		}
 		out = append(out, b)
 	}
 	if more > 0 {
-		out = append(out, branch{twig: trunk + fork(true), mark: mark{"⟳", blue}, name: fmt.Sprintf("and %d more", more)})
+		out = append(out, branch{twig: trunk + fork(true), mark: Mark{"⟳", blue}, name: fmt.Sprintf("and %d more", more)})
 	}
 	return out
 }
@@ -215,11 +215,11 @@ func failingBranches(status v1alpha1.AddOnRolloutStatus, trunk string, ends bool
 	for i, f := range status.Failing {
 		last := ends && i == len(status.Failing)-1 && more <= 0
 		out = append(out, branch{
-			twig: trunk + fork(last), mark: mark{"✗", red}, name: f.Cluster, status: "Failed", remark: FirstLine(f.Reason),
+			twig: trunk + fork(last), mark: Mark{"✗", red}, name: f.Cluster, status: "Failed", remark: FirstLine(f.Reason),
 		})
 	}
 	if more > 0 && len(status.Failing) > 0 {
-		out = append(out, branch{twig: trunk + fork(ends), mark: mark{"✗", red}, name: fmt.Sprintf("and %d more", more)})
+		out = append(out, branch{twig: trunk + fork(ends), mark: Mark{"✗", red}, name: fmt.Sprintf("and %d more", more)})
 	}
 	return out
 }
@@ -260,5 +260,5 @@ func (s Style) table(b *strings.Builder, rows []branch) {
 // painted is the first column with the colour on the icon.
 func (s Style) painted(row branch, width int) string {
 	name := pad(row.label(), width)
-	return row.twig + s.paint(row.mark.colour, row.mark.icon) + strings.TrimPrefix(name, row.twig+row.mark.icon)
+	return row.twig + s.paint(row.mark.colour, row.mark.Icon) + strings.TrimPrefix(name, row.twig+row.mark.Icon)
 }

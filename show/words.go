@@ -37,16 +37,16 @@ func commitOf(t *v1alpha1.Target) string {
 	return ShortCommit(t.Commit)
 }
 
-// age is how long ago something was, as kubectl prints it.
-func age(now time.Time, at *metav1.Time) string {
+// Age is how long ago something was, as kubectl prints it.
+func Age(now time.Time, at *metav1.Time) string {
 	if at == nil || at.IsZero() {
 		return none
 	}
 	return duration.HumanDuration(now.Sub(at.Time))
 }
 
-// counted lists the counts that are not zero, in words.
-func counted(c v1alpha1.Counts) string {
+// Counted lists the counts that are not zero, in words.
+func Counted(c v1alpha1.Counts) string {
 	var parts []string
 	for _, p := range []struct {
 		count int32
@@ -70,15 +70,15 @@ func counted(c v1alpha1.Counts) string {
 // share is updated/total and what else is counted.
 func share(c v1alpha1.Counts) string {
 	text := fmt.Sprintf("%d/%d", c.Updated, c.Total)
-	if more := counted(c); more != "" {
+	if more := Counted(c); more != "" {
 		text += "  " + more
 	}
 	return text
 }
 
-// stagePosition is the first stage that is not finished and how many there are, such
+// StagePosition is the first stage that is not finished and how many there are, such
 // as "2/3 everyone"; of a rollout whose stages are all finished, "3/3".
-func stagePosition(stages []v1alpha1.StageStatus) string {
+func StagePosition(stages []v1alpha1.StageStatus) string {
 	if len(stages) == 0 {
 		return none
 	}

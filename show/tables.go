@@ -39,7 +39,7 @@ func SourcesTable(now time.Time, sources ...v1alpha1.AddOnSource) *metav1.Table 
 			ready = string(metav1.ConditionUnknown)
 		}
 		t.Rows = append(t.Rows, row(s, s.Name, ready, truth(s.Spec.Suspend || v1alpha1.SuspendedByAnnotation(s.Annotations)), orNone(ShortCommit(s.Status.LastAppliedRevision)),
-			strconv.Itoa(len(s.Status.AddOns)), age(now, &s.CreationTimestamp), message, s.Spec.URL, orNone(s.Spec.Path)))
+			strconv.Itoa(len(s.Status.AddOns)), Age(now, &s.CreationTimestamp), message, s.Spec.URL, orNone(s.Spec.Path)))
 	}
 	return t
 }
@@ -53,17 +53,17 @@ func RolloutsTable(now time.Time, rollouts ...v1alpha1.AddOnRollout) *metav1.Tab
 	for i := range rollouts {
 		r := &rollouts[i]
 		ready, _ := readiness(r.Status.Conditions)
-		if !current(r) {
+		if !Current(r) {
 			ready = string(metav1.ConditionUnknown)
 		}
-		phase, _ := headline(r)
+		phase, _ := Headline(r)
 		target := r.Spec.Target
 		if target == nil {
 			target = r.Status.Target
 		}
 		t.Rows = append(t.Rows, row(r, r.Name, ready, truth(suspended(r)), phase, commitOf(target),
 			fmt.Sprintf("%d/%d", r.Status.Counts.Updated, r.Status.Counts.Total), strconv.Itoa(int(r.Status.Counts.Failed)),
-			stagePosition(r.Status.Stages), age(now, &r.CreationTimestamp), commitOf(r.Status.Stable), orNone(message(r))))
+			StagePosition(r.Status.Stages), Age(now, &r.CreationTimestamp), commitOf(r.Status.Stable), orNone(Message(r))))
 	}
 	return t
 }
@@ -75,7 +75,7 @@ func RevisionsTable(now time.Time, revisions ...v1alpha1.AddOnRevision) *metav1.
 	}}
 	for i := range revisions {
 		r := &revisions[i]
-		t.Rows = append(t.Rows, row(r, r.Name, r.Spec.AddOn, succeeded(now, r), age(now, &r.CreationTimestamp), r.Spec.Digest))
+		t.Rows = append(t.Rows, row(r, r.Name, r.Spec.AddOn, succeeded(now, r), Age(now, &r.CreationTimestamp), r.Spec.Digest))
 	}
 	return t
 }
@@ -86,7 +86,7 @@ func succeeded(now time.Time, r *v1alpha1.AddOnRevision) string {
 	if err != nil {
 		return none
 	}
-	return age(now, &metav1.Time{Time: at}) + " ago"
+	return Age(now, &metav1.Time{Time: at}) + " ago"
 }
 
 // readiness is the Ready condition and the first line of what it says.

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,10 +25,10 @@ func objects(t *testing.T, documents ...string) []*unstructured.Unstructured {
 
 func TestDiff(t *testing.T) {
 	const (
-		secret = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: a}, data: "
+		secret = "{apiVersion: v1, kind: Secret, metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: APPLIED}, name: s, namespace: a}, data: "
 		config = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: a}, data: "
 	)
-	before := objects(t, config+"{x: '1', z: '2'}}", secret+"{same: b25l, other: b25l}}", "{apiVersion: v1, kind: Namespace, metadata: {name: old}}", "{apiVersion: v1, kind: Namespace, metadata: {name: kept}}")
+	before := objects(t, config+"{x: '1', z: '2'}}", strings.Replace(secret, "APPLIED", "b25l", 1)+"{same: b25l, other: b25l}}", "{apiVersion: v1, kind: Namespace, metadata: {name: old}}", "{apiVersion: v1, kind: Namespace, metadata: {name: kept}}")
 	after := objects(t, "{apiVersion: v1, kind: Namespace, metadata: {name: kept}}", secret+"{same: b25l, other: dHdv, more: dHdv}}", config+"{x: '1', z: '3'}}")
 	want := `--- v1 Secret a/s
 +++ v1 Secret a/s

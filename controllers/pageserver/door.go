@@ -1,0 +1,267 @@
+package pageserver
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Access is the right to get objects of a kind: one by name, or all of a namespace, or all.
+type Access struct{ Group, Resource, Namespace, Name string }
+
+// Viewer is who looks at a page.
+type Viewer struct {
+	// Name of the user; "": the user of the kubeconfig.
+	Name string
+	// May reports whether the viewer has a right. The error is one of asking.
+	May func(context.Context, Access) (bool, error)
+}
+
+// Errors of a Door.
+var (
+	// ErrLogin: the request does not say who the viewer is.
+	ErrLogin = errors.New("log in first")
+	// ErrBusy: too many tokens are being reviewed.
+	ErrBusy = errors.New("too many logins at once; try again in a minute")
+)
+
+// Door says who the viewer of a request is.
+type Door interface {
+	// Enter returns the viewer, or ErrLogin, or ErrBusy, or the error of a review.
+	Enter(r *http.Request) (*Viewer, error)
+	// Login tries a secret that the user gave, and lets the viewer in until it ends. It returns
+	// ErrLogin if it is wrong.
+	Login(w http.ResponseWriter, r *http.Request, secret string) error
+	// Logout ends what Login began.
+	Logout(w http.ResponseWriter)
+}
+
+// LocalDoor lets one user in, who knows a key. The objects are read with the user's own
+// credentials, so that the hub itself refuses what the user may not get.
+type LocalDoor struct{ key string }
+
+// NewLocalDoor makes a key. Other users of the machine do not know it, and other sites that the
+// user's browser visits do not either.
+func NewLocalDoor() LocalDoor { return LocalDoor{rand.Text()} }
+
+// Key is what Login expects.
+func (d LocalDoor) Key() string { return d.key }
+
+// localCookie carries the key. A browser accepts it without TLS only if it is not Secure.
+const localCookie = "addonflow-key"
+
+// Enter lets a request in that has the key, and is for this machine by name: another name may be
+// that of a foreign site whose address was changed to this machine's.
+func (d LocalDoor) Enter(r *http.Request) (*Viewer, error) {
+	if !loopback(r.Host) {
+		return nil, ErrLogin
+	}
+	cookie, err := r.Cookie(localCookie)
+	if err != nil || !d.fits(cookie.Value) {
+		return nil, ErrLogin
+	}
+	return &Viewer{May: func(context.Context, Access) (bool, error) { return true, nil }}, nil
+}
+
+func (d LocalDoor) fits(key string) bool {
+	return subtle.ConstantTimeCompare([]byte(key), []byte(d.key)) == 1
+}
+
+// Login sets the cookie.
+func (d LocalDoor) Login(w http.ResponseWriter, r *http.Request, secret string) error {
+	if !loopback(r.Host) || !d.fits(secret) {
+		return ErrLogin
+	}
+	http.SetCookie(w, &http.Cookie{Name: localCookie, Value: d.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}) //nolint:gosec // no TLS on loopback
+	return nil
+}
+
+// Logout removes the cookie.
+func (d LocalDoor) Logout(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{Name: localCookie, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteLaxMode}) //nolint:gosec // no TLS on loopback
+}
+
+// loopback reports whether a request was sent to this machine by a name that only it has.
+func loopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	address := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || address != nil && address.IsLoopback()
+}
+
+const (
+	// tokenCookie: a browser sends it back over TLS only, to this host only.
+	tokenCookie = "__Host-addonflow-token"
+	// tokenLimit is what browsers keep in a cookie, less its name and attributes.
+	tokenLimit = 3800
+	// remembered is how long the answer of a review counts; a withdrawn right or token ends then.
+	remembered = 15 * time.Second
+	// answersKept bounds the answers in memory.
+	answersKept = 20000
+)
+
+// Headers of a proxy that authenticates users, as Kubernetes names them.
+const (
+	proxyUser  = "X-Remote-User"
+	proxyGroup = "X-Remote-Group"
+)
+
+// authenticated is the group of every user that is known.
+const authenticated = "system:authenticated"
+
+// TokenDoor asks the hub whose a token is and what its user may get.
+type TokenDoor struct {
+	hub     client.Client
+	clock   clock.PassiveClock
+	limiter *rate.Limiter
+
+	mu    sync.Mutex
+	users map[[sha256.Size]byte]answer[authenticationv1.UserInfo]
+	may   map[string]answer[bool]
+}
+
+// answer is that of a review, and until when it counts.
+type answer[T any] struct {
+	value T
+	until time.Time
+}
+
+// NewTokenDoor returns a door that creates TokenReviews and SubjectAccessReviews on the hub.
+// A proxy may name the user in headers if its client certificate was verified, which the server
+// does by the authority of the TLS configuration.
+func NewTokenDoor(hub client.Client, passive clock.PassiveClock) *TokenDoor {
+	return &TokenDoor{
+		hub: hub, clock: passive, limiter: rate.NewLimiter(10, 20),
+		users: map[[sha256.Size]byte]answer[authenticationv1.UserInfo]{}, may: map[string]answer[bool]{},
+	}
+}
+
+// Enter returns the user of the proxy's headers, or of the cookie's token.
+func (d *TokenDoor) Enter(r *http.Request) (*Viewer, error) {
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		if name := r.Header.Get(proxyUser); name != "" {
+			groups := slices.Clone(r.Header.Values(proxyGroup))
+			if !slices.Contains(groups, authenticated) {
+				groups = append(groups, authenticated) // as the API server adds it
+			}
+			return d.viewer(authenticationv1.UserInfo{Username: name, Groups: groups}), nil
+		}
+	}
+	cookie, err := r.Cookie(tokenCookie)
+	if err != nil {
+		return nil, ErrLogin
+	}
+	user, err := d.userOf(r.Context(), cookie.Value)
+	if err != nil {
+		return nil, err
+	}
+	return d.viewer(user), nil
+}
+
+// Login reviews a token and sets the cookie.
+func (d *TokenDoor) Login(w http.ResponseWriter, r *http.Request, secret string) error {
+	secret = strings.TrimSpace(secret)
+	if _, err := d.userOf(r.Context(), secret); err != nil {
+		return err
+	}
+	http.SetCookie(w, &http.Cookie{Name: tokenCookie, Value: secret, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+	return nil
+}
+
+// Logout removes the cookie.
+func (d *TokenDoor) Logout(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{Name: tokenCookie, Path: "/", MaxAge: -1, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+}
+
+// userOf asks the hub whose a token is.
+func (d *TokenDoor) userOf(ctx context.Context, token string) (authenticationv1.UserInfo, error) {
+	if token == "" || len(token) > tokenLimit {
+		return authenticationv1.UserInfo{}, ErrLogin
+	}
+	key := sha256.Sum256([]byte(token))
+	if known, ok := recall(d, d.users, key); ok {
+		return known, nil
+	}
+	d.mu.Lock()
+	_, seen := d.users[key] // a guess does not slow down users who are logged in
+	d.mu.Unlock()
+	if !seen && !d.limiter.Allow() {
+		return authenticationv1.UserInfo{}, ErrBusy
+	}
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	if err := d.hub.Create(ctx, review); err != nil {
+		return authenticationv1.UserInfo{}, errors.New("cannot review a token") // an error could repeat it
+	}
+	if !review.Status.Authenticated || review.Status.Error != "" || review.Status.User.Username == "" {
+		return authenticationv1.UserInfo{}, ErrLogin
+	}
+	keep(d, d.users, key, review.Status.User)
+	return review.Status.User, nil
+}
+
+// viewer is a user whose rights the hub decides.
+func (d *TokenDoor) viewer(user authenticationv1.UserInfo) *Viewer {
+	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for name, values := range user.Extra {
+		extra[name] = authorizationv1.ExtraValue(values)
+	}
+	identity := identify(user)
+	return &Viewer{Name: user.Username, May: func(ctx context.Context, a Access) (bool, error) {
+		key := strings.Join([]string{identity, a.Group, a.Resource, a.Namespace, a.Name}, "\x00")
+		if known, ok := recall(d, d.may, key); ok {
+			return known, nil
+		}
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Group: a.Group, Resource: a.Resource, Namespace: a.Namespace, Name: a.Name},
+		}}
+		if err := d.hub.Create(ctx, review); err != nil {
+			return false, err
+		}
+		allowed := review.Status.Allowed && !review.Status.Denied
+		keep(d, d.may, key, allowed)
+		return allowed, nil
+	}}
+}
+
+// identify is a digest of everything that decides the rights of a user.
+func identify(user authenticationv1.UserInfo) string {
+	text, err := user.Marshal()
+	if err != nil {
+		return rand.Text() // cannot happen; no answer is shared then
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+func recall[K comparable, T any](d *TokenDoor, answers map[K]answer[T], key K) (T, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known, ok := answers[key]
+	return known.value, ok && d.clock.Now().Before(known.until)
+}
+
+func keep[K comparable, T any](d *TokenDoor, answers map[K]answer[T], key K, value T) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(answers) >= answersKept {
+		clear(answers)
+	}
+	answers[key] = answer[T]{value, d.clock.Now().Add(remembered)}
+}

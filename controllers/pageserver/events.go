@@ -1,0 +1,88 @@
+package pageserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+const (
+	// streamFor ends a stream after a while; a browser connects again, and logs in again.
+	streamFor = 10 * time.Minute
+	// writeWithin is how long one event may take to be sent.
+	writeWithin = 10 * time.Second
+	// aliveEvery keeps proxies from closing a stream without news.
+	aliveEvery = 20 * time.Second
+)
+
+// events sends the version of a page when it changes, as server-sent events. Who may see the page
+// is asked again each time.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		return // HEAD: a stream has no end to wait for
+	}
+	viewer, err := s.Door.Enter(r)
+	if err != nil {
+		http.Error(w, "log in first", http.StatusUnauthorized)
+		return
+	}
+	select {
+	case s.open <- struct{}{}:
+		defer func() { <-s.open }()
+	default:
+		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), streamFor)
+	defer cancel()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	control, tick := http.NewResponseController(w), time.NewTicker(s.Poll)
+	defer tick.Stop()
+	_ = control.SetReadDeadline(time.Time{}) // the body was read
+	last, sent := "", time.Time{}
+	for {
+		version, err := s.version(&request{Request: r.WithContext(ctx), viewer: viewer}, r.PathValue("path"))
+		text := ""
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && refusalOf(err).code == http.StatusServiceUnavailable:
+			// The hub is away: the page stays as it is.
+		case err != nil:
+			version = "none"
+			fallthrough
+		default:
+			if version != last {
+				last = version
+				text = fmt.Sprintf("event: version\ndata: %x\n\n", sha256.Sum256([]byte(version)))
+			}
+		}
+		if text == "" && time.Since(sent) >= aliveEvery {
+			text = ": nothing new\n\n"
+		}
+		if text != "" {
+			if control.SetWriteDeadline(time.Now().Add(writeWithin)) != nil || write(w, control, text) != nil {
+				return
+			}
+			sent = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if _, err := s.Door.Enter(r); err != nil {
+			return // the token has ended
+		}
+	}
+}
+
+func write(w http.ResponseWriter, control *http.ResponseController, text string) error {
+	if _, err := w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return control.Flush()
+}

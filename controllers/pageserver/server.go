@@ -1,0 +1,359 @@
+package pageserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/dashboard"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// Inspection is the plan that the operator would make of a rollout now.
+type Inspection struct {
+	Plan rollout.Plan
+	// Note says what the plan lacks; "": nothing.
+	Note string
+	// Change returns the objects of a cluster: of the content with the digest from, and of the
+	// target.
+	Change func(ctx context.Context, cluster, from string) (before, after []*unstructured.Unstructured, err error)
+}
+
+// Options of a Server.
+type Options struct {
+	// Hub is what objects are read from: a watch cache, or the API server.
+	Hub client.Reader
+	// Inspect plans a rollout.
+	Inspect func(ctx context.Context, key client.ObjectKey) (Inspection, error)
+	// Door says who the viewer is.
+	Door Door
+	// Base is the path that the pages are below, "/" or such as "/addonflow/".
+	Base string
+	// Namespace is listed if the credentials may not list all; "": none.
+	Namespace string
+	// Poll is how often it is looked whether a page that is open has changed.
+	Poll time.Duration
+}
+
+// Server serves the pages.
+type Server struct {
+	Options
+	pages *dashboard.Pages
+	plans plans
+	// open are the streams of events; each holds a place.
+	open chan struct{}
+}
+
+const (
+	// openStreams bounds how many pages can be kept up to date at once.
+	openStreams = 200
+	// requestTimeout bounds the work for one page.
+	requestTimeout = 30 * time.Second
+	// formLimit bounds the body of a login.
+	formLimit = 16 << 10
+)
+
+// New returns a Server.
+func New(o Options) (*Server, error) {
+	pages, err := dashboard.NewPages()
+	if err != nil {
+		return nil, err
+	}
+	return &Server{
+		Options: o, pages: pages, open: make(chan struct{}, openStreams),
+		plans: plans{of: map[client.ObjectKey]*planned{}, atOnce: make(chan struct{}, 2)},
+	}, nil
+}
+
+// Handler serves the pages below Base. Everything except login and logout is read with GET.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.page(s.fleet))
+	mux.HandleFunc("GET /rollouts/{namespace}/{name}", s.page(s.rollout))
+	mux.HandleFunc("GET /rollouts/{namespace}/{name}/{commit}", s.page(s.rollout))
+	mux.HandleFunc("GET /rollouts/{namespace}/{name}/{commit}/clusters", s.page(s.clusters))
+	mux.HandleFunc("GET /sources/{namespace}/{name}", s.page(s.source))
+	mux.HandleFunc("GET /sources/{namespace}/{name}/{commit}", s.page(s.source))
+	mux.HandleFunc("GET /clusters/{cluster}", s.page(s.cluster))
+	mux.HandleFunc("GET /events/{path...}", s.events)
+	mux.HandleFunc("GET /login", s.askLogin)
+	mux.HandleFunc("POST /login", s.login)
+	mux.HandleFunc("POST /logout", s.logout)
+	files, err := fs.Sub(dashboard.Static(), "static")
+	if err == nil { // it is embedded
+		mux.Handle("GET /static/", cached(http.StripPrefix("/static/", http.FileServerFS(files))))
+	}
+	return secured(http.NewCrossOriginProtection().Handler(http.StripPrefix(strings.TrimSuffix(s.Base, "/"), mux)))
+}
+
+// cached lets browsers keep the style and the script for a while.
+func cached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "public, max-age=300")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// policy allows what the pages are made of and nothing else: no inline script or style, no frame,
+// no other site.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'self'; frame-ancestors 'none'"
+
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+		h.Set("Cache-Control", "no-store")
+		if r.TLS != nil {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, formLimit)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// request is one request for a page, by a viewer.
+type request struct {
+	*http.Request
+	viewer *Viewer
+	frame  dashboard.Frame
+}
+
+// refusal is a page that is not shown, and why.
+type refusal struct {
+	code        int
+	title, text string
+	to          dashboard.Link
+}
+
+// Error is the text of the refusal.
+func (r *refusal) Error() string { return r.text }
+
+// redirection leads to another page below Base.
+type redirection struct{ to string }
+
+// Error names the page.
+func (r *redirection) Error() string { return r.to }
+
+// page serves a view to a viewer.
+func (s *Server) page(view func(*request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+		frame := s.frame(r)
+		viewer, err := s.Door.Enter(r)
+		if err != nil {
+			s.refuseEntry(w, r, frame, err)
+			return
+		}
+		frame.Viewer = viewer.Name
+		shown, err := view(&request{r, viewer, frame})
+		if to, ok := errors.AsType[*redirection](err); ok {
+			http.Redirect(w, r, s.Base+to.to, http.StatusFound)
+			return
+		}
+		if err != nil {
+			s.refuse(w, frame, refusalOf(err))
+			return
+		}
+		s.write(w, http.StatusOK, shown)
+	}
+}
+
+func (s *Server) frame(r *http.Request) dashboard.Frame {
+	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	return dashboard.Frame{Base: s.Base, Path: path}
+}
+
+// refuseEntry asks a user to log in, or says why that is not possible now.
+func (s *Server) refuseEntry(w http.ResponseWriter, r *http.Request, frame dashboard.Frame, err error) {
+	switch {
+	case errors.Is(err, ErrLogin):
+		http.Redirect(w, r, s.Base+"login?to="+queryEscape(frame.Path), http.StatusFound)
+	case errors.Is(err, ErrBusy):
+		s.refuse(w, frame, &refusal{code: http.StatusTooManyRequests, title: "Too many requests", text: err.Error()})
+	default:
+		s.refuse(w, frame, &refusal{code: http.StatusServiceUnavailable, title: "The hub does not answer", text: "The hub did not say who you are. Try again."})
+	}
+}
+
+// refusalOf is the page of an error. What the hub says about an object is not repeated: the viewer
+// may not be allowed to know it.
+func refusalOf(err error) *refusal {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return &refusal{code: http.StatusNotFound, title: "Not found", text: "There is no such object on the hub."}
+	case apierrors.IsForbidden(err):
+		return &refusal{code: http.StatusForbidden, title: "Not allowed", text: "The hub does not let you get this."}
+	}
+	return &refusal{code: http.StatusServiceUnavailable, title: "The hub does not answer", text: "The hub did not answer in time, or with an error. Try again."}
+}
+
+func (s *Server) refuse(w http.ResponseWriter, frame dashboard.Frame, r *refusal) {
+	frame.Title = r.title
+	s.write(w, r.code, dashboard.Message{Frame: frame, Text: r.text, To: r.to})
+}
+
+func (s *Server) write(w http.ResponseWriter, code int, view any) {
+	var page bytes.Buffer
+	if err := s.pages.Write(&page, view); err != nil {
+		http.Error(w, "the page cannot be drawn", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(page.Len()))
+	w.WriteHeader(code)
+	_, _ = w.Write(page.Bytes()) // the client has gone, or has the page
+}
+
+// localTo matches the addresses below Base that a login may lead to.
+var localTo = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._~/?&=%+-]*)?$`)
+
+// askLogin shows the form. A local user arrives here with the key in the address.
+func (s *Server) askLogin(w http.ResponseWriter, r *http.Request) {
+	to := localOnly(r.URL.Query().Get("to"))
+	if key := r.URL.Query().Get("key"); key != "" {
+		if _, local := s.Door.(LocalDoor); local && s.Door.Login(w, r, key) == nil {
+			http.Redirect(w, r, s.Base+to, http.StatusFound)
+			return
+		}
+	}
+	s.write(w, http.StatusOK, s.form(to, ""))
+}
+
+func (s *Server) form(to, refused string) any {
+	frame := dashboard.Frame{Base: s.Base, Path: "login", Title: "Log in"}
+	if _, local := s.Door.(LocalDoor); local {
+		frame.Title = "Open the address that the command printed"
+		return dashboard.Message{Frame: frame, Text: "addonflow dashboard prints an address with a key. Open that one."}
+	}
+	return dashboard.Login{Frame: frame, To: to, Refused: refused}
+}
+
+// login tries the token of the form. A token in the address would end up in logs.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	defer cancel()
+	r = r.WithContext(ctx)
+	if err := r.ParseForm(); err != nil {
+		s.write(w, http.StatusRequestEntityTooLarge, s.form("", "The form is too large."))
+		return
+	}
+	to := localOnly(r.PostForm.Get("to"))
+	err := s.Door.Login(w, r, r.PostForm.Get("token"))
+	switch {
+	case err == nil:
+		http.Redirect(w, r, s.Base+to, http.StatusSeeOther)
+	case errors.Is(err, ErrLogin):
+		s.write(w, http.StatusUnauthorized, s.form(to, "The hub does not know this token, or it is longer than a cookie can be."))
+	case errors.Is(err, ErrBusy):
+		s.write(w, http.StatusTooManyRequests, s.form(to, err.Error()))
+	default:
+		s.write(w, http.StatusServiceUnavailable, s.form(to, "The hub does not answer. Try again."))
+	}
+}
+
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	s.Door.Logout(w)
+	http.Redirect(w, r, s.Base+"login", http.StatusSeeOther)
+}
+
+func localOnly(to string) string {
+	if len(to) > 2048 || !localTo.MatchString(to) {
+		return ""
+	}
+	return to
+}
+
+// named reads names of objects from the address.
+func named(r *http.Request, parts ...string) error {
+	for _, part := range parts {
+		if len(validation.IsDNS1123Subdomain(r.PathValue(part))) > 0 {
+			return &refusal{code: http.StatusNotFound, title: "Not found", text: "The address is not that of an object."}
+		}
+	}
+	return nil
+}
+
+// plans are the plans that were made last, so that many viewers of a rollout cost one.
+type plans struct {
+	mu     sync.Mutex
+	of     map[client.ObjectKey]*planned
+	atOnce chan struct{}
+}
+
+// planned is the plan of one rollout. The lock is held while it is being made.
+type planned struct {
+	mu      sync.Mutex
+	version string
+	until   time.Time
+	Inspection
+	err error
+}
+
+const (
+	// planFor is how long a plan is shown at least; a plan is shown for shownTimes as long as it
+	// took, so that plans take a tenth of one processor at most for each rollout that is looked at.
+	planFor    = 2 * time.Second
+	shownTimes = 10
+	// plansKept bounds the plans in memory.
+	plansKept = 64
+)
+
+// inspect returns the plan of a rollout at a version of it.
+func (s *Server) inspect(ctx context.Context, key client.ObjectKey, version string) (Inspection, error) {
+	s.plans.mu.Lock()
+	p := s.plans.of[key]
+	if p == nil {
+		if len(s.plans.of) >= plansKept {
+			clear(s.plans.of)
+		}
+		p = &planned{}
+		s.plans.of[key] = p
+	}
+	s.plans.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.version == version && time.Now().Before(p.until) || time.Now().Before(p.until.Add(-planFor)) {
+		return p.Inspection, p.err
+	}
+	select {
+	case s.plans.atOnce <- struct{}{}:
+		defer func() { <-s.plans.atOnce }()
+	case <-ctx.Done():
+		return Inspection{}, ctx.Err()
+	}
+	begun := time.Now()
+	p.Inspection, p.err = s.Inspect(ctx, key)
+	if ctx.Err() != nil {
+		p.version = "" // the next viewer may have more time
+		return Inspection{}, ctx.Err()
+	}
+	p.version, p.until = version, time.Now().Add(planFor+shownTimes*time.Since(begun))
+	return p.Inspection, p.err
+}

@@ -1,0 +1,277 @@
+package dashboard
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// html writes a view.
+func html(t testing.TB, view any) string {
+	t.Helper()
+	pages, err := NewPages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := pages.Write(&b, view); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestPages compares whole pages with files: go test ./dashboard -update writes them.
+func TestPages(t *testing.T) {
+	s := subject(t)
+	refused := fleetSource()
+	refused.Status.LastAttemptedRevision, refused.Status.LastAttemptedSpec = "main@sha1:"+sha("3"), "x"+v1alpha1.RefusedSuffix
+	refused.Status.Conditions = []metav1.Condition{
+		{Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ValidationFailedReason, Message: "a.yaml:3: Deployment/hello: field: wrong\nb.yaml:4: more"},
+		{Type: meta.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ValidationFailedReason, Message: "a.yaml:3: Deployment/hello: field: wrong\nb.yaml:4: more"},
+	}
+	for name, view := range map[string]any{
+		"rollout": NewRollout(frame(RolloutPath("default", "hello", sha("2"))), s),
+		"past":    NewPast(frame(RolloutPath("default", "hello", sha("1"))), s, 1),
+		"fleet":   NewFleet(frame(""), []v1alpha1.AddOnRollout{*failed()}, []v1alpha1.AddOnSource{*fleetSource()}, nil, at()),
+		"source":  NewSource(frame(SourcePath("default", "fleet", "")), refused),
+		"cluster": NewCluster(frame(ClusterPath("eu-01")), "eu-01", []On{{failed(), planOf().Clusters[1]}}, nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, got := filepath.Join("testdata", name+".html"), html(t, view)
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPageShowsNoValueOfASecret: neither before nor after.
+func TestPageShowsNoValueOfASecret(t *testing.T) {
+	page := html(t, NewRollout(frame(""), subject(t)))
+	if strings.Contains(page, "hunter") {
+		t.Error("a value is on the page")
+	}
+	if !strings.Contains(page, "password: &#39;*** (after)&#39;") {
+		t.Error("that the value changes is not on the page")
+	}
+}
+
+// TestHostileTextStaysText: names, reasons and messages come from Git, from clusters and from users
+// of the hub.
+func TestHostileTextStaysText(t *testing.T) {
+	const evil = `</title></pre>"'><script>alert(1)</script><img src=x onerror=alert(1)>{{.Base}}` + "\u202e\x1b[31m"
+	s := subject(t)
+	r := s.Rollout
+	r.Status.Message, r.Status.Failing[0].Reason, r.Status.Failing[0].Cluster = evil, evil, evil
+	r.Status.Conditions[0].Message = evil
+	r.Status.Journal[0].Reason, r.Status.Journal[0].Decision = evil, evil
+	r.Status.History[1].Reason, r.Status.History[1].SupersededBy = evil, evil
+	r.Status.Stages[1].Name, r.Spec.Stages[1].Name, r.Status.Stages[1].Message = evil, evil, evil
+	r.Spec.Target.Commit, r.Spec.Target.Source = "javascript:alert(1)@sha1:"+evil, evil
+	s.Source.Spec.CommitStatus.Address = "javascript:alert(1)//" + evil
+	s.Plan.Clusters[1] = rollout.ClusterPlan{Name: evil, Stage: evil, State: rollout.Failed, Reason: evil}
+	s.Change.After = append(s.Change.After, &unstructured.Unstructured{Object: map[string]any{"apiVersion": evil, "kind": evil, evil: evil}})
+	s.Unplanned = evil
+	source := fleetSource()
+	source.Name, source.Spec.URL, source.Spec.Path = evil, "javascript:alert(1)", evil
+	source.Status.AddOns[0].Name, source.Status.Conditions[0].Message = evil, evil
+	for name, view := range map[string]any{
+		"rollout":  NewRollout(frame(evil), s),
+		"past":     NewPast(frame(""), s, 1),
+		"fleet":    NewFleet(Frame{Viewer: evil}, []v1alpha1.AddOnRollout{*r}, []v1alpha1.AddOnSource{*source}, []string{evil}, at()),
+		"source":   NewSource(frame(""), source),
+		"cluster":  NewCluster(frame(""), evil, []On{{r, s.Plan.Clusters[1]}}, []string{evil}),
+		"clusters": NewClusters(frame(""), s, ClustersOf{Stage: evil, State: "Failed"}),
+		"login":    Login{To: evil, Refused: evil},
+		"message":  Message{Text: evil, To: Link{evil, "javascript:alert(1)"}},
+	} {
+		page := strings.ToLower(html(t, view))
+		if strings.Count(page, "<script") != 1 || strings.Contains(page, "<img") || strings.Contains(page, `href="javascript:`) {
+			t.Errorf("%s: the text became code:\n%s", name, page)
+		}
+	}
+}
+
+// TestCommandsAreSafeToPaste: a name that a shell would interpret is quoted.
+func TestCommandsAreSafeToPaste(t *testing.T) {
+	for want, words := range map[string][]string{
+		"addonflow tree hello -n default": {"addonflow", "tree", "hello", "-n", "default"},
+		`git revert '$(rm -rf ~)'`:        {"git", "revert", "$(rm -rf ~)"},
+		`a 'it'\''s' ''`:                  {"a", "it's", ""},
+	} {
+		if got := command(words...); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// TestCommitsOfARollout: the page of the current content is also that of a commit that carries it,
+// a commit of the history has a summary, and another one is not kept.
+func TestCommitsOfARollout(t *testing.T) {
+	r, source := failed(), fleetSource()
+	source.Status.LastAppliedRevision = "main@sha1:" + sha("4")
+	for name, c := range map[string]struct {
+		sha     string
+		current bool
+		past    int
+	}{
+		"Target":      {sha("2"), true, -1},
+		"Short":       {sha("2")[:7], true, -1},
+		"CarriesIt":   {sha("4"), true, -1},
+		"History":     {sha("1"), false, 1},
+		"NotKept":     {sha("9"), false, -1},
+		"TooShort":    {"2", false, -1},
+		"NothingSaid": {"", false, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if current, past := Concerns(r, source, c.sha); current != c.current || past != c.past {
+				t.Errorf("got %t, %d", current, past)
+			}
+		})
+	}
+}
+
+// TestNextCommand: every state has the command that helps first.
+func TestNextCommand(t *testing.T) {
+	since := ago(0)
+	for name, c := range map[string]struct {
+		edit func(*v1alpha1.AddOnRollout)
+		want string
+	}{
+		"Failed":     {func(*v1alpha1.AddOnRollout) {}, "git revert " + sha("2")},
+		"NotSeenYet": {func(r *v1alpha1.AddOnRollout) { r.Generation++ }, "addonflow status hello -n default --watch"},
+		"RolledBack": {func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Override = v1alpha1.PhaseRolledBack, &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2")}
+		}, "git revert " + sha("2")},
+		"Approval": {func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseProgressing, nil
+			r.Status.Stages[1].Gates = []v1alpha1.GateStatus{{Name: "qa", Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting, Since: &since}}
+		}, "addonflow approve hello everyone -n default --gate qa"},
+		"Suspended": {func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseSuspended, nil
+			r.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"}
+		}, "addonflow resume rollout hello -n default"},
+		"Soaking": {func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Conditions, r.Status.Stages[0].Phase = v1alpha1.PhaseProgressing, nil, "Soaking"
+		}, "addonflow promote hello canary -n default -m REASON"},
+		"Succeeded": {func(r *v1alpha1.AddOnRollout) { r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseSucceeded, nil }, "addonflow rollback hello -n default -m REASON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := failed()
+			c.edit(r)
+			if got := next(r, nil); len(got) == 0 || got[0].Command != c.want {
+				t.Errorf("got %+v, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestFleetByNeed: what a user must look at comes first.
+func TestFleetByNeed(t *testing.T) {
+	named := func(name string, phase v1alpha1.Phase) v1alpha1.AddOnRollout {
+		r := failed()
+		r.Name, r.Status.Phase = name, phase
+		if phase != v1alpha1.PhaseFailed {
+			r.Status.Conditions = nil
+		}
+		return *r
+	}
+	page := NewFleet(frame(""), []v1alpha1.AddOnRollout{
+		named("a", v1alpha1.PhaseSucceeded), named("b", v1alpha1.PhaseProgressing), named("c", v1alpha1.PhaseHeld),
+		named("d", v1alpha1.PhaseRolledBack), named("f", v1alpha1.PhaseFailed), named("e", v1alpha1.PhaseFailed),
+	}, nil, nil, at())
+	var got []string
+	for _, row := range page.Rollouts {
+		got = append(got, strings.TrimPrefix(row.Rollout.Text, "default/"))
+	}
+	if want := []string{"e", "f", "d", "c", "b", "a"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if page.Standing != "6 rollouts, 4 need attention; 0 sources, 0 refused." {
+		t.Error(page.Standing)
+	}
+}
+
+// thousands is a rollout to ten thousand clusters in mixed states.
+func thousands() Subject {
+	s := Subject{Rollout: failed(), Source: fleetSource(), Plan: &rollout.Plan{}, Now: at()}
+	states := []rollout.State{rollout.Done, rollout.Updating, rollout.Soaking, rollout.Failed, rollout.Waiting, rollout.Parked}
+	for i := range 10000 {
+		state := states[i*i%97%len(states)]
+		s.Plan.Clusters = append(s.Plan.Clusters, rollout.ClusterPlan{
+			Name: fmt.Sprintf("cluster-%05d", i), Stage: "everyone", State: state, Reason: fmt.Sprintf("reason %d of %s", i%40, state),
+		})
+	}
+	return s
+}
+
+// TestTenThousandClusters: every cluster has a square, and the page stays small.
+func TestTenThousandClusters(t *testing.T) {
+	s := thousands()
+	view := NewRollout(frame(""), s)
+	squares, page := 0, html(t, view)
+	for _, p := range view.Stages[1].Squares.Painted {
+		for run := range strings.SplitSeq(p.D, "M") {
+			var x, y, width int
+			if n, _ := fmt.Sscanf(run, "%d %dh%d", &x, &y, &width); n == 3 {
+				squares += (width + 1) / smallPlace
+			}
+		}
+	}
+	if squares != 10000 || len(page) > 150<<10 {
+		t.Errorf("%d squares in %d bytes", squares, len(page))
+	}
+	t.Logf("%d bytes", len(page))
+	seen, from := 0, ""
+	for range 100 {
+		list := NewClusters(frame(""), s, ClustersOf{Stage: "everyone", State: "Done", From: from})
+		seen += len(list.Clusters)
+		_, from, _ = strings.Cut(list.Next, "from=")
+		from, _, _ = strings.Cut(from, "&")
+		if list.Next == "" {
+			if seen != list.Total || seen == 0 {
+				t.Errorf("the pages have %d of %d", seen, list.Total)
+			}
+			return
+		}
+	}
+	t.Error("the pages do not end")
+}
+
+func BenchmarkTenThousandClusters(b *testing.B) {
+	s := thousands()
+	pages, err := NewPages()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		var out bytes.Buffer
+		if err := pages.Write(&out, NewRollout(frame(""), s)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/show"
+)
+
+// Frame is what every page has around its content.
+type Frame struct {
+	// Base is the path that the pages are below, with a slash at its end.
+	Base string
+	// Path of the page below Base, without a slash at its start.
+	Path string
+	// Viewer is the user who is logged in; "": the page has no login.
+	Viewer string
+	// Live: the page is loaded again when what it shows has changed.
+	Live bool
+	// Title of the page.
+	Title string
+}
+
+// Mark is a state as the page shows it: an icon, a word, and a class of the style sheet.
+type Mark struct{ Icon, Word, Tone string }
+
+func markOf(word string, m show.Mark) Mark { return Mark{m.Icon, word, m.Tone()} }
+
+// Link is a text and where it leads; without an address it is only text.
+type Link struct{ Text, To string }
+
+// Moment is a time for people and for programs.
+type Moment struct{ Text, RFC3339 string }
+
+func momentOf(t time.Time) Moment {
+	if t.IsZero() {
+		return Moment{}
+	}
+	t = t.UTC()
+	return Moment{t.Format("2006-01-02 15:04:05 UTC"), t.Format(time.RFC3339)}
+}
+
+func metaMoment(t *metav1.Time) Moment {
+	if t == nil {
+		return Moment{}
+	}
+	return momentOf(t.Time)
+}
+
+// path joins parts of an address, each escaped.
+func path(parts ...string) string {
+	escaped := make([]string, len(parts))
+	for i, p := range parts {
+		escaped[i] = url.PathEscape(p)
+	}
+	return strings.Join(escaped, "/")
+}
+
+// RolloutPath is the address of a rollout's page below the base; commit is a sha or "".
+func RolloutPath(namespace, name, commit string) string {
+	if commit == "" {
+		return path("rollouts", namespace, name)
+	}
+	return path("rollouts", namespace, name, commit)
+}
+
+// SourcePath is the address of a source's page below the base.
+func SourcePath(namespace, name, commit string) string {
+	if commit == "" {
+		return path("sources", namespace, name)
+	}
+	return path("sources", namespace, name, commit)
+}
+
+// ClusterPath is the address of a cluster's page below the base.
+func ClusterPath(name string) string { return path("clusters", name) }
+
+// Commit is a commit as the page names it.
+type Commit struct {
+	// Short is such as main@9f3c2ab, SHA the full name.
+	Short, SHA string
+	// Forge is the page of the commit at the forge; "": not known.
+	Forge string
+}
+
+// SHA is the object name in a revision such as main@sha1:9f3c2ab...; "" for none.
+func SHA(revision string) string {
+	_, sha, _ := strings.Cut(revision, "sha1:")
+	return sha
+}
+
+func commitOf(revision string, source *v1alpha1.AddOnSource) Commit {
+	c := Commit{Short: cmp.Or(show.ShortCommit(revision), "–"), SHA: SHA(revision)}
+	if source == nil || source.Spec.CommitStatus == nil || c.SHA == "" {
+		return c
+	}
+	address, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(source.Spec.CommitStatus.Address, "/"), ".git"))
+	if err != nil || address.Scheme != "https" && address.Scheme != "http" || address.User != nil {
+		return c
+	}
+	below := []string{"commit", c.SHA}
+	if source.Spec.CommitStatus.Provider == "gitlab" {
+		below = []string{"-", "commit", c.SHA}
+	}
+	c.Forge = address.JoinPath(below...).String()
+	return c
+}
+
+// Advice is something that a user can do, with the command for it; Command may be "".
+type Advice struct{ Text, Command string }
+
+// plainWord matches words that a shell takes as they are.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9._/@:=-]+$`)
+
+// command is a command line of the words; words from Git or a cluster are quoted where a shell needs it.
+func command(words ...string) string {
+	for i, w := range words {
+		if !plainWord.MatchString(w) {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// counted is "1 cluster" or "3 clusters".
+func counted(n int) string {
+	if n == 1 {
+		return "1 cluster"
+	}
+	return fmt.Sprintf("%d clusters", n)
+}
+
+// ClustersPath is the address of a list of clusters below the base.
+func ClustersPath(r *v1alpha1.AddOnRollout, of ClustersOf) string {
+	query := url.Values{}
+	for name, value := range map[string]string{"stage": of.Stage, "state": of.State, "from": of.From} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return path("rollouts", r.Namespace, r.Name, cmp.Or(CurrentCommit(r), "-"), "clusters") + "?" + query.Encode()
+}

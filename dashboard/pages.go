@@ -1,0 +1,73 @@
+package dashboard
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+//go:embed static
+var static embed.FS
+
+// Static are the files that every page loads: style, script and icon.
+func Static() fs.FS { return static }
+
+// Pages write views as HTML.
+type Pages struct{ set *template.Template }
+
+// NewPages reads the templates.
+func NewPages() (*Pages, error) {
+	set, err := template.ParseFS(templates, "templates/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the templates of pages: %w", err)
+	}
+	return &Pages{set}, nil
+}
+
+// Login is the page that asks for a token.
+type Login struct {
+	Frame
+	// To is the page that the user came for.
+	To string
+	// Refused says why a token was refused; "": none was given yet.
+	Refused string
+}
+
+// Message is a page that says one thing.
+type Message struct {
+	Frame
+	Text string
+	To   Link
+}
+
+// Write writes a view.
+func (p *Pages) Write(w io.Writer, view any) error {
+	name := ""
+	switch view.(type) {
+	case Rollout:
+		name = "rollout"
+	case Fleet:
+		name = "fleet"
+	case Source:
+		name = "source"
+	case Cluster:
+		name = "cluster"
+	case Clusters:
+		name = "clusters"
+	case Login:
+		name = "login"
+	case Message:
+		name = "message"
+	default:
+		return fmt.Errorf("cannot write a page of %T", view)
+	}
+	if err := p.set.ExecuteTemplate(w, name, view); err != nil {
+		return fmt.Errorf("cannot write page %s: %w", name, err)
+	}
+	return nil
+}

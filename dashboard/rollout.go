@@ -1,0 +1,465 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/show"
+)
+
+// Subject is what a page of a rollout is made of.
+type Subject struct {
+	Rollout *v1alpha1.AddOnRollout
+	// Source of the rollout; nil: it does not exist, or the viewer may not get it.
+	Source *v1alpha1.AddOnSource
+	// Plan of every cluster; nil: there is none, and Unplanned says why.
+	Plan      *rollout.Plan
+	Unplanned string
+	// Change is what the target changes on one cluster; nil: there is none, and Unchanged says why.
+	Change    *Change
+	Unchanged string
+	// Asked is the sha of the commit that the page was asked for; "": the current one.
+	Asked string
+	// Now is the time.
+	Now time.Time
+}
+
+// Change is what the target changes on one cluster.
+type Change struct {
+	Cluster string
+	// From names the content that Before is of; "": there was none.
+	From          string
+	Before, After []*unstructured.Unstructured
+}
+
+// Rollout is the page of a rollout, or of one commit in its history.
+type Rollout struct {
+	Frame
+	Namespace, Name string
+	Commit          Commit
+	Source          Link
+	// Mark and Standing say where it stands, in a word and in a sentence; Since is when it began.
+	Mark     Mark
+	Standing string
+	Since    Moment
+	Took     string
+	// Notes are about the page itself: what it does not show, and why.
+	Notes  []string
+	Stages []Stage
+	// Others are clusters in no stage.
+	Others *Squares
+	Why    *Why
+	What   *What
+	Next   []Advice
+	When   []Entry
+	Before []Past
+	// Past is set on the page of a commit that is not rolled out any more.
+	Past *Past
+}
+
+// Stage is one stage of a rollout.
+type Stage struct {
+	Name string
+	Mark Mark
+	// Counts, Pace and Remark are texts; Updated of Total is the bar.
+	Counts, Pace, Remark string
+	Updated, Total       int32
+	Soaking              Moment
+	Gates                []Gate
+	// Squares are nil where the clusters are not known.
+	Squares *Squares
+}
+
+// Gate is a gate of a stage with its verdict.
+type Gate struct {
+	Mark
+	Name, When, Type, Reason string
+	Since                    Moment
+}
+
+// Why says why clusters failed.
+type Why struct {
+	First  Link
+	Reason string
+	// Same counts the other clusters that failed for the same reason.
+	Same string
+	// Others are further reasons.
+	Others []Group
+}
+
+// What is the rendered difference on one cluster.
+type What struct {
+	Cluster Link
+	From    string
+	Lines   []show.DiffLine
+	// Cut counts the lines that are not shown.
+	Cut int
+}
+
+// Entry is one decision of the journal.
+type Entry struct {
+	At                              Moment
+	Decision, Stage, Reason, Commit string
+	Clusters                        int32
+}
+
+// Past is one rollout of the history.
+type Past struct {
+	Commit                  Commit
+	To                      string
+	Mark                    Mark
+	Started                 Moment
+	Took, Counts, Reason    string
+	Superseded              Link
+	Stages                  []PastStage
+	Failing                 []v1alpha1.ClusterReason
+	Revision, CurrentCommit string
+}
+
+// PastStage is a stage of a past rollout.
+type PastStage struct {
+	Name    string
+	Mark    Mark
+	Started Moment
+	Took    string
+}
+
+// diffLines bounds the difference that is shown.
+const diffLines = 400
+
+// Concerns reports how a commit concerns a rollout: it is the current one, or the entry of the
+// history with that index; -1 and false: neither.
+func Concerns(r *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, sha string) (current bool, past int) {
+	matches := func(revision string) bool { return len(sha) >= 7 && strings.HasPrefix(SHA(revision), sha) }
+	shown := []string{r.Spec.PolicyCommit}
+	for _, t := range []*v1alpha1.Target{r.Spec.Target, r.Status.Target} {
+		if t != nil {
+			shown = append(shown, t.Commit)
+		}
+	}
+	if source != nil {
+		shown = append(shown, source.Status.LastAppliedRevision, source.Status.LastAttemptedRevision)
+	}
+	if r.Spec.Removal != nil {
+		shown = append(shown, "sha1:"+r.Spec.Removal.Commit)
+	}
+	if slices.ContainsFunc(shown, matches) {
+		return true, -1
+	}
+	return false, slices.IndexFunc(r.Status.History, func(h v1alpha1.HistoryEntry) bool { return matches(h.Target.Commit) })
+}
+
+// CurrentCommit is the sha of the content that a rollout is about; "": it has none yet.
+func CurrentCommit(r *v1alpha1.AddOnRollout) string {
+	switch {
+	case r.Spec.Target != nil:
+		return SHA(r.Spec.Target.Commit)
+	case r.Status.Target != nil:
+		return SHA(r.Status.Target.Commit)
+	}
+	return ""
+}
+
+// NewRollout is the page of the current rollout.
+func NewRollout(f Frame, s Subject) Rollout {
+	r := s.Rollout
+	p := begun(f, s)
+	word, mark := show.Headline(r)
+	p.Mark, p.Live = markOf(word, mark), true
+	p.Standing = standing(r)
+	p.Since = metaMoment(r.Status.TargetSince)
+	p.Notes = asked(s)
+	if r.Status.Reverting {
+		p.Notes = append(p.Notes, "This content succeeded here before: clusters move back to it without soaks and gates.")
+	}
+	for _, text := range []string{s.Unplanned, s.Unchanged} {
+		if text != "" && !slices.Contains(p.Notes, text) {
+			p.Notes = append(p.Notes, text)
+		}
+	}
+	p.stages(s)
+	p.Why = why(s)
+	p.What = what(s)
+	p.Next = next(r, s.Source)
+	p.When = entries(r, "")
+	for i := range r.Status.History {
+		if i > 0 || r.Status.Target == nil || r.Status.History[0].Target != *r.Status.Target {
+			p.Before = append(p.Before, past(s, i))
+		}
+	}
+	p.Title = fmt.Sprintf("%s: %s", r.Name, word)
+	return p
+}
+
+// NewPast is the page of a commit that is in the history only.
+func NewPast(f Frame, s Subject, index int) Rollout {
+	p := begun(f, s)
+	entry := past(s, index)
+	h := s.Rollout.Status.History[index]
+	p.Past, p.Commit, p.Mark = &entry, entry.Commit, entry.Mark
+	p.Since, p.Took = entry.Started, entry.Took
+	p.Standing = fmt.Sprintf("%d of %s ran it when its rollout ended", h.Counts.Updated, counted(int(h.Counts.Total)))
+	if text := show.FirstLine(h.Reason); text != "" {
+		p.Standing += ": " + text
+	}
+	p.Standing = sentence(p.Standing)
+	p.When = entries(s.Rollout, entry.Commit.SHA)
+	p.Title = fmt.Sprintf("%s: %s, %s", s.Rollout.Name, entry.Commit.Short, h.Phase)
+	return p
+}
+
+// asked says how the commit that was asked for concerns the content that the page is about.
+func asked(s Subject) []string {
+	if s.Asked == "" || strings.HasPrefix(CurrentCommit(s.Rollout), s.Asked) {
+		return nil
+	}
+	short := s.Asked[:min(len(s.Asked), 7)]
+	if s.Source != nil && s.Source.Status.Refused() && strings.HasPrefix(SHA(s.Source.Status.LastAttemptedRevision), s.Asked) {
+		return []string{"Commit " + short + " is refused by source " + s.Source.Name + ", so that nothing of it is applied. This page is about the content before it."}
+	}
+	return []string{"Commit " + short + " did not change the content of this add-on. This page is about the commit that did."}
+}
+
+func begun(f Frame, s Subject) Rollout {
+	r := s.Rollout
+	p := Rollout{Frame: f, Namespace: r.Namespace, Name: r.Name}
+	target := r.Spec.Target
+	if target == nil {
+		target = r.Status.Target
+	}
+	if target != nil {
+		p.Commit = commitOf(target.Commit, s.Source)
+		p.Source = Link{target.Source, SourcePath(r.Namespace, target.Source, "")}
+	}
+	return p
+}
+
+// standing is the one sentence about where a rollout stands.
+func standing(r *v1alpha1.AddOnRollout) string {
+	if !show.Current(r) {
+		return "The operator has not looked at the newest commit yet."
+	}
+	text := fmt.Sprintf("%d of %s run it", r.Status.Counts.Updated, counted(int(r.Status.Counts.Total)))
+	if message := show.Message(r); message != "" {
+		text += ": " + message
+	}
+	return sentence(text)
+}
+
+// sentence ends a text with a full stop.
+func sentence(text string) string {
+	if text == "" || strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}
+
+// stages adds the stages, with their clusters if the plan is known.
+func (p *Rollout) stages(s Subject) {
+	r := s.Rollout
+	members, total := map[string][]rollout.ClusterPlan{}, 0
+	if s.Plan != nil {
+		for _, c := range s.Plan.Clusters {
+			if c.State == rollout.Ignored {
+				continue
+			}
+			members[c.Stage] = append(members[c.Stage], c)
+			total++
+		}
+	}
+	squares := func(stage string) *Squares {
+		if len(members[stage]) == 0 {
+			return nil
+		}
+		drawing := drawn(r, stage, members[stage], total <= linkedSquares)
+		delete(members, stage)
+		return &drawing
+	}
+	for _, st := range r.Status.Stages {
+		view := Stage{
+			Name: st.Name, Mark: markOf(st.Phase, show.StageMark(st.Phase)), Counts: show.Counted(st.Counts), Remark: show.StageRemark(st),
+			Updated: st.Counts.Updated, Total: st.Counts.Total, Soaking: metaMoment(st.SoakingUntil), Squares: squares(st.Name),
+		}
+		declared := slices.IndexFunc(r.Spec.Stages, func(d v1alpha1.Stage) bool { return d.Name == st.Name })
+		if declared >= 0 {
+			view.Pace = paceOf(r.Spec.Stages[declared])
+			view.Gates = gates(r.Spec.Stages[declared].Gates, st.Gates)
+		}
+		p.Stages = append(p.Stages, view)
+	}
+	var rest []rollout.ClusterPlan // of no stage, or of one that the status does not have yet
+	for _, clusters := range members {
+		rest = append(rest, clusters...)
+	}
+	if len(rest) > 0 {
+		slices.SortFunc(rest, func(a, b rollout.ClusterPlan) int { return strings.Compare(a.Name, b.Name) })
+		drawing := drawn(r, "", rest, total <= linkedSquares)
+		p.Others = &drawing
+	}
+}
+
+// paceOf is the declared pace of a stage in words.
+func paceOf(st v1alpha1.Stage) string {
+	parts := []string{"its clusters at once"}
+	if st.MaxConcurrency != nil {
+		parts[0] = st.MaxConcurrency.String() + " at once"
+	}
+	if st.MinSuccessTime.Duration > 0 {
+		parts = append(parts, "soak "+shortly(st.MinSuccessTime.Duration))
+	}
+	parts = append(parts, "deadline "+cmp.Or(st.ProgressDeadline, "1h"))
+	failures := "0"
+	if st.MaxFailures != nil {
+		failures = st.MaxFailures.String()
+	}
+	return strings.Join(append(parts, failures+" may fail"), ", ")
+}
+
+// shortly is a duration as people write it: 10m, not 10m0s.
+func shortly(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// gates are the declared gates with their verdicts.
+func gates(declared *v1alpha1.Gates, verdicts []v1alpha1.GateStatus) []Gate {
+	if declared == nil {
+		return nil
+	}
+	var out []Gate
+	for _, group := range []struct {
+		when  v1alpha1.GateMoment
+		gates []v1alpha1.Gate
+	}{{v1alpha1.GateBefore, declared.Before}, {v1alpha1.GateDuring, declared.During}} {
+		for _, g := range group.gates {
+			view := Gate{Mark: Mark{"○", "not asked yet", "idle"}, Name: g.Name, When: strings.ToLower(string(group.when)), Type: string(g.Type)}
+			at := slices.IndexFunc(verdicts, func(v v1alpha1.GateStatus) bool { return v.Name == g.Name && v.When == group.when })
+			if at >= 0 && verdicts[at].Since != nil {
+				v := verdicts[at]
+				view.Mark, view.Reason, view.Since = markOf(string(v.State), show.GateMark(v.State)), v.Reason, metaMoment(v.Since)
+				if v.By != "" {
+					view.Reason = strings.TrimPrefix(view.Reason+", by "+v.By, ", ")
+				}
+			}
+			out = append(out, view)
+		}
+	}
+	return out
+}
+
+// why explains the failures: the first cluster that the status names, with the words of its
+// workload, and how many failed alike.
+func why(s Subject) *Why {
+	failing := s.Rollout.Status.Failing
+	if len(failing) == 0 || !show.Current(s.Rollout) {
+		return nil
+	}
+	first := failing[0]
+	w := &Why{First: Link{first.Cluster, ClusterPath(first.Cluster)}, Reason: first.Reason}
+	reasons := map[string][]string{} // of the other clusters
+	var order []string
+	add := func(reason, cluster string) {
+		if cluster == first.Cluster {
+			return
+		}
+		if reasons[reason] == nil {
+			order = append(order, reason)
+		}
+		reasons[reason] = append(reasons[reason], cluster)
+	}
+	if s.Plan != nil {
+		if c, ok := s.Plan.Why(first.Cluster); ok && c.Reason != "" {
+			w.Reason = c.Reason
+		}
+		for _, c := range s.Plan.Clusters {
+			if show.ClusterMark(c.State).Tone() == "bad" {
+				add(c.Reason, c.Name)
+			}
+		}
+	} else {
+		for _, f := range failing {
+			add(f.Reason, f.Cluster)
+		}
+	}
+	if n := len(reasons[w.Reason]); n > 0 {
+		w.Same = fmt.Sprintf("The same on %d more.", n)
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(len(reasons[b]), len(reasons[a])) })
+	for _, reason := range order {
+		if reason != w.Reason && len(w.Others) < groupsShown {
+			g := groupOf(groupKey{rollout.Failed, reason}, reasons[reason])
+			g.All = ClustersPath(s.Rollout, ClustersOf{State: string(rollout.Failed)})
+			w.Others = append(w.Others, g)
+		}
+	}
+	return w
+}
+
+// what is the change on one cluster as a unified diff.
+func what(s Subject) *What {
+	if s.Change == nil {
+		return nil
+	}
+	lines, err := show.DiffLines(s.Change.Before, s.Change.After)
+	if err != nil {
+		return nil // what was rendered can be printed
+	}
+	w := &What{Cluster: Link{s.Change.Cluster, ClusterPath(s.Change.Cluster)}, From: s.Change.From, Lines: lines}
+	if len(lines) > diffLines {
+		w.Lines, w.Cut = lines[:diffLines], len(lines)-diffLines
+	}
+	return w
+}
+
+// entries are the decisions, newest first; with a sha, those about its commit.
+func entries(r *v1alpha1.AddOnRollout, sha string) []Entry {
+	var out []Entry
+	for _, e := range slices.Backward(r.Status.Journal) {
+		if sha == "" || e.Commit != "" && strings.HasPrefix(sha, e.Commit) {
+			out = append(out, Entry{
+				At: momentOf(e.At.Time), Decision: e.Decision, Stage: e.Stage, Reason: e.Reason, Clusters: e.Clusters,
+				Commit: e.Commit[:min(len(e.Commit), 7)],
+			})
+		}
+	}
+	return out
+}
+
+// past is one entry of the history.
+func past(s Subject, index int) Past {
+	r := s.Rollout
+	h := &r.Status.History[index]
+	phase := show.PhaseMark(h.Phase)
+	p := Past{
+		Commit: commitOf(h.Target.Commit, s.Source), Mark: markOf(string(h.Phase), phase), Started: momentOf(h.Started.Time),
+		Took:   show.Took(s.Now, h.Started, h.Finished),
+		Counts: fmt.Sprintf("%d/%d", h.Counts.Updated, h.Counts.Total), Reason: show.FirstLine(h.Reason), Failing: h.Failing,
+		Revision: h.Target.Revision, CurrentCommit: CurrentCommit(r),
+	}
+	if more := show.Counted(h.Counts); more != "" {
+		p.Counts += ", " + more
+	}
+	p.To = RolloutPath(r.Namespace, r.Name, p.Commit.SHA)
+	if h.SupersededBy != "" {
+		p.Superseded = Link{show.ShortCommit(h.SupersededBy), RolloutPath(r.Namespace, r.Name, SHA(h.SupersededBy))}
+	}
+	for _, st := range h.Stages {
+		p.Stages = append(p.Stages, PastStage{
+			Name: st.Name, Mark: markOf(st.Phase, show.StageMark(st.Phase)), Started: momentOf(st.Started.Time), Took: show.Took(s.Now, st.Started, st.Finished),
+		})
+	}
+	return p
+}

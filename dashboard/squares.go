@@ -1,0 +1,197 @@
+package dashboard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/show"
+)
+
+const (
+	// linkedSquares is the largest fleet whose squares are links with the name of their cluster.
+	linkedSquares = 600
+	// groupsShown and namesShown bound the list below the squares.
+	groupsShown = 10
+	namesShown  = 10
+)
+
+// Size of a square and of the place it has, and squares in a row.
+const (
+	largeSquare, largePlace, largeRow = 14, 17, 40
+	smallSquare, smallPlace, smallRow = 5, 6, 125
+)
+
+// Squares draw clusters: one square each, in order of name.
+type Squares struct {
+	// Width and Height of the drawing.
+	Width, Height int
+	// Linked are squares that are links; Painted are paths that draw many.
+	Linked  []Square
+	Painted []Painted
+	// Groups are the clusters by state and reason, the worst first.
+	Groups []Group
+	// Rest are the clusters that no group has; All is the page that lists them.
+	Rest int
+	All  string
+}
+
+// Square is one cluster.
+type Square struct {
+	X, Y int
+	Mark
+	// Cluster and To name it, Title says its state and why.
+	Cluster, To, Title string
+}
+
+// Painted is a path through all clusters of a group. Its strokes are as wide as a square, and
+// dashed so that a run of squares is one line.
+type Painted struct {
+	Mark
+	D, Title string
+}
+
+// Group is a number of clusters in the same state for the same reason.
+type Group struct {
+	Mark
+	Reason string
+	Count  int
+	First  []Link
+	More   int
+	All    string
+}
+
+// groupKey identifies a group.
+type groupKey struct {
+	state  rollout.State
+	reason string
+}
+
+// drawn returns the squares of clusters of a stage, which are sorted by name. linked: each square is
+// a link.
+func drawn(r *v1alpha1.AddOnRollout, stage string, clusters []rollout.ClusterPlan, linked bool) Squares {
+	s := Squares{All: ClustersPath(r, ClustersOf{Stage: stage})}
+	order, members := grouped(clusters)
+	for _, key := range order[:min(len(order), groupsShown)] {
+		g := groupOf(key, members[key])
+		g.All = ClustersPath(r, ClustersOf{Stage: stage, State: string(key.state)})
+		s.Groups = append(s.Groups, g)
+	}
+	for _, key := range order[min(len(order), groupsShown):] {
+		s.Rest += len(members[key])
+	}
+	if linked {
+		s.link(clusters)
+	} else {
+		s.paint(clusters, order)
+	}
+	return s
+}
+
+// grouped are the clusters by state and reason, the worst state first, then the largest group.
+func grouped(clusters []rollout.ClusterPlan) ([]groupKey, map[groupKey][]string) {
+	members := map[groupKey][]string{}
+	var order []groupKey
+	for _, c := range clusters {
+		key := groupKey{c.State, c.Reason}
+		if members[key] == nil {
+			order = append(order, key)
+		}
+		members[key] = append(members[key], c.Name)
+	}
+	slices.SortStableFunc(order, func(a, b groupKey) int {
+		return cmp.Or(cmp.Compare(severity(a.state), severity(b.state)), cmp.Compare(len(members[b]), len(members[a])))
+	})
+	return order, members
+}
+
+// severity sorts states: what needs a user first.
+func severity(s rollout.State) int {
+	switch show.ClusterMark(s).Tone() {
+	case "bad":
+		return 0
+	case "held":
+		return 1
+	case "moving":
+		return 2
+	case "idle":
+		return 3
+	}
+	return 4
+}
+
+func groupOf(key groupKey, names []string) Group {
+	g := Group{Mark: stateMark(key.state), Reason: key.reason, Count: len(names)}
+	for _, name := range names[:min(len(names), namesShown)] {
+		g.First = append(g.First, Link{name, ClusterPath(name)})
+	}
+	g.More = len(names) - len(g.First)
+	return g
+}
+
+func stateMark(s v1alpha1.ClusterState) Mark { return markOf(string(s), show.ClusterMark(s)) }
+
+// link draws every cluster as a link.
+func (s *Squares) link(clusters []rollout.ClusterPlan) {
+	s.size(len(clusters), largePlace, largeRow)
+	for i, c := range clusters {
+		title := c.Name + ": " + string(c.State)
+		if c.Reason != "" {
+			title += ": " + c.Reason
+		}
+		s.Linked = append(s.Linked, Square{
+			X: i % largeRow * largePlace, Y: i / largeRow * largePlace,
+			Mark: stateMark(c.State), Cluster: c.Name, To: ClusterPath(c.Name), Title: title,
+		})
+	}
+}
+
+// paint draws the clusters of each group as one path. Groups that are not listed have one path per
+// state.
+func (s *Squares) paint(clusters []rollout.ClusterPlan, order []groupKey) {
+	s.size(len(clusters), smallPlace, smallRow)
+	listed := map[groupKey]bool{}
+	for _, key := range order[:min(len(order), groupsShown)] {
+		listed[key] = true
+	}
+	paths := map[groupKey]*strings.Builder{}
+	var first []groupKey
+	for i := 0; i < len(clusters); {
+		key := groupKey{clusters[i].State, clusters[i].Reason}
+		if !listed[key] {
+			key.reason = ""
+		}
+		run := 1
+		for i+run < len(clusters) && (i+run)%smallRow != 0 {
+			next := groupKey{clusters[i+run].State, clusters[i+run].Reason}
+			if !listed[next] {
+				next.reason = ""
+			}
+			if next != key {
+				break
+			}
+			run++
+		}
+		if paths[key] == nil {
+			paths[key] = &strings.Builder{}
+			first = append(first, key)
+		}
+		fmt.Fprintf(paths[key], "M%d %dh%d", i%smallRow*smallPlace, i/smallRow*smallPlace+smallSquare/2, run*smallPlace-1)
+		i += run
+	}
+	for _, key := range first {
+		title := string(key.state)
+		if key.reason != "" {
+			title += ": " + key.reason
+		}
+		s.Painted = append(s.Painted, Painted{stateMark(key.state), paths[key].String(), title})
+	}
+}
+
+func (s *Squares) size(n, place, row int) {
+	s.Width = min(n, row) * place
+	s.Height = (n + row - 1) / row * place
+}
