@@ -93,7 +93,7 @@ type GitReference struct {
 // CommitStatusSpec says where commit statuses are posted.
 type CommitStatusSpec struct {
 	// Provider is the forge's API.
-	// +kubebuilder:validation:Enum=gitea;forgejo;github
+	// +kubebuilder:validation:Enum=azuredevops;bitbucket;bitbucketserver;forgejo;gitea;github;gitlab
 	// +required
 	Provider string `json:"provider"`
 	// Address of the repository on the forge, such as https://gitea.example/team/fleet.
@@ -120,7 +120,7 @@ type AddOnSourceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions Ready, Reconciling, Stalled and CommitStatusReported.
+	// Conditions Ready, Reconciling, Stalled, CommitStatusReported and CommitStatusDenied.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

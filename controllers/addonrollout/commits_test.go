@@ -364,7 +364,7 @@ func TestReasonOfAHoldIsReportedSoon(t *testing.T) {
 			continue
 		}
 		m.AcceptedAt = s.clock.Now().Unix()
-		if _, after := commitstatus.Due(m, s.clock.Now()); after != commitstatus.ProgressInterval {
+		if _, after := commitstatus.Due("gitea", m, s.clock.Now()); after != commitstatus.ProgressInterval {
 			t.Errorf("%s is due after %s: %+v", m.Context, after, m.Owed)
 		}
 	}

@@ -41,7 +41,7 @@ func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
 	}
 	book.Address(ctx, p.source)
 	p.source.Status.CommitStatuses = book.Stored()
-	book.SetCondition(p.source)
+	book.SetConditions(p.source)
 	if err := p.store(ctx); err != nil {
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: firstWait}, nil
