@@ -112,6 +112,35 @@ type CommitStatusSpec struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	TargetURL string `json:"targetURL,omitempty"`
+	// Detail says which contexts there are besides that of the source: none (source), one for each
+	// add-on that a commit changes or moves (addOn), or also one for each of its stages (stage, the default).
+	// +optional
+	Detail CommitStatusDetail `json:"detail,omitempty"`
+}
+
+// CommitStatusDetail says which contexts a commit has.
+// +kubebuilder:validation:Enum=source;addOn;stage
+type CommitStatusDetail string
+
+const (
+	// DetailSource: only the context of the source.
+	DetailSource CommitStatusDetail = "source"
+	// DetailAddOn: also those of add-ons.
+	DetailAddOn CommitStatusDetail = "addOn"
+	// DetailStage: also those of stages.
+	DetailStage CommitStatusDetail = "stage"
+)
+
+// DetailOrDefault returns the detail; without commitStatus there is nothing to report on.
+func (s *CommitStatusSpec) DetailOrDefault() CommitStatusDetail {
+	switch {
+	case s == nil:
+		return DetailSource
+	case s.Detail == "":
+		return DetailStage
+	default:
+		return s.Detail
+	}
 }
 
 // AddOnSourceStatus is what AddonFlow knows about a source.

@@ -66,25 +66,34 @@ func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error 
 // condition: it names objects and keys, never values.
 func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, error) {
 	spec := source.Spec.CommitStatus
-	token, err := d.token(ctx, source)
+	token, err := tokenOf(ctx, d.secrets, source)
 	if err != nil {
 		return route{}, err
 	}
 	to := address{
 		repository: digestOf(spec.Provider, spec.Address, refOf(source)), token: digestOf(spec.Provider, string(token)), url: spec.TargetURL,
 	}
-	forge, err := commitstatus.New(commitstatus.Config{
-		Provider:   spec.Provider,
-		Address:    spec.Address,
-		Ref:        refOf(source),
-		Token:      token,
-		HTTPClient: d.http,
-		Limiter:    d.limiter(spec.Provider, to.token),
-	})
+	config := configOf(source, token)
+	config.HTTPClient, config.Limiter = d.http, d.limiter(spec.Provider, to.token)
+	forge, err := commitstatus.New(config)
 	if err != nil {
 		return route{}, err
 	}
 	return route{forge: forge, address: to}, nil
+}
+
+// Of returns the forge of a source with spec.commitStatus. Its Secret is read with the given reader.
+func Of(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (commitstatus.Forge, error) {
+	token, err := tokenOf(ctx, secrets, source)
+	if err != nil {
+		return nil, err
+	}
+	return commitstatus.New(configOf(source, token))
+}
+
+func configOf(source *v1alpha1.AddOnSource, token commitstatus.Secret) commitstatus.Config {
+	spec := source.Spec.CommitStatus
+	return commitstatus.Config{Provider: spec.Provider, Address: spec.Address, Ref: refOf(source), Token: token}
 }
 
 // refOf returns the branch or tag that a source follows, "" if it can be any.
@@ -106,14 +115,14 @@ type noTokenError string
 // Error implements error.
 func (e noTokenError) Error() string { return "cannot report commit statuses: " + string(e) }
 
-// token reads the token from the Secret, which is in the source's namespace.
-func (d *Desk) token(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Secret, error) {
+// tokenOf reads the token from the Secret, which is in the source's namespace.
+func tokenOf(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (commitstatus.Secret, error) {
 	ref := source.Spec.CommitStatus.SecretRef
 	if ref == nil {
 		return "", noTokenError("spec.commitStatus.secretRef is not set")
 	}
 	secret := &corev1.Secret{}
-	err := d.secrets.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: ref.Name}, secret)
+	err := secrets.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: ref.Name}, secret)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", noTokenError(fmt.Sprintf("secret %q does not exist", ref.Name))
