@@ -101,6 +101,7 @@ func TestInstallHasTheExpectedObjects(t *testing.T) {
 		"Role addonflow-system/addonflow-leader-election",
 		"RoleBinding addonflow-system/addonflow-leader-election",
 		"Service addonflow-system/addonflow-metrics",
+		"Service addonflow-system/addonflow-webhook",
 		"ServiceAccount addonflow-system/addonflow",
 		"ValidatingAdmissionPolicy /addonflow-approvals",
 		"ValidatingAdmissionPolicyBinding /addonflow-approvals",
@@ -269,7 +270,7 @@ func TestPortsAndProbes(t *testing.T) {
 	for _, port := range operator.Ports {
 		ports[port.Name] = port.ContainerPort
 	}
-	if want := map[string]int32{"http-prom": port(t, "metrics-addr"), "healthz": port(t, "health-addr")}; !cmp.Equal(ports, want) {
+	if want := map[string]int32{"http-prom": port(t, "metrics-addr"), "healthz": port(t, "health-addr"), "webhook": port(t, "webhook-addr")}; !cmp.Equal(ports, want) {
 		t.Errorf("ports (-want +got):\n%s", cmp.Diff(want, ports))
 	}
 	for path, probe := range map[string]*corev1.Probe{"/readyz": operator.ReadinessProbe, "/healthz": operator.LivenessProbe} {
@@ -277,14 +278,15 @@ func TestPortsAndProbes(t *testing.T) {
 			t.Errorf("no probe of %s at port healthz: %v", path, probe)
 		}
 	}
-	service := theOnly[corev1.Service](t, "Service")
-	for key, value := range service.Spec.Selector {
-		if deployment.Spec.Template.Labels[key] != value {
-			t.Errorf("service %s asks for %s=%s, which the pods do not have", service.Name, key, value)
+	for _, service := range allOf[corev1.Service](t, "Service") {
+		for key, value := range service.Spec.Selector {
+			if deployment.Spec.Template.Labels[key] != value {
+				t.Errorf("service %s asks for %s=%s, which the pods do not have", service.Name, key, value)
+			}
 		}
-	}
-	if target := service.Spec.Ports[0].TargetPort.StrVal; ports[target] == 0 {
-		t.Errorf("service %s leads to port %q, which the pods do not have", service.Name, target)
+		if target := service.Spec.Ports[0].TargetPort.StrVal; ports[target] == 0 {
+			t.Errorf("service %s leads to port %q, which the pods do not have", service.Name, target)
+		}
 	}
 }
 

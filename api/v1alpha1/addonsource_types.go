@@ -68,7 +68,37 @@ type AddOnSourceSpec struct {
 	// CommitStatus says where commit statuses are posted; if absent, none are posted.
 	// +optional
 	CommitStatus *CommitStatusSpec `json:"commitStatus,omitempty"`
+
+	// Webhook lets the forge say that there is a new commit; its path is in the status.
+	// +optional
+	Webhook *WebhookSpec `json:"webhook,omitempty"`
 }
+
+// WebhookSpec says which webhooks are accepted.
+type WebhookSpec struct {
+	// Type is how the forge proves that it sent a webhook.
+	// +kubebuilder:validation:Enum=azuredevops;bitbucket;bitbucketserver;forgejo;generic-hmac;gitea;github;gitlab
+	// +required
+	Type string `json:"type"`
+	// SecretRef names a Secret in the same namespace with the key token.
+	// +required
+	SecretRef meta.LocalObjectReference `json:"secretRef"`
+}
+
+// The types of webhooks.
+const (
+	WebhookAzureDevOps     = "azuredevops"
+	WebhookBitbucket       = "bitbucket"
+	WebhookBitbucketServer = "bitbucketserver"
+	WebhookForgejo         = "forgejo"
+	WebhookGeneric         = "generic-hmac"
+	WebhookGitea           = "gitea"
+	WebhookGitHub          = "github"
+	WebhookGitLab          = "gitlab"
+)
+
+// WebhookPathPrefix begins status.webhookPath.
+const WebhookPathPrefix = "/hook/"
 
 // GitReference is the revision to follow. Precedence: commit, name, semver, tag, branch.
 type GitReference struct {
@@ -181,6 +211,10 @@ type AddOnSourceStatus struct {
 	// Inventory of hub objects applied from this source, sorted.
 	// +optional
 	Inventory []ObjectReference `json:"inventory,omitempty"`
+
+	// WebhookPath is where webhooks of the source are received, /hook/<32 random hex>.
+	// +optional
+	WebhookPath string `json:"webhookPath,omitempty"`
 
 	// CommitStatuses are the marks of what the forge accepted, and of what is still owed to it.
 	// +optional

@@ -12,6 +12,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -731,5 +732,20 @@ func (s *scene) accepted() {
 	}
 	if err := s.hub.Status().Update(s.t.Context(), ro); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// TestForgeWithoutATokenDelaysNoRollout: the condition says what is missing and what it needs, and the clusters move.
+func TestForgeWithoutATokenDelaysNoRollout(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting() // its Secret does not exist
+	s.oneByOne()
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	ro := s.rollout()
+	denied := apimeta.FindStatusCondition(ro.Status.Conditions, v1alpha1.CommitStatusDeniedCondition)
+	if ro.Status.Phase != v1alpha1.PhaseSucceeded || denied == nil || denied.Reason != v1alpha1.TokenMissingReason || !strings.Contains(denied.Message, "write:repository") {
+		t.Errorf("%s, denied %+v", ro.Status.Phase, denied)
 	}
 }
