@@ -53,8 +53,8 @@ func TestNotificationsAreSignedCloudEvents(t *testing.T) {
 	}
 	n.waits, n.now = []time.Duration{time.Millisecond}, func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- n.Start(ctx) }()
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = n.Start(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	expect := func(key, kind string) string {
 		t.Helper()

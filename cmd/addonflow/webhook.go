@@ -54,7 +54,7 @@ func (c *cli) webhook(ctx context.Context, name, base string) error {
 	lines := [][2]string{{"URL", strings.TrimSuffix(base, "/") + source.Status.WebhookPath}}
 	lines = append(lines, entriesOf(spec.Type)...)
 	for _, line := range lines {
-		text := strings.ReplaceAll(line[1], "TOKEN", fmt.Sprintf("the key token of Secret %s/%s", key.Namespace, spec.SecretRef.Name))
+		text := strings.ReplaceAll(line[1], tokenWord, fmt.Sprintf("the key token of Secret %s/%s", key.Namespace, spec.SecretRef.Name))
 		if _, err := fmt.Fprintf(c.Out, "%-14s %s\n", line[0]+":", text); err != nil {
 			return err
 		}
@@ -65,22 +65,25 @@ func (c *cli) webhook(ctx context.Context, name, base string) error {
 	return nil
 }
 
+// tokenWord stands for where the token is.
+const tokenWord = "TOKEN"
+
 // entriesOf returns what the form of a forge asks for, besides the URL, in its words.
 func entriesOf(kind string) [][2]string {
 	switch kind {
 	case v1alpha1.WebhookGitHub:
-		return [][2]string{{"Where", "Settings > Webhooks > Add webhook"}, {"Content type", "application/json"}, {"Secret", "TOKEN"}, {"Events", "Just the push event"}}
+		return [][2]string{{"Where", "Settings > Webhooks > Add webhook"}, {"Content type", "application/json"}, {"Secret", tokenWord}, {"Events", "Just the push event"}}
 	case v1alpha1.WebhookGitLab:
-		return [][2]string{{"Where", "Settings > Webhooks > Add new webhook"}, {"Secret token", "TOKEN"}, {"Trigger", "Push events; Tag push events if the source follows tags"}}
+		return [][2]string{{"Where", "Settings > Webhooks > Add new webhook"}, {"Secret token", tokenWord}, {"Trigger", "Push events; Tag push events if the source follows tags"}}
 	case v1alpha1.WebhookGitea, v1alpha1.WebhookForgejo:
-		return [][2]string{{"Where", "Settings > Webhooks > Add webhook"}, {"HTTP method", "POST"}, {"Secret", "TOKEN"}, {"Trigger on", "Push events"}}
+		return [][2]string{{"Where", "Settings > Webhooks > Add webhook"}, {"HTTP method", "POST"}, {"Secret", tokenWord}, {"Trigger on", "Push events"}}
 	case v1alpha1.WebhookBitbucket:
-		return [][2]string{{"Where", "Repository settings > Webhooks > Add webhook"}, {"Secret", "TOKEN"}, {"Triggers", "Repository push"}}
+		return [][2]string{{"Where", "Repository settings > Webhooks > Add webhook"}, {"Secret", tokenWord}, {"Triggers", "Repository push"}}
 	case v1alpha1.WebhookBitbucketServer:
-		return [][2]string{{"Where", "Repository settings > Webhooks > Create webhook"}, {"Secret", "TOKEN"}, {"Events", "Repository: Push"}}
+		return [][2]string{{"Where", "Repository settings > Webhooks > Create webhook"}, {"Secret", tokenWord}, {"Events", "Repository: Push"}}
 	case v1alpha1.WebhookAzureDevOps:
-		return [][2]string{{"Where", "Project settings > Service hooks > Web Hooks"}, {"Trigger", "Code pushed"}, {"Basic auth", "any user name; the password is TOKEN"}}
+		return [][2]string{{"Where", "Project settings > Service hooks > Web Hooks"}, {"Trigger", "Code pushed"}, {"Basic auth", "any user name; the password is " + tokenWord}}
 	default:
-		return [][2]string{{"Method", "POST"}, {"Header", "X-Signature: sha256=<HMAC-SHA256 of the body in hex>, keyed with TOKEN"}}
+		return [][2]string{{"Method", "POST"}, {"Header", "X-Signature: sha256=<HMAC-SHA256 of the body in hex>, keyed with " + tokenWord}}
 	}
 }

@@ -29,7 +29,7 @@ type asker struct {
 	stop context.CancelFunc
 
 	mu sync.Mutex
-	// waiting are the sources that a request waits for; running is for tests and the end.
+	// waiting are the sources that a request waits for, and last is when this process requested a look at each.
 	waiting map[types.UID]bool
 	last    map[types.UID]time.Time
 }
@@ -84,7 +84,7 @@ func (a *asker) request(key client.ObjectKey, uid types.UID) {
 		source.Namespace, source.Name = key.Namespace, key.Name
 		err = a.Client.Patch(ctx, source, client.RawPatch(types.MergePatchType, patch))
 	}
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && a.ctx.Err() == nil {
 		a.Log.Error(err, "cannot request a look at the source of a webhook; the next look at its interval finds the commit", "source", key)
 	}
 }

@@ -161,7 +161,7 @@ func (r *Receiver) answer(w http.ResponseWriter, request *http.Request) int {
 	case err != nil:
 		return http.StatusBadRequest
 	}
-	r.asker.ask(source)
+	r.asker.ask(source) //nolint:contextcheck // the look outlives the webhook that causes it
 	return http.StatusAccepted
 }
 

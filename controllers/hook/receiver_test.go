@@ -107,7 +107,7 @@ func signed(token, body string) string {
 
 // proofs are headers as each forge sends them, for a token and a body.
 func proofs(token, body string) map[string]map[string]string {
-	basic := httptest.NewRequest(http.MethodPost, "/", nil)
+	basic := &http.Request{Header: http.Header{}}
 	basic.SetBasicAuth("azure", token)
 	return map[string]map[string]string{
 		"github":          {"X-Hub-Signature-256": "sha256=" + signed(token, body)},
@@ -151,7 +151,7 @@ func TestWebhookOfEveryForgeMakesTheOperatorLook(t *testing.T) {
 						t.Errorf("%v: answered %d", header, code)
 					}
 				}
-				time.Sleep(2 * pause)
+				<-time.After(2 * pause)
 				if w.patches.Load() > 0 {
 					t.Errorf("%d patches for refused webhooks", w.patches.Load())
 				}
@@ -179,9 +179,9 @@ func TestFloodOfWebhooksIsOneLookASecond(t *testing.T) {
 			if code, _ := w.send(http.MethodPost, testPath, testBody, proof); code != http.StatusAccepted {
 				t.Fatalf("answered %d", code)
 			}
-			time.Sleep(5 * time.Millisecond) // five seconds in all
+			<-time.After(5 * time.Millisecond) // five seconds in all
 		}
-		time.Sleep(2 * pause)
+		<-time.After(2 * pause)
 		if n := w.patches.Load(); n < 5 || n > 6 {
 			t.Errorf("%d looks in five seconds", n)
 		}
@@ -199,13 +199,13 @@ func TestLastWebhookOfAFloodIsNotLost(t *testing.T) {
 		w.send(http.MethodPost, testPath, testBody, proof)
 		synctest.Wait()
 		first := w.requestedAt()
-		time.Sleep(pause / 10)
+		<-time.After(pause / 10)
 		w.send(http.MethodPost, testPath, testBody, proof)
 		synctest.Wait()
 		if w.requestedAt() != first {
 			t.Error("looked twice within the pause")
 		}
-		time.Sleep(pause)
+		<-time.After(pause)
 		synctest.Wait()
 		if w.patches.Load() != 2 || w.requestedAt() == first {
 			t.Errorf("%d looks, the last at %s", w.patches.Load(), w.requestedAt())
@@ -231,7 +231,7 @@ func TestLooksOfAnotherReplicaCount(t *testing.T) {
 		if w.patches.Load() != 1 {
 			t.Error("both replicas asked at once")
 		}
-		time.Sleep(pause)
+		<-time.After(pause)
 		synctest.Wait()
 		if w.patches.Load() != 2 {
 			t.Errorf("%d looks", w.patches.Load())
@@ -280,7 +280,7 @@ func TestNewTokenIsUsedWithinSeconds(t *testing.T) {
 			if err := w.hub.Update(t.Context(), secret); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(secretFor)
+			<-time.After(secretFor)
 			want := http.StatusAccepted
 			if token == "" {
 				want = http.StatusInternalServerError

@@ -43,11 +43,11 @@ func schemes() map[string]scheme {
 		v1alpha1.WebhookGeneric:         {signed: []header{{"X-Signature", sha256Prefix}}},
 		v1alpha1.WebhookGitea:           {signed: []header{{"X-Gitea-Signature", ""}}},
 		v1alpha1.WebhookGitHub:          {signed: []header{{"X-Hub-Signature-256", sha256Prefix}}},
-		v1alpha1.WebhookGitLab:          {token: "X-Gitlab-Token"},
+		v1alpha1.WebhookGitLab:          {token: "X-Gitlab-Token"}, //nolint:gosec // the name of a header
 	}
 }
 
-// errDenied is for a webhook that was not sent by somebody with the token.
+// errDenied is for a webhook without the right signature or token.
 var errDenied = errors.New("the signature or token is wrong")
 
 // verify returns nil if the request proves that its sender has the token. It compares in constant time, and reads the
