@@ -8,24 +8,58 @@ import (
 	"strings"
 )
 
-// repository is where statuses go: a forge's API and one repository behind it.
+// repository is where statuses go: one repository in the API of a forge.
 type repository struct {
-	// api is the base URL of the API, without a slash at the end.
+	// api is the URL of the repository in the API, escaped and without a slash at the end.
 	api string
 	// host is the forge's name and port, for error texts.
 	host string
-	// owner and name are plain path segments that need no escaping.
-	owner, name string
+	// name is one for a repository, whichever form of its address was given.
+	name string
+	// web is the URL of the repository's page.
+	web string
 }
 
-// apiBase returns the API's base URL for a forge whose repositories live below root.
-type apiBase func(root *url.URL) string
+// place is an address that passed the checks that hold for every forge.
+type place struct {
+	// root has scheme and host, both in lower case, and no path.
+	root *url.URL
+	// segments of the path.
+	segments []string
+}
 
-// parseAddress reads the address of a repository in any of the forms that a user may copy: its
-// web page (https://forge.example/prefix/owner/name, with or without .git), or its API endpoint
-// (<api>/repos/owner/name). Everything else is refused, because the token must not be sent to
-// an unintended place. The error does not repeat the address, as it may contain a password.
-func parseAddress(raw string, base apiBase) (repository, error) {
+// at returns a URL on the host of the place. The segments are escaped.
+func (p place) at(segments ...string) string {
+	escaped := make([]string, 0, len(segments))
+	for _, segment := range segments {
+		escaped = append(escaped, url.PathEscape(segment))
+	}
+	return p.root.String() + "/" + strings.Join(escaped, "/")
+}
+
+// over returns the place on another host, over https: a forge that redirects http does so only after the token was sent
+// in the clear.
+func (p place) over(host string) place {
+	return place{root: &url.URL{Scheme: "https", Host: host}, segments: p.segments}
+}
+
+// named returns the one name of the repository with this path. Forges take paths in any case.
+func (p place) named(path ...string) string {
+	return forgeHost(p.root) + "/" + strings.ToLower(strings.Join(path, "/"))
+}
+
+// addressing is how the addresses of a kind of forge are read.
+type addressing struct {
+	// extra characters that a segment of the path may have.
+	extra string
+	// locate finds the repository. The error is complete.
+	locate func(place) (repository, error)
+}
+
+// parseAddress reads the address of a repository in any of the forms that a user may copy: its web page, with or
+// without .git, or its API endpoint. Everything else is refused, because the token must not be sent to an unintended
+// place. The error does not repeat the address, as it may contain a password.
+func parseAddress(raw string, how addressing) (repository, error) {
 	parsed, err := url.Parse(raw)
 	if err != nil {
 		return repository{}, errors.New("cannot use the address: it is not a URL")
@@ -35,31 +69,48 @@ func parseAddress(raw string, base apiBase) (repository, error) {
 	}
 	segments := strings.Split(strings.Trim(parsed.Path, "/"), "/")
 	for _, segment := range segments {
-		if !isSegment(segment) {
+		if !isSegment(segment, how.extra) {
 			return repository{}, errors.New("cannot use the address: its path must be made of letters, digits, '.', '_' and '-' and end in owner and repository")
 		}
 	}
 	last := len(segments) - 1
-	if last < 1 {
-		return repository{}, errors.New("cannot use the address: it names no owner and repository")
-	}
-	name := strings.TrimSuffix(segments[last], ".git")
-	if !isSegment(name) {
+	if segments[last] = strings.TrimSuffix(segments[last], ".git"); !isSegment(segments[last], how.extra) {
 		return repository{}, errors.New("cannot use the address: it names no repository")
 	}
-	root := &url.URL{Scheme: parsed.Scheme, Host: strings.ToLower(parsed.Host), Path: rootPath(segments[:last-1])}
-	return repository{api: base(root), host: root.Host, owner: segments[last-1], name: name}, nil
+	return how.locate(place{root: &url.URL{Scheme: parsed.Scheme, Host: strings.ToLower(parsed.Host)}, segments: segments})
 }
 
-// Repository returns one name for a repository, whichever form of its address is given:
-// web page or API endpoint, http or https, in any case, with or without .git. Forges take
-// owner and repository in any case. The error is that of New.
-func Repository(address string) (string, error) {
-	repo, err := parseAddress(address, func(root *url.URL) string { return forgeHost(root) + root.Path })
+// errNoRepository is the error for an address with too short a path.
+var errNoRepository = errors.New("cannot use the address: it names no owner and repository")
+
+// ownerAndName locates a repository by the last two segments of its path. Below api, which gets the root of the forge,
+// the API has it at repos/owner/name.
+func ownerAndName(api func(root *url.URL) string) func(place) (repository, error) {
+	return func(p place) (repository, error) {
+		last := len(p.segments) - 1
+		if last < 1 {
+			return repository{}, errNoRepository
+		}
+		owner, name := p.segments[last-1], p.segments[last]
+		root := *p.root
+		root.Path = rootPath(p.segments[:last-1])
+		return repository{
+			api: api(&root) + "/repos/" + owner + "/" + name, host: root.Host,
+			name: forgeHost(&root) + root.Path + "/" + strings.ToLower(owner+"/"+name),
+			web:  root.String() + "/" + owner + "/" + name,
+		}, nil
+	}
+}
+
+// Repository returns one name for a repository on a kind of forge, whichever form of its address is given: web page or
+// API endpoint, http or https, in any case, with or without .git. The error is that of New.
+func Repository(provider, address string) (string, error) {
+	p, err := providerNamed(provider)
 	if err != nil {
 		return "", err
 	}
-	return repo.api + "/" + strings.ToLower(repo.owner+"/"+repo.name), nil
+	repo, err := parseAddress(address, p.address)
+	return repo.name, err
 }
 
 // forgeHost returns the host of a forge, one for all that are github.com, without the
@@ -73,6 +124,9 @@ func forgeHost(root *url.URL) string {
 		host = strings.TrimSuffix(host, ":80")
 	}
 	host = strings.TrimSuffix(host, ".")
+	if domain, ok := strings.CutPrefix(host, "api."); ok && strings.HasSuffix(domain, gheDomain) {
+		return domain
+	}
 	if host == "www.github.com" || host == "api.github.com" {
 		return "github.com"
 	}
@@ -115,9 +169,10 @@ func isHost(s string) bool {
 	return s != "" && only(s, ".-_:") && strings.Trim(s, ".-:_") != ""
 }
 
-// isSegment reports whether s is a path segment without escapes or relative steps.
-func isSegment(s string) bool {
-	return strings.Trim(s, ".") != "" && only(s, "._-")
+// isSegment reports whether s is a path segment without relative steps. Beyond letters, digits, '.', '_' and '-' it may
+// have extra characters.
+func isSegment(s, extra string) bool {
+	return strings.Trim(s, ". ") != "" && only(s, "._-"+extra)
 }
 
 // only reports whether s has nothing but ASCII letters, digits and the extra characters.

@@ -6,51 +6,64 @@ import (
 	"testing"
 )
 
-// giteaAPI is the base that newGitea uses.
-func giteaAPI(root *url.URL) string { return root.String() + "/api/v1" }
-
 func TestParseAddress(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		in     string
-		base   apiBase
+		kind   string
 		want   string
 		err    string
 	}{
-		"GiteaWeb":       {"The page of the repository.", "https://gitea.example/fleet/addons", giteaAPI, "https://gitea.example/api/v1/repos/fleet/addons", ""},
-		"GiteaClone":     {"The clone address.", "https://gitea.example/fleet/addons.git", giteaAPI, "https://gitea.example/api/v1/repos/fleet/addons", ""},
-		"GiteaSubpath":   {"A Gitea below a path.", "https://example.com/git/fleet/addons/", giteaAPI, "https://example.com/git/api/v1/repos/fleet/addons", ""},
-		"GiteaAPI":       {"The API's own address.", "https://gitea.example/api/v1/repos/fleet/addons", giteaAPI, "https://gitea.example/api/v1/repos/fleet/addons", ""},
-		"GiteaPort":      {"A local forge.", "http://127.0.0.1:3000/fleet/addons", giteaAPI, "http://127.0.0.1:3000/api/v1/repos/fleet/addons", ""},
-		"IPv6":           {"An IPv6 address.", "http://[::1]:3000/fleet/addons", giteaAPI, "http://[::1]:3000/api/v1/repos/fleet/addons", ""},
-		"GitHub":         {"github.com has its API elsewhere.", "https://GitHub.com/fleet/addons", githubAPI, "https://api.github.com/repos/fleet/addons", ""},
-		"GitHubAPI":      {"The API's own address.", "https://api.github.com/repos/fleet/addons", githubAPI, "https://api.github.com/repos/fleet/addons", ""},
-		"GitHubPlain":    {"github.com never gets the token in the clear.", "http://github.com/fleet/addons", githubAPI, "https://api.github.com/repos/fleet/addons", ""},
-		"Enterprise":     {"Enterprise Server.", "https://ghe.example/fleet/addons", githubAPI, "https://ghe.example/api/v3/repos/fleet/addons", ""},
-		"EnterpriseAPI":  {"Its API's own address.", "https://ghe.example/api/v3/repos/fleet/addons", githubAPI, "https://ghe.example/api/v3/repos/fleet/addons", ""},
-		"LookalikeHost":  {"Another host is another host.", "https://github.com.evil.example/fleet/addons", githubAPI, "https://github.com.evil.example/api/v3/repos/fleet/addons", ""},
-		"UserInfo":       {"Credentials are refused, and not repeated.", "https://me:hunter2@gitea.example/fleet/addons", giteaAPI, "", "cannot use the address: it contains user information; the token belongs into the Secret"},
-		"UserInfoBroken": {"Nor when the URL cannot be parsed.", "https://me:hunter2@gitea.example:x/fleet/addons", giteaAPI, "", "cannot use the address: it is not a URL"},
-		"SSH":            {"Statuses go over http.", "ssh://git@gitea.example/fleet/addons", giteaAPI, "", "cannot use the address: it is neither https nor http"},
-		"SCP":            {"scp-like addresses are no URLs.", "git@gitea.example:fleet/addons", giteaAPI, "", "cannot use the address: it is not a URL"},
-		"NoScheme":       {"A scheme is needed.", "gitea.example/fleet/addons", giteaAPI, "", "cannot use the address: it is neither https nor http"},
-		"NoHost":         {"A host is needed.", "https:///fleet/addons", giteaAPI, "", "cannot use the address: it names no host"},
-		"NoRepository":   {"Owner and repository are needed.", "https://gitea.example/fleet", giteaAPI, "", "cannot use the address: it names no owner and repository"},
-		"OnlyGit":        {"A suffix is no name.", "https://gitea.example/fleet/.git", giteaAPI, "", "cannot use the address: it names no repository"},
-		"Query":          {"No query.", "https://gitea.example/fleet/addons?token=hunter2", giteaAPI, "", "cannot use the address: it has a query or a fragment"},
-		"EmptyQuery":     {"Not even an empty one.", "https://gitea.example/fleet/addons?", giteaAPI, "", "cannot use the address: it has a query or a fragment"},
-		"Fragment":       {"No fragment.", "https://gitea.example/fleet/addons#x", giteaAPI, "", "cannot use the address: it has a query or a fragment"},
-		"Escaped":        {"No escapes: two readers could read them differently.", "https://gitea.example/fleet%2Fx/addons", giteaAPI, "", "cannot use the address: its path is escaped"},
-		"DotDot":         {"No steps up.", "https://gitea.example/a/../addons", giteaAPI, "", "cannot use the address: its path must be made of letters, digits, '.', '_' and '-' and end in owner and repository"},
-		"DoubleSlash":    {"No empty segments.", "https://gitea.example/fleet//addons", giteaAPI, "", "cannot use the address: its path must be made of letters, digits, '.', '_' and '-' and end in owner and repository"},
-		"PortTooHigh":    {"A port that exists.", "https://gitea.example:70000/fleet/addons", giteaAPI, "", "cannot use the address: its port is out of range"},
-		"EmptyPort":      {"A port, if there is a colon.", "https://gitea.example:/fleet/addons", giteaAPI, "", "cannot use the address: its port is empty"},
-		"BadHost":        {"A host that exists.", "https://gitea;example/fleet/addons", giteaAPI, "", "cannot use the address: it names no host"},
-		"Empty":          {"Nothing is no address.", "", giteaAPI, "", "cannot use the address: it is neither https nor http"},
+		"GiteaWeb":        {"The page of the repository.", "https://gitea.example/fleet/addons", "gitea", "https://gitea.example/api/v1/repos/fleet/addons", ""},
+		"GiteaClone":      {"The clone address.", "https://gitea.example/fleet/addons.git", "gitea", "https://gitea.example/api/v1/repos/fleet/addons", ""},
+		"GiteaSubpath":    {"A Gitea below a path.", "https://example.com/git/fleet/addons/", "gitea", "https://example.com/git/api/v1/repos/fleet/addons", ""},
+		"GiteaAPI":        {"The API's own address.", "https://gitea.example/api/v1/repos/fleet/addons", "gitea", "https://gitea.example/api/v1/repos/fleet/addons", ""},
+		"GiteaPort":       {"A local forge.", "http://127.0.0.1:3000/fleet/addons", "gitea", "http://127.0.0.1:3000/api/v1/repos/fleet/addons", ""},
+		"IPv6":            {"An IPv6 address.", "http://[::1]:3000/fleet/addons", "gitea", "http://[::1]:3000/api/v1/repos/fleet/addons", ""},
+		"GitHub":          {"github.com has its API elsewhere.", "https://GitHub.com/fleet/addons", "github", "https://api.github.com/repos/fleet/addons", ""},
+		"GitHubAPI":       {"The API's own address.", "https://api.github.com/repos/fleet/addons", "github", "https://api.github.com/repos/fleet/addons", ""},
+		"GitHubPlain":     {"github.com never gets the token in the clear.", "http://github.com/fleet/addons", "github", "https://api.github.com/repos/fleet/addons", ""},
+		"Enterprise":      {"Enterprise Server.", "https://ghe.example/fleet/addons", "github", "https://ghe.example/api/v3/repos/fleet/addons", ""},
+		"EnterpriseAPI":   {"Its API's own address.", "https://ghe.example/api/v3/repos/fleet/addons", "github", "https://ghe.example/api/v3/repos/fleet/addons", ""},
+		"LookalikeHost":   {"Another host is another host.", "https://github.com.evil.example/fleet/addons", "github", "https://github.com.evil.example/api/v3/repos/fleet/addons", ""},
+		"UserInfo":        {"Credentials are refused, and not repeated.", "https://me:hunter2@gitea.example/fleet/addons", "gitea", "", "cannot use the address: it contains user information; the token belongs into the Secret"},
+		"UserInfoBroken":  {"Nor when the URL cannot be parsed.", "https://me:hunter2@gitea.example:x/fleet/addons", "gitea", "", "cannot use the address: it is not a URL"},
+		"SSH":             {"Statuses go over http.", "ssh://git@gitea.example/fleet/addons", "gitea", "", "cannot use the address: it is neither https nor http"},
+		"SCP":             {"scp-like addresses are no URLs.", "git@gitea.example:fleet/addons", "gitea", "", "cannot use the address: it is not a URL"},
+		"NoScheme":        {"A scheme is needed.", "gitea.example/fleet/addons", "gitea", "", "cannot use the address: it is neither https nor http"},
+		"NoHost":          {"A host is needed.", "https:///fleet/addons", "gitea", "", "cannot use the address: it names no host"},
+		"NoRepository":    {"Owner and repository are needed.", "https://gitea.example/fleet", "gitea", "", "cannot use the address: it names no owner and repository"},
+		"OnlyGit":         {"A suffix is no name.", "https://gitea.example/fleet/.git", "gitea", "", "cannot use the address: it names no repository"},
+		"Query":           {"No query.", "https://gitea.example/fleet/addons?token=hunter2", "gitea", "", "cannot use the address: it has a query or a fragment"},
+		"EmptyQuery":      {"Not even an empty one.", "https://gitea.example/fleet/addons?", "gitea", "", "cannot use the address: it has a query or a fragment"},
+		"Fragment":        {"No fragment.", "https://gitea.example/fleet/addons#x", "gitea", "", "cannot use the address: it has a query or a fragment"},
+		"Escaped":         {"No escapes: two readers could read them differently.", "https://gitea.example/fleet%2Fx/addons", "gitea", "", "cannot use the address: its path is escaped"},
+		"DotDot":          {"No steps up.", "https://gitea.example/a/../addons", "gitea", "", "cannot use the address: its path must be made of letters, digits, '.', '_' and '-' and end in owner and repository"},
+		"DoubleSlash":     {"No empty segments.", "https://gitea.example/fleet//addons", "gitea", "", "cannot use the address: its path must be made of letters, digits, '.', '_' and '-' and end in owner and repository"},
+		"PortTooHigh":     {"A port that exists.", "https://gitea.example:70000/fleet/addons", "gitea", "", "cannot use the address: its port is out of range"},
+		"EmptyPort":       {"A port, if there is a colon.", "https://gitea.example:/fleet/addons", "gitea", "", "cannot use the address: its port is empty"},
+		"BadHost":         {"A host that exists.", "https://gitea;example/fleet/addons", "gitea", "", "cannot use the address: it names no host"},
+		"EnterpriseCloud": {"Data residency has its API on a host of its own.", "https://acme.ghe.com/fleet/addons", "github", "https://api.acme.ghe.com/repos/fleet/addons", ""},
+		"GitLab":          {"The project.", "https://gitlab.example/fleet/addons", "gitlab", "https://gitlab.example/api/v4/projects/fleet%2Faddons", ""},
+		"GitLabSubgroup":  {"A project in a subgroup.", "https://gitlab.example/a/b/c.git", "gitlab", "https://gitlab.example/api/v4/projects/a%2Fb%2Fc", ""},
+		"GitLabBelow":     {"A GitLab below a path.", "https://example.com/git/api/v4/projects/a/b", "gitlab", "https://example.com/git/api/v4/projects/a%2Fb", ""},
+		"GitLabGroup":     {"A group is no project.", "https://gitlab.example/fleet", "gitlab", "", "cannot use the address: it names no group and project"},
+		"Bitbucket":       {"The page.", "http://bitbucket.org/team/fleet", "bitbucket", "https://api.bitbucket.org/2.0/repositories/team/fleet", ""},
+		"BitbucketAPI":    {"The API's own address.", "https://api.bitbucket.org/2.0/repositories/team/fleet", "bitbucket", "https://api.bitbucket.org/2.0/repositories/team/fleet", ""},
+		"BitbucketDeep":   {"More than a repository.", "https://bitbucket.org/team/fleet/src", "bitbucket", "", "cannot use the address: it names no owner and repository"},
+		"ServerPage":      {"A page below the repository.", "https://bb.example/projects/OPS/repos/fleet/browse", "bitbucketserver", "https://bb.example/rest/api/latest/projects/OPS/repos/fleet", ""},
+		"ServerBelow":     {"A Bitbucket below a path.", "https://example.com/bb/users/jane/repos/fleet", "bitbucketserver", "https://example.com/bb/rest/api/latest/projects/~jane/repos/fleet", ""},
+		"ServerAPI":       {"The API's own address.", "https://example.com/bb/rest/api/1.0/projects/OPS/repos/fleet", "bitbucketserver", "https://example.com/bb/rest/api/latest/projects/OPS/repos/fleet", ""},
+		"ServerOther":     {"Not a repository.", "https://bb.example/OPS/fleet", "bitbucketserver", "", "cannot use the address: its path does not end in projects/KEY/repos/NAME or scm/KEY/NAME"},
+		"Azure":           {"Services.", "https://dev.azure.com/org/proj/_git/fleet", "azuredevops", "https://dev.azure.com/org/proj/_apis/git/repositories/fleet", ""},
+		"AzureOld":        {"The older host.", "https://org.visualstudio.com/DefaultCollection/proj/_git/fleet", "azuredevops", "https://dev.azure.com/org/proj/_apis/git/repositories/fleet", ""},
+		"AzureShort":      {"The project's own repository.", "https://dev.azure.com/org/_git/fleet", "azuredevops", "https://dev.azure.com/org/fleet/_apis/git/repositories/fleet", ""},
+		"AzureOther":      {"Not a repository.", "https://dev.azure.com/org/proj", "azuredevops", "", "cannot use the address: its path does not end in PROJECT/_git/REPOSITORY"},
+		"Empty":           {"Nothing is no address.", "", "gitea", "", "cannot use the address: it is neither https nor http"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			repo, err := parseAddress(c.in, c.base)
+			repo, err := parseAddress(c.in, providers()[c.kind].address)
 			if err != nil {
 				if err.Error() != c.err {
 					t.Errorf("%s\ngot error %q, want %q", c.reason, err, c.err)
@@ -72,8 +85,8 @@ func FuzzParseAddress(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		for name, base := range map[string]apiBase{"gitea": giteaAPI, "github": githubAPI} {
-			repo, err := parseAddress(raw, base)
+		for _, name := range []string{"gitea", "github"} {
+			repo, err := parseAddress(raw, providers()[name].address)
 			if err != nil {
 				if strings.Contains(err.Error(), "hunter2") {
 					t.Errorf("%s: the error repeats the address: %v", name, err)
@@ -88,7 +101,7 @@ func FuzzParseAddress(f *testing.F) {
 			if !sameForge(in, out) || out.User != nil || out.RawQuery != "" || out.Fragment != "" || strings.Contains(out.Path, "..") && !strings.Contains(raw, "..") {
 				t.Errorf("%s: %q became %q", name, raw, out)
 			}
-			if again, err := parseAddress(repo.endpoint(), base); err != nil || again.endpoint() != repo.endpoint() {
+			if again, err := parseAddress(repo.endpoint(), providers()[name].address); err != nil || again.endpoint() != repo.endpoint() {
 				t.Errorf("%s: %q parsed twice: %+v, then %+v, %v", name, raw, repo, again, err)
 			}
 		}
@@ -120,18 +133,30 @@ func TestRepositoryHasOneName(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, address := range []string{c.one, c.other} {
-				if got, err := Repository(address); err != nil || got != c.want {
+				if got, err := Repository("gitea", address); err != nil || got != c.want {
 					t.Errorf("%s is %q, %v; want %q", address, got, err, c.want)
 				}
 			}
 		})
 	}
+	for provider, forms := range map[string][]string{
+		"gitlab":          {"https://gitlab.example/Team/infra/fleet", "https://gitlab.example/api/v4/projects/team/infra/fleet"},
+		"bitbucket":       {"https://bitbucket.org/team/fleet.git", "https://api.bitbucket.org/2.0/repositories/team/fleet"},
+		"bitbucketserver": {"https://bb.example/scm/ops/fleet.git", "https://bb.example/projects/OPS/repos/fleet/browse"},
+		"azuredevops":     {"https://dev.azure.com/org/proj/_git/fleet", "https://org.visualstudio.com/proj/_git/fleet"},
+	} {
+		one, errOne := Repository(provider, forms[0])
+		other, errOther := Repository(provider, forms[1])
+		if one == "" || one != other || errOne != nil || errOther != nil {
+			t.Errorf("%s: %q, %v and %q, %v", provider, one, errOne, other, errOther)
+		}
+	}
 	for _, one := range []string{"https://gitea.example.com:3000/team/fleet", "https://gitea.example.com/git/team/fleet", "https://gitea.example.com/team/fleet2"} {
-		if got, err := Repository(one); err != nil || got == "gitea.example.com/team/fleet" {
+		if got, err := Repository("gitea", one); err != nil || got == "gitea.example.com/team/fleet" {
 			t.Errorf("%s is another repository, got %q, %v", one, got, err)
 		}
 	}
-	if _, err := Repository("https://user:word@gitea.example.com/team/fleet"); err == nil || strings.Contains(err.Error(), "word") {
+	if _, err := Repository("gitea", "https://user:word@gitea.example.com/team/fleet"); err == nil || strings.Contains(err.Error(), "word") {
 		t.Errorf("a refused address names no repository, and is not repeated: %v", err)
 	}
 }

@@ -119,12 +119,12 @@ func TestRefusalsAreClassified(t *testing.T) {
 		"Token": {
 			"The token must be replaced; try again in an hour.",
 			recorded{code: 401, body: `{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`},
-			commitstatus.DeliveryError{Reason: "HOST does not accept the token (401): Bad credentials", Permanent: true, RetryAfter: time.Hour},
+			commitstatus.DeliveryError{Reason: "HOST does not accept the token (401): Bad credentials", Permanent: true, RetryAfter: time.Hour, Denied: commitstatus.TokenRefused},
 		},
 		"Scope": {
 			"A token that may not write statuses.",
 			recorded{code: 403, body: `{"message":"Resource not accessible by personal access token"}`},
-			commitstatus.DeliveryError{Reason: "HOST does not let the token write statuses (403): Resource not accessible by personal access token", Permanent: true, RetryAfter: time.Hour},
+			commitstatus.DeliveryError{Reason: "HOST does not let the token write statuses (403): Resource not accessible by personal access token", Permanent: true, RetryAfter: time.Hour, Denied: commitstatus.PermissionMissing},
 		},
 		"Repository": {
 			"Unknown, or hidden from the token.",
@@ -408,7 +408,7 @@ func TestNewRefuses(t *testing.T) {
 		config commitstatus.Config
 		want   string
 	}{
-		"Provider": {"Forges that are not built are errors.", commitstatus.Config{Provider: "gitlab", Address: "https://x/a/b", Token: "t"}, `cannot report commit statuses: provider "gitlab" is not one of forgejo, gitea, github`},
+		"Provider": {"Forges that are not built are errors.", commitstatus.Config{Provider: "gerrit", Address: "https://x/a/b", Token: "t"}, `cannot report commit statuses: provider "gerrit" is not one of azuredevops, bitbucket, bitbucketserver, forgejo, gitea, github, gitlab`},
 		"NoToken":  {"Statuses cannot be written without one.", commitstatus.Config{Provider: "gitea", Address: "https://x/a/b", Token: " \n"}, "cannot report commit statuses: the token is empty"},
 		"BadToken": {"A token with a line break would be another header.", commitstatus.Config{Provider: "gitea", Address: "https://x/a/b", Token: "hunter2\r\nX: y"}, "cannot report commit statuses: the token is not one printable word"},
 		"Address":  {"The address is checked.", commitstatus.Config{Provider: "github", Address: "https://me:hunter2@x/a/b", Token: "t"}, "cannot use the address: it contains user information; the token belongs into the Secret"},

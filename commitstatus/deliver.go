@@ -56,8 +56,7 @@ type Deliverer struct {
 
 // line is one forge with one token.
 type line struct {
-	forge  Forge
-	url    string
+	Connection
 	boxes  map[string]*box
 	turns  []string
 	queued bool
@@ -69,8 +68,9 @@ type failure struct {
 	tries int
 	until time.Time
 	// never: the forge refused permanently.
-	never bool
-	text  string
+	never  bool
+	denied Denial
+	text   string
 }
 
 // box is the work and the memory of one key.
@@ -135,17 +135,26 @@ func (d *Deliverer) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-// Connect sets the forge of a line, and the link of its statuses. It is called again when the
+// Connection is where a line leads.
+type Connection struct {
+	// Provider is the kind of forge, and Forge the repository behind it.
+	Provider string
+	Forge    Forge
+	// TargetURL is the link of the statuses.
+	TargetURL string
+}
+
+// Connect sets where a line leads. It is called again when the
 // token has changed; refused statuses are due again then. If the repository changed, call
 // Disconnect first.
-func (d *Deliverer) Connect(name string, forge Forge, targetURL string) {
+func (d *Deliverer) Connect(name string, to Connection) {
 	d.mu.Lock()
 	l := d.lines[name]
 	if l == nil {
 		l = &line{boxes: map[string]*box{}}
 		d.lines[name] = l
 	}
-	l.forge, l.url = forge, targetURL
+	l.Connection = to
 	d.mu.Unlock()
 	d.Retry(name)
 }
@@ -328,6 +337,8 @@ type Trouble struct {
 	Conflict bool
 	// Never: the forge refused permanently.
 	Never bool
+	// Denied is what is wrong with the token, if that is the trouble.
+	Denied Denial
 }
 
 // About reports whether the trouble is about a mark.
@@ -352,7 +363,7 @@ func (d *Deliverer) Troubles(key string) (troubles []Trouble, held bool) {
 		case k.conflict != "":
 			t.Conflict, t.Text = true, k.conflict
 		case k.text != "":
-			t.Text, t.Never = k.text, k.never
+			t.Text, t.Never, t.Denied = k.text, k.never, k.denied
 		case l.text != "":
 			t.Text = l.text
 		default:
@@ -435,7 +446,7 @@ func (d *Deliverer) next(l *line) (*delivery, []string) {
 			case now.Sub(b.handed) >= beginWithin:
 				stale = append(stale, key)
 			default:
-				return &delivery{line: l, forge: l.forge, key: key, known: known, mark: m, url: l.url}, stale
+				return &delivery{line: l, forge: l.Forge, key: key, known: known, mark: m, url: l.TargetURL}, stale
 			}
 		}
 	}
@@ -475,7 +486,7 @@ func (l *line) wait(b *box, now time.Time) time.Duration {
 		at := l.until
 		next := k.after()
 		if m.Posting == nil { // the owed statement was not begun yet
-			_, after := Due(m, now)
+			_, after := Due(l.Provider, m, now)
 			next = now.Add(after)
 		}
 		if next.After(at) {
@@ -587,7 +598,7 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 		at = &next.line.failure
 	}
 	at.tries++
-	at.text = trouble.Reason
+	at.text, at.denied = trouble.Reason, trouble.Denied
 	at.never = trouble.Permanent && trouble.RetryAfter == 0
 	at.until = d.config.Clock().Add(max(backoff(at.tries), trouble.RetryAfter))
 	if k.shows != nil {

@@ -91,7 +91,7 @@ func (k *keeper) start() {
 	k.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{
 		Clock: func() time.Time { return k.now },
 	})
-	k.deliverer.Connect("line", k.forge, "")
+	k.deliverer.Connect("line", commitstatus.Connection{Provider: "gitea", Forge: k.forge})
 	ctx, stop := context.WithCancel(k.t.Context())
 	ended := make(chan struct{})
 	go func(d *commitstatus.Deliverer) { defer close(ended); d.Run(ctx) }(k.deliverer)
@@ -114,7 +114,7 @@ func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began [
 	if held {
 		return before, nil
 	}
-	return commitstatus.Begin(before, k.now, troubles)
+	return commitstatus.Begin("gitea", before, k.now, troubles)
 }
 
 // reconcile is a whole reconcile, including the wait for its deliveries.

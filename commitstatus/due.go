@@ -23,14 +23,14 @@ const (
 	ProgressPostLimit = 60
 )
 
-// Begin moves what is due from owed to posting. It returns the new marks, and those of them
+// Begin moves what is due at a kind of forge from owed to posting. It returns the new marks, and those of them
 // that it began. The caller stores them before it hands them to a Deliverer: only what is
 // stored as posting is posted. What is in conflict is left alone.
-func Begin(marks []Mark, now time.Time, troubles []Trouble) (all, began []Mark) {
+func Begin(kind string, marks []Mark, now time.Time, troubles []Trouble) (all, began []Mark) {
 	all = slices.Clone(marks)
 	for i := range all {
 		m := &all[i]
-		if due, _ := Due(*m, now); due && !slices.ContainsFunc(troubles, func(t Trouble) bool { return t.Conflict && t.About(*m) }) {
+		if due, _ := Due(kind, *m, now); due && !slices.ContainsFunc(troubles, func(t Trouble) bool { return t.Conflict && t.About(*m) }) {
 			m.Posting, m.Owed = m.Owed, nil
 			began = append(began, *m)
 		}
@@ -38,14 +38,17 @@ func Begin(marks []Mark, now time.Time, troubles []Trouble) (all, began []Mark) 
 	return all, began
 }
 
-// Due reports whether what a mark owes may be posted now. If not, after is how long until time
+// Due reports whether what a mark owes may be posted now to a kind of forge. If not, after is how long until time
 // alone makes it due; zero: never.
-func Due(m Mark, now time.Time) (due bool, after time.Duration) {
+func Due(kind string, m Mark, now time.Time) (due bool, after time.Duration) {
 	if m.Owed == nil || m.Posting != nil {
 		return false, 0
 	}
 	if !progress(m, *m.Owed) {
 		return true, 0
+	}
+	if m.Accepted.State == m.Owed.State && providers()[kind].keepsPendingText {
+		return false, 0
 	}
 	limit, wait := ProgressPostLimit, ProgressInterval
 	change := m.Owed.Progress - m.Accepted.Progress

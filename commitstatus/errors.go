@@ -23,9 +23,21 @@ type DeliveryError struct {
 	// Everyone says that the trouble is not about this status: every other request to the forge
 	// would fail now, too (rate limit, no connection).
 	Everyone bool
+	// Denied is what is wrong with the token, if that is the trouble.
+	Denied Denial
 
 	cause error
 }
+
+// Denial is what a forge has against a token.
+type Denial string
+
+const (
+	// TokenRefused: the forge does not know the token, or does not any more.
+	TokenRefused Denial = "TokenRefused"
+	// PermissionMissing: the token may not write statuses. See Permission.
+	PermissionMissing Denial = "PermissionMissing"
+)
 
 // Error returns the reason.
 func (e *DeliveryError) Error() string { return e.Reason }

@@ -2,6 +2,7 @@ package commitstatus
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/addonflow/addonflow/api/secret"
 )
 
 // Forge posts and reads the commit statuses of one repository. Every error is a
@@ -27,29 +30,58 @@ type Forge interface {
 // provider is the part that differs between kinds of forge. The rest of the package is the same for
 // all of them.
 type provider struct {
-	open func(Config, *restClient) (Forge, error)
+	open func(Config, *restClient, repository) Forge
+	// address reads addresses of repositories.
+	address addressing
+	// authorize returns the Authorization header for a token.
+	authorize func(token string) string
+	// permission is the forge's name of what the token needs.
+	permission string
 	// pace is how many requests a second a token may make, and burst how many at once.
 	pace  rate.Limit
 	burst int
 	// foldsCase: contexts that differ only in case are one.
 	foldsCase bool
+	// keepsPendingText: the text of a pending status cannot be replaced while it is pending.
+	keepsPendingText bool
 }
 
 // providers are the kinds of forges, by the value of commitStatus.provider. A new one is a file
 // with its Forge, a row here, and its name in the enum of the API.
 func providers() map[string]provider {
-	// These have no limit. Theirs only keeps a burst from looking like an attack.
-	gitea := provider{open: newGitea, pace: 20, burst: 100}
 	return map[string]provider{
-		"gitea":   gitea,
-		"forgejo": gitea, // its API is Gitea's
-		// GitHub and GitHub Enterprise Server allow 80 requests that create content a minute.
-		"github": {open: newGitHub, pace: rate.Every(time.Second), burst: 20, foldsCase: true},
+		"azuredevops":     azureProvider(),
+		"bitbucket":       bitbucketProvider(),
+		"bitbucketserver": bitbucketServerProvider(),
+		"forgejo":         giteaProvider(), // its API is Gitea's
+		"gitea":           giteaProvider(),
+		"github":          githubProvider(),
+		"gitlab":          gitlabProvider(),
 	}
+}
+
+// providerNamed returns a kind of forge.
+func providerNamed(name string) (provider, error) {
+	p, known := providers()[name]
+	if !known {
+		return provider{}, fmt.Errorf("cannot report commit statuses: provider %q is not one of %s", name, strings.Join(Providers(), ", "))
+	}
+	return p, nil
 }
 
 // Providers returns the kinds of forges that New knows, sorted.
 func Providers() []string { return slices.Sorted(maps.Keys(providers())) }
+
+// Permission returns the name of what a token needs on a kind of forge, as the forge calls it.
+func Permission(kind string) string { return providers()[kind].permission }
+
+// bearer returns the header of a bearer token.
+func bearer(token string) string { return "Bearer " + token }
+
+// basic returns the header of basic authentication, for user:password.
+func basic(credentials string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(credentials))
+}
 
 // NewLimiter returns the limiter of one token for a kind of forge.
 func NewLimiter(kind string) *rate.Limiter {
@@ -71,8 +103,9 @@ type Config struct {
 	Provider string
 	// Address is the repository's web address, or that of its API endpoint.
 	Address string
-	// Token is sent to the address's forge only. It needs the right to write statuses (Gitea:
-	// write:repository; GitHub: Commit statuses, write).
+	// Ref is the branch or tag that the commits are of, "" if that is unknown. GitLab files a status under it.
+	Ref string
+	// Token is sent to the address's forge only. It needs the Permission of the provider.
 	Token Secret
 	// HTTPClient carries the transport: proxy, CA certificates, timeout. Redirects
 	// are never followed, whatever it says. Nil: the default transport.
@@ -88,19 +121,23 @@ type Config struct {
 // New returns the forge that the configuration names. It does not connect. The error is for the
 // author of the configuration and contains no secret.
 func New(config Config) (Forge, error) {
-	client, err := newRESTClient(config)
+	p, err := providerNamed(config.Provider)
 	if err != nil {
 		return nil, err
 	}
-	p, known := providers()[config.Provider]
-	if !known {
-		return nil, fmt.Errorf("cannot report commit statuses: provider %q is not one of %s", config.Provider, strings.Join(Providers(), ", "))
+	repo, err := parseAddress(config.Address, p.address)
+	if err != nil {
+		return nil, err
 	}
-	return p.open(config, client)
+	client, err := newRESTClient(config, p, repo)
+	if err != nil {
+		return nil, err
+	}
+	return p.open(config, client, repo), nil
 }
 
-// newRESTClient returns the client that both forges share.
-func newRESTClient(config Config) (*restClient, error) {
+// newRESTClient returns the client that all forges share.
+func newRESTClient(config Config, p provider, repo repository) (*restClient, error) {
 	token := strings.TrimSpace(string(config.Token))
 	if token == "" {
 		return nil, errors.New("cannot report commit statuses: the token is empty")
@@ -123,5 +160,12 @@ func newRESTClient(config Config) (*restClient, error) {
 	if clock == nil {
 		clock = time.Now
 	}
-	return &restClient{http: &transport, token: Secret(token), limiter: config.Limiter, clock: clock}, nil
+	header := p.authorize(token)
+	_, credentials, _ := strings.Cut(header, " ")
+	_, password, _ := strings.Cut(token, ":")
+	return &restClient{
+		http: &transport, host: repo.host, authorization: Secret(header),
+		redaction: secret.NewRedaction(Secret(token), Secret(credentials), Secret(password)),
+		limiter:   config.Limiter, clock: clock,
+	}, nil
 }

@@ -20,16 +20,15 @@ const (
 	giteaPages = 20
 )
 
-// newGitea returns the Gitea or Forgejo behind the address.
-func newGitea(config Config, client *restClient) (Forge, error) {
-	repo, err := parseAddress(config.Address, func(root *url.URL) string {
-		return root.String() + "/api/v1"
-	})
-	if err != nil {
-		return nil, err
+// giteaProvider is the row of Gitea. It has no limit of requests. Its own only keeps a burst from looking like an attack.
+func giteaProvider() provider {
+	return provider{
+		open:       func(_ Config, client *restClient, repo repository) Forge { return &gitea{client: client, repo: repo} },
+		address:    addressing{locate: ownerAndName(func(root *url.URL) string { return root.String() + "/api/v1" })},
+		authorize:  func(token string) string { return "token " + token },
+		permission: "write:repository",
+		pace:       20, burst: 100,
 	}
-	client.host, client.scheme = repo.host, "token"
-	return &gitea{client: client, repo: repo}, nil
 }
 
 // Post implements Forge.
@@ -49,7 +48,7 @@ func (g *gitea) Latest(ctx context.Context, sha, context string) (Status, bool, 
 		err := g.client.send(ctx, call{
 			method: http.MethodGet,
 			url:    g.repo.endpoint("commits", sha, "status") + "?" + query.Encode(),
-			expect: http.StatusOK,
+			expect: []int{http.StatusOK},
 		}, &combined)
 		if err != nil {
 			return Status{}, false, err

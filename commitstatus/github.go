@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // github uses GitHub's REST API, on github.com and on Enterprise Server.
@@ -21,26 +24,33 @@ const (
 	githubPages = 10
 )
 
-// newGitHub returns the GitHub behind the address.
-func newGitHub(config Config, client *restClient) (Forge, error) {
-	repo, err := parseAddress(config.Address, githubAPI)
-	if err != nil {
-		return nil, err
+// githubProvider is the row of GitHub. GitHub and GitHub Enterprise Server allow 80 requests that create content a minute.
+func githubProvider() provider {
+	return provider{
+		open:       func(_ Config, client *restClient, repo repository) Forge { return &github{client: client, repo: repo} },
+		address:    addressing{locate: ownerAndName(githubAPI)},
+		authorize:  bearer,
+		permission: "Commit statuses: write (a classic token: repo:status)",
+		pace:       rate.Every(time.Second), burst: 20,
+		foldsCase: true,
 	}
-	client.host, client.scheme = repo.host, "Bearer"
-	return &github{client: client, repo: repo}, nil
 }
 
-// githubAPI returns the URL of the API: github.com has it on a separate host, Enterprise Server
-// below /api/v3. github.com redirects http only after the token was sent in the clear.
+// githubAPI returns the URL of the API: github.com and the domains of ghe.com have it on a separate host, Enterprise
+// Server below /api/v3. The first two redirect http only after the token was sent in the clear.
 func githubAPI(root *url.URL) string {
-	switch root.Host {
-	case "github.com", "www.github.com", "api.github.com":
+	switch host := root.Host; {
+	case host == "github.com", host == "www.github.com", host == "api.github.com":
 		return "https://api.github.com"
+	case strings.HasSuffix(host, gheDomain):
+		return "https://api." + strings.TrimPrefix(host, "api.")
 	default:
 		return root.String() + "/api/v3"
 	}
 }
+
+// gheDomain is the domain of GitHub Enterprise Cloud with data residency.
+const gheDomain = ".ghe.com"
 
 // Post implements Forge.
 func (g *github) Post(ctx context.Context, status Status) error {
@@ -55,7 +65,7 @@ func (g *github) Latest(ctx context.Context, sha, context string) (Status, bool,
 		err := g.client.send(ctx, call{
 			method: http.MethodGet,
 			url:    g.repo.endpoint("commits", sha, "statuses") + fmt.Sprintf("?per_page=%d&page=%d", githubPage, page),
-			expect: http.StatusOK,
+			expect: []int{http.StatusOK},
 		}, &statuses)
 		if err != nil {
 			return Status{}, false, err

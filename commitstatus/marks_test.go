@@ -18,7 +18,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // accept lets a forge accept everything that is due.
 func accept(marks []commitstatus.Mark, now time.Time) []commitstatus.Mark {
-	marks, _ = commitstatus.Begin(marks, now, nil)
+	marks, _ = commitstatus.Begin("gitea", marks, now, nil)
 	var results []commitstatus.Result
 	for _, m := range marks {
 		if m.Posting != nil {
@@ -124,20 +124,20 @@ func TestDuePacesProgressOnly(t *testing.T) {
 		"Verdict":            {verdict[0], true, 0},
 		"Nothing":            {marks[0], false, 0},
 	} {
-		if due, wait := commitstatus.Due(c.mark, noon); due != c.due || wait != c.wait {
+		if due, wait := commitstatus.Due("gitea", c.mark, noon); due != c.due || wait != c.wait {
 			t.Errorf("%s: due %t after %s, want %t after %s", name, due, wait, c.due, c.wait)
 		}
 	}
-	if due, _ := commitstatus.Due(much[0], noon.Add(commitstatus.ProgressInterval)); !due {
+	if due, _ := commitstatus.Due("gitea", much[0], noon.Add(commitstatus.ProgressInterval)); !due {
 		t.Error("progress is due after its interval")
 	}
 	much[0].ProgressPosts = commitstatus.ProgressPostLimit
-	if due, wait := commitstatus.Due(much[0], noon.Add(time.Hour)); due || wait != 0 {
+	if due, wait := commitstatus.Due("gitea", much[0], noon.Add(time.Hour)); due || wait != 0 {
 		t.Error("progress posts are limited")
 	}
 	future := much[0]
 	future.ProgressPosts, future.AcceptedAt = 1, noon.Add(2*time.Hour).Unix()
-	if _, wait := commitstatus.Due(future, noon); wait > commitstatus.ProgressInterval {
+	if _, wait := commitstatus.Due("gitea", future, noon); wait > commitstatus.ProgressInterval {
 		t.Errorf("a clock that was ahead holds nothing for %s", wait)
 	}
 }

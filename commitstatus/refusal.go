@@ -1,8 +1,11 @@
 package commitstatus
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,8 +37,10 @@ func (c *restClient) refusal(response *http.Response, body []byte) *DeliveryErro
 	if said != "" {
 		reason += ": " + said
 	}
-	out := &DeliveryError{Reason: oneLine(reason)}
+	out := &DeliveryError{Reason: oneLine(reason), Denied: denial(code)}
 	switch {
+	case code == http.StatusNonAuthoritativeInfo:
+		out.Permanent, out.RetryAfter = true, lookAgain
 	case code >= 500 || code < 300 || code == http.StatusRequestTimeout || code == http.StatusConflict || code == http.StatusTooEarly:
 		out.RetryAfter = c.retryAfter(response.Header, 0)
 		out.Uncertain = true
@@ -54,11 +59,24 @@ func needsSomebody(code int) bool {
 		code == http.StatusNotFound || code == http.StatusGone
 }
 
+// denial returns what an answer says about the token. Azure DevOps answers with its sign-in page, and 203, to a token
+// that it does not know.
+func denial(code int) Denial {
+	switch code {
+	case http.StatusUnauthorized, http.StatusNonAuthoritativeInfo:
+		return TokenRefused
+	case http.StatusForbidden:
+		return PermissionMissing
+	default:
+		return ""
+	}
+}
+
 // explain describes the forge's answer.
 func explain(code int) string {
 	switch {
-	case code == http.StatusUnauthorized:
-		return "does not accept the token (401)"
+	case code == http.StatusUnauthorized, code == http.StatusNonAuthoritativeInfo:
+		return "does not accept the token (" + strconv.Itoa(code) + ")"
 	case code == http.StatusForbidden:
 		return "does not let the token write statuses (403)"
 	case code == http.StatusNotFound || code == http.StatusGone:
@@ -117,29 +135,48 @@ func (c *restClient) retryAfter(header http.Header, otherwise time.Duration) tim
 	return min(max(wait, time.Second), longestRetryAfter)
 }
 
-// message returns the forge's own message. GitHub puts the important part into errors, which is
-// a string, a list of strings or a list of objects.
+// message returns the forge's own message; "" if there is none, such as on the error page of a proxy, which does not
+// belong in a condition. The forges have it at these places, and the first one is the most exact:
+//
+//	errors             GitHub: a text, a list of texts or of objects with a message; Bitbucket Data Center: of objects
+//	message            all but Bitbucket Cloud; a text, or at GitLab an object with lists of texts
+//	error              Bitbucket Cloud: an object with a message; GitLab: a word, explained by error_description
 func message(body []byte) string {
 	var answer struct {
-		Message string          `json:"message"`
-		Errors  json.RawMessage `json:"errors"`
+		Errors      json.RawMessage `json:"errors"`
+		Message     json.RawMessage `json:"message"`
+		Description string          `json:"error_description"`
+		Error       json.RawMessage `json:"error"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		// An error page of a proxy does not belong in a condition.
 		return ""
+	}
+	return cmp.Or(textIn(answer.Errors), textIn(answer.Message), answer.Description, textIn(answer.Error))
+}
+
+// textIn returns the text in one of the places of message.
+func textIn(raw json.RawMessage) string {
+	type object struct {
+		Message string `json:"message"`
 	}
 	var text string
 	var texts []string
-	var objects []struct {
-		Message string `json:"message"`
-	}
+	var objects []object
+	var one object
+	var fields map[string][]string
 	switch {
-	case json.Unmarshal(answer.Errors, &text) == nil && text != "":
+	case json.Unmarshal(raw, &text) == nil:
 		return text
-	case json.Unmarshal(answer.Errors, &texts) == nil && len(texts) > 0:
+	case json.Unmarshal(raw, &texts) == nil:
 		return strings.Join(texts, ", ")
-	case json.Unmarshal(answer.Errors, &objects) == nil && len(objects) > 0 && objects[0].Message != "":
+	case json.Unmarshal(raw, &objects) == nil && len(objects) > 0:
 		return objects[0].Message
+	case json.Unmarshal(raw, &one) == nil && one.Message != "":
+		return one.Message
+	case json.Unmarshal(raw, &fields) == nil:
+		for _, field := range slices.Sorted(maps.Keys(fields)) {
+			return field + " " + strings.Join(fields[field], ", ")
+		}
 	}
-	return answer.Message
+	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,22 +24,24 @@ const bodyLimit = 1 << 20
 
 // restClient sends JSON requests to one forge and converts every failure into a DeliveryError.
 type restClient struct {
-	http    *http.Client
-	host    string
-	scheme  string
-	token   Secret
-	limiter *rate.Limiter
-	clock   func() time.Time
+	http *http.Client
+	host string
+	// authorization is the header of that name.
+	authorization Secret
+	redaction     secret.Redaction
+	limiter       *rate.Limiter
+	clock         func() time.Time
 }
 
 // call is one request.
 type call struct {
 	method, url string
 	body        any
-	expect      int
+	// expect are the codes of success.
+	expect []int
 }
 
-// wireStatus is a status as both forges take and return it; texts that were not set are null.
+// wireStatus is a status as Gitea and GitHub take and return it; texts that were not set are null.
 type wireStatus struct {
 	ID          int64  `json:"id,omitempty"`
 	State       State  `json:"state,omitempty"`
@@ -58,7 +61,7 @@ func (c *restClient) found(sha string, s wireStatus) Status {
 
 // endpoint returns the URL of a path in the repository.
 func (r repository) endpoint(parts ...string) string {
-	segments := []string{r.api, "repos", r.owner, r.name}
+	segments := []string{r.api}
 	for _, part := range parts {
 		segments = append(segments, url.PathEscape(part))
 	}
@@ -79,7 +82,7 @@ func (c *restClient) send(ctx context.Context, request call, out any) error {
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, bodyLimit+1))
-	if response.StatusCode != request.expect {
+	if !slices.Contains(request.expect, response.StatusCode) {
 		// The part of the body that could be read is enough for the reason.
 		return c.refusal(response, body)
 	}
@@ -111,7 +114,7 @@ func (c *restClient) do(ctx context.Context, request call) (*http.Response, erro
 	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", "addonflow")
-	r.Header.Set("Authorization", c.scheme+" "+string(c.token))
+	r.Header.Set("Authorization", string(c.authorization))
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -140,10 +143,10 @@ func (c *restClient) unreachable(err error) *DeliveryError {
 
 // redact removes the token from text that others wrote.
 func (c *restClient) redact(s string) string {
-	return secret.NewRedaction(c.token).Text(s)
+	return c.redaction.Text(s)
 }
 
-// post adds the status at the URL. Both forges take the same body and answer 201 with the
+// post adds the status at the URL. Gitea and GitHub take the same body and answer 201 with the
 // stored status; same compares contexts.
 func (c *restClient) post(ctx context.Context, url string, status Status, same func(a, b string) bool) error {
 	if err := status.Validate(); err != nil {
@@ -151,13 +154,18 @@ func (c *restClient) post(ctx context.Context, url string, status Status, same f
 	}
 	body := wireStatus{State: status.State, TargetURL: status.TargetURL, Description: status.Description, Context: status.Context}
 	var stored wireStatus
-	if err := c.send(ctx, call{method: http.MethodPost, url: url, body: body, expect: http.StatusCreated}, &stored); err != nil {
+	if err := c.send(ctx, call{method: http.MethodPost, url: url, body: body, expect: []int{http.StatusCreated}}, &stored); err != nil {
 		return err
 	}
 	if cmp.Or(stored.State, stored.Status) != status.State || !same(stored.Context, status.Context) {
-		return &DeliveryError{Reason: "the forge did not confirm the status", Uncertain: true}
+		return unconfirmed()
 	}
 	return nil
+}
+
+// unconfirmed returns the error for an answer that is about another status.
+func unconfirmed() *DeliveryError {
+	return &DeliveryError{Reason: "the forge did not confirm the status", Uncertain: true}
 }
 
 // invalid returns the error for a status that must not be posted.

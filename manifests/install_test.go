@@ -103,6 +103,7 @@ func TestInstallHasTheExpectedObjects(t *testing.T) {
 		"RoleBinding addonflow-system/addonflow-leader-election",
 		"Service addonflow-system/addonflow-metrics",
 		"Service addonflow-system/addonflow-pages",
+		"Service addonflow-system/addonflow-webhook",
 		"ServiceAccount addonflow-system/addonflow",
 		"ValidatingAdmissionPolicy /addonflow-approvals",
 		"ValidatingAdmissionPolicyBinding /addonflow-approvals",
@@ -271,7 +272,7 @@ func TestPortsAndProbes(t *testing.T) {
 	for _, port := range operator.Ports {
 		ports[port.Name] = port.ContainerPort
 	}
-	if want := map[string]int32{"http-prom": port(t, "metrics-addr"), "healthz": port(t, "health-addr"), "http-pages": 8081}; !cmp.Equal(ports, want) {
+	if want := map[string]int32{"http-prom": port(t, "metrics-addr"), "healthz": port(t, "health-addr"), "http-pages": 8081, "webhook": port(t, "webhook-addr")}; !cmp.Equal(ports, want) {
 		t.Errorf("ports (-want +got):\n%s", cmp.Diff(want, ports))
 	}
 	for path, probe := range map[string]*corev1.Probe{"/readyz": operator.ReadinessProbe, "/healthz": operator.LivenessProbe} {

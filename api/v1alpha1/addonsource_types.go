@@ -76,7 +76,37 @@ type AddOnSourceSpec struct {
 	// CommitStatus says where commit statuses are posted; if absent, none are posted.
 	// +optional
 	CommitStatus *CommitStatusSpec `json:"commitStatus,omitempty"`
+
+	// Webhook lets the forge say that there is a new commit; its path is in the status.
+	// +optional
+	Webhook *WebhookSpec `json:"webhook,omitempty"`
 }
+
+// WebhookSpec says which webhooks are accepted.
+type WebhookSpec struct {
+	// Type is how the forge proves that it sent a webhook.
+	// +kubebuilder:validation:Enum=azuredevops;bitbucket;bitbucketserver;forgejo;generic-hmac;gitea;github;gitlab
+	// +required
+	Type string `json:"type"`
+	// SecretRef names a Secret in the same namespace with the key token.
+	// +required
+	SecretRef meta.LocalObjectReference `json:"secretRef"`
+}
+
+// The types of webhooks.
+const (
+	WebhookAzureDevOps     = "azuredevops"
+	WebhookBitbucket       = "bitbucket"
+	WebhookBitbucketServer = "bitbucketserver"
+	WebhookForgejo         = "forgejo"
+	WebhookGeneric         = "generic-hmac"
+	WebhookGitea           = "gitea"
+	WebhookGitHub          = "github"
+	WebhookGitLab          = "gitlab"
+)
+
+// WebhookPathPrefix begins status.webhookPath.
+const WebhookPathPrefix = "/hook/"
 
 // GitReference is the revision to follow. Precedence: commit, name, semver, tag, branch.
 type GitReference struct {
@@ -101,7 +131,7 @@ type GitReference struct {
 // CommitStatusSpec says where commit statuses are posted.
 type CommitStatusSpec struct {
 	// Provider is the forge's API.
-	// +kubebuilder:validation:Enum=gitea;forgejo;github
+	// +kubebuilder:validation:Enum=azuredevops;bitbucket;bitbucketserver;forgejo;gitea;github;gitlab
 	// +required
 	Provider string `json:"provider"`
 	// Address of the repository on the forge, such as https://gitea.example/team/fleet.
@@ -120,6 +150,35 @@ type CommitStatusSpec struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	TargetURL string `json:"targetURL,omitempty"`
+	// Detail says which contexts there are besides that of the source: none (source), one for each
+	// add-on that a commit changes or moves (addOn), or also one for each of its stages (stage, the default).
+	// +optional
+	Detail CommitStatusDetail `json:"detail,omitempty"`
+}
+
+// CommitStatusDetail says which contexts a commit has.
+// +kubebuilder:validation:Enum=source;addOn;stage
+type CommitStatusDetail string
+
+const (
+	// DetailSource: only the context of the source.
+	DetailSource CommitStatusDetail = "source"
+	// DetailAddOn: also those of add-ons.
+	DetailAddOn CommitStatusDetail = "addOn"
+	// DetailStage: also those of stages.
+	DetailStage CommitStatusDetail = "stage"
+)
+
+// DetailOrDefault returns the detail; without commitStatus there is nothing to report on.
+func (s *CommitStatusSpec) DetailOrDefault() CommitStatusDetail {
+	switch {
+	case s == nil:
+		return DetailSource
+	case s.Detail == "":
+		return DetailStage
+	default:
+		return s.Detail
+	}
 }
 
 // AddOnSourceStatus is what AddonFlow knows about a source.
@@ -128,7 +187,7 @@ type AddOnSourceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions Ready, Reconciling, Stalled and CommitStatusReported.
+	// Conditions Ready, Reconciling, Stalled, CommitStatusReported and CommitStatusDenied.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -160,6 +219,10 @@ type AddOnSourceStatus struct {
 	// Inventory of hub objects applied from this source, sorted.
 	// +optional
 	Inventory []ObjectReference `json:"inventory,omitempty"`
+
+	// WebhookPath is where webhooks of the source are received, /hook/<32 random hex>.
+	// +optional
+	WebhookPath string `json:"webhookPath,omitempty"`
 
 	// CommitStatuses are the marks of what the forge accepted, and of what is still owed to it.
 	// +optional

@@ -5,6 +5,9 @@ package v1alpha1
 const (
 	// CommitStatusReportedCondition says whether the forge accepted the commit statuses.
 	CommitStatusReportedCondition = "CommitStatusReported"
+	// CommitStatusDeniedCondition is True while the forge refuses the token; its message names
+	// the permission that the token needs. It is absent otherwise. Rollouts do not wait for it.
+	CommitStatusDeniedCondition = "CommitStatusDenied"
 	// ClustersWrittenCondition is False while works or add-ons of some clusters cannot be
 	// written; its message names the clusters. It is absent otherwise. The rollout continues on
 	// the other clusters.
@@ -106,6 +109,12 @@ const (
 	PreDeleteHookSkippedReason = "PreDeleteHookSkipped"
 	// DeliveryFailedReason: the forge did not accept a commit status; retried.
 	DeliveryFailedReason = "DeliveryFailed"
+	// TokenMissingReason: there is no token.
+	TokenMissingReason = "TokenMissing"
+	// TokenRefusedReason: the forge does not know the token, or does not any more.
+	TokenRefusedReason = "TokenRefused"
+	// PermissionMissingReason: the token may not write commit statuses.
+	PermissionMissingReason = "PermissionMissing"
 	// DeliveredReason: the forge accepted every commit status.
 	DeliveredReason = "Delivered"
 )

@@ -105,8 +105,8 @@ func newCLI(name string) *cli {
 func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
 		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c), newHistoryCommand(c),
-		newRenderCommand(c), newLintCommand(c),
-		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newReleaseCommand(c),
+		newRenderCommand(c), newLintCommand(c), newCheckCommand(c),
+		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newWebhookCommand(c), newReleaseCommand(c),
 		newApproveCommand(c), newRejectCommand(c),
 		newRetryCommand(c), newPromoteCommand(c), newAbortCommand(c), newRollbackCommand(c), newUnblockCommand(c),
 		newUninstallCommand(c),

@@ -28,7 +28,10 @@ import (
 type controllerOptions struct {
 	metricsAddr    string
 	healthAddr     string
+	webhookAddr    string
 	eventsAddr     string
+	notifyURL      string
+	notifyKeyFile  string
 	concurrent     int
 	allNamespaces  bool
 	namespace      string
@@ -76,7 +79,10 @@ the loss of its leadership, 2 for wrong usage and 6 where the hub cannot be reac
 func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "The address the metric endpoint binds to; 0 turns it off.")
 	fs.StringVar(&o.healthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
+	fs.StringVar(&o.webhookAddr, "webhook-addr", ":9292", "The address that webhooks of forges are received at; 0 turns it off.")
 	fs.StringVar(&o.eventsAddr, "events-addr", "", "The address of an events receiver, such as Flux's notification-controller.")
+	fs.StringVar(&o.notifyURL, "notify-url", "", "The URL that what happens to rollouts is posted to, as signed CloudEvents.")
+	fs.StringVar(&o.notifyKeyFile, "notify-key-file", "", "The file with the key of the signatures of --notify-url.")
 	fs.IntVar(&o.concurrent, "concurrent", 4, "The number of sources, and of rollouts, reconciled at once.")
 	fs.BoolVar(&o.allNamespaces, "watch-all-namespaces", true,
 		"Watch for AddOnSources and AddOnRollouts in all namespaces; if false, in the runtime namespace alone.")

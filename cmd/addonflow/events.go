@@ -39,6 +39,8 @@ type eventSender struct {
 	// receiver is nil without an address.
 	receiver record.EventRecorder
 	waiting  chan eventToSend
+	// notifier is nil without an address.
+	notifier *notifier
 }
 
 // eventToSend is an event for the receiver.
@@ -129,7 +131,7 @@ func (s *eventSender) Eventf(object runtime.Object, kind, reason, format string,
 func (s *eventSender) AnnotatedEventf(object runtime.Object, metadata map[string]string, kind, reason, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	s.EventRecorder.AnnotatedEventf(object, metadata, kind, reason, "%s", message)
-	if s.receiver == nil {
+	if s.receiver == nil && s.notifier == nil {
 		return
 	}
 	about, err := s.about(object)
@@ -140,8 +142,15 @@ func (s *eventSender) AnnotatedEventf(object runtime.Object, metadata map[string
 	if about.Namespace == "" {
 		return
 	}
+	event := eventToSend{about, metadata, kind, reason, message}
+	if s.notifier != nil {
+		s.notifier.notify(event)
+	}
+	if s.receiver == nil {
+		return
+	}
 	select {
-	case s.waiting <- eventToSend{about, metadata, kind, reason, message}:
+	case s.waiting <- event:
 	default:
 		s.log.Info("Dropped an event: its receiver is down or too slow", "reason", reason, "message", message)
 	}

@@ -36,6 +36,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
 	gatedesk "github.com/addonflow/addonflow/controllers/gates"
+	"github.com/addonflow/addonflow/controllers/hook"
 	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/manifests/admission"
@@ -127,10 +128,7 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 
 // setupControllers registers both controllers and what they share.
 func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manager, mode addonsource.Mode) error {
-	recorder, err := newEventSender(mgr, o.eventsAddr)
-	if err == nil {
-		err = mgr.Add(recorder)
-	}
+	recorder, err := o.setupEvents(mgr)
 	if err != nil {
 		return fmt.Errorf("cannot set up events: %w", err)
 	}
@@ -166,7 +164,46 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	if err := o.setupSources(parts); err != nil {
 		return fmt.Errorf("cannot set up sources: %w", err)
 	}
+	if err := o.setupWebhooks(ctx, mgr); err != nil {
+		return fmt.Errorf("cannot set up webhooks: %w", err)
+	}
 	return nil
+}
+
+// setupEvents adds the sender of events, and the notifier if there is one.
+func (o *controllerOptions) setupEvents(mgr ctrl.Manager) (*eventSender, error) {
+	recorder, err := newEventSender(mgr, o.eventsAddr)
+	if err != nil {
+		return nil, err
+	}
+	if recorder.notifier, err = newNotifier(o.notifyURL, o.notifyKeyFile, ctrl.Log.WithName("notify")); err != nil {
+		return nil, err
+	}
+	if recorder.notifier != nil {
+		if err := mgr.Add(recorder.notifier); err != nil {
+			return nil, err
+		}
+	}
+	return recorder, mgr.Add(recorder)
+}
+
+// setupWebhooks adds the receiver of webhooks, which every replica runs.
+func (o *controllerOptions) setupWebhooks(ctx context.Context, mgr ctrl.Manager) error {
+	if o.webhookAddr == "0" {
+		return nil
+	}
+	// A follower has a watch cache of the sources as well.
+	if _, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.AddOnSource{}); err != nil {
+		return err
+	}
+	receiver, err := hook.New(hook.Options{
+		Address: o.webhookAddr, Sources: mgr.GetCache(), Secrets: mgr.GetAPIReader(),
+		Client: client.WithFieldOwner(mgr.GetClient(), v1alpha1.FieldManager), Log: ctrl.Log.WithName("webhooks"),
+	}, crtmetrics.Registry)
+	if err != nil {
+		return err
+	}
+	return mgr.Add(receiver)
 }
 
 // shared is what both controllers are made with.

@@ -102,7 +102,7 @@ func contentOf(digest string) string {
 //	the commit that introduced the policy    the add-on, while the policy cannot work and is as
 //	                                         declared; older commits with the same content wait
 //	                                         meanwhile
-//	a newer commit that was refused          the add-on: "not applied"
+//	a newer commit that was refused          the add-on, while the rollout is not Succeeded: "not applied"
 //	any other                                see commitstatus.Overtake
 func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	o, ro := p.Observed, p.Observed.Rollout
@@ -129,19 +129,19 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 		older = append(older, w)
 	}
 	if c.content != contentRemoved {
-		b.Tell(older...)
+		b.Tell(detailed(b, p, older)...)
 		tellEnded(b, p, origin, older)
 	}
 	if c.newest != origin {
 		newest := slices.DeleteFunc(withSHA(wants, c.newest), func(w commitstatus.Want) bool { return !mirrors(b, p, w) })
-		b.Tell(newest...)
+		b.Tell(detailed(b, p, newest)...)
 		tellEnded(b, p, c.newest, withSHA(wants, c.newest))
 	}
-	if c.refused != "" {
-		b.Tell(commitstatus.Want{
+	if c.refused != "" && (p.Next.Phase != v1alpha1.PhaseSucceeded || commitstatus.Shown(b.Marks(), c.refused, whole)) {
+		b.Tell(detailed(b, p, []commitstatus.Want{{
 			SHA: c.refused, Context: whole, State: commitstatus.Failure, Content: "refused",
 			Description: "not applied: the commit is refused, see " + forge.ContextName(o.Source),
-		})
+		}})...)
 	}
 	by := c.target
 	if c.content == contentRemoved {
@@ -162,11 +162,32 @@ func (r *Reconciler) bookRunning(b *forge.Book, p *plan.Plan, c commits) *forge.
 	running, content := commitOf(reports.Commit), contentOf(reports.Digest)
 	wants := withSHA(wantsOf(p, content), running)
 	text := "waits until the " + what + running[:min(len(running), 10)] + " has ended"
-	b.Tell(wants...)
+	b.Tell(detailed(b, p, wants)...)
 	tellEnded(b, p, running, wants)
-	b.Tell(commitstatus.Want{SHA: c.newest, Context: whole, State: commitstatus.Pending, Content: c.content, Description: text, Held: text})
+	b.Tell(detailed(b, p, []commitstatus.Want{
+		{SHA: c.newest, Context: whole, State: commitstatus.Pending, Content: c.content, Description: text, Held: text},
+	})...)
 	b.Overtake(commitstatus.Succession{Live: append(c.live(), running), Content: content, By: c.newest, Whole: whole, Wants: wants})
 	return b
+}
+
+// detailed returns the wants that commitStatus.detail asks for. A context that its commit shows already is continued
+// until the commit is overtaken, because a forge would show it as pending for ever.
+func detailed(b *forge.Book, p *plan.Plan, wants []commitstatus.Want) []commitstatus.Want {
+	o := p.Observed
+	asked := func(w commitstatus.Want) bool {
+		switch o.Source.Spec.CommitStatus.DetailOrDefault() {
+		case v1alpha1.DetailSource:
+			return false
+		case v1alpha1.DetailAddOn:
+			return !slices.ContainsFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool { return w.Context == contextName(o, st.Name) })
+		default:
+			return true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(wants), func(w commitstatus.Want) bool {
+		return !asked(w) && !commitstatus.Shown(b.Marks(), w.SHA, w.Context)
+	})
 }
 
 // withSHA returns the wants for another commit.

@@ -12,6 +12,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -364,7 +365,7 @@ func TestReasonOfAHoldIsReportedSoon(t *testing.T) {
 			continue
 		}
 		m.AcceptedAt = s.clock.Now().Unix()
-		if _, after := commitstatus.Due(m, s.clock.Now()); after != commitstatus.ProgressInterval {
+		if _, after := commitstatus.Due("gitea", m, s.clock.Now()); after != commitstatus.ProgressInterval {
 			t.Errorf("%s is due after %s: %+v", m.Context, after, m.Owed)
 		}
 	}
@@ -487,8 +488,8 @@ func TestRolloutThatCannotBePlannedIsRedAtOnce(t *testing.T) {
 	}
 }
 
-// TestRefusedCommitIsNotApplied: the context of an add-on is red on a refused commit. Its rollout
-// continues for the commit before.
+// TestRefusedCommitIsNotApplied: the context of an add-on that moves is red on a refused commit. Its rollout
+// continues for the commit before. An add-on that is Succeeded has no context there: the source's is red for all.
 func TestRefusedCommitIsNotApplied(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
@@ -502,6 +503,63 @@ func TestRefusedCommitIsNotApplied(t *testing.T) {
 	s.applied("w2", "") // the reason was on the hub, and is gone
 	s.turn()
 	s.expect("w2", "success: 2/2 updated")
+	s.applied("w2", "w3")
+	s.turns(2)
+	s.expect("w3", "")
+}
+
+// detail sets commitStatus.detail of the source.
+func (s *scene) detail(detail v1alpha1.CommitStatusDetail) {
+	s.t.Helper()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
+		s.t.Fatal(err)
+	}
+	source.Spec.CommitStatus.Detail = detail
+	s.update(source)
+}
+
+// contexts are what is reported on a commit, sorted.
+func (s *scene) contexts(tag string) []string {
+	s.t.Helper()
+	names := []string{}
+	for _, m := range s.rollout().Status.CommitStatuses {
+		if m.SHA == commitNamed(tag) {
+			names = append(names, m.Context)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestDetailSaysWhichContextsACommitHas: less detail begins no context, and ends those that a commit shows already.
+func TestDetailSaysWhichContextsACommitHas(t *testing.T) {
+	const addOn, stage = "addonflow/fleet/hello", "addonflow/fleet/hello/everyone"
+	for detail, want := range map[v1alpha1.CommitStatusDetail][]string{
+		"": {addOn, stage}, v1alpha1.DetailStage: {addOn, stage}, v1alpha1.DetailAddOn: {addOn}, v1alpha1.DetailSource: {},
+	} {
+		s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+		s.reporting()
+		s.within(0, "10m")
+		s.target("v1")
+		s.applied("v1", "")
+		s.turn()
+		s.detail(detail)
+		s.settle()
+		s.expect("v1", "success: 2/2 updated")
+		s.expect("v1", "success: ", "everyone")
+		s.targetOf(zonedAt("v2"), "v2")
+		s.applied("v2", "")
+		s.turns(2)
+		if got := s.contexts("v2"); !slices.Equal(got, want) {
+			t.Errorf("detail %q: %q, want %q", detail, got, want)
+		}
+		s.applied("v2", "w3")
+		s.turn()
+		if got := s.contexts("w3"); len(got) != min(len(want), 1) {
+			t.Errorf("detail %q on a refused commit: %q", detail, got)
+		}
+	}
 }
 
 // TestJoinersDoNotChangeAFinalStatus: neither on the commit that introduced the content nor on a
@@ -674,5 +732,20 @@ func (s *scene) accepted() {
 	}
 	if err := s.hub.Status().Update(s.t.Context(), ro); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// TestForgeWithoutATokenDelaysNoRollout: the condition says what is missing and what it needs, and the clusters move.
+func TestForgeWithoutATokenDelaysNoRollout(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting() // its Secret does not exist
+	s.oneByOne()
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	ro := s.rollout()
+	denied := apimeta.FindStatusCondition(ro.Status.Conditions, v1alpha1.CommitStatusDeniedCondition)
+	if ro.Status.Phase != v1alpha1.PhaseSucceeded || denied == nil || denied.Reason != v1alpha1.TokenMissingReason || !strings.Contains(denied.Message, "write:repository") {
+		t.Errorf("%s, denied %+v", ro.Status.Phase, denied)
 	}
 }

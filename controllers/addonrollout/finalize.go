@@ -90,7 +90,7 @@ func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, s
 		return 0, nil
 	}
 	ro.Status.CommitStatuses = book.Stored()
-	book.SetCondition(ro)
+	book.SetConditions(ro)
 	if !equality.Semantic.DeepEqual(*before, ro.Status) {
 		if err := r.store(ctx, ro); err != nil {
 			return left, err

@@ -49,7 +49,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 		book.Address(ctx, p.Observed.Source)
 	}
 	ro.Status.CommitStatuses = book.Stored()
-	book.SetCondition(ro)
+	book.SetConditions(ro)
 	if !equality.Semantic.DeepEqual(p.Observed.Rollout.Status, ro.Status) {
 		if err := r.store(ctx, ro); err != nil {
 			return reserved{}, err

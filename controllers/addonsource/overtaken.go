@@ -121,6 +121,9 @@ func (p *pass) judgedBefore(ctx context.Context, ro *v1alpha1.AddOnRollout, revi
 
 // supersedeOvertaken supersedes the add-on's context on commits that were overtaken.
 func (p *pass) supersedeOvertaken(book *forge.Book) {
+	if p.source.Spec.CommitStatus.DetailOrDefault() == v1alpha1.DetailSource {
+		return
+	}
 	for _, o := range p.overtaken {
 		old, err := gitsource.ParseRevision(o.commit)
 		if err != nil || old.Commit == p.head.Commit {

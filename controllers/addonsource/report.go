@@ -2,6 +2,8 @@ package addonsource
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,13 +37,14 @@ func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
 	if !p.away {
 		p.markHandled()
 	}
+	p.setWebhookPath()
 	book, err := p.openBook(ctx, h)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	book.Address(ctx, p.source)
 	p.source.Status.CommitStatuses = book.Stored()
-	book.SetCondition(p.source)
+	book.SetConditions(p.source)
 	if err := p.store(ctx); err != nil {
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: firstWait}, nil
@@ -158,6 +161,18 @@ func (p *pass) markHandled() {
 	}
 	if forceAt, ok := p.source.Annotations[fluxmeta.ForceRequestAnnotation]; ok {
 		p.source.Status.LastHandledForceAt = forceAt
+	}
+}
+
+// setWebhookPath gives a source with spec.webhook a path that cannot be guessed, and takes it from any other.
+func (p *pass) setWebhookPath() {
+	switch {
+	case p.source.Spec.Webhook == nil:
+		p.source.Status.WebhookPath = ""
+	case p.source.Status.WebhookPath == "":
+		random := make([]byte, 16)
+		_, _ = rand.Read(random) // it never fails
+		p.source.Status.WebhookPath = v1alpha1.WebhookPathPrefix + hex.EncodeToString(random)
 	}
 }
 

@@ -1,7 +1,10 @@
 package addonsource
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -176,6 +179,79 @@ func TestFleet_DeletedRolloutStartsWithNewContent(t *testing.T) {
 		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v2"}, writtenRollout{})
 		if len(f.failed) != c.failed || len(f.moving) != c.moving {
 			t.Errorf("%s with %s: %+v", c.outcome, c.planned, f)
+		}
+	}
+}
+
+// TestCommitThatTouchesOneOf200AddOnsCostsThreePosts: all other add-ons are a number in the context of the source, and an
+// add-on that is Succeeded posts nothing itself (TestRefusedCommitIsNotApplied, TestNewestCommitMirrorsARunningRollout).
+func TestCommitThatTouchesOneOf200AddOnsCostsThreePosts(t *testing.T) {
+	p := &pass{source: &v1alpha1.AddOnSource{}}
+	p.source.Name, p.source.Spec.CommitStatus = "fleet", &v1alpha1.CommitStatusSpec{Provider: "github"}
+	sha, now := strings.Repeat("2", 40), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	rollouts := map[string]*v1alpha1.AddOnRollout{}
+	for i := range 200 {
+		name := fmt.Sprintf("addon-%03d", i)
+		ro := &v1alpha1.AddOnRollout{}
+		ro.Name, ro.Spec.Target = name, &v1alpha1.Target{Digest: name}
+		ro.Status.Outcome, ro.Status.Counts = "success", v1alpha1.Counts{Total: 24, Updated: 24}
+		rollouts[name] = ro
+	}
+	var marks []commitstatus.Mark
+	var posts []string
+	tell := func(want commitstatus.Want) {
+		marks = commitstatus.Tell(marks, want)
+		var began []commitstatus.Mark
+		marks, began = commitstatus.Begin("github", marks, now, nil)
+		for _, m := range began {
+			posts = append(posts, m.Posting.State+": "+m.Posting.Description)
+			marks = commitstatus.Settle(marks, []commitstatus.Result{{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, At: now.Unix()}})
+		}
+	}
+	tell(p.want(sha, commitstatus.Pending, "fetched main@2222222, applying"))
+	changed := rollouts["addon-007"]
+	for updated := range int32(25) { // half a minute for each cluster
+		now = now.Add(30 * time.Second)
+		changed.Status.Outcome, changed.Status.Counts.Updated = "pending", updated
+		if updated == 24 {
+			changed.Status.Outcome = "success"
+		}
+		f := fleet{left: map[string][]string{}}
+		for name, ro := range rollouts {
+			f.add(ro, v1alpha1.SourcedAddOn{Name: name, Digest: name}, writtenRollout{})
+		}
+		want := p.want(sha, f.state(), f.text("applied"))
+		want.Progress, want.Content, want.Held, want.Failing = f.percent(), "content", f.held(), f.failing()
+		tell(want)
+	}
+	if len(posts) > 3 || posts[len(posts)-1] != "success: applied; 200 add-ons up to date" {
+		t.Errorf("%d posts: %q", len(posts), posts)
+	}
+}
+
+// TestWebhookPathIsRandomAndStays: it cannot be guessed from the source, does not change while webhooks are declared, and
+// is gone with them.
+func TestWebhookPathIsRandomAndStays(t *testing.T) {
+	seen := map[string]bool{}
+	for range 100 {
+		p := &pass{source: &v1alpha1.AddOnSource{}}
+		p.setWebhookPath()
+		if p.source.Status.WebhookPath != "" {
+			t.Fatal("a path without spec.webhook")
+		}
+		p.source.Spec.Webhook = &v1alpha1.WebhookSpec{}
+		p.setWebhookPath()
+		path := p.source.Status.WebhookPath
+		if random, ok := strings.CutPrefix(path, "/hook/"); !ok || len(random) != 32 || strings.Trim(random, "0123456789abcdef") != "" || seen[path] {
+			t.Fatalf("path %q", path)
+		}
+		seen[path] = true
+		if p.setWebhookPath(); p.source.Status.WebhookPath != path {
+			t.Error("the path changed")
+		}
+		p.source.Spec.Webhook = nil
+		if p.setWebhookPath(); p.source.Status.WebhookPath != "" {
+			t.Error("the path outlives spec.webhook")
 		}
 	}
 }

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,6 +24,8 @@ type Book struct {
 	to string
 	// line is the deliverer's line for them; "" without commitStatus, or with err.
 	line string
+	// provider of the line, and the name of the Secret with its token.
+	provider, secret string
 	// began are the posts that begin with the next status write.
 	began []commitstatus.Mark
 	err   error
@@ -94,13 +97,17 @@ func (b *Book) Owes() bool {
 
 // Address resolves where the marks are posted, from the source's commitStatus and its Secret,
 // and begins the posts that are due. It reads the Secret only if something is not accepted. It
-// is called last before the status is written. Errors are kept for SetCondition. It drops the
+// is called last before the status is written. Errors are kept for SetConditions. It drops the
 // marks if there is no commitStatus, or if the contexts belong to another source; once that is
 // resolved, the state at that time is reported anew.
 func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	if source.Spec.CommitStatus == nil {
 		b.marks = nil
 		return
+	}
+	b.provider = source.Spec.CommitStatus.Provider
+	if ref := source.Spec.CommitStatus.SecretRef; ref != nil {
+		b.secret = ref.Name
 	}
 	owner, err := b.desk.owner(ctx, source)
 	if err != nil {
@@ -133,7 +140,7 @@ func (b *Book) begin() {
 	if held {
 		return
 	}
-	b.marks, b.began = commitstatus.Begin(b.marks, b.desk.now(), troubles)
+	b.marks, b.began = commitstatus.Begin(b.provider, b.marks, b.desk.now(), troubles)
 }
 
 // Stored returns the marks as a status keeps them; an empty list is nil, as a status without
@@ -150,11 +157,38 @@ func (b *Book) Stored() []v1alpha1.CommitMark {
 	return b.marks
 }
 
-// SetCondition sets the condition CommitStatusReported: False with the source that owns the
+// SetConditions sets CommitStatusDenied and CommitStatusReported.
+func (b *Book) SetConditions(obj conditions.Setter) {
+	b.setDenied(obj)
+	b.setReported(obj)
+}
+
+// setDenied sets the condition CommitStatusDenied: True with what is wrong with the token and what it needs. It is
+// absent otherwise. While the forge gives no answer about the token, the condition stays as it is.
+func (b *Book) setDenied(obj conditions.Setter) {
+	const condition = v1alpha1.CommitStatusDeniedCondition
+	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
+	denied := slices.IndexFunc(troubles, func(t commitstatus.Trouble) bool { return t.Denied != "" })
+	needs := "it needs " + commitstatus.Permission(b.provider)
+	switch {
+	case b.owner != "" || len(b.marks) == 0:
+		conditions.Delete(obj, condition)
+	case errors.As(b.err, new(noTokenError)):
+		conditions.MarkTrue(obj, condition, v1alpha1.TokenMissingReason, "%s; %s", b.err, needs)
+	case b.err != nil:
+	case denied >= 0:
+		t := troubles[denied]
+		conditions.MarkTrue(obj, condition, string(t.Denied), "%s; the token is in secret %q, %s", t.Text, b.secret, needs)
+	case !slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool { return m.Posting != nil }):
+		conditions.Delete(obj, condition)
+	}
+}
+
+// setReported sets the condition CommitStatusReported: False with the source that owns the
 // contexts, a newer status that is not the operator's, or the first reason why a status was not
 // accepted; Unknown while a change of state is being posted; True when the forge shows
 // everything. An object that reports nothing has no such condition.
-func (b *Book) SetCondition(obj conditions.Setter) {
+func (b *Book) setReported(obj conditions.Setter) {
 	const condition = v1alpha1.CommitStatusReportedCondition
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
 	conflict := slices.IndexFunc(troubles, func(t commitstatus.Trouble) bool { return t.Conflict })

@@ -19,7 +19,7 @@ func ContextName(source *v1alpha1.AddOnSource, parts ...string) string {
 // destination is a digest of where the statuses of a source are posted.
 func destination(source *v1alpha1.AddOnSource) string {
 	spec := source.Spec.CommitStatus
-	repository, err := commitstatus.Repository(spec.Address)
+	repository, err := commitstatus.Repository(spec.Provider, spec.Address)
 	if err != nil {
 		repository = spec.Address
 	}

@@ -12,7 +12,7 @@
 //	book.Tell(...), Overtake, Supersede                what commits should say
 //	book.Address(ctx, source)                          reads the Secret, begins what is due
 //	obj.Status.CommitStatuses = book.Stored()          stored on the hub
-//	book.SetCondition(obj)                             CommitStatusReported
+//	book.SetConditions(obj)                            CommitStatusReported, CommitStatusDenied
 //	(one status write)
 //	after := book.Deliver()                            posts off the reconcile path
 //

@@ -122,7 +122,7 @@ func (b *bench) reconcile(change func(*Book)) time.Duration {
 	change(book)
 	book.Address(b.t.Context(), b.source)
 	b.source.Status.CommitStatuses = book.Stored()
-	book.SetCondition(b.source)
+	book.SetConditions(b.source)
 	return book.Deliver()
 }
 
@@ -145,6 +145,11 @@ func (b *bench) condition() (metav1.ConditionStatus, string) {
 		return "", ""
 	}
 	return c.Status, c.Message
+}
+
+// denied returns the condition that says what is wrong with the token, nil if nothing is.
+func (b *bench) denied() *metav1.Condition {
+	return conditions.Get(b.source, v1alpha1.CommitStatusDeniedCondition)
 }
 
 func nothing(*Book) {}
@@ -195,12 +200,46 @@ func TestWrongToken(t *testing.T) {
 	if after <= 0 {
 		t.Errorf("requeue after %s, want some time", after)
 	}
+	d := b.denied()
+	if d == nil || d.Reason != v1alpha1.TokenRefusedReason || !strings.Contains(d.Message, `the token is in secret "forge", it needs write:repository`) {
+		t.Errorf("denied %+v", d)
+	}
 	if err := b.hub.Update(t.Context(), secret(goodWord)); err != nil {
 		t.Fatal(err)
 	}
 	b.reconcile(nothing)
 	if err := b.forge.WaitFor(t.Context(), func(log []testforge.Entry) bool { return len(log) == 1 }); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTokenWithoutThePermission: the condition names the permission while the token lacks it, and is gone once a status
+// was accepted.
+func TestTokenWithoutThePermission(t *testing.T) {
+	b := newBench(t, goodWord)
+	b.source.Spec.CommitStatus.Provider = "github"
+	b.forge.Set(testforge.Fault{Kind: testforge.Forbidden})
+	b.reconcile(want(commitstatus.Failure, "does not build"))
+	b.awaitRequest()
+	b.reconcile(nothing)
+	d := b.denied()
+	if d == nil || d.Reason != v1alpha1.PermissionMissingReason || !strings.Contains(d.Message, "Commit statuses: write") {
+		t.Fatalf("denied %+v", d)
+	}
+	b.forge.Set(testforge.Fault{})
+	b.reconcile(func(book *Book) { book.Retry(b.source, "now") })
+	for b.denied() != nil { // until the post that succeeds; nothing else causes a request
+		b.awaitRequest()
+		b.reconcile(nothing)
+	}
+}
+
+// TestMissingToken: without a token there is nothing that could be refused, and the condition says so.
+func TestMissingToken(t *testing.T) {
+	b := newBench(t, "")
+	b.reconcile(want(commitstatus.Failure, "does not build"))
+	if d := b.denied(); d == nil || d.Reason != v1alpha1.TokenMissingReason || !strings.Contains(d.Message, `secret "forge" has no key "token"; it needs write:repository`) {
+		t.Errorf("denied %+v", d)
 	}
 }
 

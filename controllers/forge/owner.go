@@ -55,7 +55,7 @@ func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1
 	if spec == nil {
 		return nil, nil
 	}
-	repository, err := commitstatus.Repository(spec.Address)
+	repository, err := commitstatus.Repository(spec.Provider, spec.Address)
 	if err != nil {
 		return nil, nil //nolint:nilerr // Address reports it, once there is something to post
 	}
@@ -69,7 +69,7 @@ func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1
 		if client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(source) || !sameContext(source, other) {
 			continue
 		}
-		if to, err := commitstatus.Repository(other.Spec.CommitStatus.Address); err == nil && to == repository {
+		if to, err := commitstatus.Repository(other.Spec.CommitStatus.Provider, other.Spec.CommitStatus.Address); err == nil && to == repository {
 			others = append(others, other)
 		}
 	}

@@ -1,10 +1,10 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -20,6 +20,9 @@ import (
 
 // tokenKey is the key of the token in the Secret of spec.commitStatus.secretRef.
 const tokenKey = "token"
+
+// defaultBranch is followed without spec.ref.
+const defaultBranch = "master"
 
 // route is a forge with its address.
 type route struct {
@@ -53,7 +56,9 @@ func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error 
 	if known && before.repository != route.address.repository {
 		d.deliverer.Disconnect(lineOf(source))
 	}
-	d.deliverer.Connect(lineOf(source), route.forge, source.Spec.CommitStatus.TargetURL)
+	d.deliverer.Connect(lineOf(source), commitstatus.Connection{
+		Provider: source.Spec.CommitStatus.Provider, Forge: route.forge, TargetURL: source.Spec.CommitStatus.TargetURL,
+	})
 	return nil
 }
 
@@ -61,41 +66,70 @@ func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error 
 // condition: it names objects and keys, never values.
 func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, error) {
 	spec := source.Spec.CommitStatus
-	token, err := d.token(ctx, source)
+	token, err := tokenOf(ctx, d.secrets, source)
 	if err != nil {
 		return route{}, err
 	}
 	to := address{
-		repository: digestOf(spec.Provider, spec.Address), token: digestOf(spec.Provider, string(token)), url: spec.TargetURL,
+		repository: digestOf(spec.Provider, spec.Address, refOf(source)), token: digestOf(spec.Provider, string(token)), url: spec.TargetURL,
 	}
-	forge, err := commitstatus.New(commitstatus.Config{
-		Provider:   spec.Provider,
-		Address:    spec.Address,
-		Token:      token,
-		HTTPClient: d.http,
-		Limiter:    d.limiter(spec.Provider, to.token),
-	})
+	config := configOf(source, token)
+	config.HTTPClient, config.Limiter = d.http, d.limiter(spec.Provider, to.token)
+	forge, err := commitstatus.New(config)
 	if err != nil {
 		return route{}, err
 	}
 	return route{forge: forge, address: to}, nil
 }
 
-// token reads the token from the Secret, which is in the source's namespace.
-func (d *Desk) token(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Secret, error) {
+// Of returns the forge of a source with spec.commitStatus. Its Secret is read with the given reader.
+func Of(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (commitstatus.Forge, error) {
+	token, err := tokenOf(ctx, secrets, source)
+	if err != nil {
+		return nil, err
+	}
+	return commitstatus.New(configOf(source, token))
+}
+
+func configOf(source *v1alpha1.AddOnSource, token commitstatus.Secret) commitstatus.Config {
+	spec := source.Spec.CommitStatus
+	return commitstatus.Config{Provider: spec.Provider, Address: spec.Address, Ref: refOf(source), Token: token}
+}
+
+// refOf returns the branch or tag that a source follows, "" if it can be any.
+func refOf(source *v1alpha1.AddOnSource) string {
+	ref := source.Spec.Reference
+	switch {
+	case ref == nil:
+		return defaultBranch
+	case ref.Commit != "" || ref.Name != "" || ref.SemVer != "":
+		return ""
+	default:
+		return cmp.Or(ref.Tag, ref.Branch, defaultBranch)
+	}
+}
+
+// noTokenError says that there is no token, and why.
+type noTokenError string
+
+// Error implements error.
+func (e noTokenError) Error() string { return "cannot report commit statuses: " + string(e) }
+
+// tokenOf reads the token from the Secret, which is in the source's namespace.
+func tokenOf(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (commitstatus.Secret, error) {
 	ref := source.Spec.CommitStatus.SecretRef
 	if ref == nil {
-		return "", errors.New("cannot report commit statuses: spec.commitStatus.secretRef is not set")
+		return "", noTokenError("spec.commitStatus.secretRef is not set")
 	}
 	secret := &corev1.Secret{}
-	err := d.secrets.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: ref.Name}, secret)
+	err := secrets.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: ref.Name}, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("cannot report commit statuses: secret %q does not exist", ref.Name)
+		return "", noTokenError(fmt.Sprintf("secret %q does not exist", ref.Name))
 	case err != nil:
 		return "", fmt.Errorf("cannot report commit statuses: cannot read secret %q: %w", ref.Name, err)
 	case len(secret.Data[tokenKey]) == 0:
-		return "", fmt.Errorf("cannot report commit statuses: secret %q has no key %q", ref.Name, tokenKey)
+		return "", noTokenError(fmt.Sprintf("secret %q has no key %q", ref.Name, tokenKey))
 	}
 	return commitstatus.Secret(secret.Data[tokenKey]), nil
 }

@@ -32,6 +32,10 @@ type bench struct {
 	// captured are the objects AddonFlow left behind; the floor writes their bytes.
 	captured []pair
 
+	// hookAddress is where the operator receives webhooks, and pushed what they took.
+	hookAddress string
+	pushed      []time.Duration
+
 	results  []result
 	rest     result
 	profiler *profiler
@@ -62,6 +66,9 @@ func newBench(ctx context.Context, w *demo.World, names []string) (*bench, error
 	}
 	// Reconciles happen only on request.
 	source.Spec.Interval = metav1.Duration{Duration: time.Hour}
+	if err := declareHook(ctx, w.Client, source); err != nil {
+		return nil, err
+	}
 	for _, obj := range []client.Object{w.ForgeSecret(), source} {
 		if err := w.Client.Create(ctx, obj); err != nil {
 			return nil, err
@@ -96,7 +103,10 @@ func (b *bench) measureAll(ctx context.Context) error {
 		b.results = append(b.results, r)
 		fmt.Printf("  ✔ %-34s %4.1fs\n", step.name, r.took.Seconds())
 	}
-	var err error
+	err := b.fromPush(ctx)
+	if err != nil {
+		return err
+	}
 	if b.rest, err = b.atRest(ctx, 20*time.Second); err != nil {
 		return err
 	}

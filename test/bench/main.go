@@ -54,11 +54,15 @@ func run(ctx context.Context, n int, binary, profile string) error {
 		Binary: binary, Clusters: names, Canaries: names[:1], Output: os.Stdout,
 		Fleet: fleet.Options{WithoutFinalizer: true},
 	}
-	profiler, err := newProfiler()
+	profiler, err := newProfiler(ctx)
 	if err != nil {
 		return err
 	}
-	options.OperatorFlags = profiler.flags()
+	hookAddress, err := freeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	options.OperatorFlags = append(profiler.flags(), "--webhook-addr="+hookAddress)
 	w, err := demo.StartWorld(ctx, options)
 	if err != nil {
 		return err
@@ -68,7 +72,7 @@ func run(ctx context.Context, n int, binary, profile string) error {
 	if err != nil {
 		return err
 	}
-	b.profiler, b.profile, b.operator = profiler, profile, commandName(binary)
+	b.profiler, b.profile, b.operator, b.hookAddress = profiler, profile, commandName(binary), hookAddress
 	if err := w.StartOperator(options); err != nil {
 		return err
 	}

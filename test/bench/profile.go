@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -26,13 +25,12 @@ const (
 type profiler struct{ address string }
 
 // newProfiler returns a profiler of an operator that is started with its flags.
-func newProfiler() (*profiler, error) {
-	// A port that is free now; nothing else opens ports while a bench runs.
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+func newProfiler(ctx context.Context) (*profiler, error) {
+	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find a port for profiles: %w", err)
 	}
-	return &profiler{address: listener.Addr().String()}, listener.Close()
+	return &profiler{address: address}, nil
 }
 
 // flags are the operator's flags for profiles.

@@ -123,7 +123,7 @@ var _ = Describe("Rolling out", func() {
 		tree["addons/template.yaml"] = strings.Replace(tree["addons/template.yaml"], "{{CLUSTER_NAME}}", "{{CLUSTERNAME}}", 1)
 		sha := s.submit("broken", tree)
 		Eventually(s.toldOfSource).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring("CLUSTERNAME"), ContainSubstring(" at addons/template.yaml:24: AddOnTemplate/broken")))
-		Eventually(s.told).WithArguments(sha).Should(HavePrefix("failure: not applied: "))
+		Expect(s.told(sha)).To(BeEmpty(), "the add-on is Succeeded; the context of the source is red for all")
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(BeEmpty())
 		Expect(s.running(all...)).To(allAt("v1", all...))
 	})

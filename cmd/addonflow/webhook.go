@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// newWebhookCommand is `webhook`.
+func newWebhookCommand(c *cli) *cobra.Command {
+	var base string
+	cmd := &cobra.Command{
+		Use:   "webhook NAME",
+		Short: "Print the URL of a source's webhook, and what to enter at the forge",
+		Long: `Print the URL of a source's webhook, and what to enter at the forge.
+
+The URL ends in a part that cannot be guessed; treat it as a secret. The token itself is
+not printed: it is in the Secret that spec.webhook names.`,
+		Example: `  # hooks.example.com leads to the Service addonflow-webhook
+  addonflow webhook fleet --base-url https://hooks.example.com`,
+		Args:              takes,
+		ValidArgsFunction: only(c.completeNames(&v1alpha1.AddOnSourceList{})),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.webhook(cmd.Context(), args[0], base) },
+	}
+	cmd.Flags().StringVar(&base, "base-url", "", "The URL at which the forge reaches the Service addonflow-webhook.")
+	return c.command(cmd)
+}
+
+// webhook prints what to enter.
+func (c *cli) webhook(ctx context.Context, name, base string) error {
+	hub, key, err := c.open(name)
+	if err != nil {
+		return err
+	}
+	if parsed, err := url.Parse(base); base != "" && (err != nil || parsed.Scheme != "https" && parsed.Scheme != "http" || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "") {
+		return fmt.Errorf("cannot use --base-url %q: it is not a URL such as https://hooks.example.com", base)
+	}
+	var source v1alpha1.AddOnSource
+	if err := hub.Get(ctx, key, &source); err != nil {
+		return hubError("read source "+key.String(), err)
+	}
+	spec := source.Spec.Webhook
+	switch {
+	case spec == nil:
+		return &exitError{code: exitFailed, err: fmt.Errorf("source %s has no spec.webhook", key)}
+	case source.Status.WebhookPath == "":
+		return &exitError{code: exitTimeout, err: fmt.Errorf("source %s has no path yet: the operator has not looked at spec.webhook", key)}
+	}
+	lines := [][2]string{{"URL", strings.TrimSuffix(base, "/") + source.Status.WebhookPath}}
+	lines = append(lines, entriesOf(spec.Type)...)
+	for _, line := range lines {
+		text := strings.ReplaceAll(line[1], tokenWord, fmt.Sprintf("the key token of Secret %s/%s", key.Namespace, spec.SecretRef.Name))
+		if _, err := fmt.Fprintf(c.Out, "%-14s %s\n", line[0]+":", text); err != nil {
+			return err
+		}
+	}
+	if base == "" {
+		c.hint("Next: put the address before it at which the forge reaches the Service addonflow-webhook; see --base-url")
+	}
+	return nil
+}
+
+// tokenWord stands for where the token is.
+const tokenWord = "TOKEN"
+
+// entriesOf returns what the form of a forge asks for, besides the URL, in its words.
+func entriesOf(kind string) [][2]string {
+	switch kind {
+	case v1alpha1.WebhookGitHub:
+		return [][2]string{{"Where", "Settings > Webhooks > Add webhook"}, {"Content type", "application/json"}, {"Secret", tokenWord}, {"Events", "Just the push event"}}
+	case v1alpha1.WebhookGitLab:
+		return [][2]string{{"Where", "Settings > Webhooks > Add new webhook"}, {"Secret token", tokenWord}, {"Trigger", "Push events; Tag push events if the source follows tags"}}
+	case v1alpha1.WebhookGitea, v1alpha1.WebhookForgejo:
+		return [][2]string{{"Where", "Settings > Webhooks > Add webhook"}, {"HTTP method", "POST"}, {"Secret", tokenWord}, {"Trigger on", "Push events"}}
+	case v1alpha1.WebhookBitbucket:
+		return [][2]string{{"Where", "Repository settings > Webhooks > Add webhook"}, {"Secret", tokenWord}, {"Triggers", "Repository push"}}
+	case v1alpha1.WebhookBitbucketServer:
+		return [][2]string{{"Where", "Repository settings > Webhooks > Create webhook"}, {"Secret", tokenWord}, {"Events", "Repository: Push"}}
+	case v1alpha1.WebhookAzureDevOps:
+		return [][2]string{{"Where", "Project settings > Service hooks > Web Hooks"}, {"Trigger", "Code pushed"}, {"Basic auth", "any user name; the password is " + tokenWord}}
+	default:
+		return [][2]string{{"Method", "POST"}, {"Header", "X-Signature: sha256=<HMAC-SHA256 of the body in hex>, keyed with " + tokenWord}}
+	}
+}

@@ -1,0 +1,138 @@
+package commitstatus
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// azure uses the REST API of Azure DevOps Services and Server.
+type azure struct {
+	client *restClient
+	repo   repository
+}
+
+// azureVersion is of Azure DevOps Server 2022, and known to Services.
+const azureVersion = "7.0"
+
+// azureProvider is the row of Azure DevOps, which limits consumption, not requests. A pull request shows a commit's
+// statuses, but a branch policy reads those of the pull request only.
+func azureProvider() provider {
+	return provider{
+		open:       func(_ Config, client *restClient, repo repository) Forge { return &azure{client: client, repo: repo} },
+		address:    addressing{extra: " ", locate: locateAzure},
+		authorize:  func(token string) string { return basic(":" + token) },
+		permission: "the scope Code (status)",
+		pace:       5, burst: 50,
+	}
+}
+
+// locateAzure reads https://dev.azure.com/organization/project/_git/repository, the older
+// https://organization.visualstudio.com/project/_git/repository, a Server's https://host/tfs/collection/project/_git/repository
+// and the API's address. A repository named after its project may leave the project out.
+func locateAzure(p place) (repository, error) {
+	segments := p.segments
+	if i := slices.Index(segments, "_apis"); i >= 1 && i+3 < len(segments) && segments[i+1] == "git" && segments[i+2] == "repositories" {
+		segments = slices.Concat(segments[:i], []string{"_git", segments[i+3]})
+	}
+	if organization, ok := strings.CutSuffix(p.root.Host, ".visualstudio.com"); ok && !strings.Contains(organization, ".") {
+		segments = slices.Concat([]string{organization}, slices.DeleteFunc(slices.Clone(segments), func(s string) bool { return s == "DefaultCollection" }))
+		p = p.over(azureHost)
+	}
+	i := slices.Index(segments, "_git")
+	if i < 1 || i+2 != len(segments) {
+		return repository{}, errors.New("cannot use the address: its path does not end in PROJECT/_git/REPOSITORY")
+	}
+	collection, name := segments[:i], segments[i+1]
+	if p.root.Host == azureHost {
+		p = p.over(azureHost)
+		if len(collection) == 1 {
+			collection = append(slices.Clone(collection), name)
+		}
+	}
+	path := slices.Concat(collection, []string{"_git", name})
+	return repository{
+		api: p.at(slices.Concat(collection, []string{"_apis", "git", "repositories", name})...), host: p.root.Host,
+		name: p.named(path...), web: p.at(path...),
+	}, nil
+}
+
+// azureHost is where Azure DevOps Services lives.
+const azureHost = "dev.azure.com"
+
+// azureStatus is a status in requests and answers.
+type azureStatus struct {
+	ID          int64        `json:"id,omitempty"`
+	State       string       `json:"state"`
+	Description string       `json:"description"`
+	TargetURL   string       `json:"targetUrl,omitempty"`
+	Context     azureContext `json:"context"`
+}
+
+// azureContext is shown as genre/name.
+type azureContext struct {
+	Genre string `json:"genre,omitempty"`
+	Name  string `json:"name"`
+}
+
+// azureContextOf splits a context at its last slash.
+func azureContextOf(context string) azureContext {
+	i := strings.LastIndex(context, "/")
+	return azureContext{Genre: context[:max(i, 0)], Name: context[i+1:]}
+}
+
+// azureStates are the names of the states.
+func azureStates() map[State]string {
+	return map[State]string{Pending: "pending", Success: "succeeded", Failure: "failed", Error: "error"}
+}
+
+// Post implements Forge. Azure DevOps keeps every status; the newest of a context counts.
+func (a *azure) Post(ctx context.Context, status Status) error {
+	if err := status.Validate(); err != nil {
+		return invalid(err)
+	}
+	body := azureStatus{
+		State: azureStates()[status.State], Description: status.Description, TargetURL: status.TargetURL, Context: azureContextOf(status.Context),
+	}
+	var stored azureStatus
+	err := a.client.send(ctx, call{
+		method: http.MethodPost, url: a.statuses(status.SHA, url.Values{}), body: body, expect: []int{http.StatusCreated, http.StatusOK},
+	}, &stored)
+	if err == nil && (stored.State != body.State || stored.Context != body.Context) {
+		return unconfirmed()
+	}
+	return err
+}
+
+// Latest implements Forge. Azure DevOps returns up to 1,000 contexts.
+func (a *azure) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
+	var list struct {
+		Value []azureStatus `json:"value"`
+	}
+	at := a.statuses(sha, url.Values{"latestOnly": {"true"}})
+	if err := a.client.send(ctx, call{method: http.MethodGet, url: at, expect: []int{http.StatusOK}}, &list); err != nil {
+		return Status{}, false, err
+	}
+	var newest azureStatus
+	for _, s := range list.Value {
+		if s.Context == azureContextOf(context) && s.ID > newest.ID {
+			newest = s
+		}
+	}
+	if newest.ID == 0 {
+		return Status{}, false, nil
+	}
+	return Status{
+		SHA: sha, Context: context, State: stateNamed(azureStates(), newest.State, "notSet"),
+		Description: a.client.redact(newest.Description), TargetURL: newest.TargetURL,
+	}, true, nil
+}
+
+// statuses returns the URL of the statuses of a commit.
+func (a *azure) statuses(sha string, query url.Values) string {
+	query.Set("api-version", azureVersion)
+	return a.repo.endpoint("commits", sha, "statuses") + "?" + query.Encode()
+}

@@ -1,0 +1,127 @@
+package commitstatus
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// bitbucket uses the API of Bitbucket Cloud, version 2.0.
+type bitbucket struct {
+	client *restClient
+	repo   repository
+}
+
+// bitbucketKeyLimit is how long the key of a status may be.
+const bitbucketKeyLimit = 40
+
+// bitbucketProvider is the row of Bitbucket Cloud, which allows 1,000 requests an hour.
+func bitbucketProvider() provider {
+	return provider{
+		open: func(_ Config, client *restClient, repo repository) Forge {
+			return &bitbucket{client: client, repo: repo}
+		},
+		address:   addressing{locate: locateBitbucket},
+		authorize: bitbucketAuthorization,
+		// The API asks for the scope repository; an API token has its own name for it.
+		permission: "the scope repository (an API token: read:repository:bitbucket)",
+		pace:       rate.Every(4 * time.Second), burst: 60,
+	}
+}
+
+// bitbucketAuthorization returns the header of an access token of a repository, project or workspace, and of
+// <email>:<API token>.
+func bitbucketAuthorization(token string) string {
+	if strings.Contains(token, ":") {
+		return basic(token)
+	}
+	return bearer(token)
+}
+
+// locateBitbucket reads https://bitbucket.org/workspace/repository, and the address of its API.
+func locateBitbucket(p place) (repository, error) {
+	path := p.segments
+	if len(path) > 2 && path[0] == "2.0" && path[1] == "repositories" {
+		path = path[2:]
+	}
+	if len(path) != 2 {
+		return repository{}, errNoRepository
+	}
+	web := p
+	if host := p.root.Host; host == "bitbucket.org" || host == "www.bitbucket.org" || host == "api.bitbucket.org" {
+		p, web = p.over("api.bitbucket.org"), p.over("bitbucket.org")
+	}
+	return repository{
+		api: p.at("2.0", "repositories", path[0], path[1]), host: web.root.Host, name: web.named(path...), web: web.at(path...),
+	}, nil
+}
+
+// bitbucketStatus is a status in requests and answers of both Bitbuckets.
+type bitbucketStatus struct {
+	Key         string `json:"key"`
+	State       string `json:"state"`
+	Name        string `json:"name"`
+	URL         string `json:"url"`
+	Description string `json:"description"`
+}
+
+// bitbucketStates are the names of the states. A commit that was overtaken is no failure of its own.
+func bitbucketStates() map[State]string {
+	return map[State]string{Pending: "INPROGRESS", Success: "SUCCESSFUL", Failure: "FAILED", Error: "STOPPED"}
+}
+
+// bitbucketKey identifies a context: a context may be longer than a key, and has slashes, which servers between may
+// unescape in a path.
+func bitbucketKey(context string) string {
+	sum := sha256.Sum256([]byte(context))
+	return hex.EncodeToString(sum[:])[:bitbucketKeyLimit]
+}
+
+// link returns the link of a status, which both Bitbuckets require: the page of the commit if it has none.
+func (r repository) link(status Status) string {
+	return cmp.Or(status.TargetURL, r.web+"/commits/"+status.SHA)
+}
+
+// Post implements Forge. A status with the same key is replaced.
+func (b *bitbucket) Post(ctx context.Context, status Status) error {
+	if err := status.Validate(); err != nil {
+		return invalid(err)
+	}
+	body := bitbucketStatus{
+		Key: bitbucketKey(status.Context), State: bitbucketStates()[status.State], Name: status.Context,
+		URL: b.repo.link(status), Description: status.Description,
+	}
+	var stored bitbucketStatus
+	err := b.client.send(ctx, call{
+		method: http.MethodPost, url: b.repo.endpoint("commit", status.SHA, "statuses", "build"), body: body,
+		expect: []int{http.StatusCreated, http.StatusOK},
+	}, &stored)
+	if err == nil && (stored.State != body.State || stored.Key != body.Key) {
+		return unconfirmed()
+	}
+	return err
+}
+
+// Latest implements Forge.
+func (b *bitbucket) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
+	at := b.repo.endpoint("commit", sha, "statuses", "build", bitbucketKey(context))
+	return b.client.bitbucketLatest(ctx, at, Status{SHA: sha, Context: context}, bitbucketStates())
+}
+
+// bitbucketLatest reads the status with one key. Without it, the answer is 404, as for a commit or a repository that is
+// unknown; the post that follows tells.
+func (c *restClient) bitbucketLatest(ctx context.Context, at string, of Status, states map[State]string) (Status, bool, error) {
+	var stored bitbucketStatus
+	err := c.send(ctx, call{method: http.MethodGet, url: at, expect: []int{http.StatusOK, http.StatusNotFound}}, &stored)
+	if err != nil || stored.Key == "" {
+		return Status{}, false, err
+	}
+	of.State, of.Description, of.TargetURL = stateNamed(states, stored.State), c.redact(stored.Description), stored.URL
+	return of, true, nil
+}

@@ -1,0 +1,93 @@
+package commitstatus
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+)
+
+// bitbucketServer uses the REST API of Bitbucket Data Center, 7.4 or later.
+type bitbucketServer struct {
+	client *restClient
+	repo   repository
+}
+
+// bitbucketServerProvider is the row of Bitbucket Data Center. Its limit of requests is its administrator's; by default
+// it has a bucket of 60 that fills with 5 a second.
+func bitbucketServerProvider() provider {
+	return provider{
+		open: func(_ Config, client *restClient, repo repository) Forge {
+			return &bitbucketServer{client: client, repo: repo}
+		},
+		address:    addressing{extra: "~", locate: locateBitbucketServer},
+		authorize:  bitbucketAuthorization, // an HTTP access token, or <user>:<password>
+		permission: "Repository read (REPO_READ)",
+		pace:       5, burst: 50,
+	}
+}
+
+// locateBitbucketServer reads the three forms of an address, below a path or not: a page (projects/KEY/repos/name, and
+// users/name/repos/name, of which the project is ~name), a clone (scm/key/name.git), and the API's.
+func locateBitbucketServer(p place) (repository, error) {
+	segments := p.segments
+	if i := slices.Index(segments, "repos"); i >= 2 && i+1 < len(segments) {
+		below, project := segments[:i-2], segments[i-1]
+		switch segments[i-2] {
+		case "users":
+			project = "~" + project
+		case "projects":
+		default:
+			return repository{}, errNoProject
+		}
+		if n := len(below); n >= 3 && below[n-3] == "rest" && below[n-2] == "api" {
+			below = below[:n-3]
+		}
+		return bitbucketServerAt(p, below, project, segments[i+1]), nil
+	}
+	if n := len(segments); n >= 3 && segments[n-3] == "scm" {
+		return bitbucketServerAt(p, segments[:n-3], segments[n-2], segments[n-1]), nil
+	}
+	return repository{}, errNoProject
+}
+
+var errNoProject = errors.New("cannot use the address: its path does not end in projects/KEY/repos/NAME or scm/KEY/NAME")
+
+func bitbucketServerAt(p place, below []string, project, name string) repository {
+	path := []string{"projects", project, "repos", name}
+	return repository{
+		api: p.at(slices.Concat(below, []string{"rest", "api", "latest"}, path)...), host: p.root.Host,
+		name: p.named(slices.Concat(below, path)...), web: p.at(slices.Concat(below, path)...),
+	}
+}
+
+// bitbucketServerStates are the names of the states.
+func bitbucketServerStates() map[State]string {
+	return map[State]string{Pending: "INPROGRESS", Success: "SUCCESSFUL", Failure: "FAILED", Error: "CANCELLED"}
+}
+
+// Post implements Forge. A status with the same key is replaced. The answer is 204, without a body.
+func (b *bitbucketServer) Post(ctx context.Context, status Status) error {
+	if err := status.Validate(); err != nil {
+		return invalid(err)
+	}
+	return b.client.send(ctx, call{
+		method: http.MethodPost, url: b.builds(status.SHA), expect: []int{http.StatusNoContent},
+		body: bitbucketStatus{
+			Key: bitbucketKey(status.Context), State: bitbucketServerStates()[status.State], Name: status.Context,
+			URL: b.repo.link(status), Description: status.Description,
+		},
+	}, nil)
+}
+
+// Latest implements Forge.
+func (b *bitbucketServer) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
+	at := b.builds(sha) + "?" + url.Values{"key": {bitbucketKey(context)}}.Encode()
+	return b.client.bitbucketLatest(ctx, at, Status{SHA: sha, Context: context}, bitbucketServerStates())
+}
+
+// builds returns the URL of the builds of a commit.
+func (b *bitbucketServer) builds(sha string) string {
+	return b.repo.endpoint("commits", sha, "builds")
+}

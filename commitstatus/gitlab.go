@@ -1,0 +1,144 @@
+package commitstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// gitlab uses GitLab's REST API, version 4.
+type gitlab struct {
+	client *restClient
+	repo   repository
+	ref    string
+}
+
+// gitlabPage is how many statuses are requested at once, GitLab's maximum. A context has one in each pipeline of the
+// commit.
+const gitlabPage = 100
+
+// gitlabProvider is the row of GitLab. GitLab.com allows 2,000 requests a minute; a server of one's own may allow fewer.
+//
+// GitLab knows statuses as jobs. A pending job stays as it is until its state changes: a second pending one is refused
+// ("Cannot transition status via :enqueue from :pending"), and its text is lost. After a verdict, the next status is a
+// new job.
+func gitlabProvider() provider {
+	return provider{
+		open: func(c Config, client *restClient, repo repository) Forge {
+			return &gitlab{client: client, repo: repo, ref: c.Ref}
+		},
+		address:    addressing{locate: locateGitLab},
+		authorize:  bearer, // of personal, project and group access tokens, and of OAuth
+		permission: "the scope api and the role Developer (Maintainer for a protected branch)",
+		pace:       5, burst: 50,
+		keepsPendingText: true,
+	}
+}
+
+// locateGitLab reads https://gitlab.example/group/subgroup/project. The URL of a GitLab below a path cannot be told from
+// one with another group; that address is given as https://example.com/path/api/v4/projects/group/project.
+func locateGitLab(p place) (repository, error) {
+	project := p.segments
+	const endpoint = "api/v4/projects"
+	var below []string
+	for i := range p.segments {
+		if strings.Join(p.segments[i:min(i+3, len(p.segments))], "/") == endpoint {
+			below, project = p.segments[:i], p.segments[i+3:]
+			break
+		}
+	}
+	if len(project) < 2 {
+		return repository{}, errors.New("cannot use the address: it names no group and project")
+	}
+	path := strings.Join(project, "/")
+	return repository{
+		api: p.at(slices.Concat(below, []string{"api", "v4", "projects", path})...), host: p.root.Host,
+		name: p.named(slices.Concat(below, project)...), web: p.at(slices.Concat(below, project)...),
+	}, nil
+}
+
+// gitlabStatus is a status in GitLab's requests and answers. In answers, ref is always set.
+type gitlabStatus struct {
+	ID          int64  `json:"id,omitempty"`
+	State       string `json:"state,omitempty"`
+	Status      string `json:"status,omitempty"`
+	Name        string `json:"name"`
+	Ref         string `json:"ref,omitempty"`
+	TargetURL   string `json:"target_url,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// gitlabStates are GitLab's names of the states. A commit that was overtaken is no failure of its own.
+func gitlabStates() map[State]string {
+	return map[State]string{Pending: "pending", Success: "success", Failure: "failed", Error: "canceled"}
+}
+
+// Post implements Forge.
+func (g *gitlab) Post(ctx context.Context, status Status) error {
+	if err := status.Validate(); err != nil {
+		return invalid(err)
+	}
+	body := gitlabStatus{
+		State: gitlabStates()[status.State], Name: status.Context, Ref: g.ref, TargetURL: status.TargetURL, Description: status.Description,
+	}
+	var stored gitlabStatus
+	err := g.client.send(ctx, call{
+		method: http.MethodPost, url: g.repo.endpoint("statuses", status.SHA), body: body, expect: []int{http.StatusCreated},
+	}, &stored)
+	refused, ok := errors.AsType[*DeliveryError](err)
+	switch {
+	case ok && strings.Contains(refused.Reason, "Cannot transition status"):
+		// The job is in that state already. Its text may be another one, so it is read.
+		return &DeliveryError{Reason: refused.Reason, Uncertain: true}
+	case err != nil:
+		return err
+	case stored.Status != body.State || stored.Name != status.Context:
+		return unconfirmed()
+	}
+	return nil
+}
+
+// Latest implements Forge. Ids of jobs grow.
+func (g *gitlab) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
+	var statuses []gitlabStatus
+	query := url.Values{"name": {context}, "per_page": {fmt.Sprint(gitlabPage)}}
+	if g.ref != "" {
+		query.Set("ref", g.ref)
+	}
+	err := g.client.send(ctx, call{
+		method: http.MethodGet, url: g.repo.endpoint("repository", "commits", sha, "statuses") + "?" + query.Encode(), expect: []int{http.StatusOK},
+	}, &statuses)
+	if err != nil {
+		return Status{}, false, err
+	}
+	var newest gitlabStatus
+	for _, s := range statuses {
+		if s.Name == context && s.ID > newest.ID {
+			newest = s
+		}
+	}
+	if newest.ID == 0 {
+		return Status{}, false, nil
+	}
+	return Status{
+		SHA: sha, Context: context, State: stateNamed(gitlabStates(), newest.Status, "created", "running"),
+		Description: g.client.redact(newest.Description), TargetURL: newest.TargetURL,
+	}, true, nil
+}
+
+// stateNamed returns the state with the forge's name. Other names of pending are given; any other name is an Error.
+func stateNamed(names map[State]string, name string, pending ...string) State {
+	for state, known := range names {
+		if known == name {
+			return state
+		}
+	}
+	if slices.Contains(pending, name) {
+		return Pending
+	}
+	return Error
+}

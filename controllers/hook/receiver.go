@@ -1,0 +1,212 @@
+package hook
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/secret"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+const (
+	// bodyLimit is how much of a payload is read. It is hashed and not kept; a push of thousands of commits fits.
+	bodyLimit = 5 << 20
+	// readTimeout is for a whole request, headerTimeout for its headers.
+	readTimeout   = 30 * time.Second
+	headerTimeout = 10 * time.Second
+	// requestsAtOnce are served at the same time; forges try again what gets 503.
+	requestsAtOnce = 32
+	// secretFor is how long a token is used without reading the Secret again, so that a flood of wrong signatures is not
+	// one of requests to the hub.
+	secretFor = 5 * time.Second
+	// secretTimeout bounds the read of a Secret, for which other webhooks wait.
+	secretTimeout = 5 * time.Second
+	// stopWithin is how long open requests have when the operator ends.
+	stopWithin = 2 * time.Second
+)
+
+// Options of a Receiver.
+type Options struct {
+	// Address to listen on.
+	Address string
+	// Sources reads AddOnSources from a watch cache.
+	Sources client.Reader
+	// Secrets reads Secrets by name, from the API server.
+	Secrets client.Reader
+	// Client writes.
+	Client client.Client
+	Log    logr.Logger
+	// Clock returns the time; nil: the system's.
+	Clock func() time.Time
+}
+
+// Receiver serves webhooks. Add it to the manager.
+type Receiver struct {
+	Options
+	requests *prometheus.CounterVec
+	places   chan struct{}
+	asker    *asker
+
+	mu     sync.Mutex
+	tokens map[client.ObjectKey]token
+}
+
+// token is a Secret's token.
+type token struct {
+	value secret.Text
+	name  string
+	read  time.Time
+}
+
+// New returns a Receiver, whose metrics are registered.
+func New(options Options, registry prometheus.Registerer) (*Receiver, error) {
+	if options.Clock == nil {
+		options.Clock = time.Now
+	}
+	r := &Receiver{
+		Options: options, places: make(chan struct{}, requestsAtOnce), tokens: map[client.ObjectKey]token{},
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "addonflow_webhook_requests_total", Help: "Requests to the port for webhooks, by HTTP status code.",
+		}, []string{"code"}),
+	}
+	r.asker = newAsker(options)
+	return r, registry.Register(r.requests)
+}
+
+// NeedLeaderElection is false: a webhook reaches any replica.
+func (r *Receiver) NeedLeaderElection() bool { return false }
+
+// Start serves until the context ends.
+func (r *Receiver) Start(ctx context.Context) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", r.Address)
+	if err != nil {
+		return fmt.Errorf("cannot listen for webhooks: %w", err)
+	}
+	server := &http.Server{
+		Handler: r, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10, BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	defer r.asker.stop()
+	stopped := make(chan struct{})
+	end := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+		defer cancel()
+		_ = server.Shutdown(closing)
+	})
+	defer end()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("cannot serve webhooks: %w", err)
+	}
+	<-stopped
+	return nil
+}
+
+// ServeHTTP answers a webhook. No answer says more than its code.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	code := r.answer(w, request)
+	r.requests.WithLabelValues(fmt.Sprint(code)).Inc()
+	http.Error(w, http.StatusText(code), code)
+}
+
+// answer returns the code of the answer.
+func (r *Receiver) answer(w http.ResponseWriter, request *http.Request) int {
+	select {
+	case r.places <- struct{}{}:
+		defer func() { <-r.places }()
+	default:
+		return http.StatusServiceUnavailable
+	}
+	if !strings.HasPrefix(request.URL.Path, v1alpha1.WebhookPathPrefix) {
+		return http.StatusNotFound
+	}
+	ctx := request.Context()
+	source, err := r.sourceAt(ctx, request.URL.Path)
+	switch {
+	case err != nil:
+		r.Log.Error(err, "cannot find the source of a webhook")
+		return http.StatusInternalServerError
+	case source == nil:
+		return http.StatusNotFound
+	case request.Method != http.MethodPost:
+		return http.StatusMethodNotAllowed
+	}
+	key := client.ObjectKeyFromObject(source)
+	request.Body = http.MaxBytesReader(w, request.Body, bodyLimit)
+	token, err := r.token(ctx, source)
+	if err != nil {
+		r.Log.Error(err, "cannot check a webhook", "source", key)
+		return http.StatusInternalServerError
+	}
+	err = schemes()[source.Spec.Webhook.Type].verify(request, token)
+	switch {
+	case errors.Is(err, errDenied):
+		r.Log.Info("A webhook is refused: its signature or token is wrong", "source", key)
+		return http.StatusUnauthorized
+	case errors.As(err, new(*http.MaxBytesError)):
+		return http.StatusRequestEntityTooLarge
+	case err != nil:
+		return http.StatusBadRequest
+	}
+	r.asker.ask(source) //nolint:contextcheck // the look outlives the webhook that causes it
+	return http.StatusAccepted
+}
+
+// sourceAt returns the source whose webhooks come to the path, nil if there is none.
+func (r *Receiver) sourceAt(ctx context.Context, path string) (*v1alpha1.AddOnSource, error) {
+	var list v1alpha1.AddOnSourceList
+	if err := r.Sources.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		s := &list.Items[i]
+		if s.Spec.Webhook != nil && s.Status.WebhookPath != "" && subtle.ConstantTimeCompare([]byte(s.Status.WebhookPath), []byte(path)) == 1 {
+			return s, nil
+		}
+	}
+	return nil, nil
+}
+
+// tokenKey is the key of the token in the Secret.
+const tokenKey = "token"
+
+// token returns the token of a source. It is read again after secretFor, or if another Secret is named.
+func (r *Receiver) token(ctx context.Context, source *v1alpha1.AddOnSource) (secret.Text, error) {
+	key, name := client.ObjectKeyFromObject(source), source.Spec.Webhook.SecretRef.Name
+	now := r.Clock()
+	r.mu.Lock()
+	defer r.mu.Unlock() // one reads, and the others use what it read
+	if known := r.tokens[key]; known.name == name && now.Sub(known.read) < secretFor {
+		return known.value, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
+	defer cancel()
+	var stored corev1.Secret
+	if err := r.Secrets.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: name}, &stored); err != nil {
+		return "", fmt.Errorf("cannot read secret %q: %w", name, err)
+	}
+	value := secret.Text(strings.TrimSpace(string(stored.Data[tokenKey])))
+	if value == "" {
+		return "", fmt.Errorf("secret %q has no key %q", name, tokenKey)
+	}
+	for other, t := range r.tokens {
+		if now.Sub(t.read) >= secretFor {
+			delete(r.tokens, other)
+		}
+	}
+	r.tokens[key] = token{value: value, name: name, read: now}
+	return value, nil
+}

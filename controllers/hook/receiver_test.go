@@ -1,0 +1,363 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+const (
+	testToken = "correct-horse-battery-staple"
+	testPath  = "/hook/0123456789abcdef0123456789abcdef"
+	testBody  = `{"ref":"refs/heads/main","after":"1111111111111111111111111111111111111111"}`
+)
+
+// world is a receiver with a hub that counts.
+type world struct {
+	t              *testing.T
+	receiver       *Receiver
+	hub            client.Client
+	patches, reads atomic.Int32
+	logged         *bytes.Buffer
+}
+
+func newWorld(t *testing.T, kind string) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "fleet", UID: "one"}}
+	source.Spec.Webhook = &v1alpha1.WebhookSpec{Type: kind, SecretRef: fluxmeta.LocalObjectReference{Name: "hook"}}
+	source.Status.WebhookPath = testPath
+	other := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "without"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hook"}, Data: map[string][]byte{"token": []byte(testToken + "\n")}}
+	w := &world{t: t, logged: &bytes.Buffer{}}
+	w.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(source, other, secret).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, hub client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			w.patches.Add(1)
+			return hub.Patch(ctx, o, p, opts...)
+		},
+		Get: func(ctx context.Context, hub client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, ok := o.(*corev1.Secret); ok {
+				w.reads.Add(1)
+			}
+			return hub.Get(ctx, key, o, opts...)
+		},
+	}).Build()
+	var err error
+	w.receiver, err = New(Options{
+		Sources: w.hub, Secrets: w.hub, Client: w.hub,
+		Log: funcr.New(func(prefix, args string) { fmt.Fprintln(w.logged, prefix, args) }, funcr.Options{}),
+	}, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.receiver.asker.stop)
+	return w
+}
+
+// send sends a webhook and returns the code and body of the answer.
+func (w *world) send(method, path, body string, header map[string]string) (int, string) {
+	w.t.Helper()
+	request := httptest.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
+	for key, value := range header {
+		request.Header.Set(key, value)
+	}
+	answer := httptest.NewRecorder()
+	w.receiver.ServeHTTP(answer, request)
+	return answer.Code, answer.Body.String()
+}
+
+// signed is the HMAC of a body.
+func signed(token, body string) string {
+	mac := hmac.New(sha256.New, []byte(token))
+	mac.Write([]byte(body))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// proofs are headers as each forge sends them, for a token and a body.
+func proofs(token, body string) map[string]map[string]string {
+	basic := &http.Request{Header: http.Header{}}
+	basic.SetBasicAuth("azure", token)
+	return map[string]map[string]string{
+		"github":          {"X-Hub-Signature-256": "sha256=" + signed(token, body)},
+		"gitea":           {"X-Gitea-Signature": signed(token, body)},
+		"forgejo":         {"X-Forgejo-Signature": signed(token, body)},
+		"gitlab":          {"X-Gitlab-Token": token},
+		"bitbucket":       {"X-Hub-Signature": "sha256=" + signed(token, body)},
+		"bitbucketserver": {"X-Hub-Signature": "sha256=" + signed(token, body)},
+		"azuredevops":     {"Authorization": basic.Header.Get("Authorization")},
+		"generic-hmac":    {"X-Signature": "sha256=" + signed(token, body)},
+	}
+}
+
+func (w *world) requestedAt() string {
+	w.t.Helper()
+	var source v1alpha1.AddOnSource
+	if err := w.hub.Get(w.t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, &source); err != nil {
+		w.t.Fatal(err)
+	}
+	return source.Annotations[fluxmeta.ReconcileRequestAnnotation]
+}
+
+// TestWebhookOfEveryForgeMakesTheOperatorLook: with its own proof. With that of another body or token, without one, and
+// with that of other forges it is refused, and nothing is written.
+func TestWebhookOfEveryForgeMakesTheOperatorLook(t *testing.T) {
+	for kind, proof := range proofs(testToken, testBody) {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, kind)
+				refused := []map[string]string{{}, proofs("other-token", testBody)[kind]}
+				if kind != "gitlab" && kind != "azuredevops" {
+					refused = append(refused, proofs(testToken, testBody+" ")[kind])
+				}
+				for other, foreign := range proofs(testToken, testBody) {
+					if !cmp.Equal(foreign, proof) && (kind != "forgejo" || other != "gitea") {
+						refused = append(refused, foreign)
+					}
+				}
+				for _, header := range refused {
+					if code, _ := w.send(http.MethodPost, testPath, testBody, header); code != http.StatusUnauthorized {
+						t.Errorf("%v: answered %d", header, code)
+					}
+				}
+				<-time.After(2 * pause)
+				if w.patches.Load() > 0 {
+					t.Errorf("%d patches for refused webhooks", w.patches.Load())
+				}
+				if code, _ := w.send(http.MethodPost, testPath, testBody, proof); code != http.StatusAccepted {
+					t.Fatalf("answered %d", code)
+				}
+				synctest.Wait()
+				if got := w.requestedAt(); w.patches.Load() != 1 || got != time.Now().UTC().Format(time.RFC3339Nano) {
+					t.Errorf("%d patches, requested at %q", w.patches.Load(), got)
+				}
+				if strings.Contains(w.logged.String(), testToken) || strings.Contains(w.logged.String(), testPath) {
+					t.Errorf("the log has the token or the path: %s", w.logged)
+				}
+			})
+		})
+	}
+}
+
+// TestFloodOfWebhooksIsOneLookASecond: a replay is accepted, and is part of the next look.
+func TestFloodOfWebhooksIsOneLookASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "github")
+		proof := proofs(testToken, testBody)["github"]
+		for range 1000 {
+			if code, _ := w.send(http.MethodPost, testPath, testBody, proof); code != http.StatusAccepted {
+				t.Fatalf("answered %d", code)
+			}
+			<-time.After(5 * time.Millisecond) // five seconds in all
+		}
+		<-time.After(2 * pause)
+		if n := w.patches.Load(); n < 5 || n > 6 {
+			t.Errorf("%d looks in five seconds", n)
+		}
+		if n := w.reads.Load(); n > 2 {
+			t.Errorf("the Secret was read %d times", n)
+		}
+	})
+}
+
+// TestLastWebhookOfAFloodIsNotLost: a push during the pause is looked at after it.
+func TestLastWebhookOfAFloodIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "gitlab")
+		proof := proofs(testToken, testBody)["gitlab"]
+		w.send(http.MethodPost, testPath, testBody, proof)
+		synctest.Wait()
+		first := w.requestedAt()
+		<-time.After(pause / 10)
+		w.send(http.MethodPost, testPath, testBody, proof)
+		synctest.Wait()
+		if w.requestedAt() != first {
+			t.Error("looked twice within the pause")
+		}
+		<-time.After(pause)
+		synctest.Wait()
+		if w.patches.Load() != 2 || w.requestedAt() == first {
+			t.Errorf("%d looks, the last at %s", w.patches.Load(), w.requestedAt())
+		}
+	})
+}
+
+// TestLooksOfAnotherReplicaCount: the pause is that of the source, not of the process.
+func TestLooksOfAnotherReplicaCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "gitlab")
+		second, err := New(w.receiver.Options, prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer second.asker.stop()
+		proof := proofs(testToken, testBody)["gitlab"]
+		w.send(http.MethodPost, testPath, testBody, proof)
+		synctest.Wait()
+		w.receiver = second
+		w.send(http.MethodPost, testPath, testBody, proof)
+		synctest.Wait()
+		if w.patches.Load() != 1 {
+			t.Error("both replicas asked at once")
+		}
+		<-time.After(pause)
+		synctest.Wait()
+		if w.patches.Load() != 2 {
+			t.Errorf("%d looks", w.patches.Load())
+		}
+	})
+}
+
+func TestWebhooksThatAreRefused(t *testing.T) {
+	w := newWorld(t, "github")
+	proof := proofs(testToken, testBody)["github"]
+	huge := strings.Repeat("x", bodyLimit+1)
+	for name, c := range map[string]struct {
+		method, path, body string
+		header             map[string]string
+		want               int
+	}{
+		"UnknownPath": {http.MethodPost, "/hook/" + strings.Repeat("0", 32), testBody, proof, http.StatusNotFound},
+		"EmptyPath":   {http.MethodPost, "/hook/", testBody, proof, http.StatusNotFound},
+		"OtherPath":   {http.MethodPost, "/metrics", testBody, proof, http.StatusNotFound},
+		"Get":         {http.MethodGet, testPath, "", proof, http.StatusMethodNotAllowed},
+		"HugeBody":    {http.MethodPost, testPath, huge, proofs(testToken, huge)["github"], http.StatusRequestEntityTooLarge},
+		"NoHex":       {http.MethodPost, testPath, testBody, map[string]string{"X-Hub-Signature-256": "sha256=zz"}, http.StatusUnauthorized},
+		"SHA1":        {http.MethodPost, testPath, testBody, map[string]string{"X-Hub-Signature": "sha1=" + signed(testToken, testBody)}, http.StatusUnauthorized},
+		"NoPrefix":    {http.MethodPost, testPath, testBody, map[string]string{"X-Hub-Signature-256": signed(testToken, testBody)}, http.StatusUnauthorized},
+	} {
+		code, body := w.send(c.method, c.path, c.body, c.header)
+		if code != c.want || body != http.StatusText(c.want)+"\n" {
+			t.Errorf("%s: answered %d %q", name, code, body)
+		}
+	}
+}
+
+// TestNewTokenIsUsedWithinSeconds: a Secret that has changed, and one without a token, which accepts nothing.
+func TestNewTokenIsUsedWithinSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "gitlab")
+		send := func(token string) int {
+			code, _ := w.send(http.MethodPost, testPath, testBody, map[string]string{"X-Gitlab-Token": token})
+			return code
+		}
+		if code := send(testToken); code != http.StatusAccepted {
+			t.Fatalf("answered %d", code)
+		}
+		for _, token := range []string{"another", ""} {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hook"}, Data: map[string][]byte{"token": []byte(token)}}
+			if err := w.hub.Update(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(secretFor)
+			want := http.StatusAccepted
+			if token == "" {
+				want = http.StatusInternalServerError
+			}
+			if code := send(token); code != want {
+				t.Errorf("token %q: answered %d", token, code)
+			}
+			if code := send(testToken); code == http.StatusAccepted {
+				t.Error("the token of before is still accepted")
+			}
+		}
+	})
+}
+
+// TestRequestsThatWaitHoldNoOthers: past the limit a request is answered at once, and forges send it again.
+func TestRequestsThatWaitHoldNoOthers(t *testing.T) {
+	w := newWorld(t, "github")
+	for range requestsAtOnce {
+		w.receiver.places <- struct{}{}
+	}
+	if code, _ := w.send(http.MethodPost, testPath, testBody, proofs(testToken, testBody)["github"]); code != http.StatusServiceUnavailable {
+		t.Errorf("answered %d", code)
+	}
+}
+
+// TestServesUntilTheContextEnds: on a port of its own.
+func TestServesUntilTheContextEnds(t *testing.T) {
+	w := newWorld(t, "gitlab")
+	w.receiver.Address, w.receiver.Log = "127.0.0.1:0", logr.Discard()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.receiver.Start(ctx) }()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTypes_AreThoseOfTheAPI: a type without a row would accept nothing, and one without its name in the enum could not
+// be used.
+func TestTypes_AreThoseOfTheAPI(t *testing.T) {
+	crd, err := os.ReadFile("../../manifests/crds/addonflow.io_addonsources.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	enum := regexp.MustCompile(`(?s)Type is how the forge proves[^\n]*\n\s+webhook\.\n\s+enum:\s+(.*?)\s+type:`).FindSubmatch(crd)
+	if enum == nil {
+		enum = regexp.MustCompile(`(?s)Type is how the forge proves[^\n]*\n\s+enum:\s+(.*?)\s+type:`).FindSubmatch(crd)
+	}
+	if enum == nil {
+		t.Fatal("the CRD has no enum of types")
+	}
+	names := strings.Fields(strings.ReplaceAll(string(enum[1]), "- ", ""))
+	slices.Sort(names)
+	want := []string{}
+	for name := range schemes() {
+		want = append(want, name)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("(-hook +CRD)\n%s", diff)
+	}
+}
+
+// FuzzWebhook: no request but the right one is accepted, and none ends the process.
+func FuzzWebhook(f *testing.F) {
+	f.Add("github", "X-Hub-Signature-256", "sha256=00", []byte(testBody))
+	f.Add("gitlab", "X-Gitlab-Token", "x", []byte{})
+	f.Add("azuredevops", "Authorization", "Basic OjpA", []byte("{"))
+	f.Fuzz(func(t *testing.T, kind, name, value string, body []byte) {
+		s, known := schemes()[kind]
+		if !known {
+			return
+		}
+		r := &http.Request{Header: http.Header{name: {value}}, Body: io.NopCloser(bytes.NewReader(body))}
+		if s.verify(r, "a-token-that-no-input-has") == nil {
+			t.Errorf("accepted %s: %q", name, value)
+		}
+	})
+}
