@@ -32,6 +32,11 @@ type Options struct {
 	Proxy *Proxy
 	// Access is what the operator's flags permit.
 	Access Access
+	// Verification is which signatures a fetched commit needs.
+	Verification Verification
+	// Follows is the commit that a fetched branch must contain; "" allows any. Tags and other
+	// references may move.
+	Follows string
 	// Timeout of one Resolve or Fetch, DefaultTimeout if zero.
 	Timeout time.Duration
 	// Limits of what is read; zero fields take their defaults.
@@ -49,6 +54,8 @@ type Repository struct {
 	credentials Credentials
 	proxy       *Proxy
 	access      Access
+	verify      Verification
+	follows     string
 	timeout     time.Duration
 	limits      Limits
 	room        *Room
@@ -68,6 +75,9 @@ func Open(o Options) (*Repository, error) {
 	if err := checkReference(o.Reference); err != nil {
 		return nil, err
 	}
+	if err := o.Verification.checkMode(o.Reference); err != nil {
+		return nil, err
+	}
 	timeout := o.Timeout
 	if timeout <= 0 {
 		timeout = DefaultTimeout
@@ -79,6 +89,8 @@ func Open(o Options) (*Repository, error) {
 		credentials: o.Credentials,
 		proxy:       o.Proxy,
 		access:      o.Access,
+		verify:      o.Verification,
+		follows:     o.Follows,
 		timeout:     timeout,
 		limits:      o.Limits.withDefaults(),
 		room:        o.Room,

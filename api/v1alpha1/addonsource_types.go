@@ -54,6 +54,15 @@ type AddOnSourceSpec struct {
 	// +optional
 	ProxySecretRef *meta.LocalObjectReference `json:"proxySecretRef,omitempty"`
 
+	// Verify says which signatures a commit needs before anything of it is rendered.
+	// +optional
+	Verify *VerifySpec `json:"verify,omitempty"`
+
+	// AllowForcePush lets a branch move to a commit that does not contain the applied one.
+	// Otherwise such a commit is refused.
+	// +optional
+	AllowForcePush bool `json:"allowForcePush,omitempty"`
+
 	// Ignore lists paths that are not read, in .gitignore syntax.
 	// +optional
 	Ignore *string `json:"ignore,omitempty"`
@@ -96,6 +105,32 @@ type GitReference struct {
 	// +kubebuilder:validation:Pattern="^[0-9a-f]{40}$"
 	// +optional
 	Commit string `json:"commit,omitempty"`
+}
+
+// VerifyMode says what must be signed.
+// +kubebuilder:validation:Enum=HEAD;Tag;TagAndHEAD
+type VerifyMode string
+
+const (
+	// VerifyHEAD: the commit.
+	VerifyHEAD VerifyMode = "HEAD"
+	// VerifyTag: the tag.
+	VerifyTag VerifyMode = "Tag"
+	// VerifyTagAndHEAD: both.
+	VerifyTagAndHEAD VerifyMode = "TagAndHEAD"
+)
+
+// VerifySpec says which signatures a commit needs.
+type VerifySpec struct {
+	// Mode is what must be signed: the commit (HEAD), the tag, or both. Tag and TagAndHEAD need
+	// a ref with tag or semver.
+	// +kubebuilder:default=HEAD
+	// +optional
+	Mode VerifyMode `json:"mode,omitempty"`
+	// SecretRef names a Secret in the same namespace with public keys: OpenPGP keys in entries
+	// that end in .asc, SSH keys in entries that end in .sshpub.
+	// +required
+	SecretRef meta.LocalObjectReference `json:"secretRef"`
 }
 
 // CommitStatusSpec says where commit statuses are posted.

@@ -15,7 +15,10 @@ const fingerprintVersion = "1"
 // fingerprint identifies everything besides the commit that decides what is applied and pruned.
 // A commit attempted under another fingerprint counts as new. Credentials, intervals and commit
 // statuses are not part of it.
-func fingerprint(spec v1alpha1.AddOnSourceSpec, mode Mode) (string, error) {
+//
+// The public keys of spec.verify are part of it: if a key is added or revoked, the commit is
+// judged anew.
+func fingerprint(spec v1alpha1.AddOnSourceSpec, mode Mode, publicKeys map[string][]byte) (string, error) {
 	encoded, err := json.Marshal(struct {
 		Version   string
 		Mode      Mode
@@ -24,7 +27,12 @@ func fingerprint(spec v1alpha1.AddOnSourceSpec, mode Mode) (string, error) {
 		Ignore    *string
 		AddOns    []string
 		Prune     bool
-	}{fingerprintVersion, mode, spec.URL, spec.Path, spec.Reference, spec.Ignore, spec.AddOns, spec.Prune})
+		// Absent in the fingerprints of sources without them, which must not change.
+		Verify         *v1alpha1.VerifySpec `json:",omitempty"`
+		PublicKeys     map[string][]byte    `json:",omitempty"`
+		AllowForcePush bool                 `json:",omitempty"`
+	}{fingerprintVersion, mode, spec.URL, spec.Path, spec.Reference, spec.Ignore, spec.AddOns, spec.Prune,
+		spec.Verify, publicKeys, spec.AllowForcePush})
 	if err != nil {
 		return "", err
 	}

@@ -107,6 +107,10 @@ func (p *pass) open(ctx context.Context) (*gitsource.Repository, error) {
 		return nil, err
 	}
 	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Access: p.Git, Limits: p.Limits, Room: p.room}
+	options.Verification = p.verification
+	if applied, err := gitsource.ParseRevision(p.source.Status.LastAppliedRevision); err == nil && applied.Ref == p.head.Ref && !p.source.Spec.AllowForcePush {
+		options.Follows = applied.Commit
+	}
 	if p.source.Spec.Reference != nil {
 		options.Reference = *p.source.Spec.Reference
 	}
@@ -155,6 +159,22 @@ func (p *pass) proxy(ctx context.Context) (*gitsource.Proxy, error) {
 		return nil, p.unusable(ref.Name, err)
 	}
 	return proxy, nil
+}
+
+// publicKeys reads the Secret of spec.verify.
+func (p *pass) publicKeys(ctx context.Context) (map[string][]byte, error) {
+	verify := p.source.Spec.Verify
+	if verify == nil {
+		return nil, nil
+	}
+	keys, err := p.secret(ctx, verify.SecretRef.Name)
+	if err != nil {
+		return nil, err
+	}
+	if p.verification, err = gitsource.ParseVerification(verify.Mode, keys, p.Clock); err != nil {
+		return nil, p.unusable(verify.SecretRef.Name, err)
+	}
+	return keys, nil
 }
 
 // secret reads a Secret of the source's namespace. If it is missing or malformed, the pass is
@@ -227,6 +247,9 @@ func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, err
 	if err != nil {
 		return nil, nil, err
 	}
+	if refused, ok := errors.AsType[*gitsource.RefusedCommit](b.err); ok {
+		return nil, nil, p.distrust(refused)
+	}
 	if errors.Is(b.err, gitsource.ErrLimitExceeded) {
 		return nil, nil, refuse(v1alpha1.LimitExceededReason, problem.List{{
 			Reason: v1alpha1.LimitExceededReason, Message: b.err.Error(),
@@ -245,6 +268,20 @@ func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, err
 		}
 	}
 	return b.objects, b.unread, nil
+}
+
+// distrust is the verdict on a commit that must not be rendered.
+func (p *pass) distrust(refused *gitsource.RefusedCommit) *halt {
+	// As with a fetched commit: the branch may have moved since it was resolved.
+	p.head = refused.Revision
+	p.memory.head = p.head
+	reason := v1alpha1.VerificationFailedReason
+	if errors.Is(refused, gitsource.ErrNotFastForward) {
+		reason = v1alpha1.NonFastForwardReason
+	}
+	why := refused.Problem
+	why.Reason = problem.Reason(reason)
+	return refuse(reason, problem.List{why})
 }
 
 // verdict is the reason of a refused commit: why it could not be read, if so, else that it is

@@ -91,6 +91,8 @@ type pass struct {
 	// head is the revision of this pass; spec the fingerprint under which it is judged.
 	head gitsource.Revision
 	spec string
+	// verification is what spec.verify asks for.
+	verification gitsource.Verification
 	// applied are the API server's answers to the writes of this pass; nil: the object was
 	// deleted.
 	applied map[objectKey]*unstructured.Unstructured
