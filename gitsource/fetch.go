@@ -33,8 +33,13 @@ const attempts = 3
 // The error is one of Resolve's, ErrCorrupt for an incomplete pack, or a RefusedCommit. With an
 // error, the tree is nil. The caller closes the tree when it no longer needs it.
 func (r *Repository) Fetch(ctx context.Context, revision Revision) (*Tree, error) {
-	tree, err := r.fetch(ctx, revision)
-	return tree, r.redaction.Error(err)
+	with, err := r.authenticated(ctx)
+	if err != nil {
+		return nil, r.redaction.Error(err)
+	}
+	tree, err := with.fetch(ctx, revision)
+	r.forgetToken(err)
+	return tree, with.redaction.Error(err)
 }
 
 func (r *Repository) fetch(ctx context.Context, revision Revision) (*Tree, error) {

@@ -8,6 +8,9 @@ import (
 // AddOnSourceKind is the kind of AddOnSource.
 const AddOnSourceKind = "AddOnSource"
 
+// GitHubProvider is the provider of a source that is read as a GitHub App.
+const GitHubProvider = "github"
+
 // AddOnSourceSpec says which Git repository add-ons are declared in. Field
 // names and meaning are those of Flux's GitRepository and Kustomization.
 type AddOnSourceSpec struct {
@@ -17,6 +20,12 @@ type AddOnSourceSpec struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +required
 	URL string `json:"url"`
+
+	// Provider is how the operator authenticates: generic (the default) with the keys of
+	// secretRef that the URL's transport uses, github as a GitHub App.
+	// +kubebuilder:validation:Enum=generic;github
+	// +optional
+	Provider string `json:"provider,omitempty"`
 
 	// Reference is the revision to follow; the branch master if absent.
 	// +optional
@@ -45,7 +54,8 @@ type AddOnSourceSpec struct {
 	// SecretRef names a Secret in the same namespace with credentials, in the layout of Flux's
 	// GitRepository. For https: username and password, or bearerToken; tls.crt and tls.key for a
 	// client certificate; ca.crt for a private certificate authority. For ssh: identity and known_hosts, and password if the identity is
-	// encrypted.
+	// encrypted. With provider github: githubAppID, githubAppInstallationID and
+	// githubAppPrivateKey, and githubAppBaseURL of a GitHub Enterprise Server.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 

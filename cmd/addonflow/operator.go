@@ -39,6 +39,7 @@ import (
 	gatedesk "github.com/addonflow/addonflow/controllers/gates"
 	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/controllers/renderworker"
+	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/manifests/admission"
 	"github.com/addonflow/addonflow/registration"
 )
@@ -151,7 +152,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	}
 	parts := shared{
 		charts: charts, gates: gateDesk,
-		mgr: mgr, recorder: recorder, desk: desk, book: agents.NewBook(), mode: mode,
+		mgr: mgr, recorder: recorder, tokens: githubapp.New(nil), desk: desk, book: agents.NewBook(), mode: mode,
 		metrics: runtimecontroller.NewMetrics(mgr, gotk, v1alpha1.Finalizer),
 	}
 	if err := o.setupRollouts(ctx, parts); err != nil {
@@ -172,6 +173,7 @@ type shared struct {
 	gates    *gatedesk.Desk
 	mgr      ctrl.Manager
 	recorder *eventSender
+	tokens   *githubapp.Tokens
 	desk     *forge.Desk
 	book     *agents.Book
 	mode     addonsource.Mode
@@ -247,6 +249,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 		AddonManager: s.mode,
 		Charts:       s.charts,
 		Git:          o.git,
+		Tokens:       s.tokens,
 		Permits:      addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
 	})
 	return r.SetupWithManager(s.mgr, addonsource.Options{

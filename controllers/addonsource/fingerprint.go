@@ -31,8 +31,10 @@ func fingerprint(spec v1alpha1.AddOnSourceSpec, mode Mode, publicKeys map[string
 		Verify         *v1alpha1.VerifySpec `json:",omitempty"`
 		PublicKeys     map[string][]byte    `json:",omitempty"`
 		AllowForcePush bool                 `json:",omitempty"`
-	}{fingerprintVersion, mode, spec.URL, spec.Path, spec.Reference, spec.Ignore, spec.AddOns, spec.Prune,
-		spec.Verify, publicKeys, spec.AllowForcePush})
+	}{
+		fingerprintVersion, mode, spec.URL, spec.Path, spec.Reference, spec.Ignore, spec.AddOns, spec.Prune,
+		spec.Verify, publicKeys, spec.AllowForcePush,
+	})
 	if err != nil {
 		return "", err
 	}

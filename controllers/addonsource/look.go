@@ -106,7 +106,7 @@ func (p *pass) open(ctx context.Context) (*gitsource.Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Access: p.Git, Limits: p.Limits, Room: p.room}
+	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Tokens: p.Tokens, Access: p.Git, Limits: p.Limits, Room: p.room}
 	options.Verification = p.verification
 	if applied, err := gitsource.ParseRevision(p.source.Status.LastAppliedRevision); err == nil && applied.Ref == p.head.Ref && !p.source.Spec.AllowForcePush {
 		options.Follows = applied.Commit
@@ -126,15 +126,22 @@ func (p *pass) open(ctx context.Context) (*gitsource.Repository, error) {
 
 // credentials reads the Secret of the source.
 func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
-	ref := p.source.Spec.SecretRef
-	if ref == nil {
+	ref, asApp := p.source.Spec.SecretRef, p.source.Spec.Provider == v1alpha1.GitHubProvider
+	switch {
+	case ref == nil && asApp:
+		return gitsource.Credentials{}, stall(v1alpha1.InvalidCredentialsReason, "spec.provider github needs spec.secretRef, which names a Secret with the keys of a GitHub App")
+	case ref == nil:
 		return gitsource.Credentials{}, nil
 	}
 	keys, err := p.secret(ctx, ref.Name)
 	if err != nil {
 		return gitsource.Credentials{}, err
 	}
-	credentials, err := gitsource.ParseCredentials(p.source.Spec.URL, keys)
+	parse := gitsource.ParseCredentials
+	if asApp {
+		parse = gitsource.ParseAppCredentials
+	}
+	credentials, err := parse(p.source.Spec.URL, keys)
 	if errors.Is(err, gitsource.ErrInvalidURL) {
 		return gitsource.Credentials{}, p.unread(ctx, err)
 	}
