@@ -17,8 +17,8 @@ import (
 	"github.com/addonflow/addonflow/test/gitserver"
 )
 
-// packet frames a line as Git's protocol does.
-func packet(line string) string { return fmt.Sprintf("%04x%s", len(line)+4, line) }
+// pktLine frames a line as Git's protocol does.
+func pktLine(line string) string { return fmt.Sprintf("%04x%s", len(line)+4, line) }
 
 // TestRepository_NamesTheLoginPage: many servers answer with a login page if a repository is
 // private or does not exist.
@@ -126,12 +126,12 @@ func TestRepository_ServersTextsAreRedacted(t *testing.T) {
 			}
 			for at, wrap := range map[string]func(http.Handler) http.Handler{
 				"ERR for the list": func(http.Handler) http.Handler {
-					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, packet("ERR "+said(r))) })
+					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, pktLine("ERR "+said(r))) })
 				},
 				"a list that is none": func(http.Handler) http.Handler {
-					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, packet(said(r))) })
+					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, pktLine(said(r))) })
 				},
-				"ERR for the pack": instead(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, packet("ERR "+said(r))) }),
+				"ERR for the pack": instead(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, pktLine("ERR "+said(r))) }),
 				"an error page":    instead(func(w http.ResponseWriter, r *http.Request) { http.Error(w, said(r), http.StatusTeapot) }),
 				"the reason phrase": func(http.Handler) http.Handler {
 					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +150,7 @@ func TestRepository_ServersTextsAreRedacted(t *testing.T) {
 					})
 				},
 				"sideband": instead(func(w http.ResponseWriter, r *http.Request) {
-					_, _ = io.WriteString(w, "00000008NAK\n"+packet("\x03"+said(r))+"0000")
+					_, _ = io.WriteString(w, "00000008NAK\n"+pktLine("\x03"+said(r))+"0000")
 				}),
 			} {
 				_, err := fetchMain(t.Context(), t, front(t, s, wrap)+"/addons.git", func(o *Options) { o.Credentials = credentials })

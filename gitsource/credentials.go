@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/addonflow/addonflow/api/secret"
+	"github.com/addonflow/addonflow/githubapp"
 )
 
 // Keys of a Secret, as Flux's GitRepository knows them.
@@ -32,12 +33,6 @@ const (
 	knownHostsKey  = "known_hosts"
 )
 
-// foreignKeys are credentials that Flux supports and this package does not. They are refused,
-// not ignored: the author of the Secret expects them to work.
-var foreignKeys = []string{
-	"githubAppID", "githubAppInstallationID", "githubAppPrivateKey",
-}
-
 // Credentials authenticate one repository. The zero value is anonymous.
 type Credentials struct {
 	// Username and Password are for basic authentication.
@@ -51,6 +46,8 @@ type Credentials struct {
 	certificates []tls.Certificate
 	// ssh are the keys of an ssh URL.
 	ssh *sshKeys
+	// app obtains a token for each session.
+	app *githubapp.Credentials
 }
 
 // ParseCredentials reads the keys of a Secret that a URL's transport uses. For https and http:
@@ -65,11 +62,8 @@ func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
 	if endpoint.Protocol == schemeSSH {
 		return parseSSHKeys(address(*endpoint), keys)
 	}
-	for _, key := range foreignKeys {
-		if _, ok := keys[key]; ok {
-			return Credentials{}, fmt.Errorf("%w: key %s is not supported; use %s and %s, or %s",
-				ErrInvalidCredentials, key, usernameKey, passwordKey, bearerTokenKey)
-		}
+	if githubapp.Has(keys) {
+		return Credentials{}, fmt.Errorf("%w: the keys of a GitHub App need spec.provider github", ErrInvalidCredentials)
 	}
 	for _, key := range []string{usernameKey, passwordKey, bearerTokenKey} {
 		if strings.ContainsFunc(string(keys[key]), unicode.IsControl) {
@@ -81,10 +75,7 @@ func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
 		Username:    Secret(keys[usernameKey]),
 		Password:    Secret(keys[passwordKey]),
 		BearerToken: Secret(keys[bearerTokenKey]),
-		CAFile:      keys[caKey],
-	}
-	if len(c.CAFile) == 0 {
-		c.CAFile = keys[caFileKey]
+		CAFile:      authorityOf(keys),
 	}
 	if c.certificates, err = parseCertificate(keys[certificateKey], keys[privateKey]); err != nil {
 		return Credentials{}, err
@@ -102,6 +93,14 @@ func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
 		return Credentials{}, err
 	}
 	return c, nil
+}
+
+// authorityOf returns the certificate authority in a Secret.
+func authorityOf(keys map[string][]byte) []byte {
+	if ca := keys[caKey]; len(ca) > 0 {
+		return ca
+	}
+	return keys[caFileKey]
 }
 
 // parseCertificate reads a client certificate; nil without one.
@@ -174,7 +173,7 @@ func parseIdentity(pem, password []byte) (ssh.Signer, error) {
 
 // confidential reports whether a server with https or http learns credentials.
 func (c Credentials) confidential() bool {
-	return c.Username != "" || c.Password != "" || c.BearerToken != "" || len(c.certificates) > 0
+	return c.Username != "" || c.Password != "" || c.BearerToken != "" || len(c.certificates) > 0 || c.app != nil
 }
 
 // empty reports whether nothing authenticates to a server with https or http, or checks it.
@@ -182,6 +181,11 @@ func (c Credentials) empty() bool { return !c.confidential() && len(c.CAFile) ==
 
 // validate refuses credentials that cannot be used with a URL.
 func (c Credentials) validate(e transport.Endpoint, access Access) error {
+	if c.app != nil {
+		if err := c.validateApp(e, access); err != nil {
+			return err
+		}
+	}
 	switch {
 	case e.Protocol == schemeHTTP && c.confidential() && !access.AllowHTTPCredentials:
 		return fmt.Errorf("%w: credentials are not sent over http; use https, or let the operator run with --git-allow-http-credentials",

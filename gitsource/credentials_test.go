@@ -37,6 +37,7 @@ func TestParseCredentials(t *testing.T) {
 		"caFile": {"Flux's older name", keys("caFile", string(s.CA())), Credentials{CAFile: s.CA()}, ""},
 		"other":  {"keys of other programs do not matter", keys("bearerToken", "t", "note", "x"), Credentials{BearerToken: "t"}, ""},
 
+		"an App":      {"another provider", keys("githubAppID", "12"), Credentials{}, "the keys of a GitHub App need spec.provider github"},
 		"none":        {"a Secret for nothing", keys("note", canary), Credentials{}, "none of the keys username and password, bearerToken, tls.crt and tls.key, ca.crt is set"},
 		"both":        {"two ways", keys("username", "u", "password", canary, "bearerToken", canary), Credentials{}, "keys bearerToken and username exclude each other"},
 		"no password": {"half a way", keys("username", canary), Credentials{}, "key password is missing"},

@@ -26,6 +26,10 @@ var (
 	ErrRedirected = errors.New("redirected to another host")
 	// ErrAddressDenied: the server is at an address that the operator does not dial.
 	ErrAddressDenied = errors.New("address denied")
+	// ErrSignature: a signature that is asked for is missing or not valid.
+	ErrSignature = errors.New("signature refused")
+	// ErrNotFastForward: the branch was moved to a commit that does not follow the earlier one.
+	ErrNotFastForward = errors.New("not a fast-forward")
 	// ErrLimitExceeded: the repository is larger than a documented limit.
 	ErrLimitExceeded = errors.New("limit exceeded")
 	// ErrCorrupt: the server's answer is not a valid pack.

@@ -30,11 +30,16 @@ const attempts = 3
 // refuses it, Fetch deepens the branch (ref.branch, else HEAD) in bounded steps until it finds
 // the commit.
 //
-// The error is one of Resolve's, or ErrCorrupt for an incomplete pack. With an error, the tree
-// is nil. The caller closes the tree when it no longer needs it.
+// The error is one of Resolve's, ErrCorrupt for an incomplete pack, or a RefusedCommit. With an
+// error, the tree is nil. The caller closes the tree when it no longer needs it.
 func (r *Repository) Fetch(ctx context.Context, revision Revision) (*Tree, error) {
-	tree, err := r.fetch(ctx, revision)
-	return tree, r.redaction.Error(err)
+	with, err := r.authenticated(ctx)
+	if err != nil {
+		return nil, r.redaction.Error(err)
+	}
+	tree, err := with.fetch(ctx, revision)
+	r.forgetToken(err)
+	return tree, with.redaction.Error(err)
 }
 
 func (r *Repository) fetch(ctx context.Context, revision Revision) (*Tree, error) {
@@ -71,6 +76,9 @@ func (s *session) fetchRef(ref string) (*Tree, error) {
 	found, err := s.selectRef(refs, reference)
 	if err != nil {
 		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+	}
+	if err := s.checkMove(found); err != nil {
+		return nil, err
 	}
 	p, err := s.pack(found.want, 1)
 	if err != nil {
@@ -128,8 +136,8 @@ func (s *session) branchOf(refs *packp.AdvRefs) (plumbing.Hash, error) {
 // errRefused: the server does not serve the requested commit.
 var errRefused = errors.New("the server refused the commit")
 
-// pack fetches one object and what it needs, depth commits back.
-func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
+// request returns a request for one object.
+func (s *session) request(want plumbing.Hash) (*packp.UploadPackRequest, error) {
 	s.claim.release() // an earlier fetch of the session is no longer used
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
 	request.Wants = []plumbing.Hash{want}
@@ -137,6 +145,15 @@ func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
 		if err := request.Capabilities.Set(capability.NoProgress); err != nil {
 			return nil, s.explain("fetch", err)
 		}
+	}
+	return request, nil
+}
+
+// pack fetches one object and what it needs, depth commits back.
+func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
+	request, err := s.request(want)
+	if err != nil {
+		return nil, err
 	}
 	if s.advertised.Capabilities.Supports(capability.Shallow) {
 		request.Depth = packp.DepthCommits(depth)
@@ -149,6 +166,11 @@ func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
 		return nil, s.refused(err)
 	}
 	defer func() { _ = response.Close() }()
+	return s.read(response, request)
+}
+
+// read reads the pack of an answer.
+func (s *session) read(response *packp.UploadPackResponse, request *packp.UploadPackRequest) (*pack, error) {
 	content, err := readPack(response, request.Capabilities)
 	if err != nil {
 		return nil, s.explain("fetch", s.cutOff(fmt.Errorf("%w: %w", ErrCorrupt, err)))
@@ -208,6 +230,9 @@ func (s *session) tree(p *pack, hash plumbing.Hash, ref string) (*Tree, error) {
 	}
 	if err := p.complete(commit.TreeHash); err != nil {
 		return nil, fmt.Errorf("cannot fetch %s: commit %s: %w", s.repository.url, commit.Hash, err)
+	}
+	if err := s.repository.verify.verify(p, hash, ref, commit); err != nil {
+		return nil, err
 	}
 	tree := &Tree{
 		revision:  Revision{Ref: ref, Commit: commit.Hash.String()},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/githubapp"
 )
 
 // DefaultTimeout bounds one Resolve or Fetch when Options has none.
@@ -30,8 +31,15 @@ type Options struct {
 	Credentials Credentials
 	// Proxy through which the server is reached; nil: directly.
 	Proxy *Proxy
+	// Tokens of GitHub Apps, shared by the repositories of a process; nil: of this one alone.
+	Tokens *githubapp.Tokens
 	// Access is what the operator's flags permit.
 	Access Access
+	// Verification is which signatures a fetched commit needs.
+	Verification Verification
+	// Follows is the commit that a fetched branch must contain; "" allows any. Tags and other
+	// references may move.
+	Follows string
 	// Timeout of one Resolve or Fetch, DefaultTimeout if zero.
 	Timeout time.Duration
 	// Limits of what is read; zero fields take their defaults.
@@ -48,7 +56,10 @@ type Repository struct {
 	reference   v1alpha1.GitReference
 	credentials Credentials
 	proxy       *Proxy
+	tokens      *githubapp.Tokens
 	access      Access
+	verify      Verification
+	follows     string
 	timeout     time.Duration
 	limits      Limits
 	room        *Room
@@ -68,6 +79,12 @@ func Open(o Options) (*Repository, error) {
 	if err := checkReference(o.Reference); err != nil {
 		return nil, err
 	}
+	if err := o.Verification.checkMode(o.Reference); err != nil {
+		return nil, err
+	}
+	if o.Tokens == nil {
+		o.Tokens = githubapp.New(nil)
+	}
 	timeout := o.Timeout
 	if timeout <= 0 {
 		timeout = DefaultTimeout
@@ -78,7 +95,10 @@ func Open(o Options) (*Repository, error) {
 		reference:   o.Reference,
 		credentials: o.Credentials,
 		proxy:       o.Proxy,
+		tokens:      o.Tokens,
 		access:      o.Access,
+		verify:      o.Verification,
+		follows:     o.Follows,
 		timeout:     timeout,
 		limits:      o.Limits.withDefaults(),
 		room:        o.Room,
@@ -95,14 +115,19 @@ func (r *Repository) Host() string { return r.endpoint.Host }
 // ErrLimitExceeded, or a connection error, which may be retried. Errors and Trees never contain the repository's
 // credentials, even if the server repeats them.
 func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
-	revision, err := r.resolve(ctx)
-	return revision, r.redaction.Error(err)
-}
-
-func (r *Repository) resolve(ctx context.Context) (Revision, error) {
 	if r.reference.Commit != "" {
 		return Revision{Commit: r.reference.Commit}, nil
 	}
+	with, err := r.authenticated(ctx)
+	if err != nil {
+		return Revision{}, r.redaction.Error(err)
+	}
+	revision, err := with.resolve(ctx)
+	r.forgetToken(err)
+	return revision, with.redaction.Error(err)
+}
+
+func (r *Repository) resolve(ctx context.Context) (Revision, error) {
 	s, err := r.connect(ctx)
 	if err != nil {
 		return Revision{}, err

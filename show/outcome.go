@@ -121,7 +121,8 @@ func unread(reason string) bool {
 // judged reports whether a reason is a verdict on a commit.
 func judged(reason string) bool {
 	switch reason {
-	case v1alpha1.BuildFailedReason, v1alpha1.ValidationFailedReason, v1alpha1.LimitExceededReason:
+	case v1alpha1.BuildFailedReason, v1alpha1.ValidationFailedReason, v1alpha1.LimitExceededReason,
+		v1alpha1.VerificationFailedReason, v1alpha1.NonFastForwardReason:
 		return true
 	}
 	return false

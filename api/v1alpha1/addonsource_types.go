@@ -8,6 +8,9 @@ import (
 // AddOnSourceKind is the kind of AddOnSource.
 const AddOnSourceKind = "AddOnSource"
 
+// GitHubProvider is the provider of a source that is read as a GitHub App.
+const GitHubProvider = "github"
+
 // AddOnSourceSpec says which Git repository add-ons are declared in. Field
 // names and meaning are those of Flux's GitRepository and Kustomization.
 type AddOnSourceSpec struct {
@@ -17,6 +20,12 @@ type AddOnSourceSpec struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +required
 	URL string `json:"url"`
+
+	// Provider is how the operator authenticates: generic (the default) with the keys of
+	// secretRef that the URL's transport uses, github as a GitHub App.
+	// +kubebuilder:validation:Enum=generic;github
+	// +optional
+	Provider string `json:"provider,omitempty"`
 
 	// Reference is the revision to follow; the branch master if absent.
 	// +optional
@@ -45,7 +54,8 @@ type AddOnSourceSpec struct {
 	// SecretRef names a Secret in the same namespace with credentials, in the layout of Flux's
 	// GitRepository. For https: username and password, or bearerToken; tls.crt and tls.key for a
 	// client certificate; ca.crt for a private certificate authority. For ssh: identity and known_hosts, and password if the identity is
-	// encrypted.
+	// encrypted. With provider github: githubAppID, githubAppInstallationID and
+	// githubAppPrivateKey, and githubAppBaseURL of a GitHub Enterprise Server.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 
@@ -53,6 +63,15 @@ type AddOnSourceSpec struct {
 	// address, and username and password if the proxy needs them.
 	// +optional
 	ProxySecretRef *meta.LocalObjectReference `json:"proxySecretRef,omitempty"`
+
+	// Verify says which signatures a commit needs before anything of it is rendered.
+	// +optional
+	Verify *VerifySpec `json:"verify,omitempty"`
+
+	// AllowForcePush lets a branch move to a commit that does not contain the applied one.
+	// Otherwise such a commit is refused.
+	// +optional
+	AllowForcePush bool `json:"allowForcePush,omitempty"`
 
 	// Ignore lists paths that are not read, in .gitignore syntax.
 	// +optional
@@ -126,6 +145,32 @@ type GitReference struct {
 	// +kubebuilder:validation:Pattern="^[0-9a-f]{40}$"
 	// +optional
 	Commit string `json:"commit,omitempty"`
+}
+
+// VerifyMode says what must be signed.
+// +kubebuilder:validation:Enum=HEAD;Tag;TagAndHEAD
+type VerifyMode string
+
+const (
+	// VerifyHEAD: the commit.
+	VerifyHEAD VerifyMode = "HEAD"
+	// VerifyTag: the tag.
+	VerifyTag VerifyMode = "Tag"
+	// VerifyTagAndHEAD: both.
+	VerifyTagAndHEAD VerifyMode = "TagAndHEAD"
+)
+
+// VerifySpec says which signatures a commit needs.
+type VerifySpec struct {
+	// Mode is what must be signed: the commit (HEAD), the tag, or both. Tag and TagAndHEAD need
+	// a ref with tag or semver.
+	// +kubebuilder:default=HEAD
+	// +optional
+	Mode VerifyMode `json:"mode,omitempty"`
+	// SecretRef names a Secret in the same namespace with public keys: OpenPGP keys in entries
+	// that end in .asc, SSH keys in entries that end in .sshpub.
+	// +required
+	SecretRef meta.LocalObjectReference `json:"secretRef"`
 }
 
 // CommitStatusSpec says where commit statuses are posted.

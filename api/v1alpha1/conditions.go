@@ -32,6 +32,12 @@ const (
 	ValidationFailedReason = "ValidationFailed"
 	// LimitExceededReason: the commit is larger than a documented limit.
 	LimitExceededReason = "LimitExceeded"
+	// VerificationFailedReason: the commit or its tag lacks a signature that spec.verify asks
+	// for; nothing of it was rendered.
+	VerificationFailedReason = "VerificationFailed"
+	// NonFastForwardReason: the branch moved to a commit that does not contain the applied one;
+	// nothing of it was rendered.
+	NonFastForwardReason = "NonFastForward"
 	// ReferenceNotFoundReason: an object referenced on the hub does not exist yet; retried.
 	ReferenceNotFoundReason = "ReferenceNotFound"
 	// PlacementUndecidedReason: OCM has not decided about a placement, or is still writing its

@@ -39,6 +39,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/hook"
 	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/controllers/renderworker"
+	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/manifests/admission"
 	"github.com/addonflow/addonflow/registration"
 )
@@ -152,7 +153,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	}
 	parts := shared{
 		charts: charts, gates: gateDesk,
-		mgr: mgr, recorder: recorder, desk: desk, book: agents.NewBook(), mode: mode,
+		mgr: mgr, recorder: recorder, tokens: githubapp.New(nil), desk: desk, book: agents.NewBook(), mode: mode,
 		metrics: runtimecontroller.NewMetrics(mgr, gotk, v1alpha1.Finalizer),
 	}
 	if err := o.setupRollouts(ctx, parts); err != nil {
@@ -212,6 +213,7 @@ type shared struct {
 	gates    *gatedesk.Desk
 	mgr      ctrl.Manager
 	recorder *eventSender
+	tokens   *githubapp.Tokens
 	desk     *forge.Desk
 	book     *agents.Book
 	mode     addonsource.Mode
@@ -288,6 +290,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Clock:   operatorClock().Now,
 		Charts:  s.charts,
 		Git:     o.git,
+		Tokens:  s.tokens,
 		Permits: addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
 	})
 	return r.SetupWithManager(s.mgr, addonsource.Options{

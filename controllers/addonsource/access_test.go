@@ -107,3 +107,87 @@ var _ = Describe("Access to a repository", func() {
 		Expect(w.logged).NotTo(ContainElement(ContainSubstring("canary")))
 	})
 })
+
+var _ = Describe("A commit that is not to be trusted", func() {
+	// signingFlags are git's flags that sign with a new key, and the public half of it.
+	signingFlags := func() (flags []string, public []byte) {
+		GinkgoHelper()
+		private, public := newKey()
+		file := filepath.Join(GinkgoT().TempDir(), "signing")
+		Expect(os.WriteFile(file, private, 0o600)).To(Succeed())
+		return []string{"-c", "gpg.format=ssh", "-c", "user.signingkey=" + file}, public
+	}
+	git := func(w *world, args ...string) string {
+		GinkgoHelper()
+		who := []string{"-C", w.repo.Dir(), "-c", "user.name=Ana Example", "-c", "user.email=ana@example.com"}
+		out, err := exec.CommandContext(GinkgoT().Context(), "git", append(who, args...)...).Output()
+		Expect(err).NotTo(HaveOccurred())
+		return strings.TrimSpace(string(out))
+	}
+
+	It("because of its signature is refused before it is rendered, and judged again when a key is added or removed", func() {
+		flags, public := signingFlags()
+		_, stranger := signingFlags()
+		w := newWorld(func(s *v1alpha1.AddOnSource) {
+			s.Spec.Verify = &v1alpha1.VerifySpec{SecretRef: fluxmeta.LocalObjectReference{Name: "signers"}}
+		})
+		unsigned := w.commit("add hello", addOnFiles())
+		w.pass()
+		Expect(w.whyNotReady()).To(Equal(`False InvalidCredentials: secret "signers" does not exist`))
+		signers := w.newSecret("signers", map[string][]byte{"ana.sshpub": public})
+		w.look()
+		Expect(w.whyNotReady()).To(Equal("False VerificationFailed: commit " + unsigned[:10] + " is not signed; sign it with a key that spec.verify.secretRef has"))
+		Expect(w.delivered(unsigned, "failure").Description).To(HavePrefix("commit " + unsigned[:10] + " is not signed; "))
+		Expect(w.revisions()).To(BeEmpty())
+		theGit.ResetRequests()
+		w.look()
+		Expect(theGit.Requests().UploadPack).To(BeZero(), "a refused commit is not fetched again")
+
+		signed := git(w, append(flags, "commit-tree", "-S", "-p", unsigned, "-m", "signed", unsigned+"^{tree}")...)
+		git(w, "update-ref", "refs/heads/main", signed)
+		w.look()
+		Expect(w.whyNotReady()).To(HavePrefix("True ReconciliationSucceeded: Applied revision main@sha1:" + signed))
+
+		signers.Data["ana.sshpub"] = stranger
+		Expect(admin.Update(GinkgoT().Context(), signers)).To(Succeed())
+		w.look()
+		Expect(w.whyNotReady()).To(ContainSubstring("False VerificationFailed: commit " + signed[:10] + " is signed with the SSH key SHA256:"))
+		Expect(w.revisions()).To(HaveLen(1), "what was applied stays")
+
+		signers.Data["ana.sshpub"] = public
+		Expect(admin.Update(GinkgoT().Context(), signers)).To(Succeed())
+		w.look()
+		Expect(w.whyNotReady()).To(HavePrefix("True ReconciliationSucceeded: "))
+	})
+
+	It("because of a force push is refused and reported, until spec.allowForcePush or the branch's return", func() {
+		w := newWorld()
+		first := w.commit("add hello", addOnFiles())
+		w.passes()
+		second := w.commit("change hello", addOnFilesWith(map[string]string{"README.md": "second"}))
+		w.look()
+		amended := git(w, "commit-tree", "-p", first, "-m", "amended", first+"^{tree}")
+		git(w, "update-ref", "refs/heads/main", amended)
+		w.look()
+		const hint = ", which does not contain it; restore the branch, or set spec.allowForcePush"
+		Expect(w.whyNotReady()).To(Equal("False NonFastForward: the branch moved from " + second[:10] + " to " + amended[:10] + hint))
+		Expect(w.announced()).To(ContainElement(ContainSubstring("Warning NonFastForward")))
+		w.delivered(amended, "failure")
+
+		// A commit on top of the refused one does not follow the applied one either.
+		above := git(w, "commit-tree", "-p", amended, "-m", "above", first+"^{tree}")
+		git(w, "update-ref", "refs/heads/main", above)
+		w.start()
+		w.look()
+		Expect(w.whyNotReady()).To(Equal("False NonFastForward: the branch moved from " + second[:10] + " to " + above[:10] + hint))
+
+		git(w, "update-ref", "refs/heads/main", second)
+		w.look()
+		Expect(w.whyNotReady()).To(HavePrefix("True ReconciliationSucceeded: Applied revision main@sha1:" + second))
+
+		git(w, "update-ref", "refs/heads/main", above)
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.AllowForcePush = true })
+		w.look()
+		Expect(w.whyNotReady()).To(HavePrefix("True ReconciliationSucceeded: Applied revision main@sha1:" + above))
+	})
+})

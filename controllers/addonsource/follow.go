@@ -10,7 +10,11 @@ import (
 // follow applies the head of the repository to the hub. It returns nil when the hub has it,
 // else a *halt or an error of the hub.
 func (p *pass) follow(ctx context.Context) error {
-	spec, err := fingerprint(p.source.Spec, p.Config)
+	publicKeys, err := p.publicKeys(ctx)
+	if err != nil {
+		return err
+	}
+	spec, err := fingerprint(p.source.Spec, p.Config, publicKeys)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,11 @@ func (p *pass) open(ctx context.Context) (*gitsource.Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Access: p.Git, Limits: p.Limits, Room: p.room}
+	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Tokens: p.Tokens, Access: p.Git, Limits: p.Limits, Room: p.room}
+	options.Verification = p.verification
+	if applied, err := gitsource.ParseRevision(p.source.Status.LastAppliedRevision); err == nil && applied.Ref == p.head.Ref && !p.source.Spec.AllowForcePush {
+		options.Follows = applied.Commit
+	}
 	if p.source.Spec.Reference != nil {
 		options.Reference = *p.source.Spec.Reference
 	}
@@ -122,15 +126,22 @@ func (p *pass) open(ctx context.Context) (*gitsource.Repository, error) {
 
 // credentials reads the Secret of the source.
 func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
-	ref := p.source.Spec.SecretRef
-	if ref == nil {
+	ref, asApp := p.source.Spec.SecretRef, p.source.Spec.Provider == v1alpha1.GitHubProvider
+	switch {
+	case ref == nil && asApp:
+		return gitsource.Credentials{}, stall(v1alpha1.InvalidCredentialsReason, "spec.provider github needs spec.secretRef, which names a Secret with the keys of a GitHub App")
+	case ref == nil:
 		return gitsource.Credentials{}, nil
 	}
 	keys, err := p.secret(ctx, ref.Name)
 	if err != nil {
 		return gitsource.Credentials{}, err
 	}
-	credentials, err := gitsource.ParseCredentials(p.source.Spec.URL, keys)
+	parse := gitsource.ParseCredentials
+	if asApp {
+		parse = gitsource.ParseAppCredentials
+	}
+	credentials, err := parse(p.source.Spec.URL, keys)
 	if errors.Is(err, gitsource.ErrInvalidURL) {
 		return gitsource.Credentials{}, p.unread(ctx, err)
 	}
@@ -155,6 +166,22 @@ func (p *pass) proxy(ctx context.Context) (*gitsource.Proxy, error) {
 		return nil, p.unusable(ref.Name, err)
 	}
 	return proxy, nil
+}
+
+// publicKeys reads the Secret of spec.verify.
+func (p *pass) publicKeys(ctx context.Context) (map[string][]byte, error) {
+	verify := p.source.Spec.Verify
+	if verify == nil {
+		return nil, nil
+	}
+	keys, err := p.secret(ctx, verify.SecretRef.Name)
+	if err != nil {
+		return nil, err
+	}
+	if p.verification, err = gitsource.ParseVerification(verify.Mode, keys, p.Clock); err != nil {
+		return nil, p.unusable(verify.SecretRef.Name, err)
+	}
+	return keys, nil
 }
 
 // secret reads a Secret of the source's namespace. If it is missing or malformed, the pass is
@@ -227,6 +254,9 @@ func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, err
 	if err != nil {
 		return nil, nil, err
 	}
+	if refused, ok := errors.AsType[*gitsource.RefusedCommit](b.err); ok {
+		return nil, nil, p.distrust(refused)
+	}
 	if errors.Is(b.err, gitsource.ErrLimitExceeded) {
 		return nil, nil, refuse(v1alpha1.LimitExceededReason, problem.List{{
 			Reason: v1alpha1.LimitExceededReason, Message: b.err.Error(),
@@ -245,6 +275,20 @@ func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, err
 		}
 	}
 	return b.objects, b.unread, nil
+}
+
+// distrust is the verdict on a commit that must not be rendered.
+func (p *pass) distrust(refused *gitsource.RefusedCommit) *halt {
+	// As with a fetched commit: the branch may have moved since it was resolved.
+	p.head = refused.Revision
+	p.memory.head = p.head
+	reason := v1alpha1.VerificationFailedReason
+	if errors.Is(refused, gitsource.ErrNotFastForward) {
+		reason = v1alpha1.NonFastForwardReason
+	}
+	why := refused.Problem
+	why.Reason = problem.Reason(reason)
+	return refuse(reason, problem.List{why})
 }
 
 // verdict is the reason of a refused commit: why it could not be read, if so, else that it is

@@ -18,6 +18,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/render/chart"
@@ -45,6 +46,8 @@ type Config struct {
 	Permits Permits
 	// Charts renders packages.
 	Charts chart.Engines
+	// Tokens of GitHub Apps, shared with whatever else acts as one; nil: for sources alone.
+	Tokens *githubapp.Tokens
 	// Git is what the operator's flags permit to repositories.
 	Git gitsource.Access
 	// Limits of a repository; zero fields take their defaults.
@@ -77,6 +80,9 @@ func New(config Config) *Reconciler {
 	if config.Clock == nil {
 		config.Clock = time.Now
 	}
+	if config.Tokens == nil {
+		config.Tokens = githubapp.New(config.Clock)
+	}
 	return &Reconciler{Config: config, memories: newMemories(), writes: &writes{}, errands: newErrands(), room: gitsource.NewRoom()}
 }
 
@@ -93,6 +99,8 @@ type pass struct {
 	// head is the revision of this pass; spec the fingerprint under which it is judged.
 	head gitsource.Revision
 	spec string
+	// verification is what spec.verify asks for.
+	verification gitsource.Verification
 	// applied are the API server's answers to the writes of this pass; nil: the object was
 	// deleted.
 	applied map[objectKey]*unstructured.Unstructured

@@ -137,7 +137,8 @@ func (p *pass) showsRefusal() bool {
 		return false
 	}
 	switch stalled.Reason {
-	case v1alpha1.BuildFailedReason, v1alpha1.ValidationFailedReason, v1alpha1.LimitExceededReason:
+	case v1alpha1.BuildFailedReason, v1alpha1.ValidationFailedReason, v1alpha1.LimitExceededReason,
+		v1alpha1.VerificationFailedReason, v1alpha1.NonFastForwardReason:
 		return true
 	default:
 		return false

@@ -39,9 +39,10 @@ func TestNextStep(t *testing.T) {
 }
 
 func TestFingerprint(t *testing.T) {
+	var keys map[string][]byte
 	of := func(spec v1alpha1.AddOnSourceSpec, mode Mode) string {
 		t.Helper()
-		f, err := fingerprint(spec, Config{AddonManager: mode})
+		f, err := fingerprint(spec, Config{AddonManager: mode}, keys)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,14 +63,25 @@ func TestFingerprint(t *testing.T) {
 		"Ignore": {URL: base.URL, Path: base.Path, Ignore: &ignore},
 		"AddOns": {URL: base.URL, Path: base.Path, AddOns: []string{"hello"}},
 		"Prune":  {URL: base.URL, Path: base.Path, Prune: true},
+		"Verify": {URL: base.URL, Path: base.Path, Verify: &v1alpha1.VerifySpec{Mode: v1alpha1.VerifyHEAD}},
+		"Force":  {URL: base.URL, Path: base.Path, AllowForcePush: true},
 	} {
 		if of(base, Coexist) == of(other, Coexist) {
 			t.Errorf("%s decides what is applied and is not in the fingerprint", name)
 		}
 	}
-	if canary, err := fingerprint(base, Config{AddonManager: Coexist, DefaultCanary: true}); err != nil || canary == of(base, Coexist) {
+	if canary, err := fingerprint(base, Config{AddonManager: Coexist, DefaultCanary: true}, nil); err != nil || canary == of(base, Coexist) {
 		t.Errorf("the default canary decides what the rollouts say: %v", err)
 	}
+	without := of(base, Coexist)
+	if without != "792f0b83355e22e2" {
+		t.Errorf("got %s: an upgrade of the operator would apply every commit again", without)
+	}
+	keys = map[string][]byte{"ana.asc": []byte("key")}
+	if of(base, Coexist) == without {
+		t.Error("a key that is added or revoked decides what is applied and is not in the fingerprint")
+	}
+	keys = nil
 	if of(base, Coexist) == of(base, Replace) {
 		t.Error("the mode decides the live form and is not in the fingerprint")
 	}

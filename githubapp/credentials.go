@@ -1,0 +1,112 @@
+package githubapp
+
+import (
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Keys of a Secret, as Flux's GitRepository with provider github knows them.
+const (
+	AppIDKey          = "githubAppID"
+	InstallationIDKey = "githubAppInstallationID"
+	PrivateKeyKey     = "githubAppPrivateKey"
+	BaseURLKey        = "githubAppBaseURL"
+	// ownerKey is Flux's other way to name an installation, which is not supported.
+	ownerKey = "githubAppInstallationOwner"
+)
+
+// defaultBaseURL is the API of github.com.
+const defaultBaseURL = "https://api.github.com"
+
+// ErrInvalidCredentials is returned for a Secret that cannot be used. It names keys, never values.
+var ErrInvalidCredentials = errors.New("invalid credentials of a GitHub App")
+
+// Credentials are those of one installation of an App. They print nothing secret.
+type Credentials struct {
+	appID, installationID string
+	base                  *url.URL
+	key                   *rsa.PrivateKey
+	// identity tells one key and installation from another.
+	identity [sha256.Size]byte
+}
+
+// Has reports whether a Secret has keys of a GitHub App.
+func Has(keys map[string][]byte) bool {
+	for _, key := range []string{AppIDKey, InstallationIDKey, PrivateKeyKey, BaseURLKey, ownerKey} {
+		if len(keys[key]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Parse reads the keys of a Secret: githubAppID, githubAppInstallationID, githubAppPrivateKey,
+// and githubAppBaseURL of a GitHub Enterprise Server. The error is ErrInvalidCredentials.
+func Parse(keys map[string][]byte) (*Credentials, error) {
+	fail := func(format string, args ...any) (*Credentials, error) {
+		return nil, fmt.Errorf("%w: "+format, append([]any{ErrInvalidCredentials}, args...)...)
+	}
+	text := func(key string) string { return strings.TrimSpace(string(keys[key])) }
+	if text(ownerKey) != "" {
+		return fail("key %s is not supported; use %s", ownerKey, InstallationIDKey)
+	}
+	for _, key := range []string{AppIDKey, InstallationIDKey} {
+		if _, err := strconv.ParseUint(text(key), 10, 64); err != nil {
+			return fail("key %s is missing or no number", key)
+		}
+	}
+	c := &Credentials{appID: text(AppIDKey), installationID: text(InstallationIDKey)}
+	var err error
+	if c.key, err = parseKey(keys[PrivateKeyKey]); err != nil {
+		return fail("key %s %w", PrivateKeyKey, err)
+	}
+	base := text(BaseURLKey)
+	if base == "" {
+		base = defaultBaseURL
+	}
+	c.base, err = url.Parse(strings.TrimSuffix(base, "/"))
+	switch {
+	case err != nil, c.base.Host == "", c.base.Scheme != "https" && c.base.Scheme != "http", c.base.User != nil, c.base.RawQuery != "", c.base.Fragment != "":
+		return fail("key %s: want https://HOST/api/v3", BaseURLKey)
+	}
+	c.identity = sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%x", c.appID, c.installationID, c.base, x509.MarshalPKCS1PrivateKey(c.key)))
+	return c, nil
+}
+
+// parseKey reads the private key as GitHub hands it out (PKCS #1), or as PKCS #8.
+func parseKey(text []byte) (*rsa.PrivateKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("is missing or no PEM")
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("is no private key")
+	}
+	key, ok := parsed.(*rsa.PrivateKey)
+	if !ok {
+		return nil, errors.New("is no RSA key")
+	}
+	return key, nil
+}
+
+// TLS reports whether the API is called with https.
+func (c *Credentials) TLS() bool { return c.base.Scheme == "https" }
+
+// Serves reports whether a host name is of the forge whose API is called: a token must not be
+// sent to another one. The API of github.com is at api.github.com, that of a GitHub Enterprise
+// Server at its own name.
+func (c *Credentials) Serves(host string) bool {
+	api := c.base.Hostname()
+	return strings.EqualFold(api, host) || strings.EqualFold(api, "api."+host)
+}
