@@ -19,6 +19,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -747,5 +748,36 @@ func TestForgeWithoutATokenDelaysNoRollout(t *testing.T) {
 	denied := apimeta.FindStatusCondition(ro.Status.Conditions, v1alpha1.CommitStatusDeniedCondition)
 	if ro.Status.Phase != v1alpha1.PhaseSucceeded || denied == nil || denied.Reason != v1alpha1.TokenMissingReason || !strings.Contains(denied.Message, "write:repository") {
 		t.Errorf("%s, denied %+v", ro.Status.Phase, denied)
+	}
+}
+
+// TestNewContentWaitsForNoPace: the AddOnRevision of new content wakes the rollout before the content is its target. The
+// turn for that must not make the target wait a second.
+func TestNewContentWaitsForNoPace(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.within(0, "10m")
+	s.target("v1")
+	s.settle()
+	s.turn()
+	again := func() ctrl.Result {
+		result, err := s.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: s.key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	if wait := again().RequeueAfter; wait <= 0 || wait > time.Second {
+		t.Errorf("a turn within the pace waits %s", wait)
+	}
+	digest := s.targetOf(zonedAt("v2"), "v2")
+	ro := s.rollout()
+	ro.Generation++ // as the API server does
+	s.update(ro)
+	again()
+	if got := s.rollout().Status.Target; got == nil || got.Digest != digest {
+		t.Errorf("the target is %+v, want %s", got, digest)
+	}
+	if wait := again().RequeueAfter; wait <= 0 || wait > time.Second {
+		t.Errorf("the turn after it waits %s", wait)
 	}
 }

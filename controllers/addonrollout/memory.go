@@ -21,6 +21,8 @@ type memory struct {
 	// turned is when the last turn began. Without it a fleet that reports all at once would
 	// cost a write of the ledger per report.
 	turned time.Time
+	// generation of the spec that the last turn saw. Without it new content would wait for the pace.
+	generation int64
 	// plan is the memory of package plan from the last turn.
 	plan plan.Memory
 	// unchanged are the fingerprints of clusters that needed no write. Without it every turn would

@@ -110,9 +110,13 @@ func New(o Options) *Reconciler {
 }
 
 // Reconcile takes one turn of one rollout, at most one per pace: a fleet that reports all at once
-// then causes one write of the ledger a second, not one per report.
+// then causes one write of the ledger a second, not one per report. A new spec waits for no pace: its AddOnRevision
+// comes first, and would cost it a second.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	started, mem := r.Clock.Now(), r.memories.get(req.NamespacedName)
+	if r.respecified(ctx, req.NamespacedName, mem) {
+		mem.turned = time.Time{}
+	}
 	if wait := mem.pause(r.Pace, started); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
@@ -123,6 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	mem.generation = ro.Generation
 	result, err := r.turn(ctx, ro, mem)
 	r.measure(ctx, ro, started)
 	if apierrors.IsConflict(err) {
@@ -131,6 +136,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: r.Pace}, nil
 	}
 	return result, err
+}
+
+// respecified reports whether the watch cache has a newer spec than the last turn saw.
+func (r *Reconciler) respecified(ctx context.Context, key client.ObjectKey, mem *memory) bool {
+	ro := &v1alpha1.AddOnRollout{}
+	return r.Client.Get(ctx, key, ro, client.UnsafeDisableDeepCopy) == nil && ro.Generation > mem.generation
 }
 
 // turn is one turn of one rollout. Each phase reads only the result of the phase before it; ro
