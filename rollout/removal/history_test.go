@@ -96,7 +96,7 @@ func (h *hub) look() removal.Plan {
 		if d.Verdict != removal.Leaves && d.Verdict != removal.LeavesAgain {
 			continue
 		}
-		h.allowed(d)
+		h.allowed(d.Cluster)
 		accepted, after := h.answer(d.Cluster)
 		h.now = h.now.Add(after)
 		if accepted && h.versions[d.Cluster] == h.seen[d.Cluster] {
@@ -183,15 +183,12 @@ func (h *hub) approvable() string {
 
 // allowed reports whether the operator saw a reason to delete for long enough, and no reason against
 // it.
-func (h *hub) allowed(d removal.Decision) {
-	cluster := d.Cluster
+func (h *hub) allowed(cluster string) {
 	i := slices.IndexFunc(h.view, func(c removal.Cluster) bool { return c.Name == cluster })
 	since, away := h.away[cluster]
 	switch c := h.view[i]; {
 	case c.Installed != removal.Ours || c.Gone:
 		h.t.Fatalf("%s is removed and is %s, gone: %t", cluster, c.Installed, c.Gone)
-	case d.Verdict == removal.Leaves && len(c.NeededBy) > 0:
-		h.t.Fatalf("%s is removed before %s", cluster, c.NeededBy)
 	case !away:
 		h.t.Fatalf("%s is removed although it keeps the add-on", cluster)
 	case h.in.Held != "":
@@ -313,12 +310,6 @@ func TestRemovals(t *testing.T) {
 			"placements": func(t *rapid.T) {
 				h.in.Trust = rapid.SampledFrom([]removal.Trust{removal.Settled, removal.Settled, removal.Unsettled, removal.Silent}).Draw(t, "trust")
 				h.in.Untrusted = "placements are " + string(h.in.Trust)
-			},
-			"depends": func(t *rapid.T) {
-				by := rapid.SampledFrom([][]string{nil, nil, {"agent"}}).Draw(t, "needed by")
-				for _, name := range some("dependencies") {
-					h.clusters[name].NeededBy = by
-				}
 			},
 			"holds": func(t *rapid.T) { h.in.Held = rapid.SampledFrom([]string{"", "", "suspended"}).Draw(t, "held") },
 			"approves": func(t *rapid.T) {
