@@ -214,7 +214,7 @@ func TestBlocked_HoldsACommitThatLeftTheHistory(t *testing.T) {
 		spec.Blocked = []v1alpha1.BlockedContent{{Commit: commitNamed("v1"), Reason: "leaks memory"}}
 	})
 	var last string
-	for _, tag := range strings.Split("abcdefghijkl", "") {
+	for _, tag := range strings.SplitSeq("abcdefghijkl", "") {
 		s.advance(time.Minute)
 		last = s.target(tag)
 		s.settle()

@@ -28,7 +28,7 @@ var list string
 // phases are the tests that run for each mutant. The first failure ends the run, so that
 // fast tests come first.
 var phases = []string{
-	"^(TestNext|TestLedger_IsRead|TestLedger_Times|TestLedger_Groups|TestLedger_Full|TestQuantity|TestDeadline|TestScenarios|TestFailure|TestMandatoryGroup|TestShare|TestUndecided|TestProofIs|TestSlotsOf|TestPlacementThat|TestOlderStatus|TestReplaced|TestClustersThatLeave|TestRecordsEnd|TestRecordsOf|TestJoiner|TestGroupThat|TestGate|TestDefaultCanary)",
+	"^(TestNext|TestLedger_IsRead|TestLedger_Times|TestLedger_Groups|TestLedger_Full|TestQuantity|TestDeadline|TestScenarios|TestFailure|TestMandatoryGroup|TestShare|TestUndecided|TestProofIs|TestSlotsOf|TestPlacementThat|TestOlderStatus|TestReplaced|TestClustersThatLeave|TestRecordsEnd|TestRecordsOf|TestJoiner|TestGroupThat|TestGate|TestDefaultCanary|TestClusterThatWaits|TestMoments)",
 	"^TestEveryFleet",
 	"^TestHistories_KeepEveryPromise",
 }
