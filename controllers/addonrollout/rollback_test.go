@@ -446,3 +446,21 @@ func TestRollback_IsNotStoppedByAClusterThatHadFailedBefore(t *testing.T) {
 		t.Errorf("%v are back; %s: %s", got, ro.Status.Phase, ro.Status.Message)
 	}
 }
+
+// The order in which contents succeeded does not depend on the clock.
+func TestRollback_ReturnsToTheContentThatSucceededLastWhenTheClockWasSetBack(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	s.target("v1")
+	s.settle()
+	s.advance(-2 * time.Hour)
+	v2 := s.target("v2")
+	s.settle()
+	s.target("v3")
+	s.turns(3)
+	s.advance(time.Minute)
+	s.turn()
+	s.rolledBack()
+	s.runs(v2, "c1", "c2", "c3")
+}

@@ -37,6 +37,8 @@ type Observation struct {
 	// that may not, by name. Stored has the names of all revisions.
 	Succeeded   Succeeded
 	Quarantined map[string]v1alpha1.Quarantine
+	// LastSuccess is when any revision last succeeded, also one that may not be rolled out.
+	LastSuccess string
 	Stored      map[string]bool
 	// Orders about the rollout, the oldest first. Unproven says why the author of an order without
 	// an answer is not known, by the name of the order.
