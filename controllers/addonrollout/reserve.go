@@ -35,7 +35,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	}
 	if p.Planned.Succeeded {
 		// A success cannot be noted on a deleted revision; the rollout succeeded all the same.
-		if err := r.noteSuccess(ctx, ro.Namespace, p.Observed.Target.Revision); client.IgnoreNotFound(err) != nil {
+		if err := r.noteSuccess(ctx, p.Observed); client.IgnoreNotFound(err) != nil {
 			return reserved{}, err
 		}
 	}
@@ -87,13 +87,17 @@ func (r *Reconciler) store(ctx context.Context, ro *v1alpha1.AddOnRollout) error
 	return nil
 }
 
-// noteSuccess writes succeeded-at onto the target's revision.
-func (r *Reconciler) noteSuccess(ctx context.Context, namespace, revision string) error {
+// noteSuccess writes succeeded-at onto the target's revision. These times put the revisions in
+// order: each is later than the last one, also if the clock was set back meanwhile.
+func (r *Reconciler) noteSuccess(ctx context.Context, o *plan.Observation) error {
 	rev := &metav1.PartialObjectMetadata{}
 	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
-	rev.Namespace, rev.Name = namespace, revision
-	at := r.Clock.Now().UTC().Format(time.RFC3339)
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, at)
+	rev.Namespace, rev.Name = o.Rollout.Namespace, o.Target.Revision
+	at := r.Clock.Now().UTC().Truncate(time.Second)
+	if last, err := time.Parse(time.RFC3339, o.LastSuccess); err == nil && !at.After(last) {
+		at = last.Add(time.Second)
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, at.Format(time.RFC3339))
 	if err := r.Client.Patch(ctx, rev, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		return fmt.Errorf("cannot note the success of revision %s: %w", rev.Name, err)
 	}

@@ -214,7 +214,7 @@ func TestBlocked_HoldsACommitThatLeftTheHistory(t *testing.T) {
 		spec.Blocked = []v1alpha1.BlockedContent{{Commit: commitNamed("v1"), Reason: "leaks memory"}}
 	})
 	var last string
-	for _, tag := range strings.SplitSeq("abcdefghijkl", "") {
+	for tag := range strings.SplitSeq("abcdefghijkl", "") {
 		s.advance(time.Minute)
 		last = s.target(tag)
 		s.settle()
@@ -531,4 +531,22 @@ func TestRollback_IsNotStoppedByAClusterThatHadFailedBefore(t *testing.T) {
 	if got := s.holding(v1); len(got) != 3 || ro.Status.Phase != v1alpha1.PhaseRolledBack {
 		t.Errorf("%v are back; %s: %s", got, ro.Status.Phase, ro.Status.Message)
 	}
+}
+
+// The order in which contents succeeded does not depend on the clock.
+func TestRollback_ReturnsToTheContentThatSucceededLastWhenTheClockWasSetBack(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	s.target("v1")
+	s.settle()
+	s.advance(-2 * time.Hour)
+	v2 := s.target("v2")
+	s.settle()
+	s.target("v3")
+	s.turns(3)
+	s.advance(time.Minute)
+	s.turn()
+	s.rolledBack()
+	s.runs(v2, "c1", "c2", "c3")
 }

@@ -190,9 +190,6 @@ func (h harness) runAll(ctx context.Context, todo []point, undisturbed *referenc
 	go func() {
 		defer close(next)
 		for _, p := range todo {
-			if !stopAt.IsZero() && time.Now().After(stopAt) {
-				return
-			}
 			select {
 			case next <- p:
 			case <-ctx.Done():
@@ -204,6 +201,9 @@ func (h harness) runAll(ctx context.Context, todo []point, undisturbed *referenc
 	for range parallel {
 		workers.Go(func() {
 			for p := range next {
+				if !stopAt.IsZero() && time.Now().After(stopAt) {
+					continue
+				}
 				r, _, err := h.run(ctx, p, undisturbed)
 				if err == nil {
 					err = state.keep(p, r, out)

@@ -15,6 +15,8 @@ type summary struct {
 	Writes    int   `json:"writes"`
 	Revisions int   `json:"revisions"`
 	Rows      []row `json:"rows"`
+	// Broken are the points with violations, each with its first one.
+	Broken []string `json:"broken,omitempty"`
 }
 
 // row is one class of faults.
@@ -43,6 +45,11 @@ func summarise(all []point, ran []result, undisturbed *reference) summary {
 			s.Rows = append(s.Rows, row{Class: p.class, Points: 1})
 		}
 		total.Points++
+	}
+	for _, r := range ran {
+		if len(r.Violations) > 0 {
+			s.Broken = append(s.Broken, fmt.Sprintf("**%s**: %.200s", r.Point, r.Violations[0]))
+		}
 	}
 	for i := range s.Rows {
 		var recoveries []time.Duration
@@ -132,6 +139,12 @@ func document(s summary) string {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
 	}
 	b.WriteByte('\n')
+	for _, broken := range s.Broken {
+		fmt.Fprintf(&b, "- %s\n", broken)
+	}
+	if len(s.Broken) > 0 {
+		b.WriteByte('\n')
+	}
 	results, _ := json.Marshal(s) // it has numbers and texts only
 	return strings.Replace(frame, tableLine, b.String(), 1) + "\n" + resultsLine + string(results) + " -->\n"
 }

@@ -532,13 +532,18 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 	})
 }
 
-// says is what a status says that the point leaves as it is: only its state, if the fleet shrinks.
-func (w *workload) says(status string) string {
-	if state, _, found := strings.Cut(status, ":"); found && w.point.shrinks {
+// says is what a status says in every run: only its state if the fleet shrinks, or if a commit failed
+// at its source, whose status keeps the words of the moment at which it failed.
+func (w *workload) says(key, status string) string {
+	state, _, found := strings.Cut(status, ":")
+	if found && (w.point.shrinks || state == failure && strings.HasSuffix(key, " "+statusContext)) {
 		return state
 	}
 	return status
 }
+
+// failure is the state of a status.
+const failure = "failure"
 
 // missing are the statuses that are not, at last, those of the undisturbed run: at the first
 // stand without those of the last commit, which comes after it.
@@ -550,7 +555,7 @@ func (w *workload) missing(stand int) []string {
 			continue
 		}
 		last := seen[key]
-		if len(last) == 0 || w.says(last[len(last)-1]) != w.says(want[len(want)-1]) {
+		if len(last) == 0 || w.says(key, last[len(last)-1]) != w.says(key, want[len(want)-1]) {
 			missing = append(missing, fmt.Sprintf("%s says %q at last, in the undisturbed run %q", key, last, want))
 		}
 	}

@@ -39,6 +39,8 @@ type Observation struct {
 	Succeeded   Succeeded
 	Quarantined map[string]v1alpha1.Quarantine
 	Stored      []v1alpha1.Target
+	// LastSuccess is when any revision last succeeded, also one that may not be rolled out.
+	LastSuccess string
 	// Orders about the rollout, the oldest first. Unproven says why the author of an order without
 	// an answer is not known, by the name of the order.
 	Orders   []v1alpha1.AddOnOrder
