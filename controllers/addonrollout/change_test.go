@@ -10,7 +10,7 @@ import (
 )
 
 // TestChangeOfAStage: what the target changes is shown on the first cluster that does not run it,
-// against the stable revision.
+// against the stable revision, or on a given cluster against a given one.
 func TestChangeOfAStage(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.oneByOne()
@@ -34,6 +34,22 @@ func TestChangeOfAStage(t *testing.T) {
 		if got.Cluster != step.cluster || got.Clusters != step.clusters || image(t, got.Before) != step.before || image(t, got.After) != step.after {
 			t.Errorf("%s: %+v", step.what, got)
 		}
+	}
+	s.settle() // the stable revision is the target
+	first, err := contentAt("v1").Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := Inspect(t.Context(), s.hub, s.key, chart.InProcess{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, err := i.Change(t.Context(), "c3", first)
+	if err != nil || image(t, before) != "example.com/hello:v1" || image(t, after) != "example.com/hello:v2" {
+		t.Errorf("against an earlier revision: %v, %v, %v", before, after, err)
+	}
+	if _, _, err := i.Change(t.Context(), "c4", first); err == nil {
+		t.Error("a cluster that the plan does not have has a change")
 	}
 }
 
