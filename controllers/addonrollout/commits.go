@@ -199,7 +199,8 @@ func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
 func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	said := p.Summaries()
 	if p.Err == nil && p.Next.Override.Returns() {
-		content += " " + string(p.Next.Phase) // that the clusters go back, and are back, is news about a failure
+		// That the clusters go back, and are back, is news about a failure, and so is which of them stay.
+		content += " " + string(p.Next.Phase) + p.Stay()
 	}
 	wants := make([]commitstatus.Want, 0, len(said))
 	for _, s := range said {
