@@ -199,14 +199,13 @@ func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
 func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	said := p.Summaries()
 	if p.Err == nil && p.Next.Override.Returns() {
-		// That the clusters go back, and are back, is news about a failure, and so is which of them stay.
-		content += " " + string(p.Next.Phase) + p.Stay()
+		content += " " + string(p.Next.Phase) // that the clusters go back, and are back, is news about a failure
 	}
 	wants := make([]commitstatus.Want, 0, len(said))
 	for _, s := range said {
 		want := commitstatus.Want{
 			Context: contextName(p.Observed, s.Context), State: commitstatus.State(s.State), Description: s.Description,
-			Progress: s.Percent, Content: content, Held: held(p, s), Failing: failing(p.Planned, s.Context),
+			Progress: s.Percent, Content: content + p.Stay(), Held: held(p, s), Failing: failing(p.Planned, s.Context),
 		}
 		if s.State == rollout.Success && p.Planned.Counts.Total == 0 {
 			want.Content = "" // no cluster has verified it: the first joiner may change the verdict

@@ -264,8 +264,11 @@ func backText(s v1alpha1.AddOnRolloutStatus, except string) string {
 }
 
 // Stay is ", 2 held by annotation (c1, c2)", of clusters that keep the content which the others leave;
-// "": there are none.
+// "": there are none, or none goes back.
 func (p *Plan) Stay() string {
+	if !p.Observed.Override.Returns() {
+		return ""
+	}
 	var names []string
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
