@@ -31,7 +31,7 @@ func (p *planner) admit() {
 			stopped := cmp.Or(blocked, t.halted(i))
 			p.admitStep(s, stopped)
 			if blocked = stopped; blocked == "" && !t.complete(i) {
-				blocked = s.blocks()
+				blocked = t.blocks(i)
 			}
 		}
 	}
@@ -47,12 +47,21 @@ func (t *track) halt() string {
 	return ""
 }
 
-// blocks says what the steps after an incomplete one wait for.
-func (s *step) blocks() string {
+// blocks says what the steps after step i, which is incomplete, wait for, and which gate that step
+// waits for itself.
+func (t *track) blocks(i int) string {
+	s := t.steps[i]
 	if why := s.holding(); s.empty() && why != "" {
 		return why
 	}
-	return "waits for " + s.name + " to complete"
+	text, gate := "waits for "+s.name+" to complete", s.gated
+	if t.decided(i) {
+		gate = s.unmeasured
+	}
+	if gate != "" {
+		text += ", which " + gate
+	}
+	return text
 }
 
 // stopped says why no cluster is admitted, joiners included; "": clusters can be admitted.

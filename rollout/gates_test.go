@@ -259,7 +259,11 @@ func TestAMeasuredStageSoaksUntilTheGatePassed(t *testing.T) {
 	if got := plan.Stages[0].Phase; got != rollout.StageSoaking {
 		t.Errorf("got phase %s of the canary, want Soaking: %s", got, plan.Stages[0].Message)
 	}
-	if c, _ := plan.Why(c3); c.Reason != "waits for canary to complete" {
+	if c, _ := plan.Why(c3); c.Reason != "waits for canary to complete, which waits for webhook slo to be evaluated after the soak" {
+		t.Errorf("the next stage says %q", c.Reason)
+	}
+	plan = planned(t, rolling(6), canaryDone, during(0, measuredGate("slo")), says("slo", v1alpha1.GateError, "connection refused"))
+	if c, _ := plan.Why(c3); c.Reason != "waits for canary to complete, which waits for webhook slo, which cannot be evaluated: connection refused" {
 		t.Errorf("the next stage says %q", c.Reason)
 	}
 }

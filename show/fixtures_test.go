@@ -65,3 +65,15 @@ func with(r *v1alpha1.AddOnRollout, edit func(*v1alpha1.AddOnRollout)) *v1alpha1
 	edit(r)
 	return r
 }
+
+// finishing makes the rollout that of other content than Git declares, which waits.
+func finishing(phase v1alpha1.Phase) func(*v1alpha1.AddOnRollout) {
+	return func(r *v1alpha1.AddOnRollout) {
+		r.Spec.Target, r.Status.Phase = targetOf("3"), phase
+		r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideFinish, Declared: *r.Spec.Target}
+		r.Status.Conditions = []metav1.Condition{{
+			Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.RolloutProgressingReason,
+			Message: "main@3333333 waits for main@2222222 (onNewCommit is Finish); everyone 9/22",
+		}}
+	}
+}

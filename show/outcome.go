@@ -29,13 +29,20 @@ const (
 // OutcomeOf reads the outcome of a rollout's current target: the one verdict behind the exit
 // code of every command. If the status is about an older spec or target, the outcome is Running.
 // A suspended rollout that failed is Failed. A rollout that a strategy or a guard holds is
-// Waiting, even if the commit status is green.
+// Waiting, even if the commit status is green. While the target waits for the rollout of other
+// content, phase and counts are about that content, and the outcome is Running.
 func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	if !Current(r) {
 		return Running
 	}
 	if r.Status.Phase != v1alpha1.PhaseRolledBack && apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition) {
 		return Failed
+	}
+	if r.Status.Override.Waits() {
+		if suspended(r) {
+			return Waiting
+		}
+		return Running
 	}
 	switch r.Status.Phase {
 	case v1alpha1.PhaseSucceeded:
@@ -156,7 +163,9 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 	if !Current(r) {
 		return text + ": " + notYetSeen
 	}
-	text += fmt.Sprintf(" %d/%d", r.Status.Counts.Updated, r.Status.Counts.Total)
+	if !r.Status.Override.Waits() {
+		text += fmt.Sprintf(" %d/%d", r.Status.Counts.Updated, r.Status.Counts.Total)
+	}
 	if message := Message(r); message != "" {
 		text += ": " + message
 	}
@@ -175,6 +184,15 @@ const (
 // Headline is the word a rollout is shown with, and its mark: its phase, or a word of the
 // tool's own.
 func Headline(r *v1alpha1.AddOnRollout) (string, Mark) {
+	if r.Status.Override.Waits() && OutcomeOf(r) == Running {
+		return pending, Mark{"○", dim}
+	}
+	return phaseOf(r)
+}
+
+// phaseOf is Headline for what the clusters do, which is about other content than the target if
+// that waits.
+func phaseOf(r *v1alpha1.AddOnRollout) (string, Mark) {
 	switch {
 	case !Current(r):
 		return pending, Mark{"○", dim}
@@ -220,13 +238,13 @@ func releaseText(r *v1alpha1.AddOnRollout) string {
 	return "release requested: no cluster is moved; the add-on is released when it leaves Git"
 }
 
-// verdict is why a rollout is stalled, or why it is kept although it was deleted; else what
-// its phase means right now.
+// verdict is why a rollout is stalled, or why it is kept although it was deleted, or which rollout
+// the target waits for; else what its phase means right now.
 func verdict(r *v1alpha1.AddOnRollout) string {
 	if c := apimeta.FindStatusCondition(r.Status.Conditions, meta.StalledCondition); c != nil && c.Status == metav1.ConditionTrue {
 		return FirstLine(c.Message)
 	}
-	if c := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReconcilingCondition); r.DeletionTimestamp != nil && c != nil {
+	if c := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReconcilingCondition); c != nil && (r.DeletionTimestamp != nil || r.Status.Override.Waits()) {
 		return FirstLine(c.Message)
 	}
 	return FirstLine(r.Status.Message)

@@ -70,6 +70,21 @@ func TestOutcomeOf(t *testing.T) {
 		"Joiners": {"a few clusters joined after the success", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Counts = v1alpha1.PhaseSucceeded, v1alpha1.Counts{Total: 10, Updated: 8, InFlight: 1, Waiting: 1}
 		}, Succeeded},
+		"FinishWhileTheOtherSucceeds": {"the success is that of the content before", finishing(v1alpha1.PhaseSucceeded), Running},
+		"FinishWhileTheOtherFails":    {"the failure is that of the content before", finishing(v1alpha1.PhaseFailed), Running},
+		"FinishWhileTheOtherIsHeld":   {"the hold is that of the content before", finishing(v1alpha1.PhaseHeld), Running},
+		"FinishAndSuspended": {"the user must resume, whatever the content before does", func(r *v1alpha1.AddOnRollout) {
+			finishing(v1alpha1.PhaseSucceeded)(r)
+			r.Spec.Suspend = true
+		}, Waiting},
+		"FinishAndStalled": {"no content can go on", func(r *v1alpha1.AddOnRollout) {
+			finishing(v1alpha1.PhaseProgressing)(r)
+			stalled(v1alpha1.InvalidRolloutStrategyReason)(r)
+		}, Failed},
+		"FinishOfARollback": {"the clusters go back from other content first", func(r *v1alpha1.AddOnRollout) {
+			finishing(v1alpha1.PhaseRolledBack)(r)
+			r.Status.Override.Kind, r.Status.Override.From = v1alpha1.OverrideRollback, targetOf("2")
+		}, Running},
 		"NoStatus": {"the operator has not seen it", func(r *v1alpha1.AddOnRollout) {
 			r.Status = v1alpha1.AddOnRolloutStatus{}
 		}, Running},
@@ -114,6 +129,7 @@ func TestLine(t *testing.T) {
 		"Pending": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Spec.Target = targetOf("3")
 		}), "○ hello main@3333333 Pending: the operator has not looked at it yet"},
+		"Finish": {with(progressing(), finishing(v1alpha1.PhaseProgressing)), "○ hello main@3333333 Pending: main@3333333 waits for main@2222222 (onNewCommit is Finish); everyone 9/22"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Style{}.Line(c.rollout)); diff != "" {
@@ -131,6 +147,26 @@ func TestTree(t *testing.T) {
 		"Progressing": {progressing(), `
 Rollout   default/hello   ⟳ Progressing   stage 2/2 everyone
 Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔
+Message   everyone 9/22, 6 in flight
+
+NAME            STATUS        CLUSTERS             PROGRESS
+⟳ hello         Progressing   11/24  6 in flight   █████████░░░░░░░░░░░
+├─ ✔ canary     Complete      2/2                  ████████████████████
+└─ ⟳ everyone   Progressing   9/22  6 in flight    ████████░░░░░░░░░░░░
+`},
+		"Finish": {with(progressing(), finishing(v1alpha1.PhaseProgressing)), `
+Rollout   default/hello   ○ Pending   stage 2/2 everyone
+Commit    main@3333333   stable main@1111111
+Message   main@3333333 waits for main@2222222 (onNewCommit is Finish); everyone 9/22
+
+NAME            STATUS        CLUSTERS             PROGRESS
+⟳ hello         Progressing   11/24  6 in flight   █████████░░░░░░░░░░░
+├─ ✔ canary     Complete      2/2                  ████████████████████
+└─ ⟳ everyone   Progressing   9/22  6 in flight    ████████░░░░░░░░░░░░
+`},
+		"StatusLost": {with(progressing(), func(r *v1alpha1.AddOnRollout) { r.Status.Stable.Commit = "" }), `
+Rollout   default/hello   ⟳ Progressing   stage 2/2 everyone
+Commit    main@2222222 (4m ago)   stable hello-1111111111   commit status reported ✔
 Message   everyone 9/22, 6 in flight
 
 NAME            STATUS        CLUSTERS             PROGRESS

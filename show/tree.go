@@ -62,7 +62,7 @@ func (s Style) head(b *strings.Builder, r *v1alpha1.AddOnRollout, now time.Time)
 		target = r.Status.Target
 	}
 	fmt.Fprintf(b, "\nCommit    %s", s.paint(bold, commitOf(target)))
-	if Current(r) && r.Status.TargetSince != nil {
+	if Current(r) && r.Status.TargetSince != nil && !r.Status.Override.Waits() {
 		fmt.Fprintf(b, " (%s ago)", Age(now, r.Status.TargetSince))
 	}
 	fmt.Fprintf(b, "   stable %s", commitOf(r.Status.Stable))
@@ -92,7 +92,7 @@ func (s Style) reported(r *v1alpha1.AddOnRollout) string {
 // branches are the lines of the tree: the rollout, its stages, the failing clusters.
 func branches(r *v1alpha1.AddOnRollout) []branch {
 	status := r.Status
-	word, m := Headline(r)
+	word, m := phaseOf(r)
 	out := []branch{{
 		mark: m, name: r.Name, status: word,
 		clusters: share(status.Counts), bar: Bar(status.Counts.Updated, status.Counts.Total),

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -29,12 +30,13 @@ func ShortCommit(commit string) string {
 	return ref + sha[:short]
 }
 
-// commitOf is the short commit of a target, or the mark for none.
+// commitOf is the short commit of a target, or the mark for none. The commit is not known if the
+// operator found the target on the hub after its status was lost.
 func commitOf(t *v1alpha1.Target) string {
 	if t == nil {
 		return none
 	}
-	return ShortCommit(t.Commit)
+	return cmp.Or(ShortCommit(t.Commit), t.Revision)
 }
 
 // Age is how long ago something was, as kubectl prints it.

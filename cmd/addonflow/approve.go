@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/render/flaw"
+	"github.com/addonflow/addonflow/show"
 )
 
 // decideOptions are the flags of `approve` and `reject`.
@@ -137,7 +139,11 @@ type waitingGate struct {
 // waiting finds the gate that is decided on.
 func (o *decideOptions) waiting(r *v1alpha1.AddOnRollout, name string) (waitingGate, error) {
 	target := r.Status.Target
-	if target == nil || r.Spec.Target == nil || target.Digest != r.Spec.Target.Digest {
+	planned := target
+	if r.Status.Override != nil {
+		planned = &r.Status.Override.Declared
+	}
+	if target == nil || r.Spec.Target == nil || planned.Digest != r.Spec.Target.Digest {
 		return waitingGate{}, &exitError{code: exitTimeout, err: fmt.Errorf(
 			"cannot %s: the operator has not planned the newest target of %s yet; repeat the command later", o.verb, rolloutKey(client.ObjectKeyFromObject(r)))}
 	}
@@ -257,7 +263,11 @@ func (o *decideOptions) present(ctx context.Context, hub client.Client, r *v1alp
 	n, target := w.stage.Counts, r.Status.Target
 	stable := "none: this is a first install"
 	if r.Status.Stable != nil {
-		stable = r.Status.Stable.Commit
+		stable = cmp.Or(r.Status.Stable.Commit, r.Status.Stable.Revision)
+	}
+	if r.Status.Override.Waits() {
+		o.hint("%s waits until the rollout of the commit below has ended (onNewCommit is Finish); the decision is about the commit below",
+			show.ShortCommit(r.Spec.Target.Commit))
 	}
 	_, err := fmt.Fprintf(o.Out, `rollout   %s, attempt %d
 commit    %s

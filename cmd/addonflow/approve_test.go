@@ -185,6 +185,21 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestDecisionDuringFinish: while newer content waits, the decision is about the content that is
+// rolled out.
+func TestDecisionDuringFinish(t *testing.T) {
+	r := gated()
+	r.Spec.Target = &v1alpha1.Target{Digest: "newer", Commit: strings.ReplaceAll(commit, "2", "3")}
+	r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideFinish, Declared: *r.Spec.Target}
+	s := newStageWith(t, as("bob"), r)
+	if code := s.run(t.Context(), "approve", "hello", "fleet", "--yes"); code != 0 || len(s.created(t)) != 1 || s.created(t)[0].Spec.Digest != digest {
+		t.Fatalf("exit code %d: %s; created %v", code, s.err.String(), s.created(t))
+	}
+	if want := "main@3333333 waits until the rollout of the commit below has ended (onNewCommit is Finish); "; !strings.HasPrefix(s.err.String(), want) {
+		t.Errorf("got %q, want %q", s.err.String(), want)
+	}
+}
+
 // TestRejectAfterApproval: a user who approved may still reject, which decides.
 func TestRejectAfterApproval(t *testing.T) {
 	s := newStageWith(t, as("bob"), gated(), decided(v1alpha1.Approve, "bob"))

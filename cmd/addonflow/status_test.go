@@ -76,6 +76,10 @@ func TestNextLineNamesTheFix(t *testing.T) {
 		"Released":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: ""} }, "Next: addonflow resume rollout hello -n default"},
 		"Declared":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Spec.Suspend = true }, "Next: the add-on's AddOnRollout in Git says suspend: true: change it there and push"},
 		"Failed":    {v1alpha1.PhaseFailed, nil, "Next: addonflow tree hello -n default, then fix it in Git or revert the commit"},
+		"Aborted": {
+			v1alpha1.PhaseFailed, func(r *v1alpha1.AddOnRollout) { r.Status.Aborted = &v1alpha1.GivenOrder{} },
+			"Next: addonflow retry hello -n default to continue, or push other content",
+		},
 		"Succeeded": {v1alpha1.PhaseSucceeded, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

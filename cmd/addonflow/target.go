@@ -92,6 +92,12 @@ func unlikeGit(program string, r *v1alpha1.AddOnRollout) string {
 	return fmt.Sprintf("git revert %s, or push other content; %s history %s -n %s says what failed", sha, program, r.Name, r.Namespace)
 }
 
+// aborted reports whether an order ended the rollout.
+func aborted(object client.Object) bool {
+	r, ok := object.(*v1alpha1.AddOnRollout)
+	return ok && r.Status.Aborted != nil
+}
+
 // lookAtRollout says what holds a rollout that is not suspended: its strategy, say.
 func lookAtRollout(program string, key types.NamespacedName) string {
 	return fmt.Sprintf("%s tree %s -n %s says what holds it", program, key.Name, key.Namespace)
@@ -105,6 +111,8 @@ func (t target) next(program string, object client.Object, outcome show.Outcome)
 		return unlikeGit(program, r)
 	}
 	switch {
+	case outcome == show.Failed && aborted(object):
+		return fmt.Sprintf("%s retry %s -n %s to continue, or push other content", program, key.Name, key.Namespace)
 	case outcome == show.Failed:
 		return t.fix(program, key)
 	case outcome != show.Waiting:

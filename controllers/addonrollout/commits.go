@@ -226,7 +226,7 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	for _, s := range said {
 		want := commitstatus.Want{
 			Context: contextName(p.Observed, s.Context), State: commitstatus.State(s.State), Description: s.Description,
-			Progress: s.Percent, Content: content, Held: held(p, s), Failing: failing(p.Planned, s.Context),
+			Progress: s.Percent, Content: content + p.Stay(), Held: held(p, s), Failing: failing(p.Planned, s.Context),
 		}
 		if s.State == rollout.Success && p.Planned.Counts.Total == 0 {
 			want.Content = "" // no cluster has verified it: the first joiner may change the verdict

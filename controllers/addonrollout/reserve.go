@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -109,6 +110,10 @@ func (r *Reconciler) noteSuccess(ctx context.Context, o *plan.Observation) error
 // condition keeps its time.
 func setConditions(ro *v1alpha1.AddOnRollout, v plan.Verdict) {
 	s := &ro.Status
+	if waits := plan.Postponed(s); waits != "" && s.Phase != v1alpha1.PhaseSuspended && !v.BlamesOthers() {
+		// The phase is that of other content: it is no verdict on the declared content.
+		v = plan.Verdict{Waiting: cmp.Or(v.Waiting, v1alpha1.RolloutProgressingReason), Message: waits + "; " + cmp.Or(v.Message, s.Message)}
+	}
 	switch {
 	case v.Stalled != "":
 		conditions.MarkStalled(ro, v.Stalled, "%s", v.Message)

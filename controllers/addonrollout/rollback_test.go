@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -363,11 +365,18 @@ func TestOnNewCommit_FinishesTheRunningRolloutFirst(t *testing.T) {
 	s.applied("v3", "")
 	s.settleOnce()
 	s.expect("v3", "pending: waits until the rollout of "+commitNamed("v2")[:10]+" has ended")
+	waits := "Unknown RolloutProgressing: main@" + commitNamed("v3")[:7] + " waits for main@" + commitNamed("v2")[:7] + " (onNewCommit is Finish); everyone "
+	if got := s.says(meta.ReadyCondition); !strings.HasPrefix(got, waits) {
+		t.Errorf("Ready is %q, want %q", got, waits)
+	}
 	v4 := s.target("v4")
 	s.applied("v4", "")
 	most := 0
 	for range 20 {
 		s.settleOnce()
+		if ro := s.rollout(); conditions.IsReady(ro) && len(s.holding(v4)) != 3 {
+			t.Errorf("Ready says %s while %v run v4", s.says(meta.ReadyCondition), s.holding(v4))
+		}
 		if len(s.holding(v4)) == 0 {
 			most = max(most, len(s.holding(v2)))
 		}
@@ -408,6 +417,10 @@ func TestOnNewCommit_WaitsForARollback(t *testing.T) {
 	s.expect("v2", "failure: rolling back to "+commitNamed("v1")[:10]+" from "+commitNamed("v2")[:10]+": ")
 	s.expect("v3", "pending: waits until the rollback from "+commitNamed("v2")[:10]+" has ended")
 	back := false
+	rollback := "Unknown RolloutProgressing: main@" + commitNamed("v3")[:7] + " waits for the rollback from main@" + commitNamed("v2")[:7] + " (onNewCommit is Finish); rolling back to "
+	if got := s.says(meta.ReadyCondition); !strings.HasPrefix(got, rollback) {
+		t.Errorf("Ready is %q, want %q", got, rollback)
+	}
 	for range 10 {
 		s.settleOnce()
 		back = back || len(s.holding(v1)) == 3 && s.rollout().Status.Phase == v1alpha1.PhaseRolledBack
@@ -549,4 +562,62 @@ func TestRollback_ReturnsToTheContentThatSucceededLastWhenTheClockWasSetBack(t *
 	s.turn()
 	s.rolledBack()
 	s.runs(v2, "c1", "c2", "c3")
+}
+
+// A cluster that a hold keeps on the bad content is named on the commit, and leaves the text when the
+// hold is over.
+func TestRollback_NamesTheClustersThatAreHeld(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.advance(time.Minute)
+	v2 := s.target("v2")
+	s.applied("v2", "")
+	s.settle()
+	s.hold("c2", "true")
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		spec.Blocked = []v1alpha1.BlockedContent{{Digest: v2, Reason: "leaks memory"}}
+	})
+	s.rolledBack()
+	back := "failure: rolled back to " + commitNamed("v1")[:10] + " from " + commitNamed("v2")[:10]
+	s.expect("v2", back+", 1 held by annotation (c2)")
+	if got := s.holding(v2); !slices.Equal(got, []string{"c2"}) {
+		t.Errorf("%v hold v2", got)
+	}
+	s.hold("c2", "")
+	for range 4 {
+		s.settleOnce()
+	}
+	s.expect("v2", back+" (git revert")
+}
+
+// Clusters that a rollout which never succeeded had moved go back as well, and the commit says so
+// instead of calling them untouched.
+func TestRollback_NamesTheContentThatClustersLeaveBesides(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.oneByOne()
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	v1 := s.target("v1")
+	s.settle()
+	v2 := s.target("v2")
+	for range 10 {
+		if len(s.holding(v2)) == 2 {
+			break
+		}
+		s.settleOnce()
+	}
+	s.target("v3")
+	s.turns(3)
+	s.advance(time.Minute)
+	s.turns(2)
+	ro := s.rolledBack()
+	if got := s.holding(v1); len(got) != 3 {
+		t.Errorf("%v run v1", got)
+	}
+	if !strings.Contains(ro.Status.Override.Reason, ", 1 cluster leaves "+commitNamed("v2")[:10]) && !strings.Contains(ro.Status.Override.Reason, ", 1 untouched, 1 cluster leaves "+commitNamed("v2")[:10]) {
+		t.Errorf("the reason is %q", ro.Status.Override.Reason)
+	}
 }

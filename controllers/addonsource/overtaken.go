@@ -90,11 +90,15 @@ func unseen(ro v1alpha1.AddOnRollout, next v1alpha1.SourcedAddOn, applied []v1al
 	return before
 }
 
-// seenTargets are the targets that a rollout has seen.
+// seenTargets are the targets that a rollout has seen. It reports on content that the fleet does not
+// run as well.
 func seenTargets(ro v1alpha1.AddOnRollout) []v1alpha1.Target {
 	var targets []v1alpha1.Target
 	if ro.Status.Target != nil {
 		targets = append(targets, *ro.Status.Target)
+	}
+	if o := ro.Status.Override; o != nil {
+		targets = append(targets, o.Declared, o.Leaves())
 	}
 	for _, entry := range ro.Status.History {
 		targets = append(targets, entry.Target)

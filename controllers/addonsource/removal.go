@@ -113,7 +113,8 @@ func (l leaving) note() string {
 			l.addOn, v1alpha1.DeletionGuardReason, l.removal.Deleting, v1alpha1.UninstallAdvice)
 	case l.removal.Deleting != "":
 		return fmt.Sprintf("%s is held (%s): %s is being deleted, which approves no removal; to remove it, annotate AddOnRollout %s with %s=%s",
-			l.addOn, v1alpha1.DeletionGuardReason, l.removal.Deleting, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit)
+			l.addOn, v1alpha1.DeletionGuardReason, l.removal.Deleting, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit) +
+			"; to keep it, run addonflow release " + l.addOn
 	default:
 		return fmt.Sprintf("%s left Git and is held (%s): set spec.prune, or annotate AddOnRollout %s with %s=%s",
 			l.addOn, v1alpha1.DeletionGuardReason, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit)

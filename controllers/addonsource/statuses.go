@@ -49,9 +49,9 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 			return nil, err
 		}
 		want := p.want(applied, fleet.state(), fleet.text(p.appliedIn(applied, fleet)))
-		want.Progress, want.Content, want.Held, want.Failing = fleet.percent(), p.content(), fleet.held(), fleet.failing()
+		succession.Content = p.content()
+		want.Progress, want.Content, want.Held, want.Failing = fleet.percent(), succession.Content+fleet.back, fleet.held(), fleet.failing()
 		book.Tell(want)
-		succession.Content = want.Content
 		succession.Wants = p.verdicts(book, want, fleet)
 		succession.Live = append(succession.Live, applied)
 	}
@@ -194,6 +194,9 @@ type fleet struct {
 	upToDate int
 	// updated and total count clusters.
 	updated, total int32
+	// back says which add-ons go back, or are back, from the content that the commit declares: this is
+	// news about a failure.
+	back string
 	// left are the add-ons that a commit, by its sha, was the first not to declare.
 	left map[string][]string
 }
@@ -264,6 +267,9 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 	case commitstatus.Success:
 		f.upToDate++
 	case commitstatus.Failure:
+		if ro.Status.Override.Returns() {
+			f.back += " " + addOn.Name + " " + string(ro.Status.Phase)
+		}
 		policyFailed := v1alpha1.BlamesPolicy(conditions.GetReason(ro, fluxmeta.StalledCondition))
 		edited := policyFailed && ro.SpecEdited() // on the hub, by no commit
 		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == "" && !edited

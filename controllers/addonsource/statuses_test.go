@@ -255,3 +255,35 @@ func TestWebhookPathIsRandomAndStays(t *testing.T) {
 		}
 	}
 }
+
+// TestFleet_RollbackIsNewsAboutAFailure: without it the source's context would stay at the text of
+// the first turn of the rollback.
+func TestFleet_RollbackIsNewsAboutAFailure(t *testing.T) {
+	declared := v1alpha1.Target{Digest: "v2", Commit: "main@sha1:bbb"}
+	ro := &v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &declared}}
+	ro.Status.Target, ro.Status.Outcome = &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:aaa"}, "failure"
+	ro.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideBlocked, Declared: declared}
+	told := map[string]bool{}
+	for _, phase := range []v1alpha1.Phase{v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack} {
+		ro.Status.Phase = phase
+		var f fleet
+		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v2", Commit: declared.Commit}, writtenRollout{})
+		told[f.back] = true
+	}
+	if len(told) != 2 || told[""] {
+		t.Errorf("the contents are %v", told)
+	}
+}
+
+// TestUnseen_ContentThatTheFleetLeftWasSeen: a rollout whose status was lost and rebuilt knows the
+// content that it went back from by its override alone, and reports on its commit itself.
+func TestUnseen_ContentThatTheFleetLeftWasSeen(t *testing.T) {
+	bad := v1alpha1.Target{Digest: "v2", Commit: "main@sha1:bbb"}
+	ro := v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &bad}}
+	ro.Status.Target = &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:aaa"}
+	ro.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: bad}
+	revert := v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1", Commit: "main@sha1:ccc"}
+	if got := unseen(ro, revert, nil); got.Commit != "" {
+		t.Errorf("%s is superseded, although the rollout reported on it", got.Commit)
+	}
+}

@@ -59,7 +59,7 @@ func (p *planner) heldText() string {
 	}
 	annotate := "annotate the rollout with " + v1alpha1.ApproveRemovalAnnotation + ": " + p.commit
 	if p.whole && p.in.Removal.Deleting != "" {
-		return p.cause() + ", which approves no removal: to remove the add-on, " + annotate
+		return p.cause() + ", which approves no removal: to keep the add-on, run addonflow release; to remove it, " + annotate
 	}
 	return "removal waits for approval: set prune: true on the source, or " + annotate
 }

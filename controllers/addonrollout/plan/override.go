@@ -2,12 +2,15 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // Choose decides which content the fleet is to run: what Git declares, or while that is
@@ -239,12 +242,12 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 
 // overridden is the message of a rollout to content that Git does not declare.
 func overridden(s v1alpha1.AddOnRolloutStatus) string {
-	return backText(s) + "; " + s.Message
+	return backText(s, "") + "; " + s.Message
 }
 
 // backText says from which content to which the clusters move, how to make Git declare what they
-// run, and why. The reason may be long, and comes last.
-func backText(s v1alpha1.AddOnRolloutStatus) string {
+// run, and why. The reason may be long, and comes last. except names the clusters that stay.
+func backText(s v1alpha1.AddOnRolloutStatus, except string) string {
 	verb := "rolling back"
 	if s.Phase == v1alpha1.PhaseRolledBack {
 		verb = "rolled back"
@@ -253,11 +256,87 @@ func backText(s v1alpha1.AddOnRolloutStatus) string {
 		verb = "stopped rolling back"
 	}
 	from := s.Override.Leaves()
-	text := verb + " to " + titleOf(*s.Target) + " from " + titleOf(from)
+	text := verb + " to " + titleOf(*s.Target) + " from " + titleOf(from) + except
 	if sha := shaOf(from); sha != "" && !s.Override.Waits() {
 		text += " (git revert " + sha + " makes Git agree)"
 	}
 	return text + ": " + s.Override.Reason
+}
+
+// Stay is ", 2 held by annotation (c1, c2)", of clusters that keep the content which the others leave;
+// "": there are none, or none goes back.
+func (p *Plan) Stay() string {
+	if !p.Observed.Override.Returns() {
+		return ""
+	}
+	var names []string
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if c.Cluster == nil || c.Planned.Stage == "" || c.Running() == "" || p.IsTarget(c.Running()) {
+			continue
+		}
+		if held, until := v1alpha1.HeldByAnnotation(c.Cluster.Annotations); held && (until.IsZero() || p.Observed.Look.Wall.Before(until)) {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d held by annotation (%s)", len(names), brief.NamesOf(len(names), names[:min(brief.Shown, len(names))]))
+}
+
+// failureText is the message of a failed rollout whose clusters go back. Clusters that wait for the
+// content, and run other content that never succeeded, leave that as well.
+func (o *Observation) failureText(message string, d Decided) string {
+	to := o.Succeeded.newest().Digest
+	left, what := 0, ""
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		runs := c.Running()
+		if c.Planned.State != rollout.Waiting || slices.Contains([]string{"", rollout.Mixed, rollout.Foreign, to, o.Target.Digest}, runs) {
+			continue
+		}
+		if title := titleOf(o.known(runs)); left == 0 || what == title {
+			what = title
+		} else {
+			what = "other content"
+		}
+		left++
+	}
+	if left == 0 {
+		return message
+	}
+	waiting := int(d.Planned.Counts.Waiting)
+	message = strings.TrimSuffix(message, fmt.Sprintf(", %d untouched", waiting))
+	if rest := waiting - left; rest > 0 {
+		message += fmt.Sprintf(", %d untouched", rest)
+	}
+	verb := "leave"
+	if left == 1 {
+		verb = "leaves"
+	}
+	return fmt.Sprintf("%s, %s %s %s", message, Counted(left), verb, what)
+}
+
+// Postponed says which rollout the declared content waits for; "": it does not wait.
+func Postponed(s *v1alpha1.AddOnRolloutStatus) string {
+	o := s.Override
+	switch {
+	case !o.Waits():
+		return ""
+	case o.Returns():
+		return shortOf(o.Declared) + " waits for the rollback from " + shortOf(o.Leaves()) + " (onNewCommit is Finish)"
+	}
+	return shortOf(o.Declared) + " waits for " + shortOf(*s.Target) + " (onNewCommit is Finish)"
+}
+
+// shortOf is main@9f3c2ab, otherwise the revision of a target.
+func shortOf(t v1alpha1.Target) string {
+	ref, sha, found := strings.Cut(t.Commit, "@sha1:")
+	if !found {
+		return titleOf(t)
+	}
+	return ref + "@" + sha[:min(len(sha), 7)]
 }
 
 // titleOf is the short sha of a target's commit, otherwise its revision.

@@ -151,7 +151,7 @@ func (o *Observation) conclude(h heeded, d Decided) concluded {
 		if obstacle := o.obstacle(); obstacle != "" {
 			next.Message += "; not rolled back: " + obstacle
 		} else {
-			c.returns = next.Message
+			c.returns = o.failureText(next.Message, d)
 		}
 	}
 	if c.returns != "" || slices.ContainsFunc(withdrawals, func(w Withdrawal) bool { return w.Quarantine != nil }) {

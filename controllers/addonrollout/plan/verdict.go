@@ -20,6 +20,12 @@ type Verdict struct {
 	Message string
 }
 
+// BlamesOthers reports whether a problem that only the user can fix is in another place than the
+// content that is rolled out.
+func (v Verdict) BlamesOthers() bool {
+	return v.Stalled != "" && v.Stalled != v1alpha1.RolloutFailedReason && v.Stalled != v1alpha1.RolledBackReason
+}
+
 // verdictOf turns an error of observing or planning into a verdict.
 func verdictOf(err error) (Verdict, bool) {
 	switch {
@@ -59,12 +65,12 @@ func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan) Verdict {
 		v = Verdict{Stalled: v1alpha1.RolloutFailedReason, Message: plan.Message}
 	case ro.DeletionTimestamp != nil && ro.Spec.Removal == nil && !ro.Releasing():
 		v = keptVerdict(o.Uninstalling, in, plan)
+	case ro.Spec.Removal == nil && plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && absent(in.Placements):
+		v = Verdict{Waiting: v1alpha1.ReferenceNotFoundReason, Message: plan.Message}
+	case ro.Spec.Removal == nil && plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && !AllSettled(in.Placements):
+		v = Verdict{Waiting: v1alpha1.PlacementUndecidedReason, Message: plan.Message}
 	case plan.Guard != "":
 		return Verdict{Waiting: v1alpha1.DeletionGuardReason, Message: guardMessage(plan)}
-	case plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && absent(in.Placements):
-		return Verdict{Waiting: v1alpha1.ReferenceNotFoundReason, Message: plan.Message}
-	case plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && !AllSettled(in.Placements):
-		return Verdict{Waiting: v1alpha1.PlacementUndecidedReason, Message: plan.Message}
 	}
 	if plan.Guard != "" {
 		v.Message += "; " + guardMessage(plan)
@@ -132,7 +138,7 @@ func Counted(n int) string {
 // planned, the add-on says why, and no stage says anything.
 func (p *Plan) Summaries() []rollout.Summary {
 	if p.Err == nil && p.Next.Override.Returns() {
-		return []rollout.Summary{{State: rollout.Failure, Description: backText(p.Next)}}
+		return []rollout.Summary{{State: rollout.Failure, Description: backText(p.Next, p.Stay())}}
 	}
 	if p.Err == nil {
 		return rollout.Summarise(p.Planned)
