@@ -173,7 +173,7 @@ func (o *Observation) obstacle() string {
 	case o.Succeeded.Has(o.Target.Revision):
 		return "it is a revert, and Git took " + titleOf(o.known(to)) + " back"
 	}
-	return o.definitionsLost(o.Target.Digest, to, o.mayChangeDefinitions(o.Target.Digest))
+	return o.definitionsLost(to, o.mayChangeDefinitions(o.Target.Digest))
 }
 
 // mayChangeDefinitions reports whether policy or order permits that a move away from a revision
@@ -196,25 +196,26 @@ func (o *Observation) Confirm() {
 		known != nil && known.Kind == o.Override.Kind && known.Leaves() == from && o.Rollout.Status.Target != nil && o.Rollout.Status.Target.Digest == o.Target.Digest {
 		return
 	}
-	if why := o.definitionsLost(from.Digest, o.Target.Digest, o.mayChangeDefinitions(from.Digest)); why != "" {
+	if why := o.definitionsLost(o.Target.Digest, o.mayChangeDefinitions(from.Digest)); why != "" {
 		o.Target, o.Barrier = from, why
 	}
 }
 
-// definitionsLost says which CustomResourceDefinition keeps the clusters that have one revision from
-// going to another; "": none.
-func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
+// definitionsLost says which CustomResourceDefinition keeps the clusters from going to a revision, each
+// from the revision that it runs; "": none.
+func (o *Observation) definitionsLost(to string, mayChange bool) string {
 	back, err := o.Revisions.Renderer(to)
 	if err != nil {
 		return "revision " + to + " cannot be read: " + err.Error()
 	}
-	present, err := o.Revisions.Renderer(from)
-	if err != nil {
-		return "revision " + from + " cannot be read: " + err.Error()
-	}
 	for _, m := range o.Members {
-		if m.Health.Revision != from {
+		runs := m.Health.Revision
+		if runs == "" || runs == to {
 			continue
+		}
+		present, err := o.Revisions.Renderer(runs)
+		if err != nil {
+			return "revision " + runs + " cannot be read: " + err.Error()
 		}
 		has, err := present.Render(m.renderInput(nil))
 		if err != nil {

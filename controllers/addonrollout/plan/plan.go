@@ -147,7 +147,7 @@ func (o *Observation) conclude(h heeded, d Decided) concluded {
 	}
 	next, given, withdrawals := o.withdraw(next, h.given)
 	c := concluded{given: given, withdrawals: withdrawals}
-	if next.Aborted == nil && next.Phase == v1alpha1.PhaseFailed && !next.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
+	if next.Aborted == nil && next.Phase == v1alpha1.PhaseFailed && !o.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
 		if obstacle := o.obstacle(); obstacle != "" {
 			next.Message += "; not rolled back: " + obstacle
 		} else {
@@ -188,7 +188,7 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	p.Decisions = p.decisions(b.step, c.given.steps)
 	next.Journal = journal.Append(next.Journal, o.stamp(), slices.Concat(o.Memory.Unwritten, p.Decisions.Steps))
 	next.Outcome = string(p.Summaries()[0].State)
-	if next.Override.Waits() {
+	if o.Override.Waits() {
 		next.Outcome = string(rollout.Pending) // it is about the content that Git declares
 	}
 	p.Memory.Unwritten, p.Memory.last = nil, &lastLook{o.Look, next.Ledger}
