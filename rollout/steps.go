@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -42,8 +41,11 @@ type step struct {
 	atOnce bool
 	// proven: a rollout of the target ended Succeeded here before.
 	proven bool
-	// reverting: the rollout moves clusters back to a proven target.
-	reverting bool
+	// reverting: clusters that run other content go back to a proven target. goingBack: the rollout
+	// that moves them has not ended.
+	reverting, goingBack bool
+	// awaited: a cluster of the step can go back now, so that no soak holds its slot.
+	awaited bool
 
 	// hold says why no cluster is moved to the target, however many slots are free;
 	// joiners may still be installed at the stable revision.
@@ -56,12 +58,13 @@ type step struct {
 	// unknown: the members cannot be determined now, so the step is never complete.
 	unknown bool
 	// gates that the rollout has to pass in the step. begun: a cluster of it was admitted to the
-	// target. gated says which gate holds its admissions although it could start; unmeasured,
-	// which one holds its completion; "": none does. remeasured: the gate that gated names is
+	// target. gated says which gate holds its admissions although it could start, and shut are all that do;
+	// unmeasured says which one holds its completion; "": none does. remeasured: the gate that gated names is
 	// measured again, so that the wait ends without an action of the user.
 	gates             []gate
 	begun             bool
 	gated, unmeasured string
+	shut              []*gate
 	remeasured        bool
 	// emptyHold holds the step while it has neither a member nor a record of the target;
 	// "": an empty step is complete.
@@ -246,10 +249,19 @@ func (t *tally) addBarred(u *unit) {
 	}
 }
 
-// excused reports whether a failure of the cluster spends no budget: it had failed before the
-// rollback.
-func (p *planner) excused(u *unit) bool {
-	return p.revert && slices.Contains(p.in.Excused, u.c.Name)
+// excused reports whether a failure of the cluster spends no budget: it was not verified before it
+// went back.
+func (p *planner) excused(u *unit) bool { return p.revert && u.record != nil && u.record.Excused }
+
+// returns reports whether a move of the cluster to the target takes other content back. Whether the
+// rollout has ended is no matter: a cluster that was lost or held then may come back later.
+func (p *planner) returns(u *unit) bool {
+	return p.revert && u.c.Running != "" && (p.goingBack || p.strays(u))
+}
+
+// strays reports whether the cluster runs another revision than the target.
+func (p *planner) strays(u *unit) bool {
+	return u.c.Running != "" && u.c.Running != p.target && u.c.Running != Mixed && u.c.Running != Foreign && !u.c.UpToDate
 }
 
 func (t *tally) addFailure(u *unit, s *step) {
@@ -338,7 +350,7 @@ func (t *track) decided(i int) bool {
 	s := t.steps[i]
 	c := s.tally
 	flying := c.flying
-	if s.reverting {
+	if s.goingBack {
 		flying -= c.lost
 	}
 	switch {
@@ -349,7 +361,7 @@ func (t *track) decided(i int) bool {
 	case s.empty():
 		return s.emptyHold == ""
 	}
-	proven := s.proven && (c.outdated == 0 || s.reverting)
+	proven := s.proven && (c.outdated == 0 || s.goingBack)
 	return proven || c.done > 0 || c.parked+c.failed == 0 && (c.left == 0 || s.all)
 }
 
