@@ -95,6 +95,7 @@ type tally struct {
 
 	until    time.Time // when the last soak of those running ends
 	failures []*unit   // the first few failures
+	excused  []*unit   // clusters whose failure is excused
 	away     []*unit   // of those parked, the ones with Cluster.Away set
 	held     []*unit   // of those parked, the ones that their ManagedClusters hold
 	refused  int32     // of those flying, the ones whose agent could not apply the works
@@ -126,7 +127,7 @@ func (p *planner) count() {
 			case u.record.State == Done:
 				t.done++
 			case u.record.failed() && p.excused(u):
-				t.parked++
+				t.parked, t.excused = t.parked+1, append(t.excused, u)
 			case u.record.failed():
 				t.addFailure(u, s)
 			default:
@@ -200,7 +201,7 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	}
 	switch failed := u.record.failed() && u.record.Revision == p.target && !p.due(u); {
 	case failed && p.excused(u) && !u.record.InFlight():
-		t.parked++ // set aside
+		t.parked, t.excused = t.parked+1, append(t.excused, u) // set aside
 	case failed && !p.excused(u):
 		t.addFailure(u, s)
 		if u.state != Failed && u.state != TimedOut {

@@ -232,7 +232,7 @@ func (p *planner) caughtUpText(c v1alpha1.Counts) string {
 func (p *planner) failing() []*unit {
 	var found []*unit
 	for _, s := range p.steps {
-		found = append(found, s.tally.failures...)
+		found = slices.Concat(found, s.tally.failures, s.tally.excused)
 	}
 	return found[:min(len(found), shownFailures)]
 }

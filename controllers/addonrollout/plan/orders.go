@@ -81,6 +81,11 @@ func (o *Observation) heed(next v1alpha1.AddOnRolloutStatus) heeded {
 	if h.status.Aborted == nil {
 		h.status.Aborted = o.lastAbort(h.status.Attempt)
 	}
+	for i := range o.Orders {
+		if order := &o.Orders[i]; order.Spec.RolloutUID != o.Rollout.UID && order.Status.State == "" {
+			h.given.answers = append(h.given.answers, Answer{order, v1alpha1.OrderRefused, "the order is about an AddOnRollout of that name that does not exist any more"})
+		}
+	}
 	for _, order := range fresh {
 		s := order.Spec
 		if s.Verb == v1alpha1.OrderRollback || s.Verb == v1alpha1.OrderUnblock {

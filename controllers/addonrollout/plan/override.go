@@ -179,6 +179,8 @@ func (o *Observation) obstacle() string {
 	switch {
 	case to == "":
 		return "no other revision succeeded here"
+	case o.Rollout.Status.Stable != nil && o.Rollout.Status.Stable.Digest == o.Target.Digest:
+		return "it is the stable revision"
 	case o.Succeeded.Has(o.Target.Revision):
 		return "it is a revert, and Git took " + titleOf(o.known(to)) + " back"
 	}

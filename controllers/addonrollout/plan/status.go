@@ -102,6 +102,9 @@ func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now me
 		next.Stable = next.Target
 	}
 	if next.Override.Returns() {
+		if plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending {
+			next.Phase = v1alpha1.PhaseProgressing // a window holds it: it goes on, and is not Ready
+		}
 		next.Phase = returned(next.Phase)
 		next.Message = overridden(next)
 	}
