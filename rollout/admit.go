@@ -25,7 +25,8 @@ func (p *planner) admit() {
 		halt := t.halt()
 		blocked := halt
 		for i, s := range t.steps {
-			if s.reverting && blocked != "" && halt == "" && s.hold == "" && p.gated(s) == "" {
+			if s.reverting && blocked != "" && halt == "" && s.hold == "" {
+				p.gated(s)
 				p.retarget(s) // they are in flight to the content that the revert replaces
 			}
 			stopped := cmp.Or(blocked, t.halted(i))
@@ -100,30 +101,37 @@ func (p *planner) explainAll(why string) {
 // step is blocked for the target.
 func (p *planner) admitStep(s *step, blocked string) {
 	why := cmp.Or(blocked, s.hold, s.inherited())
-	if why == "" {
+	open := why == ""
+	if open {
 		why = p.gated(s)
 	}
 	free := s.limit - int(s.tally.flying)
-	if why == "" {
+	if open {
+		before := len(p.admissions) + p.retargeted
 		p.retarget(s)
 		free = p.grantAll(s, p.candidates(s), p.target, free)
+		if len(p.admissions)+p.retargeted > before {
+			p.pass(s)
+		}
 	}
 	if p.stable != "" {
 		free = p.grantAll(s, p.joiners(s), p.stable, free)
 	}
-	p.explain(s, why, free)
+	p.explain(s, open, why, free)
 }
 
 // explain sets the reason of each cluster that still waits. why is what blocks the step for
-// the target. Without it, and for a joiner, the cluster waits for a free slot.
-func (p *planner) explain(s *step, why string, free int) {
+// the target; open: it is a gate, which may not hold every cluster. Without it, and for a joiner, the
+// cluster waits for a free slot.
+func (p *planner) explain(s *step, open bool, why string, free int) {
 	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	for _, u := range s.members {
+		unblocked := why == "" || open && !p.shutOut(s, u) || p.joins(u) && s.limit > 0
 		switch {
 		case u.state != Waiting:
-		case (why == "" || p.joins(u) && s.limit > 0) && p.postponed(u):
+		case unblocked && p.postponed(u):
 			u.reason = u.c.waitText()
-		case why == "" || p.joins(u) && s.limit > 0:
+		case unblocked:
 			u.reason = full
 		default:
 			u.reason = why
@@ -191,7 +199,7 @@ func (p *planner) turning(s *step) []*unit {
 		flying = flying[:min(s.limit, len(flying))]
 	}
 	return slices.DeleteFunc(flying, func(u *unit) bool {
-		return u.record.Revision == p.target || p.postponed(u) || !p.retargetable(u) || !u.c.Reachable || p.arriving(u)
+		return u.record.Revision == p.target || p.postponed(u) || !p.retargetable(u) || !u.c.Reachable || p.arriving(u) || p.shutOut(s, u)
 	})
 }
 
@@ -238,7 +246,7 @@ func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
 	for _, u := range s.members {
 		switch {
-		case u.state != Waiting || !p.retargetable(u) || p.joins(u) || p.postponed(u):
+		case u.state != Waiting || !p.retargetable(u) || p.joins(u) || p.postponed(u) || p.shutOut(s, u):
 		case u.failedBefore():
 			failed = append(failed, u)
 		default:
@@ -256,11 +264,9 @@ func (p *planner) joins(u *unit) bool {
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 
-// postponed reports whether the cluster is not admitted because of Cluster.Waits. A revert passes it
-// by, except on a cluster that runs nothing: there is nothing to take back there.
-func (p *planner) postponed(u *unit) bool {
-	return u.c.Waits != "" && (!p.revert || u.c.Running == "")
-}
+// postponed reports whether the cluster is not admitted because of Cluster.Waits. A cluster that goes
+// back passes it by.
+func (p *planner) postponed(u *unit) bool { return u.c.Waits != "" && !p.returns(u) }
 
 // waitText is Waits as a reason of the cluster.
 func (c *Cluster) waitText() string { return bounded(c.Waits) }
@@ -306,8 +312,15 @@ func (p *planner) grant(u *unit, s *step, revision, why string) {
 	if b := u.before; b.failed() && b.Revision == revision && b.State != NotWritten {
 		u.record.Failed, u.record.Stage = true, b.Stage
 	}
+	u.record.Excused = u.before != nil && revision == p.target && p.revert && excusable(*u.before, p.target)
 	u.state, u.reason, u.until = Admitted, why, time.Time{}
 	p.look(u.record.wakeAt(p.observation(u), p.pace(u, s)))
+}
+
+// excusable reports whether a cluster with the record was not verified before it goes back to the
+// target.
+func excusable(r Record, target string) bool {
+	return r.Excused || r.Revision != target && r.State != Admitted && !verified(r.State)
 }
 
 // abandonedText is "2 left before any was verified and soaked (c1, c2)".

@@ -36,7 +36,6 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 		"Orders":                    "the histories have them",
 		"Aborted":                   "the histories have it",
 		"Withdrawn":                 "tests of the reconciler have it",
-		"Excused":                   "tests of the reconciler have it",
 		"Ledger.Records[].Times":    "one cluster per group; the tests of the encoding have several",
 		"Ledger.Removal":            "package removal draws its own records",
 		"Spec.Strategy.RollingUpdateWithPlacement.PlacementReference.Namespace": "one of two namespaces is enough, of stages and installs",

@@ -41,7 +41,7 @@ type gate struct {
 
 // gatesOf returns the gates of a stage that the rollout has to pass, with their verdicts. Gates
 // judge content: content that succeeded here before needs no verdict. A window judges the time:
-// every admission needs it open, and a revert only if it says so.
+// every admission needs it open, and a move back only if it says so.
 func (p *planner) gatesOf(st v1alpha1.Stage) []gate {
 	if st.Gates == nil {
 		return nil
@@ -49,7 +49,7 @@ func (p *planner) gatesOf(st v1alpha1.Stage) []gate {
 	var found []gate
 	for when, declared := range moments(st.Gates) {
 		for _, g := range declared {
-			passes := p.in.TargetProven && g.Type != v1alpha1.GateWindow || p.revert && !g.Window.HoldsReverts
+			passes := p.in.TargetProven && g.Type != v1alpha1.GateWindow || p.goingBack && !g.Window.HoldsReverts
 			if !passes {
 				found = append(found, gate{g, p.verdictOf(st.Name, g.Name, when)})
 			}
@@ -122,20 +122,39 @@ func (p *planner) measure(s *step) {
 }
 
 // gated says which gate holds the admissions of a step that could start; "": none does, or no
-// cluster waits for the target.
+// cluster waits for the target that the gate holds.
 func (p *planner) gated(s *step) string {
-	if len(s.gates) == 0 || len(p.candidates(s)) == 0 && len(p.turning(s)) == 0 {
+	s.shut = nil
+	if len(s.gates) == 0 {
+		return ""
+	}
+	waiting := slices.Concat(p.candidates(s), p.turning(s))
+	if len(waiting) == 0 {
 		return ""
 	}
 	s.gated = ""
 	for i := range s.gates {
 		g := &s.gates[i]
-		if p.passes(s, g) || s.gated != "" {
+		if p.passes(s, g) {
 			continue
 		}
-		s.gated, s.remeasured = p.waitText(s, g), measured(g.Type)
+		s.shut = append(s.shut, g)
+		if s.gated == "" && slices.ContainsFunc(waiting, func(u *unit) bool { return p.holds(g, u) }) {
+			s.gated, s.remeasured = p.waitText(s, g), measured(g.Type)
+		}
 	}
 	return s.gated
+}
+
+// holds reports whether a gate that does not pass holds a cluster: a cluster that goes back passes
+// by a window, unless that holds reverts.
+func (p *planner) holds(g *gate, u *unit) bool {
+	return g.Type != v1alpha1.GateWindow || g.Window.HoldsReverts || !p.returns(u)
+}
+
+// shutOut reports whether a gate of the step keeps the cluster from being admitted now.
+func (p *planner) shutOut(s *step, u *unit) bool {
+	return slices.ContainsFunc(s.shut, func(g *gate) bool { return p.holds(g, u) })
 }
 
 // passes reports whether a gate lets a cluster of the step be admitted now. It asks for the
@@ -156,6 +175,15 @@ func (p *planner) passes(s *step, g *gate) bool {
 	}
 	p.look(v.ChangesAt)
 	return passed
+}
+
+// pass notes that a cluster was admitted by the gates before the step.
+func (p *planner) pass(s *step) {
+	for i := range s.gates {
+		if g := &s.gates[i]; g.verdict.When == v1alpha1.GateBefore {
+			p.passed = append(p.passed, Ask{s.name, g.Name, v1alpha1.GateBefore})
+		}
+	}
 }
 
 // askDuring asks for the gates in during of every stage that has begun and is not decided.

@@ -117,6 +117,7 @@ func drawInput(t *rapid.T) rollout.Input {
 		Contested:       words(t, 12, "contested", "ownership conflict: add-on hello belongs to source a/b"),
 		Ended:           seldom(t, 5, "ended"),
 		Reverting:       rapid.Bool().Draw(t, "reverting"),
+		Returned:        seldom(t, 5, "returned"),
 		Rebuild:         seldom(t, 12, "rebuild"),
 		ApplyErrorAfter: rapid.SampledFrom([]time.Duration{0, 10 * time.Minute}).Draw(t, "apply error after"),
 		TargetMissing:   words(t, 10, "target missing", "AddOnRevision hello-c does not exist"),
@@ -184,6 +185,7 @@ func drawLedger(t *rapid.T, names []string) v1alpha1.Ledger {
 			r.Failed = seldom(t, 4, "failed before")
 		default:
 		}
+		r.Excused = r.State != rollout.Soaking && r.State != rollout.Done && seldom(t, 5, "excused")
 		r.Since = r.Admitted.Add(time.Duration(rapid.IntRange(0, int(now().Sub(r.Admitted)/time.Minute)).Draw(t, "since")) * time.Minute)
 		records = append(records, r)
 	}

@@ -36,9 +36,12 @@ type Input struct {
 	// TargetProven: a rollout of the target's content ended Succeeded here before, as its
 	// AddOnRevision says. No stage waits for a cluster to verify it.
 	TargetProven bool
-	// Reverting: the content was proven when it became the target. Until the rollout has
-	// ended, clusters do not soak on the way back to it.
+	// Reverting: the content was proven when it became the target. Clusters that run other content
+	// go back to it without soaks, gates and dependencies, also when they return after the end.
 	Reverting bool
+	// Returned: a rollout of the content has ended Succeeded since it became the target. What the
+	// other clusters do is no part of the way back any more.
+	Returned bool
 	// Ended: the rollout of this target under this policy ended Succeeded, as the stored
 	// status says. It stays so while joiners and returning clusters catch up.
 	Ended bool
@@ -56,9 +59,6 @@ type Input struct {
 	// Aborted says by whom and why the rollout was ended; "": it was not. While it is set, no
 	// cluster is admitted to the target.
 	Aborted string
-	// Excused are the clusters that had failed with the content that a rollback takes back. If they
-	// fail with the target as well, they are set aside, and spend no failure budget.
-	Excused []string
 	// Withdrawn: the target's content is being quarantined. No cluster is admitted.
 	Withdrawn bool
 	// Placements holds every placement that install, stages or strategy name, also

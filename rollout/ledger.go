@@ -19,13 +19,13 @@ var grains = []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * ti
 
 // Upper bounds in bytes of JSON: a position with its comma; a group of records without the
 // texts and positions in it; the times of a group. statesOfOne is how many states a record
-// can have: eleven, and six of them also after a failure. timesOfOne is how many times the records of
-// one group have with the coarsest grain.
+// can have: eleven, six of them also after a failure, and all but three of these also excused.
+// timesOfOne is how many times the records of one group have with the coarsest grain.
 const (
 	positionRoom = 8
 	groupRoom    = 80
 	timesRoom    = 90
-	statesOfOne  = 17
+	statesOfOne  = 31
 	timesOfOne   = 4
 )
 
@@ -61,14 +61,14 @@ func (p *planner) limit() int {
 }
 
 // records returns the records to store, in order of cluster. When the rollout succeeds,
-// records of other revisions are dropped. After it ended, records of clusters that do not
-// exist are dropped as well.
+// records of other revisions are dropped, but for those of clusters that are still to go back. After
+// it ended, records of clusters that do not exist are dropped as well.
 func (p *planner) records() []*Record {
 	succeeded := p.spec.Removal == nil && p.target != "" && p.complete() && p.completePhase(p.counts()) == v1alpha1.PhaseSucceeded
 	var records []*Record
 	for u := range p.recorded() {
 		r := u.record
-		if !r.InFlight() && (succeeded && r.Revision != p.target || p.in.Ended && u.c.Gone) {
+		if !r.InFlight() && (succeeded && r.Revision != p.target && !(p.revert && p.strays(u)) || p.in.Ended && u.c.Gone) {
 			continue
 		}
 		records = append(records, r)

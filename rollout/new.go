@@ -38,8 +38,9 @@ type planner struct {
 	unknownGroup error
 	// absent are the clusters that have a record and are not in the input.
 	absent []*unit
-	// revert: the rollout moves clusters back to a proven target.
-	revert bool
+	// revert: clusters that run other content go back to a proven target. goingBack: the rollout
+	// that moves them has not ended.
+	revert, goingBack bool
 	// nowhere is the step of clusters without a step: no soak, no deadline.
 	nowhere        step
 	unstagedReason string
@@ -51,6 +52,7 @@ type planner struct {
 	retargeted int     // admissions in a slot that the cluster already has
 	actions    []Action
 	asks       []Ask
+	passed     []Ask
 	promotions map[string]int // soaks that orders ended, by stage
 	recheck    time.Time
 }
@@ -93,8 +95,9 @@ func newPlanner(in *Input) *planner {
 		in: in, spec: in.Spec, fleet: newFleet(in.Clusters),
 		now: in.Now, second: clock.RoundUp(in.Now, time.Second), stable: in.Stable,
 		missing: bounded(in.TargetMissing),
-		revert:  in.TargetProven && in.Reverting && !in.Ended, promotions: map[string]int{},
+		revert:  in.TargetProven && in.Reverting, promotions: map[string]int{},
 	}
+	p.goingBack = p.revert && !in.Ended && !in.Returned
 	if in.Spec.Target != nil {
 		p.target = in.Spec.Target.Digest
 	}

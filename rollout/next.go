@@ -91,6 +91,8 @@ const applyErrorSeen = time.Minute
 // A cluster that failed and is in flight again is a failure until it is Done, which Record.Failed
 // keeps. If its works cannot be written, it is Failed, not NotWritten.
 //
+// A verified cluster is excused no more: if it fails after that, it is news.
+//
 // A deadline is how long a cluster may be Updating, or Lost. It starts with the state, so that
 // a new write, a return, and health that is lost in the soak have all of it. While writes are
 // paused, it does not run. Admitted is when the cluster took its slot. From then, a cluster has
@@ -107,6 +109,7 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 			r.Admitted = second // it takes a slot again
 		}
 		r.Failed = r.failed() && r.State != NotWritten && !failure(state) && state != Done
+		r.Excused = r.Excused && !verified(state)
 		r.State, r.Since = state, second
 	}
 }

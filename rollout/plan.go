@@ -47,6 +47,9 @@ type Plan struct {
 	// Clusters that join later, or whose configuration changes, are not moved. The commit
 	// status becomes a failure, and the rollout does not resume by itself.
 	Halted bool
+	// Abandoned: the rollout is Failed although neither a cluster nor a gate failed: the clusters that
+	// could have verified the content left.
+	Abandoned bool
 	// Overdue names the clusters whose removal takes too long; "": none.
 	Overdue string
 	// Guard says in words what holds a removal back (DeletionGuard); "": nothing does.
@@ -55,6 +58,8 @@ type Plan struct {
 
 	// Promoted is how many soaks the orders ended, by stage.
 	Promoted map[string]int
+	// Passed are the gates before a stage by which this plan admits a cluster.
+	Passed []Ask
 	// Asks are the gates that are to be evaluated now.
 	Asks []Ask
 

@@ -45,13 +45,36 @@ func (p *planner) buildTracks() error {
 	}
 	p.nameApart()
 	p.index()
+	p.bringBack()
 	for _, s := range p.steps {
-		s.proven, s.reverting = p.in.TargetProven, p.revert
+		s.proven, s.reverting, s.goingBack = p.in.TargetProven, p.revert, p.goingBack
+		s.awaited = p.revert && slices.ContainsFunc(s.members, func(u *unit) bool { return p.strays(u) && u.c.Reachable && !u.held && p.writable(u.c) })
 		if p.stable == "" || s.proven {
 			s.emptyHold = "" // the first rollout has no older content to protect; proven content needs no proof
 		}
 	}
 	return err
+}
+
+// bringBack gives the clusters that no step selects, and that were admitted to what they run, the step
+// of that admission if a revert takes the content back. Otherwise they would keep it.
+func (p *planner) bringBack() {
+	for i := range p.units {
+		u := &p.units[i]
+		if !p.revert || !u.member || u.step != nil || u.record == nil || u.record.InFlight() || u.record.Revision != u.c.Running || !p.strays(u) {
+			continue
+		}
+		if homes := p.homes(u.record.Stage); len(homes) > 0 {
+			u.step = homes[0]
+			u.step.include(u)
+		}
+	}
+}
+
+// include makes the cluster a member of the step.
+func (s *step) include(u *unit) {
+	at, _ := slices.BinarySearchFunc(s.members, u.c.Name, func(m *unit, name string) int { return strings.Compare(m.c.Name, name) })
+	s.members = slices.Insert(s.members, at, u)
 }
 
 // index lists the steps of every track, in order and by name. A step that several tracks

@@ -35,7 +35,10 @@ type Record struct {
 	State    State
 	// Failed: the cluster failed with this content before. It counts as a failure until it is
 	// Done. In a state that is a failure itself it is false.
-	Failed   bool
+	Failed bool
+	// Excused: the cluster was not verified before a return to the content, so that its failure is
+	// no news. It counts as long as a revert moves clusters to the content.
+	Excused  bool
 	Admitted time.Time // when it took its slot: by its admission, or by its return without one
 	Since    time.Time // when the clock of the state started
 }
@@ -62,6 +65,9 @@ func (r *Record) failed() bool { return r != nil && (r.Failed || failure(r.State
 func failure(s State) bool {
 	return s == Failed || s == TimedOut || s == NotWritten || s == LeftFailed
 }
+
+// verified reports whether a cluster in the state has verified its content.
+func verified(s State) bool { return s == Soaking || s == Done }
 
 // recordState reports whether a record can have the state.
 func recordState(s State) bool {
@@ -102,6 +108,8 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 		return fmt.Errorf("unknown state %q", g.State)
 	case g.Failed && (failure(g.State) || g.State == Done):
 		return fmt.Errorf("failed before, and %s", g.State)
+	case g.Excused && verified(g.State):
+		return fmt.Errorf("excused, and %s", g.State)
 	}
 	for _, t := range g.Times {
 		var twice error
@@ -110,7 +118,7 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 				twice = fmt.Errorf("position %d has two records", i)
 			}
 			records[i] = Record{
-				Revision: g.Revision, Stage: g.Stage, State: g.State, Failed: g.Failed,
+				Revision: g.Revision, Stage: g.Stage, State: g.State, Failed: g.Failed, Excused: g.Excused,
 				Admitted: t.Admitted.UTC(), Since: t.Since.UTC(),
 			}
 		})
@@ -165,7 +173,7 @@ func packNames(names []string) []byte {
 type groupKey struct {
 	revision, stage string
 	state           State
-	failed          bool
+	failed, excused bool
 }
 
 type timeKey struct{ admitted, since int64 }
@@ -181,7 +189,7 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 		for names[i] != r.Cluster {
 			i++
 		}
-		g := groupKey{r.Revision, r.Stage, r.State, r.Failed}
+		g := groupKey{r.Revision, r.Stage, r.State, r.Failed, r.Excused}
 		if at[g] == nil {
 			at[g] = map[timeKey][]int{}
 		}
@@ -194,18 +202,24 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 	}
 	groups := make([]v1alpha1.RecordGroup, 0, len(at))
 	for g, times := range at {
-		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Failed: g.failed, Times: packTimes(times)})
+		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Failed: g.failed, Excused: g.excused, Times: packTimes(times)})
 	}
 	slices.SortFunc(groups, func(a, b v1alpha1.RecordGroup) int {
-		if order := cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.State, b.State)); order != 0 || a.Failed == b.Failed {
-			return order
-		}
-		if a.Failed {
-			return 1
-		}
-		return -1
+		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.State, b.State),
+			falseFirst(a.Failed, b.Failed), falseFirst(a.Excused, b.Excused))
 	})
 	return groups
+}
+
+// falseFirst orders false before true.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 func packTimes(times map[timeKey][]int) []v1alpha1.RecordTimes {

@@ -45,7 +45,7 @@ func (p *planner) report() Plan {
 		Admitted: len(p.admissions) + p.retargeted + p.removal.Reserved, Actions: p.actions,
 		Clusters: p.clusterPlans(), Stages: p.stageStatuses(), Counts: p.counts(),
 		Progressions: p.progressions(),
-		Guard:        p.removal.Guard, GuardHint: p.removal.Hint, Promoted: p.promotions, Asks: p.asks, RecheckAt: p.recheck,
+		Guard:        p.removal.Guard, GuardHint: p.removal.Hint, Promoted: p.promotions, Asks: p.asks, Passed: p.passed, RecheckAt: p.recheck,
 	}
 	plan.Undivided = len(p.spec.Stages) == 0 && len(plan.Stages) == 1 && plan.Stages[0].Name == wholeFleet
 	for _, u := range p.failing() {
@@ -54,7 +54,7 @@ func (p *planner) report() Plan {
 	plan.Failing = append(plan.Failing, p.removal.Overdue[:min(len(p.removal.Overdue), shownFailures)]...)
 	v := p.judge(plan.Counts)
 	plan.Overdue = p.removal.OverdueText()
-	plan.Phase, plan.Message, plan.Outcome, plan.Halted = v.phase, v.message, v.outcome, v.halted
+	plan.Phase, plan.Message, plan.Outcome, plan.Halted, plan.Abandoned = v.phase, v.message, v.outcome, v.halted, v.abandoned
 	if plan.Overdue != "" {
 		plan.Message += ", " + plan.Overdue
 	}

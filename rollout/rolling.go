@@ -54,7 +54,7 @@ func (p *planner) undecidedInShare(u *unit) bool {
 }
 
 // fillShare chooses size clusters, each rank in order of name: clusters at the target,
-// admitted to it, or with a slot of the share; failed clusters; clusters that can be moved
+// admitted to it, with a slot of the share, or with content that a revert takes back; failed clusters; clusters that can be moved
 // now; the others. A cluster for which the target changes nothing is left out.
 func (p *planner) fillShare(chosen []*unit, size int) []*unit {
 	ranks := make([][]*unit, 4)
@@ -64,6 +64,8 @@ func (p *planner) fillShare(chosen []*unit, size int) []*unit {
 			u.record.InFlight() && u.record.Stage == heldShare:
 			ranks[0] = append(ranks[0], u)
 		case u.c.UpToDate:
+		case p.revert && p.strays(u) && u.c.Running != p.stable && !u.c.UpToDateStable:
+			ranks[0] = append(ranks[0], u) // it has what the revert takes back
 		case u.held:
 			ranks[3] = append(ranks[3], u)
 		case u.c.Reachable && (u.record.failed() || u.c.Health.State == HealthFailed):

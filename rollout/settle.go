@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -45,6 +44,9 @@ func (p *planner) attach(l v1alpha1.Ledger) error {
 	at := p.cursor()
 	for i := range records {
 		r := &records[i]
+		if r.Revision != p.target && r.failed() && !verified(r.State) {
+			r.Excused = true // it failed before this target; only a revert asks
+		}
 		if u := at.find(r.Cluster); u != nil {
 			u.record = r
 		} else {
@@ -133,12 +135,13 @@ func (p *planner) settle() {
 
 // carryOver moves a record to the target's revision if the target renders the same works for
 // its cluster. State and clocks continue. A Done record keeps its revision, because it proves
-// nothing for the target. The record of a joiner keeps its revision as well.
+// nothing for the target. The record of a joiner keeps its revision while it is in flight.
 func (p *planner) carryOver() {
 	for i := range p.units {
 		u := &p.units[i]
 		r := u.record
-		if r == nil || r.Revision == p.target || r.Revision == p.stable || r.State == Done || !u.member || !u.c.UpToDate || !p.at(u.c, r.Revision) {
+		joining := r.InFlight() && r.Revision == p.stable
+		if r == nil || r.Revision == p.target || joining || r.State == Done || !u.member || !u.c.UpToDate || !p.at(u.c, r.Revision) {
 			continue
 		}
 		carried := *r
@@ -159,11 +162,16 @@ func (p *planner) stepsOf(u *unit) []*step {
 	case r.Revision != p.target && !r.InFlight():
 		return nil
 	}
-	if s := p.named[r.Stage]; s != nil {
+	return p.homes(r.Stage)
+}
+
+// homes are the steps in which a record of a stage counts if no step selects its cluster.
+func (p *planner) homes(stage string) []*step {
+	if s := p.named[stage]; s != nil {
 		return []*step{s}
 	}
 	var first []*step
-	for _, t := range p.tracksOf(r.Stage) {
+	for _, t := range p.tracksOf(stage) {
 		if s := t.steps[0]; !slices.Contains(first, s) {
 			first = append(first, s)
 		}
@@ -191,8 +199,7 @@ func (p *planner) place(u *unit, homes []*step) {
 			if u.step == nil {
 				u.step, u.bound = home, true
 			}
-			at, _ := slices.BinarySearchFunc(home.members, u.c.Name, func(m *unit, name string) int { return strings.Compare(m.c.Name, name) })
-			home.members = slices.Insert(home.members, at, u)
+			home.include(u)
 		case u.record.Revision == p.target:
 			home.former = append(home.former, u)
 		}
@@ -218,8 +225,8 @@ func (p *planner) observation(u *unit) observation {
 }
 
 // pace returns the clocks of a record from its step and its content. The stable revision
-// needs no soak on a cluster that joins. The target of a revert needs none either. Both are
-// proven.
+// needs no soak on a cluster that joins. The target of a revert needs none either, while a cluster
+// of the step goes back to it. Both are proven.
 func (p *planner) pace(u *unit, s *step) pace {
 	if s == nil {
 		s = &p.nowhere
@@ -229,7 +236,7 @@ func (p *planner) pace(u *unit, s *step) pace {
 		parkAfter: p.in.ParkAfter, applyErrorAfter: p.in.ApplyErrorAfter,
 	}
 	r := u.record.Revision
-	if r == p.stable && r != p.target || r == p.target && p.revert || p.promoted(u.record) {
+	if r == p.stable && r != p.target || r == p.target && (p.goingBack || s.awaited) || p.promoted(u.record) {
 		pc.soak = 0
 	}
 	if p.spec.Removal != nil {

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -42,8 +41,11 @@ type step struct {
 	atOnce bool
 	// proven: a rollout of the target ended Succeeded here before.
 	proven bool
-	// reverting: the rollout moves clusters back to a proven target.
-	reverting bool
+	// reverting: clusters that run other content go back to a proven target. goingBack: the rollout
+	// that moves them has not ended.
+	reverting, goingBack bool
+	// awaited: a cluster of the step can go back now, so that no soak holds its slot.
+	awaited bool
 
 	// hold says why no cluster is moved to the target, however many slots are free;
 	// joiners may still be installed at the stable revision.
@@ -56,12 +58,13 @@ type step struct {
 	// unknown: the members cannot be determined now, so the step is never complete.
 	unknown bool
 	// gates that the rollout has to pass in the step. begun: a cluster of it was admitted to the
-	// target. gated says which gate holds its admissions although it could start; unmeasured,
-	// which one holds its completion; "": none does. remeasured: the gate that gated names is
+	// target. gated says which gate holds its admissions although it could start, and shut are all that do;
+	// unmeasured says which one holds its completion; "": none does. remeasured: the gate that gated names is
 	// measured again, so that the wait ends without an action of the user.
 	gates             []gate
 	begun             bool
 	gated, unmeasured string
+	shut              []*gate
 	remeasured        bool
 	// emptyHold holds the step while it has neither a member nor a record of the target;
 	// "": an empty step is complete.
@@ -92,6 +95,7 @@ type tally struct {
 
 	until    time.Time // when the last soak of those running ends
 	failures []*unit   // the first few failures
+	excused  []*unit   // clusters whose failure is excused
 	away     []*unit   // of those parked, the ones with Cluster.Away set
 	held     []*unit   // of those parked, the ones that their ManagedClusters hold
 	refused  int32     // of those flying, the ones whose agent could not apply the works
@@ -123,7 +127,7 @@ func (p *planner) count() {
 			case u.record.State == Done:
 				t.done++
 			case u.record.failed() && p.excused(u):
-				t.parked++
+				t.parked, t.excused = t.parked+1, append(t.excused, u)
 			case u.record.failed():
 				t.addFailure(u, s)
 			default:
@@ -197,7 +201,7 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	}
 	switch failed := u.record.failed() && u.record.Revision == p.target && !p.due(u); {
 	case failed && p.excused(u) && !u.record.InFlight():
-		t.parked++ // set aside
+		t.parked, t.excused = t.parked+1, append(t.excused, u) // set aside
 	case failed && !p.excused(u):
 		t.addFailure(u, s)
 		if u.state != Failed && u.state != TimedOut {
@@ -246,10 +250,19 @@ func (t *tally) addBarred(u *unit) {
 	}
 }
 
-// excused reports whether a failure of the cluster spends no budget: it had failed before the
-// rollback.
-func (p *planner) excused(u *unit) bool {
-	return p.revert && slices.Contains(p.in.Excused, u.c.Name)
+// excused reports whether a failure of the cluster spends no budget: it was not verified before it
+// went back.
+func (p *planner) excused(u *unit) bool { return p.revert && u.record != nil && u.record.Excused }
+
+// returns reports whether a move of the cluster to the target takes other content back. Whether the
+// rollout has ended is no matter: a cluster that was lost or held then may come back later.
+func (p *planner) returns(u *unit) bool {
+	return p.revert && u.c.Running != "" && (p.goingBack || p.strays(u))
+}
+
+// strays reports whether the cluster runs another revision than the target.
+func (p *planner) strays(u *unit) bool {
+	return u.c.Running != "" && u.c.Running != p.target && u.c.Running != Mixed && u.c.Running != Foreign && !u.c.UpToDate
 }
 
 func (t *tally) addFailure(u *unit, s *step) {
@@ -338,7 +351,7 @@ func (t *track) decided(i int) bool {
 	s := t.steps[i]
 	c := s.tally
 	flying := c.flying
-	if s.reverting {
+	if s.goingBack {
 		flying -= c.lost
 	}
 	switch {
@@ -349,7 +362,7 @@ func (t *track) decided(i int) bool {
 	case s.empty():
 		return s.emptyHold == ""
 	}
-	proven := s.proven && (c.outdated == 0 || s.reverting)
+	proven := s.proven && (c.outdated == 0 || s.goingBack)
 	return proven || c.done > 0 || c.parked+c.failed == 0 && (c.left == 0 || s.all)
 }
 

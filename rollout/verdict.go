@@ -18,6 +18,8 @@ type verdict struct {
 	complete bool
 	// halted: the rollout ended Succeeded, and a breach stops the clusters that came later.
 	halted bool
+	// abandoned: the rollout is Failed although neither a cluster nor a gate failed.
+	abandoned bool
 }
 
 // judge reads the tallies. A breach makes the rollout Failed at once, also while clusters are
@@ -36,7 +38,7 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	case p.in.Ended:
 		v.phase, v.message, v.halted = v1alpha1.PhaseSucceeded, p.caughtUpText(counts), t != nil
 	case t != nil:
-		v.phase, v.message = v1alpha1.PhaseFailed, p.haltedText(t, i, counts)
+		v.phase, v.message, v.abandoned = v1alpha1.PhaseFailed, p.haltedText(t, i, counts), !p.failed()
 	case p.in.Aborted != "":
 		v.phase, v.message = v1alpha1.PhaseFailed, p.in.Aborted+"; "+cmp.Or(p.openText(), updatedText(counts))
 	case v.complete:
@@ -62,7 +64,7 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 // completePhase is the phase when every step is complete. A revert that reached no cluster,
 // because none is available, is still Progressing.
 func (p *planner) completePhase(counts v1alpha1.Counts) v1alpha1.Phase {
-	if p.revert && counts.Updated == 0 && counts.Total > 0 {
+	if p.goingBack && counts.Updated == 0 && counts.Total > 0 {
 		return v1alpha1.PhaseProgressing
 	}
 	return v1alpha1.PhaseSucceeded
@@ -101,6 +103,18 @@ func (p *planner) firstBreach() (*track, int) {
 		}
 	}
 	return nil, 0
+}
+
+// failed reports whether a step failed, rather than that its clusters left.
+func (p *planner) failed() bool {
+	for _, t := range p.tracks {
+		for i := range t.steps {
+			if t.failed(i) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // current is the first step of a track that is not complete; nil: all are complete.
@@ -218,7 +232,7 @@ func (p *planner) caughtUpText(c v1alpha1.Counts) string {
 func (p *planner) failing() []*unit {
 	var found []*unit
 	for _, s := range p.steps {
-		found = append(found, s.tally.failures...)
+		found = slices.Concat(found, s.tally.failures, s.tally.excused)
 	}
 	return found[:min(len(found), shownFailures)]
 }

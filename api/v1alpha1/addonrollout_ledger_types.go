@@ -77,7 +77,7 @@ type Ledger struct {
 	Removal *RemovalRecord `json:"removal,omitempty"`
 }
 
-// RecordGroup holds the records that share revision, stage, state and failure.
+// RecordGroup holds the records that share revision, stage, state and failures.
 type RecordGroup struct {
 	// Revision is the digest of the content that the clusters were admitted to.
 	Revision string `json:"revision"`
@@ -90,6 +90,11 @@ type RecordGroup struct {
 	// count as failures until they are Done.
 	// +optional
 	Failed bool `json:"failed,omitempty"`
+	// Excused: the clusters were not verified when other content became the target, or when a
+	// revert admitted them. That they fail with content that a revert goes back to is no news, and
+	// spends no failure budget, until they are verified.
+	// +optional
+	Excused bool `json:"excused,omitempty"`
 	// Times lists the clusters by the times of their records.
 	Times []RecordTimes `json:"times"`
 }

@@ -136,9 +136,4 @@ type Override struct {
 	// Author of the order or commit; absent: the operator.
 	// +optional
 	Author string `json:"author,omitempty"`
-	// Failed are the clusters that had failed with that content when the fleet began to go back, the
-	// first 1000 by name. They do not count against the failure budget of the rollback.
-	// +listType=atomic
-	// +optional
-	Failed []string `json:"failed,omitempty"`
 }

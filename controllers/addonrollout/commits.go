@@ -219,7 +219,7 @@ func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
 // wantsOf is what the add-on and its stages say, for no commit yet.
 func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	said := p.Summaries()
-	if p.Err == nil && p.Next.Override.Returns() {
+	if p.Err == nil && p.Observed.Override.Returns() {
 		content += " " + string(p.Next.Phase) // that the clusters go back, and are back, is news about a failure
 	}
 	wants := make([]commitstatus.Want, 0, len(said))

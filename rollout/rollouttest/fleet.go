@@ -178,7 +178,7 @@ func (f *Fleet) SetTarget(digest string) {
 		f.Policy.Gates, f.Policy.Orders, f.Policy.Aborted = nil, nil, ""
 	}
 	f.Policy.Spec.Target = &v1alpha1.Target{Digest: digest, Commit: "main@sha1:" + digest}
-	f.Policy.TargetProven, f.Policy.Reverting = f.Succeeded[digest], f.Succeeded[digest]
+	f.Policy.TargetProven, f.Policy.Reverting, f.Policy.Returned = f.Succeeded[digest], f.Succeeded[digest], false
 }
 
 // Order is an order of a user. It takes effect with the next plan that is stored. Each retry is a
@@ -364,7 +364,7 @@ func (f *Fleet) Store(p rollout.Plan) {
 		}
 	}
 	if p.Succeeded {
-		f.Policy.Stable, f.Policy.TargetProven = f.Target(), true
+		f.Policy.Stable, f.Policy.TargetProven, f.Policy.Returned = f.Target(), true, true
 		f.Succeeded[f.Target()] = true
 	}
 	if p.Phase == v1alpha1.PhaseSucceeded {
@@ -385,7 +385,7 @@ func (f *Fleet) policyNow() string { return Snapshot(f.Policy.Spec) }
 
 // LoseStatus empties the stored status, as a restore without it does.
 func (f *Fleet) LoseStatus() {
-	f.Ledger, f.Policy.Rebuild, f.endedFor = v1alpha1.Ledger{}, true, ""
+	f.Ledger, f.Policy.Rebuild, f.Policy.Returned, f.endedFor = v1alpha1.Ledger{}, true, false, ""
 	f.began = ""
 }
 

@@ -7,11 +7,13 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// shut says which gate lets no cluster of the step be admitted to the target; "": none.
-func (j *judgement) shut(i int) string {
+// shut says which gate lets the cluster of the step not be admitted to the target; "": none. A cluster
+// that goes back passes by a window that does not hold reverts.
+func (j *judgement) shut(i int, name string) string {
 	s := j.steps[i]
 	for _, v := range s.gatesBefore {
-		if v.said.State != v1alpha1.GatePassed {
+		passed := v.Type == v1alpha1.GateWindow && !v.Window.HoldsReverts && j.returns(name)
+		if v.said.State != v1alpha1.GatePassed && !passed {
 			return v.Name
 		}
 	}

@@ -41,9 +41,7 @@ type judgement struct {
 	step          Step
 	before, after map[string]rollout.Record
 	stories       map[string]*story // with the look of this step
-	// reverting: the target succeeded here before it became the target.
-	reverting bool
-	tallies   []tally
+	tallies       []tally
 }
 
 // Check returns every rule that the step breaks. Keep adds the step to the history.
@@ -115,7 +113,6 @@ func (h *History) judge(s Step) (*judgement, error) {
 	}
 	j.before = byCluster(before)
 	j.policy = readPolicy(*s.Input, j.before)
-	j.reverting = s.Input.TargetProven && s.Input.Reverting && !s.Input.Ended
 	for name, b := range j.before {
 		if j.ordered(v1alpha1.OrderRetry, b) && isFailure(b) {
 			b.State, b.Failed = rollout.Left, false // what happened before the order counts no more
@@ -144,7 +141,8 @@ func byCluster(records []rollout.Record) map[string]rollout.Record {
 // same reports whether the record names other content that is the target's for its cluster.
 func (j *judgement) same(b rollout.Record) bool {
 	c := j.clusters[b.Cluster]
-	return b.State != rollout.Done && b.Revision != j.in.Stable && j.member(b.Cluster) && c.UpToDate && j.has(c, b.Revision)
+	joining := b.Revision == j.in.Stable && b.InFlight()
+	return b.State != rollout.Done && b.Revision != j.target() && !joining && j.member(b.Cluster) && c.UpToDate && j.has(c, b.Revision)
 }
 
 func (j *judgement) names() []string {
@@ -194,7 +192,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 		changed: c.AvailableChanged, blocked: j.barred(c, revision), awaits: c.Awaits != "", refused: c.Unwritten != "",
 		paused: j.in.Contested != "" || j.in.Spec.Removal != nil || j.in.TargetMissing != "" && revision == j.target(),
 		park:   j.in.ParkAfter, applyErrors: j.in.ApplyErrorAfter,
-		takenBack: j.reverting && revision != j.target(),
+		takenBack: j.reverting() && revision != j.target(),
 	}
 	at := j.stepOf(name)
 	if at < 0 && (revision == j.target() || r.InFlight()) {
@@ -209,10 +207,18 @@ func (j *judgement) look(name string, r rollout.Record) look {
 	if r.State == rollout.Soaking && j.ordered(v1alpha1.OrderPromote, r) {
 		l.soak = 0
 	}
-	if j.reverting && revision == j.target() || revision == j.in.Stable && revision != j.target() {
+	if revision == j.target() && (j.goingBack() || at >= 0 && j.awaited(at)) || revision == j.in.Stable && revision != j.target() {
 		l.soak = 0
 	}
 	return l
+}
+
+// awaited reports whether a cluster of the step could go back now: no soak holds its slot.
+func (j *judgement) awaited(i int) bool {
+	return j.reverting() && slices.ContainsFunc(j.steps[i].members, func(name string) bool {
+		c := j.clusters[name]
+		return j.strays(name) && c.Reachable && !j.held(name) && j.barred(c, j.target()) == "" && c.Awaits == ""
+	})
 }
 
 // ordered reports whether a user gave an order that is about the record.
@@ -293,8 +299,12 @@ func (j *judgement) record(name string) error {
 		return j.dropped(b)
 	case j.step.Input == nil:
 		return unobserved(b, had, a)
-	case had && a == b && !a.InFlight() && a.Revision != j.target() && j.in.Ended && j.finished():
+	case had && a.Revision != j.target() && j.same(b) && j.policyRead():
+		return errors.New("the target renders the same, and the record names other content")
+	case had && a == b && !a.InFlight() && a.Revision != j.target() && j.in.Ended && j.finished() && !(j.reverting() && j.strays(name)):
 		return errors.New("a record of other content stays after success")
+	case j.excusesWrongly(name) != nil:
+		return j.excusesWrongly(name)
 	case j.admitted(name):
 		return j.admission(name, a)
 	case !had, b.Revision != j.target() && j.adoptable(a) && !j.same(b):
@@ -352,11 +362,37 @@ func (j *judgement) dropped(b rollout.Record) error {
 	if !j.in.Ended && !j.finished() {
 		return errors.New("the record is dropped before the rollout ended Succeeded")
 	}
-	if b.Revision == j.target() && exists && !c.Gone {
+	if (b.Revision == j.target() || j.same(b)) && exists && !c.Gone {
 		return errors.New("the record of the target is dropped")
+	}
+	if j.reverting() && j.strays(b.Cluster) && j.member(b.Cluster) {
+		return errors.New("the record of a cluster that is still to go back is dropped")
 	}
 	return nil
 }
+
+// excusesWrongly returns an error if the record excuses a failure that is news, or does not excuse one
+// that is older than the way back. A failure is old if the cluster had failed before this content
+// became the target, or if a revert admitted it before it verified what it had.
+func (j *judgement) excusesWrongly(name string) error {
+	a, b := j.after[name], j.before[name]
+	s := j.stories[name]
+	if s == nil { // an empty status
+		return unless(!a.Excused || j.in.Rebuild, "excused without a record")
+	}
+	failed := isFailure(b) || b.Failed
+	verified := s.last().verified() || b.State == rollout.Soaking || b.State == rollout.Done
+	old := b.Excused || b.Revision != j.target() && failed || j.admitted(name) && j.reverting() && b.Revision != j.target()
+	if a.Excused && !old {
+		return errors.New("a new failure is excused")
+	}
+	still := isFailure(a) || a.State == rollout.Admitted
+	forgotten := j.admitted(name) && !j.reverting() || a.Revision != j.target() && a.Revision != b.Revision
+	return unless(a.Excused || verified || forgotten || !still || !b.Excused && !(b.Revision != j.target() && failed), "an old failure is not excused")
+}
+
+// policyRead reports whether the policy and the ledger could be read: otherwise no record changes.
+func (j *judgement) policyRead() bool { return j.step.Refused == "" }
 
 // finished reports whether every step is complete.
 func (j *judgement) finished() bool {

@@ -83,6 +83,14 @@ func readPolicy(in rollout.Input, records map[string]rollout.Record) *policy {
 		p.readStrategy(clusterv1alpha1.RolloutStrategy{}, "all", "", nil, p.install, false)
 	}
 	p.nameApart()
+	for _, name := range p.install {
+		// What a revert takes back leaves also the clusters that no step selects any more.
+		r := p.records[name]
+		if at := p.stagesOf(r); p.reverting() && p.stepOf(name) < 0 && !r.InFlight() && r.Revision == p.clusters[name].Running && p.strays(name) && len(at) > 0 {
+			p.steps[at[0]].members = append(p.steps[at[0]].members, name)
+			slices.Sort(p.steps[at[0]].members)
+		}
+	}
 	return p
 }
 
@@ -238,10 +246,9 @@ func (p *policy) readStages() {
 // them. Content that succeeded here before needs nothing but the time.
 func (p *policy) verdicts(st v1alpha1.Stage, when v1alpha1.GateMoment, gates []v1alpha1.Gate) []verdict {
 	var found []verdict
-	reverting := p.in.TargetProven && p.in.Reverting && !p.in.Ended
 	for _, g := range gates {
 		window := g.Type == v1alpha1.GateWindow
-		if reverting && (!window || !g.Window.HoldsReverts) || p.in.TargetProven && !window {
+		if p.goingBack() && (!window || !g.Window.HoldsReverts) || p.in.TargetProven && !window {
 			continue
 		}
 		v := verdict{Gate: g}
@@ -253,6 +260,24 @@ func (p *policy) verdicts(st v1alpha1.Stage, when v1alpha1.GateMoment, gates []v
 		found = append(found, v)
 	}
 	return found
+}
+
+// reverting reports whether clusters that run other content go back to a proven target; goingBack,
+// whether the rollout that moves them has not ended.
+func (p *policy) reverting() bool { return p.in.TargetProven && p.in.Reverting }
+func (p *policy) goingBack() bool { return p.reverting() && !p.in.Ended && !p.in.Returned }
+
+// strays reports whether the cluster runs another revision than the target.
+func (p *policy) strays(name string) bool {
+	c := p.clusters[name]
+	named := c.Running != "" && c.Running != rollout.Mixed && c.Running != rollout.Foreign
+	return named && c.Running != p.target() && !c.UpToDate
+}
+
+// returns reports whether the target takes back what the cluster runs: while the fleet goes back, and
+// after that on a cluster that was left behind.
+func (p *policy) returns(name string) bool {
+	return p.reverting() && p.clusters[name].Running != "" && (p.goingBack() || p.strays(name))
 }
 
 // returning reports whether one of the clusters will be a member again once its
@@ -406,6 +431,8 @@ func (p *policy) shared(chosen []string, size int) []string {
 				kind = 0
 			case c.UpToDate:
 				kind = -1
+			case p.reverting() && p.strays(name) && c.Running != p.in.Stable && !c.UpToDateStable:
+				kind = 0
 			case p.held(name):
 			case c.Reachable && (isFailure(p.records[name]) || c.Health.State == rollout.HealthFailed):
 				kind = 1

@@ -36,8 +36,8 @@ func (j *judgement) tally(i int) tally {
 		target := recorded && a.Revision == j.target()
 		stale := target && !c.UpToDate && !a.InFlight() // its own inputs changed since
 		switch {
-		case a.InFlight() && j.reverting && j.leaving(name):
-		case a.InFlight() && j.reverting && j.held(name) && !target:
+		case a.InFlight() && j.reverting() && j.leaving(name):
+		case a.InFlight() && j.reverting() && j.held(name) && !target:
 		case a.InFlight():
 			t.flying++
 			if a.State == rollout.Lost {
@@ -102,7 +102,7 @@ func (j *judgement) tally(i int) tally {
 			if a.Stage != s.name {
 				t.elsewhere++
 			}
-		case undecided && a.InFlight() && j.reverting:
+		case undecided && a.InFlight() && j.reverting():
 		case undecided && a.InFlight():
 			t.flying++
 		case undecided && a.State == rollout.Parked:
@@ -116,12 +116,12 @@ func (j *judgement) tally(i int) tally {
 
 // stagesOf are the positions of the steps that a record of a cluster in no step belongs to: that
 // of its stage; if it is gone, the first of its track; if that is gone, the first of each.
-func (j *judgement) stagesOf(r rollout.Record) []int {
-	if i := j.stepNamed(r.Stage); i >= 0 {
+func (p *policy) stagesOf(r rollout.Record) []int {
+	if i := p.stepNamed(r.Stage); i >= 0 {
 		return []int{i}
 	}
 	var own, first []int
-	for i, s := range j.steps {
+	for i, s := range p.steps {
 		track, _, _ := strings.Cut(s.name, "/")
 		switch {
 		case len(s.before) > 0:
@@ -201,7 +201,7 @@ func (j *judgement) complete(i int) bool {
 	}
 	s, t := j.steps[i], j.tallies[i]
 	open := t.flying + t.waiting
-	if j.reverting {
+	if j.goingBack() {
 		open -= t.lost
 	}
 	switch {
@@ -211,7 +211,7 @@ func (j *judgement) complete(i int) bool {
 		return false
 	case t.members+t.left+t.failed+t.done+t.flying == 0:
 		return !s.holdEmpty || j.in.Stable == "" || j.in.TargetProven
-	case j.in.TargetProven && (t.outdated == 0 || j.reverting):
+	case j.in.TargetProven && (t.outdated == 0 || j.goingBack()):
 		return t.failed == 0 || t.done+t.unchanged > 0
 	}
 	return t.done > 0 || t.parked+t.failed == 0 && (t.left == 0 || s.all)
@@ -223,7 +223,7 @@ func (j *judgement) slots() error {
 	for i, s := range j.steps {
 		flying, atTarget, admitted, again, moved := 0, 0, "", "", ""
 		for name, a := range j.after {
-			if a.InFlight() && !j.reverting && j.stepOf(name) < 0 && slices.Contains(j.stagesOf(a), i) {
+			if a.InFlight() && !j.reverting() && j.stepOf(name) < 0 && slices.Contains(j.stagesOf(a), i) {
 				flying++ // no step selects it; it keeps its slot
 			}
 		}
@@ -250,7 +250,7 @@ func (j *judgement) slots() error {
 			return j.broken(again, "%s was admitted again in %s with %d in flight of %d", again, s.name, flying, s.limit)
 		case admitted != "" && flying > s.limit:
 			return j.broken(admitted, "%s was admitted in %s with %d in flight of %d", admitted, s.name, flying, s.limit)
-		case moved != "" && !j.reverting && atTarget > s.limit:
+		case moved != "" && !j.reverting() && atTarget > s.limit:
 			return j.broken(moved, "%s was retargeted in %s with %d of %d at the target", moved, s.name, atTarget, s.limit)
 		}
 		if admitted != "" {
@@ -290,8 +290,7 @@ func (j *judgement) joins(name string) bool {
 // postponed reports whether no content may reach the cluster, because something it depends on is not
 // there. A revert still takes back what the cluster runs.
 func (j *judgement) postponed(c rollout.Cluster) bool {
-	takesBack := j.reverting && c.Running != ""
-	return c.Waits != "" && !takesBack
+	return c.Waits != "" && !j.returns(c.Name)
 }
 
 // order: the target is given only in a step whose predecessors are complete,
@@ -313,7 +312,7 @@ func (j *judgement) order() error {
 				continue // it failed with the target already
 			}
 			for _, k := range s.before {
-				if !j.complete(k) && (!j.reverting || !j.retargeted(name)) {
+				if !j.complete(k) && (!j.reverting() || !j.retargeted(name)) {
 					return j.broken(name, "%s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
 				}
 			}
@@ -326,7 +325,7 @@ func (j *judgement) order() error {
 						name, s.name, j.failures(k), j.steps[k].name, j.steps[k].maxFailures)
 				}
 			}
-			if gate := j.shut(i); gate != "" {
+			if gate := j.shut(i, name); gate != "" {
 				return j.broken(name, "%s got the target in %s while gate %s holds it: %+v", name, s.name, gate, j.in.Gates)
 			}
 		}
@@ -342,12 +341,12 @@ func (j *judgement) refilled() error {
 	for i, s := range j.steps {
 		t := j.tallies[i]
 		left := t.done == 0 && t.left > 0
-		if s.held || left || j.waitsForAGoneStage(i) || j.shut(i) != "" || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) ||
+		if s.held || left || j.waitsForAGoneStage(i) || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) ||
 			slices.ContainsFunc(s.before, func(k int) bool { return !j.complete(k) }) {
 			continue
 		}
 		for _, name := range s.members {
-			if j.waits(name) {
+			if j.waits(name) && j.shut(i, name) == "" {
 				return j.broken(name, "%s waits in %s with %d in flight of %d", name, s.name, t.flying, s.limit)
 			}
 		}
@@ -355,10 +354,8 @@ func (j *judgement) refilled() error {
 	return nil
 }
 
-// excused reports whether the cluster had failed before the rollback, and fails again.
-func (j *judgement) excused(name string) bool {
-	return j.reverting && slices.Contains(j.in.Excused, name)
-}
+// excused reports whether a failure of the cluster is older than the way back.
+func (j *judgement) excused(name string) bool { return j.reverting() && j.after[name].Excused }
 
 // waits reports whether a cluster could be given the target and holds no slot.
 func (j *judgement) waits(name string) bool {

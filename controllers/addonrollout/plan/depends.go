@@ -38,12 +38,11 @@ func DependencyOf(d v1alpha1.Dependency, o *Observation, reported error) (Depend
 		found.Stopped = "which is stalled"
 		return found, p.Memory, nil
 	}
-	phase := p.Planned.Phase
-	if o.Override.Returns() {
-		phase = returned(phase)
-	}
-	if phase == v1alpha1.PhaseFailed || phase == v1alpha1.PhaseRollingBack {
-		found.Stopped = "which is " + string(phase)
+	switch phase := p.Planned.Phase; {
+	case phase == v1alpha1.PhaseFailed || o.stranded() != "":
+		found.Stopped = "which is " + string(v1alpha1.PhaseFailed)
+	case o.Override.Returns() && phase != v1alpha1.PhaseSucceeded: // also while it is held or suspended
+		found.Stopped = "which is " + string(v1alpha1.PhaseRollingBack)
 	}
 	for _, c := range p.Planned.Clusters {
 		switch c.State {

@@ -129,9 +129,9 @@ func (g *gate) enter(v gates.Verdict, now time.Time) {
 }
 
 // approve counts the decisions of people. A rejection stays until the attempt changes. An approval
-// that was used stays as well: a cluster of the stage was admitted.
+// that was used stays as well: since then, EvaluatedAt says when a cluster was first admitted by it.
 func (t *turn) approve(g *gate) {
-	used := g.stored.State == v1alpha1.GatePassed && t.begun(g.stage)
+	used := g.stored.State == v1alpha1.GatePassed && g.stored.EvaluatedAt != nil
 	if !t.Approvals.Read || used || g.stored.State == v1alpha1.GateFailed {
 		return
 	}
@@ -145,13 +145,6 @@ func (t *turn) approve(g *gate) {
 		Digest: t.Target.Digest, Attempt: t.stored.Attempt,
 	}
 	g.enter(gates.Approval(*g.Approval, subject.Of(t.Approvals.Proven)), t.Look.Wall)
-}
-
-// begun reports whether a cluster was admitted to the target in the stage.
-func (t *turn) begun(stage string) bool {
-	return slices.ContainsFunc(t.stored.Ledger.Records, func(g v1alpha1.RecordGroup) bool {
-		return g.Revision == t.Target.Digest && g.Stage == stage
-	})
 }
 
 // measure enters a new result of a measurement. Before the stage, Passed stays; during it, Failed.
@@ -234,7 +227,13 @@ func (g *gate) ask(asked bool, now time.Time) {
 func (d *Decided) asked(now time.Time) []gate {
 	after := slices.Clone(d.gates)
 	for i := range after {
-		after[i].ask(d.asks(&after[i]), now)
+		g := &after[i]
+		g.ask(d.asks(g), now)
+		used := slices.Contains(d.Planned.Passed, rollout.Ask{Stage: g.stage, Name: g.Name, When: g.status.When})
+		if used && g.Type == v1alpha1.GateApproval && g.status.EvaluatedAt == nil {
+			stamp := metav1.NewTime(now).Rfc3339Copy()
+			g.status.EvaluatedAt = &stamp
+		}
 	}
 	return after
 }

@@ -78,8 +78,13 @@ func (o *Observation) heed(next v1alpha1.AddOnRolloutStatus) heeded {
 			h.given.answers = append(h.given.answers, Answer{order, v1alpha1.OrderCarriedOut, done.Message})
 		}
 	}
-	if o.Rollout.Status.Target == nil {
-		h.status.Aborted = o.lastAbort()
+	if h.status.Aborted == nil {
+		h.status.Aborted = o.lastAbort(h.status.Attempt)
+	}
+	for i := range o.Orders {
+		if order := &o.Orders[i]; order.Spec.RolloutUID != o.Rollout.UID && order.Status.State == "" {
+			h.given.answers = append(h.given.answers, Answer{order, v1alpha1.OrderRefused, "the order is about an AddOnRollout of that name that does not exist any more"})
+		}
 	}
 	for _, order := range fresh {
 		s := order.Spec
@@ -218,16 +223,21 @@ func affects(order rollout.Order, ledger v1alpha1.Ledger, target string) []strin
 	return names
 }
 
-// lastAbort is the order that ended the rollout of the target, if its status was lost; nil: none.
-func (o *Observation) lastAbort() *v1alpha1.GivenOrder {
+// lastAbort is the order that ended the rollout of the target in the attempt, if the status does not
+// know it: an older status was written back. If the status was lost, the attempt is not known either:
+// then it is the last order, unless the content succeeded after it. nil: there is none.
+func (o *Observation) lastAbort(attempt int32) *v1alpha1.GivenOrder {
 	var last *v1alpha1.GivenOrder
 	for i := range o.Orders {
-		s := &o.Orders[i].Spec
-		if o.Orders[i].Status.State != v1alpha1.OrderCarriedOut || s.RolloutUID != o.Rollout.UID || s.Digest != o.Target.Digest {
+		s, answer := &o.Orders[i].Spec, &o.Orders[i].Status
+		if answer.State != v1alpha1.OrderCarriedOut || s.RolloutUID != o.Rollout.UID || s.Digest != o.Target.Digest {
 			continue
 		}
 		switch s.Verb {
 		case v1alpha1.OrderAbort:
+			if o.Rollout.Status.Target != nil && s.Attempt != attempt || o.Succeeded.since(o.Target.Revision, answer.AnsweredAt) {
+				continue
+			}
 			last = &v1alpha1.GivenOrder{Name: o.Orders[i].Name, Author: s.Author, Reason: s.Reason}
 		case v1alpha1.OrderRetry:
 			last = nil
@@ -322,7 +332,7 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 	if refused := o.outdated(order, next); refused != "" {
 		return "", refused
 	}
-	to, withCRDs := o.Succeeded.before(s.Digest), false
+	to, withCRDs := o.refuge(o.known(s.Digest)), false
 	if s.Arguments != nil {
 		withCRDs = s.Arguments.WithCRDs
 		if s.Arguments.To != "" {
@@ -334,7 +344,7 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 	if to == "" || to == s.Digest {
 		return "", "no other revision succeeded here"
 	}
-	if lost := o.definitionsLost(s.Digest, to, withCRDs); lost != "" {
+	if lost := o.definitionsLost(to, withCRDs); lost != "" {
 		return "", lost
 	}
 	return "quarantined " + s.Digest + "; back to " + titleOf(o.known(to)), ""

@@ -57,20 +57,24 @@ func (o *Observation) unfinished(declared v1alpha1.Target) *v1alpha1.Target {
 		return nil
 	}
 	_, barred := o.withdrawn(*s.Target)
+	_, quarantined := o.quarantine(s.Target.Digest)
 	switch {
-	case s.Phase == v1alpha1.PhaseFailed && !s.Override.Returns():
-		// It ended, unless its rollback is about to begin.
-		if q, quarantined := o.quarantine(s.Target.Digest); !quarantined || q.Order != "" || o.refuge(*s.Target) == "" {
-			return nil
-		}
-		return s.Target
-	case barred, s.Phase == v1alpha1.PhaseHeld, slices.Contains(endedPhases(), s.Phase):
+	case quarantined && !s.Override.Returns() && o.refuge(*s.Target) != "":
+		return s.Target // the fleet is about to go back from it
+	case barred, s.Phase == v1alpha1.PhaseHeld && o.heldByStrategy(), slices.Contains(endedPhases(), s.Phase):
 		return nil
 	case s.Override.Returns():
 		from := s.Override.Leaves()
 		return &from
 	}
 	return s.Target
+}
+
+// heldByStrategy reports whether the share of clusters that the strategy moves has the content. A
+// rollout that is held for anything else has not ended.
+func (o *Observation) heldByStrategy() bool {
+	strategy, stages := o.Rollout.Spec.Strategy, o.Rollout.Status.Stages
+	return strategy != nil && strategy.Type == v1alpha1.StrategyRollingUpdateWithPlacement && len(stages) > 0 && stages[0].Phase == rollout.StageComplete
 }
 
 // endedPhases are those of a rollout that has ended.
@@ -106,16 +110,20 @@ func (o *Observation) quarantine(digest string) (v1alpha1.Quarantine, bool) {
 	return q, ok
 }
 
-// refuge is the digest of the content to go back to from withdrawn content: what the order names,
-// otherwise the newest that succeeded; "": there is none.
+// refuge is the digest of the content to go back to from other content: what the order names,
+// otherwise the stable revision, otherwise the newest that succeeded; "": there is none.
 func (o *Observation) refuge(from v1alpha1.Target) string {
-	if q, _ := o.quarantine(from.Digest); q.To != "" {
-		to := q.To
-		if slices.ContainsFunc(o.Succeeded, func(s Success) bool { return s.Digest == to }) {
+	q, _ := o.quarantine(from.Digest)
+	wanted := []string{q.To}
+	if s := o.Rollout.Status.Stable; s != nil {
+		wanted = append(wanted, s.Digest) // the times of successes are of clocks that may have been set
+	}
+	for _, to := range wanted {
+		if to != from.Digest && slices.ContainsFunc(o.Succeeded, func(s Success) bool { return s.Digest == to }) {
 			return to
 		}
 	}
-	return o.Succeeded.newest().Digest
+	return o.Succeeded.before(from.Digest)
 }
 
 // known is the target of a digest, with its commit where the rollout knows it.
@@ -169,14 +177,16 @@ func returned(phase v1alpha1.Phase) v1alpha1.Phase {
 
 // obstacle says why a failed rollout cannot be rolled back; "": it can.
 func (o *Observation) obstacle() string {
-	to := o.Succeeded.newest().Digest
+	to := o.refuge(o.Target)
 	switch {
-	case to == "" || to == o.Target.Digest:
+	case to == "":
 		return "no other revision succeeded here"
+	case o.Rollout.Status.Stable != nil && o.Rollout.Status.Stable.Digest == o.Target.Digest:
+		return "it is the stable revision"
 	case o.Succeeded.Has(o.Target.Revision):
 		return "it is a revert, and Git took " + titleOf(o.known(to)) + " back"
 	}
-	return o.definitionsLost(o.Target.Digest, to, o.mayChangeDefinitions(o.Target.Digest))
+	return o.definitionsLost(to, o.mayChangeDefinitions(o.Target.Digest))
 }
 
 // mayChangeDefinitions reports whether policy or order permits that a move away from a revision
@@ -199,25 +209,26 @@ func (o *Observation) Confirm() {
 		known != nil && known.Kind == o.Override.Kind && known.Leaves() == from && o.Rollout.Status.Target != nil && o.Rollout.Status.Target.Digest == o.Target.Digest {
 		return
 	}
-	if why := o.definitionsLost(from.Digest, o.Target.Digest, o.mayChangeDefinitions(from.Digest)); why != "" {
+	if why := o.definitionsLost(o.Target.Digest, o.mayChangeDefinitions(from.Digest)); why != "" {
 		o.Target, o.Barrier = from, why
 	}
 }
 
-// definitionsLost says which CustomResourceDefinition keeps the clusters that have one revision from
-// going to another; "": none.
-func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
+// definitionsLost says which CustomResourceDefinition keeps the clusters from going to a revision, each
+// from the revision that it runs; "": none.
+func (o *Observation) definitionsLost(to string, mayChange bool) string {
 	back, err := o.Revisions.Renderer(to)
 	if err != nil {
 		return "revision " + to + " cannot be read: " + err.Error()
 	}
-	present, err := o.Revisions.Renderer(from)
-	if err != nil {
-		return "revision " + from + " cannot be read: " + err.Error()
-	}
 	for _, m := range o.Members {
-		if m.Health.Revision != from {
+		runs := m.Health.Revision
+		if runs == "" || runs == to {
 			continue
+		}
+		present, err := o.Revisions.Renderer(runs)
+		if err != nil {
+			return "revision " + runs + " cannot be read: " + err.Error()
 		}
 		has, err := present.Render(m.renderInput(nil))
 		if err != nil {

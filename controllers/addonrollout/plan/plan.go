@@ -147,8 +147,12 @@ func (o *Observation) conclude(h heeded, d Decided) concluded {
 	}
 	next, given, withdrawals := o.withdraw(next, h.given)
 	c := concluded{given: given, withdrawals: withdrawals}
-	if next.Aborted == nil && next.Phase == v1alpha1.PhaseFailed && !next.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
-		if obstacle := o.obstacle(); obstacle != "" {
+	if next.Aborted == nil && next.Phase == v1alpha1.PhaseFailed && !o.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
+		obstacle := o.obstacle()
+		if d.Planned.Abandoned {
+			obstacle = "no cluster failed with it"
+		}
+		if obstacle != "" {
 			next.Message += "; not rolled back: " + obstacle
 		} else {
 			c.returns = o.failureText(next.Message, d)
@@ -188,7 +192,7 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	p.Decisions = p.decisions(b.step, c.given.steps)
 	next.Journal = journal.Append(next.Journal, o.stamp(), slices.Concat(o.Memory.Unwritten, p.Decisions.Steps))
 	next.Outcome = string(p.Summaries()[0].State)
-	if next.Override.Waits() {
+	if o.Override.Waits() {
 		next.Outcome = string(rollout.Pending) // it is about the content that Git declares
 	}
 	p.Memory.Unwritten, p.Memory.last = nil, &lastLook{o.Look, next.Ledger}
@@ -253,9 +257,6 @@ func (o *Observation) decide(b begun, h heeded, contested error) (Decided, error
 		return Decided{}, err
 	}
 	in.Orders, in.Aborted = h.orders, aborted(h.status)
-	if h.status.Override.Returns() {
-		in.Excused = h.status.Override.Failed
-	}
 	if contested != nil {
 		in.Contested = contested.Error()
 	}
@@ -311,7 +312,8 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 		Spec:            ro.Spec,
 		Suspended:       Suspended(ro),
 		TargetProven:    t.Succeeded.Has(t.Target.Revision),
-		Reverting:       t.stored.Reverting && !t.Succeeded.since(t.Target.Revision, t.stored.TargetSince),
+		Reverting:       t.stored.Reverting,
+		Returned:        t.Succeeded.since(t.Target.Revision, t.stored.TargetSince),
 		Ended:           t.ended(),
 		Rebuild:         ro.Status.Target == nil,
 		ApplyErrorAfter: ApplyErrorAfter,

@@ -19,9 +19,6 @@ const historyKept = 10
 func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next, target, s := *stored.DeepCopy(), o.Target, o.Succeeded
 	next.Override = o.Override.DeepCopy()
-	if next.Override.Returns() {
-		next.Override.Failed = failedBefore(stored, next.Override.Leaves().Digest)
-	}
 	if next.Stable != nil && next.Stable.Digest != target.Digest {
 		if _, barred := o.withdrawn(*next.Stable); barred {
 			next.Stable = o.rediscovered()
@@ -50,27 +47,6 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 	// The phase belongs to the rollout of a target; the new one has none yet.
 	next.Phase = ""
 	return next
-}
-
-// excusedKept bounds status.override.failed.
-const excusedKept = 1000
-
-// failedBefore are the clusters that had failed with content when the fleet began to leave it.
-func failedBefore(stored v1alpha1.AddOnRolloutStatus, digest string) []string {
-	if was := stored.Override; was.Returns() && was.Leaves().Digest == digest {
-		return was.Failed
-	}
-	records, err := rollout.Records(stored.Ledger)
-	if err != nil {
-		return nil // the planner refuses the ledger
-	}
-	var names []string
-	for i := range records {
-		if r := &records[i]; r.Revision == digest && r.CountsAsFailure() && len(names) < excusedKept {
-			names = append(names, r.Cluster)
-		}
-	}
-	return names
 }
 
 // attemptAfter is the attempt of a new target. It never repeats: decisions of people are about one
@@ -126,6 +102,9 @@ func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now me
 		next.Stable = next.Target
 	}
 	if next.Override.Returns() {
+		if plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending {
+			next.Phase = v1alpha1.PhaseProgressing // a window holds it: it goes on, and is not Ready
+		}
 		next.Phase = returned(next.Phase)
 		next.Message = overridden(next)
 	}

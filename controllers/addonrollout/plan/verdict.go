@@ -137,8 +137,10 @@ func Counted(n int) string {
 // Summaries are what the add-on and its stages say on a commit. If the rollout cannot be
 // planned, the add-on says why, and no stage says anything.
 func (p *Plan) Summaries() []rollout.Summary {
-	if p.Err == nil && p.Next.Override.Returns() {
-		return []rollout.Summary{{State: rollout.Failure, Description: backText(p.Next, p.Stay())}}
+	if override := p.Observed.Override; p.Err == nil && override.Returns() {
+		said := p.Next
+		said.Override = override // an order to unblock has taken it out of the status, and no cluster has the content yet
+		return []rollout.Summary{{State: rollout.Failure, Description: backText(said, p.Stay())}}
 	}
 	if p.Err == nil {
 		return rollout.Summarise(p.Planned)

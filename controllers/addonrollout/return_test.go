@@ -1,0 +1,543 @@
+package addonrollout
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// ticks runs turns. Only the healthy clusters report; the clock moves on by step after each.
+func (s *scene) ticks(n int, step time.Duration, healthy ...string) {
+	s.t.Helper()
+	for range n {
+		for name, w := range s.works() {
+			if slices.Contains(healthy, name) {
+				continue
+			}
+			w.Status = workv1.ManifestWorkStatus{}
+			if err := s.hub.Status().Update(s.t.Context(), w); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		s.turn()
+		if len(healthy) > 0 {
+			s.report(healthy...)
+		}
+		s.advance(step)
+	}
+}
+
+// commit makes the content at a tag the target, as a source does: the generation changes as well.
+func (s *scene) commit(tag string) string {
+	s.t.Helper()
+	digest := s.target(tag)
+	s.declare(func(*v1alpha1.AddOnRolloutSpec) {})
+	return digest
+}
+
+// available sets whether a ManagedCluster is available.
+func (s *scene) available(name string, status metav1.ConditionStatus) {
+	s.t.Helper()
+	c := &clusterv1.ManagedCluster{}
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Name: name}, c); err != nil {
+		s.t.Fatal(err)
+	}
+	c.Status.Conditions[0].Status, c.Status.Conditions[0].LastTransitionTime = status, metav1.NewTime(s.clock.Now())
+	s.update(c)
+}
+
+// restoreStatus stores another status, as a restore does.
+func (s *scene) restoreStatus(to v1alpha1.AddOnRolloutStatus) {
+	s.t.Helper()
+	ro := s.rollout()
+	ro.Status = to
+	if err := s.hub.Status().Update(s.t.Context(), ro); err != nil {
+		s.t.Fatal(err)
+	}
+	s.restart()
+}
+
+func (s *scene) noneHolds(digest string) {
+	s.t.Helper()
+	if got := s.holding(digest); len(got) != 0 {
+		ro := s.rollout()
+		s.t.Errorf("%v still run the content that was taken back; %s: %s", got, ro.Status.Phase, ro.Status.Message)
+	}
+}
+
+// Only clusters that fail newly count against the budget of a way back, however it came about that
+// another one had failed before.
+func TestRollback_IsNotStoppedByAFailureThatIsOlder(t *testing.T) {
+	setup := func(t *testing.T, budget int32) *scene {
+		s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3", "c4")
+		s.canary("c1", "c2")
+		s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+			rollsBack(spec)
+			failures, two, three := intstr.FromInt32(budget), intstr.FromInt32(2), intstr.FromInt32(3)
+			spec.Stages[0].ProgressDeadline, spec.Stages[1].ProgressDeadline = "1m", "1m"
+			spec.Stages[0].MaxConcurrency, spec.Stages[1].MaxConcurrency, spec.Stages[1].MaxFailures = &two, &three, &failures
+		})
+		return s
+	}
+	t.Run("FailedOnAnEarlierWayBack", func(t *testing.T) {
+		s := setup(t, 0)
+		s.commit("v1")
+		s.settle()
+		s.commit("v2")
+		s.ticks(8, 0, "c1", "c2", "c3")
+		s.advance(time.Minute)
+		s.ticks(12, 20*time.Second, "c1", "c2", "c3")
+		v3 := s.commit("v3")
+		s.ticks(2, 0, "c2", "c3")
+		s.advance(time.Minute)
+		s.ticks(2, 0, "c2", "c3")
+		s.ticks(15, 20*time.Second, "c1", "c2", "c3")
+		s.noneHolds(v3)
+	})
+	for name, revert := range map[string]bool{"WithinAnOlderBudget": false, "WithinAnOlderBudgetAndGitReverts": true} {
+		t.Run(name, func(t *testing.T) {
+			s := setup(t, 1)
+			s.commit("v1")
+			s.ticks(8, 0, "c1", "c2", "c4")
+			s.advance(time.Minute)
+			s.ticks(6, 0, "c1", "c2", "c4")
+			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+				spec.Stages[1].MaxFailures = nil
+				if revert {
+					spec.OnFailure = ""
+				}
+			})
+			v2 := s.commit("v2")
+			s.ticks(2, 0, "c4")
+			s.advance(time.Minute)
+			s.ticks(1, 0, "c4")
+			if revert {
+				s.commit("v1")
+			}
+			s.ticks(20, 10*time.Second, "c1", "c2", "c4")
+			s.noneHolds(v2)
+		})
+	}
+	for name, interrupt := range map[string]func(*scene){
+		"GitRevertsMeanwhile": func(s *scene) { s.commit("v1") },
+		"TheStatusIsLost":     func(s *scene) { s.restoreStatus(v1alpha1.AddOnRolloutStatus{}) },
+		"ThePolicyChangesAfter": func(s *scene) {
+			s.ticks(14, 20*time.Second, "c1", "c2")
+			s.declare(func(*v1alpha1.AddOnRolloutSpec) {})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			s.within(0, "1m")
+			s.declare(rollsBack)
+			s.commit("v1")
+			s.settle()
+			v2 := s.commit("v2")
+			s.ticks(6, 0, "c1", "c2") // c3 never reports
+			s.advance(time.Minute)
+			s.ticks(1, 0, "c1", "c2")
+			interrupt(s)
+			s.ticks(40, 10*time.Second, "c1", "c2")
+			s.noneHolds(v2)
+			if phase := s.rollout().Status.Phase; phase == v1alpha1.PhaseFailed {
+				t.Errorf("the rollout is %s: %s", phase, s.rollout().Status.Message)
+			}
+		})
+	}
+}
+
+// RolledBack ends the rollout, not the repair of clusters that come back later: what holds a rollout
+// does not hold them.
+func TestRollback_TakesBackAClusterThatComesBackAfterTheEnd(t *testing.T) {
+	window := func(s *scene) {
+		s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+			spec.Stages[0].Gates = &v1alpha1.Gates{Before: []v1alpha1.Gate{{
+				Name: "hours", Type: v1alpha1.GateWindow,
+				Window: &v1alpha1.WindowGate{TimeZone: "UTC", Allow: []v1alpha1.TimeRange{{Hours: "03:00-03:20"}}},
+			}}}
+		})
+	}
+	healthy := []string{"c1", "c2"}
+	for name, c := range map[string]struct {
+		before, meanwhile func(*scene)
+		held              bool
+		healthy           []string
+	}{
+		"AfterAnotherFailedForGood":  {healthy: healthy},
+		"ReleasedFromAHold":          {held: true, healthy: healthy},
+		"WhileAWindowIsClosed":       {before: window, healthy: []string{"c1", "c2", "c3"}},
+		"WhileADependencyIsNotThere": {meanwhile: func(s *scene) { newBase(s, "c1", "c2", "c3") }, healthy: []string{"c1", "c2", "c3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			s.within(0, "1m")
+			s.declare(rollsBack)
+			s.commit("v1")
+			s.settle()
+			if c.before != nil {
+				c.before(s)
+			}
+			v2 := s.commit("v2")
+			s.ticks(6, 0, healthy...)
+			if c.meanwhile != nil {
+				c.meanwhile(s)
+			}
+			if c.held {
+				s.hold("c2", "true")
+			} else {
+				s.available("c2", metav1.ConditionUnknown)
+			}
+			s.advance(time.Hour)
+			s.ticks(14, 20*time.Second, slices.DeleteFunc(slices.Clone(c.healthy), func(n string) bool { return n == "c2" && !c.held })...)
+			if got := s.holding(v2); !slices.Equal(got, []string{"c2"}) || s.rollout().Status.Phase != v1alpha1.PhaseRolledBack {
+				t.Fatalf("%v run v2; %s: %s", got, s.rollout().Status.Phase, s.rollout().Status.Message)
+			}
+			if c.held {
+				s.hold("c2", "")
+			} else {
+				s.available("c2", metav1.ConditionTrue)
+			}
+			s.ticks(10, 30*time.Second, c.healthy...)
+			s.noneHolds(v2)
+		})
+	}
+}
+
+// The same holds after a git revert.
+func TestRevert_TakesBackAClusterThatComesBackWhileAWindowIsClosed(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	s.commit("v1")
+	s.settle()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		three := intstr.FromInt32(3)
+		spec.Stages[0].MaxConcurrency = &three
+		spec.Stages[0].Gates = &v1alpha1.Gates{Before: []v1alpha1.Gate{{
+			Name: "hours", Type: v1alpha1.GateWindow,
+			Window: &v1alpha1.WindowGate{TimeZone: "UTC", Allow: []v1alpha1.TimeRange{{Hours: "03:00-03:20"}}},
+		}}}
+	})
+	v2 := s.commit("v2")
+	s.ticks(6, 0, "c1", "c2", "c3")
+	s.advance(time.Hour)
+	s.available("c2", metav1.ConditionUnknown)
+	s.commit("v1")
+	s.ticks(6, 0, "c1", "c3")
+	s.available("c2", metav1.ConditionTrue)
+	s.ticks(6, 0, "c1", "c2", "c3")
+	s.noneHolds(v2)
+}
+
+// A cluster that no stage selects any more goes back as well: it was admitted to the content.
+func TestRollback_TakesBackAClusterThatLeftItsStage(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.place("prod", "c2", "c3")
+	s.place("canary", "c1")
+	ref := func(name string) v1alpha1.PlacementReference {
+		return v1alpha1.PlacementReference{Namespace: "team", Name: name}
+	}
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		rollsBack(spec)
+		spec.Stages = []v1alpha1.Stage{{Name: "canary", Placement: ref("canary"), ProgressDeadline: "1m"}, {Name: "fleet", Placement: ref("prod"), ProgressDeadline: "1m"}}
+	})
+	s.commit("v1")
+	s.settle()
+	v2 := s.commit("v2")
+	s.ticks(2, 0, "c2", "c3")
+	var decision clusterv1beta1.PlacementDecision
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "canary-1"}, &decision); err != nil {
+		t.Fatal(err)
+	}
+	decision.Status.Decisions = []clusterv1beta1.ClusterDecision{{ClusterName: "c2"}}
+	s.update(&decision)
+	s.advance(time.Minute)
+	s.ticks(12, 10*time.Second, "c1", "c2", "c3")
+	s.noneHolds(v2)
+}
+
+// A way back takes no definition off a cluster, whatever revision that cluster runs.
+func TestRollback_TakesNoDefinitionOffAClusterThatRunsAnotherRevision(t *testing.T) {
+	for _, how := range []string{"recall", "blocked"} {
+		t.Run(how, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			zero, one := intstr.FromInt32(0), intstr.FromInt32(1)
+			s.within(0, "10m")
+			v1 := s.targetOf(s.defining("v1", ""), "v1")
+			s.settle()
+			s.advance(time.Minute)
+			v2 := s.targetOf(s.defining("v2", "v1"), "v2")
+			s.settle()
+			s.advance(time.Minute)
+			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.Stages[0].MaxConcurrency = &zero })
+			v3 := s.targetOf(s.defining("v3", "v1"), "v3")
+			s.ticks(3, 0, "c1", "c2", "c3") // v3 waits before its first cluster
+			if how == "recall" {
+				s.order(v1alpha1.OrderRollback, v3, &v1alpha1.OrderArguments{To: v1})
+			}
+			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+				spec.Stages[0].MaxConcurrency = &one
+				if how == "blocked" {
+					spec.Blocked = []v1alpha1.BlockedContent{{Digest: v2, Reason: "leaks"}, {Digest: v3, Reason: "leaks"}}
+				}
+			})
+			s.ticks(10, 0, "c1", "c2", "c3")
+			if got := s.holding(v1); len(got) != 0 {
+				t.Errorf("the definition was taken off %v: %s", got, s.rollout().Status.Message)
+			}
+		})
+	}
+}
+
+// A commit is no success in the turn that unblocks it: its content is on no cluster.
+func TestUnblock_IsNoSuccessOfContentThatNoClusterRuns(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	s.commit("v1")
+	s.applied("v1", "")
+	s.settle()
+	v2 := s.commit("v2")
+	s.applied("v2", "")
+	s.turns(3)
+	s.advance(time.Minute)
+	s.turn()
+	s.rolledBack()
+	s.accepted()
+	s.order(v1alpha1.OrderUnblock, v2, nil)
+	for range 4 {
+		s.turn()
+		if said := s.reportedOn("v2"); strings.HasPrefix(said, "success") || s.rollout().Status.Outcome == "success" {
+			t.Fatalf("the commit says %q, the outcome is %s, and %v run it", said, s.rollout().Status.Outcome, s.holding(v2))
+		}
+	}
+}
+
+// An abort stays, also when a status from before it is written back.
+func TestAbort_IsNotUndoneByAnOlderStatus(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "10m")
+	s.commit("v1")
+	s.settle()
+	v2 := s.commit("v2")
+	s.ticks(2, 0)
+	old := s.rollout().Status
+	s.order(v1alpha1.OrderAbort, v2, nil)
+	s.ticks(4, 0, "c1")
+	s.restoreStatus(old)
+	s.ticks(8, 0, "c1", "c2", "c3")
+	if got := s.holding(v2); len(got) != 1 {
+		t.Errorf("%v got the content after the abort", got)
+	}
+}
+
+// An abort says nothing about a later attempt that succeeded, also when the status is lost.
+func TestAbort_IsOverWhenTheContentSucceeded(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.commit("v1")
+	s.settle()
+	s.advance(time.Minute)
+	v2 := s.commit("v2")
+	s.turns(2)
+	s.order(v1alpha1.OrderAbort, v2, nil)
+	s.ticks(4, 0, "c1", "c2")
+	s.commit("v3")
+	s.settle()
+	s.advance(time.Minute)
+	s.commit("v2")
+	s.settle()
+	s.restoreStatus(v1alpha1.AddOnRolloutStatus{})
+	s.ticks(6, 0, "c1", "c2")
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+}
+
+// The clusters go back to the stable revision, whatever the clock said when another one succeeded.
+func TestRollback_GoesToTheStableRevision(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	v1 := s.commit("v1")
+	s.settle()
+	s.advance(-2 * time.Hour)
+	v2 := s.commit("v2")
+	s.settle()
+	s.commit("v3")
+	s.ticks(3, 0)
+	s.advance(time.Minute)
+	s.ticks(12, 0, "c1", "c2", "c3")
+	if len(s.holding(v2)) != 3 {
+		t.Errorf("%v run v2, %v run v1", s.holding(v2), s.holding(v1))
+	}
+}
+
+// A canary that is deleted proves nothing against the content: the rollout pauses.
+func TestRollback_OfContentThatFailedOnNoClusterPauses(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.canary("c1")
+	s.commit("v1")
+	for range 8 {
+		s.settleOnce()
+	}
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		rollsBack(spec)
+		spec.Stages[0].MinSuccessTime.Duration = time.Hour
+	})
+	v2 := s.commit("v2")
+	s.ticks(4, 0, "c1", "c2", "c3")
+	c := &clusterv1.ManagedCluster{}
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Name: "c1"}, c); err != nil {
+		t.Fatal(err)
+	}
+	s.delete(c)
+	s.ticks(4, 0, "c1", "c2", "c3")
+	ro := s.rollout()
+	if _, quarantined := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); quarantined || !strings.Contains(ro.Status.Message, "not rolled back: no cluster failed with it") {
+		t.Errorf("quarantined %t; %s: %s", quarantined, ro.Status.Phase, ro.Status.Message)
+	}
+}
+
+// With onNewCommit Finish the fleet goes back from recalled content before newer content follows.
+func TestRecall_IsDoneBeforeNewerContentThatWaits(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "10m")
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.OnNewCommit = v1alpha1.OnNewCommitFinish })
+	v1 := s.commit("v1")
+	s.settle()
+	v2 := s.commit("v2")
+	s.ticks(2, 0)
+	v3 := s.commit("v3")
+	s.ticks(1, 0)
+	s.order(v1alpha1.OrderRollback, v2, nil)
+	back := false
+	for range 14 {
+		s.ticks(1, 0, "c1", "c2", "c3")
+		back = back || len(s.holding(v1)) == 3
+		if !back && len(s.holding(v3)) > 0 {
+			t.Fatalf("%v got newer content before the fleet was back", s.holding(v3))
+		}
+	}
+	if !back || len(s.holding(v3)) != 3 {
+		t.Errorf("back %t; %v run v3; %s", back, s.holding(v3), s.rollout().Status.Message)
+	}
+}
+
+// A placement that OCM decides about anew does not end the rollout that newer content waits for.
+func TestOnNewCommit_IsNotEndedByAPlacementThatIsNotSettled(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "10m")
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.OnNewCommit = v1alpha1.OnNewCommitFinish })
+	s.commit("v1")
+	s.settle()
+	s.commit("v2")
+	s.ticks(2, 0)
+	v3 := s.commit("v3")
+	s.ticks(1, 0)
+	for _, n := range []int32{4, 3} {
+		var p clusterv1beta1.Placement
+		if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "all"}, &p); err != nil {
+			t.Fatal(err)
+		}
+		p.Status.NumberOfSelectedClusters = n
+		s.update(&p)
+		s.ticks(int(n)-2, 0, "c1", "c2", "c3")
+	}
+	if got := s.holding(v3); len(got) != 0 {
+		t.Errorf("%v got v3 before the end of v2", got)
+	}
+}
+
+// An approval of a later attempt can be withdrawn and rejected until a cluster was admitted by it:
+// the clusters of the attempts before used another one.
+func TestApproval_OfALaterAttemptIsOpenUntilItIsUsed(t *testing.T) {
+	for _, how := range []string{"rejected", "withdrawn"} {
+		t.Run(how, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			s.place("canary", "c1")
+			ref := func(name string) v1alpha1.PlacementReference {
+				return v1alpha1.PlacementReference{Namespace: "team", Name: name}
+			}
+			s.commit("v1")
+			s.settle()
+			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+				one := intstr.FromInt32(1)
+				spec.Stages = []v1alpha1.Stage{{Name: "canary", Placement: ref("canary")}, {Name: "fleet", Placement: ref("all"), MaxConcurrency: &one, ProgressDeadline: "1m", Gates: approvals(1)}}
+			})
+			s.installPolicy()
+			v2 := s.commit("v2")
+			s.ticks(4, 0, "c1")
+			s.decide("bob", v1alpha1.Approve)
+			s.ticks(3, 0, "c1")
+			s.advance(time.Minute)
+			s.ticks(2, 0, "c1")
+			s.order(v1alpha1.OrderRetry, v2, nil)
+			s.ticks(2, 0, "c1")
+			approval := s.decide("ann", v1alpha1.Approve)
+			s.ticks(2, 0, "c1")
+			if how == "rejected" {
+				s.decide("eve", v1alpha1.Reject)
+			} else {
+				s.delete(approval)
+			}
+			s.ticks(2, 0, "c1")
+			s.ticks(6, 0, "c1", "c2", "c3")
+			if got := s.holding(v2); len(got) != 2 {
+				t.Errorf("%v run v2", got)
+			}
+		})
+	}
+}
+
+// A dependency that cannot leave withdrawn content, or that goes back and is suspended meanwhile, keeps
+// its dependents where they are.
+func TestDependsOn_WaitsForADependencyThatGoesBack(t *testing.T) {
+	for name, breaks := range map[string]func(*scene, *base){
+		"WithoutAWayBack": func(_ *scene, b *base) {
+			b.change(func(ro *v1alpha1.AddOnRollout) {
+				ro.Spec.Blocked = []v1alpha1.BlockedContent{{Digest: ro.Spec.Target.Digest, Reason: "leaks"}}
+				ro.Generation++
+			})
+		},
+		"SuspendedOnTheWay": func(s *scene, b *base) {
+			b.to("v2")
+			b.moves()
+			s.advance(time.Minute)
+			b.change(func(ro *v1alpha1.AddOnRollout) { ro.Spec.Suspend = true })
+			b.moves()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			b := newBase(s, "c1", "c2", "c3")
+			b.change(func(ro *v1alpha1.AddOnRollout) {
+				one := intstr.FromInt32(1)
+				ro.Spec.OnFailure = v1alpha1.OnFailureRollback
+				ro.Spec.Stages = []v1alpha1.Stage{{Name: "all", Placement: v1alpha1.PlacementReference{Namespace: "team", Name: "based"}, MaxConcurrency: &one, ProgressDeadline: "1m"}}
+			})
+			b.to("v1")
+			for range 5 {
+				b.moves("c1", "c2", "c3")
+			}
+			s.commit("v1")
+			s.settle()
+			breaks(s, b)
+			v2 := s.commit("v2")
+			s.ticks(6, 0, "c1", "c2", "c3")
+			if got := s.holding(v2); len(got) != 0 {
+				t.Errorf("%v got new content; the dependency is %s: %s", got, b.get().Status.Phase, b.get().Status.Message)
+			}
+		})
+	}
+}
