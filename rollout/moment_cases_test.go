@@ -330,6 +330,14 @@ func momentCases() map[string]momentCase {
 			}},
 			want: map[string]string{c1: "Admitted v2", c2: "Waiting v1"},
 		},
+		"returned with other content of a stage that is gone": {
+			reason: "it holds a slot of the first stage at once, before another cluster is admitted",
+			change: []change{
+				func(in *rollout.Input) { in.Spec.Stages = in.Spec.Stages[:1] },
+				parked("v1", c3), inStage("all"), on(c3, runs("v1", rollout.HealthProgressing)),
+			},
+			want: map[string]string{c1: "Waiting v1", c3: "Updating v1"},
+		},
 		"joiner in a stage held at 0": {
 			reason: "there is no slot",
 			change: []change{func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(0)) }, on(c3, nothing)},

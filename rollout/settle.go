@@ -106,8 +106,7 @@ func (p *planner) settle() {
 		p.unstagedReason = "in no stage that can be determined now: " + why
 	}
 	for u := range p.recorded() {
-		homes := p.stepsOf(u)
-		o, pc := p.observation(u), p.pace(u, firstOf(homes))
+		o, pc := p.observation(u), p.pace(u, firstOf(p.stepsOf(u)))
 		moved, why := next(*u.record, o, pc, p.now)
 		if moved.State == Done && p.promoted(u.record) {
 			p.promotions[u.record.Stage]++
@@ -120,7 +119,7 @@ func (p *planner) settle() {
 			u.until = u.record.Since.Add(pc.soak)
 		}
 		p.look(u.record.wakeAt(o, pc))
-		p.place(u, homes)
+		p.place(u, p.stepsOf(u)) // it may hold a slot only since this look
 	}
 	for i := range p.units {
 		if u := &p.units[i]; u.member {
