@@ -370,7 +370,7 @@ canary: {clusterSets: [global], predicates: [{requiredClusterSelector: {labelSel
 func TestLedgerWithoutRoom(t *testing.T) {
 	spec := policy(t, canaryThenEveryone)
 	r := newRun("hello", spec, Assumed(spec, nil))
-	r.in.LedgerLimit = 10000 // of two stages, one has room
+	r.in.LedgerLimit = 18000 // of two stages, one has room
 	if err := r.simulate(); err != nil {
 		t.Fatal(err)
 	}
