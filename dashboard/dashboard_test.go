@@ -22,15 +22,15 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // html writes a view.
-func html(t testing.TB, view any) string {
-	t.Helper()
+func html(tb testing.TB, view any) string {
+	tb.Helper()
 	pages, err := NewPages()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var b bytes.Buffer
 	if err := pages.Write(&b, view); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.String()
 }

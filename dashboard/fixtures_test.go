@@ -94,25 +94,26 @@ func planOf() *rollout.Plan {
 }
 
 // object reads an object from YAML.
-func object(t testing.TB, text string) *unstructured.Unstructured {
-	t.Helper()
+func object(tb testing.TB, text string) *unstructured.Unstructured {
+	tb.Helper()
 	o := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return o
 }
 
 // subject is the page of the rollout failed, with everything that a page can show.
-func subject(t testing.TB) Subject {
+func subject(tb testing.TB) Subject {
+	tb.Helper()
 	secret := "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {password: %s}}"
 	deployment := "{apiVersion: apps/v1, kind: Deployment, metadata: {name: hello}, spec: {image: 'example.com/hello:%d'}}"
 	return Subject{
 		Rollout: failed(), Source: fleetSource(), Plan: planOf(), Now: at(), Asked: sha("2"),
 		Change: &Change{
 			Cluster: "eu-01", From: "main@1111111",
-			Before: []*unstructured.Unstructured{object(t, fmt.Sprintf(deployment, 1)), object(t, fmt.Sprintf(secret, "hunter1"))},
-			After:  []*unstructured.Unstructured{object(t, fmt.Sprintf(deployment, 2)), object(t, fmt.Sprintf(secret, "hunter2"))},
+			Before: []*unstructured.Unstructured{object(tb, fmt.Sprintf(deployment, 1)), object(tb, fmt.Sprintf(secret, "hunter1"))},
+			After:  []*unstructured.Unstructured{object(tb, fmt.Sprintf(deployment, 2)), object(tb, fmt.Sprintf(secret, "hunter2"))},
 		},
 	}
 }

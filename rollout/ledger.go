@@ -68,7 +68,8 @@ func (p *planner) records() []*Record {
 	var records []*Record
 	for u := range p.recorded() {
 		r := u.record
-		if !r.InFlight() && (succeeded && r.Revision != p.target && !(p.revert && p.strays(u)) || p.in.Ended && u.c.Gone) {
+		stays := r.Revision == p.target || p.revert && p.strays(u)
+		if !r.InFlight() && (succeeded && !stays || p.in.Ended && u.c.Gone) {
 			continue
 		}
 		records = append(records, r)

@@ -65,24 +65,27 @@ func (c *cli) webhook(ctx context.Context, name, base string) error {
 	return nil
 }
 
-// tokenWord stands for where the token is.
-const tokenWord = "TOKEN"
+// tokenWord stands for where the token is, and where is the place of the form.
+const (
+	tokenWord = "TOKEN"
+	where     = "Where"
+)
 
 // entriesOf returns what the form of a forge asks for, besides the URL, in its words.
 func entriesOf(kind string) [][2]string {
 	switch kind {
 	case v1alpha1.WebhookGitHub:
-		return [][2]string{{"Where", "Settings > Webhooks > Add webhook"}, {"Content type", "application/json"}, {"Secret", tokenWord}, {"Events", "Just the push event"}}
+		return [][2]string{{where, "Settings > Webhooks > Add webhook"}, {"Content type", "application/json"}, {"Secret", tokenWord}, {"Events", "Just the push event"}}
 	case v1alpha1.WebhookGitLab:
-		return [][2]string{{"Where", "Settings > Webhooks > Add new webhook"}, {"Secret token", tokenWord}, {"Trigger", "Push events; Tag push events if the source follows tags"}}
+		return [][2]string{{where, "Settings > Webhooks > Add new webhook"}, {"Secret token", tokenWord}, {"Trigger", "Push events; Tag push events if the source follows tags"}}
 	case v1alpha1.WebhookGitea, v1alpha1.WebhookForgejo:
-		return [][2]string{{"Where", "Settings > Webhooks > Add webhook"}, {"HTTP method", "POST"}, {"Secret", tokenWord}, {"Trigger on", "Push events"}}
+		return [][2]string{{where, "Settings > Webhooks > Add webhook"}, {"HTTP method", "POST"}, {"Secret", tokenWord}, {"Trigger on", "Push events"}}
 	case v1alpha1.WebhookBitbucket:
-		return [][2]string{{"Where", "Repository settings > Webhooks > Add webhook"}, {"Secret", tokenWord}, {"Triggers", "Repository push"}}
+		return [][2]string{{where, "Repository settings > Webhooks > Add webhook"}, {"Secret", tokenWord}, {"Triggers", "Repository push"}}
 	case v1alpha1.WebhookBitbucketServer:
-		return [][2]string{{"Where", "Repository settings > Webhooks > Create webhook"}, {"Secret", tokenWord}, {"Events", "Repository: Push"}}
+		return [][2]string{{where, "Repository settings > Webhooks > Create webhook"}, {"Secret", tokenWord}, {"Events", "Repository: Push"}}
 	case v1alpha1.WebhookAzureDevOps:
-		return [][2]string{{"Where", "Project settings > Service hooks > Web Hooks"}, {"Trigger", "Code pushed"}, {"Basic auth", "any user name; the password is " + tokenWord}}
+		return [][2]string{{where, "Project settings > Service hooks > Web Hooks"}, {"Trigger", "Code pushed"}, {"Basic auth", "any user name; the password is " + tokenWord}}
 	default:
 		return [][2]string{{"Method", "POST"}, {"Header", "X-Signature: sha256=<HMAC-SHA256 of the body in hex>, keyed with " + tokenWord}}
 	}

@@ -46,11 +46,11 @@ func (s *scene) commit(tag string) string {
 	return digest
 }
 
-// available sets whether a ManagedCluster is available.
-func (s *scene) available(name string, status metav1.ConditionStatus) {
+// setAvailable sets whether c2 is available.
+func (s *scene) setAvailable(status metav1.ConditionStatus) {
 	s.t.Helper()
 	c := &clusterv1.ManagedCluster{}
-	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Name: name}, c); err != nil {
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Name: "c2"}, c); err != nil {
 		s.t.Fatal(err)
 	}
 	c.Status.Conditions[0].Status, c.Status.Conditions[0].LastTransitionTime = status, metav1.NewTime(s.clock.Now())
@@ -80,6 +80,7 @@ func (s *scene) noneHolds(digest string) {
 // another one had failed before.
 func TestRollback_IsNotStoppedByAFailureThatIsOlder(t *testing.T) {
 	setup := func(t *testing.T, budget int32) *scene {
+		t.Helper()
 		s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3", "c4")
 		s.canary("c1", "c2")
 		s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
@@ -196,7 +197,7 @@ func TestRollback_TakesBackAClusterThatComesBackAfterTheEnd(t *testing.T) {
 			if c.held {
 				s.hold("c2", "true")
 			} else {
-				s.available("c2", metav1.ConditionUnknown)
+				s.setAvailable(metav1.ConditionUnknown)
 			}
 			s.advance(time.Hour)
 			s.ticks(14, 20*time.Second, slices.DeleteFunc(slices.Clone(c.healthy), func(n string) bool { return n == "c2" && !c.held })...)
@@ -206,7 +207,7 @@ func TestRollback_TakesBackAClusterThatComesBackAfterTheEnd(t *testing.T) {
 			if c.held {
 				s.hold("c2", "")
 			} else {
-				s.available("c2", metav1.ConditionTrue)
+				s.setAvailable(metav1.ConditionTrue)
 			}
 			s.ticks(10, 30*time.Second, c.healthy...)
 			s.noneHolds(v2)
@@ -231,10 +232,10 @@ func TestRevert_TakesBackAClusterThatComesBackWhileAWindowIsClosed(t *testing.T)
 	v2 := s.commit("v2")
 	s.ticks(6, 0, "c1", "c2", "c3")
 	s.advance(time.Hour)
-	s.available("c2", metav1.ConditionUnknown)
+	s.setAvailable(metav1.ConditionUnknown)
 	s.commit("v1")
 	s.ticks(6, 0, "c1", "c3")
-	s.available("c2", metav1.ConditionTrue)
+	s.setAvailable(metav1.ConditionTrue)
 	s.ticks(6, 0, "c1", "c2", "c3")
 	s.noneHolds(v2)
 }

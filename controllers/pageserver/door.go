@@ -107,7 +107,7 @@ func loopback(host string) bool {
 
 const (
 	// tokenCookie: a browser sends it back over TLS only, to this host only.
-	tokenCookie = "__Host-addonflow-token"
+	tokenCookie = "__Host-addonflow-token" //nolint:gosec // the name of a cookie
 	// tokenLimit is what browsers keep in a cookie, less its name and attributes.
 	tokenLimit = 3800
 	// remembered is how long the answer of a review counts; a withdrawn right or token ends then.

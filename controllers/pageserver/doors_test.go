@@ -145,6 +145,7 @@ type browser struct {
 }
 
 func newBrowser(t *testing.T, server *httptest.Server) *browser {
+	t.Helper()
 	c := server.Client()
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &browser{t: t, base: server.URL, client: c, cookies: map[string]*http.Cookie{}, headers: map[string]string{}}

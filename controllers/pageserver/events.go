@@ -44,7 +44,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	_ = control.SetReadDeadline(time.Time{}) // the body was read
 	last, sent := "", time.Time{}
 	for {
-		version, err := s.version(&request{Request: r.WithContext(ctx), viewer: viewer}, r.PathValue("path"))
+		version, err := s.version(&request{Request: r.WithContext(ctx), viewer: viewer}, r.PathValue("path")) //nolint:contextcheck // the request has it
 		text := ""
 		switch {
 		case ctx.Err() != nil:
@@ -81,7 +81,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 }
 
 func write(w http.ResponseWriter, control *http.ResponseController, text string) error {
-	if _, err := w.Write([]byte(text)); err != nil {
+	if _, err := w.Write([]byte(text)); err != nil { //nolint:gosec // an event stream of digests
 		return err
 	}
 	return control.Flush()

@@ -239,7 +239,7 @@ func (s *Server) askLogin(w http.ResponseWriter, r *http.Request) {
 	to := localOnly(r.URL.Query().Get("to"))
 	if key := r.URL.Query().Get("key"); key != "" {
 		if _, local := s.Door.(LocalDoor); local && s.Door.Login(w, r, key) == nil {
-			http.Redirect(w, r, s.Base+to, http.StatusFound)
+			http.Redirect(w, r, s.Base+to, http.StatusFound) //nolint:gosec // to is below Base, see localTo
 			return
 		}
 	}
@@ -268,7 +268,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	err := s.Door.Login(w, r, r.PostForm.Get("token"))
 	switch {
 	case err == nil:
-		http.Redirect(w, r, s.Base+to, http.StatusSeeOther)
+		http.Redirect(w, r, s.Base+to, http.StatusSeeOther) //nolint:gosec // to is below Base, see localTo
 	case errors.Is(err, ErrLogin):
 		s.write(w, http.StatusUnauthorized, s.form(to, "The hub does not know this token, or it is longer than a cookie can be."))
 	case errors.Is(err, ErrBusy):

@@ -301,7 +301,7 @@ func (j *judgement) record(name string) error {
 		return unobserved(b, had, a)
 	case had && a.Revision != j.target() && j.same(b) && j.policyRead():
 		return errors.New("the target renders the same, and the record names other content")
-	case had && a == b && !a.InFlight() && a.Revision != j.target() && j.in.Ended && j.finished() && !(j.reverting() && j.strays(name)):
+	case had && a == b && !a.InFlight() && a.Revision != j.target() && j.in.Ended && j.finished() && (!j.reverting() || !j.strays(name)):
 		return errors.New("a record of other content stays after success")
 	case j.excusesWrongly(name) != nil:
 		return j.excusesWrongly(name)
@@ -388,7 +388,7 @@ func (j *judgement) excusesWrongly(name string) error {
 	}
 	still := isFailure(a) || a.State == rollout.Admitted
 	forgotten := j.admitted(name) && !j.reverting() || a.Revision != j.target() && a.Revision != b.Revision
-	return unless(a.Excused || verified || forgotten || !still || !b.Excused && !(b.Revision != j.target() && failed), "an old failure is not excused")
+	return unless(a.Excused || verified || forgotten || !still || !b.Excused && (b.Revision == j.target() || !failed), "an old failure is not excused")
 }
 
 // policyRead reports whether the policy and the ledger could be read: otherwise no record changes.

@@ -175,7 +175,6 @@ func (w *workload) judge(ctx context.Context, r *result, seen *reference, p poin
 	terminal, broken := oracle.Statuses(log, w.shas, max(lost, kills, p.repeats))
 	r.Violations = append(r.Violations, broken...)
 	if lost == 0 && p.repeats == 0 && !p.clocked { // progress is posted by the clock
-
 		r.Violations = append(r.Violations, forge.Violations(log)...)
 	}
 	if terminal != len(w.shas) {

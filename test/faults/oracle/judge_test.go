@@ -229,7 +229,8 @@ func TestJudge(t *testing.T) {
 			}
 			_, broken := Judge(s.changes, Expectations{
 				Stages: map[string][]Stage{"hello": {
-					{Name: "canary", Clusters: []string{"c1"}, Limit: 1, Soak: 10 * time.Second}, {Name: "rest", Clusters: []string{"c2", "c3"}, Limit: 1},
+					{Name: "canary", Clusters: []string{"c1"}, Limit: 1, Soak: 10 * time.Second},
+					{Name: "rest", Clusters: []string{"c2", "c3"}, Limit: 1},
 					{Name: "approved", Clusters: []string{"c4"}, Limit: 1, Approval: "qa"},
 				}},
 				Confined: []string{"never-starts"},
