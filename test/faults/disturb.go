@@ -264,18 +264,18 @@ type edit struct {
 	repeats int
 }
 
-// alpha is the version of most kinds.
-const alpha = "v1alpha1"
+// kindVersion is the version of most kinds.
+const kindVersion = "v1alpha1"
 
 // edits are hand edits of everything that the operator writes, in the middle of each step.
 func edits() []point {
 	var (
-		addOn   = schema.GroupVersionKind{Group: "addon.open-cluster-management.io", Version: alpha, Kind: "ManagedClusterAddOn"}
+		addOn   = schema.GroupVersionKind{Group: "addon.open-cluster-management.io", Version: kindVersion, Kind: "ManagedClusterAddOn"}
 		owner   = schema.GroupVersionKind{Group: addOn.Group, Version: addOn.Version, Kind: "ClusterManagementAddOn"}
 		tmpl    = schema.GroupVersionKind{Group: addOn.Group, Version: addOn.Version, Kind: "AddOnTemplate"}
 		work    = schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
-		rollout = schema.GroupVersionKind{Group: "addonflow.io", Version: alpha, Kind: "AddOnRollout"}
-		source  = schema.GroupVersionKind{Group: "addonflow.io", Version: alpha, Kind: "AddOnSource"}
+		rollout = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnRollout"}
+		source  = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnSource"}
 	)
 	first := clusterNames()[0]
 	global := client.ObjectKey{Name: beta}

@@ -91,8 +91,8 @@ func (w *world) freezeOperator(ctx context.Context, i int, d time.Duration) erro
 // olderStatuses are statuses that are written back after the operator has written newer ones, as
 // by a restored backup.
 func olderStatuses() []point {
-	rollout := schema.GroupVersionKind{Group: "addonflow.io", Version: alpha, Kind: "AddOnRollout"}
-	source := schema.GroupVersionKind{Group: "addonflow.io", Version: alpha, Kind: "AddOnSource"}
+	rollout := schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnRollout"}
+	source := schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnSource"}
 	objects := []struct {
 		kind schema.GroupVersionKind
 		name string
