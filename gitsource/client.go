@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/addonflow/addonflow/dial"
@@ -30,6 +31,9 @@ type client struct {
 	proxy     *Proxy
 	// confidential is set if requests carry credentials.
 	confidential bool
+	// certificates are those of the client; asked is set once a server has asked for one.
+	certificates []tls.Certificate
+	asked        atomic.Bool
 }
 
 func newClient(r *Repository, e *exchange) (*client, error) {
@@ -38,19 +42,39 @@ func newClient(r *Repository, e *exchange) (*client, error) {
 		return nil, err
 	}
 	out := &client{
-		exchange: e, proxy: r.proxy, confidential: r.credentials.confidential(),
+		exchange: e, proxy: r.proxy, certificates: r.credentials.certificates, confidential: r.credentials.confidential(),
 		transport: &http.Transport{
 			Proxy:                  http.ProxyURL(r.proxy.url()),
 			DialContext:            r.access.policy().Dialer(connectTimeout).DialContext,
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: r.credentials.certificates},
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool},
 			TLSHandshakeTimeout:    connectTimeout,
 			ForceAttemptHTTP2:      true,
 			IdleConnTimeout:        idleTimeout,
 			MaxResponseHeaderBytes: headerBytes,
 		},
 	}
+	out.transport.TLSClientConfig.GetClientCertificate = out.certificate
 	out.http = &http.Client{Transport: out, CheckRedirect: out.checkRedirect}
 	return out, nil
+}
+
+// certificate answers a server that asks for a client certificate; an empty one is none.
+func (c *client) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	c.asked.Store(true)
+	if len(c.certificates) == 0 {
+		return &tls.Certificate{}, nil
+	}
+	return &c.certificates[0], nil
+}
+
+// uncertified explains a connection that ended after the server asked for a client certificate.
+// Some errors of HTTP/2 and of a write do not have the server's alert.
+func (c *client) uncertified(err error) error {
+	if len(c.certificates) > 0 {
+		return fmt.Errorf("%w; the server asked for a client certificate, and may not accept that of %s", err, certificateKey)
+	}
+	return c.stop(fmt.Errorf("%w: the server asks for a client certificate and ends the connection; add the keys %s and %s to the Secret",
+		ErrAuthentication, certificateKey, privateKey))
 }
 
 // RoundTrip bounds the body of every answer. The body is counted after
@@ -60,9 +84,8 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	if errors.Is(err, dial.ErrLocal) {
 		return nil, c.stop(fmt.Errorf("%w: %s", ErrAddressDenied, denied(r.URL.Host, c.proxy)))
 	}
-	if err != nil && strings.Contains(err.Error(), "tls: certificate required") { // crypto/tls has no error to match
-		return nil, c.stop(fmt.Errorf("%w: the server requires a client certificate; add the keys %s and %s to the Secret",
-			ErrAuthentication, certificateKey, privateKey))
+	if err != nil && c.asked.Load() && r.Context().Err() == nil {
+		return nil, c.uncertified(err)
 	}
 	if err != nil {
 		return nil, err

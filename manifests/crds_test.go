@@ -228,7 +228,12 @@ func TestSchemasRefuse(t *testing.T) {
 	}{
 		"source":                      {source + "{url: 'https://git.example.com/team/fleet.git', interval: 1m}", ""},
 		"credentials in the URL":      {source + "{url: 'https://me:secret@git.example.com/fleet', interval: 1m}", "spec.url"},
-		"SSH":                         {source + "{url: 'ssh://git.example.com/fleet', interval: 1m}", "spec.url"},
+		"SSH":                         {source + "{url: 'ssh://git@git.example.com:2222/fleet', interval: 1m}", ""},
+		"SSH in short":                {source + "{url: 'git@git.example.com:team/fleet.git', interval: 1m}", ""},
+		"a password for SSH":          {source + "{url: 'ssh://git:secret@git.example.com/fleet', interval: 1m}", "spec.url"},
+		"a file":                      {source + "{url: 'file:///etc/fleet', interval: 1m}", "spec.url"},
+		"unknown signature":           {source + "{url: 'https://git.example.com/fleet', interval: 1m, verify: {mode: Some, secretRef: {name: keys}}}", "spec.verify.mode"},
+		"unknown provider":            {source + "{url: 'https://git.example.com/fleet', interval: 1m, provider: azure}", "spec.provider"},
 		"no interval":                 {source + "{url: 'https://git.example.com/fleet'}", "spec.interval: Required"},
 		"interval of a second":        {source + "{url: 'https://git.example.com/fleet', interval: 1s}", "interval must be at least 10s"},
 		"interval in days":            {source + "{url: 'https://git.example.com/fleet', interval: 1d}", "spec.interval"},
