@@ -20,5 +20,6 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
+	// Flux's recorder retries without a context, see eventSender.Start.
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction("github.com/fluxcd/pkg/runtime/events.(*Recorder).AnnotatedEventf"))
 }
