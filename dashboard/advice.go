@@ -33,8 +33,10 @@ func next(r *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource) []Advice {
 	}
 	outcome := show.OutcomeOf(r)
 	switch {
+	case r.Status.Override.Returns() && r.Status.Override.Waits():
+		out = append(out, Advice{Text: "Newer content in Git follows once the clusters are back."})
 	case r.Status.Override.Returns():
-		add("The fleet differs from Git. Revert the commit, or push other content.", "git", "revert", SHA(r.Status.Override.Declared.Commit))
+		add("The fleet differs from Git. Revert the commit, or push other content.", "git", "revert", SHA(r.Status.Override.Leaves().Commit))
 		add("The content was not at fault: end its quarantine, and roll it out again.", on("unblock", "-m", reason)...)
 	case outcome == show.Failed && r.Spec.Target != nil && r.Status.Phase == v1alpha1.PhaseFailed:
 		add("Revert the commit, or push a fix. Only the clusters that got the content move.", "git", "revert", SHA(r.Spec.Target.Commit))
