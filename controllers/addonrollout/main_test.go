@@ -7,4 +7,8 @@ import (
 )
 
 // TestMain expects that the tests leave no goroutine behind.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
+func TestMain(m *testing.M) {
+	// controller-runtime's cache does not read the filter of a watch that it has stopped.
+	filters := goleak.IgnoreAnyFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), filters)
+}
