@@ -100,7 +100,7 @@ var _ = Describe("Gates", func() {
 
 	It("let a stage start by the approvals of two users whom the API server knows, and by no other", func(ctx SpecContext) {
 		all := clusters(3)
-		s := newScene(ctx, "decided", all)
+		s := newScene(ctx, "agreed", all)
 		policy := s.gated("everyone", `
       before:
       - name: qa
@@ -112,7 +112,7 @@ var _ = Describe("Gates", func() {
 		grant(ctx, "approver", "alice", "bob", "eve")
 		sha := s.commit("v1", policy)
 		ro := s.awaitPhase(sha, v1alpha1.PhaseHeld)
-		Expect(ro.Status.Message).To(Equal("everyone 0/2, waits for approval qa: 0 of 2 approvals; addonflow approve decided everyone"))
+		Expect(ro.Status.Message).To(Equal("everyone 0/2, waits for approval qa: 0 of 2 approvals; addonflow approve agreed everyone"))
 		approval := func(approver string, groups ...string) *v1alpha1.AddOnApproval {
 			return &v1alpha1.AddOnApproval{
 				ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, GenerateName: s.addOn + "-"},
