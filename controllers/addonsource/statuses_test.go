@@ -263,15 +263,15 @@ func TestFleet_RollbackIsNewsAboutAFailure(t *testing.T) {
 	ro := &v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &declared}}
 	ro.Status.Target, ro.Status.Outcome = &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:aaa"}, "failure"
 	ro.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideBlocked, Declared: declared}
-	told := map[string]bool{}
+	texts := map[string]bool{}
 	for _, phase := range []v1alpha1.Phase{v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack} {
 		ro.Status.Phase = phase
 		var f fleet
 		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v2", Commit: declared.Commit}, writtenRollout{})
-		told[f.back] = true
+		texts[f.back] = true
 	}
-	if len(told) != 2 || told[""] {
-		t.Errorf("the contents are %v", told)
+	if len(texts) != 2 || texts[""] {
+		t.Errorf("the contents are %v", texts)
 	}
 }
 

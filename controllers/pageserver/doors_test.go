@@ -197,7 +197,7 @@ func TestTokenDoor(t *testing.T) {
 	b := newBrowser(t, server)
 	page := "/rollouts/team/hello/" + sha
 
-	b.headers["X-Remote-User"] = "jane" // nobody proved that a proxy says so
+	b.headers["X-Remote-User"] = "jane" // no certificate proves that a proxy sent it
 	if code, to, _ := b.do("GET", page, nil); code != http.StatusFound || !strings.HasPrefix(to, "/login?to=rollouts%2Fteam") {
 		t.Fatalf("without a login: %d to %s", code, to)
 	}
