@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"context"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +35,8 @@ var (
 	plans string
 	// notified replaces Flux's notification-controller.
 	notified *receiver
+	// ingress serves the operator's pages over TLS.
+	ingress *httptest.Server
 )
 
 func TestEndToEnd(t *testing.T) {
@@ -48,6 +53,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	notified = startReceiver()
 	DeferCleanup(notified.server.Close)
+	pages := freeAddress()
+	ingress = httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: pages}))
+	DeferCleanup(ingress.Close)
 	options = demo.WorldOptions{
 		Release: hub.OCM13, // the demo and test/ocm tell the same story on a hub of OCM 1.2
 		Binary:  binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter, ShippedRights: true,
@@ -59,6 +67,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 			"--removal-grace-period=6s", "--park-after=4s", "--concurrent=8", "--pre-delete-timeout=4s",
 			"--log-level=debug", "--events-addr=" + notified.server.URL,
 			"--gate-allow-http", "--gate-allow-loopback",
+			"--dashboard-addr=" + pages, "--public-url=" + ingress.URL,
 		},
 	}
 	world, err = demo.StartWorld(ctx, options)
