@@ -117,18 +117,6 @@ func TestHostileTextStaysText(t *testing.T) {
 }
 
 // TestCommandsAreSafeToPaste: a name that a shell would interpret is quoted.
-func TestCommandsAreSafeToPaste(t *testing.T) {
-	for want, words := range map[string][]string{
-		"addonflow tree hello -n default": {"addonflow", "tree", "hello", "-n", "default"},
-		`git revert '$(rm -rf ~)'`:        {"git", "revert", "$(rm -rf ~)"},
-		`a 'it'\''s' ''`:                  {"a", "it's", ""},
-	} {
-		if got := command(words...); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-}
-
 // TestCommitsOfARollout: the page of the current content is also that of a commit that carries it,
 // a commit of the history has a summary, and another one is not kept.
 func TestCommitsOfARollout(t *testing.T) {
@@ -150,41 +138,6 @@ func TestCommitsOfARollout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if current, past := Concerns(r, source, c.sha); current != c.current || past != c.past {
 				t.Errorf("got %t, %d", current, past)
-			}
-		})
-	}
-}
-
-// TestNextCommand: every state has the command that helps first.
-func TestNextCommand(t *testing.T) {
-	since := ago(0)
-	for name, c := range map[string]struct {
-		edit func(*v1alpha1.AddOnRollout)
-		want string
-	}{
-		"Failed":     {func(*v1alpha1.AddOnRollout) {}, "git revert " + sha("2")},
-		"NotSeenYet": {func(r *v1alpha1.AddOnRollout) { r.Generation++ }, "addonflow status hello -n default --watch"},
-		"RolledBack": {func(r *v1alpha1.AddOnRollout) {
-			r.Status.Phase, r.Status.Override = v1alpha1.PhaseRolledBack, &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2")}
-		}, "git revert " + sha("2")},
-		"Approval": {func(r *v1alpha1.AddOnRollout) {
-			r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseProgressing, nil
-			r.Status.Stages[1].Gates = []v1alpha1.GateStatus{{Name: "qa", Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting, Since: &since}}
-		}, "addonflow approve hello everyone -n default --gate qa"},
-		"Suspended": {func(r *v1alpha1.AddOnRollout) {
-			r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseSuspended, nil
-			r.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"}
-		}, "addonflow resume rollout hello -n default"},
-		"Soaking": {func(r *v1alpha1.AddOnRollout) {
-			r.Status.Phase, r.Status.Conditions, r.Status.Stages[0].Phase = v1alpha1.PhaseProgressing, nil, "Soaking"
-		}, "addonflow promote hello canary -n default -m REASON"},
-		"Succeeded": {func(r *v1alpha1.AddOnRollout) { r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseSucceeded, nil }, "addonflow rollback hello -n default -m REASON"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := failed()
-			c.edit(r)
-			if got := next(r, nil); len(got) == 0 || got[0].Command != c.want {
-				t.Errorf("got %+v, want %s", got, c.want)
 			}
 		})
 	}

@@ -168,7 +168,7 @@ type Source struct {
 	Trouble            string
 	Applied, Attempted Commit
 	AddOns             []SourcedRow
-	Next               []Advice
+	Next               []show.Advice
 }
 
 // SourcedRow is an add-on of a source.
@@ -189,7 +189,7 @@ func NewSource(f Frame, s *v1alpha1.AddOnSource) Source {
 	p.Standing = sentence(cmp.Or(row.Message, "nothing was read yet"))
 	if refusal := show.Refusal(s); refusal != "" {
 		p.Standing = "The source " + sentence(refusal)
-		p.Next = []Advice{{Text: "Fix the errors, and push. This checks a directory before the next commit.", Command: program + " lint PATH"}}
+		p.Next = show.NextOfSource(program, s)
 	}
 	for _, name := range []string{meta.StalledCondition, meta.ReadyCondition} {
 		c := apimeta.FindStatusCondition(s.Status.Conditions, name)
@@ -197,9 +197,9 @@ func NewSource(f Frame, s *v1alpha1.AddOnSource) Source {
 			p.Trouble = c.Message
 		}
 	}
-	p.Next = append(p.Next, Advice{"Look at the repository now.", command(program, "reconcile", "source", s.Name, "-n", s.Namespace, "--wait")})
+	p.Next = append(p.Next, show.Advice{Text: "Look at the repository now.", Command: show.Command(program, "reconcile", "source", s.Name, "-n", s.Namespace, "--wait")})
 	for _, a := range s.Status.AddOns {
-		p.AddOns = append(p.AddOns, SourcedRow{Link{a.Name, RolloutPath(s.Namespace, a.Name, SHA(a.Commit))}, commitOf(a.Commit, s)})
+		p.AddOns = append(p.AddOns, SourcedRow{Link{a.Name, RolloutPath(s.Namespace, a.Name, show.SHA(a.Commit))}, commitOf(a.Commit, s)})
 	}
 	return p
 }
@@ -218,7 +218,7 @@ type ClusterRow struct {
 	Mark                            Mark
 	Name                            Link
 	Stage, Reason, Revision, Ending string
-	Next                            Advice
+	Next                            show.Advice
 }
 
 // On is a cluster in the plan of a rollout.
@@ -237,7 +237,7 @@ func NewCluster(f Frame, name string, on []On, notes []string) Cluster {
 		row.Name = Link{o.Rollout.Namespace + "/" + o.Rollout.Name, RolloutPath(o.Rollout.Namespace, o.Rollout.Name, CurrentCommit(o.Rollout))}
 		if row.Mark.Tone == "bad" {
 			bad++
-			row.Next = Advice{"Try it again here with the same content.", command(program, "retry", o.Rollout.Name, name, "-n", o.Rollout.Namespace, "-m", reason)}
+			row.Next = show.Advice{Text: "Try it again here with the same content.", Command: show.Command(program, "retry", o.Rollout.Name, name, "-n", o.Rollout.Namespace, "-m", show.OrderReason)}
 		}
 		p.AddOns = append(p.AddOns, row)
 	}

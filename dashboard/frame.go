@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -13,6 +12,9 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/show"
 )
+
+// program is the name of the command-line tool in advice.
+const program = "addonflow"
 
 // Frame is what every page has around its content.
 type Frame struct {
@@ -90,14 +92,8 @@ type Commit struct {
 	Forge string
 }
 
-// SHA is the object name in a revision such as main@sha1:9f3c2ab...; "" for none.
-func SHA(revision string) string {
-	_, sha, _ := strings.Cut(revision, "sha1:")
-	return sha
-}
-
 func commitOf(revision string, source *v1alpha1.AddOnSource) Commit {
-	c := Commit{Short: cmp.Or(show.ShortCommit(revision), "–"), SHA: SHA(revision)}
+	c := Commit{Short: cmp.Or(show.ShortCommit(revision), "–"), SHA: show.SHA(revision)}
 	if source == nil || source.Spec.CommitStatus == nil || c.SHA == "" {
 		return c
 	}
@@ -111,22 +107,6 @@ func commitOf(revision string, source *v1alpha1.AddOnSource) Commit {
 	}
 	c.Forge = address.JoinPath(below...).String()
 	return c
-}
-
-// Advice is something that a user can do, with the command for it; Command may be "".
-type Advice struct{ Text, Command string }
-
-// plainWord matches words that a shell takes as they are.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9._/@:=-]+$`)
-
-// command is a command line of the words; words from Git or a cluster are quoted where a shell needs it.
-func command(words ...string) string {
-	for i, w := range words {
-		if !plainWord.MatchString(w) {
-			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 // counted is "1 cluster" or "3 clusters".

@@ -73,7 +73,7 @@ func TestReconcile(t *testing.T) {
 		"NotReady":          {fleetSource("False", "a.yaml:3: wrong\nb.yaml:1: wrong"), exitFailed, "✗ source default/fleet: a.yaml:3: wrong\nb.yaml:1: wrong\n", ""},
 		"Stalled":           {reporting(fleetSource("False", "wrong"), meta.StalledCondition), exitFailed, "✗ source default/fleet: wrong\n", ""},
 		"PassesByItself":    {reporting(fleetSource("False", "waits for a Placement"), meta.ReconcilingCondition), exitTimeout, "⟳ source default/fleet: waits for a Placement\n", "still reconciling after 1ms"},
-		"SuspendedBySpec":   {suspendedSource(true, nil), exitSuspended, "⏸ source default/fleet: applied main\n", "Next: spec.suspend of the AddOnSource says true"},
+		"SuspendedBySpec":   {suspendedSource(true, nil), exitSuspended, "⏸ source default/fleet: applied main\n", "Next: The AddOnSource says spec.suspend: true. Change it where the source is declared."},
 		"SuspendedByWord":   {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "yes"}), exitSuspended, "⏸ source default/fleet: applied main\n", "addonflow resume source fleet"},
 		"SuspendedByNoWord": {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: ""}), exitSuspended, "⏸ source default/fleet: applied main\n", "addonflow resume source fleet"},
 		"NotSuspended":      {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "false"}), 0, "✔ source default/fleet: applied main\n", ""},
@@ -149,7 +149,7 @@ func TestReconcileSaysTheReasonWhileItWaits(t *testing.T) {
 	want := "► waiting for the operator to look at source default/fleet\n" +
 		"⟳ source default/fleet: cannot reach git.example.com\n" +
 		"⟳ source default/fleet: cannot log in\n" +
-		"Next: fix the errors above; addonflow lint PATH checks a directory before the next commit\n\n"
+		"Next: Fix the errors, and push. This checks a directory before the next commit.\n  addonflow lint PATH\n\n"
 	if diff := cmp.Diff(want, s.err.String()); diff != "" {
 		t.Errorf("one line per change:\n%s", diff)
 	}

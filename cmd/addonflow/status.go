@@ -141,7 +141,7 @@ func (o *statusOptions) refused(ctx context.Context, hub client.Reader, r *v1alp
 		return nil
 	}
 	o.hint("✗ source %s %s; rollout %s is of what was applied before", key, why, r.Name)
-	o.hint("Next: %s", fixSource(o.name, key))
+	o.hintNext(sourceTarget(), &source, show.Failed)
 	return &exitError{code: exitFailed}
 }
 

@@ -33,33 +33,33 @@ type target struct {
 	conditions func(client.Object) []metav1.Condition
 	// example is the name of one in examples.
 	example string
-	// fix is advice after a failure; program is the name by which the user called this program.
-	// look is advice for an object that waits and is not suspended.
-	fix, look func(program string, key types.NamespacedName) string
+	// advice is what a user can do about an object that failed or waits, the most useful first. The
+	// program is the name by which the user called this program.
+	advice func(program string, object client.Object) []show.Advice
 	// resumes is what resume cancels besides a suspend.
 	resumes string
-	// undo is advice for a declared suspend.
-	undo string
 }
 
 // sourceTarget is AddOnSource.
 func sourceTarget() target {
 	return target{
-		kind: "source", example: "fleet", fix: fixSource, list: &v1alpha1.AddOnSourceList{},
+		kind: "source", example: "fleet", list: &v1alpha1.AddOnSourceList{},
 		create:     func() client.Object { return &v1alpha1.AddOnSource{} },
 		declared:   onKind(func(s *v1alpha1.AddOnSource) bool { return s.Spec.Suspend }),
 		suspended:  onKind(func(s *v1alpha1.AddOnSource) bool { return v1alpha1.SuspendedByAnnotation(s.Annotations) }),
 		handled:    onKind(func(s *v1alpha1.AddOnSource) string { return s.Status.GetLastHandledReconcileRequest() }),
 		conditions: onKind(func(s *v1alpha1.AddOnSource) []metav1.Condition { return s.Status.Conditions }),
 		outcome:    onKind(show.SourceOutcome),
-		undo:       "spec.suspend of the AddOnSource says true: set it to false where the source is declared",
+		advice: func(program string, object client.Object) []show.Advice {
+			return onKind(func(s *v1alpha1.AddOnSource) []show.Advice { return show.NextOfSource(program, s) })(object)
+		},
 	}
 }
 
 // rolloutTarget is AddOnRollout.
 func rolloutTarget() target {
 	return target{
-		kind: "rollout", example: "hello", fix: fixRollout, look: lookAtRollout, list: &v1alpha1.AddOnRolloutList{},
+		kind: "rollout", example: "hello", list: &v1alpha1.AddOnRolloutList{},
 		create:   func() client.Object { return &v1alpha1.AddOnRollout{} },
 		declared: onKind(func(r *v1alpha1.AddOnRollout) bool { return r.Spec.Suspend }),
 		suspended: onKind(func(r *v1alpha1.AddOnRollout) bool {
@@ -68,69 +68,28 @@ func rolloutTarget() target {
 		handled:    onKind(func(r *v1alpha1.AddOnRollout) string { return r.Status.GetLastHandledReconcileRequest() }),
 		conditions: onKind(func(r *v1alpha1.AddOnRollout) []metav1.Condition { return r.Status.Conditions }),
 		outcome:    onKind(show.OutcomeOf),
-		resumes:    "\nA release that was requested and is not complete is cancelled as well: the annotation\n" + v1alpha1.ReleaseAnnotation + " is removed.",
-		undo:       "the add-on's AddOnRollout in Git says suspend: true: change it there and push",
+		advice: func(program string, object client.Object) []show.Advice {
+			return onKind(func(r *v1alpha1.AddOnRollout) []show.Advice { return show.Next(program, r) })(object)
+		},
+		resumes: "\nA release that was requested and is not complete is cancelled as well: the annotation\n" + v1alpha1.ReleaseAnnotation + " is removed.",
 	}
 }
 
-// fixSource is advice after a source failed.
-func fixSource(program string, _ types.NamespacedName) string {
-	return "fix the errors above; " + program + " lint PATH checks a directory before the next commit"
-}
-
-// fixRollout is advice after a rollout failed.
-func fixRollout(program string, key types.NamespacedName) string {
-	return fmt.Sprintf("%s tree %s -n %s, then fix it in Git or revert the commit", program, key.Name, key.Namespace)
-}
-
-// unlikeGit is how to make Git and a fleet that was rolled back agree again.
-func unlikeGit(program string, r *v1alpha1.AddOnRollout) string {
-	_, sha, _ := strings.Cut(r.Status.Override.Leaves().Commit, "sha1:")
-	if r.Status.Override.Kind == v1alpha1.OverrideBlocked {
-		return "push other content, or take the entry out of spec.blocked of " + r.Name
-	}
-	return fmt.Sprintf("git revert %s, or push other content; %s history %s -n %s says what failed", sha, program, r.Name, r.Namespace)
-}
-
-// aborted reports whether an order ended the rollout.
-func aborted(object client.Object) bool {
-	r, ok := object.(*v1alpha1.AddOnRollout)
-	return ok && r.Status.Aborted != nil
-}
-
-// lookAtRollout says what holds a rollout that is not suspended: its strategy, say.
-func lookAtRollout(program string, key types.NamespacedName) string {
-	return fmt.Sprintf("%s tree %s -n %s says what holds it", program, key.Name, key.Namespace)
-}
-
-// next is advice about an outcome; "": none. It advises resume only if an annotation suspends the
-// object.
-func (t target) next(program string, object client.Object, outcome show.Outcome) string {
-	key := client.ObjectKeyFromObject(object)
-	if r, ok := object.(*v1alpha1.AddOnRollout); ok && r.Status.Override.Returns() && !r.Status.Override.Waits() {
-		return unlikeGit(program, r)
-	}
-	switch {
-	case outcome == show.Failed && aborted(object):
-		return fmt.Sprintf("%s retry %s -n %s to continue, or push other content", program, key.Name, key.Namespace)
-	case outcome == show.Failed:
-		return t.fix(program, key)
-	case outcome != show.Waiting:
-		return ""
-	case t.declared(object):
-		return t.undo
-	case t.suspended(object):
-		return fmt.Sprintf("%s resume %s %s -n %s", program, t.kind, key.Name, key.Namespace)
-	case t.look != nil:
-		return t.look(program, key)
-	}
-	return ""
-}
-
-// hintNext says what a person can do about an outcome, if there is something.
+// hintNext prints what a user can do about an object that failed or waits, or whose clusters differ
+// from Git.
 func (c *cli) hintNext(t target, object client.Object, outcome show.Outcome) {
-	if next := t.next(c.name, object, outcome); next != "" {
-		c.hint("Next: %s", next)
+	r, ok := object.(*v1alpha1.AddOnRollout)
+	differs := ok && r.Status.Override.Returns()
+	if outcome != show.Failed && outcome != show.Waiting && !differs {
+		return
+	}
+	first := "Next"
+	for _, a := range t.advice(c.name, object) {
+		c.hint("%s: %s", first, a.Text)
+		if a.Command != "" {
+			c.hint("  %s", a.Command)
+		}
+		first = "Or"
 	}
 }
 
@@ -220,7 +179,8 @@ func (c *cli) resume(ctx context.Context, t target, name string) error {
 		return err
 	}
 	if t.declared(object) {
-		return &exitError{code: exitSuspended, err: fmt.Errorf("%s %s stays suspended: %s", t.kind, key, t.undo)}
+		c.hintNext(t, object, show.Waiting)
+		return &exitError{code: exitSuspended, err: fmt.Errorf("%s %s stays suspended: its spec says suspend: true", t.kind, key)}
 	}
 	_, err = fmt.Fprintf(c.Out, "%s %s resumed\n", t.kind, key)
 	return err

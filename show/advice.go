@@ -1,0 +1,108 @@
+package show
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+)
+
+// Advice is something that a user can do, with the command for it; Command may be "".
+type Advice struct{ Text, Command string }
+
+// OrderReason stands in commands for the reason that a user gives with an order.
+const OrderReason = "REASON"
+
+// Next is what a user can do about a rollout now, the most useful first and at least one thing.
+// The program is the name by which the user calls addonflow.
+func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
+	var out []Advice
+	add := func(text string, words ...string) { out = append(out, Advice{text, Command(words...)}) }
+	on := func(verb string, rest ...string) []string {
+		return append([]string{program, verb, r.Name, "-n", r.Namespace}, rest...)
+	}
+	if !Current(r) {
+		add("The operator has not looked at the newest commit yet.", on("status", "--watch")...)
+		return out
+	}
+	if r.Status.Override.Returns() && r.Status.Override.Kind == v1alpha1.OverrideBlocked {
+		add("The content is blocked. Push other content, or take the entry out of spec.blocked of " + r.Name + ".")
+		return out
+	}
+	outcome := OutcomeOf(r)
+	switch {
+	case r.Status.Override.Returns() && r.Status.Override.Waits():
+		add("Newer content in Git follows once the clusters are back.")
+	case r.Status.Override.Returns():
+		add("The fleet differs from Git. Revert the commit, or push other content.", "git", "revert", SHA(r.Status.Override.Leaves().Commit))
+		add("The content was not at fault: end its quarantine, and roll it out again.", on("unblock", "-m", OrderReason)...)
+	case outcome == Failed && r.Status.Aborted != nil:
+		add("The rollout was aborted. This continues it; other content from Git replaces it.", on("retry", "-m", OrderReason)...)
+	case outcome == Failed && r.Spec.Target != nil && r.Status.Phase == v1alpha1.PhaseFailed:
+		add("Revert the commit, or push a fix. Only the clusters that got the content move.", "git", "revert", SHA(r.Spec.Target.Commit))
+		add("The content was not at fault: try the failed clusters again.", on("retry", "-m", OrderReason)...)
+	case outcome == Failed:
+		add("Change what the message above names, and push.")
+	case r.Spec.Suspend:
+		add("The AddOnRollout in Git says suspend: true. Change it there and push.")
+	case suspended(r):
+		add("Continue the rollout.", program, "resume", "rollout", r.Name, "-n", r.Namespace)
+	}
+	for _, stage := range r.Status.Stages {
+		for _, gate := range stage.Gates {
+			if gate.Type == v1alpha1.GateApproval && gate.State == v1alpha1.GateWaiting && gate.Since != nil {
+				add(fmt.Sprintf("Approve stage %s (gate %s). The command shows what changes, and asks.", stage.Name, gate.Name),
+					program, "approve", r.Name, stage.Name, "-n", r.Namespace, "--gate", gate.Name)
+			}
+		}
+		if stage.Phase == rollout.StageSoaking {
+			add(fmt.Sprintf("End the soak of stage %s now.", stage.Name), program, "promote", r.Name, stage.Name, "-n", r.Namespace, "-m", OrderReason)
+		}
+	}
+	switch {
+	case len(out) > 0:
+	case outcome == Succeeded:
+		add("Nothing is to be done. This takes the content back.", on("rollback", "-m", OrderReason)...)
+	case outcome == Running:
+		add("It continues by itself. Follow it in a terminal.", on("status", "--watch")...)
+	default:
+		add("See what holds it.", on("tree")...)
+	}
+	return out
+}
+
+// NextOfSource is what a user can do about a source that brings nothing newer: it refused its newest
+// commit, or it is suspended.
+func NextOfSource(program string, s *v1alpha1.AddOnSource) []Advice {
+	switch {
+	case Refusal(s) != "" || SourceOutcome(s) == Failed:
+		return []Advice{{"Fix the errors, and push. This checks a directory before the next commit.", Command(program, "lint", "PATH")}}
+	case s.Spec.Suspend:
+		return []Advice{{"The AddOnSource says spec.suspend: true. Change it where the source is declared.", ""}}
+	case v1alpha1.SuspendedByAnnotation(s.Annotations):
+		return []Advice{{"Continue reading the repository.", Command(program, "resume", "source", s.Name, "-n", s.Namespace)}}
+	}
+	return nil
+}
+
+// SHA is the object name in a revision such as main@sha1:9f3c2ab...; "" for none.
+func SHA(revision string) string {
+	_, sha, _ := strings.Cut(revision, "sha1:")
+	return sha
+}
+
+// plainWord matches words that a shell takes as they are.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9._/@:=-]+$`)
+
+// Command is a command line of the words; words from Git or a cluster are quoted where a shell
+// needs it.
+func Command(words ...string) string {
+	for i, w := range words {
+		if !plainWord.MatchString(w) {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
