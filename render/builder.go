@@ -163,7 +163,7 @@ func (b *builder) atAnnotation(m *manifest, key string, f Finding) Finding {
 
 // decorate applies the configuration to a pod template, in OCM's order.
 func (b *builder) decorate(m *manifest) {
-	if !m.workload {
+	if !m.workload || m.kind.template == nil {
 		return
 	}
 	p, flaws := podOf(m.fields, m.kind, m.at)

@@ -50,16 +50,20 @@ func TestEnvironment(t *testing.T) {
 
 	for _, k := range workloadKinds() {
 		t.Run(k.name, func(t *testing.T) {
-			template := podTemplate(k.group+"/v1", k.name, pod) + "registration: [{type: KubeClient}]"
+			template := podTemplate(strings.TrimPrefix(k.group+"/v1", "/"), k.name, pod) + "registration: [{type: KubeClient}]"
 			spec := podSpec(objectsFor(t, template, agent)[0].Object)
 			want := yamlList(t, "["+own+", "+injected+"]") // OCM appends, so that the injected value wins
 			if !k.ocm {
 				want = yamlList(t, "["+own+", "+withoutOwn+"]")
 			}
+			initial := yamlList(t, "["+own+", "+withoutOwn+"]")
+			if k.template == nil { // as declared
+				want, initial = yamlList(t, "["+own+"]"), yamlList(t, "["+own+"]")
+			}
 			if diff := cmp.Diff(want, rendertest.At(spec, "containers", 0, "env")); diff != "" {
 				t.Errorf("container (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(yamlList(t, "["+own+", "+withoutOwn+"]"), rendertest.At(spec, "initContainers", 0, "env")); diff != "" {
+			if diff := cmp.Diff(initial, rendertest.At(spec, "initContainers", 0, "env")); diff != "" {
 				t.Errorf("init container (-want +got):\n%s", diff)
 			}
 		})

@@ -28,6 +28,7 @@ const (
 	valueSince              = valuePrefix + "since"
 	valueComplete           = valuePrefix + "complete"
 	valueFailed             = valuePrefix + "failed"
+	valuePhase              = valuePrefix + "phase"
 )
 
 // feedback is AddonFlow's feedback rules for one workload.
@@ -92,6 +93,13 @@ func (f feedback) paths() []workv1.JsonPath {
 		// Not a workload: its controller, if it has one, usually reports it.
 		add(valueObservedGeneration, ".status.observedGeneration")
 	}
+	replicas := [][2]string{
+		{valueObservedGeneration, ".status.observedGeneration"},
+		{valueDesired, ".spec.replicas"},
+		{valueTotal, ".status.replicas"},
+		{valueReady, ".status.readyReplicas"},
+		{valueAvailable, ".status.availableReplicas"},
+	}
 	status := map[string][][2]string{
 		deploymentKind: {
 			{valueObservedGeneration, ".status.observedGeneration"},
@@ -111,7 +119,7 @@ func (f feedback) paths() []workv1.JsonPath {
 			{valueReady, ".status.numberReady"},
 			{valueAvailable, ".status.numberAvailable"},
 		},
-		"StatefulSet": {
+		statefulSetKind: {
 			{valueObservedGeneration, ".status.observedGeneration"},
 			{valueDesired, ".spec.replicas"},
 			{valueTotal, ".status.replicas"},
@@ -121,7 +129,15 @@ func (f feedback) paths() []workv1.JsonPath {
 			{valueCurrentRevision, ".status.currentRevision"},
 			{valueUpdateRevision, ".status.updateRevision"},
 		},
-		"Job": {
+		replicaSetKind:            replicas,
+		replicationControllerKind: replicas,
+		podKind: {
+			{valueReady, `.status.conditions[?(@.type=="Ready")].status`},
+			{valuePhase, ".status.phase"},
+			{valueReason, ".status.reason"},
+			{valueMessage, ".status.message"},
+		},
+		jobKind: {
 			{valueComplete, `.status.conditions[?(@.type=="Complete")].status`},
 			{valueFailed, `.status.conditions[?(@.type=="Failed")].status`},
 			{valueReason, `.status.conditions[?(@.type=="Failed")].reason`},
@@ -173,6 +189,7 @@ func (f feedback) wellKnown() []string {
 	return map[string][]string{
 		deploymentKind: {"ReadyReplicas", "Replicas", "AvailableReplicas"},
 		daemonSetKind:  {"NumberReady", "DesiredNumberScheduled", "NumberAvailable"},
-		"Job":          {"JobComplete", "JobSucceeded"},
+		jobKind:        {"JobComplete", "JobSucceeded"},
+		podKind:        {"PodReady", "PodPhase"},
 	}[f.kind.name]
 }

@@ -64,11 +64,7 @@ func answers(tb testing.TB, object map[string]any, options []workv1.ManifestConf
 // askedFor returns the manifestConfigs of a work with one workload.
 func askedFor(t *testing.T, kind, spec, configs string) []workv1.ManifestConfigOption {
 	t.Helper()
-	group := "apps"
-	if kind == "Job" || kind == "CronJob" {
-		group = "batch"
-	}
-	template := "agentSpec: {workload: {manifests: [{apiVersion: " + group + "/v1, kind: " + kind +
+	template := "agentSpec: {workload: {manifests: [{apiVersion: " + versionOf(kind) + ", kind: " + kind +
 		", metadata: {name: w, namespace: ns}, spec: " + spec + "}]}, manifestConfigs: " + configs + "}"
 	works, _, err := renderedFor(t, contentOf(t, template, ""), Cluster{Name: "cluster1"}).Works(Owner{Name: "hello", Namespace: "cluster1"}, nil)
 	if err != nil {
@@ -105,6 +101,9 @@ func TestFeedbackRulesOfWorkloads(t *testing.T) {
 		"StatefulSet part 0":  {"holds nothing back", "StatefulSet", "{updateStrategy: {rollingUpdate: {partition: 0}}}", "[]", "digest generation observedGeneration desired total updated ready available currentRevision updateRevision"},
 		"Job":                 {"has no observedGeneration", "Job", "{}", "[]", "digest generation complete failed reason message"},
 		"CronJob":             {"exists", "CronJob", "{}", "[]", "digest generation"},
+		"ReplicaSet":          {"has no count of updated pods", "ReplicaSet", "{}", "[]", "digest generation observedGeneration desired total ready available"},
+		"ReplicationControl":  {"as a ReplicaSet", "ReplicationController", "{}", "[]", "digest generation observedGeneration desired total ready available"},
+		"Pod":                 {"ready, or ended", "Pod", "{}", "[]", "digest generation ready phase reason message"},
 		"CreateOnly":          {"carries no digest", "Deployment", "{}", "[{" + entry + ", updateStrategy: {type: CreateOnly}}]", deployment + " WellKnownStatus"},
 		"ReadOnly":            {"carries no digest", "Deployment", "{}", "[{" + entry + ", updateStrategy: {type: ReadOnly}}]", deployment + " WellKnownStatus"},
 		"complete":            {"is updated no more once complete", "Job", "{}", "[{resourceIdentifier: {group: batch, resource: jobs, namespace: '*', name: w}, conditionRules: [{condition: Complete, type: WellKnownConditions}]}]", "generation complete failed reason message"},

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,24 +90,24 @@ func (a ask) echoed(v values, work *workv1.ManifestWork) (health, bool) {
 }
 
 func (a ask) name() string {
-	kinds := workloadKinds()
-	kind := a.id.Resource
-	if i := slices.IndexFunc(kinds, func(k workloadType) bool { return k.group == a.id.Group && k.resource == a.id.Resource }); i >= 0 {
-		kind = kinds[i].name
-	}
-	return kind + " " + a.id.Name
+	return cmp.Or(a.kind().name, a.id.Resource) + " " + a.id.Name
 }
 
-// workload reports whether the object runs pods, or creates objects that do.
-func (a ask) workload() bool {
-	switch a.id.Resource {
-	case deploymentsResource, daemonSetsResource, statefulSetsResource:
-		return a.id.Group == appsGroup
-	case jobsResource, cronJobsResource:
-		return a.id.Group == batchGroup
-	default:
-		return false
+// kind returns what is known of the object's kind; its zero for a kind that runs no pods.
+func (a ask) kind() workloadType {
+	kinds := workloadKinds()
+	i := slices.IndexFunc(kinds, func(k workloadType) bool { return k.group == a.id.Group && k.resource == a.id.Resource })
+	if i < 0 {
+		return workloadType{}
 	}
+	return kinds[i]
+}
+
+// workload reports whether the object creates pods, or objects that do. Every API server reports
+// its generation; that of a pod only newer ones do.
+func (a ask) workload() bool {
+	name := a.kind().name
+	return name != "" && name != podKind
 }
 
 func (a ask) waiting(reason string) health {
@@ -134,19 +135,19 @@ func (a ask) observed(v values) (health, bool) {
 
 // gaveUp returns the workload's own message about its failure, "" if it has not failed.
 func (a ask) gaveUp(v values) string {
-	switch a.id.Resource {
-	case deploymentsResource:
-		if v.text(valueReason) != "ProgressDeadlineExceeded" {
-			return ""
-		}
-	case jobsResource:
-		if v.text(valueFailed) != "True" {
-			return ""
-		}
-	default:
+	failed := false
+	switch a.kind().name {
+	case deploymentKind:
+		failed = v.text(valueReason) == "ProgressDeadlineExceeded"
+	case jobKind:
+		failed = v.text(valueFailed) == "True"
+	case podKind:
+		failed = v.text(valuePhase) == podFailed
+	}
+	if !failed {
 		return ""
 	}
-	return words(strings.TrimSuffix(v.text(valueReason)+": "+v.text(valueMessage), ": "))
+	return words(strings.TrimSuffix(cmp.Or(v.text(valueReason), podFailed)+": "+v.text(valueMessage), ": "))
 }
 
 // failure identifies a reported failure of a Deployment in an annotation.
@@ -189,17 +190,21 @@ func reportedFailures(parts []workPart) string {
 // missing says which part of the workload does not run yet, "" if all of it does. A count that
 // the workload omits is 0, except for the number of replicas it wants.
 func (a ask) missing(v values) string {
-	switch a.id.Resource {
-	case jobsResource:
+	switch a.kind().name {
+	case "":
+		return "" // it was echoed; its own rules and prober CEL decide the rest
+	case cronJobKind:
+		return "" // such an object only promises to exist
+	case jobKind:
 		if v.text(valueComplete) != "True" {
 			return "not complete"
 		}
 		return ""
-	case cronJobsResource:
-		return "" // such an object only promises to exist
-	}
-	if !a.workload() {
-		return "" // it was echoed; its own rules and prober CEL decide the rest
+	case podKind:
+		if v.text(valueReady) != "True" && v.text(valuePhase) != "Succeeded" {
+			return "not ready"
+		}
+		return ""
 	}
 	desired, known := v.number(valueDesired)
 	if !known {

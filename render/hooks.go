@@ -17,12 +17,6 @@ import (
 // helmHookAnnotation marks one of Helm's hooks, which OCM does not support.
 const helmHookAnnotation = "helm.sh/hook"
 
-// Kinds that can be a pre-delete hook.
-const (
-	jobKind = "Job"
-	podKind = "Pod"
-)
-
 // PreDeleteWorkName returns the name of the work that runs the pre-delete hooks on
 // the managed cluster.
 func PreDeleteWorkName(addOn string) string {

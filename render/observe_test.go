@@ -17,14 +17,21 @@ import (
 
 const generation = 3
 
+// versionOf is the API version of a kind of workload.
+func versionOf(kind string) string {
+	switch kind {
+	case "Job", "CronJob":
+		return "batch/v1"
+	case "Pod", "ReplicationController":
+		return "v1"
+	}
+	return "apps/v1"
+}
+
 // workOf is a work with one workload w in namespace ns, as Works builds it.
 func workOf(t *testing.T, kind, spec, configs string) *workv1.ManifestWork {
 	t.Helper()
-	group := "apps"
-	if kind == "Job" || kind == "CronJob" {
-		group = "batch"
-	}
-	template := "agentSpec: {workload: {manifests: [{apiVersion: " + group + "/v1, kind: " + kind +
+	template := "agentSpec: {workload: {manifests: [{apiVersion: " + versionOf(kind) + ", kind: " + kind +
 		", metadata: {name: w, namespace: ns}, spec: " + spec + "}]}, manifestConfigs: " + configs + "}"
 	works, _, err := renderedFor(t, contentOf(t, template, ""), Cluster{Name: "cluster1"}).
 		Works(Owner{Name: "hello", Namespace: "cluster1", Revision: "v1:sha256:revision"}, nil)

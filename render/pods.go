@@ -11,7 +11,7 @@ import (
 type workloadType struct {
 	group, name string
 	resource    string
-	// template is the path of its pod template.
+	// template is the path of its pod template; nil: it is delivered as declared.
 	template []string
 	// ocm: OCM decorates it, too, so its containers must equal OCM's.
 	ocm bool
@@ -26,6 +26,24 @@ const (
 	daemonSetKind  = "DaemonSet"
 )
 
+// Kinds that only AddonFlow decorates and probes.
+const (
+	statefulSetKind = "StatefulSet"
+	jobKind         = "Job"
+	cronJobKind     = "CronJob"
+)
+
+// Kinds that are judged, and delivered as declared: their controllers do not replace running pods
+// when the pod template changes, and of a pod hardly any field may change.
+const (
+	podKind                   = "Pod"
+	replicaSetKind            = "ReplicaSet"
+	replicationControllerKind = "ReplicationController"
+)
+
+// podFailed is the phase of a pod that ended and is not started again.
+const podFailed = "Failed"
+
 // Groups and resources of the kinds that run pods.
 const (
 	appsGroup            = "apps"
@@ -35,6 +53,9 @@ const (
 	statefulSetsResource = "statefulsets"
 	jobsResource         = "jobs"
 	cronJobsResource     = "cronjobs"
+	podsResource         = "pods"
+	replicaSetsResource  = "replicasets"
+	controllersResource  = "replicationcontrollers"
 )
 
 // workloadKinds are the kinds that run pods. OCM knows the first two;
@@ -43,9 +64,12 @@ func workloadKinds() []workloadType {
 	return []workloadType{
 		{group: appsGroup, name: deploymentKind, resource: deploymentsResource, template: []string{specKey, templateKey}, ocm: true},
 		{group: appsGroup, name: daemonSetKind, resource: daemonSetsResource, template: []string{specKey, templateKey}, ocm: true},
-		{group: appsGroup, name: "StatefulSet", resource: statefulSetsResource, template: []string{specKey, templateKey}},
-		{group: batchGroup, name: "Job", resource: jobsResource, template: []string{specKey, templateKey}},
-		{group: batchGroup, name: "CronJob", resource: cronJobsResource, template: []string{specKey, "jobTemplate", specKey, templateKey}},
+		{group: appsGroup, name: statefulSetKind, resource: statefulSetsResource, template: []string{specKey, templateKey}},
+		{group: batchGroup, name: jobKind, resource: jobsResource, template: []string{specKey, templateKey}},
+		{group: batchGroup, name: cronJobKind, resource: cronJobsResource, template: []string{specKey, "jobTemplate", specKey, templateKey}},
+		{group: appsGroup, name: replicaSetKind, resource: replicaSetsResource},
+		{name: replicationControllerKind, resource: controllersResource},
+		{name: podKind, resource: podsResource},
 	}
 }
 

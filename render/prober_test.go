@@ -30,6 +30,7 @@ const (
 	notEchoed         = "{metadata: {generation: 2, annotations: {addonflow.io/digest: old}}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1}}"
 	jobFailed         = `{metadata: {generation: 1}, status: {conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded, message: enough}]}}`
 	jobRunning        = "{metadata: {generation: 1}, status: {active: 1}}"
+	replicasWaiting   = "{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, readyReplicas: 1, availableReplicas: 1}}"
 	statefulWaiting   = "{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1, currentRevision: r, updateRevision: s}}"
 )
 
@@ -52,6 +53,12 @@ func TestProbersAskForTheirPartAndTheDigest(t *testing.T) {
 		"StatefulSet waits":   {"counts, unlike in OCM", "StatefulSet", statefulWaiting, []string{no, yes, no, yes, yes}},
 		"Job running":         {"counts, unlike in OCM", "Job", jobRunning, []string{no, yes, no, yes, yes}},
 		"Job failed":          {"in its own words", "Job", jobFailed, []string{failed, yes, failed, yes, yes}},
+		"ReplicaSet waits":    {"counts, unlike in OCM", "ReplicaSet", replicasWaiting, []string{no, yes, no, yes, yes}},
+		"controller waits":    {"counts, unlike in OCM", "ReplicationController", replicasWaiting, []string{no, yes, no, yes, yes}},
+		"Pod never starts":    {"its image cannot be pulled", "Pod", "{status: {phase: Pending, conditions: [{type: Ready, status: \"False\"}]}}", []string{no, yes, no, yes, yes}},
+		"Pod ready":           {"older API servers report no generation of it", "Pod", "{status: {phase: Running, conditions: [{type: Ready, status: \"True\"}]}}", []string{yes, yes, yes, yes, yes}},
+		"Pod ended":           {"well", "Pod", "{status: {phase: Succeeded}}", []string{yes, yes, yes, yes, yes}},
+		"Pod failed":          {"in its own words", "Pod", "{status: {phase: Failed, reason: Evicted, message: no memory}}", []string{failed, yes, failed, yes, yes}},
 		"CronJob old content": {"is asked for its content alone", "CronJob", "{metadata: {generation: 1, annotations: {addonflow.io/digest: old}}}", []string{no, no, no, no, no}},
 	}
 	for name, c := range cases {

@@ -48,7 +48,7 @@ func drawContent(t *rapid.T) Content {
 			pod = map[string]any{"jobTemplate": map[string]any{"spec": pod}}
 		}
 		manifests = append(manifests, map[string]any{
-			"apiVersion": k.group + "/v1", "kind": k.name, "metadata": metadata, "spec": pod,
+			"apiVersion": strings.TrimPrefix(k.group+"/v1", "/"), "kind": k.name, "metadata": metadata, "spec": pod,
 		})
 	}
 	agent := map[string]any{
