@@ -91,8 +91,7 @@ func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
 		}
 		return v1alpha1.Override{Kind: kind, Declared: t, Reason: q.Reason, Author: q.Author}, true
 	}
-	// The status lasts longer than the annotation: a revision can be deleted and come back.
-	if s := o.Rollout.Status.Override; s.Returns() && s.Kind != v1alpha1.OverrideBlocked && s.Leaves().Digest == t.Digest {
+	if s := o.Rollout.Status.Override; s.Returns() && s.Kind != v1alpha1.OverrideBlocked && s.Leaves().Digest == t.Digest && o.lostQuarantine(t.Digest) {
 		return v1alpha1.Override{Kind: s.Kind, Declared: t, Reason: s.Reason, Author: s.Author}, true
 	}
 	for _, b := range o.Rollout.Spec.Blocked {
@@ -102,6 +101,15 @@ func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
 		}
 	}
 	return v1alpha1.Override{}, false
+}
+
+// lostQuarantine reports whether the revision of a digest, and a quarantine with it, was deleted since
+// the fleet left it. Only then the status remembers the quarantine. If the revision is as old as
+// its rollout, it has no quarantine because that was lifted, and the status is an older one.
+func (o *Observation) lostQuarantine(digest string) bool {
+	stored, found := o.StoredAt[render.RevisionName(o.Rollout.Name, digest)]
+	left := o.Rollout.Status.TargetSince
+	return !found || left != nil && left.Before(&stored)
 }
 
 // quarantine reads the quarantine of a digest.
