@@ -408,6 +408,9 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 	if j.Hindered != nil {
 		c.Reachable, c.Away = false, j.Hindered.Message
 	}
+	if j.Keeps != "" && c.Reachable {
+		c.Reachable, c.Away = false, j.Keeps
+	}
 	return c
 }
 
