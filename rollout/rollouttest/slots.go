@@ -10,7 +10,7 @@ import (
 
 // tally is how the clusters of a step stand after the ledger was written.
 type tally struct {
-	done, unchanged, flying, lost, failed, parked, waiting, left int
+	done, unchanged, flying, failed, parked, waiting, left int
 	// elsewhere are failures that another stage recorded.
 	elsewhere, members int
 	// inherited are in no step and of a stage that is gone, and neither done nor failed.
@@ -40,9 +40,6 @@ func (j *judgement) tally(i int) tally {
 		case a.InFlight() && j.reverting() && j.held(name) && !target:
 		case a.InFlight():
 			t.flying++
-			if a.State == rollout.Lost {
-				t.lost++
-			}
 			j.inherit(&t, name)
 		case target && isFailure(a) && !j.again(a):
 		case target && a.State == rollout.Done && !stale:
@@ -59,10 +56,7 @@ func (j *judgement) tally(i int) tally {
 		default:
 			t.waiting++
 		}
-		switch failed := target && (isFailure(a) || a.Failed) && !j.again(a); {
-		case failed && j.excused(name) && isFailure(a):
-			t.parked++
-		case failed && !j.excused(name):
+		if target && (isFailure(a) || a.Failed) && !j.again(a) && !j.excused(name) {
 			t.failed++
 			if a.Stage != s.name {
 				t.elsewhere++
@@ -96,7 +90,6 @@ func (j *judgement) tally(i int) tally {
 		case a.State == rollout.Done:
 			t.done++
 		case isFailure(a) && j.excused(name):
-			t.parked++
 		case isFailure(a):
 			t.failed++
 			if a.Stage != s.name {
@@ -201,9 +194,6 @@ func (j *judgement) complete(i int) bool {
 	}
 	s, t := j.steps[i], j.tallies[i]
 	open := t.flying + t.waiting
-	if j.goingBack() {
-		open -= t.lost
-	}
 	switch {
 	case s.returning && t.done == 0 && !j.in.TargetProven:
 		return false
