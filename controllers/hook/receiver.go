@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// bodyLimit is how much of a payload is read. It is hashed and not kept; a push of thousands of commits fits.
-	bodyLimit = 5 << 20
+	// bodyLimit is how much of a payload is read. It is hashed as it arrives, and neither kept nor parsed, so that its size
+	// costs time and no memory. GitHub sends up to 25 MB, and drops an event that is larger.
+	bodyLimit = 25 << 20
 	// readTimeout is for a whole request, headerTimeout for its headers.
 	readTimeout   = 30 * time.Second
 	headerTimeout = 10 * time.Second
