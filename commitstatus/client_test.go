@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/addonflow/addonflow/commitstatus"
+	dialpolicy "github.com/addonflow/addonflow/dial"
 	"github.com/addonflow/addonflow/test/forge"
 )
 
@@ -458,6 +459,28 @@ func TestInvalidStatusIsNotSent(t *testing.T) {
 		err := dial(t, provider, server.URL+"/fleet/addons").Post(t.Context(), status)
 		if !permanent(err) || served.request != nil {
 			t.Errorf("%s: got %v", provider, err)
+		}
+	}
+}
+
+// TestForgeOnThisMachineIsNotCalled: a tenant names the address, and must not reach what only the operator can reach.
+func TestForgeOnThisMachineIsNotCalled(t *testing.T) {
+	served := &recorded{code: http.StatusCreated, body: giteaCreated}
+	server := httptest.NewServer(served)
+	t.Cleanup(server.Close)
+	for _, allow := range []bool{false, true} {
+		transport := commitstatus.NewHTTPClient(dialpolicy.Policy{AllowLoopback: allow})
+		t.Cleanup(transport.CloseIdleConnections)
+		client, err := commitstatus.New(commitstatus.Config{Provider: "gitea", Address: server.URL + "/fleet/addons", Token: testToken, HTTPClient: transport})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = client.Post(t.Context(), testStatus())
+		if (err == nil) != allow || (served.request != nil) != allow {
+			t.Errorf("allowed %t: %v", allow, err)
+		}
+		if err != nil && !strings.HasSuffix(err.Error(), ": it leads to a loopback or link-local address; the operator's flag --git-allow-loopback allows it") {
+			t.Errorf("got %v", err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -99,6 +100,12 @@ func parseKey(text []byte) (*rsa.PrivateKey, error) {
 	}
 	return key, nil
 }
+
+// AppID is the number of the App.
+func (c *Credentials) AppID() string { return c.appID }
+
+// Identity is a digest of what the credentials are, so that changed ones can be told from these.
+func (c *Credentials) Identity() string { return hex.EncodeToString(c.identity[:]) }
 
 // TLS reports whether the API is called with https.
 func (c *Credentials) TLS() bool { return c.base.Scheme == "https" }

@@ -183,7 +183,9 @@ type CommitStatusSpec struct {
 	// +kubebuilder:validation:Pattern="^https?://[^@]+$"
 	// +required
 	Address string `json:"address"`
-	// SecretRef names a Secret in the same namespace with the key token.
+	// SecretRef names a Secret in the same namespace with the key token, or at GitHub those of a
+	// GitHub App: githubAppID, githubAppInstallationID and githubAppPrivateKey, and githubAppBaseURL of
+	// a GitHub Enterprise Server.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 	// Context is the prefix of the contexts that are posted; addonflow/<source> if absent.
