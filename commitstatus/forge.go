@@ -56,6 +56,7 @@ func providers() map[string]provider {
 		"forgejo":         giteaProvider(), // its API is Gitea's
 		"gitea":           giteaProvider(),
 		"github":          githubProvider(),
+		"githubchecks":    githubChecksProvider(),
 		"gitlab":          gitlabProvider(),
 	}
 }

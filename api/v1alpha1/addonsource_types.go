@@ -176,7 +176,7 @@ type VerifySpec struct {
 // CommitStatusSpec says where commit statuses are posted.
 type CommitStatusSpec struct {
 	// Provider is the forge's API.
-	// +kubebuilder:validation:Enum=azuredevops;bitbucket;bitbucketserver;forgejo;gitea;github;gitlab
+	// +kubebuilder:validation:Enum=azuredevops;bitbucket;bitbucketserver;forgejo;gitea;github;githubchecks;gitlab
 	// +required
 	Provider string `json:"provider"`
 	// Address of the repository on the forge, such as https://gitea.example/team/fleet.

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -300,6 +301,10 @@ func TestGitHubAppThatCannotReport(t *testing.T) {
 		"Key":      {func(_ *v1alpha1.CommitStatusSpec, keys map[string][]byte) { keys[githubapp.PrivateKeyKey] = []byte(badWord) }, `secret "forge": invalid credentials of a GitHub App: key githubAppPrivateKey is missing or no PEM`},
 		"Forge":    {func(_ *v1alpha1.CommitStatusSpec, keys map[string][]byte) { delete(keys, githubapp.BaseURLKey) }, "the App is not of 127.0.0.1"},
 		"Provider": {func(s *v1alpha1.CommitStatusSpec, _ map[string][]byte) { s.Provider = "gitea" }, `secret "forge" has no key "token"`},
+		"Checks": {func(s *v1alpha1.CommitStatusSpec, keys map[string][]byte) {
+			s.Provider, keys["token"] = "githubchecks", []byte(goodWord)
+			maps.DeleteFunc(keys, func(key string, _ []byte) bool { return githubapp.Has(map[string][]byte{key: {1}}) })
+		}, `secret "forge" has no key "githubAppID": provider githubchecks needs a GitHub App`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, "")
