@@ -96,10 +96,7 @@ func (r *Receiver) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen for webhooks: %w", err)
 	}
-	server := &http.Server{
-		Handler: r, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10, BaseContext: func(net.Listener) context.Context { return ctx },
-	}
+	server := r.server(ctx)
 	defer r.asker.stop()
 	stopped := make(chan struct{})
 	end := context.AfterFunc(ctx, func() {
@@ -114,6 +111,14 @@ func (r *Receiver) Start(ctx context.Context) error {
 	}
 	<-stopped
 	return nil
+}
+
+// server returns the server, whose requests end with the context.
+func (r *Receiver) server(ctx context.Context) *http.Server {
+	return &http.Server{
+		Handler: r, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10, BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 }
 
 // ServeHTTP answers a webhook. No answer says more than its code.

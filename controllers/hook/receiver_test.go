@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +17,7 @@ import (
 	runtimemetrics "runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -329,6 +331,59 @@ func TestRequestsThatWaitHoldNoOthers(t *testing.T) {
 	}
 	if code, _ := w.send(http.MethodPost, testPath, testBody, proofs(testToken, testBody)["github"]); code != http.StatusServiceUnavailable {
 		t.Errorf("answered %d", code)
+	}
+}
+
+// one is a listener with one connection.
+type one chan net.Conn
+
+func (o one) Accept() (net.Conn, error) {
+	if c, open := <-o; open {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (o one) Close() error   { return nil }
+func (o one) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestSlowRequestsEnd: a sender that trickles holds its place for seconds only.
+func TestSlowRequestsEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		sent   string
+		within time.Duration
+	}{
+		"Headers": {"POST " + testPath + " HTTP/1.1\r\nHost: hooks\r\nX-Slow: ", headerTimeout},
+		"Body":    {"POST " + testPath + " HTTP/1.1\r\nHost: hooks\r\nContent-Length: 1000\r\n\r\n{", readTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newWorld(t, "github").receiver.server(t.Context())
+				client, accepted := net.Pipe()
+				listener := make(one, 1)
+				listener <- accepted
+				var serving sync.WaitGroup
+				serving.Go(func() { _ = server.Serve(listener) })
+				serving.Go(func() {
+					_, _ = io.WriteString(client, c.sent)
+					for { // a byte a second, for as long as it is taken
+						<-time.After(time.Second)
+						if _, err := client.Write([]byte("x")); err != nil {
+							return
+						}
+					}
+				})
+				begun := time.Now()
+				_, _ = io.Copy(io.Discard, client)
+				if took := time.Since(begun); took > c.within+time.Second {
+					t.Errorf("ended after %s", took)
+				}
+				_ = client.Close()
+				close(listener)
+				_ = server.Close()
+				serving.Wait()
+			})
+		})
 	}
 }
 
