@@ -32,7 +32,12 @@ var (
 	plans string
 	// notified replaces Flux's notification-controller.
 	notified *receiver
+	// webhooks and metrics are addresses of the operator's servers. A second operator needs noServers.
+	webhooks, metrics string
 )
+
+// noServers are flags of an operator beside another one.
+func noServers() []string { return []string{"--webhook-addr=0", "--metrics-addr=0"} }
 
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -71,7 +76,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	seen, err = recording.Record(watching, world.Client)
 	Expect(err).NotTo(HaveOccurred())
 	plans = filepath.Join(world.Dir, "plans.jsonl")
-	options.OperatorFlags = append(options.OperatorFlags, "--trace-file="+plans)
+	webhooks, metrics = freeAddress(), freeAddress()
+	options.OperatorFlags = append(options.OperatorFlags, "--trace-file="+plans, "--webhook-addr="+webhooks, "--metrics-addr="+metrics)
 	Expect(world.StartOperator(options)).To(Succeed())
 })
 
