@@ -78,6 +78,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	plans = filepath.Join(world.Dir, "plans.jsonl")
 	webhooks, metrics = freeAddress(), freeAddress()
 	options.OperatorFlags = append(options.OperatorFlags, "--trace-file="+plans, "--webhook-addr="+webhooks, "--metrics-addr="+metrics)
+	options.OperatorFlags = append(options.OperatorFlags, refusing(world.Dir)...)
 	Expect(world.StartOperator(options)).To(Succeed())
 })
 
@@ -92,7 +93,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 		return
 	}
 	expectAllowed(ctx, seen, world.Client, plans)
-	Expect(secretsShown(ctx)).To(BeEmpty(), "what only Secrets may hold")
+	Expect(shown(ctx)).To(BeEmpty(), "what only Secrets may hold, and what URLs and variables do")
 	Expect(forge.Violations(world.Forge.Log())).To(BeEmpty(), "all statuses at the forge, over all specs")
 	Expect(reportRights().Refused).To(BeEmpty(), "what manifests/rbac does not grant")
 })
