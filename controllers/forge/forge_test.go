@@ -322,6 +322,26 @@ func TestGitHubAppThatCannotReport(t *testing.T) {
 	}
 }
 
+// TestSecretOfAnotherNamespaceIsNotRead: a source names no namespace, so that no tenant can use the Secret of another.
+func TestSecretOfAnotherNamespaceIsNotRead(t *testing.T) {
+	b := newBench(t, goodWord)
+	elsewhere := secret(goodWord)
+	elsewhere.Namespace, elsewhere.Name = "other", "theirs"
+	if err := b.hub.Create(t.Context(), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"theirs", "other/theirs", "../other/theirs"} {
+		b.source.Spec.CommitStatus.SecretRef.Name = name
+		b.reconcile(want(commitstatus.Success, "applied"))
+		if _, message := b.condition(); !strings.Contains(message, "does not exist") {
+			t.Errorf("%s: condition %q", name, message)
+		}
+	}
+	if b.forge.Requests() > 0 {
+		t.Error("the forge was asked")
+	}
+}
+
 // TestNewTokenIsUsedAtOnce: a new token queues the objects whose statuses were refused; nothing else
 // would.
 func TestNewTokenIsUsedAtOnce(t *testing.T) {
