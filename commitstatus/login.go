@@ -36,8 +36,8 @@ func (a *App) validate(provider string, repo repository) error {
 		return fmt.Errorf("provider %q takes no GitHub App", provider)
 	case !a.Credentials.Serves(api.Hostname()):
 		return fmt.Errorf("the App is not of %s; correct the address or key %s", repo.host, githubapp.BaseURLKey)
-	case api.Scheme == "https" && !a.Credentials.TLS():
-		return fmt.Errorf("key %s has http, and the address https", githubapp.BaseURLKey)
+	case a.Credentials.Scheme() != api.Scheme:
+		return fmt.Errorf("key %s has %s, and the address %s", githubapp.BaseURLKey, a.Credentials.Scheme(), api.Scheme)
 	}
 	return nil
 }

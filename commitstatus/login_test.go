@@ -34,8 +34,8 @@ type appForge struct {
 
 func (f *appForge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-	switch {
-	case r.URL.Path == "/api/v3/app/installations/345/access_tokens":
+	switch r.URL.Path {
+	case "/api/v3/app/installations/345/access_tokens":
 		f.issued++
 		w.WriteHeader(cmp.Or(f.issues, http.StatusCreated))
 		if f.issues != 0 {

@@ -298,7 +298,9 @@ func TestGitHubAppThatCannotReport(t *testing.T) {
 		change func(*v1alpha1.CommitStatusSpec, map[string][]byte)
 		want   string
 	}{
-		"Key":      {func(_ *v1alpha1.CommitStatusSpec, keys map[string][]byte) { keys[githubapp.PrivateKeyKey] = []byte(badWord) }, `secret "forge": invalid credentials of a GitHub App: key githubAppPrivateKey is missing or no PEM`},
+		"Key": {func(_ *v1alpha1.CommitStatusSpec, keys map[string][]byte) {
+			keys[githubapp.PrivateKeyKey] = []byte(badWord)
+		}, `secret "forge": invalid credentials of a GitHub App: key githubAppPrivateKey is missing or no PEM`},
 		"Forge":    {func(_ *v1alpha1.CommitStatusSpec, keys map[string][]byte) { delete(keys, githubapp.BaseURLKey) }, "the App is not of 127.0.0.1"},
 		"Provider": {func(s *v1alpha1.CommitStatusSpec, _ map[string][]byte) { s.Provider = "gitea" }, `secret "forge" has no key "token"`},
 		"Checks": {func(s *v1alpha1.CommitStatusSpec, keys map[string][]byte) {

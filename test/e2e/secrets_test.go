@@ -176,12 +176,12 @@ func listed(ctx context.Context) map[schema.GroupVersionKind][]unstructured.Unst
 	return all
 }
 
-// sealed is the tree of an add-on with a planted variable, used at a place of its Deployment.
-func (s *scene) sealed(tag, place, policy string) map[string]string {
+// sealed is the tree of an add-on with a planted variable, which its Deployment uses.
+func (s *scene) sealed(tag, policy string) map[string]string {
 	files := s.tuned(tag, policy)
 	files["addons/config.yaml"] = strings.Replace(files["addons/config.yaml"], "{name: TAG, value: fleet}",
 		"{name: TAG, value: "+tag+"}\n  - {name: SEALED, value: "+planted+"-variable}", 1)
-	files["addons/template.yaml"] = strings.Replace(files["addons/template.yaml"], place, place+"{{SEALED}}", 1)
+	files["addons/template.yaml"] = strings.Replace(files["addons/template.yaml"], "--cluster=", "--cluster={{SEALED}}", 1)
 	return files
 }
 
@@ -189,14 +189,14 @@ var _ = Describe("What Secrets, URLs and variables hold", func() {
 	It("shows in no text of the operator, whatever fails; the end of the suite looks for it", func(ctx SpecContext) {
 		s := newScene(ctx, "sealed", clusters(2))
 		policy := s.stages("0s", "1m", "2", 0)
-		s.deliver("v1", s.sealed("v1", "--cluster=", policy))
+		s.deliver("v1", s.sealed("v1", policy))
 
 		By("a gate that cannot be reached")
 		Expect(world.Client.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: "sealed-gate", Annotations: map[string]string{"addonflow.io/gate-host": "127.0.0.1:1"}},
 			StringData: map[string]string{"key": planted + "-key"},
 		})).To(Succeed())
-		s.submit("v2", s.sealed("v2", "--cluster=", s.gated("canary", `
+		s.submit("v2", s.sealed("v2", s.gated("canary", `
       before:
       - name: change
         type: webhook
@@ -205,11 +205,11 @@ var _ = Describe("What Secrets, URLs and variables hold", func() {
 		Eventually(func() []string { return said("sealed") }).Should(ContainElement(ContainSubstring("cannot reach 127.0.0.1:1")))
 
 		By("a variable where a number belongs")
-		bad := s.sealed("v3", "--cluster=", policy)
+		bad := s.sealed("v3", policy)
 		bad["addons/template.yaml"] = strings.Replace(bad["addons/template.yaml"], "replicas: 1", `replicas: "{{SEALED}}"`, 1)
 		sha := s.submit("v3", bad)
 		Eventually(s.toldOfSource).WithArguments(sha).ShouldNot(Equal(": "))
-		s.deliver("v4", s.sealed("v4", "--cluster=", policy))
+		s.deliver("v4", s.sealed("v4", policy))
 
 		By("a repository that cannot be read, with a password, and a forge that cannot be used")
 		Expect(world.Client.Create(ctx, &corev1.Secret{
