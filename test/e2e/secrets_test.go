@@ -103,8 +103,9 @@ func appearances(text []byte, value string) []string {
 // texts are what the operator says, by place: logs, events, statuses, metrics, and messages to the forge and to others.
 func texts(ctx context.Context) map[string][]byte {
 	GinkgoHelper()
-	places := map[string][]byte{"the metrics": []byte(answer("http://" + metrics + "/metrics"))}
-	Expect(places["the metrics"]).To(ContainSubstring("gotk_reconcile_duration_seconds"))
+	address := "http://" + metrics + "/metrics"
+	Eventually(answer).WithArguments(address).Should(ContainSubstring("gotk_reconcile_duration_seconds"), "the last spec may have restarted the operator")
+	places := map[string][]byte{"the metrics": []byte(answer(address))}
 	logs, err := filepath.Glob(filepath.Join(world.Dir, "*.log"))
 	Expect(err).NotTo(HaveOccurred())
 	for _, name := range logs {
