@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/addonflow/addonflow/commitstatus"
+	dialpolicy "github.com/addonflow/addonflow/dial"
 	"github.com/addonflow/addonflow/test/forge"
 )
 
@@ -408,7 +409,8 @@ func TestNewRefuses(t *testing.T) {
 		config commitstatus.Config
 		want   string
 	}{
-		"Provider": {"Forges that are not built are errors.", commitstatus.Config{Provider: "gerrit", Address: "https://x/a/b", Token: "t"}, `cannot report commit statuses: provider "gerrit" is not one of azuredevops, bitbucket, bitbucketserver, forgejo, gitea, github, gitlab`},
+		"Provider": {"Forges that are not built are errors.", commitstatus.Config{Provider: "gerrit", Address: "https://x/a/b", Token: "t"}, `cannot report commit statuses: provider "gerrit" is not one of azuredevops, bitbucket, bitbucketserver, forgejo, gitea, github, githubchecks, gitlab`},
+		"Checks":   {"Only Apps write check runs.", commitstatus.Config{Provider: "githubchecks", Address: "https://github.com/a/b", Token: "t"}, `cannot report commit statuses: provider "githubchecks" needs a GitHub App`},
 		"NoToken":  {"Statuses cannot be written without one.", commitstatus.Config{Provider: "gitea", Address: "https://x/a/b", Token: " \n"}, "cannot report commit statuses: the token is empty"},
 		"BadToken": {"A token with a line break would be another header.", commitstatus.Config{Provider: "gitea", Address: "https://x/a/b", Token: "hunter2\r\nX: y"}, "cannot report commit statuses: the token is not one printable word"},
 		"Address":  {"The address is checked.", commitstatus.Config{Provider: "github", Address: "https://me:hunter2@x/a/b", Token: "t"}, "cannot use the address: it contains user information; the token belongs into the Secret"},
@@ -458,6 +460,28 @@ func TestInvalidStatusIsNotSent(t *testing.T) {
 		err := dial(t, provider, server.URL+"/fleet/addons").Post(t.Context(), status)
 		if !permanent(err) || served.request != nil {
 			t.Errorf("%s: got %v", provider, err)
+		}
+	}
+}
+
+// TestForgeOnThisMachineIsNotCalled: a tenant names the address, and must not reach what only the operator can reach.
+func TestForgeOnThisMachineIsNotCalled(t *testing.T) {
+	served := &recorded{code: http.StatusCreated, body: giteaCreated}
+	server := httptest.NewServer(served)
+	t.Cleanup(server.Close)
+	for _, allow := range []bool{false, true} {
+		transport := commitstatus.NewHTTPClient(dialpolicy.Policy{AllowLoopback: allow})
+		t.Cleanup(transport.CloseIdleConnections)
+		client, err := commitstatus.New(commitstatus.Config{Provider: "gitea", Address: server.URL + "/fleet/addons", Token: testToken, HTTPClient: transport})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = client.Post(t.Context(), testStatus())
+		if (err == nil) != allow || (served.request != nil) != allow {
+			t.Errorf("allowed %t: %v", allow, err)
+		}
+		if err != nil && !strings.HasSuffix(err.Error(), ": it leads to a loopback or link-local address; the operator's flag --git-allow-loopback allows it") {
+			t.Errorf("got %v", err)
 		}
 	}
 }

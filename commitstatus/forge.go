@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"github.com/addonflow/addonflow/api/secret"
 )
 
 // Forge posts and reads the commit statuses of one repository. Every error is a
@@ -35,6 +33,8 @@ type provider struct {
 	address addressing
 	// authorize returns the Authorization header for a token.
 	authorize func(token string) string
+	// apps: statuses can be posted as a GitHub App; needsApp: only so.
+	apps, needsApp bool
 	// permission is the forge's name of what the token needs.
 	permission string
 	// pace is how many requests a second a token may make, and burst how many at once.
@@ -56,6 +56,7 @@ func providers() map[string]provider {
 		"forgejo":         giteaProvider(), // its API is Gitea's
 		"gitea":           giteaProvider(),
 		"github":          githubProvider(),
+		"githubchecks":    githubChecksProvider(),
 		"gitlab":          gitlabProvider(),
 	}
 }
@@ -107,6 +108,8 @@ type Config struct {
 	Ref string
 	// Token is sent to the address's forge only. It needs the Permission of the provider.
 	Token Secret
+	// App posts instead of a token, where ActsAsApp.
+	App *App
 	// HTTPClient carries the transport: proxy, CA certificates, timeout. Redirects
 	// are never followed, whatever it says. Nil: the default transport.
 	HTTPClient *http.Client
@@ -138,11 +141,17 @@ func New(config Config) (Forge, error) {
 
 // newRESTClient returns the client that all forges share.
 func newRESTClient(config Config, p provider, repo repository) (*restClient, error) {
-	token := strings.TrimSpace(string(config.Token))
-	if token == "" {
+	token := Secret(strings.TrimSpace(string(config.Token)))
+	switch {
+	case config.App != nil:
+		if err := config.App.validate(config.Provider, repo); err != nil {
+			return nil, fmt.Errorf("cannot report commit statuses: %w", err)
+		}
+	case p.needsApp:
+		return nil, fmt.Errorf("cannot report commit statuses: provider %q needs a GitHub App", config.Provider)
+	case token == "":
 		return nil, errors.New("cannot report commit statuses: the token is empty")
-	}
-	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	case strings.ContainsFunc(string(token), func(r rune) bool { return r <= ' ' || r > '~' }):
 		return nil, errors.New("cannot report commit statuses: the token is not one printable word")
 	}
 	transport := http.Client{}
@@ -160,12 +169,8 @@ func newRESTClient(config Config, p provider, repo repository) (*restClient, err
 	if clock == nil {
 		clock = time.Now
 	}
-	header := p.authorize(token)
-	_, credentials, _ := strings.Cut(header, " ")
-	_, password, _ := strings.Cut(token, ":")
 	return &restClient{
-		http: &transport, host: repo.host, authorization: Secret(header),
-		redaction: secret.NewRedaction(Secret(token), Secret(credentials), Secret(password)),
-		limiter:   config.Limiter, clock: clock,
+		http: &transport, host: repo.host, limiter: config.Limiter, clock: clock,
+		login: &login{authorize: p.authorize, token: token, app: config.App},
 	}, nil
 }

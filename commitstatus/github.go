@@ -27,9 +27,9 @@ const (
 // githubProvider is the row of GitHub. GitHub and GitHub Enterprise Server allow 80 requests that create content a minute.
 func githubProvider() provider {
 	return provider{
-		open:       func(_ Config, client *restClient, repo repository) Forge { return &github{client: client, repo: repo} },
-		address:    addressing{locate: ownerAndName(githubAPI)},
-		authorize:  bearer,
+		open:      func(_ Config, client *restClient, repo repository) Forge { return &github{client: client, repo: repo} },
+		address:   addressing{locate: ownerAndName(githubAPI)},
+		authorize: bearer, apps: true,
 		permission: "Commit statuses: write (a classic token: repo:status)",
 		pace:       rate.Every(time.Second), burst: 20,
 		foldsCase: true,

@@ -16,21 +16,28 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/addonflow/addonflow/api/secret"
+	"github.com/addonflow/addonflow/dial"
 )
 
 // bodyLimit bounds what is read of an answer.
 const bodyLimit = 1 << 20
 
+// NewHTTPClient returns a client for forges that follows the policy: a tenant names the address. A proxy of the
+// environment is used, because the forge may be behind it; the policy holds for the proxy's address then.
+func NewHTTPClient(policy dial.Policy) *http.Client {
+	return &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: policy.Dialer(requestTimeout).DialContext, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: requestTimeout, IdleConnTimeout: time.Minute, MaxIdleConns: workersAtOnce,
+	}}
+}
+
 // restClient sends JSON requests to one forge and converts every failure into a DeliveryError.
 type restClient struct {
-	http *http.Client
-	host string
-	// authorization is the header of that name.
-	authorization Secret
-	redaction     secret.Redaction
-	limiter       *rate.Limiter
-	clock         func() time.Time
+	http    *http.Client
+	host    string
+	login   *login
+	limiter *rate.Limiter
+	clock   func() time.Time
 }
 
 // call is one request.
@@ -68,9 +75,20 @@ func (r repository) endpoint(parts ...string) string {
 	return strings.Join(segments, "/")
 }
 
-// send makes the call and decodes the answer into out. An empty body leaves out unchanged:
-// older Giteas answer so if there is nothing to list.
+// send makes the call and decodes the answer into out. An App's token that is refused is
+// requested anew once; one that lacks the permission, for the next call, because a token has the
+// permissions of its time.
 func (c *restClient) send(ctx context.Context, request call, out any) error {
+	err := c.attempt(ctx, request, out)
+	refused, ok := errors.AsType[*DeliveryError](err)
+	if !ok || refused.Denied == "" || !c.login.renew() || refused.Denied == PermissionMissing {
+		return err
+	}
+	return c.attempt(ctx, request, out)
+}
+
+// attempt makes the call once. An empty body leaves out unchanged: older Giteas answer so if there is nothing to list.
+func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 	if c.limiter != nil {
 		if err := c.limiter.Wait(ctx); err != nil {
 			return &DeliveryError{Reason: "waiting for our own request limit", RetryAfter: time.Second, Everyone: true, cause: err}
@@ -114,7 +132,11 @@ func (c *restClient) do(ctx context.Context, request call) (*http.Response, erro
 	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", "addonflow")
-	r.Header.Set("Authorization", string(c.authorization))
+	authorization, err := c.login.header(ctx, c.http)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", string(authorization))
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -133,7 +155,10 @@ func (c *restClient) unreachable(err error) *DeliveryError {
 		err = wrapped.Err
 	}
 	reason := err.Error()
-	if wrapped != nil && wrapped.Timeout() {
+	switch {
+	case errors.Is(err, dial.ErrLocal):
+		reason = "it " + dial.ErrLocal.Error() + "; the operator's flag --git-allow-loopback allows it"
+	case wrapped != nil && wrapped.Timeout():
 		reason = "no answer in time"
 	}
 	return &DeliveryError{
@@ -141,9 +166,9 @@ func (c *restClient) unreachable(err error) *DeliveryError {
 	}
 }
 
-// redact removes the token from text that others wrote.
+// redact removes the credentials from text that others wrote.
 func (c *restClient) redact(s string) string {
-	return c.redaction.Text(s)
+	return c.login.redact(s)
 }
 
 // post adds the status at the URL. Gitea and GitHub take the same body and answer 201 with the

@@ -4,6 +4,7 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -100,8 +101,14 @@ func parseKey(text []byte) (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
-// TLS reports whether the API is called with https.
-func (c *Credentials) TLS() bool { return c.base.Scheme == "https" }
+// AppID is the number of the App.
+func (c *Credentials) AppID() string { return c.appID }
+
+// Identity is a digest of what the credentials are, so that changed ones can be told from these.
+func (c *Credentials) Identity() string { return hex.EncodeToString(c.identity[:]) }
+
+// Scheme is that of the API: https or http.
+func (c *Credentials) Scheme() string { return c.base.Scheme }
 
 // Serves reports whether a host name is of the forge whose API is called: a token must not be
 // sent to another one. The API of github.com is at api.github.com, that of a GitHub Enterprise

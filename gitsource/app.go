@@ -40,7 +40,7 @@ func (c Credentials) validateApp(e transport.Endpoint, access Access) error {
 	switch {
 	case e.Protocol == schemeSSH:
 		return fmt.Errorf("%w: a GitHub App needs a URL with https", ErrInvalidCredentials)
-	case !c.app.TLS() && !access.AllowHTTPCredentials:
+	case c.app.Scheme() != schemeHTTPS && !access.AllowHTTPCredentials:
 		return fmt.Errorf("%w: key %s is http, over which no credentials are sent; use https, or let the operator run with --git-allow-http-credentials",
 			ErrInvalidCredentials, githubapp.BaseURLKey)
 	case !c.app.Serves(e.Host):

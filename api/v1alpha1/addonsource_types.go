@@ -176,14 +176,16 @@ type VerifySpec struct {
 // CommitStatusSpec says where commit statuses are posted.
 type CommitStatusSpec struct {
 	// Provider is the forge's API.
-	// +kubebuilder:validation:Enum=azuredevops;bitbucket;bitbucketserver;forgejo;gitea;github;gitlab
+	// +kubebuilder:validation:Enum=azuredevops;bitbucket;bitbucketserver;forgejo;gitea;github;githubchecks;gitlab
 	// +required
 	Provider string `json:"provider"`
 	// Address of the repository on the forge, such as https://gitea.example/team/fleet.
 	// +kubebuilder:validation:Pattern="^https?://[^@]+$"
 	// +required
 	Address string `json:"address"`
-	// SecretRef names a Secret in the same namespace with the key token.
+	// SecretRef names a Secret in the same namespace with the key token, or at GitHub those of a
+	// GitHub App: githubAppID, githubAppInstallationID and githubAppPrivateKey, and githubAppBaseURL of
+	// a GitHub Enterprise Server.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 	// Context is the prefix of the contexts that are posted; addonflow/<source> if absent.

@@ -106,7 +106,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.gates.AllowLoopback, "gate-allow-loopback", false,
 		"Allow gates of type prometheus and webhook to call loopback and link-local addresses.")
 	fs.BoolVar(&o.git.AllowLoopback, "git-allow-loopback", false,
-		"Allow Git servers at loopback and link-local addresses.")
+		"Allow Git servers and forges at loopback and link-local addresses.")
 	fs.BoolVar(&o.git.AllowHTTPCredentials, "git-allow-http-credentials", false,
 		"Allow the credentials of a source to be sent over http, in plain text.")
 	fs.StringVar(&o.pages.listener.Address, "dashboard-addr", "", "The address the pages of rollouts are served at; not served if empty.")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/flowcontrol"
@@ -31,6 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/controllers/agents"
@@ -39,6 +39,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/hook"
 	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/controllers/renderworker"
+	"github.com/addonflow/addonflow/dial"
 	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/manifests/admission"
 	"github.com/addonflow/addonflow/registration"
@@ -135,8 +136,10 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	}
 	gotk := metrics.NewRecorder()
 	crtmetrics.Registry.MustRegister(gotk.Collectors()...)
-	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), &http.Client{Timeout: 15 * time.Second}, operatorClock().Now)
+	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), commitstatus.NewHTTPClient(dial.Policy{AllowLoopback: o.git.AllowLoopback}), operatorClock().Now)
 	desk.LinkTo(o.pages.publicURL)
+	tokens := githubapp.New(nil)
+	desk.ShareTokens(tokens)
 	if err := mgr.Add(desk); err != nil {
 		return fmt.Errorf("cannot set up commit statuses: %w", err)
 	}
@@ -153,7 +156,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	}
 	parts := shared{
 		charts: charts, gates: gateDesk,
-		mgr: mgr, recorder: recorder, tokens: githubapp.New(nil), desk: desk, book: agents.NewBook(), mode: mode,
+		mgr: mgr, recorder: recorder, tokens: tokens, desk: desk, book: agents.NewBook(), mode: mode,
 		metrics: runtimecontroller.NewMetrics(mgr, gotk, v1alpha1.Finalizer),
 	}
 	if err := o.setupRollouts(ctx, parts); err != nil {

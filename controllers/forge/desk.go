@@ -17,6 +17,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/dashboard"
+	"github.com/addonflow/addonflow/githubapp"
 )
 
 // Key identifies the object whose status keeps marks.
@@ -45,6 +46,7 @@ type Desk struct {
 	// sources reads AddOnSources from a watch cache.
 	sources   client.Reader
 	http      *http.Client
+	tokens    *githubapp.Tokens
 	deliverer *commitstatus.Deliverer
 	now       func() time.Time
 
@@ -68,6 +70,7 @@ func NewDesk(secrets, sources client.Reader, httpClient *http.Client, now func()
 		secrets:  secrets,
 		sources:  sources,
 		http:     httpClient,
+		tokens:   githubapp.New(now),
 		now:      now,
 		queues:   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 		limiters: map[string]*rate.Limiter{},
@@ -77,6 +80,9 @@ func NewDesk(secrets, sources client.Reader, httpClient *http.Client, now func()
 	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: now, Notify: d.notify, Link: d.link})
 	return d
 }
+
+// ShareTokens makes the desk use tokens of GitHub Apps that others request as well. Call it before Start.
+func (d *Desk) ShareTokens(tokens *githubapp.Tokens) { d.tokens = tokens }
 
 // LinkTo makes statuses of sources without a target URL link to the page of their rollout, or of
 // their source, below an address. Call it before Start. "": they link to nothing.

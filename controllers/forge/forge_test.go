@@ -2,7 +2,12 @@ package forge
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,6 +27,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/githubapp"
 	testforge "github.com/addonflow/addonflow/test/forge"
 )
 
@@ -240,6 +246,101 @@ func TestMissingToken(t *testing.T) {
 	b.reconcile(want(commitstatus.Failure, "does not build"))
 	if d := b.denied(); d == nil || d.Reason != v1alpha1.TokenMissingReason || !strings.Contains(d.Message, `secret "forge" has no key "token"; it needs write:repository`) {
 		t.Errorf("denied %+v", d)
+	}
+}
+
+// appSecret has the keys of a GitHub App, as Flux names them.
+func (b *bench) appSecret() *corev1.Secret {
+	b.t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	s := secret("")
+	s.Data = map[string][]byte{
+		githubapp.AppIDKey: []byte("12"), githubapp.InstallationIDKey: []byte("345"), githubapp.BaseURLKey: []byte(b.forge.URL() + "/api/v3"),
+		githubapp.PrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
+	}
+	return s
+}
+
+// TestGitHubAppReportsWithTheTokensOfItsInstallation: a reconcile asks no forge for them, and a token that was revoked is
+// replaced without a word.
+func TestGitHubAppReportsWithTheTokensOfItsInstallation(t *testing.T) {
+	b := newBench(t, "")
+	b.source.Spec.CommitStatus.Provider = "github"
+	if err := errors.Join(b.hub.Update(t.Context(), b.appSecret()), b.forge.Down()); err != nil {
+		t.Fatal(err)
+	}
+	b.reconcile(want(commitstatus.Pending, "fetched"))
+	if status, message := b.condition(); status != metav1.ConditionUnknown {
+		t.Errorf("without the forge: condition %q %q", status, message)
+	}
+	b.awaitRequest()
+	if err := b.forge.Up(); err != nil {
+		t.Fatal(err)
+	}
+	b.reconcile(func(book *Book) { book.Retry(b.source, "now") })
+	b.settles(nothing)
+	b.forge.RequireToken("of the next hour")
+	b.settles(want(commitstatus.Success, "applied"))
+	if e, ok := b.forge.Latest(sha, "addonflow/team"); !ok || e.State != "success" {
+		t.Errorf("the forge shows %+v", e)
+	}
+	if d := b.denied(); d != nil {
+		t.Errorf("denied %+v", d)
+	}
+}
+
+// TestGitHubAppThatCannotReport: the Secret is judged before a forge is asked, and no value of it is shown.
+func TestGitHubAppThatCannotReport(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.CommitStatusSpec, map[string][]byte)
+		want   string
+	}{
+		"Key": {func(_ *v1alpha1.CommitStatusSpec, keys map[string][]byte) {
+			keys[githubapp.PrivateKeyKey] = []byte(badWord)
+		}, `secret "forge": invalid credentials of a GitHub App: key githubAppPrivateKey is missing or no PEM`},
+		"Forge":    {func(_ *v1alpha1.CommitStatusSpec, keys map[string][]byte) { delete(keys, githubapp.BaseURLKey) }, "the App is not of 127.0.0.1"},
+		"Provider": {func(s *v1alpha1.CommitStatusSpec, _ map[string][]byte) { s.Provider = "gitea" }, `secret "forge" has no key "token"`},
+		"Checks": {func(s *v1alpha1.CommitStatusSpec, keys map[string][]byte) {
+			s.Provider, keys["token"] = "githubchecks", []byte(goodWord)
+			maps.DeleteFunc(keys, func(key string, _ []byte) bool { return githubapp.Has(map[string][]byte{key: {1}}) })
+		}, `secret "forge" has no key "githubAppID": provider githubchecks needs a GitHub App`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, "")
+			b.source.Spec.CommitStatus.Provider = "github"
+			s := b.appSecret()
+			c.change(b.source.Spec.CommitStatus, s.Data)
+			if err := b.hub.Update(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			b.reconcile(want(commitstatus.Success, "applied"))
+			if status, message := b.condition(); status != metav1.ConditionFalse || !strings.Contains(message, c.want) || strings.Contains(message, badWord) {
+				t.Errorf("condition %q %q, want %q", status, message, c.want)
+			}
+		})
+	}
+}
+
+// TestSecretOfAnotherNamespaceIsNotRead: a source names no namespace, so that no tenant can use the Secret of another.
+func TestSecretOfAnotherNamespaceIsNotRead(t *testing.T) {
+	b := newBench(t, goodWord)
+	elsewhere := secret(goodWord)
+	elsewhere.Namespace, elsewhere.Name = "other", "theirs"
+	if err := b.hub.Create(t.Context(), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"theirs", "other/theirs", "../other/theirs"} {
+		b.source.Spec.CommitStatus.SecretRef.Name = name
+		b.reconcile(want(commitstatus.Success, "applied"))
+		if _, message := b.condition(); !strings.Contains(message, "does not exist") {
+			t.Errorf("%s: condition %q", name, message)
+		}
+	}
+	if b.forge.Requests() > 0 {
+		t.Error("the forge was asked")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/githubapp"
 )
 
 // tokenKey is the key of the token in the Secret of spec.commitStatus.secretRef.
@@ -66,14 +67,14 @@ func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error 
 // condition: it names objects and keys, never values.
 func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, error) {
 	spec := source.Spec.CommitStatus
-	token, err := tokenOf(ctx, d.secrets, source)
+	by, err := loginOf(ctx, d.secrets, source)
 	if err != nil {
 		return route{}, err
 	}
 	to := address{
-		repository: digestOf(spec.Provider, spec.Address, refOf(source)), token: digestOf(spec.Provider, string(token)), url: spec.TargetURL,
+		repository: digestOf(spec.Provider, spec.Address, refOf(source)), token: digestOf(spec.Provider, by.identity()), url: spec.TargetURL,
 	}
-	config := configOf(source, token)
+	config := configOf(source, by, d.tokens)
 	config.HTTPClient, config.Limiter = d.http, d.limiter(spec.Provider, to.token)
 	forge, err := commitstatus.New(config)
 	if err != nil {
@@ -84,16 +85,20 @@ func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, 
 
 // Of returns the forge of a source with spec.commitStatus. Its Secret is read with the given reader.
 func Of(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (commitstatus.Forge, error) {
-	token, err := tokenOf(ctx, secrets, source)
+	by, err := loginOf(ctx, secrets, source)
 	if err != nil {
 		return nil, err
 	}
-	return commitstatus.New(configOf(source, token))
+	return commitstatus.New(configOf(source, by, githubapp.New(nil)))
 }
 
-func configOf(source *v1alpha1.AddOnSource, token commitstatus.Secret) commitstatus.Config {
+func configOf(source *v1alpha1.AddOnSource, by login, tokens *githubapp.Tokens) commitstatus.Config {
 	spec := source.Spec.CommitStatus
-	return commitstatus.Config{Provider: spec.Provider, Address: spec.Address, Ref: refOf(source), Token: token}
+	config := commitstatus.Config{Provider: spec.Provider, Address: spec.Address, Ref: refOf(source), Token: by.token}
+	if by.app != nil {
+		config.App = &commitstatus.App{Credentials: by.app, Tokens: tokens}
+	}
+	return config
 }
 
 // refOf returns the branch or tag that a source follows, "" if it can be any.
@@ -115,23 +120,47 @@ type noTokenError string
 // Error implements error.
 func (e noTokenError) Error() string { return "cannot report commit statuses: " + string(e) }
 
-// tokenOf reads the token from the Secret, which is in the source's namespace.
-func tokenOf(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (commitstatus.Secret, error) {
-	ref := source.Spec.CommitStatus.SecretRef
+// login is what a Secret has for a forge: a token, or the credentials of a GitHub App.
+type login struct {
+	token commitstatus.Secret
+	app   *githubapp.Credentials
+}
+
+// identity changes with the login.
+func (l login) identity() string {
+	if l.app != nil {
+		return l.app.Identity()
+	}
+	return string(l.token)
+}
+
+// loginOf reads the Secret, which is in the source's namespace. No forge is asked: an App's tokens are requested by the
+// posts. A token goes before an App, because one Secret may have the App for fetching and the token for statuses.
+func loginOf(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (login, error) {
+	spec := source.Spec.CommitStatus
+	ref := spec.SecretRef
 	if ref == nil {
-		return "", noTokenError("spec.commitStatus.secretRef is not set")
+		return login{}, noTokenError("spec.commitStatus.secretRef is not set")
 	}
 	secret := &corev1.Secret{}
 	err := secrets.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: ref.Name}, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", noTokenError(fmt.Sprintf("secret %q does not exist", ref.Name))
+		return login{}, noTokenError(fmt.Sprintf("secret %q does not exist", ref.Name))
 	case err != nil:
-		return "", fmt.Errorf("cannot report commit statuses: cannot read secret %q: %w", ref.Name, err)
-	case len(secret.Data[tokenKey]) == 0:
-		return "", noTokenError(fmt.Sprintf("secret %q has no key %q", ref.Name, tokenKey))
+		return login{}, fmt.Errorf("cannot report commit statuses: cannot read secret %q: %w", ref.Name, err)
+	case commitstatus.NeedsApp(spec.Provider) && !githubapp.Has(secret.Data):
+		return login{}, noTokenError(fmt.Sprintf("secret %q has no key %q: provider %s needs a GitHub App", ref.Name, githubapp.AppIDKey, spec.Provider))
+	case len(secret.Data[tokenKey]) > 0 && !commitstatus.NeedsApp(spec.Provider):
+		return login{token: commitstatus.Secret(secret.Data[tokenKey])}, nil
+	case !commitstatus.ActsAsApp(spec.Provider) || !githubapp.Has(secret.Data):
+		return login{}, noTokenError(fmt.Sprintf("secret %q has no key %q", ref.Name, tokenKey))
 	}
-	return commitstatus.Secret(secret.Data[tokenKey]), nil
+	app, err := githubapp.Parse(secret.Data)
+	if err != nil {
+		return login{}, noTokenError(fmt.Sprintf("secret %q: %s", ref.Name, err))
+	}
+	return login{app: app}, nil
 }
 
 // digestOf identifies an address of a forge without keeping a token in memory longer than its

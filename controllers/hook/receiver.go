@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// bodyLimit is how much of a payload is read. It is hashed and not kept; a push of thousands of commits fits.
-	bodyLimit = 5 << 20
+	// bodyLimit is how much of a payload is read. It is hashed as it arrives, and neither kept nor parsed, so that its size
+	// costs time and no memory. GitHub sends up to 25 MB, and drops an event that is larger.
+	bodyLimit = 25 << 20
 	// readTimeout is for a whole request, headerTimeout for its headers.
 	readTimeout   = 30 * time.Second
 	headerTimeout = 10 * time.Second
@@ -95,10 +96,7 @@ func (r *Receiver) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen for webhooks: %w", err)
 	}
-	server := &http.Server{
-		Handler: r, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 16 << 10, BaseContext: func(net.Listener) context.Context { return ctx },
-	}
+	server := r.server(ctx)
 	defer r.asker.stop()
 	stopped := make(chan struct{})
 	end := context.AfterFunc(ctx, func() {
@@ -113,6 +111,14 @@ func (r *Receiver) Start(ctx context.Context) error {
 	}
 	<-stopped
 	return nil
+}
+
+// server returns the server, whose requests end with the context.
+func (r *Receiver) server(ctx context.Context) *http.Server {
+	return &http.Server{
+		Handler: r, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10, BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 }
 
 // ServeHTTP answers a webhook. No answer says more than its code.

@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
+	runtimemetrics "runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -242,7 +245,6 @@ func TestLooksOfAnotherReplicaCount(t *testing.T) {
 func TestWebhooksThatAreRefused(t *testing.T) {
 	w := newWorld(t, "github")
 	proof := proofs(testToken, testBody)["github"]
-	huge := strings.Repeat("x", bodyLimit+1)
 	for name, c := range map[string]struct {
 		method, path, body string
 		header             map[string]string
@@ -252,7 +254,6 @@ func TestWebhooksThatAreRefused(t *testing.T) {
 		"EmptyPath":   {http.MethodPost, "/hook/", testBody, proof, http.StatusNotFound},
 		"OtherPath":   {http.MethodPost, "/metrics", testBody, proof, http.StatusNotFound},
 		"Get":         {http.MethodGet, testPath, "", proof, http.StatusMethodNotAllowed},
-		"HugeBody":    {http.MethodPost, testPath, huge, proofs(testToken, huge)["github"], http.StatusRequestEntityTooLarge},
 		"NoHex":       {http.MethodPost, testPath, testBody, map[string]string{"X-Hub-Signature-256": "sha256=zz"}, http.StatusUnauthorized},
 		"SHA1":        {http.MethodPost, testPath, testBody, map[string]string{"X-Hub-Signature": "sha1=" + signed(testToken, testBody)}, http.StatusUnauthorized},
 		"NoPrefix":    {http.MethodPost, testPath, testBody, map[string]string{"X-Hub-Signature-256": signed(testToken, testBody)}, http.StatusUnauthorized},
@@ -260,6 +261,33 @@ func TestWebhooksThatAreRefused(t *testing.T) {
 		code, body := w.send(c.method, c.path, c.body, c.header)
 		if code != c.want || body != http.StatusText(c.want)+"\n" {
 			t.Errorf("%s: answered %d %q", name, code, body)
+		}
+	}
+}
+
+// zeros is an endless body.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// TestLargestPushThatAForgeSendsIsAccepted: GitHub sends up to 25 MB. The body is hashed as it arrives; no part is kept.
+func TestLargestPushThatAForgeSendsIsAccepted(t *testing.T) {
+	w := newWorld(t, "github")
+	for size, want := range map[int64]int{25 << 20: http.StatusAccepted, 25<<20 + 1: http.StatusRequestEntityTooLarge, 1 << 40: http.StatusRequestEntityTooLarge} {
+		mac := hmac.New(sha256.New, []byte(testToken))
+		_, _ = io.CopyN(mac, zeros{}, min(size, bodyLimit))
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, testPath, io.LimitReader(zeros{}, size))
+		request.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+		answer := httptest.NewRecorder()
+		var before, after runtimemetrics.MemStats
+		runtimemetrics.ReadMemStats(&before)
+		w.receiver.ServeHTTP(answer, request)
+		runtimemetrics.ReadMemStats(&after)
+		if kept := after.TotalAlloc - before.TotalAlloc; answer.Code != want || kept > 1<<20 {
+			t.Errorf("a body of %d bytes: answered %d, allocated %d bytes", size, answer.Code, kept)
 		}
 	}
 }
@@ -303,6 +331,59 @@ func TestRequestsThatWaitHoldNoOthers(t *testing.T) {
 	}
 	if code, _ := w.send(http.MethodPost, testPath, testBody, proofs(testToken, testBody)["github"]); code != http.StatusServiceUnavailable {
 		t.Errorf("answered %d", code)
+	}
+}
+
+// one is a listener with one connection.
+type one chan net.Conn
+
+func (o one) Accept() (net.Conn, error) {
+	if c, open := <-o; open {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (o one) Close() error   { return nil }
+func (o one) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestSlowRequestsEnd: a sender that trickles holds its place for seconds only.
+func TestSlowRequestsEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		sent   string
+		within time.Duration
+	}{
+		"Headers": {"POST " + testPath + " HTTP/1.1\r\nHost: hooks\r\nX-Slow: ", headerTimeout},
+		"Body":    {"POST " + testPath + " HTTP/1.1\r\nHost: hooks\r\nContent-Length: 1000\r\n\r\n{", readTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newWorld(t, "github").receiver.server(t.Context())
+				client, accepted := net.Pipe()
+				listener := make(one, 1)
+				listener <- accepted
+				var serving sync.WaitGroup
+				serving.Go(func() { _ = server.Serve(listener) })
+				serving.Go(func() {
+					_, _ = io.WriteString(client, c.sent)
+					for { // a byte a second, for as long as it is taken
+						<-time.After(time.Second)
+						if _, err := client.Write([]byte("x")); err != nil {
+							return
+						}
+					}
+				})
+				begun := time.Now()
+				_, _ = io.Copy(io.Discard, client)
+				if took := time.Since(begun); took > c.within+time.Second {
+					t.Errorf("ended after %s", took)
+				}
+				_ = client.Close()
+				close(listener)
+				_ = server.Close()
+				serving.Wait()
+			})
+		})
 	}
 }
 

@@ -60,7 +60,7 @@ var _ = Describe("An operator that", Serial, func() {
 
 	It("has a second instance never admits one cluster too many", func(ctx SpecContext) {
 		twin, err := demo.StartOperator(demo.OperatorOptions{
-			Binary: options.Binary, Kubeconfig: world.OperatorKubeconfig, Flags: append(slices.Clone(options.OperatorFlags), "--dashboard-addr="),
+			Binary: options.Binary, Kubeconfig: world.OperatorKubeconfig, Flags: slices.Concat(options.OperatorFlags, noServers()),
 			LogFile: filepath.Join(world.Dir, "twin.log"),
 		})
 		Expect(err).NotTo(HaveOccurred())
@@ -80,7 +80,7 @@ var _ = Describe("An operator that", Serial, func() {
 	It("is elected leads alone until it ends, and says how it is and what it does", func(ctx SpecContext) {
 		elected := func(name string, flags ...string) *demo.Operator {
 			GinkgoHelper()
-			flags = slices.Concat(options.OperatorFlags, []string{"--enable-leader-election", "--dashboard-addr="}, flags)
+			flags = slices.Concat(options.OperatorFlags, noServers(), []string{"--enable-leader-election"}, flags)
 			o, err := demo.StartOperator(demo.OperatorOptions{
 				Binary: options.Binary, Kubeconfig: world.OperatorKubeconfig, Flags: flags, LogFile: filepath.Join(world.Dir, name+".log"),
 			})

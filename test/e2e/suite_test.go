@@ -37,7 +37,12 @@ var (
 	notified *receiver
 	// ingress serves the operator's pages over TLS.
 	ingress *httptest.Server
+	// webhooks and metrics are addresses of the operator's servers. A second operator needs noServers.
+	webhooks, metrics string
 )
+
+// noServers are flags of an operator beside another one.
+func noServers() []string { return []string{"--webhook-addr=0", "--metrics-addr=0", "--dashboard-addr="} }
 
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -80,7 +85,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	seen, err = recording.Record(watching, world.Client)
 	Expect(err).NotTo(HaveOccurred())
 	plans = filepath.Join(world.Dir, "plans.jsonl")
-	options.OperatorFlags = append(options.OperatorFlags, "--trace-file="+plans)
+	webhooks, metrics = freeAddress(), freeAddress()
+	options.OperatorFlags = append(options.OperatorFlags, "--trace-file="+plans, "--webhook-addr="+webhooks, "--metrics-addr="+metrics)
+	options.OperatorFlags = append(options.OperatorFlags, refusing(world.Dir)...)
 	Expect(world.StartOperator(options)).To(Succeed())
 })
 
@@ -95,7 +102,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 		return
 	}
 	expectAllowed(ctx, seen, world.Client, plans)
-	Expect(secretsShown(ctx)).To(BeEmpty(), "what only Secrets may hold")
+	Expect(shown(ctx)).To(BeEmpty(), "what only Secrets may hold, and what URLs and variables do")
 	Expect(forge.Violations(world.Forge.Log())).To(BeEmpty(), "all statuses at the forge, over all specs")
 	Expect(reportRights().Refused).To(BeEmpty(), "what manifests/rbac does not grant")
 })

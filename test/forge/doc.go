@@ -7,6 +7,7 @@
 //	/api/v1/repos/{owner}/{repo}/...   Gitea and Forgejo
 //	/api/v3/repos/{owner}/{repo}/...   GitHub (Enterprise Server's base)
 //	/repos/{owner}/{repo}/...          GitHub (github.com's base)
+//	/api/v3/app/installations/...      tokens of GitHub Apps
 //	/log, /log.json                    what was stored, for people and scripts
 //
 // Faults are switched on and off while it runs: Set for errors, rate limits and

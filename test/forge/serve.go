@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // problem is an error answer of either API.
@@ -64,6 +65,8 @@ func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case strings.HasPrefix(r.URL.Path, "/api/v1/repos/"):
 		f.serveAPI(w, r, giteaDialect{}, strings.TrimPrefix(r.URL.Path, "/api/v1/repos/"))
+	case r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/api/v3/app/installations/"):
+		f.issue(w)
 	case strings.HasPrefix(r.URL.Path, "/api/v3/repos/"):
 		f.serveAPI(w, r, githubDialect{}, strings.TrimPrefix(r.URL.Path, "/api/v3/repos/"))
 	case strings.HasPrefix(r.URL.Path, "/repos/"):
@@ -100,6 +103,13 @@ func (f *Forge) serveAPI(w http.ResponseWriter, r *http.Request, api dialect, pa
 	default:
 		reply(w, http.StatusNotFound, problem{Message: "Not Found"})
 	}
+}
+
+// issue gives a GitHub App the token that requests need now. The proof of its key is not checked.
+func (f *Forge) issue(w http.ResponseWriter) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	reply(w, http.StatusCreated, map[string]any{"token": f.token, "expires_at": f.clock().Add(time.Hour).UTC().Format(time.RFC3339)})
 }
 
 // route takes the commit out of a path: statuses/{sha}, commits/{sha}/status and

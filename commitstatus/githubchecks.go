@@ -1,0 +1,145 @@
+package commitstatus
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// githubChecks uses GitHub's check runs, which only a GitHub App may write. They take the place of commit statuses:
+// where a name is required and has both, GitHub requires both.
+type githubChecks struct {
+	client *restClient
+	repo   repository
+	// app is the number of the App: others may have runs of the same name, and these are none of the operator's.
+	app string
+}
+
+// githubChecksProvider is the row of GitHub's check runs. Each post reads before it writes.
+func githubChecksProvider() provider {
+	return provider{
+		open: func(c Config, client *restClient, repo repository) Forge {
+			return &githubChecks{client: client, repo: repo, app: c.App.Credentials.AppID()}
+		},
+		address:   addressing{locate: ownerAndName(githubAPI)},
+		authorize: bearer, apps: true, needsApp: true,
+		permission: "Checks: write",
+		pace:       rate.Every(time.Second), burst: 20,
+		foldsCase: true,
+	}
+}
+
+// checkRun is a run as GitHub takes and returns it.
+type checkRun struct {
+	ID         int64       `json:"id,omitempty"`
+	Name       string      `json:"name"`
+	HeadSHA    string      `json:"head_sha,omitempty"`
+	Status     string      `json:"status"`
+	Conclusion string      `json:"conclusion,omitempty"`
+	DetailsURL string      `json:"details_url,omitempty"`
+	Output     checkOutput `json:"output"`
+}
+
+// checkOutput is what the page of a run shows. The summary is Markdown, so that no text of a commit belongs there.
+type checkOutput struct {
+	Title   string `json:"title"`
+	Summary string `json:"summary"`
+}
+
+const (
+	checkInProgress = "in_progress"
+	checkCompleted  = "completed"
+	checkSummary    = "AddonFlow reports a rollout here: the title is its state. `kubectl addonflow tree` shows its clusters."
+)
+
+// conclusions are GitHub's names of the states that are final. Neutral and skipped would satisfy a required check, as
+// success does. A run that is pending for more than 14 days becomes stale.
+func conclusions() map[State]string {
+	return map[State]string{Success: "success", Failure: "failure", Error: "cancelled", Pending: "stale"}
+}
+
+// state returns what a run says.
+func (r checkRun) state() State {
+	if r.Status != checkCompleted {
+		return Pending
+	}
+	return stateNamed(conclusions(), r.Conclusion)
+}
+
+// Post implements Forge. There is one run for a context, which is updated in place, so that the suite of the commit has
+// no older verdict in it. Only a run that is completed cannot become pending again: a new one takes its place.
+func (g *githubChecks) Post(ctx context.Context, status Status) error {
+	if err := status.Validate(); err != nil {
+		return invalid(err)
+	}
+	if status.Description == "" {
+		return invalid(errors.New("a check run needs a text"))
+	}
+	run, found, err := g.newest(ctx, status.SHA, status.Context)
+	if err != nil {
+		return err
+	}
+	next := checkRun{
+		Name: status.Context, Status: checkInProgress, DetailsURL: status.TargetURL,
+		Output: checkOutput{Title: status.Description, Summary: checkSummary},
+	}
+	if status.State.Terminal() {
+		next.Status, next.Conclusion = checkCompleted, conclusions()[status.State]
+	}
+	request := call{method: http.MethodPatch, url: g.repo.endpoint("check-runs", strconv.FormatInt(run.ID, 10)), expect: []int{http.StatusOK}}
+	if !found || run.Status == checkCompleted && next.Status != checkCompleted {
+		next.HeadSHA = status.SHA
+		request = call{method: http.MethodPost, url: g.repo.endpoint("check-runs"), expect: []int{http.StatusCreated}}
+	}
+	request.body = next
+	var stored checkRun
+	if err := g.client.send(ctx, request, &stored); err != nil {
+		return err
+	}
+	if stored.Name != status.Context || stored.state() != status.State {
+		return unconfirmed()
+	}
+	return nil
+}
+
+// Latest implements Forge.
+func (g *githubChecks) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
+	run, found, err := g.newest(ctx, sha, context)
+	if err != nil || !found {
+		return Status{}, false, err
+	}
+	return Status{
+		SHA: sha, Context: context, State: run.state(), Description: g.client.redact(run.Output.Title), TargetURL: run.DetailsURL,
+	}, true, nil
+}
+
+// newest returns the newest run of the App with a name. GitHub's filter for the latest goes by the time of completion,
+// which a pending run has not.
+func (g *githubChecks) newest(ctx context.Context, sha, name string) (newest checkRun, found bool, err error) {
+	for page := 1; page <= githubPages; page++ {
+		query := url.Values{
+			"check_name": {name}, "app_id": {g.app}, "filter": {"all"}, "per_page": {strconv.Itoa(githubPage)}, "page": {strconv.Itoa(page)},
+		}
+		var answer struct {
+			Runs []checkRun `json:"check_runs"`
+		}
+		request := call{method: http.MethodGet, url: g.repo.endpoint("commits", sha, "check-runs") + "?" + query.Encode(), expect: []int{http.StatusOK}}
+		if err := g.client.send(ctx, request, &answer); err != nil {
+			return checkRun{}, false, err
+		}
+		for _, run := range answer.Runs {
+			if run.Name == name && run.ID > newest.ID {
+				newest = run
+			}
+		}
+		if len(answer.Runs) < githubPage {
+			break
+		}
+	}
+	return newest, newest.ID > 0, nil
+}

@@ -1,0 +1,106 @@
+package commitstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/addonflow/addonflow/api/secret"
+	"github.com/addonflow/addonflow/githubapp"
+)
+
+// App is an installation of a GitHub App. Its tokens live an hour, so each request takes the one of its time.
+type App struct {
+	Credentials *githubapp.Credentials
+	Tokens      *githubapp.Tokens
+}
+
+// ActsAsApp reports whether a GitHub App can post to a kind of forge.
+func ActsAsApp(kind string) bool { return providers()[kind].apps }
+
+// NeedsApp reports whether only a GitHub App can post to a kind of forge.
+func NeedsApp(kind string) bool { return providers()[kind].needsApp }
+
+// validate refuses an App whose tokens, or the proof of its key, would go elsewhere than the address says.
+func (a *App) validate(provider string, repo repository) error {
+	api, err := url.Parse(repo.api)
+	switch {
+	case err != nil:
+		return err
+	case !ActsAsApp(provider):
+		return fmt.Errorf("provider %q takes no GitHub App", provider)
+	case !a.Credentials.Serves(api.Hostname()):
+		return fmt.Errorf("the App is not of %s; correct the address or key %s", repo.host, githubapp.BaseURLKey)
+	case a.Credentials.Scheme() != api.Scheme:
+		return fmt.Errorf("key %s has %s, and the address %s", githubapp.BaseURLKey, a.Credentials.Scheme(), api.Scheme)
+	}
+	return nil
+}
+
+// login is what a client authenticates with: a token, or the App whose tokens it requests.
+type login struct {
+	authorize func(token string) string
+	token     Secret
+	app       *App
+
+	mu sync.Mutex
+	// sent are the last tokens, the newest last: answers may repeat the one that they got.
+	sent []Secret
+}
+
+// sentTokens is how many tokens are kept out of texts. A request lasts seconds, and a token an hour, unless it is refused.
+const sentTokens = 4
+
+// header returns the Authorization header of the next request. The App's token may have to be requested first.
+func (l *login) header(ctx context.Context, client *http.Client) (Secret, error) {
+	token := l.token
+	if l.app != nil {
+		issued, err := l.app.Tokens.Token(ctx, client, l.app.Credentials)
+		if err != nil {
+			return "", notIssued(err)
+		}
+		token = issued.Text
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Contains(l.sent, token) {
+		l.sent = append(l.sent[max(0, len(l.sent)+1-sentTokens):], token)
+	}
+	return Secret(l.authorize(string(token))), nil
+}
+
+// renew drops the token that the forge refused, and reports whether the next request has another one.
+func (l *login) renew() bool {
+	if l.app == nil {
+		return false
+	}
+	l.app.Tokens.Forget(l.app.Credentials)
+	return true
+}
+
+// redact removes the tokens from a text, and the parts of the headers that they were sent in.
+func (l *login) redact(text string) string {
+	l.mu.Lock()
+	sent := slices.Clone(l.sent)
+	l.mu.Unlock()
+	var secrets []Secret
+	for _, token := range sent {
+		_, credentials, _ := strings.Cut(l.authorize(string(token)), " ")
+		_, password, _ := strings.Cut(string(token), ":")
+		secrets = append(secrets, token, Secret(credentials), Secret(password))
+	}
+	return secret.NewRedaction(secrets...).Text(text)
+}
+
+// notIssued returns the error for a token that the App did not get. The status was not sent.
+func notIssued(err error) *DeliveryError {
+	if errors.Is(err, githubapp.ErrRefused) {
+		return &DeliveryError{Reason: oneLine(err.Error()), Permanent: true, RetryAfter: lookAgain, Denied: TokenRefused, cause: err}
+	}
+	return &DeliveryError{Reason: oneLine(err.Error()), Everyone: true, cause: err}
+}
