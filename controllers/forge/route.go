@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 
 	"golang.org/x/time/rate"
@@ -30,9 +31,9 @@ type route struct {
 	address address
 }
 
-// address identifies how a forge is addressed: by digests of the repository and the token, and
-// by the link of the statuses.
-type address struct{ repository, token, url string }
+// address identifies how a forge is addressed: by digests of the repository, of the token and of the certificate
+// authority, and by the link of the statuses.
+type address struct{ repository, token, authority, url string }
 
 // lineOf names the deliverer's line of a source.
 func lineOf(source *v1alpha1.AddOnSource) string { return client.ObjectKeyFromObject(source).String() }
@@ -66,15 +67,19 @@ func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error 
 // condition: it names objects and keys, never values.
 func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, error) {
 	spec := source.Spec.CommitStatus
-	token, err := tokenOf(ctx, d.secrets, source)
+	secret, err := secretOf(ctx, d.secrets, source)
 	if err != nil {
 		return route{}, err
 	}
 	to := address{
-		repository: digestOf(spec.Provider, spec.Address, refOf(source)), token: digestOf(spec.Provider, string(token)), url: spec.TargetURL,
+		repository: digestOf(spec.Provider, spec.Address, refOf(source)), token: digestOf(spec.Provider, string(secret.Data[tokenKey])),
+		authority: digestOf(string(secret.Data[caKey])), url: spec.TargetURL,
 	}
-	config := configOf(source, token)
-	config.HTTPClient, config.Limiter = d.http, d.limiter(spec.Provider, to.token)
+	config, err := configOf(source, secret, d.http)
+	if err != nil {
+		return route{}, err
+	}
+	config.Limiter = d.limiter(spec.Provider, to.token)
 	forge, err := commitstatus.New(config)
 	if err != nil {
 		return route{}, err
@@ -84,16 +89,24 @@ func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, 
 
 // Of returns the forge of a source with spec.commitStatus. Its Secret is read with the given reader.
 func Of(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (commitstatus.Forge, error) {
-	token, err := tokenOf(ctx, secrets, source)
+	secret, err := secretOf(ctx, secrets, source)
 	if err != nil {
 		return nil, err
 	}
-	return commitstatus.New(configOf(source, token))
+	config, err := configOf(source, secret, nil)
+	if err != nil {
+		return nil, err
+	}
+	return commitstatus.New(config)
 }
 
-func configOf(source *v1alpha1.AddOnSource, token commitstatus.Secret) commitstatus.Config {
+// configOf returns the configuration of the forge of a source. A nil client is the default one.
+func configOf(source *v1alpha1.AddOnSource, secret *corev1.Secret, to *http.Client) (commitstatus.Config, error) {
 	spec := source.Spec.CommitStatus
-	return commitstatus.Config{Provider: spec.Provider, Address: spec.Address, Ref: refOf(source), Token: token}
+	to, err := trusting(to, secret)
+	return commitstatus.Config{
+		Provider: spec.Provider, Address: spec.Address, Ref: refOf(source), Token: commitstatus.Secret(secret.Data[tokenKey]), HTTPClient: to,
+	}, err
 }
 
 // refOf returns the branch or tag that a source follows, "" if it can be any.
@@ -115,23 +128,23 @@ type noTokenError string
 // Error implements error.
 func (e noTokenError) Error() string { return "cannot report commit statuses: " + string(e) }
 
-// tokenOf reads the token from the Secret, which is in the source's namespace.
-func tokenOf(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (commitstatus.Secret, error) {
+// secretOf reads the Secret with the token, which is in the source's namespace.
+func secretOf(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (*corev1.Secret, error) {
 	ref := source.Spec.CommitStatus.SecretRef
 	if ref == nil {
-		return "", noTokenError("spec.commitStatus.secretRef is not set")
+		return nil, noTokenError("spec.commitStatus.secretRef is not set")
 	}
 	secret := &corev1.Secret{}
 	err := secrets.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: ref.Name}, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", noTokenError(fmt.Sprintf("secret %q does not exist", ref.Name))
+		return nil, noTokenError(fmt.Sprintf("secret %q does not exist", ref.Name))
 	case err != nil:
-		return "", fmt.Errorf("cannot report commit statuses: cannot read secret %q: %w", ref.Name, err)
+		return nil, fmt.Errorf("cannot report commit statuses: cannot read secret %q: %w", ref.Name, err)
 	case len(secret.Data[tokenKey]) == 0:
-		return "", noTokenError(fmt.Sprintf("secret %q has no key %q", ref.Name, tokenKey))
+		return nil, noTokenError(fmt.Sprintf("secret %q has no key %q", ref.Name, tokenKey))
 	}
-	return commitstatus.Secret(secret.Data[tokenKey]), nil
+	return secret, nil
 }
 
 // digestOf identifies an address of a forge without keeping a token in memory longer than its
