@@ -183,7 +183,8 @@ type CommitStatusSpec struct {
 	// +kubebuilder:validation:Pattern="^https?://[^@]+$"
 	// +required
 	Address string `json:"address"`
-	// SecretRef names a Secret in the same namespace with the key token.
+	// SecretRef names a Secret in the same namespace with the key token, and with ca.crt if a
+	// private certificate authority signed the forge's certificate.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 	// Context is the prefix of the contexts that are posted; addonflow/<source> if absent.
