@@ -34,7 +34,7 @@ export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT ?= 120s
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "; print "usage: make TARGET\n"} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "; print "usage: make TARGET\n"} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/addonflow

@@ -8,4 +8,8 @@
 // takes minutes and a C compiler to build. It runs the operator's binary beside the embedded hub,
 // as test/e2e does with a forge that is written for tests, and reads every status back through
 // Gitea's API.
+//
+// Each spec has its own repository, and uses the parts in scene_test.go. Plans on pull requests
+// belong into plan_test.go, approvals by comment into approval_test.go, and the pull request after
+// a rollback into revert_test.go, with the commits that make them work.
 package gitea

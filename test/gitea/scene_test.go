@@ -101,17 +101,19 @@ func (s *scene) declare(change ...sourceOption) {
 		Expect(world.Client.Create(s.ctx, object)).To(Succeed())
 	}
 	Eventually(s.source).Should(HaveField("Status.WebhookPath", Not(BeEmpty())))
+	printed := addonflow(s.ctx, "webhook", s.addOn, "-n", demo.Namespace, "--base-url", "http://"+hooks)
+	Expect(entry(printed, "Content type")).To(Equal("application/json"))
+	Expect(entry(printed, "Trigger on")).To(Equal("Push events"))
 	Expect(ana.Do(s.ctx, http.MethodPost, "repos/"+s.repository+"/hooks", map[string]any{
 		"type": "gitea", "active": true, "events": []string{"push"},
-		"config": map[string]string{"url": s.hookURL(), "content_type": "json", "secret": secret},
+		"config": map[string]string{"url": entry(printed, "URL"), "http_method": entry(printed, "HTTP method"), "content_type": "json", "secret": secret},
 	}, nil)).To(Succeed())
 }
 
-// hookURL is what `addonflow webhook` prints to be entered.
-func (s *scene) hookURL() string {
+// entry is what `addonflow webhook` prints to be entered in a field of the forge.
+func entry(printed, field string) string {
 	GinkgoHelper()
-	printed := addonflow(s.ctx, "webhook", s.addOn, "-n", demo.Namespace, "--base-url", "http://"+hooks)
-	found := regexp.MustCompile(`(?m)^URL: +(http://\S+)$`).FindStringSubmatch(printed)
+	found := regexp.MustCompile(`(?m)^` + field + `: +(\S.*)$`).FindStringSubmatch(printed)
 	Expect(found).NotTo(BeNil(), printed)
 	return found[1]
 }
@@ -194,7 +196,7 @@ func (s *scene) stages() string {
 func (s *scene) atV1() {
 	GinkgoHelper()
 	sha := s.pushTag("v1", s.stages())
-	s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+	s.awaitSuccess(sha)
 	Eventually(s.shows).WithArguments(sha).Should(HavePrefix("success: "))
 }
 
@@ -229,14 +231,14 @@ func (s *scene) rollout() *v1alpha1.AddOnRollout {
 	return &ro
 }
 
-// awaitPhase waits until the rollout of a commit is in a phase.
-func (s *scene) awaitPhase(sha string, phase v1alpha1.Phase) {
+// awaitSuccess waits until the rollout of a commit has succeeded.
+func (s *scene) awaitSuccess(sha string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		ro := s.rollout()
 		g.Expect(ro.Status.Target).NotTo(BeNil(), s.sourceCondition("Ready"))
 		g.Expect(ro.Status.Target.Commit).To(HaveSuffix(sha), ro.Status.Message)
-		g.Expect(ro.Status.Phase).To(Equal(phase), ro.Status.Message)
+		g.Expect(ro.Status.Phase).To(Equal(v1alpha1.PhaseSucceeded), ro.Status.Message)
 	}).Should(Succeed())
 }
 

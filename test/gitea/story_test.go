@@ -11,12 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -43,7 +42,7 @@ var _ = Describe("A push over HTTPS", func() {
 		Expect(s.shows(first)).To(HavePrefix("pending: "))
 		release(all...)
 		By("showing the end")
-		s.awaitPhase(first, v1alpha1.PhaseSucceeded)
+		s.awaitSuccess(first)
 		for _, context := range [][]string{nil, {"hello"}, {"hello", "canary"}, {"hello", "everyone"}} {
 			Eventually(func() string { return s.shows(first, context...) }).Should(HavePrefix("success: "))
 		}
@@ -190,7 +189,7 @@ var _ = Describe("A push over SSH", func() {
 		s.atV1()
 		Expect(s.running()).To(allAt("v1"))
 		sha := s.pushTag("v2", s.stages())
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		s.awaitSuccess(sha)
 		Eventually(s.shows).WithArguments(sha).Should(HavePrefix("success: "))
 	})
 })
@@ -230,7 +229,7 @@ var _ = Describe("A source with verify", func() {
 		_, err = s.clone.Git(ctx, "pull", "--quiet", "--ff-only", "origin", "main")
 		Expect(err).NotTo(HaveOccurred())
 		sha := s.push("I vouch for this", nil)
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		s.awaitSuccess(sha)
 		Eventually(s.shows).WithArguments(sha).Should(HavePrefix("success: "))
 		Expect(s.running()).To(allAt("v2"))
 	})
@@ -250,7 +249,7 @@ var _ = Describe("A token for statuses", func() {
 		Eventually(s.rolloutCondition).WithArguments(v1alpha1.CommitStatusDeniedCondition).Should(HavePrefix("True TokenRefused: "))
 		GinkgoWriter.Println(s.sourceCondition(v1alpha1.CommitStatusDeniedCondition))
 		release(all...)
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		s.awaitSuccess(sha)
 		Expect(s.running()).To(allAt("v2"))
 		Expect(s.told(sha)).To(BeEmpty())
 
@@ -295,7 +294,7 @@ var _ = Describe("Gitea stopped in the middle of a rollout", func() {
 		AddReportEntry("Gitea stopped after", time.Since(begun).Round(100*time.Millisecond).String())
 		release(all...)
 		begun = time.Now()
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		s.awaitSuccess(sha)
 		AddReportEntry("the rollout ended without Gitea after", time.Since(begun).Round(100*time.Millisecond).String())
 		Expect(s.running()).To(allAt("v2"))
 		Eventually(s.rolloutCondition).WithArguments(v1alpha1.CommitStatusReportedCondition).Should(HavePrefix("False "))
@@ -310,7 +309,7 @@ var _ = Describe("Gitea stopped in the middle of a rollout", func() {
 		AddReportEntry("every verdict was shown after", time.Since(begun).Round(100*time.Millisecond).String())
 		By("hearing of the next push")
 		next := s.pushTag("v3", s.stages())
-		s.awaitPhase(next, v1alpha1.PhaseSucceeded)
+		s.awaitSuccess(next)
 		Eventually(s.shows).WithArguments(next).Should(HavePrefix("success: "))
 	})
 })
@@ -327,7 +326,7 @@ var _ = Describe("A reference", func() {
 		}
 		rolledOut := func(sha, tag string) {
 			GinkgoHelper()
-			s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+			s.awaitSuccess(sha)
 			Eventually(s.shows).WithArguments(sha).Should(HavePrefix("success: "))
 			Expect(s.running()).To(allAt(tag))
 		}
@@ -360,7 +359,7 @@ var _ = Describe("A repository that was renamed", func() {
 		Expect(ana.Do(ctx, http.MethodPatch, "repos/"+s.repository, map[string]any{"name": "renamed-since"}, nil)).To(Succeed())
 		s.repository += "-since"
 		sha := s.pushTag("v2", s.stages())
-		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
+		s.awaitSuccess(sha)
 		Eventually(s.sourceCondition).WithArguments(v1alpha1.CommitStatusReportedCondition).Should(And(
 			HavePrefix("False DeliveryFailed: "), ContainSubstring("says that the repository has moved (301), the address must be changed")))
 		Expect(s.told(sha)).To(BeEmpty(), "a redirected POST proves nothing")
@@ -371,6 +370,50 @@ var _ = Describe("A repository that was renamed", func() {
 			Eventually(func() string { return s.shows(sha, context...) }).Should(HavePrefix("success: "))
 		}
 		Eventually(s.sourceCondition).WithArguments(v1alpha1.CommitStatusReportedCondition).Should(HavePrefix("True "))
+	})
+})
+
+var _ = Describe("A webhook", func() {
+	It("is refused as a form, whose signature is not that of its body, and is heard as JSON", func(ctx SpecContext) {
+		s := newScene(ctx, "heard")
+		s.atV1()
+		var all []struct {
+			ID int `json:"id"`
+		}
+		Expect(ana.Do(ctx, http.MethodGet, "repos/"+s.repository+"/hooks", nil, &all)).To(Succeed())
+		Expect(all).To(HaveLen(1))
+		send := func(contentType string) {
+			GinkgoHelper()
+			Expect(ana.Do(ctx, http.MethodPatch, fmt.Sprintf("repos/%s/hooks/%d", s.repository, all[0].ID),
+				map[string]any{"config": map[string]string{"content_type": contentType}}, nil)).To(Succeed())
+		}
+		send("form")
+		s.pushTag("v2", s.stages())
+		Eventually(operatorLog).Should(MatchRegexp(`A webhook is refused: its signature or token is wrong.*"heard"`))
+		Consistently(s.wrote, "2s").WithArguments("v2").Should(BeZero())
+		send("json")
+		sha := s.pushTag("v3", s.stages())
+		s.awaitSuccess(sha)
+	})
+})
+
+var _ = Describe("An address of statuses", func() {
+	It("that is another repository is named in a condition; every status is at the right one once it is corrected", func(ctx SpecContext) {
+		const other = team + "/not-misplaced"
+		Expect(ana.Do(ctx, http.MethodPost, "orgs/"+team+"/repos", map[string]any{"name": "not-misplaced", "private": true, "auto_init": true}, nil)).To(Succeed())
+		Expect(ana.Do(ctx, http.MethodPut, "repos/"+other+"/collaborators/"+robot.User, map[string]any{"permission": "write"}, nil)).To(Succeed())
+		s := newScene(ctx, "misplaced", func(_ *scene, source *v1alpha1.AddOnSource, _ *corev1.Secret) {
+			source.Spec.CommitStatus.Address = forge.URL() + "/" + other
+		})
+		sha := s.pushTag("v1", s.stages())
+		s.awaitSuccess(sha)
+		Eventually(s.sourceCondition).WithArguments(v1alpha1.CommitStatusReportedCondition).Should(And(
+			HavePrefix("False DeliveryFailed: "), ContainSubstring("does not know the repository or the commit")), "Gitea itself calls it an internal error")
+
+		patch := fmt.Sprintf(`{"spec":{"commitStatus":{"address":%q}}}`, forge.URL()+"/"+s.repository)
+		Expect(world.Client.Patch(ctx, s.source(), client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
+		Eventually(s.shows).WithArguments(sha).Should(HavePrefix("success: "))
+		Eventually(s.shows).WithArguments(sha, "misplaced").Should(HavePrefix("success: "))
 	})
 })
 
