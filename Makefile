@@ -1,5 +1,5 @@
 # Everything here needs git, make and Go, and downloads nothing but Go modules;
-# only `race` needs a C compiler besides. Slow things are built once below bin/.
+# only `race`, `gitea` and `e2e` need a C compiler besides. Slow things are built once below bin/.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -34,7 +34,7 @@ export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT ?= 120s
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "; print "usage: make TARGET\n"} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "; print "usage: make TARGET\n"} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/addonflow
@@ -50,6 +50,11 @@ hub: ## Find or build kube-apiserver and etcd for tests, demo and bench
 ocm: ## Build OCM's own programs, which test/ocm runs beside AddonFlow
 	$(SAY) "ocm: OCM's addon-manager, placement controller and work agent (about three minutes on two cores, once)"
 	@go run ./test/hubbin/cmd/hubbin ocm
+
+.PHONY: gitea
+gitea: ## Build Gitea, which only e2e runs (needs gcc)
+	$(SAY) 'gitea: a forge with SQLite (about six minutes on two cores, once)'
+	@go run ./test/hubbin/cmd/hubbin gitea
 
 .PHONY: tools
 tools: ## Build controller-gen and golangci-lint into bin/tools
@@ -99,6 +104,11 @@ lint: tools ## Run golangci-lint and the checks of the tree's shape
 test: hub ocm ## Run every test, the envtest suites included
 	$(SAY) 'test: every package of the module (some minutes; the first run compiles the most)'
 	@$(HUB_ASSETS); go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) -json $(TEST_PACKAGES) | $(TALLY)
+
+.PHONY: e2e
+e2e: hub gitea ## Tell the whole story on a real Gitea (needs gcc and OpenSSH's client)
+	$(SAY) 'e2e: the operator beside the embedded hub and Gitea (about three minutes)'
+	@$(HUB_ASSETS); go test -tags gitea -timeout $(TEST_TIMEOUT) -count=1 -json ./test/gitea | $(TALLY)
 
 .PHONY: mutants
 mutants: ## Plant known mistakes in planner and ledger; a test must fail for each

@@ -171,7 +171,7 @@ var (
 	// cases of a test, or transcripts of TestScenarios, that a document names.
 	namedCases = regexp.MustCompile(`\b(Test[A-Z]\w+) \(([^()]+)\)`)
 	// specs of a suite that a document names by their text.
-	namedSpec = regexp.MustCompile(`\b(addonsource|e2e|test/ocm) "([^"]+)"`)
+	namedSpec = regexp.MustCompile(`\b(addonsource|e2e|test/ocm|test/gitea) "([^"]+)"`)
 )
 
 // testSources are the test files, joined by directory, and the directory of each test.
@@ -212,7 +212,7 @@ func TestNamedTestsExist(t *testing.T) {
 			}
 		}
 		for _, match := range namedSpec.FindAllStringSubmatch(content, -1) {
-			dir := map[string]string{"addonsource": "controllers/addonsource", "e2e": "test/e2e", "test/ocm": "test/ocm"}[match[1]]
+			dir := map[string]string{"addonsource": "controllers/addonsource", "e2e": "test/e2e", "test/ocm": "test/ocm", "test/gitea": "test/gitea"}[match[1]]
 			if !strings.Contains(sources[dir], `It("`+match[2]+`"`) {
 				t.Errorf("%s names the spec %q, which does not exist in %s", name, match[2], dir)
 			}

@@ -185,7 +185,8 @@ type CommitStatusSpec struct {
 	Address string `json:"address"`
 	// SecretRef names a Secret in the same namespace with the key token, or at GitHub those of a
 	// GitHub App: githubAppID, githubAppInstallationID and githubAppPrivateKey, and githubAppBaseURL of
-	// a GitHub Enterprise Server.
+	// a GitHub Enterprise Server. It has ca.crt if a private certificate authority signed the forge's
+	// certificate.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 	// Context is the prefix of the contexts that are posted; addonflow/<source> if absent.

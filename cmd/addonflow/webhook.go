@@ -79,7 +79,8 @@ func entriesOf(kind string) [][2]string {
 	case v1alpha1.WebhookGitLab:
 		return [][2]string{{where, "Settings > Webhooks > Add new webhook"}, {"Secret token", tokenWord}, {"Trigger", "Push events; Tag push events if the source follows tags"}}
 	case v1alpha1.WebhookGitea, v1alpha1.WebhookForgejo:
-		return [][2]string{{where, "Settings > Webhooks > Add webhook"}, {"HTTP method", "POST"}, {"Secret", tokenWord}, {"Trigger on", "Push events"}}
+		// Of a form, Gitea signs other bytes than it sends.
+		return [][2]string{{where, "Settings > Webhooks > Add webhook"}, {"HTTP method", "POST"}, {"Content type", "application/json"}, {"Secret", tokenWord}, {"Trigger on", "Push events"}}
 	case v1alpha1.WebhookBitbucket:
 		return [][2]string{{where, "Repository settings > Webhooks > Add webhook"}, {"Secret", tokenWord}, {"Triggers", "Repository push"}}
 	case v1alpha1.WebhookBitbucketServer:

@@ -18,6 +18,7 @@ func TestWebhook(t *testing.T) {
 		want       []string
 	}{
 		"GitHub":   {"github", path, []string{"--base-url", "https://hooks.example.com/"}, 0, []string{"URL:           https://hooks.example.com" + path + "\n", "Secret:        the key token of Secret default/hook\n", "Just the push event"}},
+		"Gitea":    {"gitea", path, nil, 0, []string{"Content type:  application/json\n", "Push events"}},
 		"Azure":    {"azuredevops", path, nil, 0, []string{"URL:           " + path + "\n", "Basic auth:    any user name; the password is the key token of Secret default/hook\n", "Next: put the address"}},
 		"Generic":  {"generic-hmac", path, nil, 0, []string{"X-Signature: sha256="}},
 		"NotYet":   {"github", "", nil, exitTimeout, []string{"has no path yet"}},

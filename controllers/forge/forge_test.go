@@ -7,8 +7,11 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"io"
+	"log"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -341,6 +344,48 @@ func TestSecretOfAnotherNamespaceIsNotRead(t *testing.T) {
 	}
 	if b.forge.Requests() > 0 {
 		t.Error("the forge was asked")
+	}
+}
+
+// TestForgeWithAPrivateAuthority: statuses reach a forge whose certificate only the Secret's authority signed, as Git does.
+func TestForgeWithAPrivateAuthority(t *testing.T) {
+	b := newBench(t, goodWord)
+	server := httptest.NewUnstartedServer(b.forge)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the handshake that the operator ends
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	b.source.Spec.CommitStatus.Address = server.URL + "/team/fleet"
+	b.reconcile(want(commitstatus.Success, "applied"))
+	b.awaitRequest()
+	b.reconcile(nothing)
+	if status, message := b.condition(); status != metav1.ConditionFalse || !strings.Contains(message, "certificate signed by unknown authority") {
+		t.Errorf("without it: condition %q %q", status, message)
+	}
+
+	trusting := secret(goodWord)
+	trusting.Data["ca.crt"] = []byte("no certificate")
+	if err := b.hub.Update(t.Context(), trusting); err != nil {
+		t.Fatal(err)
+	}
+	b.reconcile(nothing)
+	if status, message := b.condition(); status != metav1.ConditionFalse || !strings.Contains(message, `key "ca.crt" of secret "forge" holds no PEM certificate`) {
+		t.Errorf("with a wrong one: condition %q %q", status, message)
+	}
+
+	trusting.Data["ca.crt"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := b.hub.Update(t.Context(), trusting); err != nil {
+		t.Fatal(err)
+	}
+	b.reconcile(func(book *Book) { book.Retry(b.source, "now") })
+	if err := b.forge.WaitFor(t.Context(), func(log []testforge.Entry) bool { return len(log) == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	checked, err := Of(t.Context(), b.hub, b.source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown, ok, err := checked.Latest(t.Context(), sha, "addonflow/team"); err != nil || !ok || shown.State != commitstatus.Success {
+		t.Errorf("the command line reads %+v, %v, %v", shown, ok, err)
 	}
 }
 

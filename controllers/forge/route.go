@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 
 	"golang.org/x/time/rate"
@@ -31,9 +32,9 @@ type route struct {
 	address address
 }
 
-// address identifies how a forge is addressed: by digests of the repository and the token, and
-// by the link of the statuses.
-type address struct{ repository, token, url string }
+// address identifies how a forge is addressed: by digests of the repository, of the token and of the certificate
+// authority, and by the link of the statuses.
+type address struct{ repository, token, authority, url string }
 
 // lineOf names the deliverer's line of a source.
 func lineOf(source *v1alpha1.AddOnSource) string { return client.ObjectKeyFromObject(source).String() }
@@ -72,10 +73,14 @@ func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, 
 		return route{}, err
 	}
 	to := address{
-		repository: digestOf(spec.Provider, spec.Address, refOf(source)), token: digestOf(spec.Provider, by.identity()), url: spec.TargetURL,
+		repository: digestOf(spec.Provider, spec.Address, refOf(source)), token: digestOf(spec.Provider, by.identity()),
+		authority: digestOf(string(by.authority)), url: spec.TargetURL,
 	}
-	config := configOf(source, by, d.tokens)
-	config.HTTPClient, config.Limiter = d.http, d.limiter(spec.Provider, to.token)
+	config, err := configOf(source, by, d.tokens, d.http)
+	if err != nil {
+		return route{}, err
+	}
+	config.Limiter = d.limiter(spec.Provider, to.token)
 	forge, err := commitstatus.New(config)
 	if err != nil {
 		return route{}, err
@@ -89,16 +94,22 @@ func Of(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource
 	if err != nil {
 		return nil, err
 	}
-	return commitstatus.New(configOf(source, by, githubapp.New(nil)))
+	config, err := configOf(source, by, githubapp.New(nil), nil)
+	if err != nil {
+		return nil, err
+	}
+	return commitstatus.New(config)
 }
 
-func configOf(source *v1alpha1.AddOnSource, by login, tokens *githubapp.Tokens) commitstatus.Config {
+// configOf returns the configuration of the forge of a source. A nil client is the default one.
+func configOf(source *v1alpha1.AddOnSource, by login, tokens *githubapp.Tokens, to *http.Client) (commitstatus.Config, error) {
 	spec := source.Spec.CommitStatus
-	config := commitstatus.Config{Provider: spec.Provider, Address: spec.Address, Ref: refOf(source), Token: by.token}
+	to, err := by.trusting(to)
+	config := commitstatus.Config{Provider: spec.Provider, Address: spec.Address, Ref: refOf(source), Token: by.token, HTTPClient: to}
 	if by.app != nil {
 		config.App = &commitstatus.App{Credentials: by.app, Tokens: tokens}
 	}
-	return config
+	return config, err
 }
 
 // refOf returns the branch or tag that a source follows, "" if it can be any.
@@ -120,10 +131,13 @@ type noTokenError string
 // Error implements error.
 func (e noTokenError) Error() string { return "cannot report commit statuses: " + string(e) }
 
-// login is what a Secret has for a forge: a token, or the credentials of a GitHub App.
+// login is what a Secret has for a forge: a token, or the credentials of a GitHub App, and the authority that signed the
+// forge's certificate; empty: one that the machine trusts.
 type login struct {
-	token commitstatus.Secret
-	app   *githubapp.Credentials
+	secret    string
+	token     commitstatus.Secret
+	app       *githubapp.Credentials
+	authority []byte
 }
 
 // identity changes with the login.
@@ -151,16 +165,19 @@ func loginOf(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnS
 		return login{}, fmt.Errorf("cannot report commit statuses: cannot read secret %q: %w", ref.Name, err)
 	case commitstatus.NeedsApp(spec.Provider) && !githubapp.Has(secret.Data):
 		return login{}, noTokenError(fmt.Sprintf("secret %q has no key %q: provider %s needs a GitHub App", ref.Name, githubapp.AppIDKey, spec.Provider))
+	}
+	found := login{secret: ref.Name, authority: secret.Data[caKey]}
+	switch {
 	case len(secret.Data[tokenKey]) > 0 && !commitstatus.NeedsApp(spec.Provider):
-		return login{token: commitstatus.Secret(secret.Data[tokenKey])}, nil
+		found.token = commitstatus.Secret(secret.Data[tokenKey])
+		return found, nil
 	case !commitstatus.ActsAsApp(spec.Provider) || !githubapp.Has(secret.Data):
 		return login{}, noTokenError(fmt.Sprintf("secret %q has no key %q", ref.Name, tokenKey))
 	}
-	app, err := githubapp.Parse(secret.Data)
-	if err != nil {
+	if found.app, err = githubapp.Parse(secret.Data); err != nil {
 		return login{}, noTokenError(fmt.Sprintf("secret %q: %s", ref.Name, err))
 	}
-	return login{app: app}, nil
+	return found, nil
 }
 
 // digestOf identifies an address of a forge without keeping a token in memory longer than its

@@ -1,6 +1,7 @@
 package hubbin
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,8 +19,11 @@ import (
 type target struct {
 	name     string
 	source   string // directory of the nested module
+	program  string // package to build; "": the module itself
 	output   string // finished binary
 	ldflags  string
+	tags     string // build tags
+	cgo      string // CGO_ENABLED; "": 0
 	expected string // how long it takes, in words
 	stamp    string // what the stamp file must say for output to be current
 }
@@ -117,7 +121,7 @@ func (t target) writeStamp() error {
 // see the caller's GOOS, so it must not reach the compiler either.
 func (t target) environment() []string {
 	return []string{
-		"CGO_ENABLED=0",
+		"CGO_ENABLED=" + cmp.Or(t.cgo, "0"),
 		"GOFLAGS=-buildvcs=false",
 		"GOWORK=off",
 		"GOOS=" + runtime.GOOS,
@@ -126,13 +130,13 @@ func (t target) environment() []string {
 }
 
 func (t target) arguments(output string) []string {
-	return []string{"build", "-trimpath", "-ldflags", t.ldflags, "-o", output, "."}
+	return []string{"build", "-trimpath", "-ldflags", t.ldflags, "-tags", t.tags, "-o", output, cmp.Or(t.program, ".")}
 }
 
 // command is what to type in a shell to see the build alone.
 func (t target) command() string {
 	args := t.arguments(os.DevNull)
-	args[3] = "'" + args[3] + "'"
+	args[3], args[5] = "'"+args[3]+"'", "'"+args[5]+"'"
 	return fmt.Sprintf("(cd %s && %s go %s)", t.source, strings.Join(t.environment(), " "), strings.Join(args, " "))
 }
 

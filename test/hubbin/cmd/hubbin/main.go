@@ -5,8 +5,8 @@
 //	export KUBEBUILDER_ASSETS=$(go run ./test/hubbin/cmd/hubbin)
 //
 // With the argument ocm it is one binary with OCM's own addon-manager, placement
-// controller and work agent. The path goes to standard output, progress to standard
-// error.
+// controller and work agent, and with the argument gitea it is Gitea. The path goes to
+// standard output, progress to standard error.
 package main
 
 import (
@@ -39,6 +39,9 @@ func find(ctx context.Context, args []string) (string, error) {
 		return found.Dir, err
 	case slices.Equal(args, []string{"ocm"}):
 		return hubbin.FindOCM(ctx, os.Stderr)
+	case slices.Equal(args, []string{"gitea"}):
+		found, err := hubbin.FindGitea(ctx, os.Stderr)
+		return found.Binary, err
 	}
 	return "", fmt.Errorf("no binaries for %q", args)
 }

@@ -1,0 +1,39 @@
+package forge
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+)
+
+// caKey is the key of the certificate authorities in the Secret of spec.commitStatus.secretRef.
+const caKey = "ca.crt"
+
+// trusting is a client that also trusts the authority of the login. Everything else is as with
+// the given client: which addresses it connects to, proxies and limits of time. Nil is the default
+// one.
+func (l login) trusting(to *http.Client) (*http.Client, error) {
+	if len(l.authority) == 0 {
+		return to, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(l.authority) {
+		return nil, fmt.Errorf("cannot report commit statuses: key %q of secret %q holds no PEM certificate", caKey, l.secret)
+	}
+	client := http.Client{}
+	if to != nil {
+		client = *to
+	}
+	transport, ok := client.Transport.(*http.Transport)
+	if !ok {
+		transport, _ = http.DefaultTransport.(*http.Transport)
+	}
+	transport = transport.Clone()
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	client.Transport = transport
+	return &client, nil
+}
