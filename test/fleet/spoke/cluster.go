@@ -30,7 +30,8 @@ func identityOf(m workv1.ManifestResourceMeta) identity {
 
 // object is one live object. Its workload is nil if no modelled controller acts on it.
 type object struct {
-	live *unstructured.Unstructured
+	// live is the object now, and created what the agent created it from.
+	live, created *unstructured.Unstructured
 	// works that applied it: true if the object goes with the last of them, false if its
 	// deleteOption leaves it.
 	works      map[string]bool
@@ -168,7 +169,7 @@ func (c *Cluster) applyOne(work *workv1.ManifestWork, m workv1.ManifestResourceM
 	case strategy == workv1.UpdateStrategyTypeCreateOnly:
 	default:
 		if strategy == workv1.UpdateStrategyTypeUpdate {
-			if err := replaced(required); err != nil {
+			if err := existing.replace(required); err != nil {
 				return err
 			}
 			required.SetLabels(merged(existing.live.GetLabels(), required.GetLabels()))
@@ -186,9 +187,9 @@ func (c *Cluster) create(id identity, required *unstructured.Unstructured) (*obj
 	if err := c.checkNamespace(id.Namespace); err != nil {
 		return nil, err
 	}
+	o := &object{works: map[string]bool{}, workload: c.world.workloadFor(required), created: required.DeepCopy()}
 	required.SetLabels(merged(nil, required.GetLabels()))
 	required.SetAnnotations(merged(nil, required.GetAnnotations()))
-	o := &object{works: map[string]bool{}, workload: c.world.workloadFor(required)}
 	if err := o.update(required); err != nil {
 		return nil, err
 	}
@@ -299,10 +300,14 @@ func immutable(before, after *unstructured.Unstructured) error {
 	return nil
 }
 
-// replaced refuses to replace a Job, as API servers do: they put labels into its template, which
-// the object that the agent sends does not have. So a Job that a work updates can be applied once.
-func replaced(required *unstructured.Unstructured) error {
+// replace refuses to replace a Job, as API servers do: they put labels into its template, which
+// the object that the agent sends does not have. An agent sends an object again that did not change
+// only when it looks at everything anew, every few minutes.
+func (o *object) replace(required *unstructured.Unstructured) error {
 	if manual, _, _ := unstructured.NestedBool(required.Object, fieldSpec, "manualSelector"); required.GetKind() != "Job" || manual {
+		return nil
+	}
+	if equality.Semantic.DeepEqual(o.created.Object, required.Object) {
 		return nil
 	}
 	return fixed(required, []string{fieldSpec, "template"})
