@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"bytes"
 	"encoding/base64"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func (p *planner) fit() v1alpha1.Ledger {
 	l := v1alpha1.Ledger{}
 	records := p.records()
 	for _, grain := range grains {
-		if l = p.encoded(records, grain); size(l) <= p.limit() {
+		if l = p.encoded(records, grain); within(l, p.limit()) {
 			break
 		}
 	}
@@ -153,7 +154,7 @@ func (p *planner) encoded(records []*Record, grain time.Duration) v1alpha1.Ledge
 	slices.Sort(names)
 	names = slices.Compact(names)
 	l := v1alpha1.Ledger{Names: p.in.Ledger.Names}
-	if stored, err := Names(p.in.Ledger); err != nil || !slices.Equal(stored, names) {
+	if !slices.Equal(p.names, names) {
 		l.Names = packNames(names)
 	}
 	l.Records = packRecords(records, names, grain)
@@ -195,5 +196,15 @@ func retimed(l v1alpha1.Ledger, change func(time.Time) time.Time) v1alpha1.Ledge
 	return l
 }
 
-// sameLedger compares two ledgers as stored; equal times may have different locations.
-func sameLedger(a, b v1alpha1.Ledger) bool { return apiequality.Semantic.DeepEqual(a, b) }
+// sameLedger compares two ledgers as stored; equal times may have different locations. Without
+// reflection, because a ledger may have ten thousand records.
+func sameLedger(a, b v1alpha1.Ledger) bool {
+	return bytes.Equal(a.Names, b.Names) && slices.EqualFunc(a.Records, b.Records, sameGroup) && apiequality.Semantic.DeepEqual(a.Removal, b.Removal)
+}
+
+func sameGroup(a, b v1alpha1.RecordGroup) bool {
+	same := slices.EqualFunc(a.Times, b.Times, func(a, b v1alpha1.RecordTimes) bool {
+		return a.Clusters == b.Clusters && a.Admitted.Equal(&b.Admitted) && a.Since.Equal(&b.Since)
+	})
+	return same && groupOf(a) == groupOf(b)
+}

@@ -36,7 +36,9 @@ type planner struct {
 	named map[string]*step
 	// unknownGroup is a mandatory group that no placement has; it holds every track.
 	unknownGroup error
-	// absent are the clusters that have a record and are not in the input.
+	// names are those that the stored ledger has, absent the clusters that have a record and are not
+	// in the input.
+	names  []string
 	absent []*unit
 	// revert: clusters that run other content go back to a proven target. goingBack: the rollout
 	// that moves them has not ended.

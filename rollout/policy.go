@@ -216,8 +216,8 @@ func (p *planner) stages() *track {
 			s.deadline = stageDeadline
 		}
 		if st.WhenEmpty != v1alpha1.WhenEmptyPass {
-			s.emptyHold = fmt.Sprintf("held: Placement %s/%s of stage %s selects no cluster of the install set; select one, or set whenEmpty: Pass",
-				st.Placement.Namespace, st.Placement.Name, st.Name)
+			s.emptyHold = "held: Placement " + st.Placement.Namespace + "/" + st.Placement.Name + " of stage " + st.Name +
+				" selects no cluster of the install set; select one, or set whenEmpty: Pass"
 		}
 		why := pl.untrusted()
 		if n == 0 { // the install set decides whether it is empty

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,6 +94,11 @@ func Records(l v1alpha1.Ledger) ([]Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	return recordsOf(l, names)
+}
+
+// recordsOf is Records with the names of the ledger.
+func recordsOf(l v1alpha1.Ledger, names []string) ([]Record, error) {
 	records := make([]Record, len(names))
 	for i, g := range l.Records {
 		if err := readGroup(g, records); err != nil {
@@ -182,6 +188,10 @@ type groupKey struct {
 	failed, excused bool
 }
 
+func groupOf(g v1alpha1.RecordGroup) groupKey {
+	return groupKey{g.Revision, g.Stage, g.State, g.Failed, g.Excused}
+}
+
 type timeKey struct{ admitted, since int64 }
 
 // packRecords encodes records, sorted by cluster, as groups of positions in names. Times are
@@ -250,6 +260,20 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// within reports whether the ledger has at most that many bytes in an object. It counts them only
+// if what they can be at most is more.
+func within(l v1alpha1.Ledger, limit int) bool {
+	const groupMost, timesMost, escaped = 120, 100, 6 // a character of a text has up to six bytes in JSON
+	most := groupMost + base64.StdEncoding.EncodedLen(len(l.Names))
+	for _, g := range l.Records {
+		most += groupMost + escaped*(len(g.Revision)+len(g.Stage))
+		for _, t := range g.Times {
+			most += timesMost + len(t.Clusters)
+		}
+	}
+	return l.Removal == nil && most <= limit || size(l) <= limit
 }
 
 // size is the number of bytes that the ledger has in an object.

@@ -30,7 +30,7 @@ func (p *planner) removalInput() removal.Input {
 		Now: p.now, Grace: p.in.RemovalGrace, Record: p.removed, Rebuilt: p.in.Rebuild,
 		Removal: p.spec.Removal, Approval: p.in.ApprovedRemoval, Trust: removal.Settled,
 		// The names of a whole add-on that is removed stand in the ledger already.
-		Full: p.spec.Removal == nil && size(p.in.Ledger) > p.limit()*15/16,
+		Full: p.spec.Removal == nil && !within(p.in.Ledger, p.limit()*15/16),
 	}
 	if p.spec.Target != nil {
 		_, in.Commit, _ = strings.Cut(p.spec.Target.Commit, "sha1:")

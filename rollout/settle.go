@@ -30,14 +30,15 @@ func (p *planner) recorded() iter.Seq[*unit] {
 
 // attach reads the ledger and gives each cluster its record. The error is ErrCorruptLedger.
 func (p *planner) attach(l v1alpha1.Ledger) error {
-	records, err := Records(l)
-	if err != nil {
-		return err
-	}
 	names, err := Names(l)
 	if err != nil {
 		return err
 	}
+	records, err := recordsOf(l, names)
+	if err != nil {
+		return err
+	}
+	p.names = names
 	if p.removed, err = removal.Decode(l.Removal, names); err != nil {
 		return fmt.Errorf("%w: %w", ErrCorruptLedger, err)
 	}

@@ -62,6 +62,11 @@ func TestClusterThatWaitsForAnotherAddOn(t *testing.T) {
 			change: []change{revert, on(c1, waiting)},
 			want:   map[string]string{c1: "Admitted v2"}, silent: "not admitted yet",
 		},
+		"a revert that has ended": {
+			reason: "the cluster still runs what was taken back",
+			change: []change{finished(c2, c3, c4, c5, c6), ended, revert, on(c1, waiting)},
+			want:   map[string]string{c1: "Admitted v2"}, silent: "not admitted yet",
+		},
 		"a revert, and nothing to take back": {
 			reason: "new content reaches a cluster only after what it depends on",
 			change: []change{revert, on(c1, nothing, waiting)},

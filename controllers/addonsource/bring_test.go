@@ -259,6 +259,35 @@ var _ = Describe("A commit", func() {
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 	})
 
+	It("is not taken back by a process that looked at Git before another one applied it", func() {
+		for looked, look := range map[string]func(*world, client.ObjectKey){
+			"and applied what it found": func(w *world, _ client.ObjectKey) { w.pass() },
+			"and has not read the answer": func(w *world, key client.ObjectKey) {
+				_, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(w.reconciler.Await(key)).To(BeTrue())
+			},
+		} {
+			By(looked)
+			w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+			w.commit("begin", map[string]string{"addons/README.md": "nothing yet"})
+			look(w, client.ObjectKeyFromObject(w.source()))
+			stoodStill := w.reconciler
+
+			w.start()
+			newer := w.commit("add hello", addOnFiles())
+			w.passes()
+			Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(newer))
+
+			w.reconciler = stoodStill
+			w.passes()
+			Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(newer))
+			rollout := w.rollout()
+			w.read(rollout)
+			Expect(rollout.Spec.Removal).To(BeNil(), "an older commit does not declare the add-on")
+		}
+	})
+
 	It("that cannot be read in part reports what is wrong with the rest as well", func() {
 		w := newWorld()
 		bad := w.commit("two mistakes", addOnFilesWith(map[string]string{

@@ -31,9 +31,12 @@ const (
 var errAway = errors.New("waiting for the Git server")
 
 // order identifies what an errand is for. A result for another order is discarded: the source
-// has changed since, or the user has requested a new look.
+// has changed since, another process has moved the hub to another revision, or the user has
+// requested a new look.
 type order struct {
 	generation int64
+	// attempted is the revision that the hub was at.
+	attempted string
 	// requestedAt is the user's request that the errand answers, "" without one.
 	requestedAt string
 	// content is the revision whose objects are fetched; the zero value resolves the reference.

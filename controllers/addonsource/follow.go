@@ -123,6 +123,7 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 func (p *pass) conclude(todo plan, seen *observation) {
 	status := &p.source.Status
 	status.LastAttemptedRevision, status.LastAttemptedSpec = p.head.String(), p.spec
+	p.memory.attempted = p.head.String()
 	status.LastAppliedRevision = p.head.String()
 	status.AddOns, status.Inventory = todo.addOns, todo.inventory
 	status.LastAppliedFields = p.storedFields(seen)

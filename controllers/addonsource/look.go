@@ -23,10 +23,11 @@ const firstWait = time.Second
 
 // look returns the revision that the source's reference names: from one ls-remote per interval,
 // from memory in between. A requested reconcile always asks the server. While the content of a
-// head is being fetched, look does not ask again.
+// head is being fetched, look does not ask again. If another process has moved the hub to another
+// revision since, that process saw a newer head.
 func (p *pass) look(ctx context.Context) (gitsource.Revision, error) {
 	if !p.unanswered() {
-		if p.memory.knows(p.source.Generation) && (p.now.Before(p.memory.nextLook) || p.errands.awaits(p.key().NamespacedName, p.order(p.memory.head))) {
+		if p.memory.knows(p.source) && (p.now.Before(p.memory.nextLook) || p.errands.awaits(p.key().NamespacedName, p.order(p.memory.head))) {
 			return p.memory.head, nil
 		}
 		if h := p.memory.stillUnread(p.source.Generation, p.now); h != nil {
@@ -42,7 +43,7 @@ func (p *pass) look(ctx context.Context) (gitsource.Revision, error) {
 		p.memory.lost(err, p.source.Generation, p.now)
 		return gitsource.Revision{}, err
 	}
-	p.memory.saw(head, p.source.Generation, p.now.Add(jitter.JitteredIntervalDuration(p.source.Spec.Interval.Duration)))
+	p.memory.saw(head, p.source, p.now.Add(jitter.JitteredIntervalDuration(p.source.Spec.Interval.Duration)))
 	return head, nil
 }
 
@@ -59,7 +60,9 @@ func (p *pass) unanswered() bool { return p.requested && p.memory.answered != p.
 
 // order identifies an errand of this pass.
 func (p *pass) order(content gitsource.Revision) order {
-	return order{generation: p.source.Generation, requestedAt: p.requestedAt(), content: content}
+	return order{
+		generation: p.source.Generation, attempted: p.source.Status.LastAttemptedRevision, requestedAt: p.requestedAt(), content: content,
+	}
 }
 
 // resolve asks the repository what the reference names.

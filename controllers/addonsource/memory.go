@@ -19,9 +19,11 @@ const attemptsKept = 64
 // memory is what this process knows about one source, to save reads and fetches. It can be lost
 // at any time: a restart begins without it.
 type memory struct {
-	// head was resolved for generation; nextLook is when it is resolved again.
+	// head was resolved for generation, when the hub was at revision attempted or before this
+	// process moved it there; nextLook is when it is resolved again.
 	head       gitsource.Revision
 	generation int64
+	attempted  string
 	nextLook   time.Time
 	// answered is the user's request that the last look answered.
 	answered string
@@ -57,14 +59,15 @@ func (w writtenRollout) newer(ro *v1alpha1.AddOnRollout) bool {
 	return w.uid == ro.UID && w.generation > ro.Generation
 }
 
-// knows reports whether the last look under the generation found the head.
-func (m *memory) knows(generation int64) bool {
-	return m.head.Commit != "" && m.unread == nil && m.generation == generation
+// knows reports whether the last look found the head, and neither the source nor the revision that
+// the hub is at has been changed by others since.
+func (m *memory) knows(source *v1alpha1.AddOnSource) bool {
+	return m.head.Commit != "" && m.unread == nil && m.generation == source.Generation && m.attempted == source.Status.LastAttemptedRevision
 }
 
 // saw stores the head until the next look.
-func (m *memory) saw(head gitsource.Revision, generation int64, nextLook time.Time) {
-	m.head, m.generation, m.nextLook, m.unread = head, generation, nextLook, nil
+func (m *memory) saw(head gitsource.Revision, source *v1alpha1.AddOnSource, nextLook time.Time) {
+	m.head, m.generation, m.attempted, m.nextLook, m.unread = head, source.Generation, source.Status.LastAttemptedRevision, nextLook, nil
 }
 
 // lost records that a look failed, so that the head is unknown. A look that waits is not

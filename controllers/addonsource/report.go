@@ -79,6 +79,7 @@ func (p *pass) remember(h *halt) {
 		return
 	}
 	p.source.Status.LastAttemptedRevision, p.source.Status.LastAttemptedSpec = p.head.String(), refusedUnder(p.spec)
+	p.memory.attempted = p.head.String()
 	p.memory.refusal, p.memory.refusedRevision, p.memory.refusedSpec = h, p.head.String(), p.spec
 	p.memory.failures, p.memory.forced = 0, false
 }

@@ -48,12 +48,14 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 		if err != nil {
 			return nil, err
 		}
-		want := p.want(applied, fleet.state(), fleet.text(p.appliedIn(applied, fleet)))
 		succession.Content = p.content()
-		want.Progress, want.Content, want.Held, want.Failing = fleet.percent(), succession.Content+fleet.back, fleet.held(), fleet.failing()
-		book.Tell(want)
-		succession.Wants = p.verdicts(book, want, fleet)
 		succession.Live = append(succession.Live, applied)
+		if !fleet.ahead {
+			want := p.want(applied, fleet.state(), fleet.text(p.appliedIn(applied, fleet)))
+			want.Progress, want.Content, want.Held, want.Failing = fleet.percent(), succession.Content+fleet.back, fleet.held(), fleet.failing()
+			book.Tell(want)
+			succession.Wants = p.verdicts(book, want, fleet)
+		}
 	}
 	if head != "" && (head != applied || h != nil && h.kind == refused) && !p.untouched {
 		p.tellHead(book, h)
@@ -194,6 +196,9 @@ type fleet struct {
 	upToDate int
 	// updated and total count clusters.
 	updated, total int32
+	// ahead: a rollout has what a newer commit declares, and says nothing of the applied one. The
+	// operator was interrupted between the objects of that commit and the status.
+	ahead bool
 	// back says which add-ons go back, or are back, from the content that the commit declares: this is
 	// news about a failure.
 	back string
@@ -258,6 +263,7 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		f.leave(ro)
 		return
 	}
+	f.ahead = f.ahead || ro != nil && !written.newer(ro) && !addOn.Declares(&ro.Spec)
 	if ro == nil || written.newer(ro) || !addOn.Declares(&ro.Spec) || unobserved(ro) {
 		f.moving = append(f.moving, addOnStanding{addOn.Name, addOn.Name + " starts"})
 		return

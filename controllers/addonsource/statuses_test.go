@@ -56,6 +56,9 @@ func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
 	} {
 		f := fleet{left: map[string][]string{}}
 		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1", Commit: "main@sha1:aaa", PolicyCommit: c.policy}, writtenRollout{})
+		if ahead := c.policy == ""; f.ahead != ahead {
+			t.Errorf("%s: the rollout is ahead: %t", c.reason, f.ahead)
+		}
 		if got := f.state(); got != c.want || f.contentFailed {
 			t.Errorf("%s: %s, want %s; the content failed: %t", c.reason, got, c.want, f.contentFailed)
 		}

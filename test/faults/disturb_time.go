@@ -101,7 +101,7 @@ func olderStatuses() []point {
 	for seed := range seeds {
 		of := objects[seed%len(objects)]
 		name := fmt.Sprintf("older status of %s %s, seed %d", of.kind.Kind, of.name, seed+1)
-		all = append(all, point{name: name, class: "older status", writes: 6, repeats: 100, disturb: func(ctx context.Context, w *workload, step string) error {
+		all = append(all, point{name: name, class: "older status", writes: 6, repeats: 100, restores: true, disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice(name, step)
 			if step == "removal" {
 				return nil // the older status has no approved removal; it is approved once

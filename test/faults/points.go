@@ -23,7 +23,8 @@ type point struct {
 	// upgraded: the first is of the commit before. clocked: their clock can be set.
 	upgraded, clocked bool
 	// shrinks: the fleet has fewer clusters for a while, which past rollouts and their statuses say.
-	shrinks bool
+	// restores: older statuses are written back.
+	shrinks, restores bool
 	// gone are parts of the keys of objects that the point deletes.
 	gone []string
 	// disturb is called when each step begins, and runs beside it.
@@ -59,6 +60,7 @@ func positions(n int) []int { return slices.Compact([]int{1, (n + 1) / 2, n}) }
 // regressions are the names of points that found a mistake, which was mended. They run first.
 var regressions = []string{
 	"stale cache of addonrollouts",    // a removal that the watch did not show yet ended the commit
+	"zombie leader, seed 3",           // a process that stood still applied the commit that it had seen before
 	"clock of operator steps, seed 4", // after a step back, a recall returned to older content than the last green one
 }
 

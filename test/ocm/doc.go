@@ -9,6 +9,8 @@
 //	beside        both on one hub, each with add-ons of its own: no writes at rest
 //	take-over     an add-on that OCM deployed is moved to AddonFlow and back
 //	newer         AddonFlow on hubs with the definitions of OCM 1.3
+//	agents        the same works for OCM's work agent and for the simulated one;
+//	              their statuses and what they leave on the cluster are compared
 //	klusterlet    the main job with OCM's placement controller and work agent,
 //	              and a second API server as the managed cluster
 //

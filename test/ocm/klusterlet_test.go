@@ -28,6 +28,7 @@ var _ = Describe("On OCM's placement controller and a real klusterlet", func() {
 		canary := memberNames()[0]
 		w.Fleet.Silence(canary)
 		managed := startKlusterlet(ctx, w, canary)
+		runDeployments(managed)
 		Expect(w.StartOperator(options)).To(Succeed())
 
 		By("installing v1")
@@ -106,9 +107,9 @@ spec:
           open-cluster-management.io/cluster-name: cluster-001
 `
 
-// startKlusterlet starts a managed cluster: an API server, OCM's work agent, and a replacement
-// for the controllers of Deployments.
-func startKlusterlet(ctx SpecContext, w *demo.World, cluster string) client.Client {
+// startKlusterlet starts a managed cluster without controllers: an API server, and OCM's work
+// agent.
+func startKlusterlet(ctx SpecContext, w *demo.World, cluster string) client.WithWatch {
 	GinkgoHelper()
 	managed, err := hub.Start(ctx, hub.Options{Namespaces: []string{agentNamespace}, Output: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
@@ -122,7 +123,6 @@ func startKlusterlet(ctx SpecContext, w *demo.World, cluster string) client.Clie
 	Expect(managed.WriteKubeconfig(kubeconfig)).To(Succeed())
 	startOCM("work-agent", kubeconfig, "--spoke-cluster-name="+cluster, "--hub-kubeconfig="+w.Kubeconfig,
 		"--workload-source-config="+w.Kubeconfig, "--status-sync-interval=2s")
-	runDeployments(c)
 	return c
 }
 

@@ -56,7 +56,11 @@ func flatten(state map[string]string, names *strings.Replacer, path string, valu
 		}
 	case []any:
 		for i, below := range v {
-			flatten(state, names, fmt.Sprintf("%s [%d]", path, i), below)
+			at := fmt.Sprint(i)
+			if context := text(below, "context"); context != "" { // a commit status, in whatever order it came
+				at = names.Replace(text(below, "sha")) + " " + context
+			}
+			flatten(state, names, path+" ["+at+"]", below)
 		}
 	case string:
 		state[path] = plain(v, names)

@@ -83,8 +83,10 @@ type judge struct {
 	verified map[string]map[string]time.Time // by add-on and cluster: revision -> when
 	// latest is the newest content of a cluster's work, by add-on and cluster; settled: it was
 	// verified since.
-	latest   map[string]string
-	settled  map[string]bool
+	latest  map[string]string
+	settled map[string]bool
+	// attempts are those in which the ledger gave a cluster its newest record.
+	attempts map[string]float64
 	original map[string]string
 	account  Account
 	broken   []string
@@ -94,7 +96,7 @@ type judge struct {
 func Judge(changes []hub.Change, e Expectations) (Account, []string) {
 	j := &judge{
 		Expectations: e, objects: map[string]Object{}, verified: map[string]map[string]time.Time{},
-		latest: map[string]string{}, settled: map[string]bool{}, original: map[string]string{},
+		latest: map[string]string{}, settled: map[string]bool{}, attempts: map[string]float64{}, original: map[string]string{},
 	}
 	for _, c := range changes {
 		j.change(c)
@@ -220,6 +222,9 @@ func (j *judge) rollout(c hub.Change, before, now map[string]any) {
 		if r.inFlight() && !old[cluster].inFlight() {
 			j.account.Reserved++
 		}
+		if r.revision != old[cluster].revision || r.inFlight() && !old[cluster].inFlight() {
+			j.attempts[addOn+"/"+cluster], _ = get(now, "status", "attempt").(float64)
+		}
 		if r.state == "Admitted" && old[cluster] != r && j.quarantined(r.revision) {
 			j.fail(c.Revision, "%s: %s is admitted to %s, which is quarantined", addOn, cluster, r.revision)
 		}
@@ -257,12 +262,13 @@ func (j *judge) approval(c hub.Change, before, now map[string]any) {
 	}
 }
 
-// isApproved reports whether a user approved content for a stage.
-func (j *judge) isApproved(addOn, digest string, s Stage) bool {
+// isApproved reports whether a user approved content for a stage, in the attempt in which the
+// cluster was admitted.
+func (j *judge) isApproved(addOn, cluster, digest string, s Stage) bool {
 	for key, o := range j.objects {
 		spec := get(o.Content, "spec")
 		if strings.HasPrefix(key, approvals) && text(spec, "rollout") == addOn && text(spec, "stage") == s.Name && text(spec, "gate") == s.Approval &&
-			text(spec, "digest") == digest && text(spec, "decision") == "Approve" {
+			text(spec, "digest") == digest && text(spec, "decision") == "Approve" && get(spec, "attempt") == j.attempts[addOn+"/"+cluster] {
 			return true
 		}
 	}
@@ -344,7 +350,7 @@ func (j *judge) unproven(c hub.Change, addOn, cluster, revision string, at time.
 	}
 	for _, s := range j.Stages[addOn] {
 		if slices.Contains(s.Clusters, cluster) {
-			if s.Approval != "" && !j.isApproved(addOn, revision, s) {
+			if s.Approval != "" && !j.isApproved(addOn, cluster, revision, s) {
 				j.fail(c.Revision, "%s: %s of stage %s gets unproven %s, which is not approved", addOn, cluster, s.Name, revision)
 			}
 			return

@@ -20,8 +20,9 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 type story struct {
 	changes []hub.Change
 	at      time.Time
-	// content is the spec of the works from now on.
+	// content is the spec of the works from now on, and retries how many attempts there were before.
 	content string
+	retries int
 }
 
 func (s *story) store(key string, object map[string]any) {
@@ -65,8 +66,15 @@ func (s *story) rollout(records ...string) {
 	_ = z.Close() // a buffer refuses no write
 	s.store(rolloutKeys+"default/hello", map[string]any{
 		"metadata": map[string]any{"name": "hello"},
-		"status":   map[string]any{"ledger": map[string]any{"names": base64.StdEncoding.EncodeToString(zipped.Bytes()), "records": groups}},
+		"status":   map[string]any{"attempt": 1 + s.retries, "ledger": map[string]any{"names": base64.StdEncoding.EncodeToString(zipped.Bytes()), "records": groups}},
 	})
+}
+
+// approve stores an approval of v1 in the stage that needs one, in this attempt.
+func (s *story) approve() {
+	s.store(approvals+"default/a", map[string]any{"spec": map[string]any{
+		"rollout": "hello", "stage": "approved", "gate": "qa", "digest": "v1", "attempt": 1 + s.retries, "decision": "Approve",
+	}})
 }
 
 // work stores a cluster's work, as it is written, or with the feedback of its agent.
@@ -191,9 +199,17 @@ func TestJudge(t *testing.T) {
 			s.work("c4", "v1", "")
 			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Done")
 		}},
+		"a stage that was approved in an attempt before": {want: "c4 of stage approved gets unproven v1, which is not approved", tell: func(s *story) {
+			s.rest()
+			s.approve()
+			s.retries++
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Admitted")
+			s.work("c4", "v1", "")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Done")
+		}},
 		"an approved stage": {tell: func(s *story) {
 			s.rest()
-			s.store(approvals+"default/a", map[string]any{"spec": map[string]any{"rollout": "hello", "stage": "approved", "gate": "qa", "digest": "v1", "decision": "Approve"}})
+			s.approve()
 			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Admitted")
 			s.work("c4", "v1", "")
 			s.work("c4", "v1", "v1")

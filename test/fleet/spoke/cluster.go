@@ -30,8 +30,11 @@ func identityOf(m workv1.ManifestResourceMeta) identity {
 
 // object is one live object. Its workload is nil if no modelled controller acts on it.
 type object struct {
-	live       *unstructured.Unstructured
-	owners     map[string]bool // works
+	// live is the object now, and created what the agent created it from.
+	live, created *unstructured.Unstructured
+	// works that applied it: true if the object goes with the last of them, false if its
+	// deleteOption leaves it.
+	works      map[string]bool
 	generation int64
 	workload   workload
 }
@@ -75,9 +78,9 @@ type Result struct {
 	Err  error
 }
 
-// Apply makes the cluster's objects what the work says, in the agent's order,
-// and deletes those the work no longer lists. It returns one result per
-// manifest, in the work's order.
+// Apply makes the cluster's objects what the work says, in the agent's order, and deletes those
+// the work no longer lists; as with the agent, none while the cluster does not know the kind of
+// a manifest. It returns one result per manifest, in the work's order.
 func (c *Cluster) Apply(work *workv1.ManifestWork) []Result {
 	manifests := work.Spec.Workload.Manifests
 	parsed := make([]*unstructured.Unstructured, len(manifests))
@@ -91,35 +94,53 @@ func (c *Cluster) Apply(work *workv1.ManifestWork) []Result {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return rank(parsed[a].GetKind()) - rank(parsed[b].GetKind()) })
-	listed := map[identity]bool{}
+	listed, known := map[identity]bool{}, true
 	for _, i := range order {
-		if results[i].Err != nil {
-			continue
+		if results[i].Err == nil {
+			results[i].Meta, results[i].Err = c.identify(i, parsed[i])
 		}
-		results[i].Meta, results[i].Err = c.identify(i, parsed[i])
 		if results[i].Err != nil {
+			known = false
 			continue
 		}
 		listed[identityOf(results[i].Meta)] = true
 		results[i].Err = c.applyOne(work, results[i].Meta, parsed[i])
 	}
-	c.disown(work.Name, listed)
+	if known {
+		c.disown(work.Name, listed)
+	}
 	return results
 }
 
-// Delete deletes a work's objects, except those that another work lists.
+// Delete deletes a work's objects, except those that another work owns and those that its
+// deleteOption leaves.
 func (c *Cluster) Delete(work string) { c.disown(work, nil) }
 
 func (c *Cluster) disown(work string, keep map[identity]bool) {
 	for id, o := range c.objects {
-		if !o.owners[work] || keep[id] {
+		owned, applied := o.works[work]
+		if !applied || keep[id] {
 			continue
 		}
-		delete(o.owners, work)
-		if len(o.owners) == 0 {
+		delete(o.works, work)
+		if owned && !slices.Contains(slices.Collect(maps.Values(o.works)), true) {
 			delete(c.objects, id)
 		}
 	}
+}
+
+// owns reports whether an object goes with its work.
+func owns(option *workv1.DeleteOption, m workv1.ManifestResourceMeta) bool {
+	switch {
+	case option == nil:
+		return true
+	case option.PropagationPolicy == workv1.DeletePropagationPolicyTypeOrphan:
+		return false
+	case option.PropagationPolicy == workv1.DeletePropagationPolicyTypeForeground || option.SelectivelyOrphan == nil:
+		return true
+	}
+	return !slices.Contains(option.SelectivelyOrphan.OrphaningRules,
+		workv1.OrphaningRule{Group: m.Group, Resource: m.Resource, Namespace: m.Namespace, Name: m.Name})
 }
 
 // updateType is the work's strategy for one object, OCM's default otherwise.
@@ -138,32 +159,42 @@ func (c *Cluster) applyOne(work *workv1.ManifestWork, m workv1.ManifestResourceM
 	if strategy == workv1.UpdateStrategyTypeReadOnly {
 		return nil
 	}
-	if existing == nil {
-		return c.create(id, work.Name, required)
+	switch {
+	case existing == nil:
+		created, err := c.create(id, required)
+		if err != nil {
+			return err
+		}
+		existing = created
+	case strategy == workv1.UpdateStrategyTypeCreateOnly:
+	default:
+		if strategy == workv1.UpdateStrategyTypeUpdate {
+			if err := existing.replace(required); err != nil {
+				return err
+			}
+			required.SetLabels(merged(existing.live.GetLabels(), required.GetLabels()))
+			required.SetAnnotations(merged(existing.live.GetAnnotations(), required.GetAnnotations()))
+		}
+		if err := existing.update(required); err != nil {
+			return err
+		}
 	}
-	existing.owners[work.Name] = true
-	if strategy == workv1.UpdateStrategyTypeCreateOnly {
-		return nil
-	}
-	if strategy == workv1.UpdateStrategyTypeUpdate {
-		required.SetLabels(merged(existing.live.GetLabels(), required.GetLabels()))
-		required.SetAnnotations(merged(existing.live.GetAnnotations(), required.GetAnnotations()))
-	}
-	return existing.update(required)
+	existing.works[work.Name] = owns(work.Spec.DeleteOption, m)
+	return nil
 }
 
-func (c *Cluster) create(id identity, work string, required *unstructured.Unstructured) error {
+func (c *Cluster) create(id identity, required *unstructured.Unstructured) (*object, error) {
 	if err := c.checkNamespace(id.Namespace); err != nil {
-		return err
+		return nil, err
 	}
+	o := &object{works: map[string]bool{}, workload: c.world.workloadFor(required), created: required.DeepCopy()}
 	required.SetLabels(merged(nil, required.GetLabels()))
 	required.SetAnnotations(merged(nil, required.GetAnnotations()))
-	o := &object{owners: map[string]bool{work: true}, workload: c.world.workloadFor(required)}
 	if err := o.update(required); err != nil {
-		return err
+		return nil, err
 	}
 	c.objects[id] = o
-	return nil
+	return o, nil
 }
 
 func (c *Cluster) checkNamespace(name string) error {
@@ -203,6 +234,7 @@ var errImmutable = errors.New("field is immutable")
 func (o *object) update(required *unstructured.Unstructured) error {
 	next := required.DeepCopy()
 	unstructured.RemoveNestedField(next.Object, "status")
+	setDefaults(next)
 	generation := o.generation
 	if o.live == nil {
 		generation = 1
@@ -210,7 +242,7 @@ func (o *object) update(required *unstructured.Unstructured) error {
 		if err := immutable(o.live, next); err != nil {
 			return err
 		}
-		if !equality.Semantic.DeepEqual(o.live.Object[fieldSpec], next.Object[fieldSpec]) {
+		if !equality.Semantic.DeepEqual(counted(o.live), counted(next)) {
 			generation++
 		}
 	}
@@ -219,11 +251,32 @@ func (o *object) update(required *unstructured.Unstructured) error {
 			return err
 		}
 	}
-	if _, hasSpec := next.Object[fieldSpec]; hasSpec && next.GroupVersionKind().Group != "" {
+	if _, hasSpec := next.Object[fieldSpec]; !builtIn(next.GroupVersionKind()) || hasSpec && next.GroupVersionKind().Group != "" {
 		next.SetGeneration(generation)
 	}
 	o.live, o.generation = next, generation
 	return nil
+}
+
+// counted are the fields of an object whose changes its generation counts: the spec of a
+// built-in kind, everything but metadata of a custom one.
+func counted(live *unstructured.Unstructured) any {
+	if builtIn(live.GroupVersionKind()) {
+		return live.Object[fieldSpec]
+	}
+	fields := maps.Clone(live.Object)
+	delete(fields, "metadata")
+	return fields
+}
+
+// setDefaults sets the defaults of an API server that feedback rules read.
+func setDefaults(object *unstructured.Unstructured) {
+	switch object.GetKind() {
+	case "Deployment", "StatefulSet":
+		if spec, ok := object.Object[fieldSpec].(map[string]any); ok && spec["replicas"] == nil {
+			spec["replicas"] = int64(1)
+		}
+	}
 }
 
 // immutable checks the few immutable fields that an add-on is likely to change.
@@ -240,18 +293,36 @@ func immutable(before, after *unstructured.Unstructured) error {
 	for _, path := range fields {
 		old, _, _ := unstructured.NestedFieldNoCopy(before.Object, path...)
 		now, _, _ := unstructured.NestedFieldNoCopy(after.Object, path...)
-		if equality.Semantic.DeepEqual(old, now) {
-			continue
+		if !equality.Semantic.DeepEqual(old, now) {
+			return fixed(after, path)
 		}
-		value, err := json.Marshal(now)
-		if err != nil {
-			return err
-		}
-		gvk := after.GroupVersionKind()
-		return fmt.Errorf("%s.%s %q is invalid: %s: Invalid value: %s: %w",
-			gvk.Kind, gvk.Group, after.GetName(), strings.Join(path, "."), value, errImmutable)
 	}
 	return nil
+}
+
+// replace refuses to replace a Job, as API servers do: they put labels into its template, which
+// the object that the agent sends does not have. An agent sends an object again that did not change
+// only when it looks at everything anew, every few minutes.
+func (o *object) replace(required *unstructured.Unstructured) error {
+	if manual, _, _ := unstructured.NestedBool(required.Object, fieldSpec, "manualSelector"); required.GetKind() != "Job" || manual {
+		return nil
+	}
+	if equality.Semantic.DeepEqual(o.created.Object, required.Object) {
+		return nil
+	}
+	return fixed(required, []string{fieldSpec, "template"})
+}
+
+// fixed is the refusal of a change to a fixed field.
+func fixed(object *unstructured.Unstructured, path []string) error {
+	now, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	value, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	gvk := object.GroupVersionKind()
+	return fmt.Errorf("%s.%s %q is invalid: %s: Invalid value: %s: %w",
+		gvk.Kind, gvk.Group, object.GetName(), strings.Join(path, "."), value, errImmutable)
 }
 
 // snapshot is the live object with its current status, for feedback.

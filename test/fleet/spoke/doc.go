@@ -17,10 +17,10 @@
 //     later, counts change one step at a time;
 //   - an OrderedReady StatefulSet whose new pod never gets ready stays stuck
 //     even when reverted, until a person deletes the pod, as in Kubernetes;
-//   - selectors and Job templates are immutable, namespaces must exist, custom
+//   - selectors are immutable, a Job is never replaced, namespaces must exist, custom
 //     kinds need their CRD: what a real API server refuses gives Applied=False.
 //
-// Conditions, reasons, messages and feedback follow OCM 1.3's agent, with RawFeedbackJsonString
-// off as it is by default. Condition rules of a work and ignoreFields are not evaluated,
+// Conditions, reasons, messages and feedback follow OCM's agent, to which test/ocm holds them, with
+// RawFeedbackJsonString off as it is by default. Condition rules of a work and ignoreFields are not evaluated,
 // executors are not checked.
 package spoke

@@ -2,6 +2,7 @@ package spoke
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,10 +32,12 @@ func clusterScoped(kind string) bool {
 	return false
 }
 
-// builtIn says whether every cluster serves a kind of this group.
-func builtIn(group string) bool {
-	return clientgoscheme.Scheme.IsGroupRegistered(group) ||
-		group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
+// builtIn says whether every cluster serves a kind: of Kubernetes' own those that are stable.
+func builtIn(gvk schema.GroupVersionKind) bool {
+	if strings.Contains(gvk.Version, "alpha") || strings.Contains(gvk.Version, "beta") {
+		return false
+	}
+	return clientgoscheme.Scheme.Recognizes(gvk) || gvk.Group == "apiextensions.k8s.io" || gvk.Group == "apiregistration.k8s.io"
 }
 
 // rank is the order in which the agent applies the manifests of a work:
@@ -88,7 +91,7 @@ func (c *Cluster) identify(ordinal int, object *unstructured.Unstructured) (work
 // and whether it is served at all.
 func (c *Cluster) mapping(gvk schema.GroupVersionKind) (string, bool, bool) {
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
-	if builtIn(gvk.Group) {
+	if builtIn(gvk) {
 		return guess.Resource, !clusterScoped(gvk.Kind), true
 	}
 	if c.world.serves(gvk) {
@@ -100,7 +103,7 @@ func (c *Cluster) mapping(gvk schema.GroupVersionKind) (string, bool, bool) {
 		}
 		group, _, _ := unstructured.NestedString(object.live.Object, fieldSpec, "group")
 		kind, _, _ := unstructured.NestedString(object.live.Object, fieldSpec, "names", "kind")
-		if group != gvk.Group || kind != gvk.Kind {
+		if group != gvk.Group || kind != gvk.Kind || !hasVersion(object.live, gvk.Version) {
 			continue
 		}
 		plural, _, _ := unstructured.NestedString(object.live.Object, fieldSpec, "names", "plural")
@@ -108,4 +111,13 @@ func (c *Cluster) mapping(gvk schema.GroupVersionKind) (string, bool, bool) {
 		return strings.ToLower(plural), scope != "Cluster", true
 	}
 	return "", false, false
+}
+
+// hasVersion reports whether a definition serves a version of its kind.
+func hasVersion(definition *unstructured.Unstructured, version string) bool {
+	versions, _, _ := unstructured.NestedSlice(definition.Object, fieldSpec, "versions")
+	return slices.ContainsFunc(versions, func(v any) bool {
+		fields, _ := v.(map[string]any)
+		return fields["name"] == version && fields["served"] == true
+	})
 }

@@ -90,9 +90,17 @@ func find(manifests []workv1.ManifestCondition, m workv1.ManifestResourceMeta) *
 func (c *Cluster) ReportAvailable(status *workv1.ManifestWorkStatus, work *workv1.ManifestWork, view View, now time.Time) error {
 	reader, _ := c.world.readers.Get().(*reader)
 	defer c.world.readers.Put(reader)
-	missing := 0
+	missing, unknown := 0, 0
 	for i := range status.ResourceStatus.Manifests {
 		manifest := &status.ResourceStatus.Manifests[i]
+		if manifest.ResourceMeta.Resource == "" {
+			unknown++
+			set(&manifest.Conditions, metav1.Condition{
+				Type: workv1.ManifestAvailable, Status: metav1.ConditionUnknown,
+				Reason: "IncompleteResourceMeta", Message: "Resource meta is incomplete",
+			}, now)
+			continue
+		}
 		live, err := view(manifest.ResourceMeta)
 		if err != nil {
 			return err
@@ -116,16 +124,19 @@ func (c *Cluster) ReportAvailable(status *workv1.ManifestWorkStatus, work *workv
 		set(&manifest.Conditions, synced, now)
 		manifest.StatusFeedbacks.Values = values
 	}
-	set(&status.Conditions, availableCondition(missing, len(status.ResourceStatus.Manifests), work.Generation), now)
+	set(&status.Conditions, availableCondition(missing, unknown, len(status.ResourceStatus.Manifests), work.Generation), now)
 	return nil
 }
 
-func availableCondition(missing, total int, generation int64) metav1.Condition {
+func availableCondition(missing, unknown, total int, generation int64) metav1.Condition {
 	condition := metav1.Condition{Type: workv1.WorkAvailable, ObservedGeneration: generation}
 	switch {
 	case missing > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, "ResourcesNotAvailable"
 		condition.Message = fmt.Sprintf("%d of %d resources are not available", missing, total)
+	case unknown > 0:
+		condition.Status, condition.Reason = metav1.ConditionUnknown, "ResourcesStatusUnknown"
+		condition.Message = fmt.Sprintf("%d of %d resources have unknown status", unknown, total)
 	case total == 0:
 		condition.Status, condition.Reason = metav1.ConditionUnknown, "ResourcesStatusUnknown"
 		condition.Message = "cannot get any available resource "

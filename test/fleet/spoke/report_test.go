@@ -140,7 +140,7 @@ func TestRefusals(t *testing.T) {
 	namespace := `{apiVersion: v1, kind: Namespace, metadata: {name: elsewhere}}`
 	custom := `{apiVersion: example.com/v1, kind: Note, metadata: {name: n, namespace: default}, spec: {}}`
 	crd := `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: notes.example.com},
-		spec: {group: example.com, scope: Namespaced, names: {kind: Note, plural: notes}}}`
+		spec: {group: example.com, scope: Namespaced, names: {kind: Note, plural: notes}, versions: [{name: v1, served: true}]}}`
 	for name, tc := range map[string]struct {
 		manifests []string
 		want      string
@@ -169,7 +169,7 @@ func TestRefusals(t *testing.T) {
 			if condition.Reason != "AppliedManifestFailed" || !strings.Contains(condition.Message, tc.want) {
 				t.Errorf("%+v", condition)
 			}
-			if !meta.IsStatusConditionFalse(status.Conditions, workv1.WorkAvailable) {
+			if meta.IsStatusConditionTrue(status.Conditions, workv1.WorkAvailable) {
 				t.Errorf("what was refused is available: %+v", status.Conditions)
 			}
 		})

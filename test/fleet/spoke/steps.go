@@ -44,7 +44,7 @@ func (c *Cluster) DropUnready() {
 func (c *Cluster) owned(work string) []*object {
 	var found []*object
 	for _, o := range c.objects {
-		if o.owners[work] && o.workload != nil {
+		if _, applied := o.works[work]; applied && o.workload != nil {
 			found = append(found, o)
 		}
 	}
