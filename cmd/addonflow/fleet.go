@@ -119,12 +119,12 @@ func knownFleet(objects []map[string]any) (forecast.Known, error) {
 			return known, err
 		}
 	}
-	known.Decisions = decided(decisions)
+	known.Decisions = decisionsAbout(decisions)
 	return known, nil
 }
 
-// decided are the decisions about placements.
-func decided(decisions map[v1alpha1.PlacementReference][]clusterv1beta1.PlacementDecision) []rollout.Placement {
+// decisionsAbout are the decisions about placements.
+func decisionsAbout(decisions map[v1alpha1.PlacementReference][]clusterv1beta1.PlacementDecision) []rollout.Placement {
 	var out []rollout.Placement
 	for ref, list := range decisions {
 		out = append(out, rollout.Placement{Namespace: ref.Namespace, Name: ref.Name, Groups: addonrollout.DecisionGroups(list)})
@@ -147,7 +147,7 @@ func hubFleet(ctx context.Context, hub client.Reader) (forecast.Known, error) {
 		ref := v1alpha1.PlacementReference{Namespace: d.Namespace, Name: d.Labels[clusterv1beta1.PlacementLabel]}
 		decisions[ref] = append(decisions[ref], d)
 	}
-	return forecast.Known{Clusters: clusters.Items, Observed: placements.Items, Decisions: decided(decisions)}, nil
+	return forecast.Known{Clusters: clusters.Items, Observed: placements.Items, Decisions: decisionsAbout(decisions)}, nil
 }
 
 // appended appends an object as a value of its type.
