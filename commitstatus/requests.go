@@ -93,8 +93,8 @@ func (r repository) apiRoot(marker string) string {
 func githubRequests(repo repository) dialect {
 	return dialect{
 		list: func(branch string, page int) string {
-			query := url.Values{"state": {"open"}, "base": {branch}, "sort": {"created"}, "direction": {"desc"}, "per_page": {strconv.Itoa(requestPage)}, "page": {strconv.Itoa(page)}}
-			return repo.endpoint("pulls") + "?" + query.Encode()
+			query := url.Values{"state": {"open"}, "base": {branch}, "sort": {"created"}, "direction": {"desc"}, "per_page": {strconv.Itoa(requestPage)}}
+			return repo.endpoint("pulls") + atPage(page, query)
 		},
 		pages: 1,
 		ref:   "refs/pull/%d/head",
@@ -115,8 +115,8 @@ func githubRequests(repo repository) dialect {
 func giteaRequests(repo repository) dialect {
 	d := githubRequests(repo)
 	d.list = func(branch string, page int) string {
-		query := url.Values{"state": {"open"}, "base_branch": {branch}, "limit": {strconv.Itoa(requestPage)}, "page": {strconv.Itoa(page)}}
-		return repo.endpoint("pulls") + "?" + query.Encode()
+		query := url.Values{"state": {"open"}, "base_branch": {branch}, "limit": {strconv.Itoa(requestPage)}}
+		return repo.endpoint("pulls") + atPage(page, query)
 	}
 	d.pages = requestPages
 	d.commentPages = 1 // its list of comments has no pages
@@ -127,8 +127,8 @@ func giteaRequests(repo repository) dialect {
 func gitlabRequests(repo repository) dialect {
 	return dialect{
 		list: func(branch string, page int) string {
-			query := url.Values{"state": {"opened"}, "target_branch": {branch}, "order_by": {"created_at"}, "sort": {"desc"}, "per_page": {strconv.Itoa(requestPage)}, "page": {strconv.Itoa(page)}}
-			return repo.endpoint("merge_requests") + "?" + query.Encode()
+			query := url.Values{"state": {"opened"}, "target_branch": {branch}, "order_by": {"created_at"}, "sort": {"desc"}, "per_page": {strconv.Itoa(requestPage)}}
+			return repo.endpoint("merge_requests") + atPage(page, query)
 		},
 		pages: 1,
 		ref:   "refs/merge-requests/%d/head",
@@ -142,6 +142,12 @@ func gitlabRequests(repo repository) dialect {
 		edit: http.MethodPut,
 		user: repo.apiRoot("/projects/") + "/user",
 	}
+}
+
+// atPage is the query for one page of a list.
+func atPage(page int, query url.Values) string {
+	query.Set("page", strconv.Itoa(page))
+	return "?" + query.Encode()
 }
 
 // requests is the client of every dialect.
@@ -256,9 +262,9 @@ func (r *requests) Say(ctx context.Context, request int64, marker, text string) 
 // own finds the first comment of an account that begins with the marker.
 func (r *requests) own(ctx context.Context, request int64, marker string, account int64) (wireComment, bool, error) {
 	for page := 1; page <= r.commentPages; page++ {
-		query := url.Values{"per_page": {strconv.Itoa(commentPage)}, "page": {strconv.Itoa(page)}, "sort": {"asc"}}
+		query := url.Values{"per_page": {strconv.Itoa(commentPage)}, "sort": {"asc"}}
 		var list []wireComment
-		if err := r.client.send(ctx, call{method: http.MethodGet, url: r.comments(request) + "?" + query.Encode(), expect: []int{http.StatusOK}}, &list); err != nil {
+		if err := r.client.send(ctx, call{method: http.MethodGet, url: r.comments(request) + atPage(page, query), expect: []int{http.StatusOK}}, &list); err != nil {
 			return wireComment{}, false, err
 		}
 		for _, c := range list {

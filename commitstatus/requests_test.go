@@ -60,7 +60,7 @@ func requestCases() map[string]requestCase {
 		user: "GET /api/v4/user", comments: "/api/v4/projects/team%2Finfra%2Ffleet/merge_requests/7/notes", page: "?page=1&per_page=10&sort=asc",
 		own: "/api/v4/projects/team%2Finfra%2Ffleet/merge_requests/7/notes/31", edit: "PUT",
 		comment: func(id, author int, body string) string {
-			return `{"id":` + quoted2(id) + `,"author":{"id":` + quoted2(author) + `,"username":"someone"},"body":` + quoted(body) + `,"system":false,"noteable_type":"MergeRequest"}`
+			return `{"id":` + quoted2(id) + `,"author":{"id":` + quoted2(author) + `,"username":"someone"},"body":` + quoted(body) + `,"system":false}`
 		},
 	}
 	return map[string]requestCase{"GitHub": github, "Gitea": gitea, "GitLab": gitlab}

@@ -120,7 +120,7 @@ func (c comparison) clusters(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error
 	fleet, err := c.after.fleet(policy)
 	if err != nil {
 		out.Notes = append(out.Notes, "no estimate: "+err.Error())
-		return nil
+		return nil //nolint:nilerr // the note says it
 	}
 	if !c.after.assumed || out.Change != Policy {
 		out.Notes = append(out.Notes, c.said(fleet.Notes)...)
@@ -272,7 +272,7 @@ func (c comparison) diff(g group, base, head *render.Renderer) (Diff, error) {
 		return d, err
 	case err != nil:
 		d.NotCompared = "cannot be rendered: " + err.Error()
-		return d, nil
+		return d, nil //nolint:nilerr // the plan says it
 	}
 	d.Lines, err = linesOf(before, after)
 	if errors.Is(err, errTooLarge) {

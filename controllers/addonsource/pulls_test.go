@@ -193,7 +193,7 @@ func (s *planScene) commit(branch, version string) string {
 }
 
 // ask makes a commit the head of request 7, and takes the branch back to where it was.
-func (s *planScene) ask(version string, repo int) string {
+func (s *planScene) ask(version string, repo int) {
 	s.t.Helper()
 	main, err := s.repo.Head()
 	if err != nil {
@@ -212,7 +212,6 @@ func (s *planScene) ask(version string, repo int) string {
 		"number": 7, "head": map[string]any{"sha": sha, "repo": map[string]any{"id": repo}},
 		"base": map[string]any{"ref": "main", "repo": map[string]any{"id": 1}},
 	}}
-	return sha
 }
 
 // plan runs one pass, and returns the comments and statuses on the forge.
