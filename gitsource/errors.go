@@ -30,6 +30,8 @@ var (
 	ErrSignature = errors.New("signature refused")
 	// ErrNotFastForward: the branch was moved to a commit that does not follow the earlier one.
 	ErrNotFastForward = errors.New("not a fast-forward")
+	// ErrNoMergeBase: two commits have no common ancestor, several, or one too far away.
+	ErrNoMergeBase = errors.New("no merge base")
 	// ErrLimitExceeded: the repository is larger than a documented limit.
 	ErrLimitExceeded = errors.New("limit exceeded")
 	// ErrCorrupt: the server's answer is not a valid pack.

@@ -80,7 +80,7 @@ func (s *session) fetchRef(ref string) (*Tree, error) {
 	if err := s.checkMove(found); err != nil {
 		return nil, err
 	}
-	p, err := s.pack(found.want, 1)
+	p, err := s.pack(1, found.want)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s *session) fetchCommit(sha plumbing.Hash) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.pack(sha, 1)
+	p, err := s.pack(1, sha)
 	if err == nil {
 		return s.tree(p, sha, "")
 	}
@@ -105,7 +105,7 @@ func (s *session) fetchCommit(sha plumbing.Hash) (*Tree, error) {
 		return nil, err
 	}
 	for _, depth := range deepenings {
-		if p, err = s.pack(from, depth); err != nil {
+		if p, err = s.pack(depth, from); err != nil {
 			return nil, err
 		}
 		if p.has(sha) {
@@ -136,11 +136,11 @@ func (s *session) branchOf(refs *packp.AdvRefs) (plumbing.Hash, error) {
 // errRefused: the server does not serve the requested commit.
 var errRefused = errors.New("the server refused the commit")
 
-// request returns a request for one object.
-func (s *session) request(want plumbing.Hash) (*packp.UploadPackRequest, error) {
+// request returns a request for objects.
+func (s *session) request(wants ...plumbing.Hash) (*packp.UploadPackRequest, error) {
 	s.claim.release() // an earlier fetch of the session is no longer used
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
-	request.Wants = []plumbing.Hash{want}
+	request.Wants = wants
 	if s.advertised.Capabilities.Supports(capability.NoProgress) {
 		if err := request.Capabilities.Set(capability.NoProgress); err != nil {
 			return nil, s.explain("fetch", err)
@@ -149,9 +149,9 @@ func (s *session) request(want plumbing.Hash) (*packp.UploadPackRequest, error) 
 	return request, nil
 }
 
-// pack fetches one object and what it needs, depth commits back.
-func (s *session) pack(want plumbing.Hash, depth int) (*pack, error) {
-	request, err := s.request(want)
+// pack fetches objects and what they need, depth commits back.
+func (s *session) pack(depth int, wants ...plumbing.Hash) (*pack, error) {
+	request, err := s.request(wants...)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func (s *session) tree(p *pack, hash plumbing.Hash, ref string) (*Tree, error) {
 		revision:  Revision{Ref: ref, Commit: commit.Hash.String()},
 		subject:   subjectOf(s.repository.redaction.Text(commit.Message)),
 		author:    printable(s.repository.redaction.Text(commit.Author.Name)),
-		files:     &gitFiles{pack: p, root: commit.TreeHash, trees: map[plumbing.Hash][]entry{}},
+		files:     newGitFiles(p, commit.TreeHash),
 		limits:    s.repository.limits,
 		redaction: s.repository.redaction,
 		claim:     s.claim,

@@ -160,7 +160,7 @@ func TestTreeBomb(t *testing.T) {
 	if err := p.complete(below); err != nil {
 		t.Fatal(err)
 	}
-	tree := &Tree{files: &gitFiles{pack: p, root: below, trees: map[plumbing.Hash][]entry{}}, limits: DefaultLimits()}
+	tree := &Tree{files: newGitFiles(p, below), limits: DefaultLimits()}
 	_, problems := tree.Build(t.Context(), BuildOptions{})
 	if len(problems) == 0 || problems[len(problems)-1].Reason != LimitExceeded {
 		t.Errorf("got %d problems, want a limit", len(problems))

@@ -125,6 +125,8 @@ func (b *builder) list(dir string) ([]entry, *failure) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fail(PathNotFound, "%s does not exist", dir)
+	case errors.Is(err, errConflict):
+		return nil, conflict()
 	case err != nil:
 		return nil, fail(FetchFailed, "cannot read directory %s: %s", dir, printable(err.Error()))
 	}
@@ -142,6 +144,9 @@ func (b *builder) read(name string, e entry) ([]byte, *failure) {
 		return content, nil
 	}
 	size, err := b.tree.files.size(name, e)
+	if errors.Is(err, errConflict) {
+		return nil, conflict()
+	}
 	if err != nil {
 		return nil, fail(FetchFailed, "cannot read it: %s", printable(err.Error()))
 	}

@@ -31,6 +31,8 @@ const (
 	PathDenied problem.Reason = "PathDenied"
 	// PathNotFound: spec.path does not exist in the commit.
 	PathNotFound problem.Reason = "PathNotFound"
+	// MergeConflict: two commits that are built as if merged both changed a file.
+	MergeConflict problem.Reason = "MergeConflict"
 	// FetchFailed: content of the commit could not be read; the commit is not at fault.
 	FetchFailed problem.Reason = "FetchFailed"
 )

@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/addonflow/addonflow/api/secret"
 )
@@ -115,41 +117,69 @@ func subjectOf(message string) string {
 	return line
 }
 
+// store is the objects of a repository, of a pack or on disk.
+type store interface {
+	has(h plumbing.Hash) bool
+	commit(h plumbing.Hash) (*object.Commit, error)
+	tree(h plumbing.Hash) (*object.Tree, error)
+	size(h plumbing.Hash) (int64, error)
+	object(h plumbing.Hash) (plumbing.EncodedObject, error)
+}
+
 // gitFiles reads from the objects of a commit.
 type gitFiles struct {
-	pack  *pack
-	root  plumbing.Hash
+	objects store
+	root    plumbing.Hash
+	// merged are the directories of a merge that neither side has.
+	merged map[string][]entry
+
+	mu    sync.Mutex
 	trees map[plumbing.Hash][]entry
+}
+
+// newGitFiles returns the files of a tree.
+func newGitFiles(from store, root plumbing.Hash) *gitFiles {
+	return &gitFiles{objects: from, root: root, trees: map[plumbing.Hash][]entry{}}
 }
 
 // entries is part of files.
 func (g *gitFiles) entries(dir string) ([]entry, error) {
-	hash := g.root
-	if dir == "" {
-		return g.list(hash)
+	list, err := g.directory("", g.root)
+	if dir == "" || err != nil {
+		return list, err
 	}
-	for segment := range strings.SplitSeq(dir, "/") {
-		list, err := g.list(hash)
-		if err != nil {
-			return nil, err
-		}
+	segments := strings.Split(dir, "/")
+	for n, segment := range segments {
 		i := slices.IndexFunc(list, func(e entry) bool { return e.name == segment })
 		if i < 0 || list[i].kind != directory {
 			return nil, fmt.Errorf("%s: %w", dir, fs.ErrNotExist)
 		}
-		hash = list[i].object
+		if list, err = g.directory(strings.Join(segments[:n+1], "/"), list[i].object); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// directory returns the entries of a directory that is at a path.
+func (g *gitFiles) directory(path string, hash plumbing.Hash) ([]entry, error) {
+	if list, merged := g.merged[path]; merged {
+		return list, nil
+	}
+	if hash.IsZero() {
+		return nil, errConflict
 	}
 	return g.list(hash)
 }
 
 func (g *gitFiles) list(hash plumbing.Hash) ([]entry, error) {
-	g.pack.mu.Lock()
+	g.mu.Lock()
 	known, ok := g.trees[hash]
-	g.pack.mu.Unlock()
+	g.mu.Unlock()
 	if ok {
 		return known, nil
 	}
-	t, err := g.pack.tree(hash)
+	t, err := g.objects.tree(hash)
 	if err != nil {
 		return nil, err
 	}
@@ -158,18 +188,23 @@ func (g *gitFiles) list(hash plumbing.Hash) ([]entry, error) {
 		list = append(list, entry{name: e.Name, kind: kindOf(e.Mode), object: e.Hash})
 	}
 	sortEntries(list)
-	g.pack.mu.Lock()
-	defer g.pack.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.trees[hash] = list
 	return list, nil
 }
 
 // size is part of files.
-func (g *gitFiles) size(_ string, e entry) (int64, error) { return g.pack.size(e.object) }
+func (g *gitFiles) size(_ string, e entry) (int64, error) {
+	if e.object.IsZero() {
+		return 0, errConflict
+	}
+	return g.objects.size(e.object)
+}
 
 // content is part of files.
 func (g *gitFiles) content(_ string, e entry) (content []byte, err error) {
-	o, err := g.pack.object(e.object)
+	o, err := g.objects.object(e.object)
 	if err != nil {
 		return nil, err
 	}

@@ -99,6 +99,29 @@ type AddOnSourceSpec struct {
 	// Webhook lets the forge say that there is a new commit; its path is in the status.
 	// +optional
 	Webhook *WebhookSpec `json:"webhook,omitempty"`
+
+	// PullRequests says whether the newest 20 open requests into the branch get a plan: a status
+	// addonflow-plan/<source>, and one comment.
+	// +optional
+	PullRequests *PullRequestsSpec `json:"pullRequests,omitempty"`
+}
+
+// PullRequestsSpec says which pull requests (at GitLab: merge requests) get a plan. Plans need
+// spec.commitStatus with provider forgejo, gitea, github or gitlab, and a source that follows a
+// branch.
+type PullRequestsSpec struct {
+	// Enabled turns plans on. The token of spec.commitStatus then also needs to read pull requests
+	// and to comment on them.
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
+	// Forks also plans requests whose branch is in another repository. Without it nothing of them is
+	// read.
+	// +optional
+	Forks bool `json:"forks,omitempty"`
+	// ClusterNames shows the names of clusters to all readers of the repository. Values of clusters,
+	// such as labels, are never shown.
+	// +optional
+	ClusterNames bool `json:"clusterNames,omitempty"`
 }
 
 // WebhookSpec says which webhooks are accepted.

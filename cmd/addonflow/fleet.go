@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -117,12 +119,35 @@ func knownFleet(objects []map[string]any) (forecast.Known, error) {
 			return known, err
 		}
 	}
-	for ref, list := range decisions {
-		known.Decisions = append(known.Decisions, rollout.Placement{
-			Namespace: ref.Namespace, Name: ref.Name, Groups: addonrollout.DecisionGroups(list),
-		})
-	}
+	known.Decisions = decisionsAbout(decisions)
 	return known, nil
+}
+
+// decisionsAbout are the decisions about placements.
+func decisionsAbout(decisions map[v1alpha1.PlacementReference][]clusterv1beta1.PlacementDecision) []rollout.Placement {
+	var out []rollout.Placement
+	for ref, list := range decisions {
+		out = append(out, rollout.Placement{Namespace: ref.Namespace, Name: ref.Name, Groups: addonrollout.DecisionGroups(list)})
+	}
+	return out
+}
+
+// hubFleet reads the fleet from a hub. Cluster sets are not read: the decisions say what they select.
+func hubFleet(ctx context.Context, hub client.Reader) (forecast.Known, error) {
+	var clusters clusterv1.ManagedClusterList
+	var placements clusterv1beta1.PlacementList
+	var list clusterv1beta1.PlacementDecisionList
+	for _, l := range []client.ObjectList{&clusters, &placements, &list} {
+		if err := hub.List(ctx, l); err != nil {
+			return forecast.Known{}, fmt.Errorf("cannot read the fleet: %w", err)
+		}
+	}
+	decisions := map[v1alpha1.PlacementReference][]clusterv1beta1.PlacementDecision{}
+	for _, d := range list.Items {
+		ref := v1alpha1.PlacementReference{Namespace: d.Namespace, Name: d.Labels[clusterv1beta1.PlacementLabel]}
+		decisions[ref] = append(decisions[ref], d)
+	}
+	return forecast.Known{Clusters: clusters.Items, Observed: placements.Items, Decisions: decisionsAbout(decisions)}, nil
 }
 
 // appended appends an object as a value of its type.

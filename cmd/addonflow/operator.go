@@ -43,6 +43,7 @@ import (
 	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/manifests/admission"
 	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/rollout/forecast"
 )
 
 // controllerName is the field manager and event source, and begins the Lease's name.
@@ -296,10 +297,16 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Tokens:  s.tokens,
 		Permits: addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
 	})
-	return r.SetupWithManager(s.mgr, addonsource.Options{
+	queue := addonsource.Options{
 		Concurrent:  o.concurrent,
 		RateLimiter: runtimecontroller.GetRateLimiter(o.rateLimiter),
-	})
+	}
+	if err := r.SetupWithManager(s.mgr, queue); err != nil {
+		return err
+	}
+	planner := addonsource.NewPlanner(r, func(ctx context.Context) (forecast.Known, error) { return hubFleet(ctx, s.mgr.GetClient()) })
+	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
+	return planner.SetupWithManager(s.mgr, queue)
 }
 
 // throttled limits requests by the flags where the hub has no priority and

@@ -6,7 +6,6 @@ import (
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/render/load"
 	"github.com/addonflow/addonflow/rollout/forecast"
 )
@@ -34,7 +33,7 @@ func pacesOf(commit load.Commit, fleet *forecast.Known) ([]pace, error) {
 	}
 	paces := make([]pace, 0, len(commit.AddOns))
 	for _, addOn := range commit.AddOns {
-		policy := addonsource.PolicyOf(addOn)
+		policy := addOn.Policy()
 		p := pace{AddOn: addOn.Name}
 		clusters, err := forecast.Assumed(policy, known.Declared), error(nil)
 		if fleet != nil {

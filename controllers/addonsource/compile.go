@@ -166,7 +166,7 @@ func listAt(u *unstructured.Unstructured, path ...string) []any {
 // checkPolicy returns what is wrong with the policy of an add-on.
 func checkPolicy(addOn load.AddOn, now time.Time) problem.List {
 	var problems problem.List
-	policy := PolicyOf(addOn)
+	policy := addOn.Policy()
 	for _, e := range append(rollout.Validate(policy), checkWindows(policy.Stages, now)...) {
 		kind, field := v1alpha1.AddOnRolloutKind, "spec."+e.Field
 		if strings.HasPrefix(e.Field, "installStrategy") {
@@ -243,15 +243,4 @@ func problemOf(e rollout.FieldError, kind, name, field string) problem.Problem {
 	return problem.Problem{
 		Reason: problem.Reason(e.Reason), Kind: kind, Name: name, Field: field, Message: e.Message, Hint: e.Hint,
 	}
-}
-
-// PolicyOf returns the policy that an add-on declares: its AddOnRollout, if the commit has one,
-// and its installStrategy.
-func PolicyOf(addOn load.AddOn) v1alpha1.AddOnRolloutSpec {
-	spec := v1alpha1.AddOnRolloutSpec{}
-	if addOn.Rollout != nil {
-		spec = *addOn.Rollout.DeepCopy()
-	}
-	spec.Install = addOn.Install.DeepCopy()
-	return spec
 }

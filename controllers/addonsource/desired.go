@@ -157,7 +157,7 @@ func rolloutObject(namespace, addOn, source string, spec v1alpha1.AddOnRolloutSp
 
 // rolloutSpec returns the spec of a declared add-on: its policy, and the target.
 func rolloutSpec(addOn load.AddOn, target v1alpha1.Target) v1alpha1.AddOnRolloutSpec {
-	spec := PolicyOf(addOn)
+	spec := addOn.Policy()
 	spec.Target, spec.Removal = &target, nil
 	return spec
 }

@@ -124,6 +124,17 @@ type AddOn struct {
 	Place func(err error) problem.List
 }
 
+// Policy returns the policy that an add-on declares: its AddOnRollout, if the commit has one, and
+// its installStrategy.
+func (a AddOn) Policy() v1alpha1.AddOnRolloutSpec {
+	spec := v1alpha1.AddOnRolloutSpec{}
+	if a.Rollout != nil {
+		spec = *a.Rollout.DeepCopy()
+	}
+	spec.Install = a.Install.DeepCopy()
+	return spec
+}
+
 // Load checks the objects of a commit as one unit and returns what they declare. With any problem the
 // commit must not be applied. The AddOns are then built without the fields that are wrong, and may be
 // used to look for more problems.

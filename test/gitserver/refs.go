@@ -61,3 +61,13 @@ func (r *Repo) delete(ref string) error {
 	}
 	return nil
 }
+
+// SetRef makes a reference of the server, such as refs/pull/1/head, lead to a commit that the server has.
+func (r *Repo) SetRef(name, sha string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, err := r.git.run(r.bare, "update-ref", name, sha); err != nil {
+		return fmt.Errorf("cannot set %s: %w", name, err)
+	}
+	return nil
+}

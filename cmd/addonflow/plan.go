@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/proposal"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
+)
+
+// outputMarkdown is the -o of `plan` besides json.
+const outputMarkdown = "markdown"
+
+// planOptions are the flags of `plan`.
+type planOptions struct {
+	*cli
+	from, to, dir               string
+	crds, ignore, fleet, output string
+	versions                    []string
+}
+
+// newPlanCommand is `plan`.
+func newPlanCommand(c *cli) *cobra.Command {
+	o := &planOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Say what a branch would do to the fleet, without a cluster",
+		Long: `Say what a branch would do to the fleet, without a cluster.
+
+The commit --to is built as if it was merged into the commit --from: a file that only one of
+the two changed since they parted is taken from there. If both changed a file, the plan is
+refused with "conflict: rebase". Only commits are read, no uncommitted file, and nothing of them
+is run.
+
+For each add-on that changes, the plan has the difference of the rendered objects, with the
+values of Secrets masked, the number of clusters, the stages in order with their gates, and the
+time that the declared pace takes. Without --fleet there are 100 clusters, divided as in lint.
+--fleet FILE takes yours; see lint --help for the commands that write it.
+
+For a required check: exit code 0 says that the operator would apply the result, also if it
+would change nothing; 1 that it would refuse it, or that the branch has to be rebased; 5 that a
+commit, or the commit from which both parted, is not in the clone.`,
+		Example: `  # What does my branch do?
+  addonflow plan --from main
+  # In a pipeline, as a comment
+  git fetch --unshallow origin
+  addonflow plan --from origin/main --to HEAD -f fleet.yaml -o markdown > plan.md`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	cmd.Flags().StringVar(&o.from, "from", "main", "Commit into which the change is merged.")
+	cmd.Flags().StringVar(&o.to, "to", "HEAD", "Commit that is merged.")
+	cmd.Flags().StringVar(&o.dir, "path", ".", "Directory of the add-ons, as spec.path of the source; in a clone of the repository.")
+	bindCRDs(cmd.Flags(), &o.crds)
+	bindIgnore(cmd.Flags(), &o.ignore)
+	cmd.Flags().StringVarP(&o.fleet, "fleet", "f", "", "File with the ManagedClusters, as kubectl prints them. Without it: 100 clusters.")
+	cmd.Flags().StringSliceVar(&o.versions, "kube-version", nil, "Kubernetes version to check packages with, as your clusters have it; may be repeated. Default: a version that the chart allows.")
+	cmd.Flags().StringVarP(&o.output, "output", "o", outputMarkdown, "What to print: "+outputMarkdown+" (at most 60 KB, as in a comment) or "+outputJSON+" (everything).")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputMarkdown, outputJSON}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.MarkFlagDirname("path")
+	return offline(cmd)
+}
+
+// run prints the plan.
+func (o *planOptions) run(ctx context.Context) error {
+	if o.output != outputJSON && o.output != outputMarkdown {
+		return &exitError{code: exitUsage, err: fmt.Errorf("cannot print %q: want %s or %s", o.output, outputMarkdown, outputJSON)}
+	}
+	if err := checkKubeVersions(o.versions...); err != nil {
+		return err
+	}
+	hub, err := readCRDs(o.crds)
+	if err != nil {
+		return err
+	}
+	known, err := readFleet(o.fleet)
+	if err != nil {
+		return err
+	}
+	fleet := proposal.Fleet{Privacy: proposal.ShowFleet}
+	if known != nil {
+		fleet.Known = *known
+	}
+	if stat, err := os.Stat(o.dir); err == nil && !stat.IsDir() {
+		return &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s alone: name the directory that holds it", o.dir)}
+	}
+	merge, err := gitsource.MergeFromDir(o.dir, o.from, o.to)
+	if err != nil {
+		return &exitError{code: exitNotFound, err: err}
+	}
+	defer merge.Close()
+	before, after := o.side(ctx, o.from, merge.Before, hub), o.side(ctx, o.to, merge.After, hub)
+	if slices.ContainsFunc(before.Problems, func(p problem.Problem) bool { return p.Reason == gitsource.PathNotFound && p.Field == "spec.path" }) {
+		before = proposal.Side{Name: o.from} // the change brings the directory
+	}
+	planned, err := proposal.Of(before, after, fleet, o.charts)
+	if errors.Is(err, render.ErrInterrupted) {
+		return &exitError{code: exitFailed, err: fmt.Errorf("%w; try again", err)}
+	}
+	if err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
+	if err := o.print(planned); err != nil {
+		return err
+	}
+	if !planned.Accepted() {
+		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", o.to, counted(len(planned.Refused), "problem"))}
+	}
+	return nil
+}
+
+// side compiles one of the two commits. A commit without an object is a source with nothing in it.
+func (o *planOptions) side(ctx context.Context, name string, tree *gitsource.Tree, hub load.Lookup) proposal.Side {
+	var warnings problem.List
+	objects, unread := tree.Build(ctx, gitsource.BuildOptions{
+		Ignore: o.ignore, Warn: func(p problem.Problem) { warnings = append(warnings, p) },
+	})
+	commit, problems := addonsource.Compile(objects, hub, addonsource.CompileOptions{Unread: unread, KubeVersions: o.versions, Charts: o.charts.For(o.dir), Now: time.Now()})
+	if len(problems) == 0 {
+		commit.Warnings = append(append(warnings, commit.Warnings...), addonsource.HubWarnings(objects, commit)...)
+	}
+	return proposal.Side{Name: name, Commit: commit, Problems: problems}
+}
+
+// print prints the plan as data.
+func (o *planOptions) print(planned proposal.Proposal) error {
+	if o.output == outputMarkdown {
+		_, err := fmt.Fprint(o.Out, planned.Markdown())
+		return err
+	}
+	text, err := json.MarshalIndent(planned, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cannot print as JSON: %w", err)
+	}
+	_, err = fmt.Fprintf(o.Out, "%s\n", text)
+	return err
+}

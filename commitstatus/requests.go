@@ -1,0 +1,280 @@
+package commitstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RequestLimit is how many open requests of a repository are looked at, the newest first.
+const RequestLimit = 20
+
+// CommentLimit is how many bytes a comment may have: GitHub stores 65,536 characters.
+const CommentLimit = 65_000
+
+// Bounds of a search in lists of a forge. A page must fit into an answer: GitHub sends 25 KB about a
+// request, and a comment can have 64 KB.
+const (
+	requestPage  = 20
+	requestPages = 4
+	commentPage  = 10
+	commentPages = 100
+)
+
+// Request is an open pull request, or merge request at GitLab.
+type Request struct {
+	// Number is what the forge calls it.
+	Number int64
+	// SHA is the commit at its head, and Ref the reference that the forge has for it in the
+	// repository into which it is merged.
+	SHA, Ref string
+	// Fork: the head is in another repository.
+	Fork bool
+}
+
+// Requests reads and answers the pull requests of one repository. Every error is a *DeliveryError.
+type Requests interface {
+	// Open returns the open requests into a branch, the newest first, at most RequestLimit.
+	Open(ctx context.Context, branch string) ([]Request, error)
+	// Say makes the text the one comment of the token's account that begins with its marker: it
+	// creates the comment, or changes it in place. A comment of another account is left alone,
+	// whatever it begins with. Say reports whether it wrote.
+	Say(ctx context.Context, request int64, marker, text string) (wrote bool, err error)
+}
+
+// NewRequests returns the requests of the repository that the configuration names. The error is for
+// the author of the configuration, such as that the forge has no plans.
+func NewRequests(config Config) (Requests, error) {
+	forge, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	switch forge := forge.(type) {
+	case *github:
+		return &requests{client: forge.client, dialect: githubRequests(forge.repo)}, nil
+	case *gitea:
+		return &requests{client: forge.client, dialect: giteaRequests(forge.repo)}, nil
+	case *gitlab:
+		return &requests{client: forge.client, dialect: gitlabRequests(forge.repo)}, nil
+	}
+	return nil, fmt.Errorf("cannot answer pull requests: provider %q is not one of forgejo, gitea, github, gitlab", config.Provider)
+}
+
+// dialect is what differs between the forges.
+type dialect struct {
+	// list is the URL of a page of the open requests into a branch, the newest first. pages is how
+	// many are read at most.
+	list  func(branch string, page int) string
+	pages int
+	// ref is the reference of a request.
+	ref string
+	// comments is the URL of the comments of a request, and comment that of one of them.
+	comments     func(request int64) string
+	commentPages int
+	comment      func(request, id int64) string
+	// edit is the method that changes a comment.
+	edit string
+	// user is the URL of the token's account.
+	user string
+}
+
+// apiRoot is the URL of the API below which the repository is.
+func (r repository) apiRoot(marker string) string {
+	root, _, _ := strings.Cut(r.api, marker)
+	return root
+}
+
+// githubRequests: https://docs.github.com/en/rest/pulls/pulls and .../issues/comments.
+func githubRequests(repo repository) dialect {
+	return dialect{
+		list: func(branch string, page int) string {
+			query := url.Values{"state": {"open"}, "base": {branch}, "sort": {"created"}, "direction": {"desc"}, "per_page": {strconv.Itoa(requestPage)}}
+			return repo.endpoint("pulls") + atPage(page, query)
+		},
+		pages: 1,
+		ref:   "refs/pull/%d/head",
+		comments: func(request int64) string {
+			return repo.endpoint("issues", strconv.FormatInt(request, 10), "comments")
+		},
+		commentPages: commentPages,
+		comment: func(_, id int64) string {
+			return repo.endpoint("issues", "comments", strconv.FormatInt(id, 10))
+		},
+		edit: http.MethodPatch,
+		user: repo.apiRoot("/repos/") + "/user",
+	}
+}
+
+// giteaRequests: the Swagger document of Gitea and Forgejo. Their lists begin with the newest request.
+// A server before 1.23 does not know base_branch and returns those of all branches.
+func giteaRequests(repo repository) dialect {
+	d := githubRequests(repo)
+	d.list = func(branch string, page int) string {
+		query := url.Values{"state": {"open"}, "base_branch": {branch}, "limit": {strconv.Itoa(requestPage)}}
+		return repo.endpoint("pulls") + atPage(page, query)
+	}
+	d.pages = requestPages
+	d.commentPages = 1 // its list of comments has no pages
+	return d
+}
+
+// gitlabRequests: https://docs.gitlab.com/api/merge_requests/ and .../notes/.
+func gitlabRequests(repo repository) dialect {
+	return dialect{
+		list: func(branch string, page int) string {
+			query := url.Values{"state": {"opened"}, "target_branch": {branch}, "order_by": {"created_at"}, "sort": {"desc"}, "per_page": {strconv.Itoa(requestPage)}}
+			return repo.endpoint("merge_requests") + atPage(page, query)
+		},
+		pages: 1,
+		ref:   "refs/merge-requests/%d/head",
+		comments: func(request int64) string {
+			return repo.endpoint("merge_requests", strconv.FormatInt(request, 10), "notes")
+		},
+		commentPages: commentPages,
+		comment: func(request, id int64) string {
+			return repo.endpoint("merge_requests", strconv.FormatInt(request, 10), "notes", strconv.FormatInt(id, 10))
+		},
+		edit: http.MethodPut,
+		user: repo.apiRoot("/projects/") + "/user",
+	}
+}
+
+// atPage is the query for one page of a list.
+func atPage(page int, query url.Values) string {
+	query.Set("page", strconv.Itoa(page))
+	return "?" + query.Encode()
+}
+
+// requests is the client of every dialect.
+type requests struct {
+	client *restClient
+	dialect
+}
+
+// wireRequest is a request in the answers of GitHub and Gitea (number, head, base) and GitLab (the
+// rest).
+type wireRequest struct {
+	Number int64 `json:"number"`
+	Head   struct {
+		SHA  string    `json:"sha"`
+		Repo *wireRepo `json:"repo"`
+	} `json:"head"`
+	Base struct {
+		Ref  string    `json:"ref"`
+		Repo *wireRepo `json:"repo"`
+	} `json:"base"`
+
+	IID           int64  `json:"iid"`
+	SHA           string `json:"sha"`
+	TargetBranch  string `json:"target_branch"`
+	SourceProject int64  `json:"source_project_id"`
+	TargetProject int64  `json:"target_project_id"`
+}
+
+// wireRepo is a repository in the answers of GitHub and Gitea; null if it was deleted.
+type wireRepo struct {
+	ID int64 `json:"id"`
+}
+
+// request returns the request, and the branch into which it is merged.
+func (w wireRequest) request(ref string) (Request, string) {
+	if w.IID > 0 {
+		return Request{Number: w.IID, SHA: w.SHA, Ref: fmt.Sprintf(ref, w.IID), Fork: w.SourceProject != w.TargetProject}, w.TargetBranch
+	}
+	inside := w.Head.Repo != nil && w.Base.Repo != nil && w.Head.Repo.ID == w.Base.Repo.ID
+	return Request{Number: w.Number, SHA: w.Head.SHA, Ref: fmt.Sprintf(ref, w.Number), Fork: !inside}, w.Base.Ref
+}
+
+// Open implements Requests. A commit that is not a full sha is one of a broken answer.
+func (r *requests) Open(ctx context.Context, branch string) ([]Request, error) {
+	var open []Request
+	for page := 1; page <= r.pages; page++ {
+		var list []wireRequest
+		if err := r.client.send(ctx, call{method: http.MethodGet, url: r.list(branch, page), expect: []int{http.StatusOK}}, &list); err != nil {
+			return nil, err
+		}
+		for _, w := range list {
+			request, into := w.request(r.ref)
+			if into == branch && request.Number > 0 && isSHA(request.SHA) {
+				open = append(open, request)
+			}
+		}
+		if len(list) == 0 || len(open) >= RequestLimit {
+			break
+		}
+	}
+	// Not every forge sorts as it is asked.
+	slices.SortStableFunc(open, func(a, b Request) int { return int(b.Number - a.Number) })
+	return open[:min(len(open), RequestLimit)], nil
+}
+
+// wireComment is a comment; GitLab calls the author author, and the login username.
+type wireComment struct {
+	ID   int64     `json:"id,omitempty"`
+	Body string    `json:"body"`
+	User *wireUser `json:"user,omitempty"`
+	By   *wireUser `json:"author,omitempty"`
+}
+
+type wireUser struct {
+	ID int64 `json:"id"`
+}
+
+// writtenBy reports whether an account wrote the comment.
+func (c wireComment) writtenBy(account int64) bool {
+	for _, u := range []*wireUser{c.User, c.By} {
+		if u != nil && u.ID == account {
+			return true
+		}
+	}
+	return false
+}
+
+// Say implements Requests.
+func (r *requests) Say(ctx context.Context, request int64, marker, text string) (bool, error) {
+	body := marker + "\n" + text
+	if len(body) > CommentLimit {
+		return false, invalid(fmt.Errorf("the comment has %d bytes, at most %d are posted", len(body), CommentLimit))
+	}
+	var account wireUser
+	if err := r.client.send(ctx, call{method: http.MethodGet, url: r.user, expect: []int{http.StatusOK}}, &account); err != nil {
+		return false, err
+	}
+	if account.ID <= 0 {
+		return false, invalid(errors.New("the forge does not say whose token it is"))
+	}
+	own, found, err := r.own(ctx, request, marker, account.ID)
+	if err != nil || found && strings.TrimSpace(own.Body) == strings.TrimSpace(body) {
+		return false, err
+	}
+	written := call{method: http.MethodPost, url: r.comments(request), body: wireComment{Body: body}, expect: []int{http.StatusCreated}}
+	if found {
+		written.method, written.url, written.expect = r.edit, r.comment(request, own.ID), []int{http.StatusOK}
+	}
+	return true, r.client.send(ctx, written, &wireComment{})
+}
+
+// own finds the first comment of an account that begins with the marker.
+func (r *requests) own(ctx context.Context, request int64, marker string, account int64) (wireComment, bool, error) {
+	for page := 1; page <= r.commentPages; page++ {
+		query := url.Values{"per_page": {strconv.Itoa(commentPage)}, "sort": {"asc"}}
+		var list []wireComment
+		if err := r.client.send(ctx, call{method: http.MethodGet, url: r.comments(request) + atPage(page, query), expect: []int{http.StatusOK}}, &list); err != nil {
+			return wireComment{}, false, err
+		}
+		for _, c := range list {
+			if c.writtenBy(account) && strings.HasPrefix(c.Body, marker) {
+				return c, true, nil
+			}
+		}
+		if len(list) < commentPage || r.commentPages == 1 {
+			return wireComment{}, false, nil
+		}
+	}
+	return wireComment{}, false, &DeliveryError{Reason: fmt.Sprintf("request %d has too many comments", request), Permanent: true}
+}

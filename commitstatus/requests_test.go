@@ -1,0 +1,150 @@
+package commitstatus_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/addonflow/addonflow/commitstatus"
+)
+
+// The exchanges of this file were written by hand from the documentation of each API. No real server took part.
+
+const (
+	requestSHA = "2222222222222222222222222222222222222222"
+	marker     = "<!-- addonflow-plan/fleet -->"
+)
+
+// requestCase is one forge with the exchanges of its requests.
+type requestCase struct {
+	provider, path, authorization string
+	// list and its answer: request 9 of a fork, 7 of the repository itself.
+	list, answer, ref string
+	// user is who the token is, comments where they are, own the comment with id 31, and edit how it is changed.
+	user, comments, page, own, edit string
+	// comment is a comment in an answer.
+	comment func(id, author int, body string) string
+}
+
+func requestCases() map[string]requestCase {
+	quoted := func(s string) string { text, _ := json.Marshal(s); return string(text) }
+	byUser := func(id, author int, body string) string {
+		return `{"id":` + quoted2(id) + `,"user":{"id":` + quoted2(author) + `,"login":"someone"},"body":` + quoted(body) + `,"created_at":"2026-03-01T12:00:00Z"}`
+	}
+	pulls := `[
+	{"number":9,"state":"open","head":{"label":"mallory:evil","ref":"evil","sha":"1111111111111111111111111111111111111111","repo":{"id":2,"full_name":"mallory/fleet"}},"base":{"ref":"main","repo":{"id":1,"full_name":"team/fleet"}}},
+	{"number":8,"state":"open","head":{"ref":"gone","sha":"3333333333333333333333333333333333333333","repo":null},"base":{"ref":"main","repo":{"id":1}}},
+	{"number":7,"state":"open","head":{"ref":"change","sha":"` + requestSHA + `","repo":{"id":1,"full_name":"team/fleet"}},"base":{"ref":"main","repo":{"id":1,"full_name":"team/fleet"}}}]`
+	github := requestCase{
+		provider: "github", path: "/team/fleet", authorization: bearerHeader,
+		list:   "GET /api/v3/repos/team/fleet/pulls?base=main&direction=desc&page=1&per_page=20&sort=created&state=open",
+		answer: pulls, ref: "refs/pull/7/head",
+		user: "GET /api/v3/user", comments: "/api/v3/repos/team/fleet/issues/7/comments", page: "?page=1&per_page=10&sort=asc",
+		own: "/api/v3/repos/team/fleet/issues/comments/31", edit: "PATCH", comment: byUser,
+	}
+	gitea := github
+	gitea.provider, gitea.authorization = "gitea", "token "+testToken
+	gitea.list = "GET /api/v1/repos/team/fleet/pulls?base_branch=main&limit=20&page=1&state=open"
+	gitea.user, gitea.comments, gitea.own = "GET /api/v1/user", "/api/v1/repos/team/fleet/issues/7/comments", "/api/v1/repos/team/fleet/issues/comments/31"
+	gitlab := requestCase{
+		provider: "gitlab", path: "/team/infra/fleet", authorization: bearerHeader,
+		list: "GET /api/v4/projects/team%2Finfra%2Ffleet/merge_requests?order_by=created_at&page=1&per_page=20&sort=desc&state=opened&target_branch=main",
+		answer: `[
+		{"id":90,"iid":9,"project_id":1,"state":"opened","target_branch":"main","source_branch":"evil","source_project_id":2,"target_project_id":1,"sha":"1111111111111111111111111111111111111111"},
+		{"id":80,"iid":8,"project_id":1,"state":"opened","target_branch":"main","source_branch":"gone","source_project_id":null,"target_project_id":1,"sha":"3333333333333333333333333333333333333333"},
+		{"id":70,"iid":7,"project_id":1,"state":"opened","target_branch":"main","source_branch":"change","source_project_id":1,"target_project_id":1,"sha":"` + requestSHA + `"}]`,
+		ref:  "refs/merge-requests/7/head",
+		user: "GET /api/v4/user", comments: "/api/v4/projects/team%2Finfra%2Ffleet/merge_requests/7/notes", page: "?page=1&per_page=10&sort=asc",
+		own: "/api/v4/projects/team%2Finfra%2Ffleet/merge_requests/7/notes/31", edit: "PUT",
+		comment: func(id, author int, body string) string {
+			return `{"id":` + quoted2(id) + `,"author":{"id":` + quoted2(author) + `,"username":"someone"},"body":` + quoted(body) + `,"system":false}`
+		},
+	}
+	return map[string]requestCase{"GitHub": github, "Gitea": gitea, "GitLab": gitlab}
+}
+
+func quoted2(n int) string { text, _ := json.Marshal(n); return string(text) }
+
+func (c requestCase) dial(t *testing.T, url string) commitstatus.Requests {
+	t.Helper()
+	requests, err := commitstatus.NewRequests(commitstatus.Config{Provider: c.provider, Address: url + c.path, Token: testToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return requests
+}
+
+func TestRequests_OpenTellsForksApart(t *testing.T) {
+	for name, c := range requestCases() {
+		t.Run(name, func(t *testing.T) {
+			exchanges := []exchange{{c.list, c.authorization, "", http.StatusOK, nil, c.answer}}
+			if c.provider == "gitea" { // the server decides the length of a page
+				exchanges = append(exchanges, exchange{strings.Replace(c.list, "page=1", "page=2", 1), c.authorization, "", http.StatusOK, nil, "[]"})
+			}
+			got, err := c.dial(t, scripted(t, exchanges...)).Open(t.Context(), "main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) != 3 || !got[0].Fork || !got[1].Fork {
+				t.Fatalf("got %+v", got)
+			}
+			if diff := cmp.Diff(commitstatus.Request{Number: 7, SHA: requestSHA, Ref: c.ref}, got[2]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestRequests_SayKeepsOneComment: the first text creates the comment, another text changes it, the same
+// text writes nothing, and a comment of another account with our marker is left alone.
+func TestRequests_SayKeepsOneComment(t *testing.T) {
+	for name, c := range requestCases() {
+		t.Run(name, func(t *testing.T) {
+			body := func(text string) string { b, _ := json.Marshal(map[string]string{"body": text}); return string(b) }
+			user := exchange{c.user, c.authorization, "", http.StatusOK, nil, `{"id":5,"login":"addonflow","username":"addonflow"}`}
+			list := func(comments ...string) exchange {
+				return exchange{"GET " + c.comments + c.page, c.authorization, "", http.StatusOK, nil, "[" + strings.Join(comments, ",") + "]"}
+			}
+			forged, first, second := c.comment(30, 6, marker+"\nforged"), marker+"\nfirst", marker+"\nsecond"
+			requests := c.dial(t, scripted(t,
+				user, list(forged), exchange{"POST " + c.comments, c.authorization, body(first), http.StatusCreated, nil, c.comment(31, 5, first)},
+				user, list(forged, c.comment(31, 5, first)), exchange{c.edit + " " + c.own, c.authorization, body(second), http.StatusOK, nil, c.comment(31, 5, second)},
+				user, list(forged, c.comment(31, 5, second)),
+			))
+			for i, step := range []struct {
+				text  string
+				wrote bool
+			}{{"first", true}, {"second", true}, {"second", false}} {
+				wrote, err := requests.Say(t.Context(), 7, marker, step.text)
+				if err != nil || wrote != step.wrote {
+					t.Errorf("step %d: wrote %v, %v", i, wrote, err)
+				}
+			}
+		})
+	}
+}
+
+// TestRequests_SayPostsNothingWithoutKnowingItsAccount: without its own id, the operator could not tell its
+// comment from that of another account.
+func TestRequests_SayPostsNothingWithoutKnowingItsAccount(t *testing.T) {
+	c := requestCases()["GitHub"]
+	for code, answer := range map[int]string{http.StatusForbidden: `{"message":"Resource not accessible by integration"}`, http.StatusOK: `{}`} {
+		requests := c.dial(t, scripted(t, exchange{c.user, c.authorization, "", code, nil, answer}))
+		if wrote, err := requests.Say(t.Context(), 7, marker, "text"); err == nil || wrote {
+			t.Errorf("%d: wrote %v, %v", code, wrote, err)
+		}
+	}
+	if _, err := c.dial(t, "http://127.0.0.1:1").Say(t.Context(), 7, marker, strings.Repeat("x", commitstatus.CommentLimit)); err == nil {
+		t.Error("a comment over the limit was not refused")
+	}
+}
+
+func TestNewRequests_NamesTheForgesThatHavePlans(t *testing.T) {
+	_, err := commitstatus.NewRequests(commitstatus.Config{Provider: "bitbucket", Address: "https://bitbucket.org/team/fleet", Token: testToken})
+	if err == nil || !strings.Contains(err.Error(), "not one of forgejo, gitea, github, gitlab") {
+		t.Errorf("got %v", err)
+	}
+}

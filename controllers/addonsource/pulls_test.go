@@ -1,0 +1,308 @@
+package addonsource
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/rollout/forecast"
+	"github.com/addonflow/addonflow/test/gitserver"
+	"github.com/addonflow/addonflow/test/hub"
+)
+
+// requestForge answers as Gitea does for pull requests, comments and statuses. It keeps what is written.
+type requestForge struct {
+	mu       sync.Mutex
+	requests []map[string]any
+	comments []string
+	statuses []string
+	writes   int
+	// hang blocks every answer until it is closed; nil: nothing hangs.
+	hang chan struct{}
+}
+
+func (f *requestForge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	hang := f.hang
+	f.mu.Unlock()
+	if hang != nil {
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var sent struct{ Body, State, Context, Description string }
+	if r.Method != http.MethodGet {
+		f.writes++
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+	}
+	path, code := strings.TrimPrefix(r.URL.Path, "/api/v1"), http.StatusOK
+	var answer any
+	comment := func(i int) any {
+		return map[string]any{"id": i + 1, "body": f.comments[i], "user": map[string]any{"id": 5}}
+	}
+	switch {
+	case path == "/user":
+		answer = map[string]any{"id": 5}
+	case path == "/repos/team/fleet/pulls" && r.URL.Query().Get("page") == "1":
+		answer = f.requests
+	case path == "/repos/team/fleet/pulls":
+		answer = []any{}
+	case strings.HasSuffix(path, "/issues/7/comments") && r.Method == http.MethodPost:
+		f.comments, code = append(f.comments, sent.Body), http.StatusCreated
+		answer = comment(len(f.comments) - 1)
+	case strings.HasSuffix(path, "/issues/7/comments"):
+		list := []any{}
+		for i := range f.comments {
+			list = append(list, comment(i))
+		}
+		answer = list
+	case strings.HasSuffix(path, "/issues/comments/1") && r.Method == http.MethodPatch:
+		f.comments[0] = sent.Body
+		answer = comment(0)
+	case strings.Contains(path, "/statuses/"):
+		f.statuses, code = append(f.statuses, sent.State+" "+sent.Context+": "+sent.Description), http.StatusCreated
+		answer = map[string]any{"id": len(f.statuses), "status": sent.State, "context": sent.Context, "description": sent.Description}
+	case strings.HasSuffix(path, "/status"):
+		answer = map[string]any{"statuses": []any{}}
+	default:
+		code, answer = http.StatusNotFound, map[string]any{"message": r.Method + " " + path}
+	}
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// planScene is a source with a repository, and request 7 on a forge.
+type planScene struct {
+	t       *testing.T
+	forge   *requestForge
+	repo    *gitserver.Repo
+	planner *Planner
+	events  *record.FakeRecorder
+	request ctrl.Request
+	hub     client.Client
+}
+
+const planTemplate = `apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata: {name: hello}
+spec:
+  supportedConfigs:
+  - {group: addon.open-cluster-management.io, resource: addontemplates, defaultConfig: {name: hello}}
+  - {group: addon.open-cluster-management.io, resource: addondeploymentconfigs, defaultConfig: {name: settings, namespace: fleet}}
+  installStrategy: {type: Placements, placements: [{namespace: fleet, name: all}]}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: all, namespace: fleet}
+spec: {clusterSets: [global]}
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata: {name: hello}
+spec:
+  addonName: hello
+  agentSpec:
+    workload:
+      manifests:
+      - apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: hello, namespace: default}
+        data: {version: VERSION}
+`
+
+func newPlanScene(t *testing.T, spec v1alpha1.PullRequestsSpec) *planScene {
+	t.Helper()
+	git, err := gitserver.Start(gitserver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = git.Close() })
+	s := &planScene{t: t, forge: &requestForge{}, events: record.NewFakeRecorder(20), request: ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "fleet"}}}
+	if s.repo, err = git.Create("fleet"); err != nil {
+		t.Fatal(err)
+	}
+	s.commit("main", "v1")
+	server := httptest.NewServer(s.forge)
+	t.Cleanup(server.Close)
+	spec.Enabled = true
+	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "fleet", Generation: 1}, Spec: v1alpha1.AddOnSourceSpec{
+		URL: s.repo.URL(), Reference: &v1alpha1.GitReference{Branch: "main"}, Interval: metav1.Duration{Duration: time.Minute}, PullRequests: &spec,
+		CommitStatus: &v1alpha1.CommitStatusSpec{Provider: "gitea", Address: server.URL + "/team/fleet", SecretRef: &fluxmeta.LocalObjectReference{Name: "forge"}},
+	}}
+	scheme := hub.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: "v1alpha1", Kind: "AddOnDeploymentConfig"}, meta.RESTScopeNamespace)
+	s.hub = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(source,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "forge"}, Data: map[string][]byte{"token": []byte("word")}},
+		&addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "settings"}, Spec: addonv1alpha1.AddOnDeploymentConfigSpec{
+			CustomizedVariables: []addonv1alpha1.CustomizedVariable{{Name: "PASSWORD", Value: "hunter2"}},
+		}},
+	).Build()
+	desk := forge.NewDesk(s.hub, s.hub, &http.Client{Timeout: 2 * time.Second}, time.Now)
+	s.planner = NewPlanner(New(Config{Client: s.hub, Live: s.hub, Events: s.events, Desk: desk, Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}}),
+		func(context.Context) (forecast.Known, error) {
+			var known forecast.Known
+			for i := range 3 {
+				known.Clusters = append(known.Clusters, clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("payments-%d", i)}})
+			}
+			return known, nil
+		})
+	return s
+}
+
+// commit writes the add-on with a version to a branch.
+func (s *planScene) commit(branch, version string) string {
+	s.t.Helper()
+	sha, err := s.repo.Commit(branch+" "+version, map[string]string{"addon.yaml": strings.Replace(planTemplate, "VERSION", version, 1)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return sha
+}
+
+// ask makes a commit the head of request 7, and takes the branch back to where it was.
+func (s *planScene) ask(version string, repo int) {
+	s.t.Helper()
+	main, err := s.repo.Head()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	sha := s.commit("request", version)
+	if err := s.repo.SetRef("refs/pull/7/head", sha); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.repo.ForcePush(main); err != nil {
+		s.t.Fatal(err)
+	}
+	s.forge.mu.Lock()
+	defer s.forge.mu.Unlock()
+	s.forge.requests = []map[string]any{{
+		"number": 7, "head": map[string]any{"sha": sha, "repo": map[string]any{"id": repo}},
+		"base": map[string]any{"ref": "main", "repo": map[string]any{"id": 1}},
+	}}
+}
+
+// plan runs one pass, and returns the comments and statuses on the forge.
+func (s *planScene) plan() (comments, statuses []string) {
+	s.t.Helper()
+	result, err := s.planner.Reconcile(s.t.Context(), s.request)
+	if err != nil || result.RequeueAfter <= 0 {
+		s.t.Fatalf("%v, %v", result, err)
+	}
+	s.forge.mu.Lock()
+	defer s.forge.mu.Unlock()
+	return s.forge.comments, s.forge.statuses
+}
+
+func TestPlanner_KeepsOneCommentAndOneStatus(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.ask("v2", 1)
+	comments, statuses := s.plan()
+	if len(comments) != 1 || !strings.HasPrefix(comments[0], "<!-- addonflow-plan/fleet -->\n### AddonFlow plan: `#7 into main`") ||
+		!strings.Contains(comments[0], "new content, 3 of 3 clusters change") || !strings.Contains(comments[0], "+  version: v2") {
+		t.Errorf("comments: %v; %v", comments, s.event())
+	}
+	if len(statuses) != 1 || statuses[0] != "success addonflow-plan/fleet: 1 add-on: hello; 3 cluster changes" {
+		t.Errorf("statuses: %v", statuses)
+	}
+	writes := s.forge.writes
+	s.plan()
+	s.planner = NewPlanner(s.planner.Reconciler, s.planner.Fleet) // a new leader knows nothing
+	s.forge.mu.Lock()
+	s.forge.statuses = nil
+	s.forge.mu.Unlock()
+	if s.plan(); s.forge.writes > writes+1 { // this forge forgets statuses, and is told again
+		t.Errorf("%d writes without a change", s.forge.writes-writes)
+	}
+	s.ask("[not, a, string]", 1)
+	comments, statuses = s.plan()
+	if len(comments) != 1 || !strings.Contains(comments[0], "**Would be refused.**") || !strings.HasPrefix(statuses[len(statuses)-1], "failure addonflow-plan/fleet: would be refused: addon.yaml:") {
+		t.Errorf("comments: %v, statuses: %v", comments, statuses)
+	}
+}
+
+// event is the first event; "" without one.
+func (s *planScene) event() string {
+	select {
+	case e := <-s.events.Events:
+		return e
+	default:
+		return ""
+	}
+}
+
+// TestPlanner_ReadsNothingOfAFork: the request of a fork has no plan unless the source asks for it.
+func TestPlanner_ReadsNothingOfAFork(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.ask("v2", 2)
+	if comments, statuses := s.plan(); len(comments)+len(statuses) > 0 {
+		t.Errorf("comments: %v, statuses: %v", comments, statuses)
+	}
+	s = newPlanScene(t, v1alpha1.PullRequestsSpec{Forks: true})
+	s.ask("v2", 2)
+	if comments, _ := s.plan(); len(comments) != 1 {
+		t.Errorf("comments: %v; %s", comments, s.event())
+	}
+}
+
+// TestPlanner_ShowsNoValueOfTheHub: a request prints a variable of a configuration that is only on the hub, and
+// the name of the cluster.
+func TestPlanner_ShowsNoValueOfTheHub(t *testing.T) {
+	for names, shown := range map[bool]bool{false: false, true: true} {
+		s := newPlanScene(t, v1alpha1.PullRequestsSpec{ClusterNames: names})
+		s.ask(`"{{PASSWORD}} on {{CLUSTER_NAME}}"`, 1)
+		comments, _ := s.plan()
+		if len(comments) != 1 || strings.Contains(comments[0], "hunter2") || !strings.Contains(comments[0], "*** on ") {
+			t.Fatalf("comments: %v; %s", comments, s.event())
+		}
+		if strings.Contains(comments[0], "payments-0") != shown {
+			t.Errorf("clusterNames: %v: %s", names, comments[0])
+		}
+	}
+}
+
+// TestPlanner_SaysWhyThereIsNoPlan: a forge that hangs is an event, and is asked again after the interval.
+func TestPlanner_SaysWhyThereIsNoPlan(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.ask("v2", 1)
+	s.forge.mu.Lock()
+	s.forge.hang = make(chan struct{})
+	s.forge.mu.Unlock()
+	s.plan()
+	close(s.forge.hang)
+	if e := s.event(); !strings.Contains(e, "PullRequestsNotPlanned cannot list pull requests: cannot reach ") {
+		t.Errorf("event %q", e)
+	}
+}

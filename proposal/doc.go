@@ -1,0 +1,15 @@
+// Package proposal says what a change would do to a fleet before it is merged: what would refuse it,
+// what it changes on the clusters, how many clusters it moves in which stages, and how long that
+// takes.
+//
+//	base, head, fleet ─ Of ─> Proposal ─ Markdown, JSON
+//
+// A side is a commit as the operator compiles it. The stages and times are those of a forecast by
+// the operator's own planner.
+//
+// A proposal is read by everybody who can read the repository. Rendering therefore never sees what a
+// reader may not see: with HideFleet the values of clusters are masked before the content is rendered,
+// so that no template and no chart can print them. The values of Secrets are masked in any case.
+//
+// The package is pure: it has no client, no clock and no log.
+package proposal

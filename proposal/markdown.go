@@ -1,0 +1,279 @@
+package proposal
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/addonflow/addonflow/api/brief"
+)
+
+// MarkdownLimit is how many bytes a proposal has as Markdown at most. GitHub stores 65,536
+// characters in a comment.
+const MarkdownLimit = 60_000
+
+// Bounds of parts that are not cut as a whole.
+const (
+	shownProblems = 20
+	problemBytes  = 500
+	shownCut      = 50
+	// tail is the room for the line that names what was cut.
+	tail = 4000
+)
+
+// Markdown returns the proposal for a comment on a forge, in at most MarkdownLimit bytes. Add-ons
+// that do not fit are first shown without their diffs, and then named in the last line. What the
+// author of the change wrote is shown in code only, where no forge reads mentions, links or HTML.
+func (p Proposal) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### AddonFlow plan: %s\n\n%s\n", code(p.Head+" into "+p.Base), p.headline())
+	b.WriteString(list("Nothing of the change would be applied:", p.Refused))
+	b.WriteString(list("Warnings:", p.Warnings))
+	var cut []string
+	for i := range p.AddOns {
+		a := &p.AddOns[i]
+		text := a.markdown(a.details())
+		if b.Len()+len(text) > MarkdownLimit-tail {
+			text = a.markdown("\nThe diff is too long for this comment.\n")
+		}
+		if b.Len()+len(text) > MarkdownLimit-tail {
+			cut = append(cut, code(brief.Cut(a.Name, 63)))
+			continue
+		}
+		b.WriteString(text)
+	}
+	if objects := folded("Other objects on the hub", p.Objects); b.Len()+len(objects) <= MarkdownLimit-tail {
+		b.WriteString(objects)
+	} else {
+		cut = append(cut, "the other objects on the hub")
+	}
+	if len(cut) > 0 {
+		names := strings.Join(cut[:min(len(cut), shownCut)], ", ")
+		fmt.Fprintf(&b, "\n**Not shown, because the comment would be too long (%d):** %s. `addonflow plan` shows everything.\n", len(cut), names)
+	}
+	return b.String()
+}
+
+// headline is the whole in one line.
+func (p Proposal) headline() string {
+	switch {
+	case !p.Accepted():
+		return "**Would be refused.**"
+	case len(p.AddOns) == 0 && len(p.Objects) == 0:
+		return fmt.Sprintf("**Nothing to roll out.** %s do not change.", counted(p.Unchanged, "add-on"))
+	}
+	return "**" + p.Summary() + ".**"
+}
+
+// Summary is the proposal in a few words, as a commit status has them.
+func (p Proposal) Summary() string {
+	if !p.Accepted() {
+		text := "would be refused: " + brief.OneLine(p.Refused[0].String())
+		if more := len(p.Refused) - 1; more > 0 {
+			text += fmt.Sprintf(" (and %d more)", more)
+		}
+		return text
+	}
+	if len(p.AddOns) == 0 {
+		return "nothing to roll out"
+	}
+	changed, removed, unknown := 0, 0, 0
+	var names []string
+	for i := range p.AddOns {
+		a := &p.AddOns[i]
+		names = append(names, a.Name)
+		if a.Change == Removed {
+			removed++
+		}
+		switch {
+		case a.Clusters == nil:
+			unknown++
+		case a.Change == Added:
+			changed += a.Clusters.Total
+		default:
+			changed += a.Clusters.Changed + a.Clusters.Joining + a.Clusters.Leaving
+		}
+	}
+	text := fmt.Sprintf("%s: %s", counted(len(names), "add-on"), brief.Names(names))
+	if !p.Assumed && unknown == 0 {
+		text += "; " + counted(changed, "cluster change")
+	}
+	if removed > 0 {
+		text += fmt.Sprintf("; %d removed", removed)
+	}
+	return text
+}
+
+// list is problems in a block of code.
+func list(title string, problems []Problem) string {
+	if len(problems) == 0 {
+		return ""
+	}
+	var lines []string
+	for i, p := range problems {
+		if i == shownProblems {
+			lines = append(lines, fmt.Sprintf("... and %d more", len(problems)-i))
+			break
+		}
+		lines = append(lines, brief.Cut(brief.OneLine(p.String()), problemBytes))
+	}
+	return "\n" + title + "\n" + fenced("text", lines)
+}
+
+// markdown is one add-on; details are its diffs.
+func (a *AddOn) markdown(details string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n#### %s: %s\n\n", code(a.Name), a.headline())
+	if len(a.Stages) > 0 {
+		b.WriteString("| stage | clusters | at once | waits | soak | begins | ends |\n|---|---|---|---|---|---|---|\n")
+		for _, st := range a.Stages {
+			fmt.Fprintf(&b, "| %s | %d | %d | %s | %s | %s | %s |\n", code(st.Name), st.Clusters, st.AtOnce,
+				codes(st.Gates), orNone(st.Soak), orNone(st.Begins), orNone(st.Ends))
+		}
+		b.WriteString("\n")
+		for _, st := range a.Stages {
+			if len(st.Names) > 0 {
+				fmt.Fprintf(&b, "- clusters of %s: %s\n", code(st.Name), code(brief.Names(st.Names)))
+			}
+		}
+	}
+	if a.Unstaged > 0 {
+		fmt.Fprintf(&b, "- %s in no stage\n", counted(a.Unstaged, "cluster"))
+	}
+	if a.Duration != "" {
+		fmt.Fprintf(&b, "- about %s if every cluster takes %s, without the waits\n", a.Duration, a.PerCluster)
+	}
+	for _, hold := range a.Holds {
+		fmt.Fprintf(&b, "- **held:** %s\n", code(hold))
+	}
+	for _, note := range a.Notes {
+		fmt.Fprintf(&b, "- %s\n", code(note))
+	}
+	b.WriteString(details)
+	return b.String()
+}
+
+// headline is the change of an add-on in a few words.
+func (a *AddOn) headline() string {
+	words := map[Change]string{
+		Added: "new", Removed: "**removed**", Content: "new content", Policy: "only the policy changes", Unknown: "not compared",
+	}
+	parts := []string{words[a.Change]}
+	if n := a.Clusters; n != nil {
+		switch a.Change {
+		case Content:
+			parts = append(parts, fmt.Sprintf("%d of %s change", n.Changed, counted(n.Total, "cluster")))
+		case Added, Policy, Unknown:
+			parts = append(parts, counted(n.Total, "cluster"))
+		case Removed:
+		}
+		if n.Joining > 0 && a.Change != Added {
+			parts = append(parts, counted(n.Joining, "cluster")+" more")
+		}
+		if n.Leaving > 0 {
+			parts = append(parts, "**"+counted(n.Leaving, "cluster")+" less**")
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// details are the diffs of an add-on.
+func (a *AddOn) details() string {
+	var b strings.Builder
+	for _, d := range a.Diffs {
+		title := d.title()
+		if d.NotCompared != "" {
+			fmt.Fprintf(&b, "\n- %s: %s\n", title, code(brief.Cut(d.NotCompared, problemBytes)))
+			continue
+		}
+		b.WriteString(folded(title, d.Lines))
+	}
+	if a.MoreDiffs > 0 {
+		fmt.Fprintf(&b, "\nNot compared: %s of clusters with other values.\n", counted(a.MoreDiffs, "more group"))
+	}
+	b.WriteString(folded("Policy", a.Policy))
+	return b.String()
+}
+
+// title says on which clusters something changes.
+func (d *Diff) title() string {
+	var parts []string
+	if d.Clusters > 0 {
+		parts = append(parts, counted(d.Clusters, "cluster"))
+	} else {
+		parts = append(parts, "Clusters")
+	}
+	if d.Cluster != "" {
+		parts = append(parts, "such as "+d.Cluster)
+	}
+	if len(d.Placements) > 0 {
+		parts = append(parts, "selected by "+strings.Join(d.Placements, " and "))
+	} else {
+		parts = append(parts, "with the default configuration")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// folded is a diff that a click opens; "" without lines.
+func folded(title string, lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return "\n<details><summary>" + strings.NewReplacer("<", "", ">", "", "&", "").Replace(brief.OneLine(title)) + "</summary>\n\n" +
+		fenced("diff", lines) + "\n</details>\n"
+}
+
+// fenced is a block of code. Its fence is longer than every run of backquotes in it.
+func fenced(language string, lines []string) string {
+	fence := "```"
+	for _, line := range lines {
+		for strings.Contains(line, fence) {
+			fence += "`"
+		}
+	}
+	var b strings.Builder
+	b.WriteString(fence + language + "\n")
+	for _, line := range lines {
+		b.WriteString(visible(line) + "\n")
+	}
+	b.WriteString(fence + "\n")
+	return b.String()
+}
+
+// visible is a line in which every character is seen: some hide or reorder what follows them.
+func visible(line string) string {
+	if strings.IndexFunc(line, hidden) < 0 {
+		return line
+	}
+	var b strings.Builder
+	for _, r := range line {
+		if hidden(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// hidden reports whether a character is not seen as itself.
+func hidden(r rune) bool { return r != '\t' && r != ' ' && !unicode.IsPrint(r) }
+
+// code is a text as code in one line, also in a cell of a table.
+func code(text string) string {
+	text = strings.NewReplacer("`", "'", "|", "/").Replace(brief.OneLine(text))
+	return "`" + cmp.Or(text, " ") + "`"
+}
+
+// codes are texts as code.
+func codes(texts []string) string {
+	out := make([]string, 0, len(texts))
+	for _, text := range texts {
+		out = append(out, code(text))
+	}
+	return cmp.Or(strings.Join(out, ", "), "–")
+}
+
+// orNone is a text, or a dash.
+func orNone(text string) string { return cmp.Or(text, "–") }

@@ -1,0 +1,322 @@
+package proposal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
+	"github.com/addonflow/addonflow/render/load"
+	"github.com/addonflow/addonflow/rollout/forecast"
+)
+
+// Side is one of the two commits that are compared.
+type Side struct {
+	// Name is how the texts call it, such as main.
+	Name string
+	// Commit is what it declares, and Problems why it is refused.
+	Commit   load.Commit
+	Problems problem.List
+}
+
+// Privacy is what of the fleet a proposal may show.
+type Privacy string
+
+const (
+	// ShowFleet: names and values of clusters may be shown.
+	ShowFleet Privacy = "Show"
+	// HideNames: clusters have numbers and no names, and their values are masked.
+	HideNames Privacy = "HideNames"
+	// HideValues: clusters have names, and their values are masked.
+	HideValues Privacy = "HideValues"
+)
+
+// Standing is what the hub knows about an add-on besides its content.
+type Standing struct {
+	// Took is how long the last rollout took that succeeded, 0: not known; of so many clusters.
+	Took     time.Duration
+	Clusters int
+	// Proven are the names of the AddOnRevisions of which a rollout has succeeded.
+	Proven map[string]bool
+	// Quarantined is why an AddOnRevision is not rolled out, by its name.
+	Quarantined map[string]string
+	// Suspended: the rollout is suspended on the hub.
+	Suspended bool
+}
+
+// Fleet is what is known of the clusters. Without clusters, 100 are assumed.
+type Fleet struct {
+	forecast.Known
+	Privacy Privacy
+	// Standings by add-on, from the hub; none offline.
+	Standings map[string]Standing
+}
+
+// Proposal is what a change would do.
+type Proposal struct {
+	// Base and Head are the names of the two sides.
+	Base string `json:"base"`
+	Head string `json:"head"`
+	// Refused is why nothing of the change would be applied; none: it would be applied.
+	Refused []Problem `json:"refused,omitempty"`
+	// Warnings are about what the operator accepts but is probably a mistake, without those about the
+	// base.
+	Warnings []Problem `json:"warnings,omitempty"`
+	// AddOns that change, sorted by name.
+	AddOns []AddOn `json:"addOns"`
+	// Unchanged counts the other add-ons.
+	Unchanged int `json:"unchanged"`
+	// Objects is a diff of the other objects that change on the hub, such as Placements.
+	Objects []string `json:"objects,omitempty"`
+	// Assumed: the clusters are assumed.
+	Assumed bool `json:"assumed,omitempty"`
+	// BaseRefused: the base itself is refused, and there is nothing to compare with.
+	BaseRefused bool `json:"baseRefused,omitempty"`
+}
+
+// Problem is why a change would be refused, or a warning.
+type Problem struct {
+	Path    string `json:"path,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Kind    string `json:"kind,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+	// text is the whole as one line.
+	text string
+}
+
+// Change is what happens to an add-on.
+type Change string
+
+const (
+	// Added: the base does not declare the add-on.
+	Added Change = "Added"
+	// Removed: the head does not declare it.
+	Removed Change = "Removed"
+	// Content: clusters get other content.
+	Content Change = "Content"
+	// Policy: only stages, pace, gates or placements change.
+	Policy Change = "Policy"
+	// Unknown: the content depends on objects that are only on the hub, or the base is refused.
+	Unknown Change = "Unknown"
+)
+
+// AddOn is what the change does to one add-on.
+type AddOn struct {
+	Name   string `json:"name"`
+	Change Change `json:"change"`
+	// From and To are the digests of the content.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Clusters counts the clusters; nil: there is no estimate.
+	Clusters *Clusters `json:"clusters,omitempty"`
+	// Diffs are what changes on the clusters, one for each group of clusters that changes in the
+	// same way. MoreDiffs counts the groups that were not compared.
+	Diffs     []Diff `json:"diffs,omitempty"`
+	MoreDiffs int    `json:"moreDiffs,omitempty"`
+	// Policy is a diff of the policy.
+	Policy []string `json:"policy,omitempty"`
+	// Stages in the order of the rollout, and the clusters in no stage.
+	Stages   []Stage `json:"stages,omitempty"`
+	Unstaged int     `json:"unstaged,omitempty"`
+	// Duration of the rollout if every cluster takes PerCluster; "": it does not end by itself, or
+	// there is no estimate. Waits for gates are not part of it.
+	Duration   string `json:"duration,omitempty"`
+	PerCluster string `json:"perCluster,omitempty"`
+	// Holds are why the rollout would not begin, or not end by itself.
+	Holds []string `json:"holds,omitempty"`
+	// Notes say what was assumed, what was not evaluated, and what else is known.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Clusters counts the clusters of an add-on after the change.
+type Clusters struct {
+	Total int `json:"total"`
+	// Changed clusters run the add-on and get other content. Joining clusters get the add-on,
+	// Leaving clusters lose it.
+	Changed int `json:"changed"`
+	Joining int `json:"joining,omitempty"`
+	Leaving int `json:"leaving,omitempty"`
+}
+
+// Stage is one stage of the rollout.
+type Stage struct {
+	Name     string `json:"name"`
+	Clusters int    `json:"clusters"`
+	AtOnce   int    `json:"atOnce"`
+	// Names of the clusters; none unless they may be shown.
+	Names []string `json:"names,omitempty"`
+	// Gates before the stage, and what is measured during it.
+	Gates []string `json:"gates,omitempty"`
+	Soak  string   `json:"soak,omitempty"`
+	// Begins and Ends count from the first admission.
+	Begins string `json:"begins,omitempty"`
+	Ends   string `json:"ends,omitempty"`
+}
+
+// Diff is what changes on clusters that change in the same way.
+type Diff struct {
+	// Clusters counts them; 0: the clusters are assumed.
+	Clusters int `json:"clusters,omitempty"`
+	// Cluster is the one that was compared; "": names are not shown.
+	Cluster string `json:"cluster,omitempty"`
+	// Placements that select it, namespace/name; none: it has the defaults.
+	Placements []string `json:"placements,omitempty"`
+	// Lines of a unified diff; none: NotCompared says why.
+	Lines       []string `json:"lines,omitempty"`
+	NotCompared string   `json:"notCompared,omitempty"`
+}
+
+// Of returns what the change from base to head would do. charts renders packages. The error is
+// render.ErrInterrupted: the caller tries again later.
+func Of(base, head Side, fleet Fleet, charts chart.Engines) (Proposal, error) {
+	p := Proposal{
+		Base: base.Name, Head: head.Name, Refused: problemsOf(head.Problems), Warnings: problemsOf(newer(base.Commit.Warnings, head.Commit.Warnings)),
+		AddOns: []AddOn{}, Assumed: len(fleet.Clusters) == 0, BaseRefused: len(base.Problems) > 0,
+	}
+	if len(head.Problems) > 0 {
+		return p, nil
+	}
+	for _, side := range []load.Commit{base.Commit, head.Commit} {
+		if side.Interrupted != nil {
+			return p, fmt.Errorf("cannot compare %s with %s: %w", head.Name, base.Name, side.Interrupted)
+		}
+	}
+	before, err := newView(base.Commit, fleet)
+	if err != nil {
+		return p, err
+	}
+	after, err := newView(head.Commit, fleet)
+	if err != nil {
+		return p, err
+	}
+	for _, name := range namesOf(base.Commit, head.Commit) {
+		c := comparison{
+			name: name, base: find(base.Commit, name), head: find(head.Commit, name),
+			before: before, after: after, fleet: fleet, charts: chart.EngineFor(charts, name), blind: p.BaseRefused,
+		}
+		addOn, err := c.addOn()
+		if errors.Is(err, render.ErrInterrupted) {
+			return p, fmt.Errorf("cannot compare %s with %s: %w", head.Name, base.Name, err)
+		}
+		if err != nil {
+			return p, err
+		}
+		if addOn == nil {
+			p.Unchanged++
+			continue
+		}
+		p.AddOns = append(p.AddOns, *addOn)
+	}
+	if !p.BaseRefused {
+		p.Objects, err = linesOf(others(base.Commit), others(head.Commit))
+		if errors.Is(err, errTooLarge) {
+			p.Objects, err = []string{err.Error()}, nil
+		}
+	}
+	return p, err
+}
+
+// newer are the warnings that the base does not have. Lines move with every change.
+func newer(base, head problem.List) problem.List {
+	var out problem.List
+	for _, w := range head {
+		if !slices.ContainsFunc(base, func(b problem.Problem) bool {
+			b.Line = w.Line
+			return b == w
+		}) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// namesOf are the add-ons of both commits, sorted.
+func namesOf(commits ...load.Commit) []string {
+	var names []string
+	for _, c := range commits {
+		for i := range c.AddOns {
+			names = append(names, c.AddOns[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// find returns the add-on of a commit; nil: the commit does not declare it.
+func find(c load.Commit, name string) *load.AddOn {
+	for i := range c.AddOns {
+		if c.AddOns[i].Name == name {
+			return &c.AddOns[i]
+		}
+	}
+	return nil
+}
+
+// others are the objects of a commit that are neither content nor policy of an add-on.
+func others(c load.Commit) []*unstructured.Unstructured {
+	content := map[string]bool{}
+	for i := range c.AddOns {
+		addOn := &c.AddOns[i]
+		for _, t := range addOn.Content.Templates {
+			content["AddOnTemplate//"+t.Name] = true
+		}
+		for _, config := range addOn.Content.Configs {
+			content[config.Kind+"/"+config.Namespace+"/"+config.Name] = true
+		}
+		content["ClusterManagementAddOn//"+addOn.Name] = true
+	}
+	var rest []*unstructured.Unstructured
+	for _, o := range c.Objects {
+		if !content[o.GetKind()+"/"+o.GetNamespace()+"/"+o.GetName()] {
+			rest = append(rest, o)
+		}
+	}
+	return rest
+}
+
+// problemsOf are problems as data.
+func problemsOf(list problem.List) []Problem {
+	var out []Problem
+	for _, p := range list {
+		out = append(out, Problem{
+			Path: p.Path, Line: p.Line, Kind: p.Kind, Name: p.Name, Field: p.Field, Message: p.Message, Hint: p.Hint, text: p.String(),
+		})
+	}
+	return out
+}
+
+// String returns the problem in one line.
+func (p Problem) String() string { return cmp.Or(p.text, p.Message) }
+
+// Accepted reports whether the change would be applied.
+func (p Proposal) Accepted() bool { return len(p.Refused) == 0 }
+
+// stopped returns why the rollout of a digest would not begin.
+func stopped(addOn string, policy v1alpha1.AddOnRolloutSpec, standing Standing, digest string) []string {
+	var holds []string
+	for _, b := range policy.Blocked {
+		if b.Digest == digest {
+			holds = append(holds, "spec.blocked has the content: "+cmp.Or(b.Reason, "no reason given"))
+		}
+	}
+	if why := standing.Quarantined[render.RevisionName(addOn, digest)]; why != "" {
+		holds = append(holds, "the content is in quarantine: "+why)
+	}
+	if policy.Suspend {
+		holds = append(holds, "spec.suspend is true")
+	}
+	if standing.Suspended {
+		holds = append(holds, "the rollout is suspended on the hub")
+	}
+	return holds
+}

@@ -1,0 +1,195 @@
+package proposal
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/load"
+	"github.com/addonflow/addonflow/rollout/forecast"
+)
+
+const declared = `
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata: {name: hello}
+spec:
+  supportedConfigs: [{group: addon.open-cluster-management.io, resource: addontemplates, defaultConfig: {name: hello}}]
+  installStrategy: {type: Placements, placements: [{namespace: default, name: all}]}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: all, namespace: default}
+spec: {clusterSets: [global]}
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata: {name: hello}
+spec:
+  addonName: hello
+  agentSpec:
+    workload:
+      manifests:
+      - apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: hello, namespace: default}
+        data: {version: v1}
+`
+
+// side compiles a text.
+func side(t *testing.T, name, text string) Side {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "all.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := gitsource.TreeFromDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, problems := tree.Build(t.Context(), gitsource.BuildOptions{})
+	located := make([]load.Located, 0, len(objects))
+	for _, o := range objects {
+		located = append(located, o)
+	}
+	commit, more := load.Load(located, nil, load.Options{})
+	return Side{Name: name, Commit: commit, Problems: append(problems, more...)}
+}
+
+// TestOf_HidesTheFleet: a pull request that prints everything that a template can name learns nothing of
+// the clusters but their number.
+func TestOf_HidesTheFleet(t *testing.T) {
+	base := side(t, "main", declared)
+	head := side(t, "head", strings.Replace(declared, "data: {version: v1}",
+		`data: {version: "{{CLUSTER_NAME}} {{CLUSTER_LABEL_region}} {{CLUSTER_CLAIM_account}}"}`, 1))
+	fleet := Fleet{Known: forecast.Known{}}
+	for i := range 3 {
+		fleet.Clusters = append(fleet.Clusters, clusterv1.ManagedCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("payments-%d", i), Labels: map[string]string{"region": fmt.Sprintf("moon-%d", i)}},
+			Status: clusterv1.ManagedClusterStatus{
+				ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: "account", Value: fmt.Sprintf("4711-%d", i)}},
+				Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1.32.7+acme-1"},
+			},
+		})
+	}
+	for privacy, shown := range map[Privacy][]string{
+		ShowFleet: {"payments-0", "moon-0", "4711-0"}, HideValues: {"payments-0"}, HideNames: nil,
+	} {
+		fleet.Privacy = privacy
+		p, err := Of(base, head, fleet, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.AddOns) != 1 || p.AddOns[0].Clusters.Changed != 3 || len(p.AddOns[0].Diffs) == 0 {
+			t.Fatalf("%s: got %+v", privacy, p)
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := string(text) + p.Markdown()
+		for _, value := range []string{"payments-0", "moon-0", "4711-0"} {
+			if got, want := strings.Contains(all, value), strings.Contains(fmt.Sprint(shown), value); got != want {
+				t.Errorf("%s shows %s: %v, want %v", privacy, value, got, want)
+			}
+		}
+		if privacy != ShowFleet && len(p.AddOns[0].Diffs) != 1 {
+			t.Errorf("%s: %d groups of clusters", privacy, len(p.AddOns[0].Diffs))
+		}
+	}
+}
+
+func TestOf_SaysWhatTheHubKnows(t *testing.T) {
+	base, head := side(t, "main", declared), side(t, "head", strings.Replace(declared, "v1}", "v2}", 1))
+	revision := render.RevisionName("hello", head.Commit.AddOns[0].Digest)
+	p, err := Of(base, head, Fleet{Standings: map[string]Standing{"hello": {
+		Took: 41 * time.Minute, Clusters: 12, Suspended: true,
+		Proven: map[string]bool{revision: true}, Quarantined: map[string]string{revision: "rolled back"},
+	}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := p.Markdown()
+	for _, want := range []string{
+		"the last rollout that succeeded took 41m for 12 clusters", "the content is in quarantine: rolled back",
+		"the rollout is suspended on the hub", "a rollout of this content succeeded before",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %s", want, text)
+		}
+	}
+}
+
+// TestOf_ShowsPlacementsThatChange: a placement is no content of an add-on, and moves clusters all the same.
+func TestOf_ShowsPlacementsThatChange(t *testing.T) {
+	base := side(t, "main", declared)
+	head := side(t, "head", strings.Replace(declared, "clusterSets: [global]", "clusterSets: [global], numberOfClusters: 7", 1))
+	p, err := Of(base, head, Fleet{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.AddOns) != 1 || p.AddOns[0].Change != Policy || p.AddOns[0].Clusters.Leaving != 93 || !strings.Contains(strings.Join(p.Objects, "\n"), "+  numberOfClusters: 7") {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// TestMarkdown_CutsWholeAddOns: first diffs are left out, then add-ons, and the last line names them.
+func TestMarkdown_CutsWholeAddOns(t *testing.T) {
+	p := Proposal{Base: "main", Head: "head"}
+	for i := range 900 {
+		p.AddOns = append(p.AddOns, AddOn{
+			Name: fmt.Sprintf("addon-%03d", i), Change: Content, Clusters: &Clusters{Total: 3, Changed: 3},
+			Diffs: []Diff{{Clusters: 3, Lines: strings.Split(strings.Repeat("+line\n", 2000), "\n")}},
+		})
+	}
+	text := p.Markdown()
+	if len(text) > MarkdownLimit {
+		t.Errorf("%d bytes", len(text))
+	}
+	for _, want := range []string{
+		"#### `addon-000`: new content, 3 of 3 clusters change\n\n\n<details>", "The diff is too long for this comment.",
+		"**Not shown, because the comment would be too long (", "`addonflow plan` shows everything.\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	shown := strings.Count(text, "\n#### ")
+	if !strings.Contains(text, fmt.Sprintf("(%d):**", 900-shown)) {
+		t.Errorf("%d add-ons are shown, and the last line is %q", shown, text[strings.LastIndex(text, "**Not"):])
+	}
+}
+
+// TestMarkdown_IsOnlyCodeWhereTheAuthorWrites: a diff cannot end its block, mention a team, or hide what
+// it does.
+func TestMarkdown_IsOnlyCodeWhereTheAuthorWrites(t *testing.T) {
+	p := Proposal{Base: "main", Head: "a` @all <b>", AddOns: []AddOn{{
+		Name: "hello", Change: Content, Holds: []string{"`@all`\n| <script>"},
+		Diffs:  []Diff{{Cluster: "</summary><b>", Lines: []string{"+````", "+@everyone", "+safe\u202e;live"}}},
+		Stages: []Stage{{Name: "a|b`c"}},
+	}}}
+	text := p.Markdown()
+	for _, want := range []string{
+		"`a' @all <b> into main`", "`'@all' / <script>`", "`````diff\n+````\n+@everyone\n+safe\\u202e;live\n`````\n", "| `a/b'c` |", "such as /summaryb",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+}
+
+func TestSummary_SaysWhyItWouldBeRefused(t *testing.T) {
+	p := Proposal{Refused: []Problem{{Message: "wrong", text: "a.yaml:1: wrong"}, {Message: "worse"}}}
+	if got := p.Summary(); got != "would be refused: a.yaml:1: wrong (and 1 more)" {
+		t.Errorf("got %q", got)
+	}
+}
