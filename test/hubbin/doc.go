@@ -14,7 +14,7 @@
 // so that Kubernetes' two hundred requirements never move the product's pins.
 //
 // FindOCM does the same for OCM's own programs, which only test/ocm needs, from
-// the nested module ocm/.
+// the nested module ocm/; FindRegistry for an OCI registry, from registry/.
 //
 // The build takes about five minutes on two cores, once: a stamp holds the
 // hash of all that goes in, a file lock keeps parallel test packages from

@@ -5,7 +5,7 @@
 //	export KUBEBUILDER_ASSETS=$(go run ./test/hubbin/cmd/hubbin)
 //
 // With the argument ocm it is one binary with OCM's own addon-manager, placement
-// controller and work agent. The path goes to standard output, progress to standard
+// controller and work agent; with registry, one with an OCI registry. The path goes to standard output, progress to standard
 // error.
 package main
 
@@ -39,6 +39,8 @@ func find(ctx context.Context, args []string) (string, error) {
 		return found.Dir, err
 	case slices.Equal(args, []string{"ocm"}):
 		return hubbin.FindOCM(ctx, os.Stderr)
+	case slices.Equal(args, []string{"registry"}):
+		return hubbin.FindRegistry(ctx, os.Stderr)
 	}
 	return "", fmt.Errorf("no binaries for %q", args)
 }
