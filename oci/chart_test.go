@@ -83,22 +83,22 @@ func TestChart_TokensComeFromTheRegistryItself(t *testing.T) {
 	})
 	t.Run("another", func(t *testing.T) {
 		digest := realm(t, other)
-		other.seen = nil
+		other.took()
 		_, err := open(t, front.host(), as(t, config)).Chart(t.Context(), "charts/hello", digest)
 		if want := other.host() + " answered 401, which is not the registry itself and gets no credentials"; !errors.Is(err, ErrAuthentication) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
-		if !slices.Equal(other.seen, []string{""}) {
-			t.Errorf("the server of tokens got %q", other.seen)
+		if got := other.took(); !slices.Equal(got, []string{""}) {
+			t.Errorf("the server of tokens got %q", got)
 		}
 		asDocker := func(o *Options) { o.Access.AllowTokenHosts = true }
 		if _, err := open(t, front.host(), as(t, config), asDocker).Chart(t.Context(), "charts/hello", digest); err != nil {
 			t.Error(err)
 		}
-		other.seen = nil
+		other.took()
 		_, err = open(t, front.host(), func(o *Options) { o.Credentials = Token(front.host(), "canary-31c8") }).Chart(t.Context(), "charts/hello", digest)
-		if !errors.Is(err, ErrRedirected) || len(other.seen) > 0 || strings.Contains(err.Error(), "canary") {
-			t.Errorf("an identity token: got %v, and the server got %d requests", err, len(other.seen))
+		if got := other.took(); !errors.Is(err, ErrRedirected) || len(got) > 0 || strings.Contains(err.Error(), "canary") {
+			t.Errorf("an identity token: got %v, and the server got %d requests", err, len(got))
 		}
 	})
 }
@@ -125,8 +125,8 @@ func TestChart_RedirectsCarryNoCredentials(t *testing.T) {
 	if _, err := open(t, front.host(), config).Chart(t.Context(), "charts/hello", digest); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(store.seen, []string{""}) {
-		t.Errorf("the store got %q", store.seen)
+	if got := store.took(); !slices.Equal(got, []string{""}) {
+		t.Errorf("the store got %q", got)
 	}
 
 	front.answer = func(w http.ResponseWriter, r *http.Request) {

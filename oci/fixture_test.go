@@ -15,6 +15,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,15 +72,27 @@ func as(t *testing.T, config []byte) func(*Options) {
 type server struct {
 	*httptest.Server
 	answer http.HandlerFunc
-	// seen are the Authorization headers that it got.
+
+	mu   sync.Mutex
 	seen []string
+}
+
+// took returns the Authorization headers that it got since the last call.
+func (s *server) took() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.seen
+	s.seen = nil
+	return seen
 }
 
 func serve(t *testing.T) *server {
 	t.Helper()
 	s := &server{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
 		s.seen = append(s.seen, r.Header.Get("Authorization"))
+		s.mu.Unlock()
 		s.answer(w, r)
 	}))
 	t.Cleanup(s.Close)

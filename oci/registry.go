@@ -218,6 +218,8 @@ func (s *session) explain(verb string, err error) error {
 		return fail(fmt.Errorf("no complete answer within %s: %w", s.options.Timeout, context.DeadlineExceeded))
 	case s.ctx.Err() != nil:
 		return fail(context.Cause(s.ctx))
+	case errors.Is(err, errdef.ErrInvalidReference):
+		return fail(fmt.Errorf("%w: it is neither a tag nor a digest", ErrInvalidReference))
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return fail(fmt.Errorf("%w: the registry asks for credentials; secretRef names a Secret with an entry for %s", ErrAuthentication, s.options.Host))
 	case errors.Is(err, errdef.ErrNotFound), answered && response.StatusCode == http.StatusNotFound:
