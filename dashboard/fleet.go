@@ -181,7 +181,7 @@ type SourcedRow struct {
 func NewSource(f Frame, s *v1alpha1.AddOnSource) Source {
 	f.Live = true
 	p := Source{
-		Frame: f, Namespace: s.Namespace, Name: s.Name, URL: s.Spec.URL, Folder: s.Spec.Path, Mark: sourceMark(s),
+		Frame: f, Namespace: s.Namespace, Name: s.Name, URL: s.Spec.Address(), Folder: s.Spec.Path, Mark: sourceMark(s),
 		Applied: commitOf(s.Status.LastAppliedRevision, s), Attempted: commitOf(s.Status.LastAttemptedRevision, s),
 	}
 	p.Title = fmt.Sprintf("Source %s: %s", s.Name, p.Mark.Word)

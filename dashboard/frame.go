@@ -92,8 +92,7 @@ type Commit struct {
 
 // SHA is the object name in a revision such as main@sha1:9f3c2ab...; "" for none.
 func SHA(revision string) string {
-	_, sha, _ := strings.Cut(revision, "sha1:")
-	return sha
+	return v1alpha1.CommitOf(revision)
 }
 
 func commitOf(revision string, source *v1alpha1.AddOnSource) Commit {

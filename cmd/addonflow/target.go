@@ -85,7 +85,7 @@ func fixRollout(program string, key types.NamespacedName) string {
 
 // unlikeGit is how to make Git and a fleet that was rolled back agree again.
 func unlikeGit(program string, r *v1alpha1.AddOnRollout) string {
-	_, sha, _ := strings.Cut(r.Status.Override.Leaves().Commit, "sha1:")
+	sha := v1alpha1.CommitOf(r.Status.Override.Leaves().Commit)
 	if r.Status.Override.Kind == v1alpha1.OverrideBlocked {
 		return "push other content, or take the entry out of spec.blocked of " + r.Name
 	}
