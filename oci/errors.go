@@ -26,6 +26,8 @@ var (
 	ErrLimitExceeded = errors.New("limit exceeded")
 	// ErrContent: what the digest names is not what is read here. It never changes.
 	ErrContent = errors.New("unusable content")
+	// ErrSignature: a signature that is asked for is missing or not valid. It may be pushed later.
+	ErrSignature = errors.New("signature refused")
 	// ErrCorrupt: the registry's answer is not what the digest names.
 	ErrCorrupt = errors.New("corrupt answer")
 )

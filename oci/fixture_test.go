@@ -161,12 +161,12 @@ func (s tokens) answer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"token": text + "." + base64.RawURLEncoding.EncodeToString(signature)})
 }
 
-// push pushes a manifest with one layer, with the media types of a chart unless others are given,
+// push pushes a manifest with one layer to charts/hello, with the media types of a chart unless others are given,
 // and returns its digest.
-func push(ctx context.Context, t *testing.T, s *registry.Server, repository, tag string, layer []byte, types ...string) string {
+func push(ctx context.Context, t *testing.T, s *registry.Server, tag string, layer []byte, types ...string) string {
 	t.Helper()
 	types = append(types, []string{chartConfig, chartContent}[len(types):]...)
-	r, err := s.Remote(repository)
+	r, err := s.Remote("charts/hello")
 	if err != nil {
 		t.Fatal(err)
 	}

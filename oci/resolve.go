@@ -54,7 +54,7 @@ func (r *Registry) Resolve(ctx context.Context, repository string, reference Ref
 			return Revision{}, err
 		}
 	}
-	found, err := s.remote.Resolve(s.ctx, tag)
+	found, err := s.remote.Resolve(s.ctx, tag) //nolint:contextcheck // the session's own context, derived from the caller's
 	if err != nil {
 		return Revision{}, s.explain("find "+s.name(tag), err)
 	}

@@ -32,9 +32,6 @@ const (
 	payloadBytes   = 64 << 10
 )
 
-// ErrSignature: a signature that is asked for is missing or not valid. It may be pushed later.
-var ErrSignature = errors.New("signature refused")
-
 // Verification is which signatures a digest needs. The zero value needs none.
 type Verification struct{ keys []*ecdsa.PublicKey }
 

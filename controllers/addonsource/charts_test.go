@@ -14,10 +14,10 @@ import (
 	"github.com/addonflow/addonflow/test/registry"
 )
 
-// chartOf is a chart with one ConfigMap.
-func chartOf(name, version string) map[string]string {
+// chartOf is a version of the chart hello, with one ConfigMap.
+func chartOf(version string) map[string]string {
 	return map[string]string{
-		"Chart.yaml":              "apiVersion: v2\nname: " + name + "\nversion: " + version + "\n",
+		"Chart.yaml":              "apiVersion: v2\nname: hello\nversion: " + version + "\n",
 		"templates/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\ndata:\n  version: {{ .Chart.Version | quote }}\n",
 	}
 }
@@ -40,7 +40,7 @@ var _ = Describe("A chart in a registry", func() {
 
 	It("is rendered by its digest, from a registry that the source lists, and kept in the AddOnRevision", func() {
 		server := registry.Start(GinkgoTB(), registry.Options{User: "ana", Password: "canary-55d0"})
-		digest := server.PushChart(GinkgoTB(), "charts", chartOf("hello", "1.0.0"))
+		digest := server.PushChart(GinkgoTB(), "charts", chartOf("1.0.0"))
 		reference := server.Host + "/charts/hello:1.0.0@" + digest
 		w := newWorld()
 		w.commit("add hello", packagedWith("oci: "+reference))
@@ -64,10 +64,10 @@ var _ = Describe("A chart in a registry", func() {
 		content, err := render.Decode(w.revisions()[0].Spec.Body)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(content.Package.Files).To(HaveLen(2))
-		Expect(content.Package.Files[1].Text).To(Equal(chartOf("hello", "1.0.0")["templates/settings.yaml"]))
+		Expect(content.Package.Files[1].Text).To(Equal(chartOf("1.0.0")["templates/settings.yaml"]))
 
 		vendored := packagedWith("path: chart")
-		for name, text := range chartOf("hello", "1.0.0") {
+		for name, text := range chartOf("1.0.0") {
 			vendored["addons/chart/"+name] = text
 		}
 		w.commit("the same chart, in the repository", vendored)
@@ -82,7 +82,7 @@ var _ = Describe("A chart in a registry", func() {
 
 	It("is named by what is wrong with it, and waited for if it is not there", func() {
 		server := registry.Start(GinkgoTB(), registry.Options{})
-		bad := chartOf("hello", "1.0.0")
+		bad := chartOf("1.0.0")
 		bad["templates/settings.yaml"] = "data: {{ shout 1 }}\n"
 		digest := server.PushChart(GinkgoTB(), "charts", bad)
 		w := newWorld(func(s *v1alpha1.AddOnSource) {
@@ -102,7 +102,7 @@ var _ = Describe("A chart in a registry", func() {
 		w.change(func(s *v1alpha1.AddOnSource) {
 			s.Spec.Registries[0].Verify = &v1alpha1.OCIVerifySpec{SecretRef: fluxmeta.LocalObjectReference{Name: "cosign"}}
 		})
-		digest = server.PushChart(GinkgoTB(), "charts", chartOf("hello", "1.0.1"))
+		digest = server.PushChart(GinkgoTB(), "charts", chartOf("1.0.1"))
 		w.commit("a chart that is not signed yet", packagedWith("oci: "+server.Host+"/charts/hello@"+digest))
 		w.look()
 		Expect(w.whyNotReady()).To(HavePrefix("False VerificationFailed: " + w.named(at) + server.Host + "/charts/hello@" + digest + ": signature refused: it is not signed: "))

@@ -95,7 +95,7 @@ func Start(tb testing.TB, o Options) *Server {
 // that it outlives no test.
 func (s *Server) run(tb testing.TB, args []string) {
 	tb.Helper()
-	cmd := exec.Command(s.program, args...) //nolint:noctx,gosec // it ends with the test; the program is one of this repository
+	cmd := exec.Command(s.program, args...) //nolint:noctx // it ends with the test
 	cmd.Stderr = tb.Output()
 	input, err := cmd.StdinPipe()
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *Server) PushChart(tb testing.TB, repository string, files map[string]st
 
 // PushTree pushes a directory as flux push artifact does. It returns its digest.
 func (s *Server) PushTree(ctx context.Context, repository, tag, dir, revision string) (string, error) {
-	cmd := exec.CommandContext(ctx, s.program, "push", "oci://"+s.Host+"/"+repository+":"+tag, dir, revision) //nolint:gosec // the program is one of this repository
+	cmd := exec.CommandContext(ctx, s.program, "push", "oci://"+s.Host+"/"+repository+":"+tag, dir, revision)
 	var failed bytes.Buffer
 	cmd.Stderr = &failed
 	digest, err := cmd.Output()
