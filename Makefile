@@ -56,6 +56,11 @@ gitea: ## Build Gitea, which only e2e runs (needs gcc)
 	$(SAY) 'gitea: a forge with SQLite (about six minutes on two cores, once)'
 	@go run ./test/hubbin/cmd/hubbin gitea
 
+.PHONY: registry
+registry: ## Build the OCI registry that tests run
+	$(SAY) 'registry: distribution and the client of Flux (about two minutes on two cores, once)'
+	@go run ./test/hubbin/cmd/hubbin registry
+
 .PHONY: tools
 tools: ## Build controller-gen and golangci-lint into bin/tools
 	$(SAY) 'tools: controller-gen and golangci-lint (about three minutes on two cores, once)'
@@ -101,7 +106,7 @@ lint: tools ## Run golangci-lint and the checks of the tree's shape
 	@go test -count=1 -v ./test/shape
 
 .PHONY: test
-test: hub ocm ## Run every test, the envtest suites included
+test: hub ocm registry ## Run every test, the envtest suites included
 	$(SAY) 'test: every package of the module (some minutes; the first run compiles the most)'
 	@$(HUB_ASSETS); go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) -json $(TEST_PACKAGES) | $(TALLY)
 

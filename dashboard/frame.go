@@ -93,7 +93,7 @@ type Commit struct {
 }
 
 func commitOf(revision string, source *v1alpha1.AddOnSource) Commit {
-	c := Commit{Short: cmp.Or(show.ShortCommit(revision), "–"), SHA: show.SHA(revision)}
+	c := Commit{Short: cmp.Or(show.ShortCommit(revision), "–"), SHA: v1alpha1.CommitOf(revision)}
 	if source == nil || source.Spec.CommitStatus == nil || c.SHA == "" {
 		return c
 	}

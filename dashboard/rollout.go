@@ -137,7 +137,9 @@ const diffLines = 400
 // Concerns reports how a commit concerns a rollout: it is the current one, or the entry of the
 // history with that index; -1 and false: neither.
 func Concerns(r *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, sha string) (current bool, past int) {
-	matches := func(revision string) bool { return len(sha) >= 7 && strings.HasPrefix(show.SHA(revision), sha) }
+	matches := func(revision string) bool {
+		return len(sha) >= 7 && strings.HasPrefix(v1alpha1.CommitOf(revision), sha)
+	}
 	shown := []string{r.Spec.PolicyCommit}
 	for _, t := range []*v1alpha1.Target{r.Spec.Target, r.Status.Target} {
 		if t != nil {
@@ -160,9 +162,9 @@ func Concerns(r *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, sha string
 func CurrentCommit(r *v1alpha1.AddOnRollout) string {
 	switch {
 	case r.Spec.Target != nil:
-		return show.SHA(r.Spec.Target.Commit)
+		return v1alpha1.CommitOf(r.Spec.Target.Commit)
 	case r.Status.Target != nil:
-		return show.SHA(r.Status.Target.Commit)
+		return v1alpha1.CommitOf(r.Status.Target.Commit)
 	}
 	return ""
 }
@@ -224,7 +226,7 @@ func asked(s Subject) []string {
 		return nil
 	}
 	short := s.Asked[:min(len(s.Asked), 7)]
-	if s.Source != nil && s.Source.Status.Refused() && strings.HasPrefix(show.SHA(s.Source.Status.LastAttemptedRevision), s.Asked) {
+	if s.Source != nil && s.Source.Status.Refused() && strings.HasPrefix(v1alpha1.CommitOf(s.Source.Status.LastAttemptedRevision), s.Asked) {
 		return []string{"Commit " + short + " is refused by source " + s.Source.Name + ", so that nothing of it is applied. This page is about the content before it."}
 	}
 	return []string{"Commit " + short + " did not change the content of this add-on. This page is about the commit that did."}
@@ -457,7 +459,7 @@ func past(s Subject, index int) Past {
 	}
 	p.To = RolloutPath(r.Namespace, r.Name, p.Commit.SHA)
 	if h.SupersededBy != "" {
-		p.Superseded = Link{show.ShortCommit(h.SupersededBy), RolloutPath(r.Namespace, r.Name, show.SHA(h.SupersededBy))}
+		p.Superseded = Link{show.ShortCommit(h.SupersededBy), RolloutPath(r.Namespace, r.Name, v1alpha1.CommitOf(h.SupersededBy))}
 	}
 	for _, st := range h.Stages {
 		p.Stages = append(p.Stages, PastStage{

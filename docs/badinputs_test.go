@@ -53,6 +53,8 @@ func badPackages() []badInput {
 		{"a missing folder", pkg, "path: chart", "path: charts"},
 		{"a folder outside the repository", pkg, "path: chart", "path: ../../chart"},
 		{"a folder that holds the package", pkg, "path: chart", "path: ."},
+		{"a chart by tag", pkg, "path: chart", "oci: registry.example.com/charts/log-shipper:1.4.2"},
+		{"two places of a chart", pkg, "    path: chart\n", "    path: chart\n    oci: registry.example.com/charts/log-shipper@sha256:" + strings.Repeat("a", 64) + "\n"},
 		{"a folder without a chart", "chart/Chart.yaml", "name: log-shipper\n", ""},
 		{"a missing value file", pkg, "values-fleet.yaml", "values-prod.yaml"},
 		{"a value file with invalid YAML", "values-fleet.yaml", "agent:", "agent: {"},

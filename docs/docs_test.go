@@ -178,7 +178,7 @@ var (
 func testSources(t *testing.T) (sources, tests map[string]string) {
 	t.Helper()
 	sources, tests = map[string]string{}, map[string]string{}
-	for _, dir := range []string{"api", "cmd", "commitstatus", "controllers", "dashboard", "dial", "gates", "githubapp", "gitsource", "manifests", "proposal", "registration", "render", "rollout", "test"} {
+	for _, dir := range []string{"api", "cmd", "commitstatus", "controllers", "dashboard", "dial", "gates", "githubapp", "gitsource", "manifests", "oci", "proposal", "registration", "render", "rollout", "test"} {
 		err := fs.WalkDir(os.DirFS(root), dir, func(name string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(name, "_test.go") {
 				content := text(t, name)

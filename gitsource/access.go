@@ -21,7 +21,7 @@ func (a Access) policy() dial.Policy { return dial.Policy{AllowLoopback: a.Allow
 // dial opens a connection, through the proxy if there is one.
 func (a Access) dial(ctx context.Context, proxy *Proxy, address string) (net.Conn, error) {
 	if proxy != nil {
-		return a.policy().Tunnel(ctx, connectTimeout, proxy.url(), address)
+		return a.policy().Tunnel(ctx, connectTimeout, proxy.URL(), address)
 	}
 	return a.policy().Dialer(connectTimeout).DialContext(ctx, "tcp", address)
 }

@@ -44,7 +44,7 @@ func newClient(r *Repository, e *exchange) (*client, error) {
 	out := &client{
 		exchange: e, proxy: r.proxy, certificates: r.credentials.certificates, confidential: r.credentials.confidential(),
 		transport: &http.Transport{
-			Proxy:                  http.ProxyURL(r.proxy.url()),
+			Proxy:                  http.ProxyURL(r.proxy.URL()),
 			DialContext:            r.access.policy().Dialer(connectTimeout).DialContext,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool},
 			TLSHandshakeTimeout:    connectTimeout,

@@ -14,7 +14,7 @@ import (
 type exchange struct {
 	packBytes int64
 	// large is the claim to a place for a large answer.
-	large *claim
+	large *Claim
 
 	mu    sync.Mutex
 	cause error // why this session ended an exchange
@@ -116,7 +116,7 @@ type bounded struct {
 	io.Reader
 	io.Closer
 	left, read int64
-	claim      *claim
+	claim      *Claim
 	exceeded   func() error
 	// head is the first packet's length and four bytes of it, tail the last four bytes; broken
 	// is set if an error ended the answer.
@@ -129,7 +129,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, b.exceeded()
 	}
-	n, err := b.claim.read(b.read, func() (int, error) { return b.Reader.Read(p[:min(int64(len(p)), b.left+1)]) })
+	n, err := b.claim.Read(b.read, func() (int, error) { return b.Reader.Read(p[:min(int64(len(p)), b.left+1)]) })
 	b.left -= int64(n)
 	b.read += int64(n)
 	b.head = append(b.head, p[:min(n, 2*flushLength-len(b.head))]...)

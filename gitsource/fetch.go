@@ -138,7 +138,7 @@ var errRefused = errors.New("the server refused the commit")
 
 // request returns a request for objects.
 func (s *session) request(wants ...plumbing.Hash) (*packp.UploadPackRequest, error) {
-	s.claim.release() // an earlier fetch of the session is no longer used
+	s.claim.Release() // an earlier fetch of the session is no longer used
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
 	request.Wants = wants
 	if s.advertised.Capabilities.Supports(capability.NoProgress) {
@@ -175,7 +175,7 @@ func (s *session) read(response *packp.UploadPackResponse, request *packp.Upload
 	if err != nil {
 		return nil, s.explain("fetch", s.cutOff(fmt.Errorf("%w: %w", ErrCorrupt, err)))
 	}
-	if err := s.claim.turn(s.ctx); err != nil {
+	if err := s.claim.Turn(s.ctx); err != nil {
 		return nil, s.explain("fetch", err)
 	}
 	p, err := openPack(content, s.repository.limits.InflatedBytes)

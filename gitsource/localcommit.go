@@ -120,15 +120,15 @@ func (d onDisk) merge(base, into, from string) (*Merge, error) {
 	}, nil
 }
 
-// revisionPattern splits a revision into a name and the steps to an ancestor.
-var revisionPattern = regexp.MustCompile(`^([^~^:@{}]+|@)((?:[~^][0-9]*)*)$`)
+// ancestryPattern splits a revision into a name and the steps to an ancestor.
+var ancestryPattern = regexp.MustCompile(`^([^~^:@{}]+|@)((?:[~^][0-9]*)*)$`)
 
 // stepPattern is one step to an ancestor.
 var stepPattern = regexp.MustCompile(`([~^])([0-9]*)`)
 
 // resolve returns the commit that a revision names.
 func (d onDisk) resolve(revision string) (*object.Commit, error) {
-	parts := revisionPattern.FindStringSubmatch(revision)
+	parts := ancestryPattern.FindStringSubmatch(revision)
 	if parts == nil {
 		return nil, fmt.Errorf("cannot find commit %q: %w: want HEAD, a branch, a tag or a full sha", revision, ErrRefNotFound)
 	}

@@ -21,11 +21,11 @@ type Merge struct {
 	// in After a MergeConflict, which Build reports if it reads the file.
 	Before, After *Tree
 
-	claim *claim
+	claim *Claim
 }
 
 // Close frees the place of the trees in the room. They must not be read afterwards.
-func (m *Merge) Close() { m.claim.release() }
+func (m *Merge) Close() { m.claim.Release() }
 
 // errConflict says that both sides changed a file.
 var errConflict = errors.New("both sides changed it")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -36,6 +37,29 @@ type folder struct {
 func (o Object) Folder(field string) (dir string, files map[string][]byte) {
 	f := o.folders[field]
 	return f.path, f.files
+}
+
+// OCIField is the field of an AddOnPackage that names a chart in a registry.
+const OCIField = "spec.helm.oci"
+
+// OCIChart returns the chart in a registry that an AddOnPackage names, "" if it names none.
+func (o Object) OCIChart() string {
+	if !packaged(o.Object) {
+		return ""
+	}
+	reference, _ := walk(o.Object, splitField(OCIField)).(string)
+	return reference
+}
+
+// WithChart returns the object with the files of the chart that OCIField names, which Folder then
+// returns.
+func (o Object) WithChart(files map[string][]byte) Object {
+	o.folders = maps.Clone(o.folders)
+	if o.folders == nil {
+		o.folders = map[string]folder{}
+	}
+	o.folders[OCIField] = folder{path: o.OCIChart(), files: files}
+	return o
 }
 
 // packaged reports whether an object is an AddOnPackage.

@@ -53,8 +53,8 @@ func ParseProxy(keys map[string][]byte) (*Proxy, error) {
 	return &Proxy{address: address}, nil
 }
 
-// url returns the proxy's URL, nil without a proxy.
-func (p *Proxy) url() *url.URL {
+// URL returns the proxy's URL with its credentials, nil without a proxy.
+func (p *Proxy) URL() *url.URL {
 	if p == nil {
 		return nil
 	}

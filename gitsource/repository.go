@@ -150,7 +150,7 @@ type session struct {
 	repository *Repository
 	git        git
 	advertised *packp.AdvRefs
-	claim      *claim
+	claim      *Claim
 	ctx        context.Context //nolint:containedctx // lives exactly as long as the call that made it
 	cancel     context.CancelFunc
 }
@@ -170,7 +170,7 @@ func (r *Repository) connect(ctx context.Context) (*session, error) {
 	}
 	s.git = git
 	s.ctx, s.cancel = context.WithTimeout(ctx, r.timeout)
-	s.claim = r.room.claim(s.ctx, func(err error) { //nolint:contextcheck // the session's own context, derived from the caller's
+	s.claim = r.room.Claim(s.ctx, func(err error) { //nolint:contextcheck // the session's own context, derived from the caller's
 		_ = s.stop(err)
 		s.cancel()
 	})
@@ -207,7 +207,7 @@ func (g httpGit) Close() error {
 
 func (s *session) close() {
 	s.cancel()
-	s.claim.release()
+	s.claim.Release()
 	_ = s.git.Close()
 }
 

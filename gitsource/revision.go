@@ -1,46 +1,50 @@
 package gitsource
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"regexp"
-	"strings"
 )
 
-// algorithm prefixes every commit in a revision string (Flux).
-const algorithm = "sha1:"
+// Algorithms prefix every name in a revision string (Flux): that of a commit, or the digest of an
+// artifact in a registry.
+const (
+	sha1Prefix   = "sha1:"
+	sha256Prefix = "sha256:"
+)
 
-var commitPattern = regexp.MustCompile(`^[0-9a-f]{40}$`)
+var (
+	commitPattern   = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	revisionPattern = regexp.MustCompile(`^(?:(.+)@)?(?:sha1:([0-9a-f]{40})|sha256:([0-9a-f]{64}))$`)
+)
 
-// Revision is a commit and the reference that led to it.
+// Revision is a commit and the reference that led to it, or an artifact and its tag.
 type Revision struct {
 	// Ref is the branch or tag, such as main or v1.2.0; a full name such as
 	// refs/pull/1/head when it was given as one; empty for a commit given by sha.
 	Ref string
-	// Commit is the sha, 40 lower-case hexadecimal digits.
+	// Commit is the sha, 40 lower-case hexadecimal digits; of an artifact, the 64 of its digest.
 	Commit string
 }
 
-// String returns main@sha1:<commit>, or sha1:<commit> without a reference.
+// String returns main@sha1:<commit> or latest@sha256:<digest>, without a reference what follows
+// the @.
 func (r Revision) String() string {
-	if r.Ref == "" {
-		return algorithm + r.Commit
+	name := sha1Prefix + r.Commit
+	if len(r.Commit) == sha256.Size*2 {
+		name = sha256Prefix + r.Commit
 	}
-	return r.Ref + "@" + algorithm + r.Commit
+	if r.Ref == "" {
+		return name
+	}
+	return r.Ref + "@" + name
 }
 
 // ParseRevision is the inverse of Revision.String; its error is ErrInvalidRevision.
 func ParseRevision(s string) (Revision, error) {
-	ref, rest := "", s
-	// The last @: a branch name may hold one, too.
-	if i := strings.LastIndex(s, "@"+algorithm); i >= 0 {
-		ref, rest = s[:i], s[i+1:]
-		if ref == "" {
-			return Revision{}, fmt.Errorf("%w %q: nothing before @", ErrInvalidRevision, s)
-		}
+	parts := revisionPattern.FindStringSubmatch(s) // up to the last @: a branch name may hold one, too
+	if parts == nil {
+		return Revision{}, fmt.Errorf("%w %q: want <ref>@sha1:<40 hexadecimal digits> or <tag>@sha256:<64>", ErrInvalidRevision, s)
 	}
-	commit, ok := strings.CutPrefix(rest, algorithm)
-	if !ok || !commitPattern.MatchString(commit) {
-		return Revision{}, fmt.Errorf("%w %q: want <ref>@sha1:<40 hexadecimal digits>", ErrInvalidRevision, s)
-	}
-	return Revision{Ref: ref, Commit: commit}, nil
+	return Revision{Ref: parts[1], Commit: parts[2] + parts[3]}, nil
 }

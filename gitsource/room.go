@@ -37,8 +37,8 @@ func newRoom(places int, pace time.Duration) *Room {
 	return &Room{places: make(chan struct{}, places), unpacking: make(chan struct{}, 1), wanted: make(chan struct{}), pace: pace}
 }
 
-// claim is the share of a room that one fetch uses. A nil claim has no bounds.
-type claim struct {
+// Claim is the share of a room that one fetch uses. A nil Claim has no bounds.
+type Claim struct {
 	room *Room
 	ctx  context.Context //nolint:containedctx // of the session that made the claim
 	end  func(error)
@@ -51,16 +51,16 @@ type claim struct {
 	more, whole chan struct{}
 }
 
-// claim returns a claim without a place. ctx ends a wait for a place; end ends the session.
-func (r *Room) claim(ctx context.Context, end func(error)) *claim {
+// Claim returns a claim without a place. ctx ends a wait for a place; end ends the session.
+func (r *Room) Claim(ctx context.Context, end func(error)) *Claim {
 	if r == nil {
 		return nil
 	}
-	return &claim{room: r, ctx: ctx, end: end}
+	return &Claim{room: r, ctx: ctx, end: end}
 }
 
-// read reads from an answer. before is how many bytes of it were read already.
-func (c *claim) read(before int64, read func() (int, error)) (int, error) {
+// Read reads from an answer. before is how many bytes of it were read already.
+func (c *Claim) Read(before int64, read func() (int, error)) (int, error) {
 	if c == nil || before < smallAnswer {
 		return read()
 	}
@@ -79,7 +79,7 @@ func (c *claim) read(before int64, read func() (int, error)) (int, error) {
 }
 
 // enter takes a place, unless the claim has one.
-func (c *claim) enter() (more chan<- struct{}, err error) {
+func (c *Claim) enter() (more chan<- struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.placed {
@@ -100,7 +100,7 @@ func (c *claim) enter() (more chan<- struct{}, err error) {
 }
 
 // yield ends a slow answer as soon as another repository needs its place.
-func (c *claim) yield(more, whole <-chan struct{}) {
+func (c *Claim) yield(more, whole <-chan struct{}) {
 	slow := time.NewTimer(c.room.pace)
 	defer slow.Stop()
 	var wanted chan<- struct{} // nil while the answer is fast enough
@@ -121,16 +121,16 @@ func (c *claim) yield(more, whole <-chan struct{}) {
 }
 
 // complete ends yield.
-func (c *claim) complete() {
+func (c *Claim) complete() {
 	if c.whole != nil {
 		close(c.whole)
 	}
 	c.whole = nil
 }
 
-// turn waits until no other pack is being unpacked. The answer is complete, so a slow server
+// Turn waits until no other pack is being unpacked. The answer is complete, so a slow server
 // can no longer lose the place.
-func (c *claim) turn(ctx context.Context) error {
+func (c *Claim) Turn(ctx context.Context) error {
 	if c == nil {
 		return nil
 	}
@@ -146,8 +146,8 @@ func (c *claim) turn(ctx context.Context) error {
 	}
 }
 
-// release frees the place and the turn. The claim can be used again.
-func (c *claim) release() {
+// Release frees the place and the turn. The claim can be used again.
+func (c *Claim) Release() {
 	if c == nil {
 		return
 	}

@@ -89,11 +89,18 @@ type Tree struct {
 	alone bool
 	// redaction removes the repository's credentials; claim holds a place in its room.
 	redaction secret.Redaction
-	claim     *claim
+	claim     *Claim
+	// done is called by Close, if not nil.
+	done func()
 }
 
 // Close frees the tree's place in the room. The tree must not be read afterwards.
-func (t *Tree) Close() { t.claim.release() }
+func (t *Tree) Close() {
+	t.claim.Release()
+	if t.done != nil {
+		t.done()
+	}
+}
 
 // Revision returns the commit and its reference; zero for a local directory.
 func (t *Tree) Revision() Revision { return t.revision }

@@ -75,7 +75,8 @@ func (p *Package) files() []chart.File {
 }
 
 // FolderField is the field of the AddOnPackage that names its folder, spec.helm.path or
-// spec.manifests.path.
+// spec.manifests.path. A chart of a registry is content as that of a folder, so Load puts
+// spec.helm.oci in its place.
 func (p *Package) FolderField() string { return "spec." + p.Engine + ".path" }
 
 // parsedPackage is a Package with the engine that renders its files.

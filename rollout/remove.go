@@ -1,8 +1,7 @@
 package rollout
 
 import (
-	"strings"
-
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout/removal"
 )
 
@@ -33,7 +32,7 @@ func (p *planner) removalInput() removal.Input {
 		Full: p.spec.Removal == nil && !within(p.in.Ledger, p.limit()*15/16),
 	}
 	if p.spec.Target != nil {
-		_, in.Commit, _ = strings.Cut(p.spec.Target.Commit, "sha1:")
+		in.Commit = v1alpha1.CommitOf(p.spec.Target.Commit)
 	}
 	switch {
 	case p.in.Contested != "":

@@ -36,12 +36,12 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	case r.Status.Override.Returns() && r.Status.Override.Waits():
 		add("Newer content in Git follows once the clusters are back.")
 	case r.Status.Override.Returns():
-		add("The fleet differs from Git. Revert the commit, or push other content.", "git", "revert", SHA(r.Status.Override.Leaves().Commit))
+		add("The fleet differs from Git. Revert the commit, or push other content.", "git", "revert", v1alpha1.CommitOf(r.Status.Override.Leaves().Commit))
 		add("The content was not at fault: end its quarantine, and roll it out again.", on("unblock", "-m", OrderReason)...)
 	case outcome == Failed && r.Status.Aborted != nil:
 		add("The rollout was aborted. This continues it; other content from Git replaces it.", on("retry", "-m", OrderReason)...)
 	case outcome == Failed && r.Spec.Target != nil && r.Status.Phase == v1alpha1.PhaseFailed:
-		add("Revert the commit, or push a fix. Only the clusters that got the content move.", "git", "revert", SHA(r.Spec.Target.Commit))
+		add("Revert the commit, or push a fix. Only the clusters that got the content move.", "git", "revert", v1alpha1.CommitOf(r.Spec.Target.Commit))
 		add("The content was not at fault: try the failed clusters again.", on("retry", "-m", OrderReason)...)
 	case outcome == Failed:
 		add("Change what the message above names, and push.")
@@ -85,12 +85,6 @@ func NextOfSource(program string, s *v1alpha1.AddOnSource) []Advice {
 		return []Advice{{"Continue reading the repository.", Command(program, "resume", "source", s.Name, "-n", s.Namespace)}}
 	}
 	return nil
-}
-
-// SHA is the object name in a revision such as main@sha1:9f3c2ab...; "" for none.
-func SHA(revision string) string {
-	_, sha, _ := strings.Cut(revision, "sha1:")
-	return sha
 }
 
 // plainWord matches words that a shell takes as they are.

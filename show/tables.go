@@ -39,7 +39,7 @@ func SourcesTable(now time.Time, sources ...v1alpha1.AddOnSource) *metav1.Table 
 			ready = string(metav1.ConditionUnknown)
 		}
 		t.Rows = append(t.Rows, row(s, s.Name, ready, truth(s.Spec.Suspend || v1alpha1.SuspendedByAnnotation(s.Annotations)), orNone(ShortCommit(s.Status.LastAppliedRevision)),
-			strconv.Itoa(len(s.Status.AddOns)), Age(now, &s.CreationTimestamp), message, s.Spec.URL, orNone(s.Spec.Path)))
+			strconv.Itoa(len(s.Status.AddOns)), Age(now, &s.CreationTimestamp), message, s.Spec.Address(), orNone(s.Spec.Path)))
 	}
 	return t
 }

@@ -19,15 +19,11 @@ const none = "–"
 // unchanged.
 func ShortCommit(commit string) string {
 	const short = 7
-	ref, sum := "", commit
-	if i := strings.LastIndex(commit, "@"); i >= 0 {
-		ref, sum = commit[:i+1], commit[i+1:]
-	}
-	sha, ok := strings.CutPrefix(sum, "sha1:")
-	if !ok || len(sha) < short {
+	sha := v1alpha1.CommitOf(commit)
+	if len(sha) < short {
 		return commit
 	}
-	return ref + sha[:short]
+	return commit[:strings.LastIndexByte(commit, '@')+1] + sha[:short]
 }
 
 // commitOf is the short commit of a target, or the mark for none. The commit is not known if the

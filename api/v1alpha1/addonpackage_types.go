@@ -17,7 +17,7 @@ type AddOnPackageSpec struct {
 	// AddOn is the name of the ClusterManagementAddOn.
 	AddOn string `json:"addOn"`
 	// Helm names a Helm chart. Exactly one of Helm and Manifests is given.
-	Helm *PackageFolder `json:"helm,omitempty"`
+	Helm *PackageChart `json:"helm,omitempty"`
 	// Manifests names a folder of Go-template manifests. Every .yaml, .yml and .json file in it
 	// is rendered; .tpl files are partials; other files are ignored.
 	Manifests *PackageFolder `json:"manifests,omitempty"`
@@ -35,6 +35,18 @@ type AddOnPackageSpec struct {
 	Registration []addonv1alpha1.RegistrationSpec `json:"registration,omitempty"`
 	// ManifestConfigs as in an AddOnTemplate.
 	ManifestConfigs []workv1.ManifestConfigOption `json:"manifestConfigs,omitempty"`
+}
+
+// PackageChart names a Helm chart: exactly one of its fields is given.
+//
+// +kubebuilder:object:generate=false
+type PackageChart struct {
+	// Path is the folder of the chart, relative to the file it is written in, inside the
+	// repository.
+	Path string `json:"path,omitempty"`
+	// OCI is a chart in a registry by digest, host/repository:tag@sha256:<hex>; the tag may be
+	// absent and is not read. The host is in spec.registries of the AddOnSource.
+	OCI string `json:"oci,omitempty"`
 }
 
 // PackageFolder names a folder of the repository.

@@ -13,13 +13,21 @@ const GitHubProvider = "github"
 
 // AddOnSourceSpec says which Git repository add-ons are declared in. Field
 // names and meaning are those of Flux's GitRepository and Kustomization.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.oci)",message="exactly one of url and oci is given"
+// +kubebuilder:validation:XValidation:rule="!has(self.oci) || !has(self.ref) && !has(self.secretRef) && !has(self.provider) && !has(self.verify) && !has(self.commitStatus) && !has(self.allowForcePush)",message="ref, secretRef, provider, verify, commitStatus and allowForcePush are about a Git repository; with oci, set oci.ref, oci.secretRef or oci.verify"
 type AddOnSourceSpec struct {
-	// URL of the repository: https:// or http:// without credentials, ssh://user@host/path, or
+	// URL of the Git repository: https:// or http:// without credentials, ssh://user@host/path, or
 	// user@host:path.
 	// +kubebuilder:validation:Pattern="^(https?://[^@]+|ssh://([^@/:]+@)?[^@]+|[^@/:]+@[^@/:]+:.+)$"
 	// +kubebuilder:validation:MaxLength=2048
-	// +required
-	URL string `json:"url"`
+	// +optional
+	URL string `json:"url,omitempty"`
+
+	// OCI is an artifact in a registry, as flux push artifact writes it, in place of a Git
+	// repository.
+	// +optional
+	OCI *OCISpec `json:"oci,omitempty"`
 
 	// Provider is how the operator authenticates: generic (the default) with the keys of
 	// secretRef that the URL's transport uses, github as a GitHub App.
@@ -92,6 +100,14 @@ type AddOnSourceSpec struct {
 	// +optional
 	AddOns []string `json:"addOns,omitempty"`
 
+	// Registries are the OCI registries from which AddOnPackages may take charts; without them,
+	// charts are read from the repository only.
+	// +listType=map
+	// +listMapKey=host
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Registries []RegistrySpec `json:"registries,omitempty"`
+
 	// CommitStatus says where commit statuses are posted; if absent, none are posted.
 	// +optional
 	CommitStatus *CommitStatusSpec `json:"commitStatus,omitempty"`
@@ -122,6 +138,84 @@ type PullRequestsSpec struct {
 	// such as labels, are never shown.
 	// +optional
 	ClusterNames bool `json:"clusterNames,omitempty"`
+}
+
+// OCISpec is an artifact in an OCI registry. Field names and meaning are those of Flux's
+// OCIRepository.
+type OCISpec struct {
+	// URL of the repository in a registry, oci://host/repository.
+	// +kubebuilder:validation:Pattern="^oci://[^@]+$"
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	URL string `json:"url"`
+	// Reference is what to follow; the tag latest if absent.
+	// +optional
+	Reference *OCIReference `json:"ref,omitempty"`
+	// SecretRef names a Secret in the same namespace, as that of registries.
+	// +optional
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+	// Insecure reads the registry over plain http. A flag of the operator must allow it.
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
+	// Verify says which signatures an artifact needs before anything of it is read.
+	// +optional
+	Verify *OCIVerifySpec `json:"verify,omitempty"`
+}
+
+// OCIReference is the artifact to follow. Precedence: digest, semver, tag.
+type OCIReference struct {
+	// Digest of an artifact.
+	// +kubebuilder:validation:Pattern="^sha256:[0-9a-f]{64}$"
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// SemVer range of tags; the highest matching tag is followed.
+	// +optional
+	SemVer string `json:"semver,omitempty"`
+	// Tag to follow.
+	// +kubebuilder:validation:Pattern="^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
+	// +optional
+	Tag string `json:"tag,omitempty"`
+}
+
+// OCIVerifySpec says which signatures a digest in a registry needs.
+type OCIVerifySpec struct {
+	// Provider of signatures: cosign, with a key of ECDSA and the signature in a tag that ends in .sig.
+	// +kubebuilder:validation:Enum=cosign
+	// +kubebuilder:default=cosign
+	// +optional
+	Provider string `json:"provider,omitempty"`
+	// SecretRef names a Secret in the same namespace with public keys in entries that end in
+	// .pub; one of them must have signed.
+	// +required
+	SecretRef meta.LocalObjectReference `json:"secretRef"`
+}
+
+// RegistrySpec is an OCI registry and how it is read.
+type RegistrySpec struct {
+	// Host of the registry, with a port if it is not 443, such as registry.example.com:5000.
+	// +kubebuilder:validation:Pattern="^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\\[[0-9A-Fa-f:.]+\\])(:[0-9]{1,5})?$"
+	// +kubebuilder:validation:MaxLength=255
+	// +required
+	Host string `json:"host"`
+	// SecretRef names a Secret in the same namespace: .dockerconfigjson with the credentials, as
+	// in a Secret of type kubernetes.io/dockerconfigjson; ca.crt for a private certificate
+	// authority.
+	// +optional
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+	// Insecure reads the registry over plain http. A flag of the operator must allow it.
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
+	// Verify says which signatures a chart of the registry needs before anything of it is read.
+	// +optional
+	Verify *OCIVerifySpec `json:"verify,omitempty"`
+}
+
+// Address returns the URL of the repository or of the artifact.
+func (s AddOnSourceSpec) Address() string {
+	if s.OCI != nil {
+		return s.OCI.URL
+	}
+	return s.URL
 }
 
 // WebhookSpec says which webhooks are accepted.

@@ -105,6 +105,16 @@ func HeldByAnnotation(annotations map[string]string) (held bool, until time.Time
 // commitsKept bounds the commits that an AddOnRevision names: 200 that introduced the same content.
 const commitsKept = 200
 
+// CommitOf returns the name in a revision: the sha of <ref>@sha1:<commit>, or the digest of
+// <tag>@sha256:<digest>, without its algorithm; "" for any other text.
+func CommitOf(revision string) string {
+	algorithm, name, found := strings.Cut(revision[strings.LastIndexByte(revision, '@')+1:], ":")
+	if !found || algorithm != "sha1" && algorithm != "sha256" {
+		return ""
+	}
+	return name
+}
+
 // Commits are the commits that introduced the content of an AddOnRevision, <ref>@sha1:<commit>, the
 // newest first.
 func Commits(annotations map[string]string) []string {

@@ -48,8 +48,7 @@ func (b BlockedContent) Blocks(t Target) bool {
 	if b.Digest != "" {
 		return b.Digest == t.Digest
 	}
-	_, sha, found := strings.Cut(t.Commit, "sha1:")
-	return found && b.Commit != "" && strings.HasPrefix(sha, b.Commit)
+	return b.Commit != "" && strings.HasPrefix(CommitOf(t.Commit), b.Commit)
 }
 
 // Quarantine is the value of QuarantinedAnnotation: no cluster is admitted to the revision, and

@@ -105,7 +105,7 @@ func newCLI(name string) *cli {
 func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
 		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c), newHistoryCommand(c),
-		newRenderCommand(c), newLintCommand(c), newPlanCommand(c), newCheckCommand(c),
+		newRenderCommand(c), newLintCommand(c), newPlanCommand(c), newVendorCommand(c), newCheckCommand(c),
 		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newWebhookCommand(c), newReleaseCommand(c),
 		newApproveCommand(c), newRejectCommand(c),
 		newRetryCommand(c), newPromoteCommand(c), newAbortCommand(c), newRollbackCommand(c), newUnblockCommand(c),

@@ -140,6 +140,10 @@ func (o *renderOptions) render(addOn load.AddOn, placements []v1alpha1.Placement
 	if len(addOn.Missing) > 0 {
 		return fmt.Errorf("cannot render add-on %q: it refers to %s, which is not in the directory", addOn.Name, addOn.Missing[0])
 	}
+	if addOn.Unfetched != "" {
+		return fmt.Errorf("cannot render add-on %q: its chart is in a registry, %s, from which only the operator fetches; "+
+			"addonflow vendor writes a chart into the directory", addOn.Name, addOn.Unfetched)
+	}
 	selecting, err := inOrder(addOn, placements)
 	if err != nil {
 		return err

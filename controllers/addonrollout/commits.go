@@ -318,6 +318,5 @@ func contextName(o *plan.Observation, part string) string {
 
 // commitOf returns the sha of <ref>@sha1:<sha>, or "".
 func commitOf(revision string) string {
-	_, sha, _ := strings.Cut(revision, "sha1:")
-	return sha
+	return v1alpha1.CommitOf(revision)
 }

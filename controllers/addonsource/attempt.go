@@ -3,6 +3,7 @@ package addonsource
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -104,6 +105,9 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 		}
 		if commit.Interrupted != nil {
 			return retry(v1alpha1.RenderInterruptedReason, fmt.Errorf("cannot check the packages of the commit now: %w", commit.Interrupted))
+		}
+		if i := slices.IndexFunc(commit.AddOns, func(addOn load.AddOn) bool { return addOn.Unfetched != "" }); i >= 0 {
+			return wait(v1alpha1.FetchFailedReason, p.backoff(), "the chart %s was not fetched", commit.AddOns[i].Unfetched)
 		}
 		a.commit = commit
 		found := 0

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -16,9 +17,9 @@ const fingerprintVersion = "1"
 // A commit attempted under another fingerprint counts as new. Credentials, intervals and commit
 // statuses are not part of it.
 //
-// The public keys of spec.verify are part of it: if a key is added or revoked, the commit is
+// The public keys of spec.verify, and those of cosign, are part of it: if a key is added or revoked, the commit is
 // judged anew.
-func fingerprint(spec v1alpha1.AddOnSourceSpec, config Config, publicKeys map[string][]byte) (string, error) {
+func fingerprint(spec v1alpha1.AddOnSourceSpec, config Config, publicKeys map[string][]byte, cosignKeys map[string]map[string][]byte) (string, error) {
 	encoded, err := json.Marshal(struct {
 		Version       string
 		Mode          Mode
@@ -32,13 +33,35 @@ func fingerprint(spec v1alpha1.AddOnSourceSpec, config Config, publicKeys map[st
 		Verify         *v1alpha1.VerifySpec `json:",omitempty"`
 		PublicKeys     map[string][]byte    `json:",omitempty"`
 		AllowForcePush bool                 `json:",omitempty"`
+		Registries     []string             `json:",omitempty"`
+
+		OCI        *v1alpha1.OCIReference       `json:",omitempty"`
+		CosignKeys map[string]map[string][]byte `json:",omitempty"`
 	}{
-		fingerprintVersion, config.AddonManager, spec.URL, spec.Path, spec.Reference, spec.Ignore, spec.AddOns, spec.Prune,
-		config.DefaultCanary, spec.Verify, publicKeys, spec.AllowForcePush,
+		fingerprintVersion, config.AddonManager, spec.Address(), spec.Path, spec.Reference, spec.Ignore, spec.AddOns, spec.Prune,
+		config.DefaultCanary, spec.Verify, publicKeys, spec.AllowForcePush, hostsOf(spec.Registries), ociReference(spec), cosignKeys,
 	})
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256(encoded)
 	return hex.EncodeToString(sum[:8]), nil
+}
+
+// ociReference returns the artifact to follow, nil if it is the default or none.
+func ociReference(spec v1alpha1.AddOnSourceSpec) *v1alpha1.OCIReference {
+	if spec.OCI == nil {
+		return nil
+	}
+	return spec.OCI.Reference
+}
+
+// hostsOf returns the registries that charts may come from.
+func hostsOf(registries []v1alpha1.RegistrySpec) []string {
+	var hosts []string
+	for _, r := range registries {
+		hosts = append(hosts, r.Host)
+	}
+	slices.Sort(hosts)
+	return hosts
 }

@@ -14,7 +14,11 @@ func (p *pass) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	spec, err := fingerprint(p.source.Spec, p.Config, publicKeys)
+	cosignKeys, err := p.cosignKeys(ctx)
+	if err != nil {
+		return err
+	}
+	spec, err := fingerprint(p.source.Spec, p.Config, publicKeys, cosignKeys)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/oci"
 )
 
 // firstWait is the wait after a first failure; it doubles up to the interval.
@@ -67,7 +68,7 @@ func (p *pass) order(content gitsource.Revision) order {
 
 // resolve asks the repository what the reference names.
 func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
-	b, err := p.ask(ctx, p.order(gitsource.Revision{}), func(ctx context.Context, repository *gitsource.Repository) brought {
+	b, err := p.ask(ctx, p.order(gitsource.Revision{}), func(ctx context.Context, repository repository) brought {
 		head, err := repository.Resolve(ctx)
 		return brought{head: head, err: err}
 	})
@@ -81,7 +82,7 @@ func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
 }
 
 // ask returns the result of an errand, or sends it and ends the pass with errAway.
-func (p *pass) ask(ctx context.Context, o order, run func(context.Context, *gitsource.Repository) brought) (brought, error) {
+func (p *pass) ask(ctx context.Context, o order, run func(context.Context, repository) brought) (brought, error) {
 	source := p.key().NamespacedName
 	if b, ok := p.errands.take(source, o); ok {
 		return b, nil
@@ -100,7 +101,15 @@ func (p *pass) ask(ctx context.Context, o order, run func(context.Context, *gits
 }
 
 // open opens the repository.
-func (p *pass) open(ctx context.Context) (*gitsource.Repository, error) {
+func (p *pass) open(ctx context.Context) (repository, error) {
+	if p.source.Spec.OCI != nil {
+		return p.openArtifact(ctx)
+	}
+	return p.openGit(ctx)
+}
+
+// openGit returns the Git repository of the source.
+func (p *pass) openGit(ctx context.Context) (*gitsource.Repository, error) {
 	credentials, err := p.credentials(ctx)
 	if err != nil {
 		return nil, err
@@ -212,11 +221,14 @@ func (p *pass) unread(ctx context.Context, err error) *halt {
 	switch {
 	case errors.Is(err, gitsource.ErrInvalidURL):
 		return stall(v1alpha1.InvalidURLReason, "%s", err)
-	case errors.Is(err, gitsource.ErrInvalidReference):
+	case errors.Is(err, gitsource.ErrInvalidReference), errors.Is(err, oci.ErrInvalidReference):
 		return stall(v1alpha1.InvalidReferenceReason, "%s", err)
 	case errors.Is(err, gitsource.ErrRefNotFound):
 		reason = v1alpha1.RefNotFoundReason
-	case errors.Is(err, gitsource.ErrInvalidCredentials), errors.Is(err, gitsource.ErrAuthentication), errors.Is(err, gitsource.ErrHostKey):
+	case errors.Is(err, oci.ErrSignature):
+		reason = v1alpha1.VerificationFailedReason // a signature may be pushed after what it signs
+	case errors.Is(err, gitsource.ErrInvalidCredentials), errors.Is(err, gitsource.ErrAuthentication), errors.Is(err, gitsource.ErrHostKey),
+		errors.Is(err, oci.ErrAuthentication):
 		reason = v1alpha1.InvalidCredentialsReason
 	case errors.Is(err, gitsource.ErrLimitExceeded):
 		reason = v1alpha1.LimitExceededReason
@@ -245,14 +257,27 @@ func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, err
 		options.Ignore = *p.source.Spec.Ignore
 	}
 	head := p.head
-	b, err := p.ask(ctx, p.order(head), func(ctx context.Context, repository *gitsource.Repository) brought {
+	var from registries
+	if !p.errands.awaits(p.key().NamespacedName, p.order(head)) {
+		var err error
+		if from, err = p.registries(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	known := charts{}
+	if before := p.memories.attempt(p.key().NamespacedName, p.now); before != nil && before.spec == p.spec {
+		known = chartsOf(before)
+	}
+	b, err := p.ask(ctx, p.order(head), func(ctx context.Context, repository repository) brought {
 		tree, err := repository.Fetch(ctx, head)
 		if err != nil {
 			return brought{err: err}
 		}
-		defer tree.Close()
 		objects, unread := tree.Build(ctx, options)
-		return brought{head: tree.Revision(), objects: objects, unread: unread}
+		tree.Close()
+		defer from.close()
+		denied, err := from.fetch(ctx, objects, known)
+		return brought{head: tree.Revision(), objects: objects, unread: unread.Then(denied), err: err}
 	})
 	if err != nil {
 		return nil, nil, err
@@ -260,17 +285,22 @@ func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, err
 	if refused, ok := errors.AsType[*gitsource.RefusedCommit](b.err); ok {
 		return nil, nil, p.distrust(refused)
 	}
-	if errors.Is(b.err, gitsource.ErrLimitExceeded) {
+	if b.head.Commit != "" {
+		// The branch may have moved since it was resolved; the fetched commit counts.
+		p.head = b.head
+		p.memory.head = p.head
+	}
+	if errors.Is(b.err, gitsource.ErrLimitExceeded) || errors.Is(b.err, oci.ErrLimitExceeded) {
 		return nil, nil, refuse(v1alpha1.LimitExceededReason, problem.List{{
 			Reason: v1alpha1.LimitExceededReason, Message: b.err.Error(),
 		}})
 	}
+	if errors.Is(b.err, oci.ErrContent) {
+		return nil, nil, refuse(v1alpha1.BuildFailedReason, problem.List{{Reason: v1alpha1.BuildFailedReason, Message: b.err.Error()}})
+	}
 	if b.err != nil {
 		return nil, nil, p.unread(ctx, b.err)
 	}
-	// The branch may have moved since it was resolved; the fetched commit counts.
-	p.head = b.head
-	p.memory.head = p.head
 	for _, one := range b.unread {
 		// The commit is not at fault if content could not be read: it is tried again.
 		if one.Reason == gitsource.FetchFailed {

@@ -132,7 +132,7 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 	}
 	// A pass with a memory of its own: the source's other reconciles run meanwhile.
 	p := &pass{Reconciler: l.Reconciler, source: source, memory: &memory{}, now: l.Clock()}
-	repository, err := p.open(ctx)
+	repository, err := p.openGit(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot plan pull requests: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/oci"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/render/chart"
 )
@@ -101,6 +102,8 @@ type pass struct {
 	spec string
 	// verification is what spec.verify asks for.
 	verification gitsource.Verification
+	// cosign is which signatures registries and artifacts need, by host and by URL.
+	cosign map[string]oci.Verification
 	// applied are the API server's answers to the writes of this pass; nil: the object was
 	// deleted.
 	applied map[objectKey]*unstructured.Unstructured

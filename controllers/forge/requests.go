@@ -26,13 +26,16 @@ func (d *Desk) Requests(ctx context.Context, source *v1alpha1.AddOnSource) (comm
 	if owner != client.ObjectKeyFromObject(source) {
 		return nil, nil, fmt.Errorf("the commit status context belongs to source %s, which reports to the same repository", owner)
 	}
-	token, err := tokenOf(ctx, d.secrets, source)
+	by, err := loginOf(ctx, d.secrets, source)
 	if err != nil {
 		return nil, nil, err
 	}
-	config := configOf(source, token)
+	config, err := configOf(source, by, d.tokens, d.http)
+	if err != nil {
+		return nil, nil, err
+	}
 	config.Ref = "" // the commit is of the request's branch
-	config.HTTPClient, config.Limiter = d.http, d.limiter(config.Provider, digestOf(config.Provider, string(token)))
+	config.Limiter = d.limiter(config.Provider, digestOf(config.Provider, by.identity()))
 	requests, err := commitstatus.NewRequests(config)
 	if err != nil {
 		return nil, nil, err

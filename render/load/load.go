@@ -107,6 +107,9 @@ type AddOn struct {
 	Digest  string
 	// Missing are the references of this add-on in Commit.Missing.
 	Missing []Reference
+	// Unfetched is the chart in a registry that was not fetched, as offline; "" otherwise.
+	// Content and Digest are zero then, too.
+	Unfetched string
 	// Install is the declared installStrategy. It is policy: not in the Digest.
 	// Its numbers and durations have the right type; rollout.Validate judges them.
 	Install v1alpha1.Install

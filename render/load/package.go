@@ -22,7 +22,8 @@ type Foldered interface {
 	Located
 	// Folder returns the content of the path in a field, such as spec.helm.path or
 	// spec.valueFiles[0]: its path in the repository, and its files by their path relative to
-	// it ("" for a single file). Without files the path does not exist, which was reported.
+	// it ("" for a single file). Without files the path does not exist, which was reported. For
+	// spec.helm.oci it is the chart of the registry; without files it was not fetched.
 	Folder(field string) (dir string, files map[string][]byte)
 }
 
@@ -116,10 +117,38 @@ func (l *loader) takePackage(d *draft, c *render.Content) {
 		d.broken = true
 		return
 	}
+	if chart, fetched := chartOf(o); !fetched {
+		d.Unfetched = chart
+		d.broken = true
+		return
+	}
 	pkg := l.readPackage(o)
 	if d.broken = d.broken || pkg == nil; pkg != nil {
 		c.Package = pkg
 	}
+}
+
+// ociField names a chart in a registry.
+const ociField = "spec.helm.oci"
+
+// chartOf returns the chart in a registry that a package names, "" if it names none, and
+// whether its files are there.
+func chartOf(o *loaded) (reference string, fetched bool) {
+	reference, _ = valueAt(o.GetUnstructured().Object, specKey, "helm", "oci").(string)
+	foldered, ok := o.Located.(Foldered)
+	if reference == "" || !ok {
+		return "", true
+	}
+	_, files := foldered.Folder(ociField)
+	return reference, files != nil
+}
+
+// folderField is the field that names what the package renders.
+func folderField(o *loaded, pkg *render.Package) flaw.Path {
+	if reference, _ := chartOf(o); reference != "" {
+		return ociField
+	}
+	return flaw.Path(pkg.FolderField())
 }
 
 // readPackage reads a package with the files it names; nil if they have problems.
@@ -140,7 +169,7 @@ func (l *loader) readPackage(o *loaded) *render.Package {
 	if spec.Manifests != nil {
 		pkg.Engine = render.EngineManifests
 	}
-	_, files := foldered.Folder(pkg.FolderField())
+	_, files := foldered.Folder(string(folderField(o, pkg)))
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		pkg.Files = append(pkg.Files, render.NewPackageFile(name, files[name]))
 	}
@@ -200,6 +229,9 @@ func hasNUL(value any) bool {
 func packageFlaw(o *loaded, f render.Finding) flaw.Flaw {
 	about := flawOfFinding(f)
 	foldered, ok := o.Located.(Foldered)
+	if reference, _ := chartOf(o); reference != "" {
+		return inChart(about, f)
+	}
 	if f.File == "" || !ok {
 		return about
 	}
@@ -212,6 +244,19 @@ func packageFlaw(o *loaded, f render.Finding) flaw.Flaw {
 			}
 			break
 		}
+	}
+	return about
+}
+
+// inChart returns a finding in a chart of a registry. Its files are not in the commit, so the
+// position is that of the field, and the file is part of the message.
+func inChart(about flaw.Flaw, f render.Finding) flaw.Flaw {
+	if f.File == "" && about.Field != "spec.helm.path" {
+		return about // in a field of the package
+	}
+	about.Field = ociField
+	if f.File != "" {
+		about.Message = fmt.Sprintf("%s:%d: %s", f.File, max(f.Line, 1), about.Message)
 	}
 	return about
 }

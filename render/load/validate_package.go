@@ -54,20 +54,43 @@ func packageFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 	}
 	switch {
 	case spec.Helm == nil && spec.Manifests == nil:
-		flaws = append(flaws, flaw.Flaw{Field: specKey, Reason: flaw.ReasonInvalidPackage, Message: "names nothing to render", Hint: "set helm.path or manifests.path"})
+		flaws = append(flaws, flaw.Flaw{Field: specKey, Reason: flaw.ReasonInvalidPackage, Message: "names nothing to render", Hint: "set helm.path, helm.oci or manifests.path"})
 	case spec.Helm != nil && spec.Manifests != nil:
 		flaws = append(flaws, flaw.Flaw{Field: "spec.manifests", Reason: flaw.ReasonInvalidPackage, Message: "cannot be given with helm", Hint: "use a package and an add-on for each"})
 	}
-	for engine, folder := range map[string]*v1alpha1.PackageFolder{render.EngineHelm: spec.Helm, render.EngineManifests: spec.Manifests} {
-		if folder != nil && folder.Path == "" {
-			flaws = append(flaws, flaw.Flaw{Field: flaw.Path(specKey).Child(engine).Child("path"), Reason: flaw.ReasonInvalidPackage, Message: isEmpty, Hint: "name the folder, relative to this file"})
-		}
+	if spec.Manifests != nil && spec.Manifests.Path == "" {
+		flaws = append(flaws, flaw.Flaw{Field: "spec.manifests.path", Reason: flaw.ReasonInvalidPackage, Message: isEmpty, Hint: folderHint})
+	}
+	if spec.Helm != nil {
+		flaws = append(flaws, chartFlaws(*spec.Helm)...)
 	}
 	flaws = append(flaws, contentAnnotationFlaws(object.GetAnnotations())...)
 	flaws = append(flaws, packageVariableFlaws(spec.Variables)...)
 	flaws = append(flaws, builtInValueFlaws(spec, object.Object)...)
 	flaws = append(flaws, registrationFlaws(spec.Registration)...)
 	return flaw.FirstPerField(append(flaws, conditionRuleFlaws("spec.manifestConfigs", spec.ManifestConfigs)...))
+}
+
+// folderHint is for a path that is empty.
+const folderHint = "name the folder, relative to this file"
+
+// chartFlaws checks where a chart is.
+func chartFlaws(chart v1alpha1.PackageChart) []flaw.Flaw {
+	switch {
+	case chart.OCI == "" && chart.Path == "":
+		return []flaw.Flaw{{Field: "spec.helm.path", Reason: flaw.ReasonInvalidPackage, Message: isEmpty, Hint: folderHint}}
+	case chart.OCI == "":
+		return nil
+	case chart.Path != "":
+		return []flaw.Flaw{{Field: ociField, Reason: flaw.ReasonInvalidPackage, Message: "cannot be given with path", Hint: "keep one of them"}}
+	}
+	if _, err := v1alpha1.ParseChartReference(chart.OCI); err != nil {
+		return []flaw.Flaw{{
+			Field: ociField, Reason: flaw.ReasonInvalidPackage, Message: fmt.Sprintf("%.200q %s", chart.OCI, err),
+			Hint: "addonflow vendor --digest writes the digest of a version",
+		}}
+	}
+	return nil
 }
 
 func packageVariableFlaws(variables []v1alpha1.PackageVariable) []flaw.Flaw {

@@ -30,6 +30,12 @@ func (l *loader) warnings() problem.List {
 		l.warnOfBraces(d, said)
 		l.warnOfAbsent(d, said)
 		l.warnOfGroups(d, said)
+		if d.Unfetched != "" {
+			said.report(d.pkg, flaw.Flaw{
+				Field: ociField, Reason: flaw.ReasonReferenceNotFound, Message: "nothing of the chart is checked, because nothing is fetched from a registry here",
+				Hint: "the operator fetches it; addonflow vendor writes a chart into the repository, where it is checked",
+			})
+		}
 	}
 	return said.problems.Sorted()
 }

@@ -14,8 +14,8 @@
 // so that Kubernetes' two hundred requirements never move the product's pins.
 //
 // FindOCM does the same for OCM's own programs, which only test/ocm needs, from
-// the nested module ocm/, and FindGitea for Gitea, which only `make e2e` needs, from
-// the nested module gitea/. Gitea's SQLite needs a C compiler; nothing else here does.
+// the nested module ocm/; FindRegistry for an OCI registry, from registry/; and FindGitea for Gitea,
+// which only `make e2e` needs, from gitea/. Gitea's SQLite needs a C compiler; nothing else here does.
 //
 // The build takes about five minutes on two cores, once: a stamp holds the
 // hash of all that goes in, a file lock keeps parallel test packages from

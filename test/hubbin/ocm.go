@@ -19,41 +19,34 @@ const ocm = "ocm"
 // a build and the wait for another process's build. The error names the
 // command that reproduces the failure.
 func FindOCM(ctx context.Context, out io.Writer) (string, error) {
+	return findNested(ctx, out, ocm, OCMVersion, "about three minutes")
+}
+
+// findNested returns the binary of one nested module, building it if it must.
+func findNested(ctx context.Context, out io.Writer, name, version, expected string) (string, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
 		return "", err
 	}
-	return finder{root: root, out: out, build: goBuild}.ocm(ctx)
-}
-
-func (f finder) ocm(ctx context.Context) (string, error) {
-	t, err := f.ocmTarget(ctx)
+	f := finder{root: root, out: out, build: goBuild}
+	toolchain, err := goVersion(ctx)
 	if err != nil {
 		return "", err
 	}
-	if !t.stale() {
-		return t.output, nil
+	t := target{
+		name:     name,
+		source:   filepath.Join(root, "test", "hubbin", name),
+		output:   filepath.Join(root, "bin", name, fmt.Sprintf("%s-%s-%s", version, runtime.GOOS, runtime.GOARCH), name),
+		ldflags:  "-s -w",
+		expected: expected,
 	}
-	unlock, err := lock(ctx, filepath.Join(f.root, "bin", "ocm.lock"), f.out)
+	if t.stamp, err = stampOf(t.source, t.ldflags, toolchain); err != nil || !t.stale() {
+		return t.output, err
+	}
+	unlock, err := lock(ctx, filepath.Join(root, "bin", name+".lock"), out)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
 	return t.output, f.buildOnce(ctx, t)
-}
-
-func (f finder) ocmTarget(ctx context.Context) (target, error) {
-	toolchain, err := goVersion(ctx)
-	if err != nil {
-		return target{}, err
-	}
-	t := target{
-		name:     ocm,
-		source:   filepath.Join(f.root, "test", "hubbin", ocm),
-		output:   filepath.Join(f.root, "bin", ocm, fmt.Sprintf("%s-%s-%s", OCMVersion, runtime.GOOS, runtime.GOARCH), ocm),
-		ldflags:  "-s -w",
-		expected: "about three minutes",
-	}
-	t.stamp, err = stampOf(t.source, t.ldflags, toolchain)
-	return t, err
 }

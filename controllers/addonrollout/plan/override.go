@@ -473,7 +473,8 @@ func Postponed(s *v1alpha1.AddOnRolloutStatus) string {
 
 // shortOf is main@9f3c2ab, otherwise the revision of a target.
 func shortOf(t v1alpha1.Target) string {
-	ref, sha, found := strings.Cut(t.Commit, "@sha1:")
+	ref, _, found := strings.Cut(t.Commit, "@sha")
+	sha := v1alpha1.CommitOf(t.Commit)
 	if !found {
 		return titleOf(t)
 	}
@@ -485,6 +486,6 @@ func titleOf(t v1alpha1.Target) string { return cmp.Or(shaOf(t), t.Revision) }
 
 // shaOf is the short sha of a target's commit; "": it is not known.
 func shaOf(t v1alpha1.Target) string {
-	_, sha, _ := strings.Cut(t.Commit, "sha1:")
+	sha := v1alpha1.CommitOf(t.Commit)
 	return sha[:min(len(sha), 10)]
 }

@@ -5,8 +5,8 @@
 //	export KUBEBUILDER_ASSETS=$(go run ./test/hubbin/cmd/hubbin)
 //
 // With the argument ocm it is one binary with OCM's own addon-manager, placement
-// controller and work agent, and with the argument gitea it is Gitea. The path goes to
-// standard output, progress to standard error.
+// controller and work agent; with registry, one with an OCI registry; with gitea it is Gitea. The
+// path goes to standard output, progress to standard error.
 package main
 
 import (
@@ -42,6 +42,8 @@ func find(ctx context.Context, args []string) (string, error) {
 	case slices.Equal(args, []string{"gitea"}):
 		found, err := hubbin.FindGitea(ctx, os.Stderr)
 		return found.Binary, err
+	case slices.Equal(args, []string{"registry"}):
+		return hubbin.FindRegistry(ctx, os.Stderr)
 	}
 	return "", fmt.Errorf("no binaries for %q", args)
 }

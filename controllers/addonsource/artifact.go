@@ -1,0 +1,108 @@
+package addonsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/oci"
+)
+
+// repository is where the add-ons of a source are declared: a Git repository, or an artifact.
+type repository interface {
+	// Host returns the name of the server.
+	Host() string
+	// Resolve returns the revision that the reference names now.
+	Resolve(ctx context.Context) (gitsource.Revision, error)
+	// Fetch reads a revision. The caller closes the tree.
+	Fetch(ctx context.Context, revision gitsource.Revision) (*gitsource.Tree, error)
+}
+
+// Names in URLs and revisions of artifacts.
+const (
+	ociScheme    = "oci://"
+	sha256Prefix = "sha256:"
+)
+
+// artifacts are those of a repository in a registry.
+type artifacts struct {
+	registry         *oci.Registry
+	host, repository string
+	reference        oci.Reference
+}
+
+// openArtifact opens what spec.oci names. It does not connect.
+func (p *pass) openArtifact(ctx context.Context) (repository, error) {
+	spec := p.source.Spec.OCI
+	host, name, err := v1alpha1.ParseOCIRepository(strings.TrimPrefix(spec.URL, ociScheme))
+	if err != nil {
+		return nil, stall(v1alpha1.InvalidURLReason, "spec.oci.url: %q %s", spec.URL, err)
+	}
+	opened, err := p.registry(ctx, v1alpha1.RegistrySpec{Host: host, SecretRef: spec.SecretRef, Insecure: spec.Insecure}, p.cosign[spec.URL])
+	if err != nil {
+		return nil, err
+	}
+	a := artifacts{registry: opened, host: host, repository: name}
+	if r := spec.Reference; r != nil {
+		a.reference = oci.Reference{Digest: r.Digest, SemVer: r.SemVer, Tag: r.Tag}
+	}
+	return a, nil
+}
+
+// Host is part of repository.
+func (a artifacts) Host() string { return a.host }
+
+// Resolve is part of repository.
+func (a artifacts) Resolve(ctx context.Context) (gitsource.Revision, error) {
+	defer a.registry.Close()
+	found, err := a.registry.Resolve(ctx, a.repository, a.reference)
+	if errors.Is(err, oci.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", gitsource.ErrRefNotFound, err)
+	}
+	return gitsource.Revision{Ref: found.Tag, Commit: strings.TrimPrefix(found.Digest, sha256Prefix)}, err
+}
+
+// Fetch is part of repository.
+func (a artifacts) Fetch(ctx context.Context, revision gitsource.Revision) (*gitsource.Tree, error) {
+	defer a.registry.Close()
+	artifact, err := a.registry.Artifact(ctx, a.repository, sha256Prefix+revision.Commit)
+	if err != nil {
+		return nil, err
+	}
+	files := make([]gitsource.File, 0, len(artifact.Files))
+	for _, f := range artifact.Files {
+		files = append(files, gitsource.File(f))
+	}
+	return gitsource.TreeFromFiles(revision, files, artifact.Close), nil
+}
+
+// cosignKeys reads the Secrets with the public keys of registries and artifacts: what is read of
+// a registry, by its host, and of spec.oci, by its URL.
+func (p *pass) cosignKeys(ctx context.Context) (map[string]map[string][]byte, error) {
+	verified := map[string]*v1alpha1.OCIVerifySpec{}
+	for _, r := range p.source.Spec.Registries {
+		verified[r.Host] = r.Verify
+	}
+	if o := p.source.Spec.OCI; o != nil {
+		verified[o.URL] = o.Verify
+	}
+	all := map[string]map[string][]byte{}
+	p.cosign = map[string]oci.Verification{}
+	for what, spec := range verified {
+		if spec == nil {
+			continue
+		}
+		keys, err := p.secret(ctx, spec.SecretRef.Name)
+		if err != nil {
+			return nil, err
+		}
+		if p.cosign[what], err = oci.ParseVerification(keys); err != nil {
+			return nil, p.unusable(spec.SecretRef.Name, err)
+		}
+		all[what] = keys
+	}
+	return all, nil
+}

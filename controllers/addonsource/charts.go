@@ -1,0 +1,174 @@
+package addonsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/oci"
+)
+
+// Reasons of problems with charts in registries.
+const (
+	reasonRegistryDenied problem.Reason = "RegistryDenied"
+	reasonInvalidChart   problem.Reason = "InvalidChart"
+)
+
+// registries are those of a source, by host. They are opened for one errand.
+type registries map[string]*oci.Registry
+
+// registries opens those of the source. It does not connect.
+func (p *pass) registries(ctx context.Context) (registries, error) {
+	all := registries{}
+	for _, spec := range p.source.Spec.Registries {
+		opened, err := p.registry(ctx, spec, p.cosign[spec.Host])
+		if err != nil {
+			return nil, err
+		}
+		all[spec.Host] = opened
+	}
+	return all, nil
+}
+
+// registry opens one registry with what its Secret has.
+func (p *pass) registry(ctx context.Context, spec v1alpha1.RegistrySpec, verification oci.Verification) (*oci.Registry, error) {
+	options := oci.Options{
+		Host: spec.Host, Insecure: spec.Insecure, Verification: verification, Room: sharedRoom{p.room},
+		Access: oci.Access{AllowLoopback: p.Git.AllowLoopback, AllowHTTP: p.Git.AllowHTTPCredentials},
+	}
+	if spec.SecretRef != nil {
+		keys, err := p.secret(ctx, spec.SecretRef.Name)
+		if err != nil {
+			return nil, err
+		}
+		if options.Credentials, err = oci.ParseCredentials(keys); err != nil {
+			return nil, p.unusable(spec.SecretRef.Name, err)
+		}
+	}
+	proxy, err := p.proxy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	options.Proxy = proxy.URL()
+	if p.source.Spec.Timeout != nil {
+		options.Timeout = p.source.Spec.Timeout.Duration
+	}
+	opened, err := oci.Open(options)
+	if err != nil {
+		return nil, stall(v1alpha1.InvalidURLReason, "%s", err)
+	}
+	return opened, nil
+}
+
+// close closes the connections of every registry.
+func (r registries) close() {
+	for _, one := range r {
+		one.Close()
+	}
+}
+
+// sharedRoom is the room of all fetches, as oci takes it.
+type sharedRoom struct{ *gitsource.Room }
+
+// Claim is part of oci.Room.
+func (r sharedRoom) Claim(ctx context.Context, end func(error)) oci.Claim {
+	return r.Room.Claim(ctx, end)
+}
+
+// charts are the files of charts, by their references.
+type charts map[string]map[string][]byte
+
+// chartsOf returns the charts of a commit that was judged before: a digest names the same files
+// for ever.
+func chartsOf(a *attempt) charts {
+	known := charts{}
+	if a == nil {
+		return known
+	}
+	for _, o := range a.objects {
+		if reference := o.OCIChart(); reference != "" {
+			if _, files := o.Folder(gitsource.OCIField); files != nil {
+				known[reference] = files
+			}
+		}
+	}
+	return known
+}
+
+// bytes returns the size of all charts.
+func (c charts) bytes() int64 {
+	var sum int64
+	for _, files := range c {
+		for _, content := range files {
+			sum += int64(len(content))
+		}
+	}
+	return sum
+}
+
+// unreadChart is a chart that could not be read, and may be later.
+type unreadChart struct {
+	at    problem.Problem
+	cause error
+}
+
+// Error returns the position and the cause.
+func (u *unreadChart) Error() string { return u.at.String() }
+
+// Unwrap returns the cause.
+func (u *unreadChart) Unwrap() error { return u.cause }
+
+// fetch gives the AddOnPackages among the objects the charts that they name. It returns what is
+// wrong with the commit, or an *unreadChart.
+func (r registries) fetch(ctx context.Context, objects []gitsource.Object, known charts) (problem.List, error) {
+	var problems problem.List
+	fetched := charts{}
+	for i, o := range objects {
+		text := o.OCIChart()
+		reference, err := v1alpha1.ParseChartReference(text)
+		if err != nil {
+			continue // an object without a chart, or one that Compile refuses
+		}
+		at := problem.Problem{Kind: o.GetKind(), Name: o.GetName(), Field: gitsource.OCIField}
+		at.Path, at.Line = o.Position(at.Field)
+		registry := r[reference.Host]
+		if registry == nil {
+			at.Reason, at.Message, at.Hint = reasonRegistryDenied, fmt.Sprintf("charts are not read from %s", reference.Host), r.hint()
+			problems = append(problems, at)
+			continue
+		}
+		if known[text] == nil {
+			known[text], err = registry.Chart(ctx, reference.Repository, reference.Digest)
+		}
+		switch {
+		case err == nil:
+			fetched[text] = known[text]
+			if most := gitsource.DefaultLimits().TotalBytes; fetched.bytes() > most {
+				at.Reason, at.Message, at.Hint = gitsource.LimitExceeded, fmt.Sprintf("the charts of the commit have more than %d bytes", most), "split the tree into several AddOnSources"
+				return append(problems, at), nil
+			}
+			objects[i] = o.WithChart(known[text])
+		case errors.Is(err, oci.ErrContent), errors.Is(err, oci.ErrLimitExceeded), errors.Is(err, oci.ErrInvalidReference):
+			at.Reason, at.Message = reasonInvalidChart, err.Error()
+			problems = append(problems, at)
+		default:
+			at.Message = err.Error()
+			return nil, &unreadChart{at: at, cause: err}
+		}
+	}
+	return problems, nil
+}
+
+// hint says from which registries charts are read.
+func (r registries) hint() string {
+	if len(r) == 0 {
+		return "list the registry in spec.registries of the AddOnSource"
+	}
+	return "spec.registries of the AddOnSource allows " + strings.Join(slices.Sorted(maps.Keys(r)), ", ")
+}

@@ -1,0 +1,67 @@
+package oci
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// Errors that callers distinguish with errors.Is. None of them holds a secret.
+var (
+	// ErrInvalidCredentials: the Secret's keys cannot be used; the user must change them.
+	ErrInvalidCredentials = errors.New("invalid credentials")
+	// ErrInvalidReference: the reference can never name anything; the user must change it.
+	ErrInvalidReference = errors.New("invalid reference")
+	// ErrPlainHTTP: a registry is to be read over http, which the operator does not allow.
+	ErrPlainHTTP = errors.New("plain http denied")
+	// ErrNotFound: the registry does not have what the reference names. It may appear later.
+	ErrNotFound = errors.New("not found")
+	// ErrAuthentication: the registry requires credentials, or other ones.
+	ErrAuthentication = errors.New("authentication failed")
+	// ErrRedirected: the registry sent the client to an address to which it does not go.
+	ErrRedirected = errors.New("redirect refused")
+	// ErrAddressDenied: a server is at an address that the operator does not dial.
+	ErrAddressDenied = errors.New("address denied")
+	// ErrLimitExceeded: what the digest names is larger than a documented limit.
+	ErrLimitExceeded = errors.New("limit exceeded")
+	// ErrContent: what the digest names is not what is read here. It never changes.
+	ErrContent = errors.New("unusable content")
+	// ErrSignature: a signature that is asked for is missing or not valid. It may be pushed later.
+	ErrSignature = errors.New("signature refused")
+	// ErrCorrupt: the registry's answer is not what the digest names.
+	ErrCorrupt = errors.New("corrupt answer")
+)
+
+// final is an error of this package that ends an exchange. Its text is shown as it is, without
+// what the layers above add to it.
+type final struct{ error }
+
+// Unwrap returns the error itself.
+func (f final) Unwrap() error { return f.error }
+
+// query matches the query of a URL. That of a store holds a signature.
+var query = regexp.MustCompile(`\?[^\s"]+`)
+
+// shown is an error whose text came from a server: one line, of bounded length,
+// without the queries of URLs.
+type shown struct{ error }
+
+// Error returns the text of the error without characters that could end the line.
+func (s shown) Error() string {
+	const most = 300
+	text := printable(query.ReplaceAllString(s.error.Error(), "?..."))
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
+
+// Unwrap returns the error itself.
+func (s shown) Unwrap() error { return s.error }
+
+// printable replaces characters that could end a line of text.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0xfffd || (r >= 0x80 && r < 0xa0) {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,38 @@
+package oci
+
+import "time"
+
+// DefaultTimeout bounds one call when Options has none.
+const DefaultTimeout = 60 * time.Second
+
+// Limits bound what one chart or artifact may cost.
+type Limits struct {
+	// Bytes is the size of the archive.
+	Bytes int64
+	// Unpacked is what it may unpack to: an archive of megabytes can unpack to terabytes.
+	Unpacked int64
+	// Files is how many entries it may have.
+	Files int
+	// FileBytes and TotalBytes bound the content that is kept, per file and in all.
+	FileBytes, TotalBytes int64
+	// Depth is how deep directories may be nested.
+	Depth int
+}
+
+// ChartLimits returns the documented limits of a chart: those of an AddOnPackage in Git.
+func ChartLimits() Limits {
+	return Limits{Bytes: 8 << 20, Unpacked: 32 << 20, Files: 10_000, FileBytes: 1 << 20, TotalBytes: 8 << 20, Depth: 64}
+}
+
+// Bounds that follow from the formats rather than from a user's content.
+const (
+	// metadataBytes bounds a manifest and a page of a list of tags.
+	metadataBytes = 1 << 20
+	// headerBytes bounds the headers of an answer.
+	headerBytes = 256 << 10
+	// redirects is how often one request is redirected.
+	redirects = 5
+	// connectTimeout and idleTimeout bound a connection.
+	connectTimeout = 15 * time.Second
+	idleTimeout    = 15 * time.Second
+)
