@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,6 +52,9 @@ func (c comparison) addOn() (*AddOn, error) {
 	case c.blind:
 		out.Change = Unknown
 		out.Notes = append(out.Notes, "the base is refused, so that there is nothing to compare with")
+	case chartOf(c.base)+chartOf(c.head) != "":
+		out.Change = Unknown
+		out.Notes = append(out.Notes, fmt.Sprintf("chart %s is in a registry, which a plan does not read: what changes on the clusters is not known", cmp.Or(chartOf(c.head), chartOf(c.base))))
 	case len(missing) > 0:
 		out.Change = Unknown
 		out.Notes = append(out.Notes, fmt.Sprintf("%s is only on the hub: what changes on the clusters is not known", missing[0]))
@@ -71,6 +75,14 @@ func (c comparison) addOn() (*AddOn, error) {
 		out.Policy = lines
 	}
 	return out, c.clusters(out, policy)
+}
+
+// chartOf is the chart of an add-on that is in a registry and was not read; "": none.
+func chartOf(addOn *load.AddOn) string {
+	if addOn == nil {
+		return ""
+	}
+	return addOn.Unfetched
 }
 
 // missingOf are the references of an add-on that are missing.

@@ -15,7 +15,7 @@ const GitHubProvider = "github"
 // names and meaning are those of Flux's GitRepository and Kustomization.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.oci)",message="exactly one of url and oci is given"
-// +kubebuilder:validation:XValidation:rule="!has(self.oci) || !has(self.ref) && !has(self.secretRef) && !has(self.provider) && !has(self.verify) && !has(self.commitStatus) && !has(self.allowForcePush)",message="ref, secretRef, provider, verify, commitStatus and allowForcePush are about a Git repository; with oci, set oci.ref, oci.secretRef or oci.verify"
+// +kubebuilder:validation:XValidation:rule="!has(self.oci) || !has(self.ref) && !has(self.secretRef) && !has(self.provider) && !has(self.verify) && !has(self.commitStatus) && !has(self.pullRequests) && !has(self.allowForcePush)",message="ref, secretRef, provider, verify, commitStatus, pullRequests and allowForcePush are about a Git repository; with oci, set oci.ref, oci.secretRef or oci.verify"
 type AddOnSourceSpec struct {
 	// URL of the Git repository: https:// or http:// without credentials, ssh://user@host/path, or
 	// user@host:path.

@@ -98,7 +98,7 @@ func badManifests(t *testing.T) []badInput {
 				nameless,
 			},
 		},
-		mistake(t, "rule_in_CEL", templateFile, "    workload:", "    manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: x}, conditionRules: [{type: CEL, condition: ''}]}]\n    workload:", flaw.ReasonInvalidTemplate, "spec.agentSpec.manifestConfigs[0].conditionRules[0].condition", "Condition is required for CEL rules"),
+		mistake(t, "rule_in_CEL", templateFile, "    workload:", "    manifestConfigs: [{resourceIdentifier: {resource: configmaps, name: x}, conditionRules: [{type: CEL, condition: ''}]}]\n    workload:", flaw.ReasonInvalidTemplate, "spec.agentSpec.manifestConfigs[0].conditionRules[0]", "Condition is required for CEL rules"),
 		mistake(t, "executor_without_its_service_account", templateFile, "    workload:", "    executor: {subject: {type: ServiceAccount}}\n    workload:", flaw.ReasonInvalidTemplate, "spec.agentSpec.executor.subject.serviceAccount: is required with type ServiceAccount: the hub refuses works without it"),
 		{"executor_with_its_service_account", hello().edited(t, templateFile, "    workload:", "    executor: {subject: {type: ServiceAccount, serviceAccount: {name: a, namespace: b}}}\n    workload:"), nil},
 		{"orphaning_rules_may_be_absent", hello().edited(t, templateFile, "    workload:", "    deleteOption: {propagationPolicy: SelectivelyOrphan}\n    workload:"), nil},

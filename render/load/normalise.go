@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -37,6 +38,7 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 	case roleRollout:
 		found = append(strictTopLevel(object, reflect.TypeFor[v1alpha1.AddOnRollout]()), paceFlaws(specKey, object[specKey])...)
 		dropNulls(object)
+		found = append(found, s.policyFlaws(object)...)
 	case rolePackage:
 		found = normalisePackage(object)
 	case roleOther:
@@ -76,6 +78,15 @@ func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructur
 	object = toStorage(object, r, k)
 	s.storageSchema(declared, k).complete(object)
 	return object, flaws
+}
+
+// policyFlaws returns what the API server would refuse in an AddOnRollout with the values that the
+// CRD's defaults fill in. The object stays as it is declared: its defaults are the operator's.
+func (s schemaSet) policyFlaws(object map[string]any) []flaw.Flaw {
+	k := s[v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind)]
+	completed := runtime.DeepCopyJSON(object)
+	k.complete(completed)
+	return schemaFlaws(completed, k, roleRollout)
 }
 
 // storageSchema returns the schema of the version in which the hub stores an object; a

@@ -9,17 +9,20 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 )
 
 //go:generate cp ../../manifests/crds/addon.open-cluster-management.io_addonhubconfigs.yaml owncrds/
+//go:generate cp ../../manifests/crds/addonflow.io_addonrollouts.yaml owncrds/
 
 // crds are OCM's CRDs, copied from the pinned open-cluster-management.io/api, which does not
-// embed them, and AddonFlow's own of configurations. A test compares the copies with the module
+// embed them, and AddonFlow's own of what a commit can have. A test compares the copies with the module
 // and with the CRDs that users install.
 //
 //go:embed crds/*.yaml owncrds/*.yaml
@@ -33,6 +36,8 @@ var compiledSchemas = sync.OnceValues(compileEmbedded)
 type kindSchema struct {
 	structural *structuralschema.Structural
 	validator  validation.SchemaValidator
+	// rules are the schema's CEL rules, compiled when they are first asked for.
+	rules      func() *cel.Validator
 	namespaced bool
 	// storage is the version that the hub stores and to which everything is normalised.
 	storage string
@@ -102,7 +107,8 @@ func compile(properties *apiextensionsv1.JSONSchemaProps) (kindSchema, error) {
 	if err != nil {
 		return kindSchema{}, err
 	}
-	return kindSchema{structural: structural, validator: validator}, nil
+	rules := sync.OnceValue(func() *cel.Validator { return cel.NewValidator(structural, true, celconfig.PerCallLimit) })
+	return kindSchema{structural: structural, validator: validator, rules: rules}, nil
 }
 
 // complete completes an object as the API server does when it stores one: it fills in defaults,

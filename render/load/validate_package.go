@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
@@ -114,6 +115,23 @@ func packageVariableFlaws(variables []v1alpha1.PackageVariable) []flaw.Flaw {
 			invalid("type", fmt.Sprintf("%.40q is no type", v.Type), "use string, integer, number or boolean")
 		}
 		seen[v.Name] = true
+	}
+	return flaws
+}
+
+// conditionRuleFlaws is the rule about manifestConfigs that AddOnTemplate's CRD has in CEL: an
+// AddOnPackage has no CRD.
+func conditionRuleFlaws(at flaw.Path, configs []workv1.ManifestConfigOption) []flaw.Flaw {
+	var flaws []flaw.Flaw
+	for i, config := range configs {
+		for j, rule := range config.ConditionRules {
+			if rule.Type == workv1.CelConditionExpressionsType && rule.Condition == "" {
+				flaws = append(flaws, flaw.Flaw{
+					Field:  at.Index(i).Child("conditionRules").Index(j).Child("condition"),
+					Reason: flaw.ReasonInvalidTemplate, Message: "Condition is required for CEL rules",
+				})
+			}
+		}
 	}
 	return flaws
 }

@@ -7,7 +7,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
-	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
@@ -40,7 +39,7 @@ func templateFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 			flaws = append(flaws, flawOfFinding(f))
 		}
 	}
-	return flaw.FirstPerField(append(flaws, conditionRuleFlaws("spec.agentSpec.manifestConfigs", typed.Spec.AgentSpec.ManifestConfigs)...))
+	return flaw.FirstPerField(flaws)
 }
 
 // contentAnnotationFlaws checks the annotations that AddOnTemplates and AddOnPackages have in
@@ -53,23 +52,6 @@ func contentAnnotationFlaws(annotations map[string]string) []flaw.Flaw {
 	if _, err := strict.ParseNewerNames(annotations[strict.NewerNamesAnnotation]); err != nil {
 		at := flaw.Path("metadata.annotations").Child(strict.NewerNamesAnnotation)
 		flaws = append(flaws, flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidManifest, Message: err.Error(), Hint: strict.NewerNamesHint})
-	}
-	return flaws
-}
-
-// conditionRuleFlaws implements the only rule of the embedded CRDs that is written in CEL; a
-// test makes sure that it stays the only one.
-func conditionRuleFlaws(at flaw.Path, configs []workv1.ManifestConfigOption) []flaw.Flaw {
-	var flaws []flaw.Flaw
-	for i, config := range configs {
-		for j, rule := range config.ConditionRules {
-			if rule.Type == workv1.CelConditionExpressionsType && rule.Condition == "" {
-				flaws = append(flaws, flaw.Flaw{
-					Field:  at.Index(i).Child("conditionRules").Index(j).Child("condition"),
-					Reason: flaw.ReasonInvalidTemplate, Message: "Condition is required for CEL rules",
-				})
-			}
-		}
 	}
 	return flaws
 }
