@@ -379,7 +379,7 @@ func (j *judgement) excusesWrongly(name string) error {
 	if s == nil { // an empty status
 		return unless(!a.Excused || j.in.Rebuild, "excused without a record")
 	}
-	failed := isFailure(b) || b.Failed
+	failed := isFailure(b) && b.State != rollout.NotWritten || b.Failed
 	verified := s.last().verified() || b.State == rollout.Soaking || b.State == rollout.Done
 	now := s.failed() || s.late(time.Minute) || s.refusedFor() || s.spent()
 	old := b.Excused || b.Revision != j.target() && (failed || now)
