@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -150,6 +151,17 @@ func TestWayBackStopsWhenAClusterFailsNewly(t *testing.T) {
 			f.SetTarget("v1")
 		}))
 	expect(t, f, v1alpha1.PhaseFailed, "halted in everyone: 1 failed (cluster-02: ", text)
+}
+
+// A cluster that is lost on the way back, before it verified the content, is parked at once: it keeps no
+// slot, and when the way back ends it is counted as not available.
+func TestWayBackParksAClusterThatIsLost(t *testing.T) {
+	f := everyoneOneByOne(3, 0, 3)
+	text := play(t, f, 3*time.Hour, at(0, "commit v1", commit("v1")), at(time.Hour, "commit v2", commit("v2")),
+		at(2*time.Hour, "back to v1", commit("v1")), at(2*time.Hour+30*time.Second, "cluster-03 is lost", lose(c3)))
+	if !strings.Contains(text, "Succeeded: 2/3 updated, 1 not available, caught up on return") || strings.Contains(text, "lost        cluster-03") {
+		t.Errorf("cluster-03 is not parked at once:\n%s", text)
+	}
 }
 
 // The placement of a stage drops its only cluster, and the content of that cluster is taken back: the

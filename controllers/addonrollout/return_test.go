@@ -334,6 +334,28 @@ func TestRollback_IsNotBlockedByAClusterThatDoesNotMove(t *testing.T) {
 	s.runs(v1, "c1", "c2", "c3")
 }
 
+// A cluster in no stage keeps what it runs, and blocks no rollback either.
+func TestRollback_IsNotBlockedByAClusterInNoStage(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.place("prod", "c1", "c3")
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	v0 := s.targetOf(s.defining("v0", "v1"), "v0")
+	s.settle()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.Stages[0].Placement.Name = "prod" })
+	s.advance(time.Minute)
+	s.commit("v1")
+	s.settle()
+	v2 := s.commit("v2")
+	s.ticks(3, 0)
+	s.advance(time.Minute)
+	s.ticks(8, 0, "c1", "c3")
+	s.noneHolds(v2)
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack || !slices.Equal(s.holding(v0), []string{"c2"}) {
+		t.Errorf("%v run v0; %s: %s", s.holding(v0), ro.Status.Phase, ro.Status.Message)
+	}
+}
+
 // A rollback whose clusters all fail again says that it failed, and ends when one of them recovers.
 func TestRollback_FailsWhenNoClusterIsVerified(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")

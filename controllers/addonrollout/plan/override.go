@@ -233,8 +233,9 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	}
 	var lost loss
 	var names []string
+	moves := o.goesBack(from, to)
 	for _, m := range o.Members {
-		if !o.goesBack(m, from, to) {
+		if !moves(m) {
 			continue
 		}
 		l, err := o.lossOf(m, back, mayChange)
@@ -257,33 +258,47 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	return "it would " + lost.verb() + " of " + brief.Names(names) + "; " + lost.remedy()
 }
 
-// goesBack reports whether a way back from a revision to another moves the cluster: it has that
-// revision, or another one and can be moved now.
-func (o *Observation) goesBack(m *Member, from, to string) bool {
-	runs := m.Health.Revision
-	if runs == "" || runs == to || m.AddOn != nil && m.AddOn.DeletionTimestamp != nil || o.unstaged(m) {
-		return false
+// goesBack returns whether a way back from a revision to another moves a cluster: it has that revision,
+// or another one and can be moved now. A cluster that no stage selects, and that was not admitted to
+// what it runs, keeps that.
+func (o *Observation) goesBack(from, to string) func(*Member) bool {
+	selected, admitted, known := o.staged()
+	return func(m *Member) bool {
+		runs := m.Health.Revision
+		switch {
+		case runs == "" || runs == to || m.AddOn != nil && m.AddOn.DeletionTimestamp != nil:
+			return false
+		case known && !selected[m.Name] && admitted[m.Name] != runs:
+			return false
+		}
+		return runs == from || available(m.Cluster) && !o.held(m)
 	}
-	return runs == from || available(m.Cluster) && !o.held(m)
 }
 
-// unstaged reports whether no stage selects the cluster, and it was not admitted to what it runs.
-func (o *Observation) unstaged(m *Member) bool {
-	if len(o.Rollout.Spec.Stages) == 0 || !AllSettled(o.Placements) {
-		return false
+// staged are the clusters that a stage selects, and what the ledger admitted each cluster to. It is not
+// known without stages, and while a placement is not settled.
+func (o *Observation) staged() (selected map[string]bool, admitted map[string]string, known bool) {
+	records, err := rollout.Records(o.Rollout.Status.Ledger)
+	if err != nil || len(o.Rollout.Spec.Stages) == 0 || !AllSettled(o.Placements) {
+		return nil, nil, false
+	}
+	selected, admitted = map[string]bool{}, make(map[string]string, len(records))
+	for i := range records {
+		admitted[records[i].Cluster] = records[i].Revision
 	}
 	for _, st := range o.Rollout.Spec.Stages {
 		for _, p := range o.Placements {
-			if p.Namespace == st.Placement.Namespace && p.Name == st.Placement.Name &&
-				slices.ContainsFunc(p.Groups, func(g rollout.Group) bool { return slices.Contains(g.Clusters, m.Name) }) {
-				return false
+			if p.Namespace != st.Placement.Namespace || p.Name != st.Placement.Name {
+				continue
+			}
+			for _, g := range p.Groups {
+				for _, name := range g.Clusters {
+					selected[name] = true
+				}
 			}
 		}
 	}
-	records, err := rollout.Records(o.Rollout.Status.Ledger)
-	return err == nil && !slices.ContainsFunc(records, func(r rollout.Record) bool {
-		return r.Cluster == m.Name && r.Revision == m.Health.Revision
-	})
+	return selected, admitted, true
 }
 
 // held reports whether the ManagedCluster of a member holds it now.
@@ -331,7 +346,7 @@ func (o *Observation) lossOf(m *Member, back *render.Renderer, mayChange bool) (
 		}
 	}
 	if err != nil || refused != nil {
-		return loss{}, nil // it cannot have been written, or the planner reports it
+		return loss{}, nil //nolint:nilerr // it cannot have been written, or the planner reports it
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		switch kept, ok := after[name]; {
