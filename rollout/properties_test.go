@@ -76,6 +76,7 @@ func TestHistories_RevertsConverge(t *testing.T) {
 		}
 		w.calm()
 		w.fleet.SetTarget(rapid.SampledFrom(proven).Draw(t, "to"))
+		w.passGates()
 		plan := w.rest()
 		for _, c := range plan.Clusters {
 			switch c.State {

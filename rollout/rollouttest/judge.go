@@ -114,8 +114,11 @@ func (h *History) judge(s Step) (*judgement, error) {
 	j.before = byCluster(before)
 	j.policy = readPolicy(*s.Input, j.before)
 	for name, b := range j.before {
-		if j.ordered(v1alpha1.OrderRetry, b) && isFailure(b) {
-			b.State, b.Failed = rollout.Left, false // what happened before the order counts no more
+		if j.ordered(v1alpha1.OrderRetry, b) && (isFailure(b) || b.Failed && b.InFlight()) {
+			b.Failed = false // what happened before the order counts no more
+			if isFailure(b) {
+				b.State = rollout.Left
+			}
 			j.before[name] = b
 		}
 		known := h.stories[name]
