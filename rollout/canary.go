@@ -21,9 +21,8 @@ func (p *planner) paceless() bool {
 
 // canaryFirst returns the track of one cluster and then the others.
 func (p *planner) canaryFirst() *track {
-	canary := (&step{name: defaultCanary, members: p.canary(), limit: 1}).own()
-	rest := &step{name: theRest, members: p.members(nil)}
-	rest.limit = quantity{n: othersAtATime, percent: true}.of(len(rest.members))
+	canary := (&step{name: defaultCanary, members: p.canary(), concurrency: quantity{n: 1}}).own()
+	rest := &step{name: theRest, members: p.members(nil), concurrency: quantity{n: othersAtATime, percent: true}}
 	t := &track{steps: []*step{canary, rest.own()}}
 	for _, s := range t.steps {
 		s.deadline = stageDeadline

@@ -72,7 +72,7 @@ func groupStep(g Group, sameName int) string {
 // defaultConcurrency is clustersPerDecisionGroup. Of several placements it is the smallest
 // number, otherwise the smallest percentage; without a declared one it is 100%.
 func defaultConcurrency(placements []Placement) quantity {
-	least := quantity{n: 100, percent: true}
+	least := allOfThem
 	for _, pl := range placements {
 		if !declared(pl.ClustersPerDecisionGroup) {
 			continue
@@ -131,12 +131,10 @@ func (p *planner) progressive(sc scope, st clusterv1alpha1.RolloutProgressive) (
 	if len(mandatory) > 0 {
 		rest.name = sc.prefix + theRest
 	}
-	limit := sc.perGroup
+	rest.concurrency, rest.tolerance = sc.perGroup, quantityOf(st.MaxFailures)
 	if declared(st.MaxConcurrency) {
-		limit = quantityOf(st.MaxConcurrency)
+		rest.concurrency = quantityOf(st.MaxConcurrency)
 	}
-	rest.limit = limit.of(len(rest.members))
-	rest.maxFailures = quantityOf(st.MaxFailures).of(len(sc.members))
 	rest.soak, rest.deadline = st.MinSuccessTime.Duration, deadlineOf(st.ProgressDeadline)
 	rest.declared = rest.deadline > 0
 	t.steps = append(t.steps, rest.own())
@@ -173,9 +171,8 @@ func (p *planner) groupAtOnce(sc scope, g group, c clusterv1alpha1.RolloutConfig
 
 func atOnce(name string, members []*unit, c clusterv1alpha1.RolloutConfig) *step {
 	s := &step{
-		name: name, members: members, limit: len(members), atOnce: true,
+		name: name, members: members, atOnce: true, concurrency: allOfThem, tolerance: quantityOf(c.MaxFailures),
 		soak: c.MinSuccessTime.Duration, deadline: deadlineOf(c.ProgressDeadline),
-		maxFailures: quantityOf(c.MaxFailures).of(len(members)),
 	}
 	s.declared = s.deadline > 0
 	return s.own()
@@ -185,7 +182,7 @@ func atOnce(name string, members []*unit, c clusterv1alpha1.RolloutConfig) *step
 // install set it proves nothing and is held.
 func (p *planner) mandatoryGroup(sc scope, g group, c clusterv1alpha1.RolloutConfig) *step {
 	s := p.groupAtOnce(sc, g, c)
-	s.mandatory, s.maxFailures = true, 0
+	s.mandatory, s.tolerance = true, quantity{}
 	at := p.cursor()
 	if !slices.ContainsFunc(g.Clusters, func(name string) bool { u := at.find(name); return u != nil && u.member }) {
 		s.emptyHold = "held: no cluster of decision group " + s.name + ", which is mandatory, is in the install set"

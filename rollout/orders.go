@@ -37,7 +37,10 @@ func (p *planner) retry() {
 		for _, o := range p.in.Orders {
 			if o.Verb == v1alpha1.OrderRetry && o.Affects(*u.record, p.target) {
 				again := *u.record
-				again.State, again.Failed = Left, false
+				again.Failed = false
+				if !again.InFlight() { // in flight, it keeps its slot
+					again.State = Left
+				}
 				u.record = &again
 			}
 		}

@@ -45,10 +45,8 @@ func (p *planner) buildTracks() error {
 	}
 	p.nameApart()
 	p.index()
-	p.bringBack()
 	for _, s := range p.steps {
 		s.proven, s.reverting, s.goingBack = p.in.TargetProven, p.revert, p.goingBack
-		s.awaited = p.revert && slices.ContainsFunc(s.members, func(u *unit) bool { return p.strays(u) && u.c.Reachable && !u.held && p.writable(u.c) })
 		if p.stable == "" || s.proven {
 			s.emptyHold = "" // the first rollout has no older content to protect; proven content needs no proof
 		}
@@ -56,19 +54,41 @@ func (p *planner) buildTracks() error {
 	return err
 }
 
-// bringBack gives the clusters that no step selects, and that were admitted to what they run, the step
-// of that admission if a revert takes the content back. Otherwise they would keep it.
-func (p *planner) bringBack() {
+// completeSteps gives the steps the clusters that go back although no step selects them, and computes limits
+// and budgets of all members.
+func (p *planner) completeSteps() {
 	for i := range p.units {
-		u := &p.units[i]
-		if !p.revert || !u.member || u.step != nil || u.record == nil || u.record.InFlight() || u.record.Revision != u.c.Running || !p.strays(u) {
-			continue
-		}
-		if homes := p.homes(u.record.Stage); len(homes) > 0 {
-			u.step = homes[0]
-			u.step.include(u)
+		if u := &p.units[i]; p.revert && u.member && u.step == nil && p.leftBehind(u) {
+			if homes := p.homes(u.record.Stage); len(homes) > 0 {
+				u.step = homes[0]
+				u.step.include(u)
+			}
 		}
 	}
+	for _, t := range p.tracks {
+		all := 0
+		for _, s := range t.steps {
+			all += len(s.members)
+		}
+		for _, s := range t.steps {
+			n := len(s.members)
+			s.limit, s.maxFailures = s.concurrency.of(n), s.tolerance.of(n)
+			if t.shared && !s.mandatory {
+				s.maxFailures = s.tolerance.of(all)
+			}
+		}
+	}
+	for _, s := range p.steps {
+		s.awaited = p.revert && slices.ContainsFunc(s.members, func(u *unit) bool { return p.strays(u) && u.c.Reachable && !u.held && p.writable(u.c) })
+	}
+}
+
+// leftBehind reports whether a cluster was admitted to what a way back takes back, or goes back. It is a
+// member of the step of its admission although no step selects it: otherwise it would keep its content.
+func (p *planner) leftBehind(u *unit) bool {
+	r := u.record
+	back := r != nil && r.Revision == p.target && !p.due(u)
+	return r != nil && (r.InFlight() || p.strays(u)) || back && (p.goingBack || r.State != Done)
 }
 
 // include makes the cluster a member of the step.
@@ -197,17 +217,15 @@ func (p *planner) stages() *track {
 		if pl.untrusted() != "" {
 			s.members = p.withRecorded(s.members, func(stage string) bool { return stage == st.Name })
 		}
-		n := len(s.members)
-		limit := defaultConcurrency([]Placement{pl})
+		s.concurrency = defaultConcurrency([]Placement{pl})
 		if st.MaxConcurrency != nil {
-			limit = quantityOf(*st.MaxConcurrency)
-			if limit.n == 0 {
+			s.concurrency = quantityOf(*st.MaxConcurrency)
+			if s.concurrency.n == 0 {
 				s.hold = "held: maxConcurrency of stage " + st.Name + " is 0"
 			}
 		}
-		s.limit = limit.of(n)
 		if st.MaxFailures != nil {
-			s.maxFailures = quantityOf(*st.MaxFailures).of(n)
+			s.tolerance = quantityOf(*st.MaxFailures)
 		}
 		s.gates = p.gatesOf(st)
 		s.soak = st.MinSuccessTime.Duration
@@ -220,7 +238,7 @@ func (p *planner) stages() *track {
 				" selects no cluster of the install set; select one, or set whenEmpty: Pass"
 		}
 		why := pl.untrusted()
-		if n == 0 { // the install set decides whether it is empty
+		if len(s.members) == 0 { // the install set decides whether it is empty
 			why = cmp.Or(why, p.untrusted(p.install))
 		}
 		s.distrust(why)
@@ -335,7 +353,7 @@ func (p *planner) ambiguous(name string) bool {
 
 // allAtOnce is the step of strategy All: all clusters at once, without a soak.
 func (p *planner) allAtOnce(name string, members []*unit, all clusterv1alpha1.RolloutAll) *step {
-	s := &step{name: name, members: members, limit: len(members), all: true, atOnce: true, maxFailures: len(members)}
+	s := &step{name: name, members: members, all: true, atOnce: true, concurrency: allOfThem, tolerance: allOfThem}
 	s.deadline = deadlineOf(all.ProgressDeadline)
 	s.declared = s.deadline > 0
 	return s.own()

@@ -1,6 +1,8 @@
 package rollout_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +56,37 @@ func TestHistories_ConvergeAfterFaults(t *testing.T) {
 			if r.InFlight() || plan.Phase == v1alpha1.PhaseSucceeded && r.Revision != w.fleet.Target() {
 				t.Fatalf("a record is left at rest: %+v\nafter %v", r, w.history)
 			}
+		}
+	})
+}
+
+// TestHistories_RevertsConverge: whatever happened, a revert to content that succeeded before, and that
+// every cluster takes, reaches every cluster once the faults end, also those whose stage is gone.
+func TestHistories_RevertsConverge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.run(rapid.IntRange(0, 25).Draw(t, "length"))
+		w.calm()
+		w.rest()
+		w.commit()
+		w.run(rapid.IntRange(0, 15).Draw(t, "after that"))
+		proven := slices.Sorted(maps.Keys(w.fleet.Succeeded))
+		if len(proven) == 0 {
+			t.Skip("no content succeeded")
+		}
+		w.calm()
+		w.fleet.SetTarget(rapid.SampledFrom(proven).Draw(t, "to"))
+		w.passGates()
+		plan := w.rest()
+		for _, c := range plan.Clusters {
+			switch c.State {
+			case rollout.Done, rollout.Unchanged, rollout.Unstaged, rollout.Ignored, rollout.Gone:
+			default:
+				t.Fatalf("%s is %s: %s\nafter %v", c.Name, c.State, c.Reason, w.history)
+			}
+		}
+		if plan.Phase != v1alpha1.PhaseSucceeded {
+			t.Fatalf("%s: %s: %+v\nafter %v", plan.Phase, plan.Message, plan.Clusters, w.history)
 		}
 	})
 }

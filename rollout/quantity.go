@@ -16,6 +16,9 @@ type quantity struct {
 	percent bool
 }
 
+// allOfThem is every cluster, however many there are.
+var allOfThem = quantity{n: 100, percent: true}
+
 // of resolves the quantity against total clusters, rounded up and at most total:
 // 25% of 10 is 3, 1% of 10 is 1, 12 of 10 is 10.
 func (q quantity) of(total int) int {

@@ -65,7 +65,7 @@ func (r *Record) failed() bool { return r != nil && (r.Failed || failure(r.State
 // failedOtherwise reports whether the cluster of the record failed with other content than the target
 // and has verified none since.
 func (r *Record) failedOtherwise(target string) bool {
-	return r != nil && (r.Excused || r.Revision != target && r.failed() && !verified(r.State))
+	return r != nil && (r.Excused || r.Revision != target && r.failed() && r.State != NotWritten && !verified(r.State))
 }
 
 // failure reports whether the state is a failure.

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/rollouttest"
@@ -60,8 +62,8 @@ func TestFailureWithTheStableRevisionCounts(t *testing.T) {
 	}
 }
 
-// With RollingUpdateWithPlacement a revert to content that is older than the stable revision moves the
-// clusters that have what it takes back, before any other.
+// With RollingUpdateWithPlacement a revert to content that is older than the stable revision moves every
+// cluster, and holds none: also those that run what it takes back and were never in a share.
 func TestRollingUpdateRevertsWhatItMoved(t *testing.T) {
 	f := everyoneOneByOne(8, 0, 8)
 	events := []event{
@@ -78,9 +80,16 @@ func TestRollingUpdateRevertsWhatItMoved(t *testing.T) {
 	if text, err := (rollouttest.Scenario{Fleet: f, Until: 6 * time.Hour, Events: events}).Run(0); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
+	expectBack(t, f, "v0")
+	expect(t, f, v1alpha1.PhaseSucceeded, "8/8 updated", "")
+}
+
+// expectBack fails unless every cluster runs the revision.
+func expectBack(t *testing.T, f *rollouttest.Fleet, revision string) {
+	t.Helper()
 	for name, c := range f.Clusters {
-		if c.Running == "v2" {
-			t.Errorf("%s still runs v2", name)
+		if c.Running != revision {
+			t.Errorf("%s runs %s", name, c.Running)
 		}
 	}
 }
@@ -152,5 +161,91 @@ func TestWayBackParksAClusterThatIsLost(t *testing.T) {
 		at(2*time.Hour, "back to v1", commit("v1")), at(2*time.Hour+30*time.Second, "cluster-03 is lost", lose(c3)))
 	if !strings.Contains(text, "Succeeded: 2/3 updated, 1 not available, caught up on return") || strings.Contains(text, "lost        cluster-03") {
 		t.Errorf("cluster-03 is not parked at once:\n%s", text)
+	}
+}
+
+// The placement of a stage drops its only cluster, and the content of that cluster is taken back: the
+// cluster is a member of the stage, whose limit is of its members.
+func TestWayBackOfAClusterWhoseStageIsEmpty(t *testing.T) {
+	for name, limit := range map[string]*intstr.IntOrString{"number": new(number(1)), "percent": new(percent("50%")), "default": nil} {
+		t.Run(name, func(t *testing.T) {
+			f := staged("v1", 4)
+			f.Policy.Spec.Stages = []v1alpha1.Stage{
+				{Name: "canary", Placement: ref("canary"), MaxConcurrency: limit, ProgressDeadline: "5m"},
+				{Name: "fleet", Placement: ref("all"), MaxConcurrency: new(number(3)), ProgressDeadline: "5m"},
+			}
+			f.Policy.Spec.Install = installedBy("installed")
+			f.Policy.Placements = []rollout.Placement{placement("canary", c1), placement("all", rollouttest.Names(4)[1:]...), placement("installed", rollouttest.Names(4)...)}
+			take(rollouttest.Behaviour{Ending: rollouttest.Fails, After: 2 * time.Minute}, "v2", "cluster-04")(f)
+			text := play(t, f, 6*time.Hour, at(0, "commit v2", commit("v2")),
+				at(time.Hour, "Placement canary selects no cluster any more; the content goes back to v1", func(f *rollouttest.Fleet) {
+					f.Policy.Placements[0] = placement("canary")
+					f.SetTarget("v1")
+				}))
+			expectBack(t, f, "v1")
+			expect(t, f, v1alpha1.PhaseSucceeded, "", text)
+		})
+	}
+}
+
+// Clusters that no stage selects any more go back one by one, as their stage says, and the way back ends
+// with the last of them.
+func TestWayBackOfClustersWithoutAStageKeepsTheLimit(t *testing.T) {
+	names := rollouttest.Names(6)
+	f := everyoneOneByOne(6, 0, 1)
+	f.Policy.Spec.Install = installedBy("installed")
+	f.Policy.Placements = []rollout.Placement{placement("all", names...), placement("installed", names...)}
+	run := func(until time.Duration, look func(rollout.Plan)) {
+		for end := f.Now.Add(until); f.Now.Before(end); f.Now = f.Now.Add(10 * time.Second) {
+			p := planned(t, f.Input())
+			f.Store(p)
+			f.CarryOut(p.Actions)
+			look(p)
+		}
+	}
+	f.SetTarget("v2")
+	run(20*time.Minute, func(rollout.Plan) {})
+	expectBack(t, f, "v2")
+	f.Policy.Placements[0] = placement("all", names[5])
+	f.SetTarget("v0")
+	ended := false
+	run(20*time.Minute, func(p rollout.Plan) {
+		flying := 0
+		for _, c := range p.Clusters {
+			if c.State.InFlight() {
+				flying++
+			}
+		}
+		if flying > 1 {
+			t.Errorf("%d are in flight at once, maxConcurrency is 1", flying)
+		}
+		if p.Phase == v1alpha1.PhaseSucceeded && !ended {
+			ended = true
+			expectBack(t, f, "v0")
+		}
+	})
+	if !ended {
+		t.Error("the way back did not end")
+	}
+	expectBack(t, f, "v0")
+}
+
+// A cluster that cannot be written keeps what is taken back. That spends the budget, whether or not the
+// cluster had failed: the way back does not succeed without it.
+func TestWayBackFailsWhileAClusterCannotBeWritten(t *testing.T) {
+	for name, ending := range map[string]rollouttest.Ending{"it had failed": rollouttest.Fails, "it was in flight": rollouttest.Stuck} {
+		t.Run(name, func(t *testing.T) {
+			f := everyoneOneByOne(4, 0, 4)
+			take(rollouttest.Behaviour{Ending: ending, After: 2 * time.Minute}, "v2", c2)(f)
+			take(rollouttest.Behaviour{Ending: rollouttest.Fails, After: 2 * time.Minute}, "v2", "cluster-04")(f)
+			text := play(t, f, day, at(0, "commit v2", commit("v2")), at(3*time.Minute, "cluster-02 cannot be written; back to v0", func(f *rollouttest.Fleet) {
+				f.Clusters[c2].Blocked = "its hosting cluster does not exist"
+				f.SetTarget("v0")
+			}))
+			expect(t, f, v1alpha1.PhaseFailed, "halted in everyone: 1 failed (cluster-02: its hosting cluster does not exist)", text)
+			f.Clusters[c2].Blocked = ""
+			expect(t, f, v1alpha1.PhaseSucceeded, "4/4 updated", play(t, f, 2*day))
+			expectBack(t, f, "v0")
+		})
 	}
 }

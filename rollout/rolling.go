@@ -18,7 +18,7 @@ const rollingShare = 25
 //	40 installed, placement selects them all, 30%: 12 are moved, 28 held by strategy
 //
 // The share takes clusters that run the target or are admitted to it first. Without a stable
-// revision, or if the target is the stable revision, all members are moved.
+// revision, on a way back, or if the target is the stable revision, all members are moved.
 func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	if p.stable == "" {
 		return &track{steps: []*step{p.allAtOnce(wholeFleet, p.members(nil), clusterv1alpha1.RolloutAll{})}}
@@ -26,9 +26,9 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	pl := p.placementOf(ru.PlacementReference)
 	chosen := p.selected(nil, pl.Groups...)
 	size := percentOrNumber(ru.MaxConcurrentlyUpdating, quantity{n: rollingShare, percent: true}).of(len(chosen))
-	share := &step{name: heldShare, limit: max(1, size)}
-	rest := &step{name: theRest, limit: max(1, size), byStrategy: true, hold: "held by strategy"}
-	if p.target == p.stable {
+	share := &step{name: heldShare, concurrency: quantity{n: max(1, size)}}
+	rest := &step{name: theRest, concurrency: share.concurrency, byStrategy: true, hold: "held by strategy"}
+	if p.revert || p.target == p.stable {
 		share.members = p.members(nil)
 		return &track{steps: []*step{share.own()}}
 	}
@@ -54,8 +54,8 @@ func (p *planner) undecidedInShare(u *unit) bool {
 }
 
 // fillShare chooses size clusters, each rank in order of name: clusters at the target,
-// admitted to it, with a slot of the share, or with content that a revert takes back; failed clusters; clusters that can be moved
-// now; the others. A cluster for which the target changes nothing is left out.
+// admitted to it, or with a slot of the share; failed clusters; clusters that can be moved now; the
+// others. A cluster for which the target changes nothing is left out.
 func (p *planner) fillShare(chosen []*unit, size int) []*unit {
 	ranks := make([][]*unit, 4)
 	for _, u := range chosen {
@@ -64,8 +64,6 @@ func (p *planner) fillShare(chosen []*unit, size int) []*unit {
 			u.record.InFlight() && u.record.Stage == heldShare:
 			ranks[0] = append(ranks[0], u)
 		case u.c.UpToDate:
-		case p.revert && p.strays(u) && u.c.Running != p.stable && !u.c.UpToDateStable:
-			ranks[0] = append(ranks[0], u) // it has what the revert takes back
 		case u.held:
 			ranks[3] = append(ranks[3], u)
 		case u.c.Reachable && (u.record.failed() || u.c.Health.State == HealthFailed):

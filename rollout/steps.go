@@ -26,15 +26,16 @@ type step struct {
 	// now, or have left the install set.
 	former []*unit
 
-	// limit is how many members may be in flight; 0 holds the step.
-	limit int
+	// concurrency and tolerance are declared: how many members may be in flight, and how many may fail.
+	// limit and maxFailures are what they are of the members. A limit of 0 holds the step.
+	concurrency, tolerance quantity
+	limit, maxFailures     int
 	// soak and deadline are durations; 0: none. Each starts with the state of a cluster.
 	soak, deadline time.Duration
 	// declared: the user wrote the deadline; otherwise it is a default.
 	declared bool
-	// maxFailures is how many members may fail; 0 for a mandatory group.
-	maxFailures int
-	mandatory   bool
+	// mandatory: a decision group that tolerates no failure.
+	mandatory bool
 	// all: strategy All, whose failures stop nothing until the last cluster is decided.
 	all bool
 	// atOnce: the strategy moves every cluster of the step at once (All, decision groups).
@@ -252,8 +253,10 @@ func (t *tally) addBarred(u *unit) {
 }
 
 // excused reports whether a failure of the cluster spends no budget: it had failed with other content
-// before it went back.
-func (p *planner) excused(u *unit) bool { return p.revert && u.record != nil && u.record.Excused }
+// before it went back. A cluster that still runs what is taken back is not excused.
+func (p *planner) excused(u *unit) bool {
+	return p.revert && u.record != nil && u.record.Excused && !p.strays(u)
+}
 
 // returns reports whether a move of the cluster to the target takes other content back. Whether the
 // rollout has ended is no matter: a cluster that was lost or held then may come back later.
@@ -261,9 +264,9 @@ func (p *planner) returns(u *unit) bool {
 	return p.revert && u.c.Running != "" && (p.goingBack || p.strays(u))
 }
 
-// strays reports whether the cluster runs another revision than the target.
+// strays reports whether the cluster runs other content of AddonFlow than the target.
 func (p *planner) strays(u *unit) bool {
-	return u.c.Running != "" && u.c.Running != p.target && u.c.Running != Mixed && u.c.Running != Foreign && !u.c.UpToDate
+	return u.c.Running != "" && u.c.Running != p.target && u.c.Running != Foreign && !u.c.UpToDate
 }
 
 func (t *tally) addFailure(u *unit, s *step) {

@@ -114,8 +114,11 @@ func (h *History) judge(s Step) (*judgement, error) {
 	j.before = byCluster(before)
 	j.policy = readPolicy(*s.Input, j.before)
 	for name, b := range j.before {
-		if j.ordered(v1alpha1.OrderRetry, b) && isFailure(b) {
-			b.State, b.Failed = rollout.Left, false // what happened before the order counts no more
+		if j.ordered(v1alpha1.OrderRetry, b) && (isFailure(b) || b.Failed && b.InFlight()) {
+			b.Failed = false // what happened before the order counts no more
+			if isFailure(b) {
+				b.State = rollout.Left
+			}
 			j.before[name] = b
 		}
 		known := h.stories[name]
@@ -379,7 +382,7 @@ func (j *judgement) excusesWrongly(name string) error {
 	if s == nil { // an empty status
 		return unless(!a.Excused || j.in.Rebuild, "excused without a record")
 	}
-	failed := isFailure(b) || b.Failed
+	failed := isFailure(b) && b.State != rollout.NotWritten || b.Failed
 	verified := s.last().verified() || b.State == rollout.Soaking || b.State == rollout.Done
 	now := s.failed() || s.late(time.Minute) || s.refusedFor() || s.spent()
 	old := b.Excused || b.Revision != j.target() && (failed || now)

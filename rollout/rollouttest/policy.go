@@ -23,10 +23,13 @@ type step struct {
 	members []string
 	// before are the positions of the steps that must be complete first; budget those
 	// whose failures count against maxFailures.
-	before, budget     []int
-	limit, maxFailures int
-	soak, deadline     time.Duration
-	declared           bool // the deadline is the user's
+	before, budget []int
+	// concurrency and failures are declared: limit of the members, maxFailures of the members of the
+	// steps whose failures count.
+	concurrency, failures intstr.IntOrString
+	limit, maxFailures    int
+	soak, deadline        time.Duration
+	declared              bool // the deadline is the user's
 
 	// held: no cluster is admitted to the target. unknown: the members are not known. all: a step
 	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
@@ -86,12 +89,30 @@ func readPolicy(in rollout.Input, records map[string]rollout.Record) *policy {
 	for _, name := range p.install {
 		// What a revert takes back leaves also the clusters that no step selects any more.
 		r := p.records[name]
-		if at := p.stagesOf(r); p.reverting() && p.stepOf(name) < 0 && !r.InFlight() && r.Revision == p.clusters[name].Running && p.strays(name) && len(at) > 0 {
+		if at := p.stagesOf(r); p.reverting() && p.stepOf(name) < 0 && p.goesBack(name) && len(at) > 0 {
 			p.steps[at[0]].members = append(p.steps[at[0]].members, name)
 			slices.Sort(p.steps[at[0]].members)
 		}
 	}
+	for i, s := range p.steps {
+		all := 0
+		for _, k := range s.budget {
+			all += len(p.steps[k].members)
+		}
+		p.steps[i].limit, p.steps[i].maxFailures = share(s.concurrency, len(s.members)), share(s.failures, all)
+	}
 	return p
+}
+
+// goesBack reports whether a cluster has, or had until it went back, content of an admission that a
+// revert takes back.
+func (p *policy) goesBack(name string) bool {
+	r, admitted := p.records[name]
+	if c := p.clusters[name]; !admitted { // after the status was lost, everything that differs is in flight
+		return p.in.Rebuild && c.Running != "" && c.Running != rollout.Foreign && (p.in.Stable == "" || !c.UpToDateStable)
+	}
+	back := p.holds(name) && !p.again(r) && (p.goingBack() || r.State != rollout.Done)
+	return r.State.InFlight() || p.strays(name) || back
 }
 
 func (p *policy) target() string {
@@ -126,6 +147,9 @@ func share(v intstr.IntOrString, total int) int {
 	return min(count, total)
 }
 
+// everyone is every cluster, however many there are.
+var everyone = intstr.FromString("100%")
+
 func duration(text string) time.Duration {
 	if text == "" || text == "None" {
 		return 0
@@ -159,7 +183,7 @@ func (p *policy) nameApart() {
 // readDefaultCanary reads the pace of an add-on that declares none: one cluster that the target
 // changes, if possible one that is available, and then at most 10 % of the others.
 func (p *policy) readDefaultCanary() {
-	canary, rest := step{name: "canary", limit: 1}, step{name: "rest"}
+	canary, rest := step{name: "canary", concurrency: intstr.FromInt32(1)}, step{name: "rest", concurrency: intstr.FromString("10%")}
 	chosen, changed, available := "", false, false
 	done := false
 	for name, r := range p.records {
@@ -190,7 +214,6 @@ func (p *policy) readDefaultCanary() {
 			rest.members = append(rest.members, name)
 		}
 	}
-	rest.limit = share(intstr.FromString("10%"), len(rest.members))
 	var track []int
 	for _, s := range []step{canary, rest} {
 		s.deadline = stageDeadline
@@ -221,16 +244,16 @@ func (p *policy) readStages() {
 			}
 		}
 		s.returning = p.returning(func(name string) bool { return selects(pl, name) })
-		s.limit = len(s.members)
+		s.concurrency = everyone
 		if pl.ClustersPerDecisionGroup.String() != "0" {
-			s.limit = share(pl.ClustersPerDecisionGroup, len(s.members))
+			s.concurrency = pl.ClustersPerDecisionGroup
 		}
 		if st.MaxConcurrency != nil {
-			s.limit = share(*st.MaxConcurrency, len(s.members))
+			s.concurrency = *st.MaxConcurrency
 			s.held = st.MaxConcurrency.String() == "0" || st.MaxConcurrency.String() == "0%"
 		}
 		if st.MaxFailures != nil {
-			s.maxFailures = share(*st.MaxFailures, len(s.members))
+			s.failures = *st.MaxFailures
 		}
 		s.unknown = distrusted(pl)
 		s.held = s.held || s.unknown
@@ -267,10 +290,10 @@ func (p *policy) verdicts(st v1alpha1.Stage, when v1alpha1.GateMoment, gates []v
 func (p *policy) reverting() bool { return p.in.TargetProven && p.in.Reverting }
 func (p *policy) goingBack() bool { return p.reverting() && !p.in.Ended && !p.in.Returned }
 
-// strays reports whether the cluster runs another revision than the target.
+// strays reports whether the cluster runs other content of AddonFlow than the target.
 func (p *policy) strays(name string) bool {
 	c := p.clusters[name]
-	named := c.Running != "" && c.Running != rollout.Mixed && c.Running != rollout.Foreign
+	named := c.Running != "" && c.Running != rollout.Foreign
 	return named && c.Running != p.target() && !c.UpToDate
 }
 
@@ -391,8 +414,9 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	if ru.MaxConcurrentlyUpdating != nil {
 		size = share(*ru.MaxConcurrentlyUpdating, len(chosen))
 	}
-	if p.target() == p.in.Stable {
-		p.add(&track, step{name: sharedStep, members: p.install, limit: max(1, size)})
+	atOnce := intstr.FromInt(max(1, size))
+	if p.target() == p.in.Stable || p.reverting() {
+		p.add(&track, step{name: sharedStep, members: p.install, concurrency: atOnce})
 		return
 	}
 	held := distrusted(pl)
@@ -404,8 +428,8 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 			members = append(members, name)
 		}
 	}
-	p.add(&track, step{name: sharedStep, members: members, limit: max(1, size), held: held, unknown: held, holdEmpty: len(chosen) == 0})
-	rest := step{name: "rest", limit: max(1, size), held: true}
+	p.add(&track, step{name: sharedStep, members: members, concurrency: atOnce, held: held, unknown: held, holdEmpty: len(chosen) == 0})
+	rest := step{name: "rest", concurrency: atOnce, held: true}
 	for _, name := range p.install {
 		// Undecided, a cluster that the placement dropped keeps its place in the share.
 		r := p.records[name]
@@ -431,8 +455,6 @@ func (p *policy) shared(chosen []string, size int) []string {
 				kind = 0
 			case c.UpToDate:
 				kind = -1
-			case p.reverting() && p.strays(name) && c.Running != p.in.Stable && !c.UpToDateStable:
-				kind = 0
 			case p.held(name):
 			case c.Reachable && (isFailure(p.records[name]) || c.Health.State == rollout.HealthFailed):
 				kind = 1
@@ -493,19 +515,18 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 	untaken := func(of []string) step {
 		s := step{
 			soak: config.MinSuccessTime.Duration, deadline: duration(config.ProgressDeadline),
-			declared: duration(config.ProgressDeadline) > 0, held: held, unknown: held,
+			declared: duration(config.ProgressDeadline) > 0, held: held, unknown: held, concurrency: everyone,
 		}
 		for _, name := range members {
 			if !p.taken(name) && (of == nil || slices.Contains(of, name)) {
 				s.members = append(s.members, name)
 			}
 		}
-		s.limit = len(s.members)
 		return s
 	}
 	if st.Type != clusterv1alpha1.Progressive && st.Type != clusterv1alpha1.ProgressivePerGroup {
 		s := untaken(nil)
-		s.name, s.all, s.atOnce, s.maxFailures = alone, true, true, len(members)
+		s.name, s.all, s.atOnce, s.failures = alone, true, true, everyone
 		p.add(&track, s)
 		return
 	}
@@ -515,7 +536,7 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 	}
 	addGroup := func(g namedGroup, maxFailures intstr.IntOrString) {
 		s := untaken(append([]string{}, g.Clusters...))
-		s.name, s.atOnce, s.maxFailures = prefix+g.name, true, share(maxFailures, len(s.members))
+		s.name, s.atOnce, s.failures = prefix+g.name, true, maxFailures
 		in := func(name string) bool { return slices.Contains(g.Clusters, name) }
 		s.returning, s.holdEmpty = p.returning(in), isAmong(g, mandatory) && !slices.ContainsFunc(p.install, in)
 		p.add(&track, s)
@@ -538,11 +559,11 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 		rest.name = alone
 	}
 	if !perGroup {
-		p.addRest(&track, first, rest, st.Progressive, pls, len(members))
+		p.addRest(&track, first, rest, st.Progressive, pls)
 		return
 	}
 	if len(rest.members) > 0 || len(track) == 0 {
-		rest.atOnce, rest.maxFailures = true, share(config.MaxFailures, len(rest.members))
+		rest.atOnce, rest.failures = true, config.MaxFailures
 		p.add(&track, rest)
 	}
 }
@@ -580,7 +601,7 @@ func isAmong(g namedGroup, mandatory []clusterv1alpha1.MandatoryDecisionGroup) b
 }
 
 // addRest is what Progressive does after its mandatory groups.
-func (p *policy) addRest(track *[]int, first int, s step, st *clusterv1alpha1.RolloutProgressive, pls []rollout.Placement, all int) {
+func (p *policy) addRest(track *[]int, first int, s step, st *clusterv1alpha1.RolloutProgressive, pls []rollout.Placement) {
 	numbers, percents := []int{}, []int{}
 	for _, pl := range pls {
 		text := pl.ClustersPerDecisionGroup.String()
@@ -593,13 +614,13 @@ func (p *policy) addRest(track *[]int, first int, s step, st *clusterv1alpha1.Ro
 	}
 	switch {
 	case st.MaxConcurrency.String() != "0":
-		s.limit = share(st.MaxConcurrency, len(s.members))
+		s.concurrency = st.MaxConcurrency
 	case len(numbers) > 0:
-		s.limit = share(intstr.FromInt(slices.Min(numbers)), len(s.members))
+		s.concurrency = intstr.FromInt(slices.Min(numbers))
 	case len(percents) > 0:
-		s.limit = share(intstr.FromString(fmt.Sprintf("%d%%", slices.Min(percents))), len(s.members))
+		s.concurrency = intstr.FromString(fmt.Sprintf("%d%%", slices.Min(percents)))
 	}
-	s.maxFailures = share(st.MaxFailures, all)
+	s.failures = st.MaxFailures
 	for i := first; i <= len(p.steps); i++ {
 		s.budget = append(s.budget, i)
 	}

@@ -95,7 +95,6 @@ func (j *judgement) tally(i int) tally {
 			if a.Stage != s.name {
 				t.elsewhere++
 			}
-		case undecided && a.InFlight() && j.reverting():
 		case undecided && a.InFlight():
 			t.flying++
 		case undecided && a.State == rollout.Parked:
@@ -213,7 +212,7 @@ func (j *judgement) slots() error {
 	for i, s := range j.steps {
 		flying, atTarget, admitted, again, moved := 0, 0, "", "", ""
 		for name, a := range j.after {
-			if a.InFlight() && !j.reverting() && j.stepOf(name) < 0 && slices.Contains(j.stagesOf(a), i) {
+			if a.InFlight() && j.stepOf(name) < 0 && slices.Contains(j.stagesOf(a), i) {
 				flying++ // no step selects it; it keeps its slot
 			}
 		}
@@ -344,8 +343,10 @@ func (j *judgement) refilled() error {
 	return nil
 }
 
-// excused reports whether a failure of the cluster is older than the way back.
-func (j *judgement) excused(name string) bool { return j.reverting() && j.after[name].Excused }
+// excused reports whether a failure of the cluster is older than the way back, and it went back.
+func (j *judgement) excused(name string) bool {
+	return j.reverting() && j.after[name].Excused && !j.strays(name)
+}
 
 // waits reports whether a cluster could be given the target and holds no slot.
 func (j *judgement) waits(name string) bool {
