@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -55,14 +56,37 @@ func shortDigest(text string) string {
 	return hex.EncodeToString(sum[:5])
 }
 
+// command finds what a text tells the reader to run: at the end of a clause, or in parentheses.
+var command = regexp.MustCompile(`; addonflow [^;,()]+| \((?:git revert|addonflow) [^()]+\)`)
+
 // Shorten returns the text in at most limit characters. If it is longer, the middle of its
 // paths is cut first; then the end of what stands in its parentheses, because counts follow
-// there; and its end last:
+// there; then its end, and the command that it names last:
 //
 //	halted in canary: 1 failed (eu-01: no value for ZONE (Deployment….image)), 2 in flight, 20 untouched
+//	fleet 2/10, waits for approval qa: 1 of 2 approved…; addonflow approve hello fleet
 func Shorten(limit int, text string) string {
-	words := strings.Split(brief.OneLine(text), " ")
-	over := utf8.RuneCountInString(strings.Join(words, " ")) - limit
+	text = brief.OneLine(text)
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	at := command.FindStringIndex(text)
+	if at == nil {
+		return shorten(limit, text)
+	}
+	before, run, after := text[:at[0]], text[at[0]:at[1]], text[at[1]:]
+	room := limit - utf8.RuneCountInString(run)
+	if room < 2*shortestPlace {
+		return shorten(limit, text)
+	}
+	before = shorten(max(room-shortestPlace, room-utf8.RuneCountInString(after)), before)
+	return strings.TrimSpace(before + run + strings.TrimRight(shorten(room-utf8.RuneCountInString(before), after), " "))
+}
+
+// shorten is Shorten for a text without a command.
+func shorten(limit int, text string) string {
+	words := strings.Split(text, " ")
+	over := utf8.RuneCountInString(text) - limit
 	for over > 0 {
 		longest, length := -1, shortestPlace
 		for i, word := range words {

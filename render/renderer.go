@@ -1,6 +1,7 @@
 package render
 
 import (
+	"crypto/sha256"
 	"errors"
 	"sync"
 
@@ -70,9 +71,10 @@ type outlineKey struct {
 
 // outline is what is cached of one cluster's rendering.
 type outline struct {
-	digest string
-	hosts  bool
-	err    error
+	digest      string
+	hosts       bool
+	definitions map[string][sha256.Size]byte
+	err         error
 }
 
 // Bounds of what is cached.
@@ -159,6 +161,13 @@ func (r *Renderer) Hosts(c Cluster) (bool, error) {
 	return o.hosts, o.err
 }
 
+// Definitions returns the digests of the CustomResourceDefinitions that Render returns, by name, at the
+// cost of Digest. The caller must not change them.
+func (r *Renderer) Definitions(c Cluster) (map[string][sha256.Size]byte, error) {
+	o := r.outline(c)
+	return o.definitions, o.err
+}
+
 // Refuses returns why the cluster cannot be rendered: something of its own is missing or wrong.
 // It costs as much as Digest.
 func (r *Renderer) Refuses(c Cluster) error { return r.outline(c).err }
@@ -176,7 +185,7 @@ func (r *Renderer) outline(c Cluster) outline {
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		err = invalid.shortened() // thousands of clusters may lack the same variables
 	}
-	o = outline{digest: rendered.Digest, hosts: rendered.Hosts(), err: err}
+	o = outline{digest: rendered.Digest, hosts: rendered.Hosts(), definitions: rendered.definitions(), err: err}
 	if errors.Is(err, ErrInterrupted) {
 		return o
 	}

@@ -188,15 +188,18 @@ func (r Rendered) Objects() ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// Definitions are the CustomResourceDefinitions among the cluster's objects: the SHA-256 of each
+// definitions are the CustomResourceDefinitions among the cluster's objects: the SHA-256 of each
 // object by its name.
-func (r Rendered) Definitions() map[string][sha256.Size]byte {
+func (r Rendered) definitions() map[string][sha256.Size]byte {
 	if r.rendering == nil {
 		return nil
 	}
-	found := map[string][sha256.Size]byte{}
+	var found map[string][sha256.Size]byte
 	for i := range r.rendering.objects {
 		if o := &r.rendering.objects[i]; o.id.Kind == "CustomResourceDefinition" {
+			if found == nil {
+				found = map[string][sha256.Size]byte{}
+			}
 			found[o.id.Name] = sha256.Sum256(o.plain)
 		}
 	}

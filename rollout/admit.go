@@ -312,15 +312,9 @@ func (p *planner) grant(u *unit, s *step, revision, why string) {
 	if b := u.before; b.failed() && b.Revision == revision && b.State != NotWritten {
 		u.record.Failed, u.record.Stage = true, b.Stage
 	}
-	u.record.Excused = u.before != nil && revision == p.target && p.revert && excusable(*u.before, p.target)
+	u.record.Excused = revision == p.target && p.revert && u.before.failedOtherwise(p.target)
 	u.state, u.reason, u.until = Admitted, why, time.Time{}
 	p.look(u.record.wakeAt(p.observation(u), p.pace(u, s)))
-}
-
-// excusable reports whether a cluster with the record was not verified before it goes back to the
-// target.
-func excusable(r Record, target string) bool {
-	return r.Excused || r.Revision != target && r.State != Admitted && !verified(r.State)
 }
 
 // abandonedText is "2 left before any was verified and soaked (c1, c2)".

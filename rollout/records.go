@@ -36,8 +36,8 @@ type Record struct {
 	// Failed: the cluster failed with this content before. It counts as a failure until it is
 	// Done. In a state that is a failure itself it is false.
 	Failed bool
-	// Excused: the cluster was not verified before a return to the content, so that its failure is
-	// no news. It counts as long as a revert moves clusters to the content.
+	// Excused: the cluster failed with other content, and has verified none since. That it fails with
+	// content that a revert goes back to is no news, and spends no budget.
 	Excused  bool
 	Admitted time.Time // when it took its slot: by its admission, or by its return without one
 	Since    time.Time // when the clock of the state started
@@ -60,6 +60,12 @@ func (r *Record) CountsAsFailure() bool { return r.failed() }
 
 // failed reports whether the cluster of the record counts as a failure of its content.
 func (r *Record) failed() bool { return r != nil && (r.Failed || failure(r.State)) }
+
+// failedOtherwise reports whether the cluster of the record failed with other content than the target
+// and has verified none since.
+func (r *Record) failedOtherwise(target string) bool {
+	return r != nil && (r.Excused || r.Revision != target && r.failed() && !verified(r.State))
+}
 
 // failure reports whether the state is a failure.
 func failure(s State) bool {

@@ -158,12 +158,13 @@ func (u *unit) countIn(c *v1alpha1.Counts) {
 }
 
 func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
-	c, held := s.tally, int32(len(s.tally.held)) //nolint:gosec // at most as many as there are clusters
+	c := s.tally
+	held, excused := int32(len(c.held)), int32(len(c.excused)) //nolint:gosec // at most as many as there are clusters
 	st := v1alpha1.StageStatus{
 		Name: s.name, Phase: t.phase(i), Message: p.detail(s),
 		Counts: v1alpha1.Counts{
 			Total: c.total, Updated: c.updated, InFlight: c.flying,
-			Failed: c.failed - c.again, Parked: c.parked - held, Held: held, Waiting: c.waiting, Removing: c.leaving,
+			Failed: c.failed - c.again + excused, Parked: c.parked - held, Held: held, Waiting: c.waiting, Removing: c.leaving,
 		},
 	}
 	if st.Phase == StageWaiting && p.in.Ended && c.waiting == 0 {

@@ -83,3 +83,62 @@ func TestRollingUpdateRevertsWhatItMoved(t *testing.T) {
 		}
 	}
 }
+
+// wayBack is a fleet that runs v1 and fails with v2 on every cluster, in one stage without a budget. After
+// the events, v1 is the target again at the third hour.
+func wayBack(t *testing.T, events ...event) (*rollouttest.Fleet, string) {
+	t.Helper()
+	f := everyoneOneByOne("v0", 3, 0, 3)
+	for _, c := range f.Clusters {
+		c.Takes["v2"] = rollouttest.Behaviour{Ending: rollouttest.Silent}
+	}
+	all := append([]event{at(0, "commit v1", commit("v1")), at(time.Hour, "commit v2", commit("v2"))}, events...)
+	return f, play(t, f, 6*time.Hour, append(all, at(3*time.Hour, "back to v1", commit("v1")))...)
+}
+
+// takes makes clusters take v1 in a way from then on.
+func takes(ending rollouttest.Ending, clusters ...string) func(*rollouttest.Fleet) {
+	return func(f *rollouttest.Fleet) {
+		for _, name := range clusters {
+			f.Clusters[name].Takes["v1"] = rollouttest.Behaviour{Ending: ending}
+		}
+	}
+}
+
+// A way back that no cluster verifies ends Failed, although no failure counts against its budget. It
+// succeeds as soon as one cluster verifies the content.
+func TestWayBackThatNoClusterVerifiesFails(t *testing.T) {
+	for name, ending := range map[string]rollouttest.Ending{"failing": rollouttest.Fails, "silent": rollouttest.Silent} {
+		t.Run(name, func(t *testing.T) {
+			f, text := wayBack(t, at(2*time.Hour, "v1 is bad as well", takes(ending, c1, c2, c3)))
+			expect(t, f, v1alpha1.PhaseFailed, "0/3 updated, 3 failed as before (cluster-01: ", text)
+			takes(rollouttest.Healthy, c2)(f)
+			f.Clusters[c2].Had = f.Now
+			expect(t, f, v1alpha1.PhaseSucceeded, "1/3 updated, 2 failed as before (cluster-01: ", play(t, f, 7*time.Hour))
+		})
+	}
+}
+
+// Failures that spend no budget are not said to be within it, and are counted as failures, not as
+// clusters that are not available.
+func TestWayBackCountsTheFailuresThatItExcuses(t *testing.T) {
+	f, text := wayBack(t, at(2*time.Hour, "v1 is bad on cluster-03", takes(rollouttest.Silent, c3)))
+	expect(t, f, v1alpha1.PhaseSucceeded, "2/3 updated, 1 failed as before (cluster-03: ", text)
+	stage := planned(t, f.Input()).Stages[0]
+	if stage.Counts.Failed != 1 || stage.Counts.Parked != 0 || stage.Message != "2/3, 1 failed as before (cluster-03: past its progress deadline: no feedback yet)" {
+		t.Errorf("%+v: %s", stage.Counts, stage.Message)
+	}
+}
+
+// A cluster that had not failed with the content that is taken back counts against the budget.
+func TestWayBackStopsWhenAClusterFailsNewly(t *testing.T) {
+	f := everyoneOneByOne("v0", 3, 0, 3)
+	f.Clusters[c1].Takes["v2"] = rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}
+	f.Clusters[c2].Takes["v2"] = rollouttest.Behaviour{Ending: rollouttest.Silent}
+	text := play(t, f, 6*time.Hour, at(0, "commit v1", commit("v1")), at(time.Hour, "commit v2", commit("v2")),
+		at(time.Hour+2*time.Minute, "back to v1, which is bad on cluster-02", func(f *rollouttest.Fleet) {
+			takes(rollouttest.Fails, c2)(f)
+			f.SetTarget("v1")
+		}))
+	expect(t, f, v1alpha1.PhaseFailed, "halted in everyone: 1 failed (cluster-02: ", text)
+}

@@ -44,9 +44,7 @@ func (p *planner) attach(l v1alpha1.Ledger) error {
 	at := p.cursor()
 	for i := range records {
 		r := &records[i]
-		if r.Revision != p.target && r.failed() && !verified(r.State) {
-			r.Excused = true // it failed before this target; only a revert asks
-		}
+		r.Excused = r.failedOtherwise(p.target) // only a revert asks
 		if u := at.find(r.Cluster); u != nil {
 			u.record = r
 		} else {
@@ -85,6 +83,7 @@ func (p *planner) adopt() {
 			u.record = &Record{
 				Cluster: u.c.Name, Revision: revision, Stage: u.step.title(),
 				State: Updating, Admitted: p.second, Since: p.second,
+				Excused: p.in.Rebuild && revision != p.target, // whether it had failed is lost as well
 			}
 		}
 	}

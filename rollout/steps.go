@@ -95,7 +95,7 @@ type tally struct {
 
 	until    time.Time // when the last soak of those running ends
 	failures []*unit   // the first few failures
-	excused  []*unit   // clusters whose failure is excused
+	excused  []*unit   // clusters that failed with the target, and spend no budget
 	away     []*unit   // of those parked, the ones with Cluster.Away set
 	held     []*unit   // of those parked, the ones that their ManagedClusters hold
 	refused  int32     // of those flying, the ones whose agent could not apply the works
@@ -127,7 +127,7 @@ func (p *planner) count() {
 			case u.record.State == Done:
 				t.done++
 			case u.record.failed() && p.excused(u):
-				t.parked, t.excused = t.parked+1, append(t.excused, u)
+				t.excused = append(t.excused, u)
 			case u.record.failed():
 				t.addFailure(u, s)
 			default:
@@ -199,12 +199,13 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		}
 	default: // no state of a member of a step
 	}
+	failing := u.state == Failed || u.state == TimedOut
 	switch failed := u.record.failed() && u.record.Revision == p.target && !p.due(u); {
-	case failed && p.excused(u) && !u.record.InFlight():
-		t.parked, t.excused = t.parked+1, append(t.excused, u) // set aside
+	case failed && failing && p.excused(u):
+		t.excused = append(t.excused, u)
 	case failed && !p.excused(u):
 		t.addFailure(u, s)
-		if u.state != Failed && u.state != TimedOut {
+		if !failing {
 			t.again++
 		}
 	}
@@ -250,8 +251,8 @@ func (t *tally) addBarred(u *unit) {
 	}
 }
 
-// excused reports whether a failure of the cluster spends no budget: it was not verified before it
-// went back.
+// excused reports whether a failure of the cluster spends no budget: it had failed with other content
+// before it went back.
 func (p *planner) excused(u *unit) bool { return p.revert && u.record != nil && u.record.Excused }
 
 // returns reports whether a move of the cluster to the target takes other content back. Whether the
@@ -392,7 +393,7 @@ func (t *track) phase(i int) string {
 	switch {
 	case t.breached(i):
 		return StageFailed
-	case t.complete(i) && c.done+c.failed+c.parked == 0:
+	case t.complete(i) && c.done+c.failed+c.parked == 0 && len(c.excused) == 0:
 		return StageNothingToDo
 	case t.complete(i):
 		return StageComplete

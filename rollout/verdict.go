@@ -61,13 +61,17 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	return v
 }
 
-// completePhase is the phase when every step is complete. A revert that reached no cluster,
-// because none is available, is still Progressing.
+// completePhase is the phase when every step is complete. A revert that no cluster verified has not
+// succeeded: it failed if clusters fail, although these failures spend no budget; otherwise no
+// cluster is available, and it is still Progressing.
 func (p *planner) completePhase(counts v1alpha1.Counts) v1alpha1.Phase {
-	if p.goingBack && counts.Updated == 0 && counts.Total > 0 {
-		return v1alpha1.PhaseProgressing
+	switch {
+	case !p.goingBack || counts.Updated > 0 || counts.Total == 0:
+		return v1alpha1.PhaseSucceeded
+	case counts.Failed > 0:
+		return v1alpha1.PhaseFailed
 	}
-	return v1alpha1.PhaseSucceeded
+	return v1alpha1.PhaseProgressing
 }
 
 // commitOutcome is the outcome that follows from the phase.
@@ -166,11 +170,16 @@ func (p *planner) openText() string {
 }
 
 func (p *planner) successText(c v1alpha1.Counts) string {
-	text := updatedText(c)
-	if c.Failed > 0 {
-		text += ", within the budget: " + failedText(int(c.Failed), p.failing())
+	return updatedText(c) + p.failuresText(c, ", within the budget: ") + p.asideText(c)
+}
+
+// failuresText names the failures, and those that spend the budget first, after a separator of theirs.
+func (p *planner) failuresText(c v1alpha1.Counts, separator string) string {
+	text, excused := "", p.excusedFailures()
+	if n := int(c.Failed) - len(excused); n > 0 {
+		text = separator + failedText(n, p.countedFailures())
 	}
-	return text + p.asideText(c)
+	return text + excusedText(excused)
 }
 
 func updatedText(c v1alpha1.Counts) string {
@@ -219,22 +228,41 @@ func (p *planner) caughtUpText(c v1alpha1.Counts) string {
 	if behind := c.InFlight + c.Waiting; behind > 0 {
 		text += fmt.Sprintf(", %d catching up", behind)
 	}
-	if c.Failed > 0 {
-		text += ", " + failedText(int(c.Failed), p.failing())
-	}
+	text += p.failuresText(c, ", ")
 	if t, i := p.firstBreach(); t != nil {
 		text += ", halted in " + t.steps[i].name
 	}
 	return text + p.asideText(c)
 }
 
-// failing are the first clusters, by step and name, that failed with the target.
+// failing are the first clusters that failed with the target: those that spend the budget first.
 func (p *planner) failing() []*unit {
-	var found []*unit
-	for _, s := range p.steps {
-		found = slices.Concat(found, s.tally.failures, s.tally.excused)
-	}
+	found := slices.Concat(p.countedFailures(), p.excusedFailures())
 	return found[:min(len(found), shownFailures)]
+}
+
+// countedFailures are the first clusters, by step and name, whose failures spend the budget.
+func (p *planner) countedFailures() []*unit {
+	return p.failures(func(t *tally) []*unit { return t.failures })
+}
+
+// excusedFailures are the clusters, by step and name, whose failures spend no budget.
+func (p *planner) excusedFailures() []*unit {
+	return p.failures(func(t *tally) []*unit { return t.excused })
+}
+
+// failures are clusters of every tally, each once: a failure of a stage that is gone counts in several.
+func (p *planner) failures(of func(*tally) []*unit) []*unit {
+	var found []*unit
+	seen := map[*unit]bool{}
+	for _, s := range p.steps {
+		for _, u := range of(&s.tally) {
+			if !seen[u] {
+				seen[u], found = true, append(found, u)
+			}
+		}
+	}
+	return found
 }
 
 // judgeRemoval is the verdict on the removal of the whole add-on. The

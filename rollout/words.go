@@ -47,6 +47,7 @@ func (p *planner) detail(s *step) string {
 	if c.failed > 0 {
 		text += ", " + failedText(int(c.failed), c.failures)
 	}
+	text += excusedText(c.excused)
 	if c.left > 0 && c.done == 0 && s.missing() == 0 {
 		text += fmt.Sprintf(", %d left before any was verified (%s)", c.left, s.formerNames(int(c.left)))
 	}
@@ -141,6 +142,14 @@ func onHoldText(held []*unit) string {
 // failedText is "2 failed (c1: reason; c2: reason)", naming the first few.
 func failedText(n int, first []*unit) string {
 	return fmt.Sprintf("%d failed (%s)", n, namedText(n, first))
+}
+
+// excusedText is ", 2 failed as before (c1: reason; c2: reason)"; "" for none.
+func excusedText(excused []*unit) string {
+	if len(excused) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d failed as before (%s)", len(excused), namedText(len(excused), excused))
 }
 
 // namedText is "c1: reason; c2: reason; and 4 more"; first are the first of n clusters.

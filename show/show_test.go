@@ -48,6 +48,7 @@ func TestOutcomeOf(t *testing.T) {
 			r.Status.Phase = v1alpha1.PhaseHeld
 			r.Status.Conditions = []metav1.Condition{{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PlacementUndecidedReason}}
 		}, Running},
+		"RollingBack": {"it failed, and goes back by itself", phase(v1alpha1.PhaseRollingBack), Running},
 		"HeldByGuard": {"the user must approve", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase = v1alpha1.PhaseHeld
 			r.Status.Conditions = []metav1.Condition{{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.DeletionGuardReason}}

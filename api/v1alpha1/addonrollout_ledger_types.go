@@ -90,9 +90,8 @@ type RecordGroup struct {
 	// count as failures until they are Done.
 	// +optional
 	Failed bool `json:"failed,omitempty"`
-	// Excused: the clusters were not verified when other content became the target, or when a
-	// revert admitted them. That they fail with content that a revert goes back to is no news, and
-	// spends no failure budget, until they are verified.
+	// Excused: the clusters failed with other content, and have verified none since. That they fail
+	// with content that a revert goes back to is no news, and spends no failure budget.
 	// +optional
 	Excused bool `json:"excused,omitempty"`
 	// Times lists the clusters by the times of their records.

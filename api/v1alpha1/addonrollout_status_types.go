@@ -185,6 +185,9 @@ type ClusterReason struct {
 type HistoryEntry struct {
 	// Target of the rollout.
 	Target Target `json:"target"`
+	// Attempt is the last attempt at the content in this rollout; absent while it runs.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
 	// Phase in which the rollout ended, or in which it is.
 	Phase Phase `json:"phase"`
 	// Started is when it was first planned for.

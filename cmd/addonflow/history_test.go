@@ -101,25 +101,30 @@ func TestHistoryOfAMissingRolloutExitsAsEveryCommand(t *testing.T) {
 	}
 }
 
-// TestUndecidedPlacementIsStillProgressing: OCM decides about a new Placement in a while,
-// and a script waits for it until the timeout.
-func TestUndecidedPlacementIsStillProgressing(t *testing.T) {
-	undecided := func() *v1alpha1.AddOnRollout {
+// TestPlacementIsWaitedFor: OCM decides about a new Placement in a while, and a Placement that does not
+// exist may still be brought. A script waits for both until its timeout.
+func TestPlacementIsWaitedFor(t *testing.T) {
+	waiting := func(reason, message string) *v1alpha1.AddOnRollout {
 		r := hello(v1alpha1.PhaseHeld)
 		r.Status.SetLastHandledReconcileRequest(at().UTC().Format(time.RFC3339Nano))
-		r.Status.Message = "held: OCM has not decided about Placement default/canary"
+		r.Status.Message = message
 		r.Status.Conditions = []metav1.Condition{{
-			Type: "Reconciling", Status: metav1.ConditionTrue, Reason: v1alpha1.PlacementUndecidedReason, Message: r.Status.Message, LastTransitionTime: metav1.NewTime(at()),
+			Type: "Reconciling", Status: metav1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(at()),
 		}}
 		return r
 	}
-	for _, args := range [][]string{
-		{"status", "hello", "-n", "default"},
-		{"status", "hello", "-n", "default", "--watch", "--timeout", "50ms"},
-		{"reconcile", "rollout", "hello", "-n", "default", "--wait", "--timeout", "50ms"},
+	for reason, message := range map[string]string{
+		v1alpha1.PlacementUndecidedReason: "held: OCM has not decided about Placement default/canary",
+		v1alpha1.ReferenceNotFoundReason:  "held: Placement default/canary does not exist",
 	} {
-		if code := newStage(t, undecided()).run(t.Context(), args...); code != exitTimeout {
-			t.Errorf("%v: exit code %d, want %d", args, code, exitTimeout)
+		for _, args := range [][]string{
+			{"status", "hello", "-n", "default"},
+			{"status", "hello", "-n", "default", "--watch", "--timeout", "50ms"},
+			{"reconcile", "rollout", "hello", "-n", "default", "--wait", "--timeout", "50ms"},
+		} {
+			if code := newStage(t, waiting(reason, message)).run(t.Context(), args...); code != exitTimeout {
+				t.Errorf("%s: %v: exit code %d, want %d", reason, args, code, exitTimeout)
+			}
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestOrders_OfUnprovenAuthorsAreRefused(t *testing.T) {
 	}
 	s.delete(policy)
 	s.turn()
-	if got := s.answered(key); !strings.HasPrefix(got, "Refused: ValidatingAdmissionPolicy addonflow-approvals is missing") || s.rollout().Status.Attempt != 2 {
+	if got := s.answered(key); !strings.HasPrefix(got, "Refused: ValidatingAdmissionPolicy addonflow-approvals is missing") || s.rollout().Status.Attempt != 1 {
 		t.Errorf("%s; attempt %d", got, s.rollout().Status.Attempt)
 	}
 }
@@ -103,11 +103,11 @@ func TestRetry_GivesFailedClustersAnotherAttempt(t *testing.T) {
 	s, _, v2 := stopped(t)
 	key := s.order(v1alpha1.OrderRetry, v2, nil)
 	s.turn()
-	if got := s.answered(key); got != "CarriedOut: attempt 3; 1 cluster again" {
+	if got := s.answered(key); got != "CarriedOut: attempt 2; 1 cluster again" {
 		t.Fatal(got)
 	}
 	ro := s.rollout()
-	if ro.Status.Attempt != 3 || ro.Status.Phase != v1alpha1.PhaseProgressing {
+	if ro.Status.Attempt != 2 || ro.Status.Phase != v1alpha1.PhaseProgressing {
 		t.Fatalf("attempt %d, %s", ro.Status.Attempt, ro.Status.Phase)
 	}
 	if got := s.holding(v2); !slices.Equal(got, []string{"c1"}) {
@@ -137,7 +137,7 @@ func TestOrders_TakeEffectOnceWhenTheAnswerIsLost(t *testing.T) {
 	}
 	s.restart()
 	s.turns(2)
-	if got, attempt := s.answered(key), s.rollout().Status.Attempt; attempt != 3 || !strings.HasPrefix(got, "CarriedOut: attempt 3") {
+	if got, attempt := s.answered(key), s.rollout().Status.Attempt; attempt != 2 || !strings.HasPrefix(got, "CarriedOut: attempt 2") {
 		t.Errorf("attempt %d, %s", attempt, got)
 	}
 }
@@ -151,7 +151,7 @@ func TestOrders_AreRefusedWhenTheyMakeNoSense(t *testing.T) {
 		arguments *v1alpha1.OrderArguments
 		want      string
 	}{
-		"OtherContent":       {v1alpha1.OrderRetry, v1, nil, "the order is about attempt 2 of " + v1},
+		"OtherContent":       {v1alpha1.OrderRetry, v1, nil, "the order is about attempt 1 of " + v1},
 		"ClusterDidNotFail":  {v1alpha1.OrderRetry, v2, &v1alpha1.OrderArguments{Clusters: []string{"c1", "c2"}}, "did not fail with this content: c2"},
 		"NothingSoaks":       {v1alpha1.OrderPromote, v2, &v1alpha1.OrderArguments{Stage: "everyone"}, "no cluster is soaking in stage everyone"},
 		"AlreadyFailed":      {v1alpha1.OrderAbort, v2, nil, "the rollout is Failed"},
@@ -164,7 +164,7 @@ func TestOrders_AreRefusedWhenTheyMakeNoSense(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseFailed || ro.Status.Attempt != 2 || len(s.holding(v2)) != 1 {
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseFailed || ro.Status.Attempt != 1 || len(s.holding(v2)) != 1 {
 		t.Errorf("%s, attempt %d, %v run v2", ro.Status.Phase, ro.Status.Attempt, s.holding(v2))
 	}
 }

@@ -300,6 +300,77 @@ func TestRollback_TakesNoDefinitionOffAClusterThatRunsAnotherRevision(t *testing
 	}
 }
 
+// A cluster that is away, on content from before, blocks no rollback. When it returns it keeps a
+// definition that it would lose, is named, and follows a revert in Git.
+func TestRollback_IsNotBlockedByAClusterThatDoesNotMove(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	v0 := s.targetOf(s.defining("v0", "v1"), "v0")
+	s.settle()
+	s.setAvailable(metav1.ConditionUnknown)
+	s.advance(time.Minute)
+	v1 := s.commit("v1")
+	s.ticks(6, 0, "c1", "c3")
+	v2 := s.commit("v2")
+	s.applied("v2", "")
+	s.ticks(3, 0)
+	s.advance(time.Minute)
+	s.ticks(8, 0, "c1", "c3")
+	s.noneHolds(v2)
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack || ro.Status.Target.Digest != v1 {
+		t.Fatalf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	s.setAvailable(metav1.ConditionTrue)
+	s.ticks(4, 0, "c1", "c2", "c3")
+	keeps := "1 held back (c2: going back would remove CustomResourceDefinition things.example.com; a revert in Git does that"
+	if ro := s.rollout(); !slices.Equal(s.holding(v0), []string{"c2"}) || !strings.Contains(ro.Status.Message, keeps) {
+		t.Errorf("%v run v0: %s", s.holding(v0), ro.Status.Message)
+	}
+	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+" from "+commitNamed("v2")[:10]+", 1 held by a CRD (c2) (git revert")
+	s.commit("v1")
+	s.ticks(4, 0, "c1", "c2", "c3")
+	s.runs(v1, "c1", "c2", "c3")
+}
+
+// A rollback whose clusters all fail again says that it failed, and ends when one of them recovers.
+func TestRollback_FailsWhenNoClusterIsVerified(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		three := intstr.FromInt32(3)
+		rollsBack(spec)
+		spec.Stages[0].MaxConcurrency = &three
+	})
+	v1 := s.commit("v1")
+	s.settle()
+	s.commit("v2")
+	s.ticks(3, 0)
+	s.advance(time.Minute)
+	s.ticks(20, 20*time.Second)
+	ro := s.rollout()
+	if !strings.HasPrefix(ro.Status.Message, "stopped rolling back to "+commitNamed("v1")[:10]) || ro.Status.Phase != v1alpha1.PhaseFailed || !strings.Contains(ro.Status.Message, "0/3 updated, 3 failed as before (c1: ") {
+		t.Fatalf("%v run v1; %s: %s", s.holding(v1), ro.Status.Phase, ro.Status.Message)
+	}
+	s.ticks(4, 0, "c2")
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack || !strings.Contains(ro.Status.Message, "1/3 updated, 2 failed as before (c1: ") {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+}
+
+// Unblock stays, also when a status from before it is written back: the quarantine is the annotation.
+func TestUnblock_IsNotUndoneByAnOlderStatus(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	_, v2 := s.failed()
+	old := s.rolledBack().Status
+	s.order(v1alpha1.OrderUnblock, v2, nil)
+	s.ticks(3, 0, "c1", "c2", "c3")
+	s.restoreStatus(old)
+	s.settle()
+	s.runs(v2, "c1", "c2", "c3")
+}
+
 // A commit is no success in the turn that unblocks it: its content is on no cluster.
 func TestUnblock_IsNoSuccessOfContentThatNoClusterRuns(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")

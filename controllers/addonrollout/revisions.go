@@ -129,10 +129,10 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 		return fmt.Errorf("cannot list revisions of %s: %w", ro.Name, err)
 	}
 	listed := make(map[string]bool, len(list.Items))
-	o.Quarantined = map[string]v1alpha1.Quarantine{}
+	o.Quarantined, o.StoredAt = map[string]v1alpha1.Quarantine{}, map[string]metav1.Time{}
 	for i := range list.Items {
 		m := &list.Items[i]
-		listed[m.Name] = true
+		listed[m.Name], o.StoredAt[m.Name] = true, m.CreationTimestamp
 		digest := m.Annotations[v1alpha1.RevisionAnnotation]
 		stored := v1alpha1.Target{Source: ro.Spec.Target.Source, Revision: m.Name, Digest: digest}
 		for _, stored.Commit = range v1alpha1.Commits(m.Annotations) {

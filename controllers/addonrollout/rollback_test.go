@@ -52,8 +52,8 @@ func (s *scene) failed() (v1, v2 string) {
 	s.turns(3)
 	s.advance(time.Minute)
 	s.turn()
-	if phase := s.rollout().Status.Phase; phase != v1alpha1.PhaseFailed {
-		s.t.Fatalf("the rollout is %s, want Failed first: %s", phase, s.rollout().Status.Message)
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRollingBack || ro.Status.Outcome != "failure" || ro.Status.History[0].Phase != v1alpha1.PhaseFailed {
+		s.t.Fatalf("the rollout is %s, %s, and in the history %s, want RollingBack at once: %s", ro.Status.Phase, ro.Status.Outcome, ro.Status.History[0].Phase, ro.Status.Message)
 	}
 	return v1, v2
 }
@@ -105,6 +105,9 @@ func TestRollback_TakesAFailedRolloutBack(t *testing.T) {
 	}
 	if ro.Status.Stable.Digest != v1 {
 		t.Errorf("stable is %s", ro.Status.Stable.Digest)
+	}
+	if got := strings.Join(journaled(ro), " "); !strings.Contains(got, "Halted everyone") || strings.Contains(got, "Superseded") || strings.Contains(got, "Resumed") {
+		t.Errorf("the journal is %v", got)
 	}
 	before := ro.ResourceVersion
 	s.turns(3)

@@ -100,9 +100,10 @@ func aboutTarget(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 	return append(out, start)
 }
 
-// ended reports whether the rollout of a status had ended.
+// ended reports whether the rollout of a status had ended. A rollout that failed and is about to be
+// rolled back has ended.
 func ended(s v1alpha1.AddOnRolloutStatus) bool {
-	return s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseRolledBack ||
+	return s.Phase == v1alpha1.PhaseRollingBack && !s.Override.Returns() || s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseRolledBack ||
 		s.Phase == v1alpha1.PhaseFailed || s.Phase == v1alpha1.PhaseRemoved
 }
 
@@ -201,6 +202,9 @@ func aboutPhase(before, next v1alpha1.AddOnRolloutStatus) Decision {
 	case v1alpha1.PhaseRemoved:
 		d.Kind = RemovalEnded
 	case v1alpha1.PhaseProgressing, v1alpha1.PhaseRollingBack:
+		if next.Phase == v1alpha1.PhaseRollingBack && !next.Override.Returns() {
+			break // it failed, as its stage says, and the next turn begins to roll it back
+		}
 		if was == v1alpha1.PhaseFailed || was == v1alpha1.PhaseHeld || was == v1alpha1.PhaseSuspended {
 			d.Kind = Resumed
 		}

@@ -372,8 +372,7 @@ func (j *judgement) dropped(b rollout.Record) error {
 }
 
 // excusesWrongly returns an error if the record excuses a failure that is news, or does not excuse one
-// that is older than the way back. A failure is old if the cluster had failed before this content
-// became the target, or if a revert admitted it before it verified what it had.
+// that is older than the way back. A failure is old if the cluster failed with other content.
 func (j *judgement) excusesWrongly(name string) error {
 	a, b := j.after[name], j.before[name]
 	s := j.stories[name]
@@ -382,7 +381,8 @@ func (j *judgement) excusesWrongly(name string) error {
 	}
 	failed := isFailure(b) || b.Failed
 	verified := s.last().verified() || b.State == rollout.Soaking || b.State == rollout.Done
-	old := b.Excused || b.Revision != j.target() && failed || j.admitted(name) && j.reverting() && b.Revision != j.target()
+	now := s.failed() || s.late(time.Minute) || s.refusedFor() || s.spent()
+	old := b.Excused || b.Revision != j.target() && (failed || now)
 	if a.Excused && !old {
 		return errors.New("a new failure is excused")
 	}

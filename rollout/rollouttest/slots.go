@@ -59,10 +59,7 @@ func (j *judgement) tally(i int) tally {
 		default:
 			t.waiting++
 		}
-		switch failed := target && (isFailure(a) || a.Failed) && !j.again(a); {
-		case failed && j.excused(name) && isFailure(a):
-			t.parked++
-		case failed && !j.excused(name):
+		if target && (isFailure(a) || a.Failed) && !j.again(a) && !j.excused(name) {
 			t.failed++
 			if a.Stage != s.name {
 				t.elsewhere++
@@ -96,7 +93,6 @@ func (j *judgement) tally(i int) tally {
 		case a.State == rollout.Done:
 			t.done++
 		case isFailure(a) && j.excused(name):
-			t.parked++
 		case isFailure(a):
 			t.failed++
 			if a.Stage != s.name {

@@ -110,12 +110,6 @@ func (s *show) rollBack(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := s.run(ctx, exitFailed, "status", AddOn, "--watch"); err != nil {
-		return "", err
-	}
-	if _, err := s.recorder.Await(ctx, mark, isIn(v1alpha1.PhaseRollingBack)); err != nil {
-		return "", err
-	}
 	if err := s.lookOn(ctx, exitWaiting); err != nil {
 		return "", err
 	}
@@ -304,7 +298,7 @@ func (s *show) wentBack(ctx context.Context, mark Mark, sha, stable string) erro
 		return errors.New("the telemetry failed no signed question about the commit")
 	}
 	s.checked("API: gate %s of %s Passed, then Failed: %s", errorsGate, firstStage, gateOf(halted, firstStage, errorsGate).Reason)
-	s.checked("API: AddOnRollout %s Failed, RollingBack, RolledBack", AddOn)
+	s.checked("API: AddOnRollout %s RollingBack, RolledBack", AddOn)
 	if err := s.quarantined(ctx, r.Status.Override.Declared); err != nil {
 		return err
 	}
@@ -331,10 +325,13 @@ func (s *show) quarantined(ctx context.Context, target v1alpha1.Target) error {
 }
 
 // inOrder returns the status with the failed measurement, if the measurement passed before, and the
-// phases were Failed, RollingBack and RolledBack, in this order.
+// phases were RollingBack and RolledBack, in this order, and never Failed.
 func inOrder(r Recording) (failed v1alpha1.AddOnRolloutStatus, err error) {
 	rest := r.Statuses
-	for i, phase := range []v1alpha1.Phase{v1alpha1.PhaseFailed, v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack} {
+	if isIn(v1alpha1.PhaseFailed)(r) {
+		return failed, errors.New("the rollout was Failed, although it rolls back by itself")
+	}
+	for i, phase := range []v1alpha1.Phase{v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack} {
 		at := slices.IndexFunc(rest, func(s v1alpha1.AddOnRolloutStatus) bool { return s.Phase == phase })
 		if at < 0 {
 			return failed, fmt.Errorf("the rollout was never %s after what came before", phase)

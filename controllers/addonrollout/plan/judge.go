@@ -38,6 +38,8 @@ type Judged struct {
 	// Overruled says why an object of the target is missing, although the member runs the target:
 	// another add-on deployed the object first, with other content.
 	Overruled *Refusal
+	// Keeps says why the cluster keeps what it runs while the others go back; "": it follows them.
+	Keeps string
 	// AtTarget, AtStable: its works already are what the revision renders for it.
 	AtTarget, AtStable bool
 	// Adopted is the renderer of the revision that works which OCM wrote already hold; nil if
@@ -79,6 +81,9 @@ func (t *turn) judge(m *Member) (Judged, error) {
 	t.contend(&j)
 	if m.Hindered == nil && t.blocked(&j) == "" {
 		t.compare(&j)
+	}
+	if m.Hindered == nil && j.Refused == nil && !j.AtTarget {
+		j.Keeps = t.keeps(&j)
 	}
 	return j, nil
 }

@@ -35,10 +35,11 @@ type Observation struct {
 	Owner *addonv1alpha1.ClusterManagementAddOn
 	// Succeeded are the revisions that succeeded here and may be rolled out. Quarantined are those
 	// that may not, by name. Stored are all revisions, each with every commit that introduced it, the
-	// newest first.
+	// newest first. StoredAt is when each was created, by name.
 	Succeeded   Succeeded
 	Quarantined map[string]v1alpha1.Quarantine
 	Stored      []v1alpha1.Target
+	StoredAt    map[string]metav1.Time
 	// LastSuccess is when any revision last succeeded, also one that may not be rolled out.
 	LastSuccess string
 	// Orders about the rollout, the oldest first. Unproven says why the author of an order without

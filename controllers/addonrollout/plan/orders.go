@@ -344,7 +344,7 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 	if to == "" || to == s.Digest {
 		return "", "no other revision succeeded here"
 	}
-	if lost := o.definitionsLost(to, withCRDs); lost != "" {
+	if lost := o.definitionsLost(s.Digest, to, withCRDs); lost != "" {
 		return "", lost
 	}
 	return "quarantined " + s.Digest + "; back to " + titleOf(o.known(to)), ""

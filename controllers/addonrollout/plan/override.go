@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,8 +92,7 @@ func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
 		}
 		return v1alpha1.Override{Kind: kind, Declared: t, Reason: q.Reason, Author: q.Author}, true
 	}
-	// The status lasts longer than the annotation: a revision can be deleted and come back.
-	if s := o.Rollout.Status.Override; s.Returns() && s.Kind != v1alpha1.OverrideBlocked && s.Leaves().Digest == t.Digest {
+	if s := o.Rollout.Status.Override; s.Returns() && s.Kind != v1alpha1.OverrideBlocked && s.Leaves().Digest == t.Digest && o.lostQuarantine(t.Digest) {
 		return v1alpha1.Override{Kind: s.Kind, Declared: t, Reason: s.Reason, Author: s.Author}, true
 	}
 	for _, b := range o.Rollout.Spec.Blocked {
@@ -102,6 +102,15 @@ func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
 		}
 	}
 	return v1alpha1.Override{}, false
+}
+
+// lostQuarantine reports whether the revision of a digest, and a quarantine with it, was deleted since
+// the fleet left it. Only then the status remembers the quarantine. If the revision is as old as
+// its rollout, it has no quarantine because that was lifted, and the status is an older one.
+func (o *Observation) lostQuarantine(digest string) bool {
+	stored, found := o.StoredAt[render.RevisionName(o.Rollout.Name, digest)]
+	left := o.Rollout.Status.TargetSince
+	return !found || left != nil && left.Before(&stored)
 }
 
 // quarantine reads the quarantine of a digest.
@@ -186,7 +195,7 @@ func (o *Observation) obstacle() string {
 	case o.Succeeded.Has(o.Target.Revision):
 		return "it is a revert, and Git took " + titleOf(o.known(to)) + " back"
 	}
-	return o.definitionsLost(to, o.mayChangeDefinitions(o.Target.Digest))
+	return o.definitionsLost(o.Target.Digest, to, o.mayChangeDefinitions(o.Target.Digest))
 }
 
 // mayChangeDefinitions reports whether policy or order permits that a move away from a revision
@@ -209,46 +218,147 @@ func (o *Observation) Confirm() {
 		known != nil && known.Kind == o.Override.Kind && known.Leaves() == from && o.Rollout.Status.Target != nil && o.Rollout.Status.Target.Digest == o.Target.Digest {
 		return
 	}
-	if why := o.definitionsLost(o.Target.Digest, o.mayChangeDefinitions(from.Digest)); why != "" {
+	if why := o.definitionsLost(from.Digest, o.Target.Digest, o.mayChangeDefinitions(from.Digest)); why != "" {
 		o.Target, o.Barrier = from, why
 	}
 }
 
-// definitionsLost says which CustomResourceDefinition keeps the clusters from going to a revision, each
-// from the revision that it runs; "": none.
-func (o *Observation) definitionsLost(to string, mayChange bool) string {
+// definitionsLost says which CustomResourceDefinition keeps the clusters from going back from one
+// revision to another, on which of them, and what to do; "": none. A cluster that is not available or
+// held, and that runs neither, blocks no other: see keeps.
+func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	back, err := o.Revisions.Renderer(to)
 	if err != nil {
 		return "revision " + to + " cannot be read: " + err.Error()
 	}
+	var lost loss
+	var names []string
 	for _, m := range o.Members {
-		runs := m.Health.Revision
-		if runs == "" || runs == to {
+		if !o.goesBack(m, from, to) {
 			continue
 		}
-		present, err := o.Revisions.Renderer(runs)
+		l, err := o.lossOf(m, back, mayChange)
 		if err != nil {
-			return "revision " + runs + " cannot be read: " + err.Error()
+			return err.Error()
 		}
-		has, err := present.Render(m.renderInput(nil))
-		if err != nil {
-			continue // it cannot have been written
+		if l.definition == "" {
+			continue
 		}
-		gets, err := back.Render(m.renderInput(nil))
-		if err != nil {
-			continue // the planner reports it
+		if len(names) == 0 {
+			lost = l
 		}
-		before, after := has.Definitions(), gets.Definitions()
-		for _, name := range slices.Sorted(maps.Keys(before)) {
-			switch kept, ok := after[name]; {
-			case !ok:
-				return "it would remove CustomResourceDefinition " + name
-			case kept != before[name] && !mayChange:
-				return "it would change CustomResourceDefinition " + name + "; to permit that, set rollback.withCRDs, or order it with --with-crds"
+		if l == lost {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "it would " + lost.verb() + " of " + brief.Names(names) + "; " + lost.remedy()
+}
+
+// goesBack reports whether a way back from a revision to another moves the cluster: it has that
+// revision, or another one and can be moved now.
+func (o *Observation) goesBack(m *Member, from, to string) bool {
+	runs := m.Health.Revision
+	if runs == "" || runs == to || m.AddOn != nil && m.AddOn.DeletionTimestamp != nil || o.unstaged(m) {
+		return false
+	}
+	return runs == from || available(m.Cluster) && !o.held(m)
+}
+
+// unstaged reports whether no stage selects the cluster, and it was not admitted to what it runs.
+func (o *Observation) unstaged(m *Member) bool {
+	if len(o.Rollout.Spec.Stages) == 0 || !AllSettled(o.Placements) {
+		return false
+	}
+	for _, st := range o.Rollout.Spec.Stages {
+		for _, p := range o.Placements {
+			if p.Namespace == st.Placement.Namespace && p.Name == st.Placement.Name &&
+				slices.ContainsFunc(p.Groups, func(g rollout.Group) bool { return slices.Contains(g.Clusters, m.Name) }) {
+				return false
 			}
 		}
 	}
-	return ""
+	records, err := rollout.Records(o.Rollout.Status.Ledger)
+	return err == nil && !slices.ContainsFunc(records, func(r rollout.Record) bool {
+		return r.Cluster == m.Name && r.Revision == m.Health.Revision
+	})
+}
+
+// held reports whether the ManagedCluster of a member holds it now.
+func (o *Observation) held(m *Member) bool {
+	if m.Cluster == nil {
+		return false
+	}
+	held, until := v1alpha1.HeldByAnnotation(m.Cluster.Annotations)
+	return held && (until.IsZero() || o.Look.Wall.Before(until))
+}
+
+// loss is a CustomResourceDefinition that a cluster would lose, or get changed, on a way back.
+type loss struct {
+	definition string
+	changed    bool
+}
+
+func (l loss) verb() string {
+	if l.changed {
+		return "change CustomResourceDefinition " + l.definition
+	}
+	return "remove CustomResourceDefinition " + l.definition
+}
+
+// remedy is how to do it all the same.
+func (l loss) remedy() string {
+	if l.changed {
+		return "to permit that, set rollback.withCRDs, or order it with --with-crds"
+	}
+	return "a revert in Git does that, a rollback never does"
+}
+
+// lossOf is what a cluster would lose on the way to a revision. The error is that the revision which
+// it runs cannot be read, or rendered now.
+func (o *Observation) lossOf(m *Member, back *render.Renderer, mayChange bool) (loss, error) {
+	present, err := o.Revisions.Renderer(m.Health.Revision)
+	if err != nil {
+		return loss{}, fmt.Errorf("revision %s cannot be read: %w", m.Health.Revision, err)
+	}
+	before, err := present.Definitions(m.renderInput(nil))
+	after, refused := back.Definitions(m.renderInput(nil))
+	for _, e := range []error{err, refused} {
+		if errors.Is(e, render.ErrInterrupted) {
+			return loss{}, e
+		}
+	}
+	if err != nil || refused != nil {
+		return loss{}, nil // it cannot have been written, or the planner reports it
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		switch kept, ok := after[name]; {
+		case !ok:
+			return loss{definition: name}, nil
+		case kept != before[name] && !mayChange:
+			return loss{definition: name, changed: true}, nil
+		}
+	}
+	return loss{}, nil
+}
+
+// keeps says which CustomResourceDefinition keeps a cluster from following the others on a way back,
+// and what to do; "": none. It was not available when the others went, or was held.
+func (t *turn) keeps(j *Judged) string {
+	runs := j.Health.Revision
+	if !t.Override.Returns() || runs == "" || runs == t.target.digest || t.target.Renderer == nil || !available(j.Cluster) {
+		return ""
+	}
+	lost, err := t.lossOf(j.Member, t.target.Renderer, t.mayChangeDefinitions(t.Override.Leaves().Digest))
+	switch {
+	case err != nil:
+		return err.Error()
+	case lost.definition == "":
+		return ""
+	}
+	return "going back would " + lost.verb() + "; " + lost.remedy()
 }
 
 // overridden is the message of a rollout to content that Git does not declare.
@@ -274,26 +384,31 @@ func backText(s v1alpha1.AddOnRolloutStatus, except string) string {
 	return text + ": " + s.Override.Reason
 }
 
-// Stay is ", 2 held by annotation (c1, c2)", of clusters that keep the content which the others leave;
-// "": there are none, or none goes back.
+// Stay is ", 2 held by annotation (c1, c2)", and the like, of clusters that keep the content which the
+// others leave; "": there are none, or none goes back.
 func (p *Plan) Stay() string {
 	if !p.Observed.Override.Returns() {
 		return ""
 	}
-	var names []string
+	var held, kept []string
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
-		if c.Cluster == nil || c.Planned.Stage == "" || c.Running() == "" || p.IsTarget(c.Running()) {
-			continue
-		}
-		if held, until := v1alpha1.HeldByAnnotation(c.Cluster.Annotations); held && (until.IsZero() || p.Observed.Look.Wall.Before(until)) {
-			names = append(names, c.Name)
+		switch {
+		case c.Cluster == nil || c.Planned.Stage == "" || c.Running() == "" || p.IsTarget(c.Running()):
+		case p.Observed.held(c.Member):
+			held = append(held, c.Name)
+		case c.Keeps != "":
+			kept = append(kept, c.Name)
 		}
 	}
-	if len(names) == 0 {
-		return ""
+	text := ""
+	if len(held) > 0 {
+		text = fmt.Sprintf(", %d held by annotation (%s)", len(held), brief.Names(held))
 	}
-	return fmt.Sprintf(", %d held by annotation (%s)", len(names), brief.NamesOf(len(names), names[:min(brief.Shown, len(names))]))
+	if len(kept) > 0 {
+		text += fmt.Sprintf(", %d held by a CRD (%s)", len(kept), brief.Names(kept))
+	}
+	return text
 }
 
 // failureText is the message of a failed rollout whose clusters go back. Clusters that wait for the

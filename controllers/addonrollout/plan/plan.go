@@ -156,6 +156,7 @@ func (o *Observation) conclude(h heeded, d Decided) concluded {
 			next.Message += "; not rolled back: " + obstacle
 		} else {
 			c.returns = o.failureText(next.Message, d)
+			next.Phase = v1alpha1.PhaseRollingBack // the next turn moves the clusters back: the user has nothing to do
 		}
 	}
 	if c.returns != "" || slices.ContainsFunc(withdrawals, func(w Withdrawal) bool { return w.Quarantine != nil }) {
@@ -406,6 +407,9 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 	}
 	if j.Hindered != nil {
 		c.Reachable, c.Away = false, j.Hindered.Message
+	}
+	if j.Keeps != "" && c.Reachable {
+		c.Reachable, c.Away = false, j.Keeps
 	}
 	return c
 }

@@ -40,7 +40,7 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 	next.History = supersede(next, target, now)
 	next.Reverting, next.Aborted = s.Has(target.Revision), nil
 	next.Target, next.TargetSince = &target, &now
-	next.Attempt = attemptAfter(stored, o)
+	next.Attempt = nextAttempt(next.History, o)
 	for i := range next.Stages {
 		next.Stages[i].Gates = nil // other content needs new verdicts
 	}
@@ -49,21 +49,30 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 	return next
 }
 
-// attemptAfter is the attempt of a new target. It never repeats: decisions of people are about one
-// attempt, and what they decided about content before must not count when it comes again. If the
-// status was lost, it follows the attempts that they know of.
-func attemptAfter(stored v1alpha1.AddOnRolloutStatus, o *Observation) int32 {
-	last := stored.Attempt
-	if stored.Target == nil {
-		for i := range o.Orders {
-			if s := &o.Orders[i].Spec; s.RolloutUID == o.Rollout.UID {
-				last = max(last, s.Attempt)
-			}
+// nextAttempt is the attempt at the content that becomes the target: 1 for content that was never tried.
+// It never repeats for the same content: decisions of people are about one attempt, and what they
+// decided about content before must not count when it comes again. The history may be lost, or too
+// short; then the attempt follows those that the decisions are about.
+func nextAttempt(history []v1alpha1.HistoryEntry, o *Observation) int32 {
+	last, digest, uid := int32(0), o.Target.Digest, o.Rollout.UID
+	for i := range history {
+		if h := &history[i]; h.Target.Digest == digest {
+			last = max(last, h.Attempt)
 		}
-		for i := range o.Approvals.Proven {
-			if s := &o.Approvals.Proven[i].Spec; s.RolloutUID == o.Rollout.UID {
-				last = max(last, s.Attempt)
-			}
+	}
+	for i := range o.Orders {
+		s, state := &o.Orders[i].Spec, o.Orders[i].Status.State
+		switch {
+		case s.RolloutUID != uid || s.Digest != digest || state == v1alpha1.OrderRefused || s.Verb == v1alpha1.OrderUnblock:
+		case s.Verb == v1alpha1.OrderRetry && state == v1alpha1.OrderCarriedOut:
+			last = max(last, s.Attempt+1)
+		default:
+			last = max(last, s.Attempt)
+		}
+	}
+	for i := range o.Approvals.Proven {
+		if s := &o.Approvals.Proven[i].Spec; s.RolloutUID == uid && s.Digest == digest {
+			last = max(last, s.Attempt)
 		}
 	}
 	return last + 1
@@ -84,6 +93,9 @@ func (o *Observation) rediscovered() *v1alpha1.Target {
 // entry for the new one.
 func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Time) []v1alpha1.HistoryEntry {
 	h := slices.Clone(s.History)
+	if len(h) > 0 {
+		h[0].Attempt = s.Attempt
+	}
 	if len(h) > 0 && h[0].Finished == nil {
 		h[0].Finished, h[0].SupersededBy = &now, by.Commit
 	}

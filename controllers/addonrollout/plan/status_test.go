@@ -41,8 +41,11 @@ func TestAdvance(t *testing.T) {
 		if *got.Target != b || !got.TargetSince.Equal(&now) || got.Phase != "" {
 			t.Errorf("a new target starts its own clock: %+v", got)
 		}
-		if got.Attempt != 4 || got.Stages[0].Gates != nil {
+		if got.Attempt != 1 || got.Stages[0].Gates != nil {
 			t.Errorf("other content has no verdicts yet: attempt %d, %+v", got.Attempt, got.Stages)
+		}
+		if again := advance(got, at(a), now); again.Attempt != 4 {
+			t.Errorf("content that had three attempts is tried again in attempt %d, want 4", again.Attempt)
 		}
 		if len(got.Ledger.Records) != 1 {
 			t.Error("clusters in flight keep their slots across targets")
