@@ -40,7 +40,8 @@ type pace struct {
 	parkAfter time.Duration
 	// applyErrorAfter is how long after the write an apply error becomes a failure; 0: never.
 	applyErrorAfter time.Duration
-	// takenBack: a revert replaces the record's content. A lost cluster keeps no slot for it.
+	// takenBack: a revert moves the cluster, or has moved it and has not ended. If it is lost, it keeps no
+	// slot.
 	takenBack bool
 }
 

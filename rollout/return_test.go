@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -9,9 +10,9 @@ import (
 	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
 
-// everyoneOneByOne is a fleet with one stage of all clusters.
-func everyoneOneByOne(running string, clusters, failures, limit int) *rollouttest.Fleet {
-	f := staged(running, clusters)
+// everyoneOneByOne is a fleet at v0 with one stage of all clusters.
+func everyoneOneByOne(clusters, failures, limit int) *rollouttest.Fleet {
+	f := staged("v0", clusters)
 	f.Policy.Spec.Stages = []v1alpha1.Stage{{Name: "everyone", Placement: ref("all"), MaxConcurrency: new(number(limit)), MaxFailures: new(number(failures)), ProgressDeadline: "10m"}}
 	return f
 }
@@ -32,7 +33,7 @@ func TestFailureWithTheStableRevisionCounts(t *testing.T) {
 		"after it was parked": {lost: true, phase: v1alpha1.PhaseSucceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := everyoneOneByOne("v0", 3, 1, 1)
+			f := everyoneOneByOne(3, 1, 1)
 			c3 := f.Clusters["cluster-03"]
 			c3.Takes["v1"] = rollouttest.Behaviour{Ending: rollouttest.Fails, After: 5 * time.Minute}
 			c3.Takes["v2"], c3.Alike["v2"] = c3.Takes["v1"], "v1"
@@ -62,7 +63,7 @@ func TestFailureWithTheStableRevisionCounts(t *testing.T) {
 // With RollingUpdateWithPlacement a revert to content that is older than the stable revision moves the
 // clusters that have what it takes back, before any other.
 func TestRollingUpdateRevertsWhatItMoved(t *testing.T) {
-	f := everyoneOneByOne("v0", 8, 0, 8)
+	f := everyoneOneByOne(8, 0, 8)
 	events := []event{
 		at(0, "commit v1", commit("v1")),
 		at(time.Hour, "RollingUpdateWithPlacement 25%; commit v2; cluster-01 is lost", func(f *rollouttest.Fleet) {
@@ -88,7 +89,7 @@ func TestRollingUpdateRevertsWhatItMoved(t *testing.T) {
 // the events, v1 is the target again at the third hour.
 func wayBack(t *testing.T, events ...event) (*rollouttest.Fleet, string) {
 	t.Helper()
-	f := everyoneOneByOne("v0", 3, 0, 3)
+	f := everyoneOneByOne(3, 0, 3)
 	for _, c := range f.Clusters {
 		c.Takes["v2"] = rollouttest.Behaviour{Ending: rollouttest.Silent}
 	}
@@ -132,7 +133,7 @@ func TestWayBackCountsTheFailuresThatItExcuses(t *testing.T) {
 
 // A cluster that had not failed with the content that is taken back counts against the budget.
 func TestWayBackStopsWhenAClusterFailsNewly(t *testing.T) {
-	f := everyoneOneByOne("v0", 3, 0, 3)
+	f := everyoneOneByOne(3, 0, 3)
 	f.Clusters[c1].Takes["v2"] = rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}
 	f.Clusters[c2].Takes["v2"] = rollouttest.Behaviour{Ending: rollouttest.Silent}
 	text := play(t, f, 6*time.Hour, at(0, "commit v1", commit("v1")), at(time.Hour, "commit v2", commit("v2")),
@@ -141,4 +142,15 @@ func TestWayBackStopsWhenAClusterFailsNewly(t *testing.T) {
 			f.SetTarget("v1")
 		}))
 	expect(t, f, v1alpha1.PhaseFailed, "halted in everyone: 1 failed (cluster-02: ", text)
+}
+
+// A cluster that is lost on the way back, before it verified the content, is parked at once: it keeps no
+// slot, and when the way back ends it is counted as not available.
+func TestWayBackParksAClusterThatIsLost(t *testing.T) {
+	f := everyoneOneByOne(3, 0, 3)
+	text := play(t, f, 3*time.Hour, at(0, "commit v1", commit("v1")), at(time.Hour, "commit v2", commit("v2")),
+		at(2*time.Hour, "back to v1", commit("v1")), at(2*time.Hour+30*time.Second, "cluster-03 is lost", lose(c3)))
+	if !strings.Contains(text, "Succeeded: 2/3 updated, 1 not available, caught up on return") || strings.Contains(text, "lost        cluster-03") {
+		t.Errorf("cluster-03 is not parked at once:\n%s", text)
+	}
 }

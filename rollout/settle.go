@@ -240,7 +240,7 @@ func (p *planner) pace(u *unit, s *step) pace {
 	if p.spec.Removal != nil {
 		pc.soak = untilRestored
 	}
-	pc.takenBack = p.revert && r != p.target
+	pc.takenBack = p.goingBack || p.revert && r != p.target
 	return pc
 }
 

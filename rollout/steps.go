@@ -347,16 +347,13 @@ func (t *track) complete(i int) bool { return t.decided(i) && t.steps[i].unmeasu
 // decided reports whether no cluster of step i is awaited any more. Every member is Done, failed
 // within the budget, parked or held, and at least one is Done; or the target changes nothing for
 // any of them. Proven content needs no Done cluster, unless the inputs of an unavailable or held
-// cluster changed after it was Done. A revert does not wait for lost clusters.
+// cluster changed after it was Done. A revert does not wait for lost clusters, which
+// are parked at once.
 func (t *track) decided(i int) bool {
 	s := t.steps[i]
 	c := s.tally
-	flying := c.flying
-	if s.goingBack {
-		flying -= c.lost
-	}
 	switch {
-	case s.unknown || flying > 0 || c.waiting > 0 || t.breached(i):
+	case s.unknown || c.flying > 0 || c.waiting > 0 || t.breached(i):
 		return false
 	case s.returning && c.done == 0 && !s.proven:
 		return false

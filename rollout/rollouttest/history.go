@@ -28,7 +28,7 @@ type look struct {
 	soak, deadline    time.Duration
 	declared          bool
 	park, applyErrors time.Duration
-	// takenBack: a revert takes back what the record names.
+	// takenBack: a revert moves the cluster, or has moved it.
 	takenBack bool
 }
 

@@ -192,7 +192,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 		changed: c.AvailableChanged, blocked: j.barred(c, revision), awaits: c.Awaits != "", refused: c.Unwritten != "",
 		paused: j.in.Contested != "" || j.in.Spec.Removal != nil || j.in.TargetMissing != "" && revision == j.target(),
 		park:   j.in.ParkAfter, applyErrors: j.in.ApplyErrorAfter,
-		takenBack: j.reverting() && revision != j.target(),
+		takenBack: j.goingBack() || j.reverting() && revision != j.target(),
 	}
 	at := j.stepOf(name)
 	if at < 0 && (revision == j.target() || r.InFlight()) {

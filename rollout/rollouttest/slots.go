@@ -10,7 +10,7 @@ import (
 
 // tally is how the clusters of a step stand after the ledger was written.
 type tally struct {
-	done, unchanged, flying, lost, failed, parked, waiting, left int
+	done, unchanged, flying, failed, parked, waiting, left int
 	// elsewhere are failures that another stage recorded.
 	elsewhere, members int
 	// inherited are in no step and of a stage that is gone, and neither done nor failed.
@@ -40,9 +40,6 @@ func (j *judgement) tally(i int) tally {
 		case a.InFlight() && j.reverting() && j.held(name) && !target:
 		case a.InFlight():
 			t.flying++
-			if a.State == rollout.Lost {
-				t.lost++
-			}
 			j.inherit(&t, name)
 		case target && isFailure(a) && !j.again(a):
 		case target && a.State == rollout.Done && !stale:
@@ -197,9 +194,6 @@ func (j *judgement) complete(i int) bool {
 	}
 	s, t := j.steps[i], j.tallies[i]
 	open := t.flying + t.waiting
-	if j.goingBack() {
-		open -= t.lost
-	}
 	switch {
 	case s.returning && t.done == 0 && !j.in.TargetProven:
 		return false

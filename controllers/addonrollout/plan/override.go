@@ -385,7 +385,7 @@ func (o *Observation) lossOf(m *Member, back *render.Renderer, mayChange bool) (
 		}
 	}
 	if err != nil || refused != nil {
-		return loss{}, nil // it cannot have been written, or the planner reports it
+		return loss{}, nil //nolint:nilerr // it cannot have been written, or the planner reports it
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		switch kept, ok := after[name]; {
