@@ -16,9 +16,9 @@ import (
 )
 
 // Choose decides which content the fleet is to run: what Git declares, or while that is
-// quarantined or blocked, the newest revision that succeeded and is neither. It is the only place
-// where that is decided, and it needs nothing but the spec and the revisions on the hub: a lost
-// status changes nothing. The caller read the list of revisions before, and reads their bodies
+// quarantined or blocked, what the newest success or order that names content says, if that is neither.
+// It is the only place where that is decided, and it needs nothing but the spec and the revisions on the
+// hub: a lost status changes nothing. The caller read the list of revisions before, and reads their bodies
 // after it.
 func (o *Observation) Choose() {
 	declared := *o.Rollout.Spec.Target
