@@ -74,6 +74,7 @@ func New(in Input) (Plan, error) {
 		return p.frozen(err), err
 	}
 	p.carryOver()
+	p.relinquish()
 	p.retry()
 	p.unknownGroup = p.buildTracks()
 	p.remove()

@@ -742,6 +742,44 @@ func TestAbort_OfAWayBackDoesNotStopAGitRevert(t *testing.T) {
 	s.noneHolds(v2)
 }
 
+// Content is written to no cluster once it is withdrawn, also if the cluster was admitted before.
+func TestRollback_WritesNothingToAClusterThatWasOnlyAdmitted(t *testing.T) {
+	for name, held := range map[string]bool{"Free": false, "Held": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			two := intstr.FromInt32(2)
+			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+				rollsBack(spec)
+				spec.Stages = []v1alpha1.Stage{{Name: "everyone", Placement: v1alpha1.PlacementReference{Namespace: "team", Name: "all"}, MaxConcurrency: &two, ProgressDeadline: "1m"}}
+			})
+			s.commit("v1")
+			s.settle()
+			before := s.works()["c3"].DeepCopy()
+			v2 := s.commit("v2")
+			for range 6 {
+				s.ticks(1, 0, "c2")
+				if slices.Contains(s.holding(v2), "c3") {
+					break
+				}
+			}
+			now := s.works()["c3"] // the operator was killed before it wrote
+			now.Spec, now.Annotations, now.Labels = before.Spec, before.Annotations, before.Labels
+			s.update(now)
+			s.restart()
+			s.advance(time.Minute)
+			if held {
+				s.hold("c3", "true")
+			}
+			for range 11 {
+				s.ticks(1, 0, "c1", "c2", "c3")
+				if got := s.holding(v2); slices.Contains(got, "c3") {
+					t.Fatalf("c3 ran v1 when v2 was quarantined, and runs v2 now; %s: %s", s.rollout().Status.Phase, s.rollout().Status.Message)
+				}
+			}
+		})
+	}
+}
+
 // A repair that stops after the end is no fleet that is back.
 func TestRollback_SaysThatTheRepairAfterTheEndStopped(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3", "c4")
