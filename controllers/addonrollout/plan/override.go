@@ -126,9 +126,9 @@ func (o *Observation) blocks(t v1alpha1.Target) *v1alpha1.BlockedContent {
 	return nil
 }
 
-// mistaken names the entries of spec.blocked that block nothing, because they name no content that is
+// Mistaken names the entries of spec.blocked that block nothing, because they name no content that is
 // known here; "": there are none.
-func (o *Observation) mistaken() string {
+func (o *Observation) Mistaken() string {
 	if o.Rollout.Spec.Removal != nil {
 		return ""
 	}

@@ -213,7 +213,7 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	if !p.planned() && next.Phase == v1alpha1.PhaseSucceeded && o.Rollout.Generation != stored.ObservedGeneration {
 		next.Phase = v1alpha1.PhaseProgressing // the policy changed, and no plan used it yet
 	}
-	if mistaken := o.mistaken(); mistaken != "" {
+	if mistaken := o.Mistaken(); mistaken != "" {
 		next.Message += "; " + mistaken
 	}
 	p.Decisions = p.decisions(b.step, c.given.steps)

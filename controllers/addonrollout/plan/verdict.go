@@ -138,7 +138,7 @@ func Counted(n int) string {
 // planned, the add-on says why, and no stage says anything.
 func (p *Plan) Summaries() []rollout.Summary {
 	all := p.summaries()
-	if mistaken := p.Observed.mistaken(); mistaken != "" {
+	if mistaken := p.Observed.Mistaken(); mistaken != "" {
 		all[0].Description = mistaken + "; " + all[0].Description
 	}
 	return all
