@@ -76,6 +76,7 @@ func New(in Input) (Plan, error) {
 		return p.frozen(err), err
 	}
 	p.carryOver()
+	p.relinquish()
 	p.retry()
 	p.unknownGroup = p.buildTracks()
 	p.adopt()

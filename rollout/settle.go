@@ -149,6 +149,21 @@ func (p *planner) carryOver() {
 	}
 }
 
+// relinquish drops the records of clusters that were admitted to content which is taken back, and do
+// not have it yet: their slots were never used.
+func (p *planner) relinquish() {
+	for i := range p.units {
+		u := &p.units[i]
+		r := u.record
+		if r == nil || r.State != Admitted || r.Failed || u.c.Running == r.Revision {
+			continue
+		}
+		if r.Revision == p.target && p.in.Withdrawn || r.Revision != p.target && r.Revision != p.stable && p.revert {
+			u.record = nil
+		}
+	}
+}
+
 // stepsOf are the steps in which a record counts: the step that selects the cluster now. If no
 // step does, a record of the target or in flight counts in the step of its admission. If
 // that step is gone, it counts in the first step of its track; if its track is gone as well,

@@ -20,6 +20,13 @@ const OrderReason = "REASON"
 func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	var out []Advice
 	add := func(text string, words ...string) { out = append(out, Advice{text, Command(words...)}) }
+	restore := func(text string, t *v1alpha1.Target) {
+		if t == nil || v1alpha1.CommitOf(t.Commit) == "" {
+			out = append(out, Advice{Text: "Push a fix."})
+			return
+		}
+		add(text, "git", "checkout", v1alpha1.CommitOf(t.Commit), "--", "PATH")
+	}
 	on := func(verb string, rest ...string) []string {
 		return append([]string{program, verb, r.Name, "-n", r.Namespace}, rest...)
 	}
@@ -36,12 +43,12 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	case r.Status.Override.Returns() && r.Status.Override.Waits():
 		add("Newer content in Git follows once the clusters are back.")
 	case r.Status.Override.Returns():
-		add("The fleet differs from Git. Revert the commit, or push other content.", "git", "revert", v1alpha1.CommitOf(r.Status.Override.Leaves().Commit))
+		restore("The fleet differs from Git. Commit what it runs (PATH is the directory of the add-on), or push other content.", r.Status.Target)
 		add("The content was not at fault: end its quarantine, and roll it out again.", on("unblock", "-m", OrderReason)...)
 	case outcome == Failed && r.Status.Aborted != nil:
 		add("The rollout was aborted. This continues it; other content from Git replaces it.", on("retry", "-m", OrderReason)...)
 	case outcome == Failed && r.Spec.Target != nil && r.Status.Phase == v1alpha1.PhaseFailed:
-		add("Revert the commit, or push a fix. Only the clusters that got the content move.", "git", "revert", v1alpha1.CommitOf(r.Spec.Target.Commit))
+		restore("Push a fix, or commit the content that succeeded last (PATH is the directory of the add-on). Only the clusters that got the content move.", r.Status.Stable)
 		add("The content was not at fault: try the failed clusters again.", on("retry", "-m", OrderReason)...)
 	case outcome == Failed:
 		add("Change what the message above names, and push.")

@@ -29,11 +29,12 @@ func TestNextCommand(t *testing.T) {
 		edit func(*v1alpha1.AddOnRollout)
 		want string
 	}{
-		"Failed":     {func(*v1alpha1.AddOnRollout) {}, "git revert " + strings.Repeat("2", 40)},
+		"Failed":     {func(*v1alpha1.AddOnRollout) {}, "git checkout " + strings.Repeat("1", 40) + " -- PATH"},
 		"NotSeenYet": {func(r *v1alpha1.AddOnRollout) { r.Generation++ }, "addonflow status hello -n default --watch"},
 		"RolledBack": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Override = v1alpha1.PhaseRolledBack, &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2")}
-		}, "git revert " + strings.Repeat("2", 40)},
+			r.Status.Target = targetOf("1")
+		}, "git checkout " + strings.Repeat("1", 40) + " -- PATH"},
 		"Approval": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseProgressing, nil
 			r.Status.Stages[1].Gates = []v1alpha1.GateStatus{{Name: "qa", Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting, Since: &since}}

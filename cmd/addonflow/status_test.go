@@ -71,12 +71,12 @@ func TestNextLineNamesTheFix(t *testing.T) {
 		"Held": {v1alpha1.PhaseHeld, nil, "Next: See what holds it.\n  addonflow tree hello -n default"},
 		"RolledBack": {v1alpha1.PhaseRolledBack, func(r *v1alpha1.AddOnRollout) {
 			r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *r.Spec.Target}
-		}, "Next: The fleet differs from Git. Revert the commit, or push other content.\n  git revert 2222222222222222222222222222222222222222\n" +
+		}, "Next: The fleet differs from Git. Commit what it runs (PATH is the directory of the add-on), or push other content.\n  git checkout 2222222222222222222222222222222222222222 -- PATH\n" +
 			"Or: The content was not at fault: end its quarantine, and roll it out again.\n  addonflow unblock hello -n default -m REASON"},
 		"Suspended": {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"} }, "Next: Continue the rollout.\n  addonflow resume rollout hello -n default"},
 		"Released":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: ""} }, "Next: Continue the rollout.\n  addonflow resume rollout hello -n default"},
 		"Declared":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Spec.Suspend = true }, "Next: The AddOnRollout in Git says suspend: true. Change it there and push."},
-		"Failed": {v1alpha1.PhaseFailed, nil, "Next: Revert the commit, or push a fix. Only the clusters that got the content move.\n  git revert 2222222222222222222222222222222222222222\n" +
+		"Failed": {v1alpha1.PhaseFailed, nil, "Next: Push a fix.\n" +
 			"Or: The content was not at fault: try the failed clusters again.\n  addonflow retry hello -n default -m REASON"},
 		"Aborted": {
 			v1alpha1.PhaseFailed, func(r *v1alpha1.AddOnRollout) { r.Status.Aborted = &v1alpha1.GivenOrder{} },

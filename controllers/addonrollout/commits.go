@@ -203,7 +203,7 @@ func withSHA(wants []commitstatus.Want, sha string) []commitstatus.Want {
 // It shows what it has shown before, and anything while the rollout is not Succeeded. But a
 // commit that was a success as a whole is not pending again for clusters that join.
 func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
-	if commitstatus.Shown(b.Marks(), w.SHA, w.Context) {
+	if commitstatus.Shown(b.Marks(), w.SHA, w.Context) || w.Context == contextName(p.Observed, "") && p.Observed.Mistaken() != "" {
 		return true
 	}
 	if w.State == commitstatus.Success {
@@ -222,6 +222,7 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	if p.Err == nil && p.Observed.Override.Returns() {
 		content += " " + string(p.Next.Phase) // that the clusters go back, and are back, is news about a failure
 	}
+	content += p.Observed.Mistaken()
 	wants := make([]commitstatus.Want, 0, len(said))
 	for _, s := range said {
 		want := commitstatus.Want{

@@ -114,7 +114,8 @@ func (r *Reconciler) withdraw(ctx context.Context, namespace string, w plan.With
 		}
 		return fmt.Errorf("cannot read revision %s to withdraw it: %w", w.Revision, err)
 	}
-	if _, already := v1alpha1.ReadQuarantine(rev.Annotations); already == (w.Quarantine != nil) {
+	q, already := v1alpha1.ReadQuarantine(rev.Annotations)
+	if already == (w.Quarantine != nil) && (!already || w.Quarantine.Order == "" || w.Quarantine.Order == q.Order) {
 		return nil
 	}
 	base := rev.DeepCopy()

@@ -58,7 +58,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	}
 	if p.Returns != "" {
 		// After the status, so that a rollout never goes back before its failure is stored.
-		q := v1alpha1.Quarantine{Time: metav1.NewTime(p.Observed.Look.Wall).Rfc3339Copy(), Reason: p.Returns}
+		q := v1alpha1.Quarantine{Time: p.Observed.InOrder(p.Observed.Look.Wall), Reason: p.Returns}
 		if err := r.withdraw(ctx, ro.Namespace, plan.Withdrawal{Revision: p.Observed.Target.Revision, Quarantine: &q}); err != nil {
 			return reserved{}, err
 		}
@@ -88,16 +88,12 @@ func (r *Reconciler) store(ctx context.Context, ro *v1alpha1.AddOnRollout) error
 	return nil
 }
 
-// noteSuccess writes succeeded-at onto the target's revision. These times put the revisions in
-// order: each is later than the last one, also if the clock was set back meanwhile.
+// noteSuccess writes succeeded-at onto the target's revision.
 func (r *Reconciler) noteSuccess(ctx context.Context, o *plan.Observation) error {
 	rev := &metav1.PartialObjectMetadata{}
 	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
 	rev.Namespace, rev.Name = o.Rollout.Namespace, o.Target.Revision
-	at := r.Clock.Now().UTC().Truncate(time.Second)
-	if last, err := time.Parse(time.RFC3339, o.LastSuccess); err == nil && !at.After(last) {
-		at = last.Add(time.Second)
-	}
+	at := o.InOrder(r.Clock.Now())
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, at.Format(time.RFC3339))
 	if err := r.Client.Patch(ctx, rev, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		return fmt.Errorf("cannot note the success of revision %s: %w", rev.Name, err)

@@ -46,11 +46,11 @@ func (s *scene) commit(tag string) string {
 	return digest
 }
 
-// setAvailable sets whether c2 is available.
-func (s *scene) setAvailable(status metav1.ConditionStatus) {
+// available sets whether a cluster is available.
+func (s *scene) available(name string, status metav1.ConditionStatus) {
 	s.t.Helper()
 	c := &clusterv1.ManagedCluster{}
-	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Name: "c2"}, c); err != nil {
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Name: name}, c); err != nil {
 		s.t.Fatal(err)
 	}
 	c.Status.Conditions[0].Status, c.Status.Conditions[0].LastTransitionTime = status, metav1.NewTime(s.clock.Now())
@@ -197,7 +197,7 @@ func TestRollback_TakesBackAClusterThatComesBackAfterTheEnd(t *testing.T) {
 			if c.held {
 				s.hold("c2", "true")
 			} else {
-				s.setAvailable(metav1.ConditionUnknown)
+				s.available("c2", metav1.ConditionUnknown)
 			}
 			s.advance(time.Hour)
 			s.ticks(14, 20*time.Second, slices.DeleteFunc(slices.Clone(c.healthy), func(n string) bool { return n == "c2" && !c.held })...)
@@ -207,7 +207,7 @@ func TestRollback_TakesBackAClusterThatComesBackAfterTheEnd(t *testing.T) {
 			if c.held {
 				s.hold("c2", "")
 			} else {
-				s.setAvailable(metav1.ConditionTrue)
+				s.available("c2", metav1.ConditionTrue)
 			}
 			s.ticks(10, 30*time.Second, c.healthy...)
 			s.noneHolds(v2)
@@ -232,10 +232,10 @@ func TestRevert_TakesBackAClusterThatComesBackWhileAWindowIsClosed(t *testing.T)
 	v2 := s.commit("v2")
 	s.ticks(6, 0, "c1", "c2", "c3")
 	s.advance(time.Hour)
-	s.setAvailable(metav1.ConditionUnknown)
+	s.available("c2", metav1.ConditionUnknown)
 	s.commit("v1")
 	s.ticks(6, 0, "c1", "c3")
-	s.setAvailable(metav1.ConditionTrue)
+	s.available("c2", metav1.ConditionTrue)
 	s.ticks(6, 0, "c1", "c2", "c3")
 	s.noneHolds(v2)
 }
@@ -309,7 +309,7 @@ func TestRollback_IsNotBlockedByAClusterThatDoesNotMove(t *testing.T) {
 	s.declare(rollsBack)
 	v0 := s.targetOf(s.defining("v0", "v1"), "v0")
 	s.settle()
-	s.setAvailable(metav1.ConditionUnknown)
+	s.available("c2", metav1.ConditionUnknown)
 	s.advance(time.Minute)
 	v1 := s.commit("v1")
 	s.ticks(6, 0, "c1", "c3")
@@ -322,13 +322,13 @@ func TestRollback_IsNotBlockedByAClusterThatDoesNotMove(t *testing.T) {
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack || ro.Status.Target.Digest != v1 {
 		t.Fatalf("%s: %s", ro.Status.Phase, ro.Status.Message)
 	}
-	s.setAvailable(metav1.ConditionTrue)
+	s.available("c2", metav1.ConditionTrue)
 	s.ticks(4, 0, "c1", "c2", "c3")
 	keeps := "1 held back (c2: going back would remove CustomResourceDefinition things.example.com; a revert in Git does that"
 	if ro := s.rollout(); !slices.Equal(s.holding(v0), []string{"c2"}) || !strings.Contains(ro.Status.Message, keeps) {
 		t.Errorf("%v run v0: %s", s.holding(v0), ro.Status.Message)
 	}
-	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+" from "+commitNamed("v2")[:10]+", 1 held by a CRD (c2) (git revert")
+	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+" from "+commitNamed("v2")[:10]+", 1 held by a CRD (c2) (git checkout")
 	s.commit("v1")
 	s.ticks(4, 0, "c1", "c2", "c3")
 	s.runs(v1, "c1", "c2", "c3")
@@ -633,5 +633,295 @@ func TestDependsOn_WaitsForADependencyThatGoesBack(t *testing.T) {
 				t.Errorf("%v got new content; the dependency is %s: %s", got, b.get().Status.Phase, b.get().Status.Message)
 			}
 		})
+	}
+}
+
+// succeed rolls out contents one after the other.
+func (s *scene) succeed(tags ...string) (digests []string) {
+	s.t.Helper()
+	for _, tag := range tags {
+		digests = append(digests, s.commit(tag))
+		s.settle()
+		s.advance(time.Minute)
+	}
+	return digests
+}
+
+// The newest decision wins: where an order sends the fleet, it goes, also from content that it went
+// back to before.
+func TestRecall_GoesWhereItSaysWhileTheFleetIsBackAlready(t *testing.T) {
+	for _, how := range []string{"quarantined", "blocked"} {
+		t.Run(how, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			s.within(0, "1m")
+			of := s.succeed("v1", "v2", "v3")
+			v4 := s.commit("v4")
+			if how == "blocked" {
+				s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+					spec.Blocked = []v1alpha1.BlockedContent{{Digest: v4, Reason: "leaks"}}
+				})
+			} else {
+				s.declare(rollsBack)
+				s.ticks(3, 0)
+				s.advance(time.Minute)
+			}
+			s.ticks(14, 0, "c1", "c2", "c3")
+			s.runs(of[2], "c1", "c2", "c3")
+			key := s.order(v1alpha1.OrderRollback, of[2], &v1alpha1.OrderArguments{To: of[0]})
+			s.ticks(14, 0, "c1", "c2", "c3")
+			if got := s.holding(of[0]); len(got) != 3 {
+				t.Errorf("answered %q; v1 runs on %v, v2 on %v", s.answered(key), got, s.holding(of[1]))
+			}
+		})
+	}
+}
+
+// What an order permits belongs to the way back that it orders, wherever Git is.
+func TestRecall_WithCRDsWhileTheFleetIsBackAlready(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	v1 := s.targetOf(s.defining("v1", "v1"), "v1")
+	s.settle()
+	s.advance(time.Minute)
+	v2 := s.targetOf(s.defining("v2", "v2"), "v2")
+	s.settle()
+	s.advance(time.Minute)
+	s.targetOf(s.defining("v3", "v2"), "v3")
+	s.declare(rollsBack)
+	s.ticks(3, 0)
+	s.advance(time.Minute)
+	s.ticks(14, 0, "c1", "c2", "c3")
+	s.runs(v2, "c1", "c2", "c3")
+	key := s.order(v1alpha1.OrderRollback, v2, &v1alpha1.OrderArguments{WithCRDs: true})
+	s.ticks(14, 0, "c1", "c2", "c3")
+	if got := s.holding(v1); len(got) != 3 {
+		t.Errorf("answered %q; v1 runs on %v; %s", s.answered(key), got, s.rollout().Status.Message)
+	}
+}
+
+// An unblock is a new attempt, whatever the clusters that failed before do meanwhile.
+func TestUnblock_IsANewAttempt(t *testing.T) {
+	for _, how := range []string{"WhileAClusterIsHeld", "WhileAClusterIsOffline", "WhenAClusterReturnsLater", "MidwayBack"} {
+		t.Run(how, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			_, v2 := s.failed()
+			switch how {
+			case "WhileAClusterIsHeld":
+				s.hold("c1", "true")
+			case "WhileAClusterIsOffline", "WhenAClusterReturnsLater":
+				s.available("c1", metav1.ConditionUnknown)
+			}
+			if how != "MidwayBack" {
+				s.ticks(14, 0, "c1", "c2", "c3")
+			}
+			s.order(v1alpha1.OrderUnblock, v2, nil)
+			s.ticks(21, 0, "c1", "c2", "c3")
+			if how == "WhenAClusterReturnsLater" {
+				s.available("c1", metav1.ConditionTrue)
+				s.ticks(14, 0, "c1", "c2", "c3")
+			}
+			if q, again := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); again {
+				t.Errorf("quarantined again without another try: %s", q.Reason)
+			}
+		})
+	}
+}
+
+// An unblock says what spec.blocked holds all the same.
+func TestUnblock_SaysThatTheContentIsBlockedAsWell(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	_, v2 := s.failed()
+	s.rolledBack()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		spec.Blocked = []v1alpha1.BlockedContent{{Digest: v2, Reason: "leaks"}}
+	})
+	s.turn()
+	key := s.order(v1alpha1.OrderUnblock, v2, nil)
+	s.turns(4)
+	if got := s.answered(key); !strings.Contains(got, "spec.blocked still names it") {
+		t.Errorf("answered %q, and %s", got, s.rollout().Status.Message)
+	}
+}
+
+// An abort of a way back ends with it: a git revert moves the fleet.
+func TestAbort_OfAWayBackDoesNotStopAGitRevert(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	v1 := s.commit("v1")
+	s.settle()
+	v2 := s.commit("v2")
+	s.ticks(6, 0, "c1", "c2")
+	s.advance(time.Minute)
+	s.ticks(2, 0, "c1", "c2")
+	s.order(v1alpha1.OrderAbort, v1, nil)
+	s.ticks(3, 0, "c1", "c2")
+	if len(s.holding(v2)) == 0 {
+		t.Fatal("the abort stopped nothing")
+	}
+	s.commit("v1")
+	s.ticks(20, 10*time.Second, "c1", "c2", "c3")
+	s.noneHolds(v2)
+}
+
+// Content is written to no cluster once it is withdrawn, also if the cluster was admitted before.
+func TestRollback_WritesNothingToAClusterThatWasOnlyAdmitted(t *testing.T) {
+	for name, held := range map[string]bool{"Free": false, "Held": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			two := intstr.FromInt32(2)
+			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+				rollsBack(spec)
+				spec.Stages = []v1alpha1.Stage{{Name: "everyone", Placement: v1alpha1.PlacementReference{Namespace: "team", Name: "all"}, MaxConcurrency: &two, ProgressDeadline: "1m"}}
+			})
+			s.commit("v1")
+			s.settle()
+			before := s.works()["c3"].DeepCopy()
+			v2 := s.commit("v2")
+			for range 6 {
+				s.ticks(1, 0, "c2")
+				if slices.Contains(s.holding(v2), "c3") {
+					break
+				}
+			}
+			now := s.works()["c3"] // the operator was killed before it wrote
+			now.Spec, now.Annotations, now.Labels = before.Spec, before.Annotations, before.Labels
+			s.update(now)
+			s.restart()
+			s.advance(time.Minute)
+			if held {
+				s.hold("c3", "true")
+			}
+			for range 11 {
+				s.ticks(1, 0, "c1", "c2", "c3")
+				if got := s.holding(v2); slices.Contains(got, "c3") {
+					t.Fatalf("c3 ran v1 when v2 was quarantined, and runs v2 now; %s: %s", s.rollout().Status.Phase, s.rollout().Status.Message)
+				}
+			}
+		})
+	}
+}
+
+// A repair that stops after the end is no fleet that is back.
+func TestRollback_SaysThatTheRepairAfterTheEndStopped(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3", "c4")
+	s.reporting()
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	for _, tag := range []string{"v1", "v2"} {
+		s.commit(tag)
+		s.applied(tag, "")
+		s.settle()
+		s.advance(time.Minute)
+	}
+	v2 := s.rollout().Spec.Target.Digest
+	s.available("c2", metav1.ConditionUnknown)
+	s.available("c3", metav1.ConditionUnknown)
+	s.order(v1alpha1.OrderRollback, v2, nil)
+	s.ticks(10, 0, "c1", "c4")
+	s.available("c2", metav1.ConditionTrue)
+	s.ticks(8, 20*time.Second, "c1", "c4") // c2 does not become healthy
+	s.available("c3", metav1.ConditionTrue)
+	s.ticks(10, 20*time.Second, "c1", "c3", "c4")
+	if got := s.holding(v2); !slices.Equal(got, []string{"c3"}) {
+		t.Fatalf("%v run v2", got)
+	}
+	s.expect("v2", "failure: stopped rolling back to "+commitNamed("v1")[:10]+" from "+commitNamed("v2")[:10]+", 1 not moved (c3)")
+}
+
+// A joiner that failed with the older content failed before the way back, also if it did in the same look.
+func TestRollback_IsNotStoppedByAJoinerThatFailedInTheSameLook(t *testing.T) {
+	for name, apart := range map[string]bool{"SameLook": false, "LookBefore": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			three := intstr.FromInt32(3)
+			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+				rollsBack(spec)
+				spec.Stages = []v1alpha1.Stage{{Name: "everyone", Placement: v1alpha1.PlacementReference{Namespace: "team", Name: "all"}, MaxConcurrency: &three, ProgressDeadline: "1m"}}
+			})
+			s.decides("c1", "c2")
+			s.commit("v1")
+			s.settle()
+			v2 := s.commit("v2")
+			s.decides("c1", "c2", "c3")
+			s.ticks(3, 0, "c2")
+			if apart {
+				s.ticks(1, 0, "c2")
+			}
+			s.advance(2 * time.Minute)
+			s.ticks(36, 10*time.Second, "c1", "c2")
+			s.noneHolds(v2)
+		})
+	}
+}
+
+// decides makes the placement select other clusters.
+func (s *scene) decides(clusters ...string) {
+	s.t.Helper()
+	var d clusterv1beta1.PlacementDecision
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: "all-1"}, &d); err != nil {
+		s.t.Fatal(err)
+	}
+	d.Status.Decisions = nil
+	for _, c := range clusters {
+		d.Status.Decisions = append(d.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: c})
+	}
+	s.update(&d)
+	var p clusterv1beta1.Placement
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: "all"}, &p); err != nil {
+		s.t.Fatal(err)
+	}
+	p.Status.NumberOfSelectedClusters = int32(len(clusters)) //nolint:gosec // a handful
+	s.update(&p)
+}
+
+// An entry of spec.blocked that names nothing says so, on the rollout and on the commit.
+func TestBlocked_SaysThatAnEntryNamesNoKnownContent(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.commit("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		spec.Blocked = []v1alpha1.BlockedContent{{Commit: "abc1234", Reason: "leaks"}}
+	})
+	s.turns(2)
+	said := "blocked[0]: abc1234 introduced no content known here; known: main@" + commitNamed("v1")[:7]
+	if got := s.rollout().Status.Message; !strings.Contains(got, said) {
+		t.Errorf("the message is %q", got)
+	}
+	s.expect("v1", "success: "+said)
+}
+
+// An aborted rollout in which a cluster fails says both, and that it is not rolled back.
+func TestAbort_IsSaidWhenAClusterFailsAfterIt(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	s.succeed("v1")
+	v2 := s.commit("v2")
+	s.ticks(2, 0)
+	s.order(v1alpha1.OrderAbort, v2, nil)
+	s.ticks(2, 0)
+	s.advance(time.Minute)
+	s.ticks(3, 0)
+	got := s.rollout().Status.Message
+	for _, want := range []string{"aborted by ", "halted in everyone: 1 failed", "not rolled back: an aborted rollout stays as it is"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the message %q does not say %q", got, want)
+		}
+	}
+}
+
+// An order about a stage that does not exist names those that do.
+func TestPromote_NamesTheStages(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.canary("c1")
+	v1 := s.commit("v1")
+	s.turn()
+	key := s.order(v1alpha1.OrderPromote, v1, &v1alpha1.OrderArguments{Stage: "nope"})
+	s.turns(2)
+	if got := s.answered(key); !strings.Contains(got, "there is no stage nope; stages are canary, everyone") {
+		t.Errorf("answered %q", got)
 	}
 }

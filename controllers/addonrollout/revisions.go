@@ -151,9 +151,6 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 	slices.SortFunc(o.Succeeded, func(a, b plan.Success) int {
 		return cmp.Or(strings.Compare(b.At, a.At), strings.Compare(a.Name, b.Name))
 	})
-	if len(o.Succeeded) > 0 {
-		o.LastSuccess = o.Succeeded[0].At
-	}
 	if err := r.readOrders(ctx, o); err != nil {
 		return err
 	}

@@ -271,7 +271,7 @@ func TestRollback_IsSaidOnTheCommits(t *testing.T) {
 	s.turn()
 	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
 	s.turn()
-	undo := " from " + commitNamed("v2")[:10] + " (git revert " + commitNamed("v2")[:10] + " makes Git agree): halted in everyone"
+	undo := " from " + commitNamed("v2")[:10] + " (git checkout " + commitNamed("v1")[:10] + " -- PATH makes Git agree): halted in everyone"
 	s.expect("v2", "failure: rolling back to "+commitNamed("v1")[:10]+undo)
 	s.rolledBack()
 	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+undo)
@@ -593,7 +593,7 @@ func TestRollback_NamesTheClustersThatAreHeld(t *testing.T) {
 	for range 4 {
 		s.settleOnce()
 	}
-	s.expect("v2", back+" (git revert")
+	s.expect("v2", back+" (git checkout")
 }
 
 // Clusters that a rollout which never succeeded had moved go back as well, and the commit says so

@@ -354,14 +354,24 @@ func (j *judgement) adopted(name string, a rollout.Record) error {
 	return may(rollout.Record{State: rollout.Updating}, a, (&story{}).with(j.look(name, a)))
 }
 
+// unused reports whether content is taken back before it was written to the cluster of a record.
+func (j *judgement) unused(b rollout.Record, c rollout.Cluster) bool {
+	return b.State == rollout.Admitted && !b.Failed && c.Running != b.Revision &&
+		(j.in.Withdrawn && b.Revision == j.target() || j.reverting() && b.Revision != j.target() && b.Revision != j.in.Stable)
+}
+
 // dropped checks the removal of a record. Records of other content are removed when the rollout
-// ends Succeeded. After that, records of clusters that do not exist are removed. Nothing else
+// ends Succeeded. After that, records of clusters that do not exist are removed. A record of an admission
+// that is taken back unused is removed as well. Nothing else
 // removes a record.
 func (j *judgement) dropped(b rollout.Record) error {
 	if j.step.Input == nil {
 		return nil // whether the rollout ended was not observed
 	}
 	c, exists := j.clusters[b.Cluster]
+	if j.unused(b, c) {
+		return nil
+	}
 	if !j.in.Ended && !j.finished() {
 		return errors.New("the record is dropped before the rollout ended Succeeded")
 	}

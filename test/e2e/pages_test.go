@@ -43,7 +43,7 @@ var _ = Describe("The page behind a commit status", func() {
 		Expect(code).To(Equal(http.StatusOK))
 		Expect(text).To(And(
 			ContainSubstring("Why it failed"), ContainSubstring(all[0]), ContainSubstring("ProgressDeadlineExceeded"),
-			ContainSubstring("git revert "+sha),
+			ContainSubstring(" -- PATH"),
 			ContainSubstring("What changes"), ContainSubstring(":never-starts"), ContainSubstring(":v1"),
 		))
 		code, text = engineer.open(ctx, ingress.URL+"/clusters/"+all[0])

@@ -40,8 +40,8 @@ type Observation struct {
 	Quarantined map[string]v1alpha1.Quarantine
 	Stored      []v1alpha1.Target
 	StoredAt    map[string]metav1.Time
-	// LastSuccess is when any revision last succeeded, also one that may not be rolled out.
-	LastSuccess string
+	// everSucceeded are those that succeeded, also those that may not be rolled out.
+	everSucceeded Succeeded
 	// Orders about the rollout, the oldest first. Unproven says why the author of an order without
 	// an answer is not known, by the name of the order.
 	Orders   []v1alpha1.AddOnOrder
@@ -273,12 +273,15 @@ func (o *Observation) Named() []string {
 	if s := o.Rollout.Status.Stable; s != nil {
 		names[s.Digest] = true
 	}
+	if s := o.Rollout.Status.Target; s != nil {
+		names[s.Digest] = true
+	}
 	if o.Rollout.Status.Target == nil || o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
-		names[o.Succeeded.before(o.Target.Digest)] = true
+		names[o.refuge(o.Target)] = true
 	}
 	for i := range o.Orders {
 		if s := &o.Orders[i].Spec; s.Verb == v1alpha1.OrderRollback && o.Orders[i].Status.State == "" {
-			names[o.Succeeded.before(o.Target.Digest)] = true
+			names[o.refuge(o.Target)] = true
 			names[o.digestOf(s.Arguments)] = true
 		}
 	}
@@ -414,6 +417,16 @@ func (s Succeeded) before(digest string) string {
 	for _, x := range s {
 		if x.Digest != digest {
 			return x.Digest
+		}
+	}
+	return ""
+}
+
+// at is when the revision of a digest last succeeded; "": never.
+func (s Succeeded) at(digest string) string {
+	for _, x := range s {
+		if x.Digest == digest {
+			return x.At
 		}
 	}
 	return ""

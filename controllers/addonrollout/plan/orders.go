@@ -126,6 +126,10 @@ func (h heeded) promote(target string, d Decided) heeded {
 		}
 		soaking := affects(rollout.Order{Verb: v1alpha1.OrderPromote, Stage: stage}, h.status.Ledger, target)
 		refused := ""
+		var stages []string
+		for _, st := range d.Planned.Stages {
+			stages = append(stages, st.Name)
+		}
 		switch ended := d.Planned.Promoted[stage]; {
 		case d.Refused != nil:
 			refused = "nothing can be planned: " + d.Refused.Error()
@@ -134,6 +138,8 @@ func (h heeded) promote(target string, d Decided) heeded {
 			continue
 		case len(soaking) > 0:
 			refused = "no cluster that soaks in stage " + stage + " is verified now"
+		case !slices.Contains(stages, stage):
+			refused = "there is no stage " + stage + "; stages are " + strings.Join(stages, ", ")
 		default:
 			refused = "no cluster is soaking in stage " + stage
 		}
@@ -283,7 +289,7 @@ func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, g given) (v1alp
 		}
 		if s.Verb == v1alpha1.OrderRollback {
 			w.Quarantine = &v1alpha1.Quarantine{
-				Time: o.stamp(), Reason: s.Reason, Order: order.Name, Author: s.Author,
+				Time: o.InOrder(o.Look.Wall), Reason: s.Reason, Order: order.Name, Author: s.Author,
 				To: o.digestOf(s.Arguments), WithCRDs: s.Arguments != nil && s.Arguments.WithCRDs,
 			}
 		}
@@ -321,6 +327,8 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 		switch {
 		case barred && override.Kind == v1alpha1.OverrideBlocked:
 			return "", "spec.blocked names it: take the entry out in Git"
+		case barred && o.blocks(o.known(s.Digest)) != nil:
+			return "ended the quarantine of " + s.Digest + "; spec.blocked still names it: take the entry out in Git", ""
 		case barred:
 			return s.Digest + " may be rolled out again", ""
 		}
@@ -332,9 +340,9 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 	if refused := o.outdated(order, next); refused != "" {
 		return "", refused
 	}
-	to, withCRDs := o.refuge(o.known(s.Digest)), false
+	to, withCRDs := o.refuge(o.known(s.Digest)), o.policyChangesDefinitions()
 	if s.Arguments != nil {
-		withCRDs = s.Arguments.WithCRDs
+		withCRDs = withCRDs || s.Arguments.WithCRDs
 		if s.Arguments.To != "" {
 			if to = o.digestOf(s.Arguments); !slices.ContainsFunc(o.Succeeded, func(x Success) bool { return x.Digest == to }) {
 				return "", s.Arguments.To + " did not succeed here, is withdrawn, or is not stored any more"

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -15,13 +16,14 @@ import (
 )
 
 // Choose decides which content the fleet is to run: what Git declares, or while that is
-// quarantined or blocked, the newest revision that succeeded and is neither. It is the only place
-// where that is decided, and it needs nothing but the spec and the revisions on the hub: a lost
-// status changes nothing. The caller read the list of revisions before, and reads their bodies
+// quarantined or blocked, what the newest success or order that names content says, if that is neither.
+// It is the only place where that is decided, and it needs nothing but the spec and the revisions on the
+// hub: a lost status changes nothing. The caller read the list of revisions before, and reads their bodies
 // after it.
 func (o *Observation) Choose() {
 	declared := *o.Rollout.Spec.Target
 	o.Target, o.Override = declared, nil
+	o.everSucceeded = o.Succeeded
 	o.Succeeded = slices.DeleteFunc(slices.Clone(o.Succeeded), func(s Success) bool {
 		_, barred := o.withdrawn(o.known(s.Digest))
 		return barred
@@ -46,6 +48,16 @@ func (o *Observation) Choose() {
 	o.Override = &override
 	if to := o.refuge(leaves); to != "" {
 		o.Target = o.known(to)
+	} else {
+		o.keep("no other revision succeeded here")
+	}
+}
+
+// keep leaves the clusters at what they run, because there is nothing that they can go back to.
+func (o *Observation) keep(why string) {
+	o.Target, o.Barrier = o.Override.Leaves(), why
+	if s := o.Rollout.Status.Target; s != nil {
+		o.Target = *s
 	}
 }
 
@@ -95,13 +107,46 @@ func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
 	if s := o.Rollout.Status.Override; s.Returns() && s.Kind != v1alpha1.OverrideBlocked && s.Leaves().Digest == t.Digest && o.lostQuarantine(t.Digest) {
 		return v1alpha1.Override{Kind: s.Kind, Declared: t, Reason: s.Reason, Author: s.Author}, true
 	}
-	for _, b := range o.Rollout.Spec.Blocked {
-		names := func(k v1alpha1.Target) bool { return k.Digest == t.Digest && b.Blocks(k) }
-		if b.Blocks(t) || slices.ContainsFunc(o.targets(), names) {
-			return v1alpha1.Override{Kind: v1alpha1.OverrideBlocked, Declared: t, Reason: b.Reason}, true
-		}
+	if b := o.blocks(t); b != nil {
+		return v1alpha1.Override{Kind: v1alpha1.OverrideBlocked, Declared: t, Reason: b.Reason}, true
 	}
 	return v1alpha1.Override{}, false
+}
+
+// blocks is the entry of spec.blocked that names a target's content, by any of its commits; nil: none
+// does.
+func (o *Observation) blocks(t v1alpha1.Target) *v1alpha1.BlockedContent {
+	for i := range o.Rollout.Spec.Blocked {
+		b := &o.Rollout.Spec.Blocked[i]
+		names := func(k v1alpha1.Target) bool { return k.Digest == t.Digest && b.Blocks(k) }
+		if b.Blocks(t) || slices.ContainsFunc(o.targets(), names) {
+			return b
+		}
+	}
+	return nil
+}
+
+// Mistaken names the entries of spec.blocked that block nothing, because they name no content that is
+// known here; "": there are none.
+func (o *Observation) Mistaken() string {
+	if o.Rollout.Spec.Removal != nil {
+		return ""
+	}
+	var entries, known []string
+	for i, b := range o.Rollout.Spec.Blocked {
+		if !slices.ContainsFunc(o.targets(), b.Blocks) {
+			entries = append(entries, fmt.Sprintf("blocked[%d]: %s introduced no content known here", i, cmp.Or(b.Commit, b.Digest)))
+		}
+	}
+	if len(entries) == 0 {
+		return ""
+	}
+	for _, t := range o.targets() {
+		if name := shortOf(t); !slices.Contains(known, name) {
+			known = append(known, name)
+		}
+	}
+	return strings.Join(entries, "; ") + "; known: " + brief.Names(known)
 }
 
 // lostQuarantine reports whether the revision of a digest, and a quarantine with it, was deleted since
@@ -119,20 +164,17 @@ func (o *Observation) quarantine(digest string) (v1alpha1.Quarantine, bool) {
 	return q, ok
 }
 
-// refuge is the digest of the content to go back to from other content: what the order names,
-// otherwise the stable revision, otherwise the newest that succeeded; "": there is none.
+// refuge is the digest of the content to go back to from other content: the newest that succeeded, or
+// what an order named after that; "": there is none.
 func (o *Observation) refuge(from v1alpha1.Target) string {
-	q, _ := o.quarantine(from.Digest)
-	wanted := []string{q.To}
-	if s := o.Rollout.Status.Stable; s != nil {
-		wanted = append(wanted, s.Digest) // the times of successes are of clocks that may have been set
-	}
-	for _, to := range wanted {
-		if to != from.Digest && slices.ContainsFunc(o.Succeeded, func(s Success) bool { return s.Digest == to }) {
-			return to
+	to := o.Succeeded.before(from.Digest)
+	since := o.Succeeded.at(to)
+	for _, q := range o.Quarantined {
+		if at := q.Time.UTC().Format(time.RFC3339); q.To != from.Digest && o.Succeeded.at(q.To) != "" && at > since {
+			to, since = q.To, at
 		}
 	}
-	return o.Succeeded.before(from.Digest)
+	return to
 }
 
 // known is the target of a digest, with its commit where the rollout knows it.
@@ -166,11 +208,14 @@ func (o *Observation) targets() []v1alpha1.Target {
 // stranded says why no cluster is admitted to the declared content although there is no other
 // content to go back to; "": that is not so.
 func (o *Observation) stranded() string {
-	if !o.Override.Returns() || o.Target.Digest != o.Override.Leaves().Digest {
+	if o.Barrier == "" {
 		return ""
 	}
-	return "revision " + o.Target.Revision + " is withdrawn (" + o.Override.Reason + "), and the clusters keep it: " +
-		cmp.Or(o.Barrier, "no other revision succeeded here")
+	leaves, kept := o.Override.Leaves(), "it"
+	if o.Target.Digest != leaves.Digest {
+		kept = o.Target.Revision
+	}
+	return "revision " + leaves.Revision + " is withdrawn (" + o.Override.Reason + "), and the clusters keep " + kept + ": " + o.Barrier
 }
 
 // returned is the phase of a rollout to content that Git does not declare.
@@ -195,31 +240,40 @@ func (o *Observation) obstacle() string {
 	case o.Succeeded.Has(o.Target.Revision):
 		return "it is a revert, and Git took " + titleOf(o.known(to)) + " back"
 	}
-	return o.definitionsLost(o.Target.Digest, to, o.mayChangeDefinitions(o.Target.Digest))
+	return o.definitionsLost(o.Target.Digest, to, o.policyChangesDefinitions())
 }
 
-// mayChangeDefinitions reports whether policy or order permits that a move away from a revision
-// changes a CustomResourceDefinition.
-func (o *Observation) mayChangeDefinitions(from string) bool {
-	q, _ := o.quarantine(from)
+// policyChangesDefinitions reports whether the policy permits that a rollback changes a
+// CustomResourceDefinition.
+func (o *Observation) policyChangesDefinitions() bool {
 	policy := o.Rollout.Spec.Rollback
-	return q.WithCRDs || policy != nil && policy.WithCRDs
+	return policy != nil && policy.WithCRDs
+}
+
+// mayChangeDefinitions reports whether policy or order permits that the way back to the target changes
+// a CustomResourceDefinition. The order is the newest decision to take content back; its permission
+// ends when other content succeeds.
+func (o *Observation) mayChangeDefinitions() bool {
+	var newest v1alpha1.Quarantine
+	for _, q := range o.Quarantined {
+		if newest.Time.Before(&q.Time) {
+			newest = q
+		}
+	}
+	return o.policyChangesDefinitions() || newest.WithCRDs && !slices.ContainsFunc(o.everSucceeded, func(s Success) bool {
+		return s.Digest != o.Target.Digest && s.At > newest.Time.UTC().Format(time.RFC3339)
+	})
 }
 
 // Confirm checks a way back that is taken for the first time, after the bodies were read: if a
 // CustomResourceDefinition is in the way, the clusters keep what they run.
 func (o *Observation) Confirm() {
-	known := o.Rollout.Status.Override
-	if !o.Override.Returns() {
+	known := o.Rollout.Status.Target
+	if !o.Override.Returns() || o.Barrier != "" || known != nil && known.Digest == o.Target.Digest {
 		return
 	}
-	from := o.Override.Leaves()
-	if o.Target.Digest == from.Digest ||
-		known != nil && known.Kind == o.Override.Kind && known.Leaves() == from && o.Rollout.Status.Target != nil && o.Rollout.Status.Target.Digest == o.Target.Digest {
-		return
-	}
-	if why := o.definitionsLost(from.Digest, o.Target.Digest, o.mayChangeDefinitions(from.Digest)); why != "" {
-		o.Target, o.Barrier = from, why
+	if why := o.definitionsLost(o.Override.Leaves().Digest, o.Target.Digest, o.mayChangeDefinitions()); why != "" {
+		o.keep(why)
 	}
 }
 
@@ -366,7 +420,7 @@ func (t *turn) keeps(j *Judged) string {
 	if !t.Override.Returns() || runs == "" || runs == t.target.digest || t.target.Renderer == nil || !available(j.Cluster) {
 		return ""
 	}
-	lost, err := t.lossOf(j.Member, t.target.Renderer, t.mayChangeDefinitions(t.Override.Leaves().Digest))
+	lost, err := t.lossOf(j.Member, t.target.Renderer, t.mayChangeDefinitions())
 	switch {
 	case err != nil:
 		return err.Error()
@@ -393,8 +447,8 @@ func backText(s v1alpha1.AddOnRolloutStatus, except string) string {
 	}
 	from := s.Override.Leaves()
 	text := verb + " to " + titleOf(*s.Target) + " from " + titleOf(from) + except
-	if sha := shaOf(from); sha != "" && !s.Override.Waits() {
-		text += " (git revert " + sha + " makes Git agree)"
+	if sha := shaOf(*s.Target); sha != "" && !s.Override.Waits() {
+		text += " (git checkout " + sha + " -- PATH makes Git agree)"
 	}
 	return text + ": " + s.Override.Reason
 }
@@ -405,7 +459,7 @@ func (p *Plan) Stay() string {
 	if !p.Observed.Override.Returns() {
 		return ""
 	}
-	var held, kept []string
+	var held, kept, stopped []string
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		switch {
@@ -414,6 +468,8 @@ func (p *Plan) Stay() string {
 			held = append(held, c.Name)
 		case c.Keeps != "":
 			kept = append(kept, c.Name)
+		case p.Planned.Halted:
+			stopped = append(stopped, c.Name)
 		}
 	}
 	text := ""
@@ -422,6 +478,9 @@ func (p *Plan) Stay() string {
 	}
 	if len(kept) > 0 {
 		text += fmt.Sprintf(", %d held by a CRD (%s)", len(kept), brief.Names(kept))
+	}
+	if len(stopped) > 0 {
+		text += fmt.Sprintf(", %d not moved (%s)", len(stopped), brief.Names(stopped))
 	}
 	return text
 }

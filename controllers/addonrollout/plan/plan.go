@@ -123,6 +123,26 @@ func (o *Observation) begin() begun {
 	return b
 }
 
+// InOrder is the time of a success or of a withdrawal that happens now: these times put the contents in
+// order, so that each is later than the last one, also if the clock was set back meanwhile.
+func (o *Observation) InOrder(now time.Time) metav1.Time {
+	now = now.UTC().Truncate(time.Second)
+	after := func(t time.Time) {
+		if !now.After(t) {
+			now = t.UTC().Add(time.Second)
+		}
+	}
+	for _, s := range o.everSucceeded {
+		if at, err := time.Parse(time.RFC3339, s.At); err == nil {
+			after(at)
+		}
+	}
+	for _, q := range o.Quarantined {
+		after(q.Time.Time)
+	}
+	return metav1.NewTime(now)
+}
+
 // stamp is the time of the look as objects store it.
 func (o *Observation) stamp() metav1.Time { return metav1.NewTime(o.Look.Wall).Rfc3339Copy() }
 
@@ -147,9 +167,12 @@ func (o *Observation) conclude(h heeded, d Decided) concluded {
 	}
 	next, given, withdrawals := o.withdraw(next, h.given)
 	c := concluded{given: given, withdrawals: withdrawals}
-	if next.Aborted == nil && next.Phase == v1alpha1.PhaseFailed && !o.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
+	if next.Phase == v1alpha1.PhaseFailed && !o.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
 		obstacle := o.obstacle()
-		if d.Planned.Abandoned {
+		switch {
+		case next.Aborted != nil:
+			obstacle = "an aborted rollout stays as it is"
+		case d.Planned.Abandoned:
 			obstacle = "no cluster failed with it"
 		}
 		if obstacle != "" {
@@ -189,6 +212,9 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	}
 	if !p.planned() && next.Phase == v1alpha1.PhaseSucceeded && o.Rollout.Generation != stored.ObservedGeneration {
 		next.Phase = v1alpha1.PhaseProgressing // the policy changed, and no plan used it yet
+	}
+	if mistaken := o.Mistaken(); mistaken != "" {
+		next.Message += "; " + mistaken
 	}
 	p.Decisions = p.decisions(b.step, c.given.steps)
 	next.Journal = journal.Append(next.Journal, o.stamp(), slices.Concat(o.Memory.Unwritten, p.Decisions.Steps))
@@ -273,6 +299,9 @@ func (o *Observation) decide(b begun, h heeded, contested error) (Decided, error
 		in.LedgerLimit = max(1, rollout.DefaultLedgerLimit-room)
 	}
 	planned, refused := rollout.New(in)
+	if planned.Phase == v1alpha1.PhaseFailed && !strings.HasPrefix(planned.Message, in.Aborted) {
+		planned.Message = in.Aborted + "; " + planned.Message
+	}
 	return Decided{
 		Input: &in, Planned: planned, Refused: refused, Clusters: assigned(planned, judged), gates: all, memory: t.leaves,
 		Yielding: slices.SortedFunc(maps.Keys(t.yielding), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }),

@@ -25,6 +25,10 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 		}
 	}
 	next.Attempt = max(next.Attempt, 1)
+	if next.Target != nil && next.Target.Digest == target.Digest && next.Aborted != nil && declaredBy(stored) != o.Rollout.Spec.Target.Digest {
+		next.Aborted = nil // it ended the way to content that Git did not declare, or no longer declares
+		next.Attempt++
+	}
 	if next.Target != nil && *next.Target == target {
 		return next
 	}
@@ -39,6 +43,7 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 	}
 	next.History = supersede(next, target, now)
 	next.Reverting, next.Aborted = s.Has(target.Revision), nil
+	next.Ledger.Records = anew(next.Ledger.Records, target.Digest, next.Reverting)
 	next.Target, next.TargetSince = &target, &now
 	next.Attempt = nextAttempt(next.History, o)
 	for i := range next.Stages {
@@ -47,6 +52,32 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 	// The phase belongs to the rollout of a target; the new one has none yet.
 	next.Phase = ""
 	return next
+}
+
+// declaredBy is the digest of the content that Git declared when a status was stored.
+func declaredBy(s v1alpha1.AddOnRolloutStatus) string {
+	if s.Override != nil {
+		return s.Override.Declared.Digest
+	}
+	return s.Target.Digest
+}
+
+// anew returns the records for a new attempt at the content that becomes the target. Clusters that
+// failed with it before get another try. If content is taken back to it, their failure is no news.
+func anew(records []v1alpha1.RecordGroup, digest string, reverting bool) []v1alpha1.RecordGroup {
+	records = slices.Clone(records)
+	for i := range records {
+		g := &records[i]
+		r := rollout.Record{State: g.State, Failed: g.Failed}
+		switch {
+		case g.Revision != digest || !r.CountsAsFailure():
+		case reverting:
+			g.Excused = g.State != rollout.Soaking
+		default:
+			g.State, g.Failed = rollout.Left, false
+		}
+	}
+	return records
 }
 
 // nextAttempt is the attempt at the content that becomes the target: 1 for content that was never tried.

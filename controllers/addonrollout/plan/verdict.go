@@ -137,8 +137,22 @@ func Counted(n int) string {
 // Summaries are what the add-on and its stages say on a commit. If the rollout cannot be
 // planned, the add-on says why, and no stage says anything.
 func (p *Plan) Summaries() []rollout.Summary {
+	all := p.summaries()
+	if mistaken := p.Observed.Mistaken(); mistaken != "" {
+		all[0].Description = mistaken + "; " + all[0].Description
+	}
+	return all
+}
+
+func (p *Plan) summaries() []rollout.Summary {
 	if override := p.Observed.Override; p.Err == nil && override.Returns() {
+		if why := p.Observed.stranded(); why != "" {
+			return []rollout.Summary{{State: rollout.Failure, Description: why}}
+		}
 		said := p.Next
+		if p.Planned.Halted {
+			said.Phase = v1alpha1.PhaseFailed
+		}
 		said.Override = override // an order to unblock has taken it out of the status, and no cluster has the content yet
 		return []rollout.Summary{{State: rollout.Failure, Description: backText(said, p.Stay())}}
 	}
