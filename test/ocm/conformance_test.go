@@ -108,16 +108,19 @@ func answers() []answered {
 		}},
 		{"create-only", []version{
 			{manifests: []string{configMap("create-only", "a")}, configs: []string{strategy("", "configmaps", "create-only", "CreateOnly")}},
-			{manifests: []string{configMap("create-only", "b")}, configs: []string{strategy("", "configmaps", "create-only", "CreateOnly")}}, gone,
+			{manifests: []string{configMap("create-only", "b")}, configs: []string{strategy("", "configmaps", "create-only", "CreateOnly")}},
+			gone,
 		}},
 		{"read-only", []version{
 			{manifests: []string{configMap("read-only", "a")}, configs: []string{strategy("", "configmaps", "read-only", "ReadOnly")}},
 			of(configMap("read-only", "a")),
-			{manifests: []string{configMap("read-only", "b")}, configs: []string{strategy("", "configmaps", "read-only", "ReadOnly")}}, gone,
+			{manifests: []string{configMap("read-only", "b")}, configs: []string{strategy("", "configmaps", "read-only", "ReadOnly")}},
+			gone,
 		}},
 		{"server-side", []version{
 			{manifests: []string{pods("Deployment", "server-side", "v1", "replicas: 1")}, configs: []string{strategy("apps", "deployments", "server-side", "ServerSideApply")}},
-			{manifests: []string{pods("Deployment", "server-side", "v2", "replicas: 1")}, configs: []string{strategy("apps", "deployments", "server-side", "ServerSideApply")}}, gone,
+			{manifests: []string{pods("Deployment", "server-side", "v2", "replicas: 1")}, configs: []string{strategy("apps", "deployments", "server-side", "ServerSideApply")}},
+			gone,
 		}},
 		{"labels", []version{
 			{manifests: []string{labelled("labels", "{one: a, two: a}")}, configs: []string{asked("", "configmaps", "default", "labels")}},
@@ -341,7 +344,11 @@ func (b *bothAgents) agree(ctx context.Context, when string, table []answered) {
 		if len(lines) == 0 || time.Since(begun) > 40*time.Second {
 			break
 		}
-		time.Sleep(time.Second)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			Fail(ctx.Err().Error())
+		}
 	}
 	b.differs = append(b.differs, lines...)
 }
