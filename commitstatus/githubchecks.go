@@ -123,7 +123,7 @@ func (g *githubChecks) Latest(ctx context.Context, sha, context string) (Status,
 func (g *githubChecks) newest(ctx context.Context, sha, name string) (newest checkRun, found bool, err error) {
 	for page := 1; page <= githubPages; page++ {
 		query := url.Values{
-			"check_name": {name}, "app_id": {g.app}, "filter": {"all"}, "per_page": {strconv.Itoa(githubPage)}, "page": {strconv.Itoa(page)},
+			"check_name": {name}, "app_id": {g.app}, "filter": {"all"}, perPage: {strconv.Itoa(githubPage)}, "page": {strconv.Itoa(page)},
 		}
 		var answer struct {
 			Runs []checkRun `json:"check_runs"`

@@ -105,7 +105,7 @@ func (g *gitlab) Post(ctx context.Context, status Status) error {
 // Latest implements Forge. Ids of jobs grow.
 func (g *gitlab) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
 	var statuses []gitlabStatus
-	query := url.Values{"name": {context}, "per_page": {fmt.Sprint(gitlabPage)}}
+	query := url.Values{"name": {context}, perPage: {fmt.Sprint(gitlabPage)}}
 	if g.ref != "" {
 		query.Set("ref", g.ref)
 	}

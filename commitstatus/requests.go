@@ -93,7 +93,7 @@ func (r repository) apiRoot(marker string) string {
 func githubRequests(repo repository) dialect {
 	return dialect{
 		list: func(branch string, page int) string {
-			query := url.Values{"state": {"open"}, "base": {branch}, "sort": {"created"}, "direction": {"desc"}, "per_page": {strconv.Itoa(requestPage)}}
+			query := url.Values{"state": {"open"}, "base": {branch}, "sort": {"created"}, "direction": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
 			return repo.endpoint("pulls") + atPage(page, query)
 		},
 		pages: 1,
@@ -127,7 +127,7 @@ func giteaRequests(repo repository) dialect {
 func gitlabRequests(repo repository) dialect {
 	return dialect{
 		list: func(branch string, page int) string {
-			query := url.Values{"state": {"opened"}, "target_branch": {branch}, "order_by": {"created_at"}, "sort": {"desc"}, "per_page": {strconv.Itoa(requestPage)}}
+			query := url.Values{"state": {"opened"}, "target_branch": {branch}, "order_by": {"created_at"}, "sort": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
 			return repo.endpoint("merge_requests") + atPage(page, query)
 		},
 		pages: 1,
@@ -262,7 +262,7 @@ func (r *requests) Say(ctx context.Context, request int64, marker, text string) 
 // own finds the first comment of an account that begins with the marker.
 func (r *requests) own(ctx context.Context, request int64, marker string, account int64) (wireComment, bool, error) {
 	for page := 1; page <= r.commentPages; page++ {
-		query := url.Values{"per_page": {strconv.Itoa(commentPage)}, "sort": {"asc"}}
+		query := url.Values{perPage: {strconv.Itoa(commentPage)}, "sort": {"asc"}}
 		var list []wireComment
 		if err := r.client.send(ctx, call{method: http.MethodGet, url: r.comments(request) + atPage(page, query), expect: []int{http.StatusOK}}, &list); err != nil {
 			return wireComment{}, false, err

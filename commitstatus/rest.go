@@ -19,6 +19,9 @@ import (
 	"github.com/addonflow/addonflow/dial"
 )
 
+// perPage is the parameter of GitHub and GitLab for the length of a page.
+const perPage = "per_page"
+
 // bodyLimit bounds what is read of an answer.
 const bodyLimit = 1 << 20
 

@@ -21,7 +21,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	var out []Advice
 	add := func(text string, words ...string) { out = append(out, Advice{text, Command(words...)}) }
 	restore := func(text string, t *v1alpha1.Target) {
-		if t == nil || v1alpha1.CommitOf(t.Commit) == "" {
+		if t == nil || !strings.Contains(t.Commit, "sha1:") { // nothing, or an artifact of a registry
 			out = append(out, Advice{Text: "Push a fix."})
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -97,7 +98,11 @@ func (b *browser) open(ctx context.Context, address string) (code int, text stri
 // login sends a token as the form of the login does.
 func (b *browser) login(ctx context.Context, token string) {
 	GinkgoHelper()
-	code, text := b.read(b.client.PostForm(ingress.URL+"/login", url.Values{"token": {token}})) //nolint:noctx // a server of this machine's
+	form := strings.NewReader(url.Values{"token": {token}}.Encode())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, ingress.URL+"/login", form)
+	Expect(err).NotTo(HaveOccurred())
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	code, text := b.read(b.client.Do(r))
 	Expect(code).To(Equal(http.StatusOK), text)
 }
 

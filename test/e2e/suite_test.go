@@ -42,7 +42,9 @@ var (
 )
 
 // noServers are flags of an operator beside another one.
-func noServers() []string { return []string{"--webhook-addr=0", "--metrics-addr=0", "--dashboard-addr="} }
+func noServers() []string {
+	return []string{"--webhook-addr=0", "--metrics-addr=0", "--dashboard-addr="}
+}
 
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
