@@ -178,6 +178,16 @@ func checkPolicy(addOn load.AddOn, now time.Time) problem.List {
 		}
 		problems = append(problems, p)
 	}
+	if len(problems) > 0 {
+		return problems
+	}
+	for _, f := range addOn.Refused {
+		p := problem.Problem{Reason: f.Reason, Kind: v1alpha1.AddOnRolloutKind, Name: addOn.Name, Field: string(f.Field), Message: f.Message, Hint: f.Hint}
+		if addOn.Position != nil {
+			p.Path, p.Line = addOn.Position(p.Kind, p.Field)
+		}
+		problems = append(problems, p)
+	}
 	return problems
 }
 

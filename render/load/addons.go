@@ -156,7 +156,11 @@ func (l *loader) setRollout(d *draft, o *loaded) {
 		return
 	}
 	d.rollout, d.Rollout = o, &rollout.Spec
-	l.reportNormalised(o, render.HealthFlaws(rollout.Spec.Health, d.Content)...)
+	health := render.HealthFlaws(rollout.Spec.Health, d.Content)
+	l.reportNormalised(o, health...)
+	if len(health) == 0 {
+		d.Refused = l.schemas.policyFlaws(o.object.Object)
+	}
 }
 
 // checkAllowed checks an add-on against the list of those that the source may declare.

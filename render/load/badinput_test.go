@@ -113,8 +113,6 @@ func badFields(t *testing.T) []badInput {
 		mistake(t, "unquoted_boolean", configFile, "value: hello", "value: no", flaw.ReasonInvalidType, "spec.customizedVariables[0].value: must be a string; quote it"),
 		mistake(t, "unquoted_number", configFile, "value: hello", "value: 1.10", flaw.ReasonInvalidType, "spec.customizedVariables[0].value: must be a string; quote it"),
 		mistake(t, "unquoted_octal", configFile, "value: hello", "value: 010", flaw.ReasonInvalidType, "must be a string; quote it"),
-		mistake(t, "unknown_word_in_a_rollout", rolloutFile, "  stages:", "  onFailure: Foo\n  stages:", flaw.ReasonInvalidRolloutStrategy, "spec.onFailure", "Pause"),
-		mistake(t, "rule_of_the_rollouts_definition", rolloutFile, "  stages:", "  blocked: [{reason: leaks}]\n  stages:", flaw.ReasonInvalidRolloutStrategy, "spec.blocked[0]", "name digest or commit"),
 		mistake(t, "in_a_rollout", rolloutFile, "name: canary", "name: 1", flaw.ReasonInvalidType, "spec.stages[0].name: must be a string; quote it"),
 		{
 			"object_for_a_list", hello().edited(t, rolloutFile, "  stages:\n  - name", "  stages:\n    name"),

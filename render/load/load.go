@@ -107,6 +107,9 @@ type AddOn struct {
 	Digest  string
 	// Missing are the references of this add-on in Commit.Missing.
 	Missing []Reference
+	// Refused is what the API server would refuse in the AddOnRollout. Other checks find the same
+	// mistakes and explain them better, so that this is for what they accept.
+	Refused []flaw.Flaw
 	// Unfetched is the chart in a registry that was not fetched, as offline; "" otherwise.
 	// Content and Digest are zero then, too.
 	Unfetched string

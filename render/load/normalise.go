@@ -38,7 +38,6 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 	case roleRollout:
 		found = append(strictTopLevel(object, reflect.TypeFor[v1alpha1.AddOnRollout]()), paceFlaws(specKey, object[specKey])...)
 		dropNulls(object)
-		found = append(found, s.policyFlaws(object)...)
 	case rolePackage:
 		found = normalisePackage(object)
 	case roleOther:
@@ -81,7 +80,7 @@ func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructur
 }
 
 // policyFlaws returns what the API server would refuse in an AddOnRollout with the values that the
-// CRD's defaults fill in. The object stays as it is declared: its defaults are the operator's.
+// CRD's defaults fill in. The object stays as it is declared.
 func (s schemaSet) policyFlaws(object map[string]any) []flaw.Flaw {
 	k := s[v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind)]
 	completed := runtime.DeepCopyJSON(object)
