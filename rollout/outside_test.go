@@ -381,8 +381,8 @@ func TestJoinerProvesNothing(t *testing.T) {
 	})
 }
 
-// TestClustersThatLeaveHoldNoStage: a cluster that nothing selects any more is given nothing.
-// No stage waits for it, and a revert does not wait for a slot that it has.
+// TestClustersThatLeaveHoldNoStage: a cluster that is not installed any more is given nothing. No
+// stage waits for it, and a revert does not wait for a slot that it has.
 func TestClustersThatLeaveHoldNoStage(t *testing.T) {
 	back := []change{revert, func(in *rollout.Input) { in.Stable = "v2" }}
 	bad := func(names ...string) change {
@@ -407,8 +407,9 @@ func TestClustersThatLeaveHoldNoStage(t *testing.T) {
 			change: append(append(back, bad(c2, c3)), append(flying, leaves, leftOut(c1))...), want: map[string]string{c2: "Admitted v2"},
 		},
 		"a canary in flight that no stage selects, in a revert": {
+			reason: "it is installed, so that it goes back as well, in the slot that it has",
 			change: append(append(back, bad(c2, c3, c4, c5, c6)), append(flying, rotated(c2), staging(c3, c4, c5, c6))...),
-			want:   map[string]string{c2: "Admitted v2"},
+			want:   map[string]string{c1: "Admitted v2", c2: "Waiting v3"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 )
@@ -36,8 +38,8 @@ var compiledSchemas = sync.OnceValues(compileEmbedded)
 type kindSchema struct {
 	structural *structuralschema.Structural
 	validator  validation.SchemaValidator
-	// rules are the schema's CEL rules, compiled when they are first asked for.
-	rules      func() *cel.Validator
+	// rules returns what the schema's CEL rules refuse. They are compiled when they are first asked for.
+	rules      func(object map[string]any) field.ErrorList
 	namespaced bool
 	// storage is the version that the hub stores and to which everything is normalised.
 	storage string
@@ -107,7 +109,11 @@ func compile(properties *apiextensionsv1.JSONSchemaProps) (kindSchema, error) {
 	if err != nil {
 		return kindSchema{}, err
 	}
-	rules := sync.OnceValue(func() *cel.Validator { return cel.NewValidator(structural, true, celconfig.PerCallLimit) })
+	compiled := sync.OnceValue(func() *cel.Validator { return cel.NewValidator(structural, true, celconfig.PerCallLimit) })
+	rules := func(object map[string]any) field.ErrorList {
+		found, _ := compiled().Validate(context.Background(), nil, structural, object, nil, celconfig.RuntimeCELCostBudget)
+		return found
+	}
 	return kindSchema{structural: structural, validator: validator, rules: rules}, nil
 }
 

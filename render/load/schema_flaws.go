@@ -1,7 +1,6 @@
 package load
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/render/flaw"
@@ -42,9 +40,7 @@ func schemaFlaws(object map[string]any, k kindSchema, r role) []flaw.Flaw {
 		errs = append(errs, objectmeta.Validate(nil, object, k.structural, false)...)
 	}
 	if len(errs) == 0 { // as the API server, which does not try the rules on an object of another shape
-		found, _ := k.rules().Validate(context.Background(), //nolint:contextcheck // nothing waits: the rules are computed
-			nil, k.structural, object, nil, celconfig.RuntimeCELCostBudget)
-		errs = append(errs, found...)
+		errs = append(errs, k.rules(object)...)
 	}
 	var flaws []flaw.Flaw
 	for _, err := range errs {
