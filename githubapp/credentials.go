@@ -104,7 +104,7 @@ func parseKey(text []byte) (*rsa.PrivateKey, error) {
 // AppID is the number of the App.
 func (c *Credentials) AppID() string { return c.appID }
 
-// Identity is a digest of what the credentials are, so that changed ones can be told from these.
+// Identity is a digest of the credentials. That of changed credentials differs.
 func (c *Credentials) Identity() string { return hex.EncodeToString(c.identity[:]) }
 
 // Scheme is that of the API: https or http.

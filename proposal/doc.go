@@ -7,7 +7,7 @@
 // A side is a commit as the operator compiles it. The stages and times are those of a forecast by
 // the operator's own planner.
 //
-// A proposal is read by everybody who can read the repository. Rendering therefore never sees what a
+// Every reader of the repository can read a proposal. Rendering therefore never sees what such a
 // reader may not see: with HideFleet the values of clusters are masked before the content is rendered,
 // so that no template and no chart can print them. The values of Secrets are masked in any case.
 //

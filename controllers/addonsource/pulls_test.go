@@ -243,7 +243,7 @@ func TestPlanner_KeepsOneCommentAndOneStatus(t *testing.T) {
 	s.forge.mu.Lock()
 	s.forge.statuses = nil
 	s.forge.mu.Unlock()
-	if s.plan(); s.forge.writes > writes+1 { // this forge forgets statuses, and is told again
+	if s.plan(); s.forge.writes > writes+1 { // this forge keeps no status, so that each is posted again
 		t.Errorf("%d writes without a change", s.forge.writes-writes)
 	}
 	s.ask("[not, a, string]", 1)

@@ -24,7 +24,7 @@ import (
 // Access is the right to get objects of a kind: one by name, or all of a namespace, or all.
 type Access struct{ Group, Resource, Namespace, Name string }
 
-// Viewer is who looks at a page.
+// Viewer is the user of a request for a page.
 type Viewer struct {
 	// Name of the user; "": the user of the kubeconfig.
 	Name string

@@ -1,4 +1,4 @@
-// Package gitea starts a real Gitea on this machine, and tells AddonFlow's story on it.
+// Package gitea starts a real Gitea on this machine, and runs AddonFlow's story on it.
 //
 // Server is Gitea's own program with SQLite, TLS and its SSH server on loopback. API is a user of
 // its API, and Clone a clone of one of its repositories, from which commits are pushed over HTTPS

@@ -447,7 +447,7 @@ func backText(s v1alpha1.AddOnRolloutStatus, except string) string {
 	}
 	from := s.Override.Leaves()
 	text := verb + " to " + titleOf(*s.Target) + " from " + titleOf(from) + except
-	if sha := shaOf(*s.Target); sha != "" && !s.Override.Waits() {
+	if sha := shaOf(*s.Target); strings.Contains(s.Target.Commit, "sha1:") && !s.Override.Waits() {
 		text += " (git checkout " + sha + " -- PATH makes Git agree)"
 	}
 	return text + ": " + s.Override.Reason
