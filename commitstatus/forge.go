@@ -90,9 +90,13 @@ func NewLimiter(kind string) *rate.Limiter {
 	return rate.NewLimiter(p.pace, p.burst)
 }
 
-// SameContext reports whether two names of contexts are one context for a kind of forge.
-func SameContext(kind, one, other string) bool {
-	return one == other || providers()[kind].foldsCase && strings.EqualFold(one, other)
+// ShareContexts reports whether sources that report under two names would write one context for a
+// kind of forge: the names are the same, or one is below the other, as those of add-ons are.
+func ShareContexts(kind, one, other string) bool {
+	if providers()[kind].foldsCase {
+		one, other = strings.ToLower(one), strings.ToLower(other)
+	}
+	return one == other || strings.HasPrefix(one, other+"/") || strings.HasPrefix(other, one+"/")
 }
 
 // requestTimeout bounds one request when the caller's client sets no limit.

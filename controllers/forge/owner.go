@@ -66,7 +66,7 @@ func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1
 	var others []*v1alpha1.AddOnSource
 	for i := range list.Items {
 		other := &list.Items[i]
-		if client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(source) || !sameContext(source, other) {
+		if client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(source) || !shareContexts(source, other) {
 			continue
 		}
 		if to, err := commitstatus.Repository(other.Spec.CommitStatus.Provider, other.Spec.CommitStatus.Address); err == nil && to == repository {
@@ -76,12 +76,12 @@ func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1
 	return others, nil
 }
 
-// sameContext reports whether two sources report under one context.
-func sameContext(a, b *v1alpha1.AddOnSource) bool {
+// shareContexts reports whether two sources would write one context.
+func shareContexts(a, b *v1alpha1.AddOnSource) bool {
 	if a.Spec.CommitStatus == nil || b.Spec.CommitStatus == nil {
 		return false
 	}
-	return commitstatus.SameContext(a.Spec.CommitStatus.Provider, ContextName(a), ContextName(b))
+	return commitstatus.ShareContexts(a.Spec.CommitStatus.Provider, ContextName(a), ContextName(b))
 }
 
 // older orders sources by creation time, and within a second by namespace and name.

@@ -50,6 +50,8 @@ func TestContextBelongsToTheOldestSource(t *testing.T) {
 		"Elsewhere":    {"another repository has contexts of its own", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Address += "2" }), false},
 		"OwnContext":   {"which is the way out", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "mine" }), false},
 		"SameByName":   {"said or left to the default", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "addonflow/team" }), true},
+		"Below":        {"the context of an add-on hello of this source is the same", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "addonflow/team/hello" }), true},
+		"Beside":       {"which only begins alike", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "addonflow/team-2" }), false},
 		"OtherCase":    {"for Gitea these are two contexts", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Context = "AddonFlow/team" }), false},
 		"DotGit":       {"one repository in another form", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Address += ".git/" }), true},
 		"Unusable":     {"nothing can be written there", -time.Hour, on(func(s *v1alpha1.CommitStatusSpec) { s.Address += "?a=b" }), false},
