@@ -229,11 +229,12 @@ func split(groups []group, wanted []clusterv1alpha1.MandatoryDecisionGroup) (man
 func unknownGroup(w clusterv1alpha1.MandatoryDecisionGroup, groups []group) error {
 	known := make([]string, 0, len(groups))
 	for _, g := range groups {
-		known = append(known, fmt.Sprintf("%d (%q)", g.Index, g.Name))
+		name := cmp.Or(g.Name, "without a name")
+		known = append(known, fmt.Sprintf("%d (%s)", g.Index, name))
 	}
 	have := "the placement has none"
 	if len(known) > 0 {
-		have = "known are " + strings.Join(known, ", ")
+		have = "the groups are " + strings.Join(known, ", ")
 	}
 	if w.GroupName != "" {
 		return fmt.Errorf("%w: no decision group is named %q; %s", ErrUnknownDecisionGroup, w.GroupName, have)

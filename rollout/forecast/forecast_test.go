@@ -211,7 +211,7 @@ func TestWhatNeverEnds(t *testing.T) {
 		"UnknownMandatoryGroup": {
 			policy:     "strategy: {type: Progressive, progressive: {mandatoryDecisionGroups: [{groupIndex: 3}]}}",
 			placements: "{all: {}}",
-			want:       `strategy.progressive.mandatoryDecisionGroups: the rollout never ends: held: unknown mandatory decision group: no decision group has index 3; known are 0 ("")`,
+			want:       `strategy.progressive.mandatoryDecisionGroups: the rollout never ends: held: unknown mandatory decision group: no decision group has index 3; the groups are 0 (without a name)`,
 		},
 		"Suspended": {policy: "suspend: true", want: "suspend: the rollout never ends: suspended; all 0/100; remove suspend"},
 		"DeadlineShorterThanAnyCluster": {

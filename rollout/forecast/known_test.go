@@ -75,7 +75,7 @@ func TestKnownFleet(t *testing.T) {
 			policy:     "strategy: {type: Progressive, progressive: {mandatoryDecisionGroups: [{groupName: asia}]}}",
 			placements: `all: {clusterSets: [prod], decisionStrategy: {groupStrategy: {decisionGroups: [{groupName: asia, groupClusterSelector: {labelSelector: {matchLabels: {region: asia}}}}]}}}`,
 			want: "all 2 clusters\n! strategy.progressive.mandatoryDecisionGroups: the rollout never ends: held: unknown mandatory decision group: " +
-				"no decision group is named \"asia\"; known are 0 (\"\"); \n",
+				"no decision group is named \"asia\"; the groups are 0 (without a name); \n",
 		},
 		"GroupsByLabel": {
 			policy:     "strategy: {type: Progressive, progressive: {mandatoryDecisionGroups: [{groupName: canary}], minSuccessTime: 5m}}",
