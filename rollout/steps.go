@@ -22,8 +22,8 @@ type track struct {
 type step struct {
 	name    string
 	members []*unit
-	// former are the clusters with a record of the target in this step that are in no step
-	// now, or have left the install set.
+	// former are clusters that got the target in this step, and left it: no step selects them now, or
+	// they are not installed any more.
 	former []*unit
 
 	// concurrency and tolerance are declared: how many members may be in flight, and how many may fail.

@@ -51,8 +51,8 @@ func pacesOf(commit load.Commit, fleet *forecast.Known) ([]pace, error) {
 	return paces, nil
 }
 
-// endless are the warnings about what never ends. A mandatory group that is warned of by its name
-// is not warned of again.
+// endless are the warnings about stages that never end. said are the warnings that lint has printed
+// already: what one of them explains, such as a mandatory group that does not exist, is left out.
 func (p pace) endless(addOn load.AddOn, said problem.List) problem.List {
 	var warnings problem.List
 	for _, f := range p.Findings {

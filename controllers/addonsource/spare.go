@@ -106,8 +106,8 @@ func (p *pass) spareOne(ctx context.Context, live *unstructured.Unstructured) er
 const disownings = 3
 
 // finishDeletion removes the finalizer from a ClusterManagementAddOn that is being deleted. The
-// event names the time of the deletion, and its way if the object still shows it: a recorder
-// merges events of equal text.
+// event says when it was deleted, because a recorder merges events of equal text, and how
+// (background, orphan or foreground) if the object still shows it.
 func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructured) error {
 	if _, err := p.unguard(ctx, live); err != nil {
 		return err

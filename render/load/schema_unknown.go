@@ -62,8 +62,8 @@ func unknownKey(at flaw.Path, key string, value any, s *structuralschema.Structu
 	return []flaw.Flaw{f}
 }
 
-// below returns the only one of an object's fields that has a child of the given name, as
-// parent.name; "" if none or several have one.
+// below returns the field that has a child of the given name, as parent.name; "" if there is none,
+// or more than one.
 func below(name string, s *structuralschema.Structural) string {
 	var found []string
 	for parent, property := range s.Properties {
