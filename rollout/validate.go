@@ -146,6 +146,9 @@ func (f *findings) stages(stages []v1alpha1.Stage) {
 		f.soak(field+".minSuccessTime", st.MinSuccessTime.Duration)
 		f.deadline(field+".progressDeadline", st.ProgressDeadline)
 		f.gates(field+".gates", st.Gates)
+		if i == 0 {
+			f.neverMoved(field+".gates", st.Gates)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -42,6 +43,19 @@ func (f *findings) gates(field string, gates *v1alpha1.Gates) {
 			if when == v1alpha1.GateDuring && !measured(g.Type) {
 				f.badGate(at+".type", fmt.Sprintf("a gate of type %s cannot be evaluated during a stage", g.Type), "move it to before")
 			}
+		}
+	}
+}
+
+// neverMoved finds gates before the first stage that ask about the clusters that were moved: there are
+// none before it.
+func (f *findings) neverMoved(field string, gates *v1alpha1.Gates) {
+	if gates == nil {
+		return
+	}
+	for i, g := range gates.Before {
+		if p := g.Prometheus; p != nil && strings.Contains(p.Query, "$moved") {
+			f.badGate(fmt.Sprintf("%s.before[%d].prometheus.query", field, i), "$moved is empty before the first stage, so that the gate waits for ever", "move it to during, or to the next stage")
 		}
 	}
 }
@@ -98,6 +112,9 @@ func (f *findings) gate(field string, g v1alpha1.Gate) {
 	if p := g.Prometheus; p != nil {
 		if p.Max == nil && p.Min == nil && p.MaxRatio == nil {
 			f.badGate(field+".prometheus", "no limit", "set max, min or maxRatio")
+		}
+		if p.Max != nil && p.Min != nil && *p.Max < *p.Min {
+			f.badGate(field+".prometheus.max", fmt.Sprintf("%v is less than min %v, so that no result passes", *p.Max, *p.Min), "swap them")
 		}
 		if (p.MaxRatio == nil) != (p.Control == "") {
 			f.badGate(field+".prometheus.maxRatio", "maxRatio and control need each other", "maxRatio compares query with control")

@@ -79,6 +79,10 @@ func TestValidate(t *testing.T) {
 			"stages[1].gates.before[2].prometheus InvalidGate", "stages[1].gates.before[3].prometheus.maxRatio InvalidGate",
 			"stages[1].gates.before[4].approval.approvers InvalidGate",
 		}},
+		"gates that no result passes": {"the rollout would wait for ever", v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "canary", Placement: all, Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{
+			{Name: "a", Type: v1alpha1.GatePrometheus, Prometheus: &v1alpha1.PrometheusGate{Query: "up", Max: new(1.0), Min: new(2.0)}},
+			{Name: "b", Type: v1alpha1.GatePrometheus, Prometheus: &v1alpha1.PrometheusGate{Query: "up{$moved}", Max: new(1.0)}},
+		}}}}}, []string{"stages[0].gates.before[0].prometheus.max InvalidGate", "stages[0].gates.before[1].prometheus.query InvalidGate"}},
 		"two gates of one name": {"in one stage", stage(func(s *v1alpha1.Stage) {
 			s.Gates = &v1alpha1.Gates{
 				Before: []v1alpha1.Gate{{Name: "slo", Type: v1alpha1.GateWebhook, Webhook: &v1alpha1.WebhookGate{}}},
