@@ -88,7 +88,9 @@ func (f feedback) paths() []workv1.JsonPath {
 	if f.digest {
 		add(valueDigest, `.metadata.annotations.addonflow\.io/digest`)
 	}
-	add(valueGeneration, ".metadata.generation")
+	if f.kind.name != podKind { // older API servers report none of pods
+		add(valueGeneration, ".metadata.generation")
+	}
 	if f.kind.name == "" {
 		// Not a workload: its controller, if it has one, usually reports it.
 		add(valueObservedGeneration, ".status.observedGeneration")

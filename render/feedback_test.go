@@ -103,7 +103,7 @@ func TestFeedbackRulesOfWorkloads(t *testing.T) {
 		"CronJob":             {"exists", "CronJob", "{}", "[]", "digest generation"},
 		"ReplicaSet":          {"has no count of updated pods", "ReplicaSet", "{}", "[]", "digest generation observedGeneration desired total ready available"},
 		"ReplicationControl":  {"as a ReplicaSet", "ReplicationController", "{}", "[]", "digest generation observedGeneration desired total ready available"},
-		"Pod":                 {"ready, or ended", "Pod", "{}", "[]", "digest generation ready phase reason message"},
+		"Pod":                 {"ready, or ended", "Pod", "{}", "[]", "digest ready phase reason message"},
 		"CreateOnly":          {"carries no digest", "Deployment", "{}", "[{" + entry + ", updateStrategy: {type: CreateOnly}}]", deployment + " WellKnownStatus"},
 		"ReadOnly":            {"carries no digest", "Deployment", "{}", "[{" + entry + ", updateStrategy: {type: ReadOnly}}]", deployment + " WellKnownStatus"},
 		"complete":            {"is updated no more once complete", "Job", "{}", "[{resourceIdentifier: {group: batch, resource: jobs, namespace: '*', name: w}, conditionRules: [{condition: Complete, type: WellKnownConditions}]}]", "generation complete failed reason message"},

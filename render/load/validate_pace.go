@@ -26,7 +26,7 @@ const (
 // paceFlaws makes sure that the value can be decoded, and package rollout explains what is
 // wrong: ValidateDeclared for what cannot be decoded, Validate for the rest.
 func leftToRollout(f flaw.Flaw, kind field.ErrorType) bool {
-	if !strings.Contains(string(f.Field), ".rolloutStrategy") {
+	if !strings.Contains(string(f.Field), ".rolloutStrategy") && !f.Field.Under("spec.strategy") && !f.Field.Under("spec.stages") {
 		return false
 	}
 	switch f.Field.Last() {

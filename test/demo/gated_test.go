@@ -91,17 +91,17 @@ func TestInOrder(t *testing.T) {
 			{Name: firstStage, Gates: []v1alpha1.GateStatus{{Name: errorsGate, State: gate}}},
 		}}
 	}
-	passed, failed, back, done := in(v1alpha1.PhaseProgressing, v1alpha1.GatePassed), in(v1alpha1.PhaseFailed, v1alpha1.GateFailed), in(v1alpha1.PhaseRollingBack, ""), in(v1alpha1.PhaseRolledBack, "")
+	passed, back, done := in(v1alpha1.PhaseProgressing, v1alpha1.GatePassed), in(v1alpha1.PhaseRollingBack, v1alpha1.GateFailed), in(v1alpha1.PhaseRolledBack, "")
 	for name, c := range map[string]struct {
 		statuses []v1alpha1.AddOnRolloutStatus
 		wrong    string
 	}{
-		"Story":       {[]v1alpha1.AddOnRolloutStatus{passed, failed, failed, back, done}, ""},
-		"NoHalt":      {[]v1alpha1.AddOnRolloutStatus{back, done}, "never Failed"},
-		"NoWayBack":   {[]v1alpha1.AddOnRolloutStatus{back, failed, done}, "never RollingBack"},
-		"Unfinished":  {[]v1alpha1.AddOnRolloutStatus{failed, back}, "never RolledBack"},
-		"OtherReason": {[]v1alpha1.AddOnRolloutStatus{in(v1alpha1.PhaseFailed, v1alpha1.GatePassed), back, done}, `gate errors was "Passed"`},
-		"AtOnce":      {[]v1alpha1.AddOnRolloutStatus{failed, back, done}, "it never Passed"},
+		"Story":       {[]v1alpha1.AddOnRolloutStatus{passed, back, back, done}, ""},
+		"Halted":      {[]v1alpha1.AddOnRolloutStatus{passed, in(v1alpha1.PhaseFailed, v1alpha1.GateFailed), back, done}, "although it rolls back by itself"},
+		"NoWayBack":   {[]v1alpha1.AddOnRolloutStatus{passed, done}, "never RollingBack"},
+		"Unfinished":  {[]v1alpha1.AddOnRolloutStatus{passed, back}, "never RolledBack"},
+		"OtherReason": {[]v1alpha1.AddOnRolloutStatus{in(v1alpha1.PhaseRollingBack, v1alpha1.GatePassed), done}, `gate errors was "Passed"`},
+		"AtOnce":      {[]v1alpha1.AddOnRolloutStatus{back, done}, "it never Passed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := inOrder(Recording{Statuses: c.statuses})

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,7 +67,12 @@ func Record(ctx context.Context, c client.WithWatch) (*Recording, error) {
 			return nil, fmt.Errorf("cannot read %T: %w", list, err)
 		}
 		r.from = max(r.from, versionNumber(list.GetResourceVersion()))
-		events, err := c.Watch(ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		// An API server ends a watch that is slow; the next one begins where it ended.
+		events, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return c.Watch(ctx, list, &client.ListOptions{Raw: &options})
+			},
+		})
 		if err != nil {
 			return nil, fmt.Errorf("cannot watch %T: %w", list, err)
 		}
