@@ -96,7 +96,11 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 	if err := p.apply(ctx, todo); err != nil {
 		return err
 	}
-	overtaken, err := p.overtake(ctx, todo, seen)
+	rollouts, err := p.replacedRollouts(seen)
+	if err != nil {
+		return err
+	}
+	overtaken, err := p.overtake(ctx, todo, rollouts)
 	if err != nil {
 		return err
 	}
@@ -118,8 +122,8 @@ func (p *pass) bring(ctx context.Context, a *attempt) error {
 		return wait(v1alpha1.AddOnDeletedReason, p.backoff(), "waiting for %s to be gone, which was deleted on the hub and is held by finalizers of other writers",
 			brief.Names(sortedTexts(todo.going)))
 	}
+	p.overtaken, p.replaced = overtaken, p.lastVerdict(rollouts)
 	p.conclude(todo, seen)
-	p.overtaken = overtaken
 	return nil
 }
 

@@ -22,18 +22,14 @@ type overtaken struct {
 	addOn, commit string
 }
 
-// overtake returns the content that applying the plan replaced before its rollouts saw it. It
-// is called after the plan was applied: the API server's answer contains what the rollout had
-// seen by then, and from then on the rollout sees the new target only. So for each commit
-// either the rollout or the source reports, never both.
-func (p *pass) overtake(ctx context.Context, todo plan, seen *observation) ([]overtaken, error) {
+// overtake returns the content that applying the plan replaced before its rollouts saw it. The rollouts
+// are as they were when the plan was applied: from then on a rollout sees the new target only. So for
+// each commit either the rollout or the source reports, never both.
+func (p *pass) overtake(ctx context.Context, todo plan, rollouts map[string]*v1alpha1.AddOnRollout) ([]overtaken, error) {
 	var all []overtaken
 	for _, next := range todo.addOns {
-		ro, err := p.answered(seen.rollouts[next.Name])
-		if err != nil {
-			return nil, err
-		}
-		if ro == nil || ro.Annotations[v1alpha1.SourceAnnotation] != p.name() || ro.Spec.Target == nil || ro.Spec.Removal != nil {
+		ro := rollouts[next.Name]
+		if ro == nil || ro.Spec.Target == nil || ro.Spec.Removal != nil {
 			continue
 		}
 		before := unseen(*ro, next, p.source.Status.AddOns)
@@ -51,23 +47,27 @@ func (p *pass) overtake(ctx context.Context, todo plan, seen *observation) ([]ov
 	return all, nil
 }
 
-// answered returns a rollout as it was read before the plan was applied, with the status in the
-// API server's answer to the write of its target.
-func (p *pass) answered(ro *v1alpha1.AddOnRollout) (*v1alpha1.AddOnRollout, error) {
-	if ro == nil {
-		return nil, nil
+// replacedRollouts returns the rollouts of the source as they were when the plan was applied: as read
+// before, with the status in the API server's answer to the write of the target.
+func (p *pass) replacedRollouts(seen *observation) (map[string]*v1alpha1.AddOnRollout, error) {
+	rollouts := map[string]*v1alpha1.AddOnRollout{}
+	for name, ro := range seen.rollouts {
+		if ro.Annotations[v1alpha1.SourceAnnotation] != p.name() {
+			continue
+		}
+		rollouts[name] = ro
+		written := p.applied[rolloutKey(ro.Namespace, name)]
+		if written == nil {
+			continue
+		}
+		var after v1alpha1.AddOnRollout
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(written.Object, &after); err != nil {
+			return nil, fmt.Errorf("cannot read rollout %s as it was written: %w", name, err)
+		}
+		rollouts[name] = ro.DeepCopy()
+		rollouts[name].Status = after.Status
 	}
-	written := p.applied[rolloutKey(ro.Namespace, ro.Name)]
-	if written == nil {
-		return ro, nil
-	}
-	var after v1alpha1.AddOnRollout
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(written.Object, &after); err != nil {
-		return nil, fmt.Errorf("cannot read rollout %s as it was written: %w", ro.Name, err)
-	}
-	ro = ro.DeepCopy()
-	ro.Status = after.Status
-	return ro, nil
+	return rollouts, nil
 }
 
 // unseen returns the target that next replaces, if the rollout did not see it; else an empty

@@ -54,6 +54,52 @@ var _ = Describe("Content that is overtaken before its rollout saw it", func() {
 	})
 })
 
+var _ = Describe("A commit that is replaced before the source saw how its rollout ended", func() {
+	It("says the end, and not where it stood when the source looked last", func() {
+		w := newWorld()
+		saying := func(greeting string) map[string]string {
+			return addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying(greeting)})
+		}
+		stands := func(phase v1alpha1.Phase, outcome, message string) {
+			w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
+				r.Status.Outcome, r.Status.ObservedGeneration, r.Status.Phase = outcome, r.Generation, phase
+				r.Status.Target, r.Status.Override = r.Spec.Target, nil
+				if outcome == "failure" {
+					r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *r.Spec.Target, Reason: "a cluster failed"}
+				}
+				conditions.MarkFalse(r, fluxmeta.ReadyCondition, string(phase), "%s", message)
+			})
+		}
+		first := w.commit("add hello", addOnFiles())
+		w.passes()
+		w.green(first)
+		bad := w.commit("change it", saying("bad"))
+		w.look()
+		stands(v1alpha1.PhaseRollingBack, "failure", "rolling back")
+		w.passes()
+		Expect(w.delivered(bad, "failure").Description).To(ContainSubstring("rolling back"))
+
+		resume := w.stopCache()
+		stands(v1alpha1.PhaseRolledBack, "failure", "rolled back")
+		good := w.commit("change it again", saying("good"))
+		w.look()
+		resume()
+		w.passes()
+		Expect(w.delivered(bad, "failure").Description).To(ContainSubstring("rolled back"))
+
+		By("a success that the source did not see")
+		resume = w.stopCache()
+		stands(v1alpha1.PhaseSucceeded, "success", "4/4 updated")
+		last := w.commit("and again", saying("best"))
+		w.look()
+		resume()
+		w.passes()
+		w.delivered(good, "success")
+		w.delivered(last, "pending")
+		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+	})
+})
+
 var _ = Describe("A commit whose pace cannot work", func() {
 	It("fails, although a commit without content came before its rollout looked, and stays red when a later one fixes it", func() {
 		w := newWorld()

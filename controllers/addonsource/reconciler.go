@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/gitsource"
@@ -122,6 +123,8 @@ type pass struct {
 	notes []string
 	// overtaken is content that the head replaced before its rollout saw it.
 	overtaken []overtaken
+	// replaced is what the commit that the head replaced says last.
+	replaced *commitstatus.Want
 }
 
 // Reconcile runs one pass over one source.

@@ -40,19 +40,21 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	case !p.source.DeletionTimestamp.IsZero():
 		return book, p.tellDeleted(ctx, book)
 	}
+	if p.replaced != nil {
+		book.Tell(*p.replaced)
+	}
 	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
-	refusedSince := p.source.Status.Refused() && commitOf(p.source.Status.LastAttemptedRevision) == applied
-	if applied != "" && !refusedSince {
-		fleet, err := p.fleet(ctx)
+	if p.standing() {
+		rollouts, err := p.cachedRollouts(ctx)
 		if err != nil {
 			return nil, err
 		}
+		fleet := p.fleet(rollouts)
 		succession.Content = p.content()
 		succession.Live = append(succession.Live, applied)
 		if !fleet.ahead {
-			want := p.want(applied, fleet.state(), fleet.text(p.appliedIn(applied, fleet)))
-			want.Progress, want.Content, want.Held, want.Failing = fleet.percent(), succession.Content+fleet.back, fleet.held(), fleet.failing()
+			want := p.verdict(fleet)
 			book.Tell(want)
 			succession.Wants = p.verdicts(book, want, fleet)
 		}
@@ -70,13 +72,44 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	return book, nil
 }
 
+// standing reports whether the verdict on the applied commit is that of the fleet: nothing is applied yet
+// or the commit was refused since, under another spec, otherwise.
+func (p *pass) standing() bool {
+	status := p.source.Status
+	return status.LastAppliedRevision != "" && !(status.Refused() && commitOf(status.LastAttemptedRevision) == commitOf(status.LastAppliedRevision))
+}
+
+// verdict is what the applied commit says of the fleet.
+func (p *pass) verdict(f fleet) commitstatus.Want {
+	applied := commitOf(p.source.Status.LastAppliedRevision)
+	want := p.want(applied, f.state(), f.text(p.appliedIn(applied, f)))
+	want.Progress, want.Content, want.Held, want.Failing = f.percent(), p.content()+f.back, f.held(), f.failing()
+	return want
+}
+
+// lastVerdict is what the applied commit says last, before the head replaces it: with the rollouts as they
+// were when the head was written to them. The watch cache may be older, and nothing derives this commit
+// afterwards. It is nil if there is nothing to say.
+func (p *pass) lastVerdict(rollouts map[string]*v1alpha1.AddOnRollout) *commitstatus.Want {
+	if !p.standing() || p.source.Status.LastAppliedRevision == p.head.String() {
+		return nil
+	}
+	fleet := p.fleet(rollouts)
+	if fleet.ahead {
+		return nil
+	}
+	want := p.verdict(fleet)
+	return &want
+}
+
 // tellDeleted ends every context. A deleted source judges no commit, however long its add-ons
 // stay. While one of them waits for a decision, the applied commit names it.
 func (p *pass) tellDeleted(ctx context.Context, book *forge.Book) error {
-	fleet, err := p.fleet(ctx)
+	rollouts, err := p.cachedRollouts(ctx)
 	if err != nil {
 		return err
 	}
+	fleet := p.fleet(rollouts)
 	const ended = "ended: the source was deleted"
 	want := p.want(commitOf(p.source.Status.LastAppliedRevision), commitstatus.Error, ended)
 	if held := fleet.held(); held != "" {
@@ -221,12 +254,11 @@ func (f *fleet) undeclared(ro *v1alpha1.AddOnRollout) {
 // addOnStanding is an add-on and its state as text.
 type addOnStanding struct{ name, text string }
 
-// fleet reads the states of the add-ons of the applied commit, and of those that are being
-// removed, from the watch cache.
-func (p *pass) fleet(ctx context.Context) (fleet, error) {
+// cachedRollouts reads the rollouts of the source from the watch cache.
+func (p *pass) cachedRollouts(ctx context.Context) (map[string]*v1alpha1.AddOnRollout, error) {
 	var list v1alpha1.AddOnRolloutList
 	if err := p.Client.List(ctx, &list, client.InNamespace(p.source.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fleet{}, fmt.Errorf("cannot list rollouts: %w", err)
+		return nil, fmt.Errorf("cannot list rollouts: %w", err)
 	}
 	rollouts := map[string]*v1alpha1.AddOnRollout{}
 	for i := range list.Items {
@@ -234,15 +266,23 @@ func (p *pass) fleet(ctx context.Context) (fleet, error) {
 			rollouts[ro.Name] = ro
 		}
 	}
+	return rollouts, nil
+}
+
+// fleet returns the states of the add-ons of the applied commit, and of those that are being removed.
+func (p *pass) fleet(rollouts map[string]*v1alpha1.AddOnRollout) fleet {
 	f := fleet{left: map[string][]string{}}
+	declared := map[string]bool{}
 	for _, addOn := range p.source.Status.AddOns {
 		f.add(rollouts[addOn.Name], addOn, p.memory.rollouts[addOn.Name])
-		delete(rollouts, addOn.Name)
+		declared[addOn.Name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(rollouts)) {
-		f.undeclared(rollouts[name])
+		if !declared[name] {
+			f.undeclared(rollouts[name])
+		}
 	}
-	return f, nil
+	return f
 }
 
 // leave counts an add-on in that is being removed.

@@ -45,6 +45,7 @@ type world struct {
 	desk       *forge.Desk
 	stop       func()
 	reconciler *addonsource.Reconciler
+	cache      *lagging
 	clock      *clocktesting.FakeClock
 	// logged are the lines at level info.
 	logged []string
@@ -121,9 +122,33 @@ func (w *world) start() {
 	w.stop()
 	w.stop = deliver(w.desk)
 	w.events = record.NewFakeRecorder(100)
+	w.cache = &lagging{Client: c}
 	w.reconciler = addonsource.New(addonsource.Config{
-		Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}, Client: c, Live: c, Events: w.events, Desk: w.desk, Charts: w.charts, Clock: w.clock.Now, AddonManager: w.mode,
+		Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}, Client: w.cache, Live: c, Events: w.events, Desk: w.desk, Charts: w.charts, Clock: w.clock.Now, AddonManager: w.mode,
 	})
+}
+
+// lagging is the operator's client. Its watch cache of AddOnRollouts can be stopped.
+type lagging struct {
+	client.Client
+	stopped *v1alpha1.AddOnRolloutList
+}
+
+func (l *lagging) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if rollouts, ok := list.(*v1alpha1.AddOnRolloutList); ok && l.stopped != nil {
+		l.stopped.DeepCopyInto(rollouts)
+		return nil
+	}
+	return l.Client.List(ctx, list, options...)
+}
+
+// stopCache keeps the operator's watch cache as it is now; the returned function lets it go on.
+func (w *world) stopCache() (resume func()) {
+	GinkgoHelper()
+	now := &v1alpha1.AddOnRolloutList{}
+	Expect(w.cache.List(context.Background(), now, client.InNamespace(w.namespace))).To(Succeed())
+	w.cache.stopped = now
+	return func() { w.cache.stopped = nil }
 }
 
 // deliver lets a desk post, and returns the function that stops it, which may be called more

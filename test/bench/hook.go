@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -31,16 +30,6 @@ const (
 	// promised is what the median must not exceed.
 	promised = time.Second
 )
-
-// freeAddress returns an address of this machine that nothing listens on now; nothing else opens ports while a bench runs.
-func freeAddress(ctx context.Context) (string, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
-}
 
 // declareHook gives the source a webhook.
 func declareHook(ctx context.Context, hub client.Client, source *v1alpha1.AddOnSource) error {

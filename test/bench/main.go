@@ -23,6 +23,7 @@ import (
 
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/freeport"
 )
 
 func main() {
@@ -58,7 +59,7 @@ func run(ctx context.Context, n int, binary, profile string) error {
 	if err != nil {
 		return err
 	}
-	hookAddress, err := freeAddress(ctx)
+	hookAddress, err := freeport.Address(ctx)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/addonflow/addonflow/test/freeport"
 )
 
 const (
@@ -26,7 +28,7 @@ type profiler struct{ address string }
 
 // newProfiler returns a profiler of an operator that is started with its flags.
 func newProfiler(ctx context.Context) (*profiler, error) {
-	address, err := freeAddress(ctx)
+	address, err := freeport.Address(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find a port for profiles: %w", err)
 	}

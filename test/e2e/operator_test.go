@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/freeport"
 )
 
 var _ = Describe("An operator that", Serial, func() {
@@ -156,13 +156,12 @@ func answer(url string) string {
 	return fmt.Sprintf("%d %s", response.StatusCode, body)
 }
 
-// freeAddress is an address without a listener.
+// freeAddress is freeport.Address.
 func freeAddress() string {
 	GinkgoHelper()
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	address, err := freeport.Address(context.Background())
 	Expect(err).NotTo(HaveOccurred())
-	defer func() { Expect(l.Close()).To(Succeed()) }()
-	return l.Addr().String()
+	return address
 }
 
 var _ = Describe("Beside OCM's addon-manager", func() {

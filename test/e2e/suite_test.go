@@ -93,6 +93,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(world.StartOperator(options)).To(Succeed())
 })
 
+var _ = BeforeEach(func() {
+	Expect(world.Operator.Done()).NotTo(BeClosed(), "the operator has ended:\n%s", world.Operator.Tail(20))
+})
+
 var _ = AfterEach(func() {
 	if CurrentSpecReport().Failed() {
 		GinkgoWriter.Println(world.Operator.Tail(20))

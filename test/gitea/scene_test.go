@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -279,23 +278,23 @@ func (s *scene) wrote(tag string) int {
 // shows is what Gitea's API shows of a commit: state and text of the newest status of the source's
 // context, or of one below it. Without a status it is empty.
 func (s *scene) shows(sha string, parts ...string) string {
-	all := s.told(sha, parts...)
+	all := s.statuses(sha, parts...)
 	if len(all) == 0 {
 		return ""
 	}
 	return all[len(all)-1]
 }
 
-// told are all statuses of a context of a commit at Gitea, oldest first; the context of the
+// statuses are all statuses of a context of a commit at Gitea, oldest first; the context of the
 // source itself, or one below it. Nothing while Gitea does not answer.
-func (s *scene) told(sha string, parts ...string) []string {
-	statuses, err := ana.Statuses(s.ctx, s.repository, sha)
+func (s *scene) statuses(sha string, parts ...string) []string {
+	shown, err := ana.Statuses(s.ctx, s.repository, sha)
 	if err != nil {
 		return nil
 	}
 	context := strings.Join(append([]string{"addonflow/" + s.addOn}, parts...), "/")
 	var all []string
-	for _, status := range statuses {
+	for _, status := range shown {
 		if status.Context == context {
 			all = append(all, status.String())
 		}
@@ -334,13 +333,4 @@ func addonflow(ctx context.Context, args ...string) string {
 	Expect(err).NotTo(HaveOccurred(), string(out))
 	GinkgoWriter.Println(string(out))
 	return string(out)
-}
-
-// freeAddress is an address on this machine at which nothing listens.
-func freeAddress() string {
-	GinkgoHelper()
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", Host+":0")
-	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }

@@ -7,8 +7,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +17,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/addonflow/addonflow/test/freeport"
 	"github.com/addonflow/addonflow/test/hubbin"
 )
 
@@ -68,16 +69,15 @@ func Start(ctx context.Context, program hubbin.Gitea, dir string) (*Server, erro
 // findPorts asks the machine for two ports. Gitea keeps them when it is started again.
 func (s *Server) findPorts(ctx context.Context) error {
 	for _, port := range []*int{&s.web, &s.ssh} {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", Host+":0")
+		address, err := freeport.Address(ctx)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = listener.Close() }()
-		address, ok := listener.Addr().(*net.TCPAddr)
-		if !ok {
-			return fmt.Errorf("%s is no TCP address", listener.Addr())
+		parsed, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
 		}
-		*port = address.Port
+		*port = int(parsed.Port())
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ var _ = Describe("A protected branch that requires addonflow/<source>", func() {
 		number, err = ana.OpenPull(ctx, s.repository, "aside", "aside", "main")
 		Expect(err).NotTo(HaveOccurred())
 		unmergeable(aside)
-		Expect(s.told(aside)).To(BeEmpty())
+		Expect(s.statuses(aside)).To(BeEmpty())
 	})
 })
 
@@ -251,7 +251,7 @@ var _ = Describe("A token for statuses", func() {
 		release(all...)
 		s.awaitSuccess(sha)
 		Expect(s.running()).To(allAt("v2"))
-		Expect(s.told(sha)).To(BeEmpty())
+		Expect(s.statuses(sha)).To(BeEmpty())
 
 		By("naming the permission that a token with too little scope lacks")
 		s.setToken(s.token("revoked-too-little", "read:repository"))
@@ -362,7 +362,7 @@ var _ = Describe("A repository that was renamed", func() {
 		s.awaitSuccess(sha)
 		Eventually(s.sourceCondition).WithArguments(v1alpha1.CommitStatusReportedCondition).Should(And(
 			HavePrefix("False DeliveryFailed: "), ContainSubstring("says that the repository has moved (301), the address must be changed")))
-		Expect(s.told(sha)).To(BeEmpty(), "a redirected POST proves nothing")
+		Expect(s.statuses(sha)).To(BeEmpty(), "a redirected POST proves nothing")
 
 		patch := fmt.Sprintf(`{"spec":{"commitStatus":{"address":%q}}}`, forge.URL()+"/"+s.repository)
 		Expect(world.Client.Patch(ctx, s.source(), client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())

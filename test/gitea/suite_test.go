@@ -16,6 +16,7 @@ import (
 
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/freeport"
 	"github.com/addonflow/addonflow/test/hub"
 	"github.com/addonflow/addonflow/test/hubbin"
 	"github.com/addonflow/addonflow/test/rights"
@@ -66,7 +67,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(ana.Do(ctx, http.MethodPost, "orgs", map[string]any{"username": team}, nil)).To(Succeed())
 	AddReportEntry("Gitea was there after", time.Since(begun).Round(100*time.Millisecond).String())
 
-	hooks = freeAddress()
+	hooks, err = freeport.Address(ctx)
+	Expect(err).NotTo(HaveOccurred())
 	options = demo.WorldOptions{
 		Release: hub.OCM13, Binary: binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter, ShippedRights: true,
 		Fleet:         fleet.Options{Latency: 50 * time.Millisecond, DeadlineAfter: time.Second},
@@ -76,6 +78,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(world.Stop()).To(Succeed()) })
 	Expect(world.StartOperator(options)).To(Succeed())
+})
+
+var _ = BeforeEach(func() {
+	Expect(world.Operator.Done()).NotTo(BeClosed(), "the operator has ended:\n%s", world.Operator.Tail(20))
 })
 
 var _ = AfterEach(func() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/addonflow/addonflow/test/freeport"
 )
 
 const (
@@ -29,7 +30,7 @@ func Start(tb testing.TB, target string) string {
 	if err != nil {
 		tb.Skip("prometheus is not installed; on Debian: apt-get install prometheus")
 	}
-	listen, err := freeAddress(tb.Context())
+	listen, err := freeport.Address(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -58,15 +59,6 @@ scrape_configs:
 		tb.Fatal(err)
 	}
 	return address
-}
-
-// freeAddress returns an address of this machine that nothing listens on.
-func freeAddress(ctx context.Context) (string, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // awaitReady waits until Prometheus answers queries.
