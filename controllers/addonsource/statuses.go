@@ -76,7 +76,8 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 // or the commit was refused since, under another spec, otherwise.
 func (p *pass) standing() bool {
 	status := p.source.Status
-	return status.LastAppliedRevision != "" && !(status.Refused() && commitOf(status.LastAttemptedRevision) == commitOf(status.LastAppliedRevision))
+	applied := commitOf(status.LastAppliedRevision)
+	return applied != "" && (!status.Refused() || commitOf(status.LastAttemptedRevision) != applied)
 }
 
 // verdict is what the applied commit says of the fleet.
