@@ -10,7 +10,7 @@ TEST_PACKAGES ?= ./test/e2e ./test/ocm ./...
 TEST_PARALLEL ?= 2
 TEST_TIMEOUT  ?= 20m
 FUZZ_TIME     ?= 2m
-RACE_PACKAGES ?= ./render/... ./rollout/... ./registration/... ./commitstatus/...
+RACE_PACKAGES ?= ./render/... ./registration/... ./commitstatus/... ./githubapp/...
 FAULTS_FLAGS  ?= $(if $(SHORT),-for 5m) $(if $(ONLY),-only '$(ONLY)') $(if $(SHORT)$(ONLY),,-report docs/reliability.md)
 PREVIOUS      := bin/faults/addonflow-$(shell cat test/faults/previous)
 DEMO_CLUSTERS ?=
@@ -122,8 +122,8 @@ mutants: ## Plant known mistakes in planner and ledger; a test must fail for eac
 
 .PHONY: race
 race: export CGO_ENABLED := 1
-race: ## Run the pure packages and commitstatus under the race detector (needs gcc)
-	$(SAY) 'race: render, rollout, registration, commitstatus (compiles them instrumented: a few minutes)'
+race: ## Run the packages with concurrency that need no hub under the race detector (needs gcc)
+	$(SAY) 'race: render, registration, commitstatus, githubapp (compiles them instrumented: a few minutes)'
 	@go test -race -short -timeout $(TEST_TIMEOUT) -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(TALLY)
 
 .PHONY: fuzz
