@@ -108,7 +108,7 @@ func must(b, a rollout.Record, s *story) error {
 		return unless(is(rollout.Left) != l.has, "it has its works again, and holds no slot")
 	case isFailure(b) && !barred && !l.verified():
 		return unless(is(rollout.Failed, rollout.TimedOut), "a failure is forgotten")
-	case l.reported():
+	case s.reports(l):
 		return unless(is(rollout.Failed), "a failure is not counted")
 	case l.verified() && s.proved() && l.timed:
 		return unless(is(rollout.Done), "its soak is over, and it is not Done")

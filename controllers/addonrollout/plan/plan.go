@@ -117,7 +117,7 @@ func (o *Observation) begin() begun {
 	b := begun{status: advance(o.Rollout.Status, o, o.stamp()), memory: o.Memory}
 	b.status.Ledger, b.step = o.Memory.corrected(b.status.Ledger, o.Look)
 	if b.step != 0 {
-		b.memory.applyErrors, b.memory.stampsAhead = nil, nil
+		b.memory.bad, b.memory.stampsAhead = nil, nil
 		b.status.Stages = shiftGates(b.status.Stages, b.step)
 	}
 	return b
