@@ -268,3 +268,19 @@ func TestWayBackOfAClusterThatHasAPartOfTheContent(t *testing.T) {
 	play(t, f, time.Hour)
 	expectBack(t, f, "v0")
 }
+
+// A cluster that no stage selects goes back although its record names older content: an older status was
+// restored, and its works say what it got.
+func TestWayBackOfAClusterWhoseRecordIsOlder(t *testing.T) {
+	f := everyoneOneByOne(3, 0, 1)
+	f.Policy.Spec.Install = installedBy("installed")
+	f.Policy.Placements = append(f.Policy.Placements, placement("installed", rollouttest.Names(3)...))
+	play(t, f, time.Hour, at(0, "commit v1", commit("v1")))
+	older := f.Ledger
+	play(t, f, time.Hour, at(0, "commit v2", commit("v2")))
+	f.Ledger = older
+	f.Policy.Placements[0] = placement("all", c2, c3)
+	f.SetTarget("v0")
+	play(t, f, time.Hour)
+	expectBack(t, f, "v0")
+}

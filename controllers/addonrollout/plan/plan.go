@@ -188,7 +188,7 @@ func (o *Observation) conclude(h heeded, d Decided) concluded {
 	}
 	d.gates = d.asked(o.Look.Wall)
 	next.Stages = withVerdicts(next.Stages, d.gates)
-	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned)
+	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned, next)
 	return c
 }
 
