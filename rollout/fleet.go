@@ -100,6 +100,19 @@ func (c *cursor) find(name string) *unit {
 	return &c.units[i]
 }
 
+// passBy lets a way back pass a cluster by that cannot be written: it keeps what it runs as one that is
+// not available does, until it can be written. That is no failure of proven content.
+func (p *planner) passBy() {
+	for i := range p.units {
+		u := &p.units[i]
+		if why := p.barred(u.c, p.target); why != "" && p.revert && p.strays(u) {
+			c := *u.c
+			c.Blocked, c.Refused, c.Away, c.Reachable = "", "", cmp.Or(c.Away, why), false
+			u.c = &c
+		}
+	}
+}
+
 // assignRoles says which clusters are in the install set.
 func (p *planner) assignRoles() {
 	p.markSelected()

@@ -63,7 +63,7 @@ func drawCluster(t *rapid.T, in rollout.Input, name string) rollout.Cluster {
 		c.Away = words(t, 3, "held back", "its configuration is missing")
 	}
 	if c.Health.NotApplied != "" {
-		c.Health.NotAppliedSince = agoOrNever(t, "not applied since")
+		c.Health.BadSince = agoOrNever(t, "not applied since")
 	}
 	c.AvailableChanged = agoOrNever(t, "available changed")
 	drawContent(t, in, &c)

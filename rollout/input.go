@@ -237,6 +237,6 @@ type Health struct {
 	// NotApplied is the agent's reason why it could not apply the present works; "": it
 	// applied them, or has reported nothing. It becomes a failure if it lasts.
 	NotApplied string
-	// NotAppliedSince is when the operator first saw NotApplied. Zero: in this observation.
-	NotAppliedSince time.Time
+	// BadSince is when the operator first saw the failure, or NotApplied. Zero: in this observation.
+	BadSince time.Time
 }

@@ -82,7 +82,7 @@ func unapplied(revision string) func(*rollout.Cluster) {
 
 // seenFor says how long ago the operator first saw the apply error.
 func seenFor(ago time.Duration) func(*rollout.Cluster) {
-	return func(c *rollout.Cluster) { c.Health.NotAppliedSince = now().Add(-ago) }
+	return func(c *rollout.Cluster) { c.Health.BadSince = now().Add(-ago) }
 }
 
 func verified(revision string) func(*rollout.Cluster) { return runs(revision, rollout.HealthVerified) }

@@ -71,6 +71,7 @@ func New(in Input) (Plan, error) {
 	if err == nil {
 		err = validPolicy(in.Spec)
 	}
+	p.passBy()
 	p.assignRoles()
 	if err != nil {
 		return p.frozen(err), err

@@ -79,7 +79,7 @@ const applyErrorSeen = time.Minute
 //	                           available, the works are written         Updating
 //	TimedOut                   a failure is reported                    Failed
 //	Failed TimedOut            verified                                 Soaking
-//	NotWritten                 available, the works are written         Updating
+//	NotWritten                 available, the works are written         Updating, or Failed
 //	LeftFailed                 in the install set again                 Failed
 //	Left                       again, and the works are written         Updating
 //	Failed TimedOut, or before not in the install set                   LeftFailed
@@ -119,9 +119,9 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 // same state. It restarts the clock of a state that is paused or whose soak was interrupted.
 func successor(r *Record, o observation, p pace, now time.Time) (State, string) {
 	if !o.member {
-		return departed(r, o)
+		return departed(r, r.failing(o, p, now))
 	}
-	failed := o.written && o.health.State == HealthFailed
+	failed := r.failing(o, p, now)
 	verified := o.written && o.available && o.health.State == HealthVerified
 	paused := r.pauses(o) && !now.Before(r.Since.Add(pauseGrain))
 	if paused || r.State == Soaking && earlier(o.changed, now).After(r.Since) {
@@ -229,7 +229,10 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		return Parked, orElse(o.away, "not available since it was admitted; in flight again on return")
 
 	case NotWritten:
-		if o.available && o.written {
+		switch {
+		case o.available && failed:
+			return Failed, reported
+		case o.available && o.written:
 			return Updating, ""
 		}
 		return NotWritten, orElse(o.blocked, orElse(o.awaits, "its works could not be written"))
@@ -263,13 +266,13 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 }
 
 // departed is the state of a record whose cluster is not in the install set.
-func departed(r *Record, o observation) (State, string) {
+func departed(r *Record, failed bool) (State, string) {
 	switch {
 	case r.State == Done:
 		return Done, "verified and soaked before it left"
 	case r.State == NotWritten:
 		return NotWritten, failedThenLeft
-	case r.failed() || o.written && o.health.State == HealthFailed:
+	case r.failed() || failed:
 		return LeftFailed, failedThenLeft
 	}
 	return Left, "left before it was verified and soaked"
@@ -278,9 +281,19 @@ func departed(r *Record, o observation) (State, string) {
 // failedThenLeft is why a cluster counts as a failure although it left.
 const failedThenLeft = "it failed before it left"
 
+// failing reports whether the cluster reports a failure that counts. A failure that it reported before it
+// took its slot is that of an earlier attempt: the cluster gets another try, as long as an apply error may
+// last.
+func (r *Record) failing(o observation, p pace, now time.Time) bool {
+	since := o.health.BadSince
+	before := !since.IsZero() && clock.RoundUp(since, time.Second).Before(r.Admitted)
+	lasts := p.applyErrorAfter > 0 && !now.Before(r.Admitted.Add(p.applyErrorAfter))
+	return o.written && o.health.State == HealthFailed && (!before || lasts)
+}
+
 // applyErrorLasts reports whether the apply error is old enough to count as a failure.
 func applyErrorLasts(r *Record, o observation, p pace, now time.Time) bool {
-	seen := o.health.NotAppliedSince
+	seen := o.health.BadSince
 	return o.health.NotApplied != "" && p.applyErrorAfter > 0 && !seen.IsZero() &&
 		!now.Before(seen.Add(applyErrorSeen)) && !now.Before(r.Since.Add(p.applyErrorAfter))
 }
@@ -319,8 +332,8 @@ func (r *Record) wakeAt(o observation, p pace) time.Time {
 		return r.Since.Add(p.soak)
 	}
 	wake := r.deadline(o, p)
-	if r.State == Updating && o.health.NotApplied != "" && p.applyErrorAfter > 0 {
-		fails := later(r.Since.Add(p.applyErrorAfter), o.health.NotAppliedSince.Add(applyErrorSeen))
+	if r.State == Updating && (o.health.NotApplied != "" || o.health.State == HealthFailed) && p.applyErrorAfter > 0 {
+		fails := later(r.Since.Add(p.applyErrorAfter), o.health.BadSince.Add(applyErrorSeen))
 		if wake.IsZero() || fails.Before(wake) {
 			wake = fails
 		}

@@ -42,7 +42,7 @@ func refusing(o *observation) { o.written, o.unwritten = false, "a webhook denie
 
 func refused(since time.Duration) func(*observation) {
 	return func(o *observation) {
-		o.health = Health{State: HealthProgressing, NotApplied: "field is immutable", NotAppliedSince: noon.Add(-since)}
+		o.health = Health{State: HealthProgressing, NotApplied: "field is immutable", BadSince: noon.Add(-since)}
 	}
 }
 

@@ -39,7 +39,7 @@ func (p *planner) retry() {
 				again := *u.record
 				again.Failed = false
 				if !again.InFlight() { // in flight, it keeps its slot
-					again.State = Left
+					again.State, again.Admitted = Left, p.second // what it reported before is no news
 				}
 				u.record = &again
 			}

@@ -88,9 +88,13 @@ func (p *planner) clusterPlans() []ClusterPlan {
 }
 
 // writes reports whether the works of a cluster follow its record: while it is in flight, and
-// while the hub refuses the works of a cluster that timed out for that. Its attempt goes on.
+// while the hub refuses the works of a cluster that timed out for that. Its attempt goes on. Content that
+// is being withdrawn is not written.
 func (p *planner) writes(u *unit) bool {
 	r := u.record
+	if r != nil && r.Revision == p.target && p.in.Withdrawn {
+		return false
+	}
 	return r.InFlight() || r != nil && r.State == TimedOut && r.Revision == p.target && u.c.Unwritten != ""
 }
 

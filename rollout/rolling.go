@@ -32,6 +32,11 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 		share.members = p.members(nil)
 		return &track{steps: []*step{share.own()}}
 	}
+	for _, u := range p.members(nil) { // its place depends on what becomes of it with this look
+		if u.record != nil {
+			p.follow(u, share)
+		}
+	}
 	share.members = p.fillShare(chosen, size)
 	for _, u := range p.members(p.undecidedInShare) {
 		if !slices.Contains(chosen, u) {

@@ -80,10 +80,14 @@ func (p *planner) adopt() {
 		default:
 			revision = running
 		}
+		state := Updating
+		if u.c.Health.State == HealthFailed && p.at(u.c, revision) {
+			state = Failed // it is not known since when
+		}
 		if revision != "" {
 			u.record = &Record{
 				Cluster: u.c.Name, Revision: revision, Stage: u.step.title(),
-				State: Updating, Admitted: p.second, Since: p.second,
+				State: state, Admitted: p.second, Since: p.second,
 				Excused: p.in.Rebuild && revision != p.target, // whether it had failed is lost as well
 			}
 		}
@@ -106,19 +110,7 @@ func (p *planner) settle() {
 		p.unstagedReason = "in no stage that can be determined now: " + why
 	}
 	for u := range p.recorded() {
-		o, pc := p.observation(u), p.pace(u, firstOf(p.stepsOf(u)))
-		moved, why := next(*u.record, o, pc, p.now)
-		if moved.State == Done && p.promoted(u.record) {
-			p.promotions[u.record.Stage]++
-		}
-		if moved != *u.record {
-			u.record = &moved
-		}
-		u.reason = why
-		if u.record.State == Soaking && pc.soak < untilRestored {
-			u.until = u.record.Since.Add(pc.soak)
-		}
-		p.look(u.record.wakeAt(o, pc))
+		p.follow(u, firstOf(p.stepsOf(u)))
 		p.place(u, p.stepsOf(u)) // it may hold a slot only since this look
 	}
 	for i := range p.units {
@@ -130,6 +122,23 @@ func (p *planner) settle() {
 		}
 	}
 	p.count()
+}
+
+// follow updates the record of a cluster of a step from what was observed. Done twice, it is the same.
+func (p *planner) follow(u *unit, s *step) {
+	o, pc := p.observation(u), p.pace(u, s)
+	moved, why := next(*u.record, o, pc, p.now)
+	if moved.State == Done && p.promoted(u.record) {
+		p.promotions[u.record.Stage]++
+	}
+	if moved != *u.record {
+		u.record = &moved
+	}
+	u.reason = why
+	if u.record.State == Soaking && pc.soak < untilRestored {
+		u.until = u.record.Since.Add(pc.soak)
+	}
+	p.look(u.record.wakeAt(o, pc))
 }
 
 // carryOver moves a record to the target's revision if the target renders the same works for
@@ -149,13 +158,13 @@ func (p *planner) carryOver() {
 	}
 }
 
-// relinquish drops the records of clusters that were admitted to content which is taken back, and do
-// not have it yet: their slots were never used.
+// relinquish drops the records of clusters that were admitted to content which is taken back, and have
+// nothing of it yet: their slots were never used.
 func (p *planner) relinquish() {
 	for i := range p.units {
 		u := &p.units[i]
 		r := u.record
-		if r == nil || r.State != Admitted || r.Failed || u.c.Running == r.Revision {
+		if r == nil || r.State != Admitted || r.Failed || u.c.Running == r.Revision || u.c.Running == Mixed {
 			continue
 		}
 		if r.Revision == p.target && p.in.Withdrawn || r.Revision != p.target && r.Revision != p.stable && p.revert {

@@ -244,3 +244,18 @@ func TestDeletedDefinitionIsNamedOnItsRollouts(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// While clusters leave, and their removal waits, the conditions still say that the rollout ended.
+func TestRemovalThatWaitsHidesNoAbort(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.commit("v1")
+	s.settle()
+	v2 := s.commit("v2")
+	s.turn()
+	s.order(v1alpha1.OrderAbort, v2, nil)
+	s.decides("c1", "c2")
+	s.turns(3)
+	if got := s.says("Stalled"); !strings.HasPrefix(got, "True RolloutFailed: aborted by ") || !strings.Contains(got, "; 1 cluster to remove: grace period until ") {
+		t.Errorf("Stalled is %q, and Reconciling %q", got, s.says("Reconciling"))
+	}
+}

@@ -348,7 +348,8 @@ func unobserved(ro *v1alpha1.AddOnRollout) bool {
 // failureOf returns why a rollout failed. The condition adds what else the rollout waits for,
 // which is not about the commit.
 func failureOf(ro *v1alpha1.AddOnRollout) string {
-	if conditions.GetReason(ro, fluxmeta.StalledCondition) == v1alpha1.RolloutFailedReason {
+	switch conditions.GetReason(ro, fluxmeta.StalledCondition) {
+	case v1alpha1.RolloutFailedReason, v1alpha1.RolledBackReason:
 		return ro.Status.Message
 	}
 	return conditions.GetMessage(ro, fluxmeta.ReadyCondition)

@@ -104,10 +104,10 @@ type Fleet struct {
 	// Shuffle, where set, gives the input in a random order.
 	Shuffle *rand.Rand
 
-	// refused is since when the operator has seen an apply error; endedFor the policy and
+	// bad is since when the operator has seen an apply error or a failure; endedFor the policy and
 	// target for which the stored status says Succeeded; began, the revision that the fleet
 	// runs at the start.
-	refused  map[string]time.Time
+	bad      map[string]time.Time
 	endedFor string
 	began    string
 }
@@ -128,7 +128,7 @@ func Names(n int) []string {
 // have our ManagedClusterAddOn if they run something, and take new content in a minute.
 func NewFleet(running string, names ...string) *Fleet {
 	f := &Fleet{
-		Now: Epoch(), Clusters: map[string]*Cluster{}, Succeeded: map[string]bool{}, refused: map[string]time.Time{},
+		Now: Epoch(), Clusters: map[string]*Cluster{}, Succeeded: map[string]bool{}, bad: map[string]time.Time{},
 		Policy: rollout.Input{
 			AddOn: "hello", Stable: running, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, ApplyErrorAfter: 10 * time.Minute,
 		},
@@ -319,7 +319,7 @@ func (f *Fleet) observe(c *Cluster, at time.Time) rollout.Cluster {
 		Held: c.Held, HeldUntil: c.HeldUntil,
 	}
 	o.AvailableChanged = c.since.Add(c.Skew)
-	o.Health.NotAppliedSince = f.refused[c.Name]
+	o.Health.BadSince = f.bad[c.Name]
 	if c.Away != "" {
 		o.Reachable, o.Away = false, c.Away
 		return o
@@ -371,11 +371,12 @@ func (f *Fleet) Store(p rollout.Plan) {
 		f.endedFor = f.policyNow()
 	}
 	for name, c := range f.Clusters {
-		switch refused := c.health(f.Now).NotApplied != ""; {
-		case !refused:
-			delete(f.refused, name)
-		case f.refused[name].IsZero():
-			f.refused[name] = f.Now
+		h := c.health(f.Now)
+		switch bad := h.NotApplied != "" || h.State == rollout.HealthFailed; {
+		case !bad:
+			delete(f.bad, name)
+		case f.bad[name].IsZero():
+			f.bad[name] = f.Now
 		}
 	}
 }

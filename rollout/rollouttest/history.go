@@ -48,8 +48,14 @@ func (l look) ill() bool {
 	return l.member && l.up && l.has && l.health.State == rollout.HealthProgressing
 }
 
-// reported reports whether the look saw the agent report a failure of the content.
-func (l look) reported() bool { return l.has && l.health.State == rollout.HealthFailed }
+// reports reports whether a look saw the agent report a failure that counts. What it reported before the
+// cluster took its slot is of an earlier attempt, and counts again if it lasts.
+func (s *story) reports(l look) bool {
+	first := l.health.BadSince
+	earlier := !first.IsZero() && second(first).Before(s.taken)
+	lasts := l.applyErrors > 0 && !l.at.Before(s.taken.Add(l.applyErrors))
+	return l.has && l.health.State == rollout.HealthFailed && (!earlier || lasts)
+}
 
 // story is everything that was seen of a cluster since it was admitted to what it has.
 type story struct {
@@ -168,7 +174,7 @@ func (s *story) failed() bool {
 		switch {
 		case l.verified():
 			return false
-		case l.reported():
+		case s.reports(l):
 			return true
 		}
 	}
@@ -178,10 +184,10 @@ func (s *story) failed() bool {
 // refusedFor reports whether the agent has failed to apply the works for long enough.
 func (s *story) refusedFor() bool {
 	l := s.last()
-	if l.health.NotApplied == "" || l.applyErrors == 0 || !l.has || l.health.NotAppliedSince.IsZero() {
+	if l.health.NotApplied == "" || l.applyErrors == 0 || !l.has || l.health.BadSince.IsZero() {
 		return false
 	}
-	return !l.at.Before(l.health.NotAppliedSince.Add(time.Minute))
+	return !l.at.Before(l.health.BadSince.Add(time.Minute))
 }
 
 // slotEnded reports whether a cluster that is not available has lost its slot.

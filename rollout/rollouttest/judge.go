@@ -37,11 +37,11 @@ func NewHistory() *History {
 // judgement is one step before its history.
 type judgement struct {
 	*policy
-	h             *History
-	step          Step
-	before, after map[string]rollout.Record
-	stories       map[string]*story // with the look of this step
-	tallies       []tally
+	h       *History
+	step    Step
+	before  map[string]rollout.Record
+	stories map[string]*story // with the look of this step
+	tallies []tally
 }
 
 // Check returns every rule that the step breaks. Keep adds the step to the history.
@@ -79,7 +79,7 @@ func (h *History) Keep(s Step) {
 		b, had := j.before[name]
 		old := j.stories[name]
 		switch {
-		case s.Input == nil || !had:
+		case s.Input == nil || !had, a.Revision != b.Revision && !j.admitted(name) && !j.same(b): // adopted
 			h.stories[name] = tell(a)
 		case j.admitted(name) || a.InFlight() && !b.InFlight():
 			fresh := tell(a)
@@ -112,12 +112,12 @@ func (h *History) judge(s Step) (*judgement, error) {
 		return nil, fmt.Errorf("the ledger that was read: %w", err)
 	}
 	j.before = byCluster(before)
-	j.policy = readPolicy(*s.Input, j.before)
+	j.policy = readPolicy(*s.Input, j.before, j.after)
 	for name, b := range j.before {
 		if j.ordered(v1alpha1.OrderRetry, b) && (isFailure(b) || b.Failed && b.InFlight()) {
 			b.Failed = false // what happened before the order counts no more
 			if isFailure(b) {
-				b.State = rollout.Left
+				b.State, b.Admitted = rollout.Left, second(s.Input.Now)
 			}
 			j.before[name] = b
 		}
@@ -168,17 +168,6 @@ func (j *judgement) known(name string) string {
 		text += ", looks: " + strings.Join(looks, " ")
 	}
 	return text
-}
-
-// has reports whether the works of a cluster are what the revision asks for.
-func (j *judgement) has(c rollout.Cluster, revision string) bool {
-	switch revision {
-	case j.target():
-		return c.UpToDate
-	case j.in.Stable:
-		return c.UpToDateStable
-	}
-	return c.Running == revision
 }
 
 func (j *judgement) member(name string) bool { return slices.Contains(j.install, name) }
@@ -356,7 +345,7 @@ func (j *judgement) adopted(name string, a rollout.Record) error {
 
 // unused reports whether content is taken back before it was written to the cluster of a record.
 func (j *judgement) unused(b rollout.Record, c rollout.Cluster) bool {
-	return b.State == rollout.Admitted && !b.Failed && c.Running != b.Revision &&
+	return b.State == rollout.Admitted && !b.Failed && c.Running != b.Revision && c.Running != rollout.Mixed &&
 		(j.in.Withdrawn && b.Revision == j.target() || j.reverting() && b.Revision != j.target() && b.Revision != j.in.Stable)
 }
 
@@ -400,7 +389,8 @@ func (j *judgement) excusesWrongly(name string) error {
 		return errors.New("a new failure is excused")
 	}
 	still := isFailure(a) || a.State == rollout.Admitted
-	forgotten := j.admitted(name) && !j.reverting() || a.Revision != j.target() && a.Revision != b.Revision
+	back := j.reverting() && a.Revision == j.target()
+	forgotten := !back && (j.admitted(name) || a.Revision != j.target() && a.Revision != b.Revision)
 	return unless(a.Excused || verified || forgotten || !still || !b.Excused && (b.Revision == j.target() || !failed), "an old failure is not excused")
 }
 

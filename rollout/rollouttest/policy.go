@@ -53,18 +53,20 @@ type verdict struct {
 type policy struct {
 	in       rollout.Input
 	clusters map[string]rollout.Cluster
-	records  map[string]rollout.Record
-	install  []string // the install set, sorted
-	steps    []step
+	// records that the step read, and those that it wrote.
+	records, after map[string]rollout.Record
+	install        []string // the install set, sorted
+	steps          []step
 	// unknownGroup: a mandatory group is in none of the placements.
 	unknownGroup bool
 }
 
-func readPolicy(in rollout.Input, records map[string]rollout.Record) *policy {
-	p := &policy{in: in, clusters: map[string]rollout.Cluster{}, records: records}
+func readPolicy(in rollout.Input, records, after map[string]rollout.Record) *policy {
+	p := &policy{in: in, clusters: map[string]rollout.Cluster{}, records: records, after: after}
 	for _, c := range in.Clusters {
 		p.clusters[c.Name] = c
 	}
+	p.passBy()
 	p.install = p.members()
 	switch spec := in.Spec; {
 	case spec.Removal != nil: // nothing is rolled out while the add-on is to go
@@ -113,6 +115,17 @@ func (p *policy) goesBack(name string) bool {
 	}
 	back := p.holds(name) && !p.again(r) && (p.goingBack() || r.State != rollout.Done)
 	return r.State.InFlight() || p.strays(name) || back
+}
+
+// passBy makes clusters that a way back would move, and that cannot be written, not available: until they
+// can, they are passed by.
+func (p *policy) passBy() {
+	for name, c := range p.clusters {
+		if p.reverting() && p.strays(name) && (c.Blocked != "" || c.Refused != "") {
+			c.Reachable, c.Blocked, c.Refused = false, "", ""
+			p.clusters[name] = c
+		}
+	}
 }
 
 func (p *policy) target() string {
@@ -187,7 +200,7 @@ func (p *policy) readDefaultCanary() {
 	chosen, changed, available := "", false, false
 	done := false
 	for name, r := range p.records {
-		if r.Revision != p.target() || r.Stage != "canary" {
+		if !p.holds(name) || r.Stage != "canary" {
 			continue
 		}
 		done = done || r.State == rollout.Done
@@ -391,6 +404,17 @@ func (p *policy) holds(name string) bool {
 	return r.Revision == p.target() || same
 }
 
+// has reports whether the works of a cluster are what the revision asks for.
+func (p *policy) has(c rollout.Cluster, revision string) bool {
+	switch revision {
+	case p.target():
+		return c.UpToDate
+	case p.in.Stable:
+		return c.UpToDateStable
+	}
+	return c.Running == revision
+}
+
 // sharedStep is the step of the clusters that RollingUpdateWithPlacement moves.
 const sharedStep = "share"
 
@@ -423,8 +447,7 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	members := p.shared(chosen, size)
 	for _, name := range p.install {
 		// In flight to content that was replaced, a cluster is retargeted in the slot that it has.
-		r := p.records[name]
-		if r.Stage == sharedStep && r.State.InFlight() && r.Revision != p.target() && !selects(pl, name) {
+		if p.holdsShare(name) && p.records[name].Revision != p.target() && !selects(pl, name) {
 			members = append(members, name)
 		}
 	}
@@ -433,12 +456,37 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	for _, name := range p.install {
 		// Undecided, a cluster that the placement dropped keeps its place in the share.
 		r := p.records[name]
-		undecided := r.Stage == sharedStep && r.State != rollout.Done && (r.State.InFlight() || p.holds(name) && !p.again(r))
+		undecided := p.holdsShare(name) || r.Stage == sharedStep && r.State != rollout.Done && p.holds(name) && !p.again(r)
 		if !p.taken(name) && (!undecided || selects(pl, name)) {
 			rest.members = append(rest.members, name)
 		}
 	}
 	p.add(&track, rest)
+}
+
+// seen is the record of a cluster of the share after what was seen of it: as it was written, or if the
+// cluster was admitted to other content after that, as its health ended it, or as it returned. A share has
+// no soak.
+func (p *policy) seen(name string) rollout.Record {
+	r, c := p.records[name], p.clusters[name]
+	switch a := p.after[name]; {
+	case a.Revision == r.Revision:
+		return a
+	case !p.has(c, r.Revision):
+	case c.Health.State == rollout.HealthFailed:
+		r.State = rollout.Failed
+	case c.Health.State == rollout.HealthVerified && c.Reachable:
+		r.State = rollout.Done
+	case c.Reachable && r.State != rollout.Done && (!isFailure(r) || r.State == rollout.NotWritten):
+		r.State = rollout.Updating
+	}
+	return r
+}
+
+// holdsShare reports whether a cluster holds a slot of the share.
+func (p *policy) holdsShare(name string) bool {
+	r := p.seen(name)
+	return r.Stage == sharedStep && r.State.InFlight()
 }
 
 // shared fills the share: clusters that have the target, were admitted to it, or hold a slot
@@ -451,14 +499,14 @@ func (p *policy) shared(chosen []string, size int) []string {
 			c := p.clusters[name]
 			kind := 3
 			switch {
-			case c.Running == p.target() || p.holds(name) || p.records[name].Stage == sharedStep && p.records[name].State.InFlight():
+			case c.Running == p.target() || p.holds(name) || p.holdsShare(name):
 				kind = 0
 			case c.UpToDate:
 				kind = -1
 			case p.held(name):
-			case c.Reachable && (isFailure(p.records[name]) || c.Health.State == rollout.HealthFailed):
+			case c.Reachable && (isFailure(p.seen(name)) || c.Health.State == rollout.HealthFailed):
 				kind = 1
-			case c.Reachable && c.Running != "" && !p.records[name].State.InFlight():
+			case c.Reachable && c.Running != "" && !p.seen(name).State.InFlight():
 				kind = 2
 			}
 			if kind == pass && (pass == 0 || len(found) < size) {

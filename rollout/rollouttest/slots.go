@@ -36,8 +36,7 @@ func (j *judgement) tally(i int) tally {
 		target := recorded && a.Revision == j.target()
 		stale := target && !c.UpToDate && !a.InFlight() // its own inputs changed since
 		switch {
-		case a.InFlight() && j.reverting() && j.leaving(name):
-		case a.InFlight() && j.reverting() && j.held(name) && !target:
+		case a.InFlight() && j.passedBy(name):
 		case a.InFlight():
 			t.flying++
 			j.inherit(&t, name)
@@ -104,6 +103,12 @@ func (j *judgement) tally(i int) tally {
 		}
 	}
 	return t
+}
+
+// passedBy reports whether a way back does not wait for a member in flight, because it will not move it: it
+// would wait for the content that it takes back.
+func (j *judgement) passedBy(name string) bool {
+	return j.reverting() && (j.leaving(name) || j.held(name) && j.after[name].Revision != j.target())
 }
 
 // stagesOf are the positions of the steps that a record of a cluster in no step belongs to: that
@@ -218,7 +223,7 @@ func (j *judgement) slots() error {
 		}
 		for _, name := range s.members {
 			a := j.after[name]
-			if a.InFlight() {
+			if a.InFlight() && !j.passedBy(name) {
 				flying++
 				if a.Revision == j.target() {
 					atTarget++
@@ -362,7 +367,7 @@ func (j *judgement) waits(name string) bool {
 func (j *judgement) written() error {
 	for name, a := range j.after {
 		c := j.clusters[name]
-		paused := j.in.Contested != "" || j.in.TargetMissing != "" && a.Revision == j.target()
+		paused := j.in.Contested != "" || (j.in.TargetMissing != "" || j.in.Withdrawn) && a.Revision == j.target()
 		if a.State != rollout.Admitted || j.has(c, a.Revision) || paused || !c.Reachable || c.Awaits != "" || j.barred(c, a.Revision) != "" || j.leaving(name) || c.Installed == rollout.Deleting {
 			continue
 		}

@@ -108,7 +108,7 @@ func must(b, a rollout.Record, s *story) error {
 		return unless(is(rollout.Left) != l.has, "it has its works again, and holds no slot")
 	case isFailure(b) && !barred && !l.verified():
 		return unless(is(rollout.Failed, rollout.TimedOut), "a failure is forgotten")
-	case l.reported():
+	case s.reports(l):
 		return unless(is(rollout.Failed), "a failure is not counted")
 	case l.verified() && s.proved() && l.timed:
 		return unless(is(rollout.Done), "its soak is over, and it is not Done")
@@ -125,7 +125,7 @@ func must(b, a rollout.Record, s *story) error {
 	case l.up && (b.State == rollout.Parked || barred) && l.has:
 		return unless(a.InFlight(), "its works are written, and it is not in flight")
 	case b.InFlight() && s.late(0):
-		return unless(is(rollout.TimedOut, rollout.Failed) && (l.has || l.refused) || is(rollout.NotWritten), "it is past its deadline, and not TimedOut")
+		return unless(is(rollout.TimedOut, rollout.Failed) && (l.has || l.refused) || is(rollout.NotWritten) || is(rollout.Failed) && b.Failed, "it is past its deadline, and not TimedOut")
 	}
 	return nil
 }

@@ -16,8 +16,9 @@ type Memory struct {
 	// apart are works of other add-ons that were found to have no object in common, by cluster.
 	// Without it every object on a cluster would be compared with every other at every turn.
 	apart map[string]string
-	// applyErrors: without it an apply error would never become a failure.
-	applyErrors sightings
+	// bad are failures and apply errors. Without it an apply error would never become a failure, and a
+	// failure that was there before the last attempt would end that at once.
+	bad sightings
 	// stampsAhead: without it a soak would start anew at every look while the clock of the
 	// managed cluster is ahead.
 	stampsAhead sightings
@@ -49,23 +50,26 @@ func (s sightings) look(shown map[string]string, now time.Time) sightings {
 	return next
 }
 
-// date enters since when the operator has seen each apply error. A change of availability that
+// date enters since when the operator has seen each failure and apply error. A change of availability that
 // the managed cluster dates in the future happened, at the latest, when it was first seen.
 func (t *turn) date(clusters []rollout.Cluster) {
 	now := t.Look.Wall
-	errors, ahead := map[string]string{}, map[string]string{}
+	bad, ahead := map[string]string{}, map[string]string{}
 	for _, c := range clusters {
-		if c.Health.NotApplied != "" {
-			errors[c.Name] = "not applied"
+		switch {
+		case c.Health.State == rollout.HealthFailed:
+			bad[c.Name] = "failed with " + c.Running
+		case c.Health.NotApplied != "":
+			bad[c.Name] = "not applied"
 		}
 		if c.AvailableChanged.After(now) {
 			ahead[c.Name] = c.AvailableChanged.String()
 		}
 	}
-	t.leaves.applyErrors, t.leaves.stampsAhead = t.leaves.applyErrors.look(errors, now), t.leaves.stampsAhead.look(ahead, now)
+	t.leaves.bad, t.leaves.stampsAhead = t.leaves.bad.look(bad, now), t.leaves.stampsAhead.look(ahead, now)
 	for i := range clusters {
 		c := &clusters[i]
-		c.Health.NotAppliedSince = t.leaves.applyErrors[c.Name].since
+		c.Health.BadSince = t.leaves.bad[c.Name].since
 		if seen, ok := t.leaves.stampsAhead[c.Name]; ok {
 			c.AvailableChanged = seen.since
 		}

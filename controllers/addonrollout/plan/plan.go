@@ -117,7 +117,7 @@ func (o *Observation) begin() begun {
 	b := begun{status: advance(o.Rollout.Status, o, o.stamp()), memory: o.Memory}
 	b.status.Ledger, b.step = o.Memory.corrected(b.status.Ledger, o.Look)
 	if b.step != 0 {
-		b.memory.applyErrors, b.memory.stampsAhead = nil, nil
+		b.memory.bad, b.memory.stampsAhead = nil, nil
 		b.status.Stages = shiftGates(b.status.Stages, b.step)
 	}
 	return b
@@ -188,7 +188,7 @@ func (o *Observation) conclude(h heeded, d Decided) concluded {
 	}
 	d.gates = d.asked(o.Look.Wall)
 	next.Stages = withVerdicts(next.Stages, d.gates)
-	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned)
+	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned, next)
 	return c
 }
 

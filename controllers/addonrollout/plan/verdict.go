@@ -52,7 +52,7 @@ func guardMessage(p rollout.Plan) string {
 // waitsFor says what a valid plan waits for, besides the turn of its clusters: a missing
 // revision, a guard, or a user who must look at clusters that failed after the rollout had
 // succeeded.
-func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan) Verdict {
+func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan, next v1alpha1.AddOnRolloutStatus) Verdict {
 	v, ro := Verdict{}, o.Rollout
 	switch {
 	case o.stranded() != "":
@@ -69,7 +69,12 @@ func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan) Verdict {
 		v = Verdict{Waiting: v1alpha1.ReferenceNotFoundReason, Message: plan.Message}
 	case ro.Spec.Removal == nil && plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending && !AllSettled(in.Placements):
 		v = Verdict{Waiting: v1alpha1.PlacementUndecidedReason, Message: plan.Message}
-	case plan.Guard != "":
+	case plan.Guard == "":
+	case next.Phase == v1alpha1.PhaseFailed:
+		v = Verdict{Stalled: v1alpha1.RolloutFailedReason, Message: next.Message}
+	case next.Phase == v1alpha1.PhaseRolledBack:
+		v = Verdict{Stalled: v1alpha1.RolledBackReason, Message: next.Message}
+	default:
 		return Verdict{Waiting: v1alpha1.DeletionGuardReason, Message: guardMessage(plan)}
 	}
 	if plan.Guard != "" {

@@ -1,0 +1,68 @@
+package rollout_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/rollouttest"
+)
+
+// After a retry, what a cluster reported before is no news: it has another try, in which it can recover. A
+// failure that lasts counts again.
+func TestRetryGivesAFailureThatWasReportedAnotherTry(t *testing.T) {
+	for name, c := range map[string]struct {
+		now  rollouttest.Behaviour // how the cluster takes the content since the retry
+		then v1alpha1.Phase
+		at   string
+	}{
+		"its cause is gone": {now: rollouttest.Behaviour{After: 12 * time.Minute}, then: v1alpha1.PhaseSucceeded, at: "00:12:00 Progressing"},
+		"it lasts":          {now: rollouttest.Behaviour{Ending: rollouttest.Fails}, then: v1alpha1.PhaseFailed, at: "00:19:00 Failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := everyoneOneByOne(3, 0, 1)
+			f.Policy.Spec.Stages[0].ProgressDeadline = "1h"
+			take(rollouttest.Behaviour{Ending: rollouttest.Fails, After: 2 * time.Minute}, "v2", "cluster-01")(f)
+			text, err := rollouttest.Scenario{Fleet: f, Until: 40 * time.Minute, Events: []event{
+				at(0, "commit v2", commit("v2")),
+				at(9*time.Minute, "retry", func(f *rollouttest.Fleet) {
+					f.Order(rollout.Order{Verb: v1alpha1.OrderRetry})
+				}),
+				at(9*time.Minute+30*time.Second, "what it says changes", take(c.now, "v2", "cluster-01")),
+			}}.Run(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{"00:02:00 Failed", "00:09:00 Progressing", c.at} {
+				if !strings.Contains(text, want) {
+					t.Errorf("no %q", want)
+				}
+			}
+			if f.Phase != c.then {
+				t.Errorf("at the end %s", f.Phase)
+			}
+			if t.Failed() {
+				t.Log(text)
+			}
+		})
+	}
+}
+
+// A cluster of the share that is set aside frees its place with the same plan.
+func TestShareFillsThePlaceOfAParkedClusterAtOnce(t *testing.T) {
+	names := rollouttest.Names(4)
+	f := rollouttest.NewFleet("v1", names...)
+	f.Policy.Spec.Install = installedBy("all")
+	f.Policy.Placements = []rollout.Placement{placement("all", names...)}
+	f.Policy.Spec.Strategy = rollingWith(v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref("all"), MaxConcurrentlyUpdating: new(number(1))})
+	text, err := rollouttest.Scenario{Fleet: f, Until: time.Hour, Events: []event{
+		at(0, "commit v2", commit("v2")),
+		at(10*time.Second, "cluster-01 is lost", lose("cluster-01")),
+		at(time.Minute, "commit v3", commit("v3")),
+	}}.Run(0)
+	if err != nil || f.Clusters["cluster-02"].Running != "v3" {
+		t.Errorf("%v: cluster-02 runs %s\n%s", err, f.Clusters["cluster-02"].Running, text)
+	}
+}
