@@ -88,10 +88,10 @@ func (p *planner) clusterPlans() []ClusterPlan {
 }
 
 // writes reports whether the works of a cluster follow its record: while it is in flight, and
-// while the hub refuses the works of a cluster that timed out for that. Its attempt goes on.
+// while the hub refuses the works of a cluster that failed. Its attempt goes on.
 func (p *planner) writes(u *unit) bool {
 	r := u.record
-	return r.InFlight() || r != nil && r.State == TimedOut && r.Revision == p.target && u.c.Unwritten != ""
+	return r.InFlight() || r != nil && r.Revision == p.target && r.Refusal != ""
 }
 
 // keeps is the revision to which the cluster's works are repaired: that of its record if they
@@ -169,6 +169,10 @@ func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 	}
 	if st.Phase == StageWaiting && p.in.Ended && c.waiting == 0 {
 		st.Phase = StageComplete // the rollout has ended and waits for no unavailable cluster
+	}
+	if st.Phase == StageWaiting && p.in.Aborted != "" {
+		st.Phase = StageHeld
+		st.Message += ", " + p.in.Aborted
 	}
 	if st.Phase != StageFailed {
 		st.Message += s.refusedText()

@@ -16,8 +16,9 @@ type Memory struct {
 	// apart are works of other add-ons that were found to have no object in common, by cluster.
 	// Without it every object on a cluster would be compared with every other at every turn.
 	apart map[string]string
-	// applyErrors: without it an apply error would never become a failure.
-	applyErrors sightings
+	// applyErrors and refusals: without them an apply error of an agent, or a refusal of the hub, would
+	// never become a failure.
+	applyErrors, refusals sightings
 	// stampsAhead: without it a soak would start anew at every look while the clock of the
 	// managed cluster is ahead.
 	stampsAhead sightings
@@ -49,12 +50,15 @@ func (s sightings) look(shown map[string]string, now time.Time) sightings {
 	return next
 }
 
-// date enters since when the operator has seen each apply error. A change of availability that
+// date enters since when the operator has seen each apply error and each refusal. A change of availability that
 // the managed cluster dates in the future happened, at the latest, when it was first seen.
 func (t *turn) date(clusters []rollout.Cluster) {
 	now := t.Look.Wall
-	errors, ahead := map[string]string{}, map[string]string{}
+	errors, refusals, ahead := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, c := range clusters {
+		if c.Unwritten != "" {
+			refusals[c.Name] = "refused"
+		}
 		if c.Health.NotApplied != "" {
 			errors[c.Name] = "not applied"
 		}
@@ -62,10 +66,11 @@ func (t *turn) date(clusters []rollout.Cluster) {
 			ahead[c.Name] = c.AvailableChanged.String()
 		}
 	}
-	t.leaves.applyErrors, t.leaves.stampsAhead = t.leaves.applyErrors.look(errors, now), t.leaves.stampsAhead.look(ahead, now)
+	t.leaves.applyErrors, t.leaves.refusals = t.leaves.applyErrors.look(errors, now), t.leaves.refusals.look(refusals, now)
+	t.leaves.stampsAhead = t.leaves.stampsAhead.look(ahead, now)
 	for i := range clusters {
 		c := &clusters[i]
-		c.Health.NotAppliedSince = t.leaves.applyErrors[c.Name].since
+		c.Health.NotAppliedSince, c.UnwrittenSince = t.leaves.applyErrors[c.Name].since, t.leaves.refusals[c.Name].since
 		if seen, ok := t.leaves.stampsAhead[c.Name]; ok {
 			c.AvailableChanged = seen.since
 		}
