@@ -205,6 +205,9 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 		if p.Verdict, known = verdictOf(p.Err); !known {
 			return Plan{}, p.Err
 		}
+		if p.Verdict.Stalled == v1alpha1.InvalidRolloutStrategyReason {
+			p.Verdict.Message += o.declaredAt()
+		}
 	}
 	if p.Err != nil && stored.Target == nil {
 		// Nothing was planned: the status stays empty, so that a later turn rebuilds it.
