@@ -77,7 +77,7 @@ func (p *planner) clusterPlans() []ClusterPlan {
 			Revision: p.keeps(u), SoakingUntil: u.until, SelectedBy: p.selectedBy(u),
 		}
 		if u.state.InFlight() {
-			cp.Deadline = u.record.deadline(p.observation(u), p.pace(u, u.step))
+			cp.Deadline, cp.NotApplied = u.record.deadline(p.observation(u), p.pace(u, u.step)), u.refusal()
 		}
 		if u.leaving {
 			cp.State = Removing
