@@ -47,14 +47,18 @@ func reservedValue(name string) bool {
 
 // rulesFor returns the feedback rules of a workload.
 func rulesFor(m *manifest, effective workv1.ManifestConfigOption) feedback {
-	return feedback{kind: m.kind, digest: delivered(effective), updated: !heldBack(m.fields)}
+	return feedback{kind: m.kind, digest: delivered(m.kind, effective), updated: !heldBack(m.fields)}
 }
 
 // delivered reports whether an update of the manifest, and the digest with it, reaches the
 // managed cluster. It does not with a strategy that only creates or reads or that ignores
 // annotations, nor after a condition rule reports the object as complete, because the agent
-// then stops updating it.
-func delivered(effective workv1.ManifestConfigOption) bool {
+// then stops updating it. It does not reach a Job without server-side apply: the agent replaces
+// the whole Job, and an API server refuses that, even if only an annotation differs.
+func delivered(kind workloadType, effective workv1.ManifestConfigOption) bool {
+	if s := effective.UpdateStrategy; kind.name == jobKind && (s == nil || s.Type != workv1.UpdateStrategyTypeServerSideApply) {
+		return false
+	}
 	if s := effective.UpdateStrategy; s != nil &&
 		(s.Type == workv1.UpdateStrategyTypeCreateOnly || s.Type == workv1.UpdateStrategyTypeReadOnly) {
 		return false

@@ -60,9 +60,9 @@ func (p Prober) askHealth(a ask, work *workv1.ManifestWork) health {
 	if h, ok := a.observed(v); !ok {
 		return h
 	}
-	// Without the digest, the failure may be about other content.
+	// Without the digest, the failure may be about other content; but a Job is never changed.
 	if words := a.gaveUp(v); words != "" && !a.disregarded(v, work.Annotations[DisregardAnnotation]) {
-		return health{current: true, failed: a.asks(valueDigest), reason: a.name() + ": " + words}
+		return health{current: true, failed: a.asks(valueDigest) || a.kind().name == jobKind, reason: a.name() + ": " + words}
 	}
 	if !p.probes(a) {
 		return h

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
@@ -152,4 +153,25 @@ func pointerHoldsMark(pointer string) bool {
 	return slices.Contains([]string{
 		"", "/metadata", annotations, annotations + "/" + strings.ReplaceAll(v1alpha1.DigestAnnotation, "/", "~1"),
 	}, pointer)
+}
+
+// ReplacedJobs returns the indices of the manifests of a template's spec that are Jobs, but no
+// pre-delete hooks, and that the work agent replaces as a whole when they change.
+func ReplacedJobs(spec map[string]any, manifests []any) []int {
+	var declared addonv1alpha1.AddOnTemplateSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &declared); err != nil {
+		return nil // it is refused
+	}
+	var found []int
+	for i, raw := range manifests {
+		fields, _ := raw.(map[string]any)
+		id := IdentityOf(fields)
+		if kind, _ := workloadKind(id.groupKind().Group, id.Kind); kind.name != jobKind || isPreDeleteHook(fields) {
+			continue
+		}
+		if s := effectOn(id.resource(), declared.AgentSpec.ManifestConfigs).UpdateStrategy; s == nil || s.Type == workv1.UpdateStrategyTypeUpdate {
+			found = append(found, i)
+		}
+	}
+	return found
 }

@@ -260,7 +260,8 @@ func (p *planner) candidates(s *step) []*unit {
 // It does not join if it timed out with the stable revision, or failed with it and its works
 // cannot be written.
 func (p *planner) joins(u *unit) bool {
-	failed := u.record.failed() && u.record.Revision == p.stable && (u.record.State == TimedOut || u.c.Blocked != "" || u.c.Awaits != "")
+	failed := u.record.failed() && u.record.Revision == p.stable &&
+		(u.record.State == TimedOut || u.record.Refusal != "" || u.c.Blocked != "" || u.c.Awaits != "")
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 

@@ -25,6 +25,8 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 		"Spec.Target.Commit":        "approvals differ instead",
 		"Clusters[].NeededBy":       "package removal reads it",
 		"Clusters[].Unwritten":      "tests of next and of the reconciler have it",
+		"Clusters[].UnwrittenSince": "as above",
+		"Ledger.Records[].Refusal":  "as above",
 		"Spec.Removal.Deleting":     "package removal reads it",
 		"Spec.PolicyCommit":         "not read by the planner",
 		"Spec.PlacementDigest":      "not read by the planner",

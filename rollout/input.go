@@ -200,9 +200,11 @@ type Cluster struct {
 	// NeededBy are the add-ons that depend on this one and are still on the cluster. It is removed
 	// after them.
 	NeededBy []string
-	// Unwritten says in words why the last attempt to write its works failed; "": it did not.
-	// An admitted cluster whose works cannot be written for a deadline counts as failed.
-	Unwritten string
+	// Unwritten says in words why the hub refused its works at the last attempt; "": it did not, or
+	// none was made since the operator started. It becomes a failure if it lasts. UnwrittenSince is
+	// since when every attempt was refused.
+	Unwritten      string
+	UnwrittenSince time.Time
 	// Departure of a cluster that is Deleting and waits for something.
 	Departure Departure
 }

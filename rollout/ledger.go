@@ -46,12 +46,27 @@ func (p *planner) fit() v1alpha1.Ledger {
 	}
 	l := v1alpha1.Ledger{}
 	records := p.records()
-	for _, grain := range grains {
+	for i, grain := range grains {
 		if l = p.encoded(records, grain); within(l, p.limit()) {
 			break
 		}
+		if i == 0 {
+			records = withoutRefusals(records) // there is no room reserved for them
+		}
 	}
 	return l
+}
+
+func withoutRefusals(records []*Record) []*Record {
+	records = slices.Clone(records)
+	for i, r := range records {
+		if r.Refusal != "" {
+			plain := *r
+			plain.Refusal = ""
+			records[i] = &plain
+		}
+	}
+	return records
 }
 
 func (p *planner) limit() int {

@@ -24,8 +24,10 @@ type observation struct {
 	// awaits says what its works wait for before they are written. away says why the cluster
 	// can receive no content although it is available.
 	awaits, away string
-	// unwritten says why the last attempt to write its works failed; "" if it did not.
-	unwritten string
+	// unwritten says why the hub refused its works at the last attempt; "" if it did not.
+	// unwrittenSince is since when every attempt was refused.
+	unwritten      string
+	unwrittenSince time.Time
 }
 
 // pace is what the stage of a cluster and the content say about its clocks.
@@ -38,7 +40,8 @@ type pace struct {
 	declared bool
 	// parkAfter is how long a lost cluster keeps its slot without a declared deadline.
 	parkAfter time.Duration
-	// applyErrorAfter is how long after the write an apply error becomes a failure; 0: never.
+	// applyErrorAfter is how long after the write an apply error of the agent becomes a failure, and
+	// how long after the admission a refusal of the hub; 0: never.
 	applyErrorAfter time.Duration
 	// takenBack: a revert moves the cluster, or has moved it and has not ended. If it is lost, it keeps no
 	// slot.
@@ -61,6 +64,7 @@ const applyErrorSeen = time.Minute
 //	Admitted                   the works are written                    Updating
 //	                           the works cannot be written              NotWritten
 //	                           the works wait for a whole deadline      NotWritten
+//	                           the hub's refusal lasts                  Failed
 //	                           the works are refused for a deadline     TimedOut
 //	Updating                   the works are not written any more       Admitted
 //	                           verified                                 Soaking
@@ -101,6 +105,7 @@ const applyErrorSeen = time.Minute
 // cluster that is lost is Parked. Without a deadline a slot has no end.
 func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 	for {
+		r.Refusal = r.refusal(o)
 		state, why := successor(&r, o, p, now)
 		if state == r.State {
 			return r, why
@@ -153,10 +158,12 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 			return barred, ""
 		case o.awaits != "":
 			return Admitted, "admitted: " + bounded(o.awaits)
+		case applyErrorLasts(r, o, p, now):
+			return Failed, ""
 		case late:
 			return TimedOut, ""
-		case o.unwritten != "":
-			return Admitted, "admitted: " + bounded(o.unwritten)
+		case r.Refusal != "":
+			return Admitted, "admitted; " + r.Refusal
 		}
 		return Admitted, "admitted; its works are being written"
 
@@ -244,9 +251,11 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 		case failed:
 			return Failed, reported
 		case r.State == TimedOut:
-			return TimedOut, "past its progress deadline: " + orElse(o.unwritten, orElse(o.health.Reason, "no feedback"))
+			return TimedOut, "past its progress deadline: " + orElse(r.Refusal, orElse(o.health.Reason, "no feedback"))
 		case !o.written && o.blocked != "":
 			return Failed, bounded(o.blocked)
+		case r.Refusal != "":
+			return Failed, r.Refusal
 		case o.health.NotApplied != "":
 			return Failed, "not applied: " + bounded(o.health.NotApplied)
 		}
@@ -291,10 +300,34 @@ func (r *Record) failing(o observation, p pace, now time.Time) bool {
 	return o.written && o.health.State == HealthFailed && (!before || lasts)
 }
 
+// refusal is why the hub refused the last write of the works that the record asks for. It stays
+// until they are written, because a new process has not tried yet.
+func (r *Record) refusal(o observation) string {
+	switch {
+	case o.written || r.State != Admitted && r.State != Failed && r.State != TimedOut:
+		return ""
+	case o.unwritten != "":
+		return bounded(o.unwritten)
+	}
+	return r.Refusal
+}
+
+// applyError returns since when the agent has failed to apply the works, or the hub has refused them.
+// It is false if neither does.
+func (r *Record) applyError(o observation) (seen time.Time, ok bool) {
+	switch {
+	case r.State == Updating && o.health.NotApplied != "":
+		return o.health.BadSince, true
+	case r.State == Admitted && o.unwritten != "":
+		return o.unwrittenSince, true
+	}
+	return time.Time{}, false
+}
+
 // applyErrorLasts reports whether the apply error is old enough to count as a failure.
 func applyErrorLasts(r *Record, o observation, p pace, now time.Time) bool {
-	seen := o.health.BadSince
-	return o.health.NotApplied != "" && p.applyErrorAfter > 0 && !seen.IsZero() &&
+	seen, ok := r.applyError(o)
+	return ok && p.applyErrorAfter > 0 && !seen.IsZero() &&
 		!now.Before(seen.Add(applyErrorSeen)) && !now.Before(r.Since.Add(p.applyErrorAfter))
 }
 
@@ -304,7 +337,7 @@ func applyErrorLasts(r *Record, o observation, p pace, now time.Time) bool {
 // cluster has a deadline only while its works wait for something or are refused.
 func (r *Record) deadline(o observation, p pace) time.Time {
 	switch limit := p.deadline; {
-	case o.paused != "" || !r.InFlight() || r.State == Admitted && o.awaits == "" && o.unwritten == "":
+	case o.paused != "" || !r.InFlight() || r.State == Admitted && o.awaits == "" && r.Refusal == "":
 		return time.Time{}
 	case r.State == Lost && (limit == 0 || !p.declared && p.parkAfter < limit):
 		return r.Since.Add(p.parkAfter)
@@ -332,8 +365,12 @@ func (r *Record) wakeAt(o observation, p pace) time.Time {
 		return r.Since.Add(p.soak)
 	}
 	wake := r.deadline(o, p)
-	if r.State == Updating && (o.health.NotApplied != "" || o.health.State == HealthFailed) && p.applyErrorAfter > 0 {
-		fails := later(r.Since.Add(p.applyErrorAfter), o.health.BadSince.Add(applyErrorSeen))
+	seen, ok := r.applyError(o)
+	if r.State == Updating && o.health.State == HealthFailed { // reported before this attempt
+		seen, ok = o.health.BadSince, true
+	}
+	if ok && p.applyErrorAfter > 0 {
+		fails := later(r.Since.Add(p.applyErrorAfter), seen.Add(applyErrorSeen))
 		if wake.IsZero() || fails.Before(wake) {
 			wake = fails
 		}

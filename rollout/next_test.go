@@ -38,7 +38,11 @@ func paused(o *observation)  { o.written, o.paused = false, "the revision is mis
 func pausing(o *observation) { o.paused = "another source owns it" }
 func waiting(o *observation) { o.written, o.awaits = false, "a work is being deleted" }
 
-func refusing(o *observation) { o.written, o.unwritten = false, "a webhook denied the request" }
+func refusing(since time.Duration) func(*observation) {
+	return func(o *observation) {
+		o.written, o.unwritten, o.unwrittenSince = false, "a webhook denied the request", noon.Add(-since)
+	}
+}
 
 func refused(since time.Duration) func(*observation) {
 	return func(o *observation) {
@@ -85,8 +89,12 @@ func TestNext(t *testing.T) {
 		"Admitted: the operator was away for long":           {state: Admitted, admitted: 99 * m, since: 99 * m, o: with(sound, unwritten), want: Admitted, kept: true},
 		"Admitted: awaits, just before the deadline":         {state: Admitted, admitted: 30*m - s, since: 30*m - s, o: with(sound, waiting), want: Admitted, kept: true},
 		"Admitted: awaits, at the deadline":                  {state: Admitted, admitted: 30 * m, since: 30 * m, o: with(sound, waiting), want: NotWritten},
-		"Admitted: the works are refused":                    {state: Admitted, admitted: 30*m - s, since: 30*m - s, o: with(sound, refusing), want: Admitted, kept: true},
-		"Admitted: refused for a deadline":                   {state: Admitted, admitted: 30 * m, since: 30 * m, o: with(sound, refusing), want: TimedOut},
+		"Admitted: refused since just before 10m":            {state: Admitted, admitted: 11 * m, since: 10*m - s, o: with(sound, refusing(5*m)), want: Admitted, kept: true},
+		"Admitted: refused at one look":                      {state: Admitted, admitted: 20 * m, since: 20 * m, o: with(sound, refusing(m-s)), want: Admitted, kept: true},
+		"Admitted: the refusal lasts, no deadline":           {state: Admitted, admitted: 11 * m, since: 10 * m, o: with(sound, refusing(m)), p: none, want: Failed},
+		"Admitted: refused, and it is lost":                  {state: Admitted, admitted: 11 * m, since: 10 * m, o: with(sound, refusing(m), unavailable), want: Lost},
+		"Admitted: refused for a shorter deadline":           {state: Admitted, admitted: 5 * m, since: 5 * m, o: with(sound, refusing(m)), p: hasty, want: TimedOut},
+		"Failed: the hub refuses its works":                  {state: Failed, admitted: 11 * m, since: m, o: with(sound, refusing(m)), want: Failed, kept: true},
 		"Admitted: no deadline runs while writes are paused": {state: Admitted, admitted: 31 * m, since: 31 * m, o: with(sound, paused, waiting), want: Admitted},
 		"Admitted: writes are paused for less than a minute": {state: Admitted, admitted: m - s, since: m - s, o: with(sound, paused), want: Admitted, kept: true},
 
@@ -213,6 +221,9 @@ func TestNext(t *testing.T) {
 			if c.anew {
 				want.Admitted = noon
 			}
+			if got.State != Lost {
+				want.Refusal = c.o.unwritten
+			}
 			if got != want {
 				t.Errorf("got %+v (%s), want %+v", got, why, want)
 			}
@@ -223,6 +234,18 @@ func TestNext(t *testing.T) {
 				t.Errorf("%s without a reason: %q", got.State, why)
 			}
 		})
+	}
+}
+
+// TestNext_KeepsTheRefusalUntilTheWorksAreWritten: a new process has made no attempt yet.
+func TestNext_KeepsTheRefusalUntilTheWorksAreWritten(t *testing.T) {
+	r, _ := next(Record{Cluster: "c1", State: Admitted, Admitted: noon, Since: noon}, with(sound, refusing(0)), patient, noon)
+	r, why := next(r, with(sound, unwritten), patient, noon)
+	if want := "admitted; a webhook denied the request"; why != want {
+		t.Errorf("after a restart: %q, want %q", why, want)
+	}
+	if r, _ = next(r, with(sound, updating), patient, noon); r.Refusal != "" {
+		t.Errorf("the works are written: %+v", r)
 	}
 }
 
@@ -237,6 +260,7 @@ func TestNextWakesInTime(t *testing.T) {
 		p     pace
 	}{
 		"Admitted":               {Admitted, with(sound, waiting), patient},
+		"Admitted, refused":      {Admitted, with(sound, refusing(0)), patient},
 		"Updating":               {Updating, with(sound, updating), patient},
 		"Updating, apply error":  {Updating, with(sound, refused(0)), patient},
 		"Soaking":                {Soaking, sound, patient},

@@ -134,4 +134,7 @@ type ClusterPlan struct {
 	Reason string
 	// SoakingUntil and Deadline are zero where they do not apply.
 	SoakingUntil, Deadline time.Time
+	// NotApplied says why the works of a cluster in flight are not applied: its agent could not, or
+	// the hub refuses them; "": they are, or may be.
+	NotApplied string
 }

@@ -39,7 +39,10 @@ type Record struct {
 	Failed bool
 	// Excused: the cluster failed with other content, and has verified none since. That it fails with
 	// content that a revert goes back to is no news, and spends no budget.
-	Excused  bool
+	Excused bool
+	// Refusal says why the hub refused the last write of the works; "": it did not. Only a record
+	// whose works are not written has one.
+	Refusal  string
 	Admitted time.Time // when it took its slot: by its admission, or by its return without one
 	Since    time.Time // when the clock of the state started
 }
@@ -130,7 +133,7 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 				twice = fmt.Errorf("position %d has two records", i)
 			}
 			records[i] = Record{
-				Revision: g.Revision, Stage: g.Stage, State: g.State, Failed: g.Failed, Excused: g.Excused,
+				Revision: g.Revision, Stage: g.Stage, State: g.State, Failed: g.Failed, Excused: g.Excused, Refusal: g.Refusal,
 				Admitted: t.Admitted.UTC(), Since: t.Since.UTC(),
 			}
 		})
@@ -186,10 +189,18 @@ type groupKey struct {
 	revision, stage string
 	state           State
 	failed, excused bool
+	refusal         string
 }
 
+// refusalsKept is how many different refusals a ledger has in words; others are otherRefusal. A refusal
+// that names the cluster would make a group of records of every cluster.
+const (
+	refusalsKept = 3
+	otherRefusal = "the hub refuses the works"
+)
+
 func groupOf(g v1alpha1.RecordGroup) groupKey {
-	return groupKey{g.Revision, g.Stage, g.State, g.Failed, g.Excused}
+	return groupKey{g.Revision, g.Stage, g.State, g.Failed, g.Excused, g.Refusal}
 }
 
 type timeKey struct{ admitted, since int64 }
@@ -200,12 +211,17 @@ type timeKey struct{ admitted, since int64 }
 // result is deterministic: decoded and encoded again, it is the same.
 func packRecords(records []*Record, names []string, grain time.Duration) []v1alpha1.RecordGroup {
 	at := map[groupKey]map[timeKey][]int{}
-	i := 0
+	i, refusals := 0, []string{"", otherRefusal}
 	for _, r := range records {
 		for names[i] != r.Cluster {
 			i++
 		}
-		g := groupKey{r.Revision, r.Stage, r.State, r.Failed, r.Excused}
+		g := groupKey{r.Revision, r.Stage, r.State, r.Failed, r.Excused, r.Refusal}
+		if known := slices.Contains(refusals, g.refusal); !known && len(refusals) < refusalsKept+2 {
+			refusals = append(refusals, g.refusal)
+		} else if !known {
+			g.refusal = otherRefusal
+		}
 		if at[g] == nil {
 			at[g] = map[timeKey][]int{}
 		}
@@ -218,11 +234,11 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 	}
 	groups := make([]v1alpha1.RecordGroup, 0, len(at))
 	for g, times := range at {
-		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Failed: g.failed, Excused: g.excused, Times: packTimes(times)})
+		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Failed: g.failed, Excused: g.excused, Refusal: g.refusal, Times: packTimes(times)})
 	}
 	slices.SortFunc(groups, func(a, b v1alpha1.RecordGroup) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.State, b.State),
-			falseFirst(a.Failed, b.Failed), falseFirst(a.Excused, b.Excused))
+			falseFirst(a.Failed, b.Failed), falseFirst(a.Excused, b.Excused), cmp.Compare(a.Refusal, b.Refusal))
 	})
 	return groups
 }
@@ -268,7 +284,7 @@ func within(l v1alpha1.Ledger, limit int) bool {
 	const groupMost, timesMost, escaped = 120, 100, 6 // a character of a text has up to six bytes in JSON
 	most := groupMost + base64.StdEncoding.EncodedLen(len(l.Names))
 	for _, g := range l.Records {
-		most += groupMost + escaped*(len(g.Revision)+len(g.Stage))
+		most += groupMost + escaped*(len(g.Revision)+len(g.Stage)+len(g.Refusal))
 		for _, t := range g.Times {
 			most += timesMost + len(t.Clusters)
 		}

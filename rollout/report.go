@@ -77,7 +77,7 @@ func (p *planner) clusterPlans() []ClusterPlan {
 			Revision: p.keeps(u), SoakingUntil: u.until, SelectedBy: p.selectedBy(u),
 		}
 		if u.state.InFlight() {
-			cp.Deadline = u.record.deadline(p.observation(u), p.pace(u, u.step))
+			cp.Deadline, cp.NotApplied = u.record.deadline(p.observation(u), p.pace(u, u.step)), u.refusal()
 		}
 		if u.leaving {
 			cp.State = Removing
@@ -88,14 +88,14 @@ func (p *planner) clusterPlans() []ClusterPlan {
 }
 
 // writes reports whether the works of a cluster follow its record: while it is in flight, and
-// while the hub refuses the works of a cluster that timed out for that. Its attempt goes on. Content that
-// is being withdrawn is not written.
+// while the hub refuses the works of a cluster that failed. Its attempt goes on. Content that is being
+// withdrawn is not written.
 func (p *planner) writes(u *unit) bool {
 	r := u.record
 	if r != nil && r.Revision == p.target && p.in.Withdrawn {
 		return false
 	}
-	return r.InFlight() || r != nil && r.State == TimedOut && r.Revision == p.target && u.c.Unwritten != ""
+	return r.InFlight() || r != nil && r.Revision == p.target && r.Refusal != ""
 }
 
 // keeps is the revision to which the cluster's works are repaired: that of its record if they
@@ -173,6 +173,10 @@ func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 	}
 	if st.Phase == StageWaiting && p.in.Ended && c.waiting == 0 {
 		st.Phase = StageComplete // the rollout has ended and waits for no unavailable cluster
+	}
+	if st.Phase == StageWaiting && p.in.Aborted != "" {
+		st.Phase = StageHeld
+		st.Message += ", " + p.in.Aborted
 	}
 	if st.Phase != StageFailed {
 		st.Message += s.refusedText()

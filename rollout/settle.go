@@ -234,7 +234,7 @@ func (p *planner) observation(u *unit) observation {
 	o := observation{
 		member: u.member, available: u.c.Reachable, changed: u.c.AvailableChanged,
 		written: p.at(u.c, u.record.Revision), health: u.c.Health,
-		blocked: p.barred(u.c, u.record.Revision), awaits: u.c.Awaits, unwritten: u.c.Unwritten, away: u.c.Away,
+		blocked: p.barred(u.c, u.record.Revision), awaits: u.c.Awaits, unwritten: u.c.Unwritten, unwrittenSince: u.c.UnwrittenSince, away: u.c.Away,
 	}
 	switch {
 	case p.spec.Removal != nil:

@@ -99,7 +99,7 @@ type tally struct {
 	excused  []*unit   // clusters that failed with the target, and spend no budget
 	away     []*unit   // of those parked, the ones with Cluster.Away set
 	held     []*unit   // of those parked, the ones that their ManagedClusters hold
-	refused  int32     // of those flying, the ones whose agent could not apply the works
+	refused  int32     // of those flying, the ones whose works the agent could not apply, or the hub refuses
 	refuses  *unit     // the first of them by name
 	bars     *unit     // the first of those barred, by name
 }
@@ -236,13 +236,22 @@ func (t *tally) addFlying(u *unit) {
 		t.soaking++
 		t.until = later(t.until, u.until)
 	}
-	// In other states the apply error is about other works, or may be out of date.
-	if u.c.Health.NotApplied != "" && (u.state == Updating || u.state == Soaking) {
+	if u.refusal() != "" {
 		t.refused++
 		if t.refuses == nil || u.c.Name < t.refuses.c.Name {
 			t.refuses = u
 		}
 	}
+}
+
+// refusal is why the present works of a cluster in flight are not applied: the agent could not, or
+// the hub refused them; "": they are, or may be. In other states the agent's error is about other
+// works, or may be out of date.
+func (u *unit) refusal() string {
+	if u.state == Updating || u.state == Soaking {
+		return bounded(u.c.Health.NotApplied)
+	}
+	return u.record.Refusal
 }
 
 func (t *tally) addBarred(u *unit) {

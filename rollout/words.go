@@ -78,7 +78,7 @@ func (s *step) refusedText() string {
 	if c.refused == 0 {
 		return ""
 	}
-	first := c.refuses.c.Name + ": " + bounded(c.refuses.c.Health.NotApplied)
+	first := c.refuses.c.Name + ": " + c.refuses.refusal()
 	return fmt.Sprintf(", %d not applied (%s)", c.refused, brief.ReasonsOf(int(c.refused), []string{first}))
 }
 

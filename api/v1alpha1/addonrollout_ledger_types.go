@@ -94,6 +94,10 @@ type RecordGroup struct {
 	// with content that a revert goes back to is no news, and spends no failure budget.
 	// +optional
 	Excused bool `json:"excused,omitempty"`
+	// Refusal says why the hub refused the last write of the clusters' works; empty if it did not.
+	// The works are not written.
+	// +optional
+	Refusal string `json:"refusal,omitempty"`
 	// Times lists the clusters by the times of their records.
 	Times []RecordTimes `json:"times"`
 }

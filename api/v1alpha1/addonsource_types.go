@@ -410,6 +410,12 @@ type SourcedAddOn struct {
 	// PolicyCommit is the AddOnRollout's spec.policyCommit.
 	// +optional
 	PolicyCommit string `json:"policyCommit,omitempty"`
+	// PacePlace is the file and line that declare the pace; absent if the commit declares none.
+	// +optional
+	PacePlace string `json:"pacePlace,omitempty"`
+	// PaceObject is the object and field at that place.
+	// +optional
+	PaceObject string `json:"paceObject,omitempty"`
 }
 
 // Declares reports whether the spec of an AddOnRollout is the one that the applied commit

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -286,6 +287,31 @@ func TestMissingReference(t *testing.T) {
 	}
 	if code := s.run(t.Context(), "render", dir); code != exitFailed || s.out.Len() > 0 {
 		t.Errorf("exit code %d, stdout %q", code, s.out.String())
+	}
+}
+
+// TestLint_WarnsOfJobsThatTheAgentReplaces: OCM's work agent cannot update a Job.
+func TestLint_WarnsOfJobsThatTheAgentReplaces(t *testing.T) {
+	const job = "- {apiVersion: batch/v1, kind: Job, metadata: {name: migrate, namespace: default%s}, " +
+		"spec: {template: {spec: {restartPolicy: Never, containers: [{name: migrate, image: example.com/migrate}]}}}}\n"
+	for name, tc := range map[string]struct {
+		annotations, configs string
+		warned               bool
+	}{
+		"by default":        {warned: true},
+		"server-side apply": {configs: "    manifestConfigs: [{resourceIdentifier: {group: batch, resource: jobs, namespace: default, name: migrate}, updateStrategy: {type: ServerSideApply}}]\n"},
+		"pre-delete hook":   {annotations: ", annotations: {addon.open-cluster-management.io/addon-pre-delete: ''}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := broken(t, "addontemplate.yaml", "    workload:\n      manifests:\n", tc.configs+"    workload:\n      manifests:\n      "+fmt.Sprintf(job, tc.annotations))
+			s := newStage(t)
+			if code := s.run(t.Context(), "lint", dir); code != 0 {
+				t.Errorf("exit code %d: %s", code, s.out.String())
+			}
+			if got := strings.Contains(s.err.String(), "OCM's work agent cannot update a Job: its spec is immutable; set updateStrategy ServerSideApply"); got != tc.warned {
+				t.Errorf("warned: %t, want %t: %s", got, tc.warned, s.err.String())
+			}
+		})
 	}
 }
 

@@ -60,6 +60,9 @@ type trouble struct {
 	// reason is RevisionMissing, ApplyFailed or ObjectConflict.
 	reason string
 	text   string
+	// refusal says what the hub refused to write, and why; "": another trouble, which may be over at the
+	// next attempt.
+	refusal string
 }
 
 // round is one round of writes for one rollout.
@@ -152,7 +155,7 @@ func (d *round) cluster(ctx context.Context, c *plan.Cluster) error {
 	case errors.Is(err, plan.ErrRevisionMissing):
 		d.enter(c.Name, trouble{reason: v1alpha1.RevisionMissingReason, text: err.Error()})
 	default:
-		d.enter(c.Name, trouble{reason: v1alpha1.ApplyFailedReason, text: err.Error()})
+		d.enter(c.Name, trouble{reason: v1alpha1.ApplyFailedReason, text: err.Error(), refusal: refusal(err)})
 		d.tellFailure(ctx, c, err)
 	}
 	return nil

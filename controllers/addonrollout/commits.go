@@ -237,17 +237,30 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	return wants
 }
 
-// held is what a summary waits for while none of its clusters moves, or a missing revision or
+// held is what a summary waits for while works are not applied, while none of its clusters moves, or a missing revision or
 // the user stops others from following; "" otherwise. A stage that has not begun waits for the
 // stage before it.
 func held(p *plan.Plan, s rollout.Summary) string {
 	stage := slices.IndexFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool { return st.Name == s.Context })
 	switch {
 	case s.State != rollout.Pending:
+	case notApplied(p.Planned, s.Context) != "":
+		return notApplied(p.Planned, s.Context)
 	case p.Err != nil, s.Context == rollout.RemovalContext,
 		s.Context == "" && (p.Verdict.Waiting != "" || p.Planned.Phase == v1alpha1.PhaseSuspended || !moves(p.Planned, "")),
 		stage >= 0 && p.Planned.Stages[stage].Phase != rollout.StageWaiting && !moves(p.Planned, s.Context):
 		return s.Description
+	}
+	return ""
+}
+
+// notApplied is why the works of the first such cluster of a stage, and of any for "", are not applied; ""
+// if there is none.
+func notApplied(planned rollout.Plan, stage string) string {
+	for _, c := range planned.Clusters {
+		if c.NotApplied != "" && (stage == "" || c.Stage == stage) {
+			return c.Name + ": " + c.NotApplied
+		}
 	}
 	return ""
 }

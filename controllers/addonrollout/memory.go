@@ -143,12 +143,12 @@ func (m *memory) proberOf(ro *v1alpha1.AddOnRollout) prober {
 	return m.prober
 }
 
-// unwritten returns why clusters could not be written, by cluster.
-func (m *memory) unwritten() map[string]string {
+// refusals returns why the hub refused the works of clusters, by cluster.
+func (m *memory) refusals() map[string]string {
 	out := map[string]string{}
 	for name, t := range m.troubles {
-		if t.reason == v1alpha1.ApplyFailedReason {
-			out[name] = t.text
+		if t.refusal != "" {
+			out[name] = t.refusal
 		}
 	}
 	return out

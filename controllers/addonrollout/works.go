@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -216,6 +219,37 @@ func (d *round) alreadyThere(ctx context.Context, rendered *workv1.ManifestWork,
 func deploys(w *workv1.ManifestWork, addOn string) bool {
 	return addOnOfWork(w) == addOn || render.IsDeployWork(w, addOn)
 }
+
+// refusal says what the hub refused to write, and why; "": the write failed for a reason that may be over
+// at the next attempt. Works that cannot be built, and a work that is not the add-on's, count as
+// refused as well.
+func refusal(err error) string {
+	var failed *worksError
+	if errors.Is(err, errHidden) || errors.As(err, &failed) && failed.words != failedToApply {
+		return err.Error()
+	}
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	switch code := answer.Status().Code; {
+	case code < http.StatusBadRequest || code >= http.StatusInternalServerError,
+		code == http.StatusUnauthorized, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, fleeting(err):
+		return ""
+	}
+	text := answer.Status().Message
+	why := text
+	for _, named := range []string{`" is forbidden: `, `" is invalid: `} { // err names the object already
+		if _, rest, ok := strings.Cut(why, named); ok {
+			why = rest
+		}
+	}
+	return strings.Replace(err.Error(), text, denials.ReplaceAllString(why, "$3 ($1 $2)"), 1)
+}
+
+// denials match what the API server says of an admission plugin that denied a request. A commit status
+// has room for the reason if that comes first.
+var denials = regexp.MustCompile(`^(ValidatingAdmissionPolicy|admission webhook) ['"]([^'"]+)['"].*? denied (?:the )?request: (.+)$`)
 
 // fleeting reports whether a write failed because the cache was old; the next turn sees the present
 // state. A missing namespace does not count: it may never be created.

@@ -100,6 +100,65 @@ var _ = Describe("A commit that is replaced before the source saw how its rollou
 	})
 })
 
+var _ = Describe("A commit whose rollout ends before a newer one follows", func() {
+	It("says how that rollout is, and then how it ended", func() {
+		w := newWorld()
+		finish := func(greeting string) map[string]string {
+			return addOnFilesWith(map[string]string{
+				"addons/addondeploymentconfig.yaml": configSaying(strings.ToLower(greeting)),
+				"addons/addonrollout.yaml":          rolloutYAML + "  onNewCommit: Finish\n",
+			})
+		}
+		runs := func(updated int32, phase v1alpha1.Phase, reason string) {
+			w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
+				r.Status.Phase, r.Status.Outcome, r.Status.ObservedGeneration = phase, "pending", r.Generation
+				r.Status.Counts = v1alpha1.Counts{Updated: updated, Total: 3}
+				h := &r.Status.History[0]
+				h.Phase, h.Counts, h.Reason = phase, r.Status.Counts, reason
+			})
+		}
+		ends := map[v1alpha1.Phase]string{
+			v1alpha1.PhaseSucceeded: "success: applied; 1 add-on up to date",
+			v1alpha1.PhaseFailed:    "failure: " + w.addOn + ": halted in canary",
+		}
+		for _, phase := range []v1alpha1.Phase{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed} {
+			running := w.commit("begin to end "+string(phase), finish("ends "+string(phase)))
+			w.look()
+			w.rolloutLooks()
+			w.passes()
+			w.delivered(running, "pending")
+			waits := w.commit("follow "+string(phase), finish("follows "+string(phase)))
+			w.look()
+			By("the rollout has not seen the newer commit yet")
+			w.delivered(running, "pending")
+			By("the rollout is going to end first")
+			declared := w.rolloutTarget()
+			w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
+				r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideFinish, Declared: *declared, Reason: "onNewCommit is Finish"}
+			})
+			runs(1, v1alpha1.PhaseProgressing, "canary 1/3")
+			w.clock.Step(time.Minute)
+			w.passes()
+			Eventually(func() string { w.pass(); return w.delivered(running, "pending").Description }).WithTimeout(patience).Should(ContainSubstring(w.addOn + " 1/3"))
+			w.delivered(waits, "pending")
+
+			runs(3, phase, "halted in canary")
+			w.rolledOut() // and the newer commit as well
+			w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
+				r.Status.Override = nil
+				r.Status.History = append([]v1alpha1.HistoryEntry{{Target: *declared, Phase: v1alpha1.PhaseSucceeded, Started: metav1.Now()}}, r.Status.History...)
+			})
+			Eventually(func() string {
+				w.pass()
+				latest, _ := w.forge.Latest(running, "addonflow/fleet")
+				return latest.State + ": " + latest.Description
+			}).WithTimeout(patience).Should(Equal(ends[phase]))
+			w.delivered(waits, "success")
+		}
+		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+	})
+})
+
 var _ = Describe("A commit whose pace cannot work", func() {
 	It("fails, although a commit without content came before its rollout looked, and stays red when a later one fixes it", func() {
 		w := newWorld()
@@ -118,7 +177,7 @@ var _ = Describe("A commit whose pace cannot work", func() {
 		})
 		w.passes()
 		w.delivered(readme, "failure")
-		w.delivered(pace, "failure")
+		Expect(w.delivered(pace, "failure").Description).To(Equal(w.addOn + ": no such group at addons/addonrollout.yaml:7: AddOnRollout/" + w.addOn + ": spec.stages"))
 		fix := w.remove("fix it", "addons/addonrollout.yaml")
 		w.look()
 		w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) { conditions.Delete(r, fluxmeta.StalledCondition) })

@@ -128,10 +128,16 @@ func newPlan(in planInput) (plan, error) {
 		spec.Install.DefaultCanary = in.defaultCanary && !addOn.DeclaresPace()
 		spec.PolicyCommit = policyCommitOf(addOn.Name, target, in)
 		spec.PlacementDigest = placementDigest(in.commit.Objects, spec.Placements())
-		todo.addOns = append(todo.addOns, v1alpha1.SourcedAddOn{
+		sourced := v1alpha1.SourcedAddOn{
 			Name: addOn.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: spec.PolicyCommit,
+		}
+		sourced.PacePlace, sourced.PaceObject = paceOf(addOn)
+		todo.addOns = append(todo.addOns, sourced)
+		known := slices.ContainsFunc(in.addOns, func(before v1alpha1.SourcedAddOn) bool {
+			before.PacePlace, before.PaceObject = sourced.PacePlace, sourced.PaceObject // it may have moved in its file
+			return before == sourced
 		})
-		if !slices.Contains(in.seen.introduced[target.Revision], target.Commit) || !slices.Contains(in.addOns, todo.addOns[len(todo.addOns)-1]) {
+		if !known || !slices.Contains(in.seen.introduced[target.Revision], target.Commit) {
 			todo.revisions = append(todo.revisions, revision{addOn, target.Commit})
 		}
 		if step, ok := takeOverOf(addOn.Name, in); ok {
@@ -202,6 +208,22 @@ func (t *plan) add(in planInput, key objectKey, desired *unstructured.Unstructur
 // changes returns every object to apply, in order.
 func (t *plan) changes() []change {
 	return slices.Concat(t.namespaces, t.objects, t.addOnObjects, t.rollouts)
+}
+
+// paceOf returns where a commit declares the pace of an add-on; "": it declares none.
+func paceOf(addOn load.AddOn) (place, object string) {
+	kind, field := addOnKind, "spec.installStrategy.placements"
+	switch {
+	case !addOn.DeclaresPace():
+		return "", ""
+	case addOn.Rollout != nil && len(addOn.Rollout.Stages) > 0:
+		kind, field = v1alpha1.AddOnRolloutKind, "spec.stages"
+	case addOn.Rollout != nil && addOn.Rollout.Strategy != nil:
+		kind, field = v1alpha1.AddOnRolloutKind, "spec.strategy"
+	}
+	path, line := addOn.Position(kind, field)
+	at := problem.Problem{Path: path, Line: line}.String()
+	return strings.TrimSuffix(at, ": "), strings.TrimSuffix(problem.Problem{Kind: kind, Name: addOn.Name, Field: field}.String(), ": ")
 }
 
 // policyCommitOf returns the commit that declared the present policy of an AddOnRollout; "": the

@@ -275,8 +275,9 @@ func TestDependenciesGetTheirTargetFirst(t *testing.T) {
 
 // With --default-canary, the rollout of an add-on without a declared pace says so.
 func TestDefaultCanary_IsForAddOnsWithoutAPace(t *testing.T) {
-	staged := load.AddOn{Name: "staged", Digest: newDigest, Rollout: &v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "canary"}}}}
-	in := fleetInput([]load.AddOn{{Name: "paced", Digest: newDigest, Paced: true}, {Name: "plain", Digest: newDigest, Rollout: &v1alpha1.AddOnRolloutSpec{}}, staged})
+	at := func(string, string) (string, int) { return "addons/addon.yaml", 1 }
+	staged := load.AddOn{Name: "staged", Digest: newDigest, Position: at, Rollout: &v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "canary"}}}}
+	in := fleetInput([]load.AddOn{{Name: "paced", Digest: newDigest, Position: at, Paced: true}, {Name: "plain", Digest: newDigest, Rollout: &v1alpha1.AddOnRolloutSpec{}}, staged})
 	for _, in.defaultCanary = range []bool{false, true} {
 		todo, err := newPlan(in)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/brief"
@@ -57,6 +58,10 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 			want := p.verdict(fleet)
 			book.Tell(want)
 			succession.Wants = p.verdicts(book, want, fleet)
+		}
+		for _, want := range p.finished(book, fleet, applied) {
+			book.Tell(want)
+			succession.Live = append(succession.Live, want.SHA)
 		}
 	}
 	if head != "" && (head != applied || h != nil && h.kind == refused) && !p.untouched {
@@ -146,7 +151,12 @@ func (p *pass) tellHead(book *forge.Book, h *halt) {
 	case h.kind == stalled:
 		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+refusalText(h, commitstatus.DescriptionLimit-len(h.reason+": "))))
 	default:
-		book.Tell(p.want(p.head.Commit, commitstatus.Pending, p.pendingText(h)))
+		want := p.want(p.head.Commit, commitstatus.Pending, p.pendingText(h))
+		if apierrors.IsInternalError(h.cause) { // such as a webhook that does not answer
+			want.Description = "not applied yet: " + h.text
+			want.Held = want.Description
+		}
+		book.Tell(want)
 	}
 }
 
@@ -238,6 +248,8 @@ type fleet struct {
 	back string
 	// left are the add-ons that a commit, by its sha, was the first not to declare.
 	left map[string][]string
+	// finishing are commits whose rollouts end although a newer commit is applied, by sha.
+	finishing map[string]*finishing
 }
 
 // undeclared counts a rollout that the applied commit does not declare. If the watch does not show its
@@ -248,7 +260,7 @@ func (f *fleet) undeclared(ro *v1alpha1.AddOnRollout) {
 		f.left[ro.Spec.Removal.Commit] = append(f.left[ro.Spec.Removal.Commit], ro.Name)
 		f.leave(ro)
 	case ro.DeletionTimestamp == nil:
-		f.moving = append(f.moving, addOnStanding{ro.Name, "removing " + ro.Name})
+		f.moving = append(f.moving, addOnStanding{ro.Name, ro.Name + " left Git"})
 	}
 }
 
@@ -292,6 +304,8 @@ func (f *fleet) leave(ro *v1alpha1.AddOnRollout) {
 	case ro.ReleaseRequested(), ro.Status.Phase == v1alpha1.PhaseRemoved:
 	case text != "" && !unobserved(ro):
 		f.onHold = append(f.onHold, addOnStanding{ro.Name, ro.Name + " " + text})
+	case unobserved(ro): // it may be held, and nothing was counted yet
+		f.moving = append(f.moving, addOnStanding{ro.Name, ro.Name + " left Git"})
 	default:
 		f.moving = append(f.moving, addOnStanding{ro.Name, fmt.Sprintf("removing %s, %d left", ro.Name, ro.Status.Counts.Removing)})
 	}
@@ -300,6 +314,7 @@ func (f *fleet) leave(ro *v1alpha1.AddOnRollout) {
 // add counts an add-on in. A rollout that has not seen what the commit declares counts as
 // moving, and so does one that already has the spec of a newer commit.
 func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, written writtenRollout) {
+	f.finish(ro)
 	if ro != nil && ro.Spec.Removal != nil && !written.newer(ro) {
 		f.leave(ro)
 		return
@@ -323,15 +338,25 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		if policyFailed && ro.Spec.PolicyCommit != "" && !edited {
 			f.policies = append(f.policies, commitOf(ro.Spec.PolicyCommit))
 		}
-		f.failed = append(f.failed, addOnStanding{addOn.Name, addOn.Name + ": " + failureOf(ro)})
-	default:
-		if text := holdOf(ro); text != "" {
-			f.onHold = append(f.onHold, addOnStanding{addOn.Name, addOn.Name + " " + text})
-			return
+		text := addOn.Name + ": " + failureOf(ro)
+		if conditions.GetReason(ro, fluxmeta.StalledCondition) == v1alpha1.InvalidRolloutStrategyReason && !edited && addOn.PacePlace != "" {
+			text = strings.TrimSuffix(text, " at "+addOn.PacePlace+": "+addOn.PaceObject)
+			text = commitstatus.Refusal{Problem: text, Place: addOn.PacePlace, Object: addOn.PaceObject}.Text(commitstatus.DescriptionLimit)
 		}
-		counts := ro.Status.Counts
-		f.moving = append(f.moving, addOnStanding{addOn.Name, fmt.Sprintf("%s %d/%d", addOn.Name, counts.Updated, counts.Total)})
+		f.failed = append(f.failed, addOnStanding{addOn.Name, text})
+	default:
+		f.stand(ro, addOn.Name)
 	}
+}
+
+// stand counts an add-on in whose rollout has not ended.
+func (f *fleet) stand(ro *v1alpha1.AddOnRollout, addOn string) {
+	if text := holdOf(ro); text != "" {
+		f.onHold = append(f.onHold, addOnStanding{addOn, addOn + " " + text})
+		return
+	}
+	counts := ro.Status.Counts
+	f.moving = append(f.moving, addOnStanding{addOn, fmt.Sprintf("%s %d/%d", addOn, counts.Updated, counts.Total)})
 }
 
 // unobserved reports whether the status is about an older spec. A deletion counts as a

@@ -156,7 +156,7 @@ func TestFleet_RemovalThatTheWatchDoesNotShowYetIsPending(t *testing.T) {
 	ro.Name, ro.Status.Phase, ro.Status.Outcome = "hello", v1alpha1.PhaseSucceeded, "success"
 	f := fleet{left: map[string][]string{}}
 	f.undeclared(ro)
-	if got := f.text("applied"); f.state() != commitstatus.Pending || got != "applied; removing hello" {
+	if got := f.text("applied"); f.state() != commitstatus.Pending || got != "applied; hello left Git" {
 		t.Errorf("%s: %q", f.state(), got)
 	}
 }

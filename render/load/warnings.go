@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/brief"
@@ -28,6 +29,7 @@ func (l *loader) warnings() problem.List {
 	said := &loader{configs: l.configs}
 	for _, d := range l.addOns {
 		l.warnOfBraces(d, said)
+		l.warnOfJobs(d, said)
 		l.warnOfAbsent(d, said)
 		l.warnOfGroups(d, said)
 		if d.Unfetched != "" {
@@ -68,6 +70,25 @@ func (l *loader) warnOfBraces(d *draft, said *loader) {
 						Hint:    fmt.Sprintf("write {{%s}} for the value of a variable", match[1]),
 					})
 				}
+			})
+		}
+	}
+}
+
+// warnOfJobs warns of Jobs that the work agent replaces as a whole. API servers refuse that, because
+// the spec of a Job is immutable and they put labels into its template.
+func (l *loader) warnOfJobs(d *draft, said *loader) {
+	for _, t := range d.Content.Templates {
+		if _, declared := l.configs[Reference{Group: addonGroup, Resource: render.TemplateResource, Name: t.Name}]; !declared {
+			continue
+		}
+		manifests, _ := manifestsOf(map[string]any{specKey: t.Spec})
+		for _, i := range render.ReplacedJobs(t.Spec, manifests) {
+			said.reportFinding(d, render.Finding{
+				Template: t.Name, Field: string(manifestsAt.Index(i)), Reason: render.ReasonNotSupported,
+				Message: "OCM's work agent cannot update a Job: its spec is immutable",
+				Hint: "set updateStrategy ServerSideApply for jobs in spec.agentSpec.manifestConfigs, and put a version into the name to run it again; " +
+					"annotate it with " + addonv1alpha1.AddonPreDeleteHookAnnotationKey + " to run it when the add-on is removed",
 			})
 		}
 	}

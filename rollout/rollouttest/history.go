@@ -17,7 +17,8 @@ type look struct {
 	changed         time.Time // of Available, by the managed cluster's clock
 	blocked         string
 	awaits          bool // something must pass before its works can be written
-	refused         bool // the last attempt to write its works failed
+	refused         bool // the hub refused the last attempt to write its works
+	refusedSince    time.Time
 	// paused: the operator may not write its works, although nothing is wrong with them.
 	paused bool
 	// failed: with this look the cluster was recorded as failed, or timed out.
@@ -181,13 +182,15 @@ func (s *story) failed() bool {
 	return false
 }
 
-// refusedFor reports whether the agent has failed to apply the works for long enough.
+// refusedFor reports whether the agent has failed to apply the works, or the hub has refused them, for
+// long enough.
 func (s *story) refusedFor() bool {
 	l := s.last()
-	if l.health.NotApplied == "" || l.applyErrors == 0 || !l.has || l.health.BadSince.IsZero() {
-		return false
+	seen := l.refusedSince
+	if l.has && l.health.NotApplied != "" {
+		seen = l.health.BadSince
 	}
-	return !l.at.Before(l.health.BadSince.Add(time.Minute))
+	return l.applyErrors > 0 && !seen.IsZero() && !l.at.Before(seen.Add(time.Minute))
 }
 
 // slotEnded reports whether a cluster that is not available has lost its slot.

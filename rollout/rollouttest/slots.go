@@ -391,7 +391,7 @@ func (j *judgement) untouched() error {
 			return fmt.Errorf("%s is installed while suspended", x.Cluster)
 		case x.Kind == rollout.Install && c.Installed != rollout.NotInstalled && c.Installed != "":
 			return fmt.Errorf("%s is installed already", x.Cluster)
-		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && (a.State != rollout.TimedOut || c.Unwritten == "")):
+		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && a.Refusal == ""):
 			return j.broken(x.Cluster, "%s gets %s and was not admitted", x.Cluster, x.Revision)
 		case x.Kind == rollout.Move && a.Revision != x.Revision:
 			return j.broken(x.Cluster, "%s was admitted to %s and gets %s", x.Cluster, a.Revision, x.Revision)

@@ -61,7 +61,7 @@ func may(b, a rollout.Record, s *story) error {
 	case rollout.Done:
 		return unless(was(rollout.Done) || s.proved(), "it is Done and was not verified for the whole soak")
 	case rollout.Failed:
-		refused := s.refusedFor() && (b.State != rollout.Updating || !l.at.Before(b.Since.Add(l.applyErrors)))
+		refused := s.refusedFor() && (b.State != rollout.Updating && b.State != rollout.Admitted || !l.at.Before(b.Since.Add(l.applyErrors)))
 		kept := was(rollout.Failed, rollout.LeftFailed) && l.member
 		barred := b.Failed && l.member && !l.has && (l.blocked != "" || s.late(time.Minute) || !l.timed)
 		return unless(kept || barred || s.failed() || refused, "it is Failed and never was seen to fail")

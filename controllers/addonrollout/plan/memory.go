@@ -19,6 +19,8 @@ type Memory struct {
 	// bad are failures and apply errors. Without it an apply error would never become a failure, and a
 	// failure that was there before the last attempt would end that at once.
 	bad sightings
+	// refusals of the hub. Without them one would never become a failure.
+	refusals sightings
 	// stampsAhead: without it a soak would start anew at every look while the clock of the
 	// managed cluster is ahead.
 	stampsAhead sightings
@@ -50,12 +52,15 @@ func (s sightings) look(shown map[string]string, now time.Time) sightings {
 	return next
 }
 
-// date enters since when the operator has seen each failure and apply error. A change of availability that
-// the managed cluster dates in the future happened, at the latest, when it was first seen.
+// date enters since when the operator has seen each failure and apply error, and each refusal. A change of
+// availability that the managed cluster dates in the future happened, at the latest, when it was first seen.
 func (t *turn) date(clusters []rollout.Cluster) {
 	now := t.Look.Wall
-	bad, ahead := map[string]string{}, map[string]string{}
+	bad, refusals, ahead := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, c := range clusters {
+		if c.Unwritten != "" {
+			refusals[c.Name] = "refused"
+		}
 		switch {
 		case c.Health.State == rollout.HealthFailed:
 			bad[c.Name] = "failed with " + c.Running
@@ -66,10 +71,11 @@ func (t *turn) date(clusters []rollout.Cluster) {
 			ahead[c.Name] = c.AvailableChanged.String()
 		}
 	}
-	t.leaves.bad, t.leaves.stampsAhead = t.leaves.bad.look(bad, now), t.leaves.stampsAhead.look(ahead, now)
+	t.leaves.bad, t.leaves.refusals = t.leaves.bad.look(bad, now), t.leaves.refusals.look(refusals, now)
+	t.leaves.stampsAhead = t.leaves.stampsAhead.look(ahead, now)
 	for i := range clusters {
 		c := &clusters[i]
-		c.Health.BadSince = t.leaves.bad[c.Name].since
+		c.Health.BadSince, c.UnwrittenSince = t.leaves.bad[c.Name].since, t.leaves.refusals[c.Name].since
 		if seen, ok := t.leaves.stampsAhead[c.Name]; ok {
 			c.AvailableChanged = seen.since
 		}

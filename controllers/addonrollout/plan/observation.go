@@ -62,8 +62,8 @@ type Observation struct {
 	Members []*Member
 	// Revisions has every revision that the rollout, its ledger or a work names.
 	Revisions Revisions
-	// Unwritten says why the last attempt to write the works of a cluster failed, by cluster.
-	Unwritten map[string]string
+	// Refusals says why the hub refused the last attempt to write the works of a cluster, by cluster.
+	Refusals map[string]string
 	// Others are the works that AddonFlow wrote for other add-ons, by their namespace.
 	Others map[string][]*workv1.ManifestWork
 	// Approvals of the gates of the stages, and the newest results of their measurements.

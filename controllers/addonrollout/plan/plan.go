@@ -117,7 +117,7 @@ func (o *Observation) begin() begun {
 	b := begun{status: advance(o.Rollout.Status, o, o.stamp()), memory: o.Memory}
 	b.status.Ledger, b.step = o.Memory.corrected(b.status.Ledger, o.Look)
 	if b.step != 0 {
-		b.memory.bad, b.memory.stampsAhead = nil, nil
+		b.memory.bad, b.memory.refusals, b.memory.stampsAhead = nil, nil, nil
 		b.status.Stages = shiftGates(b.status.Stages, b.step)
 	}
 	return b
@@ -204,6 +204,9 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 		known := false
 		if p.Verdict, known = verdictOf(p.Err); !known {
 			return Plan{}, p.Err
+		}
+		if p.Verdict.Stalled == v1alpha1.InvalidRolloutStrategyReason {
+			p.Verdict.Message += o.declaredAt()
 		}
 	}
 	if p.Err != nil && stored.Target == nil {
@@ -410,7 +413,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		Awaits:         j.awaits(),
 		Waits:          t.waits(j.Name),
 		NeededBy:       t.NeededBy[j.Name],
-		Unwritten:      t.Unwritten[j.Name],
+		Unwritten:      t.Refusals[j.Name],
 		Departure:      plannedDeparture(j.Member, t.Rollout.Name, t.HookTimeout),
 	}
 	if c.Running == "" && j.ranOtherwise() {

@@ -41,6 +41,19 @@ func verdictOf(err error) (Verdict, bool) {
 	return Verdict{}, false
 }
 
+// declaredAt is " at FILE:LINE: OBJECT" of the pace; "" if the applied commit does not declare it.
+func (o *Observation) declaredAt() string {
+	if o.Source == nil || o.Rollout.SpecEdited() {
+		return ""
+	}
+	for _, a := range o.Source.Status.AddOns {
+		if a.Name == o.Rollout.Name && a.PacePlace != "" && a.Declares(&o.Rollout.Spec) {
+			return " at " + a.PacePlace + ": " + a.PaceObject
+		}
+	}
+	return ""
+}
+
 // guardMessage says what holds a removal back, and how to lift it.
 func guardMessage(p rollout.Plan) string {
 	if p.GuardHint == "" {

@@ -1,0 +1,73 @@
+package addonsource
+
+import (
+	"slices"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/forge"
+)
+
+// finishing is a commit whose rollouts end before newer content follows, as spec.onNewCommit Finish asks.
+type finishing struct {
+	// fleet has the add-ons of the commit whose rollouts are running or have ended.
+	fleet
+	// superseded: newer content took the place of a rollout of the commit before that ended.
+	superseded bool
+}
+
+// finish notes which commits the rollouts of an add-on finish, by sha. Before the rollout has seen the
+// newer content, its policy says that it is going to finish.
+func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
+	if ro == nil || ro.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish {
+		return
+	}
+	seen := map[string]bool{}
+	for i := range ro.Status.History {
+		h := &ro.Status.History[i]
+		sha := commitOf(h.Target.Commit)
+		if seen[sha] {
+			continue // an older rollout of it
+		}
+		seen[sha] = true
+		if f.finishing == nil {
+			f.finishing = map[string]*finishing{}
+		}
+		if f.finishing[sha] == nil {
+			f.finishing[sha] = &finishing{}
+		}
+		c := f.finishing[sha]
+		c.updated, c.total = c.updated+h.Counts.Updated, c.total+h.Counts.Total
+		switch from := ro.Status.Override; {
+		case from.Waits() && from.Returns() && commitOf(from.Leaves().Commit) == sha:
+			c.failed = append(c.failed, addOnStanding{ro.Name, ro.Name + ": " + ro.Status.Message})
+		case h.SupersededBy != "":
+			c.superseded = true
+		case h.Phase == v1alpha1.PhaseSucceeded:
+			c.upToDate++
+		case h.Phase == v1alpha1.PhaseFailed:
+			c.failed = append(c.failed, addOnStanding{ro.Name, ro.Name + ": " + h.Reason})
+		case i == 0:
+			c.stand(ro, ro.Name)
+		default:
+			c.superseded = true
+		}
+	}
+}
+
+// finished are what commits say whose rollouts end although a newer commit is applied. A commit is not
+// superseded before that. A verdict stands.
+func (p *pass) finished(book *forge.Book, f fleet, applied string) []commitstatus.Want {
+	var wants []commitstatus.Want
+	for _, m := range book.Marks() {
+		c := f.finishing[m.SHA]
+		known := slices.Contains([]string{applied, p.head.Commit}, m.SHA)
+		if c == nil || known || m.Context != forge.ContextName(p.source) || commitstatus.Judged(m) || c.superseded && c.state() != commitstatus.Pending {
+			continue
+		}
+		want := p.want(m.SHA, c.state(), c.text("applied"))
+		want.Progress, want.Held, want.Failing = c.percent(), c.held(), c.failing()
+		wants = append(wants, want)
+	}
+	return wants
+}
