@@ -85,11 +85,6 @@ func watches(r *reference) []point {
 				defer w.api.Thaw(resource)
 				return pause(ctx, stale)
 			}},
-			point{name: "late events of " + resource, class: "stale caches", disturb: func(_ context.Context, w *workload, _ string) error {
-				w.stroke()
-				w.api.Delay(resource, 300*time.Millisecond)
-				return nil
-			}},
 			point{name: "unobserved changes of " + resource, class: "watch 410", disturb: func(ctx context.Context, w *workload, _ string) error {
 				w.stroke()
 				w.api.Freeze(resource)
@@ -98,19 +93,30 @@ func watches(r *reference) []point {
 				w.api.Gone(resource)
 				return err
 			}},
-			point{name: "410 on every watch of " + resource, class: "watch 410", disturb: func(ctx context.Context, w *workload, _ string) error {
-				for range 5 {
-					w.stroke()
-					w.api.Gone(resource)
-					if err := pause(ctx, 700*time.Millisecond); err != nil {
-						return err
-					}
-				}
-				return nil
-			}},
 		)
 	}
-	return all
+	return append(all,
+		point{name: "late events", class: "stale caches", disturb: func(_ context.Context, w *workload, step string) error {
+			dice := dice("late events", step)
+			w.stroke()
+			for _, resource := range r.Watched {
+				w.api.Delay(resource, between(dice, 0, 600*time.Millisecond))
+			}
+			return nil
+		}},
+		point{name: "410 on every watch", class: "watch 410", disturb: func(ctx context.Context, w *workload, _ string) error {
+			for range 5 {
+				w.stroke()
+				for _, resource := range r.Watched {
+					w.api.Gone(resource)
+				}
+				if err := pause(ctx, 700*time.Millisecond); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+	)
 }
 
 // servers are an API server and an etcd that end, or stand still.
@@ -121,6 +127,10 @@ func servers() []point {
 			name := fmt.Sprintf("%s killed, seed %d", server, seed+1)
 			all = append(all, point{name: name, class: "API server and etcd", disturb: func(ctx context.Context, w *workload, step string) error {
 				dice := dice(name, step)
+				// Not in every step: clients wait longer and longer for a server that ends all the time.
+				if dice.IntN(3) > 0 {
+					return nil
+				}
 				if err := pause(ctx, between(dice, 0, 4*time.Second)); err != nil {
 					return err
 				}
@@ -247,6 +257,23 @@ func agents() []point {
 				return err
 			}})
 		}
+	}
+	return all
+}
+
+// mixed are runs in each of whose steps another fault of these points happens.
+func mixed(of []point) []point {
+	var all []point
+	for seed := range seeds {
+		name := fmt.Sprintf("another fault in each step, seed %d", seed+1)
+		p := point{name: name, class: "mixed", writes: 6, repeats: 100, shrinks: true, restores: true, disturb: func(ctx context.Context, w *workload, step string) error {
+			chosen := of[dice(name, step).IntN(len(of))]
+			return chosen.disturb(ctx, w, step)
+		}}
+		for _, o := range of {
+			p.gone = append(p.gone, o.gone...)
+		}
+		all = append(all, p)
 	}
 	return all
 }

@@ -17,6 +17,15 @@ type summary struct {
 	Rows      []row `json:"rows"`
 	// Broken are the points with violations, each with its first one.
 	Broken []string `json:"broken,omitempty"`
+	// Ran are the points that were run, by class and commit.
+	Ran []ran `json:"ran"`
+}
+
+// ran are the points of a class that were run last on a commit.
+type ran struct {
+	Class  string   `json:"class"`
+	Commit string   `json:"commit"`
+	Points []string `json:"points"`
 }
 
 // row is one class of faults.
@@ -34,7 +43,7 @@ type row struct {
 	P99        time.Duration `json:"p99"`
 }
 
-func summarise(all []point, ran []result, undisturbed *reference) summary {
+func summarise(all []point, results []result, undisturbed *reference) summary {
 	s := summary{Writes: len(undisturbed.Writes), Revisions: undisturbed.Revisions}
 	total := row{Class: "all"}
 	var everything []time.Duration
@@ -46,14 +55,15 @@ func summarise(all []point, ran []result, undisturbed *reference) summary {
 		}
 		total.Points++
 	}
-	for _, r := range ran {
+	for _, r := range results {
+		s.ran(r)
 		if len(r.Violations) > 0 {
 			s.Broken = append(s.Broken, fmt.Sprintf("**%s**: %.200s", r.Point, r.Violations[0]))
 		}
 	}
 	for i := range s.Rows {
 		var recoveries []time.Duration
-		for _, r := range ran {
+		for _, r := range results {
 			if r.Class != s.Rows[i].Class {
 				continue
 			}
@@ -67,6 +77,15 @@ func summarise(all []point, ran []result, undisturbed *reference) summary {
 	total.P50, total.P99 = percentile(everything, 50), percentile(everything, 99)
 	s.Rows = append(s.Rows, total)
 	return s
+}
+
+// ran notes what a point ran on.
+func (s *summary) ran(r result) {
+	i := slices.IndexFunc(s.Ran, func(l ran) bool { return l.Class == r.Class && l.Commit == r.Commit })
+	if i < 0 {
+		i, s.Ran = len(s.Ran), append(s.Ran, ran{Class: r.Class, Commit: r.Commit})
+	}
+	s.Ran[i].Points = append(s.Ran[i].Points, r.Point)
 }
 
 func (r *row) add(one result) {
@@ -145,6 +164,15 @@ func document(s summary) string {
 	if len(s.Broken) > 0 {
 		b.WriteByte('\n')
 	}
+	b.WriteString("What was run last on which commit:\n\n")
+	for _, r := range s.Ran {
+		points := strings.Join(r.Points, "; ")
+		if i := slices.IndexFunc(s.Rows, func(w row) bool { return w.Class == r.Class }); s.Rows[i].Points == len(r.Points) {
+			points = "all"
+		}
+		fmt.Fprintf(&b, "- %s, %s: %s\n", r.Class, r.Commit, points)
+	}
+	b.WriteByte('\n')
 	results, _ := json.Marshal(s) // it has numbers and texts only
 	return strings.Replace(frame, tableLine, b.String(), 1) + "\n" + resultsLine + string(results) + " -->\n"
 }

@@ -56,11 +56,10 @@ func flatten(state map[string]string, names *strings.Replacer, path string, valu
 		}
 	case []any:
 		for i, below := range v {
-			at := fmt.Sprint(i)
-			if context := text(below, "context"); context != "" { // a commit status, in whatever order it came
-				at = names.Replace(text(below, "sha")) + " " + context
+			at := place(i, below, names)
+			if !slices.Contains(passingFeedback, at) {
+				flatten(state, names, path+" ["+at+"]", below)
 			}
-			flatten(state, names, path+" ["+at+"]", below)
 		}
 	case string:
 		state[path] = plain(v, names)
@@ -68,6 +67,25 @@ func flatten(state map[string]string, names *strings.Replacer, path string, valu
 		written, _ := json.Marshal(v) // it was read from JSON
 		state[path] = string(written)
 	}
+}
+
+// passingFeedback are values of feedback that say how often an object was written on its cluster.
+var passingFeedback = []string{"feedback addonflow.generation", "feedback addonflow.observedGeneration"}
+
+// place of an element of a list: what it is named after, if it came in whatever order, else its index.
+func place(i int, element any, names *strings.Replacer) string {
+	fields, _ := element.(map[string]any)
+	_, isCondition := fields["lastTransitionTime"]
+	_, isFeedback := fields["fieldValue"]
+	switch {
+	case text(element, "context") != "": // a commit status
+		return names.Replace(text(element, "sha")) + " " + text(element, "context")
+	case isCondition:
+		return text(element, "type")
+	case isFeedback:
+		return "feedback " + text(element, "name")
+	}
+	return fmt.Sprint(i)
 }
 
 // times are those of a day, as texts have them.
