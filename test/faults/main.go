@@ -15,6 +15,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -38,6 +39,9 @@ var (
 	errOver = errors.New("the time is over")
 )
 
+// hubsAtOnce is how many two cores bear: a run mostly waits.
+const hubsAtOnce = 4
+
 // stopWithin is how long the hubs of points take to stop.
 const stopWithin = 10 * time.Second
 
@@ -48,6 +52,7 @@ type options struct {
 	commit                      string
 	limit                       time.Duration
 	parallel                    int
+	summary                     bool
 }
 
 func main() {
@@ -61,7 +66,8 @@ func main() {
 	flag.StringVar(&o.report, "report", "", "file that the report on all finished points is written to")
 	flag.StringVar(&o.keep, "keep", "bin/faults", "directory for what failing runs leave")
 	flag.DurationVar(&o.limit, "for", 0, "how long to run: points of each class in turn, and what is not finished then is not judged; 0: until all are finished")
-	flag.IntVar(&o.parallel, "parallel", 4, "number of hubs at once")
+	flag.BoolVar(&o.summary, "summary", false, "run nothing, and report on what ran")
+	flag.IntVar(&o.parallel, "parallel", hubsAtOnce, "number of hubs at once")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard()) // the lines of the operators are in their own logs
 	signal.Ignore(syscall.SIGPIPE)    // without a reader the run goes on, so that no operator is left behind
@@ -98,6 +104,13 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if o.summary {
+		known := cmp.Or(state.reference, state.past)
+		if known == nil {
+			return errors.New("nothing ran yet")
+		}
+		return o.write(state, known)
+	}
 	h := harness{operator: o.operator, clocked: o.clocked, previous: o.previous, keep: o.keep}
 	undisturbed, err := h.undisturbed(ctx, state, out)
 	if err != nil {
@@ -121,14 +134,8 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if errors.Is(stopped, errOver) && len(state.ran) > 0 {
 		stopped = nil
 	}
-	if o.report != "" {
-		text := document(summarise(all, state.of(all), undisturbed))
-		if err := os.WriteFile(o.report, []byte(text), 0o644); err != nil {
-			return errors.Join(stopped, err)
-		}
-	}
-	if stopped != nil {
-		return stopped
+	if err := errors.Join(stopped, o.write(state, undisturbed)); err != nil {
+		return err
 	}
 	ran := state.of(all)
 	if o.limit > 0 || o.only != "" {
@@ -141,6 +148,15 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return errBroken
 	}
 	return nil
+}
+
+// write writes the report on all that ever ran, if it is asked for.
+func (o options) write(state *state, undisturbed *reference) error {
+	if o.report == "" {
+		return nil
+	}
+	all := matrix(undisturbed)
+	return os.WriteFile(o.report, []byte(document(summarise(all, state.of(all), undisturbed))), 0o644)
 }
 
 // pending are the points that are not finished.

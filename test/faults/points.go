@@ -23,8 +23,8 @@ type point struct {
 	// upgraded: the first is of the commit before. clocked: their clock can be set.
 	upgraded, clocked bool
 	// shrinks: the fleet has fewer clusters for a while, which past rollouts and their statuses say.
-	// restores: older statuses are written back.
-	shrinks, restores bool
+	// restores: older statuses are written back. forgets: beta's rollout loses its status.
+	shrinks, restores, forgets bool
 	// gone are parts of the keys of objects that the point deletes.
 	gone []string
 	// disturb is called when each step begins, and runs beside it.

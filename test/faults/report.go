@@ -35,12 +35,14 @@ type row struct {
 	Points int `json:"points"`
 	Run    int `json:"run"`
 	// Faults that struck; Missed are those that did not.
-	Faults     int           `json:"faults"`
-	Missed     int           `json:"missed"`
-	Revisions  int           `json:"revisions"`
-	Violations int           `json:"violations"`
-	P50        time.Duration `json:"p50"`
-	P99        time.Duration `json:"p99"`
+	Faults     int `json:"faults"`
+	Missed     int `json:"missed"`
+	Revisions  int `json:"revisions"`
+	Violations int `json:"violations"`
+	// Took is how long the points that were run took together.
+	Took time.Duration `json:"took"`
+	P50  time.Duration `json:"p50"`
+	P99  time.Duration `json:"p99"`
 }
 
 func summarise(all []point, results []result, undisturbed *reference) summary {
@@ -93,6 +95,7 @@ func (r *row) add(one result) {
 	r.Faults += one.Hits
 	r.Revisions += one.Revisions
 	r.Missed += one.Missed
+	r.Took += one.Took
 	if len(one.Violations) > 0 {
 		r.Violations++
 	}
@@ -112,14 +115,14 @@ func (s summary) broken() bool {
 }
 
 // header of the table.
-var header = []string{"class", "points", "run", "faults", "not met", "revisions checked", "violations", "recovery p50", "p99"}
+var header = []string{"class", "points", "run", "faults", "not met", "revisions checked", "violations", "seconds each", "recovery p50", "p99"}
 
 func (r row) cells() []string {
 	cells := []string{r.Class}
 	for _, n := range []int{r.Points, r.Run, r.Faults, r.Missed, r.Revisions, r.Violations} {
 		cells = append(cells, fmt.Sprint(n))
 	}
-	return append(cells, r.P50.String(), r.P99.String())
+	return append(cells, fmt.Sprintf("%.0f", r.Took.Seconds()/float64(max(1, r.Run))), r.P50.String(), r.P99.String())
 }
 
 // text is the table for a terminal.
@@ -137,6 +140,20 @@ func (s summary) text() string {
 		write(r.cells())
 	}
 	return b.String()
+}
+
+// estimate is how long all points take, from those that were run. A class that was not takes as long as the others.
+func (s summary) estimate() time.Duration {
+	total := s.Rows[len(s.Rows)-1]
+	var all time.Duration
+	for _, r := range s.Rows[:len(s.Rows)-1] {
+		of := r
+		if r.Run == 0 {
+			of = total
+		}
+		all += of.Took * time.Duration(r.Points) / time.Duration(max(1, of.Run))
+	}
+	return (all / hubsAtOnce).Round(time.Minute)
 }
 
 //go:embed report.md
@@ -157,7 +174,7 @@ func document(s summary) string {
 	for _, r := range s.Rows {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
 	}
-	b.WriteByte('\n')
+	fmt.Fprintf(&b, "\nWith %d hubs at once, all points take %s at this pace.\n\n", hubsAtOnce, s.estimate())
 	for _, broken := range s.Broken {
 		fmt.Fprintf(&b, "- %s\n", broken)
 	}

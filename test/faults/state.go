@@ -23,8 +23,8 @@ type state struct {
 	binary string
 	// commit is that of the binary.
 	commit string
-	// reference is the undisturbed run, nil before it.
-	reference *reference
+	// reference is the undisturbed run, nil before it; past is the last one of another binary.
+	reference, past *reference
 	// results by the name of the point, earlier those of other binaries; ran are those of this process.
 	results, earlier map[string]result
 	ran              []point
@@ -64,6 +64,8 @@ func openState(file, commit string, programs ...string) (*state, error) {
 		case json.Unmarshal(lines.Bytes(), &l) != nil: // cut off
 		case l.Binary == s.binary && l.Reference != nil:
 			s.reference = l.Reference
+		case l.Reference != nil:
+			s.past = l.Reference
 		case l.Binary == s.binary && l.Result != nil:
 			s.results[l.Result.Point] = *l.Result
 		case l.Result != nil:

@@ -14,12 +14,13 @@ var compared = []string{
 	registry + "addon.open-cluster-management.io/", registry + "cluster.open-cluster-management.io/",
 }
 
-// EndState is what a hub has, without orders, which a fault may make necessary again, and without what differs from run to run: times, UIDs, versions, and
-// the names that the replacer knows. It maps each field of each object to its value.
+// EndState is what a hub has, without orders and approvals, which a fault may make necessary again, and without what
+// differs from run to run: times, UIDs, versions, and the names that the replacer knows. It maps each field of each
+// object to its value.
 func EndState(objects map[string]Object, names *strings.Replacer) map[string]string {
 	state := map[string]string{}
 	for key, o := range objects {
-		if o.Content == nil || strings.HasPrefix(key, orderKeys) || !slices.ContainsFunc(compared, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+		if o.Content == nil || strings.HasPrefix(key, orderKeys) || strings.HasPrefix(key, approvals) || !slices.ContainsFunc(compared, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 			continue
 		}
 		if strings.HasPrefix(key, rolloutKeys) {
