@@ -536,7 +536,7 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 		expected, state = ofAnyFleet(expected), ofAnyFleet(state)
 	}
 	if w.point.restores {
-		expected, state = inAnyAttempt(expected), inAnyAttempt(state)
+		expected, state = fromAnyMoment(expected), fromAnyMoment(state)
 	}
 	if w.point.forgets {
 		expected, state = ofAnyPast(expected), ofAnyPast(state)
@@ -572,12 +572,13 @@ func ofAnyFleet(state map[string]string) map[string]string {
 	return plain
 }
 
-// inAnyAttempt is a state without the numbers of attempts: a status that is written back says that a rollout
-// has not begun which has, and that one begins again with another number.
-func inAnyAttempt(state map[string]string) map[string]string {
+// fromAnyMoment is a state without what a status that was written back tells otherwise: it says of a past rollout
+// how far it was then, and that one has not begun which has, and begins again as another attempt.
+func fromAnyMoment(state map[string]string) map[string]string {
 	plain := maps.Clone(state)
 	maps.DeleteFunc(plain, func(path, _ string) bool {
-		return strings.HasPrefix(path, rolloutKey("")) && strings.HasSuffix(path, " attempt")
+		past := strings.Contains(path, " status history [") && !strings.Contains(path, " status history [0]")
+		return strings.HasPrefix(path, rolloutKey("")) && (past || strings.HasSuffix(path, " attempt"))
 	})
 	return plain
 }
@@ -612,11 +613,15 @@ func sized(text string) string {
 
 // says is what a status says in every run. The source says of a commit that failed, beside which
 // add-on did and how, how far the others were at that moment; the status of the add-on itself is
-// compared as a whole. If the fleet shrinks, the source may name a removal that waited, too.
+// compared as a whole. If the fleet shrinks, the source may name a removal that waited, too. If a status is
+// written back, a past rollout failed somewhere else.
 func (w *workload) says(key, status string) string {
 	state, text, found := strings.Cut(status, ": ")
 	if !found {
 		return status
+	}
+	if state == failure && w.point.restores {
+		return state
 	}
 	if state == failure && strings.HasSuffix(key, " "+statusContext) {
 		if w.point.shrinks {

@@ -22,7 +22,7 @@ const (
 func Address(ctx context.Context) (string, error) {
 	var last error
 	for range tries {
-		address := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(count)) //nolint:gosec // no secret
+		address := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(count))
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
 			last = err

@@ -170,7 +170,7 @@ func (h *Hub) newControlPlane(ctx context.Context, binaries hubbin.Assets, opts 
 		StartTimeout: startTimeout,
 		StopTimeout:  stopTimeout,
 	}
-	if server.SecureServing.Address, server.SecureServing.Port, err = net.SplitHostPort(serverAddress); err != nil {
+	if server.Address, server.Port, err = net.SplitHostPort(serverAddress); err != nil {
 		return nil, fmt.Errorf("cannot choose a port: %w", err)
 	}
 	server.Configure().
