@@ -143,7 +143,7 @@ $(PREVIOUS):
 faults: build hub $(if $(SHORT),,$(PREVIOUS)) ## Make everything go wrong, and judge all that was stored (SHORT=1: five minutes; ONLY=WORDS)
 	$(SAY) 'faults: one hub for each point (up to three hours; a run that was interrupted continues)'
 	@go build -trimpath -ldflags='-s -w' -tags faultclock -o bin/addonflow-faultclock ./cmd/addonflow
-	@$(HUB_ASSETS); go build -o bin/faults.bin ./test/faults; bin/faults.bin -previous $(PREVIOUS) $(FAULTS_FLAGS)
+	@$(HUB_ASSETS); go build -o bin/faults.bin ./test/faults; bin/faults.bin -previous $(PREVIOUS) -commit "$$(git describe --always --dirty --exclude='*' || echo unknown)" $(FAULTS_FLAGS)
 
 .PHONY: demo
 demo: build hub ## Show the whole story on the embedded hub (DEMO_CLUSTERS, DEMO_SPEED)

@@ -273,11 +273,12 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 			k.posting, k.result = nil, nil
 			continue
 		}
-		if k.result != nil && (k.result.Outcome == Absent || !sameWords(k.result.Statement, *m.Posting)) {
+		begins := index(began, m.SHA, m.Context) >= 0
+		if k.result != nil && (begins || k.result.Outcome == Absent || !sameWords(k.result.Statement, *m.Posting)) {
 			k.result = nil // posted again
 		}
 		switch {
-		case index(began, m.SHA, m.Context) >= 0:
+		case begins:
 			k.posting, k.since, k.never = m.Posting, time.Time{}, false
 		case k.posting == nil || !sameWords(*k.posting, *m.Posting):
 			k.posting, k.since, k.shows = m.Posting, now, nil

@@ -206,6 +206,23 @@ func TestProgressIsPacedAfterTheMarksWereLost(t *testing.T) {
 	})
 }
 
+// TestVerdictIsPostedAfterTheMarksWereLost: an object whose status was emptied when its rollout ended finds what
+// the forge shows, which is out of date, and posts the verdict at once.
+func TestVerdictIsPostedAfterTheMarksWereLost(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "1/2"))
+		k.stored = nil
+		k.deliverer.Forget("key")
+		for range 3 {
+			k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		}
+		if len(k.forge.log) != 2 || k.forge.latest(oldSHA) != "success: 2/2" || !commitstatus.Settled(k.stored[0]) {
+			t.Errorf("log %v, mark %+v", k.forge.log, k.stored[0])
+		}
+	})
+}
+
 // TestSecondOperatorDoesNotRepeatAPostUnderWay: if two operators run during a change of leadership, the
 // second does not repeat a post that the first has begun, and reads the forge after one request
 // time.

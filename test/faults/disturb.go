@@ -49,6 +49,10 @@ func between(r *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(r.Int64N(int64(to-from)))
 }
 
+// rarely is true in a third of the steps. Clients wait longer and longer, up to a minute, for a server that ends
+// their watches all the time, and forget it only after two minutes.
+func rarely(r *rand.Rand) bool { return r.IntN(3) == 0 }
+
 // twins are two operators without leader election, whose caches lag at random.
 func twins(r *reference) []point {
 	var all []point
@@ -85,12 +89,10 @@ func watches(r *reference) []point {
 				defer w.api.Thaw(resource)
 				return pause(ctx, stale)
 			}},
-			point{name: "late events of " + resource, class: "stale caches", disturb: func(_ context.Context, w *workload, _ string) error {
-				w.stroke()
-				w.api.Delay(resource, 300*time.Millisecond)
-				return nil
-			}},
-			point{name: "unobserved changes of " + resource, class: "watch 410", disturb: func(ctx context.Context, w *workload, _ string) error {
+			point{name: "unobserved changes of " + resource, class: "watch 410", disturb: func(ctx context.Context, w *workload, step string) error {
+				if !rarely(dice("unobserved changes of "+resource, step)) {
+					return nil
+				}
 				w.stroke()
 				w.api.Freeze(resource)
 				defer w.api.Thaw(resource)
@@ -98,19 +100,34 @@ func watches(r *reference) []point {
 				w.api.Gone(resource)
 				return err
 			}},
-			point{name: "410 on every watch of " + resource, class: "watch 410", disturb: func(ctx context.Context, w *workload, _ string) error {
-				for range 5 {
-					w.stroke()
-					w.api.Gone(resource)
-					if err := pause(ctx, 700*time.Millisecond); err != nil {
-						return err
-					}
-				}
-				return nil
-			}},
 		)
 	}
-	return all
+	return append(all,
+		point{name: "late events", class: "stale caches", disturb: func(_ context.Context, w *workload, step string) error {
+			dice := dice("late events", step)
+			w.stroke()
+			for _, resource := range r.Watched {
+				w.api.Delay(resource, between(dice, 0, 600*time.Millisecond))
+			}
+			return nil
+		}},
+		point{name: "410 on every watch", class: "watch 410", disturb: func(ctx context.Context, w *workload, step string) error {
+			dice := dice("410 on every watch", step)
+			if !rarely(dice) {
+				return nil
+			}
+			for range 2 {
+				if err := pause(ctx, between(dice, 0, 2*time.Second)); err != nil {
+					return err
+				}
+				w.stroke()
+				for _, resource := range r.Watched {
+					w.api.Gone(resource)
+				}
+			}
+			return nil
+		}},
+	)
 }
 
 // servers are an API server and an etcd that end, or stand still.
@@ -121,6 +138,9 @@ func servers() []point {
 			name := fmt.Sprintf("%s killed, seed %d", server, seed+1)
 			all = append(all, point{name: name, class: "API server and etcd", disturb: func(ctx context.Context, w *workload, step string) error {
 				dice := dice(name, step)
+				if !rarely(dice) {
+					return nil
+				}
 				if err := pause(ctx, between(dice, 0, 4*time.Second)); err != nil {
 					return err
 				}
@@ -251,6 +271,23 @@ func agents() []point {
 	return all
 }
 
+// mixed are runs in each of whose steps another fault of these points happens.
+func mixed(of []point) []point {
+	var all []point
+	for seed := range seeds {
+		name := fmt.Sprintf("another fault in each step, seed %d", seed+1)
+		p := point{name: name, class: "mixed", writes: 6, repeats: 100, shrinks: true, restores: true, forgets: true, disturb: func(ctx context.Context, w *workload, step string) error {
+			chosen := of[dice(name, step).IntN(len(of))]
+			return chosen.disturb(ctx, w, step)
+		}}
+		for _, o := range of {
+			p.gone = append(p.gone, o.gone...)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
 // edit is a change by hand.
 type edit struct {
 	name  string
@@ -262,6 +299,8 @@ type edit struct {
 	status bool
 	// loses: the operator forgets what it posted and may post it again.
 	repeats int
+	// forgets: the status is a rollout's, and lost.
+	forgets bool
 }
 
 // kindVersion is the version of most kinds.
@@ -301,12 +340,12 @@ func edits() []point {
 		{name: "target of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"target":{"commit":"main@sha1:0000000000000000000000000000000000000000"}}}`},
 		{name: "phase of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true},
 		{name: "finalizers of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"metadata":{"finalizers":null}}`},
-		{name: "a rollout's status lost", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":null}`, status: true, repeats: 100},
+		{name: "a rollout's status lost", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":null}`, status: true, repeats: 100, forgets: true},
 		{name: "a source's status lost", kind: source, where: in(demo.Namespace, demo.SourceName), patch: `{"status":null}`, status: true, repeats: 100},
 	}
 	var all []point
 	for _, e := range list {
-		all = append(all, point{name: "hand edit: " + e.name, class: "hand edits", writes: 6, repeats: e.repeats, disturb: func(ctx context.Context, w *workload, step string) error {
+		all = append(all, point{name: "hand edit: " + e.name, class: "hand edits", writes: 6, repeats: e.repeats, forgets: e.forgets, disturb: func(ctx context.Context, w *workload, step string) error {
 			if slices.Contains([]string{"begin", "install", "removal"}, step) {
 				return nil // it is not there yet, or it is not needed there
 			}

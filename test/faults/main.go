@@ -15,6 +15,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -31,15 +32,27 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// errBroken is returned when a promise was broken.
-var errBroken = errors.New("a promise was broken")
+var (
+	// errBroken is returned when a promise was broken.
+	errBroken = errors.New("a promise was broken")
+	// errOver ends the points under way when a limited run is over.
+	errOver = errors.New("the time is over")
+)
+
+// hubsAtOnce is how many two cores bear: a run mostly waits.
+const hubsAtOnce = 4
+
+// stopWithin is how long the hubs of points take to stop.
+const stopWithin = 10 * time.Second
 
 // options are the command line.
 type options struct {
 	operator, clocked, previous string
 	only, state, report, keep   string
+	commit                      string
 	limit                       time.Duration
 	parallel                    int
+	summary                     bool
 }
 
 func main() {
@@ -49,10 +62,12 @@ func main() {
 	flag.StringVar(&o.previous, "previous", "", "path of the operator of the commit in test/faults/previous")
 	flag.StringVar(&o.only, "only", "", "run the points whose name contains one of these words, separated by |, although they are finished")
 	flag.StringVar(&o.state, "state", "bin/faults/state.jsonl", "file with the finished points; they are not run again")
+	flag.StringVar(&o.commit, "commit", "unknown", "the operator's commit, for the report")
 	flag.StringVar(&o.report, "report", "", "file that the report on all finished points is written to")
 	flag.StringVar(&o.keep, "keep", "bin/faults", "directory for what failing runs leave")
-	flag.DurationVar(&o.limit, "for", 0, "how long to run: points of each class in turn; 0: until all are finished")
-	flag.IntVar(&o.parallel, "parallel", 4, "number of hubs at once")
+	flag.DurationVar(&o.limit, "for", 0, "how long to run: points of each class in turn, and what is not finished then is not judged; 0: until all are finished")
+	flag.BoolVar(&o.summary, "summary", false, "run nothing, and report on what ran")
+	flag.IntVar(&o.parallel, "parallel", hubsAtOnce, "number of hubs at once")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard()) // the lines of the operators are in their own logs
 	signal.Ignore(syscall.SIGPIPE)    // without a reader the run goes on, so that no operator is left behind
@@ -72,7 +87,12 @@ func main() {
 
 // run runs the points that are asked for and not finished.
 func run(ctx context.Context, o options, out io.Writer) error {
-	begun := time.Now()
+	end := time.Now().Add(o.limit - stopWithin)
+	if o.limit > 0 {
+		limited, cancel := context.WithDeadlineCause(ctx, end, errOver)
+		defer cancel()
+		ctx = limited
+	}
 	if err := os.MkdirAll(o.keep, 0o755); err != nil {
 		return err
 	}
@@ -80,9 +100,16 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	state, err := openState(o.state, o.operator, self)
+	state, err := openState(o.state, o.commit, o.operator, self)
 	if err != nil {
 		return err
+	}
+	if o.summary {
+		known := cmp.Or(state.reference, state.past)
+		if known == nil {
+			return errors.New("nothing ran yet")
+		}
+		return o.write(state, known)
 	}
 	h := harness{operator: o.operator, clocked: o.clocked, previous: o.previous, keep: o.keep}
 	undisturbed, err := h.undisturbed(ctx, state, out)
@@ -96,21 +123,19 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	stopAt := time.Time{}
 	if o.limit > 0 {
-		todo, stopAt = inTurn(todo), begun.Add(o.limit-2*undisturbed.Took)
+		todo, stopAt = inTurn(todo), end.Add(-undisturbed.Took)
 	}
 	if _, err := os.Stat(o.previous); err != nil {
 		fmt.Fprintln(out, "without an upgrade: there is no operator of the commit in test/faults/previous")
 		todo = slices.DeleteFunc(todo, func(p point) bool { return p.upgraded })
 	}
 	fmt.Fprintf(out, "%d points, %d of them finished, %d to run\n", len(all), len(all)-len(pending(all, state)), len(todo))
-	if err := h.runAll(ctx, todo, undisturbed, o.parallel, stopAt, state, out); err != nil {
-		return err
+	stopped := h.runAll(ctx, todo, undisturbed, o.parallel, stopAt, state, out)
+	if errors.Is(stopped, errOver) && len(state.ran) > 0 {
+		stopped = nil
 	}
-	if o.report != "" {
-		text := document(summarise(all, state.of(all), undisturbed))
-		if err := os.WriteFile(o.report, []byte(text), 0o644); err != nil {
-			return err
-		}
+	if err := errors.Join(stopped, o.write(state, undisturbed)); err != nil {
+		return err
 	}
 	ran := state.of(all)
 	if o.limit > 0 || o.only != "" {
@@ -123,6 +148,15 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return errBroken
 	}
 	return nil
+}
+
+// write writes the report on all that ever ran, if it is asked for.
+func (o options) write(state *state, undisturbed *reference) error {
+	if o.report == "" {
+		return nil
+	}
+	all := matrix(undisturbed)
+	return os.WriteFile(o.report, []byte(document(summarise(all, state.of(all), undisturbed))), 0o644)
 }
 
 // pending are the points that are not finished.

@@ -17,6 +17,15 @@ type summary struct {
 	Rows      []row `json:"rows"`
 	// Broken are the points with violations, each with its first one.
 	Broken []string `json:"broken,omitempty"`
+	// Ran are the points that were run, by class and commit.
+	Ran []ran `json:"ran"`
+}
+
+// ran are the points of a class that were run last on a commit.
+type ran struct {
+	Class  string   `json:"class"`
+	Commit string   `json:"commit"`
+	Points []string `json:"points"`
 }
 
 // row is one class of faults.
@@ -26,15 +35,17 @@ type row struct {
 	Points int `json:"points"`
 	Run    int `json:"run"`
 	// Faults that struck; Missed are those that did not.
-	Faults     int           `json:"faults"`
-	Missed     int           `json:"missed"`
-	Revisions  int           `json:"revisions"`
-	Violations int           `json:"violations"`
-	P50        time.Duration `json:"p50"`
-	P99        time.Duration `json:"p99"`
+	Faults     int `json:"faults"`
+	Missed     int `json:"missed"`
+	Revisions  int `json:"revisions"`
+	Violations int `json:"violations"`
+	// Took is how long the points that were run took together.
+	Took time.Duration `json:"took"`
+	P50  time.Duration `json:"p50"`
+	P99  time.Duration `json:"p99"`
 }
 
-func summarise(all []point, ran []result, undisturbed *reference) summary {
+func summarise(all []point, results []result, undisturbed *reference) summary {
 	s := summary{Writes: len(undisturbed.Writes), Revisions: undisturbed.Revisions}
 	total := row{Class: "all"}
 	var everything []time.Duration
@@ -46,14 +57,15 @@ func summarise(all []point, ran []result, undisturbed *reference) summary {
 		}
 		total.Points++
 	}
-	for _, r := range ran {
+	for _, r := range results {
+		s.ran(r)
 		if len(r.Violations) > 0 {
 			s.Broken = append(s.Broken, fmt.Sprintf("**%s**: %.200s", r.Point, r.Violations[0]))
 		}
 	}
 	for i := range s.Rows {
 		var recoveries []time.Duration
-		for _, r := range ran {
+		for _, r := range results {
 			if r.Class != s.Rows[i].Class {
 				continue
 			}
@@ -69,11 +81,21 @@ func summarise(all []point, ran []result, undisturbed *reference) summary {
 	return s
 }
 
+// ran notes what a point ran on.
+func (s *summary) ran(r result) {
+	i := slices.IndexFunc(s.Ran, func(l ran) bool { return l.Class == r.Class && l.Commit == r.Commit })
+	if i < 0 {
+		i, s.Ran = len(s.Ran), append(s.Ran, ran{Class: r.Class, Commit: r.Commit})
+	}
+	s.Ran[i].Points = append(s.Ran[i].Points, r.Point)
+}
+
 func (r *row) add(one result) {
 	r.Run++
 	r.Faults += one.Hits
 	r.Revisions += one.Revisions
 	r.Missed += one.Missed
+	r.Took += one.Took
 	if len(one.Violations) > 0 {
 		r.Violations++
 	}
@@ -93,14 +115,14 @@ func (s summary) broken() bool {
 }
 
 // header of the table.
-var header = []string{"class", "points", "run", "faults", "not met", "revisions checked", "violations", "recovery p50", "p99"}
+var header = []string{"class", "points", "run", "faults", "not met", "revisions checked", "violations", "seconds each", "recovery p50", "p99"}
 
 func (r row) cells() []string {
 	cells := []string{r.Class}
 	for _, n := range []int{r.Points, r.Run, r.Faults, r.Missed, r.Revisions, r.Violations} {
 		cells = append(cells, fmt.Sprint(n))
 	}
-	return append(cells, r.P50.String(), r.P99.String())
+	return append(cells, fmt.Sprintf("%.0f", r.Took.Seconds()/float64(max(1, r.Run))), r.P50.String(), r.P99.String())
 }
 
 // text is the table for a terminal.
@@ -118,6 +140,20 @@ func (s summary) text() string {
 		write(r.cells())
 	}
 	return b.String()
+}
+
+// estimate is how long all points take, from those that were run. A class that was not takes as long as the others.
+func (s summary) estimate() time.Duration {
+	total := s.Rows[len(s.Rows)-1]
+	var all time.Duration
+	for _, r := range s.Rows[:len(s.Rows)-1] {
+		of := r
+		if r.Run == 0 {
+			of = total
+		}
+		all += of.Took * time.Duration(r.Points) / time.Duration(max(1, of.Run))
+	}
+	return (all / hubsAtOnce).Round(time.Minute)
 }
 
 //go:embed report.md
@@ -138,13 +174,22 @@ func document(s summary) string {
 	for _, r := range s.Rows {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
 	}
-	b.WriteByte('\n')
+	fmt.Fprintf(&b, "\nWith %d hubs at once, all points take %s at this pace.\n\n", hubsAtOnce, s.estimate())
 	for _, broken := range s.Broken {
 		fmt.Fprintf(&b, "- %s\n", broken)
 	}
 	if len(s.Broken) > 0 {
 		b.WriteByte('\n')
 	}
+	b.WriteString("What was run last on which commit:\n\n")
+	for _, r := range s.Ran {
+		points := strings.Join(r.Points, "; ")
+		if i := slices.IndexFunc(s.Rows, func(w row) bool { return w.Class == r.Class }); s.Rows[i].Points == len(r.Points) {
+			points = "all"
+		}
+		fmt.Fprintf(&b, "- %s, %s: %s\n", r.Class, r.Commit, points)
+	}
+	b.WriteByte('\n')
 	results, _ := json.Marshal(s) // it has numbers and texts only
 	return strings.Replace(frame, tableLine, b.String(), 1) + "\n" + resultsLine + string(results) + " -->\n"
 }

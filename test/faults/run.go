@@ -39,6 +39,8 @@ type reference struct {
 type result struct {
 	Point string `json:"point"`
 	Class string `json:"class"`
+	// Commit of the operator.
+	Commit string `json:"commit"`
 	// Hits is how many faults struck, and Missed how many did not, because the run made fewer writes.
 	Hits       int             `json:"hits"`
 	Missed     int             `json:"missed,omitempty"`
@@ -73,14 +75,16 @@ func (h harness) run(ctx context.Context, p point, undisturbed *reference) (resu
 	if err := load.prepare(ctx); err != nil {
 		return result{}, nil, fmt.Errorf("cannot prepare the workload: %w", err)
 	}
-	w.leaders = p.leaders
+	running, crashed := context.WithCancelCause(ctx)
+	defer crashed(nil)
+	w.leaders, w.crashed = p.leaders, crashed
 	if err := w.startOperators(max(1, p.operators)); err != nil {
 		return result{}, nil, err
 	}
 	started := time.Since(begun)
-	failed := load.run(ctx)
+	failed := load.run(running)
 	if ctx.Err() != nil {
-		return result{}, nil, ctx.Err()
+		return result{}, nil, context.Cause(ctx)
 	}
 	r := result{Point: p.name, Class: p.class}
 	r.Timings = fmt.Sprintf("start %.1f, %s", started.Seconds(), strings.Join(load.timings, ", "))

@@ -16,16 +16,18 @@ import (
 )
 
 // state is a file with the finished points, one a line, so that a run can be resumed. Points of
-// another binary do not count.
+// another binary are not finished; the report has them, with the commit they ran on.
 type state struct {
 	mu     sync.Mutex
 	file   string
 	binary string
-	// reference is the undisturbed run, nil before it.
-	reference *reference
-	// results by the name of the point; ran are those of this process.
-	results map[string]result
-	ran     []point
+	// commit is that of the binary.
+	commit string
+	// reference is the undisturbed run, nil before it; past is the last one of another binary.
+	reference, past *reference
+	// results by the name of the point, earlier those of other binaries; ran are those of this process.
+	results, earlier map[string]result
+	ran              []point
 }
 
 // line is one line of the file.
@@ -36,7 +38,7 @@ type line struct {
 	Result    *result    `json:"result,omitempty"`
 }
 
-func openState(file string, programs ...string) (*state, error) {
+func openState(file, commit string, programs ...string) (*state, error) {
 	hash := sha256.New()
 	for _, program := range programs {
 		text, err := os.ReadFile(program)
@@ -45,7 +47,7 @@ func openState(file string, programs ...string) (*state, error) {
 		}
 		_, _ = hash.Write(text) // a hash refuses no write
 	}
-	s := &state{file: file, binary: hex.EncodeToString(hash.Sum(nil)), results: map[string]result{}}
+	s := &state{file: file, commit: commit, binary: hex.EncodeToString(hash.Sum(nil)), results: map[string]result{}, earlier: map[string]result{}}
 	in, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, os.MkdirAll(filepath.Dir(file), 0o755)
@@ -58,14 +60,16 @@ func openState(file string, programs ...string) (*state, error) {
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
 		var l line
-		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Binary != s.binary {
-			continue // cut off, or of another operator
-		}
-		if l.Reference != nil {
+		switch {
+		case json.Unmarshal(lines.Bytes(), &l) != nil: // cut off
+		case l.Binary == s.binary && l.Reference != nil:
 			s.reference = l.Reference
-		}
-		if l.Result != nil {
+		case l.Reference != nil:
+			s.past = l.Reference
+		case l.Binary == s.binary && l.Result != nil:
 			s.results[l.Result.Point] = *l.Result
+		case l.Result != nil:
+			s.earlier[l.Result.Point] = *l.Result
 		}
 	}
 	return s, lines.Err()
@@ -94,19 +98,24 @@ func (s *state) keepReference(r *reference) error {
 func (s *state) keep(p point, r result, out io.Writer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r.Commit = s.commit
 	s.results[p.name] = r
 	s.ran = append(s.ran, p)
 	r.print(out)
 	return s.append(line{Result: &r})
 }
 
-// of are the results of points, as far as they are finished.
+// of are the newest results of points, as far as they ever ran.
 func (s *state) of(points []point) []result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []result
 	for _, p := range points {
-		if r, ok := s.results[p.name]; ok {
+		r, ok := s.results[p.name]
+		if !ok {
+			r, ok = s.earlier[p.name]
+		}
+		if ok {
 			all = append(all, r)
 		}
 	}

@@ -83,18 +83,19 @@ func (w *workload) awaitAttempt(ctx context.Context, attempt int32) error {
 	return nil
 }
 
-// approve lets a commit pass the gate before the second stage, in every attempt.
+// approve lets a commit pass the gate before the second stage, in every attempt, until it has
+// succeeded: a status that is written back may begin another attempt.
 func (w *workload) approve(ctx context.Context, sha string) error {
 	approved := int32(0)
 	for {
 		r, err := w.rollout(ctx, func(r *v1alpha1.AddOnRollout) bool {
-			state := approvalState(r)
-			return targets(r, sha) && (state == v1alpha1.GatePassed || state == v1alpha1.GateWaiting && max(r.Status.Attempt, 1) != approved)
+			waits := approvalState(r) == v1alpha1.GateWaiting && max(r.Status.Attempt, 1) != approved
+			return targets(r, sha) && (waits || r.Status.Phase == v1alpha1.PhaseSucceeded)
 		})
 		if err != nil {
 			return fmt.Errorf("%s is not approved: %w", sha[:7], err)
 		}
-		if approvalState(r) == v1alpha1.GatePassed {
+		if r.Status.Phase == v1alpha1.PhaseSucceeded {
 			return nil
 		}
 		approved = max(r.Status.Attempt, 1)

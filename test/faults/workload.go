@@ -23,6 +23,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/faults/oracle"
 	"github.com/addonflow/addonflow/test/rights"
@@ -199,7 +200,8 @@ func (w *workload) steps() []step {
 			return errors.Join(w.reconcile(ctx), w.await(ctx, sha, v1alpha1.PhaseSucceeded, alpha))
 		}},
 		{"rollback", func(ctx context.Context) error {
-			sha, err := w.commit(ctx, content{tags: tag(degrades), failure: v1alpha1.OnFailureRollback})
+			// The canary soaks when the measurement turns bad, however late that is.
+			sha, err := w.commit(ctx, content{tags: tag(degrades), failure: v1alpha1.OnFailureRollback, soak: time.Hour})
 			return errors.Join(err, w.await(ctx, sha, v1alpha1.PhaseRolledBack, alpha))
 		}},
 		{"abort", func(ctx context.Context) error {
@@ -421,6 +423,9 @@ func (w *workload) await(ctx context.Context, sha string, phase v1alpha1.Phase, 
 			return fmt.Errorf("%s is not %s with %s: %w", addOn, phase, sha[:7], err)
 		}
 	}
+	if phase == v1alpha1.PhaseRolledBack {
+		return w.reportedAs(ctx, sha, "rolled back", addOns...)
+	}
 	return w.reported(ctx, sha, addOns...)
 }
 
@@ -430,6 +435,12 @@ func rolloutKey(addOn string) string {
 
 // reported waits until the statuses of the commit are final: the source's, and those of add-ons.
 func (w *workload) reported(ctx context.Context, sha string, addOns ...string) error {
+	return w.reportedAs(ctx, sha, "", addOns...)
+}
+
+// reportedAs is reported of statuses with words in their text: a rollback is a failure from its
+// beginning, and the next commit ends what is posted about it.
+func (w *workload) reportedAs(ctx context.Context, sha, words string, addOns ...string) error {
 	contexts := []string{statusContext}
 	for _, addOn := range addOns {
 		contexts = append(contexts, statusContext+"/"+addOn)
@@ -437,7 +448,7 @@ func (w *workload) reported(ctx context.Context, sha string, addOns ...string) e
 	for {
 		latest := oracle.Latest(w.Forge.Log(), sha)
 		open := slices.DeleteFunc(slices.Clone(contexts), func(name string) bool {
-			return latest[name].State != "" && latest[name].State != "pending"
+			return latest[name].State != "" && latest[name].State != "pending" && strings.Contains(latest[name].Description, words)
 		})
 		if len(open) == 0 {
 			return nil
@@ -524,6 +535,12 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 	if w.point.shrinks {
 		expected, state = ofAnyFleet(expected), ofAnyFleet(state)
 	}
+	if w.point.restores {
+		expected, state = fromAnyMoment(expected), fromAnyMoment(state)
+	}
+	if w.point.forgets {
+		expected, state = ofAnyPast(expected), ofAnyPast(state)
+	}
 	return oracle.Differences(expected, state)
 }
 
@@ -555,6 +572,35 @@ func ofAnyFleet(state map[string]string) map[string]string {
 	return plain
 }
 
+// fromAnyMoment is a state without what a status that was written back tells otherwise: it says of a past rollout
+// how far it was then, and that one has not begun which has, and begins again as another attempt.
+func fromAnyMoment(state map[string]string) map[string]string {
+	plain := maps.Clone(state)
+	maps.DeleteFunc(plain, func(path, _ string) bool {
+		past := strings.Contains(path, " status history [") && !strings.Contains(path, " status history [0]")
+		return strings.HasPrefix(path, rolloutKey("")) && (past || strings.HasSuffix(path, " attempt"))
+	})
+	return plain
+}
+
+// ofAnyPast is a state without what only the status of beta's rollout knows, if that was lost: past
+// rollouts, that the present one was a revert, and whether a cluster that has the content was moved to it.
+func ofAnyPast(state map[string]string) map[string]string {
+	plain := map[string]string{}
+	for path, value := range state {
+		rest, of := strings.CutPrefix(path, rolloutKey(beta))
+		switch {
+		case of && (strings.HasPrefix(rest, " status history ") || rest == " status reverting"),
+			of && strings.HasPrefix(rest, " record of ") && strings.HasSuffix(value, " "+string(v1alpha1.ClusterDone)+"}"):
+			continue
+		case of && strings.HasPrefix(rest, " status stages ") && value == rollout.StageNothingToDo:
+			value = rollout.StageComplete
+		}
+		plain[path] = value
+	}
+	return plain
+}
+
 // sized is a text without numbers. One that begins with how many clusters are updated says of the
 // others afterwards where they are.
 func sized(text string) string {
@@ -567,11 +613,15 @@ func sized(text string) string {
 
 // says is what a status says in every run. The source says of a commit that failed, beside which
 // add-on did and how, how far the others were at that moment; the status of the add-on itself is
-// compared as a whole. If the fleet shrinks, the source may name a removal that waited, too.
+// compared as a whole. If the fleet shrinks, the source may name a removal that waited, too. If a status is
+// written back, a past rollout failed somewhere else.
 func (w *workload) says(key, status string) string {
 	state, text, found := strings.Cut(status, ": ")
 	if !found {
 		return status
+	}
+	if state == failure && w.point.restores {
+		return state
 	}
 	if state == failure && strings.HasSuffix(key, " "+statusContext) {
 		if w.point.shrinks {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,6 +47,8 @@ type world struct {
 	kills    int
 	crashes  []error
 	stopping bool
+	// crashed ends the run.
+	crashed context.CancelCauseFunc
 	// leaders: an operator that is no longer the leader ends by itself.
 	leaders  bool
 	watchers sync.WaitGroup
@@ -167,30 +170,39 @@ func (w *world) startOperator(o demo.OperatorOptions) error {
 	w.running = append(w.running, operator)
 	w.watchers.Go(func() {
 		<-operator.Done()
-		w.ended(operator)
 		o.Binary = w.next
-		if err := w.startOperator(o); err != nil {
+		err := w.ended(operator)
+		if err == nil {
+			err = w.startOperator(o)
+		}
+		if err != nil {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.crashes = append(w.crashes, err)
+			w.crashed(err)
 		}
 	})
 	return nil
 }
 
-// ended forgets an operator.
-func (w *world) ended(operator *demo.Operator) {
+// leadershipLost is the last line of an operator whose lease another one got.
+const leadershipLost = "leader election lost"
+
+// ended forgets an operator. The error is that of one that ended by itself, with the end of its log:
+// it would end again, and the run would learn nothing before its time is over.
+func (w *world) ended(operator *demo.Operator) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, o := range w.running {
-		if o == operator {
-			w.running = append(w.running[:i], w.running[i+1:]...)
-			if !w.stopping && !w.leaders {
-				w.crashes = append(w.crashes, fmt.Errorf("the operator ended by itself: %w", operator.Err()))
-			}
-			return
-		}
+	i := slices.Index(w.running, operator)
+	if i < 0 {
+		return nil // it was killed
 	}
+	w.running = slices.Delete(w.running, i, i+1)
+	said := operator.Tail(3)
+	if w.stopping || w.leaders && strings.Contains(said, leadershipLost) {
+		return nil
+	}
+	return errors.Join(errors.New("the operator ended by itself: "+said), operator.Err())
 }
 
 // kill ends every operator as kill -9 does, and returns when they are gone.
@@ -210,16 +222,21 @@ func (w *world) proxies() []*proxy.Proxy {
 	return slices.DeleteFunc([]*proxy.Proxy{w.api, w.forge, w.prometheus, w.webhook}, func(p *proxy.Proxy) bool { return p == nil })
 }
 
-// Stop ends everything.
-func (w *world) Stop() error {
+// end ends the operators.
+func (w *world) end() {
 	w.mu.Lock()
 	w.stopping = true
-	running := append([]*demo.Operator(nil), w.running...)
+	running := slices.Clone(w.running)
 	w.mu.Unlock()
 	for _, o := range running {
 		o.Kill()
 	}
 	w.watchers.Wait()
+}
+
+// Stop ends everything.
+func (w *world) Stop() error {
+	w.end()
 	var err error
 	for _, p := range w.proxies() {
 		err = errors.Join(err, p.Close())

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/addonflow/addonflow/test/freeport"
 )
 
 // API is the dialect in which a status came in.
@@ -92,7 +94,11 @@ func (f *Forge) Commits(shas ...string) {
 
 // Start listens on a free port of 127.0.0.1 and returns the base URL.
 func (f *Forge) Start() (string, error) {
-	if err := f.listen("127.0.0.1:0"); err != nil {
+	address, err := freeport.Address(context.Background())
+	if err != nil {
+		return "", err
+	}
+	if err := f.listen(address); err != nil {
 		return "", err
 	}
 	return f.URL(), nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/addonflow/addonflow/test/freeport"
 	"github.com/addonflow/addonflow/test/hubbin"
 )
 
@@ -106,7 +109,7 @@ func (h *Hub) boot(ctx context.Context, binaries hubbin.Assets, crds []*apiexten
 			close(h.stopped)
 		}
 	}()
-	plane, err := h.newControlPlane(binaries, opts)
+	plane, err := h.newControlPlane(ctx, binaries, opts)
 	if err != nil {
 		return err
 	}
@@ -126,7 +129,7 @@ func (h *Hub) boot(ctx context.Context, binaries hubbin.Assets, crds []*apiexten
 	return nil
 }
 
-func (h *Hub) newControlPlane(binaries hubbin.Assets, opts Options) (*envtest.ControlPlane, error) {
+func (h *Hub) newControlPlane(ctx context.Context, binaries hubbin.Assets, opts Options) (*envtest.ControlPlane, error) {
 	etcdPath, err := h.guarded(binaries.Etcd)
 	if err != nil {
 		return nil, err
@@ -135,13 +138,24 @@ func (h *Hub) newControlPlane(binaries hubbin.Assets, opts Options) (*envtest.Co
 	if err != nil {
 		return nil, err
 	}
+	// A server that Crash starts again needs the port that it had.
+	etcdAddress, err := freeport.Address(ctx)
+	if err != nil {
+		return nil, err
+	}
+	serverAddress, err := freeport.Address(ctx)
+	if err != nil {
+		return nil, err
+	}
 	etcd := &envtest.Etcd{
+		URL:          &url.URL{Scheme: "http", Host: etcdAddress},
 		Path:         etcdPath,
 		Out:          opts.ServerLog,
 		Err:          opts.ServerLog,
 		StartTimeout: startTimeout,
 		StopTimeout:  stopTimeout,
 	}
+	etcd.Configure().Set("listen-peer-urls", "http://127.0.0.1:0") // it has no peers
 	if opts.DataDir != "" {
 		etcd.DataDir = filepath.Join(opts.DataDir, "etcd")
 		if err := os.MkdirAll(etcd.DataDir, 0o700); err != nil {
@@ -155,6 +169,9 @@ func (h *Hub) newControlPlane(binaries hubbin.Assets, opts Options) (*envtest.Co
 		Err:          opts.ServerLog,
 		StartTimeout: startTimeout,
 		StopTimeout:  stopTimeout,
+	}
+	if server.Address, server.Port, err = net.SplitHostPort(serverAddress); err != nil {
+		return nil, fmt.Errorf("cannot choose a port: %w", err)
 	}
 	server.Configure().
 		Set("max-requests-inflight", "1600").

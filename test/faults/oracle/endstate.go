@@ -14,12 +14,13 @@ var compared = []string{
 	registry + "addon.open-cluster-management.io/", registry + "cluster.open-cluster-management.io/",
 }
 
-// EndState is what a hub has, without orders, which a fault may make necessary again, and without what differs from run to run: times, UIDs, versions, and
-// the names that the replacer knows. It maps each field of each object to its value.
+// EndState is what a hub has, without orders and approvals, which a fault may make necessary again, and without what
+// differs from run to run: times, UIDs, versions, and the names that the replacer knows. It maps each field of each
+// object to its value.
 func EndState(objects map[string]Object, names *strings.Replacer) map[string]string {
 	state := map[string]string{}
 	for key, o := range objects {
-		if o.Content == nil || strings.HasPrefix(key, orderKeys) || !slices.ContainsFunc(compared, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+		if o.Content == nil || strings.HasPrefix(key, orderKeys) || strings.HasPrefix(key, approvals) || !slices.ContainsFunc(compared, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 			continue
 		}
 		if strings.HasPrefix(key, rolloutKeys) {
@@ -56,11 +57,10 @@ func flatten(state map[string]string, names *strings.Replacer, path string, valu
 		}
 	case []any:
 		for i, below := range v {
-			at := fmt.Sprint(i)
-			if context := text(below, "context"); context != "" { // a commit status, in whatever order it came
-				at = names.Replace(text(below, "sha")) + " " + context
+			at := place(i, below, names)
+			if !slices.Contains(passingFeedback, at) {
+				flatten(state, names, path+" ["+at+"]", below)
 			}
-			flatten(state, names, path+" ["+at+"]", below)
 		}
 	case string:
 		state[path] = plain(v, names)
@@ -68,6 +68,25 @@ func flatten(state map[string]string, names *strings.Replacer, path string, valu
 		written, _ := json.Marshal(v) // it was read from JSON
 		state[path] = string(written)
 	}
+}
+
+// passingFeedback are values of feedback that say how often an object was written on its cluster.
+var passingFeedback = []string{"feedback addonflow.generation", "feedback addonflow.observedGeneration"}
+
+// place of an element of a list: what it is named after, if it came in whatever order, else its index.
+func place(i int, element any, names *strings.Replacer) string {
+	fields, _ := element.(map[string]any)
+	_, isCondition := fields["lastTransitionTime"]
+	_, isFeedback := fields["fieldValue"]
+	switch {
+	case text(element, "context") != "": // a commit status
+		return names.Replace(text(element, "sha")) + " " + text(element, "context")
+	case isCondition:
+		return text(element, "type")
+	case isFeedback:
+		return "feedback " + text(element, "name")
+	}
+	return fmt.Sprint(i)
 }
 
 // times are those of a day, as texts have them.

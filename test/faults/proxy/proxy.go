@@ -69,7 +69,7 @@ func Start(o Options) (*Proxy, error) {
 			r.SetURL(o.Upstream)
 			r.Out.Host = ""
 		},
-		Transport: o.Transport, FlushInterval: -1, ErrorLog: nil,
+		Transport: o.Transport, FlushInterval: -1, ErrorLog: quiet(),
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
