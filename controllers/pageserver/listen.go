@@ -48,7 +48,7 @@ func (l *Listener) Start(ctx context.Context) error {
 	return Serve(ctx, listener, l.Handler)
 }
 
-// Validate reports which files do not go together.
+// Validate refuses a combination of files that cannot work.
 func (l *Listener) Validate() error {
 	switch {
 	case (l.CertFile == "") != (l.KeyFile == ""):

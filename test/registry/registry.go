@@ -31,7 +31,7 @@ import (
 	"github.com/addonflow/addonflow/test/hubbin"
 )
 
-// Options say how a registry is started. The zero value lets everybody in, over plain http.
+// Options say how a registry is started. The zero value asks for no credentials, over plain http.
 type Options struct {
 	// User and Password, if set, are asked for.
 	User, Password string
