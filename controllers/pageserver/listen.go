@@ -63,7 +63,7 @@ func (l *Listener) Validate() error {
 // proxy's authority is accepted.
 func (l *Listener) tls(ctx context.Context) (*tls.Config, error) {
 	if l.CertFile == "" {
-		return nil, nil //nolint:nilnil // no TLS, and no error
+		return nil, nil // no TLS, and no error
 	}
 	watcher, err := certwatcher.New(l.CertFile, l.KeyFile)
 	if err != nil {
