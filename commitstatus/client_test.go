@@ -409,7 +409,7 @@ func TestNewRefuses(t *testing.T) {
 		config commitstatus.Config
 		want   string
 	}{
-		"Provider": {"Forges that are not built are errors.", commitstatus.Config{Provider: "gerrit", Address: "https://x/a/b", Token: "t"}, `cannot report commit statuses: provider "gerrit" is not one of azuredevops, bitbucket, bitbucketserver, forgejo, gitea, github, githubchecks, gitlab`},
+		"Provider": {"Forges that are not built are errors.", commitstatus.Config{Provider: "gerrit", Address: "https://x/a/b", Token: "t"}, `cannot report commit statuses: provider "gerrit" is not one of ` + strings.Join(commitstatus.Providers(), ", ")},
 		"Checks":   {"Only Apps write check runs.", commitstatus.Config{Provider: "githubchecks", Address: "https://github.com/a/b", Token: "t"}, `cannot report commit statuses: provider "githubchecks" needs a GitHub App`},
 		"NoToken":  {"Statuses cannot be written without one.", commitstatus.Config{Provider: "gitea", Address: "https://x/a/b", Token: " \n"}, "cannot report commit statuses: the token is empty"},
 		"BadToken": {"A token with a line break would be another header.", commitstatus.Config{Provider: "gitea", Address: "https://x/a/b", Token: "hunter2\r\nX: y"}, "cannot report commit statuses: the token is not one printable word"},

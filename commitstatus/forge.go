@@ -42,12 +42,14 @@ type provider struct {
 	burst int
 	// foldsCase: contexts that differ only in case are one.
 	foldsCase bool
+	// requests is how pull requests are read and answered; nil: they are not.
+	requests func(repository) dialect
 	// keepsPendingText: the text of a pending status cannot be replaced while it is pending.
 	keepsPendingText bool
 }
 
 // providers are the kinds of forges, by the value of commitStatus.provider. A new one is a file
-// with its Forge, a row here, and its name in the enum of the API.
+// with its Forge, a row here, and its name in the enum of CommitStatusSpec.Provider.
 func providers() map[string]provider {
 	return map[string]provider{
 		"azuredevops":     azureProvider(),
@@ -65,13 +67,17 @@ func providers() map[string]provider {
 func providerNamed(name string) (provider, error) {
 	p, known := providers()[name]
 	if !known {
-		return provider{}, fmt.Errorf("cannot report commit statuses: provider %q is not one of %s", name, strings.Join(Providers(), ", "))
+		return provider{}, fmt.Errorf("cannot report commit statuses: provider %q is not one of %s", name, named(func(provider) bool { return true }))
 	}
 	return p, nil
 }
 
-// Providers returns the kinds of forges that New knows, sorted.
-func Providers() []string { return slices.Sorted(maps.Keys(providers())) }
+// named lists the kinds of forges with a property, for a text.
+func named(has func(provider) bool) string {
+	all := providers()
+	maps.DeleteFunc(all, func(_ string, p provider) bool { return !has(p) })
+	return strings.Join(slices.Sorted(maps.Keys(all)), ", ")
+}
 
 // Permission returns the name of what a token needs on a kind of forge, as the forge calls it.
 func Permission(kind string) string { return providers()[kind].permission }
@@ -104,7 +110,7 @@ const requestTimeout = 15 * time.Second
 
 // Config says where a repository's statuses are posted.
 type Config struct {
-	// Provider is one of Providers.
+	// Provider is a key of providers.
 	Provider string
 	// Address is the repository's web address, or that of its API endpoint.
 	Address string
@@ -128,19 +134,25 @@ type Config struct {
 // New returns the forge that the configuration names. It does not connect. The error is for the
 // author of the configuration and contains no secret.
 func New(config Config) (Forge, error) {
-	p, err := providerNamed(config.Provider)
-	if err != nil {
-		return nil, err
-	}
-	repo, err := parseAddress(config.Address, p.address)
-	if err != nil {
-		return nil, err
-	}
-	client, err := newRESTClient(config, p, repo)
+	p, repo, client, err := config.parts()
 	if err != nil {
 		return nil, err
 	}
 	return p.open(config, client, repo), nil
+}
+
+// parts are what the configuration names.
+func (c Config) parts() (provider, repository, *restClient, error) {
+	p, err := providerNamed(c.Provider)
+	if err != nil {
+		return provider{}, repository{}, nil, err
+	}
+	repo, err := parseAddress(c.Address, p.address)
+	if err != nil {
+		return provider{}, repository{}, nil, err
+	}
+	client, err := newRESTClient(c, p, repo)
+	return p, repo, client, err
 }
 
 // newRESTClient returns the client that all forges share.

@@ -30,6 +30,7 @@ func githubProvider() provider {
 		open:      func(_ Config, client *restClient, repo repository) Forge { return &github{client: client, repo: repo} },
 		address:   addressing{locate: ownerAndName(githubAPI)},
 		authorize: bearer, apps: true,
+		requests:   githubRequests,
 		permission: "Commit statuses: write (a classic token: repo:status)",
 		pace:       rate.Every(time.Second), burst: 20,
 		foldsCase: true,

@@ -33,6 +33,7 @@ func gitlabProvider() provider {
 		},
 		address:    addressing{locate: locateGitLab},
 		authorize:  bearer, // of personal, project and group access tokens, and of OAuth
+		requests:   gitlabRequests,
 		permission: "the scope api and the role Developer (Maintainer for a protected branch)",
 		pace:       5, burst: 50,
 		keepsPendingText: true,

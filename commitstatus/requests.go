@@ -50,19 +50,14 @@ type Requests interface {
 // NewRequests returns the requests of the repository that the configuration names. The error is for
 // the author of the configuration, such as that the forge has no plans.
 func NewRequests(config Config) (Requests, error) {
-	forge, err := New(config)
+	p, repo, client, err := config.parts()
 	if err != nil {
 		return nil, err
 	}
-	switch forge := forge.(type) {
-	case *github:
-		return &requests{client: forge.client, dialect: githubRequests(forge.repo)}, nil
-	case *gitea:
-		return &requests{client: forge.client, dialect: giteaRequests(forge.repo)}, nil
-	case *gitlab:
-		return &requests{client: forge.client, dialect: gitlabRequests(forge.repo)}, nil
+	if p.requests == nil {
+		return nil, fmt.Errorf("cannot answer pull requests: provider %q is not one of %s", config.Provider, named(func(p provider) bool { return p.requests != nil }))
 	}
-	return nil, fmt.Errorf("cannot answer pull requests: provider %q is not one of forgejo, gitea, github, gitlab", config.Provider)
+	return &requests{client: client, dialect: p.requests(repo)}, nil
 }
 
 // dialect is what differs between the forges.

@@ -101,11 +101,14 @@ func commitOf(revision string, source *v1alpha1.AddOnSource) Commit {
 	if err != nil || address.Scheme != "https" && address.Scheme != "http" || address.User != nil {
 		return c
 	}
-	below := []string{"commit", c.SHA}
-	if source.Spec.CommitStatus.Provider == "gitlab" {
-		below = []string{"-", "commit", c.SHA}
+	below := "commit"
+	switch source.Spec.CommitStatus.Provider {
+	case "gitlab":
+		below = "-/commit"
+	case "bitbucket", "bitbucketserver":
+		below = "commits"
 	}
-	c.Forge = address.JoinPath(below...).String()
+	c.Forge = address.JoinPath(below, c.SHA).String()
 	return c
 }
 

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/addonflow/addonflow/api/secret"
+	"github.com/addonflow/addonflow/dial"
 	"github.com/addonflow/addonflow/githubapp"
 )
 
@@ -223,15 +224,9 @@ func (c Credentials) redaction(more ...Secret) secret.Redaction {
 
 // authorities returns the system's pool with CAFile added, nil for the system's alone.
 func (c Credentials) authorities() (*x509.CertPool, error) {
-	if len(c.CAFile) == 0 {
-		return nil, nil
-	}
-	pool, err := x509.SystemCertPool()
+	pool, err := dial.Authorities(c.CAFile)
 	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(c.CAFile) {
-		return nil, fmt.Errorf("%w: key %s holds no PEM certificate", ErrInvalidCredentials, caKey)
+		return nil, fmt.Errorf("%w: key %s %w", ErrInvalidCredentials, caKey, err)
 	}
 	return pool, nil
 }

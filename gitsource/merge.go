@@ -224,7 +224,7 @@ type byDate []*object.Commit
 func (q byDate) Len() int           { return len(q) }
 func (q byDate) Less(i, j int) bool { return q[i].Committer.When.After(q[j].Committer.When) }
 func (q byDate) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *byDate) Push(x any)        { *q = append(*q, x.(*object.Commit)) } //nolint:errcheck,forcetypeassert // a heap of commits
+func (q *byDate) Push(x any)        { *q = append(*q, x.(*object.Commit)) } //nolint:errcheck // a heap of commits
 func (q *byDate) Pop() any {
 	last := (*q)[len(*q)-1]
 	*q = (*q)[:len(*q)-1]

@@ -110,7 +110,7 @@ func (g *sshGit) connect(ctx context.Context) error {
 	return nil
 }
 
-// refusal names the two failures of a handshake that the user can mend.
+// refusal names the two failures of a handshake that the user can fix.
 func (g *sshGit) refusal(err error) error {
 	var negotiation *ssh.AlgorithmNegotiationError
 	switch {

@@ -89,7 +89,7 @@ func (c *client) authorized(credentials func(repository string) auth.Credential)
 type repositoryKey struct{}
 
 // RoundTrip sends credentials to the registry alone. A server of tokens or a store on another
-// host gets none, whoever named it: the registry would learn what another host accepts.
+// host gets none, even if the registry names it: the registry would learn what another host accepts.
 func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	redirected := r.Response != nil
 	if originOf(r.URL) != c.origin && (redirected || !c.tokens) {

@@ -65,7 +65,7 @@ func (c comparison) addOn() (*AddOn, error) {
 	case !equality.Semantic.DeepEqual(c.base.Policy(), policy) || c.moved(policy):
 		out.Change = Policy
 	default:
-		return nil, nil //nolint:nilnil // nothing changes, and nothing is wrong
+		return nil, nil // nothing changes, and nothing is wrong
 	}
 	if out.Change == Content || out.Change == Policy {
 		lines, err := linesOf(policyObject(c.base), policyObject(c.head))

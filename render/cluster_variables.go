@@ -61,7 +61,7 @@ func (t *parsedTemplate) variablesOf(c Cluster) string {
 		return ""
 	}
 	slices.Sort(v.Trouble)
-	text, _ := json.Marshal(v) //nolint:errchkjson // strings only
+	text, _ := json.Marshal(v) // strings only
 	return string(text)
 }
 
@@ -155,7 +155,7 @@ func (a *assignment) probeVariables() string {
 	if len(v.Values) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(v) //nolint:errchkjson // strings only
+	text, _ := json.Marshal(v) // strings only
 	return string(text)
 }
 

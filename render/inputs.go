@@ -132,7 +132,7 @@ func (r *Renderer) Inputs(c Cluster) (Inputs, error) {
 	}
 	known := c.facts(a)
 	if known != (facts{}) || c.Hosting != "" {
-		text, _ := json.Marshal([]string{a.key, known.registries, known.values, known.kubeVersion, known.mode, c.Hosting, known.variables}) //nolint:errchkjson // strings only
+		text, _ := json.Marshal([]string{a.key, known.registries, known.values, known.kubeVersion, known.mode, c.Hosting, known.variables}) // strings only
 		sum := sha256.Sum256(text)
 		inputs.Key = hex.EncodeToString(sum[:])
 	}
@@ -300,7 +300,7 @@ func (r *Renderer) take(a *assignment, reference ConfigReference) {
 	if reference.Group != addonGroup {
 		a.others = append(a.others, assigned)
 	}
-	text, _ := json.Marshal([]any{a.key, r.addOn, reference, hash, sum}) //nolint:errchkjson // strings only
+	text, _ := json.Marshal([]any{a.key, r.addOn, reference, hash, sum}) // strings only
 	next := sha256.Sum256(text)
 	a.key = hex.EncodeToString(next[:])
 }

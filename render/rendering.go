@@ -60,7 +60,7 @@ func (o *object) delivered(digest string) []byte {
 	if !o.marked {
 		return o.plain
 	}
-	text, _ := json.Marshal(marked(o.fields, digest)) //nolint:errchkjson // it was encoded without the mark
+	text, _ := json.Marshal(marked(o.fields, digest)) // it was encoded without the mark
 	return text
 }
 
@@ -220,7 +220,7 @@ func specHashAnnotation(configs []ConfigHash) string {
 		}
 		hashes[resource+"/"+c.Namespace+"/"+c.Name] = c.SpecHash
 	}
-	text, _ := json.Marshal(hashes) //nolint:errchkjson // strings only
+	text, _ := json.Marshal(hashes) // strings only
 	return string(text)
 }
 

@@ -256,7 +256,7 @@ func (p *planner) candidates(s *step) []*unit {
 	return append(failed, others...)
 }
 
-// joins reports whether a waiting cluster starts at the stable revision: it runs nothing.
+// joins reports whether a waiting cluster starts at the stable revision, because it runs nothing.
 // It does not join if it timed out with the stable revision, or failed with it and its works
 // cannot be written.
 func (p *planner) joins(u *unit) bool {

@@ -31,6 +31,9 @@ type Gate struct {
 type Ask struct {
 	Stage, Name string
 	When        v1alpha1.GateMoment
+	// After is the end of the last soak, once all clusters of the stage are decided: only an
+	// evaluation that begins after it completes the stage.
+	After time.Time
 }
 
 // gate is a gate of a step that the rollout has to pass, and its verdict.
@@ -97,11 +100,10 @@ func (s *step) failedGate() *gate {
 // admitted in the stage counts there although another one selects it now. A stage that no cluster
 // was admitted in has nothing to measure.
 func (p *planner) measure(s *step) {
-	s.unmeasured, s.begun = "", false
+	s.unmeasured, s.begun, s.soaked = "", false, time.Time{}
 	if len(s.gates) == 0 {
 		return
 	}
-	var soaked time.Time
 	for u := range p.recorded() {
 		r := u.record
 		if r.Revision != p.target || u.step != s && r.Stage != s.name {
@@ -109,12 +111,12 @@ func (p *planner) measure(s *step) {
 		}
 		s.begun = true
 		if r.State == Done {
-			soaked = later(soaked, clock.RoundUp(r.Since, time.Minute)) // as the ledger stores it
+			s.soaked = later(s.soaked, clock.RoundUp(r.Since, time.Minute)) // as the ledger stores it
 		}
 	}
 	for i := range s.gates {
 		g := &s.gates[i]
-		passed := g.verdict.State == v1alpha1.GatePassed && !g.verdict.EvaluatedAt.Before(soaked)
+		passed := g.verdict.State == v1alpha1.GatePassed && !g.verdict.EvaluatedAt.Before(s.soaked)
 		if g.verdict.When == v1alpha1.GateDuring && s.begun && !passed && s.unmeasured == "" {
 			s.unmeasured = p.waitText(s, g)
 		}
@@ -171,7 +173,7 @@ func (p *planner) passes(s *step, g *gate) bool {
 	}
 	passed := v.State == v1alpha1.GatePassed
 	if !passed || g.Type == v1alpha1.GateWindow {
-		p.asks = append(p.asks, Ask{s.name, g.Name, v.When})
+		p.asks = append(p.asks, Ask{Stage: s.name, Name: g.Name, When: v.When})
 	}
 	p.look(v.ChangesAt)
 	return passed
@@ -181,7 +183,7 @@ func (p *planner) passes(s *step, g *gate) bool {
 func (p *planner) pass(s *step) {
 	for i := range s.gates {
 		if g := &s.gates[i]; g.verdict.When == v1alpha1.GateBefore {
-			p.passed = append(p.passed, Ask{s.name, g.Name, v1alpha1.GateBefore})
+			p.passed = append(p.passed, Ask{Stage: s.name, Name: g.Name, When: v1alpha1.GateBefore})
 		}
 	}
 }
@@ -193,9 +195,14 @@ func (p *planner) askDuring() {
 			if !s.begun || t.complete(i) || t.failed(i) {
 				continue
 			}
+			ask := Ask{Stage: s.name, When: v1alpha1.GateDuring}
+			if t.decided(i) {
+				ask.After = s.soaked
+			}
 			for k := range s.gates {
-				if g := &s.gates[k]; g.verdict.When == v1alpha1.GateDuring {
-					p.asks = append(p.asks, Ask{s.name, g.Name, v1alpha1.GateDuring})
+				if g := &s.gates[k]; g.verdict.When == ask.When {
+					ask.Name = g.Name
+					p.asks = append(p.asks, ask)
 				}
 			}
 		}

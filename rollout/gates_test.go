@@ -220,6 +220,8 @@ func twoAtATime(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(numb
 func TestGatesAreAskedWhenTheirVerdictMatters(t *testing.T) {
 	qa := rollout.Ask{Stage: "everyone", Name: "qa", When: v1alpha1.GateBefore}
 	slo := rollout.Ask{Stage: "canary", Name: "slo", When: v1alpha1.GateDuring}
+	sloAfter := slo
+	sloAfter.After = now().Add(-30 * time.Minute)
 	inCanary := each(inSoak("v2", 15*time.Minute, 5*time.Minute, c1), on(c1, verified("v2")))
 	closes := func(v *rollout.Gate) { v.ChangesAt = now().Add(20 * time.Minute) }
 	for name, tc := range map[string]struct {
@@ -235,6 +237,7 @@ func TestGatesAreAskedWhenTheirVerdictMatters(t *testing.T) {
 		"during, before the first admission":    {change: []change{canaryDone, during(1, measuredGate("slo")), before(1, approvalGate("qa"))}, want: []rollout.Ask{qa}},
 		"during, from the admission on":         {change: []change{during(0, measuredGate("slo"))}, want: []rollout.Ask{slo}},
 		"during, after it passed in the soak":   {change: []change{inCanary, during(0, measuredGate("slo")), says("slo", v1alpha1.GatePassed, "")}, want: []rollout.Ask{slo}, again: 5 * time.Minute},
+		"during, after the last soak":           {change: []change{canaryDone, during(0, measuredGate("slo")), says("slo", v1alpha1.GatePassed, "", evaluated(time.Hour))}, want: []rollout.Ask{sloAfter}},
 		"during, after it passed once for all":  {change: []change{canaryDone, before(1, approvalGate("qa")), during(0, measuredGate("slo")), says("slo", v1alpha1.GatePassed, "", evaluated(0))}, want: []rollout.Ask{qa}},
 		"during, after it failed":               {change: []change{inCanary, during(0, measuredGate("slo")), says("slo", v1alpha1.GateFailed, "")}, again: 5 * time.Minute},
 		"during, until an error pauses a stage": {change: []change{inCanary, twoCanaries, during(0, measuredGate("slo")), says("slo", v1alpha1.GateError, "", since(7*time.Minute))}, want: []rollout.Ask{slo}, again: 3 * time.Minute},

@@ -60,11 +60,13 @@ type step struct {
 	unknown bool
 	// gates that the rollout has to pass in the step. begun: a cluster of it was admitted to the
 	// target. gated says which gate holds its admissions although it could start, and shut are all that do;
-	// unmeasured says which one holds its completion; "": none does. remeasured: the gate that gated names is
-	// measured again, so that the wait ends without an action of the user.
+	// unmeasured says which one holds its completion; "": none does. soaked is when the last soak so far
+	// ended. remeasured: the gate that gated names is measured again, so that the wait ends without an
+	// action of the user.
 	gates             []gate
 	begun             bool
 	gated, unmeasured string
+	soaked            time.Time
 	shut              []*gate
 	remeasured        bool
 	// emptyHold holds the step while it has neither a member nor a record of the target;

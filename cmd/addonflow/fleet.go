@@ -29,7 +29,7 @@ import (
 // as `kubectl get -o yaml` prints them. Objects of other kinds are left out. "" gives no fleet.
 func readFleet(path string) (*forecast.Known, error) {
 	if path == "" {
-		return nil, nil //nolint:nilnil // without a file there is no fleet and no error
+		return nil, nil // without a file there is no fleet and no error
 	}
 	var known forecast.Known
 	text, err := os.ReadFile(path) //nolint:gosec // the user names the file

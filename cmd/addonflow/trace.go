@@ -13,7 +13,7 @@ import (
 // line is one write, and a line begins anew behind one that a killed operator cut off.
 func traceTo(name string) (func(addonrollout.Planning) error, error) {
 	if name == "" {
-		return nil, nil //nolint:nilnil // no trace is asked for
+		return nil, nil // no trace is asked for
 	}
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the file that the flag names
 	if err != nil {

@@ -110,7 +110,7 @@ func TestFailedStatusWriteIsRetriedAfterAPause(t *testing.T) {
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			if started {
-				return errors.New("as told")
+				return errors.New("as the test asks")
 			}
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},

@@ -56,7 +56,7 @@ func TestDeletedRolloutWithoutTargetEnds(t *testing.T) {
 func TestFinalizerAsksLive(t *testing.T) {
 	blind := false
 	s := newScene(t, interceptor.Funcs{}, "c1")
-	watch := interceptor.NewClient(s.hub.(client.WithWatch), interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error { //nolint:errcheck,forcetypeassert // the fake has both
+	watch := interceptor.NewClient(s.hub.(client.WithWatch), interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error { //nolint:errcheck // the fake has both
 		if _, ok := list.(*addonv1alpha1.ManagedClusterAddOnList); ok && blind {
 			return nil
 		}

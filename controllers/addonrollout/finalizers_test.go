@@ -17,7 +17,7 @@ func TestFinalizerThatStayedIsTakenOffLater(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if _, ok := o.(*addonv1alpha1.ManagedClusterAddOn); ok && fails {
-				return errors.New("as told")
+				return errors.New("as the test asks")
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
@@ -29,7 +29,7 @@ func TestFinalizerThatStayedIsTakenOffLater(t *testing.T) {
 	s.update(addOn)
 	fails = true
 	s.turns(2)
-	if want := "ApplyFailed: cannot write 1 cluster: c1: cannot write the add-on's finalizers: as told"; s.troubled() != want {
+	if want := "ApplyFailed: cannot write 1 cluster: c1: cannot write the add-on's finalizers: as the test asks"; s.troubled() != want {
 		t.Errorf("got %q, want %q", s.troubled(), want)
 	}
 	fails = false

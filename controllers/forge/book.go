@@ -133,8 +133,8 @@ func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 // secretAgain is when a Secret that could not be used is read again.
 const secretAgain = 10 * time.Second
 
-// begin begins the posts that are due, but none while the forge as a whole does not answer:
-// they may be out of date when it does.
+// begin starts the posts that are due. While the forge as a whole does not answer, it starts none:
+// they may be out of date by the time the forge answers.
 func (b *Book) begin() {
 	troubles, held := b.desk.deliverer.Troubles(b.key.String())
 	if held {

@@ -2,9 +2,10 @@ package forge
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/http"
+
+	"github.com/addonflow/addonflow/dial"
 )
 
 // caKey is the key of the certificate authorities in the Secret of spec.commitStatus.secretRef.
@@ -14,15 +15,12 @@ const caKey = "ca.crt"
 // the given client: which addresses it connects to, proxies and limits of time. Nil is the default
 // one.
 func (l login) trusting(to *http.Client) (*http.Client, error) {
-	if len(l.authority) == 0 {
-		return to, nil
-	}
-	pool, err := x509.SystemCertPool()
+	pool, err := dial.Authorities(l.authority)
 	if err != nil {
-		pool = x509.NewCertPool()
+		return nil, fmt.Errorf("cannot report commit statuses: key %q of secret %q %w", caKey, l.secret, err)
 	}
-	if !pool.AppendCertsFromPEM(l.authority) {
-		return nil, fmt.Errorf("cannot report commit statuses: key %q of secret %q holds no PEM certificate", caKey, l.secret)
+	if pool == nil {
+		return to, nil
 	}
 	client := http.Client{}
 	if to != nil {

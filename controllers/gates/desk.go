@@ -23,6 +23,9 @@ type Ask struct {
 	When     v1alpha1.GateMoment
 	Gate     v1alpha1.Gate
 	Question gates.Question
+	// After: the verdict is needed of a measurement that begins after this time, and is then not
+	// put off until the interval is over. Zero: of any.
+	After time.Time
 }
 
 // Result is the newest result of an Ask.

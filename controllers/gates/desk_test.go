@@ -300,6 +300,24 @@ func TestDesk_AsksAgainWhenTheFirstClusterMoved(t *testing.T) {
 	b.idle()
 }
 
+// TestDesk_MeasuresAtTheEndOfTheLastSoak: a stage that only waits for this measurement would else wait
+// for the rest of an interval.
+func TestDesk_MeasuresAtTheEndOfTheLastSoak(t *testing.T) {
+	b, s := newBench(t), newService(t, atOnceAnswered)
+	b.Ask(hello, []Ask{s.ask("smoke")})
+	b.expect(hello, "Passed: 1 at 00:00")
+	soaked := []Ask{s.ask("smoke", func(a *Ask) { a.After = b.clock.Now().Add(4 * time.Second) })}
+	b.Ask(hello, soaked)
+	b.idle()
+	b.pass(4 * time.Second)
+	b.expect(hello, "Passed: 2 at 00:04")
+	b.Ask(hello, soaked)
+	b.pass(9 * time.Second)
+	b.idle()
+	b.pass(time.Second)
+	b.expect(hello, "Passed: 3 at 00:14")
+}
+
 func TestDesk_Secrets(t *testing.T) {
 	s := newService(t, atOnceAnswered)
 	to, err := url.Parse(s.address)

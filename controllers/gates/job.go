@@ -81,8 +81,12 @@ func (j *job) drop() {
 // when returns the time of the next measurement. It is at once if the first clusters moved: the
 // last measurement was without any.
 func (j *job) when() time.Time {
-	if j.result != nil && !j.moved && len(j.ask.Question.Moved) > 0 {
+	after := j.ask.After
+	switch {
+	case j.result != nil && !j.moved && len(j.ask.Question.Moved) > 0:
 		return j.result.Began
+	case j.result != nil && j.result.Began.Before(after) && after.Before(j.due):
+		return after
 	}
 	return j.due
 }

@@ -48,7 +48,7 @@ func (l *Listener) Start(ctx context.Context) error {
 	return Serve(ctx, listener, l.Handler)
 }
 
-// Validate reports which files do not go together.
+// Validate refuses a combination of files that cannot work.
 func (l *Listener) Validate() error {
 	switch {
 	case (l.CertFile == "") != (l.KeyFile == ""):
@@ -63,7 +63,7 @@ func (l *Listener) Validate() error {
 // proxy's authority is accepted.
 func (l *Listener) tls(ctx context.Context) (*tls.Config, error) {
 	if l.CertFile == "" {
-		return nil, nil //nolint:nilnil // no TLS, and no error
+		return nil, nil // no TLS, and no error
 	}
 	watcher, err := certwatcher.New(l.CertFile, l.KeyFile)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -191,7 +192,7 @@ func (s *Server) frame(r *http.Request) dashboard.Frame {
 func (s *Server) refuseEntry(w http.ResponseWriter, r *http.Request, frame dashboard.Frame, err error) {
 	switch {
 	case errors.Is(err, ErrLogin):
-		http.Redirect(w, r, s.Base+"login?to="+queryEscape(frame.Path), http.StatusFound)
+		http.Redirect(w, r, s.Base+"login?to="+url.QueryEscape(frame.Path), http.StatusFound)
 	case errors.Is(err, ErrBusy):
 		s.refuse(w, frame, &refusal{code: http.StatusTooManyRequests, title: "Too many requests", text: err.Error()})
 	default:

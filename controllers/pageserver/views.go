@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -402,8 +401,6 @@ func (s *Server) rolloutsOn(r *request, cluster string) ([]v1alpha1.AddOnRollout
 		return err != nil || missing != ""
 	}), failed
 }
-
-func queryEscape(text string) string { return url.QueryEscape(text) }
 
 // version identifies what a page shows, so that a change of it is noticed. The viewer has the same
 // rights to it as to the page.

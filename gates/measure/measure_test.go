@@ -227,7 +227,7 @@ func TestPrometheus_Credentials(t *testing.T) {
 		"NoPassword":  {[]string{"username", "ana"}, "", `Error: secret "prom": the keys username and password need each other`},
 		"Empty":       {nil, "", `Error: secret "prom" has none of the keys of a gate of type prometheus`},
 		"TwoLines":    {[]string{"bearerToken", "a\nb"}, "", `Error: secret "prom": the key bearerToken contains a line break or control character`},
-		"NoAuthority": {[]string{"ca.crt", "nonsense"}, "", `Error: secret "prom": the key ca.crt contains no PEM certificate`},
+		"NoAuthority": {[]string{"ca.crt", "nonsense"}, "", `Error: secret "prom": the key ca.crt holds no PEM certificate`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var header string

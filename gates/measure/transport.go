@@ -148,15 +148,9 @@ func parseCredentials(kind v1alpha1.GateType, from *Secret) (credentials, error)
 			return credentials{}, fmt.Errorf("secret %q: the key %s contains a line break or control character", from.Name, key)
 		}
 	}
-	if pem := from.Keys[caKey]; len(pem) > 0 {
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(pem) {
-			return credentials{}, fmt.Errorf("secret %q: the key %s contains no PEM certificate", from.Name, caKey)
-		}
-		c.authorities = pool
+	var err error
+	if c.authorities, err = dial.Authorities(from.Keys[caKey]); err != nil {
+		return credentials{}, fmt.Errorf("secret %q: the key %s %w", from.Name, caKey, err)
 	}
 	if c == (credentials{}) {
 		return c, fmt.Errorf("secret %q has none of the keys of a gate of type %s", from.Name, kind)

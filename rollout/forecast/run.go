@@ -56,8 +56,8 @@ type run struct {
 	// last is the plan at which the simulation ended. beyond: the horizon was reached.
 	last   rollout.Plan
 	beyond bool
-	// paced are the paces whose deadlines were seen.
-	paced map[string]bool
+	// timed are the deadlines that were compared with the time that a cluster takes.
+	timed map[string]bool
 	// late are the stages whose deadline ends before a cluster is verified.
 	late map[string]bool
 }
@@ -85,7 +85,7 @@ func newRun(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet) *run {
 	policy.Target = &v1alpha1.Target{Digest: target}
 	r := &run{
 		every: distinctBatches, budget: mostDecisions, start: time.Unix(0, 0).UTC(), at: map[string]int{}, verified: map[string]time.Time{},
-		stages: map[string]*course{}, skipped: map[string]time.Duration{}, late: map[string]bool{}, paced: map[string]bool{},
+		stages: map[string]*course{}, skipped: map[string]time.Duration{}, late: map[string]bool{}, timed: map[string]bool{},
 	}
 	r.in = rollout.Input{
 		Now: r.start, AddOn: addOn, Spec: policy, Stable: stable,
@@ -142,7 +142,7 @@ func (r *run) next(plan rollout.Plan) time.Time {
 
 // carryOut writes the works of every cluster that the plan moves. It reports whether the next
 // plan is due at once, as it is after a real write: the deadline of the clusters starts with
-// their works. One such plan for each pace is enough.
+// their works. One such plan for each deadline is enough.
 func (r *run) carryOut(plan rollout.Plan) (again bool) {
 	for _, a := range plan.Actions {
 		if a.Kind != rollout.Move {
@@ -153,8 +153,8 @@ func (r *run) carryOut(plan rollout.Plan) (again bool) {
 		c.Health = rollout.Health{State: rollout.HealthProgressing}
 		r.verified[a.Cluster] = r.in.Now.Add(PerCluster)
 		cp, _ := plan.Why(a.Cluster)
-		if pace := r.paceOf(cp.Stage); !r.paced[pace] {
-			r.paced[pace], again = true, true
+		if deadline := r.deadlineOf(cp.Stage); !r.timed[deadline] {
+			r.timed[deadline], again = true, true
 		}
 	}
 	return again
@@ -277,10 +277,11 @@ func (r *run) trackOf(stage string) string {
 	return placement
 }
 
-// paceOf names the pace of a stage. The steps of one strategy have the same deadline.
-func (r *run) paceOf(stage string) string {
-	if r.declared(stage) >= 0 {
-		return stage
+// deadlineOf is the declared deadline of a stage, or what names it: the steps of one strategy have the
+// same.
+func (r *run) deadlineOf(stage string) string {
+	if i := r.declared(stage); i >= 0 {
+		return r.in.Spec.Stages[i].ProgressDeadline
 	}
 	return r.trackOf(stage)
 }

@@ -44,11 +44,6 @@ type Departure struct {
 // Names are the clusters of the record, sorted. The ledger's list of names must hold them.
 func (r Record) Names() []string { return slices.Sorted(maps.Keys(r.Leaving)) }
 
-// Shift moves every time of the record by d, after a step of the operator's clock by d.
-func (r Record) Shift(d time.Duration) Record {
-	return r.retimed(func(t time.Time) time.Time { return t.Add(d) })
-}
-
 // retimed is a copy of the record with every time changed.
 func (r Record) retimed(change func(time.Time) time.Time) Record {
 	if !r.SpentAt.IsZero() {

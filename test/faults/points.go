@@ -57,7 +57,7 @@ func (p point) file() string { return strings.Trim(unprintable.ReplaceAllString(
 // positions are the first, the middle and the last of n writes.
 func positions(n int) []int { return slices.Compact([]int{1, (n + 1) / 2, n}) }
 
-// regressions are the names of points that found a mistake, which was mended. They run first.
+// regressions are the names of points that found a mistake, which is fixed. They run first.
 var regressions = []string{
 	"stale cache of addonrollouts",       // a removal that the watch did not show yet ended the commit
 	"zombie leader, seed 3",              // a process that stood still applied the commit that it had seen before

@@ -41,6 +41,8 @@ type Measure struct {
 	When     v1alpha1.GateMoment
 	Gate     v1alpha1.Gate
 	Question gates.Question
+	// After is when the last soak of the stage ended; zero: it did not yet.
+	After time.Time
 }
 
 // namesPerSide bounds the clusters on each side of a comparison.
@@ -228,7 +230,8 @@ func (d *Decided) asked(now time.Time) []gate {
 	after := slices.Clone(d.gates)
 	for i := range after {
 		g := &after[i]
-		g.ask(d.asks(g), now)
+		_, asked := d.asks(g)
+		g.ask(asked, now)
 		used := slices.Contains(d.Planned.Passed, rollout.Ask{Stage: g.stage, Name: g.Name, When: g.status.When})
 		if used && g.Type == v1alpha1.GateApproval && g.status.EvaluatedAt == nil {
 			stamp := metav1.NewTime(now).Rfc3339Copy()
@@ -238,17 +241,24 @@ func (d *Decided) asked(now time.Time) []gate {
 	return after
 }
 
-// asks reports whether the planner needs the verdict of a gate.
-func (d *Decided) asks(g *gate) bool {
-	return slices.Contains(d.Planned.Asks, rollout.Ask{Stage: g.stage, Name: g.Name, When: g.status.When})
+// asks returns what the planner asks about a gate; false: it does not need the verdict.
+func (d *Decided) asks(g *gate) (rollout.Ask, bool) {
+	i := slices.IndexFunc(d.Planned.Asks, func(a rollout.Ask) bool {
+		return a.Stage == g.stage && a.Name == g.Name && a.When == g.status.When
+	})
+	if i < 0 {
+		return rollout.Ask{}, false
+	}
+	return d.Planned.Asks[i], true
 }
 
 // measures are the gates that are to be measured.
 func (d *Decided) measures(o *Observation, attempt int32) []Measure {
 	var measures []Measure
 	for i := range d.gates {
-		if g := &d.gates[i]; g.measured() && d.asks(g) {
-			measures = append(measures, Measure{When: g.status.When, Gate: g.Gate, Question: d.question(o, g, attempt)})
+		g := &d.gates[i]
+		if ask, asked := d.asks(g); asked && g.measured() {
+			measures = append(measures, Measure{When: g.status.When, Gate: g.Gate, Question: d.question(o, g, attempt), After: ask.After})
 		}
 	}
 	return measures

@@ -58,18 +58,18 @@ type given struct {
 	steps   []journal.Decision
 }
 
-// heeded is the status after the orders about the attempt, and the orders for the planner. promotes
+// ordered is the status after the orders about the attempt, and the orders for the planner. promotes
 // are those that end soaks: the plan says what they do.
-type heeded struct {
+type ordered struct {
 	status   v1alpha1.AddOnRolloutStatus
 	orders   []rollout.Order
 	promotes []*v1alpha1.AddOnOrder
 	given    given
 }
 
-// heed answers the orders about the attempt: retry and abort.
-func (o *Observation) heed(next v1alpha1.AddOnRolloutStatus) heeded {
-	h := heeded{status: next}
+// applyOrders answers the orders about the attempt: retry and abort.
+func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
+	h := ordered{status: next}
 	all, fresh := o.open()
 	h.status.CarriedOut = nil
 	for _, order := range all {
@@ -118,7 +118,7 @@ func (o *Observation) heed(next v1alpha1.AddOnRolloutStatus) heeded {
 }
 
 // promote answers the orders that end soaks, after the plan.
-func (h heeded) promote(target string, d Decided) heeded {
+func (h ordered) promote(target string, d Decided) ordered {
 	for _, order := range h.promotes {
 		stage := ""
 		if order.Spec.Arguments != nil {
@@ -148,10 +148,10 @@ func (h heeded) promote(target string, d Decided) heeded {
 	return h
 }
 
-// refused takes back what heed answered, because the planner refused the policy or the ledger.
+// refused takes back what applyOrders answered, because the planner refused the policy or the ledger.
 // before is the status without the orders.
-func (h heeded) refused(o *Observation, before v1alpha1.AddOnRolloutStatus, why error) heeded {
-	undone := heeded{status: before, promotes: h.promotes, given: given{answers: slices.Clone(h.given.answers)}}
+func (h ordered) refused(o *Observation, before v1alpha1.AddOnRolloutStatus, why error) ordered {
+	undone := ordered{status: before, promotes: h.promotes, given: given{answers: slices.Clone(h.given.answers)}}
 	for i := range undone.given.answers {
 		a := &undone.given.answers[i]
 		if _, done := o.carriedOut(a.Order); !done && a.State == v1alpha1.OrderCarriedOut {

@@ -80,7 +80,7 @@ type Cluster struct {
 //
 //	claims    who else claims the add-on
 //	begin     the status to plan with, moved to the target and to the clock as it is now
-//	heed      the orders about the attempt
+//	orders    those about the attempt: retry and abort
 //	decide    the planner, with every cluster judged
 //	conclude  the status to store, the orders about content, and whether the fleet goes back
 //
@@ -94,15 +94,15 @@ func New(o *Observation) (Plan, error) {
 	if c := claims.contested; c != nil && (!errors.Is(c, ErrOwnership) || o.Rollout.Status.Target == nil) {
 		return o.plan(claims, begun, concluded{Decided: Decided{memory: begun.memory}, status: begun.status})
 	}
-	heeded := o.heed(begun.status)
-	decided, err := o.decide(begun, heeded, claims.contested)
+	after := o.applyOrders(begun.status)
+	decided, err := o.decide(begun, after, claims.contested)
 	if err != nil {
 		return Plan{}, err
 	}
-	if decided.Refused != nil && len(heeded.orders) > 0 {
-		heeded = heeded.refused(o, begun.status, decided.Refused)
+	if decided.Refused != nil && len(after.orders) > 0 {
+		after = after.refused(o, begun.status, decided.Refused)
 	}
-	return o.plan(claims, begun, o.conclude(heeded, decided))
+	return o.plan(claims, begun, o.conclude(after, decided))
 }
 
 // begun is the status to plan with: the stored one, moved to the target and to the clock as it is
@@ -158,7 +158,7 @@ type concluded struct {
 	returns     string
 }
 
-func (o *Observation) conclude(h heeded, d Decided) concluded {
+func (o *Observation) conclude(h ordered, d Decided) concluded {
 	h = h.promote(o.Target.Digest, d)
 	next := statusAfter(h.status, d.Planned, o.stamp())
 	if why := o.stranded(); why != "" {
@@ -258,7 +258,7 @@ func Preview(o *Observation, reported error) (Plan, error) {
 		return Plan{}, o.InvalidHealth
 	}
 	begun := begun{status: advance(o.Rollout.Status, o, metav1.NewTime(o.Look.Wall))}
-	decided, err := o.decide(begun, heeded{status: begun.status}, contested)
+	decided, err := o.decide(begun, ordered{status: begun.status}, contested)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -279,7 +279,7 @@ type turn struct {
 }
 
 // decide asks the planner.
-func (o *Observation) decide(b begun, h heeded, contested error) (Decided, error) {
+func (o *Observation) decide(b begun, h ordered, contested error) (Decided, error) {
 	t := &turn{Observation: o, stored: h.status, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
 	t.leaves.alike, t.leaves.apart = map[string]string{}, map[string]string{}
 	in, judged, err := t.input()

@@ -1,0 +1,25 @@
+package dial
+
+import (
+	"crypto/x509"
+	"errors"
+)
+
+// ErrNoCertificate is why an authority of a tenant is refused. Callers add which key it is in.
+var ErrNoCertificate = errors.New("holds no PEM certificate")
+
+// Authorities returns the system's pool with the certificates added; nil, the system's alone, if
+// there are none.
+func Authorities(pem []byte) (*x509.CertPool, error) {
+	if len(pem) == 0 {
+		return nil, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, ErrNoCertificate
+	}
+	return pool, nil
+}
