@@ -78,6 +78,10 @@ type AddOnRolloutStatus struct {
 	// Reverting is true if the target had succeeded on this hub before it became the target.
 	// +optional
 	Reverting bool `json:"reverting,omitempty"`
+	// Returned is true if the rollout of the target has ended Succeeded since it became the target. What
+	// other clusters do is no part of a way back to it any more.
+	// +optional
+	Returned bool `json:"returned,omitempty"`
 	// Stable is the newest revision whose rollout ended Succeeded.
 	// +optional
 	Stable *Target `json:"stable,omitempty"`

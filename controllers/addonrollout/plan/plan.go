@@ -346,7 +346,7 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 		Suspended:       Suspended(ro),
 		TargetProven:    t.Succeeded.Has(t.Target.Revision),
 		Reverting:       t.stored.Reverting,
-		Returned:        t.Succeeded.since(t.Target.Revision, t.stored.TargetSince),
+		Returned:        t.stored.Returned,
 		Ended:           t.ended(),
 		Rebuild:         ro.Status.Target == nil,
 		ApplyErrorAfter: ApplyErrorAfter,

@@ -42,7 +42,7 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 		return next
 	}
 	next.History = supersede(next, target, now)
-	next.Reverting, next.Aborted = s.Has(target.Revision), nil
+	next.Reverting, next.Returned, next.Aborted = s.Has(target.Revision), false, nil
 	next.Ledger.Records = anew(next.Ledger.Records, target.Digest, next.Reverting)
 	next.Target, next.TargetSince = &target, &now
 	next.Attempt = nextAttempt(next.History, o)
@@ -142,7 +142,7 @@ func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now me
 	next.Counts, next.Stages, next.Failing = plan.Counts, plan.Stages, plan.Failing
 	next.Ledger = plan.Ledger
 	if plan.Succeeded {
-		next.Stable = next.Target
+		next.Stable, next.Returned = next.Target, true
 	}
 	if next.Override.Returns() {
 		if plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending {

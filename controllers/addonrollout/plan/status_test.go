@@ -86,6 +86,12 @@ func TestConcludeIsIdempotent(t *testing.T) {
 	if first.Stable == nil || first.Stable.Revision != "a" || first.History[0].Finished == nil {
 		t.Errorf("a success makes the target stable and ends its history entry: %+v", first)
 	}
+	if joined := statusAfter(second, rollout.Plan{Phase: v1alpha1.PhaseProgressing}, now); !joined.Returned {
+		t.Error("a cluster that joins after the end makes it a way back again")
+	}
+	if next := advance(second, at(targetOf("b", "main@sha1:2")), now); next.Returned {
+		t.Error("a new target has not ended yet")
+	}
 }
 
 func TestVerdictOf(t *testing.T) {
