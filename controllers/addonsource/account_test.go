@@ -52,7 +52,8 @@ func (w *world) settle() {
 	w.let(operator, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{deployer}, Verbs: []string{"impersonate"}})
 	verbs := []string{"get", "create", "patch", "update", "delete"}
 	w.letEverywhere(
-		rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"clustermanagementaddons", "addontemplates"}, Verbs: verbs},
+		rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"clustermanagementaddons", "addontemplates"}, ResourceNames: []string{w.addOn}, Verbs: verbs},
+		rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"clustermanagementaddons", "addontemplates"}, Verbs: []string{"create"}},
 	)
 	w.let(w.account(),
 		rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"addondeploymentconfigs"}, Verbs: verbs},

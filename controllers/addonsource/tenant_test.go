@@ -167,6 +167,7 @@ var _ = Describe("Of two tenants", func() {
 			w.change(itsContext)
 			w.settle()
 		}
+		second.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 		policy.Data[second.namespace] = "addOns: ['*']\nnamespaces: ['*']\nkinds: [ConfigMap]\n"
 		Expect(admin.Update(context.Background(), policy)).To(Succeed())
 		first.commit("add hello", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
@@ -194,7 +195,7 @@ var _ = Describe("Of two tenants", func() {
 		entry := policy.Data[w.namespace]
 		for wrong, want := range map[string]func(){
 			"False TenantDenied: namespace " + w.namespace + " is not a tenant": func() { policy.Data = nil },
-			"False InvalidTenants: the policy of tenants is invalid: ":          func() { policy.Data = map[string]string{w.namespace: "addons: [x]\n"} },
+			"False InvalidTenants: the policy of tenants is invalid:":           func() { policy.Data = map[string]string{w.namespace: "addons: [x]\n"} },
 		} {
 			want()
 			Expect(admin.Update(context.Background(), policy)).To(Succeed())
