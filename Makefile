@@ -71,7 +71,7 @@ generate: tools ## Write deep copies, CRDs and everything under go:generate
 	$(SAY) 'generate: deep copies and CRDs from api/, then go generate (seconds)'
 	@$(TOOLS)/controller-gen object crd:allowDangerousTypes=true paths=./api/... output:crd:artifacts:config=manifests/crds
 	@cp manifests/crds/addon*.yaml manifests/chart/files/crds/
-	@cp manifests/rbac/{serviceaccount,clusterrole,role}.yaml manifests/chart/files/rbac/
+	@cp manifests/rbac/{serviceaccount,clusterrole,role,secrets}.yaml manifests/chart/files/rbac/
 	@cp manifests/admission/{policy,binding}.yaml manifests/chart/files/admission/
 	@cp manifests/replace/clusterrole.yaml manifests/chart/files/replace/
 	@go generate ./...

@@ -85,7 +85,10 @@ func decode[T any](t *testing.T, fields map[string]any) T {
 // TestChartInstallsTheSame: with default values, Helm installs the same as kubectl, except for
 // the Namespace, which Helm creates, and for CRDs, which stay when the release is uninstalled.
 func TestChartInstallsTheSame(t *testing.T) {
-	for dir, values := range map[string]string{"install": "", "replace": "addonManager: replace", "testdata/default-canary": "defaultCanary: true"} {
+	for dir, values := range map[string]string{
+		"install": "", "replace": "addonManager: replace", "testdata/default-canary": "defaultCanary: true",
+		"testdata/tenants": "tenants: {team-a: {serviceAccounts: [deployer], addOns: [log-shipper, team-a-*], kinds: [ConfigMap]}}",
+	} {
 		t.Run(dir, func(t *testing.T) {
 			want := map[string]map[string]any{}
 			for _, o := range append(built(t, "prerequisites"), built(t, dir)...) {
@@ -197,6 +200,7 @@ func TestChartRefusesWhatItDoesNotKnow(t *testing.T) {
 		"allowedHubRoles: [hello]":                    "allowedHubRoles",
 		"extraRules: [{resources: [pods], verb: []}]": "verb",
 		"extraArgs: --log-level=debug":                "extraArgs",
+		"tenants: {team-a: {addOns: [hello]}}":        "serviceAccounts",
 	} {
 		if _, err := charted(t, systemNamespace, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error about %s", values, err, want)

@@ -90,6 +90,7 @@ func TestInstallHasTheExpectedObjects(t *testing.T) {
 	want := []string{
 		"ClusterRole /addonflow",
 		"ClusterRole /addonflow-base",
+		"ClusterRole /addonflow-secrets",
 		"ClusterRoleBinding /addonflow",
 		"CustomResourceDefinition /addonapprovals.addonflow.io",
 		"CustomResourceDefinition /addonhubconfigs.addon.open-cluster-management.io",

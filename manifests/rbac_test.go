@@ -192,6 +192,30 @@ func nothingGivenAway(t *testing.T, rule rbacv1.PolicyRule) {
 	}
 }
 
+// TestTenantsNarrowTheRightToSecrets: with tenants, the operator reads no Secret outside of the
+// namespaces that an admin gives it, and acts as no account but those that are named.
+func TestTenantsNarrowTheRightToSecrets(t *testing.T) {
+	for _, o := range built(t, "testdata/tenants") {
+		var role rbacv1.ClusterRole // as a Role, what matters here
+		if o.kind != "ClusterRole" && o.kind != "Role" {
+			continue
+		}
+		if err := yaml.Unmarshal(o.text, &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			tenants := o.kind == "Role" && o.namespace == "team-a"
+			if slices.Contains(rule.Resources, "secrets") && !tenants {
+				t.Errorf("%s %s/%s reads Secrets", o.kind, o.namespace, o.name)
+			}
+			one := slices.Equal(rule.ResourceNames, []string{"deployer"}) && slices.Equal(rule.Resources, []string{"serviceaccounts"})
+			if slices.Contains(rule.Verbs, "impersonate") && (!tenants || !one) {
+				t.Errorf("%s %s/%s impersonates by %v", o.kind, o.namespace, o.name, rule)
+			}
+		}
+	}
+}
+
 // replaceUses are the uses of the operator only without OCM's addon-manager.
 func replaceUses() []use {
 	written := []string{"list", "watch", "create", "patch", "delete"}

@@ -94,6 +94,14 @@ type AddOnSourceSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
+	// ServiceAccountName is the ServiceAccount of the same namespace that everything the repository
+	// declares is read and applied as, AddOnRollouts excepted. With it a commit may declare objects of
+	// further kinds, within the rights of the account.
+	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
 	// AddOns is the allow-list of add-on names this source may declare; empty
 	// allows every name.
 	// +listType=set

@@ -24,6 +24,12 @@ const (
 	InvalidReferenceReason = "InvalidReference"
 	// InvalidCredentialsReason: the Secret of spec.secretRef is missing a key or malformed.
 	InvalidCredentialsReason = "InvalidCredentials"
+	// ImpersonationDeniedReason: the operator may not act as spec.serviceAccountName; retried.
+	ImpersonationDeniedReason = "ImpersonationDenied"
+	// InvalidTenantsReason: the policy of tenants cannot be used or read; no commit is applied.
+	InvalidTenantsReason = "InvalidTenants"
+	// TenantDeniedReason: the source is no tenant, or lacks what a tenant must have.
+	TenantDeniedReason = "TenantDenied"
 	// RefNotFoundReason: spec.ref matches nothing in the repository.
 	RefNotFoundReason = "RefNotFound"
 	// BuildFailedReason: the tree of the commit could not be built or decoded.

@@ -15,9 +15,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
+	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/gates/measure"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/registration"
@@ -41,6 +43,8 @@ type controllerOptions struct {
 	removalGrace   time.Duration
 	hubRoles       []string
 	caNamespaces   []string
+	tenants        string
+	tenantsKey     crclient.ObjectKey
 	hookTimeout    time.Duration
 	gates          measure.Options
 	git            gitsource.Access
@@ -99,6 +103,8 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 		"Roles that templates may give to their agents besides those with the label "+registration.AllowLabel+"=true: ClusterRole/<name> or Role/<namespace>/<name>.")
 	fs.StringSliceVar(&o.caNamespaces, "signing-ca-namespaces", []string{registration.DefaultSigningNamespace},
 		"The namespaces whose Secrets templates may name as a signing CA.")
+	fs.StringVar(&o.tenants, "tenants", "",
+		"The ConfigMap, NAMESPACE/NAME, that says which namespaces may declare what. Without it, every namespace may declare everything.")
 	fs.DurationVar(&o.hookTimeout, "pre-delete-timeout", addonrollout.DefaultHookTimeout,
 		"How long the pre-delete hooks of a cluster may take before they are reported; nothing is removed before they complete.")
 	fs.BoolVar(&o.gates.AllowHTTP, "gate-allow-http", false,
@@ -135,6 +141,9 @@ func (o *controllerOptions) run(ctx context.Context) error {
 	if _, err := o.pages.base(); err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
+	if err := o.parseTenants(); err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
 	o.namespace = o.watched(runtimeNamespace())
 	log := logger.NewLogger(o.logger)
 	logger.SetLogger(log)
@@ -149,11 +158,36 @@ func (o *controllerOptions) run(ctx context.Context) error {
 	if err != nil {
 		return &exitError{code: exitUnreachable, err: err}
 	}
+	if err := o.checkTenants(ctx, mgr.GetAPIReader()); err != nil {
+		return &exitError{code: exitFailed, err: err}
+	}
 	log.Info("Starting the operator", "version", version(), "addonManager", mode)
 	if err := mgr.Start(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return &exitError{code: exitFailed, err: fmt.Errorf("cannot run the operator: %w", err)}
 	}
 	return nil
+}
+
+// parseTenants checks the name of the ConfigMap of tenants.
+func (o *controllerOptions) parseTenants() error {
+	if o.tenants == "" {
+		return nil
+	}
+	key, err := tenancy.ParseName(o.tenants)
+	if err != nil {
+		return fmt.Errorf("--tenants: %w", err)
+	}
+	o.tenantsKey = key
+	return nil
+}
+
+// checkTenants makes a policy of tenants that cannot be used an error at the start.
+func (o *controllerOptions) checkTenants(ctx context.Context, hub crclient.Reader) error {
+	if o.tenants == "" {
+		return nil
+	}
+	_, err := tenancy.Read(ctx, hub, o.tenantsKey)
+	return err
 }
 
 // watched is the namespace to watch of an operator that runs in another; "" for all.

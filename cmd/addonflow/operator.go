@@ -39,6 +39,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/hook"
 	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/controllers/renderworker"
+	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/dial"
 	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/manifests/admission"
@@ -139,6 +140,9 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	crtmetrics.Registry.MustRegister(gotk.Collectors()...)
 	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), commitstatus.NewHTTPClient(dial.Policy{AllowLoopback: o.git.AllowLoopback}), operatorClock().Now)
 	desk.LinkTo(o.pages.publicURL)
+	if o.tenants != "" {
+		desk.Separate()
+	}
 	tokens := githubapp.New(nil)
 	desk.ShareTokens(tokens)
 	if err := mgr.Add(desk); err != nil {
@@ -287,6 +291,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 	r := addonsource.New(addonsource.Config{
 		Client:       client.WithFieldOwner(s.mgr.GetClient(), v1alpha1.FieldManager),
 		Live:         s.mgr.GetAPIReader(),
+		Accounts:     addonsource.Accounts(s.mgr.GetConfig(), s.mgr.GetClient()),
 		Events:       s.recorder,
 		Metrics:      s.metrics,
 		Desk:         s.desk,
@@ -296,6 +301,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Git:     o.git,
 		Tokens:  s.tokens,
 		Permits: addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
+		Tenants: o.readTenants(s.mgr.GetAPIReader()),
 	})
 	queue := addonsource.Options{
 		Concurrent:  o.concurrent,
@@ -307,6 +313,14 @@ func (o *controllerOptions) setupSources(s shared) error {
 	planner := addonsource.NewPlanner(r, func(ctx context.Context) (forecast.Known, error) { return hubFleet(ctx, s.mgr.GetClient()) })
 	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
 	return planner.SetupWithManager(s.mgr, queue)
+}
+
+// readTenants returns what reads the policy of tenants, nil if there is none.
+func (o *controllerOptions) readTenants(hub client.Reader) func(context.Context) (tenancy.Policy, error) {
+	if o.tenants == "" {
+		return nil
+	}
+	return func(ctx context.Context) (tenancy.Policy, error) { return tenancy.Read(ctx, hub, o.tenantsKey) }
 }
 
 // throttled limits requests by the flags where the hub has no priority and

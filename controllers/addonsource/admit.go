@@ -40,6 +40,7 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 		return nil
 	}
 	if err := p.permit(ctx, a); err != nil {
+		a.refusedByHub = a.refusedByHub || p.account != nil // rights may be given later
 		return err
 	}
 	problems := asWritten(a.objects, objectKey{}, p.oversized(todo))
@@ -55,6 +56,7 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 		problems = append(problems, asWritten(a.objects, keyOf(c.desired), found)...)
 	}
 	if len(problems) > 0 {
+		a.refusedByHub = a.refusedByHub || p.account != nil
 		return refuse(v1alpha1.ValidationFailedReason, problems.Sorted())
 	}
 	a.admitted = true
@@ -105,10 +107,12 @@ func (p *pass) tryCreate(ctx context.Context, desired *unstructured.Unstructured
 	if created[desired.GetNamespace()] {
 		u.SetNamespace(metav1.NamespaceDefault)
 	}
-	err := p.Client.Create(ctx, u, client.DryRunAll, client.FieldOwner(v1alpha1.FieldManager))
+	err := p.writer(keyOf(desired)).Create(ctx, u, client.DryRunAll, client.FieldOwner(v1alpha1.FieldManager))
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return nil, nil
+	case apierrors.IsNotFound(err) && kindIn(err) != "namespaces":
+		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for what %s refers to: %s", keyOf(desired), err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
 		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for Namespace %s on the hub", desired.GetNamespace())
 	case transient(err):
@@ -116,6 +120,15 @@ func (p *pass) tryCreate(ctx context.Context, desired *unstructured.Unstructured
 	default:
 		return refusals(err, desired, u.GetName()), nil
 	}
+}
+
+// kindIn returns the resource that an answer of the API server is about.
+func kindIn(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	return status.Status().Details.Kind
 }
 
 // generatedName returns an unused name of at most 63 characters.

@@ -66,7 +66,7 @@ func (p *pass) writeAll(ctx context.Context, changes []change) error {
 // write applies one object and keeps the API server's answer.
 func (p *pass) write(ctx context.Context, c change) error {
 	key := keyOf(c.desired)
-	hub := &answering{Client: p.Client}
+	hub := &answering{Client: p.writer(key)}
 	entry, err := p.resources(hub).Apply(ctx, c.applied(), ssa.DefaultApplyOptions())
 	switch {
 	case apierrors.IsConflict(err):
@@ -181,12 +181,12 @@ func (p *pass) delete(ctx context.Context, live *unstructured.Unstructured) erro
 	if live.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	live, err := p.unguard(ctx, live)
+	live, err := p.unguard(ctx, p.writer(keyOf(live)), live)
 	if err != nil {
 		return err
 	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
-	err = p.Client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	err = p.writer(keyOf(live)).Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot delete %s: %w", keyOf(live), err))
 	}

@@ -96,7 +96,7 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 	}
 	for range lookups {
 		commit, problems := Compile(a.objects, hub, CompileOptions{
-			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, Unread: a.unread, AsksDefinitions: true,
+			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, HubKinds: p.account != nil, Tenant: p.tenant, Unread: a.unread, AsksDefinitions: true,
 			Charts: chart.EngineFor(p.Charts, p.key().String()), Now: p.now,
 		})
 		a.hub = hub
@@ -156,9 +156,16 @@ func (p *pass) lookUp(ctx context.Context, r load.Reference) (*unstructured.Unst
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
-	err = p.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, object)
+	hub := p.reader(objectKey{Group: kind.Group, Kind: kind.Kind})
+	if r.Definition() {
+		hub = p.Live // a schema, and no tenant's
+	}
+	err = hub.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, object)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
+	}
+	if p.denied(err) {
+		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "ServiceAccount %s may not read %s", p.accountKey(), r)
 	}
 	if err != nil {
 		return nil, retry(v1alpha1.ReferenceNotFoundReason, fmt.Errorf("cannot read %s: %w", r, err))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render/chart"
@@ -29,6 +30,10 @@ type CompileOptions struct {
 	// Namespace of the AddOnSource. Empty, as offline: AddOnRollouts of any namespace are
 	// accepted.
 	Namespace string
+	// HubKinds accepts objects of further kinds, which the source applies as its account.
+	HubKinds bool
+	// Tenant is what the source may declare; nil: everything.
+	Tenant *tenancy.Tenant
 	// Unread is why a part of the commit could not be read (from gitsource's Build). It comes
 	// first among the returned problems, because the others may follow from it.
 	Unread problem.List
@@ -59,7 +64,7 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 		located = append(located, object)
 	}
 	commit, problems := load.Load(located, hub, load.Options{
-		AllowedAddOns: o.AddOns, Namespace: o.Namespace, AsksDefinitions: o.AsksDefinitions,
+		AllowedAddOns: o.AddOns, Namespace: o.Namespace, HubKinds: o.HubKinds, AsksDefinitions: o.AsksDefinitions,
 		KubeVersions: o.KubeVersions, Charts: o.Charts,
 	})
 	var refused problem.List
@@ -68,6 +73,9 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 		refused = append(refused, checkRegistrations(objects, addOn)...)
 	}
 	refused = append(refused, checkDependencies(commit.AddOns)...)
+	if o.Tenant != nil {
+		refused = append(refused, checkTenant(objects, commit, *o.Tenant)...)
+	}
 	problems = o.Unread.Then(declaredPaces(objects).Sorted()).Then(problems).Then(refused.Sorted())
 	if len(problems) > 0 {
 		commit.Objects, commit.Missing, commit.Warnings = nil, nil, nil

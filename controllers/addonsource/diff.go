@@ -88,7 +88,7 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 	if c.live == nil {
 		return true, nil // tryCreate judges it
 	}
-	entry, _, _, err := p.resources(p.Client).Diff(ctx, c.applied(), ssa.DefaultDiffOptions())
+	entry, _, _, err := p.resources(p.writer(keyOf(c.desired))).Diff(ctx, c.applied(), ssa.DefaultDiffOptions())
 	switch {
 	case err == nil && entry.Action != ssa.UnchangedAction:
 		return true, nil

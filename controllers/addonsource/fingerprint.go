@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/tenancy"
 )
 
 // fingerprintVersion changes when this program compiles the same commit differently, so that
@@ -19,7 +20,7 @@ const fingerprintVersion = "1"
 //
 // The public keys of spec.verify, and those of cosign, are part of it: if a key is added or revoked, the commit is
 // judged anew.
-func fingerprint(spec v1alpha1.AddOnSourceSpec, config Config, publicKeys map[string][]byte, cosignKeys map[string]map[string][]byte) (string, error) {
+func fingerprint(spec v1alpha1.AddOnSourceSpec, config Config, tenant *tenancy.Tenant, publicKeys map[string][]byte, cosignKeys map[string]map[string][]byte) (string, error) {
 	encoded, err := json.Marshal(struct {
 		Version       string
 		Mode          Mode
@@ -37,9 +38,11 @@ func fingerprint(spec v1alpha1.AddOnSourceSpec, config Config, publicKeys map[st
 
 		OCI        *v1alpha1.OCIReference       `json:",omitempty"`
 		CosignKeys map[string]map[string][]byte `json:",omitempty"`
+		Account    string                       `json:",omitempty"`
+		Tenant     *tenancy.Tenant              `json:",omitempty"`
 	}{
 		fingerprintVersion, config.AddonManager, spec.Address(), spec.Path, spec.Reference, spec.Ignore, spec.AddOns, spec.Prune,
-		config.DefaultCanary, spec.Verify, publicKeys, spec.AllowForcePush, hostsOf(spec.Registries), ociReference(spec), cosignKeys,
+		config.DefaultCanary, spec.Verify, publicKeys, spec.AllowForcePush, hostsOf(spec.Registries), ociReference(spec), cosignKeys, spec.ServiceAccountName, tenant,
 	})
 	if err != nil {
 		return "", err

@@ -10,6 +10,9 @@ import (
 // follow applies the head of the repository to the hub. It returns nil when the hub has it,
 // else a *halt or an error of the hub.
 func (p *pass) follow(ctx context.Context) error {
+	if err := p.asTenant(ctx); err != nil {
+		return err
+	}
 	publicKeys, err := p.publicKeys(ctx)
 	if err != nil {
 		return err
@@ -18,7 +21,7 @@ func (p *pass) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	spec, err := fingerprint(p.source.Spec, p.Config, publicKeys, cosignKeys)
+	spec, err := fingerprint(p.source.Spec, p.Config, p.tenant, publicKeys, cosignKeys)
 	if err != nil {
 		return err
 	}
@@ -35,6 +38,9 @@ func (p *pass) follow(ctx context.Context) error {
 		p.memory.failures = 0
 		return nil
 	case inspect:
+		if err := p.mayImpersonate(ctx); err != nil {
+			return err
+		}
 		same, err := p.inspect(ctx)
 		if err != nil {
 			return err
@@ -45,6 +51,9 @@ func (p *pass) follow(ctx context.Context) error {
 			return nil
 		}
 	case bring, verify:
+	}
+	if err := p.mayImpersonate(ctx); err != nil {
+		return err
 	}
 	a, err := p.compiled(ctx)
 	if err != nil {
@@ -72,6 +81,9 @@ func (p *pass) nextStep() step {
 // bring applies a compiled commit to the hub as a whole. If it halts before the first write,
 // nothing is applied.
 func (p *pass) bring(ctx context.Context, a *attempt) error {
+	if err := p.checkScopes(a); err != nil {
+		return err
+	}
 	seen, err := p.observe(ctx, a)
 	if err != nil {
 		return err

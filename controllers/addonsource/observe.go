@@ -60,10 +60,8 @@ func (p *pass) observe(ctx context.Context, a *attempt) (*observation, error) {
 	if err := p.seeRollouts(ctx, seen); err != nil {
 		return nil, err
 	}
-	for _, declared := range a.commit.Objects {
-		if err := p.see(ctx, seen, declared); err != nil {
-			return nil, err
-		}
+	if err := p.seeDeclared(ctx, seen, a); err != nil {
+		return nil, err
 	}
 	if err := p.seeInventory(ctx, seen); err != nil {
 		return nil, err
@@ -115,7 +113,7 @@ func (p *pass) see(ctx context.Context, seen *observation, u *unstructured.Unstr
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(u.GroupVersionKind())
-	err := p.Live.Get(ctx, client.ObjectKeyFromObject(u), live)
+	err := p.reader(key).Get(ctx, client.ObjectKeyFromObject(u), live)
 	switch {
 	case apierrors.IsNotFound(err):
 		seen.live[key] = nil

@@ -16,6 +16,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/agents"
+	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/registration"
 )
 
@@ -47,7 +48,7 @@ func (p *pass) permit(ctx context.Context, a *attempt) error {
 			return err
 		}
 		for _, r := range registrants {
-			found, err := p.permitOne(ctx, r)
+			found, err := p.permitOne(ctx, r, a.objects)
 			if err != nil {
 				return err
 			}
@@ -61,10 +62,10 @@ func (p *pass) permit(ctx context.Context, a *attempt) error {
 }
 
 // permitOne returns the requests of one template or package that an admin has not allowed.
-func (p *pass) permitOne(ctx context.Context, r registrant) (problem.List, error) {
+func (p *pass) permitOne(ctx context.Context, r registrant, declared []gitsource.Object) (problem.List, error) {
 	problems := r.deniedSigners(p.Permits.SigningNamespaces)
 	for _, permission := range registration.Permissions(r.blocks) {
-		denied, err := p.permitRole(ctx, permission.Role)
+		denied, err := p.permitRole(ctx, permission.Role, declared)
 		if err != nil {
 			return nil, err
 		}
@@ -101,6 +102,8 @@ func hintFor(denied error) string {
 	switch {
 	case errors.Is(denied, registration.ErrRoleNotAllowed):
 		return "an admin allows it with the label " + registration.AllowLabel + `: "true" on it, or by --allowed-hub-roles`
+	case errors.Is(denied, errAccountMayNotBind):
+		return "an admin grants the ServiceAccount of the source the verb bind on it"
 	case errors.Is(denied, errMayNotBind):
 		return "an admin grants the operator the verb bind on it; see Registration in the user guide"
 	}
@@ -110,13 +113,22 @@ func hintFor(denied error) string {
 // errMayNotBind says that the API server would not let the operator grant a role.
 var errMayNotBind = errors.New("cannot be given by the operator")
 
+// errAccountMayNotBind says that the account of the source has no right to give a role to others.
+var errAccountMayNotBind = errors.New("cannot be given by the account of the source")
+
 // permitRole returns why agents may not have a role, if so. It checks its name, its rules and
-// label, and, by a dry run, the API server's own rule against escalation.
-func (p *pass) permitRole(ctx context.Context, role registration.Role) (denied, err error) {
+// label, whether the account of the source may bind it, and, by a dry run, the API server's own rule
+// against escalation. A role that the commit brings is judged by the rules that it will have.
+func (p *pass) permitRole(ctx context.Context, role registration.Role, objects []gitsource.Object) (denied, err error) {
 	if denied := p.Permits.Roles.CheckName(role); denied != nil {
 		return denied, nil
 	}
 	labels, rules, err := agents.ReadRole(ctx, p.Live, role)
+	missing := apierrors.IsNotFound(err)
+	declared, brought := declaredRules(objects, role)
+	if brought && (missing || err == nil) {
+		rules, err = declared, nil
+	}
 	if apierrors.IsNotFound(err) {
 		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for %s on the hub", role.Key())
 	}
@@ -125,6 +137,18 @@ func (p *pass) permitRole(ctx context.Context, role registration.Role) (denied, 
 	}
 	if denied := p.Permits.Roles.Check(role, labels, rules); denied != nil {
 		return denied, nil
+	}
+	if p.account != nil {
+		allowed, err := p.mayBind(ctx, role)
+		if err != nil {
+			return nil, err
+		}
+		if !allowed {
+			return fmt.Errorf("%s %w", role.Key(), errAccountMayNotBind), nil
+		}
+	}
+	if missing {
+		return nil, nil // the agents wait for the role, and then for the operator's right to bind it
 	}
 	return p.tryBind(ctx, role)
 }

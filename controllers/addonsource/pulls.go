@@ -132,6 +132,12 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 	}
 	// A pass with a memory of its own: the source's other reconciles run meanwhile.
 	p := &pass{Reconciler: l.Reconciler, source: source, memory: &memory{}, now: l.Clock()}
+	if err := p.asAccount(); err != nil {
+		return err
+	}
+	if err := p.asTenant(ctx); err != nil {
+		return err
+	}
 	repository, err := p.openGit(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot plan pull requests: %w", err)
@@ -209,7 +215,7 @@ func (g *planning) run(ctx context.Context) error {
 		return err
 	}
 	status := commitstatus.Status{
-		SHA: head, Context: forge.PlanContextName(g.source), State: commitstatus.Success,
+		SHA: head, Context: g.Desk.PlanContextName(g.source), State: commitstatus.Success,
 		Description: commitstatus.Shorten(commitstatus.DescriptionLimit, plan.Summary()),
 	}
 	if !plan.Accepted() {
@@ -224,7 +230,7 @@ func (g *planning) run(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = g.requests.Say(ctx, g.request.Number, "<!-- "+forge.PlanContextName(g.source)+" -->", plan.Markdown())
+	_, err = g.requests.Say(ctx, g.request.Number, "<!-- "+g.Desk.PlanContextName(g.source)+" -->", plan.Markdown())
 	return err
 }
 
@@ -268,7 +274,7 @@ func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) 
 	var side proposal.Side
 	for range lookups {
 		commit, problems := Compile(objects, hub, CompileOptions{
-			AddOns: g.source.Spec.AddOns, Namespace: g.source.Namespace, Unread: unread, AsksDefinitions: true,
+			AddOns: g.source.Spec.AddOns, Namespace: g.source.Namespace, HubKinds: g.account != nil, Tenant: g.tenant, Unread: unread, AsksDefinitions: true,
 			Charts: chart.EngineFor(g.Charts, g.key().String()+"/plan"), Now: g.now,
 		})
 		side = proposal.Side{Name: name, Commit: commit, Problems: problems}

@@ -19,6 +19,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/oci"
@@ -35,6 +36,10 @@ type Config struct {
 	// at most once per interval if nothing changes, and must see its own writes. It also reads
 	// Secrets, by name.
 	Live client.Reader
+	// Accounts makes clients with the rights of a ServiceAccount; see the function Accounts.
+	Accounts func(client.ObjectKey) (client.Client, error)
+	// Tenants reads what the sources of each namespace may declare; nil: everything.
+	Tenants func(context.Context) (tenancy.Policy, error)
 	// Events and Metrics receive what happened.
 	Events  kuberecorder.EventRecorder
 	Metrics controller.Metrics
@@ -95,6 +100,10 @@ type pass struct {
 	source, before *v1alpha1.AddOnSource
 	memory         *memory
 	now            time.Time
+	// account has the rights of spec.serviceAccountName; nil without one. See writer and reader.
+	account client.Client
+	// tenant is what the source may declare; nil: everything.
+	tenant *tenancy.Tenant
 	// requested and forced are the user's annotations that are not handled yet.
 	requested, forced bool
 
@@ -146,6 +155,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	p := r.newPass(source)
+	if err := p.asAccount(); err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := p.spare(ctx); err != nil {
 		return p.report(ctx, err)
 	}

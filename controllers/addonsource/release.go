@@ -60,7 +60,7 @@ func (p *pass) release(ctx context.Context, todo plan) error {
 	}
 	for _, live := range todo.released {
 		patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
-		err := p.Client.Patch(ctx, unmarked(live), patch, client.FieldOwner(v1alpha1.FieldManager))
+		err := p.writer(keyOf(live)).Patch(ctx, unmarked(live), patch, client.FieldOwner(v1alpha1.FieldManager))
 		if client.IgnoreNotFound(err) != nil {
 			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot release %s: %w", keyOf(live), err))
 		}

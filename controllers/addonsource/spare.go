@@ -32,22 +32,22 @@ func (p *pass) guard(ctx context.Context, live *unstructured.Unstructured) error
 	}
 	after := live.DeepCopy()
 	controllerutil.AddFinalizer(after, v1alpha1.Finalizer)
-	return p.patchMetadata(ctx, live, after)
+	return patchMetadata(ctx, p.writer(keyOf(live)), live, after)
 }
 
 // unguard removes the finalizer, and returns the updated object.
-func (p *pass) unguard(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (p *pass) unguard(ctx context.Context, hub client.Writer, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	after := live.DeepCopy()
 	if !controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer) {
 		return live, nil
 	}
-	return after, p.patchMetadata(ctx, live, after)
+	return after, patchMetadata(ctx, hub, live, after)
 }
 
 // patchMetadata writes after, bound to the version that was read.
-func (p *pass) patchMetadata(ctx context.Context, live, after *unstructured.Unstructured) error {
+func patchMetadata(ctx context.Context, hub client.Writer, live, after *unstructured.Unstructured) error {
 	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
-	if err := p.Client.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldManager)); client.IgnoreNotFound(err) != nil {
+	if err := hub.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldManager)); client.IgnoreNotFound(err) != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot write the finalizers of %s: %w", keyOf(live), err))
 	}
 	return nil
@@ -109,7 +109,7 @@ const disownings = 3
 // event says when it was deleted, because a recorder merges events of equal text, and how
 // (background, orphan or foreground) if the object still shows it.
 func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructured) error {
-	if _, err := p.unguard(ctx, live); err != nil {
+	if _, err := p.unguard(ctx, p.Client, live); err != nil {
 		return err
 	}
 	how := "" // in the background, or its dependents are gone already

@@ -42,7 +42,7 @@ func TestFingerprint(t *testing.T) {
 	var keys map[string][]byte
 	of := func(spec v1alpha1.AddOnSourceSpec, mode Mode) string {
 		t.Helper()
-		f, err := fingerprint(spec, Config{AddonManager: mode}, keys, nil)
+		f, err := fingerprint(spec, Config{AddonManager: mode}, nil, keys, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestFingerprint(t *testing.T) {
 			t.Errorf("%s decides what is applied and is not in the fingerprint", name)
 		}
 	}
-	if canary, err := fingerprint(base, Config{AddonManager: Coexist, DefaultCanary: true}, nil, nil); err != nil || canary == of(base, Coexist) {
+	if canary, err := fingerprint(base, Config{AddonManager: Coexist, DefaultCanary: true}, nil, nil, nil); err != nil || canary == of(base, Coexist) {
 		t.Errorf("the default canary decides what the rollouts say: %v", err)
 	}
 	without := of(base, Coexist)

@@ -109,7 +109,7 @@ func (p *pass) takeStep(ctx context.Context, t takeOver) error {
 	case fenceOff:
 		return p.fenceOff(ctx, t.live)
 	case stripTemplates:
-		return p.Client.Update(ctx, stripped(t.live), client.FieldOwner(v1alpha1.FieldManager))
+		return p.writer(keyOf(t.live)).Update(ctx, stripped(t.live), client.FieldOwner(v1alpha1.FieldManager))
 	case clearHashes:
 		return p.clearHashes(ctx, t.hashed)
 	case takenOver:
@@ -123,7 +123,7 @@ func (p *pass) fenceOff(ctx context.Context, live *unstructured.Unstructured) er
 	fenced := live.DeepCopy()
 	fenced.SetAnnotations(unclaimed(with(live.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue)))
 	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
-	return p.Client.Patch(ctx, fenced, patch, client.FieldOwner(v1alpha1.FieldManager))
+	return p.writer(keyOf(live)).Patch(ctx, fenced, patch, client.FieldOwner(v1alpha1.FieldManager))
 }
 
 // unclaimed returns annotations without the claim of a source.

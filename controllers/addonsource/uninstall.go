@@ -57,6 +57,9 @@ func (p *pass) takeLeave(ctx context.Context) error {
 // withdraw removes everything of the source from the hub, as far as approved. It returns nil if
 // there is nothing left to wait for.
 func (p *pass) withdraw(ctx context.Context) error {
+	if err := p.mayImpersonate(ctx); err != nil {
+		return err
+	}
 	seen := newObservation()
 	if err := p.seeRollouts(ctx, seen); err != nil {
 		return err

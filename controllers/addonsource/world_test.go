@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -25,6 +26,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render/chart"
 	testforge "github.com/addonflow/addonflow/test/forge"
@@ -52,6 +54,11 @@ type world struct {
 	// mode of the operator, and its engine for charts; changes apply from the next start.
 	mode   addonsource.Mode
 	charts chart.Engines
+	// operator has the rights of the operator, an admin's if nil; permits is what agents may have.
+	operator *rest.Config
+	// tenants reads what sources may declare, nil: everything.
+	tenants func(context.Context) (tenancy.Policy, error)
+	permits addonsource.Permits
 }
 
 var worlds int
@@ -114,17 +121,24 @@ func (w *world) newSource(name string, change ...func(*v1alpha1.AddOnSource)) *v
 func (w *world) start() {
 	GinkgoHelper()
 	config := theHub.Config()
+	if w.operator != nil {
+		config = rest.CopyConfig(w.operator)
+	}
 	w.requests = &counter{}
 	config.Wrap(w.requests.wrap)
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	w.desk = forge.NewDesk(c, c, &http.Client{Timeout: time.Minute}, time.Now)
+	if w.tenants != nil {
+		w.desk.Separate()
+	}
 	w.stop()
 	w.stop = deliver(w.desk)
 	w.events = record.NewFakeRecorder(100)
 	w.cache = &lagging{Client: c}
 	w.reconciler = addonsource.New(addonsource.Config{
 		Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}, Client: w.cache, Live: c, Events: w.events, Desk: w.desk, Charts: w.charts, Clock: w.clock.Now, AddonManager: w.mode,
+		Accounts: addonsource.Accounts(config, c), Permits: w.permits, Tenants: w.tenants,
 	})
 }
 

@@ -1,6 +1,8 @@
 package forge
 
 import (
+	"strings"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 )
@@ -14,6 +16,16 @@ func ContextName(source *v1alpha1.AddOnSource, parts ...string) string {
 		prefix = spec.Context
 	}
 	return commitstatus.ContextName(append([]string{prefix}, parts...)...)
+}
+
+// NamespacePrefix begins the contexts that only sources of one namespace may have.
+func NamespacePrefix(source *v1alpha1.AddOnSource) string {
+	return "addonflow/" + source.Namespace + "/"
+}
+
+// OfNamespace reports whether no source of another namespace may have the contexts of a source.
+func OfNamespace(source *v1alpha1.AddOnSource) bool {
+	return strings.HasPrefix(ContextName(source), NamespacePrefix(source))
 }
 
 // destination is a digest of where the statuses of a source are posted.

@@ -59,6 +59,8 @@ type Desk struct {
 	requests map[Key]string
 	// pages is where statuses without a target URL link to; "": nowhere.
 	pages string
+	// separate is set by Separate.
+	separate bool
 }
 
 // NewDesk returns a desk. It reads Secrets, by name only, with the first reader: the manager's
@@ -83,6 +85,10 @@ func NewDesk(secrets, sources client.Reader, httpClient *http.Client, now func()
 
 // ShareTokens makes the desk use tokens of GitHub Apps that others request as well. Call it before Start.
 func (d *Desk) ShareTokens(tokens *githubapp.Tokens) { d.tokens = tokens }
+
+// Separate makes the desk post only what is OfNamespace, so that no source can own a context of
+// another namespace. Call it before Start.
+func (d *Desk) Separate() { d.separate = true }
 
 // LinkTo makes statuses of sources without a target URL link to the page of their rollout, or of
 // their source, below an address. Call it before Start. "": they link to nothing.

@@ -17,6 +17,9 @@ import (
 // gets the same result: a suspended source still has rollouts, and a source that is being
 // deleted still has verdicts to post.
 func (d *Desk) owner(ctx context.Context, source *v1alpha1.AddOnSource) (client.ObjectKey, error) {
+	if d.separate && !OfNamespace(source) {
+		return client.ObjectKey{}, fmt.Errorf("spec.commitStatus.context must begin with %s", NamespacePrefix(source))
+	}
 	others, err := d.sharing(ctx, source)
 	if err != nil {
 		return client.ObjectKey{}, err
@@ -66,7 +69,7 @@ func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1
 	var others []*v1alpha1.AddOnSource
 	for i := range list.Items {
 		other := &list.Items[i]
-		if client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(source) || !shareContexts(source, other) {
+		if client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(source) || !shareContexts(source, other) || d.separate && !OfNamespace(other) {
 			continue
 		}
 		if to, err := commitstatus.Repository(other.Spec.CommitStatus.Provider, other.Spec.CommitStatus.Address); err == nil && to == repository {

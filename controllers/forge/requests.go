@@ -11,7 +11,10 @@ import (
 )
 
 // PlanContextName returns the context of the plans of a source.
-func PlanContextName(source *v1alpha1.AddOnSource) string {
+func (d *Desk) PlanContextName(source *v1alpha1.AddOnSource) string {
+	if d.separate {
+		return commitstatus.ContextName("addonflow-plan", source.Namespace, source.Name)
+	}
 	return commitstatus.ContextName("addonflow-plan", source.Name)
 }
 

@@ -190,18 +190,17 @@ func (l *loader) commit() Commit {
 		return c
 	}
 	c.Warnings = l.warnings()
-	for _, o := range l.objects {
-		if o.role != roleRollout && o.role != rolePackage {
-			c.Objects = append(c.Objects, o.object)
-		}
-	}
-	slices.SortStableFunc(c.Objects, func(a, b *unstructured.Unstructured) int {
+	applied := slices.DeleteFunc(slices.Clone(l.objects), func(o *loaded) bool { return o.role == roleRollout || o.role == rolePackage })
+	slices.SortStableFunc(applied, func(a, b *loaded) int {
 		return cmp.Or(
-			cmp.Compare(roleOf(a.GroupVersionKind(), l.listed), roleOf(b.GroupVersionKind(), l.listed)),
-			strings.Compare(a.GetKind(), b.GetKind()),
-			strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()),
+			cmp.Compare(a.role, b.role),
+			strings.Compare(a.object.GetKind(), b.object.GetKind()),
+			strings.Compare(a.object.GetNamespace(), b.object.GetNamespace()), strings.Compare(a.object.GetName(), b.object.GetName()),
 		)
 	})
+	for _, o := range applied {
+		c.Objects = append(c.Objects, o.object)
+	}
 	return c
 }
 

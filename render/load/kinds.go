@@ -53,6 +53,8 @@ type role int
 const (
 	roleUnsupported role = iota
 	roleNamespace
+	// roleHub is a kind that belongs to no add-on, see Options.HubKinds.
+	roleHub
 	roleSetBinding
 	rolePlacement
 	// roleOther is a kind that a ClusterManagementAddOn lists as a configuration. Its schema,
@@ -118,6 +120,24 @@ func knownRole(kind schema.GroupVersionKind) (r role, known bool) {
 		return when(kind.Version == "v1", roleNamespace), true
 	default:
 		return roleUnsupported, false
+	}
+}
+
+// workGroup has the kinds that the operator writes for each cluster.
+const workGroup = "work.open-cluster-management.io"
+
+// HubKind reports whether a kind that belongs to no add-on may be applied to the hub. The operator
+// decides by the objects of the refused kinds, or writes them itself: from Git they would pass gates,
+// paces and ledgers by. A Secret would have its values in Git.
+func HubKind(kind schema.GroupVersionKind) bool {
+	_, known := knownRole(kind)
+	switch {
+	case known, misspelt(kind.GroupKind()), refusedConfiguration(resourceOf(kind)) != "":
+		return false
+	case kind.GroupKind() == schema.GroupKind{Group: placementGroup, Kind: "PlacementDecision"}:
+		return false
+	default:
+		return kind.Group != addonGroup && kind.Group != workGroup
 	}
 }
 

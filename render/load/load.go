@@ -63,6 +63,9 @@ type Options struct {
 	// Namespace of the AddOnSource. An AddOnRollout must be in the same one. Empty, as offline:
 	// not checked.
 	Namespace string
+	// HubKinds accepts objects of further kinds: they are applied to the hub with rights of their
+	// own. Without it they are a problem.
+	HubKinds bool
 	// AsksDefinitions says that the caller reads CustomResourceDefinitions: if one is needed
 	// and not in the Lookup, it is in Missing. Without it, as offline, it is in
 	// Commit.Undefined, and the objects are taken as declared.

@@ -40,6 +40,7 @@ func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unst
 		dropNulls(object)
 	case rolePackage:
 		found = normalisePackage(object)
+	case roleHub: // the hub knows its schema
 	case roleOther:
 		found = s.completeOther(object, declared)
 	default:
@@ -121,7 +122,7 @@ func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
 		return scopeNamespace
 	case roleConfigMap:
 		return scopeNamespaced
-	case roleRollout, rolePackage, roleOther:
+	case roleRollout, rolePackage, roleOther, roleHub:
 		return scopeUnknown // an AddOnRollout is applied in its source's namespace
 	default:
 	}

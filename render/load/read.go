@@ -72,6 +72,9 @@ func (l *loader) read(objects []Located) {
 	for _, located := range objects {
 		declared := located.GetUnstructured()
 		r := roleOf(declared.GroupVersionKind(), l.listed)
+		if r == roleUnsupported && l.options.HubKinds && HubKind(declared.GroupVersionKind()) {
+			r = roleHub
+		}
 		if r == roleUnsupported {
 			if unsupported(declared).Hint == supportedKinds {
 				foreign = append(foreign, located)
@@ -325,7 +328,7 @@ func (l *loader) checkLimits() {
 		switch o.role {
 		case roleAddOn:
 			addOns++
-		case roleTemplate, rolePackage, roleConfig, roleHubConfig, roleConfigMap, roleOther:
+		case roleTemplate, rolePackage, roleConfig, roleHubConfig, roleConfigMap, roleOther, roleHub:
 			configs++
 		default:
 		}

@@ -1,0 +1,162 @@
+package addonsource_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonsource"
+	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/test/rights"
+)
+
+// shipped is the operator's identity with the rights of manifests/rbac, made once.
+var shipped = sync.OnceValues(func() (*rest.Config, error) {
+	if _, err := rights.Install(context.Background(), admin); err != nil {
+		return nil, err
+	}
+	config, _, err := theHub.User(rights.User, rights.Groups()...)
+	return config, err
+})
+
+// deployer is the account of every source in these specs.
+const deployer = "deployer"
+
+// withAccount makes a source act as the account.
+func withAccount(s *v1alpha1.AddOnSource) { s.Spec.ServiceAccountName = deployer }
+
+// newTenant makes a world whose operator has the rights of manifests/rbac, and whose source acts as
+// an account, which has the usual rights on OCM's kinds.
+func newTenant() *world {
+	GinkgoHelper()
+	w := newWorld(withAccount)
+	config, err := shipped()
+	Expect(err).NotTo(HaveOccurred())
+	w.operator = config
+	w.start()
+	return w
+}
+
+// settle gives the account the rights of a tenant, and the operator that to act as it.
+func (w *world) settle() {
+	GinkgoHelper()
+	operator := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: rights.Namespace, Name: rights.ServiceAccount}
+	w.let(operator, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{deployer}, Verbs: []string{"impersonate"}})
+	verbs := []string{"get", "create", "patch", "update", "delete"}
+	w.letEverywhere(
+		rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"clustermanagementaddons", "addontemplates"}, ResourceNames: []string{w.addOn}, Verbs: verbs},
+		rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"clustermanagementaddons", "addontemplates"}, Verbs: []string{"create"}},
+	)
+	w.let(w.account(),
+		rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"addondeploymentconfigs"}, Verbs: verbs},
+		rbacv1.PolicyRule{APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"placements"}, Verbs: verbs},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs},
+	)
+}
+
+// account is the account as a subject.
+func (w *world) account() rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: deployer}
+}
+
+// let grants rules in the world's namespace.
+func (w *world) let(subject rbacv1.Subject, rules ...rbacv1.PolicyRule) {
+	GinkgoHelper()
+	meta := metav1.ObjectMeta{Namespace: w.namespace, GenerateName: subject.Name + "-"}
+	role := &rbacv1.Role{ObjectMeta: meta, Rules: rules}
+	w.create(role)
+	w.create(&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: []rbacv1.Subject{subject}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}})
+}
+
+// letEverywhere grants rules on the whole hub to the account.
+func (w *world) letEverywhere(rules ...rbacv1.PolicyRule) {
+	GinkgoHelper()
+	meta := metav1.ObjectMeta{GenerateName: w.namespace + "-"}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
+	w.create(role)
+	w.create(&rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: []rbacv1.Subject{w.account()}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name}})
+}
+
+// becomes looks at the repository until the source says why it is ready, or not.
+func (w *world) becomes(why string) {
+	GinkgoHelper()
+	Eventually(func() string {
+		w.look()
+		return w.whyNotReady()
+	}).WithTimeout(patience).Should(ContainSubstring(why))
+}
+
+const agentRoleYAML = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: NAMESPACE-agent
+rules:
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get]
+`
+
+var _ = Describe("A source with an account", func() {
+	It("applies everything as it, once the operator may act as it, and is refused with the lines where it has no right", func() {
+		w := newTenant()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		Expect(w.whyNotReady()).To(Equal("False ImpersonationDenied: the operator may not act as ServiceAccount " + w.namespace + "/deployer: " +
+			"give it the verb impersonate on serviceaccounts with that name, by a Role in namespace " + w.namespace))
+
+		w.let(rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: rights.Namespace, Name: rights.ServiceAccount},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{deployer}, Verbs: []string{"impersonate"}})
+		w.becomes("False ValidationFailed: ")
+		Expect(w.whyNotReady()).To(MatchRegexp(`addons/addontemplate.yaml:1: AddOnTemplate/` + w.addOn + `: .*User "system:serviceaccount:` + w.namespace + `:deployer" cannot get resource "addontemplates"`))
+		Expect(exists(w.cma())).To(BeFalse())
+		Expect(w.revisions()).To(BeEmpty())
+
+		w.settle()
+		w.becomes("True ReconciliationSucceeded: ")
+		Expect(exists(w.rollout())).To(BeTrue(), "the operator writes it: the account has no right to")
+
+		// What no longer is in Git is removed with the rights of the account as well.
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		w.commit("add a placement", map[string]string{"addons/placement.yaml": placementYAML})
+		w.becomes("True ReconciliationSucceeded: ")
+		w.remove("remove it", "addons/placement.yaml")
+		w.look()
+		Expect(exists(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}})).To(BeFalse())
+	})
+
+	It("may bring other kinds, such as the ClusterRole of an agent, within the rights of the account and no others", func() {
+		w := newTenant()
+		w.settle()
+		w.permits = agentRole(w)
+		w.start()
+		reads := registering(strings.Replace(currentYAML, "ROLE", "NAMESPACE-agent", 1))
+		reads["addons/clusterrole.yaml"] = agentRoleYAML
+		w.commit("with a role", reads)
+		w.becomes(`addons/clusterrole.yaml:1: ClusterRole/` + w.namespace + `-agent: `)
+		Expect(w.whyNotReady()).To(ContainSubstring(`cannot get resource "clusterroles"`))
+
+		name := w.namespace + "-agent"
+		w.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{name}, Verbs: []string{"get", "patch", "delete"}},
+			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"create"}})
+		w.becomes("ClusterRole/" + name + " cannot be given by the account of the source")
+		w.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{name}, Verbs: []string{"bind"}})
+		w.becomes("is attempting to grant RBAC permissions not currently held")
+		w.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+		w.becomes("True ReconciliationSucceeded: ")
+		Expect(exists(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(BeTrue())
+	})
+})
+
+// agentRole allows the role of the world's agent by flag.
+func agentRole(w *world) (p addonsource.Permits) {
+	p.Roles = registration.RolePolicy{Allowed: []string{"ClusterRole/" + w.namespace + "-agent"}}
+	return p
+}

@@ -1,0 +1,219 @@
+package addonsource_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/tenancy"
+)
+
+// tenantEntry lets a namespace declare the add-on of its world.
+const tenantEntry = `addOns: [ADDON]
+kinds: [ConfigMap, ClusterRoleBinding.rbac.authorization.k8s.io, RoleBinding.rbac.authorization.k8s.io]
+`
+
+// policyOf stores the policy of tenants for some worlds, and lets them read it.
+func policyOf(worlds ...*world) *corev1.ConfigMap {
+	GinkgoHelper()
+	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "tenants-"}, Data: map[string]string{}}
+	for _, w := range worlds {
+		stored.Data[w.namespace] = w.named(tenantEntry)
+	}
+	worlds[0].create(stored)
+	for _, w := range worlds {
+		w.tenants = func(ctx context.Context) (tenancy.Policy, error) {
+			return tenancy.Read(ctx, admin, client.ObjectKeyFromObject(stored))
+		}
+		w.start()
+	}
+	return stored
+}
+
+// itsContext gives a source a context of its namespace.
+func itsContext(s *v1alpha1.AddOnSource) {
+	s.Spec.CommitStatus.Context = "addonflow/" + s.Namespace + "/fleet"
+}
+
+// versions are the resource versions of everything that a world has on the hub.
+func (w *world) versions() string {
+	GinkgoHelper()
+	var versions []string
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "settings"}}
+	for _, o := range []client.Object{w.cma(), w.template(), w.rollout(), config} {
+		w.read(o)
+		versions = append(versions, o.GetName()+" "+o.GetResourceVersion())
+	}
+	for _, r := range w.revisions() {
+		versions = append(versions, r.Name+" "+r.ResourceVersion)
+	}
+	var roles rbacv1.RoleBindingList
+	Expect(admin.List(context.Background(), &roles, client.InNamespace(w.namespace))).To(Succeed())
+	return strings.Join(append(versions, fmt.Sprint(len(roles.Items), " role bindings")), ", ")
+}
+
+const settingsYAML = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings
+  namespace: NAMESPACE
+data: {level: info}
+`
+
+var _ = Describe("Of two tenants", func() {
+	It("none touches what is the other's, whatever it commits or declares", func() {
+		// The hostile source is the older one, and reports under the other's context.
+		hostile, victim := newTenant(), newTenant()
+		policyOf(hostile, victim)
+		for _, w := range []*world{hostile, victim} {
+			w.settle()
+			w.commit("add hello", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
+		}
+		victim.change(itsContext)
+		victim.becomes("True ReconciliationSucceeded: ")
+		Expect(hostile.whyNotReadyNow()).To(HavePrefix("False TenantDenied: spec.commitStatus.context must begin with addonflow/" + hostile.namespace + "/"))
+		hostile.change(func(s *v1alpha1.AddOnSource) {
+			s.Spec.CommitStatus.Address, s.Spec.CommitStatus.Context = victim.source().Spec.CommitStatus.Address, victim.source().Spec.CommitStatus.Context
+		})
+		Expect(hostile.whyNotReadyNow()).To(ContainSubstring("False TenantDenied: spec.commitStatus.context"))
+		head := strings.TrimPrefix(victim.source().Status.LastAppliedRevision, "main@sha1:")
+		victim.rolledOut()
+		victim.passes()
+		Eventually(func() string {
+			victim.passes()
+			entry, _ := victim.forge.Latest(head, victim.source().Spec.CommitStatus.Context)
+			return entry.State
+		}).WithTimeout(patience).Should(Equal("success"), "an older source of another namespace owns no context")
+
+		hostile.change(itsContext)
+		hostile.becomes("True ReconciliationSucceeded: ")
+		before := victim.versions()
+		theirs := strings.NewReplacer("ADDON", victim.addOn, "NAMESPACE", victim.namespace).Replace
+		const pattern = "apiVersion: %s\nkind: %s\nmetadata:\n  name: stolen\n  namespace: %s\n"
+		denied := "the tenant may not use namespace \"" + victim.namespace + "\""
+		for name, attempt := range map[string]struct{ text, want string }{
+			"its add-on":             {theirs(addOnYAML), "addons/stolen.yaml:4: ClusterManagementAddOn/" + victim.addOn + ": metadata.name: the tenant has no add-on of that name; allowed: [" + hostile.addOn + "]"},
+			"its template":           {theirs(templateYAML), "AddOnTemplate/" + victim.addOn + ": metadata.name: the tenant has no add-on of that name"},
+			"its configuration":      {theirs(configYAML), denied},
+			"its rollout":            {theirs(rolloutYAML), "addons/stolen.yaml:"},
+			"a rollout of its name":  {strings.Replace(rolloutYAML, "ADDON", victim.addOn, 1), "metadata.name: "},
+			"its placement":          {theirs(placementYAML), denied},
+			"its clusters":           {strings.Replace(rolloutYAML, "      namespace: NAMESPACE\n      name: canary", "      namespace: "+victim.namespace+"\n      name: canary", 1), "spec.stages[0].placement.namespace: " + denied},
+			"all clusters":           {strings.Replace(rolloutYAML, "spec:\n", "spec:\n  clusterLabelSelector: {matchLabels: {region: eu}}\n", 1), "spec.clusterLabelSelector"},
+			"its settings":           {theirs(settingsYAML), denied},
+			"a role in it":           {fmt.Sprintf(pattern, "rbac.authorization.k8s.io/v1", "RoleBinding", victim.namespace) + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}\n", denied},
+			"the whole hub":          {"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: stolen}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n", "cannot get resource \"clusterrolebindings\""},
+			"a kind not listed":      {fmt.Sprintf(pattern, "v1", "ServiceAccount", hostile.namespace), "the tenant may not declare objects of kind ServiceAccount"},
+			"a cluster's namespace":  {fmt.Sprintf(pattern, "v1", "ConfigMap", "cluster1"), "the tenant may not use namespace \"cluster1\""},
+			"a work":                 {fmt.Sprintf(pattern, "work.open-cluster-management.io/v1", "ManifestWork", "cluster1"), "is not supported"},
+			"an installed add-on":    {fmt.Sprintf(pattern, "addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn", "cluster1"), "is not supported"},
+			"an approval":            {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnApproval", victim.namespace), "is not supported"},
+			"an order":               {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnOrder", hostile.namespace), "is not supported"},
+			"a revision":             {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnRevision", victim.namespace), "is not supported"},
+			"another source":         {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnSource", victim.namespace), "is not supported"},
+			"a Secret":               {fmt.Sprintf(pattern, "v1", "Secret", hostile.namespace), "a Secret"},
+			"a namespace's creation": {"apiVersion: v1\nkind: Namespace\nmetadata: {name: cluster1}\n", "the tenant may not use this namespace"},
+		} {
+			By(name)
+			hostile.commit("take "+name, map[string]string{"addons/stolen.yaml": attempt.text})
+			hostile.look()
+			Expect(hostile.whyNotReady()).To(And(HavePrefix("False "), ContainSubstring(attempt.want)), name)
+			Expect(victim.versions()).To(Equal(before), name)
+			hostile.remove("give it back", "addons/stolen.yaml")
+		}
+		signing := strings.Replace(signerYAML, "kube-system", victim.namespace, 1)
+		hostile.commit("its signing CA", registering(signing))
+		hostile.look()
+		Expect(hostile.whyNotReady()).To(ContainSubstring("customSigner.signingCA.namespace: "))
+
+		By("another account")
+		for _, account := range []string{victim.namespace + ":" + deployer, "../" + victim.namespace + "/" + deployer, "system:admin"} {
+			source := hostile.source()
+			source.Spec.ServiceAccountName = account
+			Expect(admin.Update(context.Background(), source)).To(MatchError(ContainSubstring("spec.serviceAccountName")))
+		}
+		hostile.commit("as before", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
+		hostile.change(func(s *v1alpha1.AddOnSource) { s.Spec.ServiceAccountName = "admin" })
+		hostile.look()
+		Expect(hostile.whyNotReady()).To(HavePrefix("False ImpersonationDenied: "))
+		hostile.change(func(s *v1alpha1.AddOnSource) { s.Spec.ServiceAccountName = "" })
+		hostile.look()
+		Expect(hostile.whyNotReady()).To(HavePrefix("False TenantDenied: spec.serviceAccountName is required"))
+		hostile.change(withAccount)
+		hostile.becomes("True ReconciliationSucceeded: ")
+
+		By("a Secret of the other")
+		hostile.change(func(s *v1alpha1.AddOnSource) {
+			s.Spec.SecretRef = s.Spec.CommitStatus.SecretRef.DeepCopy()
+			s.Spec.SecretRef.Name = "../" + victim.namespace + "/forge"
+		})
+		_, _ = hostile.passOf("fleet")
+		Expect(victim.versions()).To(Equal(before))
+		Expect(victim.whyNotReady()).To(HavePrefix("True "))
+	})
+
+	It("whose policy and rights overlap the first one keeps an add-on, and rights bound the other", func() {
+		first, second := newTenant(), newTenant()
+		policy := policyOf(first, second)
+		for _, w := range []*world{first, second} {
+			w.change(itsContext)
+			w.settle()
+		}
+		second.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+		policy.Data[second.namespace] = "addOns: ['*']\nnamespaces: ['*']\nkinds: [ConfigMap]\n"
+		Expect(admin.Update(context.Background(), policy)).To(Succeed())
+		first.commit("add hello", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
+		first.becomes("True ReconciliationSucceeded: ")
+		before := first.versions()
+
+		second.commit("the same add-on", map[string]string{"addons/addon.yaml": strings.ReplaceAll(addOnYAML, "ADDON", first.addOn), "addons/template.yaml": strings.ReplaceAll(templateYAML, "ADDON", first.addOn), "addons/config.yaml": strings.ReplaceAll(configYAML, "ADDON", first.addOn)})
+		second.becomes("False OwnershipConflict: ")
+		Expect(second.whyNotReady()).To(ContainSubstring("belongs to source " + first.namespace + "/fleet"))
+		second.remove("not that", "addons/addon.yaml", "addons/template.yaml", "addons/config.yaml")
+		second.commit("settings of the other", addOnFilesWith(map[string]string{"addons/settings.yaml": strings.ReplaceAll(settingsYAML, "NAMESPACE", first.namespace)}))
+		second.becomes(`addons/settings.yaml:1: ConfigMap/settings: `)
+		Expect(second.whyNotReady()).To(ContainSubstring(`User "system:serviceaccount:` + second.namespace + `:deployer" cannot get resource "configmaps"`))
+		Expect(first.versions()).To(Equal(before))
+	})
+
+	It("one that is not listed, and all of them under a policy that is wrong, apply nothing, and what runs goes on running", func() {
+		w := newTenant()
+		policy := policyOf(w)
+		w.change(itsContext)
+		w.settle()
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
+		w.becomes("True ReconciliationSucceeded: ")
+		before := w.versions()
+		entry := policy.Data[w.namespace]
+		for wrong, want := range map[string]func(){
+			"False TenantDenied: namespace " + w.namespace + " is not a tenant": func() { policy.Data = nil },
+			"False InvalidTenants: the policy of tenants is invalid:":           func() { policy.Data = map[string]string{w.namespace: "addons: [x]\n"} },
+		} {
+			want()
+			Expect(admin.Update(context.Background(), policy)).To(Succeed())
+			w.commit("change hello", map[string]string{"addons/addondeploymentconfig.yaml": configSaying("goodbye-" + fmt.Sprint(len(wrong)))})
+			w.look()
+			Expect(w.whyNotReady()).To(HavePrefix(wrong))
+			Expect(w.versions()).To(Equal(before))
+		}
+		policy.Data = map[string]string{w.namespace: entry}
+		Expect(admin.Update(context.Background(), policy)).To(Succeed())
+		w.becomes("True ReconciliationSucceeded: ")
+		Expect(w.versions()).NotTo(Equal(before))
+	})
+})
+
+// whyNotReadyNow looks at the repository, and returns why the source is not ready.
+func (w *world) whyNotReadyNow() string {
+	GinkgoHelper()
+	w.look()
+	return w.whyNotReady()
+}

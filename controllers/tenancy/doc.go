@@ -1,0 +1,12 @@
+// Package tenancy reads which namespaces may have AddOnSources, and what these may declare. The policy
+// is one ConfigMap with an entry for each namespace:
+//
+//	data:
+//	  team-a: |
+//	    addOns: [log-shipper, team-a-*]
+//	    namespaces: [team-a-fleet]
+//	    kinds: [ClusterRole.rbac.authorization.k8s.io]
+//
+// It is read anew for each decision, so that a process keeps no older one. The package judges names;
+// controllers/addonsource judges commits with it.
+package tenancy

@@ -1,0 +1,176 @@
+package tenancy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// ErrInvalid says that the policy cannot be used. Then no source may declare anything new.
+var ErrInvalid = errors.New("the policy of tenants is invalid")
+
+// Policy has the tenants by namespace.
+type Policy map[string]Tenant
+
+// Tenant is what the AddOnSources of one namespace may declare. Names are patterns in which * stands
+// for any characters.
+type Tenant struct {
+	// AddOns are the names of its add-ons. Other objects without a namespace, such as AddOnTemplates,
+	// have such a name as well, or one with a hyphen and more behind it.
+	AddOns []string `json:"addOns"`
+	// Namespaces of the hub, besides its own, in which it declares objects and refers to Placements.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Kinds besides those of AddonFlow and OCM, as Kind or Kind.group. Without any there are no other
+	// kinds.
+	Kinds []string `json:"kinds,omitempty"`
+
+	// namespace is its own.
+	namespace string
+}
+
+// ParseName parses NAMESPACE/CONFIGMAP.
+func ParseName(s string) (client.ObjectKey, error) {
+	namespace, name, _ := strings.Cut(s, "/")
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return client.ObjectKey{}, fmt.Errorf("%q does not name a ConfigMap: write NAMESPACE/NAME", s)
+	}
+	return client.ObjectKey{Namespace: namespace, Name: name}, nil
+}
+
+// Read reads the policy. The error wraps ErrInvalid if the ConfigMap is there and is wrong.
+func Read(ctx context.Context, hub client.Reader, name client.ObjectKey) (Policy, error) {
+	stored := &corev1.ConfigMap{}
+	if err := hub.Get(ctx, name, stored); err != nil {
+		return nil, fmt.Errorf("cannot read the policy of tenants: %w", err)
+	}
+	policy, err := Parse(stored)
+	if err != nil {
+		return nil, fmt.Errorf("%w: ConfigMap %s: %w", ErrInvalid, name, err)
+	}
+	return policy, nil
+}
+
+// Parse reads the policy of a ConfigMap. One entry that is wrong makes all of it wrong: what a tenant
+// may not would depend on who reads it otherwise.
+func Parse(stored *corev1.ConfigMap) (Policy, error) {
+	if len(stored.BinaryData) > 0 {
+		return nil, errors.New("binaryData: entries are in data")
+	}
+	policy := Policy{}
+	for _, namespace := range slices.Sorted(maps.Keys(stored.Data)) {
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			return nil, fmt.Errorf("data[%s]: an entry has the name of a namespace", namespace)
+		}
+		tenant := Tenant{namespace: namespace}
+		if err := decode(stored.Data[namespace], &tenant); err != nil {
+			return nil, fmt.Errorf("data[%s]: %w", namespace, err)
+		}
+		if err := tenant.validate(); err != nil {
+			return nil, fmt.Errorf("data[%s].%w", namespace, err)
+		}
+		policy[namespace] = tenant
+	}
+	return policy, nil
+}
+
+// decode reads an entry. Unlike yaml.UnmarshalStrict it takes addons for an unknown field.
+func decode(text string, into *Tenant) error {
+	encoded, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return err
+	}
+	unknown, err := kjson.UnmarshalStrict(encoded, into)
+	return errors.Join(append(unknown, err)...)
+}
+
+var (
+	// namePattern matches a name of Kubernetes with any number of *.
+	namePattern = regexp.MustCompile(`^[a-z0-9*]([a-z0-9.*-]*[a-z0-9*])?$`)
+	kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$`)
+)
+
+// validate returns what is wrong with an entry.
+func (t Tenant) validate() error {
+	if len(t.AddOns) == 0 {
+		return errors.New("addOns: is required; name at least one add-on or pattern")
+	}
+	for _, list := range []struct {
+		field   string
+		entries []string
+		valid   *regexp.Regexp
+		form    string
+	}{
+		{"addOns", t.AddOns, namePattern, "a name, with * for any characters"},
+		{"namespaces", t.Namespaces, namePattern, "a name, with * for any characters"},
+		{"kinds", t.Kinds, kindPattern, "Kind or Kind.group"},
+	} {
+		for i, entry := range list.entries {
+			if !list.valid.MatchString(entry) {
+				return fmt.Errorf("%s[%d]: %q is not %s", list.field, i, entry, list.form)
+			}
+		}
+	}
+	return nil
+}
+
+// MayDeclare reports whether an add-on of that name may be declared.
+func (t Tenant) MayDeclare(addOn string) bool { return matchesAny(t.AddOns, addOn) }
+
+// MayName reports whether an object without a namespace that belongs to add-ons may have a name.
+func (t Tenant) MayName(object string) bool {
+	for i := range object {
+		if object[i] == '-' && t.MayDeclare(object[:i]) {
+			return true
+		}
+	}
+	return t.MayDeclare(object)
+}
+
+// MayUse reports whether objects in a namespace of the hub may be declared and referred to.
+func (t Tenant) MayUse(namespace string) bool {
+	return namespace == t.namespace || matchesAny(t.Namespaces, namespace)
+}
+
+// MayBring reports whether objects of a kind that is not one of AddonFlow's or OCM's may be declared.
+func (t Tenant) MayBring(kind schema.GroupKind) bool {
+	return slices.Contains(t.Kinds, kind.String())
+}
+
+// matchesAny reports whether a pattern matches a name as a whole.
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, name) })
+}
+
+// matches reports whether a pattern matches a name: * takes as little as possible between the parts
+// that stand for themselves.
+func matches(pattern, name string) bool {
+	first, rest, starred := strings.Cut(pattern, "*")
+	if !starred {
+		return pattern == name
+	}
+	name, ok := strings.CutPrefix(name, first)
+	if !ok {
+		return false
+	}
+	parts := strings.Split(rest, "*")
+	last := parts[len(parts)-1]
+	for _, part := range parts[:len(parts)-1] {
+		at := strings.Index(name, part)
+		if at < 0 {
+			return false
+		}
+		name = name[at+len(part):]
+	}
+	return strings.HasSuffix(name, last)
+}
