@@ -306,7 +306,11 @@ func (o *controllerOptions) setupSources(s shared) error {
 	}
 	planner := addonsource.NewPlanner(r, func(ctx context.Context) (forecast.Known, error) { return hubFleet(ctx, s.mgr.GetClient()) })
 	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
-	return planner.SetupWithManager(s.mgr, queue)
+	if err := planner.SetupWithManager(s.mgr, queue); err != nil {
+		return err
+	}
+	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
+	return addonsource.NewReverter(r).SetupWithManager(s.mgr, queue)
 }
 
 // throttled limits requests by the flags where the hub has no priority and

@@ -259,24 +259,33 @@ func (g *planning) plan(ctx context.Context) (proposal.Proposal, string, error) 
 
 // side compiles one of the two commits.
 func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) (proposal.Side, error) {
-	options := gitsource.BuildOptions{Path: g.source.Spec.Path}
-	if g.source.Spec.Ignore != nil {
-		options.Ignore = *g.source.Spec.Ignore
+	side, _, err := g.compileTree(ctx, name, tree, g.key().String()+"/plan", g.masked)
+	return side, err
+}
+
+// compileTree compiles a commit that is not applied, and returns its objects as well. lookUp reads
+// what it refers to on the hub; nil: it is missing.
+func (p *pass) compileTree(
+	ctx context.Context, name string, tree *gitsource.Tree, charts string, lookUp func(context.Context, load.Reference) (*unstructured.Unstructured, error),
+) (proposal.Side, []gitsource.Object, error) {
+	options := gitsource.BuildOptions{Path: p.source.Spec.Path}
+	if p.source.Spec.Ignore != nil {
+		options.Ignore = *p.source.Spec.Ignore
 	}
 	objects, unread := tree.Build(ctx, options)
 	hub := load.Lookup{}
 	var side proposal.Side
 	for range lookups {
 		commit, problems := Compile(objects, hub, CompileOptions{
-			AddOns: g.source.Spec.AddOns, Namespace: g.source.Namespace, Unread: unread, AsksDefinitions: true,
-			Charts: chart.EngineFor(g.Charts, g.key().String()+"/plan"), Now: g.now,
+			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, Unread: unread, AsksDefinitions: true,
+			Charts: chart.EngineFor(p.Charts, charts), Now: p.now,
 		})
 		side = proposal.Side{Name: name, Commit: commit, Problems: problems}
 		found := 0
 		for _, reference := range commit.Missing {
-			object, err := g.masked(ctx, reference)
+			object, err := lookUp(ctx, reference)
 			if err != nil {
-				return side, err
+				return side, objects, err
 			}
 			if object != nil || reference.Definition() {
 				hub[reference] = object
@@ -287,7 +296,7 @@ func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) 
 			break
 		}
 	}
-	return side, ctx.Err()
+	return side, objects, ctx.Err()
 }
 
 // masked reads an object that is only on the hub, without its values: the author of a request decides

@@ -63,6 +63,8 @@ type Reconciler struct {
 	memories *memories
 	writes   *writes
 	errands  *errands
+	// reverts is what became of proposals to take content back.
+	reverts *revertOutcomes
 	// room bounds the memory that all fetches use together.
 	room *gitsource.Room
 	// claims serializes the passes of one process that take objects without an owner, so that
@@ -84,7 +86,7 @@ func New(config Config) *Reconciler {
 	if config.Tokens == nil {
 		config.Tokens = githubapp.New(config.Clock)
 	}
-	return &Reconciler{Config: config, memories: newMemories(), writes: &writes{}, errands: newErrands(), room: gitsource.NewRoom()}
+	return &Reconciler{Config: config, memories: newMemories(), writes: &writes{}, errands: newErrands(), reverts: &revertOutcomes{}, room: gitsource.NewRoom()}
 }
 
 // pass is one reconcile of one source.
@@ -211,6 +213,7 @@ func (p *pass) key() forge.Key {
 // forget drops the memory of a source that no longer exists.
 func (r *Reconciler) forget(req ctrl.Request) {
 	r.errands.stop(req.NamespacedName)
+	r.reverts.forget(req.NamespacedName)
 	r.memories.forget(req.NamespacedName)
 	r.writes.drop(sourceKey(req.NamespacedName))
 	r.Desk.Forget(forge.Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: req.NamespacedName})
