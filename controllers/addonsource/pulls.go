@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/jitter"
+	"github.com/fluxcd/pkg/runtime/predicates"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +65,8 @@ func NewPlanner(r *Reconciler, fleet func(context.Context) (forecast.Known, erro
 func (l *Planner) SetupWithManager(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pullrequests").
-		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, suspensionChanged()))).
+		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(1, o.Concurrent), RateLimiter: o.RateLimiter}).
 		Complete(l)
 }

@@ -343,7 +343,7 @@ func TestReverter_ProposesNothingElse(t *testing.T) {
 			"it would remove the add-on other",
 		},
 		"the placements of the add-on": {
-			with(revertTree("v2", "v2"), "hello/all.yaml", strings.Replace(revertTree("v2", "")["hello/all.yaml"], "name: all}", "name: all, rolloutStrategy: {type: All}}", 1)),
+			with(revertTree("v2", "v2"), "hello/all.yaml", strings.Replace(revertTree("v2", "")["hello/all.yaml"], "name: all}", "name: all, rolloutStrategy: {type: Progressive, progressive: {maxConcurrency: 1}}}", 1)),
 			"it would change the policy of hello, too",
 		},
 		"a kustomization was added": {kustomized, ""},
