@@ -310,7 +310,11 @@ func (o *controllerOptions) setupSources(s shared) error {
 		return err
 	}
 	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
-	return addonsource.NewReverter(r).SetupWithManager(s.mgr, queue)
+	if err := addonsource.NewReverter(r).SetupWithManager(s.mgr, queue); err != nil {
+		return err
+	}
+	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
+	return addonsource.NewApprover(r).SetupWithManager(s.mgr, queue)
 }
 
 // throttled limits requests by the flags where the hub has no priority and

@@ -40,6 +40,16 @@ func (d *Desk) Proposals(ctx context.Context, source *v1alpha1.AddOnSource) (com
 	return commitstatus.NewProposals(config)
 }
 
+// Comments returns the comments on the pull requests of the repository to which a source reports. The
+// error is as that of Requests.
+func (d *Desk) Comments(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Comments, error) {
+	config, err := d.config(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	return commitstatus.NewComments(config)
+}
+
 // config is that of the forge of a source, for what is about no status of its branch.
 func (d *Desk) config(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Config, error) {
 	owner, err := d.owner(ctx, source)
