@@ -102,7 +102,7 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	spec := source.Spec.CommitStatus
 	if spec == nil || !spec.RevertPullRequest || !source.DeletionTimestamp.IsZero() {
-		v.note(req.NamespacedName, nil)
+		v.note(source, nil)
 		return ctrl.Result{}, nil
 	}
 	if suspended(source) {
@@ -127,7 +127,7 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 			after = sooner(after, outcome.again)
 		}
 	}
-	for _, o := range v.note(req.NamespacedName, outcomes) {
+	for _, o := range v.note(source, outcomes) {
 		kind := corev1.EventTypeNormal
 		if o.url == "" {
 			kind = corev1.EventTypeWarning
@@ -139,10 +139,11 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 
 // note keeps the outcomes of a source, lets the source show them if they are others than before, and
 // returns those.
-func (v *Reverter) note(source types.NamespacedName, outcomes []revertOutcome) []revertOutcome {
-	fresh, changed := v.reverts.keep(source, outcomes)
-	if changed {
-		v.errands.wake(source)
+func (v *Reverter) note(source *v1alpha1.AddOnSource, outcomes []revertOutcome) []revertOutcome {
+	key := client.ObjectKeyFromObject(source)
+	fresh, changed := v.reverts.keep(key, outcomes)
+	if changed && (len(outcomes) > 0 || conditions.Has(source, v1alpha1.RevertProposedCondition)) {
+		v.errands.wake(key)
 	}
 	return fresh
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -85,8 +84,11 @@ var _ = Describe("A gate that takes comments", func() {
 		s.say(carol, number, line)
 		edited := s.say(bob, number, "looks good")
 		Expect(bob.Do(ctx, http.MethodPost, fmt.Sprintf("repos/%s/pulls/%d/reviews", s.repository, number), map[string]string{"event": "COMMENT", "body": line}, nil)).To(Succeed())
-		time.Sleep(1100 * time.Millisecond) // Gitea's times are in seconds
-		Expect(bob.Do(ctx, http.MethodPatch, fmt.Sprintf("repos/%s/issues/comments/%d", s.repository, edited.ID), map[string]string{"body": line}, nil)).To(Succeed())
+		Eventually(func() bool { // Gitea's times are in seconds
+			Expect(bob.Do(ctx, http.MethodPatch, fmt.Sprintf("repos/%s/issues/comments/%d", s.repository, edited.ID), map[string]string{"body": "looks good, too"}, nil)).To(Succeed())
+			Expect(bob.Do(ctx, http.MethodPatch, fmt.Sprintf("repos/%s/issues/comments/%d", s.repository, edited.ID), map[string]string{"body": line}, &edited)).To(Succeed())
+			return edited.Updated.After(edited.Created)
+		}).Should(BeTrue())
 		Expect(s.comments(number)).To(ContainElement(And(HaveField("ID", edited.ID), HaveField("Body", line))))
 		by := s.say(bob, number, line+"\nseen on staging")
 		Consistently(s.approvals, "30s", "1s").Should(BeEmpty(), "bob may only write")
