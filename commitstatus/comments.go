@@ -228,7 +228,7 @@ func (c *comments) After(ctx context.Context, request MergedRequest) ([]Comment,
 			query = url.Values{perPage: {strconv.Itoa(commentPage)}, "sort": {"desc"}, "order_by": {"created_at"}}
 		}
 		var list []wireNote
-		if err := c.read(ctx, c.requests.comments(request.Number)+atPage(page, query), &list, http.StatusOK); err != nil {
+		if err := c.read(ctx, c.comments(request.Number)+atPage(page, query), &list, http.StatusOK); err != nil {
 			return nil, err
 		}
 		older := false

@@ -121,7 +121,7 @@ func (g *githubProposals) Permission() string {
 func (g *githubProposals) Opened(ctx context.Context, p Proposal) (Opened, bool, error) {
 	_, at, _ := strings.Cut(g.repo.api, "/repos/")
 	owner, _, _ := strings.Cut(at, "/")
-	query := url.Values{"head": {owner + ":" + p.Branch}, "base": {p.Into}, "state": {"all"}, perPage: {"1"}}
+	query := url.Values{"head": {owner + ":" + p.Branch}, "base": {p.Into}, ofState: {"all"}, perPage: {"1"}}
 	var list []wireOpened
 	err := g.client.propose(ctx, http.MethodGet, g.repo.endpoint("pulls")+"?"+query.Encode(), nil, &list, http.StatusOK)
 	if err != nil || len(list) == 0 {
@@ -279,7 +279,7 @@ func (g *gitlabProposals) Permission() string { return "the scope api and the ro
 
 // Opened implements Proposals. A branch of a fork can have the same name.
 func (g *gitlabProposals) Opened(ctx context.Context, p Proposal) (Opened, bool, error) {
-	query := url.Values{"source_branch": {p.Branch}, "target_branch": {p.Into}, "state": {"all"}, perPage: {"20"}}
+	query := url.Values{"source_branch": {p.Branch}, "target_branch": {p.Into}, ofState: {"all"}, perPage: {"20"}}
 	var list []wireOpened
 	if err := g.client.propose(ctx, http.MethodGet, g.repo.endpoint("merge_requests")+"?"+query.Encode(), nil, &list, http.StatusOK); err != nil {
 		return Opened{}, false, err

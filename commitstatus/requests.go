@@ -95,7 +95,7 @@ func (r repository) apiRoot(marker string) string {
 func githubRequests(repo repository) dialect {
 	return dialect{
 		list: func(branch string, page int) string {
-			query := url.Values{"state": {"open"}, "base": {branch}, "sort": {"created"}, "direction": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
+			query := url.Values{ofState: {"open"}, "base": {branch}, "sort": {"created"}, "direction": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
 			return repo.endpoint("pulls") + atPage(page, query)
 		},
 		pages: 1,
@@ -117,7 +117,7 @@ func githubRequests(repo repository) dialect {
 func giteaRequests(repo repository) dialect {
 	d := githubRequests(repo)
 	d.list = func(branch string, page int) string {
-		query := url.Values{"state": {"open"}, "base_branch": {branch}, "limit": {strconv.Itoa(requestPage)}}
+		query := url.Values{ofState: {"open"}, "base_branch": {branch}, "limit": {strconv.Itoa(requestPage)}}
 		return repo.endpoint("pulls") + atPage(page, query)
 	}
 	d.pages = requestPages
@@ -129,7 +129,7 @@ func giteaRequests(repo repository) dialect {
 func gitlabRequests(repo repository) dialect {
 	return dialect{
 		list: func(branch string, page int) string {
-			query := url.Values{"state": {"opened"}, "target_branch": {branch}, "order_by": {"created_at"}, "sort": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
+			query := url.Values{ofState: {"opened"}, "target_branch": {branch}, "order_by": {"created_at"}, "sort": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
 			return repo.endpoint("merge_requests") + atPage(page, query)
 		},
 		pages: 1,

@@ -22,6 +22,9 @@ import (
 // perPage is the parameter of GitHub and GitLab for the length of a page.
 const perPage = "per_page"
 
+// ofState is the parameter of GitHub, Gitea and GitLab for the state of pull requests.
+const ofState = "state"
+
 // bodyLimit bounds what is read of an answer.
 const bodyLimit = 1 << 20
 

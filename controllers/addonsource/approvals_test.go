@@ -3,6 +3,7 @@ package addonsource
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -115,7 +116,7 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 			}
 			var got []string
 			for _, a := range entered {
-				got = append(got, strings.TrimSpace(string(a.Spec.Decision)+" "+a.Spec.Forge.Login+" "+string(rune('0'+a.Spec.Forge.CommentID))+" "+a.Spec.Comment))
+				got = append(got, strings.TrimSpace(string(a.Spec.Decision)+" "+a.Spec.Forge.Login+" "+strconv.FormatInt(a.Spec.Forge.CommentID, 10)+" "+a.Spec.Comment))
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)

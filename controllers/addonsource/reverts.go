@@ -119,7 +119,7 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		if !known {
 			outcome = v.propose(ctx, source, w)
 			if ctx.Err() != nil {
-				return ctrl.Result{}, nil // the operator ends
+				return ctrl.Result{}, nil //nolint:nilerr // the operator ends
 			}
 		}
 		outcomes = append(outcomes, outcome)

@@ -1,7 +1,6 @@
 package addonsource
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -97,14 +96,14 @@ func (f *proposalForge) branch(r *http.Request) int {
 	}
 	dir := f.t.TempDir()
 	git := func(args ...string) string {
-		command := exec.CommandContext(context.WithoutCancel(r.Context()), "git", append([]string{"-C", dir, "-c", "user.name=robot", "-c", "user.email=robot@example.com"}, args...)...)
+		command := exec.CommandContext(f.t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=robot", "-c", "user.email=robot@example.com"}, args...)...)
 		out, err := command.CombinedOutput()
 		if err != nil {
 			f.t.Errorf("git %v: %v: %s", args, err, out)
 		}
 		return strings.TrimSpace(string(out))
 	}
-	if exec.CommandContext(r.Context(), "git", "-C", f.repo.Dir(), "rev-parse", "--verify", "--quiet", "refs/heads/"+sent.New).Run() == nil {
+	if exec.CommandContext(f.t.Context(), "git", "-C", f.repo.Dir(), "rev-parse", "--verify", "--quiet", "refs/heads/"+sent.New).Run() == nil {
 		return http.StatusUnprocessableEntity
 	}
 	git("clone", "--quiet", "--branch", sent.Branch, f.repo.Dir(), ".")
@@ -286,7 +285,7 @@ func (s *revertScene) branches() []string {
 		s.t.Fatal(err)
 	}
 	var all []string
-	for _, ref := range strings.Fields(string(out)) {
+	for ref := range strings.FieldsSeq(string(out)) {
 		changed, err := exec.CommandContext(s.t.Context(), "git", "-C", s.repo.Dir(), "diff", "--name-status", "main", ref).Output()
 		if err != nil {
 			s.t.Fatal(err)
