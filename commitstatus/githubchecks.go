@@ -31,6 +31,7 @@ func githubChecksProvider() provider {
 		permission: "Checks: write",
 		pace:       rate.Every(time.Second), burst: 20,
 		foldsCase: true,
+		requests:  githubRequests,
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 )
 
 // refusal returns the error for an answer other than the expected one.
-func (c *restClient) refusal(response *http.Response, body []byte) *DeliveryError {
+func (c *restClient) refusal(request call, response *http.Response, body []byte) *DeliveryError {
 	said := c.redact(message(body))
 	if c.limited(response, said) {
 		return &DeliveryError{
@@ -33,7 +33,7 @@ func (c *restClient) refusal(response *http.Response, body []byte) *DeliveryErro
 		}
 	}
 	code := response.StatusCode
-	reason := c.host + " " + explain(code)
+	reason := c.host + " " + explain(code, request)
 	if said != "" {
 		reason += ": " + said
 	}
@@ -73,12 +73,12 @@ func denial(code int) Denial {
 }
 
 // explain describes the forge's answer.
-func explain(code int) string {
+func explain(code int, request call) string {
 	switch {
 	case code == http.StatusUnauthorized, code == http.StatusNonAuthoritativeInfo:
 		return "does not accept the token (" + strconv.Itoa(code) + ")"
 	case code == http.StatusForbidden:
-		return "does not let the token write statuses (403)"
+		return "does not let the token " + cmp.Or(request.doing, "write statuses") + " (403)"
 	case code == http.StatusNotFound || code == http.StatusGone:
 		return "does not know the repository or the commit, or hides it from the token (" + strconv.Itoa(code) + ")"
 	case code < 300:
@@ -88,7 +88,7 @@ func explain(code int) string {
 	case code >= 500:
 		return "has an internal error (" + strconv.Itoa(code) + ")"
 	default:
-		return "refuses the status (" + strconv.Itoa(code) + ")"
+		return "refuses the " + cmp.Or(request.refused, "status") + " (" + strconv.Itoa(code) + ")"
 	}
 }
 

@@ -41,7 +41,7 @@ type Request struct {
 type Requests interface {
 	// Open returns the open requests into a branch, the newest first, at most RequestLimit.
 	Open(ctx context.Context, branch string) ([]Request, error)
-	// Say makes the text the one comment of the token's account that begins with its marker: it
+	// Say makes the text the one comment of the token's account, or of its GitHub App, that begins with its marker: it
 	// creates the comment, or changes it in place. A comment of another account is left alone,
 	// whatever it begins with. Say reports whether it wrote.
 	Say(ctx context.Context, request int64, marker, text string) (wrote bool, err error)
@@ -88,7 +88,7 @@ func (r repository) apiRoot(marker string) string {
 func githubRequests(repo repository) dialect {
 	return dialect{
 		list: func(branch string, page int) string {
-			query := url.Values{"state": {"open"}, "base": {branch}, "sort": {"created"}, "direction": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
+			query := url.Values{ofState: {"open"}, "base": {branch}, "sort": {"created"}, "direction": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
 			return repo.endpoint("pulls") + atPage(page, query)
 		},
 		pages: 1,
@@ -110,7 +110,7 @@ func githubRequests(repo repository) dialect {
 func giteaRequests(repo repository) dialect {
 	d := githubRequests(repo)
 	d.list = func(branch string, page int) string {
-		query := url.Values{"state": {"open"}, "base_branch": {branch}, "limit": {strconv.Itoa(requestPage)}}
+		query := url.Values{ofState: {"open"}, "base_branch": {branch}, "limit": {strconv.Itoa(requestPage)}}
 		return repo.endpoint("pulls") + atPage(page, query)
 	}
 	d.pages = requestPages
@@ -122,7 +122,7 @@ func giteaRequests(repo repository) dialect {
 func gitlabRequests(repo repository) dialect {
 	return dialect{
 		list: func(branch string, page int) string {
-			query := url.Values{"state": {"opened"}, "target_branch": {branch}, "order_by": {"created_at"}, "sort": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
+			query := url.Values{ofState: {"opened"}, "target_branch": {branch}, "order_by": {"created_at"}, "sort": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
 			return repo.endpoint("merge_requests") + atPage(page, query)
 		},
 		pages: 1,
@@ -208,26 +208,56 @@ func (r *requests) Open(ctx context.Context, branch string) ([]Request, error) {
 	return open[:min(len(open), RequestLimit)], nil
 }
 
-// wireComment is a comment; GitLab calls the author author, and the login username.
+// wireComment is a comment; GitLab calls the author author, and the login username. App is the GitHub
+// App that wrote it.
 type wireComment struct {
 	ID   int64     `json:"id,omitempty"`
 	Body string    `json:"body"`
 	User *wireUser `json:"user,omitempty"`
 	By   *wireUser `json:"author,omitempty"`
+	App  *wireUser `json:"performed_via_github_app,omitempty"`
 }
 
 type wireUser struct {
 	ID int64 `json:"id"`
+	// Type is Bot for the account of an App.
+	Type string `json:"type,omitempty"`
 }
 
-// writtenBy reports whether an account wrote the comment.
-func (c wireComment) writtenBy(account int64) bool {
+// author is who a token writes as: an account, or a GitHub App by its number.
+type author struct{ account, app int64 }
+
+// wrote reports whether the author wrote the comment. A user who writes through an App is another
+// author.
+func (a author) wrote(c wireComment) bool {
+	if a.app > 0 {
+		return c.App != nil && c.App.ID == a.app && c.User != nil && c.User.Type == "Bot"
+	}
 	for _, u := range []*wireUser{c.User, c.By} {
-		if u != nil && u.ID == account {
+		if u != nil && u.ID == a.account {
 			return true
 		}
 	}
 	return false
+}
+
+// author returns who the token writes as. The token of an App has no account to ask for.
+func (r *requests) author(ctx context.Context) (author, error) {
+	if app := r.client.login.app; app != nil {
+		number, err := strconv.ParseInt(app.Credentials.AppID(), 10, 64)
+		if err != nil || number <= 0 {
+			return author{}, invalid(errors.New("the number of the GitHub App is not a number"))
+		}
+		return author{app: number}, nil
+	}
+	var account wireUser
+	if err := r.client.send(ctx, call{method: http.MethodGet, url: r.user, expect: []int{http.StatusOK}}, &account); err != nil {
+		return author{}, err
+	}
+	if account.ID <= 0 {
+		return author{}, invalid(errors.New("the forge does not say whose token it is"))
+	}
+	return author{account: account.ID}, nil
 }
 
 // Say implements Requests.
@@ -236,14 +266,11 @@ func (r *requests) Say(ctx context.Context, request int64, marker, text string) 
 	if len(body) > CommentLimit {
 		return false, invalid(fmt.Errorf("the comment has %d bytes, at most %d are posted", len(body), CommentLimit))
 	}
-	var account wireUser
-	if err := r.client.send(ctx, call{method: http.MethodGet, url: r.user, expect: []int{http.StatusOK}}, &account); err != nil {
+	by, err := r.author(ctx)
+	if err != nil {
 		return false, err
 	}
-	if account.ID <= 0 {
-		return false, invalid(errors.New("the forge does not say whose token it is"))
-	}
-	own, found, err := r.own(ctx, request, marker, account.ID)
+	own, found, err := r.own(ctx, request, marker, by)
 	if err != nil || found && strings.TrimSpace(own.Body) == strings.TrimSpace(body) {
 		return false, err
 	}
@@ -254,8 +281,8 @@ func (r *requests) Say(ctx context.Context, request int64, marker, text string) 
 	return true, r.client.send(ctx, written, &wireComment{})
 }
 
-// own finds the first comment of an account that begins with the marker.
-func (r *requests) own(ctx context.Context, request int64, marker string, account int64) (wireComment, bool, error) {
+// own finds the first comment of an author that begins with the marker.
+func (r *requests) own(ctx context.Context, request int64, marker string, by author) (wireComment, bool, error) {
 	for page := 1; page <= r.commentPages; page++ {
 		query := url.Values{perPage: {strconv.Itoa(commentPage)}, "sort": {"asc"}}
 		var list []wireComment
@@ -263,7 +290,7 @@ func (r *requests) own(ctx context.Context, request int64, marker string, accoun
 			return wireComment{}, false, err
 		}
 		for _, c := range list {
-			if c.writtenBy(account) && strings.HasPrefix(c.Body, marker) {
+			if by.wrote(c) && strings.HasPrefix(c.Body, marker) {
 				return c, true, nil
 			}
 		}

@@ -3,12 +3,14 @@ package commitstatus_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/githubapp"
 )
 
 // The exchanges of this file were written by hand from the documentation of each API. No real server took part.
@@ -144,7 +146,54 @@ func TestRequests_SayPostsNothingWithoutKnowingItsAccount(t *testing.T) {
 
 func TestNewRequests_NamesTheForgesThatHavePlans(t *testing.T) {
 	_, err := commitstatus.NewRequests(commitstatus.Config{Provider: "bitbucket", Address: "https://bitbucket.org/team/fleet", Token: testToken})
-	if err == nil || !strings.Contains(err.Error(), "not one of forgejo, gitea, github, gitlab") {
+	if err == nil || !strings.Contains(err.Error(), "not one of forgejo, gitea, github, githubchecks, gitlab") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestRequests_SayAsAGitHubApp: a token of an App has no account to ask for; the comment is found by the App. That of
+// another App, and of a user who writes through this one, is left alone.
+func TestRequests_SayAsAGitHubApp(t *testing.T) {
+	for _, provider := range []string{"github", "githubchecks"} {
+		t.Run(provider, func(t *testing.T) {
+			var sent []string
+			comments := `[{"id":30,"body":"` + marker + `","user":{"id":8,"type":"Bot"},"performed_via_github_app":{"id":13}},
+				{"id":31,"body":"` + marker + `","user":{"id":9,"type":"User"},"performed_via_github_app":{"id":12}},
+				{"id":32,"body":"` + marker + `","user":{"id":9,"type":"User"},"performed_via_github_app":null}`
+			forge, keys := newAppForge(t)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/access_tokens"):
+					forge.ServeHTTP(w, r)
+					return
+				case r.Method == http.MethodPost:
+					comments += `,{"id":33,"body":"` + marker + `\nfirst","user":{"id":8,"type":"Bot"},"performed_via_github_app":{"id":12}}`
+					w.WriteHeader(http.StatusCreated)
+				}
+				sent = append(sent, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/api/v3/repos/team/fleet"))
+				_, _ = w.Write([]byte(map[string]string{http.MethodGet: comments + "]"}[r.Method]))
+			}))
+			t.Cleanup(server.Close)
+			keys[githubapp.BaseURLKey] = []byte(server.URL + "/api/v3")
+			credentials, err := githubapp.Parse(keys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			requests, err := commitstatus.NewRequests(commitstatus.Config{
+				Provider: provider, Address: server.URL + "/team/fleet", App: &commitstatus.App{Credentials: credentials, Tokens: githubapp.New(nil)},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range []string{"first", "first", "second"} {
+				if _, err := requests.Say(t.Context(), 7, marker, text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := []string{"GET /issues/7/comments", "POST /issues/7/comments", "GET /issues/7/comments", "GET /issues/7/comments", "PATCH /issues/comments/33"}
+			if diff := cmp.Diff(want, sent); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -22,6 +22,9 @@ import (
 // perPage is the parameter of GitHub and GitLab for the length of a page.
 const perPage = "per_page"
 
+// ofState is the parameter of GitHub, Gitea and GitLab for the state of pull requests.
+const ofState = "state"
+
 // bodyLimit bounds what is read of an answer.
 const bodyLimit = 1 << 20
 
@@ -49,6 +52,9 @@ type call struct {
 	body        any
 	// expect are the codes of success.
 	expect []int
+	// doing is what the token may not do, and refused what the forge refuses, if it does not succeed;
+	// "": write statuses, and the status.
+	doing, refused string
 }
 
 // wireStatus is a status as Gitea and GitHub take and return it; texts that were not set are null.
@@ -105,7 +111,7 @@ func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 	body, err := io.ReadAll(io.LimitReader(response.Body, bodyLimit+1))
 	if !slices.Contains(request.expect, response.StatusCode) {
 		// The part of the body that could be read is enough for the reason.
-		return c.refusal(response, body)
+		return c.refusal(request, response, body)
 	}
 	if err != nil || len(body) > bodyLimit {
 		return &DeliveryError{Reason: c.host + " sent an answer that cannot be read", Uncertain: true, cause: err}

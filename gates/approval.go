@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -45,10 +46,11 @@ func Approval(spec v1alpha1.ApprovalGate, decisions []v1alpha1.AddOnApproval) Ve
 	users := map[string]*votes{}
 	for i := range decisions {
 		d := &decisions[i].Spec
-		if users[d.Approver] == nil {
-			users[d.Approver] = &votes{}
+		by := d.By()
+		if users[by] == nil {
+			users[by] = &votes{}
 		}
-		users[d.Approver].add(spec, d)
+		users[by].add(spec, d)
 	}
 	var approved, rejected, because, strangers []string
 	for _, name := range slices.Sorted(maps.Keys(users)) {
@@ -101,6 +103,21 @@ func IsApprover(spec v1alpha1.ApprovalGate, user string, groups []string) bool {
 	return spec.Approvers == nil || slices.Contains(spec.Approvers.Users, user) || len(GroupsOf(spec, groups)) > 0
 }
 
+// counts reports whether a decision is of an approver. One that was made by a comment is of an account
+// that had the permission: the operator alone enters those.
+func counts(spec v1alpha1.ApprovalGate, d *v1alpha1.AddOnApprovalSpec) bool {
+	if d.Forge != nil {
+		return spec.Forge != nil && IsForgeApprover(*spec.Forge, d.Forge.Login)
+	}
+	return IsApprover(spec, d.Approver, d.Groups)
+}
+
+// IsForgeApprover reports whether the comments of an account count, if it has the permission. Logins
+// differ in more than case.
+func IsForgeApprover(spec v1alpha1.ForgeApproval, login string) bool {
+	return login != "" && (len(spec.Users) == 0 || slices.ContainsFunc(spec.Users, func(u string) bool { return strings.EqualFold(u, login) }))
+}
+
 // GroupsOf are those of a user's groups that make the user an approver.
 func GroupsOf(spec v1alpha1.ApprovalGate, groups []string) []string {
 	if spec.Approvers == nil {
@@ -118,7 +135,7 @@ type votes struct {
 
 // add takes one decision. A group that one decision proves holds for all decisions of its user.
 func (v *votes) add(spec v1alpha1.ApprovalGate, d *v1alpha1.AddOnApprovalSpec) {
-	v.counts = v.counts || IsApprover(spec, d.Approver, d.Groups)
+	v.counts = v.counts || counts(spec, d)
 	if d.Decision != v1alpha1.Reject {
 		return
 	}

@@ -39,6 +39,18 @@ func (o Object) Folder(field string) (dir string, files map[string][]byte) {
 	return f.path, f.files
 }
 
+// Folders are the directories and files of the repository that an AddOnPackage names, sorted.
+func (o Object) Folders() []string {
+	var out []string
+	for field, f := range o.folders {
+		if field != OCIField && f.path != "" {
+			out = append(out, f.path)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // OCIField is the field of an AddOnPackage that names a chart in a registry.
 const OCIField = "spec.helm.oci"
 

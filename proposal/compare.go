@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/load"
@@ -306,6 +307,8 @@ func objectsOf(r *render.Renderer, c render.Cluster) ([]*unstructured.Unstructur
 func (c comparison) forecast(out *AddOn, policy v1alpha1.AddOnRolloutSpec, fleet forecast.Fleet) {
 	if c.fleet.Standings[c.name].Proven[render.RevisionName(c.name, c.head.Digest)] {
 		out.Notes = append(out.Notes, "a rollout of this content succeeded before: stages and concurrency hold, gates and soaks do not")
+	} else if out.Change == Added || out.Change == Content {
+		out.Comments = commentsOf(c.name, policy, out.To)
 	}
 	f, err := forecast.Of(c.name, policy, fleet)
 	if err != nil {
@@ -324,6 +327,22 @@ func (c comparison) forecast(out *AddOn, policy v1alpha1.AddOnRolloutSpec, fleet
 	}
 }
 
+// commentsOf are the comments that approve content at the gates that take them.
+func commentsOf(addOn string, policy v1alpha1.AddOnRolloutSpec, digest string) []string {
+	var lines []string
+	for _, s := range policy.Stages {
+		if s.Gates == nil {
+			continue
+		}
+		for _, g := range s.Gates.Before {
+			if g.Approval != nil && g.Approval.Forge != nil {
+				lines = append(lines, gates.ApproveComment(addOn, s.Name, g.Name, digest))
+			}
+		}
+	}
+	return lines
+}
+
 // stage is one stage of a forecast.
 func (c comparison) stage(st forecast.Stage, policy v1alpha1.AddOnRolloutSpec, fleet forecast.Fleet) Stage {
 	s := Stage{Name: st.Name, Clusters: st.Clusters, AtOnce: st.AtOnce, Gates: slices.Clone(st.Waits)}
@@ -337,8 +356,8 @@ func (c comparison) stage(st forecast.Stage, policy v1alpha1.AddOnRolloutSpec, f
 	if at < 0 {
 		return s
 	}
-	if gates := policy.Stages[at].Gates; gates != nil {
-		for _, g := range gates.During {
+	if declared := policy.Stages[at].Gates; declared != nil {
+		for _, g := range declared.During {
 			s.Gates = append(s.Gates, fmt.Sprintf("during %s %s", g.Type, g.Name))
 		}
 	}

@@ -147,6 +147,9 @@ func (a *AddOn) markdown(details string) string {
 	for _, hold := range a.Holds {
 		fmt.Fprintf(&b, "- **held:** %s\n", code(hold))
 	}
+	for _, line := range a.Comments {
+		fmt.Fprintf(&b, "- once this is merged, a comment here approves: %s\n", code(line))
+	}
 	for _, note := range a.Notes {
 		fmt.Fprintf(&b, "- %s\n", code(note))
 	}

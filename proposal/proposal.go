@@ -134,6 +134,8 @@ type AddOn struct {
 	PerCluster string `json:"perCluster,omitempty"`
 	// Holds are why the rollout would not begin, or not end by itself.
 	Holds []string `json:"holds,omitempty"`
+	// Comments approve the content, on the pull request once it is merged.
+	Comments []string `json:"comments,omitempty"`
 	// Notes say what was assumed, what was not evaluated, and what else is known.
 	Notes []string `json:"notes,omitempty"`
 }

@@ -129,6 +129,30 @@ func TestOf_SaysWhatTheHubKnows(t *testing.T) {
 	}
 }
 
+// TestOf_NamesTheCommentThatApproves: the line to copy has the digits of the content that the change brings.
+func TestOf_NamesTheCommentThatApproves(t *testing.T) {
+	const policy = `
+---
+apiVersion: addonflow.io/v1alpha1
+kind: AddOnRollout
+metadata: {name: hello}
+spec:
+  stages:
+  - name: fleet
+    placement: {namespace: default, name: all}
+    gates: {before: [{name: qa, type: approval, approval: {forge: {permission: maintain}}}, {name: people, type: approval, approval: {}}]}
+`
+	base, head := side(t, "main", declared), side(t, "head", strings.Replace(declared, "v1}", "v2}", 1)+policy)
+	p, err := Of(base, head, Fleet{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := strings.TrimPrefix(head.Commit.AddOns[0].Digest, "v1:sha256:")
+	if text := p.Markdown(); !strings.Contains(text, "`/addonflow approve hello fleet qa "+digest[:10]+"`\n") || strings.Contains(text, "fleet people") {
+		t.Errorf("%+v\n%s", p.Refused, text)
+	}
+}
+
 // TestOf_ShowsPlacementsThatChange: a placement is no content of an add-on, and moves clusters all the same.
 func TestOf_ShowsPlacementsThatChange(t *testing.T) {
 	base := side(t, "main", declared)

@@ -145,10 +145,13 @@ func (f *findings) approvers(field string, a v1alpha1.ApprovalGate) {
 	if a.Approvers != nil && len(a.Approvers.Users)+len(a.Approvers.Groups) == 0 {
 		f.badGate(field+".approvers", "neither users nor groups", "list some, or omit approvers to accept every user who may create AddOnApprovals")
 	}
-	if a.Count == nil || a.Approvers == nil || len(a.Approvers.Groups) > 0 {
+	if a.Count == nil || a.Approvers == nil || len(a.Approvers.Groups) > 0 || a.Forge != nil && len(a.Forge.Users) == 0 {
 		return
 	}
 	users := slices.Compact(slices.Sorted(slices.Values(a.Approvers.Users)))
+	if a.Forge != nil {
+		users = append(users, a.Forge.Users...)
+	}
 	if n := int(*a.Count); n > len(users) {
 		f.badGate(field+".count", fmt.Sprintf("%d approvals are needed and %d users may approve", n, len(users)), "list more users, or a group")
 	}

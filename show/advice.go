@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -62,6 +63,12 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 			if gate.Type == v1alpha1.GateApproval && gate.State == v1alpha1.GateWaiting && gate.Since != nil {
 				add(fmt.Sprintf("Approve stage %s (gate %s). The command shows what changes, and asks.", stage.Name, gate.Name),
 					program, "approve", r.Name, stage.Name, "-n", r.Namespace, "--gate", gate.Name)
+				if byComment(r, stage.Name, gate.Name) && r.Status.Target != nil {
+					out = append(out, Advice{
+						"Or write this comment on the merged pull request (reject instead of approve rejects).",
+						gates.ApproveComment(r.Name, stage.Name, gate.Name, r.Status.Target.Digest),
+					})
+				}
 			}
 		}
 		if stage.Phase == rollout.StageSoaking {
@@ -78,6 +85,21 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 		add("See what holds it.", on("tree")...)
 	}
 	return out
+}
+
+// byComment reports whether comments on a forge count at a gate.
+func byComment(r *v1alpha1.AddOnRollout, stage, gate string) bool {
+	for _, s := range r.Spec.Stages {
+		if s.Name != stage || s.Gates == nil {
+			continue
+		}
+		for _, g := range s.Gates.Before {
+			if g.Name == gate && g.Approval != nil && g.Approval.Forge != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // NextOfSource is what a user can do about a source that brings nothing newer: it refused its newest

@@ -65,6 +65,36 @@ type AddOnApprovalSpec struct {
 	// +listType=set
 	// +optional
 	Groups []string `json:"groups,omitempty"`
+	// Forge is set by the operator if an account of a forge decided by a comment. The API server lets
+	// no other user set it.
+	// +optional
+	Forge *ForgeAuthor `json:"forge,omitempty"`
+}
+
+// ForgeAuthor is the account of a forge that decided by a comment.
+type ForgeAuthor struct {
+	// Host of the forge.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	Host string `json:"host"`
+	// Login of the account.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	Login string `json:"login"`
+	// CommentID is the number of the comment.
+	// +kubebuilder:validation:Minimum=1
+	CommentID int64 `json:"commentID"`
+}
+
+// String is login@host.
+func (f ForgeAuthor) String() string { return f.Login + "@" + f.Host }
+
+// By is who decided: the approver, or the account of the forge.
+func (s AddOnApprovalSpec) By() string {
+	if s.Forge != nil {
+		return s.Forge.String()
+	}
+	return s.Approver
 }
 
 // AddOnApproval is the decision of one user on a gate of type approval. It never changes;
@@ -76,6 +106,7 @@ type AddOnApprovalSpec struct {
 // +kubebuilder:printcolumn:name="Gate",type=string,JSONPath=`.spec.gate`
 // +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.spec.decision`
 // +kubebuilder:printcolumn:name="Approver",type=string,JSONPath=`.spec.approver`
+// +kubebuilder:printcolumn:name="Login",type=string,JSONPath=`.spec.forge.login`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Digest",type=string,JSONPath=`.spec.digest`,priority=1
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.spec.attempt`,priority=1

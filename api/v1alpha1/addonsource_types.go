@@ -327,6 +327,13 @@ type CommitStatusSpec struct {
 	// add-on that a commit changes or moves (addOn), or also one for each of its stages (stage, the default).
 	// +optional
 	Detail CommitStatusDetail `json:"detail,omitempty"`
+	// RevertPullRequest opens a pull request after a rollback or recall, at GitHub, GitLab, Gitea and
+	// Forgejo, for a source that follows a branch. Its branch addonflow/revert-... restores the files
+	// of the add-on as of the commit whose content the clusters run again. It is opened once for each
+	// rollout, only if building it gives that content and changes nothing else, and never merged by
+	// AddonFlow. The token must be allowed to push branches and open pull requests.
+	// +optional
+	RevertPullRequest bool `json:"revertPullRequest,omitempty"`
 }
 
 // CommitStatusDetail says which contexts a commit has.
@@ -360,7 +367,7 @@ type AddOnSourceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions Ready, Reconciling, Stalled, CommitStatusReported and CommitStatusDenied.
+	// Conditions Ready, Reconciling, Stalled, CommitStatusReported, CommitStatusDenied and RevertProposed.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -8,6 +8,10 @@ const (
 	// CommitStatusDeniedCondition is True while the forge refuses the token; its message names
 	// the permission that the token needs. It is absent otherwise. Rollouts do not wait for it.
 	CommitStatusDeniedCondition = "CommitStatusDenied"
+	// RevertProposedCondition says whether there is a pull request for content that was rolled back or
+	// recalled; its message has the address, or why there is none. It is absent while Git declares
+	// what the fleet runs, and without spec.commitStatus.revertPullRequest.
+	RevertProposedCondition = "RevertProposed"
 	// ClustersWrittenCondition is False while works or add-ons of some clusters cannot be
 	// written; its message names the clusters. It is absent otherwise. The rollout continues on
 	// the other clusters.
@@ -127,6 +131,11 @@ const (
 	TokenRefusedReason = "TokenRefused"
 	// PermissionMissingReason: the token may not write commit statuses.
 	PermissionMissingReason = "PermissionMissing"
+	// ProposedReason: the pull request is there.
+	ProposedReason = "Proposed"
+	// NotRevertibleReason: restoring the files of the add-on would do more or less than taking its
+	// content back, so that nothing is proposed.
+	NotRevertibleReason = "NotRevertible"
 	// DeliveredReason: the forge accepted every commit status.
 	DeliveredReason = "Delivered"
 )

@@ -98,7 +98,8 @@ type Gate struct {
 	ErrorAfter *metav1.Duration `json:"errorAfter,omitempty"`
 }
 
-// ApprovalGate waits for people. Each creates an AddOnApproval; the API server proves its author.
+// ApprovalGate waits for people. Each creates an AddOnApproval; the API server proves its author. With
+// forge, comments on the pull request count as well.
 type ApprovalGate struct {
 	// Approvers are the people whose decisions count. Absent: every user who may create
 	// AddOnApprovals.
@@ -109,6 +110,41 @@ type ApprovalGate struct {
 	// +kubebuilder:validation:Maximum=20
 	// +optional
 	Count *int32 `json:"count,omitempty"`
+	// Forge accepts comments on the pull request that brought the content to the branch, as approvals
+	// besides those of approvers. Absent: comments do not count.
+	// +optional
+	Forge *ForgeApproval `json:"forge,omitempty"`
+}
+
+// ForgePermission is what an account may do in the repository of a forge.
+// +kubebuilder:validation:Enum=write;maintain;admin
+type ForgePermission string
+
+// The permissions of a forge, from the least. Gitea and Forgejo know no maintain; there it needs admin.
+const (
+	ForgeWrite    ForgePermission = "write"
+	ForgeMaintain ForgePermission = "maintain"
+	ForgeAdmin    ForgePermission = "admin"
+)
+
+// ForgeApproval says whose comments count, on the merged pull request at GitHub, GitLab, Gitea and
+// Forgejo: the account has the permission in the repository when its comment is used.
+type ForgeApproval struct {
+	// Permission that the account needs at least.
+	// +kubebuilder:default=maintain
+	// +optional
+	Permission ForgePermission `json:"permission,omitempty"`
+	// Users are the logins of which one must have written the comment; empty: every account with the
+	// permission.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	// +listType=set
+	// +optional
+	Users []string `json:"users,omitempty"`
+	// NotAuthor: comments of the account that opened the pull request do not count.
+	// +optional
+	NotAuthor bool `json:"notAuthor,omitempty"`
 }
 
 // Approvers are users and groups as the API server authenticates them. A member of either list

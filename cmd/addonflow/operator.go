@@ -312,7 +312,15 @@ func (o *controllerOptions) setupSources(s shared) error {
 	}
 	planner := addonsource.NewPlanner(r, func(ctx context.Context) (forecast.Known, error) { return hubFleet(ctx, s.mgr.GetClient()) })
 	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
-	return planner.SetupWithManager(s.mgr, queue)
+	if err := planner.SetupWithManager(s.mgr, queue); err != nil {
+		return err
+	}
+	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
+	if err := addonsource.NewReverter(r).SetupWithManager(s.mgr, queue); err != nil {
+		return err
+	}
+	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
+	return addonsource.NewApprover(r).SetupWithManager(s.mgr, queue)
 }
 
 // readTenants returns what reads the policy of tenants, nil if there is none.

@@ -26,6 +26,12 @@
 // no work. It deletes nothing only because something could not be read. It never deletes a
 // Namespace, because a Namespace may contain more than Git declared in it.
 //
+// Three more controllers work for a source at its forge, apart, so that no forge delays a rollout:
+//
+//	Planner   answers pull requests with plans (pulls.go)
+//	Reverter  proposes the commit that makes Git true after a rollback (reverts.go)
+//	Approver  enters approvals that were given by comments (approvals.go)
+//
 // It communicates with controllers/addonrollout, which moves the clusters, through the API
 // server only.
 package addonsource

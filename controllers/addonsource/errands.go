@@ -216,6 +216,15 @@ func (e *errands) ends() source.Source {
 	})
 }
 
+// wake queues a source.
+func (e *errands) wake(source types.NamespacedName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.queue != nil {
+		e.queue.Add(reconcile.Request{NamespacedName: source})
+	}
+}
+
 // stopAll ends every errand.
 func (e *errands) stopAll() {
 	e.mu.Lock()

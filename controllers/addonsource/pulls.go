@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/jitter"
+	"github.com/fluxcd/pkg/runtime/predicates"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +65,8 @@ func NewPlanner(r *Reconciler, fleet func(context.Context) (forecast.Known, erro
 func (l *Planner) SetupWithManager(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pullrequests").
-		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, suspensionChanged()))).
+		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(1, o.Concurrent), RateLimiter: o.RateLimiter}).
 		Complete(l)
 }
@@ -130,12 +132,8 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 	if len(open) == 0 {
 		return nil
 	}
-	// A pass with a memory of its own: the source's other reconciles run meanwhile.
-	p := &pass{Reconciler: l.Reconciler, source: source, memory: &memory{}, now: l.Clock()}
-	if err := p.asAccount(); err != nil {
-		return err
-	}
-	if err := p.asTenant(ctx); err != nil {
+	p, err := l.beside(ctx, source)
+	if err != nil {
 		return err
 	}
 	repository, err := p.openGit(ctx)
@@ -265,24 +263,33 @@ func (g *planning) plan(ctx context.Context) (proposal.Proposal, string, error) 
 
 // side compiles one of the two commits.
 func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) (proposal.Side, error) {
-	options := gitsource.BuildOptions{Path: g.source.Spec.Path}
-	if g.source.Spec.Ignore != nil {
-		options.Ignore = *g.source.Spec.Ignore
+	side, _, err := g.compileTree(ctx, name, tree, g.key().String()+"/plan", g.masked)
+	return side, err
+}
+
+// compileTree compiles a commit that is not applied, and returns its objects as well. lookUp reads
+// what it refers to on the hub; nil: it is missing.
+func (p *pass) compileTree(
+	ctx context.Context, name string, tree *gitsource.Tree, charts string, lookUp func(context.Context, load.Reference) (*unstructured.Unstructured, error),
+) (proposal.Side, []gitsource.Object, error) {
+	options := gitsource.BuildOptions{Path: p.source.Spec.Path}
+	if p.source.Spec.Ignore != nil {
+		options.Ignore = *p.source.Spec.Ignore
 	}
 	objects, unread := tree.Build(ctx, options)
 	hub := load.Lookup{}
 	var side proposal.Side
 	for range lookups {
 		commit, problems := Compile(objects, hub, CompileOptions{
-			AddOns: g.source.Spec.AddOns, Namespace: g.source.Namespace, HubKinds: g.account != nil, Tenant: g.tenant, Unread: unread, AsksDefinitions: true,
-			Charts: chart.EngineFor(g.Charts, g.key().String()+"/plan"), Now: g.now,
+			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, HubKinds: p.account != nil, Tenant: p.tenant, Unread: unread, AsksDefinitions: true,
+			Charts: chart.EngineFor(p.Charts, charts), Now: p.now,
 		})
 		side = proposal.Side{Name: name, Commit: commit, Problems: problems}
 		found := 0
 		for _, reference := range commit.Missing {
-			object, err := g.masked(ctx, reference)
+			object, err := lookUp(ctx, reference)
 			if err != nil {
-				return side, err
+				return side, objects, err
 			}
 			if object != nil || reference.Definition() {
 				hub[reference] = object
@@ -293,7 +300,7 @@ func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) 
 			break
 		}
 	}
-	return side, ctx.Err()
+	return side, objects, ctx.Err()
 }
 
 // masked reads an object that is only on the hub, without its values: the author of a request decides

@@ -69,6 +69,8 @@ type Reconciler struct {
 	memories *memories
 	writes   *writes
 	errands  *errands
+	// reverts is what became of proposals to take content back.
+	reverts *revertOutcomes
 	// room bounds the memory that all fetches use together.
 	room *gitsource.Room
 	// claims serializes the passes of one process that take objects without an owner, so that
@@ -90,7 +92,7 @@ func New(config Config) *Reconciler {
 	if config.Tokens == nil {
 		config.Tokens = githubapp.New(config.Clock)
 	}
-	return &Reconciler{Config: config, memories: newMemories(), writes: &writes{}, errands: newErrands(), room: gitsource.NewRoom()}
+	return &Reconciler{Config: config, memories: newMemories(), writes: &writes{}, errands: newErrands(), reverts: &revertOutcomes{}, room: gitsource.NewRoom()}
 }
 
 // pass is one reconcile of one source.
@@ -210,6 +212,15 @@ func (r *Reconciler) newPass(source *v1alpha1.AddOnSource) *pass {
 	return p
 }
 
+// beside returns a pass that writes nothing, with a memory of its own: the source's reconciles run meanwhile.
+func (r *Reconciler) beside(ctx context.Context, source *v1alpha1.AddOnSource) (*pass, error) {
+	p := &pass{Reconciler: r, source: source, memory: &memory{}, now: r.Clock()}
+	if err := p.asAccount(); err != nil {
+		return nil, err
+	}
+	return p, p.asTenant(ctx)
+}
+
 // suspended reports whether the user has suspended the source, in spec or by annotation.
 func suspended(source *v1alpha1.AddOnSource) bool {
 	return source.Spec.Suspend || v1alpha1.SuspendedByAnnotation(source.Annotations)
@@ -226,6 +237,7 @@ func (p *pass) key() forge.Key {
 // forget drops the memory of a source that no longer exists.
 func (r *Reconciler) forget(req ctrl.Request) {
 	r.errands.stop(req.NamespacedName)
+	r.reverts.forget(req.NamespacedName)
 	r.memories.forget(req.NamespacedName)
 	r.writes.drop(sourceKey(req.NamespacedName))
 	r.Desk.Forget(forge.Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: req.NamespacedName})

@@ -45,6 +45,7 @@ func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
 	book.Address(ctx, p.source)
 	p.source.Status.CommitStatuses = book.Stored()
 	book.SetConditions(p.source)
+	p.setRevertProposed()
 	if err := p.store(ctx); err != nil {
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: firstWait}, nil

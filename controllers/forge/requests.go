@@ -22,29 +22,54 @@ func (d *Desk) PlanContextName(source *v1alpha1.AddOnSource) string {
 // their statuses. They share the token's limit of requests with all other statuses. The error is fit for an
 // event: it shows no secret.
 func (d *Desk) Requests(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Requests, commitstatus.Forge, error) {
-	owner, err := d.owner(ctx, source)
+	config, err := d.config(ctx, source)
 	if err != nil {
 		return nil, nil, err
 	}
-	if owner != client.ObjectKeyFromObject(source) {
-		return nil, nil, fmt.Errorf("the commit status context belongs to source %s, which reports to the same repository", owner)
-	}
-	by, err := loginOf(ctx, d.secrets, source)
-	if err != nil {
-		return nil, nil, err
-	}
-	config, err := configOf(source, by, d.tokens, d.http)
-	if err != nil {
-		return nil, nil, err
-	}
-	config.Ref = "" // the commit is of the request's branch
-	config.Limiter = d.limiter(config.Provider, digestOf(config.Provider, by.identity()))
 	requests, err := commitstatus.NewRequests(config)
 	if err != nil {
 		return nil, nil, err
 	}
 	forge, err := commitstatus.New(config)
 	return requests, forge, err
+}
+
+// Proposals returns where a source opens pull requests. The error is as that of Requests.
+func (d *Desk) Proposals(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Proposals, error) {
+	config, err := d.config(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	return commitstatus.NewProposals(config)
+}
+
+// Comments returns the comments on the pull requests of the repository to which a source reports. The
+// error is as that of Requests.
+func (d *Desk) Comments(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Comments, error) {
+	config, err := d.config(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	return commitstatus.NewComments(config)
+}
+
+// config is that of the forge of a source, for what is about no status of its branch.
+func (d *Desk) config(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Config, error) {
+	owner, err := d.owner(ctx, source)
+	if err != nil {
+		return commitstatus.Config{}, err
+	}
+	if owner != client.ObjectKeyFromObject(source) {
+		return commitstatus.Config{}, fmt.Errorf("the commit status context belongs to source %s, which reports to the same repository", owner)
+	}
+	by, err := loginOf(ctx, d.secrets, source)
+	if err != nil {
+		return commitstatus.Config{}, err
+	}
+	config, err := configOf(source, by, d.tokens, d.http)
+	config.Ref = "" // the commit is of another branch
+	config.Limiter = d.limiter(config.Provider, digestOf(config.Provider, by.identity()))
+	return config, err
 }
 
 // Branch returns the branch that a source follows; "": it follows something else.

@@ -159,6 +159,7 @@ func TestTheAPIServerProvesTheApprover(t *testing.T) {
 	}
 
 	w.operatorReadsThePolicyAlone(t)
+	w.onlyTheOperatorEntersComments(t, alice)
 	w.comparesWithWhatIsShipped(t)
 }
 
@@ -174,7 +175,39 @@ func (w *world) operatorReadsThePolicyAlone(t *testing.T) {
 		}
 		refused(t, w.operator.List(t.Context(), list), "cannot list resource")
 	}
-	refused(t, w.operator.Create(t.Context(), approval(rights.User)), `cannot create resource "addonapprovals"`)
+}
+
+// onlyTheOperatorEntersComments: a decision that names an account of a forge is refused from users, also those who
+// may do everything, and from service accounts that may create AddOnApprovals.
+func (w *world) onlyTheOperatorEntersComments(t *testing.T, alice client.Client) {
+	t.Helper()
+	commented := func(approver string) *v1alpha1.AddOnApproval {
+		a := approval(approver)
+		a.Spec.Forge = &v1alpha1.ForgeAuthor{Host: "gitea.example", Login: "bob", CommentID: 7}
+		return a
+	}
+	const other = "system:serviceaccount:default:other"
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "other"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "approver"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "other"}},
+	}
+	if err := w.admin.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	account, _ := w.as(t, other)
+	hubtest.Eventually(t, "another account approves as itself", func() bool { return account.Create(t.Context(), approval(other)) == nil })
+	var review authenticationv1.SelfSubjectReview
+	if err := w.admin.Create(t.Context(), &review); err != nil {
+		t.Fatal(err)
+	}
+	for user, c := range map[string]client.Client{"alice": alice, other: account, review.Status.UserInfo.Username: w.admin} {
+		refused(t, c.Create(t.Context(), commented(user)), "only the operator enters decisions that were made on a forge")
+	}
+	if err := w.operator.Create(t.Context(), commented(rights.User)); err != nil {
+		t.Errorf("the operator enters a comment: %v", err)
+	}
+	refused(t, w.operator.Create(t.Context(), commented("alice")), `spec.approver is "alice", but the request is made by`)
 }
 
 // read returns what the hub has, as the operator reads it.

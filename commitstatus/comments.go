@@ -1,0 +1,284 @@
+package commitstatus
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Level is what an account may do in a repository.
+type Level int
+
+// The levels that the forges distinguish. Gitea and Forgejo know no Maintain.
+const (
+	LevelNone Level = iota
+	LevelRead
+	LevelWrite
+	LevelMaintain
+	LevelAdmin
+)
+
+// MergedRequest is the pull request that brought a commit to its branch.
+type MergedRequest struct {
+	Number int64
+	// Author opened it.
+	Author string
+	// At is when it was merged, by the forge's clock.
+	At time.Time
+}
+
+// Account is a user of a forge.
+type Account struct {
+	ID    int64
+	Login string
+}
+
+// Comment is a comment on a pull request that is no review.
+type Comment struct {
+	ID   int64
+	By   Account
+	Body string
+	// Created is when it was written, by the forge's clock; Edited: it was changed since.
+	Created time.Time
+	Edited  bool
+}
+
+// Comments reads what users write on merged pull requests. Every error is a *DeliveryError.
+type Comments interface {
+	// Merged returns the request that brought a commit to a branch; false: none did.
+	Merged(ctx context.Context, sha, branch string) (MergedRequest, bool, error)
+	// After returns the comments that were written after a request was merged, oldest first.
+	After(ctx context.Context, request MergedRequest) ([]Comment, error)
+	// Level returns what an account may do now.
+	Level(ctx context.Context, by Account) (Level, error)
+	// Host is the name of the forge.
+	Host() string
+	// Permission is what the token needs for this, as the forge calls it.
+	Permission() string
+}
+
+// NewComments returns the comments in the repository that the configuration names. The error is for
+// the author of the configuration, such as that the forge's comments are not read.
+func NewComments(config Config) (Comments, error) {
+	r, err := NewRequests(config)
+	if err != nil {
+		return nil, err
+	}
+	all, ok := r.(*requests)
+	if !ok {
+		return nil, fmt.Errorf("cannot read comments of provider %q", config.Provider)
+	}
+	forge, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	switch forge := forge.(type) {
+	case *gitea:
+		return &comments{requests: all, repo: forge.repo, commentDialect: giteaComments(forge.repo)}, nil
+	case *gitlab:
+		return &comments{requests: all, repo: forge.repo, commentDialect: gitlabComments(forge.repo)}, nil
+	case *githubChecks:
+		return &comments{requests: all, repo: forge.repo, commentDialect: githubComments(forge.repo)}, nil
+	case *github:
+		return &comments{requests: all, repo: forge.repo, commentDialect: githubComments(forge.repo)}, nil
+	}
+	return nil, fmt.Errorf("cannot read comments of provider %q", config.Provider)
+}
+
+// comments is the client of every dialect.
+type comments struct {
+	*requests
+	repo repository
+	commentDialect
+}
+
+// commentDialect is what differs between the forges.
+type commentDialect struct {
+	// merged is the URL of the request of a commit, and one whether its answer is no list.
+	merged func(sha string) string
+	one    bool
+	// newestFirst: the list of comments begins with the newest, because it takes no time.
+	newestFirst bool
+	// member is the URL of what an account may do.
+	member     func(by Account) string
+	permission string
+}
+
+// githubComments: https://docs.github.com/en/rest/commits/commits and .../collaborators/collaborators.
+func githubComments(repo repository) commentDialect {
+	return commentDialect{
+		merged:     func(sha string) string { return repo.endpoint("commits", sha, "pulls") },
+		member:     func(by Account) string { return repo.endpoint("collaborators", by.Login, "permission") },
+		permission: "Pull requests: read, Contents: read and Metadata: read (a classic token: repo)",
+	}
+}
+
+// giteaComments: only an administrator of the repository may read what others may do.
+func giteaComments(repo repository) commentDialect {
+	d := githubComments(repo)
+	d.merged, d.one = func(sha string) string { return repo.endpoint("commits", sha, "pull") }, true
+	d.permission = "read:repository and read:issue, of a user who administers the repository"
+	return d
+}
+
+// gitlabComments: https://docs.gitlab.com/api/commits/ and .../members/.
+func gitlabComments(repo repository) commentDialect {
+	return commentDialect{
+		merged:      func(sha string) string { return repo.endpoint("repository", "commits", sha, "merge_requests") },
+		newestFirst: true,
+		member:      func(by Account) string { return repo.endpoint("members", "all", strconv.FormatInt(by.ID, 10)) },
+		permission:  "the scope api and the role Reporter",
+	}
+}
+
+// wireMerged is a merged request in the answers of GitHub and Gitea, and of GitLab.
+type wireMerged struct {
+	Number   int64      `json:"number"`
+	MergedAt *time.Time `json:"merged_at"`
+	Commit   string     `json:"merge_commit_sha"`
+	User     *wireLogin `json:"user"`
+	Base     struct {
+		Ref string `json:"ref"`
+	} `json:"base"`
+
+	IID    int64      `json:"iid"`
+	Author *wireLogin `json:"author"`
+	Target string     `json:"target_branch"`
+	Squash string     `json:"squash_commit_sha"`
+	SHA    string     `json:"sha"`
+}
+
+// wireLogin is an account; GitLab calls the login username.
+type wireLogin struct {
+	ID       int64  `json:"id"`
+	Login    string `json:"login"`
+	Username string `json:"username"`
+}
+
+func (l *wireLogin) account() Account {
+	if l == nil {
+		return Account{}
+	}
+	return Account{ID: l.ID, Login: cmp.Or(l.Login, l.Username)}
+}
+
+// read makes a call that only reads.
+func (c *comments) read(ctx context.Context, at string, out any, expect ...int) error {
+	return c.client.send(ctx, call{method: http.MethodGet, url: at, expect: expect, doing: "read comments and permissions", refused: "request"}, out)
+}
+
+// Host implements Comments.
+func (c *comments) Host() string { return c.repo.host }
+
+// Permission implements Comments.
+func (c *comments) Permission() string { return c.permission }
+
+// Merged implements Comments. The commit must be the one that the merge left at the head of the
+// branch, so that it contains what was merged and nothing that came later.
+func (c *comments) Merged(ctx context.Context, sha, branch string) (MergedRequest, bool, error) {
+	var list []wireMerged
+	if c.one {
+		var w wireMerged
+		if err := c.read(ctx, c.merged(sha), &w, http.StatusOK, http.StatusNotFound); err != nil {
+			return MergedRequest{}, false, err
+		}
+		list = append(list, w)
+	} else if err := c.read(ctx, c.merged(sha), &list, http.StatusOK); err != nil {
+		return MergedRequest{}, false, err
+	}
+	for _, w := range list {
+		last := w.Commit == sha
+		if w.IID > 0 { // GitLab names the commit that it made, and none after a fast-forward
+			last = last || w.Squash == sha && w.Commit == "" || w.SHA == sha && w.Commit == "" && w.Squash == ""
+		}
+		number := max(w.Number, w.IID)
+		if !last || w.MergedAt == nil || number <= 0 || cmp.Or(w.Base.Ref, w.Target) != branch {
+			continue
+		}
+		return MergedRequest{Number: number, Author: cmp.Or(w.User.account().Login, w.Author.account().Login), At: *w.MergedAt}, true, nil
+	}
+	return MergedRequest{}, false, nil
+}
+
+// wireNote is a comment in the answers of GitHub and Gitea (user), and of GitLab (author, type, system).
+type wireNote struct {
+	ID      int64      `json:"id"`
+	Body    string     `json:"body"`
+	User    *wireLogin `json:"user"`
+	Author  *wireLogin `json:"author"`
+	Created time.Time  `json:"created_at"`
+	Updated time.Time  `json:"updated_at"`
+	// System notes are written by GitLab itself; notes with a Type belong to a review or a thread.
+	System bool    `json:"system"`
+	Type   *string `json:"type"`
+}
+
+// After implements Comments.
+func (c *comments) After(ctx context.Context, request MergedRequest) ([]Comment, error) {
+	var all []Comment
+	for page := 1; page <= c.commentPages; page++ {
+		query := url.Values{perPage: {strconv.Itoa(commentPage)}, "since": {request.At.UTC().Format(time.RFC3339)}}
+		if c.newestFirst {
+			query = url.Values{perPage: {strconv.Itoa(commentPage)}, "sort": {"desc"}, "order_by": {"created_at"}}
+		}
+		var list []wireNote
+		if err := c.read(ctx, c.comments(request.Number)+atPage(page, query), &list, http.StatusOK); err != nil {
+			return nil, err
+		}
+		older := false
+		for _, n := range list {
+			if !n.Created.After(request.At) {
+				older = true
+				continue
+			}
+			if n.System || n.Type != nil {
+				continue
+			}
+			by := n.User.account()
+			if by.Login == "" {
+				by = n.Author.account()
+			}
+			all = append(all, Comment{ID: n.ID, By: by, Body: n.Body, Created: n.Created, Edited: !n.Updated.Equal(n.Created)})
+		}
+		if len(list) < commentPage || c.commentPages == 1 || older && c.newestFirst {
+			slices.SortFunc(all, func(a, b Comment) int { return cmp.Compare(a.ID, b.ID) })
+			return all, nil
+		}
+	}
+	return nil, &DeliveryError{Reason: fmt.Sprintf("request %d has too many comments", request.Number), Permanent: true}
+}
+
+// wireMember is what an account may do: GitHub and Gitea name it, GitLab has a number and a state.
+type wireMember struct {
+	Permission string `json:"permission"`
+	Role       string `json:"role_name"`
+	Level      int    `json:"access_level"`
+	State      string `json:"state"`
+}
+
+// Level implements Comments. A role that is not known counts as what it allows at least.
+func (c *comments) Level(ctx context.Context, by Account) (Level, error) {
+	var m wireMember
+	if err := c.read(ctx, c.member(by), &m, http.StatusOK, http.StatusNotFound); err != nil {
+		return LevelNone, err
+	}
+	switch {
+	case m.Level > 0 && m.State != "active":
+		return LevelNone, nil
+	case m.Permission == "admin", m.Permission == "owner", m.Level >= 50:
+		return LevelAdmin, nil
+	case m.Permission == "write" && strings.EqualFold(m.Role, "maintain"), m.Permission == "maintain", m.Level >= 40:
+		return LevelMaintain, nil
+	case m.Permission == "write", m.Level >= 30:
+		return LevelWrite, nil
+	case m.Permission == "read", m.Level > 0:
+		return LevelRead, nil
+	}
+	return LevelNone, nil
+}

@@ -1,0 +1,283 @@
+package addonsource
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/gates"
+)
+
+// Comments are read every commentsAgain while a gate waits for one, and less often the longer it waits,
+// but at least every commentsRarely. commentsTimeout bounds one look.
+const (
+	commentsAgain   = 20 * time.Second
+	commentsRarely  = 5 * time.Minute
+	commentsTimeout = time.Minute
+)
+
+// reasonLimit is how many bytes of a comment an AddOnApproval keeps.
+const reasonLimit = 1024
+
+// Approver enters the decisions that accounts of a forge made by comments, as AddOnApprovals. It is a
+// controller of its own, so that no forge delays a rollout. Comments are read only while a gate waits for
+// them, and nothing about them is stored but the AddOnApprovals.
+type Approver struct{ *Reconciler }
+
+// NewApprover returns an approver that reaches forges as the reconciler does.
+func NewApprover(r *Reconciler) *Approver { return &Approver{Reconciler: r} }
+
+// SetupWithManager registers the controller.
+func (a *Approver) SetupWithManager(mgr ctrl.Manager, o Options) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("approvalcomments").
+		For(&v1alpha1.AddOnRollout{}, builder.WithPredicates(awaits())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: max(1, o.Concurrent), RateLimiter: o.RateLimiter}).
+		Complete(a)
+}
+
+// awaits lets rollouts pass that begin to wait for comments.
+func awaits() predicate.Predicate {
+	waiting := func(o client.Object) []awaitedGate {
+		if r, ok := o.(*v1alpha1.AddOnRollout); ok {
+			return awaited(r)
+		}
+		return nil
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return len(waiting(e.Object)) > 0 },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			now := waiting(e.ObjectNew)
+			return len(now) > 0 && !slices.EqualFunc(waiting(e.ObjectOld), now, func(x, y awaitedGate) bool { return x.subject == y.subject })
+		},
+	}
+}
+
+// awaitedGate is a gate that waits for comments.
+type awaitedGate struct {
+	spec    v1alpha1.ApprovalGate
+	subject gates.Subject
+	since   time.Time
+}
+
+// awaited are the gates of a rollout that wait for comments, as the operator has planned them.
+func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
+	target := r.Status.Target
+	if target == nil || r.Status.ObservedGeneration != r.Generation || r.Status.Override.Returns() || !r.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	var found []awaitedGate
+	for _, declared := range r.Spec.Stages {
+		at := slices.IndexFunc(r.Status.Stages, func(s v1alpha1.StageStatus) bool { return s.Name == declared.Name })
+		if declared.Gates == nil || at < 0 {
+			continue
+		}
+		for _, g := range declared.Gates.Before {
+			i := slices.IndexFunc(r.Status.Stages[at].Gates, func(s v1alpha1.GateStatus) bool {
+				return s.Name == g.Name && s.When == v1alpha1.GateBefore && s.Type == v1alpha1.GateApproval && s.State == v1alpha1.GateWaiting && s.Since != nil
+			})
+			if g.Approval == nil || g.Approval.Forge == nil || i < 0 {
+				continue
+			}
+			found = append(found, awaitedGate{
+				spec: *g.Approval, since: r.Status.Stages[at].Gates[i].Since.Time,
+				subject: gates.Subject{
+					Namespace: r.Namespace, RolloutUID: r.UID, Stage: declared.Name, Gate: g.Name, Digest: target.Digest, Attempt: r.Status.Attempt,
+				},
+			})
+		}
+	}
+	return found
+}
+
+// Reconcile reads the comments that the gates of a rollout wait for. What goes wrong at the forge is an
+// event, and is tried again.
+func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	rollout := &v1alpha1.AddOnRollout{}
+	if err := a.Live.Get(ctx, req.NamespacedName, rollout); err != nil {
+		if apierrors.IsNotFound(err) {
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("cannot read the rollout: %w", err)
+	}
+	waiting := awaited(rollout)
+	key, ok := namespacedName(rollout.Annotations[v1alpha1.SourceAnnotation])
+	if len(waiting) == 0 || !ok || key.Namespace != rollout.Namespace || !strings.Contains(rollout.Status.Target.Commit, "sha1:") {
+		return ctrl.Result{}, nil
+	}
+	source := &v1alpha1.AddOnSource{}
+	if err := a.Live.Get(ctx, key, source); err != nil {
+		if apierrors.IsNotFound(err) {
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("cannot read the source: %w", err)
+	}
+	after := a.pause(waiting)
+	permission, err := a.enter(ctx, rollout, source, waiting)
+	if refused, ok := errors.AsType[*commitstatus.DeliveryError](err); ok {
+		after = max(after, min(refused.RetryAfter, 10*time.Minute))
+		if refused.Denied != "" {
+			err = fmt.Errorf("%w; the token needs %s", err, permission)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		ctrl.LoggerFrom(ctx).Info("Cannot read approvals by comment", "error", err.Error())
+		a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", "cannot read approvals by comment: "+err.Error())
+	}
+	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+// pause is the time until comments are read again: a twentieth of how long the newest gate waits.
+func (a *Approver) pause(waiting []awaitedGate) time.Duration {
+	newest := slices.MaxFunc(waiting, func(x, y awaitedGate) int { return x.since.Compare(y.since) })
+	return min(max(a.Clock().Sub(newest.since)/20, commentsAgain), commentsRarely)
+}
+
+// enter creates the AddOnApprovals that follow from the comments on the pull request of the target. The
+// error is fit for an event; permission is what the token needs.
+func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, waiting []awaitedGate) (permission string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commentsTimeout)
+	defer cancel()
+	branch := forge.Branch(source)
+	switch {
+	case source.Spec.CommitStatus == nil:
+		return "", errors.New("spec.commitStatus of the source is not set")
+	case branch == "":
+		return "", errors.New("the source follows no branch")
+	}
+	from, err := a.Desk.Comments(ctx, source)
+	if err != nil {
+		return "", err
+	}
+	merged, found, err := from.Merged(ctx, v1alpha1.CommitOf(rollout.Status.Target.Commit), branch)
+	if err != nil || !found {
+		return from.Permission(), err
+	}
+	comments, err := from.After(ctx, merged)
+	if err != nil {
+		return from.Permission(), err
+	}
+	// Uncached: what was entered already must be seen.
+	var list v1alpha1.AddOnApprovalList
+	if err := a.Live.List(ctx, &list, client.InNamespace(rollout.Namespace)); err != nil {
+		return "", fmt.Errorf("cannot list approvals: %w", err)
+	}
+	for _, gate := range waiting {
+		decided, err := gate.decisions(ctx, rollout, from, merged, comments, gate.subject.Of(list.Items))
+		if err != nil {
+			return from.Permission(), err
+		}
+		if len(decided) == 0 {
+			continue
+		}
+		review := &authenticationv1.SelfSubjectReview{}
+		if err := a.Client.Create(ctx, review); err != nil {
+			return "", fmt.Errorf("cannot ask the hub for the operator's account: %w", err)
+		}
+		for i := range decided {
+			decided[i].Spec.Approver = review.Status.UserInfo.Username
+			if err := a.Client.Create(ctx, &decided[i], client.FieldOwner(v1alpha1.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
+				return "", fmt.Errorf("cannot enter the decision of %s: %w", decided[i].Spec.Forge, err)
+			}
+		}
+	}
+	return "", nil
+}
+
+// decisions are the AddOnApprovals that are to be created for a gate: every rejection, and the approvals
+// once they are enough with those that are there. Until then none is, so that the permission of an account
+// is read when its comment is used.
+func (g awaitedGate) decisions(
+	ctx context.Context, rollout *v1alpha1.AddOnRollout, from commitstatus.Comments, merged commitstatus.MergedRequest,
+	comments []commitstatus.Comment, known []v1alpha1.AddOnApproval,
+) ([]v1alpha1.AddOnApproval, error) {
+	var rejects, approvals []v1alpha1.AddOnApproval
+	for _, c := range comments {
+		said, ok := gates.ParseComment(c.Body)
+		switch {
+		case !ok || c.Edited || !said.Is(rollout.Name, g.subject) || !gates.IsForgeApprover(*g.spec.Forge, c.By.Login):
+			continue
+		case g.spec.Forge.NotAuthor && (merged.Author == "" || strings.EqualFold(merged.Author, c.By.Login)):
+			continue
+		case g.subject.Attempt > 1 && c.Created.Before(g.since): // it was about an earlier attempt
+			continue
+		case slices.ContainsFunc(known, func(k v1alpha1.AddOnApproval) bool {
+			return k.Spec.Forge != nil && k.Spec.Forge.Host == from.Host() && k.Spec.Forge.CommentID == c.ID
+		}):
+			continue
+		}
+		level, err := from.Level(ctx, c.By)
+		if err != nil {
+			return nil, err
+		}
+		if level < levelOf(g.spec.Forge.Permission) {
+			continue
+		}
+		decision := g.decision(rollout, said, v1alpha1.ForgeAuthor{Host: from.Host(), Login: c.By.Login, CommentID: c.ID})
+		if said.Decision == v1alpha1.Reject {
+			rejects = append(rejects, decision)
+		} else {
+			approvals = append(approvals, decision)
+		}
+	}
+	if len(rejects) > 0 {
+		return rejects, nil
+	}
+	if gates.Approval(g.spec, slices.Concat(known, approvals)).State != v1alpha1.GatePassed {
+		return nil, nil
+	}
+	return approvals, nil
+}
+
+// levelOf is what an account needs. A permission that is not known is not less than any.
+func levelOf(p v1alpha1.ForgePermission) commitstatus.Level {
+	switch p {
+	case v1alpha1.ForgeWrite:
+		return commitstatus.LevelWrite
+	case v1alpha1.ForgeMaintain, "":
+		return commitstatus.LevelMaintain
+	case v1alpha1.ForgeAdmin:
+	}
+	return commitstatus.LevelAdmin
+}
+
+// decision is the AddOnApproval of a comment. Its name follows from the comment and the gate, so that it
+// is created once.
+func (g awaitedGate) decision(rollout *v1alpha1.AddOnRollout, said gates.Comment, by v1alpha1.ForgeAuthor) v1alpha1.AddOnApproval {
+	s := g.subject
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%d\n%s\n%d", s.RolloutUID, s.Stage, s.Gate, s.Digest, s.Attempt, by.Host, by.CommentID))
+	return v1alpha1.AddOnApproval{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: rollout.Namespace, Name: fmt.Sprintf("%.200s-%s", rollout.Name, hex.EncodeToString(sum[:5])),
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AddOnRolloutKind, Name: rollout.Name, UID: rollout.UID,
+			}},
+		},
+		Spec: v1alpha1.AddOnApprovalSpec{
+			RolloutUID: s.RolloutUID, Rollout: rollout.Name, Stage: s.Stage, Gate: s.Gate, Digest: s.Digest, Attempt: s.Attempt,
+			Decision: said.Decision, Comment: brief.Cut(said.Reason, reasonLimit), Forge: &by,
+		},
+	}
+}

@@ -1,0 +1,126 @@
+package addonsource
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/gates"
+)
+
+// spoken is a forge on which accounts have comments and levels.
+type spoken map[string]commitstatus.Level
+
+func (spoken) Merged(context.Context, string, string) (commitstatus.MergedRequest, bool, error) {
+	return commitstatus.MergedRequest{}, false, nil
+}
+
+func (spoken) After(context.Context, commitstatus.MergedRequest) ([]commitstatus.Comment, error) {
+	return nil, nil
+}
+
+func (s spoken) Level(_ context.Context, by commitstatus.Account) (commitstatus.Level, error) {
+	return s[by.Login], nil
+}
+func (spoken) Host() string       { return "gitea.example" }
+func (spoken) Permission() string { return "admin" }
+
+// TestApprover_CountsCommentsOfThoseWhoMay: each case is what accounts wrote on the merged pull request, and the
+// decisions that are entered.
+func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
+	digest := "v1:sha256:" + strings.Repeat("0123456789abcdef", 4)
+	line := gates.ApproveComment("hello", "fleet", "qa", digest)
+	if line != "/addonflow approve hello fleet qa 0123456789" {
+		t.Fatal(line)
+	}
+	merged := time.Unix(1000, 0)
+	count := func(n int32) *int32 { return &n }
+	forge := spoken{"ana": commitstatus.LevelAdmin, "bob": commitstatus.LevelMaintain, "carol": commitstatus.LevelWrite, "Author": commitstatus.LevelAdmin}
+	type said struct {
+		by, body string
+		edited   bool
+		at       time.Duration
+	}
+	cases := map[string]struct {
+		spec    v1alpha1.ApprovalGate
+		attempt int32
+		said    []said
+		known   []v1alpha1.AddOnApproval
+		want    []string
+	}{
+		"one who may":            {said: []said{{by: "bob", body: line}}, want: []string{"Approve bob 1"}},
+		"with a reason":          {said: []said{{by: "bob", body: "  " + line + "\r\nseen on staging"}}, want: []string{"Approve bob 1 seen on staging"}},
+		"one who may only write": {said: []said{{by: "carol", body: line}}},
+		"a stranger":             {said: []said{{by: "mallory", body: line}}},
+		"an edited comment":      {said: []said{{by: "bob", body: line, edited: true}}},
+		"a quoted line":          {said: []said{{by: "bob", body: "> " + line}}},
+		"a line within a text":   {said: []said{{by: "bob", body: "I do not want\n" + line}}},
+		"words after the line":   {said: []said{{by: "bob", body: line + " unless it rains"}}},
+		"another digest":         {said: []said{{by: "bob", body: strings.Replace(line, "0123456789", "0123456780", 1)}}},
+		"no digest":              {said: []said{{by: "bob", body: "/addonflow approve hello fleet qa"}}},
+		"another gate":           {said: []said{{by: "bob", body: strings.Replace(line, "qa", "other", 1)}}},
+		"another add-on":         {said: []said{{by: "bob", body: strings.Replace(line, "hello", "other", 1)}}},
+		"not one of the users":   {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Users: []string{"ana"}}}, said: []said{{by: "bob", body: line}}},
+		"one of the users":       {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Users: []string{"BOB"}}}, said: []said{{by: "bob", body: line}}, want: []string{"Approve bob 1"}},
+		"a user who may too little": {
+			spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Users: []string{"carol"}}}, said: []said{{by: "carol", body: line}},
+		},
+		"less is enough":          {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Permission: v1alpha1.ForgeWrite}}, said: []said{{by: "carol", body: line}}, want: []string{"Approve carol 1"}},
+		"more is needed":          {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Permission: v1alpha1.ForgeAdmin}}, said: []said{{by: "bob", body: line}}},
+		"a permission from later": {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Permission: "owner"}}, said: []said{{by: "bob", body: line}}},
+		"the author":              {said: []said{{by: "Author", body: line}}, want: []string{"Approve Author 1"}},
+		"the author, who must not": {
+			spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{NotAuthor: true}}, said: []said{{by: "Author", body: line}},
+		},
+		"the author in another case": {
+			spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{NotAuthor: true}}, said: []said{{by: "author", body: line}},
+		},
+		"too few":               {spec: v1alpha1.ApprovalGate{Count: count(2)}, said: []said{{by: "bob", body: line}, {by: "bob", body: line}}},
+		"enough":                {spec: v1alpha1.ApprovalGate{Count: count(2)}, said: []said{{by: "bob", body: line}, {by: "ana", body: line}}, want: []string{"Approve bob 1", "Approve ana 2"}},
+		"a rejection outweighs": {said: []said{{by: "ana", body: line}, {by: "bob", body: strings.Replace(line, "approve", "reject", 1) + "\nno"}}, want: []string{"Reject bob 2 no"}},
+		"a rejection of a stranger": {
+			said: []said{{by: "bob", body: line}, {by: "carol", body: strings.Replace(line, "approve", "reject", 1)}}, want: []string{"Approve bob 1"},
+		},
+		"entered already": {
+			said:  []said{{by: "bob", body: line}},
+			known: []v1alpha1.AddOnApproval{{Spec: v1alpha1.AddOnApprovalSpec{Decision: v1alpha1.Reject, Forge: &v1alpha1.ForgeAuthor{Host: "gitea.example", Login: "bob", CommentID: 1}}}},
+		},
+		"before a retry": {attempt: 2, said: []said{{by: "bob", body: line, at: 99 * time.Second}}},
+		"after a retry":  {attempt: 2, said: []said{{by: "bob", body: line, at: 100 * time.Second}}, want: []string{"Approve bob 1"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if c.spec.Forge == nil {
+				c.spec.Forge = &v1alpha1.ForgeApproval{}
+			}
+			g := awaitedGate{spec: c.spec, since: merged.Add(100 * time.Second), subject: gates.Subject{
+				Namespace: "fleet", RolloutUID: "1", Stage: "fleet", Gate: "qa", Digest: digest, Attempt: max(1, c.attempt),
+			}}
+			var comments []commitstatus.Comment
+			for i, s := range c.said {
+				comments = append(comments, commitstatus.Comment{
+					ID: int64(i + 1), By: commitstatus.Account{Login: s.by}, Body: s.body, Edited: s.edited, Created: merged.Add(s.at),
+				})
+			}
+			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
+			entered, err := g.decisions(t.Context(), rollout, forge, commitstatus.MergedRequest{Number: 7, Author: "Author", At: merged}, comments, c.known)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, a := range entered {
+				got = append(got, strings.TrimSpace(string(a.Spec.Decision)+" "+a.Spec.Forge.Login+" "+strconv.FormatInt(a.Spec.Forge.CommentID, 10)+" "+a.Spec.Comment))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

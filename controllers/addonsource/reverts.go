@@ -1,0 +1,527 @@
+package addonsource
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/fluxcd/pkg/runtime/predicates"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/proposal"
+	"github.com/addonflow/addonflow/render/load"
+)
+
+// revertTimeout bounds the work on one proposal, and revertAgain is the pause before one is tried
+// again that the forge or the repository did not answer.
+const (
+	revertTimeout = 3 * time.Minute
+	revertAgain   = 15 * time.Second
+)
+
+// Reverter proposes pull requests for content that was rolled back or recalled. It is a controller of
+// its own, so that neither a forge nor a repository delays a rollout. Nothing about a proposal is
+// stored on the hub: its branch and its pull request are the state, and are found by the name of the
+// branch, which follows from the quarantine of the content.
+type Reverter struct{ *Reconciler }
+
+// NewReverter returns a reverter that reads repositories as the reconciler does, whose sources show
+// what became of the proposals.
+func NewReverter(r *Reconciler) *Reverter { return &Reverter{Reconciler: r} }
+
+// SetupWithManager registers the controller.
+func (v *Reverter) SetupWithManager(mgr ctrl.Manager, o Options) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("revertrequests").
+		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged()))).
+		Watches(&v1alpha1.AddOnRollout{}, handler.EnqueueRequestsFromMapFunc(sourceOf), builder.WithPredicates(returned())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: max(1, o.Concurrent), RateLimiter: o.RateLimiter}).
+		Complete(v)
+}
+
+// returned lets rollouts pass that went back to earlier content, or do not differ from Git any more.
+func returned() predicate.Predicate {
+	was := func(o client.Object) string {
+		r, ok := o.(*v1alpha1.AddOnRollout)
+		if !ok || !isBack(r) {
+			return ""
+		}
+		return r.Status.Override.Declared.Digest
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false }, // its source is created as well
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return was(e.ObjectOld) != was(e.ObjectNew) },
+	}
+}
+
+// isBack reports whether the clusters of a rollout are back at earlier content of Git, because what
+// Git declares failed or was recalled. Content that Git itself blocks needs no proposal.
+func isBack(r *v1alpha1.AddOnRollout) bool {
+	o := r.Status.Override
+	return o.Returns() && !o.Waits() && r.Status.Phase == v1alpha1.PhaseRolledBack && r.Status.Target != nil &&
+		(o.Kind == v1alpha1.OverrideRollback || o.Kind == v1alpha1.OverrideRecall) && strings.Contains(r.Status.Target.Commit, "sha1:")
+}
+
+// Reconcile proposes what a source's rollouts went back to. What goes wrong is a condition of the
+// source, and is tried again.
+func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	source := &v1alpha1.AddOnSource{}
+	if err := v.Live.Get(ctx, req.NamespacedName, source); err != nil {
+		if apierrors.IsNotFound(err) {
+			v.reverts.forget(req.NamespacedName)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("cannot read the source: %w", err)
+	}
+	spec := source.Spec.CommitStatus
+	if spec == nil || !spec.RevertPullRequest || !source.DeletionTimestamp.IsZero() {
+		v.note(source, nil)
+		return ctrl.Result{}, nil
+	}
+	if suspended(source) {
+		return ctrl.Result{}, nil
+	}
+	wanted, err := v.wanted(ctx, source)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	outcomes := make([]revertOutcome, 0, len(wanted))
+	var after time.Duration
+	for _, w := range wanted {
+		outcome, known := v.reverts.settled(req.NamespacedName, w.branch)
+		if !known {
+			outcome = v.propose(ctx, source, w)
+			if ctx.Err() != nil {
+				return ctrl.Result{}, nil //nolint:nilerr // the operator ends
+			}
+		}
+		outcomes = append(outcomes, outcome)
+		if outcome.again > 0 {
+			after = sooner(after, outcome.again)
+		}
+	}
+	for _, o := range v.note(source, outcomes) {
+		kind := corev1.EventTypeNormal
+		if o.url == "" {
+			kind = corev1.EventTypeWarning
+		}
+		v.Events.Event(source, kind, o.reason, o.text)
+	}
+	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+// note keeps the outcomes of a source, lets the source show them if they are others than before, and
+// returns those.
+func (v *Reverter) note(source *v1alpha1.AddOnSource, outcomes []revertOutcome) []revertOutcome {
+	key := client.ObjectKeyFromObject(source)
+	fresh, changed := v.reverts.keep(key, outcomes)
+	if changed && (len(outcomes) > 0 || conditions.Has(source, v1alpha1.RevertProposedCondition)) {
+		v.errands.wake(key)
+	}
+	return fresh
+}
+
+// wantedRevert is a pull request that there should be.
+type wantedRevert struct {
+	proposal.Revert
+	branch string
+}
+
+// wanted are the pull requests that there should be, by add-on.
+func (v *Reverter) wanted(ctx context.Context, source *v1alpha1.AddOnSource) ([]wantedRevert, error) {
+	var rollouts v1alpha1.AddOnRolloutList
+	if err := v.Live.List(ctx, &rollouts, client.InNamespace(source.Namespace)); err != nil {
+		return nil, fmt.Errorf("cannot list rollouts: %w", err)
+	}
+	var wanted []wantedRevert
+	for i := range rollouts.Items {
+		r := &rollouts.Items[i]
+		if key, ok := namespacedName(r.Annotations[v1alpha1.SourceAnnotation]); !ok || key != client.ObjectKeyFromObject(source) || !isBack(r) {
+			continue
+		}
+		declared, target := r.Status.Override.Declared, *r.Status.Target
+		revision := metadataOf(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
+		if err := v.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: declared.Revision}, revision); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return nil, fmt.Errorf("cannot read revision %s: %w", declared.Revision, err)
+		}
+		quarantine, ok := v1alpha1.ReadQuarantine(revision.Annotations)
+		if !ok || quarantine.Time.IsZero() {
+			continue
+		}
+		w := wantedRevert{Revert: proposal.Revert{
+			AddOn: r.Name, From: declared.Digest, To: target.Digest, Bad: v1alpha1.CommitOf(declared.Commit), Good: v1alpha1.CommitOf(target.Commit),
+			Reason: quarantine.Reason, Author: quarantine.Author,
+		}}
+		w.branch = revertBranch(w.Revert, quarantine)
+		wanted = append(wanted, w)
+	}
+	slices.SortFunc(wanted, func(a, b wantedRevert) int { return cmp.Compare(a.AddOn, b.AddOn) })
+	return wanted, nil
+}
+
+// revertBranch names the branch of a quarantine: the same content that is withdrawn once more gets
+// another one. Gitea's API takes a hundred characters at most.
+func revertBranch(r proposal.Revert, q v1alpha1.Quarantine) string {
+	sum := sha256.Sum256([]byte(r.AddOn + "\n" + r.From + "\n" + r.To + "\n" + q.Time.UTC().Format(time.RFC3339)))
+	return fmt.Sprintf("addonflow/revert-%.60s-%s", r.AddOn, hex.EncodeToString(sum[:5]))
+}
+
+// propose makes one pull request, or finds it. It looks before it writes and after each write, so
+// that it continues where an operator before it ended.
+func (v *Reverter) propose(ctx context.Context, source *v1alpha1.AddOnSource, w wantedRevert) revertOutcome {
+	ctx, cancel := context.WithTimeout(ctx, revertTimeout)
+	defer cancel()
+	into := forge.Branch(source)
+	if into == "" {
+		return w.not(v1alpha1.NotRevertibleReason, "the source follows no branch")
+	}
+	proposals, err := v.Desk.Proposals(ctx, source)
+	if err != nil {
+		return w.failed(err, "")
+	}
+	p := commitstatus.Proposal{Branch: w.branch, Into: into, Title: w.Title(), Body: w.Markdown()}
+	opened, found, err := proposals.Opened(ctx, p)
+	if err != nil || found {
+		return w.done(opened, err, proposals)
+	}
+	for range 2 { // the branch is created, and then read as it was created
+		change, why, err := v.restore(ctx, source, w)
+		switch {
+		case err != nil:
+			return w.failed(err, "")
+		case why != "":
+			return w.not(v1alpha1.NotRevertibleReason, why)
+		case change.there:
+			opened, err := proposals.Open(ctx, p)
+			return w.done(opened, err, proposals)
+		}
+		p.Head = change.head
+		p.Files = p.Files[:0]
+		for _, f := range change.files {
+			p.Files = append(p.Files, commitstatus.ProposedFile{Path: f.Path, Before: f.Before, After: f.After, Content: f.Content})
+		}
+		if err := proposals.Branch(ctx, p); err != nil {
+			return w.failed(err, proposals.Permission())
+		}
+	}
+	return w.failed(&commitstatus.DeliveryError{Reason: "the forge does not show branch " + w.branch + " yet"}, "")
+}
+
+// restored is the change that takes content back.
+type restored struct {
+	head  string
+	files []gitsource.FileChange
+	// there: the branch has exactly this change.
+	there bool
+}
+
+// restore finds the change that takes the content back; why is why there is none.
+func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w wantedRevert) (change restored, why string, err error) {
+	// A pass with a memory of its own: the source's other reconciles run meanwhile.
+	p, err := v.beside(ctx, source)
+	if err != nil {
+		return change, "", err
+	}
+	repository, err := p.openGit(ctx)
+	if err != nil {
+		return change, "", err
+	}
+	restoration, err := repository.Restore(ctx, w.Good, w.branch)
+	if errors.Is(err, gitsource.ErrManyChanges) || errors.Is(err, gitsource.ErrRefNotFound) {
+		return change, err.Error(), nil
+	}
+	if err != nil {
+		return change, "", err
+	}
+	defer restoration.Close()
+	change.head = restoration.Head.Revision().Commit
+	change.files, why, err = p.takeBack(ctx, restoration, w)
+	if err != nil || why != "" || restoration.Proposed == nil {
+		return change, why, err
+	}
+	if change.there = gitsource.SameChanges(change.files, *restoration.Proposed); !change.there {
+		why = fmt.Sprintf("branch %s is there and changes something else; it can be deleted", w.branch)
+	}
+	return change, why, nil
+}
+
+// takeBack selects the fewest files with which the content of an add-on is that of the earlier commit
+// again, and builds the result; why is why there are none. The files of templates, packages and
+// configurations are tried first, then that of the ClusterManagementAddOn with them, then everything in
+// their directories that declares no other object. AddOnRollouts, which are policy, stay as they are.
+func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedRevert) (files []gitsource.FileChange, why string, err error) {
+	charts := p.key().String() + "/revert"
+	head, objects, err := p.compileTree(ctx, "the branch", r.Head, charts, p.lookUp)
+	if err != nil {
+		return nil, "", err
+	}
+	if i := slices.IndexFunc(head.Commit.AddOns, func(a load.AddOn) bool { return a.Name == w.AddOn }); i < 0 || head.Commit.AddOns[i].Digest != w.From {
+		return nil, "the newest commit does not declare the content any more that was taken back", nil
+	}
+	then, earlier, err := p.compileTree(ctx, "the earlier commit", r.Then, charts, p.lookUp)
+	if err != nil {
+		return nil, "", err
+	}
+	own := newRevertFiles()
+	own.add(w.AddOn, objects, head.Commit)
+	own.add(w.AddOn, earlier, then.Commit)
+	for _, selects := range []func(string) bool{own.content, own.addOn, own.directories} {
+		selected := slices.DeleteFunc(slices.Clone(r.Changes), func(c gitsource.FileChange) bool { return !selects(c.Path) })
+		if len(selected) == 0 || len(selected) == len(files) {
+			continue
+		}
+		files = selected
+		if i := slices.IndexFunc(files, func(c gitsource.FileChange) bool { return c.Odd != "" }); i >= 0 {
+			why = files[i].Path + " " + files[i].Odd
+			continue
+		}
+		tree, err := r.With(files)
+		if err != nil {
+			return nil, "", err
+		}
+		after, _, err := p.compileTree(ctx, "the result", tree, charts, p.lookUp)
+		if err != nil {
+			return nil, "", err
+		}
+		if after.Commit.Interrupted != nil {
+			return nil, "", fmt.Errorf("cannot build the result now: %w", after.Commit.Interrupted)
+		}
+		if why = proposal.Reverts(head, after, w.AddOn, w.To); why == "" {
+			return files, "", nil
+		}
+	}
+	return nil, cmp.Or(why, "no file of the add-on differs from the earlier commit"), nil
+}
+
+// revertFiles are the files of one add-on in two commits.
+type revertFiles struct {
+	// own are files of its content, folders those of its packages, declared that of its
+	// ClusterManagementAddOn, and foreign those of everything else.
+	own, folders, declared, foreign map[string]bool
+}
+
+func newRevertFiles() revertFiles {
+	return revertFiles{own: map[string]bool{}, folders: map[string]bool{}, declared: map[string]bool{}, foreign: map[string]bool{}}
+}
+
+// add sorts the files of a commit.
+func (f revertFiles) add(addOn string, objects []gitsource.Object, commit load.Commit) {
+	content := map[string]bool{}
+	for i := range commit.AddOns {
+		if a := &commit.AddOns[i]; a.Name == addOn {
+			for _, t := range a.Content.Templates {
+				content["AddOnTemplate//"+t.Name] = true
+			}
+			for _, c := range a.Content.Configs {
+				content[c.Kind+"/"+c.Namespace+"/"+c.Name] = true
+			}
+		}
+	}
+	for _, o := range objects {
+		file, _ := o.Position("")
+		of, _, _ := unstructured.NestedString(o.Object, "spec", "addOn")
+		switch {
+		case file == "":
+		case o.GetKind() == v1alpha1.AddOnPackageKind && of == addOn:
+			f.own[file] = true
+			for _, dir := range o.Folders() {
+				f.folders[dir] = true
+			}
+		case content[o.GetKind()+"/"+o.GetNamespace()+"/"+o.GetName()]:
+			f.own[file] = true
+		case o.GetKind() == addOnKind && o.GetName() == addOn:
+			f.declared[file] = true
+		default:
+			f.foreign[file] = true
+		}
+	}
+}
+
+// content selects files of templates, packages and configurations.
+func (f revertFiles) content(file string) bool {
+	if f.own[file] {
+		return true
+	}
+	for dir := range f.folders {
+		if file == dir || strings.HasPrefix(file, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// addOn selects the file of the ClusterManagementAddOn as well.
+func (f revertFiles) addOn(file string) bool { return f.content(file) || f.declared[file] }
+
+// directories selects everything in the directories of those, but no file of another object alone.
+func (f revertFiles) directories(file string) bool {
+	if f.addOn(file) {
+		return true
+	}
+	if f.foreign[file] {
+		return false
+	}
+	for _, files := range []map[string]bool{f.own, f.declared} {
+		for known := range files {
+			if dir := path.Dir(known); dir == "." || strings.HasPrefix(file, dir+"/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// revertOutcome is what became of a proposal.
+type revertOutcome struct {
+	branch string
+	// url is the pull request, "": there is none. Then reason and text say why, and again is when it
+	// is tried again; 0: not before something changes.
+	url, reason, text string
+	again             time.Duration
+}
+
+// not is the outcome of a proposal that is not made. The command of the texts stays.
+func (w wantedRevert) not(reason, why string) revertOutcome {
+	return revertOutcome{branch: w.branch, reason: reason, text: fmt.Sprintf("%s: no pull request restores it: %s", w.AddOn, why)}
+}
+
+// done is the outcome of a proposal that was found or opened.
+func (w wantedRevert) done(o commitstatus.Opened, err error, by commitstatus.Proposals) revertOutcome {
+	if err != nil {
+		return w.failed(err, by.Permission())
+	}
+	return revertOutcome{
+		branch: w.branch, url: cmp.Or(o.URL, fmt.Sprintf("#%d", o.Number)), reason: v1alpha1.ProposedReason,
+		text: fmt.Sprintf("%s: pull request %d restores commit %.10s: %s", w.AddOn, o.Number, w.Good, o.URL),
+	}
+}
+
+// failed is the outcome of a proposal that the forge, the repository or the hub did not take.
+func (w wantedRevert) failed(err error, permission string) revertOutcome {
+	o := w.not(v1alpha1.DeliveryFailedReason, err.Error())
+	o.again = revertAgain
+	refused, ok := errors.AsType[*commitstatus.DeliveryError](err)
+	if !ok {
+		return o
+	}
+	o.again = max(o.again, min(refused.RetryAfter, 10*time.Minute))
+	if refused.Permanent && refused.RetryAfter == 0 {
+		o.again = time.Hour
+	}
+	if refused.Denied != "" {
+		o.reason = string(refused.Denied)
+		if permission != "" {
+			o.text += "; it needs " + permission
+		}
+	}
+	return o
+}
+
+// revertOutcomes are those of all sources. They are not stored: after a restart the forge is asked.
+type revertOutcomes struct {
+	mu sync.Mutex
+	of map[types.NamespacedName][]revertOutcome
+}
+
+// settled returns the outcome of a branch that has its pull request.
+func (r *revertOutcomes) settled(source types.NamespacedName, branch string) (revertOutcome, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.of[source] {
+		if o.branch == branch && o.url != "" {
+			return o, true
+		}
+	}
+	return revertOutcome{}, false
+}
+
+// keep replaces the outcomes of a source. It returns those that were not there, and whether anything
+// changed.
+func (r *revertOutcomes) keep(source types.NamespacedName, outcomes []revertOutcome) (fresh []revertOutcome, changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, known := r.of[source]
+	for _, o := range outcomes {
+		if !slices.ContainsFunc(before, func(b revertOutcome) bool { return b.branch == o.branch && b.text == o.text }) {
+			fresh = append(fresh, o)
+		}
+	}
+	if r.of == nil {
+		r.of = map[types.NamespacedName][]revertOutcome{}
+	}
+	r.of[source] = outcomes
+	return fresh, !known || len(before) != len(outcomes) || len(fresh) > 0
+}
+
+// get returns the outcomes of a source; false: they are not known yet.
+func (r *revertOutcomes) get(source types.NamespacedName) ([]revertOutcome, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	outcomes, known := r.of[source]
+	return outcomes, known
+}
+
+// forget drops those of a deleted source.
+func (r *revertOutcomes) forget(source types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.of, func(key types.NamespacedName, _ []revertOutcome) bool { return key == source })
+}
+
+// setRevertProposed sets the condition RevertProposed from the newest outcomes. After a restart it
+// stays as it is until they are known.
+func (p *pass) setRevertProposed() {
+	outcomes, known := p.reverts.get(p.key().NamespacedName)
+	spec := p.source.Spec.CommitStatus
+	switch {
+	case spec == nil || !spec.RevertPullRequest || known && len(outcomes) == 0:
+		conditions.Delete(p.source, v1alpha1.RevertProposedCondition)
+		return
+	case !known:
+		return
+	}
+	texts := make([]string, 0, len(outcomes))
+	reason := v1alpha1.ProposedReason
+	for _, o := range outcomes {
+		texts = append(texts, o.text)
+		if o.url == "" && reason == v1alpha1.ProposedReason {
+			reason = o.reason
+		}
+	}
+	text := strings.Join(texts, "; ")
+	if reason == v1alpha1.ProposedReason {
+		conditions.MarkTrue(p.source, v1alpha1.RevertProposedCondition, reason, "%s", text)
+		return
+	}
+	conditions.MarkFalse(p.source, v1alpha1.RevertProposedCondition, reason, "%s", text)
+}

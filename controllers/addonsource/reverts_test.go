@@ -1,0 +1,432 @@
+package addonsource
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/test/gitserver"
+	"github.com/addonflow/addonflow/test/hub"
+)
+
+// proposalForge answers as Gitea does about branches and pull requests. Its branches are in a real repository.
+type proposalForge struct {
+	t    *testing.T
+	repo *gitserver.Repo
+
+	mu     sync.Mutex
+	pulls  []map[string]string
+	writes int
+	// failing is the write that fails, counted from 1, and takes whether it takes effect before.
+	failing int
+	takes   bool
+	// code is the answer to each write; 0: it is accepted.
+	code int
+}
+
+func (f *proposalForge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	path := strings.TrimPrefix(r.URL.Path, "/api/v1/repos/team/fleet/")
+	code, answer := http.StatusNotFound, any(map[string]any{"message": r.Method + " " + path})
+	fails := false
+	if r.Method == http.MethodPost {
+		f.writes++
+		fails = f.writes == f.failing
+		if f.code != 0 || fails && !f.takes {
+			w.WriteHeader(max(f.code, http.StatusInternalServerError*min(1, f.failing)))
+			return
+		}
+	}
+	switch {
+	case r.Method == http.MethodGet && strings.HasPrefix(path, "pulls/main/"):
+		for i, p := range f.pulls {
+			if p["head"] == strings.TrimPrefix(path, "pulls/main/") {
+				code, answer = http.StatusOK, map[string]any{"number": i + 1, "html_url": "https://gitea.example/pulls/1"}
+			}
+		}
+	case path == "contents":
+		code, answer = f.branch(r), map[string]any{}
+	case path == "pulls":
+		var sent map[string]string
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+		f.pulls = append(f.pulls, sent)
+		code, answer = http.StatusCreated, map[string]any{"number": len(f.pulls), "html_url": "https://gitea.example/pulls/1"}
+	}
+	if fails {
+		code = http.StatusInternalServerError
+	}
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// branch makes the branch of a request with one commit, and returns the code of the answer.
+func (f *proposalForge) branch(r *http.Request) int {
+	var sent struct {
+		Branch  string
+		New     string `json:"new_branch"`
+		Message string
+		Files   []struct{ Operation, Path, Content, SHA string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+		return http.StatusUnprocessableEntity
+	}
+	dir := f.t.TempDir()
+	git := func(args ...string) string {
+		command := exec.CommandContext(f.t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=robot", "-c", "user.email=robot@example.com"}, args...)...)
+		out, err := command.CombinedOutput()
+		if err != nil {
+			f.t.Errorf("git %v: %v: %s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	if exec.CommandContext(f.t.Context(), "git", "-C", f.repo.Dir(), "rev-parse", "--verify", "--quiet", "refs/heads/"+sent.New).Run() == nil {
+		return http.StatusUnprocessableEntity
+	}
+	git("clone", "--quiet", "--branch", sent.Branch, f.repo.Dir(), ".")
+	for _, c := range sent.Files {
+		file := filepath.Join(dir, c.Path)
+		if c.Operation != "create" && git("rev-parse", "HEAD:"+c.Path) != c.SHA {
+			return http.StatusUnprocessableEntity
+		}
+		if c.Operation == "delete" {
+			git("rm", "--quiet", c.Path)
+			continue
+		}
+		content, _ := base64.StdEncoding.DecodeString(c.Content)
+		_ = os.MkdirAll(filepath.Dir(file), 0o755)
+		_ = os.WriteFile(file, content, 0o644)
+	}
+	git("add", "--all")
+	git("commit", "--quiet", "-m", sent.Message)
+	git("push", "--quiet", "origin", "HEAD:refs/heads/"+sent.New)
+	return http.StatusCreated
+}
+
+// revertScene is a repository with the add-ons hello and other, of which the fleet has taken hello back from v2
+// to v1.
+type revertScene struct {
+	t        *testing.T
+	forge    *proposalForge
+	repo     *gitserver.Repo
+	hub      client.Client
+	git      *gitserver.Server
+	events   *record.FakeRecorder
+	reverter *Reverter
+	request  ctrl.Request
+	good     string
+}
+
+// revertTree is the repository with a version of both add-ons.
+func revertTree(hello, other string) map[string]string {
+	addOn := func(name, version string) string {
+		return fmt.Sprintf(`apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata: {name: %[1]s}
+spec:
+  supportedConfigs: [{group: addon.open-cluster-management.io, resource: addontemplates, defaultConfig: {name: %[1]s}}]
+  installStrategy: {type: Placements, placements: [{namespace: fleet, name: all}]}
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata: {name: %[1]s}
+spec:
+  addonName: %[1]s
+  agentSpec:
+    workload:
+      manifests:
+      - {apiVersion: v1, kind: ConfigMap, metadata: {name: %[1]s, namespace: default}, data: {version: %[2]s}}
+`, name, version)
+	}
+	return map[string]string{
+		"placement.yaml":  "apiVersion: cluster.open-cluster-management.io/v1beta1\nkind: Placement\nmetadata: {name: all, namespace: fleet}\nspec: {clusterSets: [global]}\n",
+		"hello/all.yaml":  addOn("hello", hello),
+		"other/all.yaml":  addOn("other", other),
+		"hello/README.md": "about " + hello + "\n",
+	}
+}
+
+// digestIn is the digest of hello in a tree.
+func digestIn(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := gitsource.TreeFromDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, problems := tree.Build(t.Context(), gitsource.BuildOptions{})
+	commit, more := Compile(objects, nil, CompileOptions{Namespace: "fleet"})
+	if len(problems)+len(more) > 0 {
+		t.Fatal(problems, more)
+	}
+	return commit.AddOns[0].Digest
+}
+
+// newRevertScene pushes the good commit, and then the trees, of which the last has the content that was taken back.
+func newRevertScene(t *testing.T, then ...map[string]string) *revertScene {
+	t.Helper()
+	s := &revertScene{t: t, events: record.NewFakeRecorder(20), request: ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "fleet"}}}
+	var err error
+	if s.git, err = gitserver.Start(gitserver.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.git.Close() })
+	if s.repo, err = s.git.Create("fleet"); err != nil {
+		t.Fatal(err)
+	}
+	good := revertTree("v1", "v1")
+	if s.good, err = s.repo.Commit("good", good); err != nil {
+		t.Fatal(err)
+	}
+	for _, files := range then {
+		if _, err := s.repo.Commit("then", files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad, err := s.repo.Head()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.forge = &proposalForge{t: t, repo: s.repo}
+	server := httptest.NewServer(s.forge)
+	t.Cleanup(server.Close)
+	scheme := hub.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from, to := digestIn(t, then[len(then)-1]), digestIn(t, good)
+	quarantine, err := json.Marshal(v1alpha1.Quarantine{Time: metav1.NewTime(time.Unix(1e9, 0)), Reason: "1 of 3 clusters failed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "fleet", Generation: 1}, Spec: v1alpha1.AddOnSourceSpec{
+			URL: s.repo.URL(), Reference: &v1alpha1.GitReference{Branch: "main"}, Interval: metav1.Duration{Duration: time.Minute},
+			CommitStatus: &v1alpha1.CommitStatusSpec{
+				Provider: "gitea", Address: server.URL + "/team/fleet", SecretRef: &fluxmeta.LocalObjectReference{Name: "forge"}, RevertPullRequest: true,
+			},
+		}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "forge"}, Data: map[string][]byte{"token": []byte("word")}},
+		&v1alpha1.AddOnRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello-bad", Annotations: map[string]string{v1alpha1.QuarantinedAnnotation: string(quarantine)}}},
+		&v1alpha1.AddOnRollout{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", Annotations: map[string]string{v1alpha1.SourceAnnotation: "fleet/fleet"}},
+			Status: v1alpha1.AddOnRolloutStatus{
+				Phase: v1alpha1.PhaseRolledBack, Target: &v1alpha1.Target{Revision: "hello-good", Digest: to, Commit: "main@sha1:" + s.good},
+				Override: &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: v1alpha1.Target{Revision: "hello-bad", Digest: from, Commit: "main@sha1:" + bad}},
+			},
+		},
+	).Build()
+	s.restart()
+	return s
+}
+
+// restart begins an operator without memory.
+func (s *revertScene) restart() {
+	desk := forge.NewDesk(s.hub, s.hub, &http.Client{Timeout: 5 * time.Second}, time.Now)
+	s.reverter = NewReverter(New(Config{Client: s.hub, Live: s.hub, Events: s.events, Desk: desk, Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}}))
+}
+
+// propose runs one pass, and returns the condition of the source as "Status Reason: message".
+func (s *revertScene) propose() string {
+	s.t.Helper()
+	if _, err := s.reverter.Reconcile(s.t.Context(), s.request); err != nil {
+		s.t.Fatal(err)
+	}
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(s.t.Context(), s.request.NamespacedName, source); err != nil {
+		s.t.Fatal(err)
+	}
+	p := &pass{Reconciler: s.reverter.Reconciler, source: source}
+	p.setRevertProposed()
+	for _, c := range source.Status.Conditions {
+		return string(c.Status) + " " + c.Reason + ": " + c.Message
+	}
+	return ""
+}
+
+// branches are those of the repository besides main, and what they change.
+func (s *revertScene) branches() []string {
+	s.t.Helper()
+	out, err := exec.CommandContext(s.t.Context(), "git", "-C", s.repo.Dir(), "for-each-ref", "--format=%(refname)", "refs/heads/addonflow").Output()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var all []string
+	for ref := range strings.FieldsSeq(string(out)) {
+		changed, err := exec.CommandContext(s.t.Context(), "git", "-C", s.repo.Dir(), "diff", "--name-status", "main", ref).Output()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		all = append(all, strings.Join(strings.Fields(string(changed)), " "))
+	}
+	return all
+}
+
+// TestReverter_ProposesOnceWheneverItIsKilled: a write that fails, before or after it took effect, is where an
+// operator ended; the next one knows nothing of it.
+func TestReverter_ProposesOnceWheneverItIsKilled(t *testing.T) {
+	for failing := range 3 {
+		for _, takes := range []bool{false, true} {
+			t.Run(fmt.Sprintf("write %d, %v", failing, takes), func(t *testing.T) {
+				s := newRevertScene(t, revertTree("v2", "v2"))
+				s.forge.failing, s.forge.takes = failing, takes
+				var condition string
+				for range 3 {
+					condition = s.propose()
+					s.restart()
+				}
+				if !strings.HasPrefix(condition, "True Proposed: hello: pull request 1 restores commit "+s.good[:10]+": https://") {
+					t.Errorf("condition %q", condition)
+				}
+				if got := s.branches(); !slices.Equal(got, []string{"M hello/all.yaml"}) {
+					t.Errorf("branches %q", got)
+				}
+				if len(s.forge.pulls) != 1 || s.forge.pulls[0]["base"] != "main" || !strings.Contains(s.forge.pulls[0]["body"], "1 of 3 clusters failed") {
+					t.Errorf("pulls %v", s.forge.pulls)
+				}
+			})
+		}
+	}
+}
+
+// TestReverter_ProposesNothingElse: a change that does more or less than taking the content back is not proposed.
+func TestReverter_ProposesNothingElse(t *testing.T) {
+	with := func(files map[string]string, name, content string) map[string]string {
+		files[name] = content
+		return files
+	}
+	kustomized := with(revertTree("v2", "v2"), "hello/kustomization.yaml", "resources: [all.yaml]\nlabels: [{pairs: {team: x}}]\n")
+	cases := map[string]struct {
+		tree map[string]string
+		want string
+	}{
+		"another object in the file": {
+			with(revertTree("v2", "v2"), "hello/all.yaml", revertTree("v2", "")["hello/all.yaml"]+"---\n"+strings.Replace(revertTree("", "")["placement.yaml"], "name: all", "name: more", 1)),
+			"it would change other objects on the hub, too",
+		},
+		"both add-ons in one file": {
+			with(with(revertTree("v2", "v2"), "hello/all.yaml", revertTree("v2", "")["hello/all.yaml"]+"---\n"+revertTree("", "v2")["other/all.yaml"]), "other/all.yaml", "# moved\n"),
+			"it would remove the add-on other",
+		},
+		"the placements of the add-on": {
+			with(revertTree("v2", "v2"), "hello/all.yaml", strings.Replace(revertTree("v2", "")["hello/all.yaml"], "name: all}", "name: all, rolloutStrategy: {type: Progressive, progressive: {maxConcurrency: 1}}}", 1)),
+			"it would change the policy of hello, too",
+		},
+		"a kustomization was added": {kustomized, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newRevertScene(t, c.tree)
+			condition := s.propose()
+			if c.want == "" {
+				if !strings.HasPrefix(condition, "True ") {
+					t.Errorf("condition %q", condition)
+				}
+				return
+			}
+			if !strings.HasPrefix(condition, "False NotRevertible: hello: no pull request restores it: ") || !strings.Contains(condition, c.want) {
+				t.Errorf("condition %q", condition)
+			}
+			if len(s.branches())+len(s.forge.pulls) > 0 {
+				t.Errorf("branches %q, pulls %v", s.branches(), s.forge.pulls)
+			}
+		})
+	}
+}
+
+// TestReverter_LeavesABranchOfAnotherAlone: a branch of the name that changes something else is not proposed.
+func TestReverter_LeavesABranchOfAnotherAlone(t *testing.T) {
+	s := newRevertScene(t, revertTree("v2", "v2"))
+	s.forge.failing, s.forge.takes = 2, false // the branch is made, and not proposed
+	s.propose()
+	refs, err := exec.CommandContext(t.Context(), "git", "-C", s.repo.Dir(), "for-each-ref", "--format=%(refname)", "refs/heads/addonflow").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.repo.SetRef(strings.TrimSpace(string(refs)), s.good); err != nil {
+		t.Fatal(err)
+	}
+	s.restart()
+	if condition := s.propose(); !strings.Contains(condition, "is there and changes something else") || len(s.forge.pulls) > 0 {
+		t.Errorf("condition %q, pulls %v", condition, s.forge.pulls)
+	}
+}
+
+// TestReverter_NamesThePermission: a token that may not push is named with what it needs, and the pull request
+// follows.
+func TestReverter_NamesThePermission(t *testing.T) {
+	s := newRevertScene(t, revertTree("v2", "v2"))
+	s.forge.code = http.StatusForbidden
+	if got := s.propose(); !strings.HasPrefix(got, "False PermissionMissing: hello: no pull request restores it: ") || !strings.HasSuffix(got, "; it needs write:repository, of a user who may push branches") {
+		t.Errorf("condition %q", got)
+	}
+	s.forge.code = 0
+	if got := s.propose(); !strings.HasPrefix(got, "True Proposed: ") {
+		t.Errorf("condition %q", got)
+	}
+	if e := <-s.events.Events; !strings.HasPrefix(e, "Warning PermissionMissing hello: ") {
+		t.Errorf("event %q", e)
+	}
+}
+
+// TestReverter_ProposesNothingThatGitTookBack: without the option, after other content in Git, and for content that
+// Git itself blocks, nothing is read or written.
+func TestReverter_ProposesNothingThatGitTookBack(t *testing.T) {
+	s := newRevertScene(t, revertTree("v2", "v2"))
+	change := func(mend func(*v1alpha1.AddOnRollout)) {
+		t.Helper()
+		r := &v1alpha1.AddOnRollout{}
+		if err := s.hub.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: "hello"}, r); err != nil {
+			t.Fatal(err)
+		}
+		mend(r)
+		if err := s.hub.Update(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, mend := range map[string]func(*v1alpha1.AddOnRollout){
+		"blocked": func(r *v1alpha1.AddOnRollout) { r.Status.Override.Kind = v1alpha1.OverrideBlocked },
+		"on its way": func(r *v1alpha1.AddOnRollout) {
+			r.Status.Override.Kind, r.Status.Phase = v1alpha1.OverrideRecall, v1alpha1.PhaseRollingBack
+		},
+		"newer content": func(r *v1alpha1.AddOnRollout) { r.Status.Override, r.Status.Phase = nil, v1alpha1.PhaseSucceeded },
+	} {
+		change(mend)
+		if got := s.propose(); got != "" || s.forge.writes > 0 {
+			t.Errorf("%s: condition %q, %d writes", name, got, s.forge.writes)
+		}
+	}
+}

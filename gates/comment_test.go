@@ -1,0 +1,40 @@
+package gates
+
+import (
+	"testing"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// TestApproval_CountsCommentsOnlyWhereTheGateTakesThem: an account of a forge is another approver than the operator,
+// which enters its decision, and than a user of the same name.
+func TestApproval_CountsCommentsOnlyWhereTheGateTakesThem(t *testing.T) {
+	byForge := func(login string, decision v1alpha1.Decision) v1alpha1.AddOnApproval {
+		return v1alpha1.AddOnApproval{Spec: v1alpha1.AddOnApprovalSpec{
+			Approver: "operator", Decision: decision, Forge: &v1alpha1.ForgeAuthor{Host: "gitea.example", Login: login, CommentID: 1},
+		}}
+	}
+	two := int32(2)
+	takes := v1alpha1.ApprovalGate{Approvers: &v1alpha1.Approvers{Users: []string{"alice"}}, Forge: &v1alpha1.ForgeApproval{Users: []string{"bob", "alice"}}, Count: &two}
+	not := v1alpha1.ApprovalGate{Count: &two}
+	cases := map[string]struct {
+		spec      v1alpha1.ApprovalGate
+		decisions []v1alpha1.AddOnApproval
+		want      string
+	}{
+		"two accounts":           {takes, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Approve), byForge("alice", v1alpha1.Approve)}, "Passed: approved by alice@gitea.example, bob@gitea.example"},
+		"one account twice":      {takes, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Approve), byForge("bob", v1alpha1.Approve)}, "Waiting: 1 of 2 approvals (bob@gitea.example)"},
+		"another account":        {takes, []v1alpha1.AddOnApproval{byForge("mallory", v1alpha1.Reject)}, "Waiting: 0 of 2 approvals; mallory@gitea.example is not an approver"},
+		"a rejection":            {takes, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Reject)}, "Failed: rejected by bob@gitea.example"},
+		"the gate takes none":    {not, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Approve)}, "Waiting: 0 of 2 approvals; bob@gitea.example is not an approver"},
+		"it does not any longer": {not, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Reject)}, "Waiting: 0 of 2 approvals; bob@gitea.example is not an approver"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := Approval(c.spec, c.decisions)
+			if got := string(v.State) + ": " + v.Reason; got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,339 @@
+package gitsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// Restoration is a commit and an earlier one, of which files can be taken back. The trees are read
+// until it is closed.
+type Restoration struct {
+	// Head is the newer commit, and Then the earlier one.
+	Head, Then *Tree
+	// Changes are the files that differ, sorted by path, as they change when they are taken back.
+	Changes []FileChange
+	// Proposed is what a branch changes, if there is one of the name that was asked for.
+	Proposed *[]FileChange
+
+	claim *Claim
+}
+
+// FileChange is a file that changes as a whole.
+type FileChange struct {
+	Path string
+	// Before and After are the hashes of its content; "": there is no such file.
+	Before, After string
+	// Content is the content after the change.
+	Content []byte
+	// Odd is why the change is not one of a plain file, such as a symbolic link; "": it is.
+	Odd string
+}
+
+// Close frees the place of the trees in the room. They must not be read afterwards.
+func (r *Restoration) Close() { r.claim.Release() }
+
+// ErrManyChanges says that two commits differ in more files, or larger ones, than are taken back.
+var ErrManyChanges = errors.New("too much differs")
+
+// Limits of the files that are taken back.
+const (
+	restoredFiles = 1000
+	restoredBytes = 4 << 20
+)
+
+// Restore reads the commit that the repository's reference names, and an earlier one by its hash,
+// in one pack; with them what a branch changes, if there is one of that name. The error is one of
+// Fetch's, or ErrManyChanges. The caller closes the Restoration.
+//
+// No signature is checked: nothing of the Restoration is applied.
+func (r *Repository) Restore(ctx context.Context, commit, branch string) (*Restoration, error) {
+	with, err := r.authenticated(ctx)
+	if err != nil {
+		return nil, r.redaction.Error(err)
+	}
+	restoration, err := with.restore(ctx, commit, branch)
+	r.forgetToken(err)
+	return restoration, with.redaction.Error(err)
+}
+
+func (r *Repository) restore(ctx context.Context, commit, branch string) (*Restoration, error) {
+	if err := checkReference(v1alpha1.GitReference{Commit: commit}); err != nil {
+		return nil, err
+	}
+	s, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	for attempt := 1; ; attempt++ {
+		restoration, err := s.restore(plumbing.NewHash(commit), branch)
+		if err == nil || attempt == attempts || !errors.Is(err, errRefused) {
+			return restoration, err
+		}
+	}
+}
+
+// restore fetches the references as they are now, and the commit with them or from their history.
+func (s *session) restore(then plumbing.Hash, branch string) (*Restoration, error) {
+	refs, err := s.references()
+	if err != nil {
+		return nil, err
+	}
+	head, err := s.selectRef(refs, s.repository.reference)
+	if err != nil {
+		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+	}
+	wants, proposed := []plumbing.Hash{head.want}, plumbing.ZeroHash
+	if found, err := lookup(refs, branchPrefix+branch, branchPrefix); err == nil {
+		wants, proposed = append(wants, found.want), found.commit
+	}
+	p, err := s.pack(1, append(slices.Clone(wants), then)...)
+	if errors.Is(err, errRefused) {
+		p, err = s.deepen(then, head, wants)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.restoration(p, head, then, proposed)
+}
+
+// deepen fetches history in bounded steps until a commit is in it.
+func (s *session) deepen(then plumbing.Hash, head target, wants []plumbing.Hash) (*pack, error) {
+	for _, depth := range deepenings {
+		p, err := s.pack(depth, wants...)
+		if err != nil || p.has(then) {
+			return p, err
+		}
+	}
+	return nil, fmt.Errorf("cannot fetch %s: %w: the server does not hand out commit %s, and it is not among the newest %d of %s",
+		s.repository.url, ErrRefNotFound, then, deepenings[len(deepenings)-1], head.short)
+}
+
+// restoration compares the commits of a pack.
+func (s *session) restoration(p *pack, head target, then, proposed plumbing.Hash) (*Restoration, error) {
+	var roots [3]plumbing.Hash
+	for i, hash := range []plumbing.Hash{head.commit, then, proposed} {
+		if hash.IsZero() {
+			continue
+		}
+		c, err := p.commit(hash)
+		if err == nil {
+			err = p.complete(c.TreeHash)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot fetch %s: commit %s: %w", s.repository.url, hash, err)
+		}
+		roots[i] = c.TreeHash
+	}
+	changes, err := changesOf(p, s.repository.limits, roots[0], roots[1])
+	if err != nil {
+		return nil, fmt.Errorf("cannot compare commits %s and %s of %s: %w", head.commit, then, s.repository.url, err)
+	}
+	r := &Restoration{
+		Head: s.files(newGitFiles(p, roots[0])), Then: s.files(newGitFiles(p, roots[1])),
+		Changes: changes,
+	}
+	r.Head.revision = Revision{Ref: head.short, Commit: head.commit.String()}
+	r.Then.revision = Revision{Commit: then.String()}
+	if !proposed.IsZero() {
+		changes, err := changesOf(p, s.repository.limits, roots[0], roots[2])
+		if err != nil {
+			return nil, fmt.Errorf("cannot compare commits %s and %s of %s: %w", head.commit, proposed, s.repository.url, err)
+		}
+		r.Proposed = &changes
+	}
+	r.claim, s.claim = s.claim, nil
+	return r, nil
+}
+
+// With returns the tree of the newer commit with some of the changes made.
+func (r *Restoration) With(changes []FileChange) (*Tree, error) {
+	head, ok := r.Head.files.(*gitFiles)
+	if !ok {
+		return nil, errors.New("cannot change a tree that is not of Git")
+	}
+	files := newGitFiles(head.objects, head.root)
+	files.merged = map[string][]entry{}
+	for _, c := range changes {
+		if err := files.change(c); err != nil {
+			return nil, err
+		}
+	}
+	return &Tree{files: files, limits: r.Head.limits, redaction: r.Head.redaction}, nil
+}
+
+// change makes a change in the directories of its file. A directory without a file is no directory.
+func (g *gitFiles) change(c FileChange) error {
+	at, changed := c.Path, entry{name: path.Base(c.Path), kind: regular, object: plumbing.NewHash(c.After)}
+	gone := c.After == ""
+	for {
+		dir := path.Dir(at)
+		if dir == "." {
+			dir = ""
+		}
+		list, err := g.entries(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		list = slices.DeleteFunc(slices.Clone(list), func(e entry) bool { return e.name == changed.name })
+		if !gone {
+			list = append(list, changed)
+			sortEntries(list)
+		}
+		g.merged[dir] = list
+		if dir == "" {
+			return nil
+		}
+		gone = len(list) == 0
+		at, changed = dir, entry{name: path.Base(dir), kind: directory}
+	}
+}
+
+// changesOf are the files that differ between two trees, sorted by path.
+func changesOf(from store, limits Limits, before, after plumbing.Hash) ([]FileChange, error) {
+	d := difference{from: from, limits: limits}
+	if before == after {
+		return nil, nil
+	}
+	if err := d.directory("", before, after, 0); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(d.changes, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
+	return d.changes, nil
+}
+
+// difference compares two trees.
+type difference struct {
+	from    store
+	limits  Limits
+	seen    int
+	bytes   int
+	changes []FileChange
+}
+
+// directory compares a directory that differs. A zero hash is a directory that is not there.
+func (d *difference) directory(dir string, before, after plumbing.Hash, depth int) error {
+	if depth > d.limits.Depth {
+		return fmt.Errorf("%w: %d directories deep", ErrLimitExceeded, depth)
+	}
+	var sides [2]map[string]object.TreeEntry
+	var names []string
+	for i, hash := range []plumbing.Hash{before, after} {
+		sides[i] = map[string]object.TreeEntry{}
+		if hash.IsZero() {
+			continue
+		}
+		t, err := d.from.tree(hash)
+		if err != nil {
+			return err
+		}
+		for _, e := range t.Entries {
+			sides[i][e.Name] = e
+			names = append(names, e.Name)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if d.seen += len(names); d.seen > d.limits.Files {
+		return fmt.Errorf("%w: more files and directories than are read", ErrLimitExceeded)
+	}
+	for _, name := range names {
+		b, a := sides[0][name], sides[1][name]
+		if b.Hash == a.Hash && b.Mode == a.Mode {
+			continue
+		}
+		if err := d.entry(path.Join(dir, name), b, a, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry compares one name.
+func (d *difference) entry(at string, before, after object.TreeEntry, depth int) error {
+	isDirectory := func(e object.TreeEntry) bool { return e.Mode == filemode.Dir }
+	if isDirectory(before) || isDirectory(after) {
+		var hashes [2]plumbing.Hash
+		var files [2]object.TreeEntry
+		for i, e := range []object.TreeEntry{before, after} {
+			if isDirectory(e) {
+				hashes[i] = e.Hash
+			} else {
+				files[i] = e
+			}
+		}
+		if err := d.directory(at, hashes[0], hashes[1], depth+1); err != nil || files == [2]object.TreeEntry{} {
+			return err
+		}
+		d.changes = append(d.changes, FileChange{Path: at, Odd: "is a directory in one of the commits"})
+		return nil
+	}
+	c := FileChange{Path: at}
+	for _, side := range []struct {
+		entry object.TreeEntry
+		hash  *string
+	}{{before, &c.Before}, {after, &c.After}} {
+		switch {
+		case side.entry.Mode == filemode.Empty:
+			continue
+		case side.entry.Mode == filemode.Executable:
+			c.Odd = "is executable"
+		case kindOf(side.entry.Mode) != regular:
+			c.Odd = "is " + kindOf(side.entry.Mode).String()
+		}
+		*side.hash = side.entry.Hash.String()
+	}
+	if c.Odd == "" && c.After != "" {
+		if err := d.read(&c); err != nil {
+			return err
+		}
+	}
+	if d.changes = append(d.changes, c); len(d.changes) > restoredFiles {
+		return fmt.Errorf("%w: more than %d files", ErrManyChanges, restoredFiles)
+	}
+	return nil
+}
+
+// read reads the content of a change. That of a large file is not needed, and makes it odd.
+func (d *difference) read(c *FileChange) (err error) {
+	hash := plumbing.NewHash(c.After)
+	size, err := d.from.size(hash)
+	if err != nil {
+		return err
+	}
+	if d.bytes += int(size); d.bytes > restoredBytes {
+		d.bytes -= int(size)
+		c.Odd = "is too large"
+		return nil
+	}
+	o, err := d.from.object(hash)
+	if err != nil {
+		return err
+	}
+	reader, err := o.Reader()
+	if err != nil {
+		return corrupt(err)
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	c.Content, err = io.ReadAll(reader)
+	return err
+}
+
+// SameChanges reports whether two lists change the same files in the same way.
+func SameChanges(a, b []FileChange) bool {
+	return slices.EqualFunc(a, b, func(x, y FileChange) bool {
+		return x.Path == y.Path && x.Before == y.Before && x.After == y.After && x.Odd == y.Odd
+	})
+}

@@ -1,0 +1,71 @@
+package gitsource
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/addonflow/addonflow/test/gitserver"
+)
+
+// TestRestore_TakesChosenFilesBack: with some of the changes made, every other file is that of the newer commit. The
+// server hands out no commit by its hash, so that history is fetched until the earlier one is in it.
+func TestRestore_TakesChosenFilesBack(t *testing.T) {
+	for _, permission := range []gitserver.Permission{gitserver.Deny, gitserver.Allow} {
+		t.Run(string(permission), func(t *testing.T) {
+			h := newHistory(t, serve(t, gitserver.Options{}))
+			h.must(h.AllowSHAInWant(permission))
+			then := h.write("then", map[string]string{"a/changed.yaml": "old", "a/gone.yaml": "old", "b/c/other.yaml": "old", "same": "same"})
+			h.write("between", map[string]string{"a/changed.yaml": "between"})
+			_, err := h.Remove("without", "a/gone.yaml")
+			h.must(err)
+			head := h.write("head", map[string]string{"a/changed.yaml": "new", "b/c/other.yaml": "new", "d/added.yaml": "new"})
+			h.git("update-ref", "refs/heads/proposed", then)
+
+			r, err := open(t, h.URL(), branch("main")).Restore(t.Context(), then, "proposed")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			var paths []string
+			for _, c := range r.Changes {
+				paths = append(paths, c.Path+" "+string(c.Content))
+			}
+			if want := []string{"a/changed.yaml old", "a/gone.yaml old", "b/c/other.yaml old", "d/added.yaml "}; !slices.Equal(paths, want) {
+				t.Errorf("changes %q, want %q", paths, want)
+			}
+			if r.Head.Revision().Commit != head || r.Then.Revision().Commit != then || r.Proposed == nil || !SameChanges(*r.Proposed, r.Changes) {
+				t.Errorf("%s, %s, %v", r.Head.Revision(), r.Then.Revision(), r.Proposed)
+			}
+			tree, err := r.With(slices.DeleteFunc(slices.Clone(r.Changes), func(c FileChange) bool { return c.Path == "b/c/other.yaml" }))
+			h.must(err)
+			if got, want := listing(t, tree), []string{"a/changed.yaml old", "a/gone.yaml old", "b/c/other.yaml new", "same same"}; !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if got := listing(t, r.Head); !slices.Contains(got, "d/added.yaml new") {
+				t.Errorf("the newer commit changed: %q", got)
+			}
+		})
+	}
+}
+
+// TestRestore_NamesWhatIsNoPlainFile: such files are not taken back, and a commit that is in no history is not found.
+func TestRestore_NamesWhatIsNoPlainFile(t *testing.T) {
+	h := newHistory(t, serve(t, gitserver.Options{}))
+	then := h.write("then", map[string]string{"file": "1", "dir/x": "1"})
+	_, err := h.Symlink("link", "link", "file")
+	h.must(err)
+	r, err := open(t, h.URL(), branch("main")).Restore(t.Context(), then, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if len(r.Changes) != 1 || r.Changes[0].Odd != "is a symbolic link" || r.Proposed != nil {
+		t.Errorf("%+v", r.Changes)
+	}
+	_, err = open(t, h.URL(), branch("main")).Restore(t.Context(), strings.Repeat("1", 40), "none")
+	if !errors.Is(err, ErrRefNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
