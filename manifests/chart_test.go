@@ -85,7 +85,7 @@ func decode[T any](t *testing.T, fields map[string]any) T {
 // TestChartInstallsTheSame: with default values, Helm installs the same as kubectl, except for
 // the Namespace, which Helm creates, and for CRDs, which stay when the release is uninstalled.
 func TestChartInstallsTheSame(t *testing.T) {
-	for dir, values := range map[string]string{"install": "", "replace": "addonManager: replace", "testdata/default-canary": "defaultCanary: true"} {
+	for dir, values := range map[string]string{"install": "", "replace": "addonManager: replace", "testdata/default-canary": "defaultCanary: true", "testdata/monitoring": "monitoring: true"} {
 		t.Run(dir, func(t *testing.T) {
 			want := map[string]map[string]any{}
 			for _, o := range append(built(t, "prerequisites"), built(t, dir)...) {
@@ -116,7 +116,7 @@ func TestChartInstallsTheSame(t *testing.T) {
 
 // TestChartFollowsItsNamespace: neither objects nor subjects name the default namespace.
 func TestChartFollowsItsNamespace(t *testing.T) {
-	objects, err := charted(t, "fleet-system", "addonManager: replace")
+	objects, err := charted(t, "fleet-system", "{addonManager: replace, monitoring: true}")
 	if err != nil {
 		t.Fatal(err)
 	}
