@@ -139,6 +139,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	crtmetrics.Registry.MustRegister(gotk.Collectors()...)
 	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), commitstatus.NewHTTPClient(dial.Policy{AllowLoopback: o.git.AllowLoopback}), operatorClock().Now)
 	desk.LinkTo(o.pages.publicURL)
+	crtmetrics.Registry.MustRegister(desk.Collector())
 	tokens := githubapp.New(nil)
 	desk.ShareTokens(tokens)
 	if err := mgr.Add(desk); err != nil {
@@ -297,6 +298,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Tokens:  s.tokens,
 		Permits: addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
 	})
+	crtmetrics.Registry.MustRegister(r.Collector())
 	queue := addonsource.Options{
 		Concurrent:  o.concurrent,
 		RateLimiter: runtimecontroller.GetRateLimiter(o.rateLimiter),
