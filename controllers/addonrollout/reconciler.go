@@ -18,8 +18,8 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
-	"github.com/addonflow/addonflow/controllers/metrics"
 	"github.com/addonflow/addonflow/controllers/gates"
+	"github.com/addonflow/addonflow/controllers/metrics"
 	"github.com/addonflow/addonflow/render/chart"
 )
 
