@@ -28,6 +28,7 @@ func trees() map[string][]string {
 		"progressive":        {"--placement", "default/by-region"},
 		"chart":              nil,
 		"manifests":          nil,
+		"node-exporter":      nil,
 	}
 }
 
