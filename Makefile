@@ -74,6 +74,9 @@ generate: tools ## Write deep copies, CRDs and everything under go:generate
 	@cp manifests/rbac/{serviceaccount,clusterrole,role,secrets}.yaml manifests/chart/files/rbac/
 	@cp manifests/admission/{policy,binding}.yaml manifests/chart/files/admission/
 	@cp manifests/replace/clusterrole.yaml manifests/chart/files/replace/
+	@cp manifests/users/clusterroles.yaml manifests/chart/files/users/
+	@cp manifests/operator/{availability,networkpolicy}.yaml manifests/chart/files/operator/
+	@cp manifests/monitoring/{servicemonitor,rules,dashboard}.yaml manifests/chart/files/monitoring/
 	@go generate ./...
 
 .PHONY: verify

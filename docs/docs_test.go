@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -53,6 +54,19 @@ func text(t *testing.T, name string) string {
 	return string(content)
 }
 
+// guideText is everything that tells a user how to use AddonFlow.
+func guideText(t *testing.T) string {
+	t.Helper()
+	all := documents(t)
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if strings.HasPrefix(name, "docs/how-to/") || slices.Contains([]string{"docs/user-guide.md", "docs/troubleshooting.md", "docs/operating.md"}, name) {
+			parts = append(parts, all[name])
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
@@ -92,7 +106,7 @@ func anchors(content string) []string {
 
 // TestGuideHasEveryField: of what a user declares with its path, of the rest by name.
 func TestGuideHasEveryField(t *testing.T) {
-	guide := text(t, "docs/user-guide.md")
+	guide := guideText(t)
 	explained := func(field string) {
 		if !strings.Contains(guide, "`"+field+"`") && !strings.Contains(guide, "`"+field+"[]`") {
 			t.Errorf("the user guide does not explain %s", field)
@@ -139,7 +153,7 @@ func jsonFields(goType reflect.Type) []string {
 }
 
 func TestGuideHasEveryReason(t *testing.T) {
-	guide := text(t, "docs/user-guide.md")
+	guide := guideText(t)
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "api/v1alpha1/conditions.go"), nil, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +307,7 @@ func TestGuideProblems(t *testing.T) {
 	tree := treeOf(t, "hello")
 	tree["addonrollout.yaml"] = strings.Replace(tree["addonrollout.yaml"], "progressDeadline", "progressDeadlin", 1)
 	tree["addontemplate.yaml"] = strings.Replace(tree["addontemplate.yaml"], "{{GREETING}}", "{{GRETING}}", 1)
-	guide := text(t, "docs/user-guide.md")
+	guide := guideText(t)
 	problems := lint(t, tree)
 	if len(problems) != 2 {
 		t.Errorf("lint has %d problems, the guide two", len(problems))
@@ -308,7 +322,7 @@ func TestGuideProblems(t *testing.T) {
 // TestGuideExamples: what a user copies from the guide is a good commit with the other files of
 // examples/hello, or an object that the hub takes.
 func TestGuideExamples(t *testing.T) {
-	blocks := regexp.MustCompile("(?s)\n```yaml\n(.*?)```").FindAllStringSubmatch(text(t, "docs/user-guide.md"), -1)
+	blocks := regexp.MustCompile("(?s)\n```yaml\n(.*?)```").FindAllStringSubmatch(guideText(t), -1)
 	policies := 0
 	for _, match := range blocks {
 		block := match[1]

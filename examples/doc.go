@@ -7,6 +7,7 @@
 //	progressive/         no AddOnRollout: the pace is OCM's own rolloutStrategy, one
 //	                     decision group after another, the canary group mandatory
 //	chart/               a Helm chart instead of an AddOnTemplate
+//	node-exporter/       a real add-on: a DaemonSet on every node, rolled back if it fails
 //	manifests/           a folder of Go-template manifests instead of one
 package examples
 
@@ -14,5 +15,5 @@ import "embed"
 
 // Files are the examples, as they stand in this directory.
 //
-//go:embed source.yaml hello overlay progressive all:chart manifests
+//go:embed source.yaml hello overlay progressive all:chart manifests node-exporter
 var Files embed.FS

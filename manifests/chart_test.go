@@ -86,7 +86,7 @@ func decode[T any](t *testing.T, fields map[string]any) T {
 // the Namespace, which Helm creates, and for CRDs, which stay when the release is uninstalled.
 func TestChartInstallsTheSame(t *testing.T) {
 	for dir, values := range map[string]string{
-		"install": "", "replace": "addonManager: replace", "testdata/default-canary": "defaultCanary: true",
+		"install": "", "replace": "addonManager: replace", "testdata/default-canary": "defaultCanary: true", "testdata/monitoring": "monitoring: true",
 		"testdata/tenants": "tenants: {team-a: {serviceAccounts: [deployer], addOns: [log-shipper, team-a-*], kinds: [ConfigMap]}}",
 	} {
 		t.Run(dir, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestChartInstallsTheSame(t *testing.T) {
 
 // TestChartFollowsItsNamespace: neither objects nor subjects name the default namespace.
 func TestChartFollowsItsNamespace(t *testing.T) {
-	objects, err := charted(t, "fleet-system", "addonManager: replace")
+	objects, err := charted(t, "fleet-system", "{addonManager: replace, monitoring: true}")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,9 @@
 //	prerequisites/  CRDs and the namespace, which stay when AddonFlow is uninstalled
 //	rbac/           service account and rights of the operator
 //	admission/      the policy that proves the author of an AddOnApproval
-//	operator/       the deployment, and services for its metrics and its pages
+//	users/          roles for users: addonflow-view, addonflow-edit, addonflow-approve
+//	operator/       the deployment, its services, disruption budget and network policy
+//	monitoring/     optional: ServiceMonitor, alerts, and a dashboard for Grafana
 //	install/        the operator: kubectl apply -k manifests/install
 //	default-canary/ a component: the operator with --default-canary
 //	replace/        the same on a hub without OCM's addon-manager

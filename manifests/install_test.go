@@ -89,8 +89,13 @@ func TestInstallHasTheExpectedObjects(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"ClusterRole /addonflow",
+		"ClusterRole /addonflow-approve",
+		"ClusterRole /addonflow-approve-own",
 		"ClusterRole /addonflow-base",
+		"ClusterRole /addonflow-edit",
+		"ClusterRole /addonflow-edit-own",
 		"ClusterRole /addonflow-secrets",
+		"ClusterRole /addonflow-view",
 		"ClusterRoleBinding /addonflow",
 		"CustomResourceDefinition /addonapprovals.addonflow.io",
 		"CustomResourceDefinition /addonhubconfigs.addon.open-cluster-management.io",
@@ -100,6 +105,8 @@ func TestInstallHasTheExpectedObjects(t *testing.T) {
 		"CustomResourceDefinition /addonsources.addonflow.io",
 		"Deployment addonflow-system/addonflow",
 		"Namespace /addonflow-system",
+		"NetworkPolicy addonflow-system/addonflow",
+		"PodDisruptionBudget addonflow-system/addonflow",
 		"Role addonflow-system/addonflow-leader-election",
 		"RoleBinding addonflow-system/addonflow-leader-election",
 		"Service addonflow-system/addonflow-metrics",

@@ -17,7 +17,7 @@ import (
 // writeManifests writes what `kubectl apply -k` of each directory applies, with the image of the
 // version.
 func (t tree) writeManifests(out string) error {
-	for _, name := range []string{"prerequisites", "install", "replace"} {
+	for _, name := range []string{"prerequisites", "install", "replace", "monitoring"} {
 		objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(t.dir, "manifests", name))
 		if err != nil {
 			return fmt.Errorf("cannot build manifests/%s: %w", name, err)

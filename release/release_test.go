@@ -10,11 +10,13 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -154,7 +156,33 @@ func TestReleaseOfACommitIsTheSameEveryTime(t *testing.T) {
 		!strings.Contains(string(first[sums]), krew.Spec.Platforms[0].SHA256+"  addonflow_0.98.7_linux_amd64.tar.gz") {
 		t.Errorf("the krew manifest is %+v, %v", krew, err)
 	}
+	if err := krew.valid(); err != nil {
+		t.Errorf("krew would refuse its manifest: %v", err)
+	}
 	testImage(t, filepath.Join(o.out, "image"))
+}
+
+// valid checks what krew's own validation checks of a plugin's manifest.
+func (p plugin) valid() error {
+	switch {
+	case p.APIVersion != "krew.googlecontainertools.github.com/v1alpha2", p.Kind != "Plugin":
+		return fmt.Errorf("it is %s %s", p.APIVersion, p.Kind)
+	case !regexp.MustCompile(`^[\w-]+$`).MatchString(p.Metadata.Name):
+		return fmt.Errorf("the name %q", p.Metadata.Name)
+	case p.Spec.ShortDescription == "", strings.ContainsAny(p.Spec.ShortDescription, "\r\n"):
+		return fmt.Errorf("the short description %q", p.Spec.ShortDescription)
+	case !regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`).MatchString(p.Spec.Version):
+		return fmt.Errorf("the version %q", p.Spec.Version)
+	case len(p.Spec.Platforms) == 0:
+		return errors.New("no platform")
+	}
+	for _, on := range p.Spec.Platforms {
+		system, arch := on.Selector.MatchLabels["os"], on.Selector.MatchLabels["arch"]
+		if !strings.HasPrefix(on.URI, "https://") || !regexp.MustCompile(`^[a-f0-9]{64}$`).MatchString(on.SHA256) || on.Bin == "" || system == "" || arch == "" {
+			return fmt.Errorf("the platform %+v", on)
+		}
+	}
+	return nil
 }
 
 // testImage: the image runs the program as a user without rights, and knows the public authorities.

@@ -2,10 +2,13 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,6 +81,35 @@ func RevisionsTable(now time.Time, revisions ...v1alpha1.AddOnRevision) *metav1.
 		t.Rows = append(t.Rows, row(r, r.Name, r.Spec.AddOn, succeeded(now, r), Age(now, &r.CreationTimestamp), r.Spec.Digest))
 	}
 	return t
+}
+
+// EventsTable is the events of sources and rollouts, oldest first.
+func EventsTable(now time.Time, events ...corev1.Event) *metav1.Table {
+	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		column("Last seen"), column("Type"), column("Reason"), column("Object"), column("Message"), wide("Count"),
+	}}
+	sorted := slices.SortedStableFunc(slices.Values(events), func(a, b corev1.Event) int { return lastSeen(&a).Compare(lastSeen(&b).Time) })
+	for i := range sorted {
+		e := &sorted[i]
+		object := strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name
+		seen := lastSeen(e)
+		t.Rows = append(t.Rows, row(e, Age(now, &seen), e.Type, e.Reason, object, FirstLine(e.Message), max(e.Count, 1)))
+	}
+	return t
+}
+
+// lastSeen is when an event was recorded last: recorders fill different fields.
+func lastSeen(e *corev1.Event) metav1.Time {
+	switch {
+	case e.Series != nil:
+		return metav1.NewTime(e.Series.LastObservedTime.Time)
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp
+	case !e.EventTime.IsZero():
+		return metav1.NewTime(e.EventTime.Time)
+	default:
+		return e.CreationTimestamp
+	}
 }
 
 // succeeded is how long ago a rollout of the revision last ended Succeeded.

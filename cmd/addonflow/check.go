@@ -14,8 +14,24 @@ import (
 
 // newCheckCommand is `check`.
 func newCheckCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "check", Short: "Check that what AddonFlow depends on works as it needs it", Args: takesKind}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	var pre bool
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check that the hub has what AddonFlow needs, and that AddonFlow is installed",
+		Long: `Check that the hub has what AddonFlow needs, and that AddonFlow is installed.
+
+With --pre, before an installation: the kinds of OCM and Kubernetes that the operator reads,
+clusters that have joined, and your own rights to install. Without it, afterwards: also
+AddonFlow's kinds, the policy that proves who approved, and an operator that leads.`,
+		Example: `  # Can it be installed here?
+  addonflow check --pre
+  # Is it running?
+  addonflow check`,
+		Args: takesKind,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.checkHub(cmd.Context(), pre) },
+	}
+	cmd.Flags().BoolVar(&pre, "pre", false, "Check a hub on which AddonFlow is not installed yet.")
+	c.command(cmd)
 	cmd.AddCommand(newCheckForgeCommand(c))
 	return cmd
 }

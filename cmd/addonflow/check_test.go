@@ -1,14 +1,24 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/manifests/admission"
 	"github.com/addonflow/addonflow/test/forge"
 )
 
@@ -45,5 +55,77 @@ func TestCheckForge(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// servesAll is a hub that serves every kind that AddonFlow knows.
+type servesAll struct{ client.WithWatch }
+
+// RESTMapper implements client.Client.
+func (s servesAll) RESTMapper() apimeta.RESTMapper {
+	return testrestmapper.TestOnlyStaticRESTMapper(s.Scheme())
+}
+
+// TestCheckHub: before an installation the rights of the user count, after it what is installed.
+func TestCheckHub(t *testing.T) {
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-01"}, Status: clusterv1.ManagedClusterStatus{
+		Conditions: []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue}},
+	}}
+	policy, err := admission.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding, err := admission.Binding()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds, holder := int32(35), "addonflow-0"
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "addonflow-system", Name: leaseName("")}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: at()},
+	}}
+	all := []client.Object{cluster, policy, binding, lease}
+	for name, c := range map[string]struct {
+		args    string
+		objects []client.Object
+		allowed bool
+		code    int
+		want    string
+	}{
+		"MayBeInstalled": {"check --pre", all[:1], true, 0, "✔ your rights to install\nNext: kubectl apply -k manifests/prerequisites"},
+		"NoRights":       {"check --pre", all[:1], false, exitFailed, "✗ your rights to install: you may not create customresourcedefinitions, namespaces, "},
+		"NoClusters":     {"check --pre", nil, true, exitFailed, "✗ clusters that have joined: none of 0 ManagedClusters is available"},
+		"Installed":      {"check", all, true, 0, "✔ the policy that proves who approved\n✔ an operator that leads\n"},
+		"NoPolicy":       {"check", []client.Object{cluster, lease}, true, exitFailed, "ValidatingAdmissionPolicy addonflow-approvals is missing"},
+		"NoOperator":     {"check", all[:3], true, exitFailed, "✗ an operator that leads: no operator holds a Lease"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStageWith(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+				if review, ok := o.(*authorizationv1.SelfSubjectAccessReview); ok {
+					review.Status.Allowed = c.allowed
+				}
+				return nil
+			}}, c.objects...)
+			s.hub = servesAll{s.hub}
+			code := s.run(t.Context(), strings.Fields(c.args)...)
+			if said := s.out.String() + s.err.String(); code != c.code || !strings.Contains(said, c.want) {
+				t.Errorf("exit code %d, %q, want %d, %q", code, said, c.code, c.want)
+			}
+		})
+	}
+}
+
+// TestCheckHub_NamesTheKindsThatAreMissing: as on a cluster without OCM.
+func TestCheckHub_NamesTheKindsThatAreMissing(t *testing.T) {
+	s := newStage(t)
+	bare := fake.NewClientBuilder().WithScheme(s.hub.Scheme()).WithRESTMapper(apimeta.NewDefaultRESTMapper(nil)).Build()
+	s.cli.connect = func() (client.WithWatch, error) { return bare, nil }
+	code := s.run(t.Context(), "check")
+	for _, want := range []string{
+		"✗ OCM's cluster manager: the hub does not serve ManagedCluster cluster.open-cluster-management.io/v1, ", "clusteradm init",
+		"✗ AddonFlow's kinds: the hub does not serve AddOnSource addonflow.io/v1alpha1, ", "manifests/prerequisites",
+	} {
+		if code != exitFailed || !strings.Contains(s.out.String(), want) {
+			t.Errorf("exit code %d, %q, want %q", code, s.out.String(), want)
+		}
 	}
 }

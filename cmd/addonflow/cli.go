@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,6 +57,7 @@ type cli struct {
 	connect  func() (client.WithWatch, error)
 	explain  func(context.Context, client.Client, types.NamespacedName) (rollout.Plan, error)
 	change   func(ctx context.Context, hub client.Client, key types.NamespacedName, stage string) (addonrollout.Change, error)
+	changeOn func(ctx context.Context, hub client.Client, key types.NamespacedName, cluster string) (addonrollout.Change, error)
 	now      func() time.Time
 	terminal func() terminal
 	// asks reports whether a user can be asked.
@@ -92,6 +94,9 @@ func newCLI(name string) *cli {
 		change: func(ctx context.Context, hub client.Client, key types.NamespacedName, stage string) (addonrollout.Change, error) {
 			return addonrollout.ChangeOf(ctx, hub, key, stage, charts)
 		},
+		changeOn: func(ctx context.Context, hub client.Client, key types.NamespacedName, cluster string) (addonrollout.Change, error) {
+			return addonrollout.ChangeOn(ctx, hub, key, cluster, charts)
+		},
 		now:      time.Now,
 		putBack:  5 * time.Second,
 		terminal: func() terminal { return terminalOf(os.Stdout, os.Getenv) },
@@ -104,7 +109,7 @@ func newCLI(name string) *cli {
 // commands are all commands for people.
 func (c *cli) commands() []*cobra.Command {
 	return []*cobra.Command{
-		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c), newHistoryCommand(c),
+		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c), newDiffCommand(c), newHistoryCommand(c), newEventsCommand(c),
 		newRenderCommand(c), newLintCommand(c), newPlanCommand(c), newVendorCommand(c), newCheckCommand(c),
 		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newWebhookCommand(c), newReleaseCommand(c),
 		newApproveCommand(c), newRejectCommand(c),
@@ -180,6 +185,7 @@ func (c *cli) hint(format string, args ...any) {
 func (c *cli) command(cmd *cobra.Command) *cobra.Command {
 	offline(cmd)
 	c.flags.AddFlags(cmd.Flags())
+	_ = cmd.RegisterFlagCompletionFunc("namespace", c.completeNames(&corev1.NamespaceList{}))
 	return cmd
 }
 

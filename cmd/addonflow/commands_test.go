@@ -6,9 +6,11 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +27,23 @@ func revision() *v1alpha1.AddOnRevision {
 	return &v1alpha1.AddOnRevision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hello-2222222222", CreationTimestamp: metav1.NewTime(at())},
 		Spec:       v1alpha1.AddOnRevisionSpec{AddOn: "hello", Digest: digest},
+	}
+}
+
+// threeEvents are those of a rollout, a source and a Pod.
+func threeEvents() []client.Object {
+	event := func(name, version, kind, of, level, reason, message string, seen time.Time) client.Object {
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: name},
+			InvolvedObject: corev1.ObjectReference{APIVersion: version, Kind: kind, Namespace: "default", Name: of},
+			Type:           level, Reason: reason, Message: message, LastTimestamp: metav1.NewTime(seen),
+		}
+	}
+	ours := v1alpha1.GroupVersion.String()
+	return []client.Object{
+		event("a", ours, v1alpha1.AddOnSourceKind, "fleet", corev1.EventTypeWarning, v1alpha1.FetchFailedReason, "cannot read", at()),
+		event("b", ours, v1alpha1.AddOnRolloutKind, "hello", corev1.EventTypeNormal, v1alpha1.RolloutProgressingReason, "Canary begins", at().Add(-time.Hour)),
+		event("c", "v1", "Pod", "hello", corev1.EventTypeNormal, "Pulled", "an image", at()),
 	}
 }
 
@@ -49,14 +68,14 @@ func TestReadingCommands(t *testing.T) {
 		"Selector":         {args: "get rollouts -o name -l addonflow.io/add-on=other", objects: []client.Object{hello("")}, err: "No rollouts found.\n"},
 		"OtherNamespace":   {args: "get rollouts -n other", objects: []client.Object{hello("")}, err: "No rollouts found.\n"},
 		"WrongSelector":    {args: "get rollouts -l a=b=c", code: exitUsage, err: "cannot read the selector"},
-		"WrongFormat":      {args: "get rollouts -o fancy", code: exitUsage, err: `cannot print as "fancy": one of wide, json`},
+		"WrongFormat":      {args: "get rollouts -o fancy", code: exitUsage, err: `cannot print as "fancy": one of wide, custom-columns, custom-columns-file, json`},
 		"NotFound":         {args: "get rollouts nobody", objects: []client.Object{hello("")}, code: exitNotFound, err: "cannot find rollouts nobody; use -n NAMESPACE for another namespace\n"},
 		"Sources":          {args: "get sources --no-headers", objects: []client.Object{fleetSource("True", "applied")}, out: "fleet   True   False   main@2222222   0     60m   applied\n"},
 		"Revisions":        {args: "get revisions --no-headers", objects: []client.Object{revision()}, out: "hello-2222222222   hello   –     0s\n"},
 		"Clusters":         {args: "get clusters --no-headers", objects: []client.Object{hello("")}, out: "eu-01   hello   canary     Done      hello-2222222222   –\nus-01   hello   everyone   Waiting   hello-2222222222   stage canary is not complete\n"},
 		"ClustersName":     {args: "get clusters hello -o name", objects: []client.Object{hello("")}, out: "managedcluster.cluster.open-cluster-management.io/eu-01\nmanagedcluster.cluster.open-cluster-management.io/us-01\n"},
 		"ClustersNotFound": {args: "get clusters nobody", code: exitNotFound, err: "cannot find clusters of rollouts nobody; use -n NAMESPACE for another namespace\n"},
-		"ClustersFormat":   {args: "get clusters -o fancy", code: exitUsage, err: `cannot print as "fancy": one of wide, json`},
+		"ClustersFormat":   {args: "get clusters -o fancy", code: exitUsage, err: `cannot print as "fancy": one of wide, custom-columns, custom-columns-file, json`},
 		"ClustersJSONPath": {args: `get clusters -o jsonpath={range.items[?(@.state=="Waiting")]}{.metadata.name}:{.stage}{end}`, objects: []client.Object{hello("")}, out: "us-01:everyone"},
 		"ClustersColumns":  {args: `get clusters hello -o go-template={{range.items}}{{.rollout}}/{{.metadata.name}};{{end}}`, objects: []client.Object{hello("")}, out: "hello/eu-01;hello/us-01;"},
 		"ClustersUnseen":   {args: "get clusters --no-headers", objects: []client.Object{unseen()}, out: "eu-01   hello   canary     Done      hello-2222222222   –\nus-01   hello   everyone   Waiting   hello-2222222222   stage canary is not complete\n", err: "no operator has planned rollout default/hello yet; its times assume --park-after=10m0s and --removal-grace-period=5m0s"},
@@ -65,6 +84,18 @@ func TestReadingCommands(t *testing.T) {
 		"WhyNotFound":      {args: "why nobody us-01", code: exitNotFound, err: "not found; use -n NAMESPACE for another namespace"},
 		"Tree":             {args: "tree hello", objects: []client.Object{hello(v1alpha1.PhaseSucceeded)}, out: show.Style{}.Tree(hello(v1alpha1.PhaseSucceeded), at())},
 		"TreeNotFound":     {args: "tree nobody", code: exitNotFound, err: "cannot read rollout default/nobody"},
+		"Columns":          {args: "get rollouts -o custom-columns=NAME:.metadata.name,PHASE:.status.phase", objects: []client.Object{hello(v1alpha1.PhaseHeld)}, out: "NAME    PHASE\nhello   Held\n"},
+		"ClustersCustom":   {args: "get clusters hello -o custom-columns=C:.metadata.name --no-headers", objects: []client.Object{hello("")}, out: "eu-01\nus-01\n"},
+		"NoColumns":        {args: "get rollouts -o custom-columns", code: exitUsage, err: "custom-columns format specified but no custom columns given"},
+		"Diff": {
+			args: "diff hello", objects: []client.Object{hello("")}, err: "From nothing to main@2222222 on us-01:\n",
+			out: "--- v1 ConfigMap hello\n+++ v1 ConfigMap hello\n@@ -1,6 +1,6 @@\n apiVersion: v1\n data:\n-  tag: v1\n+  tag: v2\n kind: ConfigMap\n metadata:\n   name: hello\n",
+		},
+		"DiffNotFound":     {args: "diff nobody", code: exitNotFound, err: "cannot read rollout default/nobody"},
+		"DiffArguments":    {args: "diff", code: exitUsage, err: "accepts between 1 and 2 arg(s), received 0"},
+		"Events":           {args: "events --no-headers", objects: threeEvents(), out: "60m   Normal    RolloutProgressing   addonrollout/hello   Canary begins\n0s    Warning   FetchFailed          addonsource/fleet    cannot read\n"},
+		"EventsOfOne":      {args: "events hello -o custom-columns=R:.reason --no-headers", objects: threeEvents(), out: "RolloutProgressing\n"},
+		"EventsOfNobody":   {args: "events nobody", objects: threeEvents(), err: "No events found.\n"},
 		"TooFewArguments":  {args: "tree", code: exitUsage, err: `cannot run "addonflow tree" with 0 arguments: it takes ROLLOUT; see addonflow tree --help`},
 		"TooManyArguments": {args: "why hello us-01 us-02", code: exitUsage, err: "with 3 arguments: it takes ROLLOUT and CLUSTER; see addonflow why --help"},
 		"ArgumentsOfKind":  {args: "suspend source", code: exitUsage, err: `cannot run "addonflow suspend source" with 0 arguments: it takes NAME`},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +49,11 @@ func (c *cli) completeNames(kind client.ObjectList) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
 		defer cancel()
-		if err := hub.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
+		options := []client.ListOption{client.InNamespace(key.Namespace)}
+		if _, everywhere := list.(*corev1.NamespaceList); everywhere {
+			options = nil
+		}
+		if err := hub.List(ctx, list, options...); err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []cobra.Completion

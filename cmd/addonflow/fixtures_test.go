@@ -65,6 +65,7 @@ func newStageWith(t *testing.T, between interceptor.Funcs, objects ...client.Obj
 		connect:   func() (client.WithWatch, error) { return s.hub, nil },
 		explain:   explained,
 		change:    changed,
+		changeOn:  changed,
 		now:       at,
 		terminal:  func() terminal { return terminal{} },
 		asks:      func() bool { return true },

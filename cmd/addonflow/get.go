@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/kubectl/pkg/cmd/get"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -22,6 +26,7 @@ const outputWide = "wide"
 type getOptions struct {
 	*cli
 	print         *genericclioptions.PrintFlags
+	columns       *get.CustomColumnsPrintFlags
 	allNamespaces bool
 	watch         bool
 	noHeaders     bool
@@ -30,8 +35,9 @@ type getOptions struct {
 
 // listed is a kind that `get` lists straight from the API server.
 type listed struct {
-	name    string // in the command line
-	kind    string // in the API
+	name    string              // in the command line
+	kind    string              // in the API
+	group   schema.GroupVersion // of the kind; zero: AddonFlow's
 	aliases []string
 	short   string
 	example string
@@ -80,7 +86,7 @@ func listedKinds() []listed {
 // leaves it out of a list's items.
 func (k listed) label(objects []client.Object) {
 	for _, o := range objects {
-		o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(k.kind))
+		o.GetObjectKind().SetGroupVersionKind(cmp.Or(k.group, v1alpha1.GroupVersion).WithKind(k.kind))
 	}
 }
 
@@ -144,14 +150,15 @@ func (o *getOptions) bind(cmd *cobra.Command) {
 func (o *getOptions) bindOutput(cmd *cobra.Command) {
 	o.print = genericclioptions.NewPrintFlags("")
 	o.print.AddFlags(cmd)
+	o.columns = get.NewCustomColumnsPrintFlags()
 	output := cmd.Flags().Lookup("output")
-	output.Usage = strings.Replace(output.Usage, "(", "("+outputWide+", ", 1)
+	output.Usage = strings.Replace(output.Usage, "(", "("+outputWide+", "+strings.Join(o.columns.AllowedFormats(), ", ")+", ", 1)
 	_ = cmd.RegisterFlagCompletionFunc(output.Name, cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // formats are what -o takes.
 func (o *getOptions) formats() []string {
-	return append([]string{outputWide}, o.print.AllowedFormats()...)
+	return slices.Concat([]string{outputWide}, o.columns.AllowedFormats(), o.print.AllowedFormats())
 }
 
 // table reports whether the output is a table.
@@ -166,11 +173,19 @@ func (o *getOptions) printer() (printers.ResourcePrinter, error) {
 			NoHeaders: o.noHeaders, WithNamespace: o.allNamespaces, Wide: *o.print.OutputFormat == outputWide,
 		}), nil
 	}
+	o.columns.NoHeaders, o.columns.TemplateArgument = o.noHeaders, ""
+	printer, err := o.columns.ToPrinter(*o.print.OutputFormat)
+	if err == nil {
+		return printer, nil
+	}
+	if !genericclioptions.IsNoCompatiblePrinterError(err) {
+		return nil, &exitError{code: exitUsage, err: err}
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	printer, err := o.print.WithTypeSetter(scheme).ToPrinter()
+	printer, err = o.print.WithTypeSetter(scheme).ToPrinter()
 	switch {
 	case genericclioptions.IsNoCompatiblePrinterError(err):
 		return nil, &exitError{code: exitUsage, err: fmt.Errorf("cannot print as %q: one of %s", *o.print.OutputFormat, strings.Join(o.formats(), ", "))}

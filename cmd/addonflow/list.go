@@ -17,8 +17,10 @@ import (
 // listing is one run of `get`: the request to the hub, and the printer of the answer.
 type listing struct {
 	*getOptions
-	hub     client.WithWatch
-	names   []string // none: all
+	hub   client.WithWatch
+	names []string // none: all
+	// only lets some objects pass; nil: all.
+	only    func(client.Object) bool
 	options []client.ListOption
 	printer printers.ResourcePrinter
 }
@@ -146,6 +148,9 @@ func (l *listing) writeList(list client.ObjectList, objects []client.Object) err
 
 // wanted reports whether an object is among the names, or none is given.
 func (l *listing) wanted(o client.Object) bool {
+	if l.only != nil && !l.only(o) {
+		return false
+	}
 	return len(l.names) == 0 || slices.Contains(l.names, o.GetName())
 }
 

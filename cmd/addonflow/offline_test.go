@@ -29,6 +29,7 @@ func trees() map[string][]string {
 		"progressive":        {"--placement", "default/by-region"},
 		"chart":              nil,
 		"manifests":          nil,
+		"node-exporter":      nil,
 	}
 }
 

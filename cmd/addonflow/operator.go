@@ -143,6 +143,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	if o.tenants != "" {
 		desk.Separate()
 	}
+	crtmetrics.Registry.MustRegister(desk.Collector())
 	tokens := githubapp.New(nil)
 	desk.ShareTokens(tokens)
 	if err := mgr.Add(desk); err != nil {
@@ -303,6 +304,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Permits: addonsource.Permits{Roles: o.rolePolicy(), SigningNamespaces: o.caNamespaces},
 		Tenants: o.readTenants(s.mgr.GetAPIReader()),
 	})
+	crtmetrics.Registry.MustRegister(r.Collector())
 	queue := addonsource.Options{
 		Concurrent:  o.concurrent,
 		RateLimiter: runtimecontroller.GetRateLimiter(o.rateLimiter),

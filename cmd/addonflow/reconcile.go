@@ -18,6 +18,7 @@ import (
 type reconcileOptions struct {
 	*cli
 	wait    bool
+	force   bool
 	timeout time.Duration
 }
 
@@ -38,6 +39,9 @@ func newReconcileCommand(c *cli) *cobra.Command {
   addonflow reconcile %[1]s %[2]s --wait --timeout 2m`, t.kind, t.example),
 			RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), t, args[0]) },
 		}
+		if t.kind == sourceTarget().kind {
+			sub.Flags().BoolVar(&o.force, "force", false, "Read and check the commit anew, and take its add-ons back from another owner, with the annotation "+meta.ForceRequestAnnotation+".")
+		}
 		sub.Flags().BoolVar(&o.wait, "wait", false, "Return when the request was worked on, and nothing that passes by itself is waited for.")
 		sub.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up waiting after this long; 0: never.")
 		return sub
@@ -50,7 +54,11 @@ func (o *reconcileOptions) run(ctx context.Context, t target, name string) error
 		return err
 	}
 	request := o.now().UTC().Format(time.RFC3339Nano)
-	object, err := annotate(ctx, hub, t, key, map[string]string{meta.ReconcileRequestAnnotation: request})
+	annotations := map[string]string{meta.ReconcileRequestAnnotation: request}
+	if o.force {
+		annotations[meta.ForceRequestAnnotation] = request // only together with an equal request
+	}
+	object, err := annotate(ctx, hub, t, key, annotations)
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,19 @@ func suspendedSource(declared bool, annotations map[string]string) *v1alpha1.Add
 }
 
 func TestReconcile(t *testing.T) {
+	t.Run("Forced", func(t *testing.T) {
+		s := newStage(t, fleetSource("True", "applied"))
+		if code := s.run(t.Context(), "reconcile", "source", "fleet", "--force"); code != 0 {
+			t.Fatal(s.err.String())
+		}
+		var source v1alpha1.AddOnSource
+		if err := s.hub.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "fleet"}, &source); err != nil {
+			t.Fatal(err)
+		}
+		if at := source.Annotations[meta.ForceRequestAnnotation]; at == "" || at != source.Annotations[meta.ReconcileRequestAnnotation] {
+			t.Errorf("the operator heeds a forced request only with an equal one: %v", source.Annotations)
+		}
+	})
 	t.Run("WithoutWaiting", func(t *testing.T) {
 		s := newStage(t, fleetSource("True", "applied"))
 		if code := s.run(t.Context(), "reconcile", "source", "fleet"); code != 0 {

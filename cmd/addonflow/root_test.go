@@ -128,7 +128,7 @@ func TestNoKubeconfig(t *testing.T) {
 // TestFormatsAreCompleted: the shell offers what -o takes.
 func TestFormatsAreCompleted(t *testing.T) {
 	s := newStage(t)
-	if code := s.run(t.Context(), "__complete", "get", "rollouts", "-o", ""); code != 0 || !strings.HasPrefix(s.out.String(), "wide\njson\nyaml\n") {
+	if code := s.run(t.Context(), "__complete", "get", "rollouts", "-o", ""); code != 0 || !strings.HasPrefix(s.out.String(), "wide\ncustom-columns\ncustom-columns-file\njson\nyaml\n") {
 		t.Errorf("exit code %d, %q", code, s.out.String())
 	}
 }

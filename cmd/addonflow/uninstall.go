@@ -147,16 +147,20 @@ func (c *cli) noOperator(ctx context.Context, hub client.Client) error {
 		return fmt.Errorf("cannot list Leases: %w", err)
 	}
 	for i := range leases.Items {
-		l := &leases.Items[i]
-		if !strings.HasPrefix(l.Name, leaseName("")) || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
-			continue
-		}
-		held := l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != ""
-		if held && c.now().Before(l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second)) {
+		if l := &leases.Items[i]; c.holds(l) {
 			return &exitError{code: exitFailed, err: fmt.Errorf(
 				"cannot uninstall: operator %s holds Lease %s/%s; delete its Deployment first, for example with kubectl delete -k manifests/install",
 				*l.Spec.HolderIdentity, l.Namespace, l.Name)}
 		}
 	}
 	return nil
+}
+
+// holds reports whether an operator holds a Lease now.
+func (c *cli) holds(l *coordinationv1.Lease) bool {
+	if !strings.HasPrefix(l.Name, leaseName("")) || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+		return false
+	}
+	held := l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != ""
+	return held && c.now().Before(l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second))
 }

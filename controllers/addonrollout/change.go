@@ -31,12 +31,33 @@ func ChangeOf(ctx context.Context, c client.Client, key client.ObjectKey, stage 
 	if err != nil {
 		return Change{}, err
 	}
+	return i.changeOfFirst(ctx, func(at *plan.Cluster) bool { return at.Planned.Stage == stage && at.Planned.State != rollout.Done })
+}
+
+// ChangeOn is ChangeOf for one cluster, whatever its state; for "", the first cluster that does not
+// run the target. A cluster that the plan does not have is an error.
+func ChangeOn(ctx context.Context, c client.Client, key client.ObjectKey, cluster string, charts chart.Engines) (Change, error) {
+	i, err := explained(ctx, c, key, charts)
+	if err != nil {
+		return Change{}, err
+	}
+	change, err := i.changeOfFirst(ctx, func(at *plan.Cluster) bool {
+		return at.Name == cluster || cluster == "" && at.Planned.State != rollout.Done && at.Planned.State != rollout.Unchanged
+	})
+	if err == nil && cluster != "" && change.Cluster == "" {
+		return Change{}, fmt.Errorf("cannot find cluster %q in the plan", cluster)
+	}
+	return change, err
+}
+
+// changeOfFirst is the change on the first of some clusters, of which there may be none.
+func (i *Inspection) changeOfFirst(ctx context.Context, wanted func(*plan.Cluster) bool) (Change, error) {
 	p := i.plan
 	var change Change
 	var first *plan.Cluster
 	for i := range p.Clusters {
 		at := &p.Clusters[i]
-		if at.Planned.Stage != stage || at.Planned.State == rollout.Done {
+		if !wanted(at) {
 			continue
 		}
 		if first == nil {
@@ -48,6 +69,7 @@ func ChangeOf(ctx context.Context, c client.Client, key client.ObjectKey, stage 
 		return Change{}, nil
 	}
 	change.Cluster = first.Name
+	var err error
 	if stable := p.Observed.Rollout.Status.Stable; stable != nil {
 		if change.Before, err = i.objectsOf(ctx, first, stable.Digest); err != nil {
 			return Change{}, err

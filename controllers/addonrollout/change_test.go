@@ -34,6 +34,9 @@ func TestChangeOfAStage(t *testing.T) {
 		if got.Cluster != step.cluster || got.Clusters != step.clusters || image(t, got.Before) != step.before || image(t, got.After) != step.after {
 			t.Errorf("%s: %+v", step.what, got)
 		}
+		if got, err := ChangeOn(t.Context(), s.hub, s.key, "", chart.InProcess{}); err != nil || got.Cluster != step.cluster || image(t, got.After) != step.after {
+			t.Errorf("%s, of the whole rollout: %+v, %v", step.what, got, err)
+		}
 	}
 	s.settle() // the stable revision is the target
 	first, err := contentAt("v1").Digest()
@@ -47,6 +50,12 @@ func TestChangeOfAStage(t *testing.T) {
 	before, after, err := i.Change(t.Context(), "c3", first)
 	if err != nil || image(t, before) != "example.com/hello:v1" || image(t, after) != "example.com/hello:v2" {
 		t.Errorf("against an earlier revision: %v, %v, %v", before, after, err)
+	}
+	if got, err := ChangeOn(t.Context(), s.hub, s.key, "c3", chart.InProcess{}); err != nil || got.Cluster != "c3" {
+		t.Errorf("on a cluster that runs the target: %+v, %v", got, err)
+	}
+	if _, err := ChangeOn(t.Context(), s.hub, s.key, "c4", chart.InProcess{}); err == nil {
+		t.Error("a cluster that the rollout does not have has a change")
 	}
 	if _, _, err := i.Change(t.Context(), "c4", first); err == nil {
 		t.Error("a cluster that the plan does not have has a change")

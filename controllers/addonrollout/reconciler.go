@@ -19,6 +19,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/gates"
+	"github.com/addonflow/addonflow/controllers/metrics"
 	"github.com/addonflow/addonflow/render/chart"
 )
 
@@ -72,7 +73,7 @@ type Reconciler struct {
 	// before its last write, until the watch shows it.
 	addOns *overlay[*addonv1alpha1.ManagedClusterAddOn]
 	works  *overlay[*workv1.ManifestWork]
-	gauges *gauges
+	course *metrics.Rollouts // for scrapes only: no turn reads it
 	// configs reads and watches configurations.
 	configs *configStore
 	// seats limits the writes that only change the names of configurations, over all rollouts.
@@ -102,7 +103,7 @@ func New(o Options) *Reconciler {
 		renderers: newRenderers(o.Live, o.Charts),
 		addOns:    newOverlay[*addonv1alpha1.ManagedClusterAddOn](o.Clock),
 		works:     newOverlay[*workv1.ManifestWork](o.Clock),
-		gauges:    newGauges(),
+		course:    metrics.NewRollouts(),
 		configs:   newConfigStore(o.Live, func() apimeta.RESTMapper { return o.Client.RESTMapper() }, o.Clock),
 		seats:     make(chan struct{}, configuredAtOnce),
 		wake:      func(client.ObjectKey) {},
@@ -180,7 +181,7 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	r.memories.forget(key)
 	r.addOns.forgetThose(func(a *addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == key.Name })
 	r.works.forgetThose(func(w *workv1.ManifestWork) bool { return deploys(w, key.Name) })
-	r.gauges.forget(key)
+	r.course.Forget(key)
 	r.configs.watch.use(context.Background(), key, nil)
 	r.Desk.Forget(bookKey(key))
 	if r.Gates != nil {

@@ -50,7 +50,6 @@ func (r *Reconciler) report(ctx context.Context, p reserved, wrote applied) (ctr
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot publish the status for OCM's tools")
 		again = sooner(again, retryAfter)
 	}
-	r.gauges.set(p.rollout)
 	for _, other := range p.Yielding {
 		r.wake(other)
 	}

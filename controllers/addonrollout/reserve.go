@@ -56,6 +56,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 			return reserved{}, err
 		}
 	}
+	r.course.Stored(&p.Observed.Rollout.Status, ro, p.Observed.Look.Wall)
 	if p.Returns != "" {
 		// After the status, so that a rollout never goes back before its failure is stored.
 		q := v1alpha1.Quarantine{Time: p.Observed.InOrder(p.Observed.Look.Wall), Reason: p.Returns}

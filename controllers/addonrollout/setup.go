@@ -57,10 +57,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	for _, c := range r.gauges.Collectors() {
-		if err := metrics.Register(c); err != nil {
-			return fmt.Errorf("cannot register metrics: %w", err)
-		}
+	if err := metrics.Register(r.course); err != nil {
+		return fmt.Errorf("cannot register metrics: %w", err)
 	}
 	woken, err := r.watchConfigs(mgr)
 	if err != nil {

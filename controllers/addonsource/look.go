@@ -85,6 +85,7 @@ func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
 func (p *pass) ask(ctx context.Context, o order, run func(context.Context, repository) brought) (brought, error) {
 	source := p.key().NamespacedName
 	if b, ok := p.errands.take(source, o); ok {
+		p.course.Read(source, unreadReason(b.err), p.now)
 		return b, nil
 	}
 	if !p.errands.awaits(source, o) {
@@ -217,24 +218,38 @@ func (p *pass) unusable(name string, err error) *halt {
 // unread converts an error of gitsource into a halt. Only an invalid URL is certainly a mistake
 // in the spec; everything else may be fixed elsewhere, and is tried again.
 func (p *pass) unread(ctx context.Context, err error) *halt {
-	reason := v1alpha1.FetchFailedReason
-	switch {
-	case errors.Is(err, gitsource.ErrInvalidURL):
-		return stall(v1alpha1.InvalidURLReason, "%s", err)
-	case errors.Is(err, gitsource.ErrInvalidReference), errors.Is(err, oci.ErrInvalidReference):
-		return stall(v1alpha1.InvalidReferenceReason, "%s", err)
-	case errors.Is(err, gitsource.ErrRefNotFound):
-		reason = v1alpha1.RefNotFoundReason
-	case errors.Is(err, oci.ErrSignature):
-		reason = v1alpha1.VerificationFailedReason // a signature may be pushed after what it signs
-	case errors.Is(err, gitsource.ErrInvalidCredentials), errors.Is(err, gitsource.ErrAuthentication), errors.Is(err, gitsource.ErrHostKey),
-		errors.Is(err, oci.ErrAuthentication):
-		reason = v1alpha1.InvalidCredentialsReason
-	case errors.Is(err, gitsource.ErrLimitExceeded):
-		reason = v1alpha1.LimitExceededReason
+	reason := unreadReason(err)
+	switch reason {
+	case v1alpha1.InvalidURLReason, v1alpha1.InvalidReferenceReason:
+		return stall(reason, "%s", err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Cannot read the repository", "reason", reason, "error", err.Error())
 	return wait(reason, p.backoff(), "%s", err)
+}
+
+// unreadReason is the reason of a failed conversation with a server; "": it did not fail. A commit
+// that was read and is refused is no such failure.
+func unreadReason(err error) string {
+	if _, refused := errors.AsType[*gitsource.RefusedCommit](err); refused || err == nil {
+		return ""
+	}
+	switch {
+	case errors.Is(err, gitsource.ErrInvalidURL):
+		return v1alpha1.InvalidURLReason
+	case errors.Is(err, gitsource.ErrInvalidReference), errors.Is(err, oci.ErrInvalidReference):
+		return v1alpha1.InvalidReferenceReason
+	case errors.Is(err, gitsource.ErrRefNotFound):
+		return v1alpha1.RefNotFoundReason
+	case errors.Is(err, oci.ErrSignature):
+		return v1alpha1.VerificationFailedReason // a signature may be pushed after what it signs
+	case errors.Is(err, gitsource.ErrInvalidCredentials), errors.Is(err, gitsource.ErrAuthentication), errors.Is(err, gitsource.ErrHostKey),
+		errors.Is(err, oci.ErrAuthentication):
+		return v1alpha1.InvalidCredentialsReason
+	case errors.Is(err, gitsource.ErrLimitExceeded):
+		return v1alpha1.LimitExceededReason
+	default:
+		return v1alpha1.FetchFailedReason
+	}
 }
 
 // backoff returns the next wait: 1 s, 2 s, 4 s ... up to the interval.

@@ -9,6 +9,7 @@ import (
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/controller"
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kuberecorder "k8s.io/client-go/tools/record"
@@ -19,6 +20,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/controllers/metrics"
 	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/gitsource"
@@ -71,6 +73,7 @@ type Reconciler struct {
 	errands  *errands
 	// reverts is what became of proposals to take content back.
 	reverts *revertOutcomes
+	course   *metrics.Sources // for scrapes only: no pass reads it
 	// room bounds the memory that all fetches use together.
 	room *gitsource.Room
 	// claims serializes the passes of one process that take objects without an owner, so that
@@ -92,8 +95,13 @@ func New(config Config) *Reconciler {
 	if config.Tokens == nil {
 		config.Tokens = githubapp.New(config.Clock)
 	}
-	return &Reconciler{Config: config, memories: newMemories(), writes: &writes{}, errands: newErrands(), reverts: &revertOutcomes{}, room: gitsource.NewRoom()}
+	return &Reconciler{
+		Config: config, memories: newMemories(), writes: &writes{}, errands: newErrands(), reverts: &revertOutcomes{}, course: metrics.NewSources(), room: gitsource.NewRoom(),
+	}
 }
+
+// Collector has the metrics of sources.
+func (r *Reconciler) Collector() prometheus.Collector { return r.course }
 
 // pass is one reconcile of one source.
 type pass struct {
@@ -239,6 +247,7 @@ func (r *Reconciler) forget(req ctrl.Request) {
 	r.errands.stop(req.NamespacedName)
 	r.reverts.forget(req.NamespacedName)
 	r.memories.forget(req.NamespacedName)
+	r.course.Forget(req.NamespacedName)
 	r.writes.drop(sourceKey(req.NamespacedName))
 	r.Desk.Forget(forge.Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: req.NamespacedName})
 }
@@ -250,4 +259,5 @@ func (r *Reconciler) measure(ctx context.Context, source *v1alpha1.AddOnSource, 
 	r.Metrics.RecordReconciling(ctx, source)
 	r.Metrics.RecordStalled(ctx, source)
 	r.Metrics.RecordDuration(ctx, source, start)
+	r.course.Stored(client.ObjectKeyFromObject(source), source.Status.CommitStatuses)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/metrics"
 	"github.com/addonflow/addonflow/dashboard"
 	"github.com/addonflow/addonflow/githubapp"
 )
@@ -48,6 +50,7 @@ type Desk struct {
 	http      *http.Client
 	tokens    *githubapp.Tokens
 	deliverer *commitstatus.Deliverer
+	posts     *metrics.Forges
 	now       func() time.Time
 
 	mu       sync.Mutex
@@ -73,6 +76,7 @@ func NewDesk(secrets, sources client.Reader, httpClient *http.Client, now func()
 		sources:  sources,
 		http:     httpClient,
 		tokens:   githubapp.New(now),
+		posts:    metrics.NewForges(),
 		now:      now,
 		queues:   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 		limiters: map[string]*rate.Limiter{},
@@ -89,6 +93,9 @@ func (d *Desk) ShareTokens(tokens *githubapp.Tokens) { d.tokens = tokens }
 // Separate makes the desk post only what is OfNamespace, so that no source can own a context of
 // another namespace. Call it before Start.
 func (d *Desk) Separate() { d.separate = true }
+
+// Collector has the metrics of the desk.
+func (d *Desk) Collector() prometheus.Collector { return d.posts }
 
 // LinkTo makes statuses of sources without a target URL link to the page of their rollout, or of
 // their source, below an address. Call it before Start. "": they link to nothing.

@@ -85,7 +85,7 @@ func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, 
 	if err != nil {
 		return route{}, err
 	}
-	return route{forge: forge, address: to}, nil
+	return route{forge: d.posts.Measured(spec.Provider, forge), address: to}, nil
 }
 
 // Of returns the forge of a source with spec.commitStatus. Its Secret is read with the given reader.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -149,12 +150,21 @@ func endedItself(o *Operator) error {
 // in a shell, in this order.
 func Commands(w *World, binary string) []string {
 	return []string{
-		"export KUBECONFIG=" + quoted(w.Kubeconfig),
-		"git -C " + quoted(w.Repo.Clone()) + " -c user.name=demo -c user.email=demo@example.com revert --no-edit HEAD",
-		"git -C " + quoted(w.Repo.Clone()) + " push origin HEAD:main",
-		quoted(binary) + " reconcile source " + SourceName + " -n " + Namespace + " --wait",
-		quoted(binary) + " tree " + AddOn + " -n " + Namespace,
-		quoted(binary) + " history " + AddOn + " -n " + Namespace,
+		strings.Join(append([]string{"export"}, Environment(w, binary)...), " "),
+		`git -C "$CLONE" revert --no-edit HEAD`,
+		`git -C "$CLONE" push origin HEAD:main`,
+		ToolName + " reconcile source " + SourceName + " --wait",
+		ToolName + " tree " + AddOn,
+		ToolName + " history " + AddOn,
+	}
+}
+
+// Environment is what Commands, and those of docs/tutorial.md, need: the hub, a clone of the
+// repository, this program as addonflow, and an author of commits.
+func Environment(w *World, binary string) []string {
+	return []string{
+		"KUBECONFIG=" + quoted(w.Kubeconfig), "CLONE=" + quoted(w.Repo.Clone()), "PATH=" + quoted(filepath.Dir(binary)) + `:"$PATH"`,
+		"GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.com", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.com",
 	}
 }
 
@@ -169,6 +179,7 @@ func stay(ctx context.Context, w *World, o Options) error {
 	for _, command := range Commands(w, o.Binary) {
 		fmt.Fprintln(o.Out, "  "+command)
 	}
+	fmt.Fprintf(o.Out, "To break something: commit an image whose tag ends with -bad, which never starts, or a typo in a file below $CLONE/%s. To write an add-on of your own: docs/tutorial.md\n", addOnDir)
 	select {
 	case <-ctx.Done():
 		return nil

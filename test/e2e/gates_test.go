@@ -233,11 +233,15 @@ func user(name string, groups ...string) (*rest.Config, string) {
 	return config, path
 }
 
-// grant gives users a Role of the user guide.
+// grant gives users a Role of the how-tos.
 func grant(ctx context.Context, name string, users ...string) {
 	GinkgoHelper()
-	guide, err := os.ReadFile("../../docs/user-guide.md")
-	Expect(err).NotTo(HaveOccurred())
+	var guide []byte
+	for _, page := range []string{"approvals", "retry"} {
+		text, err := os.ReadFile("../../docs/how-to/" + page + ".md")
+		Expect(err).NotTo(HaveOccurred())
+		guide = append(guide, text...)
+	}
 	const begin = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
 	var role rbacv1.Role
 	for _, block := range strings.Split(string(guide), "```yaml\n"+begin)[1:] {

@@ -108,6 +108,7 @@ var _ = Describe("An operator that", Serial, func() {
 		Eventually(answer).WithArguments("http://" + metrics + "/metrics").Should(And(
 			ContainSubstring(`gotk_reconcile_duration_seconds_count{kind="AddOnSource",name="elected",namespace="default"}`),
 			ContainSubstring(`gotk_reconcile_duration_seconds_count{kind="AddOnRollout",name="elected",namespace="default"}`),
+			ContainSubstring(`leader_election_master_status{name="addonflow-leader-election"} 1`),
 			ContainSubstring(`addonflow_rollout_clusters{name="elected",namespace="default",state="updated"} 2`),
 			ContainSubstring(`addonflow_rollout_phase{name="elected",namespace="default",phase="Succeeded"} 1`),
 		))

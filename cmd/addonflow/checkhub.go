@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/manifests/admission"
+)
+
+// hubCheck is one thing that a hub needs. missing says what is wrong; nil: nothing.
+type hubCheck struct {
+	what    string
+	missing func(context.Context, client.Client) error
+}
+
+// checkHub runs the checks, prints what each finds, and fails if one does.
+func (c *cli) checkHub(ctx context.Context, pre bool) error {
+	hub, err := c.connect()
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, check := range c.hubChecks(pre) {
+		err := check.missing(ctx, hub)
+		if errors.Is(err, context.Canceled) {
+			return hubError("check the hub", err)
+		}
+		line := "✔ " + check.what
+		if err != nil {
+			failed++
+			line = fmt.Sprintf("✗ %s: %v", check.what, err)
+		}
+		if _, err := fmt.Fprintln(c.Out, line); err != nil {
+			return err
+		}
+	}
+	switch {
+	case failed > 0:
+		return &exitError{code: exitFailed, err: fmt.Errorf("%s failed", counted(failed, "check"))}
+	case pre:
+		c.hint("Next: kubectl apply -k manifests/prerequisites, then kubectl apply -k manifests/install")
+	}
+	return nil
+}
+
+// hubChecks are the checks before an installation, or after it.
+func (c *cli) hubChecks(pre bool) []hubCheck {
+	addon := addonv1alpha1.SchemeGroupVersion
+	checks := []hubCheck{
+		{"Kubernetes 1.30 or newer", served("the operator needs this kind", admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"))},
+		{"OCM's cluster manager", served("install OCM 1.2 or newer: clusteradm init --wait",
+			clusterv1.SchemeGroupVersion.WithKind("ManagedCluster"), clusterv1beta1.SchemeGroupVersion.WithKind("Placement"), clusterv1beta1.SchemeGroupVersion.WithKind("PlacementDecision"),
+			workv1.SchemeGroupVersion.WithKind("ManifestWork"))},
+		{"OCM's add-on kinds", served("upgrade OCM to 1.2 or newer",
+			addon.WithKind("ClusterManagementAddOn"), addon.WithKind("ManagedClusterAddOn"), addon.WithKind("AddOnTemplate"), addon.WithKind("AddOnDeploymentConfig"))},
+		{"clusters that have joined", joined},
+	}
+	if pre {
+		return append(checks, hubCheck{"your rights to install", mayInstall})
+	}
+	ours := v1alpha1.GroupVersion
+	return append(checks,
+		hubCheck{"AddonFlow's kinds", served("kubectl apply -k manifests/prerequisites",
+			ours.WithKind(v1alpha1.AddOnSourceKind), ours.WithKind(v1alpha1.AddOnRolloutKind), ours.WithKind(v1alpha1.AddOnRevisionKind),
+			ours.WithKind("AddOnApproval"), ours.WithKind("AddOnOrder"))},
+		hubCheck{"the policy that proves who approved", policed},
+		hubCheck{"an operator that leads", c.led},
+	)
+}
+
+// served wants the hub to serve kinds.
+func served(fix string, kinds ...schema.GroupVersionKind) func(context.Context, client.Client) error {
+	return func(_ context.Context, hub client.Client) error {
+		var missing []string
+		for _, kind := range kinds {
+			_, err := hub.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+			switch {
+			case apimeta.IsNoMatchError(err):
+				missing = append(missing, kind.Kind+" "+kind.GroupVersion().String())
+			case err != nil:
+				return err
+			}
+		}
+		if len(missing) == 0 {
+			return nil
+		}
+		return fmt.Errorf("the hub does not serve %s; %s", strings.Join(missing, ", "), fix)
+	}
+}
+
+// joined wants a cluster that is available.
+func joined(ctx context.Context, hub client.Client) error {
+	var clusters clusterv1.ManagedClusterList
+	if err := hub.List(ctx, &clusters); err != nil {
+		return err
+	}
+	for i := range clusters.Items {
+		if apimeta.IsStatusConditionTrue(clusters.Items[i].Status.Conditions, clusterv1.ManagedClusterConditionAvailable) {
+			return nil
+		}
+	}
+	return fmt.Errorf("none of %s is available; clusteradm join, then clusteradm accept", counted(len(clusters.Items), "ManagedCluster"))
+}
+
+// mayInstall wants the user's rights to create what the installation consists of. Roles can be
+// created only with the rights that they grant, which Kubernetes checks then.
+func mayInstall(ctx context.Context, hub client.Client) error {
+	var missing []string
+	for _, r := range []authorizationv1.ResourceAttributes{
+		{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Resource: "namespaces"},
+		{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, {Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
+		{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"},
+		{Group: "apps", Resource: "deployments", Namespace: "addonflow-system"},
+	} {
+		r.Verb = "create"
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &r}}
+		if err := hub.Create(ctx, review); err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			missing = append(missing, r.Resource)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("you may not create %s; an admin of the hub can", strings.Join(missing, ", "))
+}
+
+// policed wants the policy and its binding as this version has them.
+func policed(ctx context.Context, hub client.Client) error {
+	policy, binding, err := admission.Read(ctx, hub)
+	if err != nil {
+		return err
+	}
+	return admission.Matches(policy, binding)
+}
+
+// led wants an operator that holds its Lease.
+func (c *cli) led(ctx context.Context, hub client.Client) error {
+	var leases coordinationv1.LeaseList
+	if err := hub.List(ctx, &leases); err != nil {
+		return err
+	}
+	for i := range leases.Items {
+		if c.holds(&leases.Items[i]) {
+			return nil
+		}
+	}
+	return errors.New("no operator holds a Lease; see kubectl get pods -n addonflow-system, and the operator's log")
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout"
+	"github.com/addonflow/addonflow/show"
+)
+
+// newDiffCommand is `diff`.
+func newDiffCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "diff ROLLOUT [CLUSTER]",
+		Short: "Print what the target of a rollout changes on a cluster",
+		Long: `Print what the target of a rollout changes on a cluster.
+
+The command renders the stable revision and the target for the cluster, with your own
+credentials and without writing anything, and prints their difference as a unified diff per
+object. The values of Secrets are masked. Without a cluster it takes the first one that does
+not run the target. The same for a commit that is not merged yet: plan.`,
+		Example: `  # What does the rollout bring?
+  addonflow diff hello
+  # On one cluster, with its own values
+  addonflow diff hello eu-west-7`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.diff(cmd.Context(), args[0], strings.Join(args[1:], ""))
+		},
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 1 {
+			return c.completeClusters(cmd.Context(), args[0])
+		}
+		return only(c.completeNames(&v1alpha1.AddOnRolloutList{}))(cmd, args, word)
+	}
+	return c.command(cmd)
+}
+
+// diff prints the change as data, and what it is about as a hint.
+func (c *cli) diff(ctx context.Context, name, cluster string) error {
+	hub, key, err := c.open(name)
+	if err != nil {
+		return err
+	}
+	var r v1alpha1.AddOnRollout
+	if err := hub.Get(ctx, key, &r); err != nil {
+		return hubError("read "+rolloutKey(key), err)
+	}
+	if r.Spec.Target == nil {
+		return &exitError{code: exitFailed, err: fmt.Errorf("%s has no target yet: its source has not declared the add-on", rolloutKey(client.ObjectKeyFromObject(&r)))}
+	}
+	change, err := c.changeOn(ctx, hub, key, cluster)
+	if missing, ok := errors.AsType[*addonrollout.MissingError](err); ok {
+		return &exitError{code: exitFailed, err: missing}
+	}
+	if err != nil {
+		return hubError("show the change of "+rolloutKey(key), err)
+	}
+	if change.Cluster == "" {
+		c.hint("Every cluster of %s runs the target.", rolloutKey(key))
+		return nil
+	}
+	diff, err := c.terminal().style.Diff(change.Before, change.After)
+	if err != nil {
+		return err
+	}
+	from := "nothing"
+	if r.Status.Stable != nil {
+		from = show.ShortCommit(r.Status.Stable.Commit)
+	}
+	c.hint("From %s to %s on %s:", from, show.ShortCommit(r.Spec.Target.Commit), change.Cluster)
+	if diff == "" {
+		c.hint("no difference")
+	}
+	_, err = fmt.Fprint(c.Out, diff)
+	return err
+}

@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/examples"
+	"github.com/addonflow/addonflow/test/demo"
+)
+
+// shellBlocks are the commands of a document that are run.
+var shellBlocks = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
+
+var _ = Describe("A reader of the tutorial", func() {
+	It("runs its commands as they stand", func(ctx SpecContext) {
+		s := newScene(ctx, "tutorial", clusters(fleetSize))
+		text, err := os.ReadFile("../../docs/tutorial.md")
+		Expect(err).NotTo(HaveOccurred())
+		programs := GinkgoT().TempDir()
+		Expect(os.Symlink(options.Binary, filepath.Join(programs, demo.ToolName))).To(Succeed())
+		reader := *world
+		reader.Repo = s.repo
+		script := "set -euo pipefail\nexport " + strings.Join(demo.Environment(&reader, filepath.Join(programs, demo.ToolName)), " ") + "\n"
+		blocks := shellBlocks.FindAllStringSubmatch(string(text), -1)
+		Expect(blocks).To(HaveLen(6))
+		for _, block := range blocks {
+			script += strings.ReplaceAll(block[1], "source "+demo.SourceName+" ", "source "+s.addOn+" ") // other specs have no source of that name
+		}
+		out, err := exec.CommandContext(ctx, "bash", "-c", script).CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), string(out))
+		Expect(string(out)).To(And(
+			ContainSubstring("✔ addons/greeter: 2 objects, 1 add-on"),
+			ContainSubstring("exit code 1: the rollout failed"),
+			ContainSubstring("+                image: registry.example.com/greeter:v3-bad"),
+		))
+		var rollout v1alpha1.AddOnRollout
+		Expect(world.Client.Get(ctx, client.ObjectKey{Namespace: demo.Namespace, Name: "greeter"}, &rollout)).To(Succeed())
+		Expect(rollout.Status.Phase).To(Equal(v1alpha1.PhaseSucceeded))
+		Expect(rollout.Status.Counts.Updated).To(BeEquivalentTo(fleetSize))
+		Expect(rollout.Status.Reverting).To(BeTrue())
+	})
+
+	It("copies a real add-on from the examples", func(ctx SpecContext) {
+		s := newScene(ctx, "node-exporter", clusters(3)) // its example names the placements all and canary
+		files := map[string]string{}
+		entries, err := examples.Files.ReadDir(s.addOn)
+		Expect(err).NotTo(HaveOccurred())
+		for _, entry := range entries {
+			text, err := examples.Files.ReadFile(s.addOn + "/" + entry.Name())
+			Expect(err).NotTo(HaveOccurred())
+			files["addons/"+entry.Name()] = strings.NewReplacer("minSuccessTime: 30m", "minSuccessTime: 1s", "progressDeadline: 30m", "progressDeadline: 5s").Replace(string(text))
+		}
+		s.deliver("a DaemonSet on every node", files)
+		Expect(s.rollout().Status.Counts.Updated).To(BeEquivalentTo(fleetSize))
+
+		const template = "addons/addontemplate.yaml"
+		files[template] = strings.Replace(files[template], "node-exporter:v1.9.1", "node-exporter:v1.9.2-bad", 1)
+		s.awaitRolledBack(s.submit("an image that never starts", files))
+		Expect(s.rollout().Status.Counts.Updated).To(BeEquivalentTo(fleetSize), "the canary is back")
+	})
+})
