@@ -392,6 +392,10 @@ func rulesOf(t *testing.T) any { t.Helper(); return monitoring(t, "PrometheusRul
 // alerts are the expressions of the alerts by name.
 func alerts(t *testing.T) map[string]string {
 	t.Helper()
+	rules, ok := rulesOf(t).(map[string]any)
+	if !ok {
+		t.Fatal("the rules are no object")
+	}
 	spec := decode[struct {
 		Groups []struct {
 			Name  string
@@ -400,7 +404,7 @@ func alerts(t *testing.T) map[string]string {
 				Labels, Annotations map[string]string
 			}
 		}
-	}](t, map[string]any{"groups": rulesOf(t).(map[string]any)["groups"]})
+	}](t, rules)
 	found := map[string]string{}
 	for _, group := range spec.Groups {
 		for _, rule := range group.Rules {

@@ -124,7 +124,7 @@ func (p *pass) checkScopes(a *attempt) error {
 	for _, object := range a.objects {
 		kind := object.GroupVersionKind()
 		mapping, err := p.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil {
+		if err != nil || !load.HubKind(kind) {
 			continue // a kind of Git only, or one that the pass waits for
 		}
 		namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
@@ -132,7 +132,7 @@ func (p *pass) checkScopes(a *attempt) error {
 		switch {
 		case namespaced && object.GetNamespace() == "":
 			one.Message, one.Hint = "is required", "name the namespace on the hub"
-		case !namespaced && object.GetNamespace() != "" && load.HubKind(kind):
+		case !namespaced && object.GetNamespace() != "":
 			one.Message, one.Hint = "objects of this kind are in no namespace", "remove it"
 		default:
 			continue

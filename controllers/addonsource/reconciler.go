@@ -73,7 +73,7 @@ type Reconciler struct {
 	errands  *errands
 	// reverts is what became of proposals to take content back.
 	reverts *revertOutcomes
-	course   *metrics.Sources // for scrapes only: no pass reads it
+	course  *metrics.Sources // for scrapes only: no pass reads it
 	// room bounds the memory that all fetches use together.
 	room *gitsource.Room
 	// claims serializes the passes of one process that take objects without an owner, so that
