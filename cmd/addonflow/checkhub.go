@@ -59,12 +59,12 @@ func (c *cli) checkHub(ctx context.Context, pre bool) error {
 
 // hubChecks are the checks before an installation, or after it.
 func (c *cli) hubChecks(pre bool) []hubCheck {
-	addon := addonv1alpha1.GroupVersion
+	addon := schema.GroupVersion(addonv1alpha1.GroupVersion)
 	checks := []hubCheck{
 		{"Kubernetes 1.30 or newer", served("the operator needs this kind", admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"))},
 		{"OCM's cluster manager", served("install OCM 1.2 or newer: clusteradm init --wait",
-			clusterv1.GroupVersion.WithKind("ManagedCluster"), clusterv1beta1.GroupVersion.WithKind("Placement"), clusterv1beta1.GroupVersion.WithKind("PlacementDecision"),
-			workv1.GroupVersion.WithKind("ManifestWork"))},
+			schema.GroupVersion(clusterv1.GroupVersion).WithKind("ManagedCluster"), schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("Placement"), schema.GroupVersion(clusterv1beta1.GroupVersion).WithKind("PlacementDecision"),
+			schema.GroupVersion(workv1.GroupVersion).WithKind("ManifestWork"))},
 		{"OCM's add-on kinds", served("upgrade OCM to 1.2 or newer",
 			addon.WithKind("ClusterManagementAddOn"), addon.WithKind("ManagedClusterAddOn"), addon.WithKind("AddOnTemplate"), addon.WithKind("AddOnDeploymentConfig"))},
 		{"clusters that have joined", joined},
