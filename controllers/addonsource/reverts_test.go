@@ -94,16 +94,16 @@ func (f *proposalForge) branch(r *http.Request) int {
 	if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
 		return http.StatusUnprocessableEntity
 	}
-	dir := f.t.TempDir()
+	dir, ctx := f.t.TempDir(), r.Context()
 	git := func(args ...string) string {
-		command := exec.CommandContext(r.Context(), "git", append([]string{"-C", dir, "-c", "user.name=robot", "-c", "user.email=robot@example.com"}, args...)...)
+		command := exec.CommandContext(ctx, "git", append([]string{"-C", dir, "-c", "user.name=robot", "-c", "user.email=robot@example.com"}, args...)...)
 		out, err := command.CombinedOutput()
 		if err != nil {
 			f.t.Errorf("git %v: %v: %s", args, err, out)
 		}
 		return strings.TrimSpace(string(out))
 	}
-	if exec.CommandContext(r.Context(), "git", "-C", f.repo.Dir(), "rev-parse", "--verify", "--quiet", "refs/heads/"+sent.New).Run() == nil {
+	if exec.CommandContext(ctx, "git", "-C", f.repo.Dir(), "rev-parse", "--verify", "--quiet", "refs/heads/"+sent.New).Run() == nil {
 		return http.StatusUnprocessableEntity
 	}
 	git("clone", "--quiet", "--branch", sent.Branch, f.repo.Dir(), ".")
