@@ -417,16 +417,19 @@ func TestReverter_ProposesNothingThatGitTookBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, mend := range map[string]func(*v1alpha1.AddOnRollout){
-		"blocked": func(r *v1alpha1.AddOnRollout) { r.Status.Override.Kind = v1alpha1.OverrideBlocked },
-		"on its way": func(r *v1alpha1.AddOnRollout) {
+	for _, c := range []struct {
+		name string
+		mend func(*v1alpha1.AddOnRollout)
+	}{
+		{"blocked", func(r *v1alpha1.AddOnRollout) { r.Status.Override.Kind = v1alpha1.OverrideBlocked }},
+		{"on its way", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Override.Kind, r.Status.Phase = v1alpha1.OverrideRecall, v1alpha1.PhaseRollingBack
-		},
-		"newer content": func(r *v1alpha1.AddOnRollout) { r.Status.Override, r.Status.Phase = nil, v1alpha1.PhaseSucceeded },
+		}},
+		{"newer content", func(r *v1alpha1.AddOnRollout) { r.Status.Override, r.Status.Phase = nil, v1alpha1.PhaseSucceeded }},
 	} {
-		change(mend)
+		change(c.mend)
 		if got := s.propose(); got != "" || s.forge.writes > 0 {
-			t.Errorf("%s: condition %q, %d writes", name, got, s.forge.writes)
+			t.Errorf("%s: condition %q, %d writes", c.name, got, s.forge.writes)
 		}
 	}
 }

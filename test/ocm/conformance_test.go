@@ -62,9 +62,6 @@ func answers() []answered {
 		{"job", []version{of(job("job", "v1")), gone}},
 		{"failing-job", []version{of(job("failing-job", "fails"))}},
 		{"changed-job", []version{of(job("changed-job", "v1")), of(job("changed-job", "v2"))}},
-		{"beside-a-job", []version{
-			of(job("beside-a-job", "v1"), configMap("beside-a-job", "a")), of(job("beside-a-job", "v1"), configMap("beside-a-job", "b")),
-		}},
 		{"cronjob", []version{of(cronJob("cronjob", "0 1 * * *")), of(cronJob("cronjob", "0 2 * * *")), gone}},
 		{"pod", []version{of(pod("pod", "v1")), gone}},
 		{"configmap", []version{of(configMap("configmap", "a")), of(configMap("configmap", "b")), gone}},
