@@ -8,7 +8,7 @@ N             ?= 1000
 # The two slowest packages begin first.
 TEST_PACKAGES ?= ./test/e2e ./test/ocm ./...
 TEST_PARALLEL ?= 2
-TEST_TIMEOUT  ?= 20m
+TEST_TIMEOUT  ?= 27m
 FUZZ_TIME     ?= 2m
 RACE_PACKAGES ?= ./render/... ./registration/... ./commitstatus/... ./githubapp/...
 FAULTS_FLAGS  ?= $(if $(SHORT),-for 5m) $(if $(ONLY),-only '$(ONLY)') $(if $(SHORT)$(ONLY),,-report docs/reliability.md)

@@ -39,7 +39,7 @@ var _ = Describe("A reader of the tutorial", func() {
 		Expect(string(out)).To(And(
 			ContainSubstring("✔ addons/greeter: 2 objects, 1 add-on"),
 			ContainSubstring("exit code 1: the rollout failed"),
-			ContainSubstring("+                image: registry.example.com/greeter:v3-bad"),
+			ContainSubstring("+        image: registry.example.com/greeter:v3-bad"),
 		))
 		var rollout v1alpha1.AddOnRollout
 		Expect(world.Client.Get(ctx, client.ObjectKey{Namespace: demo.Namespace, Name: "greeter"}, &rollout)).To(Succeed())
