@@ -74,15 +74,6 @@ func (w *workload) awaitSoak(ctx context.Context, sha string) error {
 	return nil
 }
 
-// awaitAttempt waits until the rollout is in an attempt.
-func (w *workload) awaitAttempt(ctx context.Context, attempt int32) error {
-	_, err := w.rollout(ctx, func(r *v1alpha1.AddOnRollout) bool { return r.Status.Attempt >= attempt })
-	if err != nil {
-		return fmt.Errorf("there is no attempt %d: %w", attempt, err)
-	}
-	return nil
-}
-
 // approve lets a commit pass the gate before the second stage, in every attempt, until it has
 // succeeded: a status that is written back may begin another attempt.
 func (w *workload) approve(ctx context.Context, sha string) error {

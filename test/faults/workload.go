@@ -186,10 +186,7 @@ func (w *workload) steps() []step {
 			if broken, err = w.commit(ctx, content{tags: tag(neverStarts)}); err != nil {
 				return err
 			}
-			if err := w.await(ctx, broken, v1alpha1.PhaseFailed, alpha); err != nil {
-				return err
-			}
-			return errors.Join(w.order(ctx, v1alpha1.OrderRetry, nil), w.awaitAttempt(ctx, 2), w.await(ctx, broken, v1alpha1.PhaseFailed, alpha))
+			return w.await(ctx, broken, v1alpha1.PhaseFailed, alpha)
 		}},
 		{revertStep, func(ctx context.Context) error {
 			sha, err := w.Repo.Revert(broken)
