@@ -89,12 +89,15 @@ func TestDecodeMistakes(t *testing.T) {
 		"binary":                        {"a: 1\nb: !!binary aGVsbG8=\n", []string{"InvalidYAML f:2: the tag !!binary is not allowed"}},
 		"on a mapping":                  {"a: !env {b: c}\n", []string{"InvalidYAML f:1: the tag !env is not allowed"}},
 		"a bare tag":                    {"a: ! 1\n", []string{"InvalidYAML f:1: the tag ! is not allowed"}},
+		"a bare tag after a bare CR":    {"\ra: ! 1", []string{"InvalidYAML f:2: the tag ! is not allowed"}},
 		"a bare tag, anchored":          {"a: [\"é\", &x ! 1]\n", []string{"InvalidYAML f:1: the tag ! is not allowed"}},
 		"on a key":                      {"!x a: 1\n", []string{"InvalidYAML f:1: the tag !x is not allowed"}},
 		"a tag that does not fit":       {"a: !!int x\n", []string{`InvalidYAML f:1: the tag !!int does not fit the value x; quote it: "x"`}},
 		"an unknown anchor":             {"a: 1\nb: *x\n", []string{"InvalidYAML f:2: unknown anchor 'x' referenced"}},
 		"infinity":                      {"a: .inf\n", []string{`InvalidYAML f:1: the number has no JSON form; quote it: ".inf"`}},
 		"65 bits":                       {"a: 18446744073709551615\n", []string{`InvalidYAML f:1: the number does not fit into 64 bits and would be rounded; quote it: "18446744073709551615"`}},
+		"65 bits, underscored":          {"a: 1_0000000000000000000000\n", []string{`InvalidYAML f:1: the number does not fit into 64 bits and would be rounded; quote it: "1_0000000000000000000000"`}},
+		"65 bits as a float":            {"a: 1e19\n", []string{`InvalidYAML f:1: the number does not fit into 64 bits and would be rounded; quote it: "1e19"`}},
 		"a key that is a boolean":       {"on: push\n", []string{`InvalidYAML f:1: the key on is read as the boolean true; quote it: "on"`}},
 		"a key that is an octal number": {"010: x\n", []string{`InvalidYAML f:1: the key 010 is read as the number 8; quote it: "010"`}},
 		"a merge of nothing":            {"a: {<<: 1}\n", []string{"InvalidYAML f:1: << wants a mapping or a list of mappings"}},
@@ -162,6 +165,7 @@ func FuzzDecode(f *testing.F) {
 		"a: 1\n", "a: no\nb: [1, 2.5, x]\n", "- a\n- {b: c}\n", "a: &x {k: 1}\nb: {<<: *x}\n", "a: |\n  x\n---\nb: ~\n",
 		"8080: x\n", "a: {{FOO}}\n", "\xef\xbb\xbfa: \"\\x7f\\u2028\\ud83d\\ude00\"\r\n", "a: 0o7\nb: 1_000\nc: 190:20:30\n", "? a\n: b\n",
 		"a: -0\nb: 1e400\nc: .5\nd: +1\n", "!!map {a: !!str 1}\n", "a: 'x\n\n  y'\n", "%YAML 1.1\n---\na: y\n",
+		"0: 000\n1: 1_0000000000000000000", "\r!   000",
 	} {
 		f.Add([]byte(s))
 	}

@@ -70,11 +70,14 @@ func decodeYAML(content []byte) ([]document, []mistake) {
 	}
 }
 
-// textLines cuts a text into lines of characters, as the parser counts columns.
+// lineBreak matches what ends a line for the parser.
+var lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]")
+
+// textLines cuts a text into lines of characters, as the parser counts lines and columns.
 func textLines(text []byte) [][]rune {
 	var out [][]rune
-	for line := range bytes.SplitSeq(text, []byte("\n")) {
-		out = append(out, []rune(string(line)))
+	for _, line := range lineBreak.Split(string(text), -1) {
+		out = append(out, []rune(line))
 	}
 	return out
 }

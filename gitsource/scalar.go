@@ -19,7 +19,7 @@ var (
 	// decimal matches the most common numbers; parsing them by the library costs a thousand
 	// times as much.
 	decimal = regexp.MustCompile(`^(?:0|-?[1-9][0-9]{0,17})$`)
-	integer = regexp.MustCompile(`^[-+]?[0-9]+$`)
+	integer = regexp.MustCompile(`^[-+]?[0-9_]+$`)
 )
 
 var (
@@ -81,12 +81,13 @@ func plainValue(text string) (any, error) {
 	return v, nil
 }
 
-// number returns an int64 if the number fits, else a float64, as apimachinery does.
+// number returns an int64 if the number fits, else a float64, as apimachinery does. A number that
+// is written as an integer, or that JSON writes as one (1e19), must fit.
 func number(text, encoded string) (any, error) {
 	if i, err := strconv.ParseInt(encoded, 10, 64); err == nil {
 		return i, nil
 	}
-	if integer.MatchString(text) {
+	if integer.MatchString(text) || integer.MatchString(encoded) {
 		return nil, errTooLarge
 	}
 	f, err := strconv.ParseFloat(encoded, 64)
