@@ -210,6 +210,9 @@ type HistoryEntry struct {
 	// Stages that began, in that order, with their times; the last 16.
 	// +optional
 	Stages []StageTimes `json:"stages,omitempty"`
+	// Quarantine of the content, also after its AddOnRevision was deleted; absent: it is not quarantined.
+	// +optional
+	Quarantine *RememberedQuarantine `json:"quarantine,omitempty"`
 	// SupersededBy is the commit that took its place before it ended.
 	// +optional
 	SupersededBy string `json:"supersededBy,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // FailureAction is what happens when a rollout fails.
@@ -54,8 +55,9 @@ func (b BlockedContent) Blocks(t Target) bool {
 // Quarantine is the value of QuarantinedAnnotation: no cluster is admitted to the revision, and
 // it is neither stable nor proven, until it is unblocked.
 type Quarantine struct {
-	// Time at which it began.
-	Time metav1.Time `json:"time"`
+	// Time at which it began; absent: the annotation cannot be read.
+	// +optional
+	Time metav1.Time `json:"time,omitzero"`
 	// Reason in words.
 	Reason string `json:"reason"`
 	// Order is the name of the AddOnOrder that asked for it; "": the rollout failed.
@@ -67,6 +69,14 @@ type Quarantine struct {
 	// To is the digest of the content that the order names to return to; "": the newest revision
 	// that succeeded.
 	To string `json:"to,omitempty"`
+}
+
+// RememberedQuarantine is the quarantine of an AddOnRevision, for the time after its deletion.
+type RememberedQuarantine struct {
+	Quarantine `json:",inline"`
+	// RevisionUID is the uid of the AddOnRevision. If another one has its name, the annotation was lost
+	// and not removed.
+	RevisionUID types.UID `json:"revisionUID"`
 }
 
 // ReadQuarantine reads the quarantine of an AddOnRevision from its annotations. A value that

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -129,10 +130,10 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 		return fmt.Errorf("cannot list revisions of %s: %w", ro.Name, err)
 	}
 	listed := make(map[string]bool, len(list.Items))
-	o.Quarantined, o.StoredAt = map[string]v1alpha1.Quarantine{}, map[string]metav1.Time{}
+	o.Quarantined, o.StoredAs = map[string]v1alpha1.RememberedQuarantine{}, map[string]types.UID{}
 	for i := range list.Items {
 		m := &list.Items[i]
-		listed[m.Name], o.StoredAt[m.Name] = true, m.CreationTimestamp
+		listed[m.Name], o.StoredAs[m.Name] = true, m.UID
 		digest := m.Annotations[v1alpha1.RevisionAnnotation]
 		stored := v1alpha1.Target{Source: ro.Spec.Target.Source, Revision: m.Name, Digest: digest}
 		for _, stored.Commit = range v1alpha1.Commits(m.Annotations) {
@@ -145,7 +146,7 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 			o.Succeeded = append(o.Succeeded, plan.Success{Name: m.Name, Digest: digest, At: at})
 		}
 		if q, ok := v1alpha1.ReadQuarantine(m.Annotations); ok {
-			o.Quarantined[m.Name] = q
+			o.Quarantined[m.Name] = v1alpha1.RememberedQuarantine{Quarantine: q, RevisionUID: m.UID}
 		}
 	}
 	slices.SortFunc(o.Succeeded, func(a, b plan.Success) int {

@@ -472,18 +472,49 @@ func TestRecall_AdmitsNoClusterInTheTurnThatWithdrawsTheContent(t *testing.T) {
 	}
 }
 
-// A revision that is deleted and comes back is still quarantined: the status remembers it.
+// A revision that is deleted and comes back is still quarantined, until it is unblocked: the history
+// remembers it, also when newer content has proceeded.
 func TestQuarantine_OutlivesTheRevision(t *testing.T) {
+	for name, newer := range map[string]func(s *scene){
+		"WithoutNewerContent":       func(*scene) {},
+		"BeforeNewerContent":        func(s *scene) { s.target("v2"); s.turns(2); s.target("v3"); s.settle() },
+		"BeforeNewerContentUnseen":  func(s *scene) { s.target("v2"); s.target("v3"); s.settle() },
+		"AfterNewerContent":         func(s *scene) { s.turn(); s.target("v3"); s.settle() },
+		"AfterARestartOfAnOperator": func(s *scene) { s.restart(); s.target("v3"); s.settle(); s.restart() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			_, v2 := s.failed()
+			s.rolledBack()
+			s.delete(s.revision(v2))
+			newer(s)
+			s.targetOf(contentAt("v2"), "w9") // its source stores it again, from another commit
+			s.turns(5)
+			ro := s.rollout()
+			if got := s.holding(v2); len(got) != 0 || ro.Status.Phase != v1alpha1.PhaseRolledBack || !strings.Contains(ro.Status.Message, "halted in everyone") {
+				t.Errorf("%v run the quarantined content; the rollout is %s: %s", got, ro.Status.Phase, ro.Status.Message)
+			}
+			if q, ok := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); !ok || !strings.Contains(q.Reason, "halted in everyone") {
+				t.Errorf("the revision that was made anew says %+v", q)
+			}
+			s.order(v1alpha1.OrderUnblock, v2, nil)
+			s.settle()
+			s.runs(v2, "c1", "c2", "c3")
+		})
+	}
+}
+
+// An unblock ends the quarantine of a revision that does not exist.
+func TestUnblock_OfADeletedRevision(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	_, v2 := s.failed()
 	s.rolledBack()
 	s.delete(s.revision(v2))
+	s.order(v1alpha1.OrderUnblock, v2, nil)
 	s.turns(2)
-	s.target("v2") // its source stores it again
-	s.turns(5)
-	if got := s.holding(v2); len(got) != 0 || s.rollout().Status.Phase != v1alpha1.PhaseRolledBack {
-		t.Errorf("%v run the quarantined content; the rollout is %s", got, s.rollout().Status.Phase)
-	}
+	s.target("v2")
+	s.settle()
+	s.runs(v2, "c1", "c2", "c3")
 }
 
 // spec.blocked removes no CustomResourceDefinition, and without another revision the clusters keep

@@ -69,10 +69,12 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 	byName := func(o client.Object) []string { return []string{o.GetName()} }
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	create := calls.Create
+	created := 0
 	calls.Create = func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 		obj.SetUID(types.UID(obj.GetNamespace() + "/" + obj.GetName())) // as a hub would
 		if _, revision := obj.(*v1alpha1.AddOnRevision); revision {
-			obj.SetCreationTimestamp(metav1.NewTime(clock.Now()))
+			created++
+			obj.SetUID(types.UID(obj.GetName() + "/" + strconv.Itoa(created)))
 		}
 		if create != nil {
 			return create(ctx, c, obj, opts...)

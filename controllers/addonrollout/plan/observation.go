@@ -10,6 +10,7 @@ import (
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -34,12 +35,12 @@ type Observation struct {
 	// Owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
 	Owner *addonv1alpha1.ClusterManagementAddOn
 	// Succeeded are the revisions that succeeded here and may be rolled out. Quarantined are those
-	// that may not, by name. Stored are all revisions, each with every commit that introduced it, the
-	// newest first. StoredAt is when each was created, by name.
+	// that may not, by name; Choose adds what only the status remembers. Stored are all revisions, each
+	// with every commit that introduced it, the newest first. StoredAs is the uid of each, by name.
 	Succeeded   Succeeded
-	Quarantined map[string]v1alpha1.Quarantine
+	Quarantined map[string]v1alpha1.RememberedQuarantine
 	Stored      []v1alpha1.Target
-	StoredAt    map[string]metav1.Time
+	StoredAs    map[string]types.UID
 	// everSucceeded are those that succeeded, also those that may not be rolled out.
 	everSucceeded Succeeded
 	// Orders about the rollout, the oldest first. Unproven says why the author of an order without

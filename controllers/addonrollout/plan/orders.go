@@ -284,8 +284,8 @@ func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, g given) (v1alp
 			g.follow(order, &next, done)
 		}
 		w := Withdrawal{Revision: o.known(s.Digest).Revision}
-		if s.Verb == v1alpha1.OrderUnblock && next.Override != nil && next.Override.Leaves().Digest == s.Digest {
-			next.Override = nil // which remembers the quarantine
+		if s.Verb == v1alpha1.OrderUnblock {
+			next.History = forgotten(next.History, s.Digest)
 		}
 		if s.Verb == v1alpha1.OrderRollback {
 			w.Quarantine = &v1alpha1.Quarantine{
@@ -296,6 +296,17 @@ func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, g given) (v1alp
 		withdrawals = append(withdrawals, w)
 	}
 	return next, g, withdrawals
+}
+
+// forgotten is the history without the quarantine of a digest.
+func forgotten(history []v1alpha1.HistoryEntry, digest string) []v1alpha1.HistoryEntry {
+	history = slices.Clone(history)
+	for i := range history {
+		if history[i].Target.Digest == digest {
+			history[i].Quarantine = nil
+		}
+	}
+	return history
 }
 
 // digestOf is the digest of the content that a rollback is to return to; "": the order names none,

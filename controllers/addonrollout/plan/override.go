@@ -23,6 +23,7 @@ import (
 func (o *Observation) Choose() {
 	declared := *o.Rollout.Spec.Target
 	o.Target, o.Override = declared, nil
+	o.remember()
 	o.everSucceeded = o.Succeeded
 	o.Succeeded = slices.DeleteFunc(slices.Clone(o.Succeeded), func(s Success) bool {
 		_, barred := o.withdrawn(o.known(s.Digest))
@@ -104,9 +105,6 @@ func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
 		}
 		return v1alpha1.Override{Kind: kind, Declared: t, Reason: q.Reason, Author: q.Author}, true
 	}
-	if s := o.Rollout.Status.Override; s.Returns() && s.Kind != v1alpha1.OverrideBlocked && s.Leaves().Digest == t.Digest && o.lostQuarantine(t.Digest) {
-		return v1alpha1.Override{Kind: s.Kind, Declared: t, Reason: s.Reason, Author: s.Author}, true
-	}
 	if b := o.blocks(t); b != nil {
 		return v1alpha1.Override{Kind: v1alpha1.OverrideBlocked, Declared: t, Reason: b.Reason}, true
 	}
@@ -149,17 +147,45 @@ func (o *Observation) Mistaken() string {
 	return strings.Join(entries, "; ") + "; known: " + brief.Names(known)
 }
 
-// lostQuarantine reports whether the revision of a digest, and a quarantine with it, was deleted since
-// the fleet left it. Only then the status remembers the quarantine. If the revision is as old as
-// its rollout, it has no quarantine because that was lifted, and the status is an older one.
-func (o *Observation) lostQuarantine(digest string) bool {
-	stored, found := o.StoredAt[render.RevisionName(o.Rollout.Name, digest)]
-	left := o.Rollout.Status.TargetSince
-	return !found || left != nil && left.Before(&stored)
+// remember adds the quarantines of revisions that were deleted, and perhaps made anew. If the revision
+// is still the same, it has no quarantine because that was lifted, and the status is an older one.
+func (o *Observation) remember() {
+	for i := range o.Rollout.Status.History {
+		h := &o.Rollout.Status.History[i]
+		if q, name := h.Quarantine, h.Target.Revision; q != nil && o.StoredAs[name] != q.RevisionUID {
+			if _, annotated := o.Quarantined[name]; !annotated {
+				o.Quarantined[name] = *q
+			}
+		}
+	}
+}
+
+// remembered is the history with the quarantine of each content.
+func (o *Observation) remembered(history []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
+	history = slices.Clone(history)
+	for i := range history {
+		history[i].Quarantine = nil
+		if q, ok := o.Quarantined[history[i].Target.Revision]; ok {
+			history[i].Quarantine = &q
+		}
+	}
+	return history
+}
+
+// restored quarantines the revisions that were made anew.
+func (o *Observation) restored(history []v1alpha1.HistoryEntry) []Withdrawal {
+	var again []Withdrawal
+	for i := range history {
+		name, q := history[i].Target.Revision, history[i].Quarantine
+		if uid, stored := o.StoredAs[name]; q != nil && stored && uid != q.RevisionUID {
+			again = append(again, Withdrawal{Revision: name, Quarantine: &q.Quarantine})
+		}
+	}
+	return again
 }
 
 // quarantine reads the quarantine of a digest.
-func (o *Observation) quarantine(digest string) (v1alpha1.Quarantine, bool) {
+func (o *Observation) quarantine(digest string) (v1alpha1.RememberedQuarantine, bool) {
 	q, ok := o.Quarantined[render.RevisionName(o.Rollout.Name, digest)]
 	return q, ok
 }
@@ -257,7 +283,7 @@ func (o *Observation) mayChangeDefinitions() bool {
 	var newest v1alpha1.Quarantine
 	for _, q := range o.Quarantined {
 		if newest.Time.Before(&q.Time) {
-			newest = q
+			newest = q.Quarantine
 		}
 	}
 	return o.policyChangesDefinitions() || newest.WithCRDs && !slices.ContainsFunc(o.everSucceeded, func(s Success) bool {

@@ -115,6 +115,7 @@ type begun struct {
 
 func (o *Observation) begin() begun {
 	b := begun{status: advance(o.Rollout.Status, o, o.stamp()), memory: o.Memory}
+	b.status.History = o.remembered(b.status.History)
 	b.status.Ledger, b.step = o.Memory.corrected(b.status.Ledger, o.Look)
 	if b.step != 0 {
 		b.memory.bad, b.memory.refusals, b.memory.stampsAhead = nil, nil, nil
@@ -186,6 +187,7 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 		d = d.frozen()
 		next.Ledger, next.Counts, next.Stages = d.Planned.Ledger, d.Planned.Counts, d.Planned.Stages
 	}
+	c.withdrawals = append(c.withdrawals, o.restored(next.History)...) // later, so that it freezes nothing
 	d.gates = d.asked(o.Look.Wall)
 	next.Stages = withVerdicts(next.Stages, d.gates)
 	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned, next)

@@ -35,6 +35,10 @@ func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
 	for range historyKept {
 		status.History = append(status.History, v1alpha1.HistoryEntry{
 			Target: target, Phase: v1alpha1.PhaseFailed, Started: now, Finished: &now, Reason: text, Failing: failing, Stages: times, SupersededBy: commit,
+			Quarantine: &v1alpha1.RememberedQuarantine{
+				Quarantine:  v1alpha1.Quarantine{Time: now, Reason: strings.Repeat("t", 1024), Order: long, Author: text, To: digest, WithCRDs: true},
+				RevisionUID: "00000000-0000-0000-0000-000000000000",
+			},
 		})
 	}
 	const n = 10000
