@@ -95,8 +95,8 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 		},
 		"withdrawn: the AddOnApproval was deleted, the comment stays": {used: 1, said: []said{{by: "bob", body: line}}},
 		"said again after it was withdrawn":                           {used: 1, said: []said{{by: "bob", body: line}, {by: "bob", body: line}}, want: []string{"Approve bob 2"}},
-		"before a retry": {attempt: 2, said: []said{{by: "bob", body: line, at: 99 * time.Second}}},
-		"after a retry":  {attempt: 2, said: []said{{by: "bob", body: line, at: 100 * time.Second}}, want: []string{"Approve bob 1"}},
+		"before a retry":                                              {attempt: 2, said: []said{{by: "bob", body: line, at: 99 * time.Second}}},
+		"after a retry":                                               {attempt: 2, said: []said{{by: "bob", body: line, at: 100 * time.Second}}, want: []string{"Approve bob 1"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
