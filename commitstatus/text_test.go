@@ -158,6 +158,7 @@ func TestShortenKeepsTheCommand(t *testing.T) {
 		"LastClause":    {"fleet 2/10, waits for approval qa: ", "1 of 2 approved by ann and ", "; addonflow approve hello fleet", "; addonflow approve hello fleet"},
 		"ClauseBetween": {"fleet 2/10, 1 in flight, waits for approval qa; addonflow approve hello fleet, ", "1 not admitted yet ", "(c1: waits for add-on base)", "; addonflow approve hello fleet"},
 		"Parentheses":   {"rolled back to 1111111111 from 2222222222 (git checkout 1111111111 -- PATH makes Git agree): halted in canary: ", "some failed ", "(c1: timed out), 3 untouched", " (git checkout 1111111111 -- PATH makes Git agree): halted in canary"},
+		"PullRequest":   {"rolled back to 1111111111 from 2222222222 (pull request 12 makes Git agree): halted in canary: ", "some failed ", "(c1: timed out), 3 untouched", " (pull request 12 makes Git agree): halted in canary"},
 		"AfterNames":    {"rolled back to 1111111111 from 2222222222, 3 held by annotation (", "eu-west-1-production-0421, ", "c3) (git checkout 1111111111 -- PATH makes Git agree): halted", " (git checkout 1111111111 -- PATH makes Git agree)"},
 	} {
 		for n := range 12 {

@@ -43,6 +43,9 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	switch {
 	case r.Status.Override.Returns() && r.Status.Override.Waits():
 		add("Newer content in Git follows once the clusters are back.")
+	case r.Status.Override.Returns() && r.Status.Override.Proposed != "":
+		out = append(out, Advice{"The fleet differs from Git. Merge the pull request, which commits what it runs, or push other content.", r.Status.Override.Proposed})
+		add("The content was not at fault: end its quarantine, and roll it out again.", on("unblock", "-m", OrderReason)...)
 	case r.Status.Override.Returns():
 		restore("The fleet differs from Git. Commit what it runs (PATH is the directory of the add-on), or push other content.", r.Status.Target)
 		add("The content was not at fault: end its quarantine, and roll it out again.", on("unblock", "-m", OrderReason)...)

@@ -35,6 +35,10 @@ func TestNextCommand(t *testing.T) {
 			r.Status.Phase, r.Status.Override = v1alpha1.PhaseRolledBack, &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2")}
 			r.Status.Target = targetOf("1")
 		}, "git checkout " + strings.Repeat("1", 40) + " -- PATH"},
+		"Proposed": {func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Target = v1alpha1.PhaseRolledBack, targetOf("1")
+			r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2"), Proposed: "https://gitea.example/team/fleet/pulls/12"}
+		}, "https://gitea.example/team/fleet/pulls/12"},
 		"Approval": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseProgressing, nil
 			r.Status.Stages[1].Gates = []v1alpha1.GateStatus{{Name: "qa", Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting, Since: &since}}

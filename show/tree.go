@@ -73,6 +73,9 @@ func (s Style) head(b *strings.Builder, r *v1alpha1.AddOnRollout, now time.Time)
 	if text := Message(r); text != "" {
 		fmt.Fprintf(b, "Message   %s\n", text)
 	}
+	if o := r.Status.Override; o.Returns() && o.Proposed != "" {
+		fmt.Fprintf(b, "Proposed  %s\n", o.Proposed)
+	}
 }
 
 // reported says whether the forge shows every commit status.

@@ -307,6 +307,10 @@ type GateStatus struct {
 	// FailedInARow counts the evaluations that failed since the last one that passed.
 	// +optional
 	FailedInARow int32 `json:"failedInARow,omitempty"`
+	// LastComment is the newest comment at the forge that was entered as a decision. It stays when the
+	// AddOnApproval is deleted: only newer comments count then.
+	// +optional
+	LastComment int64 `json:"lastComment,omitempty"`
 }
 
 // GateMoment is when a gate is evaluated.

@@ -69,6 +69,8 @@ type Quarantine struct {
 	// To is the digest of the content that the order names to return to; "": the newest revision
 	// that succeeded.
 	To string `json:"to,omitempty"`
+	// Proposed is the address of the pull request that takes the content out of Git; "": there is none.
+	Proposed string `json:"proposed,omitempty"`
 }
 
 // RememberedQuarantine is the quarantine of an AddOnRevision, for the time after its deletion.
@@ -145,4 +147,8 @@ type Override struct {
 	// Author of the order or commit; absent: the operator.
 	// +optional
 	Author string `json:"author,omitempty"`
+	// Proposed is the address of the pull request that takes the content out of Git; absent: there is
+	// none.
+	// +optional
+	Proposed string `json:"proposed,omitempty"`
 }

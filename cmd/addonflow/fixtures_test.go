@@ -155,3 +155,10 @@ func fleetSource(ready metav1.ConditionStatus, message string) *v1alpha1.AddOnSo
 		},
 	}
 }
+
+// proposed is a rollout that went back, and a pull request that makes Git agree.
+func proposed() *v1alpha1.AddOnRollout {
+	r := hello(v1alpha1.PhaseRolledBack)
+	r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *r.Spec.Target, Proposed: "https://gitea.example/team/fleet/pulls/12"}
+	return r
+}

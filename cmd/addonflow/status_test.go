@@ -73,6 +73,8 @@ func TestNextLineNamesTheFix(t *testing.T) {
 			r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *r.Spec.Target}
 		}, "Next: The fleet differs from Git. Commit what it runs (PATH is the directory of the add-on), or push other content.\n  git checkout 2222222222222222222222222222222222222222 -- PATH\n" +
 			"Or: The content was not at fault: end its quarantine, and roll it out again.\n  addonflow unblock hello -n default -m REASON"},
+		"Proposed": {v1alpha1.PhaseRolledBack, func(r *v1alpha1.AddOnRollout) { r.Status.Override = proposed().Status.Override }, "Next: The fleet differs from Git. Merge the pull request, which commits what it runs, or push other content.\n  https://gitea.example/team/fleet/pulls/12\n" +
+			"Or: The content was not at fault: end its quarantine, and roll it out again.\n  addonflow unblock hello -n default -m REASON"},
 		"Suspended": {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"} }, "Next: Continue the rollout.\n  addonflow resume rollout hello -n default"},
 		"Released":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: ""} }, "Next: Continue the rollout.\n  addonflow resume rollout hello -n default"},
 		"Declared":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Spec.Suspend = true }, "Next: The AddOnRollout in Git says suspend: true. Change it there and push."},

@@ -89,8 +89,13 @@ func (c *cli) why(ctx context.Context, name, cluster string) error {
 	if !ok {
 		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find cluster %q in %s: neither its install strategy nor a stage selects it", cluster, rolloutKey(key))}
 	}
-	_, err = fmt.Fprintln(c.Out, reasonLine(show.ClusterOf(&r, found)))
-	return err
+	if _, err := fmt.Fprintln(c.Out, reasonLine(show.ClusterOf(&r, found))); err != nil {
+		return err
+	}
+	if o := r.Status.Override; o.Returns() && o.Proposed != "" {
+		c.hint("The fleet differs from Git; this pull request makes Git agree:\n  %s", o.Proposed)
+	}
+	return nil
 }
 
 // reasonLine says where a cluster is and why, such as

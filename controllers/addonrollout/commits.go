@@ -220,7 +220,8 @@ func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
 func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	said := p.Summaries()
 	if p.Err == nil && p.Observed.Override.Returns() {
-		content += " " + string(p.Next.Phase) // that the clusters go back, and are back, is news about a failure
+		// That the clusters go back, are back, and how Git agrees again, is news about a failure.
+		content += " " + string(p.Next.Phase) + p.Observed.Override.Proposed
 	}
 	content += p.Observed.Mistaken()
 	wants := make([]commitstatus.Want, 0, len(said))

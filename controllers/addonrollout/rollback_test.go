@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -255,6 +256,20 @@ func TestRollback_OfARevertPauses(t *testing.T) {
 	}
 }
 
+// propose notes the pull request that takes content out of Git.
+func (s *scene) propose(digest, address string) {
+	s.t.Helper()
+	rev := s.revision(digest)
+	q, _ := v1alpha1.ReadQuarantine(rev.Annotations)
+	q.Proposed = address
+	value, err := json.Marshal(q)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	rev.Annotations[v1alpha1.QuarantinedAnnotation] = string(value)
+	s.update(rev)
+}
+
 // The commit that failed says where the fleet is, and so does a newer commit with its content.
 func TestRollback_IsSaidOnTheCommits(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
@@ -275,6 +290,12 @@ func TestRollback_IsSaidOnTheCommits(t *testing.T) {
 	s.expect("v2", "failure: rolling back to "+commitNamed("v1")[:10]+undo)
 	s.rolledBack()
 	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+undo)
+	s.propose(s.rollout().Status.Override.Declared.Digest, "https://gitea.example/team/fleet/pulls/12")
+	s.turn()
+	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+" from "+commitNamed("v2")[:10]+" (pull request 12 makes Git agree): halted in everyone")
+	if got := s.rollout().Status.Override.Proposed; got != "https://gitea.example/team/fleet/pulls/12" {
+		t.Errorf("the status names pull request %q", got)
+	}
 	s.applied("w3", "")
 	s.turn()
 	s.expect("w3", "failure: rolled back to "+commitNamed("v1")[:10])

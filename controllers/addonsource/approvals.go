@@ -80,6 +80,8 @@ type awaitedGate struct {
 	spec    v1alpha1.ApprovalGate
 	subject gates.Subject
 	since   time.Time
+	// used is the newest comment that was entered, whether or not its AddOnApproval is still there.
+	used int64
 }
 
 // awaited are the gates of a rollout that wait for comments, as the operator has planned them.
@@ -102,7 +104,7 @@ func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
 				continue
 			}
 			found = append(found, awaitedGate{
-				spec: *g.Approval, since: r.Status.Stages[at].Gates[i].Since.Time,
+				spec: *g.Approval, since: r.Status.Stages[at].Gates[i].Since.Time, used: r.Status.Stages[at].Gates[i].LastComment,
 				subject: gates.Subject{
 					Namespace: r.Namespace, RolloutUID: r.UID, Stage: declared.Name, Gate: g.Name, Digest: target.Digest, Attempt: r.Status.Attempt,
 				},
@@ -220,6 +222,8 @@ func (g awaitedGate) decisions(
 		case !ok || c.Edited || !said.Is(rollout.Name, g.subject) || !gates.IsForgeApprover(*g.spec.Forge, c.By.Login):
 			continue
 		case g.spec.Forge.NotAuthor && (merged.Author == "" || strings.EqualFold(merged.Author, c.By.Login)):
+			continue
+		case c.ID <= g.used: // or its decision was withdrawn
 			continue
 		case g.subject.Attempt > 1 && c.Created.Before(g.since): // it was about an earlier attempt
 			continue

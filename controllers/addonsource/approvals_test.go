@@ -51,6 +51,7 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 	cases := map[string]struct {
 		spec    v1alpha1.ApprovalGate
 		attempt int32
+		used    int64
 		said    []said
 		known   []v1alpha1.AddOnApproval
 		want    []string
@@ -92,15 +93,17 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 			said:  []said{{by: "bob", body: line}},
 			known: []v1alpha1.AddOnApproval{{Spec: v1alpha1.AddOnApprovalSpec{Decision: v1alpha1.Reject, Forge: &v1alpha1.ForgeAuthor{Host: "gitea.example", Login: "bob", CommentID: 1}}}},
 		},
-		"before a retry": {attempt: 2, said: []said{{by: "bob", body: line, at: 99 * time.Second}}},
-		"after a retry":  {attempt: 2, said: []said{{by: "bob", body: line, at: 100 * time.Second}}, want: []string{"Approve bob 1"}},
+		"withdrawn: the AddOnApproval was deleted, the comment stays": {used: 1, said: []said{{by: "bob", body: line}}},
+		"said again after it was withdrawn":                           {used: 1, said: []said{{by: "bob", body: line}, {by: "bob", body: line}}, want: []string{"Approve bob 2"}},
+		"before a retry":                                              {attempt: 2, said: []said{{by: "bob", body: line, at: 99 * time.Second}}},
+		"after a retry":                                               {attempt: 2, said: []said{{by: "bob", body: line, at: 100 * time.Second}}, want: []string{"Approve bob 1"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if c.spec.Forge == nil {
 				c.spec.Forge = &v1alpha1.ForgeApproval{}
 			}
-			g := awaitedGate{spec: c.spec, since: merged.Add(100 * time.Second), subject: gates.Subject{
+			g := awaitedGate{spec: c.spec, used: c.used, since: merged.Add(100 * time.Second), subject: gates.Subject{
 				Namespace: "fleet", RolloutUID: "1", Stage: "fleet", Gate: "qa", Digest: digest, Attempt: max(1, c.attempt),
 			}}
 			var comments []commitstatus.Comment

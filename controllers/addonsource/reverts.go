@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/predicates"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -44,9 +46,9 @@ const (
 )
 
 // Reverter proposes pull requests for content that was rolled back or recalled. It is a controller of
-// its own, so that neither a forge nor a repository delays a rollout. Nothing about a proposal is
-// stored on the hub: its branch and its pull request are the state, and are found by the name of the
-// branch, which follows from the quarantine of the content.
+// its own, so that neither a forge nor a repository delays a rollout. The branch of
+// a proposal and its pull request are the state, and are found by the name of the branch, which follows
+// from the quarantine of the content. The quarantine names the pull request for the texts of the rollout.
 type Reverter struct{ *Reconciler }
 
 // NewReverter returns a reverter that reads repositories as the reconciler does, whose sources show
@@ -122,6 +124,11 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 				return ctrl.Result{}, nil //nolint:nilerr // the operator ends
 			}
 		}
+		if outcome.url != "" && outcome.url != w.noted {
+			if err := v.name(ctx, w.revision, outcome.url); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
 		outcomes = append(outcomes, outcome)
 		if outcome.again > 0 {
 			after = sooner(after, outcome.again)
@@ -152,6 +159,25 @@ func (v *Reverter) note(source *v1alpha1.AddOnSource, outcomes []revertOutcome) 
 type wantedRevert struct {
 	proposal.Revert
 	branch string
+	// revision has the quarantine, which names the pull request noted; "": none yet.
+	revision *metav1.PartialObjectMetadata
+	noted    string
+}
+
+// name enters a pull request into the quarantine that it is for, from where the texts of the rollout have it.
+func (v *Reverter) name(ctx context.Context, revision *metav1.PartialObjectMetadata, url string) error {
+	quarantine, _ := v1alpha1.ReadQuarantine(revision.Annotations)
+	quarantine.Proposed = url
+	value, err := json.Marshal(quarantine)
+	if err != nil {
+		return fmt.Errorf("cannot encode the quarantine of %s: %w", revision.Name, err)
+	}
+	named := revision.DeepCopy()
+	named.Annotations[v1alpha1.QuarantinedAnnotation] = string(value)
+	if err := v.Client.Patch(ctx, named, client.MergeFromWithOptions(revision, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("cannot name the pull request in the quarantine of %s: %w", revision.Name, err)
+	}
+	return nil
 }
 
 // wanted are the pull requests that there should be, by add-on.
@@ -182,7 +208,7 @@ func (v *Reverter) wanted(ctx context.Context, source *v1alpha1.AddOnSource) ([]
 			AddOn: r.Name, From: declared.Digest, To: target.Digest, Bad: v1alpha1.CommitOf(declared.Commit), Good: v1alpha1.CommitOf(target.Commit),
 			Reason: quarantine.Reason, Author: quarantine.Author,
 		}}
-		w.branch = revertBranch(w.Revert, quarantine)
+		w.branch, w.revision, w.noted = revertBranch(w.Revert, quarantine), revision, quarantine.Proposed
 		wanted = append(wanted, w)
 	}
 	slices.SortFunc(wanted, func(a, b wantedRevert) int { return cmp.Compare(a.AddOn, b.AddOn) })

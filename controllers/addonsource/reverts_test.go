@@ -277,6 +277,17 @@ func (s *revertScene) propose() string {
 	return ""
 }
 
+// noted is the pull request that the quarantine of the content names.
+func (s *revertScene) noted() string {
+	s.t.Helper()
+	revision := &v1alpha1.AddOnRevision{}
+	if err := s.hub.Get(s.t.Context(), types.NamespacedName{Namespace: "fleet", Name: "hello-bad"}, revision); err != nil {
+		s.t.Fatal(err)
+	}
+	quarantine, _ := v1alpha1.ReadQuarantine(revision.Annotations)
+	return quarantine.Proposed
+}
+
 // branches are those of the repository besides main, and what they change.
 func (s *revertScene) branches() []string {
 	s.t.Helper()
@@ -310,6 +321,9 @@ func TestReverter_ProposesOnceWheneverItIsKilled(t *testing.T) {
 				}
 				if !strings.HasPrefix(condition, "True Proposed: hello: pull request 1 restores commit "+s.good[:10]+": https://") {
 					t.Errorf("condition %q", condition)
+				}
+				if got := s.noted(); got != "https://gitea.example/pulls/1" {
+					t.Errorf("the quarantine names %q", got)
 				}
 				if got := s.branches(); !slices.Equal(got, []string{"M hello/all.yaml"}) {
 					t.Errorf("branches %q", got)

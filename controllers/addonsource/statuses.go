@@ -330,7 +330,7 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		f.upToDate++
 	case commitstatus.Failure:
 		if ro.Status.Override.Returns() {
-			f.back += " " + addOn.Name + " " + string(ro.Status.Phase)
+			f.back += " " + addOn.Name + " " + string(ro.Status.Phase) + ro.Status.Override.Proposed
 		}
 		policyFailed := v1alpha1.BlamesPolicy(conditions.GetReason(ro, fluxmeta.StalledCondition))
 		edited := policyFailed && ro.SpecEdited() // on the hub, by no commit

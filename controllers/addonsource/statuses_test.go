@@ -267,13 +267,16 @@ func TestFleet_RollbackIsNewsAboutAFailure(t *testing.T) {
 	ro.Status.Target, ro.Status.Outcome = &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:aaa"}, "failure"
 	ro.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideBlocked, Declared: declared}
 	texts := map[string]bool{}
-	for _, phase := range []v1alpha1.Phase{v1alpha1.PhaseRollingBack, v1alpha1.PhaseRolledBack} {
-		ro.Status.Phase = phase
+	for _, now := range []struct {
+		phase    v1alpha1.Phase
+		proposed string
+	}{{v1alpha1.PhaseRollingBack, ""}, {v1alpha1.PhaseRolledBack, ""}, {v1alpha1.PhaseRolledBack, "https://gitea.example/pulls/1"}} {
+		ro.Status.Phase, ro.Status.Override.Proposed = now.phase, now.proposed
 		var f fleet
 		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v2", Commit: declared.Commit}, writtenRollout{})
 		texts[f.back] = true
 	}
-	if len(texts) != 2 || texts[""] {
+	if len(texts) != 3 || texts[""] {
 		t.Errorf("the contents are %v", texts)
 	}
 }

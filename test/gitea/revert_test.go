@@ -84,6 +84,8 @@ var _ = Describe("A revert pull request", func() {
 		Expect(s.changed(proposed.Number)).To(Equal([]string{"changed addons/template.yaml"}))
 		Eventually(s.sourceCondition).WithArguments(v1alpha1.RevertProposedCondition).Should(And(
 			HavePrefix("True Proposed: "), ContainSubstring(fmt.Sprintf("/team/reverting/pulls/%d", proposed.Number))))
+		Eventually(s.shows).WithArguments(bad).Should(ContainSubstring("(pull request %d makes Git agree)", proposed.Number))
+		Expect(s.rollout().Status.Override.Proposed).To(HaveSuffix("/team/reverting/pulls/%d", proposed.Number))
 
 		By("finding it again with a new operator")
 		world.Operator.Kill()

@@ -146,7 +146,13 @@ func (t *turn) approve(g *gate) {
 		Namespace: ro.Namespace, RolloutUID: ro.UID, Stage: g.stage, Gate: g.Name,
 		Digest: t.Target.Digest, Attempt: t.stored.Attempt,
 	}
-	g.enter(gates.Approval(*g.Approval, subject.Of(t.Approvals.Proven)), t.Look.Wall)
+	decisions := subject.Of(t.Approvals.Proven)
+	for i := range decisions {
+		if by := decisions[i].Spec.Forge; by != nil {
+			g.status.LastComment = max(g.status.LastComment, by.CommentID)
+		}
+	}
+	g.enter(gates.Approval(*g.Approval, decisions), t.Look.Wall)
 }
 
 // measure enters a new result of a measurement. Before the stage, Passed stays; during it, Failed.

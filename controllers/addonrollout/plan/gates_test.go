@@ -93,6 +93,37 @@ func TestMeasurementsMakeVerdicts(t *testing.T) {
 	}
 }
 
+// TestTheLastCommentThatCountedStaysKnownAfterItsApprovalIsWithdrawn: otherwise the comment would be entered
+// again.
+func TestTheLastCommentThatCountedStaysKnownAfterItsApprovalIsWithdrawn(t *testing.T) {
+	declared := v1alpha1.Gate{Name: "qa", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{}}}
+	by := func(comment int64) v1alpha1.AddOnApproval {
+		return v1alpha1.AddOnApproval{Spec: v1alpha1.AddOnApprovalSpec{
+			Stage: "canary", Gate: "qa", Digest: "d", Attempt: 1, Decision: v1alpha1.Approve,
+			Forge: &v1alpha1.ForgeAuthor{Host: "gitea.example", Login: "bob", CommentID: comment},
+		}}
+	}
+	stored := v1alpha1.AddOnRolloutStatus{Attempt: 1}
+	for _, step := range []struct {
+		entered []v1alpha1.AddOnApproval
+		state   v1alpha1.GateState
+		used    int64
+	}{
+		{nil, v1alpha1.GateWaiting, 0},
+		{[]v1alpha1.AddOnApproval{by(7), by(5)}, v1alpha1.GatePassed, 7},
+		{nil, v1alpha1.GateWaiting, 7},
+	} {
+		turn := &turn{Observation: &Observation{Rollout: &v1alpha1.AddOnRollout{}, Target: v1alpha1.Target{Digest: "d"}}, stored: stored}
+		turn.Rollout.Spec.Stages = []v1alpha1.Stage{{Name: "canary", Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{declared}}}}
+		turn.Approvals = Approvals{Read: true, Proven: step.entered}
+		got := turn.judgeGates()[0].status
+		if got.State != step.state || got.LastComment != step.used {
+			t.Errorf("after %d decisions: %+v, want %s and comment %d", len(step.entered), got, step.state, step.used)
+		}
+		stored.Stages = []v1alpha1.StageStatus{{Name: "canary", Gates: []v1alpha1.GateStatus{got}}}
+	}
+}
+
 // TestVerdictsMoveWithTheOperatorsClock: otherwise an old evaluation would count as one after the
 // soak.
 func TestVerdictsMoveWithTheOperatorsClock(t *testing.T) {

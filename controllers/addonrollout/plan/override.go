@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -103,7 +104,7 @@ func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
 		if q.Order != "" {
 			kind = v1alpha1.OverrideRecall
 		}
-		return v1alpha1.Override{Kind: kind, Declared: t, Reason: q.Reason, Author: q.Author}, true
+		return v1alpha1.Override{Kind: kind, Declared: t, Reason: q.Reason, Author: q.Author, Proposed: q.Proposed}, true
 	}
 	if b := o.blocks(t); b != nil {
 		return v1alpha1.Override{Kind: v1alpha1.OverrideBlocked, Declared: t, Reason: b.Reason}, true
@@ -473,8 +474,12 @@ func backText(s v1alpha1.AddOnRolloutStatus, except string) string {
 	}
 	from := s.Override.Leaves()
 	text := verb + " to " + titleOf(*s.Target) + " from " + titleOf(from) + except
-	if sha := shaOf(*s.Target); strings.Contains(s.Target.Commit, "sha1:") && !s.Override.Waits() {
-		text += " (git checkout " + sha + " -- PATH makes Git agree)"
+	switch {
+	case s.Override.Waits():
+	case s.Override.Proposed != "":
+		text += " (pull request " + strings.TrimPrefix(path.Base(s.Override.Proposed), "#") + " makes Git agree)"
+	case strings.Contains(s.Target.Commit, "sha1:"):
+		text += " (git checkout " + shaOf(*s.Target) + " -- PATH makes Git agree)"
 	}
 	return text + ": " + s.Override.Reason
 }
