@@ -41,7 +41,7 @@ func EndState(objects map[string]Object, names *strings.Replacer) map[string]str
 // and digests of addresses, which have other ports in each run. The journal tells how it came
 // to the state, which faults may change.
 var passing = []string{
-	"uid", "rolloutUID", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "ledger",
+	"uid", "rolloutUID", "revisionUID", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "ledger",
 	"lastHandledReconcileAt", "reconcile.fluxcd.io/requestedAt", "journal", "acceptedAt", "progressPosts",
 	"to", "lastAppliedFields", "lastAttemptedSpec",
 }
