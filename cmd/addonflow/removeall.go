@@ -79,7 +79,7 @@ func (o *uninstallOptions) confirmed(rollouts []v1alpha1.AddOnRollout) error {
 			return &exitError{code: exitFailed, err: fmt.Errorf("cannot read the answer: %w", err)}
 		}
 	}
-	if strings.TrimSpace(given) != config.Host {
+	if strings.TrimRight(strings.TrimSpace(given), "/") != strings.TrimRight(config.Host, "/") {
 		return &exitError{code: exitFailed, err: fmt.Errorf("nothing was removed: %q is not the address of this hub, %s", strings.TrimSpace(given), config.Host)}
 	}
 	return nil
