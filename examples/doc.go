@@ -8,6 +8,7 @@
 //	                     decision group after another, the canary group mandatory
 //	chart/               a Helm chart instead of an AddOnTemplate
 //	node-exporter/       a real add-on: a DaemonSet on every node, rolled back if it fails
+//	fleet-inventory/     an agent with a registration: credentials of its own for the hub
 //	manifests/           a folder of Go-template manifests instead of one
 package examples
 
@@ -15,5 +16,5 @@ import "embed"
 
 // Files are the examples, as they stand in this directory.
 //
-//go:embed source.yaml hello overlay progressive all:chart manifests node-exporter
+//go:embed source.yaml hello overlay progressive all:chart manifests node-exporter fleet-inventory
 var Files embed.FS

@@ -30,6 +30,7 @@ func trees() map[string][]string {
 		"chart":              nil,
 		"manifests":          nil,
 		"node-exporter":      nil,
+		"fleet-inventory":    nil,
 	}
 }
 
