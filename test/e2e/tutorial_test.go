@@ -68,5 +68,6 @@ var _ = Describe("A reader of the tutorial", func() {
 	},
 		Entry("a DaemonSet on every node", "node-exporter", "node-exporter:v1.9.1"),
 		Entry("an agent that registers on the hub", "fleet-inventory", "fleet-inventory:v1.0.0"),
+		Entry("a controller with its CRD", "config-policy-controller", "config-policy-controller:v0.17.0"),
 	)
 })
