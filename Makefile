@@ -23,7 +23,7 @@ TALLY := go run ./test/tally
 # hubbin prints the directory of kube-apiserver and etcd, building them if it must.
 HUB_ASSETS = assets="$$(go run ./test/hubbin/cmd/hubbin)"; export KUBEBUILDER_ASSETS="$$assets"
 # One line per generated file, to see which of them generating again changes.
-GENERATED  = git grep -lz --untracked -E '^// Code generated .* DO NOT EDIT|controller-gen\.kubebuilder\.io/version:'; git ls-files -z manifests/chart/files
+GENERATED  = git grep -lz --untracked -E '^// Code generated .* DO NOT EDIT|controller-gen\.kubebuilder\.io/version:'; git ls-files -z manifests/chart/files docs/reference
 SNAPSHOT   = { $(GENERATED) || true; } | xargs -0 cksum
 
 export CGO_ENABLED := 0
@@ -67,7 +67,7 @@ tools: ## Build controller-gen and golangci-lint into bin/tools
 	@test/tools/build.sh
 
 .PHONY: generate
-generate: tools ## Write deep copies, CRDs and everything under go:generate
+generate: tools ## Write deep copies, CRDs, the reference and everything under go:generate
 	$(SAY) 'generate: deep copies and CRDs from api/, then go generate (seconds)'
 	@$(TOOLS)/controller-gen object crd:allowDangerousTypes=true paths=./api/... output:crd:artifacts:config=manifests/crds
 	@cp manifests/crds/addon*.yaml manifests/chart/files/crds/

@@ -8,6 +8,9 @@
 //	                     decision group after another, the canary group mandatory
 //	chart/               a Helm chart instead of an AddOnTemplate
 //	node-exporter/       a real add-on: a DaemonSet on every node, rolled back if it fails
+//	config-policy-controller/
+//	                     OCM's governance policies, with their CRD and a registration
+//	fleet-inventory/     an agent with a registration: credentials of its own for the hub
 //	manifests/           a folder of Go-template manifests instead of one
 package examples
 
@@ -15,5 +18,5 @@ import "embed"
 
 // Files are the examples, as they stand in this directory.
 //
-//go:embed source.yaml hello overlay progressive all:chart manifests node-exporter
+//go:embed source.yaml hello overlay progressive all:chart manifests node-exporter fleet-inventory config-policy-controller
 var Files embed.FS

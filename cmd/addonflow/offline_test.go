@@ -23,13 +23,15 @@ import (
 // trees are the examples, and how a cluster gets them.
 func trees() map[string][]string {
 	return map[string][]string{
-		"hello":              nil,
-		"overlay/base":       nil,
-		"overlay/production": nil,
-		"progressive":        {"--placement", "default/by-region"},
-		"chart":              nil,
-		"manifests":          nil,
-		"node-exporter":      nil,
+		"hello":                    nil,
+		"overlay/base":             nil,
+		"overlay/production":       nil,
+		"progressive":              {"--placement", "default/by-region"},
+		"chart":                    nil,
+		"manifests":                nil,
+		"node-exporter":            nil,
+		"fleet-inventory":          nil,
+		"config-policy-controller": nil,
 	}
 }
 

@@ -7,11 +7,18 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -20,44 +27,178 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonsource"
 )
 
-// newUninstallCommand is `uninstall`.
-func newUninstallCommand(c *cli) *cobra.Command {
-	return c.command(&cobra.Command{
-		Use:   "uninstall",
-		Short: "Remove AddonFlow's finalizers after the operator was uninstalled",
-		Long: `Remove AddonFlow's finalizers after the operator was uninstalled.
-
-The finalizer ` + v1alpha1.Finalizer + ` holds AddOnSources, AddOnRollouts and
-ClusterManagementAddOns until an operator has finished their deletion. After the operator
-was deleted, this command removes the finalizer from all of them, so that they and the CRDs
-can be deleted. No add-on is removed from a cluster: add-ons keep running, and are no
-longer rolled out. To hand add-ons over while the operator runs, use release.
-
-While an operator holds its Lease, the command changes nothing. An operator without leader
-election has no Lease and adds the finalizers again: the command checks this after five
-seconds, and fails if a finalizer is back.`,
-		Example: `  kubectl delete -k manifests/install
-  addonflow uninstall`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.uninstall(cmd.Context()) },
-	})
+// uninstallOptions are the flags of uninstall.
+type uninstallOptions struct {
+	*cli
+	removeAddOns bool
+	confirm      string
+	timeout      time.Duration
 }
 
-// uninstall removes the finalizers, and checks whether an operator adds them again.
-func (c *cli) uninstall(ctx context.Context) error {
-	hub, err := c.connect()
+// newUninstallCommand is `uninstall`.
+func newUninstallCommand(c *cli) *cobra.Command {
+	o := &uninstallOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Take the operator away and leave the add-ons running, or remove them first",
+		Long: `Take the operator away and leave the add-ons running, or remove them first.
+
+Deletes the operator's Deployment and waits until its Lease is free. Then removes the finalizer
+` + v1alpha1.Finalizer + ` from AddOnSources, AddOnRollouts and ClusterManagementAddOns, so
+that they and the CRDs can be deleted, and deletes what manifests/install applied besides:
+Services, rights, policies. The CRDs, the Namespace, sources and rollouts stay: an operator that
+is installed again continues. No add-on is removed from a cluster. To hand add-ons over while the
+operator runs, use release. An installation by Helm is deleted with helm uninstall first.
+
+With --remove-add-ons the add-ons go first. The command names them and asks for the address of the
+hub, or takes it from --confirm. It then deletes every AddOnSource and approves the removals that
+follow, without grace period and budget; pre-delete hooks run. Only when no cluster has an add-on
+of AddonFlow is the operator taken away. If the command is interrupted, or a cluster cannot be
+reached, the operator stays and goes on; run the command again to wait for it.
+
+An operator without leader election has no Lease and adds the finalizers again: the command
+checks this after five seconds, and fails if a finalizer is back.`,
+		Example: `  # The add-ons keep running
+  addonflow uninstall
+  # Nothing of the add-ons is left, then nothing of the operator
+  addonflow uninstall --remove-add-ons
+  kubectl delete -k manifests/prerequisites`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.uninstall(cmd.Context()) },
+	}
+	cmd.Flags().BoolVar(&o.removeAddOns, "remove-add-ons", false, "First remove every add-on of every AddOnSource from its clusters.")
+	cmd.Flags().StringVar(&o.confirm, "confirm", "", "Address of the hub whose add-ons are removed, instead of a question.")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "How long to wait for the add-ons to leave; 0: until they have left.")
+	return c.command(cmd)
+}
+
+// uninstall removes the add-ons if asked to, the operator, its finalizers, and the rest of its
+// installation, in this order.
+func (o *uninstallOptions) uninstall(ctx context.Context) error {
+	hub, err := o.connect()
 	if err != nil {
 		return err
 	}
-	if err := c.noOperator(ctx, hub); err != nil {
+	installed, err := installation(ctx, hub)
+	if err != nil {
 		return err
 	}
+	if err := notOfHelm(installed); err != nil {
+		return err
+	}
+	if o.removeAddOns {
+		if err := o.removeAll(ctx, hub); err != nil {
+			return err
+		}
+	}
+	if err := o.endOperator(ctx, hub, installed); err != nil {
+		return err
+	}
+	if err := o.free(ctx, hub); err != nil {
+		return err
+	}
+	for i := range installed {
+		if err := o.deleted(ctx, hub, &installed[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// installation lists what manifests/install applied, Deployments first. CRDs and Namespaces are
+// not among it.
+func installation(ctx context.Context, hub client.Client) ([]metav1.PartialObjectMetadata, error) {
+	var found []metav1.PartialObjectMetadata
+	for _, kind := range []schema.GroupVersionKind{
+		appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+		corev1.SchemeGroupVersion.WithKind("Service"),
+		admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
+		admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
+		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+		rbacv1.SchemeGroupVersion.WithKind("Role"),
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+		corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := hub.List(ctx, list, client.MatchingLabels{"app.kubernetes.io/name": programName, "app.kubernetes.io/part-of": programName})
+		if err != nil && !unserved(err) {
+			return nil, hubError("list "+kind.Kind+"s", err)
+		}
+		for _, object := range list.Items {
+			object.SetGroupVersionKind(kind)
+			found = append(found, object)
+		}
+	}
+	return found, nil
+}
+
+// notOfHelm returns an error if Helm applied a part of the installation: its release would stay.
+func notOfHelm(installed []metav1.PartialObjectMetadata) error {
+	for i := range installed {
+		if name := installed[i].Annotations["meta.helm.sh/release-name"]; name != "" {
+			return &exitError{code: exitFailed, err: fmt.Errorf("cannot uninstall: Helm installed the operator; run helm uninstall %s -n %s, then this again; "+
+				"to remove the add-ons before it, delete the AddOnSources and approve the removals", name, installed[i].Annotations["meta.helm.sh/release-namespace"])}
+		}
+	}
+	return nil
+}
+
+// endsWithin is how long the pods of a deleted Deployment may take to give up their Lease. A pod
+// that died without doing so holds it for 35 seconds.
+const endsWithin = 2 * time.Minute
+
+// endOperator deletes the Deployments, and waits until no operator holds a Lease.
+func (o *uninstallOptions) endOperator(ctx context.Context, hub client.Client, installed []metav1.PartialObjectMetadata) error {
+	within := time.Duration(0) // an operator without a Deployment does not end by itself
+	for i := range installed {
+		if installed[i].Kind != "Deployment" {
+			continue
+		}
+		within = endsWithin
+		if err := o.deleted(ctx, hub, &installed[i]); err != nil {
+			return err
+		}
+	}
+	held := o.noOperator(ctx, hub)
+	if held == nil || within == 0 {
+		return held
+	}
+	o.hint("waiting for the operator to end")
+	err := wait.PollUntilContextTimeout(ctx, time.Second, within, true, func(ctx context.Context) (bool, error) {
+		held = o.noOperator(ctx, hub)
+		return held == nil, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return held
+	}
+	return hubError("wait for the operator to end", err)
+}
+
+// deleted deletes the object that was seen. One that is gone already is not an error.
+func (o *uninstallOptions) deleted(ctx context.Context, hub client.Client, object *metav1.PartialObjectMetadata) error {
+	err := hub.Delete(ctx, object, client.Preconditions{UID: &object.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return hubError("delete "+object.Kind+" "+nameOf(object), err)
+	}
+	_, err = fmt.Fprintf(o.Out, "%s %s: deleted\n", object.Kind, nameOf(object))
+	return err
+}
+
+// free removes the finalizers, and checks whether an operator adds them again.
+func (o *uninstallOptions) free(ctx context.Context, hub client.Client) error {
 	held, absent, err := heldBy(ctx, hub)
 	if err != nil {
 		return err
 	}
 	for _, kind := range absent {
-		if _, err := fmt.Fprintf(c.Out, "%ss: the hub does not serve this kind, nothing to free\n", kind); err != nil {
+		if _, err := fmt.Fprintf(o.Out, "%ss: the hub does not serve this kind, nothing to free\n", kind); err != nil {
 			return err
 		}
 	}
@@ -65,14 +206,14 @@ func (c *cli) uninstall(ctx context.Context) error {
 		return nil
 	}
 	for i := range held {
-		if err := c.freed(ctx, hub, &held[i]); err != nil {
+		if err := o.freed(ctx, hub, &held[i]); err != nil {
 			return err
 		}
 	}
 	select {
 	case <-ctx.Done():
 		return hubError("uninstall", ctx.Err())
-	case <-time.After(c.putBack):
+	case <-time.After(o.putBack):
 	}
 	again, _, err := heldBy(ctx, hub)
 	if err != nil || len(again) == 0 {
@@ -149,7 +290,7 @@ func (c *cli) noOperator(ctx context.Context, hub client.Client) error {
 	for i := range leases.Items {
 		if l := &leases.Items[i]; c.holds(l) {
 			return &exitError{code: exitFailed, err: fmt.Errorf(
-				"cannot uninstall: operator %s holds Lease %s/%s; delete its Deployment first, for example with kubectl delete -k manifests/install",
+				"cannot uninstall: operator %s holds Lease %s/%s, and no Deployment of manifests/install is left to delete; end that operator first",
 				*l.Spec.HolderIdentity, l.Namespace, l.Name)}
 		}
 	}

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,5 +138,45 @@ func TestUninstall_RefusesWhileAnOperatorRuns(t *testing.T) {
 				t.Errorf("said %q", s.err.String())
 			}
 		})
+	}
+}
+
+// TestUninstall_LeavesAnInstallationToHelm: its release would stay.
+func TestUninstall_LeavesAnInstallationToHelm(t *testing.T) {
+	ours := map[string]string{"app.kubernetes.io/name": "addonflow", "app.kubernetes.io/part-of": "addonflow"}
+	byHelm := map[string]string{"meta.helm.sh/release-name": "flow", "meta.helm.sh/release-namespace": "addons"}
+	s := newStage(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "addons", Name: "addonflow", Labels: ours, Annotations: byHelm}})
+	if code := s.run(t.Context(), "uninstall"); code != exitFailed || !strings.Contains(s.err.String(), "run helm uninstall flow -n addons") {
+		t.Errorf("exit code %d: %s", code, s.err.String())
+	}
+}
+
+// TestUninstall_DeletesWhatInstallApplied, and nothing that only looks like it.
+func TestUninstall_DeletesWhatInstallApplied(t *testing.T) {
+	ours := map[string]string{"app.kubernetes.io/name": "addonflow", "app.kubernetes.io/part-of": "addonflow"}
+	s := newStage(t,
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "addonflow-system", Name: "addonflow", Labels: ours}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "addonflow-system", Name: "addonflow", Labels: ours}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "addonflow", Labels: ours}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Labels: map[string]string{"app.kubernetes.io/part-of": "addonflow"}}},
+	)
+	if code := s.run(t.Context(), "uninstall"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, s.err.String())
+	}
+	want := "Deployment addonflow-system/addonflow: deleted\nClusterRole addonflow: deleted\nServiceAccount addonflow-system/addonflow: deleted\n"
+	if diff := cmp.Diff(want, s.out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestUninstall_RemovesNothingWithoutAnOperator, because only it runs hooks and empties the fleet.
+func TestUninstall_RemovesNothingWithoutAnOperator(t *testing.T) {
+	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet", Finalizers: []string{v1alpha1.Finalizer}}}
+	s := newStage(t, source)
+	if code := s.run(t.Context(), "uninstall", "--remove-add-ons", "--confirm", "https://hub"); code != exitFailed || !strings.Contains(s.err.String(), "no operator holds a Lease") {
+		t.Errorf("exit code %d: %s", code, s.err.String())
+	}
+	if err := s.hub.Get(t.Context(), client.ObjectKeyFromObject(source), source); err != nil || source.DeletionTimestamp != nil {
+		t.Errorf("the source is being deleted at %v, error %v", source.DeletionTimestamp, err)
 	}
 }

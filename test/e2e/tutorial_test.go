@@ -48,8 +48,8 @@ var _ = Describe("A reader of the tutorial", func() {
 		Expect(rollout.Status.Reverting).To(BeTrue())
 	})
 
-	It("copies a real add-on from the examples", func(ctx SpecContext) {
-		s := newScene(ctx, "node-exporter", clusters(3)) // its example names the placements all and canary
+	DescribeTable("copies a real add-on from the examples", func(ctx SpecContext, addOn, image string) {
+		s := newScene(ctx, addOn, clusters(3)) // the examples name the placements all and canary
 		files := map[string]string{}
 		entries, err := examples.Files.ReadDir(s.addOn)
 		Expect(err).NotTo(HaveOccurred())
@@ -58,12 +58,16 @@ var _ = Describe("A reader of the tutorial", func() {
 			Expect(err).NotTo(HaveOccurred())
 			files["addons/"+entry.Name()] = strings.NewReplacer("minSuccessTime: 30m", "minSuccessTime: 1s", "progressDeadline: 30m", "progressDeadline: 5s").Replace(string(text))
 		}
-		s.deliver("a DaemonSet on every node", files)
+		s.deliver("the example", files)
 		Expect(s.rollout().Status.Counts.Updated).To(BeEquivalentTo(fleetSize))
 
 		const template = "addons/addontemplate.yaml"
-		files[template] = strings.Replace(files[template], "node-exporter:v1.9.1", "node-exporter:v1.9.2-bad", 1)
+		files[template] = strings.Replace(files[template], image, image+"-bad", 1)
 		s.awaitRolledBack(s.submit("an image that never starts", files))
 		Expect(s.rollout().Status.Counts.Updated).To(BeEquivalentTo(fleetSize), "the canary is back")
-	})
+	},
+		Entry("a DaemonSet on every node", "node-exporter", "node-exporter:v1.9.1"),
+		Entry("an agent that registers on the hub", "fleet-inventory", "fleet-inventory:v1.0.0"),
+		Entry("a controller with its CRD", "config-policy-controller", "config-policy-controller:v0.17.0"),
+	)
 })
