@@ -29,6 +29,8 @@ SNAPSHOT   = { $(GENERATED) || true; } | xargs -0 cksum
 export CGO_ENABLED := 0
 # A workspace of the user's must not change what is built.
 export GOWORK := off
+# A package with other flags is compiled again: everything has the flags of what ships.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 # Two cores and a cold page cache need longer than envtest's 20 seconds.
 export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT ?= 120s
 
@@ -39,7 +41,7 @@ help: ## List the targets
 .PHONY: build
 build: ## Build bin/addonflow
 	$(SAY) 'build: bin/addonflow (a minute or two with an empty Go build cache)'
-	@go build -trimpath -ldflags='-s -w' -o bin/addonflow ./cmd/addonflow
+	@go build -ldflags='-s -w' -o bin/addonflow ./cmd/addonflow
 
 .PHONY: hub
 hub: ## Find or build kube-apiserver and etcd for tests, demo and bench
@@ -139,13 +141,13 @@ $(PREVIOUS):
 	$(SAY) 'previous: the operator of the commit in test/faults/previous (a minute or two, once)'
 	@rm -rf bin/faults/previous; mkdir -p bin/faults/previous
 	@git archive "$$(<test/faults/previous)" | tar -x -C bin/faults/previous
-	@cd bin/faults/previous && go build -trimpath -ldflags='-s -w' -o ../$(@F) ./cmd/addonflow
+	@cd bin/faults/previous && go build -ldflags='-s -w' -o ../$(@F) ./cmd/addonflow
 	@rm -rf bin/faults/previous
 
 .PHONY: faults
 faults: build hub $(if $(SHORT),,$(PREVIOUS)) ## Make everything go wrong, and judge all that was stored (SHORT=1: five minutes; ONLY=WORDS)
 	$(SAY) 'faults: one hub for each point (up to three hours; a run that was interrupted continues)'
-	@go build -trimpath -ldflags='-s -w' -tags faultclock -o bin/addonflow-faultclock ./cmd/addonflow
+	@go build -ldflags='-s -w' -tags faultclock -o bin/addonflow-faultclock ./cmd/addonflow
 	@$(HUB_ASSETS); go build -o bin/faults.bin ./test/faults; bin/faults.bin -previous $(PREVIOUS) -commit "$$(git describe --always --dirty --exclude='*' || echo unknown)" $(FAULTS_FLAGS)
 
 .PHONY: demo
