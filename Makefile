@@ -29,6 +29,9 @@ SNAPSHOT   = { $(GENERATED) || true; } | xargs -0 cksum
 export CGO_ENABLED := 0
 # A workspace of the user's must not change what is built.
 export GOWORK := off
+# A package with other flags is compiled again: everything has the flags of what ships. Tests run
+# without vet, because lint runs it.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 # Two cores and a cold page cache need longer than envtest's 20 seconds.
 export KUBEBUILDER_CONTROLPLANE_START_TIMEOUT ?= 120s
 
@@ -39,7 +42,7 @@ help: ## List the targets
 .PHONY: build
 build: ## Build bin/addonflow
 	$(SAY) 'build: bin/addonflow (a minute or two with an empty Go build cache)'
-	@go build -trimpath -ldflags='-s -w' -o bin/addonflow ./cmd/addonflow
+	@go build -ldflags='-s -w' -o bin/addonflow ./cmd/addonflow
 
 .PHONY: hub
 hub: ## Find or build kube-apiserver and etcd for tests, demo and bench
@@ -111,12 +114,12 @@ lint: tools ## Run golangci-lint and the checks of the tree's shape
 .PHONY: test
 test: hub ocm registry ## Run every test, the envtest suites included
 	$(SAY) 'test: every package of the module (some minutes; the first run compiles the most)'
-	@$(HUB_ASSETS); go test -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) -json $(TEST_PACKAGES) | $(TALLY)
+	@$(HUB_ASSETS); go test -vet=off -p $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) -json $(TEST_PACKAGES) | $(TALLY)
 
 .PHONY: e2e
 e2e: hub gitea ## Tell the whole story on a real Gitea (needs gcc and OpenSSH's client)
 	$(SAY) 'e2e: the operator beside the embedded hub and Gitea (about three minutes)'
-	@$(HUB_ASSETS); go test -tags gitea -timeout $(TEST_TIMEOUT) -count=1 -json ./test/gitea | $(TALLY)
+	@$(HUB_ASSETS); go test -vet=off -tags gitea -timeout $(TEST_TIMEOUT) -count=1 -json ./test/gitea | $(TALLY)
 
 .PHONY: mutants
 mutants: ## Plant known mistakes in planner and ledger; a test must fail for each
@@ -127,7 +130,7 @@ mutants: ## Plant known mistakes in planner and ledger; a test must fail for eac
 race: export CGO_ENABLED := 1
 race: ## Run the packages with concurrency that need no hub under the race detector (needs gcc)
 	$(SAY) 'race: render, registration, commitstatus, githubapp (compiles them instrumented: a few minutes)'
-	@go test -race -short -timeout $(TEST_TIMEOUT) -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(TALLY)
+	@go test -race -vet=off -short -timeout $(TEST_TIMEOUT) -json $(RACE_PACKAGES) | CGO_ENABLED=0 $(TALLY)
 
 .PHONY: fuzz
 fuzz: ## Fuzz everything that parses, all targets together for FUZZ_TIME (default 2m)
@@ -139,13 +142,13 @@ $(PREVIOUS):
 	$(SAY) 'previous: the operator of the commit in test/faults/previous (a minute or two, once)'
 	@rm -rf bin/faults/previous; mkdir -p bin/faults/previous
 	@git archive "$$(<test/faults/previous)" | tar -x -C bin/faults/previous
-	@cd bin/faults/previous && go build -trimpath -ldflags='-s -w' -o ../$(@F) ./cmd/addonflow
+	@cd bin/faults/previous && go build -ldflags='-s -w' -o ../$(@F) ./cmd/addonflow
 	@rm -rf bin/faults/previous
 
 .PHONY: faults
 faults: build hub $(if $(SHORT),,$(PREVIOUS)) ## Make everything go wrong, and judge all that was stored (SHORT=1: five minutes; ONLY=WORDS)
 	$(SAY) 'faults: one hub for each point (up to three hours; a run that was interrupted continues)'
-	@go build -trimpath -ldflags='-s -w' -tags faultclock -o bin/addonflow-faultclock ./cmd/addonflow
+	@go build -ldflags='-s -w' -tags faultclock -o bin/addonflow-faultclock ./cmd/addonflow
 	@$(HUB_ASSETS); go build -o bin/faults.bin ./test/faults; bin/faults.bin -previous $(PREVIOUS) -commit "$$(git describe --always --dirty --exclude='*' || echo unknown)" $(FAULTS_FLAGS)
 
 .PHONY: demo

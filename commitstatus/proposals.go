@@ -232,26 +232,28 @@ func (g *giteaProposals) Branch(ctx context.Context, p Proposal) error {
 		New     string        `json:"new_branch"`
 		Message string        `json:"message"`
 		Files   []giteaChange `json:"files"`
-	}{Branch: p.Into, New: p.Branch, Message: p.Title}
-	for _, f := range p.Files {
-		c := giteaChange{Operation: operation(f), Path: f.Path, SHA: f.Before}
-		if f.After != "" {
-			c.Content = base64.StdEncoding.EncodeToString(f.Content)
-		}
-		body.Files = append(body.Files, c)
-	}
+	}{Branch: p.Into, New: p.Branch, Message: p.Title, Files: changes(p, func(f ProposedFile, operation, content string) giteaChange {
+		return giteaChange{Operation: operation, Path: f.Path, Content: content, SHA: f.Before}
+	})}
 	return g.client.propose(ctx, http.MethodPost, g.repo.endpoint("contents"), body, &struct{}{}, http.StatusCreated)
 }
 
-// operation is what Gitea and GitLab call the change of a file.
-func operation(f ProposedFile) string {
-	switch {
-	case f.Before == "":
-		return "create"
-	case f.After == "":
-		return "delete"
+// changes are the files of a proposal as Gitea and GitLab change them: with their word for the
+// operation, and with the content in base64 unless the file is deleted.
+func changes[C any](p Proposal, change func(f ProposedFile, operation, content string) C) []C {
+	all := make([]C, 0, len(p.Files))
+	for _, f := range p.Files {
+		content := base64.StdEncoding.EncodeToString(f.Content)
+		switch {
+		case f.Before == "":
+			all = append(all, change(f, "create", content))
+		case f.After == "":
+			all = append(all, change(f, "delete", ""))
+		default:
+			all = append(all, change(f, "update", content))
+		}
 	}
-	return "update"
+	return all
 }
 
 // Open implements Proposals.
@@ -308,14 +310,13 @@ func (g *gitlabProposals) Branch(ctx context.Context, p Proposal) error {
 		Start   string         `json:"start_sha"`
 		Message string         `json:"commit_message"`
 		Actions []gitlabAction `json:"actions"`
-	}{Branch: p.Branch, Start: p.Head, Message: p.Title}
-	for _, f := range p.Files {
-		a := gitlabAction{Action: operation(f), Path: f.Path}
-		if f.After != "" {
-			a.Content, a.Encoding = base64.StdEncoding.EncodeToString(f.Content), "base64"
+	}{Branch: p.Branch, Start: p.Head, Message: p.Title, Actions: changes(p, func(f ProposedFile, operation, content string) gitlabAction {
+		a := gitlabAction{Action: operation, Path: f.Path, Content: content}
+		if content != "" {
+			a.Encoding = "base64"
 		}
-		body.Actions = append(body.Actions, a)
-	}
+		return a
+	})}
 	return g.client.propose(ctx, http.MethodPost, g.repo.endpoint("repository", "commits"), body, &struct{}{}, http.StatusCreated)
 }
 

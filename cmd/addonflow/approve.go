@@ -84,15 +84,12 @@ func (o *decideOptions) decide(ctx context.Context, name, stage string) error {
 	if !o.yes && !o.asks() {
 		return &exitError{code: exitUsage, err: fmt.Errorf("cannot ask for confirmation: standard input is not a terminal; use --yes")}
 	}
-	hub, key, err := o.open(name)
+	hub, r, err := o.rollout(ctx, name)
 	if err != nil {
 		return err
 	}
-	var r v1alpha1.AddOnRollout
-	if err := hub.Get(ctx, key, &r); err != nil {
-		return hubError("read "+rolloutKey(key), err)
-	}
-	w, err := o.waiting(&r, stage)
+	key := client.ObjectKeyFromObject(r)
+	w, err := o.waiting(r, stage)
 	if err != nil {
 		return err
 	}
@@ -108,7 +105,7 @@ func (o *decideOptions) decide(ctx context.Context, name, stage string) error {
 	if err := o.undecided(decisions, user.Username, w.gate.Name); err != nil {
 		return err
 	}
-	if err := o.present(ctx, hub, &r, w, decisions); err != nil {
+	if err := o.present(ctx, hub, r, w, decisions); err != nil {
 		return err
 	}
 	if !gates.IsApprover(*w.gate.Approval, user.Username, user.Groups) {
@@ -117,7 +114,7 @@ func (o *decideOptions) decide(ctx context.Context, name, stage string) error {
 	if err := o.confirmed(w, user.Username); err != nil {
 		return err
 	}
-	approval := o.approval(&r, w, user)
+	approval := o.approval(r, w, user)
 	if err := hub.Create(ctx, approval, client.FieldOwner("kubectl-addonflow")); err != nil {
 		return hubError(o.verb+" stage "+stage+" of "+rolloutKey(key), err)
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/render/chart"
@@ -173,6 +174,16 @@ func (c *cli) open(name string) (client.WithWatch, types.NamespacedName, error) 
 	}
 	hub, err := c.connect()
 	return hub, types.NamespacedName{Namespace: namespace, Name: name}, err
+}
+
+// rollout connects and reads a rollout.
+func (c *cli) rollout(ctx context.Context, name string) (client.WithWatch, *v1alpha1.AddOnRollout, error) {
+	hub, key, err := c.open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &v1alpha1.AddOnRollout{}
+	return hub, r, hubError("read "+rolloutKey(key), hub.Get(ctx, key, r))
 }
 
 // hint prints advice for the user. It is not part of the command's output.

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/show"
 )
@@ -34,27 +33,19 @@ not run the target. The same for a commit that is not merged yet: plan.`,
 			return c.diff(cmd.Context(), args[0], strings.Join(args[1:], ""))
 		},
 	}
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) == 1 {
-			return c.completeClusters(cmd.Context(), args[0])
-		}
-		return only(c.completeNames(&v1alpha1.AddOnRolloutList{}))(cmd, args, word)
-	}
+	cmd.ValidArgsFunction = c.completeRolloutAndCluster
 	return c.command(cmd)
 }
 
 // diff prints the change as data, and what it is about as a hint.
 func (c *cli) diff(ctx context.Context, name, cluster string) error {
-	hub, key, err := c.open(name)
+	hub, r, err := c.rollout(ctx, name)
 	if err != nil {
 		return err
 	}
-	var r v1alpha1.AddOnRollout
-	if err := hub.Get(ctx, key, &r); err != nil {
-		return hubError("read "+rolloutKey(key), err)
-	}
+	key := client.ObjectKeyFromObject(r)
 	if r.Spec.Target == nil {
-		return &exitError{code: exitFailed, err: fmt.Errorf("%s has no target yet: its source has not declared the add-on", rolloutKey(client.ObjectKeyFromObject(&r)))}
+		return &exitError{code: exitFailed, err: fmt.Errorf("%s has no target yet: its source has not declared the add-on", rolloutKey(key))}
 	}
 	change, err := c.changeOn(ctx, hub, key, cluster)
 	if missing, ok := errors.AsType[*addonrollout.MissingError](err); ok {

@@ -45,23 +45,19 @@ func (o *getOptions) history(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	hub, key, err := o.open(name)
+	_, r, err := o.rollout(ctx, name)
 	if err != nil {
 		return err
 	}
-	var r v1alpha1.AddOnRollout
-	if err := hub.Get(ctx, key, &r); err != nil {
-		return hubError("read "+rolloutKey(key), err)
-	}
 	if !o.table() {
-		object, err := show.History(&r)
+		object, err := show.History(r)
 		if err != nil {
 			return err
 		}
 		return printer.PrintObj(object, o.Out)
 	}
 	if len(r.Status.History) == 0 && len(r.Status.Journal) == 0 {
-		o.hint("No rollout of %s has begun.", key.Name)
+		o.hint("No rollout of %s has begun.", r.Name)
 		return nil
 	}
 	// A printer of tables omits the header of a second table: each gets one of its own.
@@ -70,11 +66,11 @@ func (o *getOptions) history(ctx context.Context, name string) error {
 		return err
 	}
 	var text bytes.Buffer
-	if err := printer.PrintObj(show.HistoryTable(o.now(), &r), &text); err != nil {
+	if err := printer.PrintObj(show.HistoryTable(o.now(), r), &text); err != nil {
 		return fmt.Errorf("cannot print the history: %w", err)
 	}
 	text.WriteString("\n")
-	if err := journal.PrintObj(show.JournalTable(&r), &text); err != nil {
+	if err := journal.PrintObj(show.JournalTable(r), &text); err != nil {
 		return fmt.Errorf("cannot print the journal: %w", err)
 	}
 	_, err = o.Out.Write(text.Bytes())

@@ -140,15 +140,12 @@ operator carries it out once, or refuses it, and says so in its status and in th
 
 // give creates the order and waits for the answer.
 func (o *orderOptions) give(ctx context.Context, name string, arguments *v1alpha1.OrderArguments) error {
-	hub, key, err := o.open(name)
+	hub, r, err := o.rollout(ctx, name)
 	if err != nil {
 		return err
 	}
-	var r v1alpha1.AddOnRollout
-	if err := hub.Get(ctx, key, &r); err != nil {
-		return hubError("read "+rolloutKey(key), err)
-	}
-	digest, err := o.subject(&r)
+	key := client.ObjectKeyFromObject(r)
+	digest, err := o.subject(r)
 	if err != nil {
 		return err
 	}

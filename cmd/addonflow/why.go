@@ -62,34 +62,25 @@ writing anything.`,
 		Args: takes,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.why(cmd.Context(), args[0], args[1]) },
 	}
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) == 1 {
-			return c.completeClusters(cmd.Context(), args[0])
-		}
-		return only(c.completeNames(&v1alpha1.AddOnRolloutList{}))(cmd, args, word)
-	}
+	cmd.ValidArgsFunction = c.completeRolloutAndCluster
 	return c.command(cmd)
 }
 
 // why prints where the cluster is and why.
 func (c *cli) why(ctx context.Context, name, cluster string) error {
-	hub, key, err := c.open(name)
+	hub, r, err := c.rollout(ctx, name)
 	if err != nil {
 		return err
 	}
-	var r v1alpha1.AddOnRollout
-	if err := hub.Get(ctx, key, &r); err != nil {
-		return hubError("read "+rolloutKey(key), err)
-	}
-	plan, err := c.planned(ctx, hub, &r)
+	plan, err := c.planned(ctx, hub, r)
 	if err != nil {
 		return err
 	}
 	found, ok := plan.Why(cluster)
 	if !ok {
-		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find cluster %q in %s: neither its install strategy nor a stage selects it", cluster, rolloutKey(key))}
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find cluster %q in %s: neither its install strategy nor a stage selects it", cluster, rolloutKey(client.ObjectKeyFromObject(r)))}
 	}
-	if _, err := fmt.Fprintln(c.Out, reasonLine(show.ClusterOf(&r, found))); err != nil {
+	if _, err := fmt.Fprintln(c.Out, reasonLine(show.ClusterOf(r, found))); err != nil {
 		return err
 	}
 	if o := r.Status.Override; o.Returns() && o.Proposed != "" {
@@ -121,13 +112,16 @@ func reasonLine(c show.Cluster) string {
 	return b.String()
 }
 
-// completeClusters offers the clusters of a rollout to the shell.
-func (c *cli) completeClusters(ctx context.Context, name string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	hub, key, err := c.open(name)
+// completeRolloutAndCluster offers the rollouts to the shell, and then the clusters of the one that was chosen.
+func (c *cli) completeRolloutAndCluster(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return only(c.completeNames(&v1alpha1.AddOnRolloutList{}))(cmd, args, word)
+	}
+	hub, key, err := c.open(args[0])
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	plan, err := c.explain(ctx, hub, key)
+	plan, err := c.explain(cmd.Context(), hub, key)
 	if _, missing := errors.AsType[*addonrollout.MissingError](err); err != nil && !missing {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
