@@ -161,7 +161,7 @@ type Succession struct {
 }
 
 // Overtake returns the marks after some commits are not live any more. A commit with a final status
-// keeps it. A commit with the content of the newest commit waits for the final status of that one.
+// keeps it, and derives it afresh when it is live again. A commit with the content of the newest commit waits for the final status of that one.
 // A commit with other content is superseded. Of its contexts, those that were never posted are
 // dropped, except for the context of the whole commit.
 func Overtake(marks []Mark, s Succession) []Mark {
@@ -169,7 +169,9 @@ func Overtake(marks []Mark, s Succession) []Mark {
 	for _, m := range marks {
 		last := Last(m)
 		switch {
-		case slices.Contains(s.Live, m.SHA), last == nil, State(last.State).Terminal():
+		case slices.Contains(s.Live, m.SHA), last == nil:
+		case State(last.State).Terminal():
+			m = past(m)
 		case s.Content != "" && last.Content == s.Content:
 			s.follow(&m)
 		case m.Accepted == nil && m.Posting == nil && m.Context != s.Whole:
@@ -180,6 +182,19 @@ func Overtake(marks []Mark, s Succession) []Mark {
 		out = append(out, m)
 	}
 	return out
+}
+
+// past returns the mark of a commit that is not live, whose verdict the forge may not have yet. It is
+// about no content any more: what the clusters have now may differ when the commit is live again.
+func past(m Mark) Mark {
+	for _, s := range []**Statement{&m.Accepted, &m.Posting, &m.Owed} {
+		if *s != nil {
+			said := **s
+			said.Content = ""
+			*s = &said
+		}
+	}
+	return m
 }
 
 // follow gives an overtaken commit the verdict of the same context on the newest commit. If the
@@ -221,16 +236,16 @@ const KeptLimit = 500
 // Prune drops marks of commits that are not live once the forge has their verdict. Of the
 // others the newest KeptLimit stay.
 func Prune(marks []Mark, live ...string) []Mark {
-	past := func(m Mark) bool { return !slices.Contains(live, m.SHA) }
-	out := slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool { return past(m) && Settled(m) && Judged(m) })
+	dead := func(m Mark) bool { return !slices.Contains(live, m.SHA) }
+	out := slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool { return dead(m) && Settled(m) && Judged(m) })
 	over := -KeptLimit
 	for _, m := range out {
-		if past(m) {
+		if dead(m) {
 			over++
 		}
 	}
 	return slices.DeleteFunc(out, func(m Mark) bool {
-		if over <= 0 || !past(m) {
+		if over <= 0 || !dead(m) {
 			return false
 		}
 		over--

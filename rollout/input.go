@@ -205,6 +205,9 @@ type Cluster struct {
 	// since when every attempt was refused.
 	Unwritten      string
 	UnwrittenSince time.Time
+	// Unremoved says in words why the hub refused the last attempt to delete the ManagedClusterAddOn; "": it
+	// did not, or no attempt was made since the operator started.
+	Unremoved string
 	// Departure of a cluster that is Deleting and waits for something.
 	Departure Departure
 }

@@ -59,6 +59,7 @@ func (p *planner) removalInput() removal.Input {
 			Name: u.c.Name, Installed: removal.Installation(u.c.Installed), Gone: u.c.Gone,
 			Unselected:     p.selective() && !u.selected() && !p.kept(u),
 			NeededBy:       u.c.NeededBy,
+			Refused:        bounded(u.c.Unremoved),
 			DeletionReason: bounded(u.c.Departure.Reason), OverdueAt: u.c.Departure.OverdueAt,
 		})
 	}

@@ -63,6 +63,8 @@ type trouble struct {
 	// refusal says what the hub refused to write, and why; "": another trouble, which may be over at the
 	// next attempt.
 	refusal string
+	// removal: the ManagedClusterAddOn was to be deleted.
+	removal bool
 }
 
 // round is one round of writes for one rollout.
@@ -141,6 +143,8 @@ func (d *round) cluster(ctx context.Context, c *plan.Cluster) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case err == nil && d.stays(c):
+		d.enter(c.Name, d.mem.troubles[c.Name])
 	case err == nil && c.Overruled != nil:
 		d.enter(c.Name, trouble{reason: v1alpha1.ObjectConflictReason, text: c.Overruled.Message})
 	case err == nil:
@@ -155,10 +159,15 @@ func (d *round) cluster(ctx context.Context, c *plan.Cluster) error {
 	case errors.Is(err, plan.ErrRevisionMissing):
 		d.enter(c.Name, trouble{reason: v1alpha1.RevisionMissingReason, text: err.Error()})
 	default:
-		d.enter(c.Name, trouble{reason: v1alpha1.ApplyFailedReason, text: err.Error(), refusal: refusal(err)})
+		d.enter(c.Name, trouble{reason: v1alpha1.ApplyFailedReason, text: err.Error(), refusal: refusal(err), removal: c.Remove})
 		d.tellFailure(ctx, c, err)
 	}
 	return nil
+}
+
+// stays reports whether a cluster whose removal the hub refused waits for the next attempt.
+func (d *round) stays(c *plan.Cluster) bool {
+	return d.mem.troubles[c.Name].removal && !c.Remove && c.Planned.State == rollout.Removing
 }
 
 // enter notes that the plan of a cluster could not be carried out.

@@ -223,7 +223,7 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 		// That the clusters go back, are back, and how Git agrees again, is news about a failure.
 		content += " " + string(p.Next.Phase) + p.Observed.Override.Proposed
 	}
-	content += p.Observed.Mistaken()
+	content += p.Observed.Mistaken() + strings.Join(p.Observed.RefusedWrites, "; ")
 	wants := make([]commitstatus.Want, 0, len(said))
 	for _, s := range said {
 		want := commitstatus.Want{

@@ -42,6 +42,9 @@ type memory struct {
 	// troubles of clusters. Without it ClustersWritten would not name a cluster that the last
 	// round did not get to, and a cluster whose works the hub refuses would never fail.
 	troubles map[string]trouble
+	// beside are the writes beside the status that the hub refused, by what was written. Without them
+	// every turn would try them again, and no status would name them.
+	beside map[string]refusedWrite
 	// dependencies are memories of the add-ons that this one depends on, as it looks at them. Without
 	// them every turn would render them for the whole fleet.
 	dependencies map[string]*memory
@@ -143,15 +146,20 @@ func (m *memory) proberOf(ro *v1alpha1.AddOnRollout) prober {
 	return m.prober
 }
 
-// refusals returns why the hub refused the works of clusters, by cluster.
-func (m *memory) refusals() map[string]string {
-	out := map[string]string{}
+// refusals returns why the hub refused the works of clusters, by cluster, and unremoved why it refused
+// to remove them.
+func (m *memory) refusals() (works, unremoved map[string]string) {
+	works, unremoved = map[string]string{}, map[string]string{}
 	for name, t := range m.troubles {
+		out := works
+		if t.removal {
+			out = unremoved
+		}
 		if t.refusal != "" {
 			out[name] = t.refusal
 		}
 	}
-	return out
+	return works, unremoved
 }
 
 // enter stores the result of a round and returns every cluster in trouble: the clusters that

@@ -35,8 +35,9 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	o := &plan.Observation{
 		Look: plan.Look{Wall: now, Elapsed: r.Elapsed()}, Rollout: ro.DeepCopy(), Memory: mem.plan,
 		Settings: plan.Settings{ParkAfter: r.ParkAfter, RemovalGrace: r.RemovalGrace, HookTimeout: r.HookTimeout, HidesTemplateHash: r.HidesTemplateHash},
-		Prober:   prober.Prober, Policy: prober.policy, InvalidHealth: prober.err, Refusals: mem.refusals(),
+		Prober:   prober.Prober, Policy: prober.policy, InvalidHealth: prober.err,
 	}
+	o.Refusals, o.Unremoved = mem.refusals()
 	var err error
 	if o.Source, err = r.readSource(ctx, ro); err != nil {
 		return nil, err

@@ -68,18 +68,30 @@ func (r *Reconciler) proveOrders(ctx context.Context, o *plan.Observation) error
 
 // answerOrders writes what orders do to revisions, and their answers, after the status that
 // remembers them is stored. It deletes answered orders that are old.
-func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan) error {
+func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan, beside *besides) error {
+	waits := map[string]bool{}
 	for _, w := range p.Withdrawals {
-		if err := r.withdraw(ctx, p.Observed.Rollout.Namespace, w); err != nil {
+		written, err := beside.write("withdraw "+w.Revision+" "+w.Order, func() error { return r.withdraw(ctx, p.Observed.Rollout.Namespace, w) })
+		if err != nil {
 			return err
 		}
+		waits[w.Order] = waits[w.Order] || !written
 	}
 	now := metav1.NewTime(p.Observed.Look.Wall).Rfc3339Copy()
 	for _, a := range p.Answers {
 		order := a.Order.DeepCopy()
+		if waits[order.Name] {
+			continue // an answered order would not be carried out again
+		}
 		order.Status = v1alpha1.AddOnOrderStatus{State: a.State, Message: a.Message, AnsweredAt: &now}
-		if err := r.Client.Status().Update(ctx, order); ignoreOutdated(err) != nil {
-			return fmt.Errorf("cannot answer order %s: %w", order.Name, err)
+		_, err := beside.write("answer "+order.Name, func() error {
+			if err := r.Client.Status().Update(ctx, order); ignoreOutdated(err) != nil {
+				return fmt.Errorf("cannot answer order %s: %w", order.Name, err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	for i := range p.Observed.Orders {
@@ -87,8 +99,14 @@ func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan) error {
 		if at := order.Status.AnsweredAt; at == nil || now.Sub(at.Time) < ordersKept {
 			continue
 		}
-		if err := r.Client.Delete(ctx, order, client.Preconditions{UID: &order.UID}); ignoreOutdated(err) != nil {
-			return fmt.Errorf("cannot delete order %s: %w", order.Name, err)
+		_, err := beside.write("delete "+order.Name, func() error {
+			if err := r.Client.Delete(ctx, order, client.Preconditions{UID: &order.UID}); ignoreOutdated(err) != nil {
+				return fmt.Errorf("cannot delete order %s: %w", order.Name, err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/gates"
@@ -161,7 +160,7 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	planned, err := plan.New(observed)
+	planned, err := r.plan(ctx, observed, mem)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

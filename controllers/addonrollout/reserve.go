@@ -27,18 +27,11 @@ type reserved struct {
 }
 
 // reserve writes the status, and the ledger in it, before any work is written. The write
-// carries the version that was read, so that of two operators one loses and drops its plan. A
-// success is noted on the revision first: without it, a later revert would soak again. After
+// carries the version that was read, so that of two operators one loses and drops its plan. After
 // the status is stored, its decisions are logged, announced and posted.
 func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, p *plan.Plan) (reserved, error) {
 	if err := r.trace(p); err != nil {
 		return reserved{}, err
-	}
-	if p.Planned.Succeeded {
-		// A success cannot be noted on a deleted revision; the rollout succeeded all the same.
-		if err := r.noteSuccess(ctx, p.Observed); client.IgnoreNotFound(err) != nil {
-			return reserved{}, err
-		}
 	}
 	book := r.openBook(p)
 	ro.Status = p.Next
@@ -57,22 +50,25 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 		}
 	}
 	r.course.Stored(&p.Observed.Rollout.Status, ro, p.Observed.Look.Wall)
+	mem.plan = p.Memory
+	beside := r.writeBeside(mem)
 	if p.Returns != "" {
 		// After the status, so that a rollout never goes back before its failure is stored.
 		q := v1alpha1.Quarantine{Time: p.Observed.InOrder(p.Observed.Look.Wall), Reason: p.Returns}
-		if err := r.withdraw(ctx, ro.Namespace, plan.Withdrawal{Revision: p.Observed.Target.Revision, Quarantine: &q}); err != nil {
+		w := plan.Withdrawal{Revision: p.Observed.Target.Revision, Quarantine: &q}
+		if _, err := beside.write("withdraw "+w.Revision, func() error { return r.withdraw(ctx, ro.Namespace, w) }); err != nil {
 			return reserved{}, err
 		}
 	}
-	if err := r.answerOrders(ctx, p); err != nil {
+	if err := r.answerOrders(ctx, p, beside); err != nil {
 		return reserved{}, err
 	}
-	mem.plan = p.Memory
+	again := beside.end(decisionLog(ctx, ro), p.Observed)
 	r.ask(ro, p)
 	for _, a := range p.Accepted {
 		mem.authorOf(a.AddOn.UID).Accept(a.AddOn, a.Kind)
 	}
-	again := book.Deliver() // now: otherwise a post that the status shows as posting starts 15 s later
+	again = sooner(again, book.Deliver()) // now: otherwise a post that the status shows as posting starts 15 s later
 	log := decisionLog(ctx, ro)
 	logClusters(log, p.Decisions.Clusters)
 	logSteps(log, p.Decisions.Steps)

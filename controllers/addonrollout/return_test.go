@@ -372,7 +372,7 @@ func TestRollback_FailsWhenNoClusterIsVerified(t *testing.T) {
 	s.advance(time.Minute)
 	s.ticks(20, 20*time.Second)
 	ro := s.rollout()
-	if !strings.HasPrefix(ro.Status.Message, "stopped rolling back to "+commitNamed("v1")[:10]) || ro.Status.Phase != v1alpha1.PhaseFailed || !strings.Contains(ro.Status.Message, "0/3 updated, 3 failed as before (c1: ") {
+	if !strings.Contains(ro.Status.Message, "; stopped rolling back to "+commitNamed("v1")[:10]) || ro.Status.Phase != v1alpha1.PhaseFailed || !strings.HasPrefix(ro.Status.Message, "0/3 updated, 3 failed as before (c1: ") {
 		t.Fatalf("%v run v1; %s: %s", s.holding(v1), ro.Status.Phase, ro.Status.Message)
 	}
 	s.ticks(4, 0, "c2")

@@ -92,6 +92,8 @@ const (
 	Ordered Kind = "Ordered"
 	// WriteLost: another writer was first; the plan was dropped.
 	WriteLost Kind = "WriteLost"
+	// WriteRefused: the hub refused a write beside the status, which is tried again.
+	WriteRefused Kind = "WriteRefused"
 	// ClockStepped: the operator's clock was set; the times in the ledger moved with it.
 	ClockStepped Kind = "ClockStepped"
 )

@@ -27,6 +27,7 @@
 //	Approved  | decisions are settled, or its absence is confirmed   | Removing
 //	Approved, | the approval is withdrawn, or names another commit   | Leaving,
 //	Removing  |                                                      | same Since
+//	Removing  | the hub refused the deletion; not by approval        | Leaving, anew
 //	any       | another removal begins (Record.Commit)               | -, then anew
 //	any       | the cluster is selected again, is not ours, is gone; | -
 //	          | a placement is silent; or the removal of the whole   |
@@ -37,8 +38,8 @@
 // began. Each Removing cluster holds one share of it. A share is spent when the deletion is
 // seen, or when a Removing cluster stops leaving: its deletion may be on its way. Spent
 // shares are free again one grace period after the newest was spent. So the period runs
-// from deletions and not from decisions: an API server that refuses deletions for a while
-// delays the next ones by as long. An approval lifts the wait and the limit, and its
+// from deletions and not from decisions. A cluster whose deletion the API server refused gives its
+// share to the next one. A deletion whose answer is not known keeps its share. An approval lifts the wait and the limit, and its
 // removals still spend shares.
 //
 // While Input.Held is set, or decisions are unsettled, states stay and grace periods run.

@@ -40,6 +40,8 @@ type planner struct {
 // waits counts the clusters that do not leave now, by the reason of the wait.
 type waits struct {
 	held, unsettled, full, confirm, needed, budget, grace int
+	// refused are the clusters whose deletion the hub refused.
+	refused []v1alpha1.ClusterReason
 	// by are the add-ons that the clusters of needed wait for.
 	by map[string]bool
 	// confirmed, budgeted and graced are when the first of confirm, budget and grace may leave.
@@ -199,7 +201,7 @@ func (p *planner) decide() {
 		if !p.leaves(c) {
 			continue
 		}
-		d, noted := p.record.Leaving[c.Name]
+		d, noted := p.release(c)
 		grace, confirmed := d.Since.Add(p.in.Grace), d.Since.Add(min(confirmAfter, p.in.Grace))
 		switch {
 		case p.silent():
@@ -217,7 +219,7 @@ func (p *planner) decide() {
 			p.waits.confirmed = earliest(p.waits.confirmed, confirmed)
 			p.say(c.Name, Stays, p.confirmText(confirmed), confirmed)
 		case d.Reserved:
-			p.say(c.Name, LeavesAgain, p.leavesText(d), time.Time{})
+			p.say(c.Name, LeavesAgain, p.leavesText(d)+refusedText(c), time.Time{})
 		case len(c.NeededBy) > 0:
 			p.need(c)
 		case d.Approved:
@@ -225,7 +227,7 @@ func (p *planner) decide() {
 		case p.in.Now.Before(grace):
 			p.waits.grace++
 			p.waits.graced = earliest(p.waits.graced, grace)
-			p.say(c.Name, Stays, p.graceText(grace), grace)
+			p.say(c.Name, Stays, p.graceText(grace)+refusedText(c), grace)
 		default:
 			ripe = append(ripe, departing{c.Name, d.Since})
 		}
@@ -243,6 +245,21 @@ func (p *planner) decide() {
 		}
 	}
 	slices.SortFunc(p.plan.Decisions, func(a, b Decision) int { return strings.Compare(a.Cluster, b.Cluster) })
+}
+
+// release takes the share of the budget from a cluster whose deletion the hub refused. Its departure
+// begins anew, behind those of the clusters that can leave. An approved cluster needs no share.
+func (p *planner) release(c Cluster) (d Departure, noted bool) {
+	d, noted = p.record.Leaving[c.Name]
+	if c.Refused == "" || !noted {
+		return d, noted
+	}
+	p.waits.refused = append(p.waits.refused, v1alpha1.ClusterReason{Cluster: c.Name, Reason: c.Refused})
+	if d.Reserved && !d.Approved {
+		d = Departure{Since: p.second}
+		p.record.Leaving[c.Name] = d
+	}
+	return d, noted
 }
 
 // need makes a cluster wait for the add-ons that depend on this one.
@@ -274,8 +291,8 @@ func (p *planner) budget() int { return max(1, p.record.Total*budgetPercent/100)
 // reserved counts the clusters whose removal is decided and not observed yet.
 func (p *planner) reserved() int {
 	n := 0
-	for _, d := range p.record.Leaving {
-		if d.Reserved {
+	for name, d := range p.record.Leaving {
+		if d.Reserved && !slices.ContainsFunc(p.waits.refused, func(r v1alpha1.ClusterReason) bool { return r.Cluster == name && d.Approved }) {
 			n++
 		}
 	}

@@ -453,3 +453,25 @@ func TestRemoval(t *testing.T) {
 		})
 	}
 }
+
+// A cluster whose deletion the hub refused gives its share to the next one, unless an approval removes it.
+func TestRefusedDeletionHoldsNoShareOfTheBudget(t *testing.T) {
+	refused := func(c *removal.Cluster) { c.Refused = "frozen" }
+	reserved := removal.Departure{Since: ago(2 * grace), Reserved: true}
+	waiting := removal.Departure{Since: ago(2 * grace)}
+	plan := removal.New(with(unselected(3), left(reserved, "c38", "c39"), left(waiting, "c40"), on("c38", refused)))
+	if got := verdicts(plan, removal.Leaves, removal.LeavesAgain); !slices.Equal(got, []string{"c39", "c40"}) {
+		t.Errorf("%v leave", got)
+	}
+	if d := plan.Record.Leaving["c38"]; d.Reserved || !d.Since.Equal(now()) || plan.Record.Spent != 0 {
+		t.Errorf("c38: %+v, %d spent", d, plan.Record.Spent)
+	}
+	if !strings.HasPrefix(plan.Guard, "1 cluster to remove: the hub refuses: c38: frozen") {
+		t.Error(plan.Guard)
+	}
+	approved := removal.Departure{Since: ago(2 * grace), Approved: true, Reserved: true}
+	plan = removal.New(with(unselected(1), left(approved, "c40"), approval("abc"), used("abc"), on("c40", refused)))
+	if got := verdicts(plan, removal.LeavesAgain); !slices.Equal(got, []string{"c40"}) || !strings.HasSuffix(plan.Decisions[0].Reason, "; the hub refuses: frozen") {
+		t.Errorf("%v leave again: %v", got, plan.Decisions)
+	}
+}

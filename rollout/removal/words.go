@@ -68,6 +68,9 @@ func (p *planner) heldText() string {
 func (p *planner) guard() string {
 	w, now := p.waits, p.in.Now
 	var parts []string
+	if n := len(w.refused); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s to remove: the hub refuses: %s", clusters(n), brief.ReasonsOf(n, named(w.refused))))
+	}
 	add := func(n int, text string) {
 		if n > 0 {
 			parts = append(parts, text)
@@ -124,11 +127,24 @@ func (p Plan) OverdueText() string {
 	if len(p.Overdue) == 0 {
 		return ""
 	}
-	var parts []string
-	for _, c := range p.Overdue {
+	return fmt.Sprintf("%d not removed yet (%s)", len(p.Overdue), brief.ReasonsOf(len(p.Overdue), named(p.Overdue)))
+}
+
+// named is "c1: reason" of each cluster.
+func named(clusters []v1alpha1.ClusterReason) []string {
+	parts := make([]string, 0, len(clusters))
+	for _, c := range clusters {
 		parts = append(parts, c.Cluster+": "+c.Reason)
 	}
-	return fmt.Sprintf("%d not removed yet (%s)", len(p.Overdue), brief.ReasonsOf(len(parts), parts))
+	return parts
+}
+
+// refusedText is "; the hub refuses: reason"; "": it does not.
+func refusedText(c Cluster) string {
+	if c.Refused == "" {
+		return ""
+	}
+	return "; the hub refuses: " + c.Refused
 }
 
 // addOns is "agent, which depends on it, is" or the same of several.

@@ -452,7 +452,7 @@ func (j *judgement) approved() bool {
 func (j *judgement) leavers() error {
 	recent, fresh := 0, false
 	for name, at := range j.h.removed {
-		if j.in.Now.Before(at.Add(j.in.RemovalGrace)) && !j.removes(name) {
+		if j.in.Now.Before(at.Add(j.in.RemovalGrace)) && !j.removes(name) && j.clusters[name].Unremoved == "" {
 			recent++
 		}
 	}

@@ -65,6 +65,15 @@ type Observation struct {
 	Revisions Revisions
 	// Refusals says why the hub refused the last attempt to write the works of a cluster, by cluster.
 	Refusals map[string]string
+	// Unremoved says why the hub refused the last attempt to delete the ManagedClusterAddOn of a cluster, by
+	// cluster.
+	Unremoved map[string]string
+	// RefusedWrites says which writes beside the status the hub refused, and why: a withdrawal, or the
+	// answer of an order.
+	RefusedWrites []string
+	// Unnoted says why the success of the target cannot be noted; "": it can. Until then the rollout has
+	// not ended.
+	Unnoted string
 	// Others are the works that AddonFlow wrote for other add-ons, by their namespace.
 	Others map[string][]*workv1.ManifestWork
 	// Approvals of the gates of the stages, and the newest results of their measurements.

@@ -19,9 +19,11 @@ type Answer struct {
 	Message string
 }
 
-// Withdrawal is a change of the quarantine of a revision that an order asks for.
+// Withdrawal is a change of the quarantine of a revision .
 type Withdrawal struct {
 	Revision string
+	// Order that asks for it; "": none.
+	Order string
 	// Quarantine to write; nil: the quarantine ends.
 	Quarantine *v1alpha1.Quarantine
 }
@@ -283,7 +285,7 @@ func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, g given) (v1alp
 			}
 			g.follow(order, &next, done)
 		}
-		w := Withdrawal{Revision: o.known(s.Digest).Revision}
+		w := Withdrawal{Revision: o.known(s.Digest).Revision, Order: order.Name}
 		if s.Verb == v1alpha1.OrderUnblock {
 			next.History = forgotten(next.History, s.Digest)
 		}

@@ -459,6 +459,9 @@ func (t *turn) keeps(j *Judged) string {
 
 // overridden is the message of a rollout to content that Git does not declare.
 func overridden(s v1alpha1.AddOnRolloutStatus) string {
+	if s.Phase == v1alpha1.PhaseFailed { // the problem first
+		return s.Message + "; " + backText(s, "")
+	}
 	return backText(s, "") + "; " + s.Message
 }
 

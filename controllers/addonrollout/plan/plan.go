@@ -161,6 +161,10 @@ type concluded struct {
 
 func (o *Observation) conclude(h ordered, d Decided) concluded {
 	h = h.promote(o.Target.Digest, d)
+	if d.Planned.Succeeded && o.Unnoted != "" {
+		d.Planned.Succeeded, d.Planned.Phase, d.Planned.Outcome = false, v1alpha1.PhaseProgressing, rollout.Pending
+		d.Planned.Message += "; " + o.Unnoted
+	}
 	next := statusAfter(h.status, d.Planned, o.stamp())
 	if why := o.stranded(); why != "" {
 		d.Planned.Succeeded = false
@@ -220,6 +224,12 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	}
 	if mistaken := o.Mistaken(); mistaken != "" {
 		next.Message += "; " + mistaken
+	}
+	if refused := o.refused(); refused != "" {
+		next.Message += "; " + refused
+		if p.Verdict.Message != "" {
+			p.Verdict.Message += "; " + refused
+		}
 	}
 	p.Decisions = p.decisions(b.step, c.given.steps)
 	next.Journal = journal.Append(next.Journal, o.stamp(), slices.Concat(o.Memory.Unwritten, p.Decisions.Steps))
@@ -416,6 +426,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		Waits:          t.waits(j.Name),
 		NeededBy:       t.NeededBy[j.Name],
 		Unwritten:      t.Refusals[j.Name],
+		Unremoved:      t.Unremoved[j.Name],
 		Departure:      plannedDeparture(j.Member, t.Rollout.Name, t.HookTimeout),
 	}
 	if c.Running == "" && j.ranOtherwise() {

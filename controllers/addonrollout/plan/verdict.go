@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -159,6 +160,11 @@ func (p *Plan) Summaries() []rollout.Summary {
 	if mistaken := p.Observed.Mistaken(); mistaken != "" {
 		all[0].Description = mistaken + "; " + all[0].Description
 	}
+	for _, why := range []string{p.Observed.Unnoted, p.Observed.refused()} {
+		if why != "" && !strings.Contains(all[0].Description, why) {
+			all[0].Description += "; " + why
+		}
+	}
 	return all
 }
 
@@ -183,6 +189,9 @@ func (p *Plan) summaries() []rollout.Summary {
 	}
 	return []rollout.Summary{s}
 }
+
+// refused says which writes beside the status the hub refused; "": none.
+func (o *Observation) refused() string { return strings.Join(o.RefusedWrites, "; ") }
 
 // AllSettled reports whether every placement can be relied upon; where one cannot, the stages of
 // its decision groups may be missing for a moment.

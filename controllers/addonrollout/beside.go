@@ -1,0 +1,131 @@
+package addonrollout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/rollout/journal"
+)
+
+// refusedFor bounds the time between two attempts at a write that the hub refuses.
+const refusedFor = 5 * time.Minute
+
+// refusedWrite is a write beside the status of a rollout that the hub refused: the note of a success, a
+// withdrawal, or the answer of an order. It stops no rollout.
+type refusedWrite struct {
+	text string
+	// due is when it is tried again, and pause how long that is after the last attempt.
+	due, pause time.Duration
+}
+
+// besides are the writes of one turn beside the status.
+type besides struct {
+	before, now map[string]refusedWrite
+	mem         *memory
+	elapsed     time.Duration
+}
+
+// writeBeside begins the writes of a turn. A refusal of an earlier turn whose write is not wanted any more
+// is forgotten.
+func (r *Reconciler) writeBeside(mem *memory) *besides {
+	return &besides{before: mem.beside, now: map[string]refusedWrite{}, mem: mem, elapsed: r.Elapsed()}
+}
+
+// write makes a write unless the hub refused it a short time ago. An error is that the plan is void or
+// that the hub did not answer.
+func (b *besides) write(what string, do func() error) (written bool, err error) {
+	refused, known := b.before[what]
+	if known && b.elapsed < refused.due {
+		b.now[what] = refused
+		return false, nil
+	}
+	err = do()
+	var answer apierrors.APIStatus
+	if err == nil || fleeting(err) || !errors.As(err, &answer) {
+		return err == nil, err
+	}
+	refused.text = cmp.Or(refusal(err), err.Error())
+	refused.pause = min(max(retryAfter, 2*refused.pause), refusedFor)
+	refused.due = b.elapsed + refused.pause
+	b.now[what] = refused
+	return false, nil
+}
+
+// end remembers what was refused. It returns when the next turn is due; 0: nothing was refused. The
+// journal has a new refusal with the next write.
+func (b *besides) end(log logr.Logger, o *plan.Observation) (again time.Duration) {
+	if w, refused := b.before[successOf(o)]; refused {
+		b.now[successOf(o)] = w
+	}
+	for _, what := range slices.Sorted(maps.Keys(b.now)) {
+		w := b.now[what]
+		again = sooner(again, max(w.due-b.elapsed, time.Second))
+		if b.before[what].text == w.text || what == successOf(o) {
+			continue
+		}
+		again = time.Second // the status names it
+		d := refusedDecision(o, w.text)
+		b.mem.plan.Unwritten = append(b.mem.plan.Unwritten, d)
+		logSteps(log, []journal.Decision{d})
+	}
+	if len(b.now) < len(b.before) {
+		again = time.Second // the status does not name it any more
+	}
+	b.mem.beside = b.now
+	return again
+}
+
+func refusedDecision(o *plan.Observation, why string) journal.Decision {
+	return journal.Decision{Kind: journal.WriteRefused, Commit: o.Target.Commit, Revision: o.Target.Digest, Reason: why}
+}
+
+// successOf names the write of succeeded-at.
+func successOf(o *plan.Observation) string { return "success " + o.Target.Revision }
+
+// plan plans a turn. A success is noted on the revision before the status says it: without it, a later
+// revert would soak again. If the hub refuses that, the rollout has not ended.
+func (r *Reconciler) plan(ctx context.Context, o *plan.Observation, mem *memory) (plan.Plan, error) {
+	what := successOf(o)
+	for _, other := range slices.Sorted(maps.Keys(mem.beside)) {
+		if other != what {
+			o.RefusedWrites = append(o.RefusedWrites, mem.beside[other].text)
+		}
+	}
+	planned, err := plan.New(o)
+	if err != nil || !planned.Planned.Succeeded {
+		delete(mem.beside, what)
+		return planned, err
+	}
+	if err := r.trace(&planned); err != nil {
+		return planned, err
+	}
+	beside := r.writeBeside(mem)
+	written, err := beside.write(what, func() error {
+		// A success cannot be noted on a deleted revision; the rollout succeeded all the same.
+		return client.IgnoreNotFound(r.noteSuccess(ctx, o))
+	})
+	if err != nil || written {
+		delete(mem.beside, what)
+		return planned, err
+	}
+	w := beside.now[what]
+	if mem.beside[what].text != w.text {
+		d := refusedDecision(o, w.text)
+		o.Memory.Unwritten = append(o.Memory.Unwritten, d)
+		logSteps(decisionLog(ctx, o.Rollout), []journal.Decision{d})
+	}
+	if mem.beside == nil {
+		mem.beside = map[string]refusedWrite{}
+	}
+	mem.beside[what], o.Unnoted = w, w.text
+	return plan.New(o)
+}

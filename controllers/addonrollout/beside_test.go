@@ -1,0 +1,204 @@
+package addonrollout
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// denied is the answer of a hub whose policy freezes objects.
+func denied() error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: "addonflow.io", Resource: "addonrevisions"}, "x",
+		errors.New("ValidatingAdmissionPolicy 'p' with binding 'p' denied request: frozen"))
+}
+
+// frozenRevisions refuses changes of revisions while frozen.
+func frozenRevisions(frozen *bool) interceptor.Funcs {
+	return interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		if o.GetObjectKind().GroupVersionKind().Kind == v1alpha1.AddOnRevisionKind && *frozen {
+			return denied()
+		}
+		return c.Patch(ctx, o, p, opts...)
+	}}
+}
+
+// slow takes turns that are a minute apart.
+func (s *scene) slow(turns int) {
+	s.t.Helper()
+	for range turns {
+		s.turn()
+		s.advance(time.Minute)
+	}
+}
+
+// TestRefusedQuarantineStopsOnlyTheWayBack: the failure is shown with the refusal, works are repaired,
+// and no cluster moves until the quarantine is written.
+func TestRefusedQuarantineStopsOnlyTheWayBack(t *testing.T) {
+	frozen := false
+	s := newScene(t, frozenRevisions(&frozen), "c1", "c2", "c3")
+	s.reporting()
+	s.within(0, "1m")
+	s.declare(rollsBack)
+	v1 := s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	frozen = true
+	v2 := s.target("v2")
+	s.applied("v2", "")
+	s.slow(6)
+	const why = "cannot withdraw revision "
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRollingBack || !strings.Contains(ro.Status.Message, why) || !strings.Contains(ro.Status.Message, "frozen") {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
+	if got := journaled(s.rollout()); !slices.Contains(got, "WriteRefused") {
+		t.Errorf("the journal lacks the refusal: %v", got)
+	}
+	work := s.works()["c2"]
+	work.Spec.Workload.Manifests = []workv1.Manifest{}
+	s.update(work)
+	s.slow(2)
+	if len(s.works()["c2"].Spec.Workload.Manifests) == 0 {
+		t.Error("the work of c2 was not repaired")
+	}
+	if got := s.holding(v2); !slices.Equal(got, []string{"c1"}) {
+		t.Errorf("%v have v2 while the quarantine is not written", got)
+	}
+	frozen = false
+	s.slow(6)
+	for range 4 {
+		s.settleOnce()
+	}
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack || len(s.holding(v1)) != 3 || strings.Contains(ro.Status.Message, why) {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+}
+
+// TestRefusedNoteOfASuccessIsShown: the rollout has not ended until the success is noted.
+func TestRefusedNoteOfASuccessIsShown(t *testing.T) {
+	frozen := true
+	s := newScene(t, frozenRevisions(&frozen), "c1", "c2", "c3")
+	s.reporting()
+	s.target("v1")
+	s.applied("v1", "")
+	for range 6 {
+		s.turn()
+		s.report()
+		s.advance(time.Minute)
+	}
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseProgressing || !strings.HasPrefix(ro.Status.Message, "3/3 updated; cannot note the success of revision ") {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	s.expect("v1", "pending: 3/3 updated; cannot note the success of revision ")
+	frozen = false
+	s.slow(6)
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Message != "3/3 updated" {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	s.expect("v1", "success: 3/3 updated")
+}
+
+// TestRefusedAnswerStopsNoRollout: the rollout goes on, and the order is answered when the hub lets it.
+func TestRefusedAnswerStopsNoRollout(t *testing.T) {
+	frozen := true
+	s := newScene(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+		if _, ok := o.(*v1alpha1.AddOnOrder); ok && frozen {
+			return denied()
+		}
+		return c.SubResource(sub).Update(ctx, o, opts...)
+	}}, "c1", "c2", "c3")
+	s.within(0, "10m")
+	v1 := s.target("v1")
+	s.turns(1)
+	key := s.order(v1alpha1.OrderRetry, v1, nil)
+	for range 8 {
+		s.turn()
+		s.report()
+		s.advance(time.Minute)
+	}
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || !strings.Contains(ro.Status.Message, "; cannot answer order ") {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	frozen = false
+	s.slow(7)
+	if got := s.answered(key); !strings.HasPrefix(got, "Refused: ") {
+		t.Errorf("answered %q", got)
+	}
+	if got := s.rollout().Status.Message; got != "3/3 updated" {
+		t.Error(got)
+	}
+}
+
+// TestRefusedRemovalLetsOthersLeave: a cluster whose ManagedClusterAddOn the hub does not delete holds no
+// share of the budget, and says why it stays.
+func TestRefusedRemovalLetsOthersLeave(t *testing.T) {
+	frozen := true
+	s := newScene(t, interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+		if _, ok := o.(*addonv1alpha1.ManagedClusterAddOn); ok && frozen && o.GetNamespace() == "c1" {
+			return denied()
+		}
+		return c.Delete(ctx, o, opts...)
+	}}, "c1", "c2", "c3", "c4")
+	s.target("v1")
+	s.settle()
+	s.decides("c4")
+	s.slow(40)
+	if got := s.installed(); !slices.Equal(got, []string{"c1", "c4"}) {
+		t.Errorf("%v have the add-on", got)
+	}
+	if got := s.says("Ready"); !strings.Contains(got, "1 cluster to remove: the hub refuses: c1: cannot remove: frozen") {
+		t.Error(got)
+	}
+	frozen = false
+	s.slow(10)
+	if got := s.installed(); !slices.Equal(got, []string{"c4"}) {
+		t.Errorf("%v have the add-on after the hub deletes again", got)
+	}
+}
+
+// TestCommitThatIsTheHeadAgainIsDerivedAfresh also while the forge has not got its former verdict.
+func TestCommitThatIsTheHeadAgainIsDerivedAfresh(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.oneByOne()
+	for _, tag := range []string{"v1", "v2"} {
+		s.commit(tag)
+		s.applied(tag, "")
+		s.settle()
+		s.expect(tag, "success: 3/3 updated")
+	}
+	s.advance(time.Hour)
+	s.commit("v1")
+	s.applied("v1", "")
+	s.turn()
+	s.expect("v1", "pending: everyone 0/3, 1 in flight")
+}
+
+// TestRefusedWayBackShowsThePresentProblemFirst before the failure that began it.
+func TestRefusedWayBackShowsThePresentProblemFirst(t *testing.T) {
+	frozen := false
+	s := newScene(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+		if _, ok := o.(*workv1.ManifestWork); ok && frozen {
+			return denied()
+		}
+		return c.Update(ctx, o, opts...)
+	}}, "c1", "c2", "c3")
+	s.failed()
+	frozen = true
+	s.slow(30)
+	if got := s.rollout().Status.Message; !strings.HasPrefix(got, "halted in everyone: 1 failed (c1: past its progress deadline: cannot update work ") {
+		t.Error(got)
+	}
+}
