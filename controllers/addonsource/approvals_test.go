@@ -113,7 +113,7 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 				})
 			}
 			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
-			entered, err := g.decisions(t.Context(), rollout, forge, commitstatus.MergedRequest{Number: 7, Author: "Author", At: merged}, comments, c.known)
+			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &look{refused: map[string]int{}}), commitstatus.MergedRequest{Number: 7, Author: "Author", At: merged}, comments, c.known)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,6 +123,65 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// flooded is a forge that counts, and refuses what is more than it has left.
+type flooded struct {
+	spoken
+	asked, left int
+}
+
+func (f *flooded) Level(ctx context.Context, by commitstatus.Account) (commitstatus.Level, error) {
+	if f.asked++; by.Login == "broken" {
+		return 0, &commitstatus.DeliveryError{Reason: "500"}
+	}
+	if f.asked > f.left {
+		return 0, &commitstatus.DeliveryError{Reason: "waiting for our own request limit", Everyone: true}
+	}
+	return f.spoken.Level(ctx, by)
+}
+
+// TestApprover_AFloodOfCommentsStopsNoApproval: accounts that may not decide cost a bounded number of requests in
+// each look, and the one that may is asked within a few looks, wherever its comment is.
+func TestApprover_AFloodOfCommentsStopsNoApproval(t *testing.T) {
+	digest := "v1:sha256:" + strings.Repeat("0123456789abcdef", 4)
+	line := gates.ApproveComment("hello", "fleet", "qa", digest)
+	numbered := func(name string, n int) (all []string) {
+		for i := range n {
+			all = append(all, name+strconv.Itoa(i))
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		by          []string
+		left, looks int
+		asked       int
+	}{
+		"one account after the approver":     {by: append([]string{"bob"}, slices.Repeat([]string{"mallory"}, 200)...), left: 1, looks: 1, asked: 1},
+		"one account before the approver":    {by: append(slices.Repeat([]string{"mallory"}, 200), "bob"), left: 2, looks: 1, asked: 2},
+		"thirty accounts before it":          {by: append(numbered("mallory", 30), "bob"), left: 1000, looks: 6, asked: 31},
+		"an account that the forge fails on": {by: []string{"broken", "bob"}, left: 1000, looks: 1, asked: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var comments []commitstatus.Comment
+			for i, by := range c.by {
+				comments = append(comments, commitstatus.Comment{ID: int64(i + 1), By: commitstatus.Account{Login: by}, Body: line, Created: time.Unix(2000, 0)})
+			}
+			forge, memory := &flooded{spoken: spoken{"bob": commitstatus.LevelAdmin}, left: c.left}, &look{refused: map[string]int{}}
+			g := awaitedGate{spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{}}, subject: gates.Subject{Stage: "fleet", Gate: "qa", Digest: digest, Attempt: 1}}
+			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
+			var got []v1alpha1.AddOnApproval
+			for n := 1; n <= c.looks; n++ {
+				if len(got) > 0 {
+					t.Errorf("entered before look %d", n)
+				}
+				got, _ = g.decisions(t.Context(), rollout, newLevels(forge, memory), commitstatus.MergedRequest{Author: "A"}, comments, nil)
+			}
+			if len(got) != 1 || got[0].Spec.Forge.Login != "bob" || forge.asked != c.asked {
+				t.Errorf("%d decisions, %d requests", len(got), forge.asked)
 			}
 		})
 	}
