@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +44,9 @@ const (
 // permission: everybody who sees a pull request can comment, and each account is a request.
 const levelsAtOnce = 5
 
+// commitsAtOnce is for how many commits a look reads what brought them.
+const commitsAtOnce = 10
+
 // reasonLimit is how many bytes of a comment an AddOnApproval keeps.
 const reasonLimit = 1024
 
@@ -67,6 +71,71 @@ type look struct {
 	// decide: it is asked again after those that were not asked yet.
 	turn    int
 	refused map[string]int
+
+	// origin is what brought the content.
+	origin origin
+}
+
+// origin is what was merged or pushed since the stable content of a rollout, up to its target: the target is the
+// newest commit when the operator looked, and may be later than the one with the content.
+type origin struct {
+	// of is the target, line the commits from it back, and asked how many of them were asked for.
+	of    v1alpha1.Target
+	line  []commitstatus.LineCommit
+	asked int
+	// whole: no commit is missing in the line.
+	whole    bool
+	requests []commitstatus.MergedRequest
+	// authors are the accounts of the requests, and those of commits that came without one.
+	authors []string
+}
+
+// by reports whether an account may have authored the content.
+func (b origin) by(login string) bool {
+	return slices.ContainsFunc(b.authors, func(a string) bool { return a == "" || strings.EqualFold(a, login) })
+}
+
+// numbers lists the requests.
+func (b origin) numbers() string {
+	all := make([]string, 0, len(b.requests))
+	for _, r := range b.requests {
+		all = append(all, strconv.FormatInt(r.Number, 10))
+	}
+	return strings.Join(all, ", ")
+}
+
+// read reads what brought the target, in as many looks as it takes; false: it is not known yet. Before the first
+// content was stable, only what left the target is.
+func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v1alpha1.AddOnRolloutStatus, branch string) (known bool, err error) {
+	if b.of != *status.Target {
+		next := origin{of: *status.Target}
+		sha := v1alpha1.CommitOf(next.of.Commit)
+		next.line, next.whole = []commitstatus.LineCommit{{SHA: sha}}, true
+		if status.Stable != nil && strings.Contains(status.Stable.Commit, "sha1:") && status.Stable.Commit != next.of.Commit {
+			if next.line, next.whole, err = from.Line(ctx, sha, v1alpha1.CommitOf(status.Stable.Commit)); err != nil {
+				return false, err
+			}
+		}
+		*b = next
+	}
+	for range commitsAtOnce {
+		if b.asked == len(b.line) {
+			return true, nil
+		}
+		commit := b.line[b.asked]
+		merged, found, err := from.Merged(ctx, commit.SHA, branch)
+		if err != nil {
+			return false, err
+		}
+		if b.asked++; !found {
+			if commit.Author != "" {
+				b.authors = append(b.authors, commit.Author)
+			}
+			continue
+		}
+		b.requests, b.authors = append(b.requests, merged), append(b.authors, merged.Author)
+	}
+	return b.asked == len(b.line), nil
 }
 
 // lookOf returns what the last look of a rollout left. One key is reconciled once at a time.
@@ -215,23 +284,40 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	if err != nil {
 		return "", err
 	}
-	merged, found, err := from.Merged(ctx, v1alpha1.CommitOf(rollout.Status.Target.Commit), branch)
-	if err != nil || !found {
+	last := a.lookOf(client.ObjectKeyFromObject(rollout))
+	told := last.origin.of == *rollout.Status.Target && last.origin.asked == len(last.origin.line)
+	known, err := last.origin.read(ctx, from, &rollout.Status, branch)
+	if err != nil || !known {
 		return from.Permission(), err
 	}
-	comments, err := from.After(ctx, merged)
-	if err != nil {
-		return from.Permission(), err
+	if len(last.origin.requests) == 0 {
+		return "", fmt.Errorf("no pull request into %s brought commit %.10s; approve with addonflow approve", branch, v1alpha1.CommitOf(rollout.Status.Target.Commit))
 	}
+	if !told {
+		a.Events.Event(rollout, corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request "+last.origin.numbers()+" are read for approvals")
+	}
+	if !last.origin.whole && slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
+		err := errors.New("more was merged since the stable content than is looked at, so its authors are not known and notAuthor takes no comment; approve with addonflow approve")
+		a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", err.Error())
+	}
+	var comments []commitstatus.Comment
+	for _, merged := range last.origin.requests {
+		more, err := from.After(ctx, merged)
+		if err != nil {
+			return from.Permission(), fmt.Errorf("request %d: %w", merged.Number, err)
+		}
+		comments = append(comments, more...)
+	}
+	slices.SortFunc(comments, func(x, y commitstatus.Comment) int { return cmp.Compare(x.ID, y.ID) })
 	// Uncached: what was entered already must be seen.
 	var list v1alpha1.AddOnApprovalList
 	if err := a.Live.List(hub, &list, client.InNamespace(rollout.Namespace)); err != nil {
 		return "", fmt.Errorf("cannot list approvals: %w", err)
 	}
-	asked := newLevels(from, a.lookOf(client.ObjectKeyFromObject(rollout)))
+	asked := newLevels(from, last)
 	var unread error
 	for _, gate := range waiting {
-		decided, err := gate.decisions(ctx, rollout, asked, merged, comments, gate.subject.Of(list.Items))
+		decided, err := gate.decisions(ctx, rollout, asked, last.origin, comments, gate.subject.Of(list.Items))
 		unread = cmp.Or(unread, err)
 		if len(decided) == 0 {
 			continue
@@ -282,7 +368,7 @@ func (v *voices) add(by commitstatus.Account, d v1alpha1.AddOnApproval) {
 // once they are enough with those that are there. Until then none is, so that the permission of an account
 // is read when its comment is used. With an error, they are those of the accounts whose permission was read.
 func (g awaitedGate) decisions(
-	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, merged commitstatus.MergedRequest,
+	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, by origin,
 	comments []commitstatus.Comment, known []v1alpha1.AddOnApproval,
 ) ([]v1alpha1.AddOnApproval, error) {
 	var rejects, approvals voices
@@ -291,7 +377,7 @@ func (g awaitedGate) decisions(
 		switch {
 		case !ok || c.Edited || !said.Is(rollout.Name, g.subject) || !gates.IsForgeApprover(*g.spec.Forge, c.By.Login):
 			continue
-		case g.spec.Forge.NotAuthor && (merged.Author == "" || strings.EqualFold(merged.Author, c.By.Login)):
+		case g.spec.Forge.NotAuthor && (!by.whole || by.by(c.By.Login)):
 			continue
 		case c.ID <= g.used: // or its decision was withdrawn
 			continue
