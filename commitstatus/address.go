@@ -113,6 +113,16 @@ func Repository(provider, address string) (string, error) {
 	return repo.name, err
 }
 
+// Host returns the name of the forge of an address, as Comments does. The error is that of New.
+func Host(provider, address string) (string, error) {
+	p, err := providerNamed(provider)
+	if err != nil {
+		return "", err
+	}
+	repo, err := parseAddress(address, p.address)
+	return repo.host, err
+}
+
 // forgeHost returns the host of a forge, one for all that are github.com, without the
 // port that its scheme has anyway.
 func forgeHost(root *url.URL) string {

@@ -33,6 +33,19 @@ type MergedRequest struct {
 	At time.Time
 }
 
+// LineLimit is how many commits of a branch are looked at.
+const LineLimit = 50
+
+// linePages is how many pages of commits are read: besides those of the branch, they have the ones of what was merged.
+const linePages = 4
+
+// LineCommit is a commit that was once at the head of a branch.
+type LineCommit struct {
+	SHA string
+	// Author is the account that the forge takes for the author; "": it names none.
+	Author string
+}
+
 // Account is a user of a forge.
 type Account struct {
 	ID    int64
@@ -53,6 +66,9 @@ type Comment struct {
 type Comments interface {
 	// Merged returns the request that brought a commit to a branch; false: none did.
 	Merged(ctx context.Context, sha, branch string) (MergedRequest, bool, error)
+	// Line returns a commit and those that were at the head of its branch before, the newest first, up to and
+	// without the earlier one; whole: it was found among the newest LineLimit.
+	Line(ctx context.Context, sha, earlier string) (line []LineCommit, whole bool, err error)
 	// After returns the comments that were written after a request was merged, oldest first.
 	After(ctx context.Context, request MergedRequest) ([]Comment, error)
 	// Level returns what an account may do now.
@@ -103,6 +119,8 @@ type commentDialect struct {
 	// merged is the URL of the request of a commit, and one whether its answer is no list.
 	merged func(sha string) string
 	one    bool
+	// commits is the URL of a page of a commit and those before it.
+	commits func(sha string, page int) string
 	// newestFirst: the list of comments begins with the newest, because it takes no time.
 	newestFirst bool
 	// member is the URL of what an account may do.
@@ -113,7 +131,10 @@ type commentDialect struct {
 // githubComments: https://docs.github.com/en/rest/commits/commits and .../collaborators/collaborators.
 func githubComments(repo repository) commentDialect {
 	return commentDialect{
-		merged:     func(sha string) string { return repo.endpoint("commits", sha, "pulls") },
+		merged: func(sha string) string { return repo.endpoint("commits", sha, "pulls") },
+		commits: func(sha string, page int) string {
+			return repo.endpoint("commits") + atPage(page, url.Values{"sha": {sha}, perPage: {strconv.Itoa(LineLimit)}})
+		},
 		member:     func(by Account) string { return repo.endpoint("collaborators", by.Login, "permission") },
 		permission: "Pull requests: read, Contents: read and Metadata: read (a classic token: repo)",
 	}
@@ -123,6 +144,10 @@ func githubComments(repo repository) commentDialect {
 func giteaComments(repo repository) commentDialect {
 	d := githubComments(repo)
 	d.merged, d.one = func(sha string) string { return repo.endpoint("commits", sha, "pull") }, true
+	d.commits = func(sha string, page int) string {
+		query := url.Values{"sha": {sha}, "limit": {strconv.Itoa(LineLimit)}, "stat": {"false"}, "verification": {"false"}, "files": {"false"}}
+		return repo.endpoint("commits") + atPage(page, query)
+	}
 	d.permission = "read:repository and read:issue, of a user who administers the repository"
 	return d
 }
@@ -130,7 +155,10 @@ func giteaComments(repo repository) commentDialect {
 // gitlabComments: https://docs.gitlab.com/api/commits/ and .../members/.
 func gitlabComments(repo repository) commentDialect {
 	return commentDialect{
-		merged:      func(sha string) string { return repo.endpoint("repository", "commits", sha, "merge_requests") },
+		merged: func(sha string) string { return repo.endpoint("repository", "commits", sha, "merge_requests") },
+		commits: func(sha string, page int) string {
+			return repo.endpoint("repository", "commits") + atPage(page, url.Values{"ref_name": {sha}, perPage: {strconv.Itoa(LineLimit)}})
+		},
 		newestFirst: true,
 		member:      func(by Account) string { return repo.endpoint("members", "all", strconv.FormatInt(by.ID, 10)) },
 		permission:  "the scope api and the role Reporter",
@@ -204,6 +232,65 @@ func (c *comments) Merged(ctx context.Context, sha, branch string) (MergedReques
 		return MergedRequest{Number: number, Author: cmp.Or(w.User.account().Login, w.Author.account().Login), At: *w.MergedAt}, true, nil
 	}
 	return MergedRequest{}, false, nil
+}
+
+// wireCommit is a commit in the answers of GitHub and Gitea, and of GitLab (id, parent_ids), which names no account.
+type wireCommit struct {
+	SHA     string     `json:"sha"`
+	Author  *wireLogin `json:"author"`
+	Parents []struct {
+		SHA string `json:"sha"`
+	} `json:"parents"`
+
+	ID        string   `json:"id"`
+	ParentIDs []string `json:"parent_ids"`
+}
+
+// before is the commit that was at the head of the branch before; "": none.
+func (w wireCommit) before() string {
+	if len(w.Parents) > 0 {
+		return w.Parents[0].SHA
+	}
+	if len(w.ParentIDs) > 0 {
+		return w.ParentIDs[0]
+	}
+	return ""
+}
+
+// Line implements Comments.
+func (c *comments) Line(ctx context.Context, sha, earlier string) (line []LineCommit, whole bool, err error) {
+	known := map[string]wireCommit{}
+	for page := 1; page <= linePages && len(line) < LineLimit; page++ {
+		var list []wireCommit
+		if err := c.read(ctx, c.commits(sha, page), &list, http.StatusOK); err != nil {
+			return nil, false, err
+		}
+		for _, w := range list {
+			known[cmp.Or(w.SHA, w.ID)] = w
+		}
+		at := sha
+		if len(line) > 0 {
+			at = known[line[len(line)-1].SHA].before()
+		}
+		for ; at != earlier && len(line) < LineLimit; at = known[at].before() {
+			w, ok := known[at]
+			if !ok {
+				break
+			}
+			author := Account{}
+			if w.ID == "" {
+				author = w.Author.account()
+			}
+			line = append(line, LineCommit{SHA: at, Author: author.Login})
+		}
+		if at == earlier {
+			return line, true, nil
+		}
+		if len(list) < LineLimit {
+			return line, false, nil
+		}
+	}
+	return line, false, nil
 }
 
 // wireNote is a comment in the answers of GitHub and Gitea (user), and of GitLab (author, type, system).

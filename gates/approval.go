@@ -40,6 +40,18 @@ func (s Subject) Of(decisions []v1alpha1.AddOnApproval) []v1alpha1.AddOnApproval
 	return found
 }
 
+// Entered takes decisions of accounts for what they are only if the operator entered them, for the forge of the source.
+// What another user entered in the name of an account is a decision of that user.
+func Entered(decisions []v1alpha1.AddOnApproval, operator, host string) []v1alpha1.AddOnApproval {
+	all := slices.Clone(decisions)
+	for i := range all {
+		if by := all[i].Spec.Forge; by != nil && (all[i].Spec.Approver != operator || by.Host != host || host == "") {
+			all[i].Spec.Forge = nil
+		}
+	}
+	return all
+}
+
 // Approval counts the decisions on one Subject. Each user counts once. If an approver rejected,
 // that decides, whatever the same or another approver approved.
 func Approval(spec v1alpha1.ApprovalGate, decisions []v1alpha1.AddOnApproval) Verdict {
@@ -104,7 +116,7 @@ func IsApprover(spec v1alpha1.ApprovalGate, user string, groups []string) bool {
 }
 
 // counts reports whether a decision is of an approver. One that was made by a comment is of an account
-// that had the permission: the operator alone enters those.
+// that had the permission; see Entered.
 func counts(spec v1alpha1.ApprovalGate, d *v1alpha1.AddOnApprovalSpec) bool {
 	if d.Forge != nil {
 		return spec.Forge != nil && IsForgeApprover(*spec.Forge, d.Forge.Login)

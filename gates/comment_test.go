@@ -14,6 +14,8 @@ func TestApproval_CountsCommentsOnlyWhereTheGateTakesThem(t *testing.T) {
 			Approver: "operator", Decision: decision, Forge: &v1alpha1.ForgeAuthor{Host: "gitea.example", Login: login, CommentID: 1},
 		}}
 	}
+	another, elsewhere := byForge("bob", v1alpha1.Approve), byForge("bob", v1alpha1.Approve)
+	another.Spec.Approver, elsewhere.Spec.Forge.Host = "gitops", "never-heard-of.example"
 	two := int32(2)
 	takes := v1alpha1.ApprovalGate{Approvers: &v1alpha1.Approvers{Users: []string{"alice"}}, Forge: &v1alpha1.ForgeApproval{Users: []string{"bob", "alice"}}, Count: &two}
 	not := v1alpha1.ApprovalGate{Count: &two}
@@ -22,16 +24,18 @@ func TestApproval_CountsCommentsOnlyWhereTheGateTakesThem(t *testing.T) {
 		decisions []v1alpha1.AddOnApproval
 		want      string
 	}{
-		"two accounts":           {takes, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Approve), byForge("alice", v1alpha1.Approve)}, "Passed: approved by alice@gitea.example, bob@gitea.example"},
-		"one account twice":      {takes, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Approve), byForge("bob", v1alpha1.Approve)}, "Waiting: 1 of 2 approvals (bob@gitea.example)"},
-		"another account":        {takes, []v1alpha1.AddOnApproval{byForge("mallory", v1alpha1.Reject)}, "Waiting: 0 of 2 approvals; mallory@gitea.example is not an approver"},
-		"a rejection":            {takes, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Reject)}, "Failed: rejected by bob@gitea.example"},
-		"the gate takes none":    {not, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Approve)}, "Waiting: 0 of 2 approvals; bob@gitea.example is not an approver"},
-		"it does not any longer": {not, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Reject)}, "Waiting: 0 of 2 approvals; bob@gitea.example is not an approver"},
+		"two accounts":            {takes, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Approve), byForge("alice", v1alpha1.Approve)}, "Passed: approved by alice@gitea.example, bob@gitea.example"},
+		"one account twice":       {takes, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Approve), byForge("bob", v1alpha1.Approve)}, "Waiting: 1 of 2 approvals (bob@gitea.example)"},
+		"another account":         {takes, []v1alpha1.AddOnApproval{byForge("mallory", v1alpha1.Reject)}, "Waiting: 0 of 2 approvals; mallory@gitea.example is not an approver"},
+		"a rejection":             {takes, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Reject)}, "Failed: rejected by bob@gitea.example"},
+		"another user entered it": {takes, []v1alpha1.AddOnApproval{another}, "Waiting: 0 of 2 approvals; gitops is not an approver"},
+		"of another forge":        {takes, []v1alpha1.AddOnApproval{elsewhere}, "Waiting: 0 of 2 approvals; operator is not an approver"},
+		"the gate takes none":     {not, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Approve)}, "Waiting: 0 of 2 approvals; bob@gitea.example is not an approver"},
+		"it does not any longer":  {not, []v1alpha1.AddOnApproval{byForge("bob", v1alpha1.Reject)}, "Waiting: 0 of 2 approvals; bob@gitea.example is not an approver"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			v := Approval(c.spec, c.decisions)
+			v := Approval(c.spec, Entered(c.decisions, "operator", "gitea.example"))
 			if got := string(v.State) + ": " + v.Reason; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

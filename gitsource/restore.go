@@ -99,7 +99,7 @@ func (s *session) restore(then plumbing.Hash, branch string) (*Restoration, erro
 	if found, err := lookup(refs, branchPrefix+branch, branchPrefix); err == nil {
 		wants, proposed = append(wants, found.want), found.commit
 	}
-	p, err := s.pack(1, append(slices.Clone(wants), then)...)
+	p, err := s.pack(len(wants), append(slices.Clone(wants), then)...) // with the commit at which the branch began
 	if errors.Is(err, errRefused) {
 		p, err = s.deepen(then, head, wants)
 	}
@@ -148,14 +148,41 @@ func (s *session) restoration(p *pack, head target, then, proposed plumbing.Hash
 	r.Head.revision = Revision{Ref: head.short, Commit: head.commit.String()}
 	r.Then.revision = Revision{Commit: then.String()}
 	if !proposed.IsZero() {
-		changes, err := changesOf(p, s.repository.limits, roots[0], roots[2])
+		began, err := s.beganAt(p, head, proposed)
 		if err != nil {
-			return nil, fmt.Errorf("cannot compare commits %s and %s of %s: %w", head.commit, proposed, s.repository.url, err)
+			return nil, err
+		}
+		changes, err := changesOf(p, s.repository.limits, began, roots[2])
+		if err != nil {
+			return nil, fmt.Errorf("cannot read what commit %s of %s changes: %w", proposed, s.repository.url, err)
 		}
 		r.Proposed = &changes
 	}
 	r.claim, s.claim = s.claim, nil
 	return r, nil
+}
+
+// beganAt is the tree to which a branch of one commit adds: that of its parent, if it was the newest
+// commit of the reference once. Everything else is compared with the newest one.
+func (s *session) beganAt(p *pack, head target, proposed plumbing.Hash) (plumbing.Hash, error) {
+	at := head.commit
+	c, err := p.commit(proposed)
+	if err == nil && len(c.ParentHashes) == 1 && c.ParentHashes[0] != at && p.has(c.ParentHashes[0]) {
+		contained, failed := s.contains(at, c.ParentHashes[0])
+		if err = failed; contained {
+			at = c.ParentHashes[0]
+		}
+	}
+	if err == nil {
+		c, err = p.commit(at)
+	}
+	if err == nil {
+		err = p.complete(c.TreeHash)
+	}
+	if err != nil {
+		return plumbing.ZeroHash, fmt.Errorf("cannot read where the branch of commit %s of %s began: %w", proposed, s.repository.url, err)
+	}
+	return c.TreeHash, nil
 }
 
 // With returns the tree of the newer commit with some of the changes made.

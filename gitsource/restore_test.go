@@ -21,7 +21,7 @@ func TestRestore_TakesChosenFilesBack(t *testing.T) {
 			_, err := h.Remove("without", "a/gone.yaml")
 			h.must(err)
 			head := h.write("head", map[string]string{"a/changed.yaml": "new", "b/c/other.yaml": "new", "d/added.yaml": "new"})
-			h.git("update-ref", "refs/heads/proposed", then)
+			h.git("update-ref", "refs/heads/proposed", h.git("commit-tree", then+"^{tree}", "-p", head, "-m", "proposed"))
 
 			r, err := open(t, h.URL(), branch("main")).Restore(t.Context(), then, "proposed")
 			if err != nil {

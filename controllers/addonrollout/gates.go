@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/controllers/gates"
+	decisions "github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/manifests/admission"
 )
 
@@ -38,6 +42,29 @@ func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
 	}
 	o.Approvals.Read = true
 	o.Approvals.Proven, o.Approvals.Unproven = admission.Proven(policy, binding, list.Items)
+	return r.readForge(ctx, o)
+}
+
+// readForge takes decisions that were not entered by the operator for those of the users who entered them.
+func (r *Reconciler) readForge(ctx context.Context, o *plan.Observation) error {
+	if !slices.ContainsFunc(o.Approvals.Proven, func(a v1alpha1.AddOnApproval) bool { return a.Spec.Forge != nil }) {
+		return nil
+	}
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := r.Client.Create(ctx, review); err != nil {
+		return fmt.Errorf("cannot ask the hub for the operator's account: %w", err)
+	}
+	host := ""
+	if _, name, ok := strings.Cut(o.Rollout.Annotations[v1alpha1.SourceAnnotation], "/"); ok {
+		source := &v1alpha1.AddOnSource{}
+		if err := r.Live.Get(ctx, client.ObjectKey{Namespace: o.Rollout.Namespace, Name: name}, source); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("cannot read the source of %s: %w", o.Rollout.Name, err)
+		}
+		if spec := source.Spec.CommitStatus; spec != nil {
+			host, _ = commitstatus.Host(spec.Provider, spec.Address) // of an address that is none, no decision counts
+		}
+	}
+	o.Approvals.Proven = decisions.Entered(o.Approvals.Proven, review.Status.UserInfo.Username, host)
 	return nil
 }
 

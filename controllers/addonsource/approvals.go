@@ -1,19 +1,23 @@
 package addonsource
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,12 +33,19 @@ import (
 )
 
 // Comments are read every commentsAgain while a gate waits for one, and less often the longer it waits,
-// but at least every commentsRarely. commentsTimeout bounds one look.
+// but at least every commentsRarely. commentsTimeout bounds one look, which holds a place of the controller.
 const (
 	commentsAgain   = 20 * time.Second
 	commentsRarely  = 5 * time.Minute
-	commentsTimeout = time.Minute
+	commentsTimeout = 15 * time.Second
 )
+
+// levelsAtOnce is for how many accounts, besides as many as must approve, a look of one gate reads the
+// permission: everybody who sees a pull request can comment, and each account is a request.
+const levelsAtOnce = 5
+
+// commitsAtOnce is for how many commits a look reads what brought them.
+const commitsAtOnce = 10
 
 // reasonLimit is how many bytes of a comment an AddOnApproval keeps.
 const reasonLimit = 1024
@@ -42,10 +53,107 @@ const reasonLimit = 1024
 // Approver enters the decisions that accounts of a forge made by comments, as AddOnApprovals. It is a
 // controller of its own, so that no forge delays a rollout. Comments are read only while a gate waits for
 // them, and nothing about them is stored but the AddOnApprovals.
-type Approver struct{ *Reconciler }
+type Approver struct {
+	*Reconciler
+
+	mu    sync.Mutex
+	looks map[types.NamespacedName]*look
+}
 
 // NewApprover returns an approver that reaches forges as the reconciler does.
-func NewApprover(r *Reconciler) *Approver { return &Approver{Reconciler: r} }
+func NewApprover(r *Reconciler) *Approver {
+	return &Approver{Reconciler: r, looks: map[types.NamespacedName]*look{}}
+}
+
+// look is what one look at the comments leaves to the next one of a rollout. Without it, the next one asks again.
+type look struct {
+	// turn counts the accounts that were asked, and refused has the turn of an account at a gate, if it may not
+	// decide: it is asked again after those that were not asked yet.
+	turn    int
+	refused map[string]int
+
+	// origin is what brought the content.
+	origin origin
+}
+
+// origin is what was merged or pushed since the stable content of a rollout, up to its target: the target is the
+// newest commit when the operator looked, and may be later than the one with the content.
+type origin struct {
+	// of is the target, line the commits from it back, and asked how many of them were asked for.
+	of    v1alpha1.Target
+	line  []commitstatus.LineCommit
+	asked int
+	// whole: no commit is missing in the line.
+	whole    bool
+	requests []commitstatus.MergedRequest
+	// authors are the accounts of the requests, and those of commits that came without one.
+	authors []string
+}
+
+// by reports whether an account may have authored the content.
+func (b origin) by(login string) bool {
+	return slices.ContainsFunc(b.authors, func(a string) bool { return a == "" || strings.EqualFold(a, login) })
+}
+
+// numbers lists the requests.
+func (b origin) numbers() string {
+	all := make([]string, 0, len(b.requests))
+	for _, r := range b.requests {
+		all = append(all, strconv.FormatInt(r.Number, 10))
+	}
+	return strings.Join(all, ", ")
+}
+
+// read reads what brought the target, in as many looks as it takes; false: it is not known yet. Before the first
+// content was stable, only what left the target is.
+func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v1alpha1.AddOnRolloutStatus, branch string) (known bool, err error) {
+	if b.of != *status.Target {
+		next := origin{of: *status.Target}
+		sha := v1alpha1.CommitOf(next.of.Commit)
+		next.line, next.whole = []commitstatus.LineCommit{{SHA: sha}}, true
+		if status.Stable != nil && strings.Contains(status.Stable.Commit, "sha1:") && status.Stable.Commit != next.of.Commit {
+			if next.line, next.whole, err = from.Line(ctx, sha, v1alpha1.CommitOf(status.Stable.Commit)); err != nil {
+				return false, err
+			}
+		}
+		*b = next
+	}
+	for range commitsAtOnce {
+		if b.asked == len(b.line) {
+			return true, nil
+		}
+		commit := b.line[b.asked]
+		merged, found, err := from.Merged(ctx, commit.SHA, branch)
+		if err != nil {
+			return false, err
+		}
+		if b.asked++; !found {
+			if commit.Author != "" {
+				b.authors = append(b.authors, commit.Author)
+			}
+			continue
+		}
+		b.requests, b.authors = append(b.requests, merged), append(b.authors, merged.Author)
+	}
+	return b.asked == len(b.line), nil
+}
+
+// lookOf returns what the last look of a rollout left. One key is reconciled once at a time.
+func (a *Approver) lookOf(key types.NamespacedName) *look {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.looks[key] == nil {
+		a.looks[key] = &look{refused: map[string]int{}}
+	}
+	return a.looks[key]
+}
+
+// forget drops what is known of a rollout that waits for no comment.
+func (a *Approver) forget(key types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.looks, key)
+}
 
 // SetupWithManager registers the controller.
 func (a *Approver) SetupWithManager(mgr ctrl.Manager, o Options) error {
@@ -120,6 +228,7 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	rollout := &v1alpha1.AddOnRollout{}
 	if err := a.Live.Get(ctx, req.NamespacedName, rollout); err != nil {
 		if apierrors.IsNotFound(err) {
+			a.forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("cannot read the rollout: %w", err)
@@ -127,6 +236,7 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	waiting := awaited(rollout)
 	key, ok := namespacedName(rollout.Annotations[v1alpha1.SourceAnnotation])
 	if len(waiting) == 0 || !ok || key.Namespace != rollout.Namespace || !strings.Contains(rollout.Status.Target.Commit, "sha1:") {
+		a.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	source := &v1alpha1.AddOnSource{}
@@ -160,6 +270,7 @@ func (a *Approver) pause(waiting []awaitedGate) time.Duration {
 // enter creates the AddOnApprovals that follow from the comments on the pull request of the target. The
 // error is fit for an event; permission is what the token needs.
 func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, waiting []awaitedGate) (permission string, err error) {
+	hub := ctx // what was decided is entered, however slow the forge is
 	ctx, cancel := context.WithTimeout(ctx, commentsTimeout)
 	defer cancel()
 	branch := forge.Branch(source)
@@ -173,86 +284,167 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	if err != nil {
 		return "", err
 	}
-	merged, found, err := from.Merged(ctx, v1alpha1.CommitOf(rollout.Status.Target.Commit), branch)
-	if err != nil || !found {
+	last := a.lookOf(client.ObjectKeyFromObject(rollout))
+	told := last.origin.of == *rollout.Status.Target && last.origin.asked == len(last.origin.line)
+	known, err := last.origin.read(ctx, from, &rollout.Status, branch)
+	if err != nil || !known {
 		return from.Permission(), err
 	}
-	comments, err := from.After(ctx, merged)
-	if err != nil {
-		return from.Permission(), err
+	if len(last.origin.requests) == 0 {
+		return "", fmt.Errorf("no pull request into %s brought commit %.10s; approve with addonflow approve", branch, v1alpha1.CommitOf(rollout.Status.Target.Commit))
 	}
+	if !told {
+		a.Events.Event(rollout, corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request "+last.origin.numbers()+" are read for approvals")
+	}
+	if !last.origin.whole && slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
+		err := errors.New("more was merged since the stable content than is looked at, so its authors are not known and notAuthor takes no comment; approve with addonflow approve")
+		a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", err.Error())
+	}
+	var comments []commitstatus.Comment
+	for _, merged := range last.origin.requests {
+		more, err := from.After(ctx, merged)
+		if err != nil {
+			return from.Permission(), fmt.Errorf("request %d: %w", merged.Number, err)
+		}
+		comments = append(comments, more...)
+	}
+	slices.SortFunc(comments, func(x, y commitstatus.Comment) int { return cmp.Compare(x.ID, y.ID) })
 	// Uncached: what was entered already must be seen.
 	var list v1alpha1.AddOnApprovalList
-	if err := a.Live.List(ctx, &list, client.InNamespace(rollout.Namespace)); err != nil {
+	if err := a.Live.List(hub, &list, client.InNamespace(rollout.Namespace)); err != nil {
 		return "", fmt.Errorf("cannot list approvals: %w", err)
 	}
+	asked := newLevels(from, last)
+	var unread error
 	for _, gate := range waiting {
-		decided, err := gate.decisions(ctx, rollout, from, merged, comments, gate.subject.Of(list.Items))
-		if err != nil {
-			return from.Permission(), err
-		}
+		decided, err := gate.decisions(ctx, rollout, asked, last.origin, comments, gate.subject.Of(list.Items))
+		unread = cmp.Or(unread, err)
 		if len(decided) == 0 {
 			continue
 		}
 		review := &authenticationv1.SelfSubjectReview{}
-		if err := a.Client.Create(ctx, review); err != nil {
+		if err := a.Client.Create(hub, review); err != nil {
 			return "", fmt.Errorf("cannot ask the hub for the operator's account: %w", err)
 		}
 		for i := range decided {
 			decided[i].Spec.Approver = review.Status.UserInfo.Username
-			if err := a.Client.Create(ctx, &decided[i], client.FieldOwner(v1alpha1.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
+			if err := a.Client.Create(hub, &decided[i], client.FieldOwner(v1alpha1.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
 				return "", fmt.Errorf("cannot enter the decision of %s: %w", decided[i].Spec.Forge, err)
 			}
 		}
 	}
-	return "", nil
+	return from.Permission(), unread
 }
 
-// decisions are the AddOnApprovals that are to be created for a gate: every rejection, and the approvals
+// levels reads what accounts may do, once for all gates of a look.
+type levels struct {
+	from  commitstatus.Comments
+	known map[string]commitstatus.Level
+	*look
+}
+
+func newLevels(from commitstatus.Comments, l *look) *levels {
+	return &levels{from: from, known: map[string]commitstatus.Level{}, look: l}
+}
+
+// voice is what one account decided on a gate.
+type voice struct {
+	by        commitstatus.Account
+	decisions []v1alpha1.AddOnApproval
+}
+
+// voices are by account, in the order of their first comment.
+type voices []voice
+
+func (v *voices) add(by commitstatus.Account, d v1alpha1.AddOnApproval) {
+	i := slices.IndexFunc(*v, func(known voice) bool { return strings.EqualFold(known.by.Login, by.Login) })
+	if i < 0 {
+		*v, i = append(*v, voice{by: by}), len(*v)
+	}
+	(*v)[i].decisions = append((*v)[i].decisions, d)
+}
+
+// decisions are the AddOnApprovals that are to be created for a gate: a rejection, or the approvals
 // once they are enough with those that are there. Until then none is, so that the permission of an account
-// is read when its comment is used.
+// is read when its comment is used. With an error, they are those of the accounts whose permission was read.
 func (g awaitedGate) decisions(
-	ctx context.Context, rollout *v1alpha1.AddOnRollout, from commitstatus.Comments, merged commitstatus.MergedRequest,
+	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, by origin,
 	comments []commitstatus.Comment, known []v1alpha1.AddOnApproval,
 ) ([]v1alpha1.AddOnApproval, error) {
-	var rejects, approvals []v1alpha1.AddOnApproval
+	var rejects, approvals voices
 	for _, c := range comments {
 		said, ok := gates.ParseComment(c.Body)
 		switch {
 		case !ok || c.Edited || !said.Is(rollout.Name, g.subject) || !gates.IsForgeApprover(*g.spec.Forge, c.By.Login):
 			continue
-		case g.spec.Forge.NotAuthor && (merged.Author == "" || strings.EqualFold(merged.Author, c.By.Login)):
+		case g.spec.Forge.NotAuthor && (!by.whole || by.by(c.By.Login)):
 			continue
 		case c.ID <= g.used: // or its decision was withdrawn
 			continue
 		case g.subject.Attempt > 1 && c.Created.Before(g.since): // it was about an earlier attempt
 			continue
 		case slices.ContainsFunc(known, func(k v1alpha1.AddOnApproval) bool {
-			return k.Spec.Forge != nil && k.Spec.Forge.Host == from.Host() && k.Spec.Forge.CommentID == c.ID
+			return k.Spec.Forge != nil && k.Spec.Forge.Host == asked.from.Host() && k.Spec.Forge.CommentID == c.ID
 		}):
 			continue
 		}
-		level, err := from.Level(ctx, c.By)
-		if err != nil {
-			return nil, err
+		decision := g.decision(rollout, said, v1alpha1.ForgeAuthor{Host: asked.from.Host(), Login: c.By.Login, CommentID: c.ID})
+		if said.Decision == v1alpha1.Reject {
+			rejects.add(c.By, decision)
+		} else {
+			approvals.add(c.By, decision)
+		}
+	}
+	rejected, unread := g.permitted(ctx, asked, rejects, func(found []v1alpha1.AddOnApproval) bool { return len(found) > 0 })
+	if len(rejected) > 0 {
+		return rejected, unread
+	}
+	enough := func(found []v1alpha1.AddOnApproval) bool {
+		return gates.Approval(g.spec, slices.Concat(known, found)).State == v1alpha1.GatePassed
+	}
+	approved, err := g.permitted(ctx, asked, approvals, enough)
+	if !enough(approved) {
+		approved = nil
+	}
+	return approved, cmp.Or(unread, err)
+}
+
+// permitted are the decisions of accounts that may decide, until they are enough. At most levelsAtOnce
+// accounts more than must approve are asked for: those that never were, by their first comment, and then those that
+// were refused the longest ago. So accounts without the permission delay the others and keep none of them out.
+func (g awaitedGate) permitted(ctx context.Context, asked *levels, all voices, enough func([]v1alpha1.AddOnApproval) bool) (found []v1alpha1.AddOnApproval, unread error) {
+	turn := func(v voice) string {
+		return g.subject.Stage + "/" + g.subject.Gate + "/" + strings.ToLower(v.by.Login)
+	}
+	slices.SortStableFunc(all, func(x, y voice) int { return cmp.Compare(asked.refused[turn(x)], asked.refused[turn(y)]) })
+	left := levelsAtOnce + gates.Wanted(g.spec)
+	for _, v := range all {
+		if enough(found) {
+			break
+		}
+		level, ok := asked.known[strings.ToLower(v.by.Login)]
+		if !ok {
+			if left--; left < 0 {
+				break
+			}
+			var err error
+			if level, err = asked.from.Level(ctx, v.by); err != nil {
+				unread = cmp.Or(unread, err)
+				if refused, ok := errors.AsType[*commitstatus.DeliveryError](err); ctx.Err() != nil || ok && refused.Everyone {
+					break
+				}
+				level = commitstatus.LevelNone
+			}
+			asked.known[strings.ToLower(v.by.Login)] = level
 		}
 		if level < levelOf(g.spec.Forge.Permission) {
+			asked.turn++
+			asked.refused[turn(v)] = asked.turn
 			continue
 		}
-		decision := g.decision(rollout, said, v1alpha1.ForgeAuthor{Host: from.Host(), Login: c.By.Login, CommentID: c.ID})
-		if said.Decision == v1alpha1.Reject {
-			rejects = append(rejects, decision)
-		} else {
-			approvals = append(approvals, decision)
-		}
+		found = append(found, v.decisions...)
 	}
-	if len(rejects) > 0 {
-		return rejects, nil
-	}
-	if gates.Approval(g.spec, slices.Concat(known, approvals)).State != v1alpha1.GatePassed {
-		return nil, nil
-	}
-	return approvals, nil
+	return found, unread
 }
 
 // levelOf is what an account needs. A permission that is not known is not less than any.

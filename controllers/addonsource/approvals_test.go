@@ -2,13 +2,20 @@ package addonsource
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
@@ -20,6 +27,10 @@ type spoken map[string]commitstatus.Level
 
 func (spoken) Merged(context.Context, string, string) (commitstatus.MergedRequest, bool, error) {
 	return commitstatus.MergedRequest{}, false, nil
+}
+
+func (spoken) Line(context.Context, string, string) ([]commitstatus.LineCommit, bool, error) {
+	return nil, false, nil
 }
 
 func (spoken) After(context.Context, commitstatus.MergedRequest) ([]commitstatus.Comment, error) {
@@ -83,6 +94,9 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 		"the author in another case": {
 			spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{NotAuthor: true}}, said: []said{{by: "author", body: line}},
 		},
+		"another author of what was merged": {
+			spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{NotAuthor: true}}, said: []said{{by: "another", body: line}},
+		},
 		"too few":               {spec: v1alpha1.ApprovalGate{Count: count(2)}, said: []said{{by: "bob", body: line}, {by: "bob", body: line}}},
 		"enough":                {spec: v1alpha1.ApprovalGate{Count: count(2)}, said: []said{{by: "bob", body: line}, {by: "ana", body: line}}, want: []string{"Approve bob 1", "Approve ana 2"}},
 		"a rejection outweighs": {said: []said{{by: "ana", body: line}, {by: "bob", body: strings.Replace(line, "approve", "reject", 1) + "\nno"}}, want: []string{"Reject bob 2 no"}},
@@ -113,7 +127,7 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 				})
 			}
 			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
-			entered, err := g.decisions(t.Context(), rollout, forge, commitstatus.MergedRequest{Number: 7, Author: "Author", At: merged}, comments, c.known)
+			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &look{refused: map[string]int{}}), origin{whole: true, authors: []string{"Author", "Another"}}, comments, c.known)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,5 +139,157 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// flooded is a forge that counts, and refuses what is more than it has left.
+type flooded struct {
+	spoken
+	asked, left int
+}
+
+func (f *flooded) Level(ctx context.Context, by commitstatus.Account) (commitstatus.Level, error) {
+	if f.asked++; by.Login == "broken" {
+		return 0, &commitstatus.DeliveryError{Reason: "500"}
+	}
+	if f.asked > f.left {
+		return 0, &commitstatus.DeliveryError{Reason: "waiting for our own request limit", Everyone: true}
+	}
+	return f.spoken.Level(ctx, by)
+}
+
+// TestApprover_AFloodOfCommentsStopsNoApproval: accounts that may not decide cost a bounded number of requests in
+// each look, and the one that may is asked within a few looks, wherever its comment is.
+func TestApprover_AFloodOfCommentsStopsNoApproval(t *testing.T) {
+	digest := "v1:sha256:" + strings.Repeat("0123456789abcdef", 4)
+	line := gates.ApproveComment("hello", "fleet", "qa", digest)
+	numbered := func(name string, n int) (all []string) {
+		for i := range n {
+			all = append(all, name+strconv.Itoa(i))
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		by          []string
+		left, looks int
+		asked       int
+	}{
+		"one account after the approver":     {by: append([]string{"bob"}, slices.Repeat([]string{"mallory"}, 200)...), left: 1, looks: 1, asked: 1},
+		"one account before the approver":    {by: append(slices.Repeat([]string{"mallory"}, 200), "bob"), left: 2, looks: 1, asked: 2},
+		"thirty accounts before it":          {by: append(numbered("mallory", 30), "bob"), left: 1000, looks: 6, asked: 31},
+		"an account that the forge fails on": {by: []string{"broken", "bob"}, left: 1000, looks: 1, asked: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var comments []commitstatus.Comment
+			for i, by := range c.by {
+				comments = append(comments, commitstatus.Comment{ID: int64(i + 1), By: commitstatus.Account{Login: by}, Body: line, Created: time.Unix(2000, 0)})
+			}
+			forge, memory := &flooded{spoken: spoken{"bob": commitstatus.LevelAdmin}, left: c.left}, &look{refused: map[string]int{}}
+			g := awaitedGate{spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{}}, subject: gates.Subject{Stage: "fleet", Gate: "qa", Digest: digest, Attempt: 1}}
+			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
+			var got []v1alpha1.AddOnApproval
+			for n := 1; n <= c.looks; n++ {
+				if len(got) > 0 {
+					t.Errorf("entered before look %d", n)
+				}
+				got, _ = g.decisions(t.Context(), rollout, newLevels(forge, memory), origin{whole: true}, comments, nil)
+			}
+			if len(got) != 1 || got[0].Spec.Forge.Login != "bob" || forge.asked != c.asked {
+				t.Errorf("%d decisions, %d requests", len(got), forge.asked)
+			}
+		})
+	}
+}
+
+// TestApprover_AuthorsAreThoseOfEverythingSinceTheStableContent: alice's content is merged with request 7, bob's README
+// with 8, and both before the operator looks.
+func TestApprover_AuthorsAreThoseOfEverythingSinceTheStableContent(t *testing.T) {
+	digest := "v1:sha256:" + strings.Repeat("ab", 32)
+	commit := func(digit string) string { return strings.Repeat(digit, 40) }
+	answers := map[string]any{"commits": []any{
+		map[string]any{"sha": commit("2"), "parents": []any{map[string]any{"sha": commit("1")}}},
+		map[string]any{"sha": commit("1"), "parents": []any{map[string]any{"sha": commit("0")}, map[string]any{"sha": commit("9")}}},
+		map[string]any{"sha": commit("9")},
+		map[string]any{"sha": commit("0")},
+	}}
+	for number, r := range map[int]struct{ sha, author string }{7: {commit("1"), "alice"}, 8: {commit("2"), "bob"}} {
+		answers["commits/"+r.sha+"/pull"] = map[string]any{"number": number, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": r.sha, "user": map[string]any{"login": r.author}, "base": map[string]any{"ref": "main"}}
+	}
+	said := func(id int, by string) any {
+		return map[string]any{"id": id, "body": gates.ApproveComment("hello", "fleet", "qa", digest), "user": map[string]any{"id": id, "login": by}, "created_at": "2026-01-01T00:01:00Z", "updated_at": "2026-01-01T00:01:00Z"}
+	}
+	answers["issues/7/comments"], answers["issues/8/comments"] = []any{said(2, "bob"), said(3, "carol")}, []any{said(1, "alice")}
+	for _, by := range []string{"alice", "bob", "carol"} {
+		answers["collaborators/"+by+"/permission"] = map[string]any{"permission": "admin"}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, ok := answers[strings.TrimPrefix(r.URL.Path, "/api/v1/repos/team/fleet/")]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	defer server.Close()
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
+		t.Fatal(err)
+	}
+	source.Spec.CommitStatus.Address = server.URL + "/team/fleet"
+	if err := s.hub.Update(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	rollout := &v1alpha1.AddOnRollout{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "u", Annotations: map[string]string{v1alpha1.SourceAnnotation: "fleet/fleet"}},
+		Spec: v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "fleet", Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{{
+			Name: "qa", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{NotAuthor: true}},
+		}}}}}},
+		Status: v1alpha1.AddOnRolloutStatus{
+			Attempt: 1, Target: &v1alpha1.Target{Digest: digest, Commit: "main@sha1:" + commit("2")}, Stable: &v1alpha1.Target{Commit: "main@sha1:" + commit("0")},
+			Stages: []v1alpha1.StageStatus{{Name: "fleet", Gates: []v1alpha1.GateStatus{{
+				Name: "qa", When: v1alpha1.GateBefore, Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting, Since: &metav1.Time{Time: time.Unix(1000, 0)},
+			}}}},
+		},
+	}
+	if err := s.hub.Create(t.Context(), rollout); err != nil {
+		t.Fatal(err)
+	}
+	under, ok := s.hub.(client.WithWatch)
+	if !ok {
+		t.Fatal("no watch")
+	}
+	s.planner.Reconciler.Live = s.hub
+	s.planner.Reconciler.Client = interceptor.NewClient(under, interceptor.Funcs{Create: func(ctx context.Context, hub client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		if review, ok := o.(*authenticationv1.SelfSubjectReview); ok {
+			review.Status.UserInfo.Username = "system:serviceaccount:addonflow-system:addonflow"
+			return nil
+		}
+		return hub.Create(ctx, o, options...)
+	}})
+	look := func() (by []string) {
+		t.Helper()
+		if _, err := NewApprover(s.planner.Reconciler).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rollout)}); err != nil {
+			t.Fatal(err)
+		}
+		var list v1alpha1.AddOnApprovalList
+		if err := s.hub.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			by = append(by, list.Items[i].Spec.Forge.Login)
+		}
+		return by
+	}
+	if got := look(); !slices.Equal(got, []string{"carol"}) {
+		t.Errorf("entered %q", got)
+	}
+	if got := s.event(); !strings.Contains(got, "comments on pull request 8, 7 are read") {
+		t.Errorf("event %q", got)
+	}
+	delete(answers, "commits/"+commit("1")+"/pull")
+	delete(answers, "commits/"+commit("2")+"/pull")
+	look()
+	if got := s.event(); !strings.Contains(got, "ApprovalsNotRead") || !strings.Contains(got, "no pull request into main brought commit 2222222222") {
+		t.Errorf("event %q", got)
 	}
 }

@@ -43,6 +43,8 @@ import (
 const (
 	revertTimeout = 3 * time.Minute
 	revertAgain   = 15 * time.Second
+	// revertRarely is the pause before one is tried again that the newest commit does not allow: the next may.
+	revertRarely = 5 * time.Minute
 )
 
 // Reverter proposes pull requests for content that was rolled back or recalled. It is a controller of
@@ -60,10 +62,25 @@ func (v *Reverter) SetupWithManager(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("revertrequests").
 		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged()))).
+			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged(), commitJudged()))).
 		Watches(&v1alpha1.AddOnRollout{}, handler.EnqueueRequestsFromMapFunc(sourceOf), builder.WithPredicates(returned())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(1, o.Concurrent), RateLimiter: o.RateLimiter}).
 		Complete(v)
+}
+
+// commitJudged lets sources pass that applied or refused another commit.
+func commitJudged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.AddOnSource)
+			after, also := e.ObjectNew.(*v1alpha1.AddOnSource)
+			return ok && also && (before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
+				before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision)
+		},
+	}
 }
 
 // returned lets rollouts pass that went back to earlier content, or do not differ from Git any more.
@@ -438,7 +455,7 @@ type revertOutcome struct {
 
 // not is the outcome of a proposal that is not made. The command of the texts stays.
 func (w wantedRevert) not(reason, why string) revertOutcome {
-	return revertOutcome{branch: w.branch, reason: reason, text: fmt.Sprintf("%s: no pull request restores it: %s", w.AddOn, why)}
+	return revertOutcome{branch: w.branch, reason: reason, again: revertRarely, text: fmt.Sprintf("%s: no pull request restores it: %s", w.AddOn, why)}
 }
 
 // done is the outcome of a proposal that was found or opened.

@@ -24,6 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
@@ -445,5 +446,61 @@ func TestReverter_ProposesNothingThatGitTookBack(t *testing.T) {
 		if got := s.propose(); got != "" || s.forge.writes > 0 {
 			t.Errorf("%s: condition %q, %d writes", c.name, got, s.forge.writes)
 		}
+	}
+}
+
+// TestReverter_ContinuesAfterTheBranchMoved: another team merges between the branch of the proposal and its pull request.
+// A commit that was put below the change is one of another, whatever the last one changes.
+func TestReverter_ContinuesAfterTheBranchMoved(t *testing.T) {
+	for _, foreign := range []bool{false, true} {
+		s := newRevertScene(t, revertTree("v2", "v1"))
+		s.forge.failing, s.forge.takes = 2, false // the branch is made, and not proposed
+		s.propose()
+		if foreign {
+			if err := s.repo.ForcePush(s.good); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := s.repo.Commit("another team merges", revertTree("v2", "v3")); err != nil {
+			t.Fatal(err)
+		}
+		if foreign {
+			if _, err := s.repo.Commit("other content", revertTree("v2", "v3")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.restart()
+		condition := s.propose()
+		if foreign && (!strings.Contains(condition, "changes something else") || len(s.forge.pulls) > 0) {
+			t.Errorf("foreign: condition %q, pulls %v", condition, s.forge.pulls)
+		}
+		if !foreign && (!strings.HasPrefix(condition, "True Proposed: ") || len(s.forge.pulls) != 1) {
+			t.Errorf("condition %q, pulls %v", condition, s.forge.pulls)
+		}
+	}
+}
+
+// TestReverter_TriesAgainAfterAMistakeOfAnother: the newest commit cannot be built at the moment of the rollback.
+func TestReverter_TriesAgainAfterAMistakeOfAnother(t *testing.T) {
+	s := newRevertScene(t, revertTree("v2", "v1"))
+	broken := revertTree("v2", "v1")
+	broken["other/all.yaml"] = "apiVersion: v1\nkind: Nonsense\n"
+	if _, err := s.repo.Commit("a typo of another team", broken); err != nil {
+		t.Fatal(err)
+	}
+	result, err := s.reverter.Reconcile(t.Context(), s.request)
+	if err != nil || result.RequeueAfter != revertRarely {
+		t.Errorf("tried again after %s, %v", result.RequeueAfter, err)
+	}
+	before := &v1alpha1.AddOnSource{}
+	after := before.DeepCopy()
+	after.Status.LastAppliedRevision = "main@sha1:2"
+	if !commitJudged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) || commitJudged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before}) {
+		t.Error("a commit that is applied is not what it is tried again for")
+	}
+	if _, err := s.repo.Commit("mended", revertTree("v2", "v2")); err != nil {
+		t.Fatal(err)
+	}
+	if condition := s.propose(); !strings.HasPrefix(condition, "True Proposed: ") {
+		t.Errorf("condition %q", condition)
 	}
 }

@@ -27,8 +27,10 @@ const (
 	// readTimeout is for a whole request, headerTimeout for its headers.
 	readTimeout   = 30 * time.Second
 	headerTimeout = 10 * time.Second
-	// requestsAtOnce are served at the same time; forges try again what gets 503.
+	// requestsAtOnce are looked up at the same time, and bodiesAtOnce are read for one source, so that slow ones take
+	// no place of another source. Most forges do not send again what gets 503: the interval of the source remains.
 	requestsAtOnce = 32
+	bodiesAtOnce   = 8
 	// secretFor is how long a token is used without reading the Secret again, so that a flood of wrong signatures is not
 	// one of requests to the hub.
 	secretFor = 5 * time.Second
@@ -62,6 +64,8 @@ type Receiver struct {
 
 	mu     sync.Mutex
 	tokens map[client.ObjectKey]token
+	// bodies counts what is being read for a source.
+	bodies map[client.ObjectKey]int
 }
 
 // token is a Secret's token.
@@ -77,7 +81,7 @@ func New(options Options, registry prometheus.Registerer) (*Receiver, error) {
 		options.Clock = time.Now
 	}
 	r := &Receiver{
-		Options: options, places: make(chan struct{}, requestsAtOnce), tokens: map[client.ObjectKey]token{},
+		Options: options, places: make(chan struct{}, requestsAtOnce), tokens: map[client.ObjectKey]token{}, bodies: map[client.ObjectKey]int{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "addonflow_webhook_requests_total", Help: "Requests to the port for webhooks, by HTTP status code.",
 		}, []string{"code"}),
@@ -130,34 +134,17 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 
 // answer returns the code of the answer.
 func (r *Receiver) answer(w http.ResponseWriter, request *http.Request) int {
-	select {
-	case r.places <- struct{}{}:
-		defer func() { <-r.places }()
-	default:
-		return http.StatusServiceUnavailable
-	}
-	if !strings.HasPrefix(request.URL.Path, v1alpha1.WebhookPathPrefix) {
-		return http.StatusNotFound
-	}
-	ctx := request.Context()
-	source, err := r.sourceAt(ctx, request.URL.Path)
-	switch {
-	case err != nil:
-		r.Log.Error(err, "cannot find the source of a webhook")
-		return http.StatusInternalServerError
-	case source == nil:
-		return http.StatusNotFound
-	case request.Method != http.MethodPost:
-		return http.StatusMethodNotAllowed
+	source, token, code := r.lookUp(request)
+	if code != 0 {
+		return code
 	}
 	key := client.ObjectKeyFromObject(source)
-	request.Body = http.MaxBytesReader(w, request.Body, bodyLimit)
-	token, err := r.token(ctx, source)
-	if err != nil {
-		r.Log.Error(err, "cannot check a webhook", "source", key)
-		return http.StatusInternalServerError
+	if !r.enter(key) {
+		return http.StatusServiceUnavailable
 	}
-	err = schemes()[source.Spec.Webhook.Type].verify(request, token)
+	defer r.leave(key)
+	request.Body = http.MaxBytesReader(w, request.Body, bodyLimit)
+	err := schemes()[source.Spec.Webhook.Type].verify(request, token)
 	switch {
 	case errors.Is(err, errDenied):
 		r.Log.Info("A webhook is refused: its signature or token is wrong", "source", key)
@@ -169,6 +156,53 @@ func (r *Receiver) answer(w http.ResponseWriter, request *http.Request) int {
 	}
 	r.asker.ask(source) //nolint:contextcheck // the look outlives the webhook that causes it
 	return http.StatusAccepted
+}
+
+// lookUp returns the source of a webhook and its token, or the code of the answer.
+func (r *Receiver) lookUp(request *http.Request) (source *v1alpha1.AddOnSource, token secret.Text, code int) {
+	select {
+	case r.places <- struct{}{}:
+		defer func() { <-r.places }()
+	default:
+		return nil, "", http.StatusServiceUnavailable
+	}
+	if !strings.HasPrefix(request.URL.Path, v1alpha1.WebhookPathPrefix) {
+		return nil, "", http.StatusNotFound
+	}
+	source, err := r.sourceAt(request.Context(), request.URL.Path)
+	switch {
+	case err != nil:
+		r.Log.Error(err, "cannot find the source of a webhook")
+		return nil, "", http.StatusInternalServerError
+	case source == nil:
+		return nil, "", http.StatusNotFound
+	case request.Method != http.MethodPost:
+		return nil, "", http.StatusMethodNotAllowed
+	}
+	if token, err = r.token(request.Context(), source); err != nil {
+		r.Log.Error(err, "cannot check a webhook", "source", client.ObjectKeyFromObject(source))
+		return nil, "", http.StatusInternalServerError
+	}
+	return source, token, 0
+}
+
+// enter takes one of the places of a source, if one is free, and leave gives it back.
+func (r *Receiver) enter(source client.ObjectKey) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bodies[source] >= bodiesAtOnce {
+		return false
+	}
+	r.bodies[source]++
+	return true
+}
+
+func (r *Receiver) leave(source client.ObjectKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bodies[source]--; r.bodies[source] == 0 {
+		delete(r.bodies, source)
+	}
 }
 
 // sourceAt returns the source whose webhooks come to the path, nil if there is none.

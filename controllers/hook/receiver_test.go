@@ -442,3 +442,38 @@ func FuzzWebhook(f *testing.F) {
 		}
 	})
 }
+
+// TestSlowBodiesOfOneSourceStopNoOther: the bodies for another source do not end, and their sender knows no token.
+func TestSlowBodiesOfOneSourceStopNoOther(t *testing.T) {
+	w := newWorld(t, "github")
+	slow := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "slow", UID: "two"}}
+	slow.Spec.Webhook = &v1alpha1.WebhookSpec{Type: "github", SecretRef: fluxmeta.LocalObjectReference{Name: "hook"}}
+	slow.Status.WebhookPath = "/hook/ffffffffffffffffffffffffffffffff"
+	if err := w.hub.Create(t.Context(), slow); err != nil {
+		t.Fatal(err)
+	}
+	body, end := io.Pipe()
+	codes := make(chan int)
+	const sent = requestsAtOnce + 1
+	for range sent {
+		go func() {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, slow.Status.WebhookPath, io.NopCloser(body))
+			request.Header.Set("X-Hub-Signature-256", "sha256="+signed(testToken, "x"))
+			answer := httptest.NewRecorder()
+			w.receiver.ServeHTTP(answer, request)
+			codes <- answer.Code
+		}()
+	}
+	for range sent - bodiesAtOnce {
+		if code := <-codes; code != http.StatusServiceUnavailable {
+			t.Errorf("the source whose bodies do not end got %d", code)
+		}
+	}
+	if code, _ := w.send(http.MethodPost, testPath, testBody, proofs(testToken, testBody)["github"]); code != http.StatusAccepted {
+		t.Errorf("the other source got %d", code)
+	}
+	_ = end.Close()
+	for range bodiesAtOnce {
+		<-codes
+	}
+}
