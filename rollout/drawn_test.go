@@ -26,6 +26,7 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 		"Clusters[].NeededBy":       "package removal reads it",
 		"Clusters[].Unwritten":      "tests of next and of the reconciler have it",
 		"Clusters[].UnwrittenSince": "as above",
+		"Clusters[].Unremoved":      "tests of package removal and of the reconciler have it",
 		"Ledger.Records[].Refusal":  "as above",
 		"Spec.Removal.Deleting":     "package removal reads it",
 		"Spec.PolicyCommit":         "not read by the planner",

@@ -258,8 +258,8 @@ func TestApprover_AuthorsAreThoseOfEverythingSinceTheStableContent(t *testing.T)
 	if !ok {
 		t.Fatal("no watch")
 	}
-	s.planner.Reconciler.Live = s.hub
-	s.planner.Reconciler.Client = interceptor.NewClient(under, interceptor.Funcs{Create: func(ctx context.Context, hub client.WithWatch, o client.Object, options ...client.CreateOption) error {
+	s.planner.Live = s.hub
+	s.planner.Client = interceptor.NewClient(under, interceptor.Funcs{Create: func(ctx context.Context, hub client.WithWatch, o client.Object, options ...client.CreateOption) error {
 		if review, ok := o.(*authenticationv1.SelfSubjectReview); ok {
 			review.Status.UserInfo.Username = "system:serviceaccount:addonflow-system:addonflow"
 			return nil

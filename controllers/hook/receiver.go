@@ -127,7 +127,7 @@ func (r *Receiver) server(ctx context.Context) *http.Server {
 
 // ServeHTTP answers a webhook. No answer says more than its code.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	code := r.answer(w, request)
+	code := r.answer(w, request) //nolint:contextcheck // the look outlives the webhook that causes it
 	r.requests.WithLabelValues(fmt.Sprint(code)).Inc()
 	http.Error(w, http.StatusText(code), code)
 }
@@ -154,7 +154,7 @@ func (r *Receiver) answer(w http.ResponseWriter, request *http.Request) int {
 	case err != nil:
 		return http.StatusBadRequest
 	}
-	r.asker.ask(source) //nolint:contextcheck // the look outlives the webhook that causes it
+	r.asker.ask(source)
 	return http.StatusAccepted
 }
 
