@@ -43,6 +43,9 @@ func scalarValue(n *yaml.Node, typed bool) (any, error) {
 		return n.Value, nil
 	}
 	v, err := plainValue(n.Value)
+	if errors.Is(err, errTooLarge) && typed && n.ShortTag() == "!!float" {
+		return strconv.ParseFloat(n.Value, 64) // rounded by kustomize, which is reported with its cause
+	}
 	if err == nil && tagged && tagOf(v) != n.ShortTag() {
 		return nil, fmt.Errorf("the tag %s does not fit the value %s", printable(n.Tag), printable(n.Value))
 	}
