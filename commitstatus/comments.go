@@ -196,9 +196,17 @@ func (l *wireLogin) account() Account {
 	return Account{ID: l.ID, Login: cmp.Or(l.Login, l.Username)}
 }
 
+// Bounds of a list of comments that are read for approvals. Everybody who sees a request can write some: a page of the
+// largest comments, with every character escaped, fits into an answer, and so do hundreds of them at Gitea, whose list
+// has no pages.
+const (
+	notePage  = 40
+	noteLimit = notePage * 6 * (64 << 10)
+)
+
 // read makes a call that only reads.
 func (c *comments) read(ctx context.Context, at string, out any, expect ...int) error {
-	return c.client.send(ctx, call{method: http.MethodGet, url: at, expect: expect, doing: "read comments and permissions", refused: "request"}, out)
+	return c.client.send(ctx, call{method: http.MethodGet, url: at, expect: expect, limit: noteLimit, doing: "read comments and permissions", refused: "request"}, out)
 }
 
 // Host implements Comments.
@@ -310,9 +318,9 @@ type wireNote struct {
 func (c *comments) After(ctx context.Context, request MergedRequest) ([]Comment, error) {
 	var all []Comment
 	for page := 1; page <= c.commentPages; page++ {
-		query := url.Values{perPage: {strconv.Itoa(commentPage)}, "since": {request.At.UTC().Format(time.RFC3339)}}
+		query := url.Values{perPage: {strconv.Itoa(notePage)}, "since": {request.At.UTC().Format(time.RFC3339)}}
 		if c.newestFirst {
-			query = url.Values{perPage: {strconv.Itoa(commentPage)}, "sort": {"desc"}, "order_by": {"created_at"}}
+			query = url.Values{perPage: {strconv.Itoa(notePage)}, "sort": {"desc"}, "order_by": {"created_at"}}
 		}
 		var list []wireNote
 		if err := c.read(ctx, c.comments(request.Number)+atPage(page, query), &list, http.StatusOK); err != nil {
@@ -333,7 +341,7 @@ func (c *comments) After(ctx context.Context, request MergedRequest) ([]Comment,
 			}
 			all = append(all, Comment{ID: n.ID, By: by, Body: n.Body, Created: n.Created, Edited: !n.Updated.Equal(n.Created)})
 		}
-		if len(list) < commentPage || c.commentPages == 1 || older && c.newestFirst {
+		if len(list) < notePage || c.commentPages == 1 || older && c.newestFirst {
 			slices.SortFunc(all, func(a, b Comment) int { return cmp.Compare(a.ID, b.ID) })
 			return all, nil
 		}

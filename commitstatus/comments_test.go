@@ -20,7 +20,7 @@ func TestComments_OfAMergedRequest(t *testing.T) {
 	const hub = "/api/v3/repos/team/fleet"
 	const project = "/api/v4/projects/team%2Finfra%2Ffleet"
 	merged := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
-	const since = "?page=1&per_page=10&since=2026-11-23T09%3A00%3A00Z"
+	const since = "?page=1&per_page=40&since=2026-11-23T09%3A00%3A00Z"
 	request := `{"number":7,"state":"closed","merged_at":"2026-11-23T09:00:00Z","merge_commit_sha":"` + testSHA + `","user":{"id":3,"login":"carol"},"base":{"ref":"main"}}`
 	notes := `[{"id":11,"body":"before","user":{"id":4,"login":"bob"},"created_at":"2026-11-23T08:59:59Z","updated_at":"2026-11-23T09:00:01Z"},
 		{"id":12,"body":"good","user":{"id":4,"login":"bob"},"created_at":"2026-11-23T09:00:01Z","updated_at":"2026-11-23T09:00:01Z"},
@@ -62,7 +62,7 @@ func TestComments_OfAMergedRequest(t *testing.T) {
 			"gitlab", "/team/infra/fleet", bearerHeader,
 			exchange{request: "GET " + project + "/repository/commits/" + testSHA + "/merge_requests", code: http.StatusOK, answer: `[{"iid":6,"merged_at":"2026-11-23T09:00:00Z","merge_commit_sha":"` + blobAfter + `","squash_commit_sha":"` + testSHA + `","sha":"` + testSHA + `","target_branch":"main","author":{"id":3,"username":"carol"}}]`},
 			exchange{request: "GET " + project + "/repository/commits/" + testSHA + "/merge_requests", code: http.StatusOK, answer: `[{"iid":7,"merged_at":"2026-11-23T09:00:00Z","merge_commit_sha":null,"squash_commit_sha":null,"sha":"` + testSHA + `","target_branch":"main","author":{"id":3,"username":"carol"}}]`},
-			exchange{request: "GET " + project + "/merge_requests/7/notes?order_by=created_at&page=1&per_page=10&sort=desc", code: http.StatusOK, answer: `[
+			exchange{request: "GET " + project + "/merge_requests/7/notes?order_by=created_at&page=1&per_page=40&sort=desc", code: http.StatusOK, answer: `[
 				{"id":15,"type":"DiffNote","body":"review","system":false,"author":{"id":4,"username":"bob"},"created_at":"2026-11-23T09:00:05.000Z","updated_at":"2026-11-23T09:00:05.000Z"},
 				{"id":14,"type":null,"body":"merged","system":true,"author":{"id":4,"username":"bob"},"created_at":"2026-11-23T09:00:04.000Z","updated_at":"2026-11-23T09:00:04.000Z"},
 				{"id":13,"type":null,"body":"changed","system":false,"author":{"id":4,"username":"bob"},"created_at":"2026-11-23T09:00:02.000Z","updated_at":"2026-11-23T09:00:03.000Z"},

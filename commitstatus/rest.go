@@ -25,7 +25,7 @@ const perPage = "per_page"
 // ofState is the parameter of GitHub, Gitea and GitLab for the state of pull requests.
 const ofState = "state"
 
-// bodyLimit bounds what is read of an answer.
+// bodyLimit bounds what is read of an answer, in bytes, unless the call has a limit of its own.
 const bodyLimit = 1 << 20
 
 // NewHTTPClient returns a client for forges that follows the policy: a tenant names the address. A proxy of the
@@ -55,6 +55,8 @@ type call struct {
 	// doing is what the token may not do, and refused what the forge refuses, if it does not succeed;
 	// "": write statuses, and the status.
 	doing, refused string
+	// limit bounds what is read of the answer, in bytes; 0: bodyLimit.
+	limit int64
 }
 
 // wireStatus is a status as Gitea and GitHub take and return it; texts that were not set are null.
@@ -108,12 +110,13 @@ func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, bodyLimit+1))
+	limit := cmp.Or(request.limit, bodyLimit)
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if !slices.Contains(request.expect, response.StatusCode) {
 		// The part of the body that could be read is enough for the reason.
 		return c.refusal(request, response, body)
 	}
-	if err != nil || len(body) > bodyLimit {
+	if err != nil || int64(len(body)) > limit {
 		return &DeliveryError{Reason: c.host + " sent an answer that cannot be read", Uncertain: true, cause: err}
 	}
 	if len(bytes.TrimSpace(body)) == 0 {

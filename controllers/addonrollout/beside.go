@@ -1,7 +1,6 @@
 package addonrollout
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -22,7 +21,9 @@ const refusedFor = 5 * time.Minute
 // refusedWrite is a write beside the status of a rollout that the hub refused: the note of a success, a
 // withdrawal, or the answer of an order. It stops no rollout.
 type refusedWrite struct {
-	text string
+	// text is empty while the write only failed: failed is when it did so first, and each turn tries it again.
+	text   string
+	failed time.Duration
 	// due is when it is tried again, and pause how long that is after the last attempt.
 	due, pause time.Duration
 }
@@ -40,8 +41,9 @@ func (r *Reconciler) writeBeside(mem *memory) *besides {
 	return &besides{before: mem.beside, now: map[string]refusedWrite{}, mem: mem, elapsed: r.Elapsed()}
 }
 
-// write makes a write unless the hub refused it a short time ago. An error is that the plan is void or
-// that the hub did not answer.
+// write makes a write unless the hub refused it a short time ago. An error is that the plan is void, that
+// the hub did not answer, or that the write failed for a reason that may be over at the next attempt. A write
+// that fails so for retryAfter counts as refused: a broken webhook must not stop a rollout for ever.
 func (b *besides) write(what string, do func() error) (written bool, err error) {
 	refused, known := b.before[what]
 	if known && b.elapsed < refused.due {
@@ -53,7 +55,16 @@ func (b *besides) write(what string, do func() error) (written bool, err error) 
 	if err == nil || fleeting(err) || !errors.As(err, &answer) {
 		return err == nil, err
 	}
-	refused.text = cmp.Or(refusal(err), err.Error())
+	if refused.text = refusal(err); refused.text == "" {
+		if !known {
+			refused.failed = b.elapsed
+		}
+		if b.elapsed-refused.failed < retryAfter {
+			b.mem.failed(what, refused)
+			return false, err
+		}
+		refused.text = err.Error()
+	}
 	refused.pause = min(max(retryAfter, 2*refused.pause), refusedFor)
 	refused.due = b.elapsed + refused.pause
 	b.now[what] = refused
@@ -84,6 +95,14 @@ func (b *besides) end(log logr.Logger, o *plan.Observation) (again time.Duration
 	return again
 }
 
+// failed remembers a write beside the status.
+func (m *memory) failed(what string, w refusedWrite) {
+	if m.beside == nil {
+		m.beside = map[string]refusedWrite{}
+	}
+	m.beside[what] = w
+}
+
 func refusedDecision(o *plan.Observation, why string) journal.Decision {
 	return journal.Decision{Kind: journal.WriteRefused, Commit: o.Target.Commit, Revision: o.Target.Digest, Reason: why}
 }
@@ -96,7 +115,7 @@ func successOf(o *plan.Observation) string { return "success " + o.Target.Revisi
 func (r *Reconciler) plan(ctx context.Context, o *plan.Observation, mem *memory) (plan.Plan, error) {
 	what := successOf(o)
 	for _, other := range slices.Sorted(maps.Keys(mem.beside)) {
-		if other != what {
+		if other != what && mem.beside[other].text != "" {
 			o.RefusedWrites = append(o.RefusedWrites, mem.beside[other].text)
 		}
 	}
@@ -113,9 +132,12 @@ func (r *Reconciler) plan(ctx context.Context, o *plan.Observation, mem *memory)
 		// A success cannot be noted on a deleted revision; the rollout succeeded all the same.
 		return client.IgnoreNotFound(r.noteSuccess(ctx, o))
 	})
-	if err != nil || written {
-		delete(mem.beside, what)
+	if err != nil {
 		return planned, err
+	}
+	if written {
+		delete(mem.beside, what)
+		return planned, nil
 	}
 	w := beside.now[what]
 	if mem.beside[what].text != w.text {
@@ -123,9 +145,7 @@ func (r *Reconciler) plan(ctx context.Context, o *plan.Observation, mem *memory)
 		o.Memory.Unwritten = append(o.Memory.Unwritten, d)
 		logSteps(decisionLog(ctx, o.Rollout), []journal.Decision{d})
 	}
-	if mem.beside == nil {
-		mem.beside = map[string]refusedWrite{}
-	}
-	mem.beside[what], o.Unnoted = w, w.text
+	mem.failed(what, w)
+	o.Unnoted = w.text
 	return plan.New(o)
 }

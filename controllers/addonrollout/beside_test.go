@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -137,6 +138,50 @@ func TestRefusedAnswerStopsNoRollout(t *testing.T) {
 		t.Errorf("answered %q", got)
 	}
 	if got := s.rollout().Status.Message; got != "3/3 updated" {
+		t.Error(got)
+	}
+}
+
+// TestTimeoutOfAnAnswerIsNoRefusal: the answer was written, and neither status nor commit says that it cannot be. If
+// the hub never answers, that is said after a while, and the rollout goes on.
+func TestTimeoutOfAnAnswerIsNoRefusal(t *testing.T) {
+	applies := true
+	s := newScene(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+		if _, ok := o.(*v1alpha1.AddOnOrder); !ok {
+			return c.SubResource(sub).Update(ctx, o, opts...)
+		}
+		if applies {
+			if err := c.SubResource(sub).Update(ctx, o, opts...); err != nil {
+				return err
+			}
+		}
+		return apierrors.NewTimeoutError("injected", 0)
+	}}, "c1", "c2", "c3")
+	s.reporting()
+	s.within(0, "10m")
+	v1 := s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	key := s.order(v1alpha1.OrderRetry, v1, nil)
+	for range 4 {
+		_, _ = s.reconciler.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: s.key})
+		if got := s.rollout().Status.Message; got != "3/3 updated" {
+			t.Fatal(got)
+		}
+		s.advance(2 * time.Second)
+	}
+	if got := s.answered(key); !strings.HasPrefix(got, "Refused: ") {
+		t.Errorf("answered %q", got)
+	}
+	s.expect("v1", "success: 3/3 updated")
+
+	applies = false
+	s.order(v1alpha1.OrderRetry, v1, nil)
+	for range 20 {
+		_, _ = s.reconciler.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: s.key})
+		s.advance(2 * time.Second)
+	}
+	if got := s.rollout().Status.Message; !strings.HasPrefix(got, "3/3 updated; cannot answer order ") {
 		t.Error(got)
 	}
 }
