@@ -142,6 +142,7 @@ $(PREVIOUS):
 	$(SAY) 'previous: the operator of the commit in test/faults/previous (a minute or two, once)'
 	@rm -rf bin/faults/previous; mkdir -p bin/faults/previous
 	@git archive "$$(<test/faults/previous)" | tar -x -C bin/faults/previous
+	@rm -rf $@.manifests; cp -r bin/faults/previous/manifests $@.manifests
 	@cd bin/faults/previous && go build -ldflags='-s -w' -o ../$(@F) ./cmd/addonflow
 	@rm -rf bin/faults/previous
 

@@ -27,6 +27,8 @@ type Step struct {
 	Actions []rollout.Action `json:"actions,omitempty"`
 	// Refused is the error of the planner; "": none.
 	Refused string `json:"refused,omitempty"`
+	// Foreign: another writer stored the ledger, such as a restored backup. The history begins anew with it.
+	Foreign bool `json:"foreign,omitempty"`
 }
 
 // StepOf is the step that stores a plan; refused is the planner's error.

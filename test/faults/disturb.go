@@ -303,6 +303,9 @@ type edit struct {
 	forgets bool
 }
 
+// noCommit is a commit that the repository does not have.
+const noCommit = "main@sha1:0000000000000000000000000000000000000000"
+
 // kindVersion is the version of most kinds.
 const kindVersion = "v1alpha1"
 
@@ -337,7 +340,7 @@ func edits() []point {
 		{name: "a template", kind: tmpl, where: global, patch: `{"spec":{"agentSpec":{"workload":{"manifests":[]}}}}`},
 		{name: "a template deleted", kind: tmpl, where: global},
 		{name: "spec of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"revisionHistoryLimit":3}}`},
-		{name: "target of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"target":{"commit":"main@sha1:0000000000000000000000000000000000000000"}}}`},
+		{name: "target of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"target":{"commit":"` + noCommit + `"}}}`},
 		{name: "phase of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true},
 		{name: "finalizers of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"metadata":{"finalizers":null}}`},
 		{name: "a rollout's status lost", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":null}`, status: true, repeats: 100, forgets: true},

@@ -117,19 +117,23 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	all := matrix(undisturbed)
-	todo := pending(all, state)
+	never, before := pending(all, state)
+	todo, left := slices.Concat(never, before), len(never)+len(before)
 	if o.only != "" {
 		todo = choose(all, undisturbed, o.only)
 	}
 	stopAt := time.Time{}
 	if o.limit > 0 {
-		todo, stopAt = inTurn(todo), end.Add(-undisturbed.Took)
+		stopAt = end.Add(-undisturbed.Took)
+		if o.only == "" {
+			todo = slices.Concat(inTurn(never), inTurn(before))
+		}
 	}
 	if _, err := os.Stat(o.previous); err != nil {
 		fmt.Fprintln(out, "without an upgrade: there is no operator of the commit in test/faults/previous")
 		todo = slices.DeleteFunc(todo, func(p point) bool { return p.upgraded })
 	}
-	fmt.Fprintf(out, "%d points, %d of them finished, %d to run\n", len(all), len(all)-len(pending(all, state)), len(todo))
+	fmt.Fprintf(out, "%d points, %d of them finished, %d to run\n", len(all), len(all)-left, len(todo))
 	stopped := h.runAll(ctx, todo, undisturbed, o.parallel, stopAt, state, out)
 	if errors.Is(stopped, errOver) && len(state.ran) > 0 {
 		stopped = nil
@@ -159,12 +163,20 @@ func (o options) write(state *state, undisturbed *reference) error {
 	return os.WriteFile(o.report, []byte(document(summarise(all, state.of(all), undisturbed))), 0o644)
 }
 
-// pending are the points that are not finished.
-func pending(all []point, state *state) []point {
-	return slices.DeleteFunc(slices.Clone(all), func(p point) bool {
+// pending are the points that are not finished: those that never ran, and those that ran before with another program.
+func pending(all []point, state *state) (never, before []point) {
+	for _, p := range all {
 		_, finished := state.results[p.name]
-		return finished
-	})
+		_, ran := state.earlier[p.name]
+		switch {
+		case finished:
+		case ran:
+			before = append(before, p)
+		default:
+			never = append(never, p)
+		}
+	}
+	return never, before
 }
 
 // inTurn orders points so that each class has one before any has its second, after those that found a

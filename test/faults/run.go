@@ -107,7 +107,7 @@ func (h harness) programs(p point) programs {
 	chosen := programs{first: h.operator, next: h.operator, flags: p.flags}
 	switch {
 	case p.upgraded:
-		chosen.first = h.previous
+		chosen.first, chosen.manifests = h.previous, h.previous+".manifests"
 	case p.clocked:
 		chosen.first, chosen.next = h.clocked, h.clocked
 	}

@@ -528,7 +528,7 @@ func (w *workload) state() map[string]string { return oracle.EndState(w.history.
 
 // differences are those between what the hub has at a stand and the undisturbed run.
 func (w *workload) differences(stand int, state map[string]string) []string {
-	expected := w.expected.Standing[stand]
+	expected, state := w.expected.Standing[stand], unedited(state)
 	if w.point.shrinks {
 		expected, state = ofAnyFleet(expected), ofAnyFleet(state)
 	}
@@ -536,9 +536,21 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 		expected, state = fromAnyMoment(expected), fromAnyMoment(state)
 	}
 	if w.point.forgets {
-		expected, state = ofAnyPast(expected), ofAnyPast(state)
+		expected, state = ofAnyPast(expected, beta), ofAnyPast(state, beta)
 	}
 	return oracle.Differences(expected, state)
+}
+
+// unedited is a state without what a hand edit leaves by right: a field of an owner that no commit declares, and,
+// among the commits of a revision, the one that a rollout had in its target for a moment.
+func unedited(state map[string]string) map[string]string {
+	plain := map[string]string{}
+	for path, value := range state {
+		if !strings.HasSuffix(path, " spec addOnMeta displayName") {
+			plain[path] = strings.ReplaceAll(value, noCommit+" ", "")
+		}
+	}
+	return plain
 }
 
 // removalContext ends the index of the status of a removal.
@@ -572,7 +584,7 @@ func ofAnyFleet(state map[string]string) map[string]string {
 // fromAnyMoment is a state without what a status that was written back tells otherwise: it says of a past rollout
 // how far it was then, and that one has not begun which has, and begins again as another attempt.
 func fromAnyMoment(state map[string]string) map[string]string {
-	plain := maps.Clone(state)
+	plain := ofAnyPast(ofAnyPast(state, alpha), beta)
 	maps.DeleteFunc(plain, func(path, _ string) bool {
 		past := strings.Contains(path, " status history [") && !strings.Contains(path, " status history [0]")
 		return strings.HasPrefix(path, rolloutKey("")) && (past || strings.HasSuffix(path, " attempt"))
@@ -580,12 +592,12 @@ func fromAnyMoment(state map[string]string) map[string]string {
 	return plain
 }
 
-// ofAnyPast is a state without what only the status of beta's rollout knows, if that was lost: past
+// ofAnyPast is a state without what only the status of an add-on's rollout knows, if that was lost: past
 // rollouts, that the present one was a revert, and whether a cluster that has the content was moved to it.
-func ofAnyPast(state map[string]string) map[string]string {
+func ofAnyPast(state map[string]string, addOn string) map[string]string {
 	plain := map[string]string{}
 	for path, value := range state {
-		rest, of := strings.CutPrefix(path, rolloutKey(beta))
+		rest, of := strings.CutPrefix(path, rolloutKey(addOn))
 		switch {
 		case of && (strings.HasPrefix(rest, " status history ") || rest == " status reverting"),
 			of && strings.HasPrefix(rest, " record of ") && strings.HasSuffix(value, " "+string(v1alpha1.ClusterDone)+"}"):

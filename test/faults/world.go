@@ -39,8 +39,10 @@ type world struct {
 	clock string
 
 	options demo.OperatorOptions
-	// next is the program of operators that are started again.
+	// next is the program of operators that are started again, and newer the definitions and the policy that an
+	// admin applies before; nil: they are there.
 	next    string
+	newer   func(context.Context) error
 	mu      sync.Mutex
 	running []*demo.Operator
 	// kills counts the operators that a fault ended; crashes are those that ended otherwise.
@@ -65,6 +67,11 @@ func startWorld(ctx context.Context, p programs, faults []proxy.Fault) (*world, 
 		return nil, err
 	}
 	w := &world{World: base, plans: filepath.Join(base.Dir, "plans.jsonl"), clock: filepath.Join(base.Dir, "clock"), next: p.next}
+	if p.manifests != "" {
+		if w.newer, err = exchange(ctx, base.Client, p.manifests); err != nil {
+			return nil, errors.Join(err, base.Stop())
+		}
+	}
 	w.history = oracle.Follow(w.Hub) //nolint:contextcheck // it lives until Stop
 	w.measures = startMeasures(w.history)
 	if err := w.startProxies(faults); err != nil { //nolint:contextcheck // they live until Stop
@@ -91,6 +98,8 @@ type programs struct {
 	first, next string
 	// flags are given besides those that every operator gets here.
 	flags []string
+	// manifests is the directory with those of the first, if they are others.
+	manifests string
 }
 
 func clusterNames() []string {
@@ -171,7 +180,7 @@ func (w *world) startOperator(o demo.OperatorOptions) error {
 	w.watchers.Go(func() {
 		<-operator.Done()
 		o.Binary = w.next
-		err := w.ended(operator)
+		err := errors.Join(w.ended(operator), w.upgrade())
 		if err == nil {
 			err = w.startOperator(o)
 		}
@@ -183,6 +192,21 @@ func (w *world) startOperator(o demo.OperatorOptions) error {
 		}
 	})
 	return nil
+}
+
+// upgrade applies what comes with the next program, once.
+func (w *world) upgrade() error {
+	w.mu.Lock()
+	newer := w.newer
+	w.newer = nil
+	stopping := w.stopping
+	w.mu.Unlock()
+	if newer == nil || stopping {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return newer(ctx)
 }
 
 // leadershipLost is the last line of an operator whose lease another one got.

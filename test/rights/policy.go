@@ -32,6 +32,11 @@ func InstallPolicy(ctx context.Context, admin client.Client) error {
 			return fmt.Errorf("cannot create %T %s: %w", o, o.GetName(), err)
 		}
 	}
+	return AwaitPolicy(ctx, admin)
+}
+
+// AwaitPolicy returns when the API server enforces the policy of manifests/admission.
+func AwaitPolicy(ctx context.Context, admin client.Client) error {
 	forged := v1alpha1.AddOnApproval{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "forged-"},
 		Spec: v1alpha1.AddOnApprovalSpec{
@@ -39,7 +44,7 @@ func InstallPolicy(ctx context.Context, admin client.Client) error {
 			Attempt: 1, Decision: v1alpha1.Approve, Approver: "another user",
 		},
 	}
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, effectiveWithin, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, effectiveWithin, true, func(ctx context.Context) (bool, error) {
 		err := admin.Create(ctx, forged.DeepCopy(), client.DryRunAll)
 		switch {
 		case apierrors.IsForbidden(err):

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -159,10 +160,19 @@ func steps(versions []*v1alpha1.AddOnRollout, plans map[string][]addonrollout.Pl
 		case stored >= 0:
 			all = append(all, step(of[stored]))
 		case changed:
-			all = append(all, rollouttest.Step{Ledger: versions[i+1].Status.Ledger})
+			all = append(all, rollouttest.Step{Ledger: versions[i+1].Status.Ledger, Foreign: foreign(v, versions[i+1])})
 		}
 	}
 	return all
+}
+
+// foreign reports whether another writer than the operator stored the status of the second version.
+func foreign(before, after *v1alpha1.AddOnRollout) bool {
+	return slices.ContainsFunc(after.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+		return m.Subresource == "status" && m.Manager != v1alpha1.FieldManager && !slices.ContainsFunc(before.ManagedFields, func(was metav1.ManagedFieldsEntry) bool {
+			return was.Subresource == m.Subresource && was.Manager == m.Manager && was.Time.Equal(m.Time)
+		})
+	})
 }
 
 func step(p addonrollout.Planning) rollouttest.Step {
