@@ -125,7 +125,8 @@ type AddOnSourceSpec struct {
 	Webhook *WebhookSpec `json:"webhook,omitempty"`
 
 	// PullRequests says whether the newest 20 open requests into the branch get a plan: a status
-	// addonflow-plan/<source>, and one comment.
+	// addonflow-plan/<source>, or spec.commitStatus.context with -plan behind its first part, and one
+	// comment.
 	// +optional
 	PullRequests *PullRequestsSpec `json:"pullRequests,omitempty"`
 }

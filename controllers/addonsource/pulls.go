@@ -213,7 +213,7 @@ func (g *planning) run(ctx context.Context) error {
 		return err
 	}
 	status := commitstatus.Status{
-		SHA: head, Context: g.Desk.PlanContextName(g.source), State: commitstatus.Success,
+		SHA: head, Context: forge.PlanContextName(g.source), State: commitstatus.Success,
 		Description: commitstatus.Shorten(commitstatus.DescriptionLimit, plan.Summary()),
 	}
 	if !plan.Accepted() {
@@ -228,7 +228,7 @@ func (g *planning) run(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = g.requests.Say(ctx, g.request.Number, "<!-- "+g.Desk.PlanContextName(g.source)+" -->", plan.Markdown())
+	_, err = g.requests.Say(ctx, g.request.Number, "<!-- "+forge.PlanContextName(g.source)+" -->", plan.Markdown())
 	return err
 }
 

@@ -263,6 +263,34 @@ func (s *planScene) event() string {
 	}
 }
 
+// TestPlanner_KeepsThePlansOfTwoSourcesOfOneNameApart: what keeps their other statuses apart keeps their
+// plans apart, so that the green plan of one does not replace the red one of the other.
+func TestPlanner_KeepsThePlansOfTwoSourcesOfOneNameApart(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	var first v1alpha1.AddOnSource
+	if err := s.hub.Get(t.Context(), s.request.NamespacedName, &first); err != nil {
+		t.Fatal(err)
+	}
+	second := first.DeepCopy()
+	second.Namespace, second.ResourceVersion = "eu", ""
+	second.Spec.AddOns, second.Spec.CommitStatus.Context = []string{"other"}, "addonflow/eu/fleet"
+	for _, o := range []client.Object{second, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "forge"}, Data: map[string][]byte{"token": []byte("word")}}} {
+		if err := s.hub.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.ask("v2", 1)
+	s.plan()
+	s.request.Namespace = "eu"
+	comments, statuses := s.plan()
+	if len(comments) != 2 || !strings.HasPrefix(comments[1], "<!-- addonflow-plan/eu/fleet -->\n") || !strings.Contains(comments[0], "3 of 3 clusters change") {
+		t.Errorf("comments: %v; %s", comments, s.event())
+	}
+	if len(statuses) != 2 || !strings.HasPrefix(statuses[0], "success addonflow-plan/fleet: ") || !strings.HasPrefix(statuses[1], "failure addonflow-plan/eu/fleet: ") {
+		t.Errorf("statuses: %v", statuses)
+	}
+}
+
 // TestPlanner_ReadsNothingOfAFork: the request of a fork has no plan unless the source asks for it.
 func TestPlanner_ReadsNothingOfAFork(t *testing.T) {
 	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
