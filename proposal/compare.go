@@ -311,8 +311,12 @@ func objectsOf(r *render.Renderer, c render.Cluster) ([]*unstructured.Unstructur
 func (c comparison) forecast(out *AddOn, policy v1alpha1.AddOnRolloutSpec, fleet forecast.Fleet) {
 	if c.fleet.Standings[c.name].Proven[render.RevisionName(c.name, c.head.Digest)] {
 		out.Notes = append(out.Notes, "a rollout of this content succeeded before: stages and concurrency hold, gates and soaks do not")
-	} else if out.To != "" && (out.Change == Added || out.Change == Content) {
-		out.Comments = commentsOf(c.name, policy, out.To)
+	} else if out.Change == Added || out.Change == Content {
+		out.Comments = commentsOf(c.name, policy, c.head.Digest)
+	}
+	if c.inexact && len(out.Comments) > 0 {
+		out.Comments = nil
+		out.Notes = append(out.Notes, "once this is merged, the commit status has the comment that approves: its digits depend on values of the hub")
 	}
 	f, err := forecast.Of(c.name, policy, fleet)
 	if err != nil {

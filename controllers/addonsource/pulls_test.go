@@ -398,6 +398,41 @@ func TestPlanner_ShowsNoValueOfTheHub(t *testing.T) {
 	}
 }
 
+// TestPlanner_MasksEverythingOfAConfigurationOfTheHub: a template prints what a configuration changes besides
+// its variables. A digest of values is no line to copy.
+func TestPlanner_MasksEverythingOfAConfigurationOfTheHub(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	const policy = `
+---
+apiVersion: addonflow.io/v1alpha1
+kind: AddOnRollout
+metadata: {name: hello, namespace: fleet}
+spec:
+  stages:
+  - name: fleet
+    placement: {namespace: fleet, name: all}
+    gates: {before: [{name: qa, type: approval, approval: {forge: {permission: maintain}}}]}
+`
+	const deployment = `
+      - apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: hello, namespace: default}
+        spec:
+          selector: {matchLabels: {app: hello}}
+          template:
+            metadata: {labels: {app: hello}}
+            spec: {containers: [{name: hello, image: "example.com/hello:v2"}]}
+`
+	s.askFor(strings.Replace(strings.TrimSuffix(planTemplate, "\n"), "VERSION", "v2", 1)+deployment+policy, 1)
+	comments, _ := s.plan()
+	if len(comments) != 1 || !strings.Contains(comments[0], "example.com/hello:v2") || strings.Contains(comments[0], "hidden") {
+		t.Errorf("comments: %v; %s", comments, s.event())
+	}
+	if strings.Contains(comments[0], "/addonflow approve") || !strings.Contains(comments[0], "the commit status has the comment that approves") {
+		t.Errorf("a line to copy: %s", comments[0])
+	}
+}
+
 // TestPlanner_SaysWhyThereIsNoPlan: a forge that hangs is an event, and is asked again after the interval.
 func TestPlanner_SaysWhyThereIsNoPlan(t *testing.T) {
 	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
