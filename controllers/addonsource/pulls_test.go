@@ -12,6 +12,7 @@ import (
 	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
@@ -109,7 +111,7 @@ type planScene struct {
 	planner *Planner
 	events  *record.FakeRecorder
 	request ctrl.Request
-	hub     client.Client
+	hub     client.WithWatch
 }
 
 const planTemplate = `apiVersion: addon.open-cluster-management.io/v1alpha1
@@ -394,6 +396,56 @@ func TestPlanner_ShowsNoValueOfTheHub(t *testing.T) {
 		}
 		if strings.Contains(comments[0], "payments-0") != shown {
 			t.Errorf("clusterNames: %v: %s", names, comments[0])
+		}
+	}
+}
+
+// TestPlanner_CountsNoClusterOfASetThatTheAccountMayNotBind: a request binds a set of another tenant to its
+// namespace. The hub would refuse it, so that its clusters have no number and no name.
+func TestPlanner_CountsNoClusterOfASetThatTheAccountMayNotBind(t *testing.T) {
+	for _, may := range []bool{false, true} {
+		s := newPlanScene(t, v1alpha1.PullRequestsSpec{ClusterNames: true})
+		s.furnish()
+		furnished, err := s.planner.Fleet(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		furnished.Bindings = furnished.Bindings[:1] // global has every cluster, also that of moon-set
+		furnished.Bindings[0].Namespace = "another"
+		s.planner.Fleet = func(context.Context) (proposal.Fleet, error) { return furnished, nil }
+		s.planner.Accounts = func(account client.ObjectKey) (client.Client, error) {
+			if account.String() != "fleet/deployer" {
+				t.Errorf("account %s", account)
+			}
+			return interceptor.NewClient(s.hub, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+				review, ok := o.(*authorizationv1.SelfSubjectAccessReview)
+				if !ok {
+					return fmt.Errorf("creates %T", o)
+				}
+				asked := *review.Spec.ResourceAttributes
+				review.Status.Allowed = may && asked == authorizationv1.ResourceAttributes{
+					Group: clusterv1.GroupName, Resource: "managedclustersets", Subresource: "bind", Verb: "create", Name: "moon-set",
+				}
+				return nil
+			}}), nil
+		}
+		var source v1alpha1.AddOnSource
+		if err := s.hub.Get(t.Context(), s.request.NamespacedName, &source); err != nil {
+			t.Fatal(err)
+		}
+		source.Spec.ServiceAccountName = "deployer"
+		if err := s.hub.Update(t.Context(), &source); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer("VERSION", "v2", "spec: {clusterSets: [global]}", "spec: {clusterSets: [moon-set]}").Replace(planTemplate)
+		s.askFor(text+"---\napiVersion: cluster.open-cluster-management.io/v1beta2\nkind: ManagedClusterSetBinding\nmetadata: {name: moon-set, namespace: fleet}\nspec: {clusterSet: moon-set}\n", 1)
+		comments, statuses := s.plan()
+		if len(comments) != 1 || len(statuses) != 1 {
+			t.Fatalf("%v; %s", statuses, s.event())
+		}
+		if shown := strings.Contains(comments[0], "payments-0"); shown != may || strings.HasSuffix(statuses[0], "; 0 cluster changes") == may ||
+			strings.Contains(comments[0], "may not bind cluster set moon-set") == may {
+			t.Errorf("may bind: %v: %s\n%s", may, statuses[0], comments[0])
 		}
 	}
 }
