@@ -79,6 +79,7 @@ func uses() []use {
 		{resource{clusterGroup, "placements"}, "observed by addonrollout", read},
 		{resource{clusterGroup, "placements"}, "applied and pruned by addonsource", applied},
 		{resource{clusterGroup, "managedclustersetbindings"}, "applied and pruned by addonsource", applied},
+		{resource{clusterGroup, "managedclustersetbindings"}, "cmd/addonflow/fleet.go: what a placement of a pull request may select", watched},
 		{resource{clusterGroup, "managedclustersets/bind"}, "OCM's webhook requires it to bind a set", []string{"create"}},
 		{resource{"", "namespaces"}, "applied by addonsource, never deleted", []string{"get", "create", "patch"}},
 		{resource{"", "secrets"}, "credentials of a source and of gates, token of its forge, signing CAs, by name", []string{"get"}},

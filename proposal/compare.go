@@ -34,12 +34,14 @@ type comparison struct {
 	charts        chart.Engine
 	// blind: the base is refused, so that there is nothing to compare with.
 	blind bool
+	// inexact: the digests are not those of the operator.
+	inexact bool
 }
 
 // addOn returns what changes; nil: nothing.
 func (c comparison) addOn() (*AddOn, error) {
 	out := &AddOn{Name: c.name}
-	if c.base != nil {
+	if c.base != nil && !c.inexact {
 		out.From = c.base.Digest
 	}
 	if c.head == nil {
@@ -47,7 +49,9 @@ func (c comparison) addOn() (*AddOn, error) {
 		c.leave(out)
 		return out, nil
 	}
-	out.To = c.head.Digest
+	if !c.inexact {
+		out.To = c.head.Digest
+	}
 	policy := c.head.Policy()
 	switch missing := slices.Concat(c.head.Missing, missingOf(c.base)); {
 	case c.blind:
@@ -96,11 +100,11 @@ func missingOf(addOn *load.AddOn) []load.Reference {
 
 // moved reports whether the placements of the head select other clusters, under an equal policy.
 func (c comparison) moved(policy v1alpha1.AddOnRolloutSpec) bool {
-	before, err := c.before.fleet(policy)
+	before, err := c.before.fleet(c.name, policy)
 	if err != nil {
 		return false // the placements are not known; their diff is shown
 	}
-	after, err := c.after.fleet(policy)
+	after, err := c.after.fleet(c.name, policy)
 	return err == nil && !equality.Semantic.DeepEqual(before.Placements, after.Placements)
 }
 
@@ -121,7 +125,7 @@ func policyObject(addOn *load.AddOn) []*unstructured.Unstructured {
 
 // leave says what the removal of the add-on does.
 func (c comparison) leave(out *AddOn) {
-	if fleet, err := c.before.fleet(c.base.Policy()); err == nil {
+	if fleet, err := c.before.fleet(c.name, c.base.Policy()); err == nil {
 		out.Clusters = &Clusters{Leaving: len(fleet.Clusters)}
 	}
 	out.Notes = append(out.Notes, "the removal waits until it is approved, or follows at the pace of removals if the source prunes")
@@ -130,7 +134,7 @@ func (c comparison) leave(out *AddOn) {
 // clusters says what the change does on which clusters, and when.
 func (c comparison) clusters(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error {
 	out.Holds = append(out.Holds, stopped(c.name, policy, c.fleet.Standings[c.name], c.head.Digest)...)
-	fleet, err := c.after.fleet(policy)
+	fleet, err := c.after.fleet(c.name, policy)
 	if err != nil {
 		out.Notes = append(out.Notes, "no estimate: "+err.Error())
 		return nil //nolint:nilerr // the note says it
@@ -142,7 +146,7 @@ func (c comparison) clusters(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error
 	was := selection{}
 	if c.base != nil {
 		basePolicy := c.base.Policy()
-		base, err := c.before.fleet(basePolicy)
+		base, err := c.before.fleet(c.name, basePolicy)
 		if err == nil {
 			was = selectionOf(basePolicy, base)
 			out.Clusters.Joining, out.Clusters.Leaving = difference(base.Clusters, fleet.Clusters)
@@ -308,7 +312,11 @@ func (c comparison) forecast(out *AddOn, policy v1alpha1.AddOnRolloutSpec, fleet
 	if c.fleet.Standings[c.name].Proven[render.RevisionName(c.name, c.head.Digest)] {
 		out.Notes = append(out.Notes, "a rollout of this content succeeded before: stages and concurrency hold, gates and soaks do not")
 	} else if out.Change == Added || out.Change == Content {
-		out.Comments = commentsOf(c.name, policy, out.To)
+		out.Comments = commentsOf(c.name, policy, c.head.Digest)
+	}
+	if c.inexact && len(out.Comments) > 0 {
+		out.Comments = nil
+		out.Notes = append(out.Notes, "once this is merged, the commit status has the comment that approves: its digits depend on values of the hub")
 	}
 	f, err := forecast.Of(c.name, policy, fleet)
 	if err != nil {

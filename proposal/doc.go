@@ -8,8 +8,10 @@
 // the operator's own planner.
 //
 // Every reader of the repository can read a proposal. Rendering therefore never sees what such a
-// reader may not see: with HideFleet the values of clusters are masked before the content is rendered,
-// so that no template and no chart can print them. The values of Secrets are masked in any case.
+// reader may not see: with HideNames and HideValues the values of clusters are masked before the content
+// is rendered, so that no template and no chart can print them. With HideFleet nothing of the hub is an
+// input at all, so that no question of the author has an answer. The values of Secrets are masked in any
+// case.
 //
 // The package is pure: it has no client, no clock and no log.
 package proposal

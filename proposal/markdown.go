@@ -28,6 +28,9 @@ const (
 func (p Proposal) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### AddonFlow plan: %s\n\n%s\n", code(p.Head+" into "+p.Base), p.headline())
+	for _, note := range p.Notes {
+		fmt.Fprintf(&b, "\n%s\n", code(note))
+	}
 	b.WriteString(list("Nothing of the change would be applied:", p.Refused))
 	b.WriteString(list("Warnings:", p.Warnings))
 	var cut []string

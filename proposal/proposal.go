@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,6 +25,8 @@ type Side struct {
 	// Commit is what it declares, and Problems why it is refused.
 	Commit   load.Commit
 	Problems problem.List
+	// Masked are the configurations of which the commit has no values: they are only on the hub.
+	Masked map[render.ConfigReference]bool
 }
 
 // Privacy is what of the fleet a proposal may show.
@@ -36,6 +39,9 @@ const (
 	HideNames Privacy = "HideNames"
 	// HideValues: clusters have names, and their values are masked.
 	HideValues Privacy = "HideValues"
+	// HideFleet: nothing of the hub is known, and clusters are assumed. The author of a fork asks
+	// questions by the files of the request: also a number of clusters would be an answer.
+	HideFleet Privacy = "HideFleet"
 )
 
 // Standing is what the hub knows about an add-on besides its content.
@@ -57,6 +63,12 @@ type Fleet struct {
 	Privacy Privacy
 	// Standings by add-on, from the hub; none offline.
 	Standings map[string]Standing
+	// Installed are the clusters that have each add-on: those of an add-on that is installed by hand.
+	// nil: not known, and such an add-on counts every cluster.
+	Installed map[string]map[string]bool
+	// Unbindable are cluster sets that the source may not bind to a namespace, so that its bindings
+	// do not count.
+	Unbindable map[string]bool
 }
 
 // Proposal is what a change would do.
@@ -69,6 +81,8 @@ type Proposal struct {
 	// Warnings are about what the operator accepts but is probably a mistake, without those about the
 	// base.
 	Warnings []Problem `json:"warnings,omitempty"`
+	// Notes say what of the fleet was not read.
+	Notes []string `json:"notes,omitempty"`
 	// AddOns that change, sorted by name.
 	AddOns []AddOn `json:"addOns"`
 	// Unchanged counts the other add-ons.
@@ -181,6 +195,9 @@ type Diff struct {
 // Of returns what the change from base to head would do. charts renders packages. The error is
 // render.ErrInterrupted: the caller tries again later.
 func Of(base, head Side, fleet Fleet, charts chart.Engines) (Proposal, error) {
+	if fleet.Privacy == HideFleet {
+		fleet = Fleet{Privacy: HideFleet}
+	}
 	p := Proposal{
 		Base: base.Name, Head: head.Name, Refused: problemsOf(head.Problems), Warnings: problemsOf(newer(base.Commit.Warnings, head.Commit.Warnings)),
 		AddOns: []AddOn{}, Assumed: len(fleet.Clusters) == 0, BaseRefused: len(base.Problems) > 0,
@@ -188,6 +205,7 @@ func Of(base, head Side, fleet Fleet, charts chart.Engines) (Proposal, error) {
 	if len(head.Problems) > 0 {
 		return p, nil
 	}
+	p.Notes = fleet.notes()
 	for _, side := range []load.Commit{base.Commit, head.Commit} {
 		if side.Interrupted != nil {
 			return p, fmt.Errorf("cannot compare %s with %s: %w", head.Name, base.Name, side.Interrupted)
@@ -206,6 +224,7 @@ func Of(base, head Side, fleet Fleet, charts chart.Engines) (Proposal, error) {
 			name: name, base: find(base.Commit, name), head: find(head.Commit, name),
 			before: before, after: after, fleet: fleet, charts: chart.EngineFor(charts, name), blind: p.BaseRefused,
 		}
+		c.inexact = inexact(c.base, base) || inexact(c.head, head)
 		addOn, err := c.addOn()
 		if errors.Is(err, render.ErrInterrupted) {
 			return p, fmt.Errorf("cannot compare %s with %s: %w", head.Name, base.Name, err)
@@ -226,6 +245,26 @@ func Of(base, head Side, fleet Fleet, charts chart.Engines) (Proposal, error) {
 		}
 	}
 	return p, err
+}
+
+// notes say what of the fleet is not read.
+func (f Fleet) notes() []string {
+	var notes []string
+	if f.Privacy == HideFleet {
+		notes = append(notes, "clusters are not counted for forks: nothing of the hub is read, and stages and times are those of an assumed fleet")
+	}
+	for _, set := range slices.Sorted(maps.Keys(f.Unbindable)) {
+		notes = append(notes, "the account of the source may not bind cluster set "+set+": bindings of the commits to it do not count")
+	}
+	return notes
+}
+
+// inexact reports whether the digest of an add-on of a side is not that of the operator, because
+// something on the hub that it depends on was not read as it is.
+func inexact(addOn *load.AddOn, side Side) bool {
+	return addOn != nil && (len(side.Commit.Undefined) > 0 || slices.ContainsFunc(addOn.Content.Configs, func(c render.Config) bool {
+		return side.Masked[c.ConfigReference]
+	}))
 }
 
 // newer are the warnings that the base does not have. Lines move with every change.

@@ -108,6 +108,82 @@ func TestOf_HidesTheFleet(t *testing.T) {
 	}
 }
 
+// TestOf_IsTheSameForForksWhateverIsOnTheHub: a fork that guesses a label value, an add-on or content gets one answer.
+func TestOf_IsTheSameForForksWhateverIsOnTheHub(t *testing.T) {
+	base := side(t, "main", declared)
+	head := side(t, "head", strings.NewReplacer("clusterSets: [global]", "predicates: [{requiredClusterSelector: {labelSelector: {matchLabels: {region: moon}}}}]",
+		"version: v1", "version: v2").Replace(declared))
+	revision := render.RevisionName("hello", head.Commit.AddOns[0].Digest)
+	known := Fleet{Privacy: HideFleet, Installed: map[string]map[string]bool{"hello": {"payments-0": true}}, Standings: map[string]Standing{"hello": {
+		Took: 41 * time.Minute, Suspended: true, Proven: map[string]bool{revision: true}, Quarantined: map[string]string{revision: "rolled back"},
+	}}}
+	known.Clusters = []clusterv1.ManagedCluster{{ObjectMeta: metav1.ObjectMeta{Name: "payments-0", Labels: map[string]string{"region": "moon"}}}}
+	var answers []string
+	for _, fleet := range []Fleet{known, {Privacy: HideFleet}} {
+		p, err := Of(base, head, fleet, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, string(text)+p.Summary()+p.Markdown())
+	}
+	if answers[0] != answers[1] || !strings.Contains(answers[0], "clusters are not counted for forks") || !strings.Contains(answers[0], "+  version: v2") {
+		t.Errorf("%s\nwithout a hub:\n%s", answers[0], answers[1])
+	}
+}
+
+// TestOf_CountsWhoHasAnAddOnThatIsInstalledByHand: no placement bounds it, and other clusters do not get it.
+func TestOf_CountsWhoHasAnAddOnThatIsInstalledByHand(t *testing.T) {
+	manual := strings.Replace(declared, "{type: Placements, placements: [{namespace: default, name: all}]}", "{type: Manual}", 1)
+	base, head := side(t, "main", manual), side(t, "head", strings.Replace(manual, "v1}", "v2}", 1))
+	fleet := Fleet{Privacy: HideValues, Installed: map[string]map[string]bool{"hello": {"mine": true}, "other": {"theirs": true}}}
+	for _, name := range []string{"mine", "theirs"} {
+		fleet.Clusters = append(fleet.Clusters, clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	p, err := Of(base, head, fleet, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.AddOns) != 1 || p.AddOns[0].Clusters.Total != 1 || p.AddOns[0].Clusters.Changed != 1 || strings.Contains(p.Markdown(), "theirs") {
+		t.Errorf("%+v\n%s", p, p.Markdown())
+	}
+}
+
+// TestOf_CountsNoClusterOfASetThatTheSourceMayNotBind: a binding that the hub would refuse selects nothing.
+func TestOf_CountsNoClusterOfASetThatTheSourceMayNotBind(t *testing.T) {
+	const binding = `
+---
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata: {name: global, namespace: default}
+spec: {clusterSet: global}
+`
+	for _, c := range []struct {
+		head       string
+		unbindable map[string]bool
+		want       int
+		note       string
+	}{
+		{"", nil, 0, "cluster set global is not bound to namespace default"},
+		{binding, nil, 1, ""},
+		{binding, map[string]bool{"global": true}, 0, "may not bind cluster set global"},
+	} {
+		fleet := Fleet{Known: forecast.Known{AllBindings: true}, Privacy: HideValues, Unbindable: c.unbindable}
+		fleet.Clusters = []clusterv1.ManagedCluster{{ObjectMeta: metav1.ObjectMeta{Name: "payments-0"}}}
+		p, err := Of(side(t, "main", declared), side(t, "head", strings.Replace(declared, "v1}", "v2}", 1)+c.head), fleet, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := p.Markdown()
+		if len(p.AddOns) != 1 || p.AddOns[0].Clusters.Total != c.want || strings.Contains(text, "payments-0") != (c.want > 0) || !strings.Contains(text, c.note) {
+			t.Errorf("%+v:\n%s", c, text)
+		}
+	}
+}
+
 func TestOf_SaysWhatTheHubKnows(t *testing.T) {
 	base, head := side(t, "main", declared), side(t, "head", strings.Replace(declared, "v1}", "v2}", 1))
 	revision := render.RevisionName("hello", head.Commit.AddOns[0].Digest)

@@ -22,11 +22,13 @@ type view struct {
 	assumed  bool
 	clusters map[string]*clusterv1.ManagedCluster
 	privacy  Privacy
+	// installed are the clusters that have each add-on; nil: not known.
+	installed map[string]map[string]bool
 }
 
 // newView returns the fleet with the placements and the bindings of cluster sets of a commit.
 func newView(commit load.Commit, fleet Fleet) (*view, error) {
-	v := &view{known: fleet.Known, assumed: len(fleet.Clusters) == 0, clusters: map[string]*clusterv1.ManagedCluster{}, privacy: fleet.Privacy}
+	v := &view{known: fleet.Known, assumed: len(fleet.Clusters) == 0, clusters: map[string]*clusterv1.ManagedCluster{}, privacy: fleet.Privacy, installed: fleet.Installed}
 	v.known.Declared = nil
 	v.known.Bindings = slices.Clone(v.known.Bindings)
 	for _, o := range commit.Objects {
@@ -38,7 +40,9 @@ func newView(commit load.Commit, fleet Fleet) (*view, error) {
 		case "Placement":
 			v.known.Declared, err = appended(v.known.Declared, o)
 		case "ManagedClusterSetBinding":
-			v.known.Bindings, err = appended[clusterv1beta2.ManagedClusterSetBinding](v.known.Bindings, o)
+			if set, _, _ := unstructured.NestedString(o.Object, "spec", "clusterSet"); !fleet.Unbindable[set] {
+				v.known.Bindings, err = appended[clusterv1beta2.ManagedClusterSetBinding](v.known.Bindings, o)
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -60,11 +64,18 @@ func appended[T any](list []T, o *unstructured.Unstructured) ([]T, error) {
 }
 
 // fleet is the clusters that have the add-on under a policy.
-func (v *view) fleet(policy v1alpha1.AddOnRolloutSpec) (forecast.Fleet, error) {
+func (v *view) fleet(addOn string, policy v1alpha1.AddOnRolloutSpec) (forecast.Fleet, error) {
 	if v.assumed {
 		return forecast.Assumed(policy, v.known.Declared), nil
 	}
-	return v.known.Fleet(policy)
+	known := v.known
+	byHand := policy.ClusterLabelSelector == nil && (policy.Install == nil || len(policy.Install.Placements) == 0)
+	if v.installed != nil && byHand {
+		known.Clusters = slices.DeleteFunc(slices.Clone(known.Clusters), func(c clusterv1.ManagedCluster) bool {
+			return !v.installed[addOn][c.Name]
+		})
+	}
+	return known.Fleet(policy)
 }
 
 // selection is which install placements select each cluster, in declared order.

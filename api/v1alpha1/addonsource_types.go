@@ -125,7 +125,8 @@ type AddOnSourceSpec struct {
 	Webhook *WebhookSpec `json:"webhook,omitempty"`
 
 	// PullRequests says whether the newest 20 open requests into the branch get a plan: a status
-	// addonflow-plan/<source>, and one comment.
+	// addonflow-plan/<source>, or spec.commitStatus.context with -plan behind its first part, and one
+	// comment.
 	// +optional
 	PullRequests *PullRequestsSpec `json:"pullRequests,omitempty"`
 }
@@ -138,8 +139,8 @@ type PullRequestsSpec struct {
 	// and to comment on them.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
-	// Forks also plans requests whose branch is in another repository. Without it nothing of them is
-	// read.
+	// Forks also plans requests whose branch is in another repository. Nothing of the hub is read for
+	// them, so that clusters are not counted. Without Forks nothing of the requests is read.
 	// +optional
 	Forks bool `json:"forks,omitempty"`
 	// ClusterNames shows the names of clusters to all readers of the repository. Values of clusters,

@@ -14,13 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout"
+	"github.com/addonflow/addonflow/proposal"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/forecast"
 )
@@ -132,14 +135,17 @@ func decisionsAbout(decisions map[v1alpha1.PlacementReference][]clusterv1beta1.P
 	return out
 }
 
-// hubFleet reads the fleet from a hub. Cluster sets are not read: the decisions say what they select.
-func hubFleet(ctx context.Context, hub client.Reader) (forecast.Known, error) {
+// hubFleet reads the fleet from a hub. Cluster sets are not read: the decisions say what they select. A
+// placement without decisions selects from the sets that are bound to its namespace, as on the hub.
+func hubFleet(ctx context.Context, hub client.Reader) (proposal.Fleet, error) {
 	var clusters clusterv1.ManagedClusterList
 	var placements clusterv1beta1.PlacementList
 	var list clusterv1beta1.PlacementDecisionList
-	for _, l := range []client.ObjectList{&clusters, &placements, &list} {
-		if err := hub.List(ctx, l); err != nil {
-			return forecast.Known{}, fmt.Errorf("cannot read the fleet: %w", err)
+	var bindings clusterv1beta2.ManagedClusterSetBindingList
+	var addOns addonv1alpha1.ManagedClusterAddOnList
+	for _, l := range []client.ObjectList{&clusters, &placements, &list, &bindings, &addOns} {
+		if err := hub.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
+			return proposal.Fleet{}, fmt.Errorf("cannot read the fleet: %w", err)
 		}
 	}
 	decisions := map[v1alpha1.PlacementReference][]clusterv1beta1.PlacementDecision{}
@@ -147,7 +153,17 @@ func hubFleet(ctx context.Context, hub client.Reader) (forecast.Known, error) {
 		ref := v1alpha1.PlacementReference{Namespace: d.Namespace, Name: d.Labels[clusterv1beta1.PlacementLabel]}
 		decisions[ref] = append(decisions[ref], d)
 	}
-	return forecast.Known{Clusters: clusters.Items, Observed: placements.Items, Decisions: decisionsAbout(decisions)}, nil
+	installed := map[string]map[string]bool{}
+	for i := range addOns.Items {
+		name := addOns.Items[i].Name
+		if installed[name] == nil {
+			installed[name] = map[string]bool{}
+		}
+		installed[name][addOns.Items[i].Namespace] = true
+	}
+	return proposal.Fleet{Known: forecast.Known{
+		Clusters: clusters.Items, Observed: placements.Items, Decisions: decisionsAbout(decisions), Bindings: bindings.Items, AllBindings: true,
+	}, Installed: installed}, nil
 }
 
 // appended appends an object as a value of its type.

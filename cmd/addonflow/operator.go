@@ -21,6 +21,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -43,8 +44,8 @@ import (
 	"github.com/addonflow/addonflow/dial"
 	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/manifests/admission"
+	"github.com/addonflow/addonflow/proposal"
 	"github.com/addonflow/addonflow/registration"
-	"github.com/addonflow/addonflow/rollout/forecast"
 )
 
 // controllerName is the field manager and event source, and begins the Lease's name.
@@ -55,7 +56,7 @@ func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, addonv1alpha1.Install,
-		clusterv1.Install, clusterv1beta1.Install, workv1.Install,
+		clusterv1.Install, clusterv1beta1.Install, clusterv1beta2.Install, workv1.Install,
 	} {
 		if err := add(s); err != nil {
 			return nil, fmt.Errorf("cannot assemble the scheme: %w", err)
@@ -312,7 +313,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 	if err := r.SetupWithManager(s.mgr, queue); err != nil {
 		return err
 	}
-	planner := addonsource.NewPlanner(r, func(ctx context.Context) (forecast.Known, error) { return hubFleet(ctx, s.mgr.GetClient()) })
+	planner := addonsource.NewPlanner(r, func(ctx context.Context) (proposal.Fleet, error) { return hubFleet(ctx, s.mgr.GetClient()) })
 	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
 	if err := planner.SetupWithManager(s.mgr, queue); err != nil {
 		return err

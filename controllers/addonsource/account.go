@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/problem"
@@ -149,13 +150,24 @@ func (p *pass) checkScopes(a *attempt) error {
 // mayBind reports whether the account of the source may itself bind a role. The operator binds it for
 // the agents, and must not do that for an account that may not.
 func (p *pass) mayBind(ctx context.Context, role registration.Role) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "bind", Group: rbacv1.GroupName, Resource: strings.ToLower(role.Kind) + "s", Namespace: role.Namespace, Name: role.Name,
-		},
-	}}
+	return p.accountMay(ctx, "bind "+role.Key(), authorizationv1.ResourceAttributes{
+		Verb: "bind", Group: rbacv1.GroupName, Resource: strings.ToLower(role.Kind) + "s", Namespace: role.Namespace, Name: role.Name,
+	})
+}
+
+// mayBindSet reports whether the account of the source may bind a ManagedClusterSet to a namespace. It is
+// what OCM's webhook asks about a ManagedClusterSetBinding.
+func (p *pass) mayBindSet(ctx context.Context, set string) (bool, error) {
+	return p.accountMay(ctx, "bind cluster set "+set, authorizationv1.ResourceAttributes{
+		Verb: "create", Group: clusterv1.GroupName, Resource: "managedclustersets", Subresource: "bind", Name: set,
+	})
+}
+
+// accountMay asks for a right of the account of the source.
+func (p *pass) accountMay(ctx context.Context, right string, attributes authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
 	if err := p.account.Create(ctx, review); err != nil {
-		return false, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot ask for the right of ServiceAccount %s to bind %s: %w", p.accountKey(), role.Key(), err))
+		return false, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot ask for the right of ServiceAccount %s to %s: %w", p.accountKey(), right, err))
 	}
 	return review.Status.Allowed, nil
 }

@@ -254,12 +254,8 @@ func TestApprover_AuthorsAreThoseOfEverythingSinceTheStableContent(t *testing.T)
 	if err := s.hub.Create(t.Context(), rollout); err != nil {
 		t.Fatal(err)
 	}
-	under, ok := s.hub.(client.WithWatch)
-	if !ok {
-		t.Fatal("no watch")
-	}
 	s.planner.Live = s.hub
-	s.planner.Client = interceptor.NewClient(under, interceptor.Funcs{Create: func(ctx context.Context, hub client.WithWatch, o client.Object, options ...client.CreateOption) error {
+	s.planner.Client = interceptor.NewClient(s.hub, interceptor.Funcs{Create: func(ctx context.Context, hub client.WithWatch, o client.Object, options ...client.CreateOption) error {
 		if review, ok := o.(*authenticationv1.SelfSubjectReview); ok {
 			review.Status.UserInfo.Username = "system:serviceaccount:addonflow-system:addonflow"
 			return nil

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +32,6 @@ import (
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/load"
-	"github.com/addonflow/addonflow/rollout/forecast"
 )
 
 // planTimeout bounds the work on one pull request: reading, building and answering it.
@@ -42,8 +42,8 @@ const planTimeout = 3 * time.Minute
 // the forge is the state, and a plan that is there already is not written again.
 type Planner struct {
 	*Reconciler
-	// Fleet reads the clusters, placements and their decisions.
-	Fleet func(context.Context) (forecast.Known, error)
+	// Fleet reads the clusters, the placements with their decisions and bindings, and who has which add-on.
+	Fleet func(context.Context) (proposal.Fleet, error)
 
 	mu sync.Mutex
 	// answered is which requests of each source have a plan, and of what.
@@ -57,7 +57,7 @@ type planned struct {
 }
 
 // NewPlanner returns a planner that reads repositories as the reconciler does.
-func NewPlanner(r *Reconciler, fleet func(context.Context) (forecast.Known, error)) *Planner {
+func NewPlanner(r *Reconciler, fleet func(context.Context) (proposal.Fleet, error)) *Planner {
 	return &Planner{Reconciler: r, Fleet: fleet, answered: map[client.ObjectKey]map[int64]planned{}}
 }
 
@@ -213,7 +213,7 @@ func (g *planning) run(ctx context.Context) error {
 		return err
 	}
 	status := commitstatus.Status{
-		SHA: head, Context: g.Desk.PlanContextName(g.source), State: commitstatus.Success,
+		SHA: head, Context: forge.PlanContextName(g.source), State: commitstatus.Success,
 		Description: commitstatus.Shorten(commitstatus.DescriptionLimit, plan.Summary()),
 	}
 	if !plan.Accepted() {
@@ -228,7 +228,7 @@ func (g *planning) run(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = g.requests.Say(ctx, g.request.Number, "<!-- "+g.Desk.PlanContextName(g.source)+" -->", plan.Markdown())
+	_, err = g.requests.Say(ctx, g.request.Number, "<!-- "+forge.PlanContextName(g.source)+" -->", plan.Markdown())
 	return err
 }
 
@@ -253,7 +253,7 @@ func (g *planning) plan(ctx context.Context) (proposal.Proposal, string, error) 
 	if err != nil {
 		return proposal.Proposal{}, "", err
 	}
-	fleet, err := g.fleet(ctx)
+	fleet, err := g.fleet(ctx, before, after)
 	if err != nil {
 		return proposal.Proposal{}, "", err
 	}
@@ -263,12 +263,25 @@ func (g *planning) plan(ctx context.Context) (proposal.Proposal, string, error) 
 
 // side compiles one of the two commits.
 func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) (proposal.Side, error) {
-	side, _, err := g.compileTree(ctx, name, tree, g.key().String()+"/plan", g.masked)
+	if g.request.Fork {
+		side, _, err := g.compileTree(ctx, name, tree, g.key().String()+"/plan", nil)
+		return side, err
+	}
+	masked := map[render.ConfigReference]bool{}
+	side, _, err := g.compileTree(ctx, name, tree, g.key().String()+"/plan", func(ctx context.Context, r load.Reference) (*unstructured.Unstructured, error) {
+		object, err := g.masked(ctx, r)
+		if object != nil && !r.Definition() {
+			masked[render.ConfigReference{Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}] = true
+		}
+		return object, err
+	})
+	side.Masked = masked
 	return side, err
 }
 
 // compileTree compiles a commit that is not applied, and returns its objects as well. lookUp reads
-// what it refers to on the hub; nil: it is missing.
+// what it refers to on the hub; an object that it does not return is missing. Without lookUp nothing is
+// read there.
 func (p *pass) compileTree(
 	ctx context.Context, name string, tree *gitsource.Tree, charts string, lookUp func(context.Context, load.Reference) (*unstructured.Unstructured, error),
 ) (proposal.Side, []gitsource.Object, error) {
@@ -281,10 +294,13 @@ func (p *pass) compileTree(
 	var side proposal.Side
 	for range lookups {
 		commit, problems := Compile(objects, hub, CompileOptions{
-			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, HubKinds: p.account != nil, Tenant: p.tenant, Unread: unread, AsksDefinitions: true,
+			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, HubKinds: p.account != nil, Tenant: p.tenant, Unread: unread, AsksDefinitions: lookUp != nil,
 			Charts: chart.EngineFor(p.Charts, charts), Now: p.now,
 		})
 		side = proposal.Side{Name: name, Commit: commit, Problems: problems}
+		if lookUp == nil {
+			break
+		}
 		found := 0
 		for _, reference := range commit.Missing {
 			object, err := lookUp(ctx, reference)
@@ -304,8 +320,9 @@ func (p *pass) compileTree(
 }
 
 // masked reads an object that is only on the hub, without its values: the author of a request decides
-// what of it a rendering prints. Of other kinds than CustomResourceDefinitions and AddOnDeploymentConfigs
-// nothing is read, and what depends on them is not compared.
+// what of it a rendering prints. An AddOnDeploymentConfig has the names of its variables, and nothing else.
+// Of other kinds than CustomResourceDefinitions and AddOnDeploymentConfigs nothing is read, and what
+// depends on them is not compared.
 func (g *planning) masked(ctx context.Context, reference load.Reference) (*unstructured.Unstructured, error) {
 	config := reference.Group == addonv1alpha1.GroupName && reference.Resource == render.AgentConfigResource
 	if !config && !reference.Definition() {
@@ -315,26 +332,32 @@ func (g *planning) masked(ctx context.Context, reference load.Reference) (*unstr
 	if err != nil || object == nil || !config {
 		return object, err
 	}
-	unstructured.RemoveNestedField(object.Object, "spec", "proxyConfig")
 	variables, _, _ := unstructured.NestedSlice(object.Object, "spec", "customizedVariables")
 	for _, v := range variables {
 		if fields, ok := v.(map[string]any); ok {
 			fields["value"] = "***"
 		}
 	}
-	if len(variables) > 0 {
-		err = unstructured.SetNestedSlice(object.Object, variables, "spec", "customizedVariables")
-	}
-	return object, err
+	shown := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"customizedVariables": variables}}}
+	shown.SetGroupVersionKind(object.GroupVersionKind())
+	shown.SetNamespace(object.GetNamespace())
+	shown.SetName(object.GetName())
+	return shown, nil
 }
 
-// fleet is what the hub knows about the clusters and the rollouts.
-func (g *planning) fleet(ctx context.Context) (proposal.Fleet, error) {
-	known, err := g.planner.Fleet(ctx)
-	if err != nil {
-		return proposal.Fleet{}, err
+// fleet is what the hub knows about the clusters and the rollouts; for a fork nothing.
+func (g *planning) fleet(ctx context.Context, sides ...proposal.Side) (proposal.Fleet, error) {
+	if g.request.Fork {
+		return proposal.Fleet{Privacy: proposal.HideFleet}, nil
 	}
-	fleet := proposal.Fleet{Known: known, Privacy: proposal.HideNames, Standings: map[string]proposal.Standing{}}
+	fleet, err := g.planner.Fleet(ctx)
+	if err != nil {
+		return fleet, err
+	}
+	if fleet.Unbindable, err = g.unbindable(ctx, sides); err != nil {
+		return fleet, err
+	}
+	fleet.Privacy, fleet.Standings = proposal.HideNames, map[string]proposal.Standing{}
 	if g.source.Spec.PullRequests.ClusterNames {
 		fleet.Privacy = proposal.HideValues
 	}
@@ -369,4 +392,29 @@ func (g *planning) fleet(ctx context.Context) (proposal.Fleet, error) {
 		fleet.Standings[r.Name] = standing
 	}
 	return fleet, nil
+}
+
+// unbindable are the cluster sets that commits bind although the account of the source may not: what the
+// hub would refuse counts no cluster. The operator itself may bind every set.
+func (g *planning) unbindable(ctx context.Context, sides []proposal.Side) (map[string]bool, error) {
+	if g.account == nil {
+		return nil, nil
+	}
+	unbindable := map[string]bool{}
+	for _, side := range sides {
+		for _, o := range side.Commit.Objects {
+			if o.GroupVersionKind().Group != clusterv1.GroupName || o.GetKind() != "ManagedClusterSetBinding" {
+				continue
+			}
+			set, _, _ := unstructured.NestedString(o.Object, "spec", "clusterSet")
+			may, err := g.mayBindSet(ctx, set)
+			if err != nil {
+				return nil, err
+			}
+			if !may {
+				unbindable[set] = true
+			}
+		}
+	}
+	return unbindable, nil
 }

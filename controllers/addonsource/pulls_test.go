@@ -12,6 +12,7 @@ import (
 	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,13 +22,17 @@ import (
 	"k8s.io/client-go/tools/record"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/proposal"
 	"github.com/addonflow/addonflow/rollout/forecast"
 	"github.com/addonflow/addonflow/test/gitserver"
 	"github.com/addonflow/addonflow/test/hub"
@@ -106,7 +111,7 @@ type planScene struct {
 	planner *Planner
 	events  *record.FakeRecorder
 	request ctrl.Request
-	hub     client.Client
+	hub     client.WithWatch
 }
 
 const planTemplate = `apiVersion: addon.open-cluster-management.io/v1alpha1
@@ -167,17 +172,21 @@ func newPlanScene(t *testing.T, spec v1alpha1.PullRequestsSpec) *planScene {
 	s.hub = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(source,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "forge"}, Data: map[string][]byte{"token": []byte("word")}},
 		&addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "settings"}, Spec: addonv1alpha1.AddOnDeploymentConfigSpec{
-			CustomizedVariables: []addonv1alpha1.CustomizedVariable{{Name: "PASSWORD", Value: "hunter2"}},
+			CustomizedVariables:   []addonv1alpha1.CustomizedVariable{{Name: "PASSWORD", Value: "hunter2"}},
+			AgentInstallNamespace: "hidden-namespace",
+			Registries:            []addonv1alpha1.ImageMirror{{Source: "example.com", Mirror: "hidden-mirror.internal"}},
+			NodePlacement:         &addonv1alpha1.NodePlacement{NodeSelector: map[string]string{"hidden-pool": "gold"}},
+			ProxyConfig:           addonv1alpha1.ProxyConfig{HTTPProxy: "http://hidden-proxy.internal"},
 		}},
 	).Build()
 	desk := forge.NewDesk(s.hub, s.hub, &http.Client{Timeout: 2 * time.Second}, time.Now)
 	s.planner = NewPlanner(New(Config{Client: s.hub, Live: s.hub, Events: s.events, Desk: desk, Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}}),
-		func(context.Context) (forecast.Known, error) {
-			var known forecast.Known
+		func(context.Context) (proposal.Fleet, error) {
+			fleet := proposal.Fleet{}
 			for i := range 3 {
-				known.Clusters = append(known.Clusters, clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("payments-%d", i)}})
+				fleet.Clusters = append(fleet.Clusters, clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("payments-%d", i)}})
 			}
-			return known, nil
+			return fleet, nil
 		})
 	return s
 }
@@ -185,21 +194,33 @@ func newPlanScene(t *testing.T, spec v1alpha1.PullRequestsSpec) *planScene {
 // commit writes the add-on with a version to a branch.
 func (s *planScene) commit(branch, version string) string {
 	s.t.Helper()
-	sha, err := s.repo.Commit(branch+" "+version, map[string]string{"addon.yaml": strings.Replace(planTemplate, "VERSION", version, 1)})
+	return s.commitFile(branch+" "+version, strings.Replace(planTemplate, "VERSION", version, 1))
+}
+
+// commitFile writes the file of the add-on.
+func (s *planScene) commitFile(message, text string) string {
+	s.t.Helper()
+	sha, err := s.repo.Commit(message, map[string]string{"addon.yaml": text})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return sha
 }
 
-// ask makes a commit the head of request 7, and takes the branch back to where it was.
+// ask makes a commit with a version the head of request 7.
 func (s *planScene) ask(version string, repo int) {
+	s.t.Helper()
+	s.askFor(strings.Replace(planTemplate, "VERSION", version, 1), repo)
+}
+
+// askFor makes a commit with a text the head of request 7, and takes the branch back to where it was.
+func (s *planScene) askFor(text string, repo int) {
 	s.t.Helper()
 	main, err := s.repo.Head()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	sha := s.commit("request", version)
+	sha := s.commitFile("request", text)
 	if err := s.repo.SetRef("refs/pull/7/head", sha); err != nil {
 		s.t.Fatal(err)
 	}
@@ -263,6 +284,34 @@ func (s *planScene) event() string {
 	}
 }
 
+// TestPlanner_KeepsThePlansOfTwoSourcesOfOneNameApart: what keeps their other statuses apart keeps their
+// plans apart, so that the green plan of one does not replace the red one of the other.
+func TestPlanner_KeepsThePlansOfTwoSourcesOfOneNameApart(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	var first v1alpha1.AddOnSource
+	if err := s.hub.Get(t.Context(), s.request.NamespacedName, &first); err != nil {
+		t.Fatal(err)
+	}
+	second := first.DeepCopy()
+	second.Namespace, second.ResourceVersion = "eu", ""
+	second.Spec.AddOns, second.Spec.CommitStatus.Context = []string{"other"}, "addonflow/eu/fleet"
+	for _, o := range []client.Object{second, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "eu", Name: "forge"}, Data: map[string][]byte{"token": []byte("word")}}} {
+		if err := s.hub.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.ask("v2", 1)
+	s.plan()
+	s.request.Namespace = "eu"
+	comments, statuses := s.plan()
+	if len(comments) != 2 || !strings.HasPrefix(comments[1], "<!-- addonflow-plan/eu/fleet -->\n") || !strings.Contains(comments[0], "3 of 3 clusters change") {
+		t.Errorf("comments: %v; %s", comments, s.event())
+	}
+	if len(statuses) != 2 || !strings.HasPrefix(statuses[0], "success addonflow-plan/fleet: ") || !strings.HasPrefix(statuses[1], "failure addonflow-plan/eu/fleet: ") {
+		t.Errorf("statuses: %v", statuses)
+	}
+}
+
 // TestPlanner_ReadsNothingOfAFork: the request of a fork has no plan unless the source asks for it.
 func TestPlanner_ReadsNothingOfAFork(t *testing.T) {
 	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
@@ -274,6 +323,64 @@ func TestPlanner_ReadsNothingOfAFork(t *testing.T) {
 	s.ask("v2", 2)
 	if comments, _ := s.plan(); len(comments) != 1 {
 		t.Errorf("comments: %v; %s", comments, s.event())
+	}
+}
+
+// TestPlanner_AnswersAForkNothingAboutTheHub: a request asks what is on the hub by its files. Inside the
+// repository a right and a wrong guess have different plans; of a fork they have the same.
+func TestPlanner_AnswersAForkNothingAboutTheHub(t *testing.T) {
+	const all = "spec: {clusterSets: [global]}"
+	for question, c := range map[string]struct{ old, asks, right, wrong string }{
+		"a label of a cluster": {all, "spec: {predicates: [{requiredClusterSelector: {labelSelector: {matchLabels: {region: GUESS}}}}]}", "moonbase", "nonesuch"},
+		"a bound set":          {all, "spec: {clusterSets: [GUESS]}", "moon-set", "none-set"},
+		"a placement":          {"placements: [{namespace: fleet, name: all}]", "placements: [{namespace: fleet, name: GUESS}]", "moon-place", "none-place"},
+		"a configuration":      {"{name: settings, namespace: fleet}", "{name: GUESS, namespace: fleet}", "moon-config", "none-config"},
+		"a variable":           {"VERSION", `"{{GUESS}}"`, "PASSWORD", "NOSUCH"},
+		"a rollout":            {"hello", "GUESS", "moon-addon", "none-addon"},
+	} {
+		for _, repository := range []int{1, 2} {
+			var answers []string
+			for _, guess := range []string{c.right, c.wrong} {
+				s := newPlanScene(t, v1alpha1.PullRequestsSpec{Forks: true, ClusterNames: true})
+				s.furnish()
+				text := strings.ReplaceAll(strings.ReplaceAll(planTemplate, c.old, c.asks), "GUESS", guess)
+				s.askFor(strings.ReplaceAll(text, "VERSION", "v2"), repository)
+				comments, statuses := s.plan()
+				if len(comments) != 1 || len(statuses) != 1 {
+					t.Fatalf("%s: %v; %s", question, comments, s.event())
+				}
+				answers = append(answers, strings.ReplaceAll(comments[0]+statuses[0], guess, "GUESS"))
+			}
+			if fork := repository == 2; (answers[0] == answers[1]) != fork {
+				t.Errorf("%s, fork %v: the right guess has the plan\n%s\nand the wrong one\n%s", question, fork, answers[0], answers[1])
+			}
+		}
+	}
+}
+
+// furnish puts on the hub what a request may guess.
+func (s *planScene) furnish() {
+	s.t.Helper()
+	for _, o := range []client.Object{
+		&addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "moon-config"}},
+		&v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "moon-addon", Annotations: map[string]string{v1alpha1.SuspendAnnotation: "true"}}},
+	} {
+		if err := s.hub.Create(s.t.Context(), o); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.planner.Fleet = func(context.Context) (proposal.Fleet, error) {
+		fleet := proposal.Fleet{Known: forecast.Known{AllBindings: true}}
+		for _, set := range []string{"global", "moon-set"} {
+			b := clusterv1beta2.ManagedClusterSetBinding{Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: set}}
+			b.Namespace, b.Name = "fleet", set
+			fleet.Bindings = append(fleet.Bindings, b)
+		}
+		fleet.Observed = []clusterv1beta1.Placement{{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "moon-place"}}}
+		fleet.Clusters = []clusterv1.ManagedCluster{{ObjectMeta: metav1.ObjectMeta{Name: "payments-0", Labels: map[string]string{
+			"region": "moonbase", clusterv1beta2.ClusterSetLabel: "moon-set",
+		}}}}
+		return fleet, nil
 	}
 }
 
@@ -290,6 +397,91 @@ func TestPlanner_ShowsNoValueOfTheHub(t *testing.T) {
 		if strings.Contains(comments[0], "payments-0") != shown {
 			t.Errorf("clusterNames: %v: %s", names, comments[0])
 		}
+	}
+}
+
+// TestPlanner_CountsNoClusterOfASetThatTheAccountMayNotBind: a request binds a set of another tenant to its
+// namespace. The hub would refuse it, so that its clusters have no number and no name.
+func TestPlanner_CountsNoClusterOfASetThatTheAccountMayNotBind(t *testing.T) {
+	for _, may := range []bool{false, true} {
+		s := newPlanScene(t, v1alpha1.PullRequestsSpec{ClusterNames: true})
+		s.furnish()
+		furnished, err := s.planner.Fleet(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		furnished.Bindings = furnished.Bindings[:1] // global has every cluster, also that of moon-set
+		furnished.Bindings[0].Namespace = "another"
+		s.planner.Fleet = func(context.Context) (proposal.Fleet, error) { return furnished, nil }
+		s.planner.Accounts = func(account client.ObjectKey) (client.Client, error) {
+			if account.String() != "fleet/deployer" {
+				t.Errorf("account %s", account)
+			}
+			return interceptor.NewClient(s.hub, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+				review, ok := o.(*authorizationv1.SelfSubjectAccessReview)
+				if !ok {
+					return fmt.Errorf("creates %T", o)
+				}
+				asked := *review.Spec.ResourceAttributes
+				review.Status.Allowed = may && asked == authorizationv1.ResourceAttributes{
+					Group: clusterv1.GroupName, Resource: "managedclustersets", Subresource: "bind", Verb: "create", Name: "moon-set",
+				}
+				return nil
+			}}), nil
+		}
+		var source v1alpha1.AddOnSource
+		if err := s.hub.Get(t.Context(), s.request.NamespacedName, &source); err != nil {
+			t.Fatal(err)
+		}
+		source.Spec.ServiceAccountName = "deployer"
+		if err := s.hub.Update(t.Context(), &source); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer("VERSION", "v2", "spec: {clusterSets: [global]}", "spec: {clusterSets: [moon-set]}").Replace(planTemplate)
+		s.askFor(text+"---\napiVersion: cluster.open-cluster-management.io/v1beta2\nkind: ManagedClusterSetBinding\nmetadata: {name: moon-set, namespace: fleet}\nspec: {clusterSet: moon-set}\n", 1)
+		comments, statuses := s.plan()
+		if len(comments) != 1 || len(statuses) != 1 {
+			t.Fatalf("%v; %s", statuses, s.event())
+		}
+		if shown := strings.Contains(comments[0], "payments-0"); shown != may || strings.HasSuffix(statuses[0], "; 0 cluster changes") == may ||
+			strings.Contains(comments[0], "may not bind cluster set moon-set") == may {
+			t.Errorf("may bind: %v: %s\n%s", may, statuses[0], comments[0])
+		}
+	}
+}
+
+// TestPlanner_MasksEverythingOfAConfigurationOfTheHub: a template prints what a configuration changes besides
+// its variables. A digest of values is no line to copy.
+func TestPlanner_MasksEverythingOfAConfigurationOfTheHub(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	const policy = `
+---
+apiVersion: addonflow.io/v1alpha1
+kind: AddOnRollout
+metadata: {name: hello, namespace: fleet}
+spec:
+  stages:
+  - name: fleet
+    placement: {namespace: fleet, name: all}
+    gates: {before: [{name: qa, type: approval, approval: {forge: {permission: maintain}}}]}
+`
+	const deployment = `
+      - apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: hello, namespace: default}
+        spec:
+          selector: {matchLabels: {app: hello}}
+          template:
+            metadata: {labels: {app: hello}}
+            spec: {containers: [{name: hello, image: "example.com/hello:v2"}]}
+`
+	s.askFor(strings.Replace(strings.TrimSuffix(planTemplate, "\n"), "VERSION", "v2", 1)+deployment+policy, 1)
+	comments, _ := s.plan()
+	if len(comments) != 1 || !strings.Contains(comments[0], "example.com/hello:v2") || strings.Contains(comments[0], "hidden") {
+		t.Errorf("comments: %v; %s", comments, s.event())
+	}
+	if strings.Contains(comments[0], "/addonflow approve") || !strings.Contains(comments[0], "the commit status has the comment that approves") {
+		t.Errorf("a line to copy: %s", comments[0])
 	}
 }
 

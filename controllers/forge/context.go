@@ -18,6 +18,13 @@ func ContextName(source *v1alpha1.AddOnSource, parts ...string) string {
 	return commitstatus.ContextName(append([]string{prefix}, parts...)...)
 }
 
+// PlanContextName returns the context of the plans of a source: its own context with -plan behind the
+// first part, addonflow-plan/<source>. So plans are kept apart by what keeps the other statuses apart.
+func PlanContextName(source *v1alpha1.AddOnSource) string {
+	first, rest, _ := strings.Cut(ContextName(source), "/")
+	return commitstatus.ContextName(first+"-plan", rest)
+}
+
 // NamespacePrefix begins the contexts that only sources of one namespace may have.
 func NamespacePrefix(source *v1alpha1.AddOnSource) string {
 	return "addonflow/" + source.Namespace + "/"

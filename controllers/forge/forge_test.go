@@ -74,6 +74,37 @@ func TestContextName(t *testing.T) {
 	}
 }
 
+// TestPlanContextName_IsAsOwnAsTheContext: sources whose contexts differ have plans that differ, and no plan
+// is posted under a context of another source.
+func TestPlanContextName_IsAsOwnAsTheContext(t *testing.T) {
+	declared := func(context string) *v1alpha1.AddOnSource {
+		source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}}
+		source.Spec.CommitStatus = &v1alpha1.CommitStatusSpec{Provider: "gitea", Context: context}
+		source.Spec.PullRequests = &v1alpha1.PullRequestsSpec{Enabled: true}
+		return source
+	}
+	contexts := map[string]string{
+		"": "addonflow-plan/fleet", "addonflow/eu/fleet": "addonflow-plan/eu/fleet", "eu/fleet": "eu-plan/fleet", "fleet": "fleet-plan",
+		"plan/fleet": "plan-plan/fleet", strings.Repeat("x", 100): "", strings.Repeat("x", 99) + "y": "",
+	}
+	posted := map[string]string{}
+	for context, want := range contexts {
+		got := PlanContextName(declared(context))
+		if other, taken := posted[got]; taken || want != "" && got != want {
+			t.Errorf("plans of %q are %q, want %q; it is that of %q", context, got, want, other)
+		}
+		posted[got] = context
+		for other := range contexts {
+			if other != context && shareContexts(declared(context), declared(other)) {
+				t.Errorf("%q and %q have one owner", context, other)
+			}
+		}
+	}
+	if !shareContexts(declared(""), declared("addonflow-plan/fleet")) || !shareContexts(declared("addonflow-plan/fleet/hello"), declared("")) {
+		t.Error("a source may report under the context of another one's plans")
+	}
+}
+
 // bench is a desk, a forge and the object that keeps the marks.
 type bench struct {
 	t      *testing.T

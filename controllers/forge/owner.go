@@ -84,7 +84,23 @@ func shareContexts(a, b *v1alpha1.AddOnSource) bool {
 	if a.Spec.CommitStatus == nil || b.Spec.CommitStatus == nil {
 		return false
 	}
-	return commitstatus.ShareContexts(a.Spec.CommitStatus.Provider, ContextName(a), ContextName(b))
+	for _, one := range contextsOf(a) {
+		for _, other := range contextsOf(b) {
+			if commitstatus.ShareContexts(a.Spec.CommitStatus.Provider, one, other) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// contextsOf are the contexts at or below which a source reports.
+func contextsOf(source *v1alpha1.AddOnSource) []string {
+	contexts := []string{ContextName(source)}
+	if plans := source.Spec.PullRequests; plans != nil && plans.Enabled {
+		contexts = append(contexts, PlanContextName(source))
+	}
+	return contexts
 }
 
 // older orders sources by creation time, and within a second by namespace and name.

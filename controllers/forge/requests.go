@@ -10,14 +10,6 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// PlanContextName returns the context of the plans of a source.
-func (d *Desk) PlanContextName(source *v1alpha1.AddOnSource) string {
-	if d.separate {
-		return commitstatus.ContextName("addonflow-plan", source.Namespace, source.Name)
-	}
-	return commitstatus.ContextName("addonflow-plan", source.Name)
-}
-
 // Requests returns the pull requests of the repository to which a source reports, and the forge for
 // their statuses. They share the token's limit of requests with all other statuses. The error is fit for an
 // event: it shows no secret.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -27,7 +28,7 @@ type Policy map[string]Tenant
 // for any characters.
 type Tenant struct {
 	// AddOns are the names of its add-ons. Other objects without a namespace, such as AddOnTemplates,
-	// have such a name as well, or one with a hyphen and more behind it.
+	// have such a name as well, or one with a hyphen and more behind it that no other tenant lists more of.
 	AddOns []string `json:"addOns"`
 	// Namespaces of the hub, besides its own, in which it declares objects and refers to Placements.
 	Namespaces []string `json:"namespaces,omitempty"`
@@ -35,8 +36,9 @@ type Tenant struct {
 	// kinds.
 	Kinds []string `json:"kinds,omitempty"`
 
-	// namespace is its own.
+	// namespace is its own, and all is the policy that it is of.
 	namespace string
+	all       Policy
 }
 
 // ParseName parses NAMESPACE/CONFIGMAP.
@@ -72,7 +74,7 @@ func Parse(stored *corev1.ConfigMap) (Policy, error) {
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
 			return nil, fmt.Errorf("data[%s]: an entry has the name of a namespace", namespace)
 		}
-		tenant := Tenant{namespace: namespace}
+		tenant := Tenant{namespace: namespace, all: policy}
 		if err := decode(stored.Data[namespace], &tenant); err != nil {
 			return nil, fmt.Errorf("data[%s]: %w", namespace, err)
 		}
@@ -127,14 +129,43 @@ func (t Tenant) validate() error {
 // MayDeclare reports whether an add-on of that name may be declared.
 func (t Tenant) MayDeclare(addOn string) bool { return matchesAny(t.AddOns, addOn) }
 
-// MayName reports whether an object without a namespace that belongs to add-ons may have a name.
+// MayName reports whether an object without a namespace that belongs to add-ons may have a name: that of an
+// add-on, or one with a hyphen and more behind it. A name belongs to the tenant that lists more of it:
+// log-shipper-v2 is no name of a tenant with log, if another one has log-shipper or log-s*.
 func (t Tenant) MayName(object string) bool {
-	for i := range object {
-		if object[i] == '-' && t.MayDeclare(object[:i]) {
-			return true
+	for addOn := range addOnsOf(object) {
+		if t.MayDeclare(addOn) {
+			return !t.all.lists(object, len(addOn))
 		}
 	}
-	return t.MayDeclare(object)
+	return false
+}
+
+// lists reports whether a pattern of a tenant gives more than the first bytes of a name, before any *.
+func (p Policy) lists(object string, first int) bool {
+	for _, tenant := range p {
+		for _, pattern := range tenant.AddOns {
+			fixed, _, _ := strings.Cut(pattern, "*")
+			if len(fixed) <= first {
+				continue
+			}
+			for addOn := range addOnsOf(object) {
+				if matches(pattern, addOn) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// addOnsOf are the names of add-ons that an object may belong to by its name, the longest first.
+func addOnsOf(object string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for end := len(object); end > 0 && yield(object[:end]); {
+			end = strings.LastIndexByte(object[:end], '-')
+		}
+	}
 }
 
 // MayUse reports whether objects in a namespace of the hub may be declared and referred to.

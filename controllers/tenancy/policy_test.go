@@ -1,6 +1,8 @@
 package tenancy
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +45,31 @@ func TestPolicy_NamesWhatATenantMayDeclare(t *testing.T) {
 	} {
 		if got := tenant.MayBring(schema.ParseGroupKind(kind)); got != may {
 			t.Errorf("kind %s: %t, want %t", kind, got, may)
+		}
+	}
+}
+
+// TestPolicy_NamesBelongToTheTenantThatListsMoreOfThem: the name of one add-on may begin that of another.
+func TestPolicy_NamesBelongToTheTenantThatListsMoreOfThem(t *testing.T) {
+	policy, err := Parse(&corev1.ConfigMap{Data: map[string]string{
+		"logs": "addOns: [log]\n", "shippers": "addOns: [log-shipper]\n", "agents": "addOns: ['log-agent*']\n", "admins": "addOns: ['*']\n",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tenants := range map[string]string{
+		"log": "admins logs", "log-v2": "admins logs", "log-shipperv2": "admins logs", "log-ship": "admins logs",
+		"log-shipper": "admins shippers", "log-shipper-v2": "admins shippers", "log-shipper-v2-b": "admins shippers",
+		"log-agent": "admins agents", "log-agent-v2": "admins agents", "log-agents": "admins agents", "other": "admins",
+	} {
+		var may []string
+		for _, namespace := range slices.Sorted(maps.Keys(policy)) {
+			if policy[namespace].MayName(name) {
+				may = append(may, namespace)
+			}
+		}
+		if got := strings.Join(may, " "); got != tenants {
+			t.Errorf("%s: %s, want %s", name, got, tenants)
 		}
 	}
 }

@@ -31,6 +31,9 @@ type Known struct {
 	// Sets and Bindings that are known, of the commit and of the hub.
 	Sets     []clusterv1beta2.ManagedClusterSet
 	Bindings []clusterv1beta2.ManagedClusterSetBinding
+	// AllBindings: there are no other bindings, so that a placement selects nothing from a set that is
+	// not bound to its namespace. Otherwise a placement selects from the sets that it names.
+	AllBindings bool
 }
 
 // Fleet is the fleet for a policy. A placement that has decisions, and is not changed by the
@@ -169,17 +172,22 @@ func (k Known) evaluate(pl *clusterv1beta1.Placement, named string) (selected, n
 // inSets returns the clusters in the cluster sets of a placement; without any they are those
 // that are bound to its namespace.
 func (k Known) inSets(pl *clusterv1beta1.Placement, named string) (names, notes []string, err error) {
-	sets := pl.Spec.ClusterSets
-	if len(sets) == 0 {
-		for i := range k.Bindings {
-			if k.Bindings[i].Namespace == pl.Namespace {
-				sets = append(sets, k.Bindings[i].Spec.ClusterSet)
+	sets, bound := pl.Spec.ClusterSets, k.boundTo(pl.Namespace)
+	switch {
+	case len(sets) == 0 && len(bound) == 0 && k.AllBindings:
+		notes = []string{"no cluster set is bound to namespace " + pl.Namespace + ": " + named + " selects no cluster"}
+	case len(sets) == 0 && len(bound) == 0:
+		notes = []string{"the cluster sets that are bound to namespace " + pl.Namespace + " are not known: " + named + " selects from all clusters"}
+		sets = []string{globalSet}
+	case len(sets) == 0:
+		sets = bound
+	case k.AllBindings:
+		for _, set := range sets {
+			if !slices.Contains(bound, set) {
+				notes = append(notes, "cluster set "+set+" is not bound to namespace "+pl.Namespace+": "+named+" selects no cluster of it")
 			}
 		}
-		if len(sets) == 0 {
-			notes = []string{"the cluster sets that are bound to namespace " + pl.Namespace + " are not known: " + named + " selects from all clusters"}
-			sets = []string{globalSet}
-		}
+		sets = slices.DeleteFunc(slices.Clone(sets), func(set string) bool { return !slices.Contains(bound, set) })
 	}
 	for _, set := range sets {
 		selector, err := k.setSelector(set)
@@ -194,6 +202,17 @@ func (k Known) inSets(pl *clusterv1beta1.Placement, named string) (names, notes 
 	}
 	slices.Sort(names)
 	return slices.Compact(names), notes, nil
+}
+
+// boundTo returns the cluster sets that are known to be bound to a namespace.
+func (k Known) boundTo(namespace string) []string {
+	var sets []string
+	for i := range k.Bindings {
+		if k.Bindings[i].Namespace == namespace {
+			sets = append(sets, k.Bindings[i].Spec.ClusterSet)
+		}
+	}
+	return sets
 }
 
 // setSelector selects the clusters of a cluster set. Unless it is known to select by labels of

@@ -181,6 +181,28 @@ func TestClusterSets(t *testing.T) {
 	}
 }
 
+// TestClusterSets_NotBoundToTheNamespaceHaveNoCluster: what the hub would not select is not counted.
+func TestClusterSets_NotBoundToTheNamespaceHaveNoCluster(t *testing.T) {
+	spec := policy(t, "{}")
+	for _, declared := range []string{"{all: {}}", "{all: {clusterSets: [global, prod]}}"} {
+		k := known(t, declared)
+		k.AllBindings = true
+		b := clusterv1beta2.ManagedClusterSetBinding{Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: "prod"}}
+		b.Namespace, b.Name = "other", "prod"
+		k.Bindings = append(k.Bindings, b)
+		for _, want := range []string{"all no cluster\n", "all 2 clusters at once"} {
+			fleet, err := k.Fleet(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := said(t, spec, fleet); !strings.HasPrefix(got, want) || strings.Contains(got, "bound to namespace default: ") != (want == "all no cluster\n" || declared != "{all: {}}") {
+				t.Errorf("%s: got %q, want %q", declared, got, want)
+			}
+			k.Bindings[0].Namespace = "default"
+		}
+	}
+}
+
 func TestDisabledInstallation(t *testing.T) {
 	spec := policy(t, "{}")
 	k := known(t, "{all: {clusterSets: [prod]}}")

@@ -18,6 +18,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	clusterv1beta2 "open-cluster-management.io/api/cluster/v1beta2"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -78,6 +79,7 @@ func NewScheme() *runtime.Scheme {
 		addonv1alpha1.Install,
 		clusterv1.Install,
 		clusterv1beta1.Install,
+		clusterv1beta2.Install,
 		workv1.Install,
 	} {
 		utilruntime.Must(add(scheme))
