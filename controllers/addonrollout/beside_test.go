@@ -66,6 +66,10 @@ func TestRefusedQuarantineStopsOnlyTheWayBack(t *testing.T) {
 	if got := journaled(s.rollout()); !slices.Contains(got, "WriteRefused") {
 		t.Errorf("the journal lacks the refusal: %v", got)
 	}
+	refused := slices.DeleteFunc(s.announced(), func(e string) bool { return !strings.HasPrefix(e, "Warning WriteRefused ") })
+	if len(refused) != 1 || !strings.Contains(refused[0], commitNamed("v2")+": "+why) {
+		t.Errorf("want one event of the refusal, got %q", refused)
+	}
 	work := s.works()["c2"]
 	work.Spec.Workload.Manifests = []workv1.Manifest{}
 	s.update(work)
