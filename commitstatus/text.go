@@ -60,8 +60,8 @@ func shortDigest(text string) string {
 var command = regexp.MustCompile(`; addonflow [^;,()]+| \((?:git checkout|pull request|addonflow) [^()]+\)`)
 
 // Shorten returns the text in at most limit characters. If it is longer, the middle of its
-// paths is cut first; then the end of what stands in its parentheses, because counts follow
-// there; then its end, and the command that it names last:
+// paths is cut first; then the end of what stands in parentheses, the longest first, because counts
+// follow there; then its end, and the command that it names last:
 //
 //	halted in canary: 1 failed (eu-01: no value for ZONE (Deployment….image)), 2 in flight, 20 untouched
 //	fleet 2/10, waits for approval qa: 1 of 2 approved…; addonflow approve hello fleet
@@ -101,15 +101,37 @@ func shorten(limit int, text string) string {
 		over -= length - utf8.RuneCountInString(words[longest])
 	}
 	text = strings.Join(words, " ")
-	start, end := strings.Index(text, "("), strings.LastIndex(text, ")")
-	if over <= 0 || start < 0 || end < start {
-		return brief.Cut(text, limit)
-	}
-	inside := text[start+1 : end]
-	if room := utf8.RuneCountInString(inside) - over; room > 0 {
-		return text[:start+1] + brief.Cut(inside, room) + text[end:]
+	for _, least := range []int{shortestPlace, 1} {
+		for over > 0 {
+			start, end := longestParentheses(text)
+			length := utf8.RuneCountInString(text[start:end])
+			if length <= least {
+				break
+			}
+			cut := brief.Cut(text[start:end], max(least, length-over))
+			text, over = text[:start]+cut+text[end:], over-length+utf8.RuneCountInString(cut)
+		}
 	}
 	return brief.Cut(text, limit)
+}
+
+// longestParentheses returns where the longest text between outer parentheses begins and ends; both are 0
+// if there is none.
+func longestParentheses(text string) (start, end int) {
+	depth, open := 0, 0
+	for i, r := range text {
+		switch {
+		case r == '(':
+			if depth++; depth == 1 {
+				open = i + 1
+			}
+		case r == ')' && depth > 0:
+			if depth--; depth == 0 && i-open > end-start {
+				start, end = open, i
+			}
+		}
+	}
+	return start, end
 }
 
 // cutMiddle shortens s to limit characters. A third of them are the beginning, which names

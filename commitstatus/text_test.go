@@ -137,6 +137,7 @@ func TestShortenKeepsProblemAndCounts(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"Short":  {"canary 1/2", "canary 1/2"},
 		"Path":   {"halted in canary: 1 failed (eu-01: no value for CLUSTER_LABEL_zone (" + path + ")), 1 in flight, 10 untouched", "1 in flight, 10 untouched"},
+		"Second": {"halted in canary: 1 failed (eu-01: " + strings.Repeat("word ", 40) + "refused), 1 in flight; rolling back to 1111111111, 1 not moved (eu-02)", "; rolling back to 1111111111, 1 not moved (eu-02)"},
 		"Reason": {"halted in canary: 1 failed (eu-01: " + strings.Repeat("word ", 40) + "refused), 1 in flight, 10 untouched", "), 1 in flight, 10 untouched"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -186,6 +186,7 @@ func drawLedger(t *rapid.T, names []string) v1alpha1.Ledger {
 		default:
 		}
 		r.Excused = r.State != rollout.Soaking && r.State != rollout.Done && seldom(t, 5, "excused")
+		r.Reported = (r.State == rollout.Updating || r.State == rollout.Lost) && seldom(t, 5, "reported before")
 		r.Since = r.Admitted.Add(time.Duration(rapid.IntRange(0, int(now().Sub(r.Admitted)/time.Minute)).Draw(t, "since")) * time.Minute)
 		records = append(records, r)
 	}

@@ -20,13 +20,14 @@ var grains = []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * ti
 
 // Upper bounds in bytes of JSON: a position with its comma; a group of records without the
 // texts and positions in it; the times of a group. statesOfOne is how many states a record
-// can have: eleven, six of them also after a failure, and all but three of these also excused.
+// can have: eleven, six of them also after a failure, all but three of these also excused; Updating and
+// Lost, each with or without a failure and an excuse, also with a report of before.
 // timesOfOne is how many times the records of one group have with the coarsest grain.
 const (
 	positionRoom = 8
-	groupRoom    = 80
+	groupRoom    = 102
 	timesRoom    = 90
-	statesOfOne  = 31
+	statesOfOne  = 39
 	timesOfOne   = 4
 )
 

@@ -108,11 +108,13 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 		r.Refusal = r.refusal(o)
 		state, why := successor(&r, o, p, now)
 		if state == r.State {
+			r.Reported = r.Reported && awaitsReport(state) && o.health.State == HealthFailed
 			return r, why
 		}
 		second := clock.RoundUp(now, time.Second)
 		if state.InFlight() && !r.InFlight() {
 			r.Admitted = second // it takes a slot again
+			r.Reported = r.Reported || o.health.seenBefore(second)
 		}
 		r.Failed = r.failed() && r.State != NotWritten && !failure(state) && state != Done
 		r.Excused = r.Excused && !verified(state)
@@ -292,12 +294,17 @@ const failedThenLeft = "it failed before it left"
 
 // failing reports whether the cluster reports a failure that counts. A failure that it reported before it
 // took its slot is that of an earlier attempt: the cluster gets another try, as long as an apply error may
-// last.
+// last. The record keeps that, because an operator that starts, or whose clock was set, does not know since
+// when the cluster reports it.
 func (r *Record) failing(o observation, p pace, now time.Time) bool {
-	since := o.health.BadSince
-	before := !since.IsZero() && clock.RoundUp(since, time.Second).Before(r.Admitted)
+	before := r.Reported || o.health.seenBefore(r.Admitted)
 	lasts := p.applyErrorAfter > 0 && !now.Before(r.Admitted.Add(p.applyErrorAfter))
 	return o.written && o.health.State == HealthFailed && (!before || lasts)
+}
+
+// seenBefore reports whether the operator first saw the failure before a time of a record.
+func (h Health) seenBefore(t time.Time) bool {
+	return !h.BadSince.IsZero() && clock.RoundUp(h.BadSince, time.Second).Before(t)
 }
 
 // refusal is why the hub refused the last write of the works that the record asks for. It stays

@@ -39,7 +39,8 @@ func (p *planner) retry() {
 				again := *u.record
 				again.Failed = false
 				if !again.InFlight() { // in flight, it keeps its slot
-					again.State, again.Admitted = Left, p.second // what it reported before is no news
+					again.State, again.Admitted = Left, p.second
+					again.Reported = u.record.State == Failed && u.c.Health.State == HealthFailed // it is no news
 				}
 				u.record = &again
 			}

@@ -40,6 +40,9 @@ type Record struct {
 	// Excused: the cluster failed with other content, and has verified none since. That it fails with
 	// content that a revert goes back to is no news, and spends no budget.
 	Excused bool
+	// Reported: the failure that the cluster reports was reported before it took its slot, and is that of an
+	// earlier attempt. It ends with any other report.
+	Reported bool
 	// Refusal says why the hub refused the last write of the works; "": it did not. Only a record
 	// whose works are not written has one.
 	Refusal  string
@@ -78,6 +81,9 @@ func failure(s State) bool {
 
 // verified reports whether a cluster in the state has verified its content.
 func verified(s State) bool { return s == Soaking || s == Done }
+
+// awaitsReport reports whether a cluster in the state may still report the failure of an earlier attempt.
+func awaitsReport(s State) bool { return s == Updating || s == Lost }
 
 // recordState reports whether a record can have the state.
 func recordState(s State) bool {
@@ -125,6 +131,8 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 		return fmt.Errorf("failed before, and %s", g.State)
 	case g.Excused && verified(g.State):
 		return fmt.Errorf("excused, and %s", g.State)
+	case g.Reported && !awaitsReport(g.State):
+		return fmt.Errorf("reported before, and %s", g.State)
 	}
 	for _, t := range g.Times {
 		var twice error
@@ -133,7 +141,7 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 				twice = fmt.Errorf("position %d has two records", i)
 			}
 			records[i] = Record{
-				Revision: g.Revision, Stage: g.Stage, State: g.State, Failed: g.Failed, Excused: g.Excused, Refusal: g.Refusal,
+				Revision: g.Revision, Stage: g.Stage, State: g.State, Failed: g.Failed, Excused: g.Excused, Reported: g.Reported, Refusal: g.Refusal,
 				Admitted: t.Admitted.UTC(), Since: t.Since.UTC(),
 			}
 		})
@@ -186,10 +194,10 @@ func packNames(names []string) []byte {
 
 // groupKey identifies a group of records, timeKey the times within a group.
 type groupKey struct {
-	revision, stage string
-	state           State
-	failed, excused bool
-	refusal         string
+	revision, stage           string
+	state                     State
+	failed, excused, reported bool
+	refusal                   string
 }
 
 // refusalsKept is how many different refusals a ledger has in words; others are otherRefusal. A refusal
@@ -200,7 +208,7 @@ const (
 )
 
 func groupOf(g v1alpha1.RecordGroup) groupKey {
-	return groupKey{g.Revision, g.Stage, g.State, g.Failed, g.Excused, g.Refusal}
+	return groupKey{g.Revision, g.Stage, g.State, g.Failed, g.Excused, g.Reported, g.Refusal}
 }
 
 type timeKey struct{ admitted, since int64 }
@@ -216,7 +224,7 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 		for names[i] != r.Cluster {
 			i++
 		}
-		g := groupKey{r.Revision, r.Stage, r.State, r.Failed, r.Excused, r.Refusal}
+		g := groupKey{r.Revision, r.Stage, r.State, r.Failed, r.Excused, r.Reported, r.Refusal}
 		if known := slices.Contains(refusals, g.refusal); !known && len(refusals) < refusalsKept+2 {
 			refusals = append(refusals, g.refusal)
 		} else if !known {
@@ -234,11 +242,11 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 	}
 	groups := make([]v1alpha1.RecordGroup, 0, len(at))
 	for g, times := range at {
-		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Failed: g.failed, Excused: g.excused, Refusal: g.refusal, Times: packTimes(times)})
+		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Failed: g.failed, Excused: g.excused, Reported: g.reported, Refusal: g.refusal, Times: packTimes(times)})
 	}
 	slices.SortFunc(groups, func(a, b v1alpha1.RecordGroup) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.State, b.State),
-			falseFirst(a.Failed, b.Failed), falseFirst(a.Excused, b.Excused), cmp.Compare(a.Refusal, b.Refusal))
+			falseFirst(a.Failed, b.Failed), falseFirst(a.Excused, b.Excused), falseFirst(a.Reported, b.Reported), cmp.Compare(a.Refusal, b.Refusal))
 	})
 	return groups
 }

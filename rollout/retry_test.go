@@ -17,9 +17,13 @@ func TestRetryGivesAFailureThatWasReportedAnotherTry(t *testing.T) {
 		now  rollouttest.Behaviour // how the cluster takes the content since the retry
 		then v1alpha1.Phase
 		at   string
+		// forgets: another operator starts, before and after it carries out the order.
+		forgets bool
 	}{
-		"its cause is gone": {now: rollouttest.Behaviour{After: 12 * time.Minute}, then: v1alpha1.PhaseSucceeded, at: "00:12:00 Progressing"},
-		"it lasts":          {now: rollouttest.Behaviour{Ending: rollouttest.Fails}, then: v1alpha1.PhaseFailed, at: "00:19:00 Failed"},
+		"its cause is gone":                  {now: rollouttest.Behaviour{After: 12 * time.Minute}, then: v1alpha1.PhaseSucceeded, at: "00:12:00 Progressing"},
+		"it lasts":                           {now: rollouttest.Behaviour{Ending: rollouttest.Fails}, then: v1alpha1.PhaseFailed, at: "00:19:00 Failed"},
+		"its cause is gone, after a restart": {now: rollouttest.Behaviour{After: 12 * time.Minute}, then: v1alpha1.PhaseSucceeded, at: "00:12:00 Progressing", forgets: true},
+		"it lasts, after a restart":          {now: rollouttest.Behaviour{Ending: rollouttest.Fails}, then: v1alpha1.PhaseFailed, at: "00:19:00 Failed", forgets: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := everyoneOneByOne(3, 0, 1)
@@ -28,7 +32,15 @@ func TestRetryGivesAFailureThatWasReportedAnotherTry(t *testing.T) {
 			text, err := rollouttest.Scenario{Fleet: f, Until: 40 * time.Minute, Events: []event{
 				at(0, "commit v2", commit("v2")),
 				at(9*time.Minute, "retry", func(f *rollouttest.Fleet) {
+					if c.forgets {
+						f.Restart()
+					}
 					f.Order(rollout.Order{Verb: v1alpha1.OrderRetry})
+				}),
+				at(9*time.Minute+20*time.Second, "the operator starts", func(f *rollouttest.Fleet) {
+					if c.forgets {
+						f.Restart()
+					}
 				}),
 				at(9*time.Minute+30*time.Second, "what it says changes", take(c.now, "v2", "cluster-01")),
 			}}.Run(0)

@@ -94,6 +94,10 @@ type RecordGroup struct {
 	// with content that a revert goes back to is no news, and spends no failure budget.
 	// +optional
 	Excused bool `json:"excused,omitempty"`
+	// Reported: the clusters report a failure that they reported before they took their slots. It is
+	// that of an earlier attempt.
+	// +optional
+	Reported bool `json:"reported,omitempty"`
 	// Refusal says why the hub refused the last write of the clusters' works; empty if it did not.
 	// The works are not written.
 	// +optional

@@ -117,6 +117,8 @@ const (
 	RemovalEndedReason = "RemovalEnded"
 	// ClockSteppedReason: the operator's clock was set; stored times were moved with it.
 	ClockSteppedReason = "ClockStepped"
+	// WriteRefusedReason: the hub refused a write that the rollout needs, apart from those to clusters.
+	WriteRefusedReason = "WriteRefused"
 	// ReleasedReason: AddonFlow released the add-on, which continues to run where it runs.
 	ReleasedReason = "Released"
 	// PreDeleteHookOverdueReason: a pre-delete hook failed or takes too long; its cluster keeps the add-on.

@@ -8,6 +8,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -63,6 +64,8 @@ func noticeOf(d journal.Decision) (notice, bool) {
 		return notice{normal, v1alpha1.RemovalEndedReason, "Removed from the fleet, by"}, true
 	case journal.ClockStepped:
 		return notice{warning, v1alpha1.ClockSteppedReason, "The operator's clock was set during"}, true
+	case journal.WriteRefused:
+		return notice{warning, v1alpha1.WriteRefusedReason, "The hub refused a write for"}, true
 	default:
 		return notice{}, false
 	}
@@ -73,22 +76,7 @@ func noticeOf(d journal.Decision) (notice, bool) {
 // the user can change, an event is sent unless the status had the same reason before.
 func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	for _, d := range p.Decisions.Steps {
-		n, ok := noticeOf(d)
-		if !ok {
-			continue
-		}
-		metadata := map[string]string{}
-		if d.Commit != "" {
-			metadata[revisionMetadata] = d.Commit
-		}
-		if d.Stage != "" {
-			metadata[stageMetadata] = d.Stage
-		}
-		message := fmt.Sprintf("%s %s", n.text, d.Commit)
-		if d.Reason != "" {
-			message += ": " + d.Reason
-		}
-		r.Recorder.AnnotatedEventf(ro, metadata, n.kind, n.reason, "%s", message)
+		announceStep(r.Recorder, ro, d)
 	}
 	before := p.Observed.Rollout
 	said := conditions.GetReason(before, meta.StalledCondition) + conditions.GetMessage(before, meta.StalledCondition)
@@ -98,6 +86,26 @@ func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	if p.Restored != "" {
 		r.Recorder.Event(ro, corev1.EventTypeWarning, v1alpha1.FenceRestoredReason, p.Restored)
 	}
+}
+
+// announceStep sends the event of a decision.
+func announceStep(recorder record.EventRecorder, ro *v1alpha1.AddOnRollout, d journal.Decision) {
+	n, ok := noticeOf(d)
+	if !ok {
+		return
+	}
+	metadata := map[string]string{}
+	if d.Commit != "" {
+		metadata[revisionMetadata] = d.Commit
+	}
+	if d.Stage != "" {
+		metadata[stageMetadata] = d.Stage
+	}
+	message := fmt.Sprintf("%s %s", n.text, d.Commit)
+	if d.Reason != "" {
+		message += ": " + d.Reason
+	}
+	recorder.AnnotatedEventf(ro, metadata, n.kind, n.reason, "%s", message)
 }
 
 // decisionLog is the log of one rollout's decisions.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
@@ -33,12 +34,13 @@ type besides struct {
 	before, now map[string]refusedWrite
 	mem         *memory
 	elapsed     time.Duration
+	recorder    record.EventRecorder
 }
 
 // writeBeside begins the writes of a turn. A refusal of an earlier turn whose write is not wanted any more
 // is forgotten.
 func (r *Reconciler) writeBeside(mem *memory) *besides {
-	return &besides{before: mem.beside, now: map[string]refusedWrite{}, mem: mem, elapsed: r.Elapsed()}
+	return &besides{before: mem.beside, now: map[string]refusedWrite{}, mem: mem, elapsed: r.Elapsed(), recorder: r.Recorder}
 }
 
 // write makes a write unless the hub refused it a short time ago. An error is that the plan is void, that
@@ -71,7 +73,7 @@ func (b *besides) write(what string, do func() error) (written bool, err error) 
 	return false, nil
 }
 
-// end remembers what was refused. It returns when the next turn is due; 0: nothing was refused. The
+// end remembers what was refused, and announces each refusal once. It returns when the next turn is due; 0: nothing was refused. The
 // journal has a new refusal with the next write.
 func (b *besides) end(log logr.Logger, o *plan.Observation) (again time.Duration) {
 	if w, refused := b.before[successOf(o)]; refused {
@@ -84,9 +86,7 @@ func (b *besides) end(log logr.Logger, o *plan.Observation) (again time.Duration
 			continue
 		}
 		again = time.Second // the status names it
-		d := refusedDecision(o, w.text)
-		b.mem.plan.Unwritten = append(b.mem.plan.Unwritten, d)
-		logSteps(log, []journal.Decision{d})
+		b.mem.plan.Unwritten = append(b.mem.plan.Unwritten, b.tell(log, o, w.text))
 	}
 	if len(b.now) < len(b.before) {
 		again = time.Second // the status does not name it any more
@@ -103,8 +103,12 @@ func (m *memory) failed(what string, w refusedWrite) {
 	m.beside[what] = w
 }
 
-func refusedDecision(o *plan.Observation, why string) journal.Decision {
-	return journal.Decision{Kind: journal.WriteRefused, Commit: o.Target.Commit, Revision: o.Target.Digest, Reason: why}
+// tell logs and announces a refusal, and returns it for the journal.
+func (b *besides) tell(log logr.Logger, o *plan.Observation, why string) journal.Decision {
+	d := journal.Decision{Kind: journal.WriteRefused, Commit: o.Target.Commit, Revision: o.Target.Digest, Reason: why}
+	logSteps(log, []journal.Decision{d})
+	announceStep(b.recorder, o.Rollout, d)
+	return d
 }
 
 // successOf names the write of succeeded-at.
@@ -141,9 +145,7 @@ func (r *Reconciler) plan(ctx context.Context, o *plan.Observation, mem *memory)
 	}
 	w := beside.now[what]
 	if mem.beside[what].text != w.text {
-		d := refusedDecision(o, w.text)
-		o.Memory.Unwritten = append(o.Memory.Unwritten, d)
-		logSteps(decisionLog(ctx, o.Rollout), []journal.Decision{d})
+		o.Memory.Unwritten = append(o.Memory.Unwritten, beside.tell(decisionLog(ctx, o.Rollout), o, w.text))
 	}
 	mem.failed(what, w)
 	o.Unnoted = w.text

@@ -67,6 +67,10 @@ func TestRefusedQuarantineStopsOnlyTheWayBack(t *testing.T) {
 	if got := journaled(s.rollout()); !slices.Contains(got, "WriteRefused") {
 		t.Errorf("the journal lacks the refusal: %v", got)
 	}
+	refused := slices.DeleteFunc(s.announced(), func(e string) bool { return !strings.HasPrefix(e, "Warning WriteRefused ") })
+	if len(refused) != 1 || !strings.Contains(refused[0], commitNamed("v2")+": "+why) {
+		t.Errorf("want one event of the refusal, got %q", refused)
+	}
 	work := s.works()["c2"]
 	work.Spec.Workload.Manifests = []workv1.Manifest{}
 	s.update(work)
@@ -231,7 +235,8 @@ func TestCommitThatIsTheHeadAgainIsDerivedAfresh(t *testing.T) {
 	s.expect("v1", "pending: everyone 0/3, 1 in flight")
 }
 
-// TestRefusedWayBackShowsThePresentProblemFirst before the failure that began it.
+// TestRefusedWayBackShowsThePresentProblemFirst before the failure that began it, and names the clusters that
+// cannot be written, while it lasts and after it stopped, in status and commit status.
 func TestRefusedWayBackShowsThePresentProblemFirst(t *testing.T) {
 	frozen := false
 	s := newScene(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
@@ -240,10 +245,24 @@ func TestRefusedWayBackShowsThePresentProblemFirst(t *testing.T) {
 		}
 		return c.Update(ctx, o, opts...)
 	}}, "c1", "c2", "c3")
+	s.reporting()
 	s.failed()
+	s.applied("v2", "")
 	frozen = true
-	s.slow(30)
-	if got := s.rollout().Status.Message; !strings.HasPrefix(got, "halted in everyone: 1 failed (c1: past its progress deadline: cannot update work ") {
+	s.turns(3)
+	way := "rolling back to " + commitNamed("v1")[:10] + " from " + commitNamed("v2")[:10] + ", 1 cannot be written (c1)"
+	if got := s.rollout().Status.Message; !strings.HasPrefix(got, way) {
 		t.Error(got)
+	}
+	s.expect("v2", "failure: "+way)
+	s.slow(30)
+	problem := "halted in everyone: 1 failed (c1: past its progress deadline: cannot update work "
+	got := s.rollout().Status.Message
+	if !strings.HasPrefix(got, problem) || !strings.Contains(got, "; stopped "+way) {
+		t.Error(got)
+	}
+	s.expect("v2", "failure: halted in everyone: 1 failed (c1: past its ")
+	if said := s.reportedOn("v2"); !strings.Contains(said, "; stopped "+way) {
+		t.Error(said)
 	}
 }

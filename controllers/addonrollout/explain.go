@@ -12,8 +12,10 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -56,6 +58,9 @@ func Inspect(ctx context.Context, c client.Client, key client.ObjectKey, charts 
 		return Inspection{}, err
 	}
 	if err := nameLeft(&i.plan.Planned, i.plan.Observed.Target.Digest); err != nil {
+		return Inspection{}, err
+	}
+	if err := nameUnwritten(&i.plan); err != nil {
 		return Inspection{}, err
 	}
 	return i, nameMissing(&i.plan)
@@ -119,6 +124,35 @@ func nameLeft(plan *rollout.Plan, target string) error {
 	return nil
 }
 
+// nameUnwritten adds to the reason of a cluster why its works could not be written, as the condition of its
+// ManagedClusterAddOn says. The reason of a cluster whose record has the refusal says it already.
+func nameUnwritten(p *plan.Plan) error {
+	records, err := rollout.Records(p.Planned.Ledger)
+	if err != nil {
+		return err
+	}
+	said := map[string]bool{}
+	for _, r := range records {
+		said[r.Cluster] = r.Refusal != ""
+	}
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if c.AddOn == nil || said[c.Name] || !unapplied(c.AddOn) {
+			continue
+		}
+		why := apimeta.FindStatusCondition(c.AddOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnManifestApplied).Message
+		reason := reasonOf(&p.Planned, c.Name)
+		*reason = join(*reason, strings.TrimPrefix(why, failedToApply+": "))
+	}
+	return nil
+}
+
+// reasonOf is the reason of a cluster in a plan that has it.
+func reasonOf(planned *rollout.Plan, cluster string) *string {
+	at, _ := slices.BinarySearchFunc(planned.Clusters, cluster, func(c rollout.ClusterPlan, name string) int { return strings.Compare(c.Name, name) })
+	return &planned.Clusters[at].Reason
+}
+
 // MissingError says which AddOnRevisions a rollout needs and the hub does not have.
 type MissingError struct {
 	// Target: the target is one of them, so that no cluster is admitted.
@@ -154,8 +188,7 @@ func nameMissing(p *plan.Plan) error {
 		}
 		missing[revision] = err.Error()
 		if revision != target {
-			at, _ := slices.BinarySearchFunc(p.Planned.Clusters, c.Name, func(c rollout.ClusterPlan, name string) int { return strings.Compare(c.Name, name) })
-			reason := &p.Planned.Clusters[at].Reason
+			reason := reasonOf(&p.Planned, c.Name)
 			*reason = join(*reason, "held at what it runs: "+err.Error())
 		}
 	}

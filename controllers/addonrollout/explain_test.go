@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/render/chart"
@@ -54,6 +57,39 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 				t.Errorf("c1 is still explained: got %+v", p)
 			}
 		})
+	}
+}
+
+// TestExplainSaysThatTheHubRefusesTheWorksOfACluster: also of a cluster that was verified and is only repaired,
+// and once of one in flight, whose record has the refusal.
+func TestExplainSaysThatTheHubRefusesTheWorksOfACluster(t *testing.T) {
+	frozen := false
+	s := newScene(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+		if _, ok := o.(*workv1.ManifestWork); ok && frozen {
+			return denied()
+		}
+		return c.Update(ctx, o, opts...)
+	}}, "c1", "c2")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	work := s.works()["c2"]
+	work.Spec.Workload.Manifests = nil
+	s.update(work)
+	frozen = true
+	for _, refused := range []string{"c2", "c1"} {
+		s.slow(2)
+		for _, cluster := range []string{"c1", "c2"} {
+			c, _ := s.plan().Why(cluster)
+			want := 0
+			if cluster == "c2" || cluster == refused {
+				want = 1
+			}
+			if got := strings.Count(c.Reason, "cannot update work addon-hello-deploy-0: "); got != want {
+				t.Errorf("%s is %s: %q says the refusal %d times, want %d", cluster, c.State, c.Reason, got, want)
+			}
+		}
+		s.target("v2")
 	}
 }
 

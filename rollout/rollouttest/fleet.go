@@ -311,6 +311,9 @@ func (f *Fleet) InputFrom(s Sight) rollout.Input {
 	return in
 }
 
+// Restart makes the operator forget since when it has seen failures and apply errors.
+func (f *Fleet) Restart() { clear(f.bad) }
+
 func (f *Fleet) observe(c *Cluster, at time.Time) rollout.Cluster {
 	o := rollout.Cluster{
 		Name: c.Name, Installed: c.Installed, Gone: c.Gone, Labels: c.Labels,

@@ -52,10 +52,15 @@ func (l look) ill() bool {
 // reports reports whether a look saw the agent report a failure that counts. What it reported before the
 // cluster took its slot is of an earlier attempt, and counts again if it lasts.
 func (s *story) reports(l look) bool {
-	first := l.health.BadSince
-	earlier := !first.IsZero() && second(first).Before(s.taken)
+	earlier := s.stale || l.badBefore(s.taken)
 	lasts := l.applyErrors > 0 && !l.at.Before(s.taken.Add(l.applyErrors))
 	return l.has && l.health.State == rollout.HealthFailed && (!earlier || lasts)
+}
+
+// badBefore reports whether the failure that the look saw was seen before.
+func (l look) badBefore(t time.Time) bool {
+	first := l.health.BadSince
+	return l.health.State == rollout.HealthFailed && !first.IsZero() && second(first).Before(t)
 }
 
 // story is everything that was seen of a cluster since it was admitted to what it has.
@@ -64,6 +69,8 @@ type story struct {
 	// taken is when it took its slot. erred: it failed with the content, and was not Done since.
 	taken time.Time
 	erred bool
+	// stale: every look since it took its slot saw the failure of an earlier attempt.
+	stale bool
 }
 
 // tell starts a story with the word of a record that no step of the history wrote.
@@ -82,14 +89,14 @@ func tell(r rollout.Record) *story {
 		l.has = false
 	default: // Updating: the works are written
 	}
-	return &story{looks: []look{l}, taken: r.Admitted, erred: r.Failed || isFailure(r) && r.State != rollout.NotWritten}
+	return &story{looks: []look{l}, taken: r.Admitted, stale: r.Reported, erred: r.Failed || isFailure(r) && r.State != rollout.NotWritten}
 }
 
 func (s *story) last() look { return s.looks[len(s.looks)-1] }
 
 // with is the story with one look more.
 func (s *story) with(l look) *story {
-	return &story{looks: append(slices.Clip(s.looks), l), taken: s.taken, erred: s.erred}
+	return &story{looks: append(slices.Clip(s.looks), l), taken: s.taken, erred: s.erred, stale: s.stale && l.health.State == rollout.HealthFailed}
 }
 
 // verifiedSince is the start of the unbroken time up to the last look in which the content

@@ -120,6 +120,7 @@ func (h *History) judge(s Step) (*judgement, error) {
 		if j.ordered(v1alpha1.OrderRetry, b) && (isFailure(b) || b.Failed && b.InFlight()) {
 			b.Failed = false // what happened before the order counts no more
 			if isFailure(b) {
+				b.Reported = b.State == rollout.Failed && j.clusters[name].Health.State == rollout.HealthFailed
 				b.State, b.Admitted = rollout.Left, second(s.Input.Now)
 			}
 			j.before[name] = b
@@ -315,6 +316,9 @@ func (j *judgement) record(name string) error {
 	kept, taken := notes(a, b.Admitted), !b.InFlight() && a.State != b.State && notes(a, second(s.last().at))
 	if j.in.LedgerLimit == 0 && !taken && (!kept || a.InFlight() && !b.InFlight()) {
 		return fmt.Errorf("it notes %s as the time of its slot, before %s", a.Admitted, b.Admitted)
+	}
+	if l := s.last(); a.Reported && !b.Reported && !(taken && l.badBefore(a.Admitted)) {
+		return errors.New("a new failure counts as that of an earlier attempt")
 	}
 	return errors.Join(may(b, a, s), must(b, a, s))
 }

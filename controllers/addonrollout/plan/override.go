@@ -457,17 +457,17 @@ func (t *turn) keeps(j *Judged) string {
 	return "going back would " + lost.verb() + "; " + lost.remedy()
 }
 
-// overridden is the message of a rollout to content that Git does not declare.
-func overridden(s v1alpha1.AddOnRolloutStatus) string {
+// overridden is the message of a rollout to content that Git does not declare. stay names the clusters that
+// keep the content which the others leave.
+func overridden(s v1alpha1.AddOnRolloutStatus, stay string) string {
 	if s.Phase == v1alpha1.PhaseFailed { // the problem first
-		return s.Message + "; " + backText(s, "")
+		return s.Message + "; " + backText(s, stay)
 	}
-	return backText(s, "") + "; " + s.Message
+	return backText(s, stay) + "; " + s.Message
 }
 
-// backText says from which content to which the clusters move, how to make Git declare what they
-// run, and why. The reason may be long, and comes last. except names the clusters that stay.
-func backText(s v1alpha1.AddOnRolloutStatus, except string) string {
+// wayText says from which content to which the clusters move. stay names the clusters that keep the content.
+func wayText(s v1alpha1.AddOnRolloutStatus, stay string) string {
 	verb := "rolling back"
 	if s.Phase == v1alpha1.PhaseRolledBack {
 		verb = "rolled back"
@@ -475,10 +475,15 @@ func backText(s v1alpha1.AddOnRolloutStatus, except string) string {
 	if s.Phase == v1alpha1.PhaseFailed {
 		verb = "stopped rolling back"
 	}
-	from := s.Override.Leaves()
-	text := verb + " to " + titleOf(*s.Target) + " from " + titleOf(from) + except
+	return verb + " to " + titleOf(*s.Target) + " from " + titleOf(s.Override.Leaves()) + stay
+}
+
+// backText is wayText with how to make Git declare what the clusters run, and why they go back. The reason
+// may be long, and comes last.
+func backText(s v1alpha1.AddOnRolloutStatus, stay string) string {
+	text := wayText(s, stay)
 	switch {
-	case s.Override.Waits():
+	case s.Override.Waits(), s.Phase == v1alpha1.PhaseFailed: // the clusters do not all run it
 	case s.Override.Proposed != "":
 		text += " (pull request " + strings.TrimPrefix(path.Base(s.Override.Proposed), "#") + " makes Git agree)"
 	case strings.Contains(s.Target.Commit, "sha1:"):
@@ -489,34 +494,55 @@ func backText(s v1alpha1.AddOnRolloutStatus, except string) string {
 
 // Stay is ", 2 held by annotation (c1, c2)", and the like, of clusters that keep the content which the
 // others leave; "": there are none, or none goes back.
-func (p *Plan) Stay() string {
-	if !p.Observed.Override.Returns() {
+func (p *Plan) Stay() string { return p.Observed.stay(p.Decided) }
+
+func (o *Observation) stay(d Decided) string {
+	if !o.Override.Returns() {
 		return ""
 	}
-	var held, kept, stopped []string
-	for i := range p.Clusters {
-		c := &p.Clusters[i]
+	stopped := d.Planned.Halted || d.Planned.Phase == v1alpha1.PhaseFailed
+	because := map[string][]string{}
+	for i := range d.Clusters {
+		c := &d.Clusters[i]
+		why := ""
 		switch {
-		case c.Cluster == nil || c.Planned.Stage == "" || c.Running() == "" || p.IsTarget(c.Running()):
-		case p.Observed.held(c.Member):
-			held = append(held, c.Name)
+		case c.Cluster == nil || c.Planned.Stage == "" || c.Running() == "" || c.Running() == o.Target.Digest:
+			continue
+		case o.held(c.Member):
+			why = heldByAnnotation
 		case c.Keeps != "":
-			kept = append(kept, c.Name)
-		case p.Planned.Halted:
-			stopped = append(stopped, c.Name)
+			why = heldByCRD
+		case c.unwritable():
+			why = notWritable
+		case stopped && !c.Planned.State.InFlight():
+			why = notMoved
+		default:
+			continue
 		}
+		because[why] = append(because[why], c.Name)
 	}
 	text := ""
-	if len(held) > 0 {
-		text = fmt.Sprintf(", %d held by annotation (%s)", len(held), brief.Names(held))
-	}
-	if len(kept) > 0 {
-		text += fmt.Sprintf(", %d held by a CRD (%s)", len(kept), brief.Names(kept))
-	}
-	if len(stopped) > 0 {
-		text += fmt.Sprintf(", %d not moved (%s)", len(stopped), brief.Names(stopped))
+	for _, why := range []string{heldByAnnotation, heldByCRD, notWritable, notMoved} {
+		if names := because[why]; len(names) > 0 {
+			text += fmt.Sprintf(", %d %s (%s)", len(names), why, brief.Names(names))
+		}
 	}
 	return text
+}
+
+// Why a cluster keeps the content which the others leave.
+const (
+	heldByAnnotation = "held by annotation"
+	heldByCRD        = "held by a CRD"
+	notWritable      = "cannot be written"
+	notMoved         = "not moved"
+)
+
+// unwritable reports whether the works of the target, which the cluster does not have, cannot be written to
+// it, or could not in time.
+func (c *Cluster) unwritable() bool {
+	s := c.Planned.State
+	return c.Hindered != nil || c.Refused != nil || c.HostingProblem() != "" || c.Planned.NotApplied != "" || s == rollout.Failed || s == rollout.TimedOut
 }
 
 // failureText is the message of a failed rollout whose clusters go back. Clusters that wait for the

@@ -165,7 +165,7 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 		d.Planned.Succeeded, d.Planned.Phase, d.Planned.Outcome = false, v1alpha1.PhaseProgressing, rollout.Pending
 		d.Planned.Message += "; " + o.Unnoted
 	}
-	next := statusAfter(h.status, d.Planned, o.stamp())
+	next := statusAfter(h.status, d.Planned, o.stay(d), o.stamp())
 	if why := o.stranded(); why != "" {
 		d.Planned.Succeeded = false
 		next.Phase, next.Message, next.Stable = v1alpha1.PhaseFailed, why, h.status.Stable

@@ -134,9 +134,9 @@ func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Tim
 	return h[:min(len(h), historyKept)]
 }
 
-// statusAfter is the status after a plan. It depends on its arguments only, so that an identical
-// turn writes nothing.
-func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now metav1.Time) v1alpha1.AddOnRolloutStatus {
+// statusAfter is the status after a plan; stay is that of the plan. It depends on its arguments only, so that
+// an identical turn writes nothing.
+func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, stay string, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next := *previous.DeepCopy()
 	next.Phase, next.Message = plan.Phase, plan.Message
 	next.Counts, next.Stages, next.Failing = plan.Counts, plan.Stages, plan.Failing
@@ -149,7 +149,7 @@ func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, now me
 			next.Phase = v1alpha1.PhaseProgressing // a window holds it: it goes on, and is not Ready
 		}
 		next.Phase = returned(next.Phase)
-		next.Message = overridden(next)
+		next.Message = overridden(next, stay)
 	}
 	next.History = recorded(next, now)
 	return next

@@ -77,16 +77,16 @@ func TestConcludeIsIdempotent(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	status := advance(v1alpha1.AddOnRolloutStatus{}, at(targetOf("a", "main@sha1:1")), now)
 	plan := rollout.Plan{Phase: v1alpha1.PhaseSucceeded, Message: "24 of 24", Succeeded: true, Counts: v1alpha1.Counts{Total: 24, Updated: 24}}
-	first := statusAfter(status, plan, now)
+	first := statusAfter(status, plan, "", now)
 	plan.Succeeded = false
-	second := statusAfter(first, plan, metav1.NewTime(now.Add(time.Hour)))
+	second := statusAfter(first, plan, "", metav1.NewTime(now.Add(time.Hour)))
 	if !equality.Semantic.DeepEqual(first, second) {
 		t.Errorf("an identical reconcile an hour later writes nothing:\n%+v\n%+v", first, second)
 	}
 	if first.Stable == nil || first.Stable.Revision != "a" || first.History[0].Finished == nil {
 		t.Errorf("a success makes the target stable and ends its history entry: %+v", first)
 	}
-	if joined := statusAfter(second, rollout.Plan{Phase: v1alpha1.PhaseProgressing}, now); !joined.Returned {
+	if joined := statusAfter(second, rollout.Plan{Phase: v1alpha1.PhaseProgressing}, "", now); !joined.Returned {
 		t.Error("a cluster that joins after the end makes it a way back again")
 	}
 	if next := advance(second, at(targetOf("b", "main@sha1:2")), now); next.Returned {

@@ -178,7 +178,11 @@ func (p *Plan) summaries() []rollout.Summary {
 			said.Phase = v1alpha1.PhaseFailed
 		}
 		said.Override = override // an order to unblock has taken it out of the status, and no cluster has the content yet
-		return []rollout.Summary{{State: rollout.Failure, Description: backText(said, p.Stay())}}
+		text := backText(said, p.Stay())
+		if said.Phase == v1alpha1.PhaseFailed { // the problem first; a description has no room for the reason as well
+			text = p.Planned.Message + "; " + wayText(said, p.Stay())
+		}
+		return []rollout.Summary{{State: rollout.Failure, Description: text}}
 	}
 	if p.Err == nil {
 		return rollout.Summarise(p.Planned)
