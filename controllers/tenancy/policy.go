@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/render"
 )
 
 // ErrInvalid says that the policy cannot be used. Then no source may declare anything new.
@@ -34,6 +36,12 @@ type Tenant struct {
 	// Kinds besides those of AddonFlow and OCM, as Kind or Kind.group. Without any there are no other
 	// kinds.
 	Kinds []string `json:"kinds,omitempty"`
+	// TargetNamespaces are the namespaces of managed clusters in which its add-ons have objects, and the
+	// names of the Namespaces among these. Without any they may have objects of every kind everywhere.
+	TargetNamespaces []string `json:"targetNamespaces,omitempty"`
+	// TargetKinds are the kinds of its add-ons' other objects in no namespace of managed clusters, as
+	// Kind or Kind.group. They are for entries with target namespaces.
+	TargetKinds []string `json:"targetKinds,omitempty"`
 
 	// namespace is its own.
 	namespace string
@@ -91,7 +99,19 @@ func decode(text string, into *Tenant) error {
 		return err
 	}
 	unknown, err := kjson.UnmarshalStrict(encoded, into)
-	return errors.Join(append(unknown, err)...)
+	if err := errors.Join(append(unknown, err)...); err != nil {
+		return err
+	}
+	var lists map[string][]string
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(encoded, &lists); err != nil {
+		return err
+	}
+	for _, field := range slices.Sorted(maps.Keys(lists)) {
+		if len(lists[field]) == 0 {
+			return fmt.Errorf("%s: is empty: name at least one, or leave it out", field)
+		}
+	}
+	return nil
 }
 
 var (
@@ -114,6 +134,8 @@ func (t Tenant) validate() error {
 		{"addOns", t.AddOns, namePattern, "a name, with * for any characters"},
 		{"namespaces", t.Namespaces, namePattern, "a name, with * for any characters"},
 		{"kinds", t.Kinds, kindPattern, "Kind or Kind.group"},
+		{"targetNamespaces", t.TargetNamespaces, namePattern, "a name, with * for any characters"},
+		{"targetKinds", t.TargetKinds, kindPattern, "Kind or Kind.group"},
 	} {
 		for i, entry := range list.entries {
 			if !list.valid.MatchString(entry) {
@@ -121,7 +143,21 @@ func (t Tenant) validate() error {
 			}
 		}
 	}
+	switch at := slices.Index(t.TargetKinds, "Namespace"); {
+	case at >= 0:
+		return fmt.Errorf("targetKinds[%d]: Namespaces are allowed by name: list them in targetNamespaces", at)
+	case len(t.TargetKinds) > 0 && t.TargetNamespaces == nil:
+		return errors.New("targetKinds: every kind is allowed without targetNamespaces; name these, or leave it out")
+	}
 	return nil
+}
+
+// Bounds are those of its add-ons on managed clusters; nil: none.
+func (t Tenant) Bounds() *render.Bounds {
+	if t.TargetNamespaces == nil {
+		return nil
+	}
+	return &render.Bounds{Namespaces: t.TargetNamespaces, Kinds: t.TargetKinds}
 }
 
 // MayDeclare reports whether an add-on of that name may be declared.
