@@ -117,6 +117,9 @@ func NewRendererWithin(bounds *Bounds, c Content, charts chart.Engine) (*Rendere
 	return r, nil
 }
 
+// IsWithin reports whether the renderer has these bounds.
+func (r *Renderer) IsWithin(bounds *Bounds) bool { return r.bounds.key() == bounds.key() }
+
 func (r *Renderer) template(t Template) *parsedTemplate {
 	if r.templates[t.Name] == nil {
 		r.templates[t.Name] = parseTemplate(r.addOn, t)

@@ -16,6 +16,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 )
 
@@ -181,6 +182,24 @@ func (t Tenant) MayUse(namespace string) bool {
 // MayBring reports whether objects of a kind that is not one of AddonFlow's or OCM's may be declared.
 func (t Tenant) MayBring(kind schema.GroupKind) bool {
 	return slices.Contains(t.Kinds, kind.String())
+}
+
+// CheckRollout returns what a rollout of the tenant's namespace has that the tenant may not use; nil:
+// nothing. A Placement selects among the clusters of the sets that are bound to its namespace, so its
+// namespace is what bounds a tenant.
+func (t Tenant) CheckRollout(ro *v1alpha1.AddOnRollout) error {
+	if !t.MayDeclare(ro.Name) {
+		return fmt.Errorf("the tenant has no add-on %s; allowed: %v", ro.Name, t.AddOns)
+	}
+	if ro.Spec.ClusterLabelSelector != nil {
+		return errors.New("spec.clusterLabelSelector selects among all clusters of the hub, which no tenant may")
+	}
+	for _, p := range ro.Spec.Placements() {
+		if !t.MayUse(p.Namespace) {
+			return fmt.Errorf("Placement %s/%s: the tenant may not use namespace %q", p.Namespace, p.Name, p.Namespace)
+		}
+	}
+	return nil
 }
 
 // matchesAny reports whether a pattern matches a name as a whole.
