@@ -69,7 +69,7 @@ func newBuilder(addOn string, a *assignment, known facts, name string) (*builder
 func (b *builder) build() *rendering {
 	if b.template.pkg != nil {
 		b.unique()
-		return b.deployable(b.finish())
+		return b.bounded(b.deployable(b.finish()))
 	}
 	b.substitute()
 	for i := range b.manifests {
@@ -82,7 +82,7 @@ func (b *builder) build() *rendering {
 		relocate(m.fields, b.agent.namespace)
 	}
 	b.unique()
-	return b.deployable(b.finish())
+	return b.bounded(b.deployable(b.finish()))
 }
 
 // deployable refuses hooks without other objects: the hub refuses an empty work.

@@ -104,6 +104,7 @@ type assignment struct {
 	placement string            // namespace/name, "" for the defaults
 	over      []ConfigReference // what the placement assigns
 	own       []Config          // what the cluster's ManagedClusterAddOn names
+	bounds    *Bounds
 	template  *parsedTemplate
 	agent     *agentConfig
 	configs   []ConfigHash
@@ -200,7 +201,7 @@ type groupResource struct {
 // configurations, each kind of configuration as a whole. It reads the first template and the
 // first AddOnDeploymentConfig of the result.
 func (r *Renderer) assign(placement string, over []ConfigReference, own []Config) *assignment {
-	a := &assignment{placement: placement, over: over, own: own}
+	a := &assignment{placement: placement, over: over, own: own, bounds: r.bounds, key: r.bounds.key()}
 	named := make([]ConfigReference, 0, len(own))
 	for _, c := range own {
 		named = append(named, c.ConfigReference)

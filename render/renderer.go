@@ -45,6 +45,7 @@ var ErrInterrupted = chart.ErrInterrupted
 type Renderer struct {
 	addOn      string
 	content    Content
+	bounds     *Bounds // nil: none
 	defaults   *assignment
 	placements map[v1alpha1.PlacementReference]*assignment
 
@@ -87,6 +88,11 @@ const (
 // add-on name, or with a package while charts is nil. Check reports what is wrong with
 // templates and configurations, and so does Render for the affected clusters.
 func NewRenderer(c Content, charts chart.Engine) (*Renderer, error) {
+	return NewRendererWithin(nil, c, charts)
+}
+
+// NewRendererWithin is NewRenderer with bounds; nil: none.
+func NewRendererWithin(bounds *Bounds, c Content, charts chart.Engine) (*Renderer, error) {
 	if c.AddOn == "" {
 		return nil, errors.New("cannot render content: it names no add-on")
 	}
@@ -94,7 +100,7 @@ func NewRenderer(c Content, charts chart.Engine) (*Renderer, error) {
 		return nil, errors.New("cannot render content: it has a package, and there is no engine for charts")
 	}
 	r := &Renderer{
-		addOn: c.AddOn, content: c,
+		addOn: c.AddOn, content: c, bounds: bounds,
 		placements: make(map[v1alpha1.PlacementReference]*assignment, len(c.Placements)),
 		templates:  make(map[string]*parsedTemplate, len(c.Templates)),
 		agents:     map[ConfigReference]*agentConfig{},
@@ -110,6 +116,9 @@ func NewRenderer(c Content, charts chart.Engine) (*Renderer, error) {
 	}
 	return r, nil
 }
+
+// IsWithin reports whether the renderer has these bounds.
+func (r *Renderer) IsWithin(bounds *Bounds) bool { return r.bounds.key() == bounds.key() }
 
 func (r *Renderer) template(t Template) *parsedTemplate {
 	if r.templates[t.Name] == nil {

@@ -250,6 +250,7 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 		RemovalGrace:      o.removalGrace,
 		HookTimeout:       o.hookTimeout,
 		HidesTemplateHash: s.mode == addonsource.Coexist,
+		Tenants:           o.readTenants(s.mgr.GetAPIReader()),
 		Trace:             trace,
 	})
 	return r.SetupWithManager(ctx, s.mgr, controller.Options{

@@ -98,7 +98,7 @@ func (i *Inspection) Change(ctx context.Context, cluster, from string) (before, 
 // objectsOf renders a revision for a cluster.
 func (i *Inspection) objectsOf(ctx context.Context, c *plan.Cluster, digest string) ([]*unstructured.Unstructured, error) {
 	ro := i.plan.Observed.Rollout
-	renderer, err := i.renderers.get(ctx, ro.Namespace, ro.Name, digest)
+	renderer, err := i.renderers.get(ctx, ro.Namespace, ro.Name, digest, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 
 // readDependencies enters the add-ons that the rollout depends on. An add-on that is being removed
 // gets no content, and depends on none.
-func (r *Reconciler) readDependencies(ctx context.Context, o *plan.Observation, mem *memory) error {
+func (r *Reconciler) readDependencies(ctx context.Context, o *plan.Observation, mem *memory, bounds *render.Bounds) error {
 	ro := o.Rollout
 	if len(ro.Spec.DependsOn) == 0 || ro.Spec.Removal != nil {
 		mem.dependencies = nil
@@ -40,7 +40,7 @@ func (r *Reconciler) readDependencies(ctx context.Context, o *plan.Observation, 
 			own = newMemory()
 		}
 		mem.dependencies[d.AddOn] = own
-		found, err := r.readDependency(ctx, ro.Namespace, d, own)
+		found, err := r.readDependency(ctx, ro.Namespace, d, own, standing{bounds: bounds})
 		if err != nil {
 			return fmt.Errorf("cannot see add-on %s, which %s depends on: %w", d.AddOn, ro.Name, err)
 		}
@@ -51,7 +51,7 @@ func (r *Reconciler) readDependencies(ctx context.Context, o *plan.Observation, 
 
 // readDependency observes and plans the rollout of a dependency, and writes nothing. It is read
 // uncached: what was verified with earlier content must not admit a cluster.
-func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1alpha1.Dependency, own *memory) (plan.Dependency, error) {
+func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1alpha1.Dependency, own *memory, as standing) (plan.Dependency, error) {
 	ro := &v1alpha1.AddOnRollout{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.AddOn}, ro)
 	switch {
@@ -65,7 +65,7 @@ func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1a
 		return plan.AbsentDependency(d, "which has no content yet"), nil
 	}
 	ro.Spec.DependsOn = nil // the clusters that wait for those are not verified either
-	seen, err := r.observe(ctx, ro, own)
+	seen, err := r.observe(ctx, ro, own, as)
 	if err != nil {
 		return plan.Dependency{}, err
 	}

@@ -84,7 +84,7 @@ func explained(ctx context.Context, c client.Client, key client.ObjectKey, chart
 		RemovalGrace: published(ro.Status.RemovalGracePeriod, DefaultRemovalGrace),
 		HookTimeout:  DefaultHookTimeout,
 	})
-	o, err := r.observe(ctx, &ro, newMemory())
+	o, err := r.observe(ctx, &ro, newMemory(), standing{})
 	if err != nil {
 		return Inspection{}, err
 	}

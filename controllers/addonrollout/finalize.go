@@ -15,8 +15,8 @@ import (
 )
 
 // hold adds AddonFlow's finalizer to a rollout before it writes to any cluster.
-func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
-	if ro.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
+func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout, as standing) error {
+	if as.denied != nil || ro.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
 		return nil
 	}
 	base := ro.DeepCopy()
@@ -26,8 +26,8 @@ func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error 
 
 // end carries out the next step of a release or a deletion. It reports whether the turn is
 // complete with it.
-func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (bool, ctrl.Result, error) {
-	if ro.Releasing() {
+func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, as standing) (bool, ctrl.Result, error) {
+	if ro.Releasing() && as.denied == nil {
 		if through, result, err := r.release(ctx, ro, mem); through || err != nil {
 			return through, result, err
 		}

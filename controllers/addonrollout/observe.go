@@ -30,12 +30,12 @@ const indexName = "metadata.name"
 
 // observe reads everything that a plan needs into the observation. The caller read the rollout
 // uncached, because slots are reserved in its ledger.
-func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (*plan.Observation, error) {
+func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, as standing) (*plan.Observation, error) {
 	now, prober := r.Clock.Now(), mem.proberOf(ro)
 	o := &plan.Observation{
 		Look: plan.Look{Wall: now, Elapsed: r.Elapsed()}, Rollout: ro.DeepCopy(), Memory: mem.plan,
 		Settings: plan.Settings{ParkAfter: r.ParkAfter, RemovalGrace: r.RemovalGrace, HookTimeout: r.HookTimeout, HidesTemplateHash: r.HidesTemplateHash},
-		Prober:   prober.Prober, Policy: prober.policy, InvalidHealth: prober.err,
+		Prober:   prober.Prober, Policy: prober.policy, InvalidHealth: prober.err, Denied: as.denied,
 	}
 	o.Refusals, o.Unremoved = mem.refusals()
 	var err error
@@ -65,13 +65,13 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if o.Others, err = r.worksOfOthers(ctx, ro.Name); err != nil {
 		return nil, err
 	}
-	if err = r.readRevisions(ctx, o); err != nil {
+	if err = r.readRevisions(ctx, o, as.bounds); err != nil {
 		return nil, err
 	}
 	if err = r.readGates(ctx, o); err != nil {
 		return nil, err
 	}
-	if err = r.readDependencies(ctx, o, mem); err != nil {
+	if err = r.readDependencies(ctx, o, mem, as.bounds); err != nil {
 		return nil, err
 	}
 	if err = r.readDependents(ctx, o); err != nil {

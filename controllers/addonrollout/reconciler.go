@@ -19,6 +19,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/gates"
 	"github.com/addonflow/addonflow/controllers/metrics"
+	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/render/chart"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	Gates *gates.Desk
 	// Agents gets the registration of each cluster's agent; nil: a new book.
 	Agents *agents.Book
+	// Tenants reads what the rollouts of each namespace may do; nil: everything.
+	Tenants func(context.Context) (tenancy.Policy, error)
 	// Charts renders packages.
 	Charts chart.Engines
 	// Clock of the ledger.
@@ -147,16 +150,20 @@ func (r *Reconciler) respecified(ctx context.Context, key client.ObjectKey, mem 
 // turn is one turn of one rollout. Each phase reads only the result of the phase before it; ro
 // is only the object that is written.
 func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (ctrl.Result, error) {
-	if ending, result, err := r.end(ctx, ro, mem); ending || err != nil {
+	as, err := r.standing(ctx, ro)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if ending, result, err := r.end(ctx, ro, mem, as); ending || err != nil {
 		return result, err
 	}
 	if ro.Spec.Target == nil {
 		return ctrl.Result{}, nil // created by hand, or its source has not set a target yet
 	}
-	if err := r.hold(ctx, ro); err != nil {
+	if err := r.hold(ctx, ro, as); err != nil {
 		return ctrl.Result{}, err
 	}
-	observed, err := r.observe(ctx, ro, mem)
+	observed, err := r.observe(ctx, ro, mem, as)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -25,8 +25,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// ownerAgain is the time between two checks of the owner while another source has the add-on:
-// no event wakes the rollout when that ends.
+// ownerAgain is the time between two checks while another source has the add-on, or the policy of
+// tenants denies it: no event wakes the rollout when that ends.
 const ownerAgain = time.Minute
 
 // retryAfter is how long after a failed write it is tried again.
@@ -78,7 +78,7 @@ func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 	if p.Observed.Approvals.Unproven != nil {
 		after = sooner(after, watchedEvery) // no event tells when the policy is there
 	}
-	if errors.Is(p.Err, plan.ErrOwnership) {
+	if errors.Is(p.Err, plan.ErrOwnership) || errors.Is(p.Err, plan.ErrTenantDenied) {
 		after = sooner(after, ownerAgain)
 	}
 	for _, t := range wrote.troubles {

@@ -39,11 +39,11 @@ func newRenderers(live client.Reader, charts chart.Engines) *renderers {
 	return &renderers{live: live, charts: charts, kept: map[client.ObjectKey]*render.Renderer{}}
 }
 
-// get returns the renderer of one add-on's revision. The error is a *plan.MissingRevision if the
+// get returns the renderer of one add-on's revision, within bounds. The error is a *plan.MissingRevision if the
 // AddOnRevision does not exist or its content does not match its name.
-func (s *renderers) get(ctx context.Context, namespace, addOn, digest string) (*render.Renderer, error) {
+func (s *renderers) get(ctx context.Context, namespace, addOn, digest string, bounds *render.Bounds) (*render.Renderer, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: render.RevisionName(addOn, digest)}
-	if r := s.lookup(key); r != nil {
+	if r := s.lookup(key); r != nil && r.IsWithin(bounds) {
 		return r, nil
 	}
 	var rev v1alpha1.AddOnRevision
@@ -56,22 +56,20 @@ func (s *renderers) get(ctx context.Context, namespace, addOn, digest string) (*
 	if rev.Spec.Digest != digest {
 		return nil, &plan.MissingRevision{Name: key.Name, Why: "holds " + rev.Spec.Digest}
 	}
-	r, err := decodeRenderer(rev.Spec.Body, chart.EngineFor(s.charts, namespace+"/"+addOn))
+	content, err := render.Decode(rev.Spec.Body)
+	if err == nil && content.AddOn != addOn {
+		err = fmt.Errorf("it is of add-on %q", content.AddOn)
+	}
+	var r *render.Renderer
+	if err == nil {
+		r, err = render.NewRendererWithin(bounds, content, chart.EngineFor(s.charts, namespace+"/"+addOn))
+	}
 	if err != nil {
 		// This error is permanent, and must hold only the clusters that run the revision.
 		return nil, &plan.MissingRevision{Name: key.Name, Why: "cannot be used: " + err.Error()}
 	}
 	s.keep(key, r)
 	return r, nil
-}
-
-// decodeRenderer builds a renderer from a revision's body.
-func decodeRenderer(body []byte, charts chart.Engine) (*render.Renderer, error) {
-	content, err := render.Decode(body)
-	if err != nil {
-		return nil, err
-	}
-	return render.NewRenderer(content, charts)
 }
 
 // cached returns a renderer that was decoded before, of a revision in any namespace, or nil.
@@ -121,7 +119,7 @@ func (s *renderers) drop(key client.ObjectKey) {
 // the rollout, its ledger or a work names. Bodies are read uncached and decoded once. A deleted
 // revision is missing, even if this process decoded it before. Times are RFC 3339 in UTC, so that
 // they sort as text.
-func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) error {
+func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation, bounds *render.Bounds) error {
 	ro := o.Rollout
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind + "List"))
@@ -162,7 +160,7 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation) err
 		if !listed[key.Name] {
 			r.renderers.drop(key)
 		}
-		renderer, err := r.renderers.get(ctx, ro.Namespace, ro.Name, digest)
+		renderer, err := r.renderers.get(ctx, ro.Namespace, ro.Name, digest, bounds)
 		o.Revisions.Add(digest, renderer, err)
 	}
 	o.Confirm()

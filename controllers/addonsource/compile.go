@@ -15,6 +15,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/load"
 	"github.com/addonflow/addonflow/rollout"
@@ -63,7 +64,12 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 	for _, object := range objects {
 		located = append(located, object)
 	}
+	var bounds *render.Bounds
+	if o.Tenant != nil {
+		bounds = o.Tenant.Bounds()
+	}
 	commit, problems := load.Load(located, hub, load.Options{
+		Bounds:        bounds,
 		AllowedAddOns: o.AddOns, Namespace: o.Namespace, HubKinds: o.HubKinds, AsksDefinitions: o.AsksDefinitions,
 		KubeVersions: o.KubeVersions, Charts: o.Charts,
 	})

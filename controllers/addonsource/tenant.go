@@ -14,12 +14,10 @@ import (
 	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/load"
 )
-
-// reasonTenantDenied is the reason of a problem with what a tenant may not declare.
-const reasonTenantDenied problem.Reason = "TenantDenied"
 
 // asTenant reads what the source may declare, if the operator has tenants. A source that may declare
 // nothing, or that could act with the rights of others, is not read; what it applied stays.
@@ -70,7 +68,7 @@ func checkTenant(objects []gitsource.Object, commit load.Commit, tenant tenancy.
 // object judges one declared object by its kind, name and namespace.
 func (d *denial) object(object gitsource.Object) {
 	report := func(field, message, hint string) {
-		one := problem.Problem{Reason: reasonTenantDenied, Kind: object.GetKind(), Name: object.GetName(), Field: field, Message: message, Hint: hint}
+		one := problem.Problem{Reason: render.ReasonTenantDenied, Kind: object.GetKind(), Name: object.GetName(), Field: field, Message: message, Hint: hint}
 		one.Path, one.Line = object.Position(field)
 		d.problems = append(d.problems, one)
 	}
@@ -107,7 +105,7 @@ func listed(entries []string) string {
 // the sets that are bound to its namespace, so its namespace is what bounds a tenant.
 func (d *denial) addOn(addOn load.AddOn) {
 	report := func(kind, field, message, hint string) {
-		one := problem.Problem{Reason: reasonTenantDenied, Kind: kind, Name: addOn.Name, Field: field, Message: message, Hint: hint}
+		one := problem.Problem{Reason: render.ReasonTenantDenied, Kind: kind, Name: addOn.Name, Field: field, Message: message, Hint: hint}
 		if addOn.Position != nil {
 			one.Path, one.Line = addOn.Position(kind, field)
 		}
@@ -149,7 +147,7 @@ func (d *denial) signers(objects []gitsource.Object, addOn load.AddOn) {
 			}
 			if namespace := registration.SigningNamespace(block.CustomSigner.SigningCA.Namespace); !d.tenant.MayUse(namespace) {
 				one := problem.Problem{
-					Reason: reasonTenantDenied, Kind: r.key.Kind, Name: r.key.Name, Field: fmt.Sprintf("spec.registration[%d].customSigner.signingCA.namespace", i),
+					Reason: render.ReasonTenantDenied, Kind: r.key.Kind, Name: r.key.Name, Field: fmt.Sprintf("spec.registration[%d].customSigner.signingCA.namespace", i),
 					Message: fmt.Sprintf("the tenant may not use namespace %q", namespace),
 				}
 				d.problems = append(d.problems, positioned(objects, r.key, problem.List{one})...)

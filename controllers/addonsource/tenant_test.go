@@ -184,6 +184,40 @@ var _ = Describe("Of two tenants", func() {
 		Expect(first.versions()).To(Equal(before))
 	})
 
+	It("one that may use some namespaces of managed clusters is refused more with the lines, and what runs goes on running", func() {
+		w := newTenant()
+		policy := policyOf(w)
+		w.change(itsContext)
+		w.settle()
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
+		w.becomes("True ReconciliationSucceeded: ")
+		before := w.versions()
+		policy.Data[w.namespace] += "targetNamespaces: [team-a-*]\n"
+		Expect(admin.Update(context.Background(), policy)).To(Succeed())
+		const denied = "the tenant may not use namespace \"%s\" of managed clusters; allowed: [team-a-*]"
+		const config = "addons/addondeploymentconfig.yaml:%d: AddOnDeploymentConfig/%s: spec.agentInstallNamespace: "
+		w.becomes("False ValidationFailed: " + fmt.Sprintf(config+denied, 6, w.addOn, "open-cluster-management-agent-addon")) // its default
+		Expect(w.versions()).To(Equal(before))
+
+		moved := func(namespace string) map[string]string {
+			return map[string]string{"addons/addondeploymentconfig.yaml": configYAML + "  agentInstallNamespace: " + namespace + "\n"}
+		}
+		w.commit("move", moved("kube-system"))
+		w.becomes(fmt.Sprintf(config+denied, 10, w.addOn, "kube-system"))
+		w.commit("do not move", moved(`""`))
+		w.becomes(fmt.Sprintf("addons/addontemplate.yaml:14: AddOnTemplate/%s: spec.agentSpec.workload.manifests[0].metadata.namespace: "+denied, w.addOn, "open-cluster-management-agent-addon"))
+		Expect(w.versions()).To(Equal(before))
+		w.commit("move where it may", moved("team-a-agents"))
+		w.becomes("True ReconciliationSucceeded: ")
+
+		const rightsYAML = "      - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: stolen}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}}\n"
+		w.commit("a right everywhere", map[string]string{"addons/addontemplate.yaml": templateYAML + rightsYAML})
+		w.becomes("kind: the tenant may not deploy objects of kind ClusterRoleBinding.rbac.authorization.k8s.io without a namespace to managed clusters; allowed: []")
+		policy.Data[w.namespace] += "targetKinds: [ClusterRoleBinding.rbac.authorization.k8s.io]\n"
+		Expect(admin.Update(context.Background(), policy)).To(Succeed())
+		w.becomes("True ReconciliationSucceeded: ")
+	})
+
 	It("one that is not listed, and all of them under a policy that is wrong, apply nothing, and what runs goes on running", func() {
 		w := newTenant()
 		policy := policyOf(w)

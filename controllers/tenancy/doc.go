@@ -6,7 +6,9 @@
 //	    addOns: [log-shipper, team-a-*]
 //	    namespaces: [team-a-fleet]
 //	    kinds: [ClusterRole.rbac.authorization.k8s.io]
+//	    targetNamespaces: [team-a-*]
+//	    targetKinds: [ClusterRole.rbac.authorization.k8s.io]
 //
 // It is read anew for each decision, so that a process keeps no older one. The package judges names;
-// controllers/addonsource judges commits with it.
+// controllers/addonsource judges commits with it, and controllers/addonrollout rollouts.
 package tenancy

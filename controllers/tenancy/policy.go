@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
 )
 
 // ErrInvalid says that the policy cannot be used. Then no source may declare anything new.
@@ -35,6 +38,12 @@ type Tenant struct {
 	// Kinds besides those of AddonFlow and OCM, as Kind or Kind.group. Without any there are no other
 	// kinds.
 	Kinds []string `json:"kinds,omitempty"`
+	// TargetNamespaces are the namespaces of managed clusters in which its add-ons have objects, and the
+	// names of the Namespaces among these. Without any they may have objects of every kind everywhere.
+	TargetNamespaces []string `json:"targetNamespaces,omitempty"`
+	// TargetKinds are the kinds of its add-ons' other objects in no namespace of managed clusters, as
+	// Kind or Kind.group. They are for entries with target namespaces.
+	TargetKinds []string `json:"targetKinds,omitempty"`
 
 	// namespace is its own, and all is the policy that it is of.
 	namespace string
@@ -93,7 +102,19 @@ func decode(text string, into *Tenant) error {
 		return err
 	}
 	unknown, err := kjson.UnmarshalStrict(encoded, into)
-	return errors.Join(append(unknown, err)...)
+	if err := errors.Join(append(unknown, err)...); err != nil {
+		return err
+	}
+	var lists map[string][]string
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(encoded, &lists); err != nil {
+		return err
+	}
+	for _, field := range slices.Sorted(maps.Keys(lists)) {
+		if len(lists[field]) == 0 {
+			return fmt.Errorf("%s: is empty: name at least one, or leave it out", field)
+		}
+	}
+	return nil
 }
 
 var (
@@ -116,6 +137,8 @@ func (t Tenant) validate() error {
 		{"addOns", t.AddOns, namePattern, "a name, with * for any characters"},
 		{"namespaces", t.Namespaces, namePattern, "a name, with * for any characters"},
 		{"kinds", t.Kinds, kindPattern, "Kind or Kind.group"},
+		{"targetNamespaces", t.TargetNamespaces, namePattern, "a name, with * for any characters"},
+		{"targetKinds", t.TargetKinds, kindPattern, "Kind or Kind.group"},
 	} {
 		for i, entry := range list.entries {
 			if !list.valid.MatchString(entry) {
@@ -123,7 +146,21 @@ func (t Tenant) validate() error {
 			}
 		}
 	}
+	switch at := slices.Index(t.TargetKinds, "Namespace"); {
+	case at >= 0:
+		return fmt.Errorf("targetKinds[%d]: Namespaces are allowed by name: list them in targetNamespaces", at)
+	case len(t.TargetKinds) > 0 && t.TargetNamespaces == nil:
+		return errors.New("targetKinds: every kind is allowed without targetNamespaces; name these, or leave it out")
+	}
 	return nil
+}
+
+// Bounds are those of its add-ons on managed clusters; nil: none.
+func (t Tenant) Bounds() *render.Bounds {
+	if t.TargetNamespaces == nil {
+		return nil
+	}
+	return &render.Bounds{Namespaces: t.TargetNamespaces, Kinds: t.TargetKinds}
 }
 
 // MayDeclare reports whether an add-on of that name may be declared.
@@ -176,6 +213,24 @@ func (t Tenant) MayUse(namespace string) bool {
 // MayBring reports whether objects of a kind that is not one of AddonFlow's or OCM's may be declared.
 func (t Tenant) MayBring(kind schema.GroupKind) bool {
 	return slices.Contains(t.Kinds, kind.String())
+}
+
+// CheckRollout returns what a rollout of the tenant's namespace has that the tenant may not use; nil:
+// nothing. A Placement selects among the clusters of the sets that are bound to its namespace, so its
+// namespace is what bounds a tenant.
+func (t Tenant) CheckRollout(ro *v1alpha1.AddOnRollout) error {
+	if !t.MayDeclare(ro.Name) {
+		return fmt.Errorf("the tenant has no add-on %s; allowed: %v", ro.Name, t.AddOns)
+	}
+	if ro.Spec.ClusterLabelSelector != nil {
+		return errors.New("spec.clusterLabelSelector selects among all clusters of the hub, which no tenant may")
+	}
+	for _, p := range ro.Spec.Placements() {
+		if !t.MayUse(p.Namespace) {
+			return fmt.Errorf("Placement %s/%s: the tenant may not use namespace %q", p.Namespace, p.Name, p.Namespace)
+		}
+	}
+	return nil
 }
 
 // matchesAny reports whether a pattern matches a name as a whole.

@@ -2,12 +2,15 @@ package tenancy
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/addonflow/addonflow/render"
 )
 
 // parse reads the policy with one entry, for team-a.
@@ -82,13 +85,18 @@ func TestPolicy_IsRefusedAsAWhole(t *testing.T) {
 	}{
 		"UnknownField":  {map[string]string{"team-a": good, "team-b": "addOns: [hello]\naddons: [hello]\n"}, `data[team-b]: unknown field "addons"`},
 		"FieldTwice":    {map[string]string{"team-a": good + good}, `data[team-a]: `},
-		"NoAddOn":       {map[string]string{"team-a": "addOns: []\n"}, "data[team-a].addOns: is required"},
+		"NoAddOn":       {map[string]string{"team-a": "addOns: []\n"}, "data[team-a]: addOns: is empty"},
 		"Empty":         {map[string]string{"team-a": ""}, "data[team-a].addOns: is required"},
 		"NotAPattern":   {map[string]string{"team-a": "addOns: ['Hello']\n"}, `data[team-a].addOns[0]: "Hello" is not a name`},
 		"EmptyPattern":  {map[string]string{"team-a": "addOns: ['']\n"}, `data[team-a].addOns[0]: "" is not a name`},
 		"NotANamespace": {map[string]string{"team-a": good + "namespaces: [a/b]\n"}, `data[team-a].namespaces[0]: "a/b" is not a name`},
 		"NotAKind":      {map[string]string{"team-a": good + "kinds: ['*']\n"}, `data[team-a].kinds[0]: "*" is not Kind`},
 		"EntryOfNoOne":  {map[string]string{"Team_A": good}, "data[Team_A]: an entry has the name of a namespace"},
+		"NullList":      {map[string]string{"team-a": good + "targetNamespaces:\n"}, "data[team-a]: targetNamespaces: is empty"},
+		"EmptyList":     {map[string]string{"team-a": good + "targetNamespaces: []\n"}, "data[team-a]: targetNamespaces: is empty"},
+		"NotATarget":    {map[string]string{"team-a": good + "targetNamespaces: [a/b]\n"}, `data[team-a].targetNamespaces[0]: "a/b" is not a name`},
+		"NoTarget":      {map[string]string{"team-a": good + "targetKinds: [ClusterRole.rbac.authorization.k8s.io]\n"}, "data[team-a].targetKinds: every kind is allowed without targetNamespaces"},
+		"AnyNamespace":  {map[string]string{"team-a": good + "targetNamespaces: [a]\ntargetKinds: [Namespace]\n"}, "data[team-a].targetKinds[0]: Namespaces are allowed by name"},
 		"NotAnObject":   {map[string]string{"team-a": "- hello\n"}, "data[team-a]: "},
 		"NamespaceOfIt": {map[string]string{"team-a": good + "namespace: team-b\n"}, "data[team-a]: "},
 	} {
@@ -98,6 +106,18 @@ func TestPolicy_IsRefusedAsAWhole(t *testing.T) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
+	}
+}
+
+// TestPolicy_BoundsManagedClusters: an entry without target namespaces does not.
+func TestPolicy_BoundsManagedClusters(t *testing.T) {
+	if bounds := parse(t, "addOns: [hello]\n").Bounds(); bounds != nil {
+		t.Errorf("got %v", bounds)
+	}
+	bounds := parse(t, "addOns: [hello]\ntargetNamespaces: [a, b-*]\ntargetKinds: [ClusterRole.rbac.authorization.k8s.io]\n").Bounds()
+	want := render.Bounds{Namespaces: []string{"a", "b-*"}, Kinds: []string{"ClusterRole.rbac.authorization.k8s.io"}}
+	if bounds == nil || !reflect.DeepEqual(*bounds, want) {
+		t.Errorf("got %v, want %v", bounds, want)
 	}
 }
 

@@ -15,6 +15,11 @@ const clusterScoped = " Namespace Node PersistentVolume ComponentStatus ClusterR
 	" ClusterTrustBundle StorageVersion StorageVersionMigration IPAddress ServiceCIDR ResourceSlice DeviceClass DeviceTaintRule" +
 	" TokenReview SelfSubjectReview SubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview PodSecurityPolicy "
 
+// ClusterScoped reports whether a kind of one of Kubernetes' own groups has no namespace.
+func ClusterScoped(group, kind string) bool {
+	return kubernetesGroup(group) && among(clusterScoped, kind)
+}
+
 // kubernetesGroup reports whether a group is one of Kubernetes' own: those without a dot are
 // listed; the others end in .k8s.io.
 func kubernetesGroup(group string) bool {
@@ -65,7 +70,7 @@ func (p placer) namespaced(fields map[string]any) bool {
 		group = ""
 	}
 	if kubernetesGroup(group) {
-		return !among(clusterScoped, kind)
+		return !ClusterScoped(group, kind)
 	}
 	return p.scopes[group+"/"+kind] == "Namespaced"
 }

@@ -26,7 +26,7 @@ func (l *loader) checkAddOns() {
 			l.reportNormalised(d.addOn, flaw.Flaw{Reason: flaw.ReasonLimitExceeded, Message: err.Error(), Hint: "split the add-on"})
 			continue
 		}
-		renderer, err := render.NewRenderer(d.Content, l.options.Charts)
+		renderer, err := render.NewRendererWithin(l.options.Bounds, d.Content, l.options.Charts)
 		if err != nil {
 			l.reportNormalised(d.addOn, flaw.Flaw{Reason: flaw.ReasonInvalidTemplate, Message: err.Error()})
 			continue

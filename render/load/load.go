@@ -66,6 +66,8 @@ type Options struct {
 	// HubKinds accepts objects of further kinds: they are applied to the hub with rights of their
 	// own. Without it they are a problem.
 	HubKinds bool
+	// Bounds limit what add-ons may have on managed clusters; nil: nothing does.
+	Bounds *render.Bounds
 	// AsksDefinitions says that the caller reads CustomResourceDefinitions: if one is needed
 	// and not in the Lookup, it is in Missing. Without it, as offline, it is in
 	// Commit.Undefined, and the objects are taken as declared.

@@ -20,6 +20,9 @@ import (
 // ErrOwnership says that two owners claim one add-on; AddonFlow never fights.
 var ErrOwnership = errors.New("ownership conflict")
 
+// ErrTenantDenied says that the policy of tenants does not let a rollout write to clusters.
+var ErrTenantDenied = errors.New("denied to the tenant")
+
 // fenceSettles is how long a writer that was fenced off may still act on its earlier reads.
 const fenceSettles = 30 * time.Second
 
@@ -32,8 +35,8 @@ type Accepted struct {
 
 // Claims are the results of looking for other owners and writers of the add-on.
 type Claims struct {
-	// Barred: nothing is written to clusters, because another owner writes there, or because
-	// their health cannot be judged.
+	// Barred: nothing is written to clusters, because another owner writes there, because the policy of
+	// tenants denies it, or because their health cannot be judged.
 	Barred bool
 	// Accepted are the fields of other writers that AddonFlow treats as its own.
 	Accepted []Accepted
@@ -48,7 +51,7 @@ type Claims struct {
 // claims looks for another owner or writer. A reconcile request of the user means that the other
 // writer was stopped.
 func (o *Observation) claims() (Claims, error) {
-	c := Claims{contested: cmp.Or(o.conflict(), o.InvalidHealth)}
+	c := Claims{contested: cmp.Or(o.Denied, o.conflict(), o.InvalidHealth)}
 	if c.Barred = c.contested != nil; c.Barred {
 		return c, nil
 	}

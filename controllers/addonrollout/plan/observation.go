@@ -58,7 +58,10 @@ type Observation struct {
 	Prober        render.Prober
 	Policy        string
 	InvalidHealth error
-	Placements    []rollout.Placement
+	// Denied is why the policy of tenants lets the rollout write to no cluster, as ErrTenantDenied;
+	// nil: it does not say so.
+	Denied     error
+	Placements []rollout.Placement
 	// Members are the clusters that have the add-on or are selected, sorted by name.
 	Members []*Member
 	// Revisions has every revision that the rollout, its ledger or a work names.

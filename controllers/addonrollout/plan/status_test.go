@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -100,6 +101,8 @@ func TestVerdictOf(t *testing.T) {
 		rollout.ErrUnknownDecisionGroup: v1alpha1.InvalidRolloutStrategyReason,
 		rollout.ErrCorruptLedger:        v1alpha1.InvalidLedgerReason,
 		ErrOwnership:                    v1alpha1.OwnershipConflictReason,
+		ErrTenantDenied:                 v1alpha1.TenantDeniedReason,
+		tenancy.ErrInvalid:              v1alpha1.InvalidTenantsReason,
 	} {
 		v, known := verdictOf(fmt.Errorf("wrapped: %w", err))
 		if !known || v.Stalled+v.Waiting != want {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -32,6 +33,10 @@ func verdictOf(err error) (Verdict, bool) {
 	switch {
 	case errors.Is(err, rollout.ErrInvalidStrategy), errors.Is(err, rollout.ErrUnknownDecisionGroup):
 		return Verdict{Stalled: v1alpha1.InvalidRolloutStrategyReason, Message: err.Error()}, true
+	case errors.Is(err, tenancy.ErrInvalid):
+		return Verdict{Stalled: v1alpha1.InvalidTenantsReason, Message: err.Error()}, true
+	case errors.Is(err, ErrTenantDenied):
+		return Verdict{Stalled: v1alpha1.TenantDeniedReason, Message: err.Error()}, true
 	case errors.Is(err, render.ErrInvalidHealth):
 		return Verdict{Stalled: v1alpha1.InvalidHealthReason, Message: err.Error()}, true
 	case errors.Is(err, rollout.ErrCorruptLedger):

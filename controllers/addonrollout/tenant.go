@@ -1,0 +1,59 @@
+package addonrollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/controllers/tenancy"
+	"github.com/addonflow/addonflow/render"
+)
+
+// standing is what the policy of tenants says about a rollout. The zero value lets it do everything.
+type standing struct {
+	// bounds on managed clusters; nil: none.
+	bounds *render.Bounds
+	// denied is why the rollout writes to no cluster; nil: it may.
+	denied error
+}
+
+// standing judges a rollout by the policy as it is now: users may have written the rollout, and the
+// policy may have changed. What its clusters have goes on running while it is denied. A tenant that lost
+// an add-on may still remove or release it, if it is the owner.
+func (r *Reconciler) standing(ctx context.Context, ro *v1alpha1.AddOnRollout) (standing, error) {
+	if r.Tenants == nil {
+		return standing{}, nil
+	}
+	policy, err := r.Tenants(ctx)
+	if errors.Is(err, tenancy.ErrInvalid) {
+		return standing{denied: fmt.Errorf("%w: %w; an admin must correct it, and until then no cluster is written", plan.ErrTenantDenied, err)}, nil
+	}
+	if err != nil {
+		return standing{}, err
+	}
+	tenant, listed := policy[ro.Namespace]
+	s := standing{bounds: tenant.Bounds(), denied: tenant.CheckRollout(ro)}
+	if !listed {
+		s = standing{bounds: &render.Bounds{}, denied: fmt.Errorf("namespace %s is not a tenant: an admin must list it in the ConfigMap of --tenants", ro.Namespace)}
+	}
+	if ro.Spec.Removal != nil {
+		owner, err := readOwner(ctx, r.Live, ro.Name)
+		if err != nil {
+			return standing{}, err
+		}
+		switch {
+		case owner == nil:
+		case strings.HasPrefix(owner.Annotations[v1alpha1.SourceAnnotation], ro.Namespace+"/"):
+			s.denied = nil
+		case s.denied == nil:
+			s.denied = fmt.Errorf("add-on %s does not belong to a source of namespace %s", ro.Name, ro.Namespace)
+		}
+	}
+	if s.denied != nil {
+		s.denied = fmt.Errorf("%w: %w", plan.ErrTenantDenied, s.denied)
+	}
+	return s, nil
+}
