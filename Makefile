@@ -7,7 +7,7 @@ SHELL := bash
 N             ?= 1000
 # The two slowest packages begin first.
 TEST_PACKAGES ?= ./test/e2e ./test/ocm ./...
-TEST_PARALLEL ?= 2
+TEST_PARALLEL ?= 3
 TEST_TIMEOUT  ?= 27m
 FUZZ_TIME     ?= 2m
 RACE_PACKAGES ?= ./render/... ./registration/... ./commitstatus/... ./githubapp/...

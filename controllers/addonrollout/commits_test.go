@@ -411,6 +411,33 @@ func TestReasonOfAWaitIsReportedSoon(t *testing.T) {
 	}
 }
 
+// TestSuspensionIsReportedSoon: the commit says that its rollout is suspended, within the time that
+// progress waits, while clusters in flight go on.
+func TestSuspensionIsReportedSoon(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.target("v2")
+	s.applied("v2", "")
+	s.turn()
+	s.accepted()
+	s.suspend()
+	s.expect("v2", "pending: suspended")
+	for _, m := range s.rollout().Status.CommitStatuses {
+		if m.SHA != commitNamed("v2") || m.Owed == nil || !strings.HasPrefix(m.Owed.Description, "suspended") {
+			continue
+		}
+		m.AcceptedAt = s.clock.Now().Unix()
+		if _, after := commitstatus.Due("gitea", m, s.clock.Now()); after == commitstatus.ProgressInterval {
+			return
+		}
+		t.Errorf("%s is not due soon: %+v", m.Context, m)
+	}
+	t.Error("the forge is owed no suspension")
+}
+
 // expectHeld fails unless the add-on, and each stage that has begun, says on a commit what it
 // waits for.
 func (s *scene) expectHeld(tag string) {

@@ -58,21 +58,23 @@ var _ = Describe("Rolling out", func() {
 
 	It("counts a silent cluster as failed at the deadline, and goes on within the budget", func(ctx SpecContext) {
 		all := clusters(4)
-		s := newScene(ctx, "budget", all)
-		s.atV1("0s", "1m", "1", 1)
+		within, beyond := newScene(ctx, "budget", all), newScene(ctx, "no-budget", all)
+		within.atV1("0s", "1m", "1", 1)
+		beyond.atV1("0s", "1m", "1", 1)
 
 		world.Fleet.Silence(all[2])
 		DeferCleanup(func() { world.Fleet.Speak(all[2]) })
-		ro := s.awaitPhase(s.commit("v2", s.stages("0s", "20s", "1", 1)), v1alpha1.PhaseSucceeded)
+		ends, halts := within.commit("v2", within.stages("0s", "20s", "1", 1)), beyond.commit("v2", beyond.stages("0s", "20s", "1", 0))
+		ro := within.awaitPhase(ends, v1alpha1.PhaseSucceeded)
 		Expect(ro.Status.Counts.Failed).To(BeEquivalentTo(1))
 		Expect(ro.Status.Message).To(ContainSubstring(all[2]), "a success with failures names them")
 
-		sha := s.commit("v3", s.stages("0s", "20s", "1", 0))
-		ro = s.awaitPhase(sha, v1alpha1.PhaseFailed)
+		ro = beyond.awaitPhase(halts, v1alpha1.PhaseFailed)
 		Expect(ro.Status.Message).To(ContainSubstring(all[2]))
-		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring(all[2])))
-		Consistently(func() int32 { return s.rollout().Status.Counts.InFlight }, "2s").Should(BeZero(),
+		Eventually(beyond.told).WithArguments(halts).Should(And(HavePrefix("failure: "), ContainSubstring(all[2])))
+		Consistently(func() int32 { return beyond.rollout().Status.Counts.InFlight }, "2s").Should(BeZero(),
 			"beyond the budget no further cluster is admitted")
+		Expect(beyond.running(all[3])).To(allAt("v1", all[3]))
 	})
 
 	It("fails a canary whose image never starts, by its own reason and before the deadline; a revert moves only it", func(ctx SpecContext) {
