@@ -211,6 +211,11 @@ func (t *turn) write(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	t.Book.decide(t.addOn, t.outcomes())
+	for key, err := range t.failed {
+		if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+			return ctrl.Result{}, fmt.Errorf("role binding %s: %w", key, err) // soon: only a refusal needs an admin
+		}
+	}
 	if len(t.verdicts) == 0 {
 		return ctrl.Result{}, nil
 	}

@@ -1,6 +1,8 @@
 package agents_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -14,22 +16,32 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/registration"
 )
 
-// With --watch-namespace an operator sees the rollouts of one namespace and the bindings of
-// all. It must not delete those of another operator's add-on, and deletes those of an add-on
-// without a rollout.
-func TestBindingsOfAnotherOperatorStay(t *testing.T) {
+// fakeHub is a hub with objects, indexed as the operator's caches are.
+func fakeHub(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{rbacv1.AddToScheme, v1alpha1.AddToScheme, addonv1alpha1.Install, clusterv1.Install} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
+	byName := func(o client.Object) []string { return []string{o.GetName()} }
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&v1alpha1.AddOnRollout{}, "metadata.name", byName).
+		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, "metadata.name", byName).Build()
+}
+
+// With --watch-namespace an operator sees the rollouts of one namespace and the bindings of
+// all. It must not delete those of another operator's add-on, and deletes those of an add-on
+// without a rollout.
+func TestBindingsOfAnotherOperatorStay(t *testing.T) {
 	role := registration.Role{Kind: "ClusterRole", Name: "reader"}
 	cases := map[string]struct {
 		rollouts []client.Object // shown by an uncached read only
@@ -47,15 +59,9 @@ func TestBindingsOfAnotherOperatorStay(t *testing.T) {
 				},
 				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name},
 			}
-			byName := func(o client.Object) []string { return []string{o.GetName()} }
-			hub := func(objects ...client.Object) client.Client {
-				return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-					WithIndex(&v1alpha1.AddOnRollout{}, "metadata.name", byName).
-					WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, "metadata.name", byName).Build()
-			}
-			watched := hub(binding)
+			watched := fakeHub(t, binding)
 			r := agents.NewBindings(agents.Options{
-				Client: watched, Live: hub(tc.rollouts...), Book: agents.NewBook(), Clock: clocktesting.NewFakePassiveClock(time.Now()),
+				Client: watched, Live: fakeHub(t, tc.rollouts...), Book: agents.NewBook(), Clock: clocktesting.NewFakePassiveClock(time.Now()),
 			})
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "hello"}}); err != nil {
 				t.Fatal(err)
@@ -63,6 +69,40 @@ func TestBindingsOfAnotherOperatorStay(t *testing.T) {
 			err := watched.Get(t.Context(), client.ObjectKeyFromObject(binding), &rbacv1.RoleBinding{})
 			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) == tc.stays {
 				t.Errorf("want it to stay: %v, got %v", tc.stays, err)
+			}
+		})
+	}
+}
+
+// TestBindingThatFailedIsTriedAgainSoon: an agent does not wait for its rights because one answer was lost. Only what an
+// admin must change is left alone for minutes.
+func TestBindingThatFailedIsTriedAgainSoon(t *testing.T) {
+	cases := map[string]struct {
+		answer error
+		soon   bool
+	}{
+		"Timeout": {apierrors.NewTimeoutError("injected", 0), true},
+		"Refused": {apierrors.NewForbidden(rbacv1.Resource("rolebindings"), "x", errors.New("no right to bind")), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			key := agents.Key{Cluster: "c1", AddOn: "hello"}
+			hub := fakeHub(t,
+				&v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: key.AddOn}},
+				&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: key.Cluster, Name: key.AddOn, UID: "1"}},
+				&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader", Labels: allowed}})
+			refusing := interceptor.NewClient(hub, interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+				return tc.answer
+			}})
+			known := agents.NewBook()
+			known.Declare(key, []addonv1alpha1.RegistrationSpec{kubeClient(current("reader"))})
+			r := agents.NewBindings(agents.Options{Client: refusing, Live: hub, Book: known, Clock: clocktesting.NewFakePassiveClock(time.Now())})
+			result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: key.AddOn}})
+			if (err != nil) != tc.soon || !tc.soon && result.RequeueAfter < time.Minute {
+				t.Errorf("again after %s, %v", result.RequeueAfter, err)
+			}
+			if got := known.Outcome(key).State; got != registration.Failed {
+				t.Errorf("the outcome is %v", got)
 			}
 		})
 	}
