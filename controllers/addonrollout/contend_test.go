@@ -167,7 +167,7 @@ func TestLaterAddOnCannotChangeASharedObject(t *testing.T) {
 // add-on is taken over, both exist for a moment.
 func TestTakeOverIsNoContention(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
-	s.create(workOf(t, "anybody", "c1", map[string]string{}))
+	s.create(workOf(t, "unrelated", "c1", map[string]string{}))
 	s.target("v1")
 	s.settle()
 }

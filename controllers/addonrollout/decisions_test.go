@@ -40,7 +40,7 @@ func (s *scene) logged() *[]logLine {
 	return lines
 }
 
-// told are the log lines of a level as "Kind stage cluster".
+// linesAt are the log lines of a level as "Kind stage cluster".
 func linesAt(lines []logLine, level int) []string {
 	var out []string
 	for _, l := range lines {
