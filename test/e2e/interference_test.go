@@ -46,7 +46,7 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 		release(all...)
 		Eventually(func() int32 { return s.rollout().Status.Counts.Updated }).Should(BeEquivalentTo(3), "clusters in flight finish")
 		Consistently(func() []string { return moved(before, s.generations()) }, "3s").Should(HaveLen(3), "and no other cluster follows")
-		Eventually(s.told).WithArguments(sha).Should(HavePrefix("pending: suspended"))
+		Eventually(s.statusOf).WithArguments(sha).Should(HavePrefix("pending: suspended"))
 
 		s.annotateRollout(v1alpha1.SuspendAnnotation, "false")
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
@@ -62,8 +62,8 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 
 		sha := s.commit("v3", policy)
 		Eventually(func() string { return s.rollout().Status.Target.Commit }).Should(HaveSuffix(sha))
-		Eventually(s.told).WithArguments(old).Should(HavePrefix("error: superseded by " + sha[:7]))
-		Eventually(s.told).WithArguments(old, "everyone").Should(HavePrefix("error: superseded by " + sha[:7]))
+		Eventually(s.statusOf).WithArguments(old).Should(HavePrefix("error: superseded by " + sha[:7]))
+		Eventually(s.statusOf).WithArguments(old, "everyone").Should(HavePrefix("error: superseded by " + sha[:7]))
 		release(all...)
 		ro := s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v3", all...))

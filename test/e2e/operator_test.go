@@ -129,8 +129,8 @@ var _ = Describe("An operator that", Serial, func() {
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
 		Expect(world.Forge.Up()).To(Succeed())
-		Eventually(s.told).WithArguments(sha).Should(HavePrefix("success: "))
-		Eventually(s.told).WithArguments(sha, "canary").Should(HavePrefix("success: "))
+		Eventually(s.statusOf).WithArguments(sha).Should(HavePrefix("success: "))
+		Eventually(s.statusOf).WithArguments(sha, "canary").Should(HavePrefix("success: "))
 	})
 })
 
