@@ -106,7 +106,7 @@ func TestFirstAddOnMayChangeASharedObject(t *testing.T) {
 	s.targetOf(sharedAt("v2", "2"), "v2")
 	s.settle()
 	if !slices.Contains(woken, "other/twin") {
-		t.Errorf("the rollout that has to give way is woken, got %v", woken)
+		t.Errorf("the rollout that must leave the object is woken, got %v", woken)
 	}
 	twin.Spec.Workload.Manifests[0].Raw = sharedManifest("2")
 	s.update(twin)

@@ -41,7 +41,7 @@ const (
 )
 
 // levelsAtOnce is for how many accounts, besides as many as must approve, a look of one gate reads the
-// permission: everybody who sees a pull request can comment, and each account is a request.
+// permission: every user who sees a pull request can comment, and each account is a request.
 const levelsAtOnce = 5
 
 // commitsAtOnce is for how many commits a look reads what brought them.
