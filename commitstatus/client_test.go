@@ -378,7 +378,7 @@ func TestLatestPagesUntilFound(t *testing.T) {
 			if diff := cmp.Diff(status, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if _, ok, err := client.Latest(t.Context(), testSHA, "nobody/knows"); ok || err != nil {
+			if _, ok, err := client.Latest(t.Context(), testSHA, "never/posted"); ok || err != nil {
 				t.Errorf("unknown context: %v, %v", ok, err)
 			}
 		})

@@ -328,7 +328,7 @@ func TestRestoredMarksLoseNoStatus(t *testing.T) {
 						t.Errorf("the forge shows %q, want %q", got, shown)
 					}
 					troubles, _ := k.deliverer.Troubles("key")
-					if told := len(troubles) == 1 && troubles[0].Conflict && troubles[0].Text == shown; told != conflict {
+					if reported := len(troubles) == 1 && troubles[0].Conflict && troubles[0].Text == shown; reported != conflict {
 						t.Errorf("troubles %+v, mark %+v", troubles, k.stored[0])
 					}
 					next := commitstatus.Want{SHA: newSHA, Context: "c", State: commitstatus.Success, Description: "2/2", Content: "next"}

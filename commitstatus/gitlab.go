@@ -40,7 +40,7 @@ func gitlabProvider() provider {
 	}
 }
 
-// locateGitLab reads https://gitlab.example/group/subgroup/project. The URL of a GitLab below a path cannot be told from
+// locateGitLab reads https://gitlab.example/group/subgroup/project. The URL of a GitLab below a path cannot be distinguished from
 // one with another group; that address is given as https://example.com/path/api/v4/projects/group/project.
 func locateGitLab(p place) (repository, error) {
 	project := p.segments

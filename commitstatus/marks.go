@@ -91,7 +91,7 @@ func tell(m *Mark, w Want) {
 	case same && state == w.State && state.Terminal() && !outlived(last.Description, w.Failing):
 		return
 	}
-	if base := told(*m); base != nil && State(base.State) == Failure && base.Content == next.Content && w.State == Pending {
+	if base := stated(*m); base != nil && State(base.State) == Failure && base.Content == next.Content && w.State == Pending {
 		next.Description = Shorten(DescriptionLimit, resumedText+next.Description)
 	}
 	owe(m, next)
@@ -106,7 +106,7 @@ func outlived(text string, failing []string) bool {
 
 // owe makes next what the context should say.
 func owe(m *Mark, next Statement) {
-	base := told(*m)
+	base := stated(*m)
 	if base == nil || !sameWords(*base, next) {
 		m.Owed = &next
 		return
@@ -117,8 +117,8 @@ func owe(m *Mark, next Statement) {
 	}
 }
 
-// told returns what the forge shows, or will show next.
-func told(m Mark) *Statement {
+// stated returns what the forge shows, or will show next.
+func stated(m Mark) *Statement {
 	if m.Posting != nil {
 		return m.Posting
 	}
@@ -131,7 +131,7 @@ func Last(m Mark) *Statement {
 	if m.Owed != nil {
 		return m.Owed
 	}
-	return told(m)
+	return stated(m)
 }
 
 // Settled reports whether the forge shows the newest statement.

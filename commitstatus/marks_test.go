@@ -150,21 +150,21 @@ func TestCommitsThatAreNotLiveAnyMoreAreSuperseded(t *testing.T) {
 	equal.Content = "a"
 	judged := equal
 	judged.Wants = []commitstatus.Want{say(commitstatus.Success, "2/2")}
-	told := accept(commitstatus.Tell(nil, say(commitstatus.Pending, "0/2")), noon)
+	accepted := accept(commitstatus.Tell(nil, say(commitstatus.Pending, "0/2")), noon)
 	stage := commitstatus.Tell(nil, say(commitstatus.Pending, "0/2", func(w *commitstatus.Want) { w.Context = "c/stage" }))
 	for name, c := range map[string]struct {
 		marks []commitstatus.Mark
 		s     commitstatus.Succession
 		want  string
 	}{
-		"OtherContent":        {told, by, "error: superseded by 2222222222"},
-		"EqualContentWaits":   {told, equal, "pending: 0/2"},
-		"EqualContentJudged":  {told, judged, "success: 2/2"},
+		"OtherContent":        {accepted, by, "error: superseded by 2222222222"},
+		"EqualContentWaits":   {accepted, equal, "pending: 0/2"},
+		"EqualContentJudged":  {accepted, judged, "success: 2/2"},
 		"StageFollowsWhole":   {accept(stage, noon), judged, "success: 2/2"},
-		"NeverTold":           {commitstatus.Tell(nil, say(commitstatus.Pending, "0/2")), by, "error: superseded by 2222222222"},
-		"StageNeverTold":      {stage, by, ""},
+		"NotAccepted":         {commitstatus.Tell(nil, say(commitstatus.Pending, "0/2")), by, "error: superseded by 2222222222"},
+		"StageNotAccepted":    {stage, by, ""},
 		"VerdictStands":       {accept(commitstatus.Tell(nil, say(commitstatus.Failure, "no")), noon), by, "failure: no"},
-		"VerdictNotDelivered": {commitstatus.Tell(told, say(commitstatus.Failure, "no")), by, "failure: no"},
+		"VerdictNotDelivered": {commitstatus.Tell(accepted, say(commitstatus.Failure, "no")), by, "failure: no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := commitstatus.Overtake(c.marks, c.s)

@@ -224,7 +224,7 @@ type wireUser struct {
 	Type string `json:"type,omitempty"`
 }
 
-// author is who a token writes as: an account, or a GitHub App by its number.
+// author is the account that a token writes as, or the number of the GitHub App.
 type author struct{ account, app int64 }
 
 // wrote reports whether the author wrote the comment. A user who writes through an App is another
@@ -241,7 +241,7 @@ func (a author) wrote(c wireComment) bool {
 	return false
 }
 
-// author returns who the token writes as. The token of an App has no account to ask for.
+// author returns the author that the token writes as. For the token of an App, the forge names no account.
 func (r *requests) author(ctx context.Context) (author, error) {
 	if app := r.client.login.app; app != nil {
 		number, err := strconv.ParseInt(app.Credentials.AppID(), 10, 64)
@@ -255,7 +255,7 @@ func (r *requests) author(ctx context.Context) (author, error) {
 		return author{}, err
 	}
 	if account.ID <= 0 {
-		return author{}, invalid(errors.New("the forge does not say whose token it is"))
+		return author{}, invalid(errors.New("the forge does not name the account of the token"))
 	}
 	return author{account: account.ID}, nil
 }

@@ -25,7 +25,7 @@ type requestCase struct {
 	provider, path, authorization string
 	// list and its answer: request 9 of a fork, 7 of the repository itself.
 	list, answer, ref string
-	// user is who the token is, comments where they are, own the comment with id 31, and edit how it is changed.
+	// user is the path of the token's account, comments the path of the comments, own the comment with id 31, and edit how it is changed.
 	user, comments, page, own, edit string
 	// comment is a comment in an answer.
 	comment func(id, author int, body string) string

@@ -213,16 +213,16 @@ func TestAlertsFire(t *testing.T) {
 	all := alertStories()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s := all[name]
-		told := story{Name: name, Interval: "1m", Series: exported(t, s.events, slices.Max(slices.Collect(maps.Keys(s.fires))))}
+		written := story{Name: name, Interval: "1m", Series: exported(t, s.events, slices.Max(slices.Collect(maps.Keys(s.fires))))}
 		for _, minute := range slices.Sorted(maps.Keys(s.fires)) {
 			e := expression{Expr: `count by (alertname) (ALERTS{alertstate="firing"})`, At: fmt.Sprintf("%dm", minute)}
 			for _, alert := range s.fires[minute] {
 				tested[alert] = true
 				e.Samples = append(e.Samples, map[string]any{"labels": fmt.Sprintf("{alertname=%q}", alert), "value": 1})
 			}
-			told.Expressions = append(told.Expressions, e)
+			written.Expressions = append(written.Expressions, e)
 		}
-		stories = append(stories, told)
+		stories = append(stories, written)
 	}
 	file := filepath.Join(dir, "test.yaml")
 	writeYAML(t, file, map[string]any{"rule_files": []string{"rules.yaml"}, "evaluation_interval": "1m", "tests": stories})

@@ -40,10 +40,10 @@ func TestChart_IsReadByDigest(t *testing.T) {
 		want   error
 		text   string
 	}{
-		"nobody":        {[]func(*Options){secured}, ErrAuthentication, "the registry asks for credentials; secretRef names a Secret with an entry for " + s.Host},
-		"another user":  {[]func(*Options){as(t, registry.DockerConfig(s.Host, "bob", "canary-31c8")), secured}, ErrAuthentication, s.Host + " answered 401"},
-		"another place": {[]func(*Options){as(t, registry.DockerConfig(s.Host+"/other", "ana", "canary-31c8")), secured}, ErrAuthentication, "asks for credentials"},
-		"no authority":  {[]func(*Options){as(t, s.DockerConfig()), func(o *Options) { o.Insecure = false }}, nil, "certificate"},
+		"no credentials": {[]func(*Options){secured}, ErrAuthentication, "the registry asks for credentials; secretRef names a Secret with an entry for " + s.Host},
+		"another user":   {[]func(*Options){as(t, registry.DockerConfig(s.Host, "bob", "canary-31c8")), secured}, ErrAuthentication, s.Host + " answered 401"},
+		"another place":  {[]func(*Options){as(t, registry.DockerConfig(s.Host+"/other", "ana", "canary-31c8")), secured}, ErrAuthentication, "asks for credentials"},
+		"no authority":   {[]func(*Options){as(t, s.DockerConfig()), func(o *Options) { o.Insecure = false }}, nil, "certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := open(t, s.Host, c.change...).Chart(t.Context(), "charts/hello", digest)

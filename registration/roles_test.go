@@ -27,7 +27,7 @@ func TestRolesThatAnAgentMayHave(t *testing.T) {
 		"RoleByFlag":      {reason: "with its namespace", policy: RolePolicy{Allowed: []string{"Role/ns/reader"}}, role: Role{"Role", "ns", "reader"}, rules: some},
 		"RoleOfOther":     {"another namespace's role of that name", RolePolicy{Allowed: []string{"Role/ns/reader"}}, Role{"Role", "other", "reader"}, nil, some, ErrRoleNotAllowed},
 		"KindOfOther":     {"a ClusterRole of a Role's name", RolePolicy{Allowed: []string{"Role/ns/reader"}}, Role{"ClusterRole", "ns", "reader"}, nil, some, ErrRoleNotAllowed},
-		"Nobody":          {"neither", RolePolicy{}, cluster("cm-admin"), nil, some, ErrRoleNotAllowed},
+		"NotAllowed":      {"neither label nor flag allows it", RolePolicy{}, cluster("cm-admin"), nil, some, ErrRoleNotAllowed},
 		"LabelFalse":      {"a label that says no", RolePolicy{}, cluster("cm-admin"), map[string]string{AllowLabel: "false"}, some, ErrRoleNotAllowed},
 		"PrefixOfAllowed": {"names are compared whole", RolePolicy{Allowed: []string{"ClusterRole/cm-admin"}}, cluster("cm-admin-all"), nil, some, ErrRoleNotAllowed},
 		"ClusterAdmin":    {"never, even with the label", RolePolicy{Allowed: []string{"ClusterRole/cluster-admin"}}, cluster("cluster-admin"), allowed, some, ErrRoleForbidden},

@@ -89,7 +89,7 @@ type ForgeAuthor struct {
 // String is login@host.
 func (f ForgeAuthor) String() string { return f.Login + "@" + f.Host }
 
-// By is who decided: the approver, or the account of the forge.
+// By names the approver, or the account of the forge that decided.
 func (s AddOnApprovalSpec) By() string {
 	if s.Forge != nil {
 		return s.Forge.String()

@@ -22,7 +22,7 @@ func newCheckCommand(c *cli) *cobra.Command {
 
 With --pre, before an installation: the kinds of OCM and Kubernetes that the operator reads,
 clusters that have joined, and your own rights to install. Without it, afterwards: also
-AddonFlow's kinds, the policy that proves who approved, and an operator that leads.`,
+AddonFlow's kinds, the policy that proves the authors of approvals, and a leading operator.`,
 		Example: `  # Can it be installed here?
   addonflow check --pre
   # Is it running?

@@ -94,9 +94,9 @@ func TestCheckHub(t *testing.T) {
 		"MayBeInstalled": {"check --pre", all[:1], true, 0, "✔ your rights to install\nNext: kubectl apply -k manifests/prerequisites"},
 		"NoRights":       {"check --pre", all[:1], false, exitFailed, "✗ your rights to install: you may not create customresourcedefinitions, namespaces, "},
 		"NoClusters":     {"check --pre", nil, true, exitFailed, "✗ clusters that have joined: none of 0 ManagedClusters is available"},
-		"Installed":      {"check", all, true, 0, "✔ the policy that proves who approved\n✔ an operator that leads\n"},
+		"Installed":      {"check", all, true, 0, "✔ the policy that proves the authors of approvals\n✔ a leading operator\n"},
 		"NoPolicy":       {"check", []client.Object{cluster, lease}, true, exitFailed, "ValidatingAdmissionPolicy addonflow-approvals is missing"},
-		"NoOperator":     {"check", all[:3], true, exitFailed, "✗ an operator that leads: no operator holds a Lease"},
+		"NoOperator":     {"check", all[:3], true, exitFailed, "✗ a leading operator: no operator holds a Lease"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStageWith(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {

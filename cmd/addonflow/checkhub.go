@@ -77,8 +77,8 @@ func (c *cli) hubChecks(pre bool) []hubCheck {
 		hubCheck{"AddonFlow's kinds", served("kubectl apply -k manifests/prerequisites",
 			ours.WithKind(v1alpha1.AddOnSourceKind), ours.WithKind(v1alpha1.AddOnRolloutKind), ours.WithKind(v1alpha1.AddOnRevisionKind),
 			ours.WithKind("AddOnApproval"), ours.WithKind("AddOnOrder"))},
-		hubCheck{"the policy that proves who approved", policed},
-		hubCheck{"an operator that leads", c.led},
+		hubCheck{"the policy that proves the authors of approvals", policed},
+		hubCheck{"a leading operator", c.led},
 	)
 }
 

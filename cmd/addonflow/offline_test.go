@@ -366,7 +366,7 @@ func TestRenderUsage(t *testing.T) {
 		"render ../../examples/hello --cluster Bad_Name":                 exitUsage,
 		"render ../../examples/hello -o json":                            exitUsage,
 		"render ../../examples/hello --placement all":                    exitUsage,
-		"render ../../examples/hello --placement default/nobody":         exitFailed,
+		"render ../../examples/hello --placement default/absent":         exitFailed,
 		"render ../../examples/hello --add-on other":                     exitNotFound,
 		"render ../../examples/progressive":                              exitFailed,
 		"render ../../examples/hello --placement default/all --add-on=":  0,

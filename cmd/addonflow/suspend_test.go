@@ -69,7 +69,7 @@ func TestRelease(t *testing.T) {
 			}
 		})
 	}
-	if code := newStage(t).run(t.Context(), "release", "nobody"); code != exitNotFound {
+	if code := newStage(t).run(t.Context(), "release", "absent"); code != exitNotFound {
 		t.Errorf("exit code %d, want %d", code, exitNotFound)
 	}
 }

@@ -35,6 +35,16 @@ func frozenRevisions(frozen *bool) interceptor.Funcs {
 	}}
 }
 
+// frozenWorks refuses changes of works while frozen.
+func frozenWorks(frozen *bool) interceptor.Funcs {
+	return interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+		if _, ok := o.(*workv1.ManifestWork); ok && *frozen {
+			return denied()
+		}
+		return c.Update(ctx, o, opts...)
+	}}
+}
+
 // slow takes turns that are a minute apart.
 func (s *scene) slow(turns int) {
 	s.t.Helper()
@@ -239,12 +249,7 @@ func TestCommitThatIsTheHeadAgainIsDerivedAfresh(t *testing.T) {
 // cannot be written, while it lasts and after it stopped, in status and commit status.
 func TestRefusedWayBackShowsThePresentProblemFirst(t *testing.T) {
 	frozen := false
-	s := newScene(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-		if _, ok := o.(*workv1.ManifestWork); ok && frozen {
-			return denied()
-		}
-		return c.Update(ctx, o, opts...)
-	}}, "c1", "c2", "c3")
+	s := newScene(t, frozenWorks(&frozen), "c1", "c2", "c3")
 	s.reporting()
 	s.failed()
 	s.applied("v2", "")

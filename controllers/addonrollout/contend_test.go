@@ -106,7 +106,7 @@ func TestFirstAddOnMayChangeASharedObject(t *testing.T) {
 	s.targetOf(sharedAt("v2", "2"), "v2")
 	s.settle()
 	if !slices.Contains(woken, "other/twin") {
-		t.Errorf("the rollout that has to give way is woken, got %v", woken)
+		t.Errorf("the rollout that must leave the object is woken, got %v", woken)
 	}
 	twin.Spec.Workload.Manifests[0].Raw = sharedManifest("2")
 	s.update(twin)
@@ -167,7 +167,7 @@ func TestLaterAddOnCannotChangeASharedObject(t *testing.T) {
 // add-on is taken over, both exist for a moment.
 func TestTakeOverIsNoContention(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
-	s.create(workOf(t, "anybody", "c1", map[string]string{}))
+	s.create(workOf(t, "unrelated", "c1", map[string]string{}))
 	s.target("v1")
 	s.settle()
 }

@@ -1,7 +1,6 @@
 package addonrollout
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -40,7 +38,7 @@ func (s *scene) logged() *[]logLine {
 	return lines
 }
 
-// told are the log lines of a level as "Kind stage cluster".
+// linesAt are the log lines of a level as "Kind stage cluster".
 func linesAt(lines []logLine, level int) []string {
 	var out []string
 	for _, l := range lines {
@@ -200,20 +198,7 @@ func TestARepairOfDriftIsADecision(t *testing.T) {
 // TestALostWriteIsADecision: it is logged at once, and in the journal with the next write.
 func TestALostWriteIsADecision(t *testing.T) {
 	overtaken := false
-	s := newScene(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, kind string, o client.Object, opts ...client.SubResourceUpdateOption) error {
-		if _, ok := o.(*v1alpha1.AddOnRollout); ok && !overtaken {
-			overtaken = true
-			twins := &v1alpha1.AddOnRollout{}
-			if err := c.Get(ctx, client.ObjectKeyFromObject(o), twins); err != nil {
-				return err
-			}
-			twins.Annotations = map[string]string{"example.com/by": "a twin"}
-			if err := c.Update(ctx, twins); err != nil {
-				return err
-			}
-		}
-		return c.SubResource(kind).Update(ctx, o, opts...)
-	}}, "c1")
+	s := newScene(t, overtaking(&overtaken), "c1")
 	s.oneByOne()
 	s.target("v1")
 	lines := s.logged()

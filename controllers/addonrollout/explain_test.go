@@ -1,7 +1,6 @@
 package addonrollout
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -9,8 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
-	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/render/chart"
@@ -64,12 +61,7 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 // and once of one in flight, whose record has the refusal.
 func TestExplainSaysThatTheHubRefusesTheWorksOfACluster(t *testing.T) {
 	frozen := false
-	s := newScene(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-		if _, ok := o.(*workv1.ManifestWork); ok && frozen {
-			return denied()
-		}
-		return c.Update(ctx, o, opts...)
-	}}, "c1", "c2")
+	s := newScene(t, frozenWorks(&frozen), "c1", "c2")
 	s.oneByOne()
 	s.target("v1")
 	s.settle()

@@ -160,7 +160,7 @@ func TestDeletedRolloutLeavesNoCommitPending(t *testing.T) {
 			s.leave()
 			s.turn()
 			if s.gone() || s.reported() != c.want {
-				t.Errorf("gone %v, told %q, want %q", s.gone(), s.reported(), c.want)
+				t.Errorf("gone %v, reported %q, want %q", s.gone(), s.reported(), c.want)
 			}
 		})
 	}

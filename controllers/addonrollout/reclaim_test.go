@@ -151,7 +151,7 @@ func TestInstallationByManagedFields(t *testing.T) {
 		"applied by AddonFlow":             {[]metav1.ManagedFieldsEntry{applied}, rollout.Ours},
 		"by hand, with finalizers of ours": {[]metav1.ManagedFieldsEntry{createdBy("kubectl", specFields), createdBy(v1alpha1.FieldManager, finalizerFields)}, rollout.HandMade},
 		"by hand, with a status of ours":   {[]metav1.ManagedFieldsEntry{createdBy("kubectl", specFields), status}, rollout.HandMade},
-		"let go of":                        {v1alpha1.Disowned([]metav1.ManagedFieldsEntry{ours, status}), rollout.HandMade},
+		"released":                         {v1alpha1.Disowned([]metav1.ManagedFieldsEntry{ours, status}), rollout.HandMade},
 		"unknown":                          {nil, rollout.HandMade},
 	} {
 		t.Run(name, func(t *testing.T) {

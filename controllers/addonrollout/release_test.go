@@ -115,12 +115,12 @@ func TestDeletedRolloutWaitsForItsSourceToReleaseIt(t *testing.T) {
 	s.delete(s.rollout())
 	s.turns(3)
 	if s.gone() {
-		t.Fatal("it went before its source let go of the add-on")
+		t.Fatal("it went before its source released the add-on")
 	}
 	mark("")
 	s.turn()
 	if !s.gone() || s.addOn("c1") == nil {
-		t.Error("it goes when its source has let go, and the add-on stays")
+		t.Error("it goes when its source has released it, and the add-on stays")
 	}
 }
 
@@ -147,6 +147,6 @@ func TestReleaseWaitsForDeletions(t *testing.T) {
 	s.update(addOn)
 	s.turns(2)
 	if !s.rollout().Released() {
-		t.Error("with the deletion through, the rest is let go of")
+		t.Error("with the deletion through, the rest is released")
 	}
 }

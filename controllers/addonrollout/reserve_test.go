@@ -64,13 +64,11 @@ func TestSlotIsReservedBeforeItsWorkIsWritten(t *testing.T) {
 	}
 }
 
-// TestStalePlanIsVoid: an operator that another one overtook after it read the ledger writes no work
-// and plans again.
-func TestStalePlanIsVoid(t *testing.T) {
-	overtaken := false
-	s := newScene(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, kind string, o client.Object, opts ...client.SubResourceUpdateOption) error {
-		if _, ok := o.(*v1alpha1.AddOnRollout); ok && !overtaken {
-			overtaken = true
+// overtaking lets another operator write a rollout first, once.
+func overtaking(overtaken *bool) interceptor.Funcs {
+	return interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, kind string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+		if _, ok := o.(*v1alpha1.AddOnRollout); ok && !*overtaken {
+			*overtaken = true
 			twins := &v1alpha1.AddOnRollout{}
 			if err := c.Get(ctx, client.ObjectKeyFromObject(o), twins); err != nil {
 				return err
@@ -81,7 +79,14 @@ func TestStalePlanIsVoid(t *testing.T) {
 			}
 		}
 		return c.SubResource(kind).Update(ctx, o, opts...)
-	}}, "c1", "c2")
+	}}
+}
+
+// TestStalePlanIsVoid: an operator that another one overtook after it read the ledger writes no work
+// and plans again.
+func TestStalePlanIsVoid(t *testing.T) {
+	overtaken := false
+	s := newScene(t, overtaking(&overtaken), "c1", "c2")
 	s.oneByOne()
 	s.target("v1")
 	s.turn()

@@ -359,12 +359,7 @@ func TestRollback_IsNotBlockedByAClusterInNoStage(t *testing.T) {
 // A rollback whose clusters all fail again says that it failed, and ends when one of them recovers.
 func TestRollback_FailsWhenNoClusterIsVerified(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-	s.within(0, "1m")
-	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
-		three := intstr.FromInt32(3)
-		rollsBack(spec)
-		spec.Stages[0].MaxConcurrency = &three
-	})
+	s.atOnce(3)
 	v1 := s.commit("v1")
 	s.settle()
 	s.commit("v2")
@@ -764,16 +759,23 @@ func TestAbort_OfAWayBackDoesNotStopAGitRevert(t *testing.T) {
 	s.noneHolds(v2)
 }
 
+// atOnce moves that many clusters at once, each with a minute to verify. The first failure rolls back.
+func (s *scene) atOnce(n int32) {
+	s.t.Helper()
+	limit := intstr.FromInt32(n)
+	s.oneByOne()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		rollsBack(spec)
+		spec.Stages[0].MaxConcurrency, spec.Stages[0].ProgressDeadline = &limit, "1m"
+	})
+}
+
 // Content is written to no cluster once it is withdrawn, also if the cluster was admitted before.
 func TestRollback_WritesNothingToAClusterThatWasOnlyAdmitted(t *testing.T) {
 	for name, held := range map[string]bool{"Free": false, "Held": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-			two := intstr.FromInt32(2)
-			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
-				rollsBack(spec)
-				spec.Stages = []v1alpha1.Stage{{Name: "everyone", Placement: v1alpha1.PlacementReference{Namespace: "team", Name: "all"}, MaxConcurrency: &two, ProgressDeadline: "1m"}}
-			})
+			s.atOnce(2)
 			s.commit("v1")
 			s.settle()
 			before := s.works()["c3"].DeepCopy()
@@ -837,11 +839,7 @@ func TestRollback_IsNotStoppedByAJoinerThatFailedInTheSameLook(t *testing.T) {
 	for name, apart := range map[string]bool{"SameLook": false, "LookBefore": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-			three := intstr.FromInt32(3)
-			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
-				rollsBack(spec)
-				spec.Stages = []v1alpha1.Stage{{Name: "everyone", Placement: v1alpha1.PlacementReference{Namespace: "team", Name: "all"}, MaxConcurrency: &three, ProgressDeadline: "1m"}}
-			})
+			s.atOnce(3)
 			s.decides("c1", "c2")
 			s.commit("v1")
 			s.settle()

@@ -41,7 +41,7 @@ const (
 )
 
 // levelsAtOnce is for how many accounts, besides as many as must approve, a look of one gate reads the
-// permission: everybody who sees a pull request can comment, and each account is a request.
+// permission: every user who sees a pull request can comment, and each account is a request.
 const levelsAtOnce = 5
 
 // commitsAtOnce is for how many commits a look reads what brought them.
@@ -285,7 +285,7 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 		return "", err
 	}
 	last := a.lookOf(client.ObjectKeyFromObject(rollout))
-	told := last.origin.of == *rollout.Status.Target && last.origin.asked == len(last.origin.line)
+	announced := last.origin.of == *rollout.Status.Target && last.origin.asked == len(last.origin.line)
 	known, err := last.origin.read(ctx, from, &rollout.Status, branch)
 	if err != nil || !known {
 		return from.Permission(), err
@@ -293,7 +293,7 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	if len(last.origin.requests) == 0 {
 		return "", fmt.Errorf("no pull request into %s brought commit %.10s; approve with addonflow approve", branch, v1alpha1.CommitOf(rollout.Status.Target.Commit))
 	}
-	if !told {
+	if !announced {
 		a.Events.Event(rollout, corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request "+last.origin.numbers()+" are read for approvals")
 	}
 	if !last.origin.whole && slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {

@@ -67,39 +67,39 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 		known   []v1alpha1.AddOnApproval
 		want    []string
 	}{
-		"one who may":            {said: []said{{by: "bob", body: line}}, want: []string{"Approve bob 1"}},
-		"with a reason":          {said: []said{{by: "bob", body: "  " + line + "\r\nseen on staging"}}, want: []string{"Approve bob 1 seen on staging"}},
-		"one who may only write": {said: []said{{by: "carol", body: line}}},
-		"a stranger":             {said: []said{{by: "mallory", body: line}}},
-		"an edited comment":      {said: []said{{by: "bob", body: line, edited: true}}},
-		"a quoted line":          {said: []said{{by: "bob", body: "> " + line}}},
-		"a line within a text":   {said: []said{{by: "bob", body: "I do not want\n" + line}}},
-		"words after the line":   {said: []said{{by: "bob", body: line + " unless it rains"}}},
-		"another digest":         {said: []said{{by: "bob", body: strings.Replace(line, "0123456789", "0123456780", 1)}}},
-		"no digest":              {said: []said{{by: "bob", body: "/addonflow approve hello fleet qa"}}},
-		"another gate":           {said: []said{{by: "bob", body: strings.Replace(line, "qa", "other", 1)}}},
-		"another add-on":         {said: []said{{by: "bob", body: strings.Replace(line, "hello", "other", 1)}}},
-		"not one of the users":   {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Users: []string{"ana"}}}, said: []said{{by: "bob", body: line}}},
-		"one of the users":       {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Users: []string{"BOB"}}}, said: []said{{by: "bob", body: line}}, want: []string{"Approve bob 1"}},
-		"a user who may too little": {
+		"a maintainer":              {said: []said{{by: "bob", body: line}}, want: []string{"Approve bob 1"}},
+		"with a reason":             {said: []said{{by: "bob", body: "  " + line + "\r\nseen on staging"}}, want: []string{"Approve bob 1 seen on staging"}},
+		"a user with write":         {said: []said{{by: "carol", body: line}}},
+		"a stranger":                {said: []said{{by: "mallory", body: line}}},
+		"an edited comment":         {said: []said{{by: "bob", body: line, edited: true}}},
+		"a quoted line":             {said: []said{{by: "bob", body: "> " + line}}},
+		"a line within a text":      {said: []said{{by: "bob", body: "I do not want\n" + line}}},
+		"words after the line":      {said: []said{{by: "bob", body: line + " unless it rains"}}},
+		"another digest":            {said: []said{{by: "bob", body: strings.Replace(line, "0123456789", "0123456780", 1)}}},
+		"no digest":                 {said: []said{{by: "bob", body: "/addonflow approve hello fleet qa"}}},
+		"another gate":              {said: []said{{by: "bob", body: strings.Replace(line, "qa", "other", 1)}}},
+		"another add-on":            {said: []said{{by: "bob", body: strings.Replace(line, "hello", "other", 1)}}},
+		"a user that is not listed": {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Users: []string{"ana"}}}, said: []said{{by: "bob", body: line}}},
+		"a listed user":             {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Users: []string{"BOB"}}}, said: []said{{by: "bob", body: line}}, want: []string{"Approve bob 1"}},
+		"a listed user without the permission": {
 			spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Users: []string{"carol"}}}, said: []said{{by: "carol", body: line}},
 		},
-		"less is enough":          {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Permission: v1alpha1.ForgeWrite}}, said: []said{{by: "carol", body: line}}, want: []string{"Approve carol 1"}},
-		"more is needed":          {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Permission: v1alpha1.ForgeAdmin}}, said: []said{{by: "bob", body: line}}},
-		"a permission from later": {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Permission: "owner"}}, said: []said{{by: "bob", body: line}}},
-		"the author":              {said: []said{{by: "Author", body: line}}, want: []string{"Approve Author 1"}},
-		"the author, who must not": {
+		"write is enough":       {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Permission: v1alpha1.ForgeWrite}}, said: []said{{by: "carol", body: line}}, want: []string{"Approve carol 1"}},
+		"admin is needed":       {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Permission: v1alpha1.ForgeAdmin}}, said: []said{{by: "bob", body: line}}},
+		"an unknown permission": {spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{Permission: "owner"}}, said: []said{{by: "bob", body: line}}},
+		"the author":            {said: []said{{by: "Author", body: line}}, want: []string{"Approve Author 1"}},
+		"the author, with notAuthor": {
 			spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{NotAuthor: true}}, said: []said{{by: "Author", body: line}},
 		},
-		"the author in another case": {
+		"the author in another spelling": {
 			spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{NotAuthor: true}}, said: []said{{by: "author", body: line}},
 		},
-		"another author of what was merged": {
+		"another author of the merged commits": {
 			spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{NotAuthor: true}}, said: []said{{by: "another", body: line}},
 		},
-		"too few":               {spec: v1alpha1.ApprovalGate{Count: count(2)}, said: []said{{by: "bob", body: line}, {by: "bob", body: line}}},
-		"enough":                {spec: v1alpha1.ApprovalGate{Count: count(2)}, said: []said{{by: "bob", body: line}, {by: "ana", body: line}}, want: []string{"Approve bob 1", "Approve ana 2"}},
-		"a rejection outweighs": {said: []said{{by: "ana", body: line}, {by: "bob", body: strings.Replace(line, "approve", "reject", 1) + "\nno"}}, want: []string{"Reject bob 2 no"}},
+		"too few approvals":             {spec: v1alpha1.ApprovalGate{Count: count(2)}, said: []said{{by: "bob", body: line}, {by: "bob", body: line}}},
+		"enough approvals":              {spec: v1alpha1.ApprovalGate{Count: count(2)}, said: []said{{by: "bob", body: line}, {by: "ana", body: line}}, want: []string{"Approve bob 1", "Approve ana 2"}},
+		"a rejection after an approval": {said: []said{{by: "ana", body: line}, {by: "bob", body: strings.Replace(line, "approve", "reject", 1) + "\nno"}}, want: []string{"Reject bob 2 no"}},
 		"a rejection of a stranger": {
 			said: []said{{by: "bob", body: line}, {by: "carol", body: strings.Replace(line, "approve", "reject", 1)}}, want: []string{"Approve bob 1"},
 		},

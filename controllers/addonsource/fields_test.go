@@ -37,7 +37,7 @@ func (w *world) editManifest(field any, path ...string) {
 	template := w.template()
 	w.read(template)
 	template.Spec.AgentSpec.Workload.Manifests[0].Raw = raw
-	Expect(admin.Update(context.Background(), template, client.FieldOwner("somebody"))).To(Succeed())
+	Expect(admin.Update(context.Background(), template, client.FieldOwner("another-writer"))).To(Succeed())
 }
 
 // progressive is the ClusterManagementAddOn with a mandatory decision group.
@@ -120,7 +120,7 @@ var _ = Describe("Declared fields", func() {
 		cma := w.cma()
 		w.read(cma)
 		cma.Spec.AddOnMeta.Description = "a text of another writer"
-		Expect(admin.Update(context.Background(), cma, client.FieldOwner("somebody"))).To(Succeed())
+		Expect(admin.Update(context.Background(), cma, client.FieldOwner("another-writer"))).To(Succeed())
 		w.requests.reset()
 		w.look()
 		Expect(w.requests.written()).To(HaveEach(ContainSubstring("/addonsources/fleet/status")))

@@ -132,10 +132,10 @@ var _ = Describe("Drift", func() {
 		cma, rollout := w.cma(), w.rollout()
 		w.read(cma)
 		cma.Spec.AddOnMeta.DisplayName = "Goodbye"
-		Expect(admin.Update(context.Background(), cma, client.FieldOwner("somebody"))).To(Succeed())
+		Expect(admin.Update(context.Background(), cma, client.FieldOwner("another-writer"))).To(Succeed())
 		w.read(rollout)
 		rollout.Spec.Stages[0].MaxConcurrency = new(intstr.FromInt32(7))
-		Expect(admin.Update(context.Background(), rollout, client.FieldOwner("somebody"))).To(Succeed())
+		Expect(admin.Update(context.Background(), rollout, client.FieldOwner("another-writer"))).To(Succeed())
 		w.start()
 		theGit.ResetRequests()
 		w.passes()
@@ -153,7 +153,7 @@ var _ = Describe("Drift", func() {
 		cma, rollout := w.cma(), w.rollout()
 		remove := func(object client.Object, patch string) {
 			GinkgoHelper()
-			Expect(admin.Patch(context.Background(), object, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody"))).To(Succeed())
+			Expect(admin.Patch(context.Background(), object, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("another-writer"))).To(Succeed())
 		}
 		remove(cma, `{"spec": {"addOnMeta": {"displayName": null}}}`)
 		w.start()
@@ -183,11 +183,11 @@ var _ = Describe("Drift", func() {
 		cma := w.cma()
 		w.read(cma)
 		*supported(cma) = append(*supported(cma), templatesConfig())
-		Expect(admin.Update(context.Background(), cma, client.FieldOwner("somebody"))).To(Succeed())
+		Expect(admin.Update(context.Background(), cma, client.FieldOwner("another-writer"))).To(Succeed())
 		w.look()
 		source := w.source()
 		Expect(conditions.GetReason(source, fluxmeta.StalledCondition)).To(Equal(v1alpha1.OwnershipConflictReason))
-		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(ContainSubstring("somebody"))
+		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(ContainSubstring("another-writer"))
 
 		w.change(func(s *v1alpha1.AddOnSource) {
 			s.Annotations = map[string]string{fluxmeta.ReconcileRequestAnnotation: "now", fluxmeta.ForceRequestAnnotation: "now"}

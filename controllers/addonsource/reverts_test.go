@@ -421,20 +421,20 @@ func TestReverter_NamesThePermission(t *testing.T) {
 // Git itself blocks, nothing is read or written.
 func TestReverter_ProposesNothingThatGitTookBack(t *testing.T) {
 	s := newRevertScene(t, revertTree("v2", "v2"))
-	change := func(mend func(*v1alpha1.AddOnRollout)) {
+	change := func(edit func(*v1alpha1.AddOnRollout)) {
 		t.Helper()
 		r := &v1alpha1.AddOnRollout{}
 		if err := s.hub.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: "hello"}, r); err != nil {
 			t.Fatal(err)
 		}
-		mend(r)
+		edit(r)
 		if err := s.hub.Update(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, c := range []struct {
 		name string
-		mend func(*v1alpha1.AddOnRollout)
+		edit func(*v1alpha1.AddOnRollout)
 	}{
 		{"blocked", func(r *v1alpha1.AddOnRollout) { r.Status.Override.Kind = v1alpha1.OverrideBlocked }},
 		{"on its way", func(r *v1alpha1.AddOnRollout) {
@@ -442,7 +442,7 @@ func TestReverter_ProposesNothingThatGitTookBack(t *testing.T) {
 		}},
 		{"newer content", func(r *v1alpha1.AddOnRollout) { r.Status.Override, r.Status.Phase = nil, v1alpha1.PhaseSucceeded }},
 	} {
-		change(c.mend)
+		change(c.edit)
 		if got := s.propose(); got != "" || s.forge.writes > 0 {
 			t.Errorf("%s: condition %q, %d writes", c.name, got, s.forge.writes)
 		}
@@ -497,7 +497,7 @@ func TestReverter_TriesAgainAfterAMistakeOfAnother(t *testing.T) {
 	if !commitJudged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) || commitJudged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before}) {
 		t.Error("a commit that is applied is not what it is tried again for")
 	}
-	if _, err := s.repo.Commit("mended", revertTree("v2", "v2")); err != nil {
+	if _, err := s.repo.Commit("fixed", revertTree("v2", "v2")); err != nil {
 		t.Fatal(err)
 	}
 	if condition := s.propose(); !strings.HasPrefix(condition, "True Proposed: ") {

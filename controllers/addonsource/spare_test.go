@@ -163,7 +163,7 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 			cma := w.cma()
 			w.read(cma)
 			cma.Finalizers = nil
-			Expect(admin.Update(context.Background(), cma, client.FieldOwner("somebody"))).To(Succeed())
+			Expect(admin.Update(context.Background(), cma, client.FieldOwner("another-writer"))).To(Succeed())
 			w.look()
 			w.read(cma)
 			Expect(cma.Finalizers).To(ContainElement(v1alpha1.Finalizer))

@@ -475,8 +475,8 @@ func TestAnotherDestinationGetsEverything(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(*v1alpha1.CommitStatusSpec)
-		// told and ended are the statuses that are posted again.
-		told, ended string
+		// posted and ended are the statuses that are posted again.
+		posted, ended string
 	}{
 		"Repository": {
 			"every commit that is not forgotten", func(s *v1alpha1.CommitStatusSpec) { s.Address += "-moved" },
@@ -512,8 +512,8 @@ func TestAnotherDestinationGetsEverything(t *testing.T) {
 			for _, e := range b.forge.Log()[before:] {
 				got[e.SHA] = string(e.API) + " " + e.Repository + " " + e.Context
 			}
-			if got[nextSHA] != c.told || got[sha] != c.ended {
-				t.Errorf("%s: told %q", c.reason, got)
+			if got[nextSHA] != c.posted || got[sha] != c.ended {
+				t.Errorf("%s: posted %q", c.reason, got)
 			}
 			if status, message := b.condition(); status != metav1.ConditionTrue {
 				t.Errorf("condition %q %q", status, message)

@@ -74,8 +74,8 @@ func TestContextBelongsToTheOldestSource(t *testing.T) {
 			if !owned {
 				b.awaitRequest()
 			}
-			if told := len(b.forge.Log()) > 0; told == owned {
-				t.Errorf("%s: told %t", c.reason, told)
+			if posted := len(b.forge.Log()) > 0; posted == owned {
+				t.Errorf("%s: posted %t", c.reason, posted)
 			}
 		})
 	}

@@ -205,7 +205,7 @@ func (s *show) waits(ctx context.Context, sha string, before map[types.Namespace
 		return err
 	}
 	s.said("A hold is at the forge 30 seconds after the status before it, at the latest.")
-	return s.told(ctx, sha, "pending", "waits for approval "+approvalGate, stageContext(lastStage), addOnContext(), sourceContext())
+	return s.awaitStatus(ctx, sha, "pending", "waits for approval "+approvalGate, stageContext(lastStage), addOnContext(), sourceContext())
 }
 
 // refusesForgery checks that the API server admits no approval in the name of another user.
@@ -232,8 +232,8 @@ func (s *show) refusesForgery(ctx context.Context, r *v1alpha1.AddOnRollout) err
 	return nil
 }
 
-// told waits until the forge has shown a status with a text in every context.
-func (s *show) told(ctx context.Context, sha, state, text string, contexts ...string) error {
+// awaitStatus waits until the forge has shown a status with a text in every context.
+func (s *show) awaitStatus(ctx context.Context, sha, state, text string, contexts ...string) error {
 	for _, name := range contexts {
 		if err := s.world.Forge.WaitFor(ctx, func(log []forge.Entry) bool {
 			return slices.ContainsFunc(log, func(e forge.Entry) bool {

@@ -45,15 +45,15 @@ var _ = Describe("A canary whose agent", func() {
 		Expect(ro.Status.Failing).To(HaveLen(1))
 		Expect(ro.Status.Failing[0].Cluster).To(Equal(all[0]))
 		Expect(ro.Status.Failing[0].Reason).To(ContainSubstring("admission webhook denied the request"))
-		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring(all[0])))
+		Eventually(s.statusOf).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring(all[0])))
 		Expect(moved(before, s.generations())).To(Equal(all[:1]))
 		Expect(s.running(all...)).To(allAt("v1", all...), "what ran runs on")
 
 		world.Fleet.Recover(all[0])
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
-		Eventually(s.told).WithArguments(sha).Should(HavePrefix("success: "))
-		Expect(s.everTold(sha)).To(ContainElement(HavePrefix("failure: ")), "the verdict of before stays in the list")
+		Eventually(s.statusOf).WithArguments(sha).Should(HavePrefix("success: "))
+		Expect(s.statusesOf(sha)).To(ContainElement(HavePrefix("failure: ")), "the verdict of before stays in the list")
 		s.wroteOnce(before)
 	})
 
@@ -70,7 +70,7 @@ var _ = Describe("A canary whose agent", func() {
 		Expect(ro.Status.Counts.Failed).To(BeEquivalentTo(1), "however often it was lost")
 		Expect(ro.Status.Failing[0].Cluster).To(Equal(all[0]))
 		Expect(moved(before, s.generations())).To(Equal(all[:1]), "no cluster follows content that does not stay verified")
-		Eventually(s.everTold).WithArguments(sha).Should(ContainElement(And(HavePrefix("failure: "), ContainSubstring(all[0]))))
+		Eventually(s.statusesOf).WithArguments(sha).Should(ContainElement(And(HavePrefix("failure: "), ContainSubstring(all[0]))))
 
 		world.Fleet.Steady(all[0])
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)

@@ -138,7 +138,7 @@ var _ = Describe("Configurations that ManagedClusterAddOns name", func() {
 		before := s.generations()
 		sha := s.deliver("v2", s.tuned("v2", policy))
 		Expect(moved(before, s.generations())).To(Equal([]string{all[0], all[2]}), "clusters that need it are not written")
-		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("success: 2/3 updated, 1 held back ("+all[1]), ContainSubstring("hindered-gone")))
+		Eventually(s.statusOf).WithArguments(sha).Should(And(HavePrefix("success: 2/3 updated, 1 held back ("+all[1]), ContainSubstring("hindered-gone")))
 
 		By("unsupported")
 		s.override(ctx, all[1:2], addonv1alpha1.AddOnConfig{

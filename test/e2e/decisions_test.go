@@ -95,21 +95,21 @@ func (s *scene) storyOf(sha string, journal []v1alpha1.JournalEntry) story {
 		by[l.Msg][l.Cluster] = true
 	}
 	of := func(decision string) []string { return slices.Sorted(maps.Keys(by[decision])) }
-	told := story{admitted: of("Admitted"), moved: of("Moved"), failed: of("Failed"), done: of("Verified")}
+	found := story{admitted: of("Admitted"), moved: of("Moved"), failed: of("Failed"), done: of("Verified")}
 	for _, e := range journal {
 		if !strings.HasPrefix(sha, e.Commit) {
 			continue
 		}
 		Expect(e.At.IsZero()).To(BeFalse())
-		told.decisions = append(told.decisions, e.Decision)
+		found.decisions = append(found.decisions, e.Decision)
 		switch e.Decision {
 		case "StageStarted":
-			told.stages = append(told.stages, e.Stage)
+			found.stages = append(found.stages, e.Stage)
 		case "Halted":
-			told.halted, told.why = e.Stage, e.Reason
+			found.halted, found.why = e.Stage, e.Reason
 		}
 	}
-	return told
+	return found
 }
 
 var _ = Describe("The decisions", func() {

@@ -62,7 +62,7 @@ var _ = Describe("Gates", func() {
 		Expect(ro.Status.Message).To(And(HavePrefix("halted in canary: prometheus errors failed: "), MatchRegexp(`which is [0-9.]+ times the control's 0\.01, above maxRatio 5`)))
 		Expect(moved(before, s.generations())).To(Equal(all[:1]))
 		Expect(s.running(all[0])).To(allAt("v2", all[0]), "with Pause the canary keeps it")
-		Eventually(s.told).WithArguments(bad).Should(HavePrefix("failure: halted in canary: prometheus errors failed: "))
+		Eventually(s.statusOf).WithArguments(bad).Should(HavePrefix("failure: halted in canary: prometheus errors failed: "))
 
 		By("rolling back, as soon as the policy says so")
 		policy := s.commit("v2", measured("Rollback"))
@@ -71,7 +71,7 @@ var _ = Describe("Gates", func() {
 		Expect(said(s.addOn)).To(ContainElement(HavePrefix("rolling back to " + first[:10] + " from " + bad[:10])))
 		quarantine := s.quarantine(bad)
 		Expect(quarantine.Reason).To(HavePrefix("halted in canary: prometheus errors failed: "))
-		Eventually(s.told).WithArguments(policy).Should(HavePrefix("failure: rolled back to " + first[:10]))
+		Eventually(s.statusOf).WithArguments(policy).Should(HavePrefix("failure: rolled back to " + first[:10]))
 
 		By("refusing the same content from another commit")
 		s.awaitPhase(s.commit("v1", measured("Rollback")), v1alpha1.PhaseSucceeded)
@@ -79,7 +79,7 @@ var _ = Describe("Gates", func() {
 		again := s.commit("v2", measured("Rollback"))
 		s.awaitRolledBack(again)
 		Expect(moved(before, s.generations())).To(BeEmpty())
-		Eventually(s.told).WithArguments(again).Should(And(HavePrefix("failure: "), ContainSubstring("prometheus errors failed")))
+		Eventually(s.statusOf).WithArguments(again).Should(And(HavePrefix("failure: "), ContainSubstring("prometheus errors failed")))
 
 		By("admitting it again once it is unblocked")
 		leaks.Store(false)
@@ -208,7 +208,7 @@ func (s *scene) awaitRolledBack(sha string) {
 		g.Expect(ro.Status.Phase).To(Equal(v1alpha1.PhaseRolledBack), ro.Status.Message)
 		g.Expect(ro.Status.ObservedGeneration).To(Equal(ro.Generation))
 	}).Should(Succeed())
-	Eventually(s.told).WithArguments(sha).Should(HavePrefix("failure: "))
+	Eventually(s.statusOf).WithArguments(sha).Should(HavePrefix("failure: "))
 }
 
 // quarantine is that of the content which a commit introduced.

@@ -45,7 +45,7 @@ var _ = Describe("Health", func() {
 		Expect(ro.Status.Failing[0].Reason).To(Equal("Deployment cel: failed: feedback.mood == 'broken'"),
 			"at once, thirty minutes before the deadline")
 		Expect(moved(before, s.generations())).To(Equal(all[:1]))
-		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring("feedback.mood == 'broken'")))
+		Eventually(s.statusOf).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring("feedback.mood == 'broken'")))
 
 		s.awaitPhase(s.revert(sha), v1alpha1.PhaseSucceeded)
 		s.awaitPhase(commit("v3", "well", "yes"), v1alpha1.PhaseSucceeded)

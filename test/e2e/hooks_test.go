@@ -89,7 +89,7 @@ var _ = Describe("Pre-delete hooks", func() {
 			ContainSubstring(v1alpha1.SkipPreDeleteAnnotation)))
 		Eventually(func() string { return s.rollout().Status.Message }).Should(And(
 			ContainSubstring("1 not removed yet"), ContainSubstring(all[1])))
-		Eventually(s.told).WithArguments(sha, "pre_delete_hooks").Should(And(HavePrefix("failure: "), ContainSubstring(all[1])))
+		Eventually(s.statusOf).WithArguments(sha, "pre_delete_hooks").Should(And(HavePrefix("failure: "), ContainSubstring(all[1])))
 
 		By("naming the one that hangs after its time")
 		s.discard(all[2], metav1.DeletePropagationBackground)
@@ -102,8 +102,8 @@ var _ = Describe("Pre-delete hooks", func() {
 		Eventually(s.gone(all[1])).Should(Succeed())
 		Eventually(s.gone(all[2])).Should(Succeed())
 		Eventually(func() string { return s.rollout().Status.Message }).ShouldNot(ContainSubstring("not removed"))
-		Eventually(s.told).WithArguments(sha, "pre_delete_hooks").Should(HavePrefix("success: "))
-		Expect(s.told(sha)).To(HavePrefix("success: "), "the content itself is none the worse for it")
+		Eventually(s.statusOf).WithArguments(sha, "pre_delete_hooks").Should(HavePrefix("success: "))
+		Expect(s.statusOf(sha)).To(HavePrefix("success: "), "the content itself is none the worse for it")
 	})
 
 	It("wait for a cluster that is not available, and run on its return", func(ctx SpecContext) {

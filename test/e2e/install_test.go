@@ -57,10 +57,10 @@ var _ = Describe("Installing", func() {
 		By("a cluster loses the labels, waits out its grace period, and loses the add-on")
 		s.label("null", all[1])
 		Eventually(said).WithArguments(s.addOn).Should(ContainElement(ContainSubstring("1 cluster to remove: grace period until")))
-		Eventually(s.everTold).WithArguments(sha, "removal_guard").Should(
+		Eventually(s.statusesOf).WithArguments(sha, "removal_guard").Should(
 			ContainElement(ContainSubstring("pending: 1 cluster to remove: grace period until")), "the commit says so too")
 		Eventually(s.installed).Should(Equal([]string{all[0], all[2], all[3]}), "the hand-made one has no labels and stays")
-		Eventually(s.told).WithArguments(sha, "removal_guard").Should(Equal("success: no cluster waits to be removed"))
+		Eventually(s.statusOf).WithArguments(sha, "removal_guard").Should(Equal("success: no cluster waits to be removed"))
 
 		By("the selector leaves Git: Manual removes no cluster")
 		s.deliver("manual", s.manual("v2", ""))

@@ -61,8 +61,8 @@ var _ = Describe("A rollout in the middle of a wave", func() {
 
 		sha := s.commit("v3", policy)
 		Eventually(func() string { return s.rollout().Status.Target.Commit }).Should(HaveSuffix(sha))
-		Eventually(s.told).WithArguments(old).Should(HavePrefix("error: superseded by " + sha[:7]))
-		Eventually(s.told).WithArguments(old, "everyone").Should(HavePrefix("error: superseded by " + sha[:7]))
+		Eventually(s.statusOf).WithArguments(old).Should(HavePrefix("error: superseded by " + sha[:7]))
+		Eventually(s.statusOf).WithArguments(old, "everyone").Should(HavePrefix("error: superseded by " + sha[:7]))
 		release(all...)
 		ro := s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v3", all...))

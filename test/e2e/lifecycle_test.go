@@ -90,7 +90,7 @@ var _ = Describe("The lifecycle that an AddOnHubConfig leads", func() {
 		Eventually(s.addOnCondition).WithArguments(all[0], "Progressing").Should(HavePrefix("False " + v1alpha1.UpgradeSucceed))
 		Expect(s.hubConfigOf(all[0]).LastAppliedConfig.Name).To(Equal("hub-config-zzz"))
 		Expect(s.running(all...)).To(Equal(map[string]string{all[0]: "v0.12.0", all[1]: "v0.11.0", all[2]: "v0.11.0", all[3]: "v0.11.0"}))
-		Eventually(s.told).WithArguments(canary).Should(Equal("success: 1 of 4, rest held by strategy"))
+		Eventually(s.statusOf).WithArguments(canary).Should(Equal("success: 1 of 4, rest held by strategy"))
 		Expect(s.hubConfigOf(all[0]).Name).To(Equal("hub-config-zzz"))
 		Expect(s.hubConfigOf(all[1]).Name).To(Equal("hub-config-yyy"), "the others do not get it")
 

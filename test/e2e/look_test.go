@@ -97,8 +97,8 @@ func (s *scene) installed() []string {
 	return out
 }
 
-// told is what the forge shows for a commit: state and text of the add-on's context.
-func (s *scene) told(sha string, parts ...string) string {
+// statusOf is what the forge shows for a commit: state and text of the add-on's context.
+func (s *scene) statusOf(sha string, parts ...string) string {
 	latest, ok := world.Forge.Latest(sha, s.context(parts...))
 	if !ok {
 		return ""
@@ -106,8 +106,8 @@ func (s *scene) told(sha string, parts ...string) string {
 	return latest.State + ": " + latest.Description
 }
 
-// everTold is every status posted in that context, oldest first.
-func (s *scene) everTold(sha string, parts ...string) []string {
+// statusesOf is every status posted in that context, oldest first.
+func (s *scene) statusesOf(sha string, parts ...string) []string {
 	var all []string
 	for _, e := range world.Forge.Statuses(sha) {
 		if e.Context == s.context(parts...) {
@@ -130,8 +130,8 @@ func (s *scene) addOnOf(cluster string) *addonv1alpha1.ManagedClusterAddOn {
 	return addOn
 }
 
-// toldOfSource is what the forge shows for a commit in the source's own context.
-func (s *scene) toldOfSource(sha string) string {
+// sourceStatusOf is what the forge shows for a commit in the source's own context.
+func (s *scene) sourceStatusOf(sha string) string {
 	latest, _ := world.Forge.Latest(sha, "addonflow/"+s.addOn)
 	return latest.State + ": " + latest.Description
 }

@@ -129,8 +129,8 @@ var _ = Describe("An operator that", Serial, func() {
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))
 		Expect(world.Forge.Up()).To(Succeed())
-		Eventually(s.told).WithArguments(sha).Should(HavePrefix("success: "))
-		Eventually(s.told).WithArguments(sha, "canary").Should(HavePrefix("success: "))
+		Eventually(s.statusOf).WithArguments(sha).Should(HavePrefix("success: "))
+		Eventually(s.statusOf).WithArguments(sha, "canary").Should(HavePrefix("success: "))
 	})
 })
 
@@ -193,8 +193,8 @@ var _ = Describe("Beside OCM's addon-manager", func() {
 		meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{
 			Type: "Configured", Status: metav1.ConditionFalse, Reason: "ConfigurationsNotConfigured", Message: "Configurations updated and not configured yet",
 		})
-		Expect(world.Client.Status().Update(ctx, addOn, client.FieldOwner("somebody-else"))).To(Succeed())
-		Eventually(s.condition).WithArguments("Stalled").Should(And(HavePrefix("True OwnershipConflict: "), ContainSubstring(`"somebody-else"`)))
+		Expect(world.Client.Status().Update(ctx, addOn, client.FieldOwner("another-writer"))).To(Succeed())
+		Eventually(s.condition).WithArguments("Stalled").Should(And(HavePrefix("True OwnershipConflict: "), ContainSubstring(`"another-writer"`)))
 
 		before := s.generations()
 		sha := s.commit("v2", policy)
@@ -212,15 +212,15 @@ var _ = Describe("Beside OCM's addon-manager", func() {
 		list := func(configs string) {
 			owner := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: s.addOn}}
 			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"supportedConfigs":`+configs+`}}`))
-			Expect(world.Client.Patch(ctx, owner, patch, client.FieldOwner("somebody-else"))).To(Succeed())
+			Expect(world.Client.Patch(ctx, owner, patch, client.FieldOwner("another-writer"))).To(Succeed())
 		}
 
 		list(`[{"group":"addon.open-cluster-management.io","resource":"addontemplates"}]`)
-		Eventually(s.condition).WithArguments("Stalled").Should(And(HavePrefix("True OwnershipConflict: "), ContainSubstring(`"somebody-else" lists addontemplates`)))
+		Eventually(s.condition).WithArguments("Stalled").Should(And(HavePrefix("True OwnershipConflict: "), ContainSubstring(`"another-writer" lists addontemplates`)))
 		release(all...)
 		Eventually(func() int32 { return s.rollout().Status.Counts.Updated }).Should(BeEquivalentTo(1), "what is in flight goes on")
 		Consistently(func() []string { return moved(before, s.generations()) }, "3s").Should(ConsistOf(all[0]), "and no other cluster follows")
-		Expect(s.rollout().Status.Message).To(HavePrefix(`held: ownership conflict: "somebody-else" lists addontemplates`))
+		Expect(s.rollout().Status.Message).To(HavePrefix(`held: ownership conflict: "another-writer" lists addontemplates`))
 		list("null")
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v2", all...))

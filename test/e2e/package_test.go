@@ -107,7 +107,7 @@ var _ = Describe("An add-on that is a Helm chart", func() {
 		third := s.revert(second)
 		s.awaitPhase(third, v1alpha1.PhaseSucceeded)
 		Expect(s.running(all...)).To(allAt("v1", all...))
-		Eventually(func() string { return s.told(third) }).Should(HavePrefix("success"))
+		Eventually(func() string { return s.statusOf(third) }).Should(HavePrefix("success"))
 
 		By("values of one cluster, by the annotation of its ManagedClusterAddOn")
 		addOn = s.addOnOf(all[3])
@@ -127,7 +127,7 @@ var _ = Describe("An add-on that is a Helm chart", func() {
 		files := s.packaged("v2", policy)
 		files["addons/chart/templates/deployment.yaml"] = strings.Replace(files["addons/chart/templates/deployment.yaml"], ".Values.image.tag", ".Values.images.tag", 1)
 		bad := s.submit("v2", files)
-		Eventually(s.toldOfSource).WithArguments(bad).Should(And(HavePrefix("failure"), ContainSubstring("chart/templates/deployment.yaml:12")))
+		Eventually(s.sourceStatusOf).WithArguments(bad).Should(And(HavePrefix("failure"), ContainSubstring("chart/templates/deployment.yaml:12")))
 		Expect(moved(before, s.generations())).To(BeEmpty())
 	})
 })

@@ -26,7 +26,7 @@ var _ = Describe("The page behind a commit status", func() {
 		policy := s.atV1("1s", "30m", "2", 0)
 		sha := s.commit("never-starts", policy)
 		s.awaitPhase(sha, v1alpha1.PhaseFailed)
-		Eventually(s.told).WithArguments(sha).Should(HavePrefix("failure: "))
+		Eventually(s.statusOf).WithArguments(sha).Should(HavePrefix("failure: "))
 		status, found := world.Forge.Latest(sha, s.context())
 		Expect(found).To(BeTrue())
 		Expect(status.TargetURL).To(Equal(ingress.URL + "/rollouts/" + demo.Namespace + "/shown/" + sha))

@@ -40,7 +40,7 @@ var _ = Describe("A policy of the hub", Serial, func() {
 		ro := s.awaitPhase(sha, v1alpha1.PhaseFailed)
 		Expect(ro.Status.Message).To(Equal("halted in canary: 1 failed (" + all[0] + ": past its progress deadline: " + reason + "), 2 untouched"))
 		Expect(why()).To(Equal("TimedOut: past its progress deadline: " + reason))
-		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("failure: halted in canary: 1 failed ("), ContainSubstring("no change")))
+		Eventually(s.statusOf).WithArguments(sha).Should(And(HavePrefix("failure: halted in canary: 1 failed ("), ContainSubstring("no change")))
 		Expect(moved(before, s.generations())).To(BeEmpty())
 
 		allow()

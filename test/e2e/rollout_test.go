@@ -29,8 +29,8 @@ var _ = Describe("Rolling out", func() {
 		Expect(s.running(all...)).To(allAt("v2", all...))
 		s.wroteOnce(before)
 		Expect(mostInFlight("canary")).To(BeNumerically("<=", 2))
-		Eventually(s.told).WithArguments(sha).Should(Equal("success: 5/5 updated"))
-		Eventually(s.told).WithArguments(sha, "canary").Should(HavePrefix("success: "))
+		Eventually(s.statusOf).WithArguments(sha).Should(Equal("success: 5/5 updated"))
+		Eventually(s.statusOf).WithArguments(sha, "canary").Should(HavePrefix("success: "))
 	})
 
 	It("goes progressively, the mandatory canary group first", func(ctx SpecContext) {
@@ -71,7 +71,7 @@ var _ = Describe("Rolling out", func() {
 
 		ro = beyond.awaitPhase(halts, v1alpha1.PhaseFailed)
 		Expect(ro.Status.Message).To(ContainSubstring(all[2]))
-		Eventually(beyond.told).WithArguments(halts).Should(And(HavePrefix("failure: "), ContainSubstring(all[2])))
+		Eventually(beyond.statusOf).WithArguments(halts).Should(And(HavePrefix("failure: "), ContainSubstring(all[2])))
 		Consistently(func() int32 { return beyond.rollout().Status.Counts.InFlight }, "2s").Should(BeZero(),
 			"beyond the budget no further cluster is admitted")
 		Expect(beyond.running(all[3])).To(allAt("v1", all[3]))
@@ -90,14 +90,14 @@ var _ = Describe("Rolling out", func() {
 		Expect(ro.Status.Failing[0].Reason).To(ContainSubstring("ProgressDeadlineExceeded"))
 		Expect(s.running(all...)).To(allAt("v1", all...), "the old pods still serve")
 		Expect(moved(before, s.generations())).To(Equal(all[:1]))
-		Eventually(s.told).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring(all[0]), ContainSubstring("ProgressDeadlineExceeded")))
+		Eventually(s.statusOf).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring(all[0]), ContainSubstring("ProgressDeadlineExceeded")))
 
 		reverted := s.revert(sha)
 		ro = s.awaitPhase(reverted, v1alpha1.PhaseSucceeded)
 		Expect(ro.Status.Reverting).To(BeTrue())
 		Expect(moved(before, s.generations())).To(Equal(all[:1]), "only the cluster that got the bad content moves back")
 		Expect(s.running(all...)).To(allAt("v1", all...))
-		Eventually(s.told).WithArguments(reverted).Should(HavePrefix("success: "))
+		Eventually(s.statusOf).WithArguments(reverted).Should(HavePrefix("success: "))
 	})
 
 	It("rolls nothing for a commit without add-on content, and says so", func(ctx SpecContext) {
@@ -109,8 +109,8 @@ var _ = Describe("Rolling out", func() {
 		before := s.generations()
 
 		sha := s.submit("words", map[string]string{"addons/README.md": "more words"})
-		Eventually(s.toldOfSource).WithArguments(sha).Should(Equal("success: no add-on content changed; 1 add-on up to date"))
-		Expect(s.told(sha)).To(BeEmpty(), "the add-on is Succeeded and the commit does not change it")
+		Eventually(s.sourceStatusOf).WithArguments(sha).Should(Equal("success: no add-on content changed; 1 add-on up to date"))
+		Expect(s.statusOf(sha)).To(BeEmpty(), "the add-on is Succeeded and the commit does not change it")
 		Expect(moved(before, s.generations())).To(BeEmpty())
 		Expect(s.rollout().Status.Target.Commit).To(HaveSuffix(first))
 	})
@@ -124,8 +124,8 @@ var _ = Describe("Rolling out", func() {
 		tree := s.tree("v2", policy)
 		tree["addons/template.yaml"] = strings.Replace(tree["addons/template.yaml"], "{{CLUSTER_NAME}}", "{{CLUSTERNAME}}", 1)
 		sha := s.submit("broken", tree)
-		Eventually(s.toldOfSource).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring("CLUSTERNAME"), ContainSubstring(" at addons/template.yaml:24: AddOnTemplate/broken")))
-		Expect(s.told(sha)).To(BeEmpty(), "the add-on is Succeeded; the context of the source is red for all")
+		Eventually(s.sourceStatusOf).WithArguments(sha).Should(And(HavePrefix("failure: "), ContainSubstring("CLUSTERNAME"), ContainSubstring(" at addons/template.yaml:24: AddOnTemplate/broken")))
+		Expect(s.statusOf(sha)).To(BeEmpty(), "the add-on is Succeeded; the context of the source is red for all")
 		Consistently(func() []string { return moved(before, s.generations()) }, "2s").Should(BeEmpty())
 		Expect(s.running(all...)).To(allAt("v1", all...))
 	})
@@ -136,26 +136,26 @@ var _ = Describe("Rolling out", func() {
 		policy := s.atV1("0s", "30m", "2", 0)
 		bad := s.commit("never-starts", policy)
 		s.awaitPhase(bad, v1alpha1.PhaseFailed)
-		Eventually(s.told).WithArguments(bad).Should(HavePrefix("failure: halted in canary: "))
-		Eventually(s.toldOfSource).WithArguments(bad).Should(HavePrefix("failure: ontop: halted in canary: "))
+		Eventually(s.statusOf).WithArguments(bad).Should(HavePrefix("failure: halted in canary: "))
+		Eventually(s.sourceStatusOf).WithArguments(bad).Should(HavePrefix("failure: ontop: halted in canary: "))
 
 		readme := s.submit("words", map[string]string{"addons/README.md": "more words"})
-		Eventually(s.told).WithArguments(readme).Should(HavePrefix("failure: halted in canary: "))
-		Eventually(s.told).WithArguments(readme, "canary").Should(HavePrefix("failure: "))
-		Eventually(s.toldOfSource).WithArguments(readme).Should(HavePrefix("failure: ontop: halted in canary: "))
+		Eventually(s.statusOf).WithArguments(readme).Should(HavePrefix("failure: halted in canary: "))
+		Eventually(s.statusOf).WithArguments(readme, "canary").Should(HavePrefix("failure: "))
+		Eventually(s.sourceStatusOf).WithArguments(readme).Should(HavePrefix("failure: ontop: halted in canary: "))
 
-		before := s.everTold(bad)
+		before := s.statusesOf(bad)
 		pace := s.submit("another pace", map[string]string{"addons/rollout.yaml": sample.Rollout(s.addOn, s.stages("0s", "30m", "1", 0))})
-		Eventually(s.told).WithArguments(pace).Should(HavePrefix("failure: halted in canary: "))
-		Eventually(s.toldOfSource).WithArguments(pace).Should(HavePrefix("failure: ontop: halted in canary: "))
+		Eventually(s.statusOf).WithArguments(pace).Should(HavePrefix("failure: halted in canary: "))
+		Eventually(s.sourceStatusOf).WithArguments(pace).Should(HavePrefix("failure: ontop: halted in canary: "))
 
 		reverted := s.revert(bad)
 		s.awaitPhase(reverted, v1alpha1.PhaseSucceeded)
-		Eventually(s.told).WithArguments(reverted).Should(HavePrefix("success: "))
-		Eventually(s.toldOfSource).WithArguments(reverted).Should(HavePrefix("success: "))
-		Expect(s.everTold(bad)).To(Equal(before), "an older commit keeps its verdict")
+		Eventually(s.statusOf).WithArguments(reverted).Should(HavePrefix("success: "))
+		Eventually(s.sourceStatusOf).WithArguments(reverted).Should(HavePrefix("success: "))
+		Expect(s.statusesOf(bad)).To(Equal(before), "an older commit keeps its verdict")
 		for _, sha := range []string{readme, pace} {
-			Expect(s.everTold(sha)).NotTo(ContainElement(HavePrefix("success")))
+			Expect(s.statusesOf(sha)).NotTo(ContainElement(HavePrefix("success")))
 		}
 	})
 

@@ -209,7 +209,7 @@ var _ = Describe("What Secrets, URLs and variables hold", func() {
 		bad := s.sealed("v3", policy)
 		bad["addons/template.yaml"] = strings.Replace(bad["addons/template.yaml"], "replicas: 1", `replicas: "{{SEALED}}"`, 1)
 		sha := s.submit("v3", bad)
-		Eventually(s.toldOfSource).WithArguments(sha).ShouldNot(Equal(": "))
+		Eventually(s.sourceStatusOf).WithArguments(sha).ShouldNot(Equal(": "))
 		s.deliver("v4", s.sealed("v4", policy))
 
 		By("a repository that cannot be read, with a password, and a forge that cannot be used")

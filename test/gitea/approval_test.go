@@ -64,7 +64,7 @@ var _ = Describe("A gate that takes comments", func() {
       - name: qa
         type: approval
         approval:
-          approvers: {users: [somebody-else]}
+          approvers: {users: [another-user]}
           forge: {permission: maintain, notAuthor: true}
 `, 1)
 		_, err := s.clone.Git(ctx, "checkout", "--quiet", "-b", "change")

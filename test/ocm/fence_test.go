@@ -77,7 +77,7 @@ var _ = Describe("A fence that is down", func() {
 			ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: "addontemplates"},
 			DefaultConfig:       &addonv1alpha1.ConfigReferent{Name: "fenced"},
 		})
-		Expect(w.Client.Update(ctx, cma, client.FieldOwner("somebody"))).To(Succeed())
+		Expect(w.Client.Update(ctx, cma, client.FieldOwner("another-writer"))).To(Succeed())
 
 		Eventually(func() map[string]string { return greetings(ctx, w.Client) }).Should(ContainElement(""))
 

@@ -134,7 +134,7 @@ func missingMessage(o *Observation, in rollout.Input, plan rollout.Plan) string 
 	held := slices.DeleteFunc(slices.Clone(plan.Clusters), func(c rollout.ClusterPlan) bool {
 		return c.Revision != o.Target.Digest || c.State == rollout.Removing || c.State == rollout.Gone
 	})
-	return fmt.Sprintf("%s: %s; source %s brings it back when it is read and declares the same content: addonflow reconcile source %s -n %s",
+	return fmt.Sprintf("%s: %s; source %s restores it when it is read and declares the same content: addonflow reconcile source %s -n %s",
 		in.TargetMissing, heldText(held), ro.Spec.Target.Source, ro.Spec.Target.Source, ro.Namespace)
 }
 
