@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -62,21 +64,31 @@ func newTenant(ctx context.Context, namespace string, members []string) tenant {
 	repo, err := world.Git.Create(namespace) //nolint:contextcheck // git on this machine, at once
 	Expect(err).NotTo(HaveOccurred())
 	t := tenant{namespace: namespace, repo: repo}
-	t.commit("begin", map[string]string{"addons/README.md": "nothing yet"}) //nolint:contextcheck // git on this machine, at once
+	_, err = repo.Commit("begin", map[string]string{"addons/README.md": "nothing yet"}) //nolint:contextcheck // git on this machine, at once
+	Expect(err).NotTo(HaveOccurred())
 	Expect(world.Client.Create(ctx, &v1alpha1.AddOnSource{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fleet"},
 		Spec: v1alpha1.AddOnSourceSpec{
 			URL: repo.URL(), Reference: &v1alpha1.GitReference{Branch: "main"}, Path: "addons",
-			Interval: metav1.Duration{Duration: time.Second}, ServiceAccountName: "deployer",
+			Interval: metav1.Duration{Duration: time.Hour}, ServiceAccountName: "deployer",
 		},
 	})).To(Succeed())
 	return t
 }
 
-func (t tenant) commit(message string, files map[string]string) {
+// commit commits files and requests a reconcile.
+func (t tenant) commit(ctx context.Context, message string, files map[string]string) {
 	GinkgoHelper()
-	_, err := t.repo.Commit(message, files)
+	_, err := t.repo.Commit(message, files) //nolint:contextcheck // git on this machine, at once
 	Expect(err).NotTo(HaveOccurred())
+	t.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, meta.ReconcileRequestAnnotation, time.Now().Format(time.RFC3339Nano)))
+}
+
+// patch changes the tenant's source.
+func (t tenant) patch(ctx context.Context, patch string) {
+	GinkgoHelper()
+	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: "fleet"}}
+	Expect(world.Client.Patch(ctx, source, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
 }
 
 // addOn is an add-on on the clusters of the tenant, with its agent in a namespace of them.
@@ -131,14 +143,13 @@ var _ = Describe("An operator with tenants", Serial, func() {
 		Expect(world.StartOperator(guarded)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) {
 			for _, t := range []tenant{peaceful, hostile} { // without the flag they would be free
-				source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: "fleet"}}
-				Expect(world.Client.Patch(ctx, source, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"suspend":true}}`)))).To(Succeed())
+				t.patch(ctx, `{"spec":{"suspend":true}}`)
 			}
 			Expect(world.Operator.Stop()).To(Succeed())
 			Expect(world.StartOperator(options)).To(Succeed())
 		})
 
-		peaceful.commit("add it", peaceful.addOn("peaceful", "v1", agentNamespace))
+		peaceful.commit(ctx, "add it", peaceful.addOn("peaceful", "v1", agentNamespace))
 		rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "peaceful", Name: "peaceful"}}
 		Eventually(func() v1alpha1.Phase {
 			_ = world.Client.Get(ctx, client.ObjectKeyFromObject(rollout), rollout)
@@ -148,10 +159,10 @@ var _ = Describe("An operator with tenants", Serial, func() {
 		Expect(before).To(HaveLen(len(all)))
 
 		source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: "fleet"}}
-		hostile.commit("take the add-on", hostile.addOn("peaceful", "stolen", "hostile"))
+		hostile.commit(ctx, "take the add-on", hostile.addOn("peaceful", "stolen", "hostile"))
 		Eventually(hostile.says).WithArguments(ctx, source, "Ready").Should(And(
 			HavePrefix("ValidationFailed: "), ContainSubstring("addons/addon.yaml:4: ClusterManagementAddOn/peaceful: metadata.name: the tenant has no add-on of that name")))
-		hostile.commit("take the clusters", hostile.addOn("hostile", "v1", "kube-system"))
+		hostile.commit(ctx, "take the clusters", hostile.addOn("hostile", "v1", "kube-system"))
 		Eventually(hostile.says).WithArguments(ctx, source, "Ready").Should(And(HavePrefix("ValidationFailed: "), ContainSubstring(
 			`addons/template.yaml:14: AddOnTemplate/hostile: spec.agentSpec.workload.manifests[0].metadata.namespace: the tenant may not use namespace "kube-system" of managed clusters; allowed: [hostile]`)))
 
@@ -175,7 +186,7 @@ var _ = Describe("An operator with tenants", Serial, func() {
 			return said
 		}).Should(ContainElement("AddOnRollout TenantDenied"))
 
-		hostile.commit("stay at home", hostile.addOn("hostile", "v2", "hostile"))
+		hostile.commit(ctx, "stay at home", hostile.addOn("hostile", "v2", "hostile"))
 		Eventually(deployedBy).WithArguments(ctx, "hostile").Should(HaveLen(len(all)))
 		Expect(deployedBy(ctx, "hostile")).To(HaveEach(ContainSubstring(`"namespace":"hostile"`)))
 		Expect(deployedBy(ctx, "peaceful")).To(Equal(before))
