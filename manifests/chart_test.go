@@ -87,7 +87,7 @@ func decode[T any](t *testing.T, fields map[string]any) T {
 func TestChartInstallsTheSame(t *testing.T) {
 	for dir, values := range map[string]string{
 		"install": "", "replace": "addonManager: replace", "testdata/default-canary": "defaultCanary: true", "testdata/monitoring": "monitoring: true",
-		"testdata/tenants": "tenants: {team-a: {serviceAccounts: [deployer], addOns: [log-shipper, team-a-*], kinds: [ConfigMap]}}",
+		"testdata/tenants": "tenants: {team-a: {serviceAccounts: [deployer], addOns: [log-shipper, team-a-*], kinds: [ConfigMap], targetNamespaces: [team-a-*], targetKinds: [ClusterRole.rbac.authorization.k8s.io]}}",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			want := map[string]map[string]any{}

@@ -105,14 +105,12 @@ func decode(text string, into *Tenant) error {
 	if err := errors.Join(append(unknown, err)...); err != nil {
 		return err
 	}
-	var lists map[string][]string
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(encoded, &lists); err != nil {
+	var given map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(encoded, &given); err != nil {
 		return err
 	}
-	for _, field := range slices.Sorted(maps.Keys(lists)) {
-		if len(lists[field]) == 0 {
-			return fmt.Errorf("%s: is empty: name at least one, or leave it out", field)
-		}
+	if _, limited := given["targetNamespaces"]; limited && len(into.TargetNamespaces) == 0 {
+		return errors.New("targetNamespaces: is empty; name at least one, or leave it out to allow all") // null would be all of them
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func TestPolicy_IsRefusedAsAWhole(t *testing.T) {
 	}{
 		"UnknownField":  {map[string]string{"team-a": good, "team-b": "addOns: [hello]\naddons: [hello]\n"}, `data[team-b]: unknown field "addons"`},
 		"FieldTwice":    {map[string]string{"team-a": good + good}, `data[team-a]: `},
-		"NoAddOn":       {map[string]string{"team-a": "addOns: []\n"}, "data[team-a]: addOns: is empty"},
+		"NoAddOn":       {map[string]string{"team-a": "addOns: []\n"}, "data[team-a].addOns: is required"},
 		"Empty":         {map[string]string{"team-a": ""}, "data[team-a].addOns: is required"},
 		"NotAPattern":   {map[string]string{"team-a": "addOns: ['Hello']\n"}, `data[team-a].addOns[0]: "Hello" is not a name`},
 		"EmptyPattern":  {map[string]string{"team-a": "addOns: ['']\n"}, `data[team-a].addOns[0]: "" is not a name`},
