@@ -317,7 +317,7 @@ func (j *judgement) record(name string) error {
 	if j.in.LedgerLimit == 0 && !taken && (!kept || a.InFlight() && !b.InFlight()) {
 		return fmt.Errorf("it notes %s as the time of its slot, before %s", a.Admitted, b.Admitted)
 	}
-	if l := s.last(); a.Reported && !b.Reported && !(taken && l.badBefore(a.Admitted)) {
+	if l := s.last(); a.Reported && !b.Reported && (!taken || !l.badBefore(a.Admitted)) {
 		return errors.New("a new failure counts as that of an earlier attempt")
 	}
 	return errors.Join(may(b, a, s), must(b, a, s))

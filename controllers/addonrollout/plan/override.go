@@ -521,13 +521,13 @@ func (o *Observation) stay(d Decided) string {
 		}
 		because[why] = append(because[why], c.Name)
 	}
-	text := ""
+	var text strings.Builder
 	for _, why := range []string{heldByAnnotation, heldByCRD, notWritable, notMoved} {
 		if names := because[why]; len(names) > 0 {
-			text += fmt.Sprintf(", %d %s (%s)", len(names), why, brief.Names(names))
+			fmt.Fprintf(&text, ", %d %s (%s)", len(names), why, brief.Names(names))
 		}
 	}
-	return text
+	return text.String()
 }
 
 // Why a cluster keeps the content which the others leave.
