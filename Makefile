@@ -5,8 +5,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 N             ?= 1000
-# The two slowest packages begin first.
-TEST_PACKAGES ?= ./test/e2e ./test/ocm ./...
+# The slowest packages begin first.
+TEST_PACKAGES ?= ./test/e2e ./test/ocm ./controllers/addonsource ./rollout ./...
 TEST_PARALLEL ?= 3
 TEST_TIMEOUT  ?= 27m
 FUZZ_TIME     ?= 2m
