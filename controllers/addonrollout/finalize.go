@@ -15,8 +15,8 @@ import (
 )
 
 // hold adds AddonFlow's finalizer to a rollout before it writes to any cluster.
-func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout, as standing) error {
-	if as.denied != nil || ro.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
+func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error {
+	if ro.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
 		return nil
 	}
 	base := ro.DeepCopy()

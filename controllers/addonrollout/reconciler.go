@@ -160,8 +160,10 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 	if ro.Spec.Target == nil {
 		return ctrl.Result{}, nil // created by hand, or its source has not set a target yet
 	}
-	if err := r.hold(ctx, ro, as); err != nil {
-		return ctrl.Result{}, err
+	if as.denied == nil {
+		if err := r.hold(ctx, ro); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	observed, err := r.observe(ctx, ro, mem, as)
 	if err != nil {

@@ -63,10 +63,10 @@ func TestRolloutThatItsTenantMayNotHaveIsStalled(t *testing.T) {
 		}, "TenantDenied: denied to the tenant: spec.clusterLabelSelector selects among all clusters"},
 		"clusters of another": {"addOns: [hello]", func(ro *v1alpha1.AddOnRollout) {
 			ro.Spec.Install.Placements[0].Namespace = "victim"
-		}, `TenantDenied: denied to the tenant: Placement victim/all: the tenant may not use namespace "victim"`},
+		}, `TenantDenied: denied to the tenant: placement victim/all: the tenant may not use namespace "victim"`},
 		"stages of another": {"addOns: [hello]", func(ro *v1alpha1.AddOnRollout) {
 			ro.Spec.Stages = []v1alpha1.Stage{{Name: "a", Placement: v1alpha1.PlacementReference{Namespace: "victim", Name: "all"}}}
-		}, `TenantDenied: denied to the tenant: Placement victim/all: the tenant may not use namespace "victim"`},
+		}, `TenantDenied: denied to the tenant: placement victim/all: the tenant may not use namespace "victim"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1")
@@ -140,7 +140,8 @@ func TestRevisionOutOfBoundsIsWrittenNowhere(t *testing.T) {
 	foreign := contentAt("v2")
 	spec, _ := foreign.Templates[0].Spec["agentSpec"].(map[string]any)
 	manifests, _ := spec["workload"].(map[string]any)["manifests"].([]any)
-	manifests[0].(map[string]any)["metadata"] = map[string]any{"name": "hello", "namespace": "kube-system"}
+	manifest, _ := manifests[0].(map[string]any)
+	manifest["metadata"] = map[string]any{"name": "hello", "namespace": "kube-system"}
 	s.targetOf(foreign, "v2")
 	s.turns(5)
 	ro := s.rollout()

@@ -225,7 +225,7 @@ func (t Tenant) CheckRollout(ro *v1alpha1.AddOnRollout) error {
 	}
 	for _, p := range ro.Spec.Placements() {
 		if !t.MayUse(p.Namespace) {
-			return fmt.Errorf("Placement %s/%s: the tenant may not use namespace %q", p.Namespace, p.Name, p.Namespace)
+			return fmt.Errorf("placement %s/%s: the tenant may not use namespace %q", p.Namespace, p.Name, p.Namespace)
 		}
 	}
 	return nil

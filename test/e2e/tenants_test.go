@@ -99,11 +99,14 @@ func (t tenant) addOn(name, tag, agents string) map[string]string {
 	}
 }
 
-// says is the reason and message of a condition of an object in the tenant's namespace.
-func (t tenant) says(ctx context.Context, o interface {
+// reporter is an object with conditions.
+type reporter interface {
 	client.Object
 	conditions.Getter
-}, condition string) string {
+}
+
+// says is the reason and message of a condition.
+func says(ctx context.Context, o reporter, condition string) string {
 	GinkgoHelper()
 	Expect(world.Client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 	return conditions.GetReason(o, condition) + ": " + conditions.GetMessage(o, condition)
@@ -160,10 +163,10 @@ var _ = Describe("An operator with tenants", Serial, func() {
 
 		source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "hostile", Name: "fleet"}}
 		hostile.commit(ctx, "take the add-on", hostile.addOn("peaceful", "stolen", "hostile"))
-		Eventually(hostile.says).WithArguments(ctx, source, "Ready").Should(And(
+		Eventually(says).WithArguments(ctx, source, "Ready").Should(And(
 			HavePrefix("ValidationFailed: "), ContainSubstring("addons/addon.yaml:4: ClusterManagementAddOn/peaceful: metadata.name: the tenant has no add-on of that name")))
 		hostile.commit(ctx, "take the clusters", hostile.addOn("hostile", "v1", "kube-system"))
-		Eventually(hostile.says).WithArguments(ctx, source, "Ready").Should(And(HavePrefix("ValidationFailed: "), ContainSubstring(
+		Eventually(says).WithArguments(ctx, source, "Ready").Should(And(HavePrefix("ValidationFailed: "), ContainSubstring(
 			`addons/template.yaml:14: AddOnTemplate/hostile: spec.agentSpec.workload.manifests[0].metadata.namespace: the tenant may not use namespace "kube-system" of managed clusters; allowed: [hostile]`)))
 
 		byHand := &v1alpha1.AddOnRollout{
@@ -175,7 +178,7 @@ var _ = Describe("An operator with tenants", Serial, func() {
 		}
 		Expect(world.Client.Create(ctx, byHand)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(world.Client.Delete(ctx, byHand)).To(Succeed()) })
-		Eventually(hostile.says).WithArguments(ctx, byHand, "Stalled").Should(HavePrefix("TenantDenied: denied to the tenant: the tenant has no add-on peaceful"))
+		Eventually(says).WithArguments(ctx, byHand, "Stalled").Should(HavePrefix("TenantDenied: denied to the tenant: the tenant has no add-on peaceful"))
 		Eventually(func() []string {
 			var events corev1.EventList
 			Expect(world.Client.List(ctx, &events, client.InNamespace("hostile"))).To(Succeed())
