@@ -196,8 +196,8 @@ func only(s, extra string) bool {
 	return true
 }
 
-// rootPath returns the path below which the forge lives; an API endpoint's own part
-// (/api/v1/repos, /api/v3/repos, /repos) is not part of it.
+// rootPath returns the path at which the forge is served, without the suffix of an API endpoint
+// (/api/v1/repos, /api/v3/repos, /repos).
 func rootPath(prefix []string) string {
 	path := ""
 	if len(prefix) > 0 {

@@ -288,8 +288,9 @@ func merged(existing, ours map[string]string) map[string]string {
 	return out
 }
 
-// owned returns references with one to the ManagedClusterAddOn. An existing one stays as it is,
-// whatever version it names; one to a former ManagedClusterAddOn of the same name is removed.
+// owned returns the references with one to the ManagedClusterAddOn. It keeps an existing reference
+// to it unchanged, whatever API version that names. It removes a reference to an earlier
+// ManagedClusterAddOn of the same name.
 func owned(references []metav1.OwnerReference, owner Owner) []metav1.OwnerReference {
 	if slices.ContainsFunc(references, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
 		return references

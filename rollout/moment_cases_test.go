@@ -778,6 +778,17 @@ func TestEmptyStage(t *testing.T) {
 			change: append(forAll(all, func(name string) change { return on(name, nothing) }), empty, func(in *rollout.Input) { in.Stable = "" }),
 			want:   map[string]string{c1: "Admitted v2", c2: "Admitted v2", c3: "Waiting"}, phase: v1alpha1.PhaseProgressing,
 		},
+		"it is held if only content ran that never succeeded": {
+			reason: "the first rollout failed, and what runs is not the target",
+			change: []change{empty, func(in *rollout.Input) { in.Stable = "" }},
+			want:   map[string]string{c1: "Waiting v1", c6: "Waiting v1"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending, says: held,
+		},
+		"it is held if the clusters run other content of OCM": {
+			reason: "an add-on that is taken over is no first install",
+			change: append(forAll(all, func(name string) change { return on(name, runs(rollout.Foreign, rollout.HealthVerified)) }), empty,
+				func(in *rollout.Input) { in.Stable = "" }),
+			want: map[string]string{c1: "Waiting foreign"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending, says: held,
+		},
 		"it passes on a revert": {
 			reason: "the content is proven",
 			change: []change{empty, revert},

@@ -47,11 +47,22 @@ func (p *planner) buildTracks() error {
 	p.index()
 	for _, s := range p.steps {
 		s.proven, s.reverting, s.goingBack = p.in.TargetProven, p.revert, p.goingBack
-		if p.stable == "" || s.proven {
-			s.emptyHold = "" // the first rollout has no older content to protect; proven content needs no proof
+		if s.proven || p.installsFirst() {
+			s.emptyHold = "" // proven content needs no proof
 		}
 	}
 	return err
+}
+
+// installsFirst reports whether no content succeeded yet and no cluster runs other content than the target, of
+// AddonFlow or of OCM: then there is none to protect.
+func (p *planner) installsFirst() bool {
+	for i := range p.units {
+		if c := p.units[i].c; p.units[i].member && c.Running != "" && c.Running != p.target && !c.UpToDate {
+			return false
+		}
+	}
+	return p.stable == ""
 }
 
 // completeSteps gives the steps the clusters that go back although no step selects them, and computes limits

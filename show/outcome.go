@@ -79,8 +79,8 @@ func heldForAWhile(r *v1alpha1.AddOnRollout) bool {
 		(c.Reason == v1alpha1.PlacementUndecidedReason || c.Reason == v1alpha1.ReferenceNotFoundReason)
 }
 
-// SourceOutcome reads the outcome of a source. A suspended source can be Ready with the commit
-// from before. A script must not take this for the outcome of the commit that was just pushed.
+// SourceOutcome reads the outcome of a source. A suspended source can still be Ready for
+// an earlier commit. A script must not take that for the outcome of the commit just pushed.
 func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
 	ready := apimeta.FindStatusCondition(s.Status.Conditions, meta.ReadyCondition)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// gathered are the metrics of rollouts that are not 0, as "name{state or phase} value". The value
-// of a histogram is how often it was observed.
+// gathered returns the rollout metrics whose value is not 0, as "name{state or phase} value". For
+// a histogram, the value is its number of observations.
 func (s *scene) gathered() []string {
 	s.t.Helper()
 	registry := prometheus.NewRegistry()

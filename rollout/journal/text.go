@@ -11,8 +11,8 @@ import (
 // reasonLimit bounds the reason of a journal entry, in bytes.
 const reasonLimit = 240
 
-// reason is the text for decisions of one kind: the first clusters, with their reasons if the
-// kind is exceptional, otherwise with the number of clusters.
+// reason returns the text for decisions of one kind. It names the first clusters. If the kind is
+// exceptional, it adds the reason of each; otherwise it adds the number of clusters.
 func (s step) reason(all []Decision) string {
 	parts := make([]string, 0, brief.Shown)
 	for _, d := range all[:min(len(all), brief.Shown)] {

@@ -80,7 +80,7 @@ func readPolicy(in rollout.Input, records, after map[string]rollout.Record) *pol
 			Progressive: spec.Strategy.Progressive, ProgressivePerGroup: spec.Strategy.ProgressivePerGroup,
 		}
 		p.readStrategy(st, "all", "", p.installPlacements(), p.install, distrusted(p.installPlacements()...))
-	case spec.Install != nil && spec.Install.DefaultCanary && in.Stable != "":
+	case spec.Install != nil && spec.Install.DefaultCanary && (in.Stable != "" || p.runsAnother()):
 		p.readDefaultCanary()
 	case spec.Install != nil && spec.Install.Type == "Placements":
 		p.readPerPlacement()
@@ -782,4 +782,13 @@ func (p *policy) leaving(name string) bool {
 		now = rollout.ByPlacements
 	}
 	return now != rollout.ByHand && c.SelectedBy == now && !p.wanted(name)
+}
+
+// runsAnother reports whether a cluster of the install set was seen with content that differs from the target's,
+// whoever wrote it.
+func (p *policy) runsAnother() bool {
+	return slices.ContainsFunc(p.install, func(name string) bool {
+		c := p.clusters[name]
+		return c.Running != "" && c.Running != p.target() && !c.UpToDate
+	})
 }

@@ -204,7 +204,7 @@ func (j *judgement) complete(i int) bool {
 	case s.unknown, open > 0, !s.all && j.failures(i) > s.maxFailures, s.all && t.failed > 0:
 		return false
 	case t.members+t.left+t.failed+t.done+t.flying == 0:
-		return !s.holdEmpty || j.in.Stable == "" || j.in.TargetProven
+		return !s.holdEmpty || j.in.TargetProven || j.in.Stable == "" && !j.runsAnother()
 	case j.in.TargetProven && (t.outdated == 0 || j.goingBack()):
 		return t.failed == 0 || t.done+t.unchanged > 0
 	}

@@ -78,7 +78,7 @@ func (h harness) run(ctx context.Context, p point, undisturbed *reference) (resu
 	running, crashed := context.WithCancelCause(ctx)
 	defer crashed(nil)
 	w.leaders, w.crashed = p.leaders, crashed
-	if err := w.startOperators(max(1, p.operators)); err != nil {
+	if err := w.startOperators(max(1, p.operators)); err != nil { //nolint:contextcheck // an upgrade is not cut off by the end of the run
 		return result{}, nil, err
 	}
 	started := time.Since(begun)

@@ -285,8 +285,9 @@ func (s *scene) shows(sha string, parts ...string) string {
 	return all[len(all)-1]
 }
 
-// statuses are all statuses of a context of a commit at Gitea, oldest first; the context of the
-// source itself, or one below it. Nothing while Gitea does not answer.
+// statuses returns all statuses of one context of a commit at Gitea, oldest first. Without parts
+// the context is that of the source, with parts one below it. While Gitea does not answer, it
+// returns nothing.
 func (s *scene) statuses(sha string, parts ...string) []string {
 	shown, err := ana.Statuses(s.ctx, s.repository, sha)
 	if err != nil {

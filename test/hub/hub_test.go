@@ -190,8 +190,8 @@ func users(t *testing.T, h *hub.Hub) {
 	}
 }
 
-// collects covers the two directions OCM uses: a cluster-scoped owner of a
-// namespaced object, and an owner beside it in the same namespace.
+// collects checks garbage collection for the two kinds of owner that OCM uses: a cluster-scoped
+// owner of a namespaced object, and an owner in the same namespace as the object.
 func collects(t *testing.T, c client.Client) {
 	t.Helper()
 	ctx := t.Context()
