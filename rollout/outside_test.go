@@ -192,7 +192,9 @@ func TestMandatoryGroupThatSelectsNoCluster(t *testing.T) {
 		},
 		"a revert": {change: []change{pace, gone, revert}, want: map[string]string{c2: "Admitted v2"}},
 		"a first install": {
-			change: []change{pace, gone, func(in *rollout.Input) { in.Stable = "" }}, want: map[string]string{c2: "Admitted v2"},
+			change: append(forAll([]string{c1, c2, c3, c4, c5, c6}, func(name string) change { return on(name, nothing) }), pace, gone,
+				func(in *rollout.Input) { in.Stable = "" }),
+			want: map[string]string{c2: "Admitted v2"},
 		},
 		"another placement has its cluster": {
 			change: []change{pace, func(in *rollout.Input) {
