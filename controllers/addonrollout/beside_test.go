@@ -271,3 +271,55 @@ func TestRefusedWayBackShowsThePresentProblemFirst(t *testing.T) {
 		t.Error(said)
 	}
 }
+
+// frozenAnswers refuses the answers of orders while frozen.
+func frozenAnswers(frozen *bool) interceptor.Funcs {
+	return interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+		if _, ok := o.(*v1alpha1.AddOnOrder); ok && *frozen {
+			return denied()
+		}
+		return c.SubResource(sub).Update(ctx, o, opts...)
+	}}
+}
+
+// TestRecallWithoutAnswerMovesTheFleet: the revision is quarantined once, and the way back, an unblock and the next
+// commit go on as if the hub had taken the answers.
+func TestRecallWithoutAnswerMovesTheFleet(t *testing.T) {
+	frozen := true
+	s := newScene(t, frozenAnswers(&frozen), "c1", "c2", "c3")
+	of := s.succeed("v1", "v2", "v3")
+	rests := func(at string) {
+		t.Helper()
+		s.ticks(12, time.Second, "c1", "c2", "c3")
+		if got := s.holding(at); len(got) != 3 {
+			t.Fatalf("%v run it: %s", got, s.rollout().Status.Message)
+		}
+		before := s.revision(of[2]).ResourceVersion
+		s.ticks(3, time.Second, "c1", "c2", "c3")
+		if after := s.revision(of[2]).ResourceVersion; after != before {
+			t.Errorf("the revision is written at rest: %s and %s", before, after)
+		}
+	}
+	s.order(v1alpha1.OrderRollback, of[2], &v1alpha1.OrderArguments{To: of[0]})
+	s.order(v1alpha1.OrderRollback, of[2], &v1alpha1.OrderArguments{To: of[1]})
+	rests(of[1])
+	s.order(v1alpha1.OrderUnblock, of[2], nil)
+	rests(of[2])
+	rests(s.commit("v4"))
+}
+
+// TestUnblockWithoutAnswerLiftsNoLaterQuarantine: the content fails again, and the fleet goes back again.
+func TestUnblockWithoutAnswerLiftsNoLaterQuarantine(t *testing.T) {
+	frozen := true
+	s := newScene(t, frozenAnswers(&frozen), "c1", "c2", "c3")
+	v1, v2 := s.failed()
+	s.rolledBack()
+	s.order(v1alpha1.OrderUnblock, v2, nil)
+	s.turns(4)
+	s.advance(time.Minute)
+	s.turns(2)
+	s.ticks(12, 0, "c1", "c2", "c3")
+	if _, q := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); !q || len(s.holding(v1)) != 3 {
+		t.Errorf("quarantined %t, %v run v1: %s", q, s.holding(v1), s.rollout().Status.Message)
+	}
+}

@@ -3,6 +3,7 @@ package addonrollout
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -384,4 +385,27 @@ func TestAHubWithoutGatesReadsNoApprovals(t *testing.T) {
 	}}, "c1")
 	s.target("v1")
 	s.settle()
+}
+
+// TestDecisionAboutAnAttemptThatNeverWasChangesNoAttempt: its author wrote the number. Decisions of the first attempt
+// count no more when the content comes again.
+func TestDecisionAboutAnAttemptThatNeverWasChangesNoAttempt(t *testing.T) {
+	s := gatedScene(t, nil, approvals(1))
+	s.installPolicy()
+	s.upgrade()
+	ro := s.rollout()
+	s.create(&v1alpha1.AddOnApproval{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "x"},
+		Spec: v1alpha1.AddOnApprovalSpec{
+			RolloutUID: ro.UID, Rollout: "hello", Stage: "fleet", Gate: "qa", Digest: ro.Status.Target.Digest, Attempt: math.MaxInt32,
+			Decision: v1alpha1.Approve, Approver: "eve",
+		},
+	})
+	s.target("v3")
+	s.turns(2)
+	s.targetOf(contentAt("v2"), "v2")
+	s.turns(3)
+	if got := s.rollout().Status.Attempt; got != ro.Status.Attempt+1 {
+		t.Errorf("attempt %d after %d", got, ro.Status.Attempt)
+	}
 }

@@ -267,8 +267,9 @@ func aborted(s v1alpha1.AddOnRolloutStatus) string {
 	return brief.Line(text, 200)
 }
 
-// withdraw answers the orders about content: rollback and unblock. What one does to a revision is
-// written again until its answer is stored.
+// withdraw answers the orders about content: rollback and unblock. Of the orders about one revision, the newest
+// says what is written to it. It is written until the revision has it, and not again while the hub refuses the answer:
+// a turn that writes a quarantine moves no cluster.
 func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, g given) (v1alpha1.AddOnRolloutStatus, given, []Withdrawal) {
 	var withdrawals []Withdrawal
 	all, fresh := o.open()
@@ -295,9 +296,22 @@ func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, g given) (v1alp
 				To: o.digestOf(s.Arguments), WithCRDs: s.Arguments != nil && s.Arguments.WithCRDs,
 			}
 		}
-		withdrawals = append(withdrawals, w)
+		withdrawals = slices.DeleteFunc(withdrawals, func(earlier Withdrawal) bool { return earlier.Revision == w.Revision })
+		if slices.Contains(fresh, order) || !o.tookEffect(order, w) {
+			withdrawals = append(withdrawals, w)
+		}
 	}
 	return next, g, withdrawals
+}
+
+// tookEffect reports whether the revision has what an order does to it. A quarantine that began after an unblock is
+// not the one that the order ends.
+func (o *Observation) tookEffect(order *v1alpha1.AddOnOrder, w Withdrawal) bool {
+	q, quarantined := o.Quarantined[w.Revision]
+	if w.Quarantine != nil {
+		return quarantined && q.Order == order.Name
+	}
+	return !quarantined || q.Time.After(order.CreationTimestamp.Time)
 }
 
 // forgotten is the history without the quarantine of a digest.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +87,11 @@ func anew(records []v1alpha1.RecordGroup, digest string, reverting bool) []v1alp
 // short; then the attempt follows those that the decisions are about.
 func nextAttempt(history []v1alpha1.HistoryEntry, o *Observation) int32 {
 	last, digest, uid := int32(0), o.Target.Digest, o.Rollout.UID
+	tried := func(attempt int32) { // as far as it can have been: its author writes what it is about
+		if attempt < math.MaxInt32/2 {
+			last = max(last, attempt)
+		}
+	}
 	for i := range history {
 		if h := &history[i]; h.Target.Digest == digest {
 			last = max(last, h.Attempt)
@@ -96,14 +102,14 @@ func nextAttempt(history []v1alpha1.HistoryEntry, o *Observation) int32 {
 		switch {
 		case s.RolloutUID != uid || s.Digest != digest || state == v1alpha1.OrderRefused || s.Verb == v1alpha1.OrderUnblock:
 		case s.Verb == v1alpha1.OrderRetry && state == v1alpha1.OrderCarriedOut:
-			last = max(last, s.Attempt+1)
+			tried(s.Attempt + 1)
 		default:
-			last = max(last, s.Attempt)
+			tried(s.Attempt)
 		}
 	}
 	for i := range o.Approvals.Proven {
 		if s := &o.Approvals.Proven[i].Spec; s.RolloutUID == uid && s.Digest == digest {
-			last = max(last, s.Attempt)
+			tried(s.Attempt)
 		}
 	}
 	return last + 1
