@@ -29,7 +29,7 @@ func (r *Reconciler) standing(ctx context.Context, ro *v1alpha1.AddOnRollout) (s
 	}
 	policy, err := r.Tenants(ctx)
 	if errors.Is(err, tenancy.ErrInvalid) {
-		return standing{denied: fmt.Errorf("%w: %w; an admin must correct it, and until then no cluster is written", plan.ErrTenantDenied, err)}, nil
+		return standing{denied: fmt.Errorf("%w: %w; an admin must correct it, and until then no cluster is written", plan.ErrInvalidTenants, err)}, nil
 	}
 	if err != nil {
 		return standing{}, err

@@ -23,6 +23,9 @@ var ErrOwnership = errors.New("ownership conflict")
 // ErrTenantDenied says that the policy of tenants does not let a rollout write to clusters.
 var ErrTenantDenied = errors.New("denied to the tenant")
 
+// ErrInvalidTenants is the ErrTenantDenied of every tenant while the policy cannot be used.
+var ErrInvalidTenants = fmt.Errorf("%w", ErrTenantDenied)
+
 // fenceSettles is how long a writer that was fenced off may still act on its earlier reads.
 const fenceSettles = 30 * time.Second
 

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -102,7 +101,7 @@ func TestVerdictOf(t *testing.T) {
 		rollout.ErrCorruptLedger:        v1alpha1.InvalidLedgerReason,
 		ErrOwnership:                    v1alpha1.OwnershipConflictReason,
 		ErrTenantDenied:                 v1alpha1.TenantDeniedReason,
-		tenancy.ErrInvalid:              v1alpha1.InvalidTenantsReason,
+		ErrInvalidTenants:               v1alpha1.InvalidTenantsReason,
 	} {
 		v, known := verdictOf(fmt.Errorf("wrapped: %w", err))
 		if !known || v.Stalled+v.Waiting != want {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -33,7 +32,7 @@ func verdictOf(err error) (Verdict, bool) {
 	switch {
 	case errors.Is(err, rollout.ErrInvalidStrategy), errors.Is(err, rollout.ErrUnknownDecisionGroup):
 		return Verdict{Stalled: v1alpha1.InvalidRolloutStrategyReason, Message: err.Error()}, true
-	case errors.Is(err, tenancy.ErrInvalid):
+	case errors.Is(err, ErrInvalidTenants):
 		return Verdict{Stalled: v1alpha1.InvalidTenantsReason, Message: err.Error()}, true
 	case errors.Is(err, ErrTenantDenied):
 		return Verdict{Stalled: v1alpha1.TenantDeniedReason, Message: err.Error()}, true
