@@ -71,7 +71,7 @@ func decodeYAML(content []byte) ([]document, []mistake) {
 }
 
 // lineBreak matches what ends a line for the parser.
-var lineBreak = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]")
+var lineBreak = regexp.MustCompile("[\n\u0085\u2028\u2029]")
 
 // textLines cuts a text into lines of characters, as the parser counts lines and columns.
 func textLines(text []byte) [][]rune {
@@ -125,6 +125,9 @@ func plainText(content []byte) ([]byte, *mistake) {
 				line: line, reason: InvalidEncoding,
 				message: fmt.Sprintf("not UTF-8 at byte %d", i), hint: "save it as UTF-8",
 			}
+		case r == '\r' && !bytes.HasPrefix(content[i+size:], []byte("\n")):
+			// YAML ends a line there, and most programs do not.
+			return nil, &mistake{line: line, reason: InvalidYAML, message: "a carriage return without a line feed", hint: "end lines with LF"}
 		case r < ' ' && r != '\n' && r != '\r' && r != '\t':
 			return nil, &mistake{line: line, reason: InvalidYAML, message: fmt.Sprintf("control character %U", r)}
 		case r == '\n':
