@@ -538,7 +538,21 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 	if w.point.forgets {
 		expected, state = ofAnyPast(expected, beta), ofAnyPast(state, beta)
 	}
+	if w.point.upgraded {
+		expected, state = ofAnyVersion(expected), ofAnyVersion(state)
+	}
 	return oracle.Differences(expected, state)
+}
+
+// ofAnyVersion is a state without what the version before did not store, or stored in other words: the attempts of
+// past rollouts, which the present one follows, and why they ended.
+func ofAnyVersion(state map[string]string) map[string]string {
+	plain := maps.Clone(state)
+	maps.DeleteFunc(plain, func(path, _ string) bool {
+		past := strings.Contains(path, " status history [") && strings.HasSuffix(path, " reason")
+		return strings.HasPrefix(path, rolloutKey("")) && (past || strings.HasSuffix(path, " attempt"))
+	})
+	return plain
 }
 
 // unedited is a state without what a hand edit leaves by right: a field of an owner that no commit declares, and,
