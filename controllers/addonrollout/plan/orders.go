@@ -67,11 +67,19 @@ type ordered struct {
 	orders   []rollout.Order
 	promotes []*v1alpha1.AddOnOrder
 	given    given
+	// content are the judgements of the new orders about content, by name.
+	content map[string]judgement
 }
 
-// applyOrders answers the orders about the attempt: retry and abort.
+// judgement is what an order does, or why it is refused.
+type judgement struct{ done, refused string }
+
+// applyOrders judges the new orders in the order in which they were given, and answers those about the attempt:
+// retry and abort. An order that was right when it was given is not refused because a retry that was given in the
+// same turn began another attempt; after a recall, there is no attempt any more to give orders about.
 func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
-	h := ordered{status: next}
+	h := ordered{status: next, content: map[string]judgement{}}
+	recalled := ""
 	all, fresh := o.open()
 	h.status.CarriedOut = nil
 	for _, order := range all {
@@ -91,13 +99,22 @@ func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
 	for _, order := range fresh {
 		s := order.Spec
 		if s.Verb == v1alpha1.OrderRollback || s.Verb == v1alpha1.OrderUnblock {
+			done, refused := o.answerWithdrawal(order, next)
+			h.content[order.Name] = judgement{done, refused}
+			if refused == "" && s.Verb == v1alpha1.OrderRollback {
+				recalled = "order " + order.Name + ", given before it, takes the content back"
+			}
 			continue
+		}
+		attempt := next
+		if s.Verb == v1alpha1.OrderRetry {
+			attempt = h.status // two retries are one
 		}
 		asked := rollout.Order{Verb: s.Verb}
 		if s.Arguments != nil {
 			asked.Stage, asked.Clusters = s.Arguments.Stage, s.Arguments.Clusters
 		}
-		done, refused := "", cmp.Or(o.Unproven[order.Name], o.outdated(order, h.status))
+		done, refused := "", cmp.Or(o.Unproven[order.Name], o.outdated(order, attempt), recalled)
 		if refused == "" && s.Verb == v1alpha1.OrderPromote {
 			h.orders, h.promotes = append(h.orders, asked), append(h.promotes, order)
 			continue
@@ -153,7 +170,7 @@ func (h ordered) promote(target string, d Decided) ordered {
 // refused takes back what applyOrders answered, because the planner refused the policy or the ledger.
 // before is the status without the orders.
 func (h ordered) refused(o *Observation, before v1alpha1.AddOnRolloutStatus, why error) ordered {
-	undone := ordered{status: before, promotes: h.promotes, given: given{answers: slices.Clone(h.given.answers)}}
+	undone := ordered{status: before, promotes: h.promotes, content: h.content, given: given{answers: slices.Clone(h.given.answers)}}
 	for i := range undone.given.answers {
 		a := &undone.given.answers[i]
 		if _, done := o.carriedOut(a.Order); !done && a.State == v1alpha1.OrderCarriedOut {
@@ -270,21 +287,33 @@ func aborted(s v1alpha1.AddOnRolloutStatus) string {
 // withdraw answers the orders about content: rollback and unblock. Of the orders about one revision, the newest
 // says what is written to it. It is written until the revision has it, and not again while the hub refuses the answer:
 // a turn that writes a quarantine moves no cluster.
-func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, g given) (v1alpha1.AddOnRolloutStatus, given, []Withdrawal) {
+func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, h ordered) (v1alpha1.AddOnRolloutStatus, given, []Withdrawal) {
 	var withdrawals []Withdrawal
 	all, fresh := o.open()
+	g, newest := h.given, map[string]string{} // the newest order that counts, by digest
+	for _, order := range all {
+		judged, ok := h.content[order.Name]
+		_, done := o.carriedOut(order)
+		content := order.Spec.Verb == v1alpha1.OrderRollback || order.Spec.Verb == v1alpha1.OrderUnblock
+		if ok && judged.refused == "" || done && content {
+			newest[order.Spec.Digest] = order.Name
+		}
+	}
 	for _, order := range all {
 		s := order.Spec
 		if s.Verb != v1alpha1.OrderRollback && s.Verb != v1alpha1.OrderUnblock {
 			continue
 		}
 		if slices.Contains(fresh, order) {
-			done, refused := o.answerWithdrawal(order, next)
-			if refused != "" {
-				g.answers = append(g.answers, Answer{order, v1alpha1.OrderRefused, refused})
+			judged := h.content[order.Name]
+			if by := newest[s.Digest]; judged.refused == "" && by != order.Name {
+				judged.refused = "order " + by + ", given after it, takes its place"
+			}
+			if judged.refused != "" {
+				g.answers = append(g.answers, Answer{order, v1alpha1.OrderRefused, judged.refused})
 				continue
 			}
-			g.follow(order, &next, done)
+			g.follow(order, &next, judged.done)
 		}
 		w := Withdrawal{Revision: o.known(s.Digest).Revision, Order: order.Name}
 		if s.Verb == v1alpha1.OrderUnblock {

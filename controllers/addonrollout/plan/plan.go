@@ -170,7 +170,7 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 		d.Planned.Succeeded = false
 		next.Phase, next.Message, next.Stable = v1alpha1.PhaseFailed, why, h.status.Stable
 	}
-	next, given, withdrawals := o.withdraw(next, h.given)
+	next, given, withdrawals := o.withdraw(next, h)
 	c := concluded{given: given, withdrawals: withdrawals}
 	if next.Phase == v1alpha1.PhaseFailed && !o.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
 		obstacle := o.obstacle()
