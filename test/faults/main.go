@@ -131,7 +131,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	if _, err := os.Stat(o.previous); err != nil {
 		fmt.Fprintln(out, "without an upgrade: there is no operator of the commit in test/faults/previous")
-		todo = slices.DeleteFunc(todo, func(p point) bool { return p.upgraded })
+		todo = slices.DeleteFunc(todo, func(p point) bool { return p.upgraded || p.rolledBack })
 	}
 	fmt.Fprintf(out, "%d points, %d of them finished, %d to run\n", len(all), len(all)-left, len(todo))
 	stopped := h.runAll(ctx, todo, undisturbed, o.parallel, stopAt, state, out)

@@ -20,8 +20,9 @@ type point struct {
 	// leaders: they elect one of them. flags are given to them.
 	leaders bool
 	flags   []string
-	// upgraded: the first is of the commit before. clocked: their clock can be set.
-	upgraded, clocked bool
+	// upgraded: the first is of the commit before. rolledBack: the second is, with the definitions of this one.
+	// clocked: their clock can be set.
+	upgraded, rolledBack, clocked bool
 	// shrinks: the fleet has fewer clusters for a while, which past rollouts and their statuses say.
 	// restores: older statuses are written back. forgets: beta's rollout loses its status.
 	shrinks, restores, forgets bool
@@ -154,20 +155,23 @@ func doubles(r *reference) []point {
 	return all
 }
 
-// upgrades are an operator of the commit before that is replaced after a write.
+// upgrades are an operator of the commit before that is replaced after a write; and an operator that is replaced by
+// that one, which is replaced in turn after some writes more.
 func upgrades(r *reference) []point {
-	const points = 8
-	var all []point
+	const points, stays = 8, 60
+	var upgraded, rolledBack []point
 	seen := map[string]int{}
 	for i, class := range r.Order {
 		seen[class]++
-		if (i+1)%(len(r.Order)/(points+1)) != 0 || len(all) == points {
+		if (i+1)%(len(r.Order)/(points+1)) != 0 || len(upgraded) == points {
 			continue
 		}
 		f := proxy.Fault{Class: class, At: seen[class], Times: 1, Action: proxy.KillAfter}
-		all = append(all, point{name: fmt.Sprintf("upgrade after %s #%d", f.Class, f.At), class: "upgrade", faults: []proxy.Fault{f}, upgraded: true})
+		upgraded = append(upgraded, point{name: fmt.Sprintf("upgrade after %s #%d", f.Class, f.At), class: "upgrade", faults: []proxy.Fault{f}, upgraded: true})
+		f.Again = stays
+		rolledBack = append(rolledBack, point{name: fmt.Sprintf("operator rolled back after %s #%d", f.Class, f.At), class: "operator rolled back", faults: []proxy.Fault{f}, rolledBack: true})
 	}
-	return all
+	return slices.Concat(upgraded, rolledBack)
 }
 
 // answers are wrong answers to every kind of write: twice, then all is well.

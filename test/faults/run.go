@@ -104,12 +104,14 @@ func (h harness) run(ctx context.Context, p point, undisturbed *reference) (resu
 
 // programs that a point runs.
 func (h harness) programs(p point) programs {
-	chosen := programs{first: h.operator, next: h.operator, flags: p.flags}
+	chosen := programs{operators: []string{h.operator}, flags: p.flags}
 	switch {
-	case p.upgraded:
-		chosen.first, chosen.manifests = h.previous, h.previous+".manifests"
 	case p.clocked:
-		chosen.first, chosen.next = h.clocked, h.clocked
+		chosen.operators = []string{h.clocked}
+	case p.rolledBack:
+		chosen.operators = []string{h.operator, h.previous, h.operator}
+	case p.upgraded:
+		chosen.operators, chosen.manifests = []string{h.previous, h.operator}, h.previous+".manifests"
 	}
 	return chosen
 }

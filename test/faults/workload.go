@@ -538,7 +538,7 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 	if w.point.forgets {
 		expected, state = ofAnyPast(expected, beta), ofAnyPast(state, beta)
 	}
-	if w.point.upgraded {
+	if w.point.upgraded || w.point.rolledBack {
 		expected, state = ofAnyVersion(expected), ofAnyVersion(state)
 	}
 	return oracle.Differences(expected, state)
@@ -643,8 +643,8 @@ func (w *workload) says(key, status string) string {
 	if !found {
 		return status
 	}
-	if state == failure && w.point.restores {
-		return state
+	if w.point.upgraded || w.point.rolledBack || state == failure && w.point.restores {
+		return state // the version before has other words
 	}
 	if state == failure && strings.HasSuffix(key, " "+statusContext) {
 		if w.point.shrinks {

@@ -39,10 +39,10 @@ type world struct {
 	clock string
 
 	options demo.OperatorOptions
-	// next is the program of operators that are started again, and newer the definitions and the policy that an
-	// admin applies before; nil: they are there.
-	next    string
-	newer   func(context.Context) error
+	// programs of the operators: whenever one ends, the next is started; the last one again. newer brings the
+	// definitions and the policy that an admin applies before the second; nil: they are there.
+	programs []string
+	newer    func(context.Context) error
 	mu      sync.Mutex
 	running []*demo.Operator
 	// kills counts the operators that a fault ended; crashes are those that ended otherwise.
@@ -60,13 +60,13 @@ type world struct {
 func startWorld(ctx context.Context, p programs, faults []proxy.Fault) (*world, error) {
 	names := clusterNames()
 	base, err := demo.StartWorld(ctx, demo.WorldOptions{
-		Release: hub.OCM12, Binary: p.first, Clusters: names, Canaries: names[:1], ShippedRights: true,
+		Release: hub.OCM12, Binary: p.operators[0], Clusters: names, Canaries: names[:1], ShippedRights: true,
 		Fleet: fleet.Options{WithoutFinalizer: true},
 	})
 	if err != nil {
 		return nil, err
 	}
-	w := &world{World: base, plans: filepath.Join(base.Dir, "plans.jsonl"), clock: filepath.Join(base.Dir, "clock"), next: p.next}
+	w := &world{World: base, plans: filepath.Join(base.Dir, "plans.jsonl"), clock: filepath.Join(base.Dir, "clock"), programs: p.operators}
 	if p.manifests != "" {
 		if w.newer, err = exchange(ctx, base.Client, p.manifests); err != nil {
 			return nil, errors.Join(err, base.Stop())
@@ -78,7 +78,7 @@ func startWorld(ctx context.Context, p programs, faults []proxy.Fault) (*world, 
 		return nil, errors.Join(err, w.Stop())
 	}
 	w.options = demo.OperatorOptions{
-		Binary: p.first, Kubeconfig: filepath.Join(w.Dir, "proxy.kubeconfig"), LogFile: filepath.Join(w.Dir, "operator.log"),
+		Binary: p.operators[0], Kubeconfig: filepath.Join(w.Dir, "proxy.kubeconfig"), LogFile: filepath.Join(w.Dir, "operator.log"),
 		Flags: append([]string{
 			"--concurrent=8", "--max-retry-delay=5s", "--park-after=10s", "--removal-grace-period=5s", "--trace-file=" + w.plans,
 			"--gate-allow-http", "--gate-allow-loopback",
@@ -94,11 +94,11 @@ const clockFile = "ADDONFLOW_FAULT_CLOCK"
 
 // programs are the operator's.
 type programs struct {
-	// first is started first, and next whenever an operator ended.
-	first, next string
+	// operators are started one after another; the last one again whenever it ended.
+	operators []string
 	// flags are given besides those that every operator gets here.
 	flags []string
-	// manifests is the directory with those of the first, if they are others.
+	// manifests is the directory with those of the first one, if they are others.
 	manifests string
 }
 
@@ -179,7 +179,7 @@ func (w *world) startOperator(o demo.OperatorOptions) error {
 	w.running = append(w.running, operator)
 	w.watchers.Go(func() {
 		<-operator.Done()
-		o.Binary = w.next
+		o.Binary = w.next()
 		err := errors.Join(w.ended(operator), w.upgrade())
 		if err == nil {
 			err = w.startOperator(o)
@@ -192,6 +192,16 @@ func (w *world) startOperator(o demo.OperatorOptions) error {
 		}
 	})
 	return nil
+}
+
+// next is the program that follows.
+func (w *world) next() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.programs) > 1 {
+		w.programs = w.programs[1:]
+	}
+	return w.programs[0]
 }
 
 // upgrade applies what comes with the next program, once.

@@ -31,7 +31,7 @@ func TestAnOperatorThatEndsAtItsStartEndsTheRun(t *testing.T) {
 			}
 			ctx, crashed := context.WithCancelCause(t.Context())
 			w := &world{
-				World: &demo.World{Dir: dir}, crashed: crashed, leaders: c.leaders, next: binary,
+				World: &demo.World{Dir: dir}, crashed: crashed, leaders: c.leaders, programs: []string{binary},
 				options: demo.OperatorOptions{Binary: binary, LogFile: filepath.Join(dir, "log")},
 			}
 			if err := w.startOperators(1); err != nil {

@@ -26,7 +26,7 @@ func EndState(objects map[string]Object, names *strings.Replacer) map[string]str
 		if strings.HasPrefix(key, rolloutKeys) {
 			records, err := ledger(o.Content)
 			for cluster, r := range records {
-				state[key+" record of "+cluster] = fmt.Sprint(r)
+				state[key+" record of "+cluster] = fmt.Sprintf("{%s %s %s}", r.revision, r.stage, r.state)
 			}
 			if err != nil {
 				state[key+" ledger"] = err.Error()
@@ -42,7 +42,7 @@ func EndState(objects map[string]Object, names *strings.Replacer) map[string]str
 // to the state, which faults may change.
 var passing = []string{
 	"uid", "rolloutUID", "revisionUID", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "ledger",
-	"lastHandledReconcileAt", "reconcile.fluxcd.io/requestedAt", "journal", "acceptedAt", "progressPosts",
+	"lastHandledReconcileAt", "reconcile.fluxcd.io/requestedAt", "journal", "acceptedAt", "progressPosts", "addonflow.io/fenced-at",
 	"to", "lastAppliedFields", "lastAttemptedSpec",
 }
 

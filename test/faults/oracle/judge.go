@@ -87,7 +87,9 @@ type judge struct {
 	settled map[string]bool
 	// attempts are those in which the ledger gave a cluster its newest record.
 	attempts map[string]float64
-	original map[string]string
+	// admissions are the Admitted records that were stored, by add-on and cluster.
+	admissions map[string][]record
+	original   map[string]string
 	account  Account
 	broken   []string
 }
@@ -96,7 +98,8 @@ type judge struct {
 func Judge(changes []hub.Change, e Expectations) (Account, []string) {
 	j := &judge{
 		Expectations: e, objects: map[string]Object{}, verified: map[string]map[string]time.Time{},
-		latest: map[string]string{}, settled: map[string]bool{}, attempts: map[string]float64{}, original: map[string]string{},
+		latest: map[string]string{}, settled: map[string]bool{}, attempts: map[string]float64{},
+		admissions: map[string][]record{}, original: map[string]string{},
 	}
 	for _, c := range changes {
 		j.change(c)
@@ -225,8 +228,12 @@ func (j *judge) rollout(c hub.Change, before, now map[string]any) {
 		if r.revision != old[cluster].revision || r.inFlight() && !old[cluster].inFlight() {
 			j.attempts[addOn+"/"+cluster], _ = get(now, "status", "attempt").(float64)
 		}
-		if r.state == "Admitted" && old[cluster] != r && j.quarantined(r.revision) {
-			j.fail(c.Revision, "%s: %s is admitted to %s, which is quarantined", addOn, cluster, r.revision)
+		// An older status that is written back brings admissions that were judged before.
+		if of := addOn + "/" + cluster; r.state == "Admitted" && !slices.Contains(j.admissions[of], r) {
+			j.admissions[of] = append(j.admissions[of], r)
+			if was := old[cluster]; (was.revision != r.revision || was.state != r.state) && j.quarantined(r.revision) {
+				j.fail(c.Revision, "%s: %s is admitted to %s, which is quarantined", addOn, cluster, r.revision)
+			}
 		}
 	}
 	for cluster, r := range old {

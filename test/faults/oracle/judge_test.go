@@ -227,6 +227,18 @@ func TestJudge(t *testing.T) {
 			})
 			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
 		}},
+		"an older status that is written back": {tell: func(s *story) {
+			s.rest()
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted", "c3 v1 rest Done")
+			s.work("c2", "v1", "")
+			s.work("c2", "v1", "v1")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done")
+			s.store(revisions+"default/v1", map[string]any{
+				"metadata": map[string]any{"annotations": map[string]any{"addonflow.io/quarantined": "{}"}}, "spec": map[string]any{"digest": "v1"},
+			})
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted", "c3 v1 rest Done")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done")
+		}},
 		"an order without an answer": {want: "1 orders given, 0 answered", tell: func(s *story) {
 			s.store(orderKeys+"default/a", map[string]any{"spec": map[string]any{"verb": "abort"}})
 		}},

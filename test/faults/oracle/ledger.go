@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// record is the entry of one cluster in a ledger.
-type record struct{ revision, stage, state string }
+// record is the entry of one cluster in a ledger. admitted is when the cluster got its slot.
+type record struct{ revision, stage, state, admitted string }
 
 // inFlight are the states that hold a slot, as docs/design.md lists them.
 var inFlight = []string{"Admitted", "Updating", "Soaking", "Lost"}
@@ -27,8 +27,8 @@ func ledger(rollout map[string]any) (map[string]record, error) {
 	}
 	records := map[string]record{}
 	for _, group := range list(stored, "records") {
-		r := record{text(group, "revision"), text(group, "stage"), text(group, "state")}
 		for _, times := range list(group, "times") {
+			r := record{text(group, "revision"), text(group, "stage"), text(group, "state"), text(times, "admitted")}
 			for part := range strings.SplitSeq(text(times, "clusters"), ",") {
 				first, last, isRange := strings.Cut(part, "-")
 				if !isRange {
