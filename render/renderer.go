@@ -170,13 +170,6 @@ func (r *Renderer) Hosts(c Cluster) (bool, error) {
 	return o.hosts, o.err
 }
 
-// Definitions returns the digests of the CustomResourceDefinitions that Render returns, by name, at the
-// cost of Digest. The caller must not change them.
-func (r *Renderer) Definitions(c Cluster) (map[string][sha256.Size]byte, error) {
-	o := r.outline(c)
-	return o.definitions, o.err
-}
-
 // Refuses returns why the cluster cannot be rendered: something of its own is missing or wrong.
 // It costs as much as Digest.
 func (r *Renderer) Refuses(c Cluster) error { return r.outline(c).err }

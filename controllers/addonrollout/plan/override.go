@@ -305,8 +305,8 @@ func (o *Observation) Confirm() {
 }
 
 // definitionsLost says which CustomResourceDefinition keeps the clusters from going back from one
-// revision to another, on which of them, and what to do; "": none. A cluster that is not available or
-// held, and that runs neither, blocks no other: see keeps.
+// revision to another, on which of them, and what to do; "": none. A cluster that does not run the former
+// blocks no other: see keeps.
 func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	back, err := o.Revisions.Renderer(to)
 	if err != nil {
@@ -314,9 +314,9 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	}
 	var lost loss
 	var names []string
-	moves := o.goesBack(from, to)
+	leaves := o.leaves(from)
 	for _, m := range o.Members {
-		if !moves(m) {
+		if !leaves(m) {
 			continue
 		}
 		l, err := o.lossOf(m, back, mayChange)
@@ -339,34 +339,34 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	return "it would " + lost.verb() + " of " + brief.Names(names) + "; " + lost.remedy()
 }
 
-// goesBack returns whether a way back from a revision to another moves a cluster: it has that revision,
-// or another one and can be moved now. A cluster that no stage selects, and that was not admitted to
+// leaves returns whether a way back takes a revision from a cluster: its works are of that revision, or were
+// being written when it failed, or lost a mark. A cluster that no stage selects, and that was not admitted to
 // what it runs, keeps that.
-func (o *Observation) goesBack(from, to string) func(*Member) bool {
-	selected, admitted, known := o.staged()
-	return func(m *Member) bool {
-		runs := m.Health.Revision
-		switch {
-		case runs == "" || runs == to || m.AddOn != nil && m.AddOn.DeletionTimestamp != nil:
-			return false
-		case known && !selected[m.Name] && admitted[m.Name] != runs:
-			return false
+func (o *Observation) leaves(from string) func(*Member) bool {
+	selected, known := o.staged()
+	admitted := map[string]string{}
+	if records, err := rollout.Records(o.Rollout.Status.Ledger); err == nil {
+		for i := range records {
+			admitted[records[i].Cluster] = records[i].Revision
 		}
-		return runs == from || available(m.Cluster) && !o.held(m)
+	}
+	return func(m *Member) bool {
+		runs := m.Running()
+		if runs == rollout.Mixed {
+			runs = admitted[m.Name]
+		}
+		deleted := m.AddOn != nil && m.AddOn.DeletionTimestamp != nil
+		return runs == from && !deleted && (!known || selected[m.Name] || admitted[m.Name] == runs)
 	}
 }
 
-// staged are the clusters that a stage selects, and what the ledger admitted each cluster to. It is not
-// known without stages, and while a placement is not settled.
-func (o *Observation) staged() (selected map[string]bool, admitted map[string]string, known bool) {
-	records, err := rollout.Records(o.Rollout.Status.Ledger)
-	if err != nil || len(o.Rollout.Spec.Stages) == 0 || !AllSettled(o.Placements) {
-		return nil, nil, false
+// staged are the clusters that a stage selects. That is not known without stages, and while a placement is not
+// settled.
+func (o *Observation) staged() (selected map[string]bool, known bool) {
+	if len(o.Rollout.Spec.Stages) == 0 || !AllSettled(o.Placements) {
+		return nil, false
 	}
-	selected, admitted = map[string]bool{}, make(map[string]string, len(records))
-	for i := range records {
-		admitted[records[i].Cluster] = records[i].Revision
-	}
+	selected = map[string]bool{}
 	for _, st := range o.Rollout.Spec.Stages {
 		for _, p := range o.Placements {
 			if p.Namespace != st.Placement.Namespace || p.Name != st.Placement.Name {
@@ -379,7 +379,7 @@ func (o *Observation) staged() (selected map[string]bool, admitted map[string]st
 			}
 		}
 	}
-	return selected, admitted, true
+	return selected, true
 }
 
 // held reports whether the ManagedCluster of a member holds it now.
@@ -412,38 +412,52 @@ func (l loss) remedy() string {
 	return "a revert in Git does that, a rollback never does"
 }
 
-// lossOf is what a cluster would lose on the way to a revision. The error is that the revision which
-// it runs cannot be read, or rendered now.
+// lossOf is what a cluster would lose on the way to a revision, judged by what its works hold. The error
+// is that the revision cannot be rendered now.
 func (o *Observation) lossOf(m *Member, back *render.Renderer, mayChange bool) (loss, error) {
-	present, err := o.Revisions.Renderer(m.Health.Revision)
-	if err != nil {
-		return loss{}, fmt.Errorf("revision %s cannot be read: %w", m.Health.Revision, err)
-	}
-	before, err := present.Definitions(m.renderInput(nil))
-	after, refused := back.Definitions(m.renderInput(nil))
-	for _, e := range []error{err, refused} {
-		if errors.Is(e, render.ErrInterrupted) {
-			return loss{}, e
-		}
-	}
-	if err != nil || refused != nil {
-		return loss{}, nil //nolint:nilerr // it cannot have been written, or the planner reports it
-	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		switch kept, ok := after[name]; {
-		case !ok:
-			return loss{definition: name}, nil
-		case kept != before[name] && !mayChange:
-			return loss{definition: name, changed: true}, nil
-		}
+	gone, changed, err := o.displaced(m, back)
+	switch {
+	case errors.Is(err, render.ErrInterrupted):
+		return loss{}, err
+	case err != nil:
+		return loss{}, nil // it is not written, and the planner reports it
+	case len(gone) > 0:
+		return loss{definition: gone[0]}, nil
+	case len(changed) > 0 && !mayChange:
+		return loss{definition: changed[0], changed: true}, nil
 	}
 	return loss{}, nil
 }
 
+// displaced are the CustomResourceDefinitions that a revision does not render for a cluster that has them,
+// and those that it renders otherwise. If the works hold what their revision renders, two cached
+// renderings are compared. Works that are half written, that lost a mark or whose revision is missing are read.
+func (o *Observation) displaced(m *Member, back *render.Renderer) (gone, changed []string, err error) {
+	in := m.renderInput(nil)
+	present, err := o.Revisions.Renderer(m.Health.Revision)
+	if err != nil || !m.upToDate(present, nil) {
+		return back.Displaces(in, m.Works)
+	}
+	before, err := present.Definitions(in)
+	after, refused := back.Definitions(in)
+	if err := cmp.Or(err, refused); err != nil {
+		return nil, nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		switch kept, ok := after[name]; {
+		case !ok:
+			gone = append(gone, name)
+		case kept != before[name]:
+			changed = append(changed, name)
+		}
+	}
+	return gone, changed, nil
+}
+
 // keeps says which CustomResourceDefinition keeps a cluster from following the others on a way back,
-// and what to do; "": none. It was not available when the others went, or was held.
+// and what to do; "": none. It runs other content than they did, or was not written as they were.
 func (t *turn) keeps(j *Judged) string {
-	runs := j.Health.Revision
+	runs := j.Running()
 	if !t.Override.Returns() || runs == "" || runs == t.target.digest || t.target.Renderer == nil || !available(j.Cluster) {
 		return ""
 	}
