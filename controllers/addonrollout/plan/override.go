@@ -194,6 +194,9 @@ func (o *Observation) quarantine(digest string) (v1alpha1.RememberedQuarantine, 
 // refuge is the digest of the content to go back to from other content: the newest that succeeded, or
 // what an order named after that; "": there is none.
 func (o *Observation) refuge(from v1alpha1.Target) string {
+	if lost := o.lostRefuge(from); lost != "" {
+		return lost
+	}
 	to := o.Succeeded.before(from.Digest)
 	since := o.Succeeded.at(to)
 	for _, q := range o.Quarantined {
@@ -202,6 +205,24 @@ func (o *Observation) refuge(from v1alpha1.Target) string {
 		}
 	}
 	return to
+}
+
+// lostRefuge is the digest of the content to go back to if its revision was deleted, and the note of its success
+// with it, and no order names other content; "": it was not. Nobody asked for older content: the clusters are
+// held, as by any missing revision.
+func (o *Observation) lostRefuge(from v1alpha1.Target) string {
+	s := &o.Rollout.Status
+	to := s.Stable
+	if s.Override.Returns() && s.Override.Leaves().Digest == from.Digest && s.Target != nil && s.Target.Digest != from.Digest {
+		to = s.Target
+	}
+	if q, _ := o.quarantine(from.Digest); to == nil || to.Digest == from.Digest || o.Succeeded.at(q.To) != "" {
+		return ""
+	}
+	if _, barred := o.withdrawn(*to); barred || o.everSucceeded.Has(to.Revision) {
+		return ""
+	}
+	return to.Digest
 }
 
 // known is the target of a digest, with its commit where the rollout knows it.
