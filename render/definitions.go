@@ -11,29 +11,48 @@ import (
 // definitionKind is the kind whose objects take all objects of a kind with them.
 const definitionKind = "CustomResourceDefinition"
 
-// Definitions returns the digests of the CustomResourceDefinitions that Render returns, by name, at the
-// cost of Digest. The caller must not change them.
-func (r *Renderer) Definitions(c Cluster) (map[string][sha256.Size]byte, error) {
+// Definition is a CustomResourceDefinition of one cluster.
+type Definition struct {
+	// Sum is its SHA-256.
+	Sum [sha256.Size]byte
+	// Orphaned: the agent that applied it leaves it on the cluster when it is not in the works any more.
+	Orphaned bool
+}
+
+// Definitions returns the CustomResourceDefinitions that Render returns, by name, at the cost of Digest. The
+// caller must not change them.
+func (r *Renderer) Definitions(c Cluster) (map[string]Definition, error) {
 	o := r.outline(c)
 	return o.definitions, o.err
 }
 
-// definitions are the CustomResourceDefinitions among the cluster's objects: the SHA-256 of each
-// object by its name.
-func (r Rendered) definitions() map[string][sha256.Size]byte {
+// definitions are the CustomResourceDefinitions among the cluster's objects, by name.
+func (r Rendered) definitions() map[string]Definition {
 	if r.rendering == nil {
 		return nil
 	}
-	var found map[string][sha256.Size]byte
+	var found map[string]Definition
 	for i := range r.rendering.objects {
 		if o := &r.rendering.objects[i]; o.id.Kind == definitionKind {
 			if found == nil {
-				found = map[string][sha256.Size]byte{}
+				found = map[string]Definition{}
 			}
-			found[o.id.Name] = sha256.Sum256(o.plain)
+			found[o.id.Name] = Definition{Sum: sha256.Sum256(o.plain), Orphaned: orphans(r.rendering.deleteOption, o.id)}
 		}
 	}
 	return found
+}
+
+// orphans reports whether the agent leaves an object on the cluster: it has no owner there.
+func orphans(option *workv1.DeleteOption, id Identity) bool {
+	switch {
+	case option == nil:
+		return false
+	case option.PropagationPolicy == workv1.DeletePropagationPolicyTypeOrphan:
+		return true
+	}
+	return option.PropagationPolicy == workv1.DeletePropagationPolicyTypeSelectivelyOrphan && option.SelectivelyOrphan != nil &&
+		slices.Contains(option.SelectivelyOrphan.OrphaningRules, workv1.OrphaningRule(id.resource()))
 }
 
 // Displaces returns the names of the CustomResourceDefinitions in works that Render does not return for
@@ -57,11 +76,11 @@ func (r *Renderer) Displaces(c Cluster, works []*workv1.ManifestWork) (gone, cha
 			if !ok || id.Kind != definitionKind {
 				continue
 			}
-			sum, stays := o.definitions[id.Name]
+			there, stays := o.definitions[id.Name]
 			switch {
 			case !stays:
 				gone = append(gone, id.Name)
-			case sum != sha256.Sum256(raw):
+			case there.Sum != sha256.Sum256(raw):
 				same, err := r.means(c, id.Name, raw)
 				if err != nil {
 					return nil, nil, err

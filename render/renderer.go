@@ -1,7 +1,6 @@
 package render
 
 import (
-	"crypto/sha256"
 	"errors"
 	"sync"
 
@@ -74,7 +73,7 @@ type outlineKey struct {
 type outline struct {
 	digest      string
 	hosts       bool
-	definitions map[string][sha256.Size]byte
+	definitions map[string]Definition
 	err         error
 }
 

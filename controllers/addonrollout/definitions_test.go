@@ -2,12 +2,14 @@ package addonrollout
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -220,5 +222,41 @@ func TestWayBack_TakesNoDefinitionOffAWorkThatWasHidden(t *testing.T) {
 	s.ticks(20, time.Minute, "c1", "c2")
 	if got := s.defined(); len(got) != 2 || len(s.holding(v1)) > 0 {
 		t.Errorf("%v have the definition, %v run v1; %s", got, s.holding(v1), s.rollout().Status.Message)
+	}
+}
+
+// A CustomResourceDefinition that the agent leaves on the cluster, as those of helm.sh/resource-policy: keep, is in
+// nobody's way once the agent has let go of it.
+func TestWayBack_PassesADefinitionThatTheAgentKeeps(t *testing.T) {
+	for _, applied := range []bool{true, false} {
+		t.Run(fmt.Sprintf("Applied=%t", applied), func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1")
+			v1 := s.targetOf(contentAt("v1"), "v1")
+			s.settle()
+			s.advance(time.Minute)
+			content := s.defining("v2", "v1")
+			manifests, _, err := unstructured.NestedSlice(content.Templates[0].Spec, "agentSpec", "workload", "manifests")
+			if err != nil {
+				t.Fatal(err)
+			}
+			metadata := manifests[1].(map[string]any)["metadata"].(map[string]any) //nolint:forcetypeassert // the test made it
+			metadata["annotations"] = map[string]any{addonv1alpha1.DeletionOrphanAnnotationKey: ""}
+			if err := unstructured.SetNestedSlice(content.Templates[0].Spec, manifests, "agentSpec", "workload", "manifests"); err != nil {
+				t.Fatal(err)
+			}
+			v2 := s.targetOf(content, "v2")
+			s.settle()
+			if !applied {
+				s.ticks(1, 0)
+			}
+			key := s.order(v1alpha1.OrderRollback, v2, nil)
+			s.turns(4)
+			if got := s.answered(key); strings.HasPrefix(got, "CarriedOut") != applied {
+				t.Errorf("the recall is %s", got)
+			}
+			if got := s.holding(v1); len(got) == 1 != applied {
+				t.Errorf("%v run v1", got)
+			}
+		})
 	}
 }

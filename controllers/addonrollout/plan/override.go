@@ -465,11 +465,11 @@ func (o *Observation) displaced(m *Member, back *render.Renderer) (gone, changed
 		return nil, nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		switch kept, ok := after[name]; {
-		case !ok:
-			gone = append(gone, name)
-		case kept != before[name]:
+		switch there, stays := after[name]; {
+		case stays && there.Sum != before[name].Sum:
 			changed = append(changed, name)
+		case !stays && !(before[name].Orphaned && m.Health.Applied): // an agent that did not apply it may still own it
+			gone = append(gone, name)
 		}
 	}
 	return gone, changed, nil
