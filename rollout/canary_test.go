@@ -115,10 +115,10 @@ func TestDefaultCanary_IsForUpdatesWithoutAPaceOnly(t *testing.T) {
 func TestDefaultCanary_DoesNotLeadTheWayBack(t *testing.T) {
 	in := paceless()
 	canary := named(follows(t, &in, HealthProgressing), Admitted)
+	follows(t, &in, HealthVerified)
 	plan := follows(t, &in, HealthVerified)
 	failed := strings.Fields(named(plan, Admitted))
-	plan = follows(t, &in, HealthVerified)
-	if failed = strings.Fields(named(plan, Admitted)); len(failed) != 2 || named(plan, Done) != canary {
+	if len(failed) != 2 || named(plan, Done) != canary {
 		t.Fatalf("%v follow %s", failed, canary)
 	}
 	for i := range in.Clusters {

@@ -239,8 +239,10 @@ func TestWayBack_PassesADefinitionThatTheAgentKeeps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			metadata := manifests[1].(map[string]any)["metadata"].(map[string]any) //nolint:forcetypeassert // the test made it
-			metadata["annotations"] = map[string]any{addonv1alpha1.DeletionOrphanAnnotationKey: ""}
+			definition, _ := manifests[1].(map[string]any)
+			if err := unstructured.SetNestedStringMap(definition, map[string]string{addonv1alpha1.DeletionOrphanAnnotationKey: ""}, "metadata", "annotations"); err != nil {
+				t.Fatal(err)
+			}
 			if err := unstructured.SetNestedSlice(content.Templates[0].Spec, manifests, "agentSpec", "workload", "manifests"); err != nil {
 				t.Fatal(err)
 			}

@@ -340,7 +340,7 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 		if !leaves(m) {
 			continue
 		}
-		l, err := o.lossOf(m, back, mayChange)
+		l, err := o.lossOf(m, m.renderInput(nil), back, mayChange)
 		if err != nil {
 			return err.Error()
 		}
@@ -435,13 +435,13 @@ func (l loss) remedy() string {
 
 // lossOf is what a cluster would lose on the way to a revision, judged by what its works hold. The error
 // is that the revision cannot be rendered now.
-func (o *Observation) lossOf(m *Member, back *render.Renderer, mayChange bool) (loss, error) {
-	gone, changed, err := o.displaced(m, back)
+func (o *Observation) lossOf(m *Member, in render.Cluster, back *render.Renderer, mayChange bool) (loss, error) {
+	gone, changed, err := o.displaced(m, in, back)
 	switch {
 	case errors.Is(err, render.ErrInterrupted):
 		return loss{}, err
 	case err != nil:
-		return loss{}, nil // it is not written, and the planner reports it
+		return loss{}, nil //nolint:nilerr // it is not written, and the planner reports it
 	case len(gone) > 0:
 		return loss{definition: gone[0]}, nil
 	case len(changed) > 0 && !mayChange:
@@ -453,10 +453,12 @@ func (o *Observation) lossOf(m *Member, back *render.Renderer, mayChange bool) (
 // displaced are the CustomResourceDefinitions that a revision does not render for a cluster that has them,
 // and those that it renders otherwise. If the works hold what their revision renders, two cached
 // renderings are compared. Works that are half written, that lost a mark or whose revision is missing are read.
-func (o *Observation) displaced(m *Member, back *render.Renderer) (gone, changed []string, err error) {
-	in := m.renderInput(nil)
+func (o *Observation) displaced(m *Member, in render.Cluster, back *render.Renderer) (gone, changed []string, err error) {
 	present, err := o.Revisions.Renderer(m.Health.Revision)
-	if err != nil || !m.upToDate(present, nil) {
+	if err != nil {
+		return back.Displaces(in, m.Works)
+	}
+	if digest, err := present.Digest(in); err != nil || digest != m.Health.Digest {
 		return back.Displaces(in, m.Works)
 	}
 	before, err := present.Definitions(in)
@@ -468,7 +470,7 @@ func (o *Observation) displaced(m *Member, back *render.Renderer) (gone, changed
 		switch there, stays := after[name]; {
 		case stays && there.Sum != before[name].Sum:
 			changed = append(changed, name)
-		case !stays && !(before[name].Orphaned && m.Health.Applied): // an agent that did not apply it may still own it
+		case !stays && (!before[name].Orphaned || !m.Health.Applied): // an agent that did not apply it may still own it
 			gone = append(gone, name)
 		}
 	}
@@ -482,7 +484,7 @@ func (t *turn) keeps(j *Judged) string {
 	if !t.Override.Returns() || runs == "" || runs == t.target.digest || t.target.Renderer == nil || !available(j.Cluster) {
 		return ""
 	}
-	lost, err := t.lossOf(j.Member, t.target.Renderer, t.mayChangeDefinitions())
+	lost, err := t.lossOf(j.Member, j.RenderInput(), t.target.Renderer, t.mayChangeDefinitions())
 	switch {
 	case err != nil:
 		return err.Error()
