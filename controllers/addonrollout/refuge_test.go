@@ -65,3 +65,23 @@ func TestRollback_ToADeletedRevisionGoesToNoOlderContent(t *testing.T) {
 		s.runs(of[0], all...)
 	})
 }
+
+// A recall is not answered as carried out if its content has no AddOnRevision, which would carry the quarantine. An
+// entry of spec.blocked needs none.
+func TestRecall_OfADeletedRevisionIsRefused(t *testing.T) {
+	all := []string{"c1", "c2", "c3"}
+	s := newScene(t, interceptor.Funcs{}, all...)
+	of := s.succeed("v1", "v2")
+	s.delete(s.revision(of[1]))
+	key := s.order(v1alpha1.OrderRollback, of[1], nil)
+	s.ticks(4, time.Second, all...)
+	if got := s.answered(key); !strings.HasPrefix(got, "Refused: revision hello-") || !strings.Contains(got, "spec.blocked") {
+		t.Errorf("the recall is %s", got)
+	}
+	s.runs(of[1], all...)
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		spec.Blocked = []v1alpha1.BlockedContent{{Digest: of[1], Reason: "leaks memory"}}
+	})
+	s.ticks(14, time.Second, all...)
+	s.runs(of[0], all...)
+}

@@ -288,7 +288,7 @@ func (o *Observation) obstacle() string {
 	case o.Succeeded.Has(o.Target.Revision):
 		return "it is a revert, and Git took " + titleOf(o.known(to)) + " back"
 	}
-	return o.definitionsLost(o.Target.Digest, to, o.policyChangesDefinitions())
+	return o.preventing(o.Target.Digest, to, o.policyChangesDefinitions())
 }
 
 // policyChangesDefinitions reports whether the policy permits that a rollback changes a
@@ -323,6 +323,15 @@ func (o *Observation) Confirm() {
 	if why := o.definitionsLost(o.Override.Leaves().Digest, o.Target.Digest, o.mayChangeDefinitions()); why != "" {
 		o.keep(why)
 	}
+}
+
+// preventing says why content cannot be taken back from the clusters to other content; "": it can.
+func (o *Observation) preventing(from, to string, mayChange bool) string {
+	name := o.known(from).Revision
+	if _, stored := o.StoredAs[name]; !stored {
+		return "revision " + name + " is missing and cannot be quarantined; name it in spec.blocked"
+	}
+	return o.definitionsLost(from, to, mayChange)
 }
 
 // definitionsLost says which CustomResourceDefinition keeps the clusters from going back from one
