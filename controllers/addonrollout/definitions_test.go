@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -260,5 +261,59 @@ func TestWayBack_PassesADefinitionThatTheAgentKeeps(t *testing.T) {
 				t.Errorf("%v run v1", got)
 			}
 		})
+	}
+}
+
+// What a definition is on a cluster may depend on a configuration that the ManagedClusterAddOn names.
+func TestWayBack_JudgesADefinitionWithTheClustersOwnConfiguration(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	reference := addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: "addondeploymentconfigs"}
+	flavoured := func(tag string) render.Content {
+		content := s.defining(tag, "v1")
+		content.Supported = []addonv1alpha1.ConfigGroupResource{reference}
+		manifests, _, err := unstructured.NestedSlice(content.Templates[0].Spec, "agentSpec", "workload", "manifests")
+		if err != nil {
+			t.Fatal(err)
+		}
+		definition, _ := manifests[1].(map[string]any)
+		if err := unstructured.SetNestedField(definition, "{{FLAVOUR}}", "metadata", "labels", "flavour"); err != nil {
+			t.Fatal(err)
+		}
+		if err := unstructured.SetNestedSlice(content.Templates[0].Spec, manifests, "agentSpec", "workload", "manifests"); err != nil {
+			t.Fatal(err)
+		}
+		used := unusedConfig("config", "one", false)
+		content.Configs, content.Defaults = used.Configs, append(used.Defaults[:1:1], content.Defaults...)
+		content.Configs[0].Body["spec"] = map[string]any{
+			"agentInstallNamespace": "agents", "customizedVariables": []any{map[string]any{"name": "FLAVOUR", "value": "plain"}},
+		}
+		return content
+	}
+	s.create(&addonv1alpha1.AddOnDeploymentConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "own"},
+		Spec: addonv1alpha1.AddOnDeploymentConfigSpec{
+			AgentInstallNamespace: "agents", CustomizedVariables: []addonv1alpha1.CustomizedVariable{{Name: "FLAVOUR", Value: "own"}},
+		},
+	})
+	v1 := s.targetOf(flavoured("v1"), "v1")
+	s.settle()
+	addOn := s.addOn("c1")
+	addOn.Spec.Configs = []addonv1alpha1.AddOnConfig{{ConfigGroupResource: reference, ConfigReferent: addonv1alpha1.ConfigReferent{Namespace: "team", Name: "own"}}}
+	s.update(addOn)
+	s.ticks(8, time.Minute, "c1", "c2")
+	if !slices.ContainsFunc(s.works()["c1"].Spec.Workload.Manifests, func(m workv1.Manifest) bool {
+		return strings.Contains(string(m.Raw), `"flavour":"own"`)
+	}) {
+		t.Fatal("c1 does not use its own configuration")
+	}
+	v2 := s.targetOf(flavoured("v2"), "v2")
+	s.settle()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		spec.Blocked = []v1alpha1.BlockedContent{{Digest: v2, Reason: "leaks memory"}}
+	})
+	s.ticks(14, time.Second, "c1", "c2")
+	s.runs(v1, "c1", "c2")
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
 	}
 }

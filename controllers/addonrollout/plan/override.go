@@ -313,16 +313,18 @@ func (o *Observation) mayChangeDefinitions() bool {
 	})
 }
 
-// Confirm checks a way back that is taken for the first time, after the bodies were read: if a
-// CustomResourceDefinition is in the way, the clusters keep what they run.
-func (o *Observation) Confirm() {
+// Confirm checks a way back that is taken for the first time, after everything about the clusters was read:
+// if a CustomResourceDefinition is in the way, the clusters keep what they run. It reports whether they do.
+func (o *Observation) Confirm() bool {
 	known := o.Rollout.Status.Target
 	if !o.Override.Returns() || o.Barrier != "" || known != nil && known.Digest == o.Target.Digest {
-		return
+		return false
 	}
-	if why := o.definitionsLost(o.Override.Leaves().Digest, o.Target.Digest, o.mayChangeDefinitions()); why != "" {
+	why := o.definitionsLost(o.Override.Leaves().Digest, o.Target.Digest, o.mayChangeDefinitions())
+	if why != "" {
 		o.keep(why)
 	}
+	return why != ""
 }
 
 // preventing says why content cannot be taken back from the clusters to other content; "": it can.
