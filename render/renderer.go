@@ -1,7 +1,6 @@
 package render
 
 import (
-	"crypto/sha256"
 	"errors"
 	"sync"
 
@@ -74,7 +73,7 @@ type outlineKey struct {
 type outline struct {
 	digest      string
 	hosts       bool
-	definitions map[string][sha256.Size]byte
+	definitions map[string]Definition
 	err         error
 }
 
@@ -168,13 +167,6 @@ func (r *Renderer) Digest(c Cluster) (string, error) {
 func (r *Renderer) Hosts(c Cluster) (bool, error) {
 	o := r.outline(c)
 	return o.hosts, o.err
-}
-
-// Definitions returns the digests of the CustomResourceDefinitions that Render returns, by name, at the
-// cost of Digest. The caller must not change them.
-func (r *Renderer) Definitions(c Cluster) (map[string][sha256.Size]byte, error) {
-	o := r.outline(c)
-	return o.definitions, o.err
 }
 
 // Refuses returns why the cluster cannot be rendered: something of its own is missing or wrong.

@@ -188,24 +188,6 @@ func (r Rendered) Objects() ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// definitions are the CustomResourceDefinitions among the cluster's objects: the SHA-256 of each
-// object by its name.
-func (r Rendered) definitions() map[string][sha256.Size]byte {
-	if r.rendering == nil {
-		return nil
-	}
-	var found map[string][sha256.Size]byte
-	for i := range r.rendering.objects {
-		if o := &r.rendering.objects[i]; o.id.Kind == "CustomResourceDefinition" {
-			if found == nil {
-				found = map[string][sha256.Size]byte{}
-			}
-			found[o.id.Name] = sha256.Sum256(o.plain)
-		}
-	}
-	return found
-}
-
 // specHashAnnotation is the value of open-cluster-management.io/config-spec-hash
 // in OCM's exact JSON, "" without configurations.
 func specHashAnnotation(configs []ConfigHash) string {

@@ -19,11 +19,15 @@ func (p *planner) paceless() bool {
 	return p.spec.Install != nil && p.spec.Install.DefaultCanary && !p.installsFirst()
 }
 
-// canaryFirst returns the track of one cluster and then the others.
+// canaryFirst returns the track of one cluster and then the others. A way back to proven content has no canary:
+// it would go before the clusters that failed.
 func (p *planner) canaryFirst() *track {
-	canary := (&step{name: defaultCanary, members: p.canary(), concurrency: quantity{n: 1}}).own()
+	t := &track{}
+	if !p.revert {
+		t.steps = append(t.steps, (&step{name: defaultCanary, members: p.canary(), concurrency: quantity{n: 1}}).own())
+	}
 	rest := &step{name: theRest, members: p.members(nil), concurrency: quantity{n: othersAtATime, percent: true}}
-	t := &track{steps: []*step{canary, rest.own()}}
+	t.steps = append(t.steps, rest.own())
 	for _, s := range t.steps {
 		s.deadline = stageDeadline
 		s.distrust(p.untrusted(p.install))

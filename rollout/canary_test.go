@@ -110,3 +110,38 @@ func TestDefaultCanary_IsForUpdatesWithoutAPaceOnly(t *testing.T) {
 		}
 	}
 }
+
+// On a way back no cluster goes before those that failed, and a tenth goes at a time as before.
+func TestDefaultCanary_DoesNotLeadTheWayBack(t *testing.T) {
+	in := paceless()
+	canary := named(follows(t, &in, HealthProgressing), Admitted)
+	follows(t, &in, HealthVerified)
+	plan := follows(t, &in, HealthVerified)
+	failed := strings.Fields(named(plan, Admitted))
+	if len(failed) != 2 || named(plan, Done) != canary {
+		t.Fatalf("%v follow %s", failed, canary)
+	}
+	for i := range in.Clusters {
+		if slices.Contains(failed, in.Clusters[i].Name) {
+			in.Clusters[i].Health.State = HealthFailed
+		}
+	}
+	if plan, err := New(in); err != nil || plan.Phase != v1alpha1.PhaseFailed {
+		t.Fatalf("%s, %v", plan.Phase, err)
+	} else {
+		in.Ledger = plan.Ledger
+	}
+	in.Spec.Target = &v1alpha1.Target{Revision: "v1", Digest: "v1"}
+	in.TargetProven, in.Reverting = true, true
+	for i := range in.Clusters {
+		c := &in.Clusters[i]
+		c.UpToDate, c.UpToDateStable = c.Running == "v1", c.Running == "v1"
+	}
+	plan, err := New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := named(plan, Admitted); got != strings.Join(failed, " ") {
+		t.Errorf("%q go back first, want %v; the canary was %s", got, failed, canary)
+	}
+}

@@ -157,7 +157,7 @@ func (r *Reconciler) joinConfigs(ctx context.Context, o *plan.Observation, befor
 	target := o.Revisions[o.Target.Digest].Renderer // without: the plan says so
 	references := map[render.ConfigReference]bool{}
 	for _, m := range o.Members {
-		m.Hindered = unsupported(m, target)
+		m.Configs, m.Hindered = nil, unsupported(m, target)
 		if m.Hindered == nil && m.AddOn != nil {
 			for _, c := range m.AddOn.Spec.Configs {
 				references[configReference(c)] = true

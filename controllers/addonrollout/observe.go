@@ -68,6 +68,10 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if err = r.readRevisions(ctx, o, as.bounds); err != nil {
 		return nil, err
 	}
+	mem.configs = r.joinConfigs(ctx, o, mem.configs)
+	if o.Confirm() { // other content may support other configurations
+		mem.configs = r.joinConfigs(ctx, o, mem.configs)
+	}
 	if err = r.readGates(ctx, o); err != nil {
 		return nil, err
 	}
@@ -77,7 +81,6 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if err = r.readDependents(ctx, o); err != nil {
 		return nil, err
 	}
-	mem.configs = r.joinConfigs(ctx, o, mem.configs)
 	r.joinAuthors(o, mem)
 	return o, nil
 }

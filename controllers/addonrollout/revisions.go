@@ -163,6 +163,5 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation, bou
 		renderer, err := r.renderers.get(ctx, ro.Namespace, ro.Name, digest, bounds)
 		o.Revisions.Add(digest, renderer, err)
 	}
-	o.Confirm()
 	return nil
 }

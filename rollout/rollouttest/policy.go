@@ -222,6 +222,9 @@ func (p *policy) readDefaultCanary() {
 	if chosen != "" && !done && len(canary.members) == 0 {
 		canary.members = []string{chosen}
 	}
+	if p.reverting() {
+		canary.members = nil
+	}
 	for _, name := range p.install {
 		if !slices.Contains(canary.members, name) {
 			rest.members = append(rest.members, name)
@@ -229,6 +232,9 @@ func (p *policy) readDefaultCanary() {
 	}
 	var track []int
 	for _, s := range []step{canary, rest} {
+		if p.reverting() && s.name == "canary" {
+			continue // failed clusters go first
+		}
 		s.deadline = stageDeadline
 		s.unknown = distrusted(p.installPlacements()...)
 		s.held = s.unknown

@@ -408,8 +408,8 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 	if to == "" || to == s.Digest {
 		return "", "no other revision succeeded here"
 	}
-	if lost := o.definitionsLost(s.Digest, to, withCRDs); lost != "" {
-		return "", lost
+	if why := o.preventing(s.Digest, to, withCRDs); why != "" {
+		return "", why
 	}
 	return "quarantined " + s.Digest + "; back to " + titleOf(o.known(to)), ""
 }

@@ -194,6 +194,9 @@ func (o *Observation) quarantine(digest string) (v1alpha1.RememberedQuarantine, 
 // refuge is the digest of the content to go back to from other content: the newest that succeeded, or
 // what an order named after that; "": there is none.
 func (o *Observation) refuge(from v1alpha1.Target) string {
+	if lost := o.lostRefuge(from); lost != "" {
+		return lost
+	}
 	to := o.Succeeded.before(from.Digest)
 	since := o.Succeeded.at(to)
 	for _, q := range o.Quarantined {
@@ -202,6 +205,24 @@ func (o *Observation) refuge(from v1alpha1.Target) string {
 		}
 	}
 	return to
+}
+
+// lostRefuge is the digest of the content to go back to if its revision was deleted, and the note of its success
+// with it, and no order names other content; "": it was not. Nobody asked for older content: the clusters are
+// held, as by any missing revision.
+func (o *Observation) lostRefuge(from v1alpha1.Target) string {
+	s := &o.Rollout.Status
+	to := s.Stable
+	if s.Override.Returns() && s.Override.Leaves().Digest == from.Digest && s.Target != nil && s.Target.Digest != from.Digest {
+		to = s.Target
+	}
+	if q, _ := o.quarantine(from.Digest); to == nil || to.Digest == from.Digest || o.Succeeded.at(q.To) != "" {
+		return ""
+	}
+	if _, barred := o.withdrawn(*to); barred || o.everSucceeded.Has(to.Revision) {
+		return ""
+	}
+	return to.Digest
 }
 
 // known is the target of a digest, with its commit where the rollout knows it.
@@ -267,7 +288,7 @@ func (o *Observation) obstacle() string {
 	case o.Succeeded.Has(o.Target.Revision):
 		return "it is a revert, and Git took " + titleOf(o.known(to)) + " back"
 	}
-	return o.definitionsLost(o.Target.Digest, to, o.policyChangesDefinitions())
+	return o.preventing(o.Target.Digest, to, o.policyChangesDefinitions())
 }
 
 // policyChangesDefinitions reports whether the policy permits that a rollback changes a
@@ -292,21 +313,32 @@ func (o *Observation) mayChangeDefinitions() bool {
 	})
 }
 
-// Confirm checks a way back that is taken for the first time, after the bodies were read: if a
-// CustomResourceDefinition is in the way, the clusters keep what they run.
-func (o *Observation) Confirm() {
+// Confirm checks a way back that is taken for the first time, after everything about the clusters was read:
+// if a CustomResourceDefinition is in the way, the clusters keep what they run. It reports whether they do.
+func (o *Observation) Confirm() bool {
 	known := o.Rollout.Status.Target
 	if !o.Override.Returns() || o.Barrier != "" || known != nil && known.Digest == o.Target.Digest {
-		return
+		return false
 	}
-	if why := o.definitionsLost(o.Override.Leaves().Digest, o.Target.Digest, o.mayChangeDefinitions()); why != "" {
+	why := o.definitionsLost(o.Override.Leaves().Digest, o.Target.Digest, o.mayChangeDefinitions())
+	if why != "" {
 		o.keep(why)
 	}
+	return why != ""
+}
+
+// preventing says why content cannot be taken back from the clusters to other content; "": it can.
+func (o *Observation) preventing(from, to string, mayChange bool) string {
+	name := o.known(from).Revision
+	if _, stored := o.StoredAs[name]; !stored {
+		return "revision " + name + " is missing and cannot be quarantined; name it in spec.blocked"
+	}
+	return o.definitionsLost(from, to, mayChange)
 }
 
 // definitionsLost says which CustomResourceDefinition keeps the clusters from going back from one
-// revision to another, on which of them, and what to do; "": none. A cluster that is not available or
-// held, and that runs neither, blocks no other: see keeps.
+// revision to another, on which of them, and what to do; "": none. A cluster that does not run the former
+// blocks no other: see keeps.
 func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	back, err := o.Revisions.Renderer(to)
 	if err != nil {
@@ -314,12 +346,12 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	}
 	var lost loss
 	var names []string
-	moves := o.goesBack(from, to)
+	leaves := o.leaves(from)
 	for _, m := range o.Members {
-		if !moves(m) {
+		if !leaves(m) {
 			continue
 		}
-		l, err := o.lossOf(m, back, mayChange)
+		l, err := o.lossOf(m, m.renderInput(nil), back, mayChange)
 		if err != nil {
 			return err.Error()
 		}
@@ -339,34 +371,34 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	return "it would " + lost.verb() + " of " + brief.Names(names) + "; " + lost.remedy()
 }
 
-// goesBack returns whether a way back from a revision to another moves a cluster: it has that revision,
-// or another one and can be moved now. A cluster that no stage selects, and that was not admitted to
+// leaves returns whether a way back takes a revision from a cluster: its works are of that revision, or were
+// being written when it failed, or lost a mark. A cluster that no stage selects, and that was not admitted to
 // what it runs, keeps that.
-func (o *Observation) goesBack(from, to string) func(*Member) bool {
-	selected, admitted, known := o.staged()
-	return func(m *Member) bool {
-		runs := m.Health.Revision
-		switch {
-		case runs == "" || runs == to || m.AddOn != nil && m.AddOn.DeletionTimestamp != nil:
-			return false
-		case known && !selected[m.Name] && admitted[m.Name] != runs:
-			return false
+func (o *Observation) leaves(from string) func(*Member) bool {
+	selected, known := o.staged()
+	admitted := map[string]string{}
+	if records, err := rollout.Records(o.Rollout.Status.Ledger); err == nil {
+		for i := range records {
+			admitted[records[i].Cluster] = records[i].Revision
 		}
-		return runs == from || available(m.Cluster) && !o.held(m)
+	}
+	return func(m *Member) bool {
+		runs := m.Running()
+		if runs == rollout.Mixed {
+			runs = admitted[m.Name]
+		}
+		deleted := m.AddOn != nil && m.AddOn.DeletionTimestamp != nil
+		return runs == from && !deleted && (!known || selected[m.Name] || admitted[m.Name] == runs)
 	}
 }
 
-// staged are the clusters that a stage selects, and what the ledger admitted each cluster to. It is not
-// known without stages, and while a placement is not settled.
-func (o *Observation) staged() (selected map[string]bool, admitted map[string]string, known bool) {
-	records, err := rollout.Records(o.Rollout.Status.Ledger)
-	if err != nil || len(o.Rollout.Spec.Stages) == 0 || !AllSettled(o.Placements) {
-		return nil, nil, false
+// staged are the clusters that a stage selects. That is not known without stages, and while a placement is not
+// settled.
+func (o *Observation) staged() (selected map[string]bool, known bool) {
+	if len(o.Rollout.Spec.Stages) == 0 || !AllSettled(o.Placements) {
+		return nil, false
 	}
-	selected, admitted = map[string]bool{}, make(map[string]string, len(records))
-	for i := range records {
-		admitted[records[i].Cluster] = records[i].Revision
-	}
+	selected = map[string]bool{}
 	for _, st := range o.Rollout.Spec.Stages {
 		for _, p := range o.Placements {
 			if p.Namespace != st.Placement.Namespace || p.Name != st.Placement.Name {
@@ -379,7 +411,7 @@ func (o *Observation) staged() (selected map[string]bool, admitted map[string]st
 			}
 		}
 	}
-	return selected, admitted, true
+	return selected, true
 }
 
 // held reports whether the ManagedCluster of a member holds it now.
@@ -412,42 +444,58 @@ func (l loss) remedy() string {
 	return "a revert in Git does that, a rollback never does"
 }
 
-// lossOf is what a cluster would lose on the way to a revision. The error is that the revision which
-// it runs cannot be read, or rendered now.
-func (o *Observation) lossOf(m *Member, back *render.Renderer, mayChange bool) (loss, error) {
-	present, err := o.Revisions.Renderer(m.Health.Revision)
-	if err != nil {
-		return loss{}, fmt.Errorf("revision %s cannot be read: %w", m.Health.Revision, err)
-	}
-	before, err := present.Definitions(m.renderInput(nil))
-	after, refused := back.Definitions(m.renderInput(nil))
-	for _, e := range []error{err, refused} {
-		if errors.Is(e, render.ErrInterrupted) {
-			return loss{}, e
-		}
-	}
-	if err != nil || refused != nil {
-		return loss{}, nil //nolint:nilerr // it cannot have been written, or the planner reports it
-	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		switch kept, ok := after[name]; {
-		case !ok:
-			return loss{definition: name}, nil
-		case kept != before[name] && !mayChange:
-			return loss{definition: name, changed: true}, nil
-		}
+// lossOf is what a cluster would lose on the way to a revision, judged by what its works hold. The error
+// is that the revision cannot be rendered now.
+func (o *Observation) lossOf(m *Member, in render.Cluster, back *render.Renderer, mayChange bool) (loss, error) {
+	gone, changed, err := o.displaced(m, in, back)
+	switch {
+	case errors.Is(err, render.ErrInterrupted):
+		return loss{}, err
+	case err != nil:
+		return loss{}, nil //nolint:nilerr // it is not written, and the planner reports it
+	case len(gone) > 0:
+		return loss{definition: gone[0]}, nil
+	case len(changed) > 0 && !mayChange:
+		return loss{definition: changed[0], changed: true}, nil
 	}
 	return loss{}, nil
 }
 
+// displaced are the CustomResourceDefinitions that a revision does not render for a cluster that has them,
+// and those that it renders otherwise. If the works hold what their revision renders, two cached
+// renderings are compared. Works that are half written, that lost a mark or whose revision is missing are read.
+func (o *Observation) displaced(m *Member, in render.Cluster, back *render.Renderer) (gone, changed []string, err error) {
+	present, err := o.Revisions.Renderer(m.Health.Revision)
+	if err != nil {
+		return back.Displaces(in, m.Works)
+	}
+	if digest, err := present.Digest(in); err != nil || digest != m.Health.Digest {
+		return back.Displaces(in, m.Works)
+	}
+	before, err := present.Definitions(in)
+	after, refused := back.Definitions(in)
+	if err := cmp.Or(err, refused); err != nil {
+		return nil, nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		switch there, stays := after[name]; {
+		case stays && there.Sum != before[name].Sum:
+			changed = append(changed, name)
+		case !stays && (!before[name].Orphaned || !m.Health.Applied): // an agent that did not apply it may still own it
+			gone = append(gone, name)
+		}
+	}
+	return gone, changed, nil
+}
+
 // keeps says which CustomResourceDefinition keeps a cluster from following the others on a way back,
-// and what to do; "": none. It was not available when the others went, or was held.
+// and what to do; "": none. It runs other content than they did, or was not written as they were.
 func (t *turn) keeps(j *Judged) string {
-	runs := j.Health.Revision
+	runs := j.Running()
 	if !t.Override.Returns() || runs == "" || runs == t.target.digest || t.target.Renderer == nil || !available(j.Cluster) {
 		return ""
 	}
-	lost, err := t.lossOf(j.Member, t.target.Renderer, t.mayChangeDefinitions())
+	lost, err := t.lossOf(j.Member, j.RenderInput(), t.target.Renderer, t.mayChangeDefinitions())
 	switch {
 	case err != nil:
 		return err.Error()

@@ -1,0 +1,108 @@
+package render
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"slices"
+
+	workv1 "open-cluster-management.io/api/work/v1"
+)
+
+// definitionKind is the kind whose objects take all objects of a kind with them.
+const definitionKind = "CustomResourceDefinition"
+
+// Definition is a CustomResourceDefinition of one cluster.
+type Definition struct {
+	// Sum is its SHA-256.
+	Sum [sha256.Size]byte
+	// Orphaned: the agent that applied it leaves it on the cluster when it is not in the works any more.
+	Orphaned bool
+}
+
+// Definitions returns the CustomResourceDefinitions that Render returns, by name, at the cost of Digest. The
+// caller must not change them.
+func (r *Renderer) Definitions(c Cluster) (map[string]Definition, error) {
+	o := r.outline(c)
+	return o.definitions, o.err
+}
+
+// definitions are the CustomResourceDefinitions among the cluster's objects, by name.
+func (r Rendered) definitions() map[string]Definition {
+	if r.rendering == nil {
+		return nil
+	}
+	var found map[string]Definition
+	for i := range r.rendering.objects {
+		if o := &r.rendering.objects[i]; o.id.Kind == definitionKind {
+			if found == nil {
+				found = map[string]Definition{}
+			}
+			found[o.id.Name] = Definition{Sum: sha256.Sum256(o.plain), Orphaned: orphans(r.rendering.deleteOption, o.id)}
+		}
+	}
+	return found
+}
+
+// orphans reports whether the agent leaves an object on the cluster: it has no owner there.
+func orphans(option *workv1.DeleteOption, id Identity) bool {
+	switch {
+	case option == nil:
+		return false
+	case option.PropagationPolicy == workv1.DeletePropagationPolicyTypeOrphan:
+		return true
+	}
+	return option.PropagationPolicy == workv1.DeletePropagationPolicyTypeSelectivelyOrphan && option.SelectivelyOrphan != nil &&
+		slices.Contains(option.SelectivelyOrphan.OrphaningRules, workv1.OrphaningRule(id.resource()))
+}
+
+// Displaces returns the names of the CustomResourceDefinitions in works that Render does not return for
+// the cluster, and of those that it returns with other content, whoever wrote the works. Works that are
+// being deleted do not count. Unlike a comparison of two revisions, this reads every object of the works.
+func (r *Renderer) Displaces(c Cluster, works []*workv1.ManifestWork) (gone, changed []string, err error) {
+	o := r.outline(c)
+	if o.err != nil {
+		return nil, nil, o.err
+	}
+	for _, w := range works {
+		if !w.DeletionTimestamp.IsZero() {
+			continue
+		}
+		for i := range w.Spec.Workload.Manifests {
+			raw := w.Spec.Workload.Manifests[i].Raw
+			if !bytes.Contains(raw, []byte(definitionKind)) {
+				continue // most objects, at a fraction of the cost
+			}
+			id, ok := identityIn(raw)
+			if !ok || id.Kind != definitionKind {
+				continue
+			}
+			there, stays := o.definitions[id.Name]
+			switch {
+			case !stays:
+				gone = append(gone, id.Name)
+			case there.Sum != sha256.Sum256(raw):
+				same, err := r.means(c, id.Name, raw)
+				if err != nil {
+					return nil, nil, err
+				}
+				if !same {
+					changed = append(changed, id.Name)
+				}
+			}
+		}
+	}
+	slices.Sort(gone)
+	slices.Sort(changed)
+	return slices.Compact(gone), slices.Compact(changed), nil
+}
+
+// means reports whether a CustomResourceDefinition has the meaning of the one that Render returns.
+func (r *Renderer) means(c Cluster, name string, raw []byte) (bool, error) {
+	rendered, err := r.Render(c)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(rendered.rendering.objects, func(o object) bool {
+		return o.id.Kind == definitionKind && o.id.Name == name && sameMeaning(o.plain, raw)
+	}), nil
+}
