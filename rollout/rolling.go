@@ -17,10 +17,10 @@ const rollingShare = 25
 //
 //	40 installed, placement selects them all, 30%: 12 are moved, 28 held by strategy
 //
-// The share takes clusters that run the target or are admitted to it first. Without a stable
-// revision, on a way back, or if the target is the stable revision, all members are moved.
+// The share takes clusters that run the target or are admitted to it first. On a first install, on
+// a way back, or if the target is the stable revision, all members are moved.
 func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
-	if p.stable == "" {
+	if p.stable == "" && !p.protects() {
 		return &track{steps: []*step{p.allAtOnce(wholeFleet, p.members(nil), clusterv1alpha1.RolloutAll{})}}
 	}
 	pl := p.placementOf(ru.PlacementReference)
@@ -50,6 +50,21 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	}
 	share.distrust(pl.untrusted())
 	return &track{steps: []*step{share, rest.own()}}
+}
+
+// protects reports whether the share protects clusters although no content succeeded yet: they run other content.
+// A rollout that began with a share keeps it to the end, and one that began as a first install does not get one.
+func (p *planner) protects() bool {
+	whole := false
+	for u := range p.recorded() {
+		if u.record.Revision == p.target {
+			if u.record.Stage == heldShare {
+				return true
+			}
+			whole = whole || u.record.Stage == wholeFleet
+		}
+	}
+	return !whole && !p.installsFirst()
 }
 
 // undecidedInShare reports whether the cluster was admitted in the share, is not Done, and

@@ -141,10 +141,23 @@ func TestStrategies(t *testing.T) {
 			names[2:4],
 			[]string{"share", "rest"},
 		},
+		"RollingUpdateWithPlacement, nothing succeeded yet": {
+			"what the clusters run is protected by the share, although it never succeeded here",
+			func(in *rollout.Input) {
+				in.Stable = ""
+				in.Placements = append(in.Placements, placement("share", names[2:]...))
+				in.Spec.Strategy = rollingWith(v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref("share")})
+			},
+			names[2:4],
+			[]string{"share", "rest"},
+		},
 		"RollingUpdateWithPlacement, first install": {
 			"there is nothing to take a share of",
 			func(in *rollout.Input) {
 				in.Stable = ""
+				for i := range in.Clusters {
+					in.Clusters[i].Running, in.Clusters[i].Health = "", rollout.Health{}
+				}
 				in.Spec.Strategy = rollingWith(v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref("all")})
 			},
 			names,

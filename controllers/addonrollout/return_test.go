@@ -926,3 +926,33 @@ func TestPromote_NamesTheStages(t *testing.T) {
 		t.Errorf("answered %q", got)
 	}
 }
+
+// A status that is older than the works forgets an admission. Works that were written in part name the target as
+// well: their cluster holds a slot.
+func TestOlderStatus_AdoptsAClusterWhoseWorksAreWrittenInPart(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.oneByOne()
+	first := s.target("v1")
+	s.settle()
+	older := s.rollout().Status
+	s.hold("c1", "true")
+	second := s.target("v2")
+	s.turns(2)
+	s.hold("c1", "")
+	w := s.works()["c2"]
+	if got := w.Annotations[v1alpha1.RevisionAnnotation]; got != second {
+		t.Fatalf("c2 is at %s, want %s", got, second)
+	}
+	delete(w.Annotations, v1alpha1.DigestAnnotation)
+	s.update(w)
+	s.restoreStatus(older)
+	s.turns(3)
+	if got := s.works()["c1"].Annotations[v1alpha1.RevisionAnnotation]; got != first {
+		t.Errorf("c1 is moved beside c2, at a limit of one: %s", s.rollout().Status.Message)
+	}
+	s.report("c2")
+	s.turns(3)
+	if got := s.works()["c1"].Annotations[v1alpha1.RevisionAnnotation]; got != second {
+		t.Errorf("c1 is not moved after c2: %s", s.rollout().Status.Message)
+	}
+}

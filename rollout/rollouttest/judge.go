@@ -84,7 +84,7 @@ func (h *History) Keep(s Step) {
 		switch {
 		case s.Input == nil || !had, a.Revision != b.Revision && !j.admitted(name) && !j.same(b): // adopted
 			h.stories[name] = tell(a)
-		case j.admitted(name) || a.InFlight() && !b.InFlight():
+		case j.admitted(name) || slotted(a) && !slotted(b):
 			fresh := tell(a)
 			fresh.erred = old.erred && !j.admitted(name) || j.retried(name)
 			if a.State != rollout.Admitted {
@@ -117,7 +117,7 @@ func (h *History) judge(s Step) (*judgement, error) {
 	j.before = byCluster(before)
 	j.policy = readPolicy(*s.Input, j.before, j.after)
 	for name, b := range j.before {
-		if j.ordered(v1alpha1.OrderRetry, b) && (isFailure(b) || b.Failed && b.InFlight()) {
+		if j.ordered(v1alpha1.OrderRetry, b) && (isFailure(b) || b.Failed && slotted(b)) {
 			b.Failed = false // what happened before the order counts no more
 			if isFailure(b) {
 				b.Reported = b.State == rollout.Failed && j.clusters[name].Health.State == rollout.HealthFailed
@@ -148,7 +148,7 @@ func byCluster(records []rollout.Record) map[string]rollout.Record {
 // same reports whether the record names other content that is the target's for its cluster.
 func (j *judgement) same(b rollout.Record) bool {
 	c := j.clusters[b.Cluster]
-	joining := b.Revision == j.in.Stable && b.InFlight()
+	joining := b.Revision == j.in.Stable && slotted(b)
 	return b.State != rollout.Done && b.Revision != j.target() && !joining && j.member(b.Cluster) && c.UpToDate && j.has(c, b.Revision)
 }
 
@@ -191,7 +191,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 		takenBack: j.goingBack() || j.reverting() && revision != j.target(),
 	}
 	at := j.stepOf(name)
-	if at < 0 && (revision == j.target() || r.InFlight()) {
+	if at < 0 && (revision == j.target() || slotted(r)) {
 		if at = -1; len(j.stagesOf(r)) > 0 {
 			at = j.stagesOf(r)[0]
 		}
@@ -239,7 +239,7 @@ func (j *judgement) admitted(name string) bool {
 	if b.Revision != j.target() && j.adoptable(a) {
 		return false // the record was older than the works
 	}
-	return !b.InFlight() || a.Revision != b.Revision && !j.same(b)
+	return !slotted(b) || a.Revision != b.Revision && !j.same(b)
 }
 
 // adoptable reports whether the record names content that its cluster runs and that never
@@ -265,7 +265,7 @@ func (j *judgement) retargeted(name string) bool {
 	if !had && j.in.Rebuild {
 		return j.admitted(name) && c.Running != "" && c.Running != rollout.Foreign && (j.in.Stable == "" || !c.UpToDateStable)
 	}
-	return j.admitted(name) && b.Revision != j.target() && (b.InFlight() || returned)
+	return j.admitted(name) && b.Revision != j.target() && (slotted(b) || returned)
 }
 
 // retried reports whether the step admits a cluster anew that failed with the target and needs
@@ -273,7 +273,7 @@ func (j *judgement) retargeted(name string) bool {
 func (j *judgement) retried(name string) bool {
 	b := j.before[name]
 	failed := (isFailure(b) || b.Failed) && b.State != rollout.NotWritten
-	return j.admitted(name) && failed && !b.InFlight() && b.Revision == j.after[name].Revision && b.Revision == j.target()
+	return j.admitted(name) && failed && !slotted(b) && b.Revision == j.after[name].Revision && b.Revision == j.target()
 }
 
 // barred says why the works of a revision cannot be written.
@@ -297,7 +297,7 @@ func (j *judgement) record(name string) error {
 		return unobserved(b, had, a)
 	case had && a.Revision != j.target() && j.same(b) && j.policyRead():
 		return errors.New("the target renders the same, and the record names other content")
-	case had && a == b && !a.InFlight() && a.Revision != j.target() && j.in.Ended && j.finished() && (!j.reverting() || !j.strays(name)):
+	case had && a == b && !slotted(a) && a.Revision != j.target() && j.in.Ended && j.finished() && (!j.reverting() || !j.strays(name)):
 		return errors.New("a record of other content stays after success")
 	case j.excusesWrongly(name) != nil:
 		return j.excusesWrongly(name)
@@ -313,8 +313,8 @@ func (j *judgement) record(name string) error {
 		return nil
 	}
 	s := j.stories[name]
-	kept, taken := notes(a, b.Admitted), !b.InFlight() && a.State != b.State && notes(a, second(s.last().at))
-	if j.in.LedgerLimit == 0 && !taken && (!kept || a.InFlight() && !b.InFlight()) {
+	kept, taken := notes(a, b.Admitted), !slotted(b) && a.State != b.State && notes(a, second(s.last().at))
+	if j.in.LedgerLimit == 0 && !taken && (!kept || slotted(a) && !slotted(b)) {
 		return fmt.Errorf("it notes %s as the time of its slot, before %s", a.Admitted, b.Admitted)
 	}
 	if l := s.last(); a.Reported && !b.Reported && (!taken || !l.badBefore(a.Admitted)) {
@@ -454,5 +454,5 @@ func (j *judgement) stopped() bool {
 // state without a slot, where no clock runs, to the minute.
 func notes(a rollout.Record, admitted time.Time) bool {
 	later := a.Admitted.Sub(admitted)
-	return later == 0 || !a.InFlight() && later > 0 && later < time.Minute
+	return later == 0 || !slotted(a) && later > 0 && later < time.Minute
 }

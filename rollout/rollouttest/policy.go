@@ -106,6 +106,17 @@ func readPolicy(in rollout.Input, records, after map[string]rollout.Record) *pol
 	return p
 }
 
+// slotted reports whether a record holds a slot: its cluster was admitted, and neither its content nor its time
+// has decided it yet.
+func slotted(r rollout.Record) bool {
+	switch r.State {
+	case rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Lost:
+		return true
+	default:
+		return false
+	}
+}
+
 // goesBack reports whether a cluster has, or had until it went back, content of an admission that a
 // revert takes back.
 func (p *policy) goesBack(name string) bool {
@@ -114,7 +125,7 @@ func (p *policy) goesBack(name string) bool {
 		return p.in.Rebuild && c.Running != "" && c.Running != rollout.Foreign && (p.in.Stable == "" || !c.UpToDateStable)
 	}
 	back := p.holds(name) && !p.again(r) && (p.goingBack() || r.State != rollout.Done)
-	return r.State.InFlight() || p.strays(name) || back
+	return slotted(r) || p.strays(name) || back
 }
 
 // passBy makes clusters that a way back would move, and that cannot be written, not available: until they
@@ -425,11 +436,15 @@ func (p *policy) has(c rollout.Cluster, revision string) bool {
 const sharedStep = "share"
 
 // readRolling is RollingUpdateWithPlacement: a share of the clusters that are
-// both selected and installed; the rest is held. A first install ignores the placement, and
+// both selected and installed; the rest is held. A first install, and what began as one, ignores the placement, and
 // the way back to the stable revision asks for no share.
 func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	var track []int
-	if p.in.Stable == "" {
+	begun := map[string]bool{}
+	for _, r := range p.records {
+		begun[r.Stage] = begun[r.Stage] || r.Revision == p.target()
+	}
+	if p.in.Stable == "" && !begun[sharedStep] && (begun["all"] || !p.runsAnother()) {
 		p.readStrategy(clusterv1alpha1.RolloutStrategy{}, "all", "", nil, p.install, false)
 		return
 	}
@@ -492,7 +507,7 @@ func (p *policy) seen(name string) rollout.Record {
 // holdsShare reports whether a cluster holds a slot of the share.
 func (p *policy) holdsShare(name string) bool {
 	r := p.seen(name)
-	return r.Stage == sharedStep && r.State.InFlight()
+	return r.Stage == sharedStep && slotted(r)
 }
 
 // shared fills the share: clusters that have the target, were admitted to it, or hold a slot
@@ -512,7 +527,7 @@ func (p *policy) shared(chosen []string, size int) []string {
 			case p.held(name):
 			case c.Reachable && (isFailure(p.seen(name)) || c.Health.State == rollout.HealthFailed):
 				kind = 1
-			case c.Reachable && c.Running != "" && !p.seen(name).State.InFlight():
+			case c.Reachable && c.Running != "" && !slotted(p.seen(name)):
 				kind = 2
 			}
 			if kind == pass && (pass == 0 || len(found) < size) {

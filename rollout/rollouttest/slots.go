@@ -27,17 +27,17 @@ func (j *judgement) tally(i int) tally {
 		a, recorded := j.after[name]
 		c := j.clusters[name]
 		if j.leaving(name) && !distrusted(j.installPlacements()...) {
-			if !recorded || !a.InFlight() && (a.State == rollout.Parked || a.Revision != j.target() || !c.UpToDate && !isFailure(a)) {
+			if !recorded || !slotted(a) && (a.State == rollout.Parked || a.Revision != j.target() || !c.UpToDate && !isFailure(a)) {
 				continue
 			}
 		} else {
 			t.members++
 		}
 		target := recorded && a.Revision == j.target()
-		stale := target && !c.UpToDate && !a.InFlight() // its own inputs changed since
+		stale := target && !c.UpToDate && !slotted(a) // its own inputs changed since
 		switch {
-		case a.InFlight() && j.passedBy(name):
-		case a.InFlight():
+		case slotted(a) && j.passedBy(name):
+		case slotted(a):
 			t.flying++
 			j.inherit(&t, name)
 		case target && isFailure(a) && !j.again(a):
@@ -72,7 +72,7 @@ func (j *judgement) tally(i int) tally {
 			}
 		}
 		never := j.member(name) && a.State == rollout.NotWritten && j.again(a)
-		if j.stepOf(name) >= 0 || !slices.Contains(j.stagesOf(a), i) || a.Revision != j.target() && !a.InFlight() || never {
+		if j.stepOf(name) >= 0 || !slices.Contains(j.stagesOf(a), i) || a.Revision != j.target() && !slotted(a) || never {
 			continue
 		}
 		if a.State != rollout.Done && !isFailure(a) {
@@ -84,7 +84,7 @@ func (j *judgement) tally(i int) tally {
 				t.elsewhere++
 			}
 		}
-		undecided := j.member(name) && (j.has(j.clusters[name], a.Revision) || a.InFlight())
+		undecided := j.member(name) && (j.has(j.clusters[name], a.Revision) || slotted(a))
 		switch {
 		case a.State == rollout.Done:
 			t.done++
@@ -94,7 +94,7 @@ func (j *judgement) tally(i int) tally {
 			if a.Stage != s.name {
 				t.elsewhere++
 			}
-		case undecided && a.InFlight():
+		case undecided && slotted(a):
 			t.flying++
 		case undecided && a.State == rollout.Parked:
 			t.parked++
@@ -217,13 +217,13 @@ func (j *judgement) slots() error {
 	for i, s := range j.steps {
 		flying, atTarget, admitted, again, moved := 0, 0, "", "", ""
 		for name, a := range j.after {
-			if a.InFlight() && j.stepOf(name) < 0 && slices.Contains(j.stagesOf(a), i) {
+			if slotted(a) && j.stepOf(name) < 0 && slices.Contains(j.stagesOf(a), i) {
 				flying++ // no step selects it; it keeps its slot
 			}
 		}
 		for _, name := range s.members {
 			a := j.after[name]
-			if a.InFlight() && !j.passedBy(name) {
+			if slotted(a) && !j.passedBy(name) {
 				flying++
 				if a.Revision == j.target() {
 					atTarget++
@@ -267,7 +267,7 @@ func (j *judgement) turn(i int, admitted string) error {
 			continue
 		}
 		switch {
-		case a.InFlight() && a.Revision != j.in.Stable:
+		case slotted(a) && a.Revision != j.in.Stable:
 			return j.broken(name, "%s was admitted in %s before %s, which is in flight, was retargeted", admitted, j.steps[i].name, name)
 		case other && isFailure(a) && c.Health.State == rollout.HealthFailed:
 			return j.broken(name, "%s was admitted in %s before %s, which failed", admitted, j.steps[i].name, name)
@@ -359,7 +359,7 @@ func (j *judgement) waits(name string) bool {
 	c := j.clusters[name]
 	settled := recorded && a.Revision == j.target() && (isFailure(a) && !j.again(a) || a.State == rollout.Done)
 	able := c.Reachable && c.Blocked == "" && c.Refused == "" && c.Awaits == "" && !c.UpToDate && c.Installed != rollout.Deleting && !j.held(name) && !j.postponed(c)
-	return able && !a.InFlight() && !settled && !j.leaving(name) && c.Running != rollout.Foreign
+	return able && !slotted(a) && !settled && !j.leaving(name) && c.Running != rollout.Foreign
 }
 
 // written: the works of every cluster that was admitted are written, now or after a
@@ -391,7 +391,7 @@ func (j *judgement) untouched() error {
 			return fmt.Errorf("%s is installed while suspended", x.Cluster)
 		case x.Kind == rollout.Install && c.Installed != rollout.NotInstalled && c.Installed != "":
 			return fmt.Errorf("%s is installed already", x.Cluster)
-		case x.Kind == rollout.Move && (!recorded || !a.InFlight() && a.Refusal == ""):
+		case x.Kind == rollout.Move && (!recorded || !slotted(a) && a.Refusal == ""):
 			return j.broken(x.Cluster, "%s gets %s and was not admitted", x.Cluster, x.Revision)
 		case x.Kind == rollout.Move && a.Revision != x.Revision:
 			return j.broken(x.Cluster, "%s was admitted to %s and gets %s", x.Cluster, a.Revision, x.Revision)

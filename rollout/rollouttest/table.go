@@ -76,7 +76,7 @@ func may(b, a rollout.Record, s *story) error {
 	case rollout.Lost:
 		return unless(l.member && !l.up && !was(rollout.Parked) && (l.has || !was(rollout.Left)), "it is Lost and available")
 	case rollout.Parked:
-		ended := s.slotEnded(time.Minute) || !l.up && b.InFlight() && !was(rollout.Lost) && s.spent()
+		ended := s.slotEnded(time.Minute) || !l.up && slotted(b) && !was(rollout.Lost) && s.spent()
 		return unless(l.member && (was(rollout.Parked) || ended || !l.timed), "it is Parked before its slot ends")
 	case rollout.Left:
 		return unless(!l.member || was(rollout.Left), "it is Left and in the install set")
@@ -114,17 +114,17 @@ func must(b, a rollout.Record, s *story) error {
 		return unless(is(rollout.Done), "its soak is over, and it is not Done")
 	case l.verified():
 		return unless(is(rollout.Soaking, rollout.Done), "it is verified, and does not soak")
-	case !l.up && b.InFlight() && !l.has && l.blocked != "":
+	case !l.up && slotted(b) && !l.has && l.blocked != "":
 		return nil
-	case !l.up && b.InFlight() && b.State != rollout.Lost && s.spent():
+	case !l.up && slotted(b) && b.State != rollout.Lost && s.spent():
 		return unless(is(rollout.Parked), "it is lost after deadline and soak, and holds its slot")
 	case b.State == rollout.Soaking && l.ill() && s.spent():
 		return unless(is(rollout.TimedOut), "it lost its health after deadline and soak, and is not TimedOut")
-	case !l.up && b.InFlight():
+	case !l.up && slotted(b):
 		return unless(is(rollout.Parked, rollout.NotWritten) || is(rollout.Lost) && !s.slotEnded(0), "it is not available past its time, and holds its slot")
 	case l.up && (b.State == rollout.Parked || barred) && l.has:
-		return unless(a.InFlight(), "its works are written, and it is not in flight")
-	case b.InFlight() && s.late(0):
+		return unless(slotted(a), "its works are written, and it is not in flight")
+	case slotted(b) && s.late(0):
 		return unless(is(rollout.TimedOut, rollout.Failed) && (l.has || l.refused) || is(rollout.NotWritten) || is(rollout.Failed) && b.Failed, "it is past its deadline, and not TimedOut")
 	}
 	return nil

@@ -242,6 +242,13 @@ func (m *Member) Running() string {
 	return found
 }
 
+// names reports whether a work of AddonFlow on the member names the revision.
+func (m *Member) names(digest string) bool {
+	return slices.ContainsFunc(m.Works, func(w *workv1.ManifestWork) bool {
+		return w.DeletionTimestamp == nil && w.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue && w.Annotations[v1alpha1.RevisionAnnotation] == digest
+	})
+}
+
 // Installation says whether a ManagedClusterAddOn exists, and whether AddonFlow created it.
 func Installation(addOn *addonv1alpha1.ManagedClusterAddOn) rollout.Installation {
 	switch {

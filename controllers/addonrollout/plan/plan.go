@@ -429,8 +429,11 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		Unremoved:      t.Unremoved[j.Name],
 		Departure:      plannedDeparture(j.Member, t.Rollout.Name, t.HookTimeout),
 	}
-	if c.Running == "" && j.ranOtherwise() {
+	switch {
+	case c.Running == "" && j.ranOtherwise():
 		c.Running = rollout.Mixed
+	case c.Running == rollout.Mixed && j.names(t.Target.Digest):
+		c.Running = t.Target.Digest // it was admitted to the target, and its works are written in part
 	}
 	if j.AddOn != nil {
 		c.SelectedBy = rollout.Selection(j.AddOn.Annotations[v1alpha1.SelectedByAnnotation])
