@@ -43,8 +43,8 @@ type world struct {
 	// definitions and the policy that an admin applies before the second; nil: they are there.
 	programs []string
 	newer    func(context.Context) error
-	mu      sync.Mutex
-	running []*demo.Operator
+	mu       sync.Mutex
+	running  []*demo.Operator
 	// kills counts the operators that a fault ended; crashes are those that ended otherwise.
 	kills    int
 	crashes  []error

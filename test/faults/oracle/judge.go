@@ -90,8 +90,8 @@ type judge struct {
 	// admissions are the Admitted records that were stored, by add-on and cluster.
 	admissions map[string][]record
 	original   map[string]string
-	account  Account
-	broken   []string
+	account    Account
+	broken     []string
 }
 
 // Judge checks every promise at every revision, and returns each that is broken.
