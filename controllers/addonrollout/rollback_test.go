@@ -676,3 +676,35 @@ func TestRollback_NamesTheContentThatClustersLeaveBesides(t *testing.T) {
 		t.Errorf("the reason is %q", ro.Status.Override.Reason)
 	}
 }
+
+// A gate that refuses content before the first cluster gets it leaves nothing to roll back. The rollout is Failed,
+// and a retry asks the gate again.
+func TestRollback_OfContentThatNoClusterHasDoesNotBegin(t *testing.T) {
+	s := gatedScene(t, nil, nil)
+	s.reporting()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		rollsBack(spec)
+		spec.Stages = spec.Stages[1:]
+		spec.Stages[0].Gates = approvals(1)
+	})
+	s.installPolicy()
+	v2 := s.upgrade()
+	s.applied("v2", "")
+	s.decide("bob", v1alpha1.Reject)
+	s.ticks(4, time.Second, "c1", "c2", "c3")
+	ro := s.rollout()
+	if _, quarantined := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); quarantined || ro.Status.Phase != v1alpha1.PhaseFailed {
+		t.Fatalf("quarantined %t, %s: %s", quarantined, ro.Status.Phase, ro.Status.Message)
+	}
+	if want := "not rolled back: no cluster was admitted to it"; !strings.Contains(ro.Status.Message, want) {
+		t.Errorf("the message is %q, want %q in it", ro.Status.Message, want)
+	}
+	key := s.order(v1alpha1.OrderRetry, v2, nil)
+	s.turns(2)
+	if got := s.answered(key); !strings.HasPrefix(got, "CarriedOut") {
+		t.Errorf("the retry is %s", got)
+	}
+	if ro = s.rollout(); ro.Status.Phase != v1alpha1.PhaseHeld || !strings.Contains(ro.Status.Message, "waits for approval qa") {
+		t.Errorf("after the retry %s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+}

@@ -179,6 +179,8 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 			obstacle = "an aborted rollout stays as it is"
 		case d.Planned.Abandoned:
 			obstacle = "no cluster failed with it"
+		case !d.admittedTo(o.Target.Digest):
+			obstacle = "no cluster was admitted to it"
 		}
 		if obstacle != "" {
 			next.Message += "; not rolled back: " + obstacle
@@ -239,6 +241,12 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	}
 	p.Memory.Unwritten, p.Memory.last = nil, &lastLook{o.Look, next.Ledger}
 	return p, nil
+}
+
+// admittedTo reports whether a cluster was ever admitted to the content and may still have it.
+func (d *Decided) admittedTo(digest string) bool {
+	records, err := rollout.Records(d.Planned.Ledger)
+	return err != nil || slices.ContainsFunc(records, func(r rollout.Record) bool { return r.Revision == digest })
 }
 
 // frozen plans again without admissions: the content of the target is withdrawn in this turn.
