@@ -179,8 +179,8 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 			obstacle = "an aborted rollout stays as it is"
 		case d.Planned.Abandoned:
 			obstacle = "no cluster failed with it"
-		case !d.admittedTo(o.Target.Digest):
-			obstacle = "no cluster was admitted to it"
+		case obstacle == "" && !o.anyUnproven(d.Planned.Ledger):
+			obstacle = "every cluster has content that succeeded here"
 		}
 		if obstacle != "" {
 			next.Message += "; not rolled back: " + obstacle
@@ -243,10 +243,10 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	return p, nil
 }
 
-// admittedTo reports whether a cluster was ever admitted to the content and may still have it.
-func (d *Decided) admittedTo(digest string) bool {
-	records, err := rollout.Records(d.Planned.Ledger)
-	return err != nil || slices.ContainsFunc(records, func(r rollout.Record) bool { return r.Revision == digest })
+// anyUnproven reports whether a cluster was admitted to content that never succeeded here, or was taken back since.
+func (o *Observation) anyUnproven(l v1alpha1.Ledger) bool {
+	records, err := rollout.Records(l)
+	return err != nil || slices.ContainsFunc(records, func(r rollout.Record) bool { return o.Succeeded.at(r.Revision) == "" })
 }
 
 // frozen plans again without admissions: the content of the target is withdrawn in this turn.
