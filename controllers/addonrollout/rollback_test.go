@@ -676,3 +676,59 @@ func TestRollback_NamesTheContentThatClustersLeaveBesides(t *testing.T) {
 		t.Errorf("the reason is %q", ro.Status.Override.Reason)
 	}
 }
+
+// A gate that refuses content before the first cluster gets it leaves nothing to roll back. The rollout is Failed,
+// and a retry asks the gate again.
+func TestRollback_OfContentThatNoClusterHasDoesNotBegin(t *testing.T) {
+	s := gatedScene(t, nil, nil)
+	s.reporting()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		rollsBack(spec)
+		spec.Stages = spec.Stages[1:]
+		spec.Stages[0].Gates = approvals(1)
+	})
+	s.installPolicy()
+	v2 := s.upgrade()
+	s.applied("v2", "")
+	s.decide("bob", v1alpha1.Reject)
+	s.ticks(4, time.Second, "c1", "c2", "c3")
+	ro := s.rollout()
+	if _, quarantined := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); quarantined || ro.Status.Phase != v1alpha1.PhaseFailed {
+		t.Fatalf("quarantined %t, %s: %s", quarantined, ro.Status.Phase, ro.Status.Message)
+	}
+	if want := "not rolled back: every cluster has content that succeeded here"; !strings.Contains(ro.Status.Message, want) {
+		t.Errorf("the message is %q, want %q in it", ro.Status.Message, want)
+	}
+	key := s.order(v1alpha1.OrderRetry, v2, nil)
+	s.turns(2)
+	if got := s.answered(key); !strings.HasPrefix(got, "CarriedOut") {
+		t.Errorf("the retry is %s", got)
+	}
+	if ro = s.rollout(); ro.Status.Phase != v1alpha1.PhaseHeld || !strings.Contains(ro.Status.Message, "waits for approval qa") {
+		t.Errorf("after the retry %s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+}
+
+// Clusters with content that never succeeded, of a rollout that was superseded, go back when a gate refuses the
+// newer content.
+func TestRollback_AfterARejectionTakesSupersededContentBack(t *testing.T) {
+	s := gatedScene(t, nil, nil)
+	s.reporting()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		rollsBack(spec)
+		spec.Stages = spec.Stages[1:]
+	})
+	v1 := s.rollout().Status.Stable.Digest
+	superseded := s.target("v2")
+	s.turns(2)
+	if got := s.holding(superseded); len(got) == 0 {
+		t.Fatal("no cluster has v2")
+	}
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.Stages[0].Gates = approvals(1) })
+	s.installPolicy()
+	s.target("v3")
+	s.ticks(2, time.Second)
+	s.decide("bob", v1alpha1.Reject)
+	s.ticks(14, time.Second, "c1", "c2", "c3")
+	s.runs(v1, "c1", "c2", "c3")
+}

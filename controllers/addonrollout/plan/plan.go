@@ -179,6 +179,8 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 			obstacle = "an aborted rollout stays as it is"
 		case d.Planned.Abandoned:
 			obstacle = "no cluster failed with it"
+		case obstacle == "" && !o.anyUnproven(d.Planned.Ledger):
+			obstacle = "every cluster has content that succeeded here"
 		}
 		if obstacle != "" {
 			next.Message += "; not rolled back: " + obstacle
@@ -239,6 +241,12 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	}
 	p.Memory.Unwritten, p.Memory.last = nil, &lastLook{o.Look, next.Ledger}
 	return p, nil
+}
+
+// anyUnproven reports whether a cluster was admitted to content that never succeeded here, or was taken back since.
+func (o *Observation) anyUnproven(l v1alpha1.Ledger) bool {
+	records, err := rollout.Records(l)
+	return err != nil || slices.ContainsFunc(records, func(r rollout.Record) bool { return o.Succeeded.at(r.Revision) == "" })
 }
 
 // frozen plans again without admissions: the content of the target is withdrawn in this turn.
