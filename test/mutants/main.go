@@ -88,8 +88,11 @@ func run(ctx context.Context, only []string) (survived int, err error) {
 		by, err := m.killedBy(ctx, dir)
 		took := time.Since(begin).Round(time.Second)
 		switch {
+		case ctx.Err() != nil:
+			return survived, ctx.Err()
 		case err != nil:
-			return survived, fmt.Errorf("%s: %w", m.name, err)
+			survived++
+			fmt.Printf("BROKEN    %-34s %v\n", m.name, err)
 		case by == "":
 			survived++
 			fmt.Printf("SURVIVED  %-34s %s (%s, %s)\n", m.name, m.why, m.file, took)
