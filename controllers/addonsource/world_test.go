@@ -243,7 +243,7 @@ func (w *world) look() {
 	w.passes()
 }
 
-// delivered runs passes until the forge shows a state of a context, which is appended
+// delivered runs passes, and advances the clock, until the forge shows a state of a context, which is appended
 // to the source's.
 func (w *world) delivered(sha, state string, part ...string) testforge.Entry {
 	GinkgoHelper()
@@ -261,7 +261,8 @@ func (w *world) delivered(sha, state string, part ...string) testforge.Entry {
 		if err == nil {
 			return entry
 		}
-		w.pass() // a post that failed is tried again in a later pass
+		w.clock.Step(15 * time.Second) // what failed is tried again after a while
+		w.pass()
 	}
 	Expect(entry.State).To(Equal(state), "log: %v", w.forge.Log())
 	return entry
