@@ -10,9 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -35,15 +33,26 @@ func html(tb testing.TB, view any) string {
 	return b.String()
 }
 
+// golden compares a text with a file, or writes the file.
+func golden(tb testing.TB, file, got string) {
+	tb.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		tb.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestPages compares whole pages with files: go test ./dashboard -update writes them.
 func TestPages(t *testing.T) {
-	s := subject(t)
-	refused := fleetSource()
-	refused.Status.LastAttemptedRevision, refused.Status.LastAttemptedSpec = "main@sha1:"+sha("3"), "x"+v1alpha1.RefusedSuffix
-	refused.Status.Conditions = []metav1.Condition{
-		{Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ValidationFailedReason, Message: "a.yaml:3: Deployment/hello: field: wrong\nb.yaml:4: more"},
-		{Type: meta.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ValidationFailedReason, Message: "a.yaml:3: Deployment/hello: field: wrong\nb.yaml:4: more"},
-	}
+	s, refused := subject(t), refusedSource()
 	for name, view := range map[string]any{
 		"rollout": NewRollout(frame(RolloutPath("default", "hello", sha("2"))), s),
 		"past":    NewPast(frame(RolloutPath("default", "hello", sha("1"))), s, 1),
@@ -52,19 +61,7 @@ func TestPages(t *testing.T) {
 		"cluster": NewCluster(frame(ClusterPath("eu-01")), "eu-01", []On{{failed(), planOf().Clusters[1]}}, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
-			file, got := filepath.Join("testdata", name+".html"), html(t, view)
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden(t, filepath.Join("testdata", name+".html"), html(t, view))
 		})
 	}
 }
@@ -116,7 +113,6 @@ func TestHostileTextStaysText(t *testing.T) {
 	}
 }
 
-// TestCommandsAreSafeToPaste: a name that a shell would interpret is quoted.
 // TestCommitsOfARollout: the page of the current content is also that of a commit that carries it,
 // a commit of the history has a summary, and another one is not kept.
 func TestCommitsOfARollout(t *testing.T) {

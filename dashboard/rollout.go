@@ -59,7 +59,9 @@ type Rollout struct {
 	What   *What
 	Next   []show.Advice
 	When   []Entry
-	Before []Past
+	// Earlier are the entries that are folded away.
+	Earlier []Entry
+	Before  []Past
 	// Past is set on the page of a commit that is not rolled out any more.
 	Past *Past
 }
@@ -84,8 +86,9 @@ type Gate struct {
 	Since                    Moment
 }
 
-// Why says why clusters failed.
+// Why says why clusters failed, or why the fleet is taken back.
 type Why struct {
+	// First is the cluster with that reason; without a text, the reason is of no single cluster.
 	First  Link
 	Reason string
 	// Same counts the other clusters that failed for the same reason.
@@ -131,8 +134,12 @@ type PastStage struct {
 	Took    string
 }
 
-// diffLines bounds the difference that is shown.
-const diffLines = 400
+const (
+	// diffLines bounds the difference that is shown.
+	diffLines = 400
+	// entriesOpen is how many decisions are not folded away.
+	entriesOpen = 12
+)
 
 // Concerns reports how a commit concerns a rollout: it is the current one, or the entry of the
 // history with that index; -1 and false: neither.
@@ -178,8 +185,8 @@ func NewRollout(f Frame, s Subject) Rollout {
 	p.Standing = standing(r)
 	p.Since = metaMoment(r.Status.TargetSince)
 	p.Notes = asked(s)
-	if r.Status.Reverting {
-		p.Notes = append(p.Notes, "This content succeeded here before: clusters move back to it without soaks and gates.")
+	if r.Status.Reverting && r.Status.Target != nil {
+		p.Notes = append(p.Notes, show.ShortCommit(r.Status.Target.Commit)+" succeeded here before: clusters go back to it without soaks and gates.")
 	}
 	for _, text := range []string{s.Unplanned, s.Unchanged} {
 		if text != "" && !slices.Contains(p.Notes, text) {
@@ -194,6 +201,9 @@ func NewRollout(f Frame, s Subject) Rollout {
 	}
 	p.Next = append(p.Next, show.Next(program, r)...)
 	p.When = entries(r, "")
+	if len(p.When) > entriesOpen+1 {
+		p.When, p.Earlier = p.When[:entriesOpen], p.When[entriesOpen:]
+	}
 	for i := range r.Status.History {
 		if i > 0 || r.Status.Target == nil || r.Status.History[0].Target != *r.Status.Target {
 			p.Before = append(p.Before, past(s, i))
@@ -246,12 +256,20 @@ func begun(f Frame, s Subject) Rollout {
 	return p
 }
 
-// standing is the one sentence about where a rollout stands.
+// standing is the one sentence about where a rollout stands. It names the content that the counts
+// are about, which is not the declared one while the fleet is taken back from that.
 func standing(r *v1alpha1.AddOnRollout) string {
 	if !show.Current(r) {
 		return "The operator has not looked at the newest commit yet."
 	}
-	text := fmt.Sprintf("%d of %s run it", r.Status.Counts.Updated, counted(int(r.Status.Counts.Total)))
+	content := "the content"
+	if r.Status.Target != nil {
+		content = show.ShortCommit(r.Status.Target.Commit)
+	}
+	text := fmt.Sprintf("%d of %s run %s", r.Status.Counts.Updated, counted(int(r.Status.Counts.Total)), content)
+	if o := r.Status.Override; o.Returns() {
+		return text + ", taken back from " + show.ShortCommit(o.Leaves().Commit) + "."
+	}
 	if message := show.Message(r); message != "" {
 		text += ": " + message
 	}
@@ -295,7 +313,7 @@ func (p *Rollout) stages(s Subject) {
 		declared := slices.IndexFunc(r.Spec.Stages, func(d v1alpha1.Stage) bool { return d.Name == st.Name })
 		if declared >= 0 {
 			view.Pace = paceOf(r.Spec.Stages[declared])
-			view.Gates = gates(r.Spec.Stages[declared].Gates, st.Gates)
+			view.Gates = gates(r, r.Spec.Stages[declared].Gates, st.Gates)
 		}
 		p.Stages = append(p.Stages, view)
 	}
@@ -339,18 +357,22 @@ func shortly(d time.Duration) string {
 	return text
 }
 
-// gates are the declared gates with their verdicts.
-func gates(declared *v1alpha1.Gates, verdicts []v1alpha1.GateStatus) []Gate {
+// gates are the declared gates with their verdicts. On a way back none is asked.
+func gates(r *v1alpha1.AddOnRollout, declared *v1alpha1.Gates, verdicts []v1alpha1.GateStatus) []Gate {
 	if declared == nil {
 		return nil
 	}
 	var out []Gate
+	unasked := Mark{"○", "not asked yet", "idle"}
+	if r.Status.Reverting {
+		unasked.Word = "not asked on the way back"
+	}
 	for _, group := range []struct {
 		when  v1alpha1.GateMoment
 		gates []v1alpha1.Gate
 	}{{v1alpha1.GateBefore, declared.Before}, {v1alpha1.GateDuring, declared.During}} {
 		for _, g := range group.gates {
-			view := Gate{Mark: Mark{"○", "not asked yet", "idle"}, Name: g.Name, When: strings.ToLower(string(group.when)), Type: string(g.Type)}
+			view := Gate{Mark: unasked, Name: g.Name, When: strings.ToLower(string(group.when)), Type: string(g.Type)}
 			at := slices.IndexFunc(verdicts, func(v v1alpha1.GateStatus) bool { return v.Name == g.Name && v.When == group.when })
 			if at >= 0 && verdicts[at].Since != nil {
 				v := verdicts[at]
@@ -369,7 +391,12 @@ func gates(declared *v1alpha1.Gates, verdicts []v1alpha1.GateStatus) []Gate {
 // workload, and how many failed alike.
 func why(s Subject) *Why {
 	failing := s.Rollout.Status.Failing
-	if len(failing) == 0 || !show.Current(s.Rollout) {
+	switch o := s.Rollout.Status.Override; {
+	case !show.Current(s.Rollout):
+		return nil
+	case len(failing) == 0 && o.Returns() && o.Reason != "":
+		return &Why{Reason: o.Reason}
+	case len(failing) == 0:
 		return nil
 	}
 	first := failing[0]
