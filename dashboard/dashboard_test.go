@@ -96,6 +96,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	source := fleetSource()
 	source.Name, source.Spec.URL, source.Spec.Path = evil, "javascript:alert(1)", evil
 	source.Status.AddOns[0].Name, source.Status.Conditions[0].Message = evil, evil
+	s.Source.Status.AddOns[0].Author, s.Source.Status.AddOns[0].Subject = evil, evil
 	for name, view := range map[string]any{
 		"rollout":  NewRollout(frame(evil), s),
 		"past":     NewPast(frame(""), s, 1),

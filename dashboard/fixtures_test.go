@@ -42,7 +42,7 @@ func fleetSource() *v1alpha1.AddOnSource {
 		},
 		Status: v1alpha1.AddOnSourceStatus{
 			LastAppliedRevision: "main@sha1:" + sha("2"), LastAttemptedRevision: "main@sha1:" + sha("2"),
-			AddOns:     []v1alpha1.SourcedAddOn{{Name: "hello", Commit: "main@sha1:" + sha("2")}},
+			AddOns:     []v1alpha1.SourcedAddOn{{Name: "hello", Commit: "main@sha1:" + sha("2"), Author: "Ana Author", Subject: "hello: a new image"}},
 			Conditions: []metav1.Condition{{Type: meta.ReadyCondition, Status: metav1.ConditionTrue, Message: "applied main@2222222"}},
 		},
 	}

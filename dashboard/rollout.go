@@ -44,6 +44,8 @@ type Rollout struct {
 	Frame
 	Namespace, Name string
 	Commit          Commit
+	// Author and Subject of the commit; "": not known.
+	Author, Subject string
 	Source          Link
 	// Mark and Standing say where it stands, in a word and in a sentence; Since is when it began.
 	Mark     Mark
@@ -88,6 +90,7 @@ type Gate struct {
 
 // Why says why clusters failed, or why the fleet is taken back.
 type Why struct {
+	Title string
 	// First is the cluster with that reason; without a text, the reason is of no single cluster.
 	First  Link
 	Reason string
@@ -182,6 +185,7 @@ func NewRollout(f Frame, s Subject) Rollout {
 	p := begun(f, s)
 	word, mark := show.Headline(r)
 	p.Mark, p.Live = markOf(word, mark), true
+	p.Author, p.Subject = said(s, p.Commit)
 	p.Standing = standing(r)
 	p.Since = metaMoment(r.Status.TargetSince)
 	p.Notes = asked(s)
@@ -219,6 +223,7 @@ func NewPast(f Frame, s Subject, index int) Rollout {
 	entry := past(s, index)
 	h := s.Rollout.Status.History[index]
 	p.Past, p.Commit, p.Mark = &entry, entry.Commit, entry.Mark
+	p.Author, p.Subject = said(s, p.Commit)
 	p.Since, p.Took = entry.Started, entry.Took
 	p.Standing = fmt.Sprintf("%d of %s ran it when its rollout ended", h.Counts.Updated, counted(int(h.Counts.Total)))
 	if text := show.FirstLine(h.Reason); text != "" {
@@ -228,6 +233,19 @@ func NewPast(f Frame, s Subject, index int) Rollout {
 	p.When = entries(s.Rollout, entry.Commit.SHA)
 	p.Title = fmt.Sprintf("%s: %s, %s", s.Rollout.Name, entry.Commit.Short, h.Phase)
 	return p
+}
+
+// said returns author and subject of a commit, if the source has them.
+func said(s Subject, c Commit) (author, subject string) {
+	if s.Source == nil || c.SHA == "" {
+		return "", ""
+	}
+	for _, a := range s.Source.Status.AddOns {
+		if v1alpha1.CommitOf(a.Commit) == c.SHA {
+			return a.Author, a.Subject
+		}
+	}
+	return "", ""
 }
 
 // asked says how the commit that was asked for concerns the content that the page is about.
@@ -395,12 +413,12 @@ func why(s Subject) *Why {
 	case !show.Current(s.Rollout):
 		return nil
 	case len(failing) == 0 && o.Returns() && o.Reason != "":
-		return &Why{Reason: o.Reason}
+		return &Why{Title: "Why it was taken back", Reason: o.Reason}
 	case len(failing) == 0:
 		return nil
 	}
 	first := failing[0]
-	w := &Why{First: Link{first.Cluster, ClusterPath(first.Cluster)}, Reason: first.Reason}
+	w := &Why{Title: "Why clusters failed", First: Link{first.Cluster, ClusterPath(first.Cluster)}, Reason: first.Reason}
 	reasons := map[string][]string{} // of the other clusters
 	var order []string
 	add := func(reason, cluster string) {

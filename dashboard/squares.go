@@ -34,8 +34,8 @@ type Squares struct {
 	Painted []Painted
 	// Groups are the clusters by state and reason, the worst first.
 	Groups []Group
-	// Rest are the clusters that no group has; All is the page that lists them.
-	Rest int
+	// Rest are the clusters that no group has, by state; All is the page that lists all.
+	Rest []Group
 	All  string
 }
 
@@ -80,8 +80,11 @@ func drawn(r *v1alpha1.AddOnRollout, stage string, clusters []rollout.ClusterPla
 		g.All = ClustersPath(r, ClustersOf{Stage: stage, State: string(key.state)})
 		s.Groups = append(s.Groups, g)
 	}
-	for _, key := range order[min(len(order), groupsShown):] {
-		s.Rest += len(members[key])
+	for _, key := range order[min(len(order), groupsShown):] { // by state
+		if n := len(s.Rest); n == 0 || s.Rest[n-1].Mark != stateMark(key.state) {
+			s.Rest = append(s.Rest, Group{Mark: stateMark(key.state), All: ClustersPath(r, ClustersOf{Stage: stage, State: string(key.state)})})
+		}
+		s.Rest[len(s.Rest)-1].Count += len(members[key])
 	}
 	if linked {
 		s.link(clusters)

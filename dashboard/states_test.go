@@ -32,6 +32,7 @@ func states(tb testing.TB) map[string]any {
 		"succeeded":   NewRollout(frame(RolloutPath("default", "hello", sha("2"))), succeeded()),
 		"rolled-back": NewRollout(frame(RolloutPath("default", "hello", sha("2"))), rolledBack()),
 		"hidden":      NewRollout(frame(RolloutPath("default", "hello", sha("2"))), hidden),
+		"thousands":   NewRollout(frame(RolloutPath("default", "hello", sha("2"))), inThousands()),
 		"refused":     NewRollout(frame(RolloutPath("default", "hello", sha("3"))), refused),
 		"past":        NewPast(frame(RolloutPath("default", "hello", sha("1"))), s, 1),
 		"fleet":       NewFleet(frame(""), fleet, []v1alpha1.AddOnSource{*fleetSource(), *refusedSource()}, nil, at()),
@@ -46,11 +47,11 @@ func states(tb testing.TB) map[string]any {
 	}
 }
 
-// fleetOf is the plan of a stage canary of two clusters and a stage everyone of 22, in the states
-// that are given by their index.
-func fleetOf(states func(i int) (rollout.State, string)) *rollout.Plan {
+// fleetOf is the plan of n clusters, two of them in the stage canary and the others in the stage
+// everyone, in the states that are given by their index.
+func fleetOf(n int, states func(i int) (rollout.State, string)) *rollout.Plan {
 	p := &rollout.Plan{}
-	for i := range 24 {
+	for i := range n {
 		stage, region := "everyone", []string{"eu", "us", "ap"}[i%3]
 		if i < 2 {
 			stage = "canary"
@@ -65,7 +66,7 @@ func fleetOf(states func(i int) (rollout.State, string)) *rollout.Plan {
 func staged(phase v1alpha1.Phase, message string, plan *rollout.Plan) Subject {
 	r := failed()
 	r.Status.Phase, r.Status.Message, r.Status.Failing, r.Status.Conditions = phase, message, nil, nil
-	r.Status.Counts, r.Status.Journal, r.Status.History = v1alpha1.Counts{Total: 24}, r.Status.Journal[:1], r.Status.History[1:]
+	r.Status.Counts, r.Status.Journal, r.Status.History = v1alpha1.Counts{Total: int32(len(plan.Clusters))}, r.Status.Journal[:1], r.Status.History[1:]
 	r.Spec.Stages[1].MaxConcurrency = new(intstr.FromString("25%"))
 	stages := map[string]*v1alpha1.StageStatus{}
 	for i := range r.Status.Stages {
@@ -82,6 +83,8 @@ func staged(phase v1alpha1.Phase, message string, plan *rollout.Plan) Subject {
 				counts.Waiting++
 			case rollout.Parked:
 				counts.Parked++
+			case rollout.Failed:
+				counts.Failed++
 			default:
 				counts.InFlight++
 			}
@@ -93,7 +96,7 @@ func staged(phase v1alpha1.Phase, message string, plan *rollout.Plan) Subject {
 
 // progressing is a rollout in its second stage, with clusters in every state of a good one.
 func progressing() Subject {
-	s := staged(v1alpha1.PhaseProgressing, "everyone 7/22, 6 in flight", fleetOf(func(i int) (rollout.State, string) {
+	s := staged(v1alpha1.PhaseProgressing, "everyone 7/22, 6 in flight", fleetOf(24, func(i int) (rollout.State, string) {
 		switch {
 		case i < 9:
 			return rollout.Done, ""
@@ -112,9 +115,30 @@ func progressing() Subject {
 	return s
 }
 
+// inThousands is a rollout to ten thousand clusters that is under way.
+func inThousands() Subject {
+	plan := fleetOf(10000, func(i int) (rollout.State, string) {
+		switch {
+		case i == 2711, i == 3502, i == 3907:
+			return rollout.Failed, "Deployment hello: ImagePullBackOff"
+		case i%701 == 300:
+			return rollout.Parked, "the klusterlet has not reported for 5m"
+		case i < 3900:
+			return rollout.Done, ""
+		case i < 4150:
+			return rollout.Updating, "Deployment hello: 1 of 2 updated replicas are available"
+		}
+		return rollout.Waiting, "all slots of the stage are taken"
+	})
+	s := staged(v1alpha1.PhaseProgressing, "everyone 3889/9998, 248 in flight, 3 failed of 100 allowed", plan)
+	s.Rollout.Status.Stages[0].Phase, s.Rollout.Status.Stages[1].Phase = "Complete", "Progressing"
+	s.Rollout.Status.Failing = []v1alpha1.ClusterReason{{Cluster: plan.Clusters[2711].Name, Reason: plan.Clusters[2711].Reason}}
+	return s
+}
+
 // waiting is a rollout whose second stage waits for an approval.
 func waiting() Subject {
-	s := staged(v1alpha1.PhaseProgressing, "everyone 0/22, waits for gate qa", fleetOf(func(i int) (rollout.State, string) {
+	s := staged(v1alpha1.PhaseProgressing, "everyone 0/22, waits for gate qa", fleetOf(24, func(i int) (rollout.State, string) {
 		if i < 2 {
 			return rollout.Done, ""
 		}
@@ -129,14 +153,14 @@ func waiting() Subject {
 
 // succeeded is a rollout that reached every cluster.
 func succeeded() Subject {
-	s := staged(v1alpha1.PhaseSucceeded, "", fleetOf(func(int) (rollout.State, string) { return rollout.Done, "" }))
+	s := staged(v1alpha1.PhaseSucceeded, "", fleetOf(24, func(int) (rollout.State, string) { return rollout.Done, "" }))
 	s.Rollout.Status.Stages[0].Phase, s.Rollout.Status.Stages[1].Phase = "Complete", "Complete"
 	return s
 }
 
 // rolledBack is a rollout that a measurement ended, and that went back to the content before.
 func rolledBack() Subject {
-	s := staged(v1alpha1.PhaseRolledBack, "gate errors: 12.5 % of requests fail, at most 5 % may; 2 clusters rolled back to main@1111111", fleetOf(func(int) (rollout.State, string) { return rollout.Done, "" }))
+	s := staged(v1alpha1.PhaseRolledBack, "gate errors: 12.5 % of requests fail, at most 5 % may; 2 clusters rolled back to main@1111111", fleetOf(24, func(int) (rollout.State, string) { return rollout.Done, "" }))
 	r := s.Rollout
 	r.Status.Stages[0].Phase, r.Status.Stages[1].Phase = "Complete", "Complete"
 	r.Status.Target = targetOf("1")
