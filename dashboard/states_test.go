@@ -130,7 +130,7 @@ func inThousands() Subject {
 		}
 		return rollout.Waiting, "all slots of the stage are taken"
 	})
-	s := staged(v1alpha1.PhaseProgressing, "everyone 3889/9998, 248 in flight, 3 failed of 100 allowed", plan)
+	s := staged(v1alpha1.PhaseProgressing, "everyone 3890/9998, 249 in flight", plan)
 	s.Rollout.Status.Stages[0].Phase, s.Rollout.Status.Stages[1].Phase = "Complete", "Progressing"
 	s.Rollout.Status.Failing = []v1alpha1.ClusterReason{{Cluster: plan.Clusters[2711].Name, Reason: plan.Clusters[2711].Reason}}
 	return s
