@@ -139,7 +139,6 @@ func TestFormatsAreCompleted(t *testing.T) {
 func TestNamesOfTheHubAreCompleted(t *testing.T) {
 	elsewhere := hello("")
 	elsewhere.Namespace, elsewhere.Name = "team", "greeter"
-	s := newStage(t, hello(""), elsewhere, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
 	for words, want := range map[string]string{
 		"tree hello -n":  "team\n:",
 		"tree":           "hello\n:",
@@ -148,7 +147,7 @@ func TestNamesOfTheHubAreCompleted(t *testing.T) {
 		"get sources":    ":",
 		"history -n all": ":",
 	} {
-		s.out.Reset()
+		s := newStage(t, hello(""), elsewhere, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
 		args := append([]string{"__complete"}, append(strings.Fields(words), "")...)
 		if code := s.run(t.Context(), args...); code != 0 || !strings.HasPrefix(s.out.String(), want) {
 			t.Errorf("%s: exit code %d, %q, want %q", words, code, s.out.String(), want)
