@@ -140,6 +140,31 @@ func TestCommitsOfARollout(t *testing.T) {
 	}
 }
 
+// TestGeneratedNamesDoNotSplitReasons: clusters that fail alike are one group, though the names of
+// their ReplicaSets and pods differ.
+func TestGeneratedNamesDoNotSplitReasons(t *testing.T) {
+	s := subject(t)
+	const reason = `Deployment hello: ProgressDeadlineExceeded: ReplicaSet "hello-%s" has timed out progressing`
+	s.Plan.Clusters[1].Reason = fmt.Sprintf(reason, "8f49968b7")
+	s.Plan.Clusters[2].Reason = fmt.Sprintf(reason, "55c67bb467")
+	view := NewRollout(frame(""), s)
+	if view.Why.Reason != s.Plan.Clusters[1].Reason || view.Why.Same != "The same on 1 more." || len(view.Why.Others) > 0 {
+		t.Errorf("%+v", view.Why)
+	}
+	if groups := view.Stages[0].Squares.Groups; len(groups) != 1 || groups[0].Reason != fmt.Sprintf(reason, "*") {
+		t.Errorf("%+v", groups)
+	}
+	for text, want := range map[string]string{
+		"pod hello-8f49968b7-x2x4z: OOMKilled":  "pod hello-*: OOMKilled",
+		"DaemonSet node-exporter: 2 of 3 ready": "DaemonSet node-exporter: 2 of 3 ready",
+		"cluster eu-01 of group-12345678":       "cluster eu-01 of group-12345678",
+	} {
+		if got := alike(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
 // TestFleetByNeed: what a user must look at comes first.
 func TestFleetByNeed(t *testing.T) {
 	named := func(name string, phase v1alpha1.Phase) v1alpha1.AddOnRollout {

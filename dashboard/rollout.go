@@ -425,6 +425,7 @@ func why(s Subject) *Why {
 		if cluster == first.Cluster {
 			return
 		}
+		reason = alike(reason)
 		if reasons[reason] == nil {
 			order = append(order, reason)
 		}
@@ -444,12 +445,12 @@ func why(s Subject) *Why {
 			add(f.Reason, f.Cluster)
 		}
 	}
-	if n := len(reasons[w.Reason]); n > 0 {
+	if n := len(reasons[alike(w.Reason)]); n > 0 {
 		w.Same = fmt.Sprintf("The same on %d more.", n)
 	}
 	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(len(reasons[b]), len(reasons[a])) })
 	for _, reason := range order {
-		if reason != w.Reason && len(w.Others) < groupsShown {
+		if reason != alike(w.Reason) && len(w.Others) < groupsShown {
 			g := groupOf(groupKey{rollout.Failed, reason}, reasons[reason])
 			g.All = ClustersPath(s.Rollout, ClustersOf{State: string(rollout.Failed)})
 			w.Others = append(w.Others, g)

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -70,6 +71,15 @@ type groupKey struct {
 	reason string
 }
 
+func keyOf(c rollout.ClusterPlan) groupKey { return groupKey{c.State, alike(c.Reason)} }
+
+// generated matches what Kubernetes appends to the names of ReplicaSets and pods. The pod template of
+// an add-on has the name of the cluster, so these differ between clusters that fail alike.
+var generated = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}(-[bcdfghjklmnpqrstvwxz2456789]{5})?\b`)
+
+// alike is a reason without the generated parts of names.
+func alike(reason string) string { return generated.ReplaceAllString(reason, "-*") }
+
 // drawn returns the squares of clusters of a stage, which are sorted by name. linked: each square is
 // a link.
 func drawn(r *v1alpha1.AddOnRollout, stage string, clusters []rollout.ClusterPlan, linked bool) Squares {
@@ -99,7 +109,7 @@ func grouped(clusters []rollout.ClusterPlan) ([]groupKey, map[groupKey][]string)
 	members := map[groupKey][]string{}
 	var order []groupKey
 	for _, c := range clusters {
-		key := groupKey{c.State, c.Reason}
+		key := keyOf(c)
 		if members[key] == nil {
 			order = append(order, key)
 		}
@@ -163,13 +173,13 @@ func (s *Squares) paint(clusters []rollout.ClusterPlan, order []groupKey) {
 	paths := map[groupKey]*strings.Builder{}
 	var first []groupKey
 	for i := 0; i < len(clusters); {
-		key := groupKey{clusters[i].State, clusters[i].Reason}
+		key := keyOf(clusters[i])
 		if !listed[key] {
 			key.reason = ""
 		}
 		run := 1
 		for i+run < len(clusters) && (i+run)%smallRow != 0 {
-			next := groupKey{clusters[i+run].State, clusters[i+run].Reason}
+			next := keyOf(clusters[i+run])
 			if !listed[next] {
 				next.reason = ""
 			}
