@@ -58,7 +58,7 @@ func Start(tb testing.TB) *Browser {
 	home := tb.TempDir()
 	cmd := exec.Command(path, "--headless", "--remote-debugging-pipe", "--disable-gpu", "--disable-dev-shm-usage", //nolint:noctx // it ends with the test
 		"--disable-background-networking", "--disable-component-update", "--no-first-run", "--hide-scrollbars",
-		"--force-device-scale-factor=1", "--disable-lcd-text", "--lang=en-US", "--user-data-dir="+filepath.Join(home, "profile"))
+		"--force-device-scale-factor=1", "--lang=en-US", "--user-data-dir="+filepath.Join(home, "profile"))
 	if os.Geteuid() == 0 {
 		cmd.Args = append(cmd.Args, "--no-sandbox") // Chromium refuses to start as root otherwise
 	}
