@@ -66,7 +66,7 @@ func fleetOf(n int, states func(i int) (rollout.State, string)) *rollout.Plan {
 func staged(phase v1alpha1.Phase, message string, plan *rollout.Plan) Subject {
 	r := failed()
 	r.Status.Phase, r.Status.Message, r.Status.Failing, r.Status.Conditions = phase, message, nil, nil
-	r.Status.Counts, r.Status.Journal, r.Status.History = v1alpha1.Counts{Total: int32(len(plan.Clusters))}, r.Status.Journal[:1], r.Status.History[1:]
+	r.Status.Counts, r.Status.Journal, r.Status.History = v1alpha1.Counts{}, r.Status.Journal[:1], r.Status.History[1:]
 	r.Spec.Stages[1].MaxConcurrency = new(intstr.FromString("25%"))
 	stages := map[string]*v1alpha1.StageStatus{}
 	for i := range r.Status.Stages {
@@ -76,6 +76,7 @@ func staged(phase v1alpha1.Phase, message string, plan *rollout.Plan) Subject {
 	}
 	for _, c := range plan.Clusters {
 		for _, counts := range []*v1alpha1.Counts{&r.Status.Counts, &stages[c.Stage].Counts} {
+			counts.Total++
 			switch c.State {
 			case rollout.Done:
 				counts.Updated++
@@ -89,7 +90,6 @@ func staged(phase v1alpha1.Phase, message string, plan *rollout.Plan) Subject {
 				counts.InFlight++
 			}
 		}
-		stages[c.Stage].Counts.Total++
 	}
 	return Subject{Rollout: r, Source: fleetSource(), Plan: plan, Now: at(), Asked: sha("2")}
 }
