@@ -1,5 +1,5 @@
 # Everything here needs git, make and Go, and downloads nothing but Go modules;
-# only `race`, `gitea` and `e2e` need a C compiler besides. Slow things are built once below bin/.
+# only `race`, `gitea` and `e2e` need a C compiler besides, and `pages` a browser and npm. Slow things are built once below bin/.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -120,6 +120,17 @@ test: hub ocm registry ## Run every test, the envtest suites included
 e2e: hub gitea ## Tell the whole story on a real Gitea (needs gcc and OpenSSH's client)
 	$(SAY) 'e2e: the operator beside the embedded hub and Gitea (about three minutes)'
 	@$(HUB_ASSETS); go test -vet=off -tags gitea -timeout $(TEST_TIMEOUT) -count=1 -json ./test/gitea | $(TALLY)
+
+AXE := bin/axe/node_modules/axe-core/axe.min.js
+$(AXE): test/chromium/package.json test/chromium/package-lock.json
+	$(SAY) 'axe: axe-core, with which pages are judged (seconds, once)'
+	@mkdir -p bin/axe; cp $^ bin/axe/; cd bin/axe; npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+.PHONY: pages
+pages: $(AXE) ## Judge the pages in a real Chromium (needs chromium and npm), screenshots below bin/screenshots
+	$(SAY) 'pages: accessibility trees, axe-core and the keyboard (under a minute)'
+	@go test -vet=off -tags chromium -timeout 5m -count=1 -json ./dashboard | $(TALLY)
 
 .PHONY: mutants
 mutants: ## Plant known mistakes in planner and ledger; a test must fail for each

@@ -236,8 +236,8 @@ func (s *session) tree(p *pack, hash plumbing.Hash, ref string) (*Tree, error) {
 	}
 	tree := &Tree{
 		revision:  Revision{Ref: ref, Commit: commit.Hash.String()},
-		subject:   subjectOf(s.repository.redaction.Text(commit.Message)),
-		author:    printable(s.repository.redaction.Text(commit.Author.Name)),
+		subject:   headline(s.repository.redaction.Text(commit.Message)),
+		author:    headline(s.repository.redaction.Text(commit.Author.Name)),
 		files:     newGitFiles(p, commit.TreeHash),
 		limits:    s.repository.limits,
 		redaction: s.repository.redaction,

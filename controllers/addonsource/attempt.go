@@ -25,7 +25,9 @@ import (
 type attempt struct {
 	revision string
 	spec     string
-	objects  []gitsource.Object
+	// author and subject are those of the commit; "" for an artifact of a registry.
+	author, subject string
+	objects         []gitsource.Object
 	// unread is why a part of the commit could not be read.
 	unread problem.List
 	// hub are the referenced objects that exist only on the hub, as last read.
@@ -68,11 +70,11 @@ func (p *pass) remembered() *attempt {
 func (p *pass) attempt(ctx context.Context) (*attempt, error) {
 	a := p.remembered()
 	if a == nil {
-		objects, unread, err := p.fetch(ctx)
+		b, err := p.fetch(ctx)
 		if err != nil {
 			return nil, err
 		}
-		a = &attempt{revision: p.head.String(), spec: p.spec, objects: objects, unread: unread, hub: load.Lookup{}}
+		a = &attempt{revision: p.head.String(), spec: p.spec, author: b.author, subject: b.subject, objects: b.objects, unread: b.unread, hub: load.Lookup{}}
 		p.memories.keep(p.key().NamespacedName, a, p.now)
 	}
 	if p.requested || p.forced {
