@@ -118,15 +118,15 @@ type Entry struct {
 
 // Past is one rollout of the history.
 type Past struct {
-	Commit                  Commit
-	To                      string
-	Mark                    Mark
-	Started                 Moment
-	Took, Counts, Reason    string
-	Superseded              Link
-	Stages                  []PastStage
-	Failing                 []v1alpha1.ClusterReason
-	Revision, CurrentCommit string
+	Commit               Commit
+	To                   string
+	Mark                 Mark
+	Started              Moment
+	Took, Counts, Reason string
+	Superseded           Link
+	Stages               []PastStage
+	Failing              []v1alpha1.ClusterReason
+	Revision             string
 }
 
 // PastStage is a stage of a past rollout.
@@ -498,7 +498,7 @@ func past(s Subject, index int) Past {
 		Commit: commitOf(h.Target.Commit, s.Source), Mark: markOf(string(h.Phase), phase), Started: momentOf(h.Started.Time),
 		Took:   show.Took(s.Now, h.Started, h.Finished),
 		Counts: fmt.Sprintf("%d/%d", h.Counts.Updated, h.Counts.Total), Reason: show.FirstLine(h.Reason), Failing: h.Failing,
-		Revision: h.Target.Revision, CurrentCommit: CurrentCommit(r),
+		Revision: h.Target.Revision,
 	}
 	if more := show.Counted(h.Counts); more != "" {
 		p.Counts += ", " + more

@@ -10,6 +10,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/jitter"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -119,7 +120,7 @@ func (p *pass) openGit(ctx context.Context) (*gitsource.Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Tokens: p.Tokens, Access: p.Git, Limits: p.Limits, Room: p.room}
+	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Tokens: p.Tokens, Access: p.Git, Room: p.room}
 	options.Verification = p.verification
 	if applied, err := gitsource.ParseRevision(p.source.Status.LastAppliedRevision); err == nil && applied.Ref == p.head.Ref && !p.source.Spec.AllowForcePush {
 		options.Follows = applied.Commit
@@ -267,11 +268,7 @@ func (p *pass) backoff() time.Duration {
 // fetch reads the head and builds the objects that it declares. It returns the readable ones
 // and the reasons for the others; compile judges both together.
 func (p *pass) fetch(ctx context.Context) (brought, error) {
-	options := gitsource.BuildOptions{Path: p.source.Spec.Path}
-	if p.source.Spec.Ignore != nil {
-		options.Ignore = *p.source.Spec.Ignore
-	}
-	head := p.head
+	options, head := p.buildOptions(), p.head
 	var from registries
 	if !p.errands.awaits(p.key().NamespacedName, p.order(head)) {
 		var err error
@@ -326,6 +323,11 @@ func (p *pass) fetch(ctx context.Context) (brought, error) {
 		}
 	}
 	return b, nil
+}
+
+// buildOptions say what of a commit belongs to the source.
+func (p *pass) buildOptions() gitsource.BuildOptions {
+	return gitsource.BuildOptions{Path: p.source.Spec.Path, Ignore: ptr.Deref(p.source.Spec.Ignore, "")}
 }
 
 // distrust is the verdict on a commit that must not be rendered.
