@@ -22,8 +22,22 @@ const (
 	profiled = "upgrade"
 )
 
+// step is one content that the fleet moves to.
+type step struct{ name, floor, tag, strategy string }
+
+// allSteps are what the operator is measured doing, in this order.
+func allSteps() []step {
+	return []step{
+		{"install", floorOfInstall, "v1", "type: All"},
+		{profiled, floorOfUpgrade, "v2", "type: All"},
+		{"revert", floorOfUpgrade, "v1", "type: All"},
+		{"upgrade, Progressive 25%", floorOfUpgrade, "v3", "type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
+	}
+}
+
 // bench is one run.
 type bench struct {
+	steps []step
 	world *demo.World
 	names []string
 	addOn *watcher
@@ -35,12 +49,17 @@ type bench struct {
 	// hookAddress is where the operator receives webhooks, and pushed what they took.
 	hookAddress string
 	pushed      []time.Duration
+	// pushes: they are measured.
+	pushes bool
 
 	results  []result
 	rest     result
+	// live is what the operator keeps on its heap at rest, in bytes.
+	live int64
 	profiler *profiler
-	// profile is the file for the profile of the upgrade; "" for none.
-	profile string
+	// profile is the file for the profile of the upgrade, heap that for what the operator keeps at
+	// rest; "" for none.
+	profile, heap string
 	floors  map[string]time.Duration
 }
 
@@ -86,12 +105,7 @@ func (b *bench) measureAll(ctx context.Context) error {
 	if err := b.idle(ctx); err != nil {
 		return err
 	}
-	for _, step := range []struct{ name, floor, tag, strategy string }{
-		{"install", floorOfInstall, "v1", "type: All"},
-		{profiled, floorOfUpgrade, "v2", "type: All"},
-		{"revert", floorOfUpgrade, "v1", "type: All"},
-		{"upgrade, Progressive 25%", floorOfUpgrade, "v3", "type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
-	} {
+	for _, step := range b.steps {
 		r, err := b.measure(ctx, step.tag, step.strategy)
 		if err == nil && step.name == profiled && b.profile != "" {
 			err = r.profiles.store(b.profile)
@@ -103,11 +117,16 @@ func (b *bench) measureAll(ctx context.Context) error {
 		b.results = append(b.results, r)
 		fmt.Printf("  ✔ %-34s %4.1fs\n", step.name, r.took.Seconds())
 	}
-	err := b.fromPush(ctx)
-	if err != nil {
+	if b.pushes {
+		if err := b.fromPush(ctx); err != nil {
+			return err
+		}
+	}
+	var err error
+	if b.rest, err = b.atRest(ctx, 20*time.Second); err != nil {
 		return err
 	}
-	if b.rest, err = b.atRest(ctx, 20*time.Second); err != nil {
+	if err := b.kept(ctx); err != nil {
 		return err
 	}
 	b.captured, err = capture(ctx, b.world.Client)
@@ -207,6 +226,19 @@ func (b *bench) concluded(ctx context.Context) error {
 		}
 		return r.Status.Phase == v1alpha1.PhaseSucceeded && r.Spec.Target.Digest == r.Status.Target.Digest, nil
 	})
+}
+
+// kept takes the profile of what the operator keeps at rest, and stores it if a file is named.
+func (b *bench) kept(ctx context.Context) error {
+	p, err := b.profiler.heap(ctx)
+	if err != nil {
+		return err
+	}
+	b.live = inUse(p)
+	if b.heap == "" {
+		return nil
+	}
+	return profiles{p}.store(b.heap)
 }
 
 // atRest counts what nothing to do costs.

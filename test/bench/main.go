@@ -31,11 +31,13 @@ func main() {
 	operator := flag.String("operator", "bin/addonflow", "path of the operator's binary")
 	limit := flag.Duration("timeout", 10*time.Minute, "bound on the whole run")
 	profile := flag.String("profile", "", "file for a CPU profile of the operator during the upgrade, to be read with `go tool pprof`")
+	heap := flag.String("heap", "", "file for a profile of what the operator keeps at rest")
+	only := flag.Int("steps", len(allSteps()), "how many steps of install, upgrade, revert, progressive upgrade to measure; less than all leaves out pushes and floor")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard()) // what the bench's own client does is of no interest
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	ctx, cancel := context.WithTimeout(ctx, *limit)
-	err := run(ctx, *clusters, *operator, *profile)
+	err := run(ctx, *clusters, *operator, *profile, *heap, *only)
 	cancel()
 	stop()
 	if err != nil {
@@ -45,7 +47,7 @@ func main() {
 }
 
 // run measures AddonFlow first and then the floor on the very objects it wrote.
-func run(ctx context.Context, n int, binary, profile string) error {
+func run(ctx context.Context, n int, binary, profile, heap string, steps int) error {
 	fmt.Printf("AddonFlow on an embedded hub, %d clusters, agents answer at once\n", n)
 	names := make([]string, 0, n)
 	for _, c := range fleet.Numbered("cluster", n) {
@@ -74,6 +76,8 @@ func run(ctx context.Context, n int, binary, profile string) error {
 		return err
 	}
 	b.profiler, b.profile, b.operator, b.hookAddress = profiler, profile, commandName(binary), hookAddress
+	b.heap, b.steps = heap, allSteps()[:steps]
+	b.pushes = steps == len(allSteps())
 	if err := w.StartOperator(options); err != nil {
 		return err
 	}
@@ -83,8 +87,10 @@ func run(ctx context.Context, n int, binary, profile string) error {
 	if err := w.Operator.Stop(); err != nil {
 		return err
 	}
-	if err := b.measureFloor(ctx); err != nil {
-		return err
+	if b.pushes {
+		if err := b.measureFloor(ctx); err != nil {
+			return err
+		}
 	}
 	b.print(os.Stdout)
 	return nil

@@ -30,12 +30,15 @@ func (b *bench) print(w io.Writer) {
 	}
 	v := b.addOn.volume()
 	fmt.Fprintf(w, "\nAddOnRollouts: %d writes, %.1f MB in all, the largest %d KiB\n", v.writes, float64(v.total)/1e6, v.largest>>10)
-	verdict := "✔"
-	if median(b.pushed) > promised {
-		verdict = "✗"
+	if len(b.pushed) > 0 {
+		verdict := "✔"
+		if median(b.pushed) > promised {
+			verdict = "✗"
+		}
+		fmt.Fprintf(w, "\n%s push to first ManifestWork, by webhook: %.2fs, the median of %d (slowest %.2fs); promised: %s\n",
+			verdict, median(b.pushed).Seconds(), len(b.pushed), slices.Max(b.pushed).Seconds(), promised)
 	}
-	fmt.Fprintf(w, "\n%s push to first ManifestWork, by webhook: %.2fs, the median of %d (slowest %.2fs); promised: %s\n",
-		verdict, median(b.pushed).Seconds(), len(b.pushed), slices.Max(b.pushed).Seconds(), promised)
+	fmt.Fprintf(w, "\nkept at rest: %.1f MiB on the heap, %.1f KiB a cluster\n", float64(b.live)/(1<<20), float64(b.live)/1024/n)
 	all, _ := b.rest.requests.total()
 	fmt.Fprintf(w, "\nat rest, %s: %.0f requests, %s CPU\n", b.rest.took, all, b.rest.cpu[b.operator])
 	for _, line := range b.rest.requests.lines(1) {
