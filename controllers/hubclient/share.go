@@ -162,6 +162,11 @@ func (s *Sharer) keep(v reflect.Value, hash uint64, length int) bool {
 		v.Set(known)
 		return true
 	}
+	if v.Kind() == reflect.Slice && v.Cap() > v.Len() { // a decoder grows it ahead of what is to come
+		exact := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(exact, v)
+		v.Set(exact)
+	}
 	seen := reflect.New(v.Type()).Elem()
 	seen.Set(v)
 	s.enter(hash, seen, length)

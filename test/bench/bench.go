@@ -52,15 +52,15 @@ type bench struct {
 	// pushes: they are measured.
 	pushes bool
 
-	results  []result
-	rest     result
+	results []result
+	rest    result
 	// live is what the operator keeps on its heap at rest, in bytes.
-	live int64
+	live     int64
 	profiler *profiler
 	// profile is the file for the profile of the upgrade, heap that for what the operator keeps at
 	// rest; "" for none.
 	profile, heap string
-	floors  map[string]time.Duration
+	floors        map[string]time.Duration
 }
 
 // result is one measurement of AddonFlow.
