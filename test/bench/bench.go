@@ -20,18 +20,20 @@ const (
 	floorOfUpgrade = "upgrade"
 	// profiled is the step of which a profile can be stored.
 	profiled = "upgrade"
+	// atOnce moves every cluster at once.
+	atOnce = "  strategy:\n    type: All"
 )
 
-// step is one content that the fleet moves to.
-type step struct{ name, floor, tag, strategy string }
+// step is one content that the fleet moves to, with the pace of its rollout.
+type step struct{ name, floor, tag, pace string }
 
 // allSteps are what the operator is measured doing, in this order.
 func allSteps() []step {
 	return []step{
-		{"install", floorOfInstall, "v1", "type: All"},
-		{profiled, floorOfUpgrade, "v2", "type: All"},
-		{"revert", floorOfUpgrade, "v1", "type: All"},
-		{"upgrade, Progressive 25%", floorOfUpgrade, "v3", "type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
+		{"install", floorOfInstall, "v1", atOnce},
+		{profiled, floorOfUpgrade, "v2", atOnce},
+		{"revert", floorOfUpgrade, "v1", atOnce},
+		{"upgrade, Progressive 25%", floorOfUpgrade, "v3", "  strategy:\n    type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
 	}
 }
 
@@ -51,6 +53,11 @@ type bench struct {
 	pushed      []time.Duration
 	// pushes: they are measured.
 	pushes bool
+	// start starts the operator again.
+	start func() error
+	// restart is how long a new process takes to its first work, and what it takes in memory.
+	restart restarted
+	beats   *heartbeats
 
 	results []result
 	rest    result
@@ -71,7 +78,7 @@ type result struct {
 	took     time.Duration
 	requests counts
 	cpu      cpuTimes
-	rss      int64 // bytes, the peak so far
+	memory   memory
 	profiles profiles
 	// planner is the planner's share of one core until the rollout said that it succeeded.
 	planner float64
@@ -106,7 +113,7 @@ func (b *bench) measureAll(ctx context.Context) error {
 		return err
 	}
 	for _, step := range b.steps {
-		r, err := b.measure(ctx, step.tag, step.strategy)
+		r, err := b.measure(ctx, step.tag, step.pace)
 		if err == nil && step.name == profiled && b.profile != "" {
 			err = r.profiles.store(b.profile)
 		}
@@ -129,6 +136,9 @@ func (b *bench) measureAll(ctx context.Context) error {
 	if err := b.kept(ctx); err != nil {
 		return err
 	}
+	if err := b.again(ctx); err != nil {
+		return fmt.Errorf("cannot measure a restart: %w", err)
+	}
 	b.captured, err = capture(ctx, b.world.Client)
 	return err
 }
@@ -144,14 +154,14 @@ func (b *bench) idle(ctx context.Context) error {
 }
 
 // measure commits a content and waits until the last add-on is done with it.
-func (b *bench) measure(ctx context.Context, tag, strategy string) (result, error) {
+func (b *bench) measure(ctx context.Context, tag, pace string) (result, error) {
 	tree, err := demo.HelloTree(tag, time.Second)
 	if err != nil {
 		return result{}, err
 	}
 	tree["addons/hello/addonrollout.yaml"] = strings.Join([]string{
 		"apiVersion: addonflow.io/v1alpha1", "kind: AddOnRollout", "metadata:", "  name: hello",
-		"spec:", "  strategy:", "    " + strategy, "",
+		"spec:", pace, "",
 	}, "\n")
 	// Conditions have times in seconds: the next move must end in a later second.
 	if err := pause(ctx, 1100*time.Millisecond); err != nil {
