@@ -58,6 +58,8 @@ type bench struct {
 	// restart is how long a new process takes to its first work, and what it takes in memory.
 	restart restarted
 	beats   *heartbeats
+	// staged are the times of upgrades stage by stage.
+	staged []time.Duration
 
 	results []result
 	rest    result

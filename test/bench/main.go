@@ -32,7 +32,7 @@ type settings struct {
 	operator, profile, heap string
 	steps                   int
 	heartbeat               time.Duration
-	out                     string
+	out, shape              string
 }
 
 func main() {
@@ -44,6 +44,7 @@ func main() {
 	flag.IntVar(&s.steps, "steps", len(allSteps()), "how many of install, upgrade, revert, progressive upgrade to measure; less than all leaves out pushes and floor")
 	flag.DurationVar(&s.heartbeat, "heartbeat", 0, "write the status of every ManagedCluster once in this time; 0: never")
 	flag.StringVar(&s.out, "out", "", "file for the figures, as JSON")
+	flag.StringVar(&s.shape, "shape", shapeFleet, "fleet: every cluster at once; stages: 100 clusters in stages of 20, 30 and 50, half of a stage at a time")
 	limit := flag.Duration("timeout", 10*time.Minute, "bound on the whole run")
 	sizes := flag.String("scale", "", "numbers of clusters, with commas: measure the growth between them, and write it into -document; what is in -state is not measured again")
 	state := flag.String("state", "bin/scale", "directory for the figures of sizes that were measured")
@@ -52,6 +53,9 @@ func main() {
 	ctrllog.SetLogger(logr.Discard()) // what the bench's own client does is of no interest
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	ctx, cancel := context.WithTimeout(ctx, *limit)
+	if s.shape == shapeStages {
+		s.clusters = stagedClusters
+	}
 	var err error
 	if *sizes == "" {
 		err = run(ctx, s)
@@ -105,8 +109,16 @@ func run(ctx context.Context, s settings) error {
 	beating, cease := context.WithCancel(ctx)
 	defer cease()
 	b.beats = beat(beating, w.Client, names, s.heartbeat)
-	if err := b.measureAll(ctx); err != nil {
+	measure := b.measureAll
+	if s.shape == shapeStages {
+		measure = b.measureStages
+	}
+	if err := measure(ctx); err != nil {
 		return fmt.Errorf("%w\nthe operator's last words:\n%s", err, w.Operator.Tail(5))
+	}
+	if s.shape == shapeStages {
+		b.printStages(os.Stdout)
+		return nil
 	}
 	if err := w.Operator.Stop(); err != nil {
 		return err
