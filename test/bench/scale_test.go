@@ -61,13 +61,10 @@ func TestScale_WritesWhatWasMeasured(t *testing.T) {
 
 func TestScale_ReplacesOnlyTheFigures(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "scale.md")
+	if err := os.WriteFile(file, []byte("before\n"+figuresBegin+"\n\n"+figuresEnd+"\nafter\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, figures := range []string{"old\n", "new\n"} {
-		text := "before\n" + figuresBegin + "\n\n" + figuresEnd + "\nafter\n"
-		if figures == "old\n" {
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
 		if err := replaceFigures(file, figures); err != nil {
 			t.Fatal(err)
 		}
