@@ -83,7 +83,7 @@ func (s *Sharer) value(v reflect.Value) uint64 {
 	case reflect.Slice:
 		return s.slice(v)
 	case reflect.Map:
-		if at, ok := v.Addr().Interface().(*map[string]string); ok && len(*at) > 0 {
+		if at, ok := reflect.TypeAssert[*map[string]string](v.Addr()); ok && len(*at) > 0 {
 			return s.texts(v, at)
 		}
 	default: // an interface or a float: two values that differ may have one hash
@@ -95,7 +95,7 @@ func (s *Sharer) value(v reflect.Value) uint64 {
 func (s *Sharer) fields(v reflect.Value) uint64 {
 	switch at := v.Addr().Interface().(type) {
 	case *metav1.Time:
-		return uint64(at.UnixNano()) //nolint:gosec // a hash may wrap
+		return uint64(at.UnixNano())
 	case *metav1.ObjectMeta:
 		// The other fields are those of one object.
 		for _, shared := range []any{&at.Labels, &at.Annotations, &at.Finalizers, &at.ManagedFields, &at.OwnerReferences} {
@@ -104,8 +104,8 @@ func (s *Sharer) fields(v reflect.Value) uint64 {
 		return 0
 	}
 	hash := uint64(0)
-	for i := range v.NumField() {
-		if field := v.Field(i); field.CanSet() {
+	for _, field := range v.Fields() {
+		if field.CanSet() {
 			hash = mix(hash, s.value(field))
 		}
 	}
@@ -118,7 +118,7 @@ func (s *Sharer) slice(v reflect.Value) uint64 {
 		return 0
 	}
 	var hash uint64
-	if text, ok := v.Interface().([]byte); ok {
+	if text, ok := reflect.TypeAssert[[]byte](v); ok {
 		hash = maphash.Bytes(s.seed, text)
 		s.keep(v, hash, len(text))
 		return hash
@@ -190,7 +190,7 @@ func equal(a, b reflect.Value) bool {
 	case []byte:
 		return bytes.Equal(a, b.Bytes())
 	case map[string]string:
-		other, ok := b.Interface().(map[string]string)
+		other, ok := reflect.TypeAssert[map[string]string](b)
 		return ok && maps.Equal(a, other)
 	}
 	return reflect.DeepEqual(a.Interface(), b.Interface())

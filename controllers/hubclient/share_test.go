@@ -20,11 +20,11 @@ import (
 )
 
 // decoded returns a new object from a text, as a watch does. %s in the text is the name of the cluster.
-func decoded[T any](t testing.TB, text, cluster string) *T {
-	t.Helper()
+func decoded[T any](tb testing.TB, text, cluster string) *T {
+	tb.Helper()
 	out := new(T)
 	if err := json.Unmarshal([]byte(strings.ReplaceAll(text, "%s", cluster)), out); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return out
 }
@@ -116,8 +116,8 @@ func TestShare_EqualPartsAreOne(t *testing.T) {
 		"conditions":             &a.Status.Conditions[0] == &b.Status.Conditions[0],
 		"the finalizers":         &a.Finalizers[0] == &b.Finalizers[0],
 		"a number":               valuesA[0].Value.Integer == valuesB[0].Value.Integer,
-		"an annotation's text":   unsafe.StringData(a.Annotations["addonflow.io/revision"]) == unsafe.StringData(b.Annotations["addonflow.io/revision"]),
-		"a text of another part": unsafe.StringData(a.Status.ResourceStatus.Manifests[0].ResourceMeta.Namespace) == unsafe.StringData(a.Spec.ManifestConfigs[0].ResourceIdentifier.Namespace),
+		"an annotation's text":   sameText(a.Annotations["addonflow.io/revision"], b.Annotations["addonflow.io/revision"]),
+		"a text of another part": sameText(a.Status.ResourceStatus.Manifests[0].ResourceMeta.Namespace, a.Spec.ManifestConfigs[0].ResourceIdentifier.Namespace),
 	} {
 		if !shared {
 			t.Errorf("%s: two copies", what)
@@ -129,6 +129,11 @@ func TestShare_EqualPartsAreOne(t *testing.T) {
 	if &manifestsA[1].Raw[0] == &manifestsB[1].Raw[0] || valuesA[1].Value.String == valuesB[1].Value.String {
 		t.Error("two clusters share what differs")
 	}
+}
+
+// sameText reports whether two texts are in the same memory.
+func sameText(a, b string) bool {
+	return unsafe.StringData(a) == unsafe.StringData(b) //nolint:gosec // compared, not read
 }
 
 // TestShare_KeepsABoundedPast: objects that are gone are not kept for ever, and what is still seen is.

@@ -32,7 +32,7 @@ func scale(ctx context.Context, s settings, sizes, state, document string) error
 		s.heartbeat = time.Minute
 	}
 	var all []figures
-	for _, size := range strings.Split(sizes, ",") {
+	for _, size := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(size)
 		if err != nil || n < 1 {
 			return fmt.Errorf("cannot measure %q clusters: want numbers with commas between", size)
@@ -64,7 +64,7 @@ func measured(ctx context.Context, s settings, n int, sum, file string) (figures
 		return figures{}, err
 	}
 	limit := 10*time.Minute + time.Duration(n)*time.Second
-	command := exec.CommandContext(ctx, self, "-clusters", strconv.Itoa(n), "-operator", s.operator, "-steps", strconv.Itoa(scaleSteps), //nolint:gosec // itself
+	command := exec.CommandContext(ctx, self, "-clusters", strconv.Itoa(n), "-operator", s.operator, "-steps", strconv.Itoa(scaleSteps),
 		"-heartbeat", s.heartbeat.String(), "-timeout", limit.String(), "-out", file)
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // so that it ends its hub
@@ -143,5 +143,5 @@ func replaceFigures(document, text string) error {
 	if !ok || !also {
 		return fmt.Errorf("cannot write the figures: %s has no lines %q and %q", document, figuresBegin, figuresEnd)
 	}
-	return os.WriteFile(document, []byte(head+figuresBegin+"\n\n"+strings.TrimSpace(text)+"\n\n"+figuresEnd+tail), 0o644) //nolint:gosec // a document
+	return os.WriteFile(document, []byte(head+figuresBegin+"\n\n"+strings.TrimSpace(text)+"\n\n"+figuresEnd+tail), 0o644)
 }
