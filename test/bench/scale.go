@@ -32,7 +32,7 @@ func scale(ctx context.Context, s settings, sizes, state, document string) error
 		s.heartbeat = time.Minute
 	}
 	var all []figures
-	for _, size := range strings.SplitSeq(sizes, ",") {
+	for size := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(size)
 		if err != nil || n < 1 {
 			return fmt.Errorf("cannot measure %q clusters: want numbers with commas between", size)
