@@ -13,8 +13,8 @@ const (
 	promisedPerCluster = 12_000
 	// barWidth is how long the longest bar of the plot is.
 	barWidth = 50
-	// far is the number of clusters that the last table is about.
-	far = 100_000
+	// far is the number of clusters that the last table is about; it is computed from at least farFrom.
+	far, farFrom = 100_000, 5000
 )
 
 // scaleText is what the figures say, as Markdown.
@@ -54,7 +54,9 @@ func scaleText(all []figures) (string, error) {
 		fmt.Fprintf(&b, "| %d | %.1fs | %s | %s | %d MiB | %.0f | %s | %d | %d |\n", f.Clusters, f.Restart.Seconds(), mark(f.Restart <= promisedRestart), f.RestartCPU,
 			f.RestartPeak>>20, f.RestRequests, f.RestCPU, f.Beats, f.LostBeats)
 	}
-	extrapolate(&b, all, slope, base)
+	if last.Clusters >= farFrom {
+		extrapolate(&b, all, slope, base)
+	}
 	return b.String(), nil
 }
 
