@@ -5,6 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 N             ?= 1000
+SIZES         ?= 1000,2000,5000,10000
 # The slowest packages begin first.
 TEST_PACKAGES ?= ./test/e2e ./test/ocm ./controllers/addonsource ./rollout ./...
 TEST_PARALLEL ?= 3
@@ -185,6 +186,11 @@ bench: hub build ## Measure against the floor with N clusters (default 1000)
 	@go test -run '^$$' -bench . -benchmem ./rollout/... ./render/...
 	@$(HUB_ASSETS); go run ./test/bench -clusters $(N)
 
+.PHONY: scale
+scale: hub build ## Measure how cost grows with SIZES of fleets (default 1000,2000,5000,10000) into docs/scale.md
+	$(SAY) 'scale: one hub for each of $(SIZES) clusters (hours on two cores; a run that was interrupted continues)'
+	@$(HUB_ASSETS); go build -o bin/bench.bin ./test/bench; bin/bench.bin -scale $(SIZES) -timeout 24h
+
 .PHONY: release
 release: ## Write binaries, image, chart, manifests, SBOM and checksums into dist/ (VERSION=v0.2.0, KEY=file)
 	$(SAY) 'release: $(VERSION) of HEAD for six platforms (ten minutes or so with an empty build cache)'
@@ -198,7 +204,7 @@ release-test: ## Make a release for one platform twice, and compare
 .PHONY: clean
 clean: ## Remove what the build made, but not the slow hub binaries and tools
 	$(SAY) 'clean: bin/addonflow, logs, dist and the state of the demo'
-	@rm -rf bin/addonflow bin/release.bin bin/ci-logs dist .demo
+	@rm -rf bin/addonflow bin/release.bin bin/bench.bin bin/ci-logs dist .demo
 
 .PHONY: clean-cache
 clean-cache: clean ## Remove the hub binaries and the tools as well

@@ -300,7 +300,7 @@ type turn struct {
 // decide asks the planner.
 func (o *Observation) decide(b begun, h ordered, contested error) (Decided, error) {
 	t := &turn{Observation: o, stored: h.status, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
-	t.leaves.alike, t.leaves.apart = map[string]string{}, map[string]string{}
+	t.leaves.alike, t.leaves.apart = map[string]Fingerprint{}, map[string]Fingerprint{}
 	in, judged, err := t.input()
 	if err != nil {
 		return Decided{}, err
