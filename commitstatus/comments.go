@@ -116,7 +116,7 @@ type comments struct {
 
 // commentDialect is what differs between the forges.
 type commentDialect struct {
-	// merged is the URL of the request of a commit, and one whether its answer is no list.
+	// merged is the URL of the request of a commit, and one whether its answer is not a list.
 	merged func(sha string) string
 	one    bool
 	// commits is the URL of a page of a commit and those before it.

@@ -201,7 +201,7 @@ func (r *Restoration) With(changes []FileChange) (*Tree, error) {
 	return &Tree{files: files, limits: r.Head.limits, redaction: r.Head.redaction}, nil
 }
 
-// change makes a change in the directories of its file. A directory without a file is no directory.
+// change makes a change in the directories of its file. A directory without a file is not a directory.
 func (g *gitFiles) change(c FileChange) error {
 	at, changed := c.Path, entry{name: path.Base(c.Path), kind: regular, object: plumbing.NewHash(c.After)}
 	gone := c.After == ""

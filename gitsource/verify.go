@@ -105,7 +105,7 @@ func (v *Verification) addSSH(text string) error {
 		}
 		key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(line))
 		if err != nil {
-			return errors.New("holds a line that is no SSH public key")
+			return errors.New("holds a line that is not an SSH public key")
 		}
 		if err := checkKey(key); err != nil {
 			return err

@@ -103,7 +103,7 @@ func (b *builder) substitute() {
 		m := manifest{at: flaw.Path(manifestsField).Index(i)}
 		declared, ok := raw.(map[string]any)
 		if !ok {
-			b.report(&m, misshapen(m.at, "is no object"))
+			b.report(&m, misshapen(m.at, "is not an object"))
 			continue
 		}
 		m.fields, _ = s.value(raw, m.at).(map[string]any)
@@ -137,7 +137,7 @@ func (b *builder) mark(m *manifest) {
 	if m.location, known = hostedLocation(m.fields); !known {
 		b.found.add(b.atAnnotation(m, addonv1alpha1.HostedManifestLocationAnnotationKey, Finding{
 			Reason:  flaw.ReasonInvalidManifest,
-			Message: fmt.Sprintf("%.80q is no location of a manifest in hosted mode", m.location),
+			Message: fmt.Sprintf("%.80q is not a location of a manifest in hosted mode", m.location),
 			Hint:    "use " + strings.Join(hostedLocations(), ", "),
 		}))
 	}

@@ -82,7 +82,7 @@ func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
 		return nil, &refusal{fmt.Sprintf("column %d: %s", first.Location.Column()+1, message), hintVariables}
 	}
 	if !compiled.OutputType().IsExactType(cel.BoolType) {
-		return nil, &refusal{"is no boolean but " + typeName(compiled.OutputType()), "compare it, as in feedback.ready == true"}
+		return nil, &refusal{"is not a boolean but " + typeName(compiled.OutputType()), "compare it, as in feedback.ready == true"}
 	}
 	if why := cmp.Or(unknownField(compiled), constant(env, compiled)); why != nil {
 		return nil, why

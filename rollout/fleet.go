@@ -101,7 +101,7 @@ func (c *cursor) find(name string) *unit {
 }
 
 // passBy lets a way back pass a cluster by that cannot be written: it keeps what it runs as one that is
-// not available does, until it can be written. That is no failure of proven content.
+// not available does, until it can be written. That is not a failure of proven content.
 func (p *planner) passBy() {
 	for i := range p.units {
 		u := &p.units[i]

@@ -40,7 +40,7 @@ type Input struct {
 	// go back to it without soaks, gates and dependencies, also when they return after the end.
 	Reverting bool
 	// Returned: a rollout of the content has ended Succeeded since it became the target. What the
-	// other clusters do is no part of the way back any more.
+	// other clusters do is not part of the way back any more.
 	Returned bool
 	// Ended: the rollout of this target under this policy ended Succeeded, as the stored
 	// status says. It stays so while joiners and returning clusters catch up.

@@ -214,7 +214,7 @@ func (f *findings) ocmStrategy(field string, s v1alpha1.RolloutStrategy) {
 	default:
 		hint = "All, Progressive or ProgressivePerGroup"
 	}
-	f.add(field+".type", fmt.Sprintf("%q is no type that a ClusterManagementAddOn can have", s.Type), hint)
+	f.add(field+".type", fmt.Sprintf("%q is not a type that a ClusterManagementAddOn can have", s.Type), hint)
 	s.Type = ""
 	f.blocks(field, s)
 }

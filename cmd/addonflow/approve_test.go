@@ -211,7 +211,7 @@ func TestRejectAfterApproval(t *testing.T) {
 	}
 }
 
-// TestDecisionsThatAreWarnedOf: the decision of a user that is no approver, and one on a change
+// TestDecisionsThatAreWarnedOf: the decision of a user that is not an approver, and one on a change
 // that cannot be shown, are made all the same.
 func TestDecisionsThatAreWarnedOf(t *testing.T) {
 	s := newStageWith(t, as("mallory", "dev"), gated())

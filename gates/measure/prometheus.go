@@ -189,7 +189,7 @@ func readNumber(status int, body []byte) (float64, error) {
 	}
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return 0, fmt.Errorf("returns %q, which is no finite number", text)
+		return 0, fmt.Errorf("returns %q, which is not a finite number", text)
 	}
 	return value, nil
 }

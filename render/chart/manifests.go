@@ -90,11 +90,11 @@ func (d Document) manifests() ([]Manifest, error) {
 		}
 		converted, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
-			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is no YAML: %v", err), Hint: "helm template --debug shows it"}
+			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is not YAML: %v", err), Hint: "helm template --debug shows it"}
 		}
 		var value any
 		if err := utiljson.Unmarshal(converted, &value); err != nil {
-			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is no YAML: %v", err)}
+			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is not YAML: %v", err)}
 		}
 		read, err := d.objects(value)
 		if err != nil {
@@ -112,7 +112,7 @@ func (d Document) objects(value any) ([]Manifest, error) {
 	}
 	fields, isObject := value.(map[string]any)
 	if !isObject {
-		return nil, &Error{File: d.File, Message: "renders a document that is no object"}
+		return nil, &Error{File: d.File, Message: "renders a document that is not an object"}
 	}
 	if len(fields) == 0 {
 		return nil, nil
