@@ -107,17 +107,38 @@ func newCLI(name string) *cli {
 	return c
 }
 
-// commands are all commands for people.
-func (c *cli) commands() []*cobra.Command {
-	return []*cobra.Command{
-		newGetCommand(c), newTreeCommand(c), newStatusCommand(c), newWhyCommand(c), newDiffCommand(c), newHistoryCommand(c), newEventsCommand(c),
-		newRenderCommand(c), newLintCommand(c), newPlanCommand(c), newVendorCommand(c), newCheckCommand(c),
-		newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c), newWebhookCommand(c), newReleaseCommand(c),
-		newApproveCommand(c), newRejectCommand(c),
-		newRetryCommand(c), newPromoteCommand(c), newAbortCommand(c), newRollbackCommand(c), newUnblockCommand(c),
-		newUninstallCommand(c),
-		newDashboardCommand(c), newDemoCommand(c), newVersionCommand(c),
+// group is a purpose, and the commands for it.
+type group struct {
+	title    string
+	commands []*cobra.Command
+}
+
+// groups are all commands for people, by purpose, as help lists them.
+func (c *cli) groups() []group {
+	return []group{
+		{"Follow a rollout:", []*cobra.Command{
+			newStatusCommand(c), newTreeCommand(c), newWhyCommand(c), newDiffCommand(c), newHistoryCommand(c), newEventsCommand(c), newGetCommand(c), newDashboardCommand(c),
+		}},
+		{"Decide about a rollout:", []*cobra.Command{
+			newApproveCommand(c), newRejectCommand(c), newPromoteCommand(c), newRetryCommand(c), newAbortCommand(c), newRollbackCommand(c), newUnblockCommand(c),
+			newSuspendCommand(c), newResumeCommand(c), newReconcileCommand(c),
+		}},
+		{"Write add-ons, without a hub:", []*cobra.Command{newLintCommand(c), newRenderCommand(c), newPlanCommand(c), newVendorCommand(c)}},
+		{"Operate:", []*cobra.Command{newControllerCommand(), newCheckCommand(c), newWebhookCommand(c), newReleaseCommand(c), newUninstallCommand(c)}},
+		{"Try it:", []*cobra.Command{newDemoCommand(c)}},
 	}
+}
+
+// addTo adds the commands for people to the program.
+func (c *cli) addTo(root *cobra.Command) {
+	for _, g := range c.groups() {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.title
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddCommand(newOptionsCommand(c), newVersionCommand(c))
 }
 
 // dial connects with the user's kubeconfig and the flags of kubectl.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -332,9 +333,42 @@ func TestStatusAndReconcileReportTheSameOutcome(t *testing.T) {
 	}
 }
 
+// TestHelpOfACommandHasItsOwnFlags: kubectl's are the same for all commands, and are listed once.
+func TestHelpOfACommandHasItsOwnFlags(t *testing.T) {
+	s := newStage(t)
+	root := newRootCommand()
+	root.SetOut(&s.out)
+	root.SetArgs([]string{"rollback", "--help"})
+	if err := root.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"--with-crds": true, "--namespace": true, "addonflow options": true, "--kubeconfig": false, "--as-group": false} {
+		if got := strings.Contains(s.out.String(), text); got != want {
+			t.Errorf("the help of rollback has %s: %t, want %t\n%s", text, got, want, s.out.String())
+		}
+	}
+	s.out.Reset()
+	if code := s.run(t.Context(), "options"); code != 0 || !strings.Contains(s.out.String(), "--kubeconfig") || !strings.Contains(s.out.String(), "--as-group") {
+		t.Errorf("exit code %d; options prints\n%s", code, s.out.String())
+	}
+}
+
+// TestHelpGroupsCommandsByPurpose: every command is in a group, but for those about the program itself.
+func TestHelpGroupsCommandsByPurpose(t *testing.T) {
+	for _, cmd := range newRootCommand().Commands() {
+		alone := slices.Contains([]string{"completion", "help", "options", "version"}, cmd.Name()) || cmd.Hidden
+		if (cmd.GroupID == "") != alone {
+			t.Errorf("%s is in the group %q", cmd.Name(), cmd.GroupID)
+		}
+	}
+}
+
 func TestHelp(t *testing.T) {
 	s := newStage(t)
-	for _, cmd := range s.cli.commands() {
+	for _, cmd := range rootOf(s.cli).Commands() {
+		if cmd.Name() == "controller" {
+			continue // it is run by a Deployment, not by a person
+		}
 		leaves := cmd.Commands()
 		if len(leaves) == 0 {
 			leaves = append(leaves, cmd)

@@ -113,7 +113,7 @@ func (s *stage) run(ctx context.Context, args ...string) int {
 // rootOf is the command tree without the operator.
 func rootOf(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "addonflow", SilenceUsage: true, SilenceErrors: true}
-	cmd.AddCommand(c.commands()...)
+	c.addTo(cmd)
 	cmd.SetFlagErrorFunc(wrongFlag)
 	return cmd
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // newRootCommand assembles every command.
@@ -19,8 +21,10 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(newControllerCommand(), newRenderWorkerCommand())
-	cmd.AddCommand(newCLI(name).commands()...)
+	c := newCLI(name)
+	c.addTo(cmd)
+	cmd.AddCommand(newRenderWorkerCommand())
+	cmd.SetHelpFunc(c.help(cmd.HelpFunc()))
 	if name == pluginName {
 		cmd.AddCommand(newPluginCompletionCommand(cmd.OutOrStdout))
 	}
@@ -35,6 +39,46 @@ func callExamples(cmd *cobra.Command, name string) {
 	for _, sub := range cmd.Commands() {
 		callExamples(sub, name)
 	}
+}
+
+// help leaves kubectl's flags out of the help of a command. They are the same for all, and hide the flags
+// that are the command's own. Only help leaves them out: completion offers them.
+func (c *cli) help(whole func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+	return func(cmd *cobra.Command, args []string) {
+		left := 0
+		c.hubFlags().VisitAll(func(hub *pflag.Flag) {
+			if f := cmd.Flags().Lookup(hub.Name); f != nil && hub.Name != "namespace" {
+				f.Hidden = true
+				left++
+			}
+		})
+		if left > 0 {
+			cmd.Long += fmt.Sprintf("\n\nThe flags of kubectl that choose a hub and a user work as well: %s options lists them.", c.name)
+		}
+		whole(cmd, args)
+	}
+}
+
+// newOptionsCommand lists the flags that help leaves out, as kubectl's options does.
+func newOptionsCommand(c *cli) *cobra.Command {
+	return offline(&cobra.Command{
+		Use:   "options",
+		Short: "List the flags of kubectl that commands take",
+		Example: `  # How do I name another hub?
+  addonflow options`,
+		Args: takes,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprint(c.Out, c.hubFlags().FlagUsages())
+			return err
+		},
+	})
+}
+
+// hubFlags are kubectl's flags. They choose a hub, a user and a namespace.
+func (c *cli) hubFlags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.flags.AddFlags(flags)
+	return flags
 }
 
 // The names that the program is called by.

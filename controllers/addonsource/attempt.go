@@ -64,8 +64,8 @@ func (p *pass) remembered() *attempt {
 	return a
 }
 
-// compiled returns the result of compiling the head with the current state of the hub.
-func (p *pass) compiled(ctx context.Context) (*attempt, error) {
+// attempt returns the attempt of the head: from memory, or with the objects that the repository has.
+func (p *pass) attempt(ctx context.Context) (*attempt, error) {
 	a := p.remembered()
 	if a == nil {
 		objects, unread, err := p.fetch(ctx)
@@ -78,17 +78,11 @@ func (p *pass) compiled(ctx context.Context) (*attempt, error) {
 	if p.requested || p.forced {
 		a.admitted = false
 	}
-	p.judging = true
-	if err := p.compile(ctx, a); err != nil {
-		return nil, err
-	}
-	if len(a.commit.Missing) > 0 {
-		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for %s on the hub", referenceNames(a.commit.Missing))
-	}
 	return a, nil
 }
 
-// compile compiles the attempt; it reads from the hub what exists only there.
+// compile compiles the attempt with the current state of the hub; it reads from the hub what exists
+// only there.
 func (p *pass) compile(ctx context.Context, a *attempt) error {
 	hub, err := p.reread(ctx, a.hub)
 	if err != nil {
@@ -122,8 +116,11 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 			}
 		}
 		if found == 0 {
-			return nil
+			break
 		}
+	}
+	if len(a.commit.Missing) > 0 {
+		return wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for %s on the hub", referenceNames(a.commit.Missing))
 	}
 	return nil
 }

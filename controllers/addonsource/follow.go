@@ -5,11 +5,86 @@ import (
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// follow applies the head of the repository to the hub. It returns nil when the hub has it,
-// else a *halt or an error of the hub.
-func (p *pass) follow(ctx context.Context) error {
+// progress is how far a pass came with the head of the repository.
+type progress int
+
+const (
+	// unread: the head is not known, or its verdict must be shown again.
+	unread progress = iota
+	// unanswered: the Git server has not answered yet. The pass has nothing new to say about the
+	// repository; reports about the fleet continue.
+	unanswered
+	// kept: the head was refused before, and the conditions say so.
+	kept
+	// steady: the hub is as the status says.
+	steady
+	// judged: the head was read and compiled, whatever the earlier verdict.
+	judged
+	// valid: nothing is wrong with the head, as far as the hub can tell.
+	valid
+)
+
+// outcome is what a pass did with the head. Without an error beside it, the hub has the head.
+type outcome struct {
+	reached progress
+	// notes follow the text of an applied commit.
+	notes []string
+	// overtaken is content that the head replaced before its rollout saw it.
+	overtaken []overtaken
+	// replaced is what the commit that the head replaced says last; nil: nothing.
+	replaced *commitstatus.Want
+}
+
+// unchanged reports whether the conditions carry what is known of the head.
+func (o outcome) unchanged() bool { return o.reached == unanswered || o.reached == kept }
+
+// follow applies the head of the repository to the hub. The error is nil when the hub has it,
+// errAway while the Git server has not answered, else a *halt or an error of the hub.
+func (p *pass) follow(ctx context.Context) (outcome, error) {
+	err := p.readSettings(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	if p.head, err = p.look(ctx); err != nil {
+		return outcome{}, err
+	}
+	next := p.nextStep()
+	if next == keep {
+		if h := p.memory.refusalOf(p.head.String(), p.spec); h != nil {
+			return outcome{}, h
+		}
+		p.memory.failures = 0
+		return outcome{reached: kept}, nil
+	}
+	if err := p.mayImpersonate(ctx); err != nil {
+		return outcome{}, err
+	}
+	if next == inspect {
+		same, err := p.inspect(ctx)
+		if err != nil {
+			return outcome{}, err
+		}
+		if same {
+			p.memory.failures = 0
+			return outcome{reached: steady}, nil
+		}
+	}
+	a, err := p.attempt(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	if err := p.compile(ctx, a); err != nil {
+		return outcome{reached: judged}, err
+	}
+	return p.advance(ctx, a)
+}
+
+// readSettings reads what the spec refers to: the tenant's bounds and the Secrets with keys. It
+// fingerprints all that the head is judged under.
+func (p *pass) readSettings(ctx context.Context) error {
 	if err := p.asTenant(ctx); err != nil {
 		return err
 	}
@@ -21,45 +96,8 @@ func (p *pass) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	spec, err := fingerprint(p.source.Spec, p.Config, p.tenant, publicKeys, cosignKeys)
-	if err != nil {
-		return err
-	}
-	p.spec = spec
-	if p.head, err = p.look(ctx); err != nil {
-		return err
-	}
-	switch p.nextStep() {
-	case keep:
-		if h := p.memory.refusalOf(p.head.String(), p.spec); h != nil {
-			return h
-		}
-		p.untouched = true
-		p.memory.failures = 0
-		return nil
-	case inspect:
-		if err := p.mayImpersonate(ctx); err != nil {
-			return err
-		}
-		same, err := p.inspect(ctx)
-		if err != nil {
-			return err
-		}
-		if same {
-			p.steady = true
-			p.memory.failures = 0
-			return nil
-		}
-	case bring, verify:
-	}
-	if err := p.mayImpersonate(ctx); err != nil {
-		return err
-	}
-	a, err := p.compiled(ctx)
-	if err != nil {
-		return err
-	}
-	return p.bring(ctx, a)
+	p.spec, err = fingerprint(p.source.Spec, p.Config, p.tenant, publicKeys, cosignKeys)
+	return err
 }
 
 // nextStep gathers the facts for this pass.
@@ -78,65 +116,66 @@ func (p *pass) nextStep() step {
 	})
 }
 
-// bring applies a compiled commit to the hub as a whole. If it halts before the first write,
+// advance applies a compiled commit to the hub as a whole. If it halts before the first write,
 // nothing is applied.
-func (p *pass) bring(ctx context.Context, a *attempt) error {
+func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
+	out := outcome{reached: judged}
 	if err := p.checkScopes(a); err != nil {
-		return err
+		return out, err
 	}
 	seen, err := p.observe(ctx, a)
 	if err != nil {
-		return err
+		return out, err
 	}
 	todo, err := newPlan(p.planInput(a, seen))
 	if err != nil {
-		return err
+		return out, err
 	}
 	if len(todo.conflicts) > 0 {
-		return contested(a.objects, todo.conflicts)
+		return out, contested(a.objects, todo.conflicts)
 	}
 	if err := p.diff(ctx, &todo); err != nil {
-		return err
+		return out, err
 	}
 	if err := p.admit(ctx, a, todo); err != nil {
-		return err
+		return out, err
 	}
-	p.valid = true
+	out.reached = valid
 	if err := p.takeOver(ctx, todo); err != nil {
-		return err
+		return out, err
 	}
 	if err := p.apply(ctx, todo); err != nil {
-		return err
+		return out, err
 	}
 	rollouts, err := p.replacedRollouts(seen)
 	if err != nil {
-		return err
+		return out, err
 	}
+	replaced := p.lastVerdict(rollouts)
 	overtaken, err := p.overtake(ctx, todo, rollouts)
 	if err != nil {
-		return err
+		return out, err
 	}
 	if err := p.release(ctx, todo); err != nil {
-		return err
+		return out, err
 	}
 	if err := p.finishRemovals(ctx, todo); err != nil {
-		return err
+		return out, err
 	}
 	if err := p.prune(ctx, todo); err != nil {
-		return err
+		return out, err
 	}
 	if err := p.collect(ctx, todo); err != nil {
-		return err
+		return out, err
 	}
 	if len(todo.going) > 0 {
 		// All other objects are on the hub, and must be pruned when they leave Git.
 		p.source.Status.Inventory = todo.inventory
-		return wait(v1alpha1.AddOnDeletedReason, p.backoff(), "waiting for %s to be gone, which was deleted on the hub and is held by finalizers of other writers",
+		return out, wait(v1alpha1.AddOnDeletedReason, p.backoff(), "waiting for %s to be gone, which was deleted on the hub and is held by finalizers of other writers",
 			brief.Names(sortedTexts(todo.going)))
 	}
-	p.overtaken, p.replaced = overtaken, p.lastVerdict(rollouts)
 	p.conclude(todo, seen)
-	return nil
+	return outcome{reached: valid, notes: todo.notes(), overtaken: overtaken, replaced: replaced}, nil
 }
 
 // conclude records that the commit is on the hub.
@@ -148,5 +187,4 @@ func (p *pass) conclude(todo plan, seen *observation) {
 	status.AddOns, status.Inventory = todo.addOns, todo.inventory
 	status.LastAppliedFields = p.storedFields(seen)
 	p.memory.failures, p.memory.forced = 0, false
-	p.notes = append(p.notes, todo.notes()...)
 }

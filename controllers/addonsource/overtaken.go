@@ -123,12 +123,12 @@ func (p *pass) judgedBefore(ctx context.Context, ro *v1alpha1.AddOnRollout, revi
 	return metav1.HasAnnotation(stored.ObjectMeta, v1alpha1.SucceededAtAnnotation), nil
 }
 
-// supersedeOvertaken supersedes the add-on's context on commits that were overtaken.
-func (p *pass) supersedeOvertaken(book *forge.Book) {
+// supersede supersedes the add-on's context on commits that were overtaken.
+func (p *pass) supersede(book *forge.Book, all []overtaken) {
 	if p.source.Spec.CommitStatus.DetailOrDefault() == v1alpha1.DetailSource {
 		return
 	}
-	for _, o := range p.overtaken {
+	for _, o := range all {
 		old, err := gitsource.ParseRevision(o.commit)
 		if err != nil || old.Commit == p.head.Commit {
 			continue

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/metrics"
 	"github.com/addonflow/addonflow/controllers/tenancy"
@@ -127,23 +126,6 @@ type pass struct {
 	// applied are the API server's answers to the writes of this pass; nil: the object was
 	// deleted.
 	applied map[objectKey]*unstructured.Unstructured
-	// judging is set if the pass read and compiled the head, whatever the earlier verdict.
-	judging bool
-	// valid is set if nothing is wrong with the head, as far as the hub can tell.
-	valid bool
-	// steady is set if the pass found everything as the status says.
-	steady bool
-	// untouched is set if the conditions carry the verdict already.
-	untouched bool
-	// away is set if the pass ended because the Git server has not answered yet. It then has
-	// nothing new to say about the repository; reports about the fleet continue.
-	away bool
-	// notes are appended to the text of an applied commit.
-	notes []string
-	// overtaken is content that the head replaced before its rollout saw it.
-	overtaken []overtaken
-	// replaced is what the commit that the head replaced says last.
-	replaced *commitstatus.Want
 }
 
 // Reconcile runs one pass over one source.
@@ -169,7 +151,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if err := p.spare(ctx); err != nil {
-		return p.report(ctx, err)
+		return p.report(ctx, outcome{}, err)
 	}
 	switch {
 	case deleted:
@@ -177,13 +159,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return p.uninstall(ctx)
 	case suspended(source):
 		r.errands.stop(req.NamespacedName)
-		return p.report(ctx, nil)
+		return p.report(ctx, outcome{}, nil)
 	}
-	err := p.follow(ctx)
+	out, err := p.follow(ctx)
 	if errors.Is(err, errAway) {
-		p.away, p.untouched, err = true, true, nil
+		out, err = outcome{reached: unanswered}, nil
 	}
-	return p.report(ctx, err)
+	return p.report(ctx, out, err)
 }
 
 // hold adds AddonFlow's finalizer to a source before anything of it is written to the hub.

@@ -21,7 +21,7 @@ import (
 
 // report ends a pass: one status write, only if the status changed; then the event; then the
 // commit statuses. Only report converts a halt into conditions and a requeue.
-func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
+func (p *pass) report(ctx context.Context, out outcome, err error) (ctrl.Result, error) {
 	p.noteRollouts()
 	h, err := haltOf(err)
 	if err != nil {
@@ -32,13 +32,13 @@ func (p *pass) report(ctx context.Context, err error) (ctrl.Result, error) {
 		// reported.
 		return ctrl.Result{RequeueAfter: firstWait}, nil
 	}
-	p.remember(h)
-	p.mark(h)
-	if !p.away {
+	p.remember(out, h)
+	p.mark(out, h)
+	if out.reached != unanswered {
 		p.markHandled()
 	}
 	p.setWebhookPath()
-	book, err := p.openBook(ctx, h)
+	book, err := p.openBook(ctx, out, h)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -69,11 +69,11 @@ func haltOf(err error) (*halt, error) {
 // read again, and in memory, so that its text can be repeated. The verdict stands until the
 // commit is found valid. Its text is dropped when a pass judged the commit anew without a
 // result: the next pass continues from there.
-func (p *pass) remember(h *halt) {
-	if p.judging {
+func (p *pass) remember(out outcome, h *halt) {
+	if out.reached >= judged {
 		p.memory.refusal = nil
 	}
-	if p.valid && p.source.Status.LastAttemptedSpec == refusedUnder(p.spec) {
+	if out.reached >= valid && p.source.Status.LastAttemptedSpec == refusedUnder(p.spec) {
 		p.source.Status.LastAttemptedSpec = ""
 	}
 	if h == nil || h.kind != refused {
@@ -86,16 +86,17 @@ func (p *pass) remember(h *halt) {
 }
 
 // mark sets Ready, Reconciling and Stalled as kstatus reads them.
-func (p *pass) mark(h *halt) {
+func (p *pass) mark(out outcome, h *halt) {
+	applied := "Applied revision " + p.head.String() // the head is on the hub
 	switch {
-	case p.untouched:
+	case out.unchanged():
 	case h == nil && suspended(p.source) && p.source.DeletionTimestamp.IsZero():
 		p.markSuspended()
-	case h == nil && p.steady && p.showsApplied():
+	case h == nil && out.reached == steady && p.showsReady(applied):
 	case h == nil:
 		conditions.Delete(p.source, fluxmeta.ReconcilingCondition)
 		conditions.Delete(p.source, fluxmeta.StalledCondition)
-		conditions.MarkTrue(p.source, fluxmeta.ReadyCondition, fluxmeta.ReconciliationSucceededReason, "%s", p.appliedText())
+		conditions.MarkTrue(p.source, fluxmeta.ReadyCondition, fluxmeta.ReconciliationSucceededReason, "%s", strings.Join(append([]string{applied}, out.notes...), "; "))
 	case h.kind == stalled || h.kind == refused:
 		conditions.MarkStalled(p.source, h.reason, "%s", h.text)
 		conditions.MarkFalse(p.source, fluxmeta.ReadyCondition, h.reason, "%s", h.text)
@@ -122,12 +123,12 @@ func (p *pass) markSuspended() {
 	conditions.MarkFalse(p.source, fluxmeta.ReadyCondition, v1alpha1.SuspendedReason, "%s", text)
 }
 
-// showsApplied reports whether the conditions already say what a pass without changes would
-// say, except for notes that need a compiled commit.
-func (p *pass) showsApplied() bool {
+// showsReady reports whether the conditions already say that the head is applied. What follows the
+// text needs a compiled commit.
+func (p *pass) showsReady(text string) bool {
 	ready := conditions.Get(p.source, fluxmeta.ReadyCondition)
 	return conditions.IsReady(p.source) && ready.Reason == fluxmeta.ReconciliationSucceededReason &&
-		ready.ObservedGeneration == p.source.Generation && strings.HasPrefix(ready.Message, p.appliedText())
+		ready.ObservedGeneration == p.source.Generation && strings.HasPrefix(ready.Message, text)
 }
 
 // showsRefusal reports whether the conditions still carry the verdict on a commit. After a
@@ -145,15 +146,6 @@ func (p *pass) showsRefusal() bool {
 	default:
 		return false
 	}
-}
-
-// appliedText says that the head is on the hub, and what it left behind.
-func (p *pass) appliedText() string {
-	text := "Applied revision " + p.head.String()
-	if len(p.notes) > 0 {
-		text += "; " + strings.Join(p.notes, "; ")
-	}
-	return text
 }
 
 // markHandled acknowledges spec and annotations.

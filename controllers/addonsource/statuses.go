@@ -32,7 +32,7 @@ import (
 //
 // It writes an add-on's context on one kind of commit only: those whose content another commit
 // replaced before the rollout saw it.
-func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
+func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book, error) {
 	book := p.Desk.Open(p.key(), p.source, p.source.Status.CommitStatuses)
 	book.Retry(p.source, p.requestedAt())
 	switch {
@@ -41,8 +41,8 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 	case !p.source.DeletionTimestamp.IsZero():
 		return book, p.tellDeleted(ctx, book)
 	}
-	if p.replaced != nil {
-		book.Tell(*p.replaced)
+	if out.replaced != nil {
+		book.Tell(*out.replaced)
 	}
 	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
@@ -64,11 +64,11 @@ func (p *pass) openBook(ctx context.Context, h *halt) (*forge.Book, error) {
 			succession.Live = append(succession.Live, want.SHA)
 		}
 	}
-	if head != "" && (head != applied || h != nil && h.kind == refused) && !p.untouched {
+	if head != "" && (head != applied || h != nil && h.kind == refused) && !out.unchanged() {
 		p.tellHead(book, h)
 	}
 	if applied == head && h == nil {
-		p.supersedeOvertaken(book)
+		p.supersede(book, out.overtaken)
 	}
 	if head != "" { // unknown while the repository is read: then nothing has replaced a commit
 		succession.Live = append(succession.Live, head)

@@ -6,8 +6,8 @@ import "github.com/addonflow/addonflow/api/v1alpha1"
 type step int
 
 const (
-	// bring: the commit is new, was requested, or is not on the hub yet.
-	bring step = iota
+	// advance: the commit is new, was requested, or is not on the hub yet.
+	advance step = iota
 	// keep: the commit was refused; nothing is read and nothing is changed.
 	keep
 	// verify: the commit is applied, and what it compiles to is in memory: every
@@ -38,15 +38,15 @@ type facts struct {
 // nextStep returns what a pass does.
 //
 //	attempted  under the spec  asked | step
-//	other      any             any   | bring
-//	head       any             yes   | bring
+//	other      any             any   | advance
+//	head       any             yes   | advance
 //	head       applied         no    | verify, inspect if not compiled
-//	head       refused         no    | keep, bring if the reasons are lost or may be gone
-//	head       another         no    | bring
+//	head       refused         no    | keep, advance if the reasons are lost or may be gone
+//	head       another         no    | advance
 func nextStep(f facts) step {
 	switch {
 	case f.attempted != f.head || f.asked:
-		return bring
+		return advance
 	case f.attemptedSpec == f.spec && f.compiled:
 		return verify
 	case f.attemptedSpec == f.spec:
@@ -54,7 +54,7 @@ func nextStep(f facts) step {
 	case f.attemptedSpec == refusedUnder(f.spec) && f.explained && !f.dependent:
 		return keep
 	default:
-		return bring
+		return advance
 	}
 }
 

@@ -16,18 +16,18 @@ func TestNextStep(t *testing.T) {
 		in     facts
 		want   step
 	}{
-		"First":          {"nothing was attempted yet", facts{head: "b", spec: "1"}, bring},
-		"NewCommit":      {"the head moved", facts{head: "b", spec: "1", attempted: "a", attemptedSpec: "1", compiled: true}, bring},
-		"NewSpec":        {"another path may build to something else", facts{head: "a", spec: "2", attempted: "a", attemptedSpec: "1"}, bring},
+		"First":          {"nothing was attempted yet", facts{head: "b", spec: "1"}, advance},
+		"NewCommit":      {"the head moved", facts{head: "b", spec: "1", attempted: "a", attemptedSpec: "1", compiled: true}, advance},
+		"NewSpec":        {"another path may build to something else", facts{head: "a", spec: "2", attempted: "a", attemptedSpec: "1"}, advance},
 		"Applied":        {"drift is looked for", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: "1", compiled: true}, verify},
 		"Restarted":      {"a restart is no reason to fetch", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: "1"}, inspect},
 		"Refused":        {"a broken commit is not read again", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true}, keep},
 		"RefusedCompile": {"nor compiled again", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true, compiled: true}, keep},
-		"WordsLost":      {"but its verdict must be readable", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1")}, bring},
-		"RefusedOther":   {"refused under another spec is not judged", facts{head: "a", spec: "2", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true}, bring},
-		"Asked":          {"a user asked", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: "1", compiled: true, asked: true}, bring},
-		"Dependent":      {"the cause of the refusal may have been fixed on the hub", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true, dependent: true}, bring},
-		"AskedRefused":   {"a user asked about a refused one", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true, asked: true}, bring},
+		"WordsLost":      {"but its verdict must be readable", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1")}, advance},
+		"RefusedOther":   {"refused under another spec is not judged", facts{head: "a", spec: "2", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true}, advance},
+		"Asked":          {"a user asked", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: "1", compiled: true, asked: true}, advance},
+		"Dependent":      {"the cause of the refusal may have been fixed on the hub", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true, dependent: true}, advance},
+		"AskedRefused":   {"a user asked about a refused one", facts{head: "a", spec: "1", attempted: "a", attemptedSpec: refusedUnder("1"), explained: true, asked: true}, advance},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

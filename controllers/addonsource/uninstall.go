@@ -21,10 +21,10 @@ import (
 // add-ons are removed from the fleet, which spec.prune or an annotation approves.
 func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 	if err := p.withdraw(ctx); err != nil {
-		return p.report(ctx, err)
+		return p.report(ctx, outcome{}, err)
 	}
 	if err := p.takeLeave(ctx); err != nil {
-		return p.report(ctx, err)
+		return p.report(ctx, outcome{}, err)
 	}
 	patch := client.MergeFromWithOptions(p.source.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	controllerutil.RemoveFinalizer(p.source, v1alpha1.Finalizer)
@@ -40,7 +40,7 @@ func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 // done; a new process starts this time anew. The rollouts have delivered their statuses by
 // then, because they wait for that themselves.
 func (p *pass) takeLeave(ctx context.Context) error {
-	book, err := p.openBook(ctx, nil)
+	book, err := p.openBook(ctx, outcome{}, nil)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (p *pass) withdraw(ctx context.Context) error {
 		return err
 	}
 	if slices.ContainsFunc(todo.leaving, func(l leaving) bool { return l.installed() || !l.left() }) {
-		return wait(v1alpha1.DeletionGuardReason, p.source.Spec.Interval.Duration, "%s", strings.Join(append(p.notes, todo.notes()...), "; "))
+		return wait(v1alpha1.DeletionGuardReason, p.source.Spec.Interval.Duration, "%s", strings.Join(todo.notes(), "; "))
 	}
 	if err := p.prune(ctx, todo); err != nil {
 		return err
