@@ -123,7 +123,7 @@ func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return &DeliveryError{Reason: c.host + " did not answer as a forge does", Uncertain: true}
+		return &DeliveryError{Reason: c.host + " did not answer like a forge", Uncertain: true}
 	}
 	return nil
 }

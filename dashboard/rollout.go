@@ -249,7 +249,7 @@ func begun(f Frame, s Subject) Rollout {
 // standing is the one sentence about where a rollout stands.
 func standing(r *v1alpha1.AddOnRollout) string {
 	if !show.Current(r) {
-		return "The operator has not looked at the newest commit yet."
+		return "The operator has not planned the newest commit yet."
 	}
 	text := fmt.Sprintf("%d of %s run it", r.Status.Counts.Updated, counted(int(r.Status.Counts.Total)))
 	if message := show.Message(r); message != "" {

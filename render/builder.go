@@ -90,7 +90,7 @@ func (b *builder) deployable(p *rendering) *rendering {
 	if hooks := len(binned(p.objects, false).hooks); hooks > 0 && hooks == len(p.objects) && len(b.found.list) == 0 {
 		b.found.add(Finding{
 			Template: b.template.name, Field: manifestsField, Reason: flaw.ReasonInvalidManifest,
-			Message: "every manifest is a pre-delete hook: nothing would be deployed", Hint: "declare what the hooks clean up after",
+			Message: "every manifest is a pre-delete hook: nothing would be deployed", Hint: "declare the objects that the hooks clean up",
 		})
 	}
 	return p

@@ -73,7 +73,7 @@ func newCELEnvironment() (*cel.Env, error) {
 // much.
 func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
 	if length := utf8.RuneCountInString(text); length > maxExpression {
-		return nil, &refusal{fmt.Sprintf("has %d characters, at most %d are allowed", length, maxExpression), "judge fewer values, or several objects one by one"}
+		return nil, &refusal{fmt.Sprintf("has %d characters, at most %d are allowed", length, maxExpression), "evaluate fewer values, or several objects one by one"}
 	}
 	compiled, issues := env.Compile(text)
 	if issues.Err() != nil {

@@ -117,7 +117,7 @@ func (p *parsedTemplate) flaws() []flaw.Flaw {
 		flaws = append(flaws, flaw.Flaw{Field: at, Reason: reason, Message: message, Hint: hint})
 	}
 	if len(p.manifests) == 0 {
-		add(manifestsField, flaw.ReasonInvalidManifest, "is empty", "the hub takes no work without manifests")
+		add(manifestsField, flaw.ReasonInvalidManifest, "is empty", "the hub accepts no work without manifests")
 	}
 	if p.deleteOption != nil && p.deleteOption.TTLSecondsAfterFinished != nil {
 		add("spec.agentSpec.deleteOption.ttlSecondsAfterFinished", ReasonNotSupported,

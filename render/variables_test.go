@@ -104,8 +104,8 @@ func TestTypedVariables(t *testing.T) {
 		"in a string":       {"is text", "n={{COUNT}}", variable.TypeInteger, "3", "n=3", ""},
 		"undeclared":        {"is a string", "{{COUNT}}", "", "3", "3", ""},
 		"no integer":        {"says so", "{{COUNT}}", variable.TypeInteger, "3.5", nil, flaw.ReasonInvalidVariable},
-		"leading zero":      {"is not an integer", "{{COUNT}}", variable.TypeInteger, "010", nil, flaw.ReasonInvalidVariable},
-		"injection":         {"is not an integer", "{{COUNT}}", variable.TypeInteger, "1,\"x\":2", nil, flaw.ReasonInvalidVariable},
+		"leading zero":      {"is not a valid integer", "{{COUNT}}", variable.TypeInteger, "010", nil, flaw.ReasonInvalidVariable},
+		"injection":         {"is not a valid integer", "{{COUNT}}", variable.TypeInteger, "1,\"x\":2", nil, flaw.ReasonInvalidVariable},
 		"yes is not a boolean": {"JSON's words only", "{{COUNT}}", variable.TypeBoolean, "yes", nil, flaw.ReasonInvalidVariable},
 		"huge number":       {"does not fit", "{{COUNT}}", variable.TypeNumber, "1e999", nil, flaw.ReasonInvalidVariable},
 	}

@@ -79,7 +79,7 @@ func (p *planner) stopped() string {
 	case p.missing != "":
 		return p.missing + ": no cluster is admitted"
 	case p.in.Withdrawn:
-		return "the content is withdrawn: no cluster is admitted"
+		return "the content is quarantined or blocked: no cluster is admitted"
 	case p.in.Aborted != "":
 		return p.in.Aborted + ": no cluster is admitted"
 	}
@@ -145,7 +145,7 @@ func (s *step) inherited() string {
 	if s.tally.done > 0 || s.proven || !s.atOnce || s.tally.inherited == 0 {
 		return ""
 	}
-	return fmt.Sprintf("waits for %d admitted in a stage that is gone", s.tally.inherited)
+	return fmt.Sprintf("waits for %d admitted in a stage that no longer exists", s.tally.inherited)
 }
 
 // halted says why step i and the steps after it admit no further cluster; "": step i does
@@ -170,7 +170,7 @@ func (t *track) halted(i int) string {
 // and with new clocks.
 func (p *planner) retarget(s *step) {
 	for _, u := range p.turning(s) {
-		p.grant(u, s, p.target, "was in flight with other content; is moved on to the target")
+		p.grant(u, s, p.target, "was in flight with other content; moves to the target")
 		p.retargeted++
 	}
 }
@@ -296,7 +296,7 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 		case revision != p.target:
 			why = "joins at the stable revision"
 		case u.state != Waiting:
-			why = "failed before; its works are written anew"
+			why = "failed before; its works are written again"
 		}
 		p.grant(u, s, revision, why)
 		p.admissions = append(p.admissions, u)

@@ -45,7 +45,7 @@ the example.`,
 		ValidArgsFunction: only(c.completeNames(&v1alpha1.AddOnRolloutList{})),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on with every change until there is an outcome.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print every change until there is an outcome.")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "Give up watching after this long; 0: never.")
 	return c.command(cmd)
 }

@@ -40,8 +40,8 @@ func newUninstallCommand(c *cli) *cobra.Command {
 	o := &uninstallOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Take the operator away and leave the add-ons running, or remove them first",
-		Long: `Take the operator away and leave the add-ons running, or remove them first.
+		Short: "Uninstall the operator and keep the add-ons running, or remove them first",
+		Long: `Uninstall the operator and keep the add-ons running, or remove them first.
 
 Deletes the operator's Deployment and waits until its Lease is free. Then removes the finalizer
 ` + v1alpha1.Finalizer + ` from AddOnSources, AddOnRollouts and ClusterManagementAddOns, so

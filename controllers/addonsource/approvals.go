@@ -297,7 +297,7 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 		a.Events.Event(rollout, corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request "+last.origin.numbers()+" are read for approvals")
 	}
 	if !last.origin.whole && slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
-		err := errors.New("more was merged since the stable content than is looked at, so its authors are not known and notAuthor takes no comment; approve with addonflow approve")
+		err := errors.New("too many commits were merged since the stable content, so their authors are not known and notAuthor accepts no comment; approve with addonflow approve")
 		a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", err.Error())
 	}
 	var comments []commitstatus.Comment

@@ -336,10 +336,10 @@ func (t *plan) notes() []string {
 		}
 	}
 	if len(t.kept) > 0 {
-		notes = append(notes, "declared no more and kept (Namespaces always are; everything is without spec.prune, and while AddonFlow itself is deleted): "+brief.Names(sortedTexts(t.kept)))
+		notes = append(notes, "no longer declared, but kept (Namespaces always; all objects without spec.prune, or while AddonFlow itself is being deleted): "+brief.Names(sortedTexts(t.kept)))
 	}
 	if len(t.unserved) > 0 {
-		notes = append(notes, "left Git, and looked for once the hub serves their kinds again: "+brief.Names(sortedTexts(t.unserved)))
+		notes = append(notes, "left Git; checked again once the hub serves their kinds: "+brief.Names(sortedTexts(t.unserved)))
 	}
 	return notes
 }

@@ -313,7 +313,7 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 		return change, why, err
 	}
 	if change.there = gitsource.SameChanges(change.files, *restoration.Proposed); !change.there {
-		why = fmt.Sprintf("branch %s is there and changes something else; it can be deleted", w.branch)
+		why = fmt.Sprintf("branch %s exists and changes something else; it can be deleted", w.branch)
 	}
 	return change, why, nil
 }
@@ -329,7 +329,7 @@ func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedR
 		return nil, "", err
 	}
 	if i := slices.IndexFunc(head.Commit.AddOns, func(a load.AddOn) bool { return a.Name == w.AddOn }); i < 0 || head.Commit.AddOns[i].Digest != w.From {
-		return nil, "the newest commit does not declare the content any more that was taken back", nil
+		return nil, "the newest commit no longer declares the content that was rolled back", nil
 	}
 	then, earlier, err := p.compileTree(ctx, "the earlier commit", r.Then, charts, p.lookUp)
 	if err != nil {

@@ -136,7 +136,7 @@ func (p *pass) deleteRollouts(ctx context.Context, gone []leaving) error {
 		}
 	}
 	if waiting {
-		return wait(fluxmeta.ProgressingReason, firstWait, "waiting for the rollouts to be gone")
+		return wait(fluxmeta.ProgressingReason, firstWait, "waiting for the rollouts to be deleted")
 	}
 	return nil
 }

@@ -136,9 +136,9 @@ func TestPrometheus(t *testing.T) {
 		"Unquoted":           {200, `{"status":"success","data":{"resultType":"scalar","result":[1,7]}}`, "", []gate{atMost(5)}, "Error: HOST returns no number"},
 		"PartialAnswer":      {200, `{"status":"success","warnings":["store s1 is down"],"data":{"resultType":"scalar","result":[1,"7"]}}`, "", []gate{atMost(9)}, "Error: HOST warns: store s1 is down"},
 		"BadQuery":           {400, `{"status":"error","errorType":"bad_data","error":"1:8: parse error: unexpected identifier"}`, "", []gate{atMost(5)}, "Error: HOST cannot answer the query (400): bad_data: 1:8: parse error: unexpected identifier"},
-		"Overloaded":         {503, `upstream connect error`, "", []gate{atMost(5)}, "Error: HOST does not answer as a Prometheus does (503)"},
-		"LoginPage":          {200, `<html>`, "", []gate{atMost(5)}, "Error: HOST does not answer as a Prometheus does (200)"},
-		"SuccessThatIsNot":   {422, vector("1"), "", []gate{atMost(5)}, "Error: HOST does not answer as a Prometheus does (422)"},
+		"Overloaded":         {503, `upstream connect error`, "", []gate{atMost(5)}, "Error: HOST does not answer like Prometheus (503)"},
+		"LoginPage":          {200, `<html>`, "", []gate{atMost(5)}, "Error: HOST does not answer like Prometheus (200)"},
+		"SuccessThatIsNot":   {422, vector("1"), "", []gate{atMost(5)}, "Error: HOST does not answer like Prometheus (422)"},
 		"RefusedCredentials": {401, `Unauthorized`, "", []gate{atMost(5)}, "Error: HOST does not accept the credentials (401)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestPrometheus_Credentials(t *testing.T) {
 		"Bearer":      {[]string{"bearerToken", "s3cret\n"}, "Bearer s3cret", "Passed: 1, max 2"},
 		"Basic":       {[]string{"username", "ana", "password", "s3cret"}, basic, "Passed: 1, max 2"},
 		"Both":        {[]string{"bearerToken", "t", "username", "ana", "password", "p"}, "", `Error: secret "prom": the keys bearerToken and username exclude each other`},
-		"NoPassword":  {[]string{"username", "ana"}, "", `Error: secret "prom": the keys username and password need each other`},
+		"NoPassword":  {[]string{"username", "ana"}, "", `Error: secret "prom": the keys username and password must be set together`},
 		"Empty":       {nil, "", `Error: secret "prom" has none of the keys of a gate of type prometheus`},
 		"TwoLines":    {[]string{"bearerToken", "a\nb"}, "", `Error: secret "prom": the key bearerToken contains a line break or control character`},
 		"NoAuthority": {[]string{"ca.crt", "nonsense"}, "", `Error: secret "prom": the key ca.crt holds no PEM certificate`},

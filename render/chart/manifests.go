@@ -63,7 +63,7 @@ func (c *Chart) manifests(texts map[string]string, crds []Document, in Input) ([
 		out = append(out, read...)
 	}
 	if len(out) == 0 {
-		return nil, &Error{Message: "renders no object", Hint: "the hub takes no work without manifests"}
+		return nil, &Error{Message: "renders no object", Hint: "the hub accepts no work without manifests"}
 	}
 	place := newPlacer(out, in.Namespace)
 	for _, m := range out {
@@ -81,7 +81,7 @@ func (d Document) manifests() ([]Manifest, error) {
 			continue
 		}
 		if len(text) > maxDocument {
-			return nil, &Error{File: d.File, Message: fmt.Sprintf("renders a document of more than %d MiB, which no hub takes", maxDocument>>20)}
+			return nil, &Error{File: d.File, Message: fmt.Sprintf("renders a document of more than %d MiB, which no hub accepts", maxDocument>>20)}
 		}
 		// As Helm ends a document: the newline may be part of a block scalar at its end.
 		text = strings.TrimRight(text, " \t\r\n") + "\n"

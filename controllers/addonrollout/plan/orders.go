@@ -382,9 +382,9 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 		override, barred := o.withdrawn(o.known(s.Digest))
 		switch {
 		case barred && override.Kind == v1alpha1.OverrideBlocked:
-			return "", "spec.blocked names it: take the entry out in Git"
+			return "", "spec.blocked names it: remove the entry in Git"
 		case barred && o.blocks(o.known(s.Digest)) != nil:
-			return "ended the quarantine of " + s.Digest + "; spec.blocked still names it: take the entry out in Git", ""
+			return "ended the quarantine of " + s.Digest + "; spec.blocked still names it: remove the entry in Git", ""
 		case barred:
 			return s.Digest + " may be rolled out again", ""
 		}
@@ -401,7 +401,7 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 		withCRDs = withCRDs || s.Arguments.WithCRDs
 		if s.Arguments.To != "" {
 			if to = o.digestOf(s.Arguments); !slices.ContainsFunc(o.Succeeded, func(x Success) bool { return x.Digest == to }) {
-				return "", s.Arguments.To + " did not succeed here, is withdrawn, or is not stored any more"
+				return "", s.Arguments.To + " did not succeed here, is quarantined or blocked, or is not stored any more"
 			}
 		}
 	}

@@ -263,7 +263,7 @@ func (o *Observation) stranded() string {
 	if o.Target.Digest != leaves.Digest {
 		kept = o.Target.Revision
 	}
-	return "revision " + leaves.Revision + " is withdrawn (" + o.Override.Reason + "), and the clusters keep " + kept + ": " + o.Barrier
+	return "revision " + leaves.Revision + " is quarantined or blocked (" + o.Override.Reason + "), and the clusters keep " + kept + ": " + o.Barrier
 }
 
 // returned is the phase of a rollout to content that Git does not declare.
