@@ -78,8 +78,8 @@ type Cluster struct {
 	Unselected bool
 	// Gone: its ManagedCluster is terminating or absent. The cluster is left alone.
 	Gone bool
-	// NeededBy are the add-ons that depend on this one and are still on the cluster. It does not leave
-	// before them, not even with an approval.
+	// NeededBy are the add-ons that depend on this one and are still on the cluster. It does not leave before them,
+	// even with an approval.
 	NeededBy []string
 	// Refused says in words why the hub refused the last attempt to delete the ManagedClusterAddOn; "": it
 	// did not. An attempt whose answer is not known is not refused.
