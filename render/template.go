@@ -72,8 +72,7 @@ func readTemplate(t Template) (*parsedTemplate, error) {
 	sum := sha256.Sum256(text)
 	p.sum = hex.EncodeToString(sum[:])
 
-	// Decoded anew, so that numbers are always int64 or float64 and nothing is shared with the
-	// content.
+	// It is decoded again, so that numbers are always int64 or float64 and nothing is shared with the content.
 	var raw struct {
 		Spec struct {
 			AgentSpec struct {

@@ -43,7 +43,8 @@ type pace struct {
 	// applyErrorAfter is how long after the write an apply error of the agent becomes a failure, and
 	// how long after the admission a refusal of the hub; 0: never.
 	applyErrorAfter time.Duration
-	// takenBack: the cluster is moved by a revert that has not ended. If it is lost, it keeps no slot.
+	// takenBack: a revert has yet to move the cluster, or has moved it and has not ended. If the cluster is lost, it
+	// keeps no slot.
 	takenBack bool
 }
 

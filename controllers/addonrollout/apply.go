@@ -23,10 +23,10 @@ import (
 )
 
 // applyFor bounds one round of writes, so that a suspend or a new commit takes effect while
-// thousands of clusters are being written. The next round continues; its plan is derived anew.
-// clusterFor bounds the requests of one cluster, so that a request that hangs blocks a worker
-// and not the round. It is far above the response time of a hub under load; a shorter limit
-// would cause 504 and retries.
+// thousands of clusters are being written. The next round continues; its plan is computed again.
+// clusterFor bounds the requests of one cluster, so that a request that hangs blocks a worker and
+// not the round. It is far above the response time of a hub under load; a shorter limit would cause
+// 504 and retries.
 const (
 	applyFor   = 5 * time.Second
 	clusterFor = 30 * time.Second

@@ -70,8 +70,8 @@ type plan struct {
 	// addOnObjects are the ClusterManagementAddOns.
 	addOnObjects []change
 	rollouts     []change
-	// going are ClusterManagementAddOns that were deleted on the hub and still exist. They are
-	// applied anew after the deletion.
+	// going are ClusterManagementAddOns that were deleted on the hub and still exist. They are applied again after the
+	// deletion.
 	going   []objectKey
 	leaving []leaving
 	// released stay on the hub without AddonFlow's marks.

@@ -18,8 +18,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Departure is the progress of the deletion of one ManagedClusterAddOn that AddonFlow's
-// finalizers hold. It is derived anew in every turn.
+// Departure is the progress of the deletion of one ManagedClusterAddOn that AddonFlow's finalizers
+// hold. It is computed again in every turn.
 type Departure struct {
 	// managed and hosting are the states of the hooks on each cluster.
 	managed, hosting hookState

@@ -51,7 +51,7 @@ type Observation struct {
 	// declares, nil if it is. Choose sets both.
 	Target   v1alpha1.Target
 	Override *v1alpha1.Override
-	// Barrier says why the clusters cannot leave the content that is withdrawn; "": they can.
+	// Barrier says why the clusters cannot leave the content that is quarantined or blocked; "": they can.
 	Barrier string
 	// Prober judges health; Policy is the text it was made from. InvalidHealth says why the
 	// declared one could not be made.

@@ -54,7 +54,7 @@ func (o *Observation) carriedOut(order *v1alpha1.AddOnOrder) (v1alpha1.GivenOrde
 	return given[i], true
 }
 
-// given is what orders come to: their answers, and the decisions that follow from them.
+// given is the result of the orders: their answers, and the decisions that follow from them.
 type given struct {
 	answers []Answer
 	steps   []journal.Decision
@@ -167,7 +167,7 @@ func (h ordered) promote(target string, d Decided) ordered {
 	return h
 }
 
-// refused takes back what applyOrders answered, because the planner refused the policy or the ledger.
+// refused drops the answers of applyOrders, because the planner refused the policy or the ledger.
 // before is the status without the orders.
 func (h ordered) refused(o *Observation, before v1alpha1.AddOnRolloutStatus, why error) ordered {
 	undone := ordered{status: before, promotes: h.promotes, content: h.content, given: given{answers: slices.Clone(h.given.answers)}}
