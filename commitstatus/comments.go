@@ -196,9 +196,9 @@ func (l *wireLogin) account() Account {
 	return Account{ID: l.ID, Login: cmp.Or(l.Login, l.Username)}
 }
 
-// Bounds of a list of comments that are read for approvals. Everybody who sees a request can write some: a page of the
-// largest comments, with every character escaped, fits into an answer, and so do hundreds of them at Gitea, whose list
-// has no pages.
+// Bounds of a list of comments that are read for approvals. Every user who sees a request can write comments: a page of
+// the largest comments, with every character escaped, fits into an answer, and so do hundreds of them at Gitea, whose
+// list has no pages.
 const (
 	notePage  = 40
 	noteLimit = notePage * 6 * (64 << 10)

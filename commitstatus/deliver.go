@@ -429,7 +429,7 @@ func (d *Deliverer) take() (*line, bool) {
 	return l, true
 }
 
-// next returns what a line posts next, and the keys that must be enqueued anew because they
+// next returns what a line posts next, and the keys that must be enqueued again because they
 // waited too long. The line leaves the queue if there is nothing to post.
 func (d *Deliverer) next(l *line) (*delivery, []string) {
 	d.mu.Lock()
@@ -608,7 +608,7 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 }
 
 // absent is the result for a post that the forge does not have. It is not tried again until the
-// marks are enqueued anew, because they may owe something else by now.
+// marks are enqueued again, because they may owe something else by now.
 func absent(m Mark) *Result {
 	return &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Absent}
 }

@@ -183,7 +183,7 @@ type Cluster struct {
 	// UpToDate: its works already are what the target renders for it now, whichever
 	// revision they name. UpToDateStable is the same for the stable revision.
 	UpToDate, UpToDateStable bool
-	// Health of the present content of its works.
+	// Health of the current content of its works.
 	Health Health
 	// Blocked says in words why its works cannot be written at all, such as a hosting
 	// cluster that does not exist; "": they can be written. Refused says the same of the

@@ -135,7 +135,7 @@ func judged(reason string) bool {
 	return false
 }
 
-// Current reports whether the status is about the present spec.
+// Current reports whether the status is about the current spec.
 func Current(r *v1alpha1.AddOnRollout) bool {
 	if r.Status.ObservedGeneration != r.Generation {
 		return false

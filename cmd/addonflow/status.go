@@ -109,7 +109,7 @@ func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key typ
 }
 
 // verdict is the exit code of an outcome, with a hint. If the source refuses a newer commit, it is
-// a failure even if the present rollout succeeded: a script that just pushed must not take that
+// a failure even if the current rollout succeeded: a script that just pushed must not take that
 // for the outcome of its commit.
 func (o *statusOptions) verdict(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) error {
 	if err := o.refused(ctx, hub, r); err != nil {

@@ -178,7 +178,7 @@ func (o *uninstallOptions) endOperator(ctx context.Context, hub client.Client, i
 	return hubError("wait for the operator to end", err)
 }
 
-// deleted deletes the object that was seen. One that is gone already is not an error.
+// deleted deletes the object that was seen. One that is already deleted is not an error.
 func (o *uninstallOptions) deleted(ctx context.Context, hub client.Client, object *metav1.PartialObjectMetadata) error {
 	err := hub.Delete(ctx, object, client.Preconditions{UID: &object.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsNotFound(err) {

@@ -327,7 +327,7 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 }
 
 // repair restores works that another writer changed or deleted, on a cluster for which the
-// target cannot be rendered. If its present content renders to other objects by now, the works
+// target cannot be rendered. If its current content renders to other objects by now, the works
 // stay as they are: writing them would be a move without an admission.
 func (d *round) repair(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if !c.Movable() || d.IsTarget(c.Planned.Revision) || c.HostingProblem() != "" || c.Refused.Contended && len(c.Works) == 0 {

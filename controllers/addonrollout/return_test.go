@@ -523,7 +523,7 @@ func TestRecall_IsDoneBeforeNewerContentThatWaits(t *testing.T) {
 	}
 }
 
-// A placement that OCM decides about anew does not end the rollout that newer content waits for.
+// A placement that OCM decides about again does not end the rollout that newer content waits for.
 func TestOnNewCommit_IsNotEndedByAPlacementThatIsNotSettled(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.within(0, "10m")

@@ -226,7 +226,7 @@ func paceOf(addOn load.AddOn) (place, object string) {
 	return strings.TrimSuffix(at, ": "), strings.TrimSuffix(problem.Problem{Kind: kind, Name: addOn.Name, Field: field}.String(), ": ")
 }
 
-// policyCommitOf returns the commit that declared the present policy of an AddOnRollout; "": the
+// policyCommitOf returns the commit that declared the current policy of an AddOnRollout; "": the
 // target's commit. If the plan only restores an object, the source's status has it: the object may
 // have been changed or deleted since.
 func policyCommitOf(name string, target v1alpha1.Target, in planInput) string {

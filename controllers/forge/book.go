@@ -99,7 +99,7 @@ func (b *Book) Owes() bool {
 // and begins the posts that are due. It reads the Secret only if something is not accepted. It
 // is called last before the status is written. Errors are kept for SetConditions. It drops the
 // marks if there is no commitStatus, or if the contexts belong to another source; once that is
-// resolved, the state at that time is reported anew.
+// resolved, the state at that time is reported again.
 func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	if source.Spec.CommitStatus == nil {
 		b.marks = nil

@@ -47,7 +47,7 @@ type Trust string
 
 const (
 	// Silent: an install placement does not exist, or OCM has not decided about it. It says
-	// nothing about any cluster: none is removed, and every grace period starts anew.
+	// nothing about any cluster: none is removed, and every grace period starts again.
 	Silent Trust = "Silent"
 	// Unsettled: decisions are incomplete or still changing. Only an approval removes.
 	Unsettled Trust = "Unsettled"

@@ -129,7 +129,7 @@ type Member struct {
 	Configs []render.Config
 	// Hindered is why nothing can be written to the cluster now; nil: it can.
 	Hindered *Hindrance
-	// Health is the state of the present content of the works. Serves: OCM's feedback rules
+	// Health is the state of the current content of the works. Serves: OCM's feedback rules
 	// report no pod that is not ready.
 	Health render.Observation
 	Serves bool

@@ -207,9 +207,9 @@ func (o *Observation) refuge(from v1alpha1.Target) string {
 	return to
 }
 
-// lostRefuge is the digest of the content to go back to if its revision was deleted, and the note of its success
-// with it, and no order names other content; "": it was not. Nobody asked for older content: the clusters are
-// held, as by any missing revision.
+// lostRefuge is the digest of the content to go back to if its revision was deleted, and the note of its success with
+// it, and no order names other content; "": it was not. No user asked for older content: the clusters are held, as by
+// any missing revision.
 func (o *Observation) lostRefuge(from v1alpha1.Target) string {
 	s := &o.Rollout.Status
 	to := s.Stable

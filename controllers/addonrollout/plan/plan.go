@@ -456,7 +456,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 			c.Away = "hosting cluster " + j.Hosting.Name + " is not available"
 		}
 	}
-	// If neither the target nor the present content can be rendered for the cluster, the commit
+	// If neither the target nor the current content can be rendered for the cluster, the commit
 	// is not the cause: the cluster is held back and blocks no other.
 	if j.Refused != nil && !j.Refused.keeps {
 		c.Reachable, c.Away = false, j.Refused.brief

@@ -161,7 +161,7 @@ func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, stay s
 	return next
 }
 
-// recorded updates the newest history entry if it is about the present target.
+// recorded updates the newest history entry if it is about the current target.
 func recorded(s v1alpha1.AddOnRolloutStatus, now metav1.Time) []v1alpha1.HistoryEntry {
 	h := slices.Clone(s.History)
 	if len(h) == 0 || s.Target == nil || h[0].Target.Digest != s.Target.Digest {
