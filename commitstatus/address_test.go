@@ -33,7 +33,7 @@ func TestParseAddress(t *testing.T) {
 		"NoScheme":        {"A scheme is needed.", "gitea.example/fleet/addons", "gitea", "", "cannot use the address: it is neither https nor http"},
 		"NoHost":          {"A host is needed.", "https:///fleet/addons", "gitea", "", "cannot use the address: it names no host"},
 		"NoRepository":    {"Owner and repository are needed.", "https://gitea.example/fleet", "gitea", "", "cannot use the address: it names no owner and repository"},
-		"OnlyGit":         {"A suffix is no name.", "https://gitea.example/fleet/.git", "gitea", "", "cannot use the address: it names no repository"},
+		"OnlyGit":         {"A suffix is not a name.", "https://gitea.example/fleet/.git", "gitea", "", "cannot use the address: it names no repository"},
 		"Query":           {"No query.", "https://gitea.example/fleet/addons?token=hunter2", "gitea", "", "cannot use the address: it has a query or a fragment"},
 		"EmptyQuery":      {"Not even an empty one.", "https://gitea.example/fleet/addons?", "gitea", "", "cannot use the address: it has a query or a fragment"},
 		"Fragment":        {"No fragment.", "https://gitea.example/fleet/addons#x", "gitea", "", "cannot use the address: it has a query or a fragment"},
@@ -47,7 +47,7 @@ func TestParseAddress(t *testing.T) {
 		"GitLab":          {"The project.", "https://gitlab.example/fleet/addons", "gitlab", "https://gitlab.example/api/v4/projects/fleet%2Faddons", ""},
 		"GitLabSubgroup":  {"A project in a subgroup.", "https://gitlab.example/a/b/c.git", "gitlab", "https://gitlab.example/api/v4/projects/a%2Fb%2Fc", ""},
 		"GitLabBelow":     {"A GitLab below a path.", "https://example.com/git/api/v4/projects/a/b", "gitlab", "https://example.com/git/api/v4/projects/a%2Fb", ""},
-		"GitLabGroup":     {"A group is no project.", "https://gitlab.example/fleet", "gitlab", "", "cannot use the address: it names no group and project"},
+		"GitLabGroup":     {"A group is not a project.", "https://gitlab.example/fleet", "gitlab", "", "cannot use the address: it names no group and project"},
 		"Bitbucket":       {"The page.", "http://bitbucket.org/team/fleet", "bitbucket", "https://api.bitbucket.org/2.0/repositories/team/fleet", ""},
 		"BitbucketAPI":    {"The API's own address.", "https://api.bitbucket.org/2.0/repositories/team/fleet", "bitbucket", "https://api.bitbucket.org/2.0/repositories/team/fleet", ""},
 		"BitbucketDeep":   {"More than a repository.", "https://bitbucket.org/team/fleet/src", "bitbucket", "", "cannot use the address: it names no owner and repository"},
@@ -59,7 +59,7 @@ func TestParseAddress(t *testing.T) {
 		"AzureOld":        {"The older host.", "https://org.visualstudio.com/DefaultCollection/proj/_git/fleet", "azuredevops", "https://dev.azure.com/org/proj/_apis/git/repositories/fleet", ""},
 		"AzureShort":      {"The project's own repository.", "https://dev.azure.com/org/_git/fleet", "azuredevops", "https://dev.azure.com/org/fleet/_apis/git/repositories/fleet", ""},
 		"AzureOther":      {"Not a repository.", "https://dev.azure.com/org/proj", "azuredevops", "", "cannot use the address: its path does not end in PROJECT/_git/REPOSITORY"},
-		"Empty":           {"Nothing is no address.", "", "gitea", "", "cannot use the address: it is neither https nor http"},
+		"Empty":           {"Nothing is not an address.", "", "gitea", "", "cannot use the address: it is neither https nor http"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,7 @@ type bitbucketStatus struct {
 	Description string `json:"description"`
 }
 
-// bitbucketStates are the names of the states. A commit that was overtaken is no failure of its own.
+// bitbucketStates are the names of the states. A commit that was overtaken is not a failure of its own.
 func bitbucketStates() map[State]string {
 	return map[State]string{Pending: "INPROGRESS", Success: "SUCCESSFUL", Failure: "FAILED", Error: "STOPPED"}
 }

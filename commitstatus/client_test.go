@@ -205,12 +205,12 @@ func TestRefusalsAreClassified(t *testing.T) {
 		"Portal": {
 			"A page where the forge should be.",
 			recorded{code: 200, body: "<html>Please sign in</html>"},
-			commitstatus.DeliveryError{Reason: "HOST did not answer as a forge does (200)", Uncertain: true},
+			commitstatus.DeliveryError{Reason: "HOST did not answer like a forge (200)", Uncertain: true},
 		},
 		"NotJSON": {
 			"The right code, and nonsense.",
 			recorded{code: 201, body: "<html>"},
-			commitstatus.DeliveryError{Reason: "HOST did not answer as a forge does", Uncertain: true},
+			commitstatus.DeliveryError{Reason: "HOST did not answer like a forge", Uncertain: true},
 		},
 		"NoBody": {
 			"The right code, and nothing.",

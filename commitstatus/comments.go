@@ -101,7 +101,7 @@ type comments struct {
 
 // commentDialect is what differs between the forges.
 type commentDialect struct {
-	// merged is the URL of the request of a commit, and one whether its answer is no list.
+	// merged is the URL of the request of a commit, and one whether its answer is not a list.
 	merged func(sha string) string
 	one    bool
 	// commits is the URL of a page of a commit and those before it.
@@ -181,9 +181,9 @@ func (l *wireLogin) account() Account {
 	return Account{ID: l.ID, Login: cmp.Or(l.Login, l.Username)}
 }
 
-// Bounds of a list of comments that are read for approvals. Everybody who sees a request can write some: a page of the
-// largest comments, with every character escaped, fits into an answer, and so do hundreds of them at Gitea, whose list
-// has no pages.
+// Bounds of a list of comments that are read for approvals. Every user who sees a request can write comments: a page of
+// the largest comments, with every character escaped, fits into an answer, and so do hundreds of them at Gitea, whose
+// list has no pages.
 const (
 	notePage  = 40
 	noteLimit = notePage * 6 * (64 << 10)

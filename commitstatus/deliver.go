@@ -395,7 +395,7 @@ func (d *Deliverer) work(ctx context.Context) {
 	}
 }
 
-// next returns what a line posts next, nil if nothing is due, and the keys that must be enqueued anew
+// next returns what a line posts next, nil if nothing is due, and the keys that must be enqueued again
 // because they waited too long.
 func (d *Deliverer) next(name string) (*delivery, []string) {
 	d.mu.Lock()
@@ -575,7 +575,7 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 }
 
 // absent is the result for a post that the forge does not have. It is not tried again until the
-// marks are enqueued anew, because they may owe something else by now.
+// marks are enqueued again, because they may owe something else by now.
 func absent(m Mark) *Result {
 	return &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Absent}
 }

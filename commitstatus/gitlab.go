@@ -75,7 +75,7 @@ type gitlabStatus struct {
 	Description string `json:"description,omitempty"`
 }
 
-// gitlabStates are GitLab's names of the states. A commit that was overtaken is no failure of its own.
+// gitlabStates are GitLab's names of the states. A commit that was overtaken is not a failure of its own.
 func gitlabStates() map[State]string {
 	return map[State]string{Pending: "pending", Success: "success", Failure: "failed", Error: "canceled"}
 }

@@ -106,7 +106,7 @@ func TestApp_PostsAsItsInstallation(t *testing.T) {
 	}
 }
 
-// TestApp_RequestsARefusedTokenOnceMore: it may have been revoked. What the App lacks is read anew with the next post.
+// TestApp_RequestsARefusedTokenOnceMore: it may have been revoked. What the App lacks is read again with the next post.
 func TestApp_RequestsARefusedTokenOnceMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuses   func(token string) string

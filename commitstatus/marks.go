@@ -13,7 +13,7 @@ type Mark = v1alpha1.CommitMark
 // Statement is what one context of one commit says.
 type Statement = v1alpha1.CommitStatement
 
-// Want is what one context of a live commit should say. It is derived anew each time, from
+// Want is what one context of a live commit should say. It is derived again each time, from
 // what is so now.
 type Want struct {
 	SHA, Context string
@@ -259,7 +259,7 @@ func Shown(marks []Mark, sha, context string) bool { return index(marks, sha, co
 // Readdress returns the marks for a destination, of which prefix is the first context, and
 // whether one of them was for another destination. Such a mark counts as not accepted: the new
 // forge has no status yet. If the contexts have other names, the mark is dropped, and the callers
-// derive the present statuses anew.
+// derive the current statuses again.
 func Readdress(marks []Mark, to, prefix string) (readdressed []Mark, moved bool) {
 	readdressed = make([]Mark, 0, len(marks))
 	for _, m := range marks {

@@ -82,7 +82,7 @@ func explain(code int, request call) string {
 	case code == http.StatusNotFound || code == http.StatusGone:
 		return "does not know the repository or the commit, or hides it from the token (" + strconv.Itoa(code) + ")"
 	case code < 300:
-		return "did not answer as a forge does (" + strconv.Itoa(code) + ")"
+		return "did not answer like a forge (" + strconv.Itoa(code) + ")"
 	case code < 400:
 		return "says that the repository has moved (" + strconv.Itoa(code) + "), the address must be changed"
 	case code >= 500:

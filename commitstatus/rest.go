@@ -87,7 +87,7 @@ func (r repository) endpoint(parts ...string) string {
 }
 
 // send makes the call and decodes the answer into out. An App's token that is refused is
-// requested anew once; one that lacks the permission, for the next call, because a token has the
+// requested again once; one that lacks the permission, for the next call, because a token has the
 // permissions of its time.
 func (c *restClient) send(ctx context.Context, request call, out any) error {
 	err := c.attempt(ctx, request, out)
@@ -123,7 +123,7 @@ func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return &DeliveryError{Reason: c.host + " did not answer as a forge does", Uncertain: true}
+		return &DeliveryError{Reason: c.host + " did not answer like a forge", Uncertain: true}
 	}
 	return nil
 }

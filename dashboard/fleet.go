@@ -201,7 +201,7 @@ func NewSource(f Frame, s *v1alpha1.AddOnSource) Source {
 			p.Trouble = c.Message
 		}
 	}
-	p.Next = append(p.Next, show.Advice{Text: "Look at the repository now.", Command: show.Command(program, "reconcile", "source", s.Name, "-n", s.Namespace, "--wait")})
+	p.Next = append(p.Next, show.Advice{Text: "Read the repository now.", Command: show.Command(program, "reconcile", "source", s.Name, "-n", s.Namespace, "--wait")})
 	for _, a := range s.Status.AddOns {
 		p.AddOns = append(p.AddOns, SourcedRow{Link{a.Name, RolloutPath(s.Namespace, a.Name, v1alpha1.CommitOf(a.Commit))}, commitOf(a.Commit, s)})
 	}

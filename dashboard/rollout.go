@@ -278,7 +278,7 @@ func begun(f Frame, s Subject) Rollout {
 // are about, which is not the declared one while the fleet is taken back from that.
 func standing(r *v1alpha1.AddOnRollout) string {
 	if !show.Current(r) {
-		return "The operator has not looked at the newest commit yet."
+		return "The operator has not planned the newest commit yet."
 	}
 	content := "the content"
 	if r.Status.Target != nil {

@@ -298,7 +298,7 @@ func TestReadmeExample(t *testing.T) {
 	tree := treeOf(t, "hello")
 	tree["addonrollout.yaml"] = blocks[1][1]
 	if problems := lint(t, tree); len(problems) > 0 {
-		t.Errorf("the example is no good commit:\n%v", problems)
+		t.Errorf("the example is not a good commit:\n%v", problems)
 	}
 }
 

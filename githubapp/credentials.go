@@ -92,11 +92,11 @@ func parseKey(text []byte) (*rsa.PrivateKey, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("is no private key")
+		return nil, errors.New("is not a private key")
 	}
 	key, ok := parsed.(*rsa.PrivateKey)
 	if !ok {
-		return nil, errors.New("is no RSA key")
+		return nil, errors.New("is not an RSA key")
 	}
 	return key, nil
 }

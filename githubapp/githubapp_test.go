@@ -186,7 +186,7 @@ func TestParse_NamesTheKeyThatIsWrong(t *testing.T) {
 		"no App":          {"githubAppID", "", "key githubAppID is missing or no number"},
 		"no installation": {"githubAppInstallationID", "main", "key githubAppInstallationID is missing or no number"},
 		"no key":          {"githubAppPrivateKey", canary, "key githubAppPrivateKey is missing or no PEM"},
-		"another key":     {"githubAppPrivateKey", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: other})), "key githubAppPrivateKey is no RSA key"},
+		"another key":     {"githubAppPrivateKey", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: other})), "key githubAppPrivateKey is not an RSA key"},
 		"no address":      {"githubAppBaseURL", "ftp://" + canary, "key githubAppBaseURL: want https://HOST/api/v3"},
 		"an owner":        {"githubAppInstallationOwner", "team", "key githubAppInstallationOwner is not supported; use githubAppInstallationID"},
 	} {

@@ -30,7 +30,7 @@ func TestTreeFromFiles_IsBuiltAsACommit(t *testing.T) {
 	objects, problems = tree.Build(t.Context(), BuildOptions{})
 	tree.Close()
 	for _, want := range []string{
-		"link.yaml: is a symbolic link; only regular files are read", "pipe.yaml: is no regular file; only regular files are read",
+		"link.yaml: is a symbolic link; only regular files are read", "pipe.yaml: is not a regular file; only regular files are read",
 		"large.yaml: the file has 1048577 bytes, at most 1048576 are read", "bad.yaml:1: ",
 	} {
 		if !strings.Contains(problems.Error(), want) {

@@ -58,7 +58,7 @@ func newClient(r *Repository, e *exchange) (*client, error) {
 	return out, nil
 }
 
-// certificate answers a server that asks for a client certificate; an empty one is none.
+// certificate answers a server that asks for a client certificate; an empty value counts as absent.
 func (c *client) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	c.asked.Store(true)
 	if len(c.certificates) == 0 {

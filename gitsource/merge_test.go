@@ -124,7 +124,7 @@ func TestMerge_TakesEachFileFromTheSideThatChangedIt(t *testing.T) {
 }
 
 // TestMerge_ConflictIsRefusedIfTheBuildReadsTheFile: a conflict in another directory, or in a file that
-// is no part of an add-on, is the forge's to report.
+// is not part of an add-on, is the forge's to report.
 func TestMerge_ConflictIsRefusedIfTheBuildReadsTheFile(t *testing.T) {
 	c := newClone(t)
 	c.commit("base", map[string]string{"addons/cm.yaml": configMap("cm", "1"), "addons/README.md": "1", "other/cm.yaml": configMap("other", "1")})

@@ -28,7 +28,7 @@ func ParseProxy(keys map[string][]byte) (*Proxy, error) {
 	address, err := url.Parse(strings.TrimSpace(string(keys[addressKey])))
 	switch {
 	case err != nil:
-		return fail("key %s is no URL", addressKey)
+		return fail("key %s is not a URL", addressKey)
 	case address.Scheme != schemeHTTP && address.Scheme != schemeHTTPS:
 		return fail("key %s: want http://host:port or https://host:port", addressKey)
 	case address.User != nil:

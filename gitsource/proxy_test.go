@@ -92,7 +92,7 @@ func TestParseProxy_NamesTheKeyThatIsWrong(t *testing.T) {
 		want                    string
 	}{
 		"nothing":     {"", "", "", "key address is missing"},
-		"no URL":      {"http://%zz", "", "", "key address is no URL"},
+		"no URL":      {"http://%zz", "", "", "key address is not a URL"},
 		"SOCKS":       {"socks5://proxy.example.com:1080", "", "", "key address: want http://host:port or https://host:port"},
 		"no scheme":   {"proxy.example.com:3128", "", "", "key address: want http://host:port or https://host:port"},
 		"credentials": {"http://ana:" + canary + "@proxy.example.com", "", "", "key address has credentials in it; use the keys username and password"},

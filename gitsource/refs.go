@@ -31,14 +31,14 @@ type target struct {
 func checkReference(r v1alpha1.GitReference) error {
 	switch {
 	case r.Commit != "" && !commitPattern.MatchString(r.Commit):
-		return fmt.Errorf("%w: ref.commit %q is no full sha; want 40 lower-case hexadecimal digits",
+		return fmt.Errorf("%w: ref.commit %q is not a full sha; want 40 lower-case hexadecimal digits",
 			ErrInvalidReference, printable(r.Commit))
 	case r.Commit == "" && r.Name != "" && !strings.HasPrefix(r.Name, "refs/"):
-		return fmt.Errorf("%w: ref.name %q is no full name; want one such as %s%s",
+		return fmt.Errorf("%w: ref.name %q is not a full name; want one such as %s%s",
 			ErrInvalidReference, printable(r.Name), branchPrefix, printable(r.Name))
 	case r.Commit == "" && r.Name == "" && r.SemVer != "":
 		if _, err := semver.NewConstraint(r.SemVer); err != nil {
-			return fmt.Errorf("%w: ref.semver %q is no range: %w", ErrInvalidReference, printable(r.SemVer), err)
+			return fmt.Errorf("%w: ref.semver %q is not a range: %w", ErrInvalidReference, printable(r.SemVer), err)
 		}
 	}
 	return nil
@@ -80,7 +80,7 @@ func targetOf(refs *packp.AdvRefs, name, short string, hash plumbing.Hash) targe
 func highestTag(refs *packp.AdvRefs, constraint string) (target, error) {
 	wanted, err := semver.NewConstraint(constraint)
 	if err != nil {
-		return target{}, fmt.Errorf("%w: ref.semver %q is no range: %w", ErrRefNotFound, printable(constraint), err)
+		return target{}, fmt.Errorf("%w: ref.semver %q is not a range: %w", ErrRefNotFound, printable(constraint), err)
 	}
 	var best *semver.Version
 	var found string

@@ -121,9 +121,9 @@ func TestResolveErrors(t *testing.T) {
 		ref  v1alpha1.GitReference
 		want string
 	}{
-		"short sha":  {v1alpha1.GitReference{Commit: "abc1234"}, `ref.commit "abc1234" is no full sha`},
-		"short name": {v1alpha1.GitReference{Name: "main"}, `ref.name "main" is no full name; want one such as refs/heads/main`},
-		"no range":   {v1alpha1.GitReference{SemVer: "one"}, `ref.semver "one" is no range`},
+		"short sha":  {v1alpha1.GitReference{Commit: "abc1234"}, `ref.commit "abc1234" is not a full sha`},
+		"short name": {v1alpha1.GitReference{Name: "main"}, `ref.name "main" is not a full name; want one such as refs/heads/main`},
+		"no range":   {v1alpha1.GitReference{SemVer: "one"}, `ref.semver "one" is not a range`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(Options{URL: h.URL(), Reference: c.ref})

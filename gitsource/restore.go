@@ -17,12 +17,12 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Restoration is a commit and an earlier one, of which files can be taken back. The trees are read
-// until it is closed.
+// Restoration is a commit and an earlier one whose files can be restored. The trees are read until
+// it is closed.
 type Restoration struct {
 	// Head is the newer commit, and Then the earlier one.
 	Head, Then *Tree
-	// Changes are the files that differ, sorted by path, as they change when they are taken back.
+	// Changes are the files that differ, sorted by path, with the change that restores them.
 	Changes []FileChange
 	// Proposed is what a branch changes, if there is one of the name that was asked for.
 	Proposed *[]FileChange
@@ -37,17 +37,17 @@ type FileChange struct {
 	Before, After string
 	// Content is the content after the change.
 	Content []byte
-	// Odd is why the change is not one of a plain file, such as a symbolic link; "": it is.
+	// Odd says why the file is not a plain file, such as a symbolic link; "": it is.
 	Odd string
 }
 
 // Close frees the place of the trees in the room. They must not be read afterwards.
 func (r *Restoration) Close() { r.claim.Release() }
 
-// ErrManyChanges says that two commits differ in more files, or larger ones, than are taken back.
+// ErrManyChanges says that two commits differ in more files, or larger ones, than can be restored.
 var ErrManyChanges = errors.New("too much differs")
 
-// Limits of the files that are taken back.
+// Limits of the files that are restored.
 const (
 	restoredFiles = 1000
 	restoredBytes = 4 << 20
@@ -181,7 +181,7 @@ func (r *Restoration) With(changes []FileChange) (*Tree, error) {
 	return &Tree{files: files, limits: r.Head.limits, redaction: r.Head.redaction}, nil
 }
 
-// change makes a change in the directories of its file. A directory without a file is no directory.
+// change makes a change in the directories of its file. A directory without a file is not a directory.
 func (g *gitFiles) change(c FileChange) error {
 	at, changed := c.Path, entry{name: path.Base(c.Path), kind: regular, object: plumbing.NewHash(c.After)}
 	gone := c.After == ""

@@ -195,7 +195,7 @@ func (g *sshGit) ended(p *program) error {
 	said := strings.TrimSpace(p.said.String())
 	switch {
 	case said == "":
-		return g.stop(fmt.Errorf("the server ended %s without a word: %w", uploadPack, cmp.Or(err, io.ErrUnexpectedEOF)))
+		return g.stop(fmt.Errorf("the server ended %s without a message: %w", uploadPack, cmp.Or(err, io.ErrUnexpectedEOF)))
 	case notFound.MatchString(said):
 		return g.stop(fmt.Errorf("%w: %w", ErrRepositoryNotFound, shown{errors.New(said)}))
 	}

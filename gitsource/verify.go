@@ -105,7 +105,7 @@ func (v *Verification) addSSH(text string) error {
 		}
 		key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(line))
 		if err != nil {
-			return errors.New("holds a line that is no SSH public key")
+			return errors.New("holds a line that is not an SSH public key")
 		}
 		if err := checkKey(key); err != nil {
 			return err
@@ -144,7 +144,7 @@ func (v Verification) needsCommit() bool {
 	return v.mode == v1alpha1.VerifyHEAD || v.mode == v1alpha1.VerifyTagAndHEAD
 }
 
-// checkMode refuses to verify the tag of a reference that is none.
+// checkMode refuses to verify a tag if the reference does not name one.
 func (v Verification) checkMode(r v1alpha1.GitReference) error {
 	tag := r.Commit == "" && (strings.HasPrefix(r.Name, tagPrefix) || r.Name == "" && (r.SemVer != "" || r.Tag != ""))
 	if v.needsTag() && !tag {
@@ -299,8 +299,7 @@ func (v Verification) check(payload []byte, signature string) error {
 	return errors.New("is signed neither with OpenPGP nor with SSH")
 }
 
-// checkOpenPGP tries every key by itself: if one of two copies of a key is revoked, it is
-// revoked.
+// checkOpenPGP tries each key separately: if one of two copies of a key is revoked, it is revoked.
 func (v Verification) checkOpenPGP(payload []byte, signature string) error {
 	config := &packet.Config{Time: v.now}
 	unknown := errors.New("is signed with an OpenPGP key that is not in the Secret")

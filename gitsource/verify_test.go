@@ -256,7 +256,7 @@ func TestParseVerification_NamesTheKeyThatIsWrong(t *testing.T) {
 		"no key":        {"note", "x", "no key with the name of an OpenPGP key (NAME.asc) or an SSH key (NAME.sshpub)"},
 		"no OpenPGP":    {"ana.asc", canary, "key ana.asc holds no OpenPGP public key"},
 		"half OpenPGP":  {"ana.asc", pgpKeyBlock + "\n" + canary, "key ana.asc holds an OpenPGP key that cannot be read"},
-		"no SSH":        {"ana.sshpub", canary, "key ana.sshpub holds a line that is no SSH public key"},
+		"no SSH":        {"ana.sshpub", canary, "key ana.sshpub holds a line that is not an SSH public key"},
 		"a short key":   {"ana.sshpub", string(short), "an RSA key has fewer than 2048 bits"},
 		"an option":     {"ana.sshpub", "cert-authority " + string(ana), "has the option cert-authority, which means nothing here"},
 		"an expiry":     {"ana.sshpub", `expiry-time="tomorrow" ` + string(ana), "want YYYYMMDD"},

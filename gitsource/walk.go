@@ -64,7 +64,7 @@ func (w *walker) visit(dir string) (builds int, f *failure) {
 		for j, d := range cycle {
 			cycle[j] = display(d)
 		}
-		return 0, fail(PathDenied, "the bases go round in a circle: %s", strings.Join(cycle, " -> "))
+		return 0, fail(PathDenied, "the bases form a cycle: %s", strings.Join(cycle, " -> "))
 	}
 	if n, ok := w.built[dir]; ok {
 		return n, nil

@@ -26,7 +26,7 @@ type File struct {
 
 // unpack returns the files of a compressed archive. The error is ErrContent or ErrLimitExceeded.
 func unpack(archive []byte, l Limits) ([]File, error) {
-	content := func(err error) error { return fmt.Errorf("%w: it is no archive: %w", ErrContent, shown{err}) }
+	content := func(err error) error { return fmt.Errorf("%w: it is not an archive: %w", ErrContent, shown{err}) }
 	inflated, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
 		return nil, content(err)

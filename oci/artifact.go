@@ -43,7 +43,7 @@ func (r *Registry) Artifact(ctx context.Context, repository, digest string) (*Ar
 		return nil, err
 	}
 	if len(m.Layers) == 0 || !slices.Contains(archives(), m.Layers[0].MediaType) {
-		return nil, fmt.Errorf("%s: %w: its first layer is no tree of files, as flux push artifact writes it", s.name(digest), ErrContent)
+		return nil, fmt.Errorf("%s: %w: its first layer is not a tree of files, as flux push artifact writes it", s.name(digest), ErrContent)
 	}
 	files, err := s.unpacked(digest, m.Layers[0], ArtifactLimits())
 	if err != nil {

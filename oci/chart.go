@@ -31,7 +31,7 @@ func (r *Registry) Chart(ctx context.Context, repository, digest string) (map[st
 	}
 	i := slices.IndexFunc(m.Layers, func(l ocispec.Descriptor) bool { return l.MediaType == chartContent })
 	if m.Config.MediaType != chartConfig || i < 0 {
-		return nil, fmt.Errorf("%s: %w: it is no Helm chart, but %s", s.name(digest), ErrContent, printable(m.Config.MediaType))
+		return nil, fmt.Errorf("%s: %w: it is not a Helm chart, but %s", s.name(digest), ErrContent, printable(m.Config.MediaType))
 	}
 	entries, err := s.unpacked(digest, m.Layers[i], ChartLimits())
 	if err != nil {
@@ -59,7 +59,7 @@ func chartFiles(entries []File) (map[string][]byte, error) {
 		case strings.HasPrefix(name, ".") || strings.Contains(name, "/."):
 			continue
 		case f.Link || f.Special:
-			return nil, fmt.Errorf("%w: %s is no regular file", ErrContent, f.Path)
+			return nil, fmt.Errorf("%w: %s is not a regular file", ErrContent, f.Path)
 		case f.Content == nil:
 			return nil, fmt.Errorf("%w: %s has %d bytes, at most %d are read", ErrLimitExceeded, f.Path, f.Size, ChartLimits().FileBytes)
 		}

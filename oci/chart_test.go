@@ -193,8 +193,8 @@ func TestChart_NamesWhatIsWrong(t *testing.T) {
 		text   string
 	}{
 		"nothing":      {"sha256:" + strings.Repeat("a", 64), ErrNotFound, "cannot read " + s.Host + "/charts/hello@sha256:aaaa"},
-		"an image":     {push(t.Context(), t, s, "image", []byte("x"), "application/vnd.oci.image.config.v1+json"), ErrContent, "it is no Helm chart, but application/vnd.oci.image.config.v1+json"},
-		"no archive":   {push(t.Context(), t, s, "text", []byte("hello")), ErrContent, "it is no archive"},
+		"an image":     {push(t.Context(), t, s, "image", []byte("x"), "application/vnd.oci.image.config.v1+json"), ErrContent, "it is not a Helm chart, but application/vnd.oci.image.config.v1+json"},
+		"no archive":   {push(t.Context(), t, s, "text", []byte("hello")), ErrContent, "it is not an archive"},
 		"a large file": {push(t.Context(), t, s, "large", registry.Archive(large)), ErrLimitExceeded, "hello/Chart.yaml has 1048577 bytes, at most 1048576 are read"},
 		"two folders":  {push(t.Context(), t, s, "two", registry.Archive(map[string]string{"a/x": "", "b/x": ""})), ErrContent, "b/x is outside of it"},
 	} {

@@ -62,7 +62,7 @@ func ParseCredentials(keys map[string][]byte) (Credentials, error) {
 	}
 	var config dockerConfig
 	if len(text) > 0 && json.Unmarshal(text, &config) != nil {
-		return fail("key %s is no Docker configuration; kubectl create secret docker-registry writes one", dockerConfigKey)
+		return fail("key %s is not a Docker configuration; kubectl create secret docker-registry writes one", dockerConfigKey)
 	}
 	for place, entry := range config.Auths {
 		found := auth.Credential{Username: entry.Username, Password: entry.Password, RefreshToken: entry.IdentityToken, AccessToken: entry.RegistryToken}

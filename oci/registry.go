@@ -71,7 +71,7 @@ type Registry struct {
 func Open(o Options) (*Registry, error) {
 	reference := registry.Reference{Registry: o.Host}
 	if err := reference.ValidateRegistry(); err != nil {
-		return nil, fmt.Errorf("%w: %q is no host of a registry", ErrInvalidReference, printable(o.Host))
+		return nil, fmt.Errorf("%w: %q is not a host of a registry", ErrInvalidReference, printable(o.Host))
 	}
 	if o.Insecure && !o.Access.AllowHTTP {
 		return nil, fmt.Errorf("%w: registry %s has insecure: true; use https, or let the operator run with --git-allow-http-credentials", ErrPlainHTTP, o.Host)
@@ -116,7 +116,7 @@ var errUnread = errors.New("no complete answer")
 func (r *Registry) connect(ctx context.Context, repository string) (*session, error) {
 	reference := registry.Reference{Registry: r.options.Host, Repository: repository}
 	if err := reference.ValidateRepository(); err != nil {
-		return nil, fmt.Errorf("%w: %q is no repository of a registry", ErrInvalidReference, printable(repository))
+		return nil, fmt.Errorf("%w: %q is not a repository of a registry", ErrInvalidReference, printable(repository))
 	}
 	ctx, free := context.WithTimeoutCause(ctx, r.options.Timeout, errUnread)
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, repositoryKey{}, repository))
@@ -157,7 +157,7 @@ func (s *session) manifest(reference string) (m ocispec.Manifest, err error) {
 		return m, s.explain("read "+s.name(reference), err)
 	}
 	if err := json.Unmarshal(text, &m); err != nil || m.MediaType != ocispec.MediaTypeImageManifest && m.MediaType != dockerManifest && m.MediaType != "" {
-		return m, fmt.Errorf("%s: %w: it is no manifest of a chart or an artifact", s.name(reference), ErrContent)
+		return m, fmt.Errorf("%s: %w: it is not a manifest of a chart or an artifact", s.name(reference), ErrContent)
 	}
 	return m, nil
 }

@@ -69,7 +69,7 @@ func (r *Registry) Resolve(ctx context.Context, repository string, reference Ref
 func (s *session) highest(constraint string) (string, error) {
 	wanted, err := semver.NewConstraint(constraint)
 	if err != nil {
-		return "", fmt.Errorf("%w: %q is no range of versions: %w", ErrInvalidReference, printable(constraint), err)
+		return "", fmt.Errorf("%w: %q is not a range of versions: %w", ErrInvalidReference, printable(constraint), err)
 	}
 	var best *semver.Version
 	var found string

@@ -230,7 +230,7 @@ spec:
 	}
 }
 
-// TestOf_ShowsPlacementsThatChange: a placement is no content of an add-on, and moves clusters all the same.
+// TestOf_ShowsPlacementsThatChange: a placement is not content of an add-on, and moves clusters all the same.
 func TestOf_ShowsPlacementsThatChange(t *testing.T) {
 	base := side(t, "main", declared)
 	head := side(t, "head", strings.Replace(declared, "clusterSets: [global]", "clusterSets: [global], numberOfClusters: 7", 1))

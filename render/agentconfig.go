@@ -55,7 +55,7 @@ func readAgentConfig(c Config) (*agentConfig, []flaw.Flaw) {
 	case c.Body[specKey] == nil:
 		return a, nil
 	case !ok:
-		return unreadable("is no object")
+		return unreadable("is not an object")
 	}
 	var spec addonv1alpha1.AddOnDeploymentConfigSpec
 	if err := strict.Convert(body, &spec); err != nil {
@@ -69,7 +69,7 @@ func readAgentConfig(c Config) (*agentConfig, []flaw.Flaw) {
 	a.requirements = requirements
 	flaws = slices.Concat(flaws, variableFlaws(spec.CustomizedVariables, spec.AgentInstallNamespace), characterFlaws(specKey, withoutVariables(body)))
 	if !utf8.Valid(spec.ProxyConfig.CABundle) || HasNUL(string(spec.ProxyConfig.CABundle)) {
-		flaws = append(flaws, flaw.Flaw{Field: "spec.proxyConfig.caBundle", Reason: flaw.ReasonInvalidConfig, Message: "is no text", Hint: "encode a PEM bundle as base64"})
+		flaws = append(flaws, flaw.Flaw{Field: "spec.proxyConfig.caBundle", Reason: flaw.ReasonInvalidConfig, Message: "is not text", Hint: "encode a PEM bundle as base64"})
 	}
 	return a, flaws
 }

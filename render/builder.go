@@ -90,7 +90,7 @@ func (b *builder) deployable(p *rendering) *rendering {
 	if hooks := len(binned(p.objects, false).hooks); hooks > 0 && hooks == len(p.objects) && len(b.found.list) == 0 {
 		b.found.add(Finding{
 			Template: b.template.name, Field: manifestsField, Reason: flaw.ReasonInvalidManifest,
-			Message: "every manifest is a pre-delete hook: nothing would be deployed", Hint: "declare what the hooks clean up after",
+			Message: "every manifest is a pre-delete hook: nothing would be deployed", Hint: "declare the objects that the hooks clean up",
 		})
 	}
 	return p
@@ -103,7 +103,7 @@ func (b *builder) substitute() {
 		m := manifest{at: flaw.Path(manifestsField).Index(i)}
 		declared, ok := raw.(map[string]any)
 		if !ok {
-			b.report(&m, misshapen(m.at, "is no object"))
+			b.report(&m, misshapen(m.at, "is not an object"))
 			continue
 		}
 		m.fields, _ = s.value(raw, m.at).(map[string]any)
@@ -137,7 +137,7 @@ func (b *builder) mark(m *manifest) {
 	if m.location, known = hostedLocation(m.fields); !known {
 		b.found.add(b.atAnnotation(m, addonv1alpha1.HostedManifestLocationAnnotationKey, Finding{
 			Reason:  flaw.ReasonInvalidManifest,
-			Message: fmt.Sprintf("%.80q is no location of a manifest in hosted mode", m.location),
+			Message: fmt.Sprintf("%.80q is not a location of a manifest in hosted mode", m.location),
 			Hint:    "use " + strings.Join(hostedLocations(), ", "),
 		}))
 	}

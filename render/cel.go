@@ -73,7 +73,7 @@ func newCELEnvironment() (*cel.Env, error) {
 // much.
 func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
 	if length := utf8.RuneCountInString(text); length > maxExpression {
-		return nil, &refusal{fmt.Sprintf("has %d characters, at most %d are allowed", length, maxExpression), "judge fewer values, or several objects one by one"}
+		return nil, &refusal{fmt.Sprintf("has %d characters, at most %d are allowed", length, maxExpression), "evaluate fewer values, or several objects one by one"}
 	}
 	compiled, issues := env.Compile(text)
 	if issues.Err() != nil {
@@ -82,7 +82,7 @@ func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
 		return nil, &refusal{fmt.Sprintf("column %d: %s", first.Location.Column()+1, message), hintVariables}
 	}
 	if !compiled.OutputType().IsExactType(cel.BoolType) {
-		return nil, &refusal{"is no boolean but " + typeName(compiled.OutputType()), "compare it, as in feedback.ready == true"}
+		return nil, &refusal{"is not a boolean but " + typeName(compiled.OutputType()), "compare it, as in feedback.ready == true"}
 	}
 	if why := cmp.Or(unknownField(compiled), constant(env, compiled)); why != nil {
 		return nil, why

@@ -18,8 +18,8 @@ func TestHealthExpressionsThatAreRefused(t *testing.T) {
 		"syntax":         {"nothing to evaluate", "feedback.x ==", "column 14: Syntax error: mismatched input '<EOF>'", "it can read feedback"},
 		"unknown name":   {"it is not defined", "status.ready == 1", "column 1: undeclared reference to 'status'", "it can read feedback"},
 		"unknown call":   {"it does not exist", "feedback.x.reverse2() == 1", "column 20: undeclared reference to 'reverse2'", ""},
-		"no boolean":     {"a number", "1 + 2", "is no boolean but of type int", "compare it"},
-		"no type":        {"what it is shows on the cluster only", "feedback.ready", "is no boolean but of a type that only shows on the cluster", "feedback.ready == true"},
+		"no boolean":     {"a number", "1 + 2", "is not a boolean but of type int", "compare it"},
+		"no type":        {"what it is shows on the cluster only", "feedback.ready", "is not a boolean but of a type that only shows on the cluster", "feedback.ready == true"},
 		"true":           {"nothing would ever be unwell", "true", "reads neither feedback nor conditions", "read what the cluster reports"},
 		"false":          {"nothing would ever be well", "1 == 2", "reads neither feedback nor conditions", ""},
 		"name only":      {"is the same however the cluster is", "metadata.name == 'x'", "reads neither feedback nor conditions", ""},
@@ -31,7 +31,7 @@ func TestHealthExpressionsThatAreRefused(t *testing.T) {
 		"nor by index":   {"however it is written", "conditions['Available']['observed'] == 'x'", `reads "observed", which a condition does not have`, ""},
 		"nor in a loop":  {"of whichever", "conditions.exists(k, conditions[k].state == 'True')", `reads "state", which a condition does not have`, ""},
 		"no such name":   {"metadata has two", "feedback.x == 1 && metadata.uid != ''", `reads "uid", which metadata does not have`, "it has name, namespace"},
-		"condition type": {"a condition is no text", "conditions.Applied == 'True'", "column 20: found no matching overload", ""},
+		"condition type": {"a condition is not text", "conditions.Applied == 'True'", "column 20: found no matching overload", ""},
 	}
 	env, err := newCELEnvironment()
 	if err != nil {

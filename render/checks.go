@@ -103,7 +103,7 @@ func newCheck(env *cel.Env, e v1alpha1.HealthCheckExpr, at flaw.Path) (check, []
 		}
 	}
 	if _, err := schema.ParseGroupVersion(e.APIVersion); err != nil {
-		add(apiVersionKey, refusal{fmt.Sprintf("%q is no apiVersion", e.APIVersion), "such as apps/v1"})
+		add(apiVersionKey, refusal{fmt.Sprintf("%q is not an apiVersion", e.APIVersion), "such as apps/v1"})
 	}
 	for _, x := range []struct {
 		name, text string

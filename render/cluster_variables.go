@@ -95,7 +95,7 @@ func (v *clusterVariables) annotated(annotation string, referenced map[string]bo
 	d := json.NewDecoder(bytes.NewReader([]byte(annotation)))
 	d.UseNumber()
 	if err := d.Decode(&values); err != nil || d.More() {
-		v.trouble("the annotation addon.open-cluster-management.io/values is no JSON object")
+		v.trouble("the annotation addon.open-cluster-management.io/values is not a JSON object")
 		return
 	}
 	for name, value := range values {

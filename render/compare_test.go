@@ -28,7 +28,7 @@ func TestCompareWithWhatWeWrote(t *testing.T) {
 			w.OwnerReferences[0].APIVersion = "addon.open-cluster-management.io/v1beta1"
 		}, Same},
 		"hub's default":  {"is filled in", func(w *workv1.ManifestWork) { w.Spec.ManifestConfigs[0].FeedbackScrapeType = workv1.FeedbackPollType }, Same},
-		"spacing":        {"is no content", func(w *workv1.ManifestWork) { edit(w, "{", "{ ") }, Same},
+		"spacing":        {"is not content", func(w *workv1.ManifestWork) { edit(w, "{", "{ ") }, Same},
 		"null timestamp": {"is none", func(w *workv1.ManifestWork) { edit(w, `"metadata":{`, `"metadata":{"creationTimestamp":null,`) }, Same},
 		"label gone":     {"is drift", func(w *workv1.ManifestWork) { delete(w.Labels, v1alpha1.ManagedByLabel) }, Different},
 		"revision":       {"is another", func(w *workv1.ManifestWork) { w.Annotations[v1alpha1.RevisionAnnotation] = "x" }, Different},

@@ -24,7 +24,7 @@ func (r *Renderer) readVariables(a *assignment, byKind map[groupResource][]Confi
 			a.found.add(Finding{Template: a.template.name, Field: variable.FromConfigsField, Reason: flaw.ReasonInvalidVariable, Message: v.Name + ": " + message, Hint: hint})
 		}
 		if !slices.Contains(r.content.Supported, addonv1alpha1.ConfigGroupResource{Group: v.Group, Resource: v.Resource}) {
-			wrong(schema.GroupResource{Group: v.Group, Resource: v.Resource}.String()+" is no configuration of the add-on", "list it in spec.supportedConfigs of the ClusterManagementAddOn")
+			wrong(schema.GroupResource{Group: v.Group, Resource: v.Resource}.String()+" is not a configuration of the add-on", "list it in spec.supportedConfigs of the ClusterManagementAddOn")
 			continue
 		}
 		if a.agent.sets(v.Name) {

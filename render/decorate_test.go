@@ -273,9 +273,9 @@ func TestConfigsThatCannotBeUsed(t *testing.T) {
 	}{
 		"pattern":     {"does not compile", "resourceRequirements: [{containerID: 'deployments:(:c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
 		"long":        {"is too long", "resourceRequirements: [{containerID: 'deployments:" + strings.Repeat("a", 300) + ":c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
-		"two_parts":   {"is no container", "resourceRequirements: [{containerID: 'deployments:c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
+		"two_parts":   {"is not a container", "resourceRequirements: [{containerID: 'deployments:c', resources: {}}]", flaw.ReasonInvalidConfig, "spec.resourceRequirements[0].containerID"},
 		"bundle":      {"is no base64", "proxyConfig: {caBundle: '%'}", flaw.ReasonInvalidConfig, "spec"},
-		"bundle_text": {"is no text", "proxyConfig: {caBundle: /w==}", flaw.ReasonInvalidConfig, "spec.proxyConfig.caBundle"},
+		"bundle_text": {"is not text", "proxyConfig: {caBundle: /w==}", flaw.ReasonInvalidConfig, "spec.proxyConfig.caBundle"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -135,7 +135,7 @@ func (r Rendered) HookWorks(owner Owner) ([]*workv1.ManifestWork, error) {
 func hooksTooLarge(template string, size int) Finding {
 	return Finding{
 		Template: template, Field: manifestsField, Reason: flaw.ReasonManifestTooLarge,
-		Message: fmt.Sprintf("the pre-delete hooks have %d bytes together, the hub takes %d", size, WorkLimit),
+		Message: fmt.Sprintf("the pre-delete hooks have %d bytes together, the hub accepts %d", size, WorkLimit),
 		Hint:    "all hooks of a cluster go into one work",
 	}
 }

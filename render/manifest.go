@@ -144,7 +144,7 @@ func shapeFlaws(obj map[string]any, at flaw.Path) (flaws []flaw.Flaw, renderable
 	for _, name := range []string{labelsKey, annotationsKey} {
 		texts, isMap := metadata[name].(map[string]any)
 		if metadata[name] != nil && !isMap {
-			flaws, renderable = append(flaws, misshapen(at.Child(name), "is no object")), false
+			flaws, renderable = append(flaws, misshapen(at.Child(name), "is not an object")), false
 		}
 		for key, value := range texts {
 			if _, isString := value.(string); !isString && value != nil {

@@ -46,12 +46,11 @@ func Observe(works []*workv1.ManifestWork, addOn string) Observation {
 // Observe reads the health of an add-on on one cluster. It skips works of other add-ons, hooks,
 // and works that are being deleted.
 //
-// Available alone only says that objects exist. Verified requires all parts of one digest, with
-// Applied and Available true for the current version of each part, and of every workload what
-// AddonFlow's feedback rules return: that it echoes the digest and, as far as the prober checks
-// it, that its controller has observed it and that no pod of older content is left. Observe
-// does not expect what has no rule, such as an update that OnDelete holds back; a workload that
-// its work does not update counts with its health only.
+// Available alone only says that objects exist. Verified requires all parts of one digest, with Applied and Available
+// true for the current version of each part, and of every workload what AddonFlow's feedback rules return: that it
+// echoes the digest and, as far as the prober checks it, that its controller has observed it and that no pod of older
+// content is left. Observe does not wait for values without a feedback rule, such as an update that OnDelete holds
+// back; a workload that its work does not update counts with its health only.
 func (p Prober) Observe(r Report) Observation {
 	parts := deployParts(r.Works, r.AddOn)
 	if len(parts) == 0 {

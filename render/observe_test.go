@@ -145,7 +145,7 @@ func TestConditionsOfTheWork(t *testing.T) {
 	}{
 		"never applied":  {"nothing is known", func(w *workv1.ManifestWork) { w.Status = workv1.ManifestWorkStatus{} }, Observation{Reason: "waiting for the agent to apply"}},
 		"new generation": {"conditions from before count for nothing", func(w *workv1.ManifestWork) { w.Generation++ }, Observation{Reason: "waiting for the agent to apply"}},
-		"not applied": {"is no failure before the deadline", func(w *workv1.ManifestWork) {
+		"not applied": {"is not a failure before the deadline", func(w *workv1.ManifestWork) {
 			w.Status.Conditions[0].Status = metav1.ConditionFalse
 			w.Status.Conditions[0].Message = "no\x1b[31m"
 		}, Observation{Reason: "not applied: no[31m", NotApplied: "no[31m"}},

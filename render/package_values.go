@@ -157,7 +157,7 @@ func typedValue(v v1alpha1.PackageVariable, text string) (value any, err error) 
 		return text, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%.40q is no %s, which the package declares %s to be", text, v.Type, v.Name)
+		return nil, fmt.Errorf("%.40q is not a valid %s, which the package declares %s to be", text, v.Type, v.Name)
 	}
 	return value, nil
 }

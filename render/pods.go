@@ -106,7 +106,7 @@ func podOf(obj map[string]any, k workloadType, at flaw.Path) (*pod, []flaw.Flaw)
 		at = at.Child(name)
 		next, ok := spec[name].(map[string]any)
 		if !ok && spec[name] != nil {
-			return nil, []flaw.Flaw{misshapen(at, "is no object")}
+			return nil, []flaw.Flaw{misshapen(at, "is not an object")}
 		}
 		if !ok {
 			return nil, nil // only metadata, as updateStrategy ReadOnly allows
@@ -122,12 +122,12 @@ func podOf(obj map[string]any, k workloadType, at flaw.Path) (*pod, []flaw.Flaw)
 			here := at.Child(list).Index(i)
 			fields, ok := item.(map[string]any)
 			if !ok {
-				flaws = append(flaws, misshapen(here, "is no object"))
+				flaws = append(flaws, misshapen(here, "is not an object"))
 				continue
 			}
 			flaws = append(flaws, listFlaws(fields, here, "env", "volumeMounts")...)
 			if _, ok := fields["image"].(string); !ok && fields["image"] != nil {
-				flaws = append(flaws, misshapen(here.Child("image"), fmt.Sprintf("is no string but %v", fields["image"])))
+				flaws = append(flaws, misshapen(here.Child("image"), fmt.Sprintf("is not a string but %v", fields["image"])))
 			}
 			p.containers = append(p.containers, container{fields: fields, keep: !k.ocm || list == "initContainers"})
 		}
@@ -140,7 +140,7 @@ func listFlaws(fields map[string]any, at flaw.Path, names ...string) []flaw.Flaw
 	var flaws []flaw.Flaw
 	for _, name := range names {
 		if _, ok := fields[name].([]any); !ok && fields[name] != nil {
-			flaws = append(flaws, misshapen(at.Child(name), "is no list"))
+			flaws = append(flaws, misshapen(at.Child(name), "is not a list"))
 		}
 	}
 	return flaws

@@ -67,8 +67,8 @@ func (p Prober) probes(a ask) bool {
 	}
 }
 
-// hears reports whether a workload's own report of a failure counts. With CEL the expressions
-// decide what is healthy, but a workload's own failure still counts.
+// hears reports whether a workload's own report of a failure counts. With CEL, the expressions decide whether the
+// add-on is healthy, but a failure that a workload reports still counts.
 func (p Prober) hears(a ask) bool {
 	return p.probes(a) || p.Type() == v1alpha1.ProberCEL
 }

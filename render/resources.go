@@ -52,7 +52,7 @@ func parseRequirements(list []addonv1alpha1.ContainerResourceRequirements) ([]re
 func containerPattern(id string) (*regexp.Regexp, error) {
 	parts := strings.Split(id, ":")
 	if len(parts) != 3 || len(id) > maxContainerID {
-		return nil, fmt.Errorf("%.80q is no container", id)
+		return nil, fmt.Errorf("%.80q is not a container", id)
 	}
 	for i, part := range parts {
 		if part == "*" {
@@ -61,7 +61,7 @@ func containerPattern(id string) (*regexp.Regexp, error) {
 	}
 	pattern, err := regexp.Compile(fmt.Sprintf("^(?:%s):(?:%s):(?:%s)$", parts[0], parts[1], parts[2]))
 	if err != nil {
-		return nil, fmt.Errorf("%.80q is no pattern: %w", id, err)
+		return nil, fmt.Errorf("%.80q is not a pattern: %w", id, err)
 	}
 	return pattern, nil
 }

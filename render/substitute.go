@@ -144,7 +144,7 @@ func (s *substitution) convert(name, value string, at flaw.Path) any {
 	}
 	s.found.add(Finding{
 		Template: s.template, Field: string(at), Reason: flaw.ReasonInvalidVariable,
-		Message: fmt.Sprintf("the value of %q is no %s", name, s.typed[name]),
+		Message: fmt.Sprintf("the value of %q is not a valid %s", name, s.typed[name]),
 		Hint:    "change the value, or its type in the annotation " + variable.TypedAnnotation,
 	})
 	return value

@@ -72,8 +72,7 @@ func readTemplate(t Template) (*parsedTemplate, error) {
 	sum := sha256.Sum256(text)
 	p.sum = hex.EncodeToString(sum[:])
 
-	// Decoded anew, so that numbers are always int64 or float64 and nothing is shared with the
-	// content.
+	// It is decoded again, so that numbers are always int64 or float64 and nothing is shared with the content.
 	var raw struct {
 		Spec struct {
 			AgentSpec struct {
@@ -117,7 +116,7 @@ func (p *parsedTemplate) flaws() []flaw.Flaw {
 		flaws = append(flaws, flaw.Flaw{Field: at, Reason: reason, Message: message, Hint: hint})
 	}
 	if len(p.manifests) == 0 {
-		add(manifestsField, flaw.ReasonInvalidManifest, "is empty", "the hub takes no work without manifests")
+		add(manifestsField, flaw.ReasonInvalidManifest, "is empty", "the hub accepts no work without manifests")
 	}
 	if p.deleteOption != nil && p.deleteOption.TTLSecondsAfterFinished != nil {
 		add("spec.agentSpec.deleteOption.ttlSecondsAfterFinished", ReasonNotSupported,

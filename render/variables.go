@@ -66,7 +66,7 @@ func variableFlaws(list []addonv1alpha1.CustomizedVariable, namespace string) []
 		at := flaw.Path("spec.customizedVariables").Index(i)
 		switch {
 		case !variable.IsName(v.Name) || len(v.Name) > variable.MaxName:
-			add(at.Child(nameKey), flaw.ReasonInvalidVariable, "use letters, digits and _, no digit first, at most 255", "%.40q is no name of a variable", v.Name)
+			add(at.Child(nameKey), flaw.ReasonInvalidVariable, "use letters, digits and _, no digit first, at most 255", "%.40q is not a name of a variable", v.Name)
 		case slices.Contains(seen, v.Name):
 			add(at.Child(nameKey), flaw.ReasonDuplicateVariable, "", "variable %q is set twice", v.Name)
 		case v.Name == variable.ClusterName, v.Name == variable.InstallNamespace && namespace != "":

@@ -45,7 +45,7 @@ func TestVariablesOfTheCluster(t *testing.T) {
 		"ambiguous": {"which of two is meant is not said", who, Cluster{Claims: claims, Labels: map[string]string{"topology.kubernetes.io/region": "a", "topology_kubernetes_io/region": "b"}}, "two labels of the cluster are written CLUSTER_LABEL_topology_kubernetes_io_region"},
 		"annotated": {"the values annotation goes over customised variables, and the rest of it is for charts", who, Cluster{Labels: labels, Claims: claims, Values: `{"WHO": 7, "other": {"a": 1}}`}, "eu 4711 7"},
 		"built in":  {"and never over what is built in", who, Cluster{Labels: labels, Claims: claims, Values: `{"CLUSTER_NAME": "evil"}`}, "eu 4711 me"},
-		"no JSON":   {"said for this cluster", who, Cluster{Labels: labels, Claims: claims, Values: `{`}, "is no JSON object"},
+		"no JSON":   {"said for this cluster", who, Cluster{Labels: labels, Claims: claims, Values: `{`}, "is not a JSON object"},
 		"no text":   {"an object has no text", who, Cluster{Labels: labels, Claims: claims, Values: `{"WHO": {}}`}, "has no text for WHO"},
 	}
 	for name, c := range cases {
@@ -82,8 +82,8 @@ func TestConfigMapGivesVariablesAndIsListedWithItsHash(t *testing.T) {
 		"text":      {"as it stands there", "{data: {level: debug}}", level, "debug"},
 		"number":    {"of a kind that has numbers", "{data: {level: 7}}", level, "7"},
 		"missing":   {"named with the object", "{data: {}}", level, `LEVEL: configmaps/default/settings {.data.level}: has no value at "level"`},
-		"object":    {"is no text", "{data: {level: {}}}", level, "is neither a string nor a number nor a boolean"},
-		"unlisted":  {"the add-on does not list the kind", "{data: {level: a}}", "LEVEL=things.example.com{.a}", "things.example.com is no configuration of the add-on"},
+		"object":    {"is not text", "{data: {level: {}}}", level, "is neither a string nor a number nor a boolean"},
+		"unlisted":  {"the add-on does not list the kind", "{data: {level: a}}", "LEVEL=things.example.com{.a}", "things.example.com is not a configuration of the add-on"},
 		"set twice": {"which of them is not said", "{data: {level: a}}", level + "\nWHO=configmaps{.data.level}", "WHO: an AddOnDeploymentConfig sets it"},
 		"NUL":       {"cannot be used", `{data: {level: "a\0"}}`, level, "contains NUL"},
 	}

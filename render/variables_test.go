@@ -96,18 +96,18 @@ func TestTypedVariables(t *testing.T) {
 		want                      any
 		invalid                   problem.Reason
 	}{
-		"integer":           {"whole string", "{{COUNT}}", variable.TypeInteger, "3", int64(3), ""},
-		"negative":          {"whole string", "{{COUNT}}", variable.TypeInteger, "-3", int64(-3), ""},
-		"boolean":           {"whole string", "{{COUNT}}", variable.TypeBoolean, "true", true, ""},
-		"number":            {"fraction", "{{COUNT}}", variable.TypeNumber, "0.5", 0.5, ""},
-		"whole number":      {"stays an integer", "{{COUNT}}", variable.TypeNumber, "5", int64(5), ""},
-		"in a string":       {"is text", "n={{COUNT}}", variable.TypeInteger, "3", "n=3", ""},
-		"undeclared":        {"is a string", "{{COUNT}}", "", "3", "3", ""},
-		"no integer":        {"says so", "{{COUNT}}", variable.TypeInteger, "3.5", nil, flaw.ReasonInvalidVariable},
-		"leading zero":      {"is no integer", "{{COUNT}}", variable.TypeInteger, "010", nil, flaw.ReasonInvalidVariable},
-		"injection":         {"is no integer", "{{COUNT}}", variable.TypeInteger, "1,\"x\":2", nil, flaw.ReasonInvalidVariable},
-		"yes is no boolean": {"JSON's words only", "{{COUNT}}", variable.TypeBoolean, "yes", nil, flaw.ReasonInvalidVariable},
-		"huge number":       {"does not fit", "{{COUNT}}", variable.TypeNumber, "1e999", nil, flaw.ReasonInvalidVariable},
+		"integer":              {"whole string", "{{COUNT}}", variable.TypeInteger, "3", int64(3), ""},
+		"negative":             {"whole string", "{{COUNT}}", variable.TypeInteger, "-3", int64(-3), ""},
+		"boolean":              {"whole string", "{{COUNT}}", variable.TypeBoolean, "true", true, ""},
+		"number":               {"fraction", "{{COUNT}}", variable.TypeNumber, "0.5", 0.5, ""},
+		"whole number":         {"stays an integer", "{{COUNT}}", variable.TypeNumber, "5", int64(5), ""},
+		"in a string":          {"is text", "n={{COUNT}}", variable.TypeInteger, "3", "n=3", ""},
+		"undeclared":           {"is a string", "{{COUNT}}", "", "3", "3", ""},
+		"no integer":           {"says so", "{{COUNT}}", variable.TypeInteger, "3.5", nil, flaw.ReasonInvalidVariable},
+		"leading zero":         {"is not a valid integer", "{{COUNT}}", variable.TypeInteger, "010", nil, flaw.ReasonInvalidVariable},
+		"injection":            {"is not a valid integer", "{{COUNT}}", variable.TypeInteger, "1,\"x\":2", nil, flaw.ReasonInvalidVariable},
+		"yes is not a boolean": {"JSON's words only", "{{COUNT}}", variable.TypeBoolean, "yes", nil, flaw.ReasonInvalidVariable},
+		"huge number":          {"does not fit", "{{COUNT}}", variable.TypeNumber, "1e999", nil, flaw.ReasonInvalidVariable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

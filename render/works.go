@@ -127,7 +127,7 @@ func nothingHosted(template string) Finding {
 func tooLarge(template string, o sized) Finding {
 	return Finding{
 		Template: template, Field: manifestsField, Reason: flaw.ReasonManifestTooLarge,
-		Message: fmt.Sprintf("%s has %d bytes, the hub takes %d", o.id, o.size, WorkLimit),
+		Message: fmt.Sprintf("%s has %d bytes, the hub accepts %d", o.id, o.size, WorkLimit),
 		Hint:    "split it, or drop descriptions",
 	}
 }

@@ -264,7 +264,7 @@ func TestManifestTooLarge(t *testing.T) {
 	if !errors.As(err, &invalid) || invalid.Findings[0].Reason != flaw.ReasonManifestTooLarge {
 		t.Fatalf("got %v", err)
 	}
-	if want := fmt.Sprintf("ConfigMap ns/large has %d bytes, the hub takes 512000", WorkLimit+100); len(invalid.Findings[0].Message) != len(want) {
+	if want := fmt.Sprintf("ConfigMap ns/large has %d bytes, the hub accepts 512000", WorkLimit+100); len(invalid.Findings[0].Message) != len(want) {
 		t.Errorf("got %q", invalid.Findings[0].Message)
 	}
 	found := newRenderer(t, content).Check()

@@ -79,7 +79,7 @@ func (p *planner) stopped() string {
 	case p.missing != "":
 		return p.missing + ": no cluster is admitted"
 	case p.in.Withdrawn:
-		return "the content is withdrawn: no cluster is admitted"
+		return "the content is quarantined or blocked: no cluster is admitted"
 	case p.in.Aborted != "":
 		return p.in.Aborted + ": no cluster is admitted"
 	}
@@ -139,13 +139,12 @@ func (p *planner) explain(s *step, open bool, why string, free int) {
 	}
 }
 
-// inherited says that the clusters of a step wait for those of a stage that is gone; "": they do
-// not.
+// inherited says that the clusters of a step wait for those of a stage that no longer exists; "": they do not.
 func (s *step) inherited() string {
 	if s.tally.done > 0 || s.proven || !s.atOnce || s.tally.inherited == 0 {
 		return ""
 	}
-	return fmt.Sprintf("waits for %d admitted in a stage that is gone", s.tally.inherited)
+	return fmt.Sprintf("waits for %d admitted in a stage that no longer exists", s.tally.inherited)
 }
 
 // halted says why step i and the steps after it admit no further cluster; "": step i does
@@ -166,19 +165,18 @@ func (t *track) halted(i int) string {
 	}
 }
 
-// retarget admits clusters in flight with other content to the target, in their own slots
-// and with new clocks.
+// retarget admits clusters in flight with other content to the target. They keep their slots; deadline and soak start
+// again.
 func (p *planner) retarget(s *step) {
 	for _, u := range p.turning(s) {
-		p.grant(u, s, p.target, "was in flight with other content; is moved on to the target")
+		p.grant(u, s, p.target, "was in flight with other content; moves to the target")
 		p.retargeted++
 	}
 }
 
-// turning are the clusters that retarget admits. After clusters returned, more can be in flight
-// than the limit. Then only clusters within the limit are retargeted: clusters at the target count
-// first, the others in the order of their admission. A revert retargets all of them, because it
-// replaces the content they are in flight to.
+// turning are the clusters that retarget admits. When parked clusters return, more clusters can be in flight than the
+// limit. Then only clusters within the limit are retargeted: clusters at the target count first, the others in the
+// order of their admission. A revert retargets all of them, because it replaces the content they are in flight to.
 func (p *planner) turning(s *step) []*unit {
 	var flying []*unit
 	for _, u := range s.members {
@@ -219,9 +217,8 @@ func (p *planner) arriving(u *unit) bool {
 	return p.now.Before(until)
 }
 
-// readmit admits clusters that failed with the target and whose works are not what it asks for
-// now: their own inputs changed, or the works were deleted. Each is a failure already, so that
-// neither the budget nor the steps before hold it.
+// readmit admits clusters that failed with the target and whose works differ from it now, because their own inputs
+// changed or the works were deleted. They already count as failed, so neither the budget nor earlier steps hold them.
 func (p *planner) readmit(s *step) {
 	var found []*unit
 	if s.hold != "" {
@@ -265,8 +262,8 @@ func (p *planner) joins(u *unit) bool {
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 
-// postponed reports whether the cluster is not admitted because of Cluster.Waits. A cluster that goes
-// back passes it by.
+// postponed reports whether the cluster is not admitted because of Cluster.Waits. A cluster that moves back in a revert
+// does not wait.
 func (p *planner) postponed(u *unit) bool { return u.c.Waits != "" && !p.returns(u) }
 
 // waitText is Waits as a reason of the cluster.
@@ -296,7 +293,7 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 		case revision != p.target:
 			why = "joins at the stable revision"
 		case u.state != Waiting:
-			why = "failed before; its works are written anew"
+			why = "failed before; its works are written again"
 		}
 		p.grant(u, s, revision, why)
 		p.admissions = append(p.admissions, u)

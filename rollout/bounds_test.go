@@ -235,7 +235,7 @@ func drawHealth(t *rapid.T) rollout.HealthState {
 }
 
 // TestProperty_NewContentResetsClocks: whatever was verified or late, the clocks of a
-// cluster start anew when it is admitted to other content. If the target changes nothing
+// cluster start again when it is admitted to other content. If the target changes nothing
 // for the cluster, its clocks go on.
 func TestProperty_NewContentResetsClocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,8 +19,8 @@ func (p *planner) paceless() bool {
 	return p.spec.Install != nil && p.spec.Install.DefaultCanary && !p.installsFirst()
 }
 
-// canaryFirst returns the track of one cluster and then the others. A way back to proven content has no canary:
-// it would go before the clusters that failed.
+// canaryFirst returns the track of one cluster and then the others. A revert has no canary, because the canary would
+// move before the clusters that failed.
 func (p *planner) canaryFirst() *track {
 	t := &track{}
 	if !p.revert {
@@ -36,7 +36,7 @@ func (p *planner) canaryFirst() *track {
 }
 
 // canary is the cluster that gets the target first: the first available one by the hash of its name
-// that the target changes. The cluster that was admitted as the canary stays it.
+// that the target changes. A cluster that was admitted as the canary remains the canary.
 func (p *planner) canary() []*unit {
 	var admitted []*unit
 	proven := false

@@ -100,8 +100,8 @@ func (c *cursor) find(name string) *unit {
 	return &c.units[i]
 }
 
-// passBy lets a way back pass a cluster by that cannot be written: it keeps what it runs as one that is
-// not available does, until it can be written. That is no failure of proven content.
+// passBy treats a cluster whose works cannot be written as not available during a revert. It keeps its content until
+// its works can be written. It does not fail, because proven content is not the cause.
 func (p *planner) passBy() {
 	for i := range p.units {
 		u := &p.units[i]

@@ -81,8 +81,7 @@ func (p *planner) verdictOf(stage, name string, when v1alpha1.GateMoment) Gate {
 	return Gate{Stage: stage, Name: name, When: when, State: v1alpha1.GateWaiting}
 }
 
-// failed reports whether the gate halts the stage as a spent failure budget does. Before the
-// stage only people do; a measurement is made again.
+// failed reports whether the gate halts the stage. Before the stage, only a rejection does; a measurement is repeated.
 func (g *gate) failed() bool {
 	return g.verdict.State == v1alpha1.GateFailed && (g.verdict.When == v1alpha1.GateDuring || g.Type == v1alpha1.GateApproval)
 }
@@ -96,10 +95,9 @@ func (s *step) failedGate() *gate {
 	return &s.gates[i]
 }
 
-// measure sets what the step still waits for once all its clusters are decided: the gates in
-// during that did not pass in an evaluation that began after the last soak ended. A cluster that was
-// admitted in the stage counts there although another one selects it now. A stage that no cluster
-// was admitted in has nothing to measure.
+// measure sets the gates that the step waits for after all its clusters are decided: the gates in `during` that did not
+// pass in an evaluation that began after the last soak. A cluster counts in the stage that admitted it, even if another
+// stage selects it now. A stage that admitted no cluster has nothing to measure.
 func (p *planner) measure(s *step) {
 	s.unmeasured, s.begun, s.soaked = "", false, time.Time{}
 	if len(s.gates) == 0 {
@@ -161,8 +159,8 @@ func (p *planner) gated(s *step) string {
 	return s.gated
 }
 
-// holds reports whether a gate that does not pass holds a cluster: a cluster that goes back passes
-// by a window, unless that holds reverts.
+// holds reports whether a gate that does not pass holds a cluster: a cluster that moves back in a revert does not wait
+// for a window, unless the window holds reverts.
 func (p *planner) holds(g *gate, u *unit) bool {
 	return g.Type != v1alpha1.GateWindow || g.Window.HoldsReverts || !p.returns(u)
 }

@@ -39,8 +39,8 @@ type Input struct {
 	// Reverting: the content was proven when it became the target. Clusters that run other content
 	// go back to it without soaks, gates and dependencies, also when they return after the end.
 	Reverting bool
-	// Returned: a rollout of the content has ended Succeeded since it became the target. What the
-	// other clusters do is no part of the way back any more.
+	// Returned: a rollout of the content has ended Succeeded since it became the target. After that, moves of other
+	// clusters are no longer part of the revert.
 	Returned bool
 	// Ended: the rollout of this target under this policy ended Succeeded, as the stored
 	// status says. It stays so while joiners and returning clusters catch up.
@@ -94,8 +94,8 @@ const (
 	// Exists: the placement was read.
 	Exists Existence = "Exists"
 
-	// Undecided: OCM has not decided about the placement as it is. It counts as if it did not
-	// exist: it says nothing about any cluster.
+	// Undecided: OCM has not decided about the current version of the placement. It counts as if it did not exist: it
+	// says nothing about any cluster.
 	Undecided Settlement = "Undecided"
 	// Unsettled: the decisions are incomplete or still changing. Such a placement admits no
 	// cluster; it removes a cluster only with an approval.
@@ -170,8 +170,8 @@ type Cluster struct {
 	// such as a missing configuration. Reachable is false then. The cluster is counted, parked
 	// and admitted like an unavailable cluster, and texts name it.
 	Away string
-	// Held: the cluster is not to be admitted before HeldUntil; zero: without end. What it has is
-	// repaired, and a cluster in flight finishes with the content that it has.
+	// Held: the cluster is not to be admitted before HeldUntil; zero: without end. Drift is repaired, and a cluster in
+	// flight finishes with its content.
 	Held      bool
 	HeldUntil time.Time
 	// AvailableChanged is when Available last changed, by the clock of the managed cluster;
@@ -183,7 +183,7 @@ type Cluster struct {
 	// UpToDate: its works already are what the target renders for it now, whichever
 	// revision they name. UpToDateStable is the same for the stable revision.
 	UpToDate, UpToDateStable bool
-	// Health of the present content of its works.
+	// Health of the current content of its works.
 	Health Health
 	// Blocked says in words why its works cannot be written at all, such as a hosting
 	// cluster that does not exist; "": they can be written. Refused says the same of the
@@ -239,8 +239,8 @@ const (
 type Health struct {
 	State  HealthState
 	Reason string
-	// NotApplied is the agent's reason why it could not apply the present works; "": it
-	// applied them, or has reported nothing. It becomes a failure if it lasts.
+	// NotApplied is the agent's reason why it could not apply the current works; "": it applied
+	// them, or has reported nothing. It becomes a failure if it lasts.
 	NotApplied string
 	// BadSince is when the operator first saw the failure, or NotApplied. Zero: in this observation.
 	BadSince time.Time

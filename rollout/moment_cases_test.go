@@ -401,7 +401,7 @@ func momentCases() map[string]momentCase {
 			says: "failed in all: 1 failed (cluster-01: Deployment/agent: 1 of 2 ready), 0 untouched",
 		},
 		"strategy All, not applied": {
-			reason: "it is no failure yet; the first cluster is named",
+			reason: "it is not a failure yet; the first cluster is named",
 			change: []change{allAdmitted(time.Minute), strategyAll, on(c3, unapplied("v2")), on(c1, stuck), on(c2, unapplied("v2"))},
 			want:   map[string]string{c1: "Updating v2", c2: "Updating v2", c3: "Updating v2", c4: "Admitted v2"},
 			phase:  v1alpha1.PhaseProgressing, outcome: rollout.Pending,
@@ -871,7 +871,7 @@ func TestLateClusters(t *testing.T) {
 			want:   fails, phase: v1alpha1.PhaseFailed, outcome: rollout.Failure, says: text,
 		},
 		"an apply error that lasts nine minutes": {
-			reason: "it is named, and is no failure yet",
+			reason: "it is named, and is not a failure yet",
 			change: []change{canaryDone, refused(9*time.Minute, 5*time.Minute)},
 			want:   waits, phase: v1alpha1.PhaseProgressing, says: "1 not applied (cluster-03: Deployment imm: field is immutable)",
 		},

@@ -43,12 +43,12 @@ type pace struct {
 	// applyErrorAfter is how long after the write an apply error of the agent becomes a failure, and
 	// how long after the admission a refusal of the hub; 0: never.
 	applyErrorAfter time.Duration
-	// takenBack: a revert moves the cluster, or has moved it and has not ended. If it is lost, it keeps no
-	// slot.
+	// takenBack: a revert has yet to move the cluster, or has moved it and has not ended. If the cluster is lost, it
+	// keeps no slot.
 	takenBack bool
 }
 
-// pauseGrain is how often the clock of a state starts anew while writes are paused.
+// pauseGrain is how often the clock of a state is restarted while writes are paused.
 const pauseGrain = time.Minute
 
 // applyErrorSeen is how long an apply error must have been seen before it counts.
@@ -292,10 +292,10 @@ func departed(r *Record, failed bool) (State, string) {
 // failedThenLeft is why a cluster counts as a failure although it left.
 const failedThenLeft = "it failed before it left"
 
-// failing reports whether the cluster reports a failure that counts. A failure that it reported before it
-// took its slot is that of an earlier attempt: the cluster gets another try, as long as an apply error may
-// last. The record keeps that, because an operator that starts, or whose clock was set, does not know since
-// when the cluster reports it.
+// failing reports whether the cluster reports a failure that counts. A failure that it reported before it took its slot
+// belongs to an earlier attempt. It counts only if it lasts as long as an apply error may. The record stores this,
+// because after a restart or a change of its clock the operator does not know since when the cluster reports the
+// failure.
 func (r *Record) failing(o observation, p pace, now time.Time) bool {
 	before := r.Reported || o.health.seenBefore(r.Admitted)
 	lasts := p.applyErrorAfter > 0 && !now.Before(r.Admitted.Add(p.applyErrorAfter))

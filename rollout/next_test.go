@@ -73,7 +73,7 @@ func TestNext(t *testing.T) {
 		o               observation
 		p               pace
 		want            State
-		// kept: the state's clock does not start anew.
+		// kept: the state's clock does not start again.
 		kept bool
 		// anew: it takes a slot again.
 		anew bool
@@ -249,7 +249,7 @@ func TestNext_KeepsTheRefusalUntilTheWorksAreWritten(t *testing.T) {
 	}
 }
 
-// TestNextWakesInTime: while nothing is observed anew, a record changes at the time that
+// TestNextWakesInTime: while nothing is observed again, a record changes at the time that
 // wakeAt names, and not before.
 func TestNextWakesInTime(t *testing.T) {
 	undeclared := patient

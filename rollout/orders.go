@@ -6,8 +6,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Order is what a user asked for: another attempt for clusters that failed, or the end of the soak
-// in a stage.
+// Order is an order of a user: another attempt for clusters that failed, or the end of the soak in a stage.
 type Order struct {
 	// Verb is retry or promote. Other orders change what is rolled out, and no record.
 	Verb v1alpha1.OrderVerb
@@ -30,8 +29,7 @@ func (o Order) Affects(r Record, target string) bool {
 	return false
 }
 
-// retry takes failures back. A cluster that has its works is in flight again; another one waits to
-// be admitted.
+// retry clears failures. A cluster whose works are written is in flight again; any other waits to be admitted.
 func (p *planner) retry() {
 	for u := range p.recorded() {
 		for _, o := range p.in.Orders {

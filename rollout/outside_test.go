@@ -95,7 +95,7 @@ func TestPlacementThatCannotBeReadEndsNoClock(t *testing.T) {
 	})
 }
 
-// TestOlderStatusKeepsWhatTheWorksReport: a status from before the present content was admitted names older content.
+// TestOlderStatusKeepsWhatTheWorksReport: a status from before the current content was admitted names older content.
 // What the works say is not forgotten for it.
 func TestOlderStatusKeepsWhatTheWorksReport(t *testing.T) {
 	before := recorded(rollout.Done, "v1", 48*time.Hour, 47*time.Hour, c1, c2, c3, c4, c5, c6)

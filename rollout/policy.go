@@ -55,8 +55,8 @@ func (p *planner) buildTracks() error {
 	return err
 }
 
-// installsFirst reports whether no content succeeded yet and no cluster keeps other content than the target, of
-// AddonFlow or of OCM: then there is none to protect. A cluster in flight to the target keeps none.
+// installsFirst reports whether this is a first install: no content succeeded yet, and no cluster keeps other content
+// than the target, of AddonFlow or of OCM. A cluster in flight to the target keeps none.
 func (p *planner) installsFirst() bool {
 	for i := range p.units {
 		u := &p.units[i]
@@ -68,8 +68,8 @@ func (p *planner) installsFirst() bool {
 	return p.stable == ""
 }
 
-// completeSteps gives the steps the clusters that go back although no step selects them, and computes limits
-// and budgets of all members.
+// completeSteps adds to the steps the clusters that a revert moves although no step selects them, and computes limits
+// and budgets from all members.
 func (p *planner) completeSteps() {
 	for i := range p.units {
 		if u := &p.units[i]; p.revert && u.member && u.step == nil && p.leftBehind(u) {
@@ -97,8 +97,9 @@ func (p *planner) completeSteps() {
 	}
 }
 
-// leftBehind reports whether a cluster was admitted to what a way back takes back, or goes back. It is a
-// member of the step of its admission although no step selects it: otherwise it would keep its content.
+// leftBehind reports whether a revert must move a cluster that no step selects: it was admitted to the reverted
+// content, or is on its way back. It is a member of the step of its admission, because otherwise it would keep its
+// content.
 func (p *planner) leftBehind(u *unit) bool {
 	r := u.record
 	back := r != nil && r.Revision == p.target && !p.due(u)

@@ -37,8 +37,8 @@ type Record struct {
 	// Failed: the cluster failed with this content before. It counts as a failure until it is
 	// Done. In a state that is a failure itself it is false.
 	Failed bool
-	// Excused: the cluster failed with other content, and has verified none since. That it fails with
-	// content that a revert goes back to is no news, and spends no budget.
+	// Excused: the cluster failed with other content, and has verified none since. A failure with the content of a
+	// revert then does not count against the budget.
 	Excused bool
 	// Reported: the failure that the cluster reports was reported before it took its slot, and is that of an
 	// earlier attempt. It ends with any other report.

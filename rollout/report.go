@@ -87,9 +87,8 @@ func (p *planner) clusterPlans() []ClusterPlan {
 	return plans
 }
 
-// writes reports whether the works of a cluster follow its record: while it is in flight, and
-// while the hub refuses the works of a cluster that failed. Its attempt goes on. Content that is being
-// withdrawn is not written.
+// writes reports whether the works of a cluster follow its record: while it is in flight, and while the hub refuses the
+// works of a cluster that failed, because the operator keeps trying. Content that is being quarantined is not written.
 func (p *planner) writes(u *unit) bool {
 	r := u.record
 	if r != nil && r.Revision == p.target && p.in.Withdrawn {

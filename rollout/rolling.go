@@ -17,8 +17,8 @@ const rollingShare = 25
 //
 //	40 installed, placement selects them all, 30%: 12 are moved, 28 held by strategy
 //
-// The share takes clusters that run the target or are admitted to it first. On a first install, on
-// a way back, or if the target is the stable revision, all members are moved.
+// The share takes clusters that run the target or are admitted to it first. On a first install, on a revert, or if the
+// target is the stable revision, all members are moved.
 func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	if p.stable == "" && !p.protects() {
 		return &track{steps: []*step{p.allAtOnce(wholeFleet, p.members(nil), clusterv1alpha1.RolloutAll{})}}
@@ -52,8 +52,8 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	return &track{steps: []*step{share, rest.own()}}
 }
 
-// protects reports whether the share protects clusters although no content succeeded yet: they run other content.
-// A rollout that began with a share keeps it to the end.
+// protects reports whether the share applies although no content succeeded yet, because clusters run other content. A
+// rollout that began with a share keeps it to the end.
 func (p *planner) protects() bool {
 	for u := range p.recorded() {
 		if u.record.Revision == p.target && u.record.Stage == heldShare {

@@ -26,7 +26,7 @@ func at(after time.Duration, what string, do func(*rollouttest.Fleet)) event {
 	return event{At: after, What: what, Do: do}
 }
 
-// scenarios are rollouts from beginning to end; each is built anew for every run.
+// scenarios are rollouts from beginning to end; each is built again for every run.
 func scenarios() map[string]func() rollouttest.Scenario {
 	return map[string]func() rollouttest.Scenario{
 		"canary-then-everyone": func() rollouttest.Scenario {

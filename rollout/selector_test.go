@@ -218,7 +218,7 @@ func TestLabelSelectorRefused(t *testing.T) {
 		spec v1alpha1.AddOnRolloutSpec
 		want string
 	}{
-		"a value that is no label":      {v1alpha1.AddOnRolloutSpec{ClusterLabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": "a b"}}}, "clusterLabelSelector.matchLabels"},
+		"a value that is not a label":   {v1alpha1.AddOnRolloutSpec{ClusterLabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"site": "a b"}}}, "clusterLabelSelector.matchLabels"},
 		"an operator that is not there": {v1alpha1.AddOnRolloutSpec{ClusterLabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "site", Operator: "Is"}}}}, "clusterLabelSelector.matchExpressions[0].operator"},
 		"beside placements":             {v1alpha1.AddOnRolloutSpec{ClusterLabelSelector: edge(), Install: installedBy("all")}, "clusterLabelSelector: the ClusterManagementAddOn installs by placements"},
 	} {

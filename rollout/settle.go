@@ -11,8 +11,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/removal"
 )
 
-// recorded visits the clusters that have a record, by name. Clusters that are not in the
-// input any more come last.
+// recorded visits the clusters that have a record, by name. Clusters that are no longer in the input come last.
 func (p *planner) recorded() iter.Seq[*unit] {
 	return func(yield func(*unit) bool) {
 		for i := range p.units {
@@ -98,8 +97,8 @@ func (p *planner) adopt() {
 // to be removed.
 const removalDeclared = "the add-on is to be removed"
 
-// untilRestored is the soak while the add-on is to be removed: there are no steps then, and
-// no cluster may become Done. After the removal is withdrawn, the soak is that of the step.
+// untilRestored is the soak while the add-on is to be removed: there are no steps then, and no cluster may become Done.
+// If Git declares the add-on again, the soak is that of the step.
 const untilRestored = 100 * 365 * 24 * time.Hour
 
 // settle updates every record from what was observed, and sets state and reason of each
@@ -158,8 +157,8 @@ func (p *planner) carryOver() {
 	}
 }
 
-// relinquish drops the records of clusters that were admitted to content which is taken back, and have
-// nothing of it yet: their slots were never used.
+// relinquish drops the records of clusters that were admitted to reverted content and have no works of it yet: they
+// never used their slots.
 func (p *planner) relinquish() {
 	for i := range p.units {
 		u := &p.units[i]
@@ -209,9 +208,9 @@ func firstOf(steps []*step) *step {
 	return steps[0]
 }
 
-// place makes a cluster that no step selects a member of the step of its record while its
-// outcome is open. After that it is a former member, if its record is of the target. A cluster
-// whose works could not be written, and can be now, is neither: it never had the target.
+// place handles a cluster that no step selects. Until its outcome is known, the cluster is a member of the step of its
+// record. After that, it is a former member if its record is of the target. A cluster whose works could not be written
+// before, and can be written now, is neither: it never had the target.
 func (p *planner) place(u *unit, homes []*step) {
 	if u.step != nil && u.member || u.member && u.record.State == NotWritten && p.due(u) {
 		return
@@ -247,9 +246,8 @@ func (p *planner) observation(u *unit) observation {
 	return o
 }
 
-// pace returns the clocks of a record from its step and its content. The stable revision
-// needs no soak on a cluster that joins. The target of a revert needs none either, while a cluster
-// of the step goes back to it. Both are proven.
+// pace returns the clocks of a record from its step and its content. The stable revision needs no soak on a cluster
+// that joins. The target of a revert needs none either, while a cluster of the step moves back to it. Both are proven.
 func (p *planner) pace(u *unit, s *step) pace {
 	if s == nil {
 		s = &p.nowhere
@@ -269,11 +267,10 @@ func (p *planner) pace(u *unit, s *step) pace {
 	return pc
 }
 
-// due reports whether a cluster waits for an admission although it has a record. The record
-// is of other content and holds no slot; or the works differ from the record, so that writing
-// them is a move. A failed cluster is not due when its works are gone or changed: it is
-// admitted again as a failure (retry). It is due if its works could not be written before and
-// can be written now.
+// due reports whether a cluster waits for an admission although it has a record: the record is of other content and
+// holds no slot, or the works differ from the record, so that writing them is a move. A failed cluster is not due when
+// its works are missing or changed: it is admitted again as a failure (retry). It is due if its works could not be
+// written before and can be written now.
 func (p *planner) due(u *unit) bool {
 	r := u.record
 	switch {
@@ -340,8 +337,8 @@ func (c *Cluster) heldText(now time.Time) string {
 	return text + " by annotation " + v1alpha1.HoldUntilAnnotation + " of its ManagedCluster"
 }
 
-// runsTarget is the reason of a Done cluster. It includes the present health: the cluster was
-// verified once and may have become unhealthy since.
+// runsTarget is the reason of a Done cluster. It includes the current health, because a cluster can become unhealthy
+// after it was verified.
 func (c *Cluster) runsTarget(missing string) string {
 	switch {
 	case missing != "":

@@ -22,12 +22,12 @@ type track struct {
 type step struct {
 	name    string
 	members []*unit
-	// former are clusters that got the target in this step, and left it: no step selects them now, or
-	// they are not installed any more.
+	// former are clusters that got the target in this step and left: no step selects them now, or the add-on is no
+	// longer installed on them.
 	former []*unit
 
-	// concurrency and tolerance are declared: how many members may be in flight, and how many may fail.
-	// limit and maxFailures are what they are of the members. A limit of 0 holds the step.
+	// concurrency and tolerance are the declared quantities: how many members may be in flight, and how many may fail.
+	// limit and maxFailures are these quantities as numbers of clusters. A limit of 0 holds the step.
 	concurrency, tolerance quantity
 	limit, maxFailures     int
 	// soak and deadline are durations; 0: none. Each starts with the state of a cluster.
@@ -42,8 +42,8 @@ type step struct {
 	atOnce bool
 	// proven: a rollout of the target ended Succeeded here before.
 	proven bool
-	// reverting: clusters that run other content go back to a proven target. goingBack: the rollout
-	// that moves them has not ended.
+	// reverting: clusters that run other content move back to a proven target. goingBack: the rollout that moves them
+	// has not ended.
 	reverting, goingBack bool
 	// awaited: a cluster of the step can go back now, so that no soak holds its slot.
 	awaited bool
@@ -115,10 +115,9 @@ func (s *step) empty() bool {
 	return c.total == 0 && c.flying+c.done+c.failed+c.left == 0
 }
 
-// count tallies the clusters of every step by their present states. A cluster that became
-// Done in a step counts there as done even if another step selects it now. A lost or parked
-// cluster counts there as left: otherwise a placement could replace one canary after the
-// other.
+// count tallies the clusters of every step by their current states. A cluster that became Done in a
+// step counts there as done even if another step selects it now. A lost or parked cluster counts
+// there as left: otherwise a placement could replace one canary after the other.
 func (p *planner) count() {
 	for _, s := range p.steps {
 		t := tally{}
@@ -222,9 +221,8 @@ func (t *tally) addInherited(p *planner, u *unit) {
 	}
 }
 
-// retargetable reports whether a cluster in flight may be moved to other content, or is in flight
-// to the target. A revert does not wait for the other clusters: it would wait for the content that
-// it replaces.
+// retargetable reports whether a cluster in flight may be moved to other content, or is in flight to the target. A
+// revert does not wait for other clusters, because it would wait for the content that it replaces.
 func (p *planner) retargetable(u *unit) bool {
 	return !u.bound && !u.leaving && (!u.held || u.record.Revision == p.target)
 }
@@ -246,7 +244,7 @@ func (t *tally) addFlying(u *unit) {
 	}
 }
 
-// refusal is why the present works of a cluster in flight are not applied: the agent could not, or
+// refusal is why the current works of a cluster in flight are not applied: the agent could not, or
 // the hub refused them; "": they are, or may be. In other states the agent's error is about other
 // works, or may be out of date.
 func (u *unit) refusal() string {
@@ -263,14 +261,14 @@ func (t *tally) addBarred(u *unit) {
 	}
 }
 
-// excused reports whether a failure of the cluster spends no budget: it had failed with other content
-// before it went back. A cluster that still runs what is taken back is not excused.
+// excused reports whether a failure of the cluster does not count against the budget, because the cluster had failed
+// with other content before it moved back. A cluster that still runs the reverted content is not excused.
 func (p *planner) excused(u *unit) bool {
 	return p.revert && u.record != nil && u.record.Excused && !p.strays(u)
 }
 
-// returns reports whether a move of the cluster to the target takes other content back. Whether the
-// rollout has ended is no matter: a cluster that was lost or held then may come back later.
+// returns reports whether a move of the cluster to the target replaces reverted content. This does not depend on
+// whether the rollout has ended, because a cluster that was lost or held can move back after the end.
 func (p *planner) returns(u *unit) bool {
 	return p.revert && u.c.Running != "" && (p.goingBack || p.strays(u))
 }
@@ -328,12 +326,11 @@ func (t *track) failed(i int) bool {
 	return n > s.maxFailures || c.failed > 0 && proof+c.flying+c.waiting == 0
 }
 
-// abandoned reports whether the clusters that could have verified the target left the step.
-// While other clusters are in the step, one of them can still verify it. Until then, no more
-// clusters may have left than are in the step: otherwise a placement that replaces each
-// cluster that leaves would spread the content over the whole fleet. A step that moves all of
-// its clusters at once waits for the clusters of a stage that is gone, such as a decision group
-// that vanished with its last cluster; if they left, it is abandoned.
+// abandoned reports whether the clusters that could have verified the target left the step. While other clusters are in
+// the step, one of them can still verify it. Until then, no more clusters may have left than are in the step: otherwise
+// a placement that replaces each cluster that leaves would spread the content over the whole fleet. A step that moves
+// all of its clusters at once waits for the clusters of a stage that no longer exists, such as a decision group that
+// disappeared with its last cluster. If they left, the step is abandoned.
 func (s *step) abandoned() bool { return s.missing() > 0 }
 
 // missing counts the clusters by which a step is abandoned; 0: it is not.
@@ -358,11 +355,10 @@ func (s *step) missing() int {
 // gates in during passed after that.
 func (t *track) complete(i int) bool { return t.decided(i) && t.steps[i].unmeasured == "" }
 
-// decided reports whether no cluster of step i is awaited any more. Every member is Done, failed
-// within the budget, parked or held, and at least one is Done; or the target changes nothing for
-// any of them. Proven content needs no Done cluster, unless the inputs of an unavailable or held
-// cluster changed after it was Done. A revert does not wait for lost clusters, which
-// are parked at once.
+// decided reports whether step i waits for no more clusters: every member is Done, failed within the budget, parked or
+// held, and at least one is Done; or the target changes nothing for any member. Proven content needs no Done cluster,
+// unless the inputs of an unavailable or held cluster changed after it was Done. A revert does not wait for lost
+// clusters, which are parked at once.
 func (t *track) decided(i int) bool {
 	s := t.steps[i]
 	c := s.tally

@@ -15,7 +15,7 @@ func stories() map[string]string {
 		"held-by-its-managedcluster":             "A ManagedCluster holds its cluster: the other canary proves v2, and the cluster is moved when the hold is over. Another hold waits in a revert, which names the cluster.",
 		"joiner-and-leaver":                      "A joiner starts at v1, waits only for a slot, and is moved to v2 with the rest. A leaver waits for the end of its grace period.",
 		"lost-in-its-soak":                       "A canary is lost while it soaks, for longer than the rest of its soak. It keeps its slot and soaks again from its return, because it was not observed meanwhile.",
-		"lost-parked-returned":                   "A canary is lost after it got v2. It keeps its slot for its deadline and is then parked, which is no failure. On its return it is in flight again.",
+		"lost-parked-returned":                   "A canary is lost after it got v2. It keeps its slot for its deadline and is then parked, which is not a failure. On its return it is in flight again.",
 		"new-commit-supersedes":                  "v3 comes while v2 is stuck on a canary: the cluster in flight is retargeted first, in its slot, with new clocks.",
 		"per-placement-in-parallel":              "Each install placement has its own pace, and both run in parallel; a cluster that both select belongs to the later one.",
 		"placement-deleted-and-restored":         "A placement that is gone removes no cluster and holds its stage. When it is back, the rollout continues.",

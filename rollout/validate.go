@@ -123,7 +123,7 @@ func (f *findings) stages(stages []v1alpha1.Stage) {
 		field := fmt.Sprintf("stages[%d]", i)
 		if seen[st.Name] {
 			*f = append(*f, FieldError{
-				Field: field + ".name", Reason: DuplicateStage, Message: fmt.Sprintf("stage %q stands here twice", st.Name),
+				Field: field + ".name", Reason: DuplicateStage, Message: fmt.Sprintf("stage %q is listed twice", st.Name),
 				Hint: "a stage's name is the name of its commit status",
 			})
 		}
@@ -161,7 +161,7 @@ func (f *findings) dependencies(all []v1alpha1.Dependency) {
 		case d.AddOn == "":
 			*f = append(*f, FieldError{Field: field, Reason: InvalidDependency, Message: "a dependency needs the name of an add-on"})
 		case seen[d.AddOn]:
-			*f = append(*f, FieldError{Field: field, Reason: InvalidDependency, Message: fmt.Sprintf("add-on %q stands here twice", d.AddOn), Hint: "keep one"})
+			*f = append(*f, FieldError{Field: field, Reason: InvalidDependency, Message: fmt.Sprintf("add-on %q is listed twice", d.AddOn), Hint: "keep one"})
 		}
 		seen[d.AddOn] = true
 	}
@@ -191,7 +191,7 @@ func (f *findings) install(in v1alpha1.Install) {
 		if seen[ip.PlacementReference] {
 			*f = append(*f, FieldError{
 				Field: field, Reason: DuplicatePlacement, Hint: "keep one; of two placements the later has a cluster",
-				Message: fmt.Sprintf("placement %s/%s stands here twice", ip.Namespace, ip.Name),
+				Message: fmt.Sprintf("placement %s/%s is listed twice", ip.Namespace, ip.Name),
 			})
 		}
 		seen[ip.PlacementReference] = true
@@ -214,7 +214,7 @@ func (f *findings) ocmStrategy(field string, s v1alpha1.RolloutStrategy) {
 	default:
 		hint = "All, Progressive or ProgressivePerGroup"
 	}
-	f.add(field+".type", fmt.Sprintf("%q is no type that a ClusterManagementAddOn can have", s.Type), hint)
+	f.add(field+".type", fmt.Sprintf("%q is not a type that a ClusterManagementAddOn can have", s.Type), hint)
 	s.Type = ""
 	f.blocks(field, s)
 }

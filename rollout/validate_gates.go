@@ -34,7 +34,7 @@ func (f *findings) gates(field string, gates *v1alpha1.Gates) {
 			at := fmt.Sprintf("%s[%d]", list, i)
 			if seen[g.Name] {
 				*f = append(*f, FieldError{
-					Field: at + ".name", Reason: DuplicateGate, Message: fmt.Sprintf("gate %q stands in this stage twice", g.Name),
+					Field: at + ".name", Reason: DuplicateGate, Message: fmt.Sprintf("gate %q is listed twice in this stage", g.Name),
 					Hint: "a verdict is found by the gate's name",
 				})
 			}
@@ -117,7 +117,7 @@ func (f *findings) gate(field string, g v1alpha1.Gate) {
 			f.badGate(field+".prometheus.max", fmt.Sprintf("%v is less than min %v, so that no result passes", *p.Max, *p.Min), "swap them")
 		}
 		if (p.MaxRatio == nil) != (p.Control == "") {
-			f.badGate(field+".prometheus.maxRatio", "maxRatio and control need each other", "maxRatio compares query with control")
+			f.badGate(field+".prometheus.maxRatio", "maxRatio and control must be set together", "maxRatio compares query with control")
 		}
 	}
 }

@@ -32,11 +32,11 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 		return append([]string{program, verb, r.Name, "-n", r.Namespace}, rest...)
 	}
 	if !Current(r) {
-		add("The operator has not looked at the newest commit yet.", on("status", "--watch")...)
+		add("The operator has not planned the newest commit yet.", on("status", "--watch")...)
 		return out
 	}
 	if r.Status.Override.Returns() && r.Status.Override.Kind == v1alpha1.OverrideBlocked {
-		add("The content is blocked. Push other content, or take the entry out of spec.blocked of " + r.Name + ".")
+		add("The content is blocked. Push other content, or remove the entry from spec.blocked of " + r.Name + ".")
 		return out
 	}
 	outcome := OutcomeOf(r)
@@ -81,7 +81,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	switch {
 	case len(out) > 0:
 	case outcome == Succeeded:
-		add("Nothing is to be done. This takes the content back.", on("rollback", "-m", OrderReason)...)
+		add("Nothing to do. This rolls the content back.", on("rollback", "-m", OrderReason)...)
 	case outcome == Running:
 		add("It continues by itself. Follow it in a terminal.", on("status", "--watch")...)
 	default:

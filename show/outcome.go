@@ -135,7 +135,7 @@ func judged(reason string) bool {
 	return false
 }
 
-// Current reports whether the status is about the present spec.
+// Current reports whether the status is about the current spec.
 func Current(r *v1alpha1.AddOnRollout) bool {
 	if r.Status.ObservedGeneration != r.Generation {
 		return false
@@ -178,7 +178,7 @@ const (
 	pending = "Pending"
 	stalled = "Stalled"
 	// notYetSeen is the message of a pending rollout.
-	notYetSeen = "the operator has not looked at it yet"
+	notYetSeen = "the operator has not reconciled it yet"
 )
 
 // Headline is the word a rollout is shown with, and its mark: its phase, or a word of the
@@ -231,9 +231,9 @@ func Message(r *v1alpha1.AddOnRollout) string {
 func releaseText(r *v1alpha1.AddOnRollout) string {
 	switch {
 	case r.Released():
-		return "released: it goes on running on every cluster that has it"
+		return "released: it keeps running on every cluster that has it"
 	case r.Releasing():
-		return "being released: the operator takes its labels and finalizers off"
+		return "being released: the operator removes its labels and finalizers"
 	}
 	return "release requested: no cluster is moved; the add-on is released when it leaves Git"
 }

@@ -129,7 +129,7 @@ func TestLine(t *testing.T) {
 		}), "✗ hello main@2222222 Stalled 0/0: unknown group typo"},
 		"Pending": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Spec.Target = targetOf("3")
-		}), "○ hello main@3333333 Pending: the operator has not looked at it yet"},
+		}), "○ hello main@3333333 Pending: the operator has not reconciled it yet"},
 		"Finish": {with(progressing(), finishing(v1alpha1.PhaseProgressing)), "○ hello main@3333333 Pending: main@3333333 waits for main@2222222 (onNewCommit is Finish); everyone 9/22"},
 	} {
 		t.Run(name, func(t *testing.T) {

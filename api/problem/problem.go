@@ -60,7 +60,7 @@ func (p Problem) String() string {
 }
 
 // List is every problem of one input. Problems of an earlier check come first, because later
-// ones may follow from them. A nil or empty List is no error; use Err.
+// ones may follow from them. A nil or empty List is not an error; use Err.
 type List []Problem
 
 // Err returns the list as an error, or nil when it is empty.

@@ -79,7 +79,7 @@ type AddOnRolloutStatus struct {
 	// +optional
 	Reverting bool `json:"reverting,omitempty"`
 	// Returned is true if the rollout of the target has ended Succeeded since it became the target. What
-	// other clusters do is no part of a way back to it any more.
+	// other clusters do is not part of a way back to it any more.
 	// +optional
 	Returned bool `json:"returned,omitempty"`
 	// Stable is the newest revision whose rollout ended Succeeded.

@@ -114,7 +114,7 @@ type AddOnRolloutSpec struct {
 	PolicyCommit string `json:"policyCommit,omitempty"`
 	// PlacementDigest identifies the Placements of this policy, and the ManagedClusterSetBindings
 	// beside them, as Git declares them; "" if it declares none. They are policy as well: another
-	// digest makes the operator plan anew. Written by AddonFlow.
+	// digest makes the operator plan again. Written by AddonFlow.
 	// +optional
 	PlacementDigest string `json:"placementDigest,omitempty"`
 	// Removal requests that the add-on is removed from the fleet. Written by AddonFlow.

@@ -38,7 +38,7 @@ const maxReference = 1024
 func ParseChartReference(text string) (ChartReference, error) {
 	parts := chartPattern.FindStringSubmatch(text)
 	if parts == nil || len(text) > maxReference {
-		return ChartReference{}, errors.New("is no chart by digest, host/repository@sha256:<64 hexadecimal digits>")
+		return ChartReference{}, errors.New("is not a chart by digest, host/repository@sha256:<64 hexadecimal digits>")
 	}
 	return ChartReference{Host: parts[1], Repository: parts[2], Tag: parts[3], Digest: parts[4]}, nil
 }
@@ -47,7 +47,7 @@ func ParseChartReference(text string) (ChartReference, error) {
 func ParseOCIRepository(text string) (host, repository string, err error) {
 	parts := artifactPattern.FindStringSubmatch(text)
 	if parts == nil || len(text) > maxReference {
-		return "", "", errors.New("is no repository of a registry, host/repository")
+		return "", "", errors.New("is not a repository of a registry, host/repository")
 	}
 	return parts[1], parts[2], nil
 }

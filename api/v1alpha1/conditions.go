@@ -33,7 +33,7 @@ const (
 	// InvalidTenantsReason: the policy of tenants cannot be used or read; no commit is applied, and
 	// no cluster is written.
 	InvalidTenantsReason = "InvalidTenants"
-	// TenantDeniedReason: the source is no tenant, or lacks what a tenant must have; or its rollout is
+	// TenantDeniedReason: the source is not a tenant, or lacks what a tenant must have; or its rollout is
 	// of an add-on or of clusters that the tenant may not have.
 	TenantDeniedReason = "TenantDenied"
 	// RefNotFoundReason: spec.ref matches nothing in the repository.

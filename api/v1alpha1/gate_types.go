@@ -220,7 +220,7 @@ type TimeRange struct {
 // the content of the rollout, such as cluster=~"c1|c7". A query with $moved is not asked while
 // there is no such cluster; the gate is Waiting then.
 // +kubebuilder:validation:XValidation:rule="has(self.max) || has(self.min) || has(self.maxRatio)",message="a prometheus gate needs max, min or maxRatio"
-// +kubebuilder:validation:XValidation:rule="has(self.maxRatio) == has(self.control)",message="maxRatio and control need each other"
+// +kubebuilder:validation:XValidation:rule="has(self.maxRatio) == has(self.control)",message="maxRatio and control must be set together"
 type PrometheusGate struct {
 	// Address of the Prometheus API, such as https://prometheus.example.com. A path is kept. Queries
 	// are POSTs to api/v1/query below it. Only https, unless the operator runs with

@@ -22,7 +22,7 @@ const (
 
 // Health says how the health of an add-on on a cluster is determined. It is policy: a change
 // creates no new content.
-// +kubebuilder:validation:XValidation:rule="(self.prober == 'CEL') == (has(self.healthCheckExprs) && size(self.healthCheckExprs) > 0)",message="prober CEL and healthCheckExprs need each other"
+// +kubebuilder:validation:XValidation:rule="(self.prober == 'CEL') == (has(self.healthCheckExprs) && size(self.healthCheckExprs) > 0)",message="prober CEL and healthCheckExprs must be set together"
 type Health struct {
 	// Prober is the name of the check, as in OCM's add-on framework, or CEL.
 	// +kubebuilder:validation:Enum=Lease;Work;DeploymentAvailability;WorkloadAvailability;CEL;None

@@ -36,14 +36,14 @@ type decideOptions struct {
 func newApproveCommand(c *cli) *cobra.Command {
 	return (&decideOptions{cli: c, decision: v1alpha1.Approve, verb: "approve", done: "approved"}).command(
 		"Approve that a stage rolls out the target",
-		`The stage continues when as many different approvers approved as the gate asks for.`)
+		`The stage continues when as many different approvers have approved as the gate requires.`)
 }
 
 // newRejectCommand is `reject`.
 func newRejectCommand(c *cli) *cobra.Command {
 	return (&decideOptions{cli: c, decision: v1alpha1.Reject, verb: "reject", done: "rejected"}).command(
 		"Reject that a stage rolls out the target",
-		`One rejection by an approver stops the rollout at the stage, as a spent failure budget does.`)
+		`One rejection by an approver halts the rollout at the stage.`)
 }
 
 // command is the command of a decision.
@@ -74,7 +74,7 @@ waits, delete the AddOnApproval.`,
 		return only(o.completeNames(&v1alpha1.AddOnRolloutList{}))(cmd, args, word)
 	}
 	cmd.Flags().StringVar(&o.gate, "gate", "", "Gate of the stage, if several wait for approvals.")
-	cmd.Flags().StringVarP(&o.comment, "message", "m", "", "Why; stored in the AddOnApproval.")
+	cmd.Flags().StringVarP(&o.comment, "message", "m", "", "The reason, stored in the AddOnApproval.")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not ask for confirmation.")
 	return o.cli.command(cmd)
 }
@@ -201,7 +201,7 @@ func (o *decideOptions) gateOf(declared []v1alpha1.Gate, stage v1alpha1.StageSta
 	case len(waiting) == 1:
 		return found, nil
 	case len(waiting) > 1:
-		return found, &exitError{code: exitUsage, err: fmt.Errorf("cannot %s: gates %s of stage %s wait; name one with --gate", o.verb, strings.Join(waiting, ", "), stage.Name)}
+		return found, &exitError{code: exitUsage, err: fmt.Errorf("cannot %s: gates %s of stage %s wait; choose one with --gate", o.verb, strings.Join(waiting, ", "), stage.Name)}
 	case len(others) == 0:
 		return found, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find approval gate %q in stage %s; its approval gates are %s", o.gate, stage.Name, strings.Join(names, ", "))}
 	}

@@ -154,7 +154,7 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 		"StageWithout": {args: "approve hello canary --yes", code: exitFailed, err: "cannot approve: stage canary has no approval gate"},
 		"NoGate":       {args: "approve hello fleet --gate q --yes", code: exitNotFound, err: `cannot find approval gate "q" in stage fleet; its approval gates are qa`},
 		"Window":       {args: "approve hello fleet --gate night --yes", code: exitNotFound, err: `cannot find approval gate "night"`},
-		"Several":      {args: "approve hello fleet --yes", change: alsoOps, code: exitUsage, err: "cannot approve: gates qa, ops of stage fleet wait; name one with --gate"},
+		"Several":      {args: "approve hello fleet --yes", change: alsoOps, code: exitUsage, err: "cannot approve: gates qa, ops of stage fleet wait; choose one with --gate"},
 		"Passed":       {args: "reject hello fleet --yes", change: qaIs(v1alpha1.GatePassed, "approved by bob"), code: exitFailed, err: "cannot reject: gate qa is Passed: approved by bob"},
 		"Error":        {args: "approve hello fleet --yes", change: qaIs(v1alpha1.GateError, "the policy is missing"), code: exitFailed, err: "cannot approve: gate qa is Error: the policy is missing"},
 		"NotAskedYet": {args: "approve hello fleet --yes", change: func(r *v1alpha1.AddOnRollout) {
@@ -211,7 +211,7 @@ func TestRejectAfterApproval(t *testing.T) {
 	}
 }
 
-// TestDecisionsThatAreWarnedOf: the decision of a user that is no approver, and one on a change
+// TestDecisionsThatAreWarnedOf: the decision of a user that is not an approver, and one on a change
 // that cannot be shown, are made all the same.
 func TestDecisionsThatAreWarnedOf(t *testing.T) {
 	s := newStageWith(t, as("mallory", "dev"), gated())

@@ -174,7 +174,7 @@ func (c *cli) unnamed(host string) error {
 	case len(raw.Clusters) > 0 || *c.flags.APIServer != "" || host != defaultHost:
 		return nil
 	}
-	return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot find a hub: no cluster in %s; name a kubeconfig with --kubeconfig or $KUBECONFIG",
+	return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot find a hub: no cluster in %s; use --kubeconfig or $KUBECONFIG",
 		strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "))}
 }
 
@@ -276,7 +276,7 @@ func hubError(doing string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return &exitError{code: exitInterrupted}
 	case apimeta.IsNoMatchError(err):
-		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: AddonFlow is not installed on this hub, or another one is meant (--context): %w", doing, err)}
+		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: AddonFlow is not installed on this hub; use --context for another hub: %w", doing, err)}
 	case apierrors.IsNotFound(err):
 		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot %s: %w; use -n NAMESPACE for another namespace", doing, err)}
 	case errors.As(err, &status), errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF):

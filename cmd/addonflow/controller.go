@@ -83,9 +83,9 @@ the loss of its leadership, 2 for wrong usage and 6 where the hub cannot be reac
 func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "The address the metric endpoint binds to; 0 turns it off.")
 	fs.StringVar(&o.healthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
-	fs.StringVar(&o.webhookAddr, "webhook-addr", ":9292", "The address that webhooks of forges are received at; 0 turns it off.")
+	fs.StringVar(&o.webhookAddr, "webhook-addr", ":9292", "The address at which webhooks of forges are received; 0 turns it off.")
 	fs.StringVar(&o.eventsAddr, "events-addr", "", "The address of an events receiver, such as Flux's notification-controller.")
-	fs.StringVar(&o.notifyURL, "notify-url", "", "The URL that what happens to rollouts is posted to, as signed CloudEvents.")
+	fs.StringVar(&o.notifyURL, "notify-url", "", "The URL to which events of rollouts are posted, as signed CloudEvents.")
 	fs.StringVar(&o.notifyKeyFile, "notify-key-file", "", "The file with the key of the signatures of --notify-url.")
 	fs.IntVar(&o.concurrent, "concurrent", 4, "The number of sources, and of rollouts, reconciled at once.")
 	fs.BoolVar(&o.allNamespaces, "watch-all-namespaces", true,
@@ -115,7 +115,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 		"Allow Git servers and forges at loopback and link-local addresses.")
 	fs.BoolVar(&o.git.AllowHTTPCredentials, "git-allow-http-credentials", false,
 		"Allow the credentials of a source to be sent over http, in plain text.")
-	fs.StringVar(&o.pages.listener.Address, "dashboard-addr", "", "The address the pages of rollouts are served at; not served if empty.")
+	fs.StringVar(&o.pages.listener.Address, "dashboard-addr", "", "The address at which the pages of rollouts are served; if empty, they are not served.")
 	fs.StringVar(&o.pages.listener.CertFile, "dashboard-tls-cert-file", "",
 		"The certificate of the pages. Without it a proxy in front must serve them over TLS, or browsers do not keep logins.")
 	fs.StringVar(&o.pages.listener.KeyFile, "dashboard-tls-key-file", "", "The key of the certificate of the pages.")
@@ -123,7 +123,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 		"The authority of a proxy that logs users in: with a client certificate of it, X-Remote-User and X-Remote-Group name the user.")
 	fs.StringVar(&o.pages.publicURL, "public-url", "",
 		"The address at which users reach the pages: commit statuses without a targetURL link to them.")
-	fs.StringVar(&o.traceFile, "trace-file", "", "A file that every plan and what it was made of is appended to, for tests.")
+	fs.StringVar(&o.traceFile, "trace-file", "", "A file to which every plan and its input are appended, for tests.")
 	_ = fs.MarkHidden("trace-file") // it was declared above
 	o.client.BindFlags(fs)
 	o.logger.BindFlags(fs)

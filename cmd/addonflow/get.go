@@ -141,8 +141,8 @@ func newListCommand(c *cli, kind listed) *cobra.Command {
 func (o *getOptions) bind(cmd *cobra.Command) {
 	o.bindOutput(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List across all namespaces.")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "After listing, go on with every change.")
-	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Leave the table's header away.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "After listing, print every change.")
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Do not print the header of the table.")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "Label selector, such as addonflow.io/add-on=hello.")
 }
 

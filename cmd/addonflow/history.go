@@ -35,7 +35,7 @@ With -o both are one object, a RolloutHistory, which is not an object of the API
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.history(cmd.Context(), args[0]) },
 	})
 	o.bindOutput(cmd)
-	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Leave the headers of the tables away.")
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Do not print the headers of the tables.")
 	return cmd
 }
 

@@ -239,7 +239,7 @@ func TestLintReadsOn(t *testing.T) {
 	}
 }
 
-// TestNothingToLint: a directory without any object is no good commit.
+// TestNothingToLint: a directory without any object is not a good commit.
 func TestNothingToLint(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte("# hello\n"), 0o644); err != nil {

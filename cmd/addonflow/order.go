@@ -72,7 +72,7 @@ func newAbortCommand(c *cli) *cobra.Command {
 // newRollbackCommand is `rollback`.
 func newRollbackCommand(c *cli) *cobra.Command {
 	o := &orderOptions{cli: c, verb: v1alpha1.OrderRollback}
-	cmd := o.command("rollback ROLLOUT", "Take content back, also content that was green",
+	cmd := o.command("rollback ROLLOUT", "Roll content back, also content that was green",
 		`Quarantines the content that is rolled out, and moves its clusters to the newest content that
 succeeded before, or to that of --to. Until it is unblocked, no commit can roll the content out
 again. The fleet then differs from Git: revert the commit, or push other content.`, `  # It leaks memory after a week
@@ -133,7 +133,7 @@ Creates an AddOnOrder with your own credentials. The API server proves that its 
 operator carries it out once, or refuses it, and says so in its status and in the rollout's journal.`,
 		ValidArgsFunction: only(o.completeNames(&v1alpha1.AddOnRolloutList{})),
 	}
-	cmd.Flags().StringVarP(&o.reason, "message", "m", "", "Why; stored in the AddOnOrder and the journal.")
+	cmd.Flags().StringVarP(&o.reason, "message", "m", "", "The reason, stored in the AddOnOrder and the journal.")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "How long to wait for the operator's answer; 0: do not wait.")
 	return cmd
 }

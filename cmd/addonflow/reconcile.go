@@ -24,7 +24,7 @@ type reconcileOptions struct {
 
 // newReconcileCommand is `reconcile`.
 func newReconcileCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "reconcile", Short: "Ask the operator to look at a source or rollout now"}
+	cmd := &cobra.Command{Use: "reconcile", Short: "Ask the operator to reconcile a source or rollout now"}
 	return c.eachTarget(cmd, func(t target) *cobra.Command {
 		o := &reconcileOptions{cli: c}
 		sub := &cobra.Command{
@@ -40,9 +40,9 @@ func newReconcileCommand(c *cli) *cobra.Command {
 			RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), t, args[0]) },
 		}
 		if t.kind == sourceTarget().kind {
-			sub.Flags().BoolVar(&o.force, "force", false, "Read and check the commit anew, and take its add-ons back from another owner, with the annotation "+meta.ForceRequestAnnotation+".")
+			sub.Flags().BoolVar(&o.force, "force", false, "Read and check the commit again, and take its add-ons over again from another writer, with the annotation "+meta.ForceRequestAnnotation+".")
 		}
-		sub.Flags().BoolVar(&o.wait, "wait", false, "Return when the request was worked on, and nothing that passes by itself is waited for.")
+		sub.Flags().BoolVar(&o.wait, "wait", false, "Wait until the request is carried out and there is an outcome.")
 		sub.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up waiting after this long; 0: never.")
 		return sub
 	})
@@ -66,7 +66,7 @@ func (o *reconcileOptions) run(ctx context.Context, t target, name string) error
 		_, err = fmt.Fprintf(o.Out, "%s %s: reconciliation requested\n", t.kind, key)
 		return err
 	}
-	o.hint("► waiting for the operator to look at %s %s", t.kind, key)
+	o.hint("► waiting for the operator to reconcile %s %s", t.kind, key)
 	return o.await(ctx, hub, t, object, request)
 }
 
@@ -122,7 +122,7 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 	case errors.Is(err, context.DeadlineExceeded) && t.outcome(asked) == show.Failed:
 		return &exitError{code: exitTimeout, err: fmt.Errorf("the request to %s %s was not carried out within %s: %s", t.kind, key, o.timeout, readyMessage(t.conditions(asked)))}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &exitError{code: exitTimeout, err: fmt.Errorf("%s %s was not looked at within %s: is the operator running, and does it watch this namespace?", t.kind, key, o.timeout)}
+		return &exitError{code: exitTimeout, err: fmt.Errorf("%s %s was not reconciled within %s: is the operator running, and does it watch this namespace?", t.kind, key, o.timeout)}
 	case err != nil:
 		return hubError("watch "+t.kind+" "+key.String(), err)
 	}

@@ -116,7 +116,7 @@ func TestReconcile(t *testing.T) {
 		source *v1alpha1.AddOnSource
 		err    string
 	}{
-		"Unanswered": {fleetSource("True", "applied"), "was not looked at within 1ms"},
+		"Unanswered": {fleetSource("True", "applied"), "was not reconciled within 1ms"},
 		"Barred":     {reporting(fleetSource("False", "health cannot be judged"), meta.StalledCondition), "was not carried out within 1ms: health cannot be judged"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestReconcileSaysTheReasonWhileItWaits(t *testing.T) {
 	if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait"); code != exitFailed {
 		t.Errorf("a refused commit ends it: exit code %d; %s", code, s.err.String())
 	}
-	want := "► waiting for the operator to look at source default/fleet\n" +
+	want := "► waiting for the operator to reconcile source default/fleet\n" +
 		"⟳ source default/fleet: cannot reach git.example.com\n" +
 		"⟳ source default/fleet: cannot log in\n" +
 		"Next: Fix the errors, and push. This checks a directory before the next commit.\n  addonflow lint PATH\n\n"

@@ -14,8 +14,8 @@ import (
 func newReleaseCommand(c *cli) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "release ROLLOUT",
-		Short: "Hand an add-on over: release it, and remove it from no cluster",
-		Long: `Hand an add-on over: release it, and remove it from no cluster.
+		Short: "Release an add-on: stop managing it, and keep it on its clusters",
+		Long: `Release an add-on: stop managing it, and keep it on its clusters.
 
 The annotation ` + v1alpha1.ReleaseAnnotation + ` suspends the rollout. Once the add-on has left
 Git, or its source is deleted, the operator releases it instead of removing it: it
@@ -61,7 +61,7 @@ func (c *cli) hintRelease(key types.NamespacedName, r *v1alpha1.AddOnRollout) {
 	case r.Spec.Target == nil:
 		c.hint("Next: %s resume rollout %s -n %s; no source has declared this add-on yet", c.name, key.Name, key.Namespace)
 	default:
-		c.hint("Next: take the add-on out of Git, or delete source %s if it is the last one. To cancel until then: %s resume rollout %s -n %s",
+		c.hint("Next: remove the add-on from Git, or delete source %s if it is the last one. To cancel until then: %s resume rollout %s -n %s",
 			r.Spec.Target.Source, c.name, key.Name, key.Namespace)
 	}
 }

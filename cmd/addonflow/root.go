@@ -17,7 +17,7 @@ func newRootCommand() *cobra.Command {
 		Use: programName,
 		// Use is cut at its first word, so the name of a plugin is said here.
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
-		Short:         "Run a fleet's add-ons from Git: canary first, and the outcome on every commit",
+		Short:         "Roll out a fleet's add-ons from Git: canary first, with the outcome on every commit",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -45,7 +45,7 @@ the example.`,
 		ValidArgsFunction: only(c.completeNames(&v1alpha1.AddOnRolloutList{})),
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on with every change until there is an outcome.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print every change until there is an outcome.")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "Give up watching after this long; 0: never.")
 	return c.command(cmd)
 }
@@ -109,7 +109,7 @@ func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key typ
 }
 
 // verdict is the exit code of an outcome, with a hint. If the source refuses a newer commit, it is
-// a failure even if the present rollout succeeded: a script that just pushed must not take that
+// a failure even if the current rollout succeeded: a script that just pushed must not take that
 // for the outcome of its commit.
 func (o *statusOptions) verdict(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) error {
 	if err := o.refused(ctx, hub, r); err != nil {

@@ -42,7 +42,7 @@ func TestRelease(t *testing.T) {
 		err     string
 	}{
 		"Declared": {hello(v1alpha1.PhaseProgressing), "warning: 1 of 2 clusters run the newest content; the next manager of the add-on decides when the others follow\n" +
-			"Next: take the add-on out of Git, or delete source fleet if it is the last one. To cancel until then: addonflow resume rollout hello -n default\n"},
+			"Next: remove the add-on from Git, or delete source fleet if it is the last one. To cancel until then: addonflow resume rollout hello -n default\n"},
 		"Left": {left, "warning: 1 of 2 clusters run the newest content; the next manager of the add-on decides when the others follow\n" +
 			"Next: nothing; the add-on has left Git and is being released\n"},
 	} {

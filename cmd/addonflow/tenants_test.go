@@ -12,7 +12,7 @@ import (
 )
 
 // TestTenants_AreReadAtTheStart: the operator does not start with a policy of tenants that cannot be
-// used, and reads a good one anew for each decision.
+// used, and reads a good one again for each decision.
 func TestTenants_AreReadAtTheStart(t *testing.T) {
 	policy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "addonflow-system", Name: "tenants"}, Data: map[string]string{"team-a": "addOns: []\n"}}
 	hub := fake.NewClientBuilder().WithObjects(policy).Build()

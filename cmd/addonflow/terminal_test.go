@@ -29,7 +29,7 @@ func TestTerminalIn(t *testing.T) {
 	}
 }
 
-// A pipe or a file is no terminal, whatever the environment says.
+// A pipe or a file is not a terminal, whatever the environment says.
 func TestTerminalOfAFile(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {

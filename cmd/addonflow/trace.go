@@ -10,7 +10,7 @@ import (
 )
 
 // traceTo appends plans to a file, one a line. Several operators may write to one file: each
-// line is one write, and a line begins anew behind one that a killed operator cut off.
+// line is one write, and a line begins again behind one that a killed operator cut off.
 func traceTo(name string) (func(addonrollout.Planning) error, error) {
 	if name == "" {
 		return nil, nil // no trace is asked for

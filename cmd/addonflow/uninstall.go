@@ -40,8 +40,8 @@ func newUninstallCommand(c *cli) *cobra.Command {
 	o := &uninstallOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Take the operator away and leave the add-ons running, or remove them first",
-		Long: `Take the operator away and leave the add-ons running, or remove them first.
+		Short: "Uninstall the operator and keep the add-ons running, or remove them first",
+		Long: `Uninstall the operator and keep the add-ons running, or remove them first.
 
 Deletes the operator's Deployment and waits until its Lease is free. Then removes the finalizer
 ` + v1alpha1.Finalizer + ` from AddOnSources, AddOnRollouts and ClusterManagementAddOns, so
@@ -178,7 +178,7 @@ func (o *uninstallOptions) endOperator(ctx context.Context, hub client.Client, i
 	return hubError("wait for the operator to end", err)
 }
 
-// deleted deletes the object that was seen. One that is gone already is not an error.
+// deleted deletes the object that was seen. One that is already deleted is not an error.
 func (o *uninstallOptions) deleted(ctx context.Context, hub client.Client, object *metav1.PartialObjectMetadata) error {
 	err := hub.Delete(ctx, object, client.Preconditions{UID: &object.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsNotFound(err) {

@@ -208,6 +208,6 @@ func nameOfChart(text []byte) string {
 	var chart struct {
 		Name string `json:"name"`
 	}
-	_ = yaml.Unmarshal(text, &chart) // without a name it is no chart
+	_ = yaml.Unmarshal(text, &chart) // without a name it is not a chart
 	return chart.Name
 }

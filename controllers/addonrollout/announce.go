@@ -151,7 +151,7 @@ func carriedOut(ctx context.Context, ro *v1alpha1.AddOnRollout, did []journal.De
 // writeLost logs that a plan was dropped because another writer was first. The journal has
 // it with the next write.
 func (r *Reconciler) writeLost(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) {
-	d := journal.Decision{Kind: journal.WriteLost, Reason: "another writer was first; the plan is dropped and made anew"}
+	d := journal.Decision{Kind: journal.WriteLost, Reason: "another writer changed the status first; the operator plans again"}
 	if t := ro.Spec.Target; t != nil {
 		d.Commit, d.Revision = t.Commit, t.Digest
 	}

@@ -23,10 +23,10 @@ import (
 )
 
 // applyFor bounds one round of writes, so that a suspend or a new commit takes effect while
-// thousands of clusters are being written. The next round continues; its plan is derived anew.
-// clusterFor bounds the requests of one cluster, so that a request that hangs blocks a worker
-// and not the round. It is far above the response time of a hub under load; a shorter limit
-// would cause 504 and retries.
+// thousands of clusters are being written. The next round continues; its plan is computed again.
+// clusterFor bounds the requests of one cluster, so that a request that hangs blocks a worker and
+// not the round. It is far above the response time of a hub under load; a shorter limit would cause
+// 504 and retries.
 const (
 	applyFor   = 5 * time.Second
 	clusterFor = 30 * time.Second
@@ -327,7 +327,7 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 }
 
 // repair restores works that another writer changed or deleted, on a cluster for which the
-// target cannot be rendered. If its present content renders to other objects by now, the works
+// target cannot be rendered. If its current content renders to other objects by now, the works
 // stay as they are: writing them would be a move without an admission.
 func (d *round) repair(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if !c.Movable() || d.IsTarget(c.Planned.Revision) || c.HostingProblem() != "" || c.Refused.Contended && len(c.Works) == 0 {

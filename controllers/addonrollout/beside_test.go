@@ -69,7 +69,7 @@ func TestRefusedQuarantineStopsOnlyTheWayBack(t *testing.T) {
 	v2 := s.target("v2")
 	s.applied("v2", "")
 	s.slow(6)
-	const why = "cannot withdraw revision "
+	const why = "cannot change the quarantine of revision "
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRollingBack || !strings.Contains(ro.Status.Message, why) || !strings.Contains(ro.Status.Message, "frozen") {
 		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
 	}
@@ -113,10 +113,10 @@ func TestRefusedNoteOfASuccessIsShown(t *testing.T) {
 		s.report()
 		s.advance(time.Minute)
 	}
-	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseProgressing || !strings.HasPrefix(ro.Status.Message, "3/3 updated; cannot note the success of revision ") {
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseProgressing || !strings.HasPrefix(ro.Status.Message, "3/3 updated; cannot record the success of revision ") {
 		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
 	}
-	s.expect("v1", "pending: 3/3 updated; cannot note the success of revision ")
+	s.expect("v1", "pending: 3/3 updated; cannot record the success of revision ")
 	frozen = false
 	s.slow(6)
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Message != "3/3 updated" {

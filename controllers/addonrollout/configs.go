@@ -109,7 +109,7 @@ func (s *configStore) locate(reference render.ConfigReference) namedConfig {
 	return n
 }
 
-// one returns the present state of one object. before is the result of the last read.
+// one returns the current state of one object. before is the result of the last read.
 func (s *configStore) one(ctx context.Context, addOn string, n namedConfig, before readConfig) readConfig {
 	now := s.clock.Now()
 	if n.err != nil {

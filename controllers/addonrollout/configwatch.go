@@ -89,7 +89,7 @@ func (w *kindWatch) start(ctx context.Context, kind schema.GroupVersionKind) {
 		})
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot watch a kind of configuration, its objects are read at every look", "kind", kind.String())
+		ctrl.LoggerFrom(ctx).Error(err, "cannot watch a kind of configuration; its objects are read at every turn", "kind", kind.String())
 		return
 	}
 	w.kinds[kind] = informer

@@ -131,7 +131,7 @@ func next(t *testing.T, woken <-chan client.ObjectKey) client.ObjectKey {
 }
 
 // TestUnreadableConfigurationDoesNotAffectOthers: a configuration that cannot be read, does not
-// exist or has an unknown kind is an error of its own. The others are read in their present state.
+// exist or has an unknown kind is an error of its own. The others are read in their current state.
 func TestUnreadableConfigurationDoesNotAffectOthers(t *testing.T) {
 	_, c := startHub(t)
 	createConfigMaps(t, c, "good", "broken")

@@ -173,7 +173,7 @@ func TestTakeOverIsNoContention(t *testing.T) {
 }
 
 // TestClusterThatBreaksAfterItIsDoneSaysSo: the reason of a cluster that breaks after it was verified
-// has its present problem.
+// has its current problem.
 func TestClusterThatBreaksAfterItIsDoneSaysSo(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.target("v1")

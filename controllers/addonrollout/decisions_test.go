@@ -31,7 +31,7 @@ func (s *scene) logged() *[]logLine {
 	s.log = funcr.NewJSON(func(text string) {
 		var l logLine
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
-			s.t.Errorf("a line of the log is no JSON: %v: %s", err, text)
+			s.t.Errorf("a line of the log is not JSON: %v: %s", err, text)
 		}
 		*lines = append(*lines, l)
 	}, funcr.Options{Verbosity: 1})

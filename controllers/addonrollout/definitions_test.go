@@ -151,7 +151,8 @@ func TestWayBack_JudgesADefinitionByTheWorks(t *testing.T) {
 	}
 }
 
-// A definition that the works have as the content to go back to has it is in nobody's way, whatever their marks.
+// A definition does not prevent the rollback if the works have it as the content to go back to has it, whatever their
+// marks.
 func TestWayBack_PassesADefinitionThatStays(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	v1 := s.targetOf(s.defining("v1", "v1"), "v1")

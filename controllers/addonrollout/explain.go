@@ -50,7 +50,7 @@ type Inspection struct {
 	renderers *renderers
 }
 
-// Inspect is Explain for a caller who also asks what changes. With a *MissingError the inspection
+// Inspect is Explain for a caller that also needs the changes. With a *MissingError the inspection
 // is valid.
 func Inspect(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (Inspection, error) {
 	i, err := explained(ctx, c, key, charts)

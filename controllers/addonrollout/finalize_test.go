@@ -213,7 +213,7 @@ func TestDeletedRolloutSaysWhyItStays(t *testing.T) {
 	s.delete(s.rollout())
 	s.turns(2)
 	const kept = "2/2 updated; the AddOnRollout is being deleted: it stays and works as before while a cluster has the add-on (now 2 clusters); " +
-		"to keep the add-on, do nothing; to remove it, take it out of Git"
+		"to keep the add-on, do nothing; to remove it, remove it from Git"
 	if got := s.says("Reconciling"); got != "True DeletionGuard: "+kept {
 		t.Errorf("got %q", got)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/addonflow/addonflow/manifests/admission"
 )
 
-// readGates enters what people decided and what was measured about the gates of a rollout. Content
+// readGates adds the decisions of users and the measurements for the gates of a rollout. Content
 // that succeeded here before needs neither.
 func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
 	ro := o.Rollout
@@ -31,7 +31,7 @@ func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
 	if !asksPeople(ro.Spec.Stages) || o.Succeeded.Has(o.Target.Revision) {
 		return nil
 	}
-	// Uncached: a decision that was withdrawn must not admit a cluster.
+	// Uncached: a withdrawn decision must not admit a cluster.
 	var list v1alpha1.AddOnApprovalList
 	if err := r.Live.List(ctx, &list, client.InNamespace(ro.Namespace)); err != nil {
 		return fmt.Errorf("cannot list the approvals of %s: %w", ro.Name, err)
@@ -45,7 +45,8 @@ func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
 	return r.readForge(ctx, o)
 }
 
-// readForge takes decisions that were not entered by the operator for those of the users who entered them.
+// readForge counts a decision for a forge account only if the operator created it; otherwise for the user who created
+// it.
 func (r *Reconciler) readForge(ctx context.Context, o *plan.Observation) error {
 	if !slices.ContainsFunc(o.Approvals.Proven, func(a v1alpha1.AddOnApproval) bool { return a.Spec.Forge != nil }) {
 		return nil

@@ -25,7 +25,7 @@ func availableCluster(name string) *clusterv1.ManagedCluster {
 	}
 }
 
-// answered is a work of the add-on hello with a status of its present generation.
+// answered is a work of the add-on hello with a status of its current generation.
 func answered(namespace, name string, applied metav1.ConditionStatus) *workv1.ManifestWork {
 	w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: name, Generation: 2,

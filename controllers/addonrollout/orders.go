@@ -130,7 +130,7 @@ func (r *Reconciler) withdraw(ctx context.Context, namespace string, w plan.With
 		if apierrors.IsNotFound(err) {
 			return nil // there is no content to withdraw; the status remembers
 		}
-		return fmt.Errorf("cannot read revision %s to withdraw it: %w", w.Revision, err)
+		return fmt.Errorf("cannot read revision %s to change its quarantine: %w", w.Revision, err)
 	}
 	q, already := v1alpha1.ReadQuarantine(rev.Annotations)
 	if already == (w.Quarantine != nil) && (!already || w.Quarantine.Order == "" || w.Quarantine.Order == q.Order) {
@@ -147,7 +147,7 @@ func (r *Reconciler) withdraw(ctx context.Context, namespace string, w plan.With
 		metav1.SetMetaDataAnnotation(&rev.ObjectMeta, v1alpha1.QuarantinedAnnotation, string(value))
 	}
 	if err := r.Client.Patch(ctx, rev, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("cannot withdraw revision %s: %w", w.Revision, err)
+		return fmt.Errorf("cannot change the quarantine of revision %s: %w", w.Revision, err)
 	}
 	return nil
 }

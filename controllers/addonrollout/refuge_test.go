@@ -10,8 +10,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Clusters whose way back loses the revision that it leads to go to no older content that nobody asked for. They go
-// there when Git blocks the missing content, or an order names the older one.
+// If the revision to go back to is deleted during a rollback, the clusters do not move to older content without an
+// order. They go there when Git blocks the missing content, or an order names the older one.
 func TestRollback_ToADeletedRevisionGoesToNoOlderContent(t *testing.T) {
 	all := []string{"c1", "c2", "c3"}
 	for _, when := range []string{"BeforeTheFailure", "BeforeTheWayBack", "Midway", "AfterTheEnd"} {

@@ -66,7 +66,7 @@ func (r *Reconciler) release(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if err := r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 		return true, ctrl.Result{}, err
 	}
-	r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.ReleasedReason, "Let go of %s on %d clusters, where it goes on running", ro.Name, len(addOns.Items))
+	r.Recorder.Eventf(ro, corev1.EventTypeNormal, v1alpha1.ReleasedReason, "Released %s on %d clusters, where it keeps running", ro.Name, len(addOns.Items))
 	return true, ctrl.Result{}, nil
 }
 

@@ -146,7 +146,7 @@ func TestFailureNamesTheFailedClusters(t *testing.T) {
 }
 
 // TestContextsFollowTheirSource: if an older source owns the context, the rollout posts nothing and
-// continues. After the source gets a context of its own, the present state is posted.
+// continues. After the source gets a context of its own, the current state is posted.
 func TestContextsFollowTheirSource(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()

@@ -85,7 +85,7 @@ func (r *Reconciler) noteSuccess(ctx context.Context, o *plan.Observation) error
 	at := o.InOrder(r.Clock.Now())
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, at.Format(time.RFC3339))
 	if err := r.Client.Patch(ctx, rev, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		return fmt.Errorf("cannot note the success of revision %s: %w", rev.Name, err)
+		return fmt.Errorf("cannot record the success of revision %s: %w", rev.Name, err)
 	}
 	return nil
 }

@@ -388,7 +388,7 @@ func TestUnblock_IsNotUndoneByAnOlderStatus(t *testing.T) {
 	s.runs(v2, "c1", "c2", "c3")
 }
 
-// A commit is no success in the turn that unblocks it: its content is on no cluster.
+// A commit is not a success in the turn that unblocks it: its content is on no cluster.
 func TestUnblock_IsNoSuccessOfContentThatNoClusterRuns(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.reporting()
@@ -523,7 +523,7 @@ func TestRecall_IsDoneBeforeNewerContentThatWaits(t *testing.T) {
 	}
 }
 
-// A placement that OCM decides about anew does not end the rollout that newer content waits for.
+// A placement that OCM decides about again does not end the rollout that newer content waits for.
 func TestOnNewCommit_IsNotEndedByAPlacementThatIsNotSettled(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.within(0, "10m")

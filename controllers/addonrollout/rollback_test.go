@@ -539,7 +539,7 @@ func TestUnblock_OfADeletedRevision(t *testing.T) {
 }
 
 // spec.blocked removes no CustomResourceDefinition, and without another revision the clusters keep
-// what they run: the rollout says that it failed, and the revision is not proven anew.
+// what they run: the rollout says that it failed, and the revision is not proven again.
 func TestBlocked_KeepsWhatCannotGoBack(t *testing.T) {
 	for name, first := range map[string]bool{"Definition": true, "OnlyRevision": false} {
 		t.Run(name, func(t *testing.T) {

@@ -50,7 +50,7 @@ type scene struct {
 	log     logr.Logger
 	elapsed func() time.Duration
 	trace   *trace
-	// gates measures for the present operator. Nothing is measured before it is started.
+	// gates measures for the current operator. Nothing is measured before it is started.
 	gates *gates.Desk
 }
 

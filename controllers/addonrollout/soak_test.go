@@ -29,7 +29,7 @@ func (s *scene) stateOf(cluster string) rollout.State {
 }
 
 // TestSoakOfAClusterWhoseClockIsAhead: if the managed cluster dates a change of availability in the
-// future, the soak starts anew once, when the change is first seen.
+// future, the soak starts again once, when the change is first seen.
 func TestSoakOfAClusterWhoseClockIsAhead(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.soaking(10*time.Minute, "30m")

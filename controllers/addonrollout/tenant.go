@@ -21,7 +21,7 @@ type standing struct {
 }
 
 // standing judges a rollout by the policy as it is now: users may have written the rollout, and the
-// policy may have changed. What its clusters have goes on running while it is denied. A tenant that lost
+// policy may have changed. While it is denied, its clusters keep what they run. A tenant that lost
 // an add-on may still remove or release it, if it is the owner.
 func (r *Reconciler) standing(ctx context.Context, ro *v1alpha1.AddOnRollout) (standing, error) {
 	if r.Tenants == nil {

@@ -158,7 +158,7 @@ func (p *pass) ensureRevision(ctx context.Context, addOn revision) error {
 	}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := p.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return fmt.Errorf("cannot note commit %s on revision %s: %w", addOn.commit, name, err)
+		return fmt.Errorf("cannot record commit %s on revision %s: %w", addOn.commit, name, err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ const (
 // permission: every user who sees a pull request can comment, and each account is a request.
 const levelsAtOnce = 5
 
-// commitsAtOnce is for how many commits a look reads what brought them.
+// commitsAtOnce is for how many commits one read looks up their pull requests.
 const commitsAtOnce = 10
 
 // reasonLimit is how many bytes of a comment an AddOnApproval keeps.
@@ -72,7 +72,7 @@ type look struct {
 	turn    int
 	refused map[string]int
 
-	// origin is what brought the content.
+	// origin lists the pull requests and commits that introduced the content.
 	origin origin
 }
 
@@ -104,8 +104,8 @@ func (b origin) numbers() string {
 	return strings.Join(all, ", ")
 }
 
-// read reads what brought the target, in as many looks as it takes; false: it is not known yet. Before the first
-// content was stable, only what left the target is.
+// read looks up the pull requests and commits of the target, in several reads if needed; false: they are not known yet.
+// Before any content was stable, it looks up only the commit of the target.
 func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v1alpha1.AddOnRolloutStatus, branch string) (known bool, err error) {
 	if b.of != *status.Target {
 		next := origin{of: *status.Target}
@@ -297,7 +297,7 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 		a.Events.Event(rollout, corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request "+last.origin.numbers()+" are read for approvals")
 	}
 	if !last.origin.whole && slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
-		err := errors.New("more was merged since the stable content than is looked at, so its authors are not known and notAuthor takes no comment; approve with addonflow approve")
+		err := errors.New("too many commits were merged since the stable content, so their authors are not known and notAuthor accepts no comment; approve with addonflow approve")
 		a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", err.Error())
 	}
 	var comments []commitstatus.Comment

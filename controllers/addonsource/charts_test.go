@@ -76,7 +76,7 @@ var _ = Describe("A chart in a registry", func() {
 
 		w.commit("the chart of the registry again, with a mistake", packagedWith("oci: "+reference+"0"))
 		w.look()
-		Expect(w.whyNotReady()).To(ContainSubstring("is no chart by digest, host/repository@sha256:<64 hexadecimal digits>; addonflow vendor --digest writes the digest of a version"))
+		Expect(w.whyNotReady()).To(ContainSubstring("is not a chart by digest, host/repository@sha256:<64 hexadecimal digits>; addonflow vendor --digest writes the digest of a version"))
 		Expect(w.logged).NotTo(ContainElement(ContainSubstring("canary")))
 	})
 
@@ -203,6 +203,6 @@ var _ = Describe("An artifact in a registry", func() {
 		source.Spec.OCI.URL = "oci://registry.example.com"
 		Expect(admin.Update(GinkgoT().Context(), source)).To(Succeed())
 		w.pass()
-		Expect(w.whyNotReady()).To(Equal(`False InvalidURL: spec.oci.url: "oci://registry.example.com" is no repository of a registry, host/repository`))
+		Expect(w.whyNotReady()).To(Equal(`False InvalidURL: spec.oci.url: "oci://registry.example.com" is not a repository of a registry, host/repository`))
 	})
 })

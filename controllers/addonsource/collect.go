@@ -74,9 +74,8 @@ func (p *pass) revisionsOf(ctx context.Context, addOn string) ([]metav1.PartialO
 	return list.Items, nil
 }
 
-// usedByRollout returns the names of the revisions that a rollout needs: target and stable,
-// those of its records, the withdrawn ones, and the one that succeeded last and is not
-// withdrawn, from which a lost status is rebuilt.
+// usedByRollout returns the names of the revisions that a rollout needs: target and stable, those of its records, the
+// quarantined or blocked ones, and the newest succeeded one that is neither, from which a lost status is rebuilt.
 func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMetadata) map[string]bool {
 	used := map[string]bool{}
 	for _, target := range []*v1alpha1.Target{r.Spec.Target, r.Status.Target, r.Status.Stable} {

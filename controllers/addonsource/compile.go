@@ -238,7 +238,7 @@ func checkDependencies(addOns []load.AddOn) problem.List {
 		at := slices.Index(needs[addOn.Name], cycle[1])
 		problems = append(problems, addOn.Located(problem.Problem{
 			Reason: rollout.InvalidDependency, Kind: v1alpha1.AddOnRolloutKind, Name: addOn.Name, Field: fmt.Sprintf("spec.dependsOn[%d].addOn", at),
-			Message: "the add-ons wait for each other: " + strings.Join(cycle, " -> "), Hint: "take one of them out of dependsOn",
+			Message: "the add-ons wait for each other: " + strings.Join(cycle, " -> "), Hint: "remove one of them from dependsOn",
 		}))
 	}
 	return problems

@@ -147,7 +147,7 @@ func TestCompile(t *testing.T) {
 			want: []string{
 				"r.yaml:18: AddOnRollout/hello: spec.stages[0].gates.before[0].approval.count: 3 approvals are needed and 1 users may approve",
 				`r.yaml:21: AddOnRollout/hello: spec.stages[0].gates.before[1].window: unknown time zone "Europe/Bern"`,
-				"r.yaml:26: AddOnRollout/hello: spec.stages[0].gates.during[0].name: gate \"qa\" stands in this stage twice",
+				"r.yaml:26: AddOnRollout/hello: spec.stages[0].gates.during[0].name: gate \"qa\" is listed twice in this stage",
 				"r.yaml:28: AddOnRollout/hello: spec.stages[0].gates.during[0].interval: 30ms: must be at least 1s",
 			},
 		},
@@ -235,7 +235,7 @@ func TestCompile(t *testing.T) {
 				"br.yaml": strings.ReplaceAll(compiledRollout, "hello", "base") + "  dependsOn:\n  - addOn: hello\n",
 			},
 			want: []string{
-				"br.yaml:13: AddOnRollout/base: spec.dependsOn[0].addOn: the add-ons wait for each other: base -> hello -> base; take one of them out of dependsOn",
+				"br.yaml:13: AddOnRollout/base: spec.dependsOn[0].addOn: the add-ons wait for each other: base -> hello -> base; remove one of them from dependsOn",
 				"r.yaml:14: AddOnRollout/hello: spec.dependsOn[1].addOn: the add-ons wait for each other: hello -> base -> hello",
 			},
 		},

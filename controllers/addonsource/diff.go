@@ -104,9 +104,8 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 	return true, nil
 }
 
-// applied returns what is sent: desired, bound to the object that was read. An object that was
-// read is never created anew: an AddOnRollout that was released meanwhile would come back
-// without the release, as a removal that never ends.
+// applied returns what is sent: desired, bound to the object that was read. An object that was read is never created
+// again: an AddOnRollout that was released meanwhile would come back without the release, as a removal that never ends.
 func (c *change) applied() *unstructured.Unstructured {
 	u := c.desired.DeepCopy()
 	if c.live != nil {
@@ -115,7 +114,7 @@ func (c *change) applied() *unstructured.Unstructured {
 	return u
 }
 
-// goneMeanwhile halts the pass, because the object is no longer the one that was read.
+// goneMeanwhile ends the pass, because the object was deleted or replaced after it was read.
 func goneMeanwhile(c *change) error {
 	return wait(fluxmeta.ProgressingReason, firstWait, "%s was deleted meanwhile", keyOf(c.desired))
 }

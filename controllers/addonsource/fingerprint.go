@@ -10,8 +10,8 @@ import (
 	"github.com/addonflow/addonflow/controllers/tenancy"
 )
 
-// fingerprintVersion changes when this program compiles the same commit differently, so that
-// the commit is applied anew.
+// fingerprintVersion changes when this program compiles the same commit differently, so that the commit is applied
+// again.
 const fingerprintVersion = "1"
 
 // fingerprint identifies everything besides the commit that decides what is applied and pruned.
@@ -19,7 +19,7 @@ const fingerprintVersion = "1"
 // statuses are not part of it.
 //
 // The public keys of spec.verify, and those of cosign, are part of it: if a key is added or revoked, the commit is
-// judged anew.
+// verified again.
 func fingerprint(spec v1alpha1.AddOnSourceSpec, config Config, tenant *tenancy.Tenant, publicKeys map[string][]byte, cosignKeys map[string]map[string][]byte) (string, error) {
 	encoded, err := json.Marshal(struct {
 		Version       string

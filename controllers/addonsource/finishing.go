@@ -55,8 +55,8 @@ func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 	}
 }
 
-// finished are what commits say whose rollouts end although a newer commit is applied. A commit is not
-// superseded before that. A verdict stands.
+// finished are what commits say whose rollouts end although a newer commit is applied. A commit is not superseded
+// before that. A verdict is final.
 func (p *pass) finished(book *forge.Book, f fleet, applied string) []commitstatus.Want {
 	var wants []commitstatus.Want
 	for _, m := range book.Marks() {

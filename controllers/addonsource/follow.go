@@ -171,7 +171,7 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	if len(todo.going) > 0 {
 		// All other objects are on the hub, and must be pruned when they leave Git.
 		p.source.Status.Inventory = todo.inventory
-		return out, wait(v1alpha1.AddOnDeletedReason, p.backoff(), "waiting for %s to be gone, which was deleted on the hub and is held by finalizers of other writers",
+		return out, wait(v1alpha1.AddOnDeletedReason, p.backoff(), "waiting for %s to disappear: it was deleted on the hub and has finalizers of other writers",
 			brief.Names(sortedTexts(todo.going)))
 	}
 	p.conclude(todo, seen)

@@ -36,7 +36,7 @@ type memory struct {
 	refusal         *halt
 	refusedRevision string
 	refusedSpec     string
-	// withdrawn is when nothing was left on the hub of a source that is being deleted.
+	// withdrawn is when the last object of a deleted source was removed from the hub.
 	withdrawn time.Time
 	// rollouts as this process last wrote them, by name.
 	rollouts map[string]writtenRollout

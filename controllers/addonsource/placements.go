@@ -39,9 +39,9 @@ func placementDigest(objects []*unstructured.Unstructured, refs []v1alpha1.Place
 	return digestOfTexts(texts...)
 }
 
-// awaitDecisions halts a pass that edited placements of a running policy until OCM had time to
-// decide about them. A rollout that is planned anew before that would call a commit done that sets
-// the fleet going a moment later. The time is in memory: a new process waits anew.
+// awaitDecisions halts a pass that edited placements of a running policy until OCM had time to decide about them. A
+// rollout that is planned before that would report the commit as done, although it moves clusters a moment later. The
+// time is in memory: a new process waits again.
 func (p *pass) awaitDecisions(todo plan) error {
 	edited := todo.replaced()
 	if len(edited) == 0 || p.restoring() {

@@ -72,8 +72,8 @@ type plan struct {
 	// addOnObjects are the ClusterManagementAddOns.
 	addOnObjects []change
 	rollouts     []change
-	// going are ClusterManagementAddOns that were deleted on the hub and still exist. They are
-	// applied anew after the deletion.
+	// going are ClusterManagementAddOns that were deleted on the hub and still exist. They are applied again after the
+	// deletion.
 	going   []objectKey
 	leaving []leaving
 	// released stay on the hub without AddonFlow's marks.
@@ -231,7 +231,7 @@ func paceOf(addOn load.AddOn) (place, object string) {
 	return strings.TrimSuffix(at, ": "), strings.TrimSuffix(problem.Problem{Kind: kind, Name: addOn.Name, Field: field}.String(), ": ")
 }
 
-// policyCommitOf returns the commit that declared the present policy of an AddOnRollout; "": the
+// policyCommitOf returns the commit that declared the current policy of an AddOnRollout; "": the
 // target's commit. If the plan only restores an object, the source's status has it: the object may
 // have been changed or deleted since.
 func policyCommitOf(name string, target v1alpha1.Target, in planInput) string {
@@ -354,10 +354,10 @@ func (t *plan) notes() []string {
 		}
 	}
 	if len(t.kept) > 0 {
-		notes = append(notes, "declared no more and kept (Namespaces always are; everything is without spec.prune, and while AddonFlow itself is deleted): "+brief.Names(sortedTexts(t.kept)))
+		notes = append(notes, "no longer declared, but kept (Namespaces always; all objects without spec.prune, or while AddonFlow itself is being deleted): "+brief.Names(sortedTexts(t.kept)))
 	}
 	if len(t.unserved) > 0 {
-		notes = append(notes, "left Git, and looked for once the hub serves their kinds again: "+brief.Names(sortedTexts(t.unserved)))
+		notes = append(notes, "left Git; checked again once the hub serves their kinds: "+brief.Names(sortedTexts(t.unserved)))
 	}
 	return notes
 }

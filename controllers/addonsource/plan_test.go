@@ -255,7 +255,7 @@ func TestInventoryOfAnUnservedKindIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "left Git, and looked for once the hub serves their kinds again: Placement/team/all"
+	want := "left Git; checked again once the hub serves their kinds: Placement/team/all"
 	if notes := got.notes(); len(got.inventory) != 1 || len(notes) != 1 || notes[0] != want {
 		t.Errorf("inventory %v, notes %q, want %q", got.inventory, notes, want)
 	}

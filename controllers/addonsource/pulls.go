@@ -37,9 +37,9 @@ import (
 // planTimeout bounds the work on one pull request: reading, building and answering it.
 const planTimeout = 3 * time.Minute
 
-// Planner answers the pull requests of AddOnSources with plans. It is a controller of its own, so
-// that neither a forge nor a large request delays a rollout. Nothing is stored on the hub: the comment at
-// the forge is the state, and a plan that is there already is not written again.
+// Planner answers the pull requests of AddOnSources with plans. It is a controller of its own, so that neither a forge
+// nor a large request delays a rollout. Nothing is stored on the hub: the state is in the comment at the forge, and an
+// unchanged plan is not written again.
 type Planner struct {
 	*Reconciler
 	// Fleet reads the clusters, the placements with their decisions and bindings, and who has which add-on.

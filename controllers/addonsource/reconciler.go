@@ -68,7 +68,7 @@ type Reconciler struct {
 	memories *memories
 	writes   *writes
 	errands  *errands
-	// reverts is what became of proposals to take content back.
+	// reverts are the outcomes of pull requests that revert content.
 	reverts *revertOutcomes
 	course  *metrics.Sources // for scrapes only: no pass reads it
 	// room bounds the memory that all fetches use together.

@@ -65,10 +65,9 @@ func haltOf(err error) (*halt, error) {
 	return nil, err
 }
 
-// remember records the verdict on a refused commit: in the status, so that the commit is not
-// read again, and in memory, so that its text can be repeated. The verdict stands until the
-// commit is found valid. Its text is dropped when a pass judged the commit anew without a
-// result: the next pass continues from there.
+// remember records the verdict on a refused commit: in the status, so that the commit is not read again, and in memory,
+// so that its text can be repeated. The verdict remains until the commit is found valid. Its text is dropped when a
+// pass checked the commit again without a result: the next pass continues from there.
 func (p *pass) remember(out outcome, h *halt) {
 	if out.reached >= judged {
 		p.memory.refusal = nil

@@ -232,8 +232,8 @@ func (v *Reverter) wanted(ctx context.Context, source *v1alpha1.AddOnSource) ([]
 	return wanted, nil
 }
 
-// revertBranch names the branch of a quarantine: the same content that is withdrawn once more gets
-// another one. Gitea's API takes a hundred characters at most.
+// revertBranch names the branch of a quarantine: if the same content is quarantined again, it gets another one. Gitea's
+// API takes a hundred characters at most.
 func revertBranch(r proposal.Revert, q v1alpha1.Quarantine) string {
 	sum := sha256.Sum256([]byte(r.AddOn + "\n" + r.From + "\n" + r.To + "\n" + q.Time.UTC().Format(time.RFC3339)))
 	return fmt.Sprintf("addonflow/revert-%.60s-%s", r.AddOn, hex.EncodeToString(sum[:5]))
@@ -280,7 +280,7 @@ func (v *Reverter) propose(ctx context.Context, source *v1alpha1.AddOnSource, w 
 	return w.failed(&commitstatus.DeliveryError{Reason: "the forge does not show branch " + w.branch + " yet"}, "")
 }
 
-// restored is the change that takes content back.
+// restored is the change that reverts content.
 type restored struct {
 	head  string
 	files []gitsource.FileChange
@@ -288,7 +288,7 @@ type restored struct {
 	there bool
 }
 
-// restore finds the change that takes the content back; why is why there is none.
+// restore finds the change that reverts the content; why is why there is none.
 func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w wantedRevert) (change restored, why string, err error) {
 	// A pass with a memory of its own: the source's other reconciles run meanwhile.
 	p, err := v.beside(ctx, source)
@@ -313,7 +313,7 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 		return change, why, err
 	}
 	if change.there = gitsource.SameChanges(change.files, *restoration.Proposed); !change.there {
-		why = fmt.Sprintf("branch %s is there and changes something else; it can be deleted", w.branch)
+		why = fmt.Sprintf("branch %s exists and changes something else; it can be deleted", w.branch)
 	}
 	return change, why, nil
 }
@@ -329,7 +329,7 @@ func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedR
 		return nil, "", err
 	}
 	if i := slices.IndexFunc(head.Commit.AddOns, func(a load.AddOn) bool { return a.Name == w.AddOn }); i < 0 || head.Commit.AddOns[i].Digest != w.From {
-		return nil, "the newest commit does not declare the content any more that was taken back", nil
+		return nil, "the newest commit no longer declares the content that was rolled back", nil
 	}
 	then, earlier, err := p.compileTree(ctx, "the earlier commit", r.Then, charts, p.lookUp)
 	if err != nil {

@@ -147,7 +147,7 @@ type standing struct {
 	tenth int32
 }
 
-// standingOf returns where a rollout stands; the zero value for any other object.
+// standingOf returns the state of a rollout; the zero value for any other object.
 func standingOf(o client.Object) standing {
 	r, ok := o.(*v1alpha1.AddOnRollout)
 	if !ok {

@@ -36,7 +36,7 @@ const (
 // takeOverWords describes each step, for the condition.
 var takeOverWords = map[takeOverStep]string{
 	fenceOff:       "fencing its ClusterManagementAddOn off",
-	stripTemplates: "taking addontemplates and placements out of its ClusterManagementAddOn",
+	stripTemplates: "removing addontemplates and placements from its ClusterManagementAddOn",
 	clearHashes:    "clearing the template hash of its ManagedClusterAddOns",
 }
 

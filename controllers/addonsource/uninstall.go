@@ -36,9 +36,9 @@ func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 }
 
 // takeLeave waits until the forge has accepted the commit statuses of the source, because their
-// marks are deleted with the source. It waits at most forge.LeaveFor after everything else is
-// done; a new process starts this time anew. The rollouts have delivered their statuses by
-// then, because they wait for that themselves.
+// marks are deleted with the source. It waits at most forge.LeaveFor after everything else is done;
+// a new process starts this time again. The rollouts have delivered their statuses by then, because
+// they wait for that themselves.
 func (p *pass) takeLeave(ctx context.Context) error {
 	book, err := p.openBook(ctx, outcome{}, nil)
 	if err != nil {
@@ -136,7 +136,7 @@ func (p *pass) deleteRollouts(ctx context.Context, gone []leaving) error {
 		}
 	}
 	if waiting {
-		return wait(fluxmeta.ProgressingReason, firstWait, "waiting for the rollouts to be gone")
+		return wait(fluxmeta.ProgressingReason, firstWait, "waiting for the rollouts to be deleted")
 	}
 	return nil
 }

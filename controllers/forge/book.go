@@ -99,7 +99,7 @@ func (b *Book) Owes() bool {
 // and begins the posts that are due. It reads the Secret only if something is not accepted. It
 // is called last before the status is written. Errors are kept for SetConditions. It drops the
 // marks if there is no commitStatus, or if the contexts belong to another source; once that is
-// resolved, the state at that time is reported anew.
+// resolved, the state at that time is reported again.
 func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	if source.Spec.CommitStatus == nil {
 		b.marks = nil
@@ -205,12 +205,12 @@ func (b *Book) setReported(obj conditions.Setter) {
 		t := troubles[conflict]
 		conditions.MarkFalse(obj, condition, v1alpha1.OwnershipConflictReason,
 			"%s on commit %.10s was written by another client since, and is left as it is: %q; "+
-				"set spec.commitStatus.context to a context of its own, or reconcile the source to look again", t.Context, t.SHA, t.Text)
+				"set spec.commitStatus.context to a context of its own, or reconcile the source to check again", t.Context, t.SHA, t.Text)
 	case len(troubles) > 0:
 		conditions.MarkFalse(obj, condition, v1alpha1.DeliveryFailedReason,
 			"the forge has not accepted %s: %s", count(len(troubles)), troubles[0].Text)
 	case slices.ContainsFunc(b.marks, turning):
-		conditions.MarkUnknown(obj, condition, meta.ProgressingReason, "commit statuses are on their way")
+		conditions.MarkUnknown(obj, condition, meta.ProgressingReason, "commit statuses are being posted")
 	default:
 		conditions.MarkTrue(obj, condition, v1alpha1.DeliveredReason, "the forge accepted every commit status")
 	}

@@ -142,7 +142,7 @@ func (d *Desk) Start(ctx context.Context) error {
 	return nil
 }
 
-// lookAtRefused connects sources whose forge refuses the operator anew, if their Secret has
+// lookAtRefused connects sources whose forge refuses the operator again, if their Secret has
 // changed. Refused statuses are due again then.
 func (d *Desk) lookAtRefused(ctx context.Context) {
 	d.mu.Lock()

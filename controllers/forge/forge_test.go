@@ -299,7 +299,7 @@ func (b *bench) appSecret() *corev1.Secret {
 }
 
 // TestGitHubAppReportsWithTheTokensOfItsInstallation: a reconcile asks no forge for them, and a token that was revoked is
-// replaced without a word.
+// replaced without a message.
 func TestGitHubAppReportsWithTheTokensOfItsInstallation(t *testing.T) {
 	b := newBench(t, "")
 	b.source.Spec.CommitStatus.Provider = "github"

@@ -85,6 +85,6 @@ func (a *asker) request(key client.ObjectKey, uid types.UID) {
 		err = a.Client.Patch(ctx, source, client.RawPatch(types.MergePatchType, patch))
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && a.ctx.Err() == nil {
-		a.Log.Error(err, "cannot request a look at the source of a webhook; the next look at its interval finds the commit", "source", key)
+		a.Log.Error(err, "cannot request a reconcile of the source of a webhook; the next one at its interval finds the commit", "source", key)
 	}
 }

@@ -303,7 +303,7 @@ func waitingGates(s *v1alpha1.AddOnRolloutStatus) []waitingGate {
 	return waiting
 }
 
-// endOf is when a stage of the present rollout ended; zero: it did not begin.
+// endOf is when a stage of the current rollout ended; zero: it did not begin.
 func endOf(s *v1alpha1.AddOnRolloutStatus, stage string) time.Time {
 	if len(s.History) > 0 {
 		for _, t := range s.History[0].Stages {
@@ -343,7 +343,7 @@ func (r *Rollouts) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector. A scrape never sees a rollout between two phases: an
-// alert would begin to wait anew.
+// alert would begin to wait again.
 func (r *Rollouts) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)

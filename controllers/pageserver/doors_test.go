@@ -394,7 +394,7 @@ func TestLocalDoor(t *testing.T) {
 // TestListenerFilesGoTogether: a proxy that cannot prove itself is refused at the start.
 func TestListenerFilesGoTogether(t *testing.T) {
 	for want, l := range map[string]Listener{
-		"need each other":            {CertFile: "a"},
+		"must be set together":       {CertFile: "a"},
 		"needs a certificate":        {ProxyCAFile: "ca"},
 		"":                           {CertFile: "a", KeyFile: "b", ProxyCAFile: "ca"},
 		"and its key need each othe": {KeyFile: "b", ProxyCAFile: "ca"},

@@ -52,7 +52,7 @@ func (l *Listener) Start(ctx context.Context) error {
 func (l *Listener) Validate() error {
 	switch {
 	case (l.CertFile == "") != (l.KeyFile == ""):
-		return errors.New("a certificate and its key need each other")
+		return errors.New("a certificate and its key must be set together")
 	case l.ProxyCAFile != "" && l.CertFile == "":
 		return errors.New("the authority of a proxy needs a certificate of the server: a proxy proves itself by TLS only")
 	}

@@ -252,7 +252,7 @@ func (s *Server) rollout(r *request) (any, error) {
 			return nil, &refusal{
 				code: http.StatusNotFound, title: "No longer kept",
 				text: fmt.Sprintf("This commit is neither rolled out now nor among the last %d rollouts of %s, which are kept.", len(ro.Status.History), ro.Name),
-				to:   dashboard.Link{Text: "The present rollout", To: dashboard.RolloutPath(ro.Namespace, ro.Name, "")},
+				to:   dashboard.Link{Text: "The current rollout", To: dashboard.RolloutPath(ro.Namespace, ro.Name, "")},
 			}
 		}
 	}
@@ -322,7 +322,7 @@ func (s *Server) everything(r *request) (rollouts []v1alpha1.AddOnRollout, sourc
 	rollouts = slices.DeleteFunc(allRollouts.Items, func(ro v1alpha1.AddOnRollout) bool { return err != nil || !allowed(rolloutsResource, ro.Namespace) })
 	sources = slices.DeleteFunc(allSources.Items, func(so v1alpha1.AddOnSource) bool { return err != nil || !allowed(sourcesResource, so.Namespace) })
 	if hidden && len(rollouts)+len(sources) == 0 {
-		notes = append(notes, "You may get the rollouts and sources of no namespace as a whole.")
+		notes = append(notes, "You may not list the rollouts or sources of any namespace.")
 	}
 	return rollouts, sources, notes, err
 }
@@ -374,7 +374,7 @@ func (s *Server) cluster(r *request) (any, error) {
 			return nil, r.Context().Err()
 		}
 		if err != nil {
-			notes = append(notes, ro.Namespace+"/"+ro.Name+" cannot be planned now, or not by you.")
+			notes = append(notes, ro.Namespace+"/"+ro.Name+" cannot be planned now, or you lack the rights.")
 			continue
 		}
 		if c, ok := inspection.Plan.Why(name); ok {

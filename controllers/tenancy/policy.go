@@ -166,7 +166,7 @@ func (t Tenant) MayDeclare(addOn string) bool { return matchesAny(t.AddOns, addO
 
 // MayName reports whether an object without a namespace that belongs to add-ons may have a name: that of an
 // add-on, or one with a hyphen and more behind it. A name belongs to the tenant that lists more of it:
-// log-shipper-v2 is no name of a tenant with log, if another one has log-shipper or log-s*.
+// log-shipper-v2 is not a name of a tenant with log, if another one has log-shipper or log-s*.
 func (t Tenant) MayName(object string) bool {
 	for addOn := range addOnsOf(object) {
 		if t.MayDeclare(addOn) {

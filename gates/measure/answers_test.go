@@ -62,7 +62,7 @@ func FuzzMatcher(f *testing.F) {
 		text := strings.TrimPrefix(matcher("", []string{name, "c1"}), "cluster=~")
 		pattern, err := strconv.Unquote(text)
 		if err != nil {
-			t.Fatalf("%s is no string of PromQL: %v", text, err)
+			t.Fatalf("%s is not a string of PromQL: %v", text, err)
 		}
 		anchored, err := regexp.Compile("^(?s:" + pattern + ")$")
 		if err != nil {

@@ -160,7 +160,7 @@ func readNumber(status int, body []byte) (float64, error) {
 	case err == nil && answer.Error != "":
 		return 0, fmt.Errorf("cannot answer the query (%d): %s: %s", status, answer.ErrorType, answer.Error)
 	case err != nil || status != http.StatusOK || answer.Status != "success":
-		return 0, fmt.Errorf("does not answer as a Prometheus does (%d)", status)
+		return 0, fmt.Errorf("does not answer like Prometheus (%d)", status)
 	case len(answer.Warnings) > 0:
 		return 0, fmt.Errorf("warns: %s", strings.Join(answer.Warnings, "; "))
 	}
@@ -189,7 +189,7 @@ func readNumber(status int, body []byte) (float64, error) {
 	}
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return 0, fmt.Errorf("returns %q, which is no finite number", text)
+		return 0, fmt.Errorf("returns %q, which is not a finite number", text)
 	}
 	return value, nil
 }

@@ -56,7 +56,7 @@ func TestPrometheus_Real(t *testing.T) {
 		"OneCluster":      {`count(http_requests_total{$moved})`, "Passed: 1, max 1"},
 		"Scalar":          {`scalar(count(http_requests_total{$moved}))`, "Passed: 1, max 1"},
 		"SeveralElements": {`http_requests_total{job="clusters"}`, "Error: HOST returns 4 elements: the query must return one, such as with sum(...)"},
-		"NotANumber":      {`0 * (vector(0) / vector(0))`, `Error: HOST returns "NaN", which is no finite number`},
+		"NotANumber":      {`0 * (vector(0) / vector(0))`, `Error: HOST returns "NaN", which is not a finite number`},
 		"NoData":          {`sum(unknown{$moved})`, "Error: HOST has no data for the query"},
 		"NoInstant":       {`http_requests_total{$moved}[1m]`, `Error: HOST returns a "matrix": the query must return one number`},
 		"NoPromQL":        {`sum(http_requests_total{$moved}`, "Error: HOST cannot answer the query (400): bad_data:"},

@@ -141,7 +141,7 @@ func parseCredentials(kind v1alpha1.GateType, from *Secret) (credentials, error)
 	case c.bearerToken != "" && (c.username != "" || c.password != ""):
 		return credentials{}, fmt.Errorf("secret %q: the keys %s and %s exclude each other", from.Name, bearerTokenKey, usernameKey)
 	case (c.username == "") != (c.password == ""):
-		return credentials{}, fmt.Errorf("secret %q: the keys %s and %s need each other", from.Name, usernameKey, passwordKey)
+		return credentials{}, fmt.Errorf("secret %q: the keys %s and %s must be set together", from.Name, usernameKey, passwordKey)
 	}
 	for key, text := range map[string]secret.Text{bearerTokenKey: c.bearerToken, usernameKey: c.username, passwordKey: c.password} {
 		if strings.ContainsFunc(string(text), unicode.IsControl) {

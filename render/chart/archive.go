@@ -31,14 +31,14 @@ func unpacked(files []File) ([]File, error) {
 		}
 		size, err := unpackedSize(f.Content, left)
 		if err != nil {
-			return nil, &Error{File: f.Path, Message: fmt.Sprintf("is no archive of a chart: %v", err)}
+			return nil, &Error{File: f.Path, Message: fmt.Sprintf("is not an archive of a chart: %v", err)}
 		}
 		if left -= size; left < 0 {
 			return nil, &Error{File: f.Path, Message: fmt.Sprintf("the archives in charts unpack to more than %d MiB", maxUnpacked>>20)}
 		}
 		within, err := archive.LoadArchiveFiles(bytes.NewReader(f.Content))
 		if err != nil {
-			return nil, &Error{File: f.Path, Message: fmt.Sprintf("is no archive of a chart: %v", err)}
+			return nil, &Error{File: f.Path, Message: fmt.Sprintf("is not an archive of a chart: %v", err)}
 		}
 		for _, w := range within {
 			if isArchive(w.Name) {

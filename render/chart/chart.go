@@ -114,7 +114,7 @@ func (c *Chart) judge() error {
 	return nil
 }
 
-// read loads the chart anew, because Helm changes what it renders. It drops test templates and
+// read loads the chart again, because Helm changes what it renders. It drops test templates and
 // notes, which are not installed.
 func (c *Chart) read() (*helmchart.Chart, error) {
 	buffered := make([]*archive.BufferedFile, 0, len(c.files))

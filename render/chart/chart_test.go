@@ -219,7 +219,7 @@ func TestRefused(t *testing.T) {
 		"BadValues":       {minimal("").with("values.yaml", "a: [\n"), "Chart.yaml", "values.yaml"},
 		"Library":         {minimal("").with("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\ntype: library\n"), "Chart.yaml", "library chart"},
 		"Dependency":      {parent().with("charts/sub/Chart.yaml", "apiVersion: v2\nname: other\nversion: 0.1.0\n"), "Chart.yaml", "dependency sub"},
-		"BrokenArchive":   {parent().with("charts/x.tgz", "no archive"), "charts/x.tgz", "is no archive"},
+		"BrokenArchive":   {parent().with("charts/x.tgz", "no archive"), "charts/x.tgz", "is not an archive"},
 		"ArchiveBomb":     {parent().with("charts/x.tgz", archived(t, tree{"x/a": strings.Repeat("a", 4<<20), "x/b": strings.Repeat("b", 4<<20), "x/c": strings.Repeat("c", 4<<20), "x/d": strings.Repeat("d", 4<<20)}, "")), "charts/x.tgz", "unpack to more than"},
 		"DeeperBomb":      {parent().with("charts/a/charts/x.tgz", archived(t, tree{"x/a": strings.Repeat("a", 17<<20)}, "")), "charts/a/charts/x.tgz", "unpack to more than"},
 		"DeeperAliases":   {parent().with("charts/a/charts/x.tgz", archived(t, tree{"x/values.yaml": "a: &a " + strings.Repeat("x", 100_000) + "\nb: [" + strings.Repeat("*a,", 1000) + "]\n"}, "")), "charts/a/charts/x/values.yaml", "aliases that stand for more than"},

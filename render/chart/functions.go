@@ -12,7 +12,7 @@ import (
 // Why some of Helm's functions are refused.
 const (
 	randomHint = "set the value in the package, or keep it in a Secret on the managed cluster"
-	clockHint  = "a rendering must be the same tomorrow"
+	clockHint  = "a rendering must always be the same"
 	lookupHint = "a package is rendered without asking a cluster; pass what it needs as a value"
 	dnsHint    = "pass the address as a value"
 	cryptoHint = "keys and passwords do not belong into a manifest"

@@ -64,7 +64,7 @@ func (c *Chart) manifests(texts map[string]string, crds []Document, in Input) ([
 		out = append(out, read...)
 	}
 	if len(out) == 0 {
-		return nil, &Error{Message: "renders no object", Hint: "the hub takes no work without manifests"}
+		return nil, &Error{Message: "renders no object", Hint: "the hub accepts no work without manifests"}
 	}
 	place := newPlacer(out, in.Namespace)
 	for _, m := range out {
@@ -82,7 +82,7 @@ func (d Document) manifests() ([]Manifest, error) {
 			continue
 		}
 		if len(text) > maxDocument {
-			return nil, &Error{File: d.File, Message: fmt.Sprintf("renders a document of more than %d MiB, which no hub takes", maxDocument>>20)}
+			return nil, &Error{File: d.File, Message: fmt.Sprintf("renders a document of more than %d MiB, which no hub accepts", maxDocument>>20)}
 		}
 		// As Helm ends a document: the newline may be part of a block scalar at its end.
 		text = strings.TrimRight(text, " \t\r\n") + "\n"
@@ -91,11 +91,11 @@ func (d Document) manifests() ([]Manifest, error) {
 		}
 		converted, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
-			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is no YAML: %v", err), Hint: "helm template --debug shows it"}
+			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is not YAML: %v", err), Hint: "helm template --debug shows it"}
 		}
 		var value any
 		if err := utiljson.Unmarshal(converted, &value); err != nil {
-			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is no YAML: %v", err)}
+			return nil, &Error{File: d.File, Message: fmt.Sprintf("what it renders is not YAML: %v", err)}
 		}
 		read, err := d.objects(value)
 		if err != nil {
@@ -113,7 +113,7 @@ func (d Document) objects(value any) ([]Manifest, error) {
 	}
 	fields, isObject := value.(map[string]any)
 	if !isObject {
-		return nil, &Error{File: d.File, Message: "renders a document that is no object"}
+		return nil, &Error{File: d.File, Message: "renders a document that is not an object"}
 	}
 	if len(fields) == 0 {
 		return nil, nil

@@ -27,7 +27,7 @@ func among(list, name string) bool { return strings.Contains(list, " "+name+" ")
 // need refuses a missing value.
 func need(name string, v any) (any, error) {
 	if v == nil {
-		return nil, &refusal{"no value for " + name, "set it in values, or ask whether there is one with if, with or default"}
+		return nil, &refusal{"no value for " + name, "set it in values, or test for it with if, with or default"}
 	}
 	return v, nil
 }

@@ -69,7 +69,7 @@ func (c *Chart) texts(x *execution, in Input) (texts map[string]string, crds []D
 	return texts, crds, nil
 }
 
-// prepare reads the chart anew and merges values and dependencies, as `helm install` does.
+// prepare reads the chart again and merges values and dependencies, as `helm install` does.
 func (c *Chart) prepare(in Input) (*helmchart.Chart, common.Values, error) {
 	helm, err := c.read()
 	if err != nil {

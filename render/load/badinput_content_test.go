@@ -58,7 +58,7 @@ func badVariables(t *testing.T) []badInput {
 		{"variable_hub_kubeconfig_may_be_overridden", variable("  - {name: GREETING, value: a}", "  - {name: HUB_KUBECONFIG, value: /b}"), nil},
 		mistake(t, "replicas_in_words", templateFile, "replicas: 1", `replicas: "three"`, flaw.ReasonInvalidType, "manifests[0].spec.replicas: must be an integer", "without quotes"),
 		mistake(t, "replicas_of_an_untyped_variable", templateFile, "replicas: 1", `replicas: "{{GREETING}}"`, flaw.ReasonInvalidType, "manifests[0].spec.replicas: must be an integer", "addonflow.io/typed-variables: GREETING=integer"),
-		mistake(t, "api_version", templateFile, "apiVersion: apps/v1", "apiVersion: apps/V 1", flaw.ReasonInvalidManifest, "manifests[0].apiVersion", "is no apiVersion"),
+		mistake(t, "api_version", templateFile, "apiVersion: apps/v1", "apiVersion: apps/V 1", flaw.ReasonInvalidManifest, "manifests[0].apiVersion", "is not an apiVersion"),
 		mistake(t, "api_version_without_group", templateFile, "apiVersion: apps/v1", "apiVersion: /v1", flaw.ReasonInvalidManifest, "manifests[0].apiVersion"),
 		{"null_value", greeting("null"), one(flaw.ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it")},
 		{"tilde_value", greeting("~"), one(flaw.ReasonInvalidType, configFile, "spec.customizedVariables[0].value: must be a string; quote it")},

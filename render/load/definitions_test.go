@@ -43,7 +43,7 @@ func regionHash(t *testing.T, c Commit) string {
 			return config.SpecHash
 		}
 	}
-	t.Fatal("the configuration is no content")
+	t.Fatal("the configuration is not content")
 	return ""
 }
 

@@ -47,7 +47,7 @@ func TestPackageTakesVariables(t *testing.T) {
 	r := newRenderer(t, content)
 	everyone := []v1alpha1.PlacementReference{{Namespace: "hello", Name: "everyone"}}
 	_, err := r.Render(render.Cluster{Name: "cluster1", Placements: everyone, Claims: []clusterv1.ManagedClusterClaim{{Name: "id.k8s.io", Value: "x"}}})
-	if err == nil || !strings.Contains(err.Error(), `CLUSTER_CLAIM_id_k8s_io: "x" is no integer`) {
+	if err == nil || !strings.Contains(err.Error(), `CLUSTER_CLAIM_id_k8s_io: "x" is not a valid integer`) {
 		t.Errorf("a claim of another type: %v", err)
 	}
 	same, other := render.Cluster{Name: "a", Placements: everyone, Labels: region}, render.Cluster{Name: "a", Placements: everyone, Labels: map[string]string{"region": "eu", "other": "y"}}

@@ -89,7 +89,7 @@ func registryFlaws(registries []addonv1alpha1.ImageMirror) []flaw.Flaw {
 	for i, r := range registries {
 		for name, text := range map[string]string{"mirror": r.Mirror, "source": r.Source} {
 			if text != "" && (!imageText.MatchString(text) || strings.Contains(text, "//")) {
-				flaws = append(flaws, invalidConfig(list.Index(i).Child(name), flaw.Shown(text)+" is no part of an image name", "write it as in quay.io/org, without a scheme"))
+				flaws = append(flaws, invalidConfig(list.Index(i).Child(name), flaw.Shown(text)+" is not part of an image name", "write it as in quay.io/org, without a scheme"))
 			}
 		}
 		if r.Source != "" && r.Mirror != "" && r.Source != r.Mirror {
@@ -127,7 +127,7 @@ func nodeSelectorFlaws(selector map[string]string) []flaw.Flaw {
 	for _, key := range slices.Sorted(maps.Keys(selector)) {
 		messages := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(selector[key])...)
 		if len(messages) > 0 {
-			flaws = append(flaws, invalidConfig(at.Child(key), "is no label of a node", messages[0]))
+			flaws = append(flaws, invalidConfig(at.Child(key), "is not a label of a node", messages[0]))
 		}
 	}
 	return flaws
@@ -141,7 +141,7 @@ func tolerationFlaws(i int, t corev1.Toleration) []flaw.Flaw {
 		flaws = append(flaws, invalidConfig(at.Child(field), message, hint))
 	}
 	if messages := validation.IsQualifiedName(t.Key); t.Key != "" && len(messages) > 0 {
-		invalid("key", "is no key of a taint", messages[0])
+		invalid("key", "is not a key of a taint", messages[0])
 	}
 	switch t.Operator {
 	case corev1.TolerationOpExists:
@@ -153,7 +153,7 @@ func tolerationFlaws(i int, t corev1.Toleration) []flaw.Flaw {
 			invalid("operator", "must be Exists when there is no key", "")
 		}
 		if messages := validation.IsValidLabelValue(t.Value); len(messages) > 0 {
-			invalid("value", "is no value of a taint", messages[0])
+			invalid("value", "is not a value of a taint", messages[0])
 		}
 	default:
 		invalid("operator", fmt.Sprintf("%q is neither Exists nor Equal", flaw.Shown(t.Operator)), "")

@@ -129,7 +129,7 @@ func apiVersionFlaw(at flaw.Path, manifest map[string]any) (flaw.Flaw, bool) {
 	}
 	return flaw.Flaw{
 		Field: at, Reason: flaw.ReasonInvalidManifest,
-		Message: fmt.Sprintf("%q is no apiVersion", flaw.Shown(text)), Hint: "write group/version as in apps/v1, or v1",
+		Message: fmt.Sprintf("%q is not an apiVersion", flaw.Shown(text)), Hint: "write group/version as in apps/v1, or v1",
 	}, true
 }
 

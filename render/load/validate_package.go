@@ -104,15 +104,15 @@ func packageVariableFlaws(variables []v1alpha1.PackageVariable) []flaw.Flaw {
 		}
 		switch {
 		case !variable.IsName(v.Name):
-			invalid(nameKey, fmt.Sprintf("%.40q is no name of a variable", v.Name), "use letters, digits and _, no digit first")
+			invalid(nameKey, fmt.Sprintf("%.40q is not a name of a variable", v.Name), "use letters, digits and _, no digit first")
 		case seen[v.Name]:
 			invalid(nameKey, fmt.Sprintf("variable %q is listed twice", v.Name), "keep one of them")
 		}
 		if !valueName.MatchString(v.Value) {
-			invalid("value", fmt.Sprintf("%.80q is no place among values", v.Value), "write names separated by dots, such as agent.replicas")
+			invalid("value", fmt.Sprintf("%.80q is not a place among values", v.Value), "write names separated by dots, such as agent.replicas")
 		}
 		if !slices.Contains([]string{"", "string", variable.TypeInteger, variable.TypeNumber, variable.TypeBoolean}, v.Type) {
-			invalid("type", fmt.Sprintf("%.40q is no type", v.Type), "use string, integer, number or boolean")
+			invalid("type", fmt.Sprintf("%.40q is not a type", v.Type), "use string, integer, number or boolean")
 		}
 		seen[v.Name] = true
 	}

@@ -80,7 +80,7 @@ func (m manifestTypes) collect(t reflect.Type) {
 	}
 }
 
-// formerFields are the fields that a Kubernetes since 1.19 served and the present one does not.
+// formerFields are the fields that a Kubernetes since 1.19 served and the current one does not.
 func formerFields() map[reflect.Type][]string {
 	return map[reflect.Type][]string{
 		reflect.TypeFor[corev1.PodSpec]():          {"workloadRef"},              // 1.35

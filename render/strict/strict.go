@@ -236,7 +236,7 @@ func alternativeFlaws(at flaw.Path, value any) []flaw.Flaw {
 
 // quantityFlaws wants an amount of a resource.
 func quantityFlaws(at flaw.Path, value any) []flaw.Flaw {
-	f := flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidType, Message: flaw.Shown(value) + " is no quantity", Hint: "such as 100m, 2 or 64Mi"}
+	f := flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidType, Message: flaw.Shown(value) + " is not a quantity", Hint: "such as 100m, 2 or 64Mi"}
 	switch text, isString := value.(string); {
 	case isString && len(variable.References(text)) > 0:
 		return nil

@@ -39,7 +39,7 @@ func ParseFromConfigs(value string) ([]FromConfig, error) {
 		name, from, _ := strings.Cut(line, "=")
 		brace := strings.Index(from, "{")
 		if !IsName(name) || len(name) > MaxName || brace <= 0 {
-			return nil, fmt.Errorf("cannot read variables of configurations: %.80q is no NAME=resource.group{.path}", line)
+			return nil, fmt.Errorf("cannot read variables of configurations: %.80q is not NAME=resource.group{.path}", line)
 		}
 		v := FromConfig{Name: name, Path: from[brace:]}
 		v.Resource, v.Group, _ = strings.Cut(from[:brace], ".")

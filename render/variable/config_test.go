@@ -17,7 +17,7 @@ func TestParseConfigVariables(t *testing.T) {
 		t.Fatalf("error %v (-want +got):\n%s", err, diff)
 	}
 	bad := map[string]string{
-		"A": "is no NAME", "A=configmaps": "is no NAME", "={.a}": "is no NAME", "a-b=c{.a}": "is no NAME", "A={.a}": "is no NAME",
+		"A": "is not NAME", "A=configmaps": "is not NAME", "={.a}": "is not NAME", "a-b=c{.a}": "is not NAME", "A={.a}": "is not NAME",
 		"CLUSTER_NAME=c{.a}": "is built in", "CLUSTER_LABEL_x=c{.a}": "is built in", "HUB_KUBECONFIG=c{.a}": "is built in",
 		"A=c{.a}\nA=c{.b}": "declared twice", "A=c{.a": "no JSONPath", "A=c{}": "no JSONPath", "A=c{.}": "no JSONPath",
 		"A=c{.a..b}": "a name is empty", "A=c{.a[*]}": "neither a position", "A=c{.a[-1]}": "neither a position",

@@ -19,7 +19,7 @@ func parseJSONPath(text string) (jsonPath, error) {
 	rest, opened := strings.CutPrefix(text, "{")
 	rest, closed := strings.CutSuffix(rest, "}")
 	if !opened || !closed || rest == "" || rest == "." {
-		return nil, fmt.Errorf("%.80q is no JSONPath in braces such as {.data.level}", text)
+		return nil, fmt.Errorf("%.80q is not a JSONPath in braces such as {.data.level}", text)
 	}
 	var path jsonPath
 	for rest != "" {

@@ -21,7 +21,7 @@ func ParseTyped(value string) (map[string]string, error) {
 		name, kind, _ := strings.Cut(strings.TrimSpace(entry), "=")
 		switch {
 		case !IsName(name):
-			return nil, fmt.Errorf("cannot read typed variables: %q is no NAME=type", entry)
+			return nil, fmt.Errorf("cannot read typed variables: %q is not NAME=type", entry)
 		case kind != TypeInteger && kind != TypeNumber && kind != TypeBoolean:
 			return nil, fmt.Errorf("cannot read typed variables: type %q of %s is none of %s, %s, %s",
 				kind, name, TypeInteger, TypeNumber, TypeBoolean)

@@ -24,7 +24,7 @@ const (
 	Moved Kind = "Moved"
 	// Verified: the feedback proves the content.
 	Verified Kind = "Verified"
-	// SoakReset: the cluster was verified, and its soak starts anew.
+	// SoakReset: the cluster was verified, and its soak starts again.
 	SoakReset Kind = "SoakReset"
 	// Soaked: the soak ended.
 	Soaked Kind = "Soaked"

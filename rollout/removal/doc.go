@@ -47,5 +47,5 @@
 // confirmed.
 //
 // A deletion must carry the resourceVersion that was observed as its precondition: a
-// ManagedClusterAddOn that was created anew is not the one that the plan is about.
+// ManagedClusterAddOn that was created again is not the one that the plan is about.
 package removal

@@ -33,9 +33,9 @@ type hub struct {
 	answer func(cluster string) (accepted bool, after time.Duration)
 
 	removals []removed
-	// away has, by cluster, when the operator first saw the present absence from the install set.
+	// away has, by cluster, when the operator first saw the current absence from the install set.
 	away map[string]time.Time
-	// exempt are the clusters that the present approval is about; usedUp: it was acted upon.
+	// exempt are the clusters that the current approval is about; usedUp: it was acted upon.
 	exempt map[string]bool
 	usedUp bool
 	about  string // the whole add-on's commit at the last look, "" for single clusters

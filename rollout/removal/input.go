@@ -47,7 +47,7 @@ type Trust string
 
 const (
 	// Silent: an install placement does not exist, or OCM has not decided about it. It says
-	// nothing about any cluster: none is removed, and every grace period starts anew.
+	// nothing about any cluster: none is removed, and every grace period starts again.
 	Silent Trust = "Silent"
 	// Unsettled: decisions are incomplete or still changing. Only an approval removes.
 	Unsettled Trust = "Unsettled"
@@ -78,8 +78,8 @@ type Cluster struct {
 	Unselected bool
 	// Gone: its ManagedCluster is terminating or absent. The cluster is left alone.
 	Gone bool
-	// NeededBy are the add-ons that depend on this one and are still on the cluster. It does not leave
-	// before them, not even with an approval.
+	// NeededBy are the add-ons that depend on this one and are still on the cluster. It does not leave before them,
+	// even with an approval.
 	NeededBy []string
 	// Refused says in words why the hub refused the last attempt to delete the ManagedClusterAddOn; "": it
 	// did not. An attempt whose answer is not known is not refused.

@@ -248,7 +248,7 @@ func (p *planner) decide() {
 }
 
 // release takes the share of the budget from a cluster whose deletion the hub refused. Its departure
-// begins anew, behind those of the clusters that can leave. An approved cluster needs no share.
+// begins again, behind those of the clusters that can leave. An approved cluster needs no share.
 func (p *planner) release(c Cluster) (d Departure, noted bool) {
 	d, noted = p.record.Leaving[c.Name]
 	if c.Refused == "" || !noted {

@@ -101,7 +101,7 @@ func (s *story) with(l look) *story {
 
 // verifiedSince is the start of the unbroken time up to the last look in which the content
 // was verified. A look without current feedback neither starts nor ends it. A change of
-// Available after the start, by the managed cluster's clock, starts it anew.
+// Available after the start, by the managed cluster's clock, starts it again.
 func (s *story) verifiedSince() (since time.Time, ok bool) {
 	from := 0
 	for i, l := range s.looks {
@@ -132,7 +132,7 @@ func (s *story) proved() bool {
 }
 
 // since is the start of the unbroken time, up to the last look, in which every look had the
-// property. A look while writes were paused starts it anew; slack is by how much earlier the
+// property. A look while writes were paused starts it again; slack is by how much earlier the
 // operator may have noted that.
 func (s *story) since(slack time.Duration, so func(int, look) bool) (since time.Time, ok bool) {
 	for i, l := range slices.Backward(s.looks) {

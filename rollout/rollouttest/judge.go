@@ -267,7 +267,7 @@ func (j *judgement) retargeted(name string) bool {
 	return j.admitted(name) && b.Revision != j.target() && (slotted(b) || returned)
 }
 
-// retried reports whether the step admits a cluster anew that failed with the target and needs
+// retried reports whether the step admits a cluster again that failed with the target and needs
 // other works by now. It is a failure all the time.
 func (j *judgement) retried(name string) bool {
 	b := j.before[name]

@@ -93,7 +93,7 @@ func must(b, a rollout.Record, s *story) error {
 	is := func(states ...rollout.State) bool { return slices.Contains(states, a.State) }
 	barred := b.State == rollout.NotWritten
 	if s.erred && b.State != rollout.Done && a.State != rollout.Done && !isFailure(a) && !a.Failed {
-		return errors.New("it failed, and is no failure before it is Done")
+		return errors.New("it failed, and is not a failure before it is Done")
 	}
 	switch {
 	case b.State == rollout.Done:

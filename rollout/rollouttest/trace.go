@@ -27,7 +27,7 @@ type Step struct {
 	Actions []rollout.Action `json:"actions,omitempty"`
 	// Refused is the error of the planner; "": none.
 	Refused string `json:"refused,omitempty"`
-	// Foreign: another writer stored the ledger, such as a restored backup. The history begins anew with it.
+	// Foreign: another writer stored the ledger, such as a restored backup. The history begins again with it.
 	Foreign bool `json:"foreign,omitempty"`
 }
 

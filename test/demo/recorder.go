@@ -133,7 +133,7 @@ func (r *Recorder) fail(err error) {
 	r.wake()
 }
 
-// Mark returns the present moment.
+// Mark returns the current moment.
 func (r *Recorder) Mark() Mark {
 	r.mu.Lock()
 	defer r.mu.Unlock()

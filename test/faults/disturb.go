@@ -76,7 +76,7 @@ func twins(r *reference) []point {
 	return all
 }
 
-// watches are caches that are old, that miss what was in between, or that are read anew.
+// watches are caches that are old, that miss what was in between, or that are read again.
 func watches(r *reference) []point {
 	// stale is how long a cache is old in each step.
 	const stale = 4 * time.Second

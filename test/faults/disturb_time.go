@@ -170,7 +170,7 @@ func flaps() []point {
 	return append(all, anew()...)
 }
 
-// anew are a placement and a cluster that are deleted and made anew, with another UID.
+// anew are a placement and a cluster that are deleted and made again, with another UID.
 func anew() []point {
 	const class = "clusters and placements"
 	victim := clusterNames()[5]

@@ -545,7 +545,7 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 }
 
 // ofAnyVersion is a state without what the version before did not store, or stored in other words: the attempts of
-// past rollouts, which the present one follows, and why they ended.
+// past rollouts, which the current one follows, and why they ended.
 func ofAnyVersion(state map[string]string) map[string]string {
 	plain := maps.Clone(state)
 	maps.DeleteFunc(plain, func(path, _ string) bool {
@@ -607,7 +607,7 @@ func fromAnyMoment(state map[string]string) map[string]string {
 }
 
 // ofAnyPast is a state without what only the status of an add-on's rollout knows, if that was lost: past
-// rollouts, that the present one was a revert, and whether a cluster that has the content was moved to it.
+// rollouts, that the current one was a revert, and whether a cluster that has the content was moved to it.
 func ofAnyPast(state map[string]string, addOn string) map[string]string {
 	plain := map[string]string{}
 	for path, value := range state {

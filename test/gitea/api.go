@@ -24,7 +24,7 @@ type API struct {
 	authorization func(*http.Request)
 }
 
-// RefusedError is an answer that is no success.
+// RefusedError is an answer that is not a success.
 type RefusedError struct {
 	// Code is the HTTP status code, and Message what Gitea says.
 	Code    int

@@ -54,7 +54,7 @@ func (a *Authorship) Wrote(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	}
 }
 
-// Accept treats the present value of a kind as written by AddonFlow.
+// Accept treats the current value of a kind as written by AddonFlow.
 func (a *Authorship) Accept(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) {
 	a.keep(addOn, kind)
 	a.taken = slices.DeleteFunc(a.taken, func(t Takeover) bool { return t.Kind() == kind })

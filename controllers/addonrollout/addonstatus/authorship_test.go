@@ -50,7 +50,7 @@ func TestForeignWritersAreDetectedByValue(t *testing.T) {
 		"Reverted": {
 			{reason: "ours", addOn: addOnWith("1", "", upgrading)},
 			{reason: "we went on", addOn: addOnWith("2", "", done), wrote: true},
-			{reason: "going back to what we had said before is no value of ours", addOn: addOnWith("3", "ocm", upgrading), taken: true},
+			{reason: "going back to what we had said before is not a value of ours", addOn: addOnWith("3", "ocm", upgrading), taken: true},
 		},
 		"RestoredBeforeARestart": {{reason: "a new process takes our own words for ours", addOn: addOnWith("1", "ocm", done)}},
 		"TakenBeforeARestart":    {{reason: "and no others", addOn: addOnWith("1", "ocm", theirs), taken: true}},

@@ -43,7 +43,7 @@ type Move struct {
 	Access Access
 	// Mode says which program writes the condition Available.
 	Mode addonv1alpha1.HealthCheckMode
-	// Available is the present health of the works, with OCM's text.
+	// Available is the current health of the works, with OCM's text.
 	Available render.Availability
 	// UnknownCluster: the hub marked the cluster itself Unknown; then the hub writes
 	// Available.

@@ -183,7 +183,7 @@ func (o *Observation) fencedOff(t addonstatus.Takeover) bool {
 	return t.At.Before(until) && !o.Look.Wall.Before(until)
 }
 
-// expectsReferences reports whether the add-on's references are those of the present or the next
+// expectsReferences reports whether the add-on's references are those of the current or the next
 // content of the cluster, apart from lastObservedGeneration.
 func (o *Observation) expectsReferences(m *Member, target *render.Renderer) bool {
 	for _, renderer := range []*render.Renderer{target, m.Decoded} {

@@ -18,8 +18,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Departure is the progress of the deletion of one ManagedClusterAddOn that AddonFlow's
-// finalizers hold. It is derived anew in every turn.
+// Departure is the progress of the deletion of one ManagedClusterAddOn that AddonFlow's finalizers
+// hold. It is computed again in every turn.
 type Departure struct {
 	// managed and hosting are the states of the hooks on each cluster.
 	managed, hosting hookState
@@ -65,7 +65,7 @@ func (m *Member) departing(addOn string) Departure {
 		case len(m.Works)+len(m.Hooks) == 0:
 			h.wanted = false // never deployed, or already deleted
 		case !alive:
-			h.waived = "what it cleans up after is being deleted already"
+			h.waived = "the objects that it cleans up are already being deleted"
 		}
 	}
 	if m.Hindered != nil {
@@ -78,7 +78,7 @@ func (m *Member) departing(addOn string) Departure {
 		}
 		h.work, h.said = w, render.ObserveHook(w)
 		if w.DeletionTimestamp != nil {
-			h.said = render.HookObservation{Reason: "waiting for its former work to be gone"}
+			h.said = render.HookObservation{Reason: "waiting for its former work to be deleted"}
 		}
 	}
 	return dep

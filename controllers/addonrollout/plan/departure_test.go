@@ -101,7 +101,7 @@ func TestDepartureRunsHooksFirst(t *testing.T) {
 			w.DeletionTimestamp = &deletedAt
 			m.Hooks = append(m.Hooks, w)
 			return m
-		}, false, "pre-delete hook: waiting for its former work to be gone", ""},
+		}, false, "pre-delete hook: waiting for its former work to be deleted", ""},
 		"one of two": {"OCM takes either for both", func() *Member {
 			m := leaver(hookFinalizer, hostingHookFinalizer, hostingFinalizer)
 			m.Hosting, m.HostedAt = addonstatus.Hosting{Hosted: true, Name: "h", Cluster: availableCluster("h")}, availableCluster("h")
@@ -153,7 +153,7 @@ func TestDepartureRunsHooksFirst(t *testing.T) {
 			m := leaver(hookFinalizer)
 			m.Works[0].DeletionTimestamp = &deletedAt
 			return m
-		}, true, "", "what it cleans up after is being deleted already"},
+		}, true, "", "the objects that it cleans up are already being deleted"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -77,7 +77,7 @@ func (o *Observation) waits(cluster string) string {
 
 // cycleMessage says which add-ons wait for each other, and how to end it.
 func (o *Observation) cycleMessage() string {
-	return "dependsOn is a cycle: " + cycleText(o.Cycle) + "; take one of them out of it in Git"
+	return "dependsOn is a cycle: " + cycleText(o.Cycle) + "; remove one of them from it in Git"
 }
 
 // cycleText is "agent -> base -> agent".

@@ -271,7 +271,7 @@ func (d *Decided) measures(o *Observation, attempt int32) []Measure {
 }
 
 // withVerdicts returns the stages with the verdicts of their gates. A stage that the planner does
-// not list, because it could not plan, keeps its verdicts: one that failed stays so.
+// not list, because it could not plan, keeps its verdicts: a failed gate stays Failed.
 func withVerdicts(stages []v1alpha1.StageStatus, all []gate) []v1alpha1.StageStatus {
 	for _, g := range all {
 		i := slices.IndexFunc(stages, func(s v1alpha1.StageStatus) bool { return s.Name == g.stage })

@@ -32,7 +32,7 @@ type Judged struct {
 	Had *v1alpha1.PlacementReference
 	// Hosts: something of it is, or is to be, on the hosting cluster.
 	Hosts bool
-	// Refused says why the target cannot be rendered for the member. Drift of its present works
+	// Refused says why the target cannot be rendered for the member. Drift of its current works
 	// is still repaired.
 	Refused *Refusal
 	// Overruled says why an object of the target is missing, although the member runs the target:
@@ -52,7 +52,7 @@ type Refusal struct {
 	Hindrance
 	// brief is the message without the part that is the same for every cluster.
 	brief string
-	// keeps: the present content of the member can be rendered for it.
+	// keeps: the current content of the member can be rendered for it.
 	keeps bool
 	// Contended: another add-on deploys one of its objects on the cluster.
 	Contended bool
@@ -107,7 +107,7 @@ func (m *Member) renderInput(had *v1alpha1.PlacementReference) render.Cluster {
 	return c
 }
 
-// recall finds the install placement that assigned the present configurations of a cluster that
+// recall finds the install placement that assigned the current configurations of a cluster that
 // no placement selects any more; nil: the defaults, or not known. Until the cluster is removed or
 // selected again, it is rendered with that placement. Otherwise it would be repaired to the
 // defaults, or count as changed. If the body of its revision is missing, its works stay.
@@ -263,7 +263,7 @@ func (t *turn) blocked(j *Judged) string {
 	return j.HostingProblem()
 }
 
-// refused says why the target cannot be rendered for a member although its present content can,
+// refused says why the target cannot be rendered for a member although its current content can,
 // or the stable revision if it has none: the commit needs a value that the cluster does not have.
 // That is a failure of the commit and counts against the budget when the cluster is admitted to it.
 func (j *Judged) refused() string {

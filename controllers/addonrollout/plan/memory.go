@@ -22,8 +22,7 @@ type Memory struct {
 	bad sightings
 	// refusals of the hub. Without them one would never become a failure.
 	refusals sightings
-	// stampsAhead: without it a soak would start anew at every look while the clock of the
-	// managed cluster is ahead.
+	// stampsAhead: without it a soak would restart in every turn while the clock of the managed cluster is ahead.
 	stampsAhead sightings
 	// last: without it a soak would end early or late after the operator's clock was set.
 	last *lastLook

@@ -64,7 +64,7 @@ func clusterCondition(c *clusterv1.ManagedCluster) corev1.ConditionStatus {
 	return corev1.ConditionUnknown
 }
 
-// worksRefused reports whether a work agent could not apply the present works of the add-on: own,
+// worksRefused reports whether a work agent could not apply the current works of the add-on: own,
 // on the cluster itself; hosting, on the hosting cluster.
 func (m *Member) worksRefused(addOn string) (own, hosting bool) {
 	for _, w := range m.Works {

@@ -51,7 +51,7 @@ type Observation struct {
 	// declares, nil if it is. Choose sets both.
 	Target   v1alpha1.Target
 	Override *v1alpha1.Override
-	// Barrier says why the clusters cannot leave the content that is withdrawn; "": they can.
+	// Barrier says why the clusters cannot leave the content that is quarantined or blocked; "": they can.
 	Barrier string
 	// Prober judges health; Policy is the text it was made from. InvalidHealth says why the
 	// declared one could not be made.
@@ -129,7 +129,7 @@ type Member struct {
 	Configs []render.Config
 	// Hindered is why nothing can be written to the cluster now; nil: it can.
 	Hindered *Hindrance
-	// Health is the state of the present content of the works. Serves: OCM's feedback rules
+	// Health is the state of the current content of the works. Serves: OCM's feedback rules
 	// report no pod that is not ready.
 	Health render.Observation
 	Serves bool

@@ -54,7 +54,7 @@ func (o *Observation) carriedOut(order *v1alpha1.AddOnOrder) (v1alpha1.GivenOrde
 	return given[i], true
 }
 
-// given is what orders come to: their answers, and the decisions that follow from them.
+// given is the result of the orders: their answers, and the decisions that follow from them.
 type given struct {
 	answers []Answer
 	steps   []journal.Decision
@@ -167,7 +167,7 @@ func (h ordered) promote(target string, d Decided) ordered {
 	return h
 }
 
-// refused takes back what applyOrders answered, because the planner refused the policy or the ledger.
+// refused drops the answers of applyOrders, because the planner refused the policy or the ledger.
 // before is the status without the orders.
 func (h ordered) refused(o *Observation, before v1alpha1.AddOnRolloutStatus, why error) ordered {
 	undone := ordered{status: before, promotes: h.promotes, content: h.content, given: given{answers: slices.Clone(h.given.answers)}}
@@ -382,9 +382,9 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 		override, barred := o.withdrawn(o.known(s.Digest))
 		switch {
 		case barred && override.Kind == v1alpha1.OverrideBlocked:
-			return "", "spec.blocked names it: take the entry out in Git"
+			return "", "spec.blocked names it: remove the entry in Git"
 		case barred && o.blocks(o.known(s.Digest)) != nil:
-			return "ended the quarantine of " + s.Digest + "; spec.blocked still names it: take the entry out in Git", ""
+			return "ended the quarantine of " + s.Digest + "; spec.blocked still names it: remove the entry in Git", ""
 		case barred:
 			return s.Digest + " may be rolled out again", ""
 		}
@@ -401,7 +401,7 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 		withCRDs = withCRDs || s.Arguments.WithCRDs
 		if s.Arguments.To != "" {
 			if to = o.digestOf(s.Arguments); !slices.ContainsFunc(o.Succeeded, func(x Success) bool { return x.Digest == to }) {
-				return "", s.Arguments.To + " did not succeed here, is withdrawn, or is not stored any more"
+				return "", s.Arguments.To + " did not succeed here, is quarantined or blocked, or is not stored any more"
 			}
 		}
 	}

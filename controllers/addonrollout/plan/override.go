@@ -97,7 +97,7 @@ func endedPhases() []v1alpha1.Phase {
 	return []v1alpha1.Phase{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack, v1alpha1.PhaseRemoved}
 }
 
-// withdrawn says why no cluster is to run a target's content.
+// withdrawn says why no cluster may run a target's content: it is quarantined or blocked.
 func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
 	if q, ok := o.quarantine(t.Digest); ok {
 		kind := v1alpha1.OverrideRollback
@@ -148,8 +148,8 @@ func (o *Observation) Mistaken() string {
 	return strings.Join(entries, "; ") + "; known: " + brief.Names(known)
 }
 
-// remember adds the quarantines of revisions that were deleted, and perhaps made anew. If the revision
-// is still the same, it has no quarantine because that was lifted, and the status is an older one.
+// remember adds the quarantines of revisions that were deleted, and perhaps created again. If the revision was not
+// deleted, a missing quarantine means that it was lifted, and the status is an older one.
 func (o *Observation) remember() {
 	for i := range o.Rollout.Status.History {
 		h := &o.Rollout.Status.History[i]
@@ -187,7 +187,7 @@ func (o *Observation) remembering(history []v1alpha1.HistoryEntry, withdrawals [
 	return history
 }
 
-// restored quarantines the revisions that were made anew.
+// restored quarantines the revisions that were created again.
 func (o *Observation) restored(history []v1alpha1.HistoryEntry) []Withdrawal {
 	var again []Withdrawal
 	for i := range history {
@@ -221,9 +221,9 @@ func (o *Observation) refuge(from v1alpha1.Target) string {
 	return to
 }
 
-// lostRefuge is the digest of the content to go back to if its revision was deleted, and the note of its success
-// with it, and no order names other content; "": it was not. Nobody asked for older content: the clusters are
-// held, as by any missing revision.
+// lostRefuge is the digest of the content to go back to if its revision was deleted, and the note of its success with
+// it, and no order names other content; "": it was not. No user asked for older content: the clusters are held, as by
+// any missing revision.
 func (o *Observation) lostRefuge(from v1alpha1.Target) string {
 	s := &o.Rollout.Status
 	to := s.Stable
@@ -277,7 +277,7 @@ func (o *Observation) stranded() string {
 	if o.Target.Digest != leaves.Digest {
 		kept = o.Target.Revision
 	}
-	return "revision " + leaves.Revision + " is withdrawn (" + o.Override.Reason + "), and the clusters keep " + kept + ": " + o.Barrier
+	return "revision " + leaves.Revision + " is quarantined or blocked (" + o.Override.Reason + "), and the clusters keep " + kept + ": " + o.Barrier
 }
 
 // returned is the phase of a rollout to content that Git does not declare.
@@ -312,9 +312,9 @@ func (o *Observation) policyChangesDefinitions() bool {
 	return policy != nil && policy.WithCRDs
 }
 
-// mayChangeDefinitions reports whether policy or order permits that the way back to the target changes
-// a CustomResourceDefinition. The order is the newest decision to take content back; its permission
-// ends when other content succeeds.
+// mayChangeDefinitions reports whether policy or order permits that the rollback to the target changes a
+// CustomResourceDefinition. The order is the newest decision to roll content back; its permission ends when other
+// content succeeds.
 func (o *Observation) mayChangeDefinitions() bool {
 	var newest v1alpha1.Quarantine
 	for _, q := range o.Quarantined {
@@ -327,8 +327,8 @@ func (o *Observation) mayChangeDefinitions() bool {
 	})
 }
 
-// Confirm checks a way back that is taken for the first time, after everything about the clusters was read:
-// if a CustomResourceDefinition is in the way, the clusters keep what they run. It reports whether they do.
+// Confirm checks a rollback before its first turn, after everything about the clusters was read. If a
+// CustomResourceDefinition prevents it, the clusters keep their content. It reports whether they do.
 func (o *Observation) Confirm() bool {
 	known := o.Rollout.Status.Target
 	if !o.Override.Returns() || o.Barrier != "" || known != nil && known.Digest == o.Target.Digest {
@@ -341,7 +341,7 @@ func (o *Observation) Confirm() bool {
 	return why != ""
 }
 
-// preventing says why content cannot be taken back from the clusters to other content; "": it can.
+// preventing says why the clusters cannot be moved back from one content to another; "": they can.
 func (o *Observation) preventing(from, to string, mayChange bool) string {
 	name := o.known(from).Revision
 	if _, stored := o.StoredAs[name]; !stored {
@@ -385,9 +385,9 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	return "it would " + lost.verb() + " of " + brief.Names(names) + "; " + lost.remedy()
 }
 
-// leaves returns whether a way back takes a revision from a cluster: its works are of that revision, or were
-// being written when it failed, or lost a mark. A cluster that no stage selects, and that was not admitted to
-// what it runs, keeps that.
+// leaves reports whether a rollback moves a cluster off a revision: its works are of that revision, or were being
+// written when it failed, or lost a mark. A cluster that no stage selects, and that was not admitted to its content,
+// keeps it.
 func (o *Observation) leaves(from string) func(*Member) bool {
 	selected, known := o.staged()
 	admitted := map[string]string{}
@@ -437,7 +437,7 @@ func (o *Observation) held(m *Member) bool {
 	return held && (until.IsZero() || o.Look.Wall.Before(until))
 }
 
-// loss is a CustomResourceDefinition that a cluster would lose, or get changed, on a way back.
+// loss is a CustomResourceDefinition that a rollback would remove from a cluster, or change there.
 type loss struct {
 	definition string
 	changed    bool
@@ -502,8 +502,8 @@ func (o *Observation) displaced(m *Member, in render.Cluster, back *render.Rende
 	return gone, changed, nil
 }
 
-// keeps says which CustomResourceDefinition keeps a cluster from following the others on a way back,
-// and what to do; "": none. It runs other content than they did, or was not written as they were.
+// keeps says which CustomResourceDefinition prevents that a single cluster is rolled back with the others, and what to
+// do; "": none. Such a cluster ran other content than the others, or its works differed.
 func (t *turn) keeps(j *Judged) string {
 	runs := j.Running()
 	if !t.Override.Returns() || runs == "" || runs == t.target.digest || t.target.Renderer == nil || !available(j.Cluster) {

@@ -145,8 +145,8 @@ func (o *Observation) InOrder(now time.Time) metav1.Time {
 // stamp is the time of the look as objects store it.
 func (o *Observation) stamp() metav1.Time { return metav1.NewTime(o.Look.Wall).Rfc3339Copy() }
 
-// concluded is what follows from the decisions about the clusters. They are void in part if the
-// content of the target is withdrawn in this turn.
+// concluded is what follows from the decisions about the clusters. They are partly void if the content of the target is
+// quarantined in this turn.
 type concluded struct {
 	Decided
 	status      v1alpha1.AddOnRolloutStatus
@@ -242,13 +242,13 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	return p, nil
 }
 
-// anyUnproven reports whether a cluster was admitted to content that never succeeded here, or was taken back since.
+// anyUnproven reports whether a cluster was admitted to content that never succeeded here, or was rolled back since.
 func (o *Observation) anyUnproven(l v1alpha1.Ledger) bool {
 	records, err := rollout.Records(l)
 	return err != nil || slices.ContainsFunc(records, func(r rollout.Record) bool { return o.Succeeded.at(r.Revision) == "" })
 }
 
-// frozen plans again without admissions: the content of the target is withdrawn in this turn.
+// frozen plans again without admissions: the content of the target is quarantined in this turn.
 func (d Decided) frozen() Decided {
 	in := *d.Input
 	in.Withdrawn = true
@@ -455,7 +455,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 			c.Away = "hosting cluster " + j.Hosting.Name + " is not available"
 		}
 	}
-	// If neither the target nor the present content can be rendered for the cluster, the commit
+	// If neither the target nor the current content can be rendered for the cluster, the commit
 	// is not the cause: the cluster is held back and blocks no other.
 	if j.Refused != nil && !j.Refused.keeps {
 		c.Reachable, c.Away = false, j.Refused.brief

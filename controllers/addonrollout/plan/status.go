@@ -63,8 +63,8 @@ func declaredBy(s v1alpha1.AddOnRolloutStatus) string {
 	return s.Target.Digest
 }
 
-// anew returns the records for a new attempt at the content that becomes the target. Clusters that
-// failed with it before get another try. If content is taken back to it, their failure is no news.
+// anew returns the records for a new attempt at the content that becomes the target. Clusters that failed with it
+// before get another try. If the target is the content of a rollback, these failures do not count again.
 func anew(records []v1alpha1.RecordGroup, digest string, reverting bool) []v1alpha1.RecordGroup {
 	records = slices.Clone(records)
 	for i := range records {
@@ -115,8 +115,8 @@ func nextAttempt(history []v1alpha1.HistoryEntry, o *Observation) int32 {
 	return last + 1
 }
 
-// rediscovered is the stable revision of a rollout whose status was lost, or whose stable revision is
-// withdrawn; nil: no rollout succeeded.
+// rediscovered is the stable revision of a rollout whose status was lost, or whose stable revision is quarantined or
+// blocked; nil: no rollout succeeded.
 func (o *Observation) rediscovered() *v1alpha1.Target {
 	newest := o.Succeeded.newest()
 	if newest.Name == "" {
@@ -161,7 +161,7 @@ func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, stay s
 	return next
 }
 
-// recorded updates the newest history entry if it is about the present target.
+// recorded updates the newest history entry if it is about the current target.
 func recorded(s v1alpha1.AddOnRolloutStatus, now metav1.Time) []v1alpha1.HistoryEntry {
 	h := slices.Clone(s.History)
 	if len(h) == 0 || s.Target == nil || h[0].Target.Digest != s.Target.Digest {

@@ -111,7 +111,7 @@ func keptVerdict(cause string, in rollout.Input, plan rollout.Plan) Verdict {
 		}
 	}
 	message := fmt.Sprintf("%s; the AddOnRollout is being deleted: it stays and works as before while a cluster has the add-on (now %s); "+
-		"to keep the add-on, do nothing; to remove it, take it out of Git", plan.Message, Counted(have))
+		"to keep the add-on, do nothing; to remove it, remove it from Git", plan.Message, Counted(have))
 	if cause != "" {
 		message = fmt.Sprintf("%s; %s is being deleted: the add-on stays on %s; %s", plan.Message, cause, Counted(have), v1alpha1.UninstallAdvice)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/addonflow/addonflow/test/faults/oracle"
 )
 
-// A workload that was deleted on its cluster and made anew is the same afterwards: its conditions are in
+// A workload that was deleted on its cluster and made again is the same afterwards: its conditions are in
 // another order, and its generations begin again.
 func TestEndState_OfAWorkThatWasMadeAnew(t *testing.T) {
 	state := func(manifest string) map[string]string {

@@ -302,7 +302,7 @@ func immutable(before, after *unstructured.Unstructured) error {
 
 // replace refuses to replace a Job, as API servers do: they put labels into its template, which
 // the object that the agent sends does not have. An agent sends an object again that did not change
-// only when it looks at everything anew, every few minutes.
+// only when it looks at everything again, every few minutes.
 func (o *object) replace(required *unstructured.Unstructured) error {
 	if manual, _, _ := unstructured.NestedBool(required.Object, fieldSpec, "manualSelector"); required.GetKind() != "Job" || manual {
 		return nil

@@ -229,7 +229,7 @@ func TestFeedbackValues(t *testing.T) {
 			want: map[string]any{"ReadyReplicas": int64(1), "Replicas": int64(1), "AvailableReplicas": int64(1)},
 		},
 		"Absent": {
-			reason: "an absent path is no value and no error",
+			reason: "an absent path is not a value and no error",
 			rule:   jsonPaths(workv1.JsonPath{Name: "x", Path: ".status.nothing.here"}),
 			want:   map[string]any{},
 		},
