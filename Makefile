@@ -77,6 +77,7 @@ generate: tools ## Write deep copies, CRDs, the reference and everything under g
 	@cp manifests/crds/addon*.yaml manifests/chart/files/crds/
 	@cp manifests/rbac/{serviceaccount,clusterrole,role,secrets}.yaml manifests/chart/files/rbac/
 	@cp manifests/admission/{policy,binding}.yaml manifests/chart/files/admission/
+	@cp manifests/tenants/revisions.yaml manifests/chart/files/tenants/
 	@cp manifests/replace/clusterrole.yaml manifests/chart/files/replace/
 	@cp manifests/users/clusterroles.yaml manifests/chart/files/users/
 	@cp manifests/operator/{availability,networkpolicy}.yaml manifests/chart/files/operator/

@@ -16,9 +16,12 @@ type repository struct {
 	host string
 	// name is one for a repository, whichever form of its address was given.
 	name string
-	// web is the URL of the repository's page.
-	web string
+	// web is the URL of the repository's page, and commits the path below it at which commits have theirs.
+	web, commits string
 }
+
+// commitPage returns the URL of a commit's page.
+func (r repository) commitPage(sha string) string { return r.web + "/" + r.commits + "/" + sha }
 
 // place is an address that passed the checks that hold for every forge.
 type place struct {
@@ -52,6 +55,8 @@ func (p place) named(path ...string) string {
 type addressing struct {
 	// extra characters that a segment of the path may have.
 	extra string
+	// commits is the path of the pages of commits below that of their repository.
+	commits string
 	// locate finds the repository. The error is complete.
 	locate func(place) (repository, error)
 }
@@ -77,7 +82,9 @@ func parseAddress(raw string, how addressing) (repository, error) {
 	if segments[last] = strings.TrimSuffix(segments[last], ".git"); !isSegment(segments[last], how.extra) {
 		return repository{}, errors.New("cannot use the address: it names no repository")
 	}
-	return how.locate(place{root: &url.URL{Scheme: parsed.Scheme, Host: strings.ToLower(parsed.Host)}, segments: segments})
+	found, err := how.locate(place{root: &url.URL{Scheme: parsed.Scheme, Host: strings.ToLower(parsed.Host)}, segments: segments})
+	found.commits = how.commits
+	return found, err
 }
 
 // errNoRepository is the error for an address with too short a path.
@@ -97,7 +104,7 @@ func ownerAndName(api func(root *url.URL) string) func(place) (repository, error
 		return repository{
 			api: api(&root) + "/repos/" + owner + "/" + name, host: root.Host,
 			name: forgeHost(&root) + root.Path + "/" + strings.ToLower(owner+"/"+name),
-			web:  root.String() + "/" + owner + "/" + name,
+			web:  root.Scheme + "://" + forgeHost(&root) + root.Path + "/" + owner + "/" + name,
 		}, nil
 	}
 }
@@ -111,6 +118,19 @@ func Repository(provider, address string) (string, error) {
 	}
 	repo, err := parseAddress(address, p.address)
 	return repo.name, err
+}
+
+// CommitPage returns the URL of a commit's page at the forge. The error is that of New.
+func CommitPage(provider, address, sha string) (string, error) {
+	p, err := providerNamed(provider)
+	if err != nil {
+		return "", err
+	}
+	repo, err := parseAddress(address, p.address)
+	if err != nil {
+		return "", err
+	}
+	return repo.commitPage(sha), nil
 }
 
 // Host returns the name of the forge of an address, as Comments does. The error is that of New.

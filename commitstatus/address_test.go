@@ -160,3 +160,26 @@ func TestRepositoryHasOneName(t *testing.T) {
 		t.Errorf("a refused address names no repository, and is not repeated: %v", err)
 	}
 }
+
+// TestCommitPage_OfEveryForge: each row says where its forge shows a commit, whichever form of the address is given.
+func TestCommitPage_OfEveryForge(t *testing.T) {
+	const sha = "1111111111111111111111111111111111111111"
+	pages := map[string]struct{ address, want string }{
+		"azuredevops":     {"https://org.visualstudio.com/proj/_git/fleet", "https://dev.azure.com/org/proj/_git/fleet/commit/"},
+		"bitbucket":       {"https://api.bitbucket.org/2.0/repositories/team/fleet", "https://bitbucket.org/team/fleet/commits/"},
+		"bitbucketserver": {"https://bb.example/scm/ops/fleet.git", "https://bb.example/projects/ops/repos/fleet/commits/"},
+		"forgejo":         {"https://forgejo.example/team/fleet.git", "https://forgejo.example/team/fleet/commit/"},
+		"gitea":           {"https://example.com/git/api/v1/repos/team/fleet", "https://example.com/git/team/fleet/commit/"},
+		"github":          {"https://api.github.com/repos/team/fleet", "https://github.com/team/fleet/commit/"},
+		"githubchecks":    {"https://github.example/api/v3/repos/team/fleet", "https://github.example/team/fleet/commit/"},
+		"gitlab":          {"https://example.com/below/api/v4/projects/group/fleet", "https://example.com/below/group/fleet/-/commit/"},
+	}
+	for name := range providers() {
+		if got, err := CommitPage(name, pages[name].address, sha); err != nil || got != pages[name].want+sha {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+	if got, err := CommitPage("gitea", "javascript://gitea.example/team/fleet", sha); err == nil {
+		t.Errorf("got %q", got)
+	}
+}

@@ -23,7 +23,7 @@ const azureVersion = "7.0"
 func azureProvider() provider {
 	return provider{
 		open:       func(_ Config, client *restClient, repo repository) Forge { return &azure{client: client, repo: repo} },
-		address:    addressing{extra: " ", locate: locateAzure},
+		address:    addressing{extra: " ", commits: "commit", locate: locateAzure},
 		authorize:  func(token string) string { return basic(":" + token) },
 		permission: "the scope Code (status)",
 		pace:       5, burst: 50,

@@ -27,7 +27,7 @@ func bitbucketProvider() provider {
 		open: func(_ Config, client *restClient, repo repository) Forge {
 			return &bitbucket{client: client, repo: repo}
 		},
-		address:   addressing{locate: locateBitbucket},
+		address:   addressing{commits: "commits", locate: locateBitbucket},
 		authorize: bitbucketAuthorization,
 		// The API asks for the scope repository; an API token has its own name for it.
 		permission: "the scope repository (an API token: read:repository:bitbucket)",
@@ -85,7 +85,7 @@ func bitbucketKey(context string) string {
 
 // link returns the link of a status, which both Bitbuckets require: the page of the commit if it has none.
 func (r repository) link(status Status) string {
-	return cmp.Or(status.TargetURL, r.web+"/commits/"+status.SHA)
+	return cmp.Or(status.TargetURL, r.commitPage(status.SHA))
 }
 
 // Post implements Forge. A status with the same key is replaced.

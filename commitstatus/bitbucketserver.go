@@ -21,7 +21,7 @@ func bitbucketServerProvider() provider {
 		open: func(_ Config, client *restClient, repo repository) Forge {
 			return &bitbucketServer{client: client, repo: repo}
 		},
-		address:    addressing{extra: "~", locate: locateBitbucketServer},
+		address:    addressing{extra: "~", commits: "commits", locate: locateBitbucketServer},
 		authorize:  bitbucketAuthorization, // an HTTP access token, or <user>:<password>
 		permission: "Repository read (REPO_READ)",
 		pace:       5, burst: 50,

@@ -24,7 +24,7 @@ const (
 func giteaProvider() provider {
 	return provider{
 		open:       func(_ Config, client *restClient, repo repository) Forge { return &gitea{client: client, repo: repo} },
-		address:    addressing{locate: ownerAndName(func(root *url.URL) string { return root.String() + "/api/v1" })},
+		address:    addressing{commits: "commit", locate: ownerAndName(func(root *url.URL) string { return root.String() + "/api/v1" })},
 		authorize:  func(token string) string { return "token " + token },
 		requests:   giteaRequests,
 		comments:   giteaComments,

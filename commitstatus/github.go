@@ -28,7 +28,7 @@ const (
 func githubProvider() provider {
 	return provider{
 		open:      func(_ Config, client *restClient, repo repository) Forge { return &github{client: client, repo: repo} },
-		address:   addressing{locate: ownerAndName(githubAPI)},
+		address:   addressing{commits: "commit", locate: ownerAndName(githubAPI)},
 		authorize: bearer, apps: true,
 		requests:   githubRequests,
 		comments:   githubComments,

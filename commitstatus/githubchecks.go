@@ -26,7 +26,7 @@ func githubChecksProvider() provider {
 		open: func(c Config, client *restClient, repo repository) Forge {
 			return &githubChecks{client: client, repo: repo, app: c.App.Credentials.AppID()}
 		},
-		address:   addressing{locate: ownerAndName(githubAPI)},
+		address:   addressing{commits: "commit", locate: ownerAndName(githubAPI)},
 		authorize: bearer, apps: true, needsApp: true,
 		permission: "Checks: write",
 		pace:       rate.Every(time.Second), burst: 20,

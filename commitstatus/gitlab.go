@@ -31,7 +31,7 @@ func gitlabProvider() provider {
 		open: func(c Config, client *restClient, repo repository) Forge {
 			return &gitlab{client: client, repo: repo, ref: c.Ref}
 		},
-		address:    addressing{locate: locateGitLab},
+		address:    addressing{commits: "-/commit", locate: locateGitLab},
 		authorize:  bearer, // of personal, project and group access tokens, and of OAuth
 		requests:   gitlabRequests,
 		comments:   gitlabComments,

@@ -131,4 +131,9 @@ func subject(tb testing.TB) Subject {
 }
 
 // frame is that of a page at a path.
-func frame(path string) Frame { return Frame{Base: "/", Path: path} }
+func frame(path string) Frame {
+	page := func(forge *v1alpha1.CommitStatusSpec, sha string) string {
+		return strings.TrimSuffix(forge.Address, ".git") + "/commit/" + sha
+	}
+	return Frame{Base: "/", Path: path, CommitPage: page}
+}

@@ -186,7 +186,7 @@ func NewSource(f Frame, s *v1alpha1.AddOnSource) Source {
 	f.Live = true
 	p := Source{
 		Frame: f, Namespace: s.Namespace, Name: s.Name, URL: s.Spec.Address(), Folder: s.Spec.Path, Mark: sourceMark(s),
-		Applied: commitOf(s.Status.LastAppliedRevision, s), Attempted: commitOf(s.Status.LastAttemptedRevision, s),
+		Applied: f.commit(s.Status.LastAppliedRevision, s), Attempted: f.commit(s.Status.LastAttemptedRevision, s),
 	}
 	p.Title = fmt.Sprintf("Source %s: %s", s.Name, p.Mark.Word)
 	row := sourceRow(s)
@@ -203,7 +203,7 @@ func NewSource(f Frame, s *v1alpha1.AddOnSource) Source {
 	}
 	p.Next = append(p.Next, show.Advice{Text: "Read the repository now.", Command: show.Command(program, "reconcile", "source", s.Name, "-n", s.Namespace, "--wait")})
 	for _, a := range s.Status.AddOns {
-		p.AddOns = append(p.AddOns, SourcedRow{Link{a.Name, RolloutPath(s.Namespace, a.Name, v1alpha1.CommitOf(a.Commit))}, commitOf(a.Commit, s)})
+		p.AddOns = append(p.AddOns, SourcedRow{Link{a.Name, RolloutPath(s.Namespace, a.Name, v1alpha1.CommitOf(a.Commit))}, f.commit(a.Commit, s)})
 	}
 	return p
 }

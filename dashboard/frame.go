@@ -28,6 +28,8 @@ type Frame struct {
 	Live bool
 	// Title of the page.
 	Title string
+	// CommitPage returns the page of a commit at the forge, "" if it is not known. Nil: none is.
+	CommitPage func(forge *v1alpha1.CommitStatusSpec, sha string) string
 }
 
 // Mark is a state as the page shows it: an icon, a word, and a class of the style sheet.
@@ -92,23 +94,12 @@ type Commit struct {
 	Forge string
 }
 
-func commitOf(revision string, source *v1alpha1.AddOnSource) Commit {
+// commit names the commit of a revision.
+func (f Frame) commit(revision string, source *v1alpha1.AddOnSource) Commit {
 	c := Commit{Short: cmp.Or(show.ShortCommit(revision), "–"), SHA: v1alpha1.CommitOf(revision)}
-	if source == nil || source.Spec.CommitStatus == nil || c.SHA == "" {
-		return c
+	if f.CommitPage != nil && source != nil && source.Spec.CommitStatus != nil && c.SHA != "" {
+		c.Forge = f.CommitPage(source.Spec.CommitStatus, c.SHA)
 	}
-	address, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(source.Spec.CommitStatus.Address, "/"), ".git"))
-	if err != nil || address.Scheme != "https" && address.Scheme != "http" || address.User != nil {
-		return c
-	}
-	below := "commit"
-	switch source.Spec.CommitStatus.Provider {
-	case "gitlab":
-		below = "-/commit"
-	case "bitbucket", "bitbucketserver":
-		below = "commits"
-	}
-	c.Forge = address.JoinPath(below, c.SHA).String()
 	return c
 }
 

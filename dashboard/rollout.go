@@ -210,7 +210,7 @@ func NewRollout(f Frame, s Subject) Rollout {
 	}
 	for i := range r.Status.History {
 		if i > 0 || r.Status.Target == nil || r.Status.History[0].Target != *r.Status.Target {
-			p.Before = append(p.Before, past(s, i))
+			p.Before = append(p.Before, past(f, s, i))
 		}
 	}
 	p.Title = fmt.Sprintf("%s: %s", r.Name, word)
@@ -220,7 +220,7 @@ func NewRollout(f Frame, s Subject) Rollout {
 // NewPast is the page of a commit that is in the history only.
 func NewPast(f Frame, s Subject, index int) Rollout {
 	p := begun(f, s)
-	entry := past(s, index)
+	entry := past(f, s, index)
 	h := s.Rollout.Status.History[index]
 	p.Past, p.Commit, p.Mark = &entry, entry.Commit, entry.Mark
 	p.Author, p.Subject = said(s, p.Commit)
@@ -268,7 +268,7 @@ func begun(f Frame, s Subject) Rollout {
 		target = r.Status.Target
 	}
 	if target != nil {
-		p.Commit = commitOf(target.Commit, s.Source)
+		p.Commit = f.commit(target.Commit, s.Source)
 		p.Source = Link{target.Source, SourcePath(r.Namespace, target.Source, "")}
 	}
 	return p
@@ -490,12 +490,12 @@ func entries(r *v1alpha1.AddOnRollout, sha string) []Entry {
 }
 
 // past is one entry of the history.
-func past(s Subject, index int) Past {
+func past(f Frame, s Subject, index int) Past {
 	r := s.Rollout
 	h := &r.Status.History[index]
 	phase := show.PhaseMark(h.Phase)
 	p := Past{
-		Commit: commitOf(h.Target.Commit, s.Source), Mark: markOf(string(h.Phase), phase), Started: momentOf(h.Started.Time),
+		Commit: f.commit(h.Target.Commit, s.Source), Mark: markOf(string(h.Phase), phase), Started: momentOf(h.Started.Time),
 		Took:   show.Took(s.Now, h.Started, h.Finished),
 		Counts: fmt.Sprintf("%d/%d", h.Counts.Updated, h.Counts.Total), Reason: show.FirstLine(h.Reason), Failing: h.Failing,
 		Revision: h.Target.Revision,

@@ -7,6 +7,7 @@
 //	progressive/         no AddOnRollout: the pace is OCM's own rolloutStrategy, one
 //	                     decision group after another, the canary group mandatory
 //	chart/               a Helm chart instead of an AddOnTemplate
+//	registry/            the same, with the chart in a registry, by its digest
 //	node-exporter/       a real add-on: a DaemonSet on every node, rolled back if it fails
 //	config-policy-controller/
 //	                     OCM's governance policies, with their CRD and a registration
@@ -19,5 +20,5 @@ import "embed"
 
 // Files are the examples, as they stand in this directory.
 //
-//go:embed source.yaml hello overlay progressive all:chart all:cert-manager manifests node-exporter fleet-inventory config-policy-controller
+//go:embed source.yaml hello overlay progressive all:chart all:cert-manager registry manifests node-exporter fleet-inventory config-policy-controller
 var Files embed.FS

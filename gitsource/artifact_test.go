@@ -12,7 +12,7 @@ func TestTreeFromFiles_IsBuiltAsACommit(t *testing.T) {
 		return File{Path: name, Size: int64(len(text)), Content: []byte(text)}
 	}
 	closed := 0
-	revision := Revision{Ref: "latest", Commit: strings.Repeat("ab", 32)}
+	revision := Revision{Ref: "latest", Commit: strings.Repeat("ab", 32), Digest: strings.Repeat("ab", 32)}
 	tree := TreeFromFiles(revision, []File{
 		file("b/kustomization.yaml", "resources: [../a/cm.yaml]\nnamePrefix: my-\n"), file("a/cm.yaml", configMap("cm", "one")), file("a/.hidden.yaml", "x: ["),
 	}, func() { closed++ })

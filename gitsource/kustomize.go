@@ -51,7 +51,9 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 	built, err := w.run(ctx, dir)
 	if err != nil {
 		in, message := failedIn(dir, err)
-		b.add(problem.Problem{Reason: RenderFailed, Path: w.kustomizationOf(in), Message: message})
+		p := w.patchNamedIn(in, message)
+		p.Reason, p.Message = RenderFailed, message
+		b.add(p)
 		return nil
 	}
 	var out []Object

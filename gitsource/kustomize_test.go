@@ -260,16 +260,16 @@ func TestKustomizeFailureNamesTheInnermostKustomization(t *testing.T) {
 		more          []string
 		in            string
 	}{
-		"the only one": {"resources: [a.yaml]\n" + misses, nil, ""},
-		"a base":       {"resources: [a.yaml, base]", base, "base/"},
+		"the only one": {"resources: [a.yaml]\n" + misses, nil, "kustomization.yaml:3"},
+		"a base":       {"resources: [a.yaml, base]", base, "base/kustomization.yaml:3"},
 		"a base below a base": {
-			"resources: [über]", append(base, "über/kustomization.yaml", "resources: [../base]\n"), "base/",
+			"resources: [über]", append(base, "über/kustomization.yaml", "resources: [../base]\n"), "base/kustomization.yaml:3",
 		},
-		"a component": {"resources: [a.yaml]\ncomponents: [c]", []string{"c/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n" + misses}, "c/"},
+		"a component": {"resources: [a.yaml]\ncomponents: [c]", []string{"c/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n" + misses}, "c/kustomization.yaml:4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := lines(buildWith(t, c.kustomization, c.more...))
-			if diff := cmp.Diff([]string{"RenderFailed " + c.in + "kustomization.yaml: " + says}, got); diff != "" {
+			if diff := cmp.Diff([]string{"RenderFailed " + c.in + ": patches[0].patch: " + says}, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
@@ -394,6 +394,30 @@ func TestKustomizeMeansWhatYAMLSays(t *testing.T) {
 			}
 			if label, ok := objects[0].GetLabels()["x"]; ok && label != "true" {
 				t.Errorf("the label is %q", label)
+			}
+		})
+	}
+}
+
+// TestJSONPatchThatDoesNotApply: kustomize names the operation, and no position.
+func TestJSONPatchThatDoesNotApply(t *testing.T) {
+	for name, c := range map[string]struct{ kustomization, want string }{
+		"Inline": {"resources: [a.yaml]\npatches:\n- {target: {kind: ConfigMap}, patch: '[{op: add, path: /data/x, value: z}]'}\n- target: {kind: ConfigMap}\n  patch: |-\n    - {op: remove, path: /data/missing}\n",
+			"kustomization.yaml:5: patches[1].patch: "},
+		"File":    {"resources: [a.yaml]\npatches:\n- target: {kind: ConfigMap}\n  path: p.yaml\n", "kustomization.yaml:4: patches[0].path: "},
+		"Older":   {"resources: [a.yaml]\npatchesJson6902:\n- target: {kind: ConfigMap, name: a, version: v1}\n  path: p.yaml\n", "kustomization.yaml:4: patchesJson6902[0].path: "},
+		"Longest": {"resources: [a.yaml]\npatches:\n- {target: {kind: ConfigMap}, patch: '[{op: add, path: /data, value: {z: z}}]'}\n- target: {kind: ConfigMap}\n  path: p.yaml\n", "kustomization.yaml:5: patches[1].path: "},
+		"Either":  {"resources: [a.yaml]\npatches:\n- {target: {kind: ConfigMap}, path: p.yaml}\n- {target: {name: a}, path: p.yaml}\n", "kustomization.yaml: "},
+		"OfABase": {"resources: [base]\n", "base/kustomization.yaml:3: patches[0].patch: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := tree{
+				"kustomization.yaml": c.kustomization, "a.yaml": configMap("a", "v"), "p.yaml": "- {op: remove, path: /data/missing}\n",
+				"base/kustomization.yaml": "resources: [b.yaml]\npatches:\n- {target: {kind: ConfigMap}, patch: '[{op: remove, path: /data/missing}]'}\n", "base/b.yaml": configMap("b", "v"),
+			}
+			_, problems := files.local(t).Build(t.Context(), BuildOptions{})
+			if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), c.want) || !strings.Contains(problems[0].Message, "/data/missing") {
+				t.Errorf("got %v, want %s...", problems, c.want)
 			}
 		})
 	}

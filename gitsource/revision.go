@@ -1,7 +1,7 @@
 package gitsource
 
 import (
-	"crypto/sha256"
+	"cmp"
 	"fmt"
 	"regexp"
 )
@@ -15,7 +15,7 @@ const (
 
 var (
 	commitPattern   = regexp.MustCompile(`^[0-9a-f]{40}$`)
-	revisionPattern = regexp.MustCompile(`^(?:(.+)@)?(?:sha1:([0-9a-f]{40})|sha256:([0-9a-f]{64}))$`)
+	revisionPattern = regexp.MustCompile(`^(?:(.+)@)?(?:sha1:([0-9a-f]{40})|sha256:([0-9a-f]{64})(?:\+sha1:([0-9a-f]{40}))?)$`)
 )
 
 // Revision is a commit and the reference that led to it, or an artifact and its tag.
@@ -23,16 +23,22 @@ type Revision struct {
 	// Ref is the branch or tag, such as main or v1.2.0; a full name such as
 	// refs/pull/1/head when it was given as one; empty for a commit given by sha.
 	Ref string
-	// Commit is the sha, 40 lower-case hexadecimal digits; of an artifact, the 64 of its digest.
+	// Commit is the sha, 40 lower-case hexadecimal digits. That of an artifact is the one that it says it was
+	// made of; if it says none, the 64 digits of its digest.
 	Commit string
+	// Digest of an artifact, 64 hexadecimal digits.
+	Digest string
 }
 
 // String returns main@sha1:<commit> or latest@sha256:<digest>, without a reference what follows
-// the @.
+// the @. An artifact that names its commit has latest@sha256:<digest>+sha1:<commit>.
 func (r Revision) String() string {
 	name := sha1Prefix + r.Commit
-	if len(r.Commit) == sha256.Size*2 {
-		name = sha256Prefix + r.Commit
+	if r.Digest != "" {
+		name = sha256Prefix + r.Digest
+		if r.Commit != r.Digest {
+			name += "+" + sha1Prefix + r.Commit
+		}
 	}
 	if r.Ref == "" {
 		return name
@@ -44,7 +50,7 @@ func (r Revision) String() string {
 func ParseRevision(s string) (Revision, error) {
 	parts := revisionPattern.FindStringSubmatch(s) // up to the last @: a branch name may hold one, too
 	if parts == nil {
-		return Revision{}, fmt.Errorf("%w %q: want <ref>@sha1:<40 hexadecimal digits> or <tag>@sha256:<64>", ErrInvalidRevision, s)
+		return Revision{}, fmt.Errorf("%w %q: want <ref>@sha1:<40 hexadecimal digits>, <tag>@sha256:<64> or <tag>@sha256:<64>+sha1:<40>", ErrInvalidRevision, s)
 	}
-	return Revision{Ref: parts[1], Commit: parts[2] + parts[3]}, nil
+	return Revision{Ref: parts[1], Commit: cmp.Or(parts[2], parts[4], parts[3]), Digest: parts[3]}, nil
 }

@@ -68,14 +68,20 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-const someCommit = "0123456789abcdef0123456789abcdef01234567"
+const (
+	someCommit = "0123456789abcdef0123456789abcdef01234567"
+	someDigest = someCommit + "0123456789abcdef01234567"
+)
 
 func TestParseRevision(t *testing.T) {
 	for in, want := range map[string]Revision{
-		"main@sha1:" + someCommit:             {"main", someCommit},
-		"refs/pull/1/head@sha1:" + someCommit: {"refs/pull/1/head", someCommit},
-		"a@b@sha1:" + someCommit:              {"a@b", someCommit},
-		"sha1:" + someCommit:                  {"", someCommit},
+		"main@sha1:" + someCommit:                            {Ref: "main", Commit: someCommit},
+		"refs/pull/1/head@sha1:" + someCommit:                {Ref: "refs/pull/1/head", Commit: someCommit},
+		"a@b@sha1:" + someCommit:                             {Ref: "a@b", Commit: someCommit},
+		"sha1:" + someCommit:                                 {Commit: someCommit},
+		"1.2.0@sha256:" + someDigest:                         {Ref: "1.2.0", Commit: someDigest, Digest: someDigest},
+		"1.2.0@sha256:" + someDigest + "+sha1:" + someCommit: {Ref: "1.2.0", Commit: someCommit, Digest: someDigest},
+		"sha256:" + someDigest + "+sha1:" + someCommit:       {Commit: someCommit, Digest: someDigest},
 	} {
 		got, err := ParseRevision(in)
 		if err != nil {
@@ -91,6 +97,7 @@ func TestParseRevision(t *testing.T) {
 	for _, in := range []string{
 		"", "main", "main@" + someCommit, "@sha1:" + someCommit, "main@sha1:" + someCommit[:39],
 		"main@sha1:" + strings.ToUpper(someCommit), "main@sha256:" + someCommit, "main@sha1:" + someCommit + "0", "sha1:",
+		"main@sha1:" + someCommit + "+sha1:" + someCommit, "1.2.0@sha256:" + someDigest + "+sha1:" + someCommit[:39], "1.2.0@sha256:" + someDigest + "+sha256:" + someDigest,
 	} {
 		if got, err := ParseRevision(in); !errors.Is(err, ErrInvalidRevision) {
 			t.Errorf("%q: got %v and %v, want an invalid revision", in, got, err)
@@ -99,7 +106,7 @@ func TestParseRevision(t *testing.T) {
 }
 
 func FuzzParseRevision(f *testing.F) {
-	for _, s := range []string{"main@sha1:" + someCommit, "sha1:" + someCommit, "a@sha1:b@sha1:" + someCommit, "@", ""} {
+	for _, s := range []string{"main@sha1:" + someCommit, "sha1:" + someCommit, "v1@sha256:" + someDigest + "+sha1:" + someCommit, "a@sha1:b@sha1:" + someCommit, "@", ""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -2,7 +2,9 @@ package oci
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -52,6 +54,31 @@ func (r *Registry) Artifact(ctx context.Context, repository, digest string) (*Ar
 	a := &Artifact{Files: files, claim: s.claim}
 	s.claim = noClaim{}
 	return a, nil
+}
+
+// madeOf matches the commit in the annotation org.opencontainers.image.revision: main@sha1:<commit> as flux push
+// artifact has it, main/<commit> as it had it before, and <commit> of other tools.
+var madeOf = regexp.MustCompile(`^(?:.{0,250}(?:@sha1:|/))?([0-9a-f]{40})$`)
+
+// Commit returns the commit that an artifact says it was made of; "": it says none. digest is that of its manifest.
+// Only who may push the artifact says so, or with a Verification who may sign it. The error is one of Chart's.
+func (r *Registry) Commit(ctx context.Context, repository, digest string) (string, error) {
+	s, err := r.connect(ctx, repository)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	m, err := s.content(digest)
+	if errors.Is(err, ErrContent) {
+		return "", nil // Artifact says what is wrong with it
+	}
+	if err != nil {
+		return "", err
+	}
+	if found := madeOf.FindStringSubmatch(m.Annotations[ocispec.AnnotationRevision]); found != nil {
+		return found[1], nil
+	}
+	return "", nil
 }
 
 // unpacked returns the files of a layer.

@@ -206,7 +206,7 @@ func (c comparison) diffs(out *AddOn, fleet *forecast.Fleet, was, is selection) 
 			return err
 		}
 	}
-	head, err := render.NewRenderer(c.head.Content, c.charts)
+	head, err := render.NewRendererWithin(c.fleet.Bounds, c.head.Content, c.charts)
 	if err != nil {
 		return err
 	}

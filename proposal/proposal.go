@@ -69,6 +69,8 @@ type Fleet struct {
 	// Unbindable are cluster sets that the source may not bind to a namespace, so that its bindings
 	// do not count.
 	Unbindable map[string]bool
+	// Bounds are those of the tenant on managed clusters; nil: none.
+	Bounds *render.Bounds
 }
 
 // Proposal is what a change would do.

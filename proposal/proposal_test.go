@@ -185,6 +185,19 @@ spec: {clusterSet: global}
 	}
 }
 
+// TestOf_RendersWithinTheBoundsOfTheTenant: what the operator would write to no cluster is said, and not shown as a change.
+func TestOf_RendersWithinTheBoundsOfTheTenant(t *testing.T) {
+	fleet := Fleet{Privacy: HideNames, Bounds: &render.Bounds{Namespaces: []string{"team-*"}}}
+	fleet.Clusters = []clusterv1.ManagedCluster{{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}}
+	p, err := Of(side(t, "main", declared), side(t, "head", strings.Replace(declared, "version: v1", "version: v2", 1)), fleet, nil)
+	if err != nil || len(p.AddOns) != 1 || len(p.AddOns[0].Diffs) != 1 {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	if d := p.AddOns[0].Diffs[0]; len(d.Lines) > 0 || !strings.Contains(d.NotCompared, `the tenant may not use namespace "default"`) {
+		t.Errorf("got %+v", d)
+	}
+}
+
 func TestOf_SaysWhatTheHubKnows(t *testing.T) {
 	base, head := side(t, "main", declared), side(t, "head", strings.Replace(declared, "v1}", "v2}", 1))
 	revision := render.RevisionName("hello", head.Commit.AddOns[0].Digest)

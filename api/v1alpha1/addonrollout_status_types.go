@@ -119,8 +119,21 @@ type AddOnRolloutStatus struct {
 	ParkAfter *metav1.Duration `json:"parkAfter,omitempty"`
 	// +optional
 	RemovalGracePeriod *metav1.Duration `json:"removalGracePeriod,omitempty"`
+	// TargetBounds are those of the tenant, for the same tools; absent: none.
+	// +optional
+	TargetBounds *TargetBounds `json:"targetBounds,omitempty"`
 
 	meta.ReconcileRequestStatus `json:",inline"`
+}
+
+// TargetBounds limit what an add-on may have on managed clusters, as the policy of tenants says.
+type TargetBounds struct {
+	// Namespaces of objects, and the names of Namespaces; * stands for any characters.
+	// +optional
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Kinds of objects without a namespace, as Kind or Kind.group.
+	// +optional
+	Kinds []string `json:"kinds,omitempty"`
 }
 
 // Counts of clusters. Total is the sum of Updated, InFlight, Failed, Parked, Held and

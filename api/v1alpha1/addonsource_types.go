@@ -15,7 +15,8 @@ const GitHubProvider = "github"
 // names and meaning are those of Flux's GitRepository and Kustomization.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.oci)",message="exactly one of url and oci is given"
-// +kubebuilder:validation:XValidation:rule="!has(self.oci) || !has(self.ref) && !has(self.secretRef) && !has(self.provider) && !has(self.verify) && !has(self.commitStatus) && !has(self.pullRequests) && !has(self.allowForcePush)",message="ref, secretRef, provider, verify, commitStatus, pullRequests and allowForcePush are about a Git repository; with oci, set oci.ref, oci.secretRef or oci.verify"
+// +kubebuilder:validation:XValidation:rule="!has(self.oci) || !has(self.ref) && !has(self.secretRef) && !has(self.provider) && !has(self.verify) && !has(self.pullRequests) && !has(self.allowForcePush)",message="ref, secretRef, provider, verify, pullRequests and allowForcePush are about a Git repository; with oci, set oci.ref, oci.secretRef or oci.verify"
+// +kubebuilder:validation:XValidation:rule="!has(self.oci) || !has(self.commitStatus) || !has(self.commitStatus.revertPullRequest) || !self.commitStatus.revertPullRequest",message="commitStatus.revertPullRequest needs a Git repository; with oci, leave it out"
 type AddOnSourceSpec struct {
 	// URL of the Git repository: https:// or http:// without credentials, ssh://user@host/path, or
 	// user@host:path.
@@ -116,7 +117,9 @@ type AddOnSourceSpec struct {
 	// +optional
 	Registries []RegistrySpec `json:"registries,omitempty"`
 
-	// CommitStatus says where commit statuses are posted; if absent, none are posted.
+	// CommitStatus says where commit statuses are posted; if absent, none are posted. Those of an
+	// artifact are about the commit that its annotation org.opencontainers.image.revision names, as flux
+	// push artifact --revision writes it.
 	// +optional
 	CommitStatus *CommitStatusSpec `json:"commitStatus,omitempty"`
 

@@ -105,10 +105,15 @@ func HeldByAnnotation(annotations map[string]string) (held bool, until time.Time
 // commitsKept bounds the commits that an AddOnRevision names: 200 that introduced the same content.
 const commitsKept = 200
 
-// CommitOf returns the name in a revision: the sha of <ref>@sha1:<commit>, or the digest of
-// <tag>@sha256:<digest>, without its algorithm; "" for any other text.
+// CommitOf returns the name in a revision: the sha of <ref>@sha1:<commit> or of
+// <tag>@sha256:<digest>+sha1:<commit>, or the digest of <tag>@sha256:<digest>, without its algorithm; ""
+// for any other text.
 func CommitOf(revision string) string {
-	algorithm, name, found := strings.Cut(revision[strings.LastIndexByte(revision, '@')+1:], ":")
+	name := revision[strings.LastIndexByte(revision, '@')+1:]
+	if digest, commit, found := strings.Cut(name, "+"); found && strings.HasPrefix(digest, "sha256:") {
+		name = commit
+	}
+	algorithm, name, found := strings.Cut(name, ":")
 	if !found || algorithm != "sha1" && algorithm != "sha256" {
 		return ""
 	}

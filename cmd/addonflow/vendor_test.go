@@ -1,11 +1,13 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/addonflow/addonflow/examples"
 	"github.com/addonflow/addonflow/test/registry"
 )
 
@@ -89,6 +91,44 @@ func TestVendor_WritesTheChartOrItsDigest(t *testing.T) {
 	s = newStage(t)
 	if code := s.run(t.Context(), "render", dir); code != exitFailed || !strings.Contains(s.err.String(), `cannot render add-on "hello": its chart is in a registry, `+server.Host) {
 		t.Errorf("render: exit code %d: %s", code, s.err.String())
+	}
+}
+
+// TestVendor_OfTheExample: the example of a chart in a registry is one of examples/chart, whose digest vendor writes, or
+// whose files, so that they are rendered with the values of the example.
+func TestVendor_OfTheExample(t *testing.T) {
+	server, dir := registry.Start(t, registry.Options{}), t.TempDir()
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	chart, err := fs.Sub(examples.Files, "chart/chart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	err = fs.WalkDir(chart, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			text, unread := fs.ReadFile(chart, name)
+			files[name], err = string(text), unread
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := server.PushChart(t, "charts", files)
+	if err := os.CopyFS(dir, os.DirFS("../../examples/registry")); err != nil {
+		t.Fatal(err)
+	}
+	vendor := []string{"vendor", "log-shipper", "oci://" + server.Host + "/charts/log-shipper", "--version", "2.3.0", "--dir", dir, "--plain-http"}
+	s := newStage(t)
+	if code := s.run(t.Context(), append(vendor, "--digest")...); code != 0 || !strings.Contains(read(t, dir, "addonpackage.yaml"), "    oci: "+server.Host+"/charts/log-shipper:2.3.0@"+digest+"\n") {
+		t.Fatalf("exit code %d: %s%s", code, s.err.String(), read(t, dir, "addonpackage.yaml"))
+	}
+	if code := s.run(t.Context(), vendor...); code != 0 {
+		t.Fatalf("exit code %d: %s", code, s.err.String())
+	}
+	s.out.Reset()
+	if code := s.run(t.Context(), "render", dir, "--cluster", "eu-01"); code != 0 || !strings.Contains(s.out.String(), "https://logs.example.com") {
+		t.Errorf("exit code %d: %s%s", code, s.err.String(), s.out.String())
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -33,8 +34,8 @@ const (
 
 // Explain returns the plan that the operator would make of a rollout now, and writes nothing.
 // It uses the same reads and the same planner, with the caller's own credentials. c may read
-// uncached. The operator's flags come from the last status; without a status, the defaults are
-// used.
+// uncached. The operator's flags and the bounds of the tenant come from the last status; without a
+// status, the defaults are used.
 //
 // The error is a read error, an error of rollout.New, or says that the rollout has no target
 // yet. With a *MissingError the plan is valid: clusters whose AddOnRevision is missing are held
@@ -84,7 +85,7 @@ func explained(ctx context.Context, c client.Client, key client.ObjectKey, chart
 		RemovalGrace: published(ro.Status.RemovalGracePeriod, DefaultRemovalGrace),
 		HookTimeout:  DefaultHookTimeout,
 	})
-	o, err := r.observe(ctx, &ro, newMemory(), standing{})
+	o, err := r.observe(ctx, &ro, newMemory(), standing{bounds: (*render.Bounds)(ro.Status.TargetBounds)})
 	if err != nil {
 		return Inspection{}, err
 	}

@@ -34,7 +34,7 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	now, prober := r.Clock.Now(), mem.proberOf(ro)
 	o := &plan.Observation{
 		Look: plan.Look{Wall: now, Elapsed: r.Elapsed()}, Rollout: ro.DeepCopy(), Memory: mem.plan,
-		Settings: plan.Settings{ParkAfter: r.ParkAfter, RemovalGrace: r.RemovalGrace, HookTimeout: r.HookTimeout, HidesTemplateHash: r.HidesTemplateHash},
+		Settings: plan.Settings{ParkAfter: r.ParkAfter, RemovalGrace: r.RemovalGrace, HookTimeout: r.HookTimeout, HidesTemplateHash: r.HidesTemplateHash, Bounds: as.bounds},
 		Prober:   prober.Prober, Policy: prober.policy, InvalidHealth: prober.err, Denied: as.denied,
 	}
 	o.Refusals, o.Unremoved = mem.refusals()

@@ -38,6 +38,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	ro.Status.ObservedGeneration = ro.Generation
 	ro.Status.ParkAfter = &metav1.Duration{Duration: r.ParkAfter}
 	ro.Status.RemovalGracePeriod = &metav1.Duration{Duration: r.RemovalGrace}
+	ro.Status.TargetBounds = (*v1alpha1.TargetBounds)(p.Observed.Bounds)
 	setConditions(ro, p.Verdict)
 	if p.Observed.Source != nil {
 		book.Address(ctx, p.Observed.Source)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/tenancy"
+	"github.com/addonflow/addonflow/render/chart"
 )
 
 // tenants makes the namespace of the scene a tenant with an entry; "" takes it off the list.
@@ -157,6 +158,26 @@ func TestRevisionOutOfBoundsIsWrittenNowhere(t *testing.T) {
 	}
 	if maps.Equal(before, s.versions()) {
 		t.Error("without bounds it is rolled out")
+	}
+}
+
+// TestExplainKnowsTheBoundsOfTheTenant: a tool that cannot read the policy of tenants plans as the operator does.
+func TestExplainKnowsTheBoundsOfTheTenant(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.tenants("addOns: [hello]\ntargetNamespaces: [elsewhere]")
+	s.target("v1")
+	s.turns(5)
+	plan, err := Explain(t.Context(), s.hub, s.key, chart.InProcess{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := plan.Why("c1"); !strings.Contains(p.Reason, `the tenant may not use namespace "agents" of managed clusters`) {
+		t.Errorf("c1 is said to be %s: %q", p.State, p.Reason)
+	}
+	s.tenants("addOns: [hello]")
+	s.turns(5)
+	if s.rollout().Status.TargetBounds != nil {
+		t.Error("the status still has bounds")
 	}
 }
 

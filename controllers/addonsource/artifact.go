@@ -1,6 +1,7 @@
 package addonsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ type artifacts struct {
 	registry         *oci.Registry
 	host, repository string
 	reference        oci.Reference
+	// known is the revision that was read last, so that its manifest is not read at every look.
+	known gitsource.Revision
 }
 
 // openArtifact opens what spec.oci names. It does not connect.
@@ -46,6 +49,9 @@ func (p *pass) openArtifact(ctx context.Context) (repository, error) {
 		return nil, err
 	}
 	a := artifacts{registry: opened, host: host, repository: name}
+	if known, err := gitsource.ParseRevision(p.source.Status.LastAttemptedRevision); err == nil {
+		a.known = known
+	}
 	if r := spec.Reference; r != nil {
 		a.reference = oci.Reference{Digest: r.Digest, SemVer: r.SemVer, Tag: r.Tag}
 	}
@@ -62,13 +68,23 @@ func (a artifacts) Resolve(ctx context.Context) (gitsource.Revision, error) {
 	if errors.Is(err, oci.ErrNotFound) {
 		err = fmt.Errorf("%w: %w", gitsource.ErrRefNotFound, err)
 	}
-	return gitsource.Revision{Ref: found.Tag, Commit: strings.TrimPrefix(found.Digest, sha256Prefix)}, err
+	if err != nil {
+		return gitsource.Revision{}, err
+	}
+	revision := gitsource.Revision{Ref: found.Tag, Digest: strings.TrimPrefix(found.Digest, sha256Prefix)}
+	if a.known.Digest == revision.Digest && a.known.Commit != a.known.Digest {
+		revision.Commit = a.known.Commit
+		return revision, nil
+	}
+	commit, err := a.registry.Commit(ctx, a.repository, found.Digest)
+	revision.Commit = cmp.Or(commit, revision.Digest)
+	return revision, err
 }
 
 // Fetch is part of repository.
 func (a artifacts) Fetch(ctx context.Context, revision gitsource.Revision) (*gitsource.Tree, error) {
 	defer a.registry.Close()
-	artifact, err := a.registry.Artifact(ctx, a.repository, sha256Prefix+revision.Commit)
+	artifact, err := a.registry.Artifact(ctx, a.repository, sha256Prefix+revision.Digest)
 	if err != nil {
 		return nil, err
 	}

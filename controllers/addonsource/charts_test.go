@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -124,8 +125,10 @@ var _ = Describe("An artifact in a registry", func() {
 			}
 		})
 	}
-	// pushed pushes files as flux push artifact does.
-	pushed := func(w *world, server *registry.Server, tag string, files map[string]string) string {
+	// made is the commit that artifacts say they were made of, as a revision has it.
+	made := "+sha1:" + strings.Repeat("a", 40)
+	// pushedOf pushes files as flux push artifact does, with --revision.
+	pushedOf := func(w *world, server *registry.Server, tag, revision string, files map[string]string) string {
 		GinkgoHelper()
 		dir := GinkgoT().TempDir()
 		for name, text := range files {
@@ -133,9 +136,13 @@ var _ = Describe("An artifact in a registry", func() {
 			Expect(os.MkdirAll(filepath.Dir(file), 0o700)).To(Succeed())
 			Expect(os.WriteFile(file, []byte(w.named(text)), 0o600)).To(Succeed())
 		}
-		digest, err := server.PushTree(GinkgoT().Context(), "team/fleet", tag, dir, "main@sha1:"+strings.Repeat("a", 40))
+		digest, err := server.PushTree(GinkgoT().Context(), "team/fleet", tag, dir, revision)
 		Expect(err).NotTo(HaveOccurred())
 		return digest
+	}
+	pushed := func(w *world, server *registry.Server, tag string, files map[string]string) string {
+		GinkgoHelper()
+		return pushedOf(w, server, tag, "main@sha1:"+strings.Repeat("a", 40), files)
 	}
 
 	It("is followed by its tag as a branch is, and a mistake in it is refused at its line", func() {
@@ -147,15 +154,15 @@ var _ = Describe("An artifact in a registry", func() {
 		first := pushed(w, server, "latest", addOnFiles())
 		w.look()
 		Expect(w.whyNotReady()).To(HavePrefix("True ReconciliationSucceeded: Applied revision latest@" + first))
-		Expect(w.source().Status.LastAppliedRevision).To(Equal("latest@" + first))
-		Expect(w.source().Status.AddOns[0].Commit).To(Equal("latest@" + first))
+		Expect(w.source().Status.LastAppliedRevision).To(Equal("latest@" + first + made))
+		Expect(w.source().Status.AddOns[0].Commit).To(Equal("latest@" + first + made))
 		applied := w.revisions()[0].Name
 
 		bad := pushed(w, server, "latest", addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": strings.Replace(configYAML, "customizedVariables", "customisedVariables", 1)}))
 		w.look()
 		Expect(w.whyNotReady()).To(HavePrefix("False ValidationFailed: addons/addondeploymentconfig.yaml:7: AddOnDeploymentConfig/" + w.addOn + ": spec.customisedVariables: "))
-		Expect(w.source().Status.LastAttemptedRevision).To(Equal("latest@" + bad))
-		Expect(w.source().Status.LastAppliedRevision).To(Equal("latest@" + first))
+		Expect(w.source().Status.LastAttemptedRevision).To(Equal("latest@" + bad + made))
+		Expect(w.source().Status.LastAppliedRevision).To(Equal("latest@" + first + made))
 
 		pushed(w, server, "latest", addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying("again")}))
 		w.look()
@@ -164,7 +171,7 @@ var _ = Describe("An artifact in a registry", func() {
 
 		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.OCI.Reference = &v1alpha1.OCIReference{Digest: first} })
 		w.passes()
-		Expect(w.source().Status.LastAppliedRevision).To(Equal(first))
+		Expect(w.source().Status.LastAppliedRevision).To(Equal(first + made))
 		Expect(w.source().Status.AddOns[0].Revision).To(Equal(applied))
 	})
 
@@ -188,6 +195,65 @@ var _ = Describe("An artifact in a registry", func() {
 		server.Sign(GinkgoTB(), "team/fleet", digest, signer.Signature(GinkgoTB(), server.Host, digest))
 		w.look()
 		Expect(w.whyNotReady()).To(HavePrefix("True ReconciliationSucceeded: Applied revision 1.10.0@" + digest))
+	})
+
+	It("has its statuses on the commit that it names, and says so if it names none", func() {
+		server := registry.Start(GinkgoTB(), registry.Options{})
+		w := overOCI(server.Host)
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus = w.newSource("fleet").Spec.CommitStatus })
+		good, bad := strings.Repeat("1", 40), strings.Repeat("2", 40)
+		pushedOf(w, server, "latest", "main@sha1:"+good, addOnFiles())
+		w.look()
+		w.delivered(good, "pending")
+		w.green(good)
+
+		pushedOf(w, server, "latest", "main@sha1:"+bad, map[string]string{"addons/broken.yaml": "x: ["})
+		w.look()
+		Expect(w.delivered(bad, "failure").Description).To(ContainSubstring("addons/broken.yaml:1"))
+
+		By("a fix that is pushed as the same commit")
+		pushedOf(w, server, "latest", "main/"+bad, addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying("again")}))
+		w.look()
+		w.delivered(bad, "pending")
+		w.green(bad)
+
+		By("names that are no commit of Git")
+		before := len(w.forge.Log())
+		for _, named := range []string{"nightly", "main@sha1:" + good[1:], "main@sha256:" + strings.Repeat("3", 64), "../" + strings.ToUpper(strings.Repeat("a", 40))} {
+			pushedOf(w, server, "latest", named, addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying("as " + named[:7])}))
+			w.look()
+			Expect(w.whyNotReady()).To(HavePrefix("True ReconciliationSucceeded: "))
+			Expect(conditions.GetMessage(w.source(), v1alpha1.CommitStatusReportedCondition)).To(HavePrefix("the artifact names no commit that could have a status"))
+		}
+		Expect(w.forge.Log()).To(HaveLen(before))
+
+		By("a commit again")
+		pushedOf(w, server, "latest", "main@sha1:"+strings.Repeat("4", 40), addOnFiles())
+		w.look()
+		w.delivered(strings.Repeat("4", 40), "pending")
+
+		source := w.source()
+		source.Spec.CommitStatus.RevertPullRequest = true
+		Expect(admin.Update(GinkgoT().Context(), source)).To(MatchError(ContainSubstring("commitStatus.revertPullRequest needs a Git repository")))
+	})
+
+	It("names no commit before its signature was verified", func() {
+		server := registry.Start(GinkgoTB(), registry.Options{})
+		signer := registry.NewSigner(GinkgoTB())
+		w := overOCI(server.Host, func(o *v1alpha1.OCISpec) {
+			o.Verify = &v1alpha1.OCIVerifySpec{SecretRef: fluxmeta.LocalObjectReference{Name: "cosign"}}
+		})
+		w.newSecret("cosign", map[string][]byte{"cosign.pub": signer.Public(GinkgoTB())})
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus = w.newSource("fleet").Spec.CommitStatus })
+		victim := strings.Repeat("1", 40)
+		digest := pushedOf(w, server, "latest", "main@sha1:"+victim, addOnFiles())
+		w.look()
+		Expect(w.whyNotReady()).To(HavePrefix("False VerificationFailed: "))
+		Expect(w.forge.Log()).To(BeEmpty())
+		Expect(w.source().Status.CommitStatuses).To(BeEmpty())
+		server.Sign(GinkgoTB(), "team/fleet", digest, signer.Signature(GinkgoTB(), server.Host, digest))
+		w.look()
+		w.delivered(victim, "pending")
 	})
 
 	It("has no fields of a Git repository", func() {

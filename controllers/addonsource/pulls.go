@@ -324,6 +324,9 @@ func (g *planning) fleet(ctx context.Context, sides ...proposal.Side) (proposal.
 	if fleet.Unbindable, err = g.unbindable(ctx, sides); err != nil {
 		return fleet, err
 	}
+	if g.tenant != nil {
+		fleet.Bounds = g.tenant.Bounds()
+	}
 	fleet.Privacy, fleet.Standings = proposal.HideNames, map[string]proposal.Standing{}
 	if g.source.Spec.PullRequests.ClusterNames {
 		fleet.Privacy = proposal.HideValues

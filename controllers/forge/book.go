@@ -33,7 +33,12 @@ type Book struct {
 	retry time.Duration
 	// owner of the contexts if it is another source: nothing is posted then.
 	owner string
+	// unnamed: an artifact names no commit that could have a status.
+	unnamed bool
 }
+
+// digestDigits is the length of the name of an artifact that names no commit.
+const digestDigits = 64
 
 // Open returns the marks of an object as its status stores them, for the place that its source
 // reports to, with all results that this process has received from the forge since. If an
@@ -55,8 +60,13 @@ func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.Com
 // Marks returns the marks.
 func (b *Book) Marks() []commitstatus.Mark { return b.marks }
 
-// Tell records what live commits should say. Telling the same again changes nothing.
-func (b *Book) Tell(wants ...commitstatus.Want) { b.marks = commitstatus.Tell(b.marks, wants...) }
+// Tell records what live commits should say. Telling the same again changes nothing. What is about an artifact that
+// names no commit is left out.
+func (b *Book) Tell(wants ...commitstatus.Want) {
+	told := slices.DeleteFunc(slices.Clone(wants), func(w commitstatus.Want) bool { return len(w.SHA) == digestDigits })
+	b.unnamed = b.unnamed || len(told) < len(wants)
+	b.marks = commitstatus.Tell(b.marks, told...)
+}
 
 // Overtake updates the marks of commits that are not live, and drops those of commits with a
 // delivered verdict. See commitstatus.Overtake.
@@ -185,7 +195,7 @@ func (b *Book) setDenied(obj conditions.Setter) {
 }
 
 // setReported sets the condition CommitStatusReported: False with the source that owns the
-// contexts, a newer status that is not the operator's, or the first reason why a status was not
+// contexts, that an artifact names no commit, a newer status that is not the operator's, or the first reason why a status was not
 // accepted; Unknown while a change of state is being posted; True when the forge shows
 // everything. An object that reports nothing has no such condition.
 func (b *Book) setReported(obj conditions.Setter) {
@@ -197,6 +207,9 @@ func (b *Book) setReported(obj conditions.Setter) {
 		conditions.MarkFalse(obj, condition, v1alpha1.OwnershipConflictReason,
 			"the commit status context belongs to source %s, which reports to the same repository; "+
 				"nothing is reported until spec.commitStatus.context of one of the two differs", b.owner)
+	case b.unnamed:
+		conditions.MarkFalse(obj, condition, v1alpha1.DeliveryFailedReason,
+			"the artifact names no commit that could have a status; push it with --revision=<branch>@sha1:<commit>")
 	case len(b.marks) == 0:
 		conditions.Delete(obj, condition)
 	case b.err != nil:

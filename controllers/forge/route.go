@@ -116,6 +116,8 @@ func configOf(source *v1alpha1.AddOnSource, by login, tokens *githubapp.Tokens, 
 func refOf(source *v1alpha1.AddOnSource) string {
 	ref := source.Spec.Reference
 	switch {
+	case source.Spec.OCI != nil:
+		return "" // an artifact names its commit, and no branch
 	case ref == nil:
 		return defaultBranch
 	case ref.Commit != "" || ref.Name != "" || ref.SemVer != "":

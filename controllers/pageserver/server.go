@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/dashboard"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -180,7 +182,16 @@ func (s *Server) frame(r *http.Request) dashboard.Frame {
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
 	}
-	return dashboard.Frame{Base: s.Base, Path: path}
+	return dashboard.Frame{Base: s.Base, Path: path, CommitPage: commitPage}
+}
+
+// commitPage is the page of a commit at a forge; "": the address names none.
+func commitPage(forge *v1alpha1.CommitStatusSpec, sha string) string {
+	page, err := commitstatus.CommitPage(forge.Provider, forge.Address, sha)
+	if err != nil {
+		return ""
+	}
+	return page
 }
 
 // refuseEntry asks a user to log in, or says why that is not possible now.

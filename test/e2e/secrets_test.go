@@ -1,33 +1,25 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/leaks"
 )
 
 // planted begins every value that the specs put into a URL or a variable to be found again. What a user wrote there shows
@@ -49,59 +41,15 @@ func refusing(dir string) []string {
 // operator.
 func shown(ctx context.Context) []string {
 	GinkgoHelper()
-	texts, stored := texts(ctx), objects(ctx)
-	var found []string
-	for place, text := range texts {
-		for _, at := range appearances(text, planted) {
-			found = append(found, fmt.Sprintf("a URL or variable in %s: %s", place, at))
-		}
-	}
-	var secrets corev1.SecretList
-	Expect(world.Client.List(ctx, &secrets)).To(Succeed())
-	looked := 0
-	for i := range secrets.Items {
-		secret := &secrets.Items[i]
-		for key, value := range secret.Data {
-			if !confidential(key) {
-				continue
-			}
-			looked++
-			for _, places := range []map[string][]byte{texts, stored} {
-				for place, text := range places {
-					for _, at := range appearances(text, string(bytes.TrimSpace(value))) {
-						found = append(found, fmt.Sprintf("%s of Secret %s/%s in %s: %s", key, secret.Namespace, secret.Name, place, at))
-					}
-				}
-			}
-		}
-	}
-	Expect(looked).NotTo(BeZero(), "the forge's token at least")
-	return found
-}
-
-// confidential are the keys of Secrets whose values are not public.
-func confidential(key string) bool {
-	return slices.Contains([]string{"token", "bearerToken", "password", "identity", "key", "githubAppPrivateKey"}, key) || strings.HasSuffix(key, ".key")
-}
-
-// appearances returns the surroundings of the first appearance of a value in each form: as it is, in base64, in a URL and
-// in JSON.
-func appearances(text []byte, value string) []string {
-	quoted, err := json.Marshal(value)
+	hub, err := leaks.Read(ctx, world.Hub.Config(), world.Client)
 	Expect(err).NotTo(HaveOccurred())
-	forms := []string{value, base64.RawStdEncoding.EncodeToString([]byte(value)), url.QueryEscape(value), string(bytes.Trim(quoted, `"`))}
-	slices.Sort(forms)
-	var found []string
-	for _, form := range slices.Compact(forms) {
-		if i := bytes.Index(text, []byte(form)); i >= 0 {
-			found = append(found, string(text[max(0, i-120):min(len(text), i+len(form)+40)]))
-		}
-	}
+	found, err := hub.Shown(texts(), planted)
+	Expect(err).NotTo(HaveOccurred())
 	return found
 }
 
-// texts are what the operator says, by place: logs, events, statuses, metrics, and messages to the forge and to others.
-func texts(ctx context.Context) map[string][]byte {
+// texts are what the operator says besides events and statuses, by place: logs, metrics, and messages to the forge and to others.
+func texts() map[string][]byte {
 	GinkgoHelper()
 	address := "http://" + metrics + "/metrics"
 	Eventually(answer).WithArguments(address).Should(ContainSubstring("gotk_reconcile_duration_seconds"), "the last spec may have restarted the operator")
@@ -120,61 +68,7 @@ func texts(ctx context.Context) map[string][]byte {
 		places[place], err = json.Marshal(content)
 		Expect(err).NotTo(HaveOccurred())
 	}
-	for kind, list := range listed(ctx) {
-		var statuses []any
-		for _, item := range list {
-			if kind.Kind == "Event" {
-				statuses = append(statuses, item.Object)
-			} else if status, ok := item.Object["status"]; ok && kind.Group != "apiextensions.k8s.io" {
-				statuses = append(statuses, status)
-			}
-		}
-		places["statuses of "+kind.Kind], err = json.Marshal(statuses)
-		Expect(err).NotTo(HaveOccurred())
-	}
 	return places
-}
-
-// objects are all objects of the hub as they are stored, but for Secrets, by kind.
-func objects(ctx context.Context) map[string][]byte {
-	GinkgoHelper()
-	places := map[string][]byte{}
-	for kind, list := range listed(ctx) {
-		text, err := json.Marshal(list)
-		Expect(err).NotTo(HaveOccurred())
-		places[kind.String()] = text
-	}
-	return places
-}
-
-// listed are all objects of the hub, but for Secrets.
-func listed(ctx context.Context) map[schema.GroupVersionKind][]unstructured.Unstructured {
-	GinkgoHelper()
-	hub, err := discovery.NewDiscoveryClientForConfig(world.Hub.Config())
-	Expect(err).NotTo(HaveOccurred())
-	lists, err := hub.ServerPreferredResources()
-	Expect(err).NotTo(HaveOccurred())
-	all := map[schema.GroupVersionKind][]unstructured.Unstructured{}
-	for _, resources := range lists {
-		for _, resource := range resources.APIResources {
-			if !slices.Contains(resource.Verbs, "list") || resource.Kind == "Secret" {
-				continue
-			}
-			group, err := schema.ParseGroupVersion(resources.GroupVersion)
-			Expect(err).NotTo(HaveOccurred())
-			kind := group.WithKind(resource.Kind)
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(kind)
-			err = world.Client.List(ctx, list)
-			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-				continue
-			}
-			Expect(err).NotTo(HaveOccurred(), "list %s", kind)
-			all[kind] = list.Items
-		}
-	}
-	Expect(all).To(HaveKey(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnSourceKind)))
-	return all
 }
 
 // sealed is the tree of an add-on with a planted variable, which its Deployment uses.

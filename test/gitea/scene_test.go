@@ -4,6 +4,7 @@ package gitea
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,6 +30,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/fleet"
+	"github.com/addonflow/addonflow/test/leaks"
 	"github.com/addonflow/addonflow/test/sample"
 )
 
@@ -138,11 +140,72 @@ func (s *scene) token(name string, scopes ...string) string {
 	return value
 }
 
-// secretsShown are the tokens of the forge that the operator's log has.
-func secretsShown() []string {
+// planted begins every value that the suite puts into a URL or a file to be found again.
+const planted = "planted-9c41"
+
+// secretsShown names what only Secrets and URLs may hold and is in something that the operator said: in its log, in events
+// and statuses, in objects, and at the forge. Tokens that were revoked meanwhile count, too.
+func secretsShown(ctx context.Context) []string {
 	GinkgoHelper()
-	log := operatorLog()
-	return slices.DeleteFunc(slices.Clone(tokens.all), func(token string) bool { return !strings.Contains(log, token) })
+	texts := atForge(ctx)
+	texts["operator.log"] = []byte(operatorLog())
+	hub, err := leaks.Read(ctx, world.Hub.Config(), world.Client)
+	Expect(err).NotTo(HaveOccurred())
+	found, err := hub.Shown(texts, planted)
+	Expect(err).NotTo(HaveOccurred())
+	tokens.Lock()
+	defer tokens.Unlock()
+	for place, text := range texts {
+		for _, token := range tokens.all {
+			for _, at := range leaks.Appearances(text, token) {
+				found = append(found, fmt.Sprintf("a token in %s: %s", place, at))
+			}
+		}
+	}
+	return found
+}
+
+// atForge is what the repositories have at the forge besides their files: statuses, comments and pull requests.
+func atForge(ctx context.Context) map[string][]byte {
+	GinkgoHelper()
+	places := map[string][]byte{}
+	read := func(place, path string, into any) {
+		GinkgoHelper()
+		var raw json.RawMessage
+		Expect(ana.Do(ctx, http.MethodGet, path, nil, &raw)).To(Succeed())
+		places[place] = raw
+		if into != nil {
+			Expect(json.Unmarshal(raw, into)).To(Succeed())
+		}
+	}
+	var repositories []struct {
+		Name string `json:"full_name"`
+	}
+	read("repositories", "orgs/"+team+"/repos?limit=50", &repositories)
+	statuses := 0
+	for _, r := range repositories {
+		read("comments of "+r.Name, "repos/"+r.Name+"/issues/comments?limit=50", nil)
+		var commits []struct {
+			SHA string `json:"sha"`
+		}
+		read("commits of "+r.Name, "repos/"+r.Name+"/commits?limit=50&stat=false&files=false", &commits)
+		var pulls []struct {
+			Head struct {
+				SHA string `json:"sha"`
+			} `json:"head"`
+		}
+		read("pull requests of "+r.Name, "repos/"+r.Name+"/pulls?state=all&limit=50", &pulls)
+		for _, pull := range pulls {
+			commits = append(commits, pull.Head)
+		}
+		for _, commit := range commits {
+			var of []json.RawMessage
+			read("statuses of "+commit.SHA, "repos/"+r.Name+"/statuses/"+commit.SHA+"?limit=50", &of)
+			statuses += len(of)
+		}
+	}
+	Expect(statuses).NotTo(BeZero())
+	return places
 }
 
 // setToken gives the operator another token for statuses.

@@ -69,10 +69,18 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	hooks, err = freeport.Address(ctx)
 	Expect(err).NotTo(HaveOccurred())
+	key := filepath.Join(GinkgoT().TempDir(), "notify.key")
+	Expect(os.WriteFile(key, []byte(planted+"-key"), 0o600)).To(Succeed())
+	nowhere, err := freeport.Address(ctx)
+	Expect(err).NotTo(HaveOccurred())
 	options = demo.WorldOptions{
 		Release: hub.OCM13, Binary: binary, Clusters: clusters(fleetSize), Canaries: clusters(1), Output: GinkgoWriter, ShippedRights: true,
-		Fleet:         fleet.Options{Latency: 50 * time.Millisecond, DeadlineAfter: time.Second},
-		OperatorFlags: []string{"--webhook-addr=" + hooks, "--log-level=debug"},
+		Fleet: fleet.Options{Latency: 50 * time.Millisecond, DeadlineAfter: time.Second},
+		OperatorFlags: []string{
+			"--webhook-addr=" + hooks, "--log-level=debug",
+			// Nothing listens there, so that each notification is a reason to speak of the URL.
+			"--notify-url=http://" + nowhere + "/?key=" + planted + "-url", "--notify-key-file=" + key,
+		},
 	}
 	world, err = demo.StartWorld(ctx, options)
 	Expect(err).NotTo(HaveOccurred())
@@ -91,7 +99,7 @@ var _ = AfterEach(func() {
 	}
 })
 
-var _ = AfterSuite(func() {
+var _ = AfterSuite(func(ctx SpecContext) {
 	if world == nil {
 		return
 	}
@@ -101,7 +109,7 @@ var _ = AfterSuite(func() {
 	record, err := rights.Read(log)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(record.Refused).To(BeEmpty(), "what manifests/rbac does not grant")
-	Expect(secretsShown()).To(BeEmpty(), "what only Secrets may hold")
+	Expect(secretsShown(ctx)).To(BeEmpty(), "what only Secrets and URLs may hold")
 })
 
 // clusters are the first n names of the shared fleet.

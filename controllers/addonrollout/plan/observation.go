@@ -93,12 +93,14 @@ type Observation struct {
 	Memory Memory
 }
 
-// Settings are the flags of the operator that a plan depends on.
+// Settings are the flags of the operator, and what its policy of tenants says, that a plan depends on.
 type Settings struct {
 	// ParkAfter and RemovalGrace have the meaning they have in rollout.Input.
 	ParkAfter, RemovalGrace time.Duration
 	// HookTimeout is how long pre-delete hooks may take before they are reported.
 	HookTimeout time.Duration
+	// Bounds are those of the tenant on managed clusters; nil: none.
+	Bounds *render.Bounds
 	// HidesTemplateHash: OCM's addon-manager may run on the same hub.
 	HidesTemplateHash bool
 }
