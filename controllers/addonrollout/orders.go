@@ -85,7 +85,7 @@ func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan, beside *bes
 		}
 		order.Status = v1alpha1.AddOnOrderStatus{State: a.State, Message: a.Message, AnsweredAt: &now}
 		_, err := beside.write("answer "+order.Name, func() error {
-			if err := r.Client.Status().Update(ctx, order); ignoreOutdated(err) != nil {
+			if err := r.Client.Status().Update(ctx, order); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("cannot answer order %s: %w", order.Name, err)
 			}
 			return nil
@@ -100,7 +100,7 @@ func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan, beside *bes
 			continue
 		}
 		_, err := beside.write("delete "+order.Name, func() error {
-			if err := r.Client.Delete(ctx, order, client.Preconditions{UID: &order.UID}); ignoreOutdated(err) != nil {
+			if err := r.Client.Delete(ctx, order, client.Preconditions{UID: &order.UID}); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("cannot delete order %s: %w", order.Name, err)
 			}
 			return nil
@@ -110,15 +110,6 @@ func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan, beside *bes
 		}
 	}
 	return nil
-}
-
-// ignoreOutdated ignores that an object changed or was deleted since it was read: the next turn
-// sees it as it is.
-func ignoreOutdated(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // withdraw begins or ends the quarantine of a revision. From then on every operator acts on it,

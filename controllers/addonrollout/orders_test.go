@@ -1,6 +1,8 @@
 package addonrollout
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -119,6 +122,31 @@ func TestRetry_GivesFailedClustersAnotherAttempt(t *testing.T) {
 	}
 	if !slices.Contains(journaled(s.rollout()), "Ordered") {
 		t.Errorf("the journal lacks the order: %v", journaled(s.rollout()))
+	}
+}
+
+// A conflict does not always come with an event that causes the next turn.
+func TestOrders_AreAnsweredAfterAConflict(t *testing.T) {
+	conflicts := 1
+	s := newScene(t, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+		if _, answer := o.(*v1alpha1.AddOnOrder); answer && conflicts > 0 {
+			conflicts--
+			return apierrors.NewConflict(schema.GroupResource{Group: "addonflow.io", Resource: "addonorders"}, o.GetName(), errors.New("another writer was first"))
+		}
+		return c.SubResource(sub).Update(ctx, o, opts...)
+	}}, "c1", "c2", "c3")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	v2 := s.target("v2")
+	s.settleOnce()
+	key := s.order(v1alpha1.OrderAbort, v2, nil)
+	if again := s.turn().RequeueAfter; conflicts != 0 || again == 0 || again > time.Second {
+		t.Fatalf("%d conflicts are left; the next turn is in %s", conflicts, again)
+	}
+	s.turn()
+	if got := s.answered(key); got != "CarriedOut: ended the rollout" {
+		t.Error(got)
 	}
 }
 
