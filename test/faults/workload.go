@@ -555,13 +555,18 @@ func ofAnyVersion(state map[string]string) map[string]string {
 	return plain
 }
 
-// unedited is a state without what a hand edit leaves by right: a field of an owner that no commit declares, and,
-// among the commits of a revision, the one that a rollout had in its target for a moment.
+// unedited is a state without what a hand edit leaves by right: a field of an owner that no commit declares;
+// among the commits of a revision, the one that a rollout had in its target for a moment; and that the newest
+// content was an installation on the cluster whose ManagedClusterAddOn was deleted.
 func unedited(state map[string]string) map[string]string {
 	plain := map[string]string{}
 	for path, value := range state {
 		if !strings.HasSuffix(path, " spec addOnMeta displayName") {
-			plain[path] = strings.ReplaceAll(value, noCommit+" ", "")
+			value = strings.ReplaceAll(value, noCommit+" ", "")
+			if strings.HasPrefix(path, "/registry/addon.open-cluster-management.io/managedclusteraddons/"+clusterNames()[0]+"/"+beta+" status conditions [Progressing]") {
+				value = strings.NewReplacer("InstallSucceed", "UpgradeSucceed", "install completed", "upgrade completed").Replace(value)
+			}
+			plain[path] = value
 		}
 	}
 	return plain
