@@ -100,6 +100,31 @@ var _ = Describe("A commit that is replaced before the source saw how its rollou
 	})
 })
 
+var _ = Describe("A source that is annotated while a commit is being applied", func() {
+	It("records the commit, so that it gets a verdict when the next one replaces it", func() {
+		w := newWorld()
+		saying := func(greeting string) map[string]string {
+			return addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying(greeting)})
+		}
+		first := w.commit("add hello", addOnFiles())
+		w.passes()
+		w.green(first)
+		second := w.commit("change it", saying("again"))
+		w.clock.Step(2 * time.Minute)
+		w.cache.meanwhile = func() { w.request("while it is applied") }
+		w.pass()
+		Expect(w.cache.meanwhile).To(BeNil())
+		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(second))
+		Expect(w.source().Status.LastHandledReconcileAt).To(BeEmpty(), "the request came after the look")
+
+		third := w.commit("change it again", saying("and again"))
+		w.passes()
+		Expect(w.source().Status.LastHandledReconcileAt).To(Equal("while it is applied"))
+		Expect(w.delivered(second, "error").Description).To(Equal("superseded by " + third[:10]))
+		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+	})
+})
+
 var _ = Describe("A commit whose rollout ends before a newer one follows", func() {
 	It("says how that rollout is, and then how it ended", func() {
 		w := newWorld()

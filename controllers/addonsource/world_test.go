@@ -146,10 +146,18 @@ func (w *world) start() {
 type lagging struct {
 	client.Client
 	stopped *v1alpha1.AddOnRolloutList
+	// meanwhile runs once, in the middle of the next pass.
+	meanwhile func()
 }
 
 func (l *lagging) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if rollouts, ok := list.(*v1alpha1.AddOnRolloutList); ok && l.stopped != nil {
+	rollouts, ok := list.(*v1alpha1.AddOnRolloutList)
+	if ok && l.meanwhile != nil {
+		meanwhile := l.meanwhile
+		l.meanwhile = nil
+		meanwhile()
+	}
+	if ok && l.stopped != nil {
 		l.stopped.DeepCopyInto(rollouts)
 		return nil
 	}
