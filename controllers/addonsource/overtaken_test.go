@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	testforge "github.com/addonflow/addonflow/test/forge"
@@ -111,7 +113,10 @@ var _ = Describe("A source that is annotated while a commit is being applied", f
 		w.green(first)
 		second := w.commit("change it", saying("again"))
 		w.clock.Step(2 * time.Minute)
-		w.cache.meanwhile = func() { w.request("while it is applied") }
+		w.cache.meanwhile = func() {
+			patch := []byte(`{"metadata":{"annotations":{"` + fluxmeta.ReconcileRequestAnnotation + `":"while it is applied"}}}`)
+			Expect(admin.Patch(context.Background(), w.source(), client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+		}
 		w.pass()
 		Expect(w.cache.meanwhile).To(BeNil())
 		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(second))
