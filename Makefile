@@ -1,10 +1,11 @@
 # Everything here needs git, make and Go, and downloads nothing but Go modules;
-# only `race`, `gitea` and `e2e` need a C compiler besides. Slow things are built once below bin/.
+# only `race`, `gitea` and `e2e` need a C compiler besides, and `pages` a browser and npm. Slow things are built once below bin/.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
 N             ?= 1000
+SIZES         ?= 1000,2000,5000,10000
 # The slowest packages begin first.
 TEST_PACKAGES ?= ./test/e2e ./test/ocm ./controllers/addonsource ./rollout ./...
 TEST_PARALLEL ?= 3
@@ -121,6 +122,17 @@ e2e: hub gitea ## Tell the whole story on a real Gitea (needs gcc and OpenSSH's 
 	$(SAY) 'e2e: the operator beside the embedded hub and Gitea (about three minutes)'
 	@$(HUB_ASSETS); go test -vet=off -tags gitea -timeout $(TEST_TIMEOUT) -count=1 -json ./test/gitea | $(TALLY)
 
+AXE := bin/axe/node_modules/axe-core/axe.min.js
+$(AXE): test/chromium/package.json test/chromium/package-lock.json
+	$(SAY) 'axe: axe-core, with which pages are judged (seconds, once)'
+	@mkdir -p bin/axe; cp $^ bin/axe/; cd bin/axe; npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+.PHONY: pages
+pages: $(AXE) ## Judge the pages in a real Chromium (needs chromium and npm), screenshots below bin/screenshots
+	$(SAY) 'pages: accessibility trees, axe-core and the keyboard (under a minute)'
+	@go test -vet=off -tags chromium -timeout 5m -count=1 -json ./dashboard | $(TALLY)
+
 .PHONY: mutants
 mutants: ## Plant known mistakes in planner and ledger; a test must fail for each
 	$(SAY) 'mutants: compiles and tests package rollout once for each (about five minutes)'
@@ -174,6 +186,11 @@ bench: hub build ## Measure against the floor with N clusters (default 1000)
 	@go test -run '^$$' -bench . -benchmem ./rollout/... ./render/...
 	@$(HUB_ASSETS); go run ./test/bench -clusters $(N)
 
+.PHONY: scale
+scale: hub build ## Measure how cost grows with SIZES of fleets (default 1000,2000,5000,10000) into docs/scale.md
+	$(SAY) 'scale: one hub for each of $(SIZES) clusters (hours on two cores; a run that was interrupted continues)'
+	@$(HUB_ASSETS); go build -o bin/bench.bin ./test/bench; bin/bench.bin -scale $(SIZES) -timeout 24h
+
 .PHONY: release
 release: ## Write binaries, image, chart, manifests, SBOM and checksums into dist/ (VERSION=v0.2.0, KEY=file)
 	$(SAY) 'release: $(VERSION) of HEAD for six platforms (ten minutes or so with an empty build cache)'
@@ -187,7 +204,7 @@ release-test: ## Make a release for one platform twice, and compare
 .PHONY: clean
 clean: ## Remove what the build made, but not the slow hub binaries and tools
 	$(SAY) 'clean: bin/addonflow, logs, dist and the state of the demo'
-	@rm -rf bin/addonflow bin/release.bin bin/ci-logs dist .demo
+	@rm -rf bin/addonflow bin/release.bin bin/bench.bin bin/ci-logs dist .demo
 
 .PHONY: clean-cache
 clean-cache: clean ## Remove the hub binaries and the tools as well

@@ -82,29 +82,14 @@ type Comments interface {
 // NewComments returns the comments in the repository that the configuration names. The error is for
 // the author of the configuration, such as that the forge's comments are not read.
 func NewComments(config Config) (Comments, error) {
-	r, err := NewRequests(config)
+	p, repo, client, err := config.parts()
 	if err != nil {
 		return nil, err
 	}
-	all, ok := r.(*requests)
-	if !ok {
+	if p.comments == nil {
 		return nil, fmt.Errorf("cannot read comments of provider %q", config.Provider)
 	}
-	forge, err := New(config)
-	if err != nil {
-		return nil, err
-	}
-	switch forge := forge.(type) {
-	case *gitea:
-		return &comments{requests: all, repo: forge.repo, commentDialect: giteaComments(forge.repo)}, nil
-	case *gitlab:
-		return &comments{requests: all, repo: forge.repo, commentDialect: gitlabComments(forge.repo)}, nil
-	case *githubChecks:
-		return &comments{requests: all, repo: forge.repo, commentDialect: githubComments(forge.repo)}, nil
-	case *github:
-		return &comments{requests: all, repo: forge.repo, commentDialect: githubComments(forge.repo)}, nil
-	}
-	return nil, fmt.Errorf("cannot read comments of provider %q", config.Provider)
+	return &comments{requests: &requests{client: client, dialect: p.requests(repo)}, repo: repo, commentDialect: p.comments(repo)}, nil
 }
 
 // comments is the client of every dialect.

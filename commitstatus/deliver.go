@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/client-go/util/workqueue"
 )
 
 const (
@@ -46,20 +48,19 @@ type DelivererConfig struct {
 type Deliverer struct {
 	config DelivererConfig
 
-	mu      sync.Mutex
-	wake    *sync.Cond
-	ready   []*line
-	lines   map[string]*line
-	keys    map[string]*line
-	stopped bool
+	// queue has the names of lines that may have something to post. It gives a name to one worker at a time.
+	queue workqueue.TypedInterface[string]
+
+	mu    sync.Mutex
+	lines map[string]*line
+	keys  map[string]*line
 }
 
 // line is one forge with one token.
 type line struct {
 	Connection
-	boxes  map[string]*box
-	turns  []string
-	queued bool
+	boxes map[string]*box
+	turns []string
 	failure
 }
 
@@ -113,21 +114,13 @@ func NewDeliverer(config DelivererConfig) *Deliverer {
 	if config.Link == nil {
 		config.Link = func(string, string) string { return "" }
 	}
-	d := &Deliverer{config: config, lines: map[string]*line{}, keys: map[string]*line{}}
-	d.wake = sync.NewCond(&d.mu)
-	return d
+	return &Deliverer{config: config, queue: workqueue.NewTyped[string](), lines: map[string]*line{}, keys: map[string]*line{}}
 }
 
 // Run posts until the context ends, and returns when all workers have ended. It is called once.
 // Statements that were not posted stay in the marks.
 func (d *Deliverer) Run(ctx context.Context) {
-	release := context.AfterFunc(ctx, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.stopped = true
-		d.wake.Broadcast()
-	})
-	defer release()
+	defer context.AfterFunc(ctx, d.queue.ShutDown)()
 	var workers sync.WaitGroup
 	for range workersAtOnce {
 		workers.Go(func() { d.work(ctx) })
@@ -171,7 +164,6 @@ func (d *Deliverer) Disconnect(name string) {
 		delete(d.keys, key)
 	}
 	delete(d.lines, name)
-	l.boxes, l.turns = map[string]*box{}, nil
 }
 
 // Retry makes everything of a line due that the forge did not accept, and forgets conflicts, so
@@ -250,9 +242,7 @@ func (d *Deliverer) Enqueue(name, key string, marks, began []Mark) time.Duration
 	}
 	now := d.config.Clock()
 	b.take(marks, began, now)
-	if !l.queued {
-		d.schedule(l)
-	}
+	d.queue.Add(name)
 	return l.wait(b, now)
 }
 
@@ -375,13 +365,6 @@ func (d *Deliverer) Troubles(key string) (troubles []Trouble, held bool) {
 	return troubles, l.until.After(d.config.Clock())
 }
 
-// schedule puts a line at the end of the queue. The lock is held.
-func (d *Deliverer) schedule(l *line) {
-	l.queued = true
-	d.ready = append(d.ready, l)
-	d.wake.Signal()
-}
-
 // delivery is one status that a worker posts to its forge.
 type delivery struct {
 	line  *line
@@ -395,63 +378,47 @@ type delivery struct {
 // work takes lines and posts one status of each until the context ends.
 func (d *Deliverer) work(ctx context.Context) {
 	for {
-		l, ok := d.take()
-		if !ok || ctx.Err() != nil {
+		name, stopped := d.queue.Get()
+		if stopped || ctx.Err() != nil {
 			return
 		}
-		next, stale := d.next(l)
+		next, stale := d.next(name)
 		for _, key := range stale {
 			d.config.Notify(key)
 		}
-		if next == nil {
-			continue
+		if next != nil {
+			d.deliver(ctx, next)
+			d.config.Notify(next.key)
+			d.queue.Add(name)
 		}
-		d.deliver(ctx, next)
-		d.config.Notify(next.key)
-		d.mu.Lock()
-		d.schedule(l)
-		d.mu.Unlock()
+		d.queue.Done(name)
 	}
 }
 
-// take waits for a line. It returns false when the Deliverer stops.
-func (d *Deliverer) take() (*line, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for len(d.ready) == 0 && !d.stopped {
-		d.wake.Wait()
-	}
-	if d.stopped {
-		return nil, false
-	}
-	l := d.ready[0]
-	d.ready = d.ready[1:]
-	return l, true
-}
-
-// next returns what a line posts next, and the keys that must be enqueued anew because they
-// waited too long. The line leaves the queue if there is nothing to post.
-func (d *Deliverer) next(l *line) (*delivery, []string) {
+// next returns what a line posts next, nil if nothing is due, and the keys that must be enqueued anew
+// because they waited too long.
+func (d *Deliverer) next(name string) (*delivery, []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.config.Clock()
+	l := d.lines[name]
+	if l == nil || l.until.After(now) {
+		return nil, nil
+	}
 	var stale []string
-	if !l.until.After(now) {
-		for range l.turns {
-			key := l.turns[0]
-			l.turns = append(l.turns[1:], key)
-			b := l.boxes[key]
-			m, known := b.due(now)
-			switch {
-			case known == nil:
-			case now.Sub(b.handed) >= beginWithin:
-				stale = append(stale, key)
-			default:
-				return &delivery{line: l, forge: l.Forge, key: key, known: known, mark: m, url: l.TargetURL}, stale
-			}
+	for range l.turns {
+		key := l.turns[0]
+		l.turns = append(l.turns[1:], key)
+		b := l.boxes[key]
+		m, known := b.due(now)
+		switch {
+		case known == nil:
+		case now.Sub(b.handed) >= beginWithin:
+			stale = append(stale, key)
+		default:
+			return &delivery{line: l, forge: l.Forge, key: key, known: known, mark: m, url: l.TargetURL}, stale
 		}
 	}
-	l.queued = false
 	return nil, stale
 }
 

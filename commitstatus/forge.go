@@ -44,6 +44,9 @@ type provider struct {
 	foldsCase bool
 	// requests is how pull requests are read and answered; nil: they are not.
 	requests func(repository) dialect
+	// comments is how approvals by comment are read, and proposals how pull requests are opened; nil: they are not.
+	comments  func(repository) commentDialect
+	proposals func(*restClient, repository) Proposals
 	// keepsPendingText: the text of a pending status cannot be replaced while it is pending.
 	keepsPendingText bool
 }

@@ -27,6 +27,8 @@ func giteaProvider() provider {
 		address:    addressing{locate: ownerAndName(func(root *url.URL) string { return root.String() + "/api/v1" })},
 		authorize:  func(token string) string { return "token " + token },
 		requests:   giteaRequests,
+		comments:   giteaComments,
+		proposals:  func(c *restClient, r repository) Proposals { return &giteaProposals{client: c, repo: r} },
 		permission: "write:repository",
 		pace:       20, burst: 100,
 	}

@@ -31,6 +31,8 @@ func githubProvider() provider {
 		address:   addressing{locate: ownerAndName(githubAPI)},
 		authorize: bearer, apps: true,
 		requests:   githubRequests,
+		comments:   githubComments,
+		proposals:  func(c *restClient, r repository) Proposals { return &githubProposals{client: c, repo: r} },
 		permission: "Commit statuses: write (a classic token: repo:status)",
 		pace:       rate.Every(time.Second), burst: 20,
 		foldsCase: true,

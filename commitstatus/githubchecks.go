@@ -32,6 +32,8 @@ func githubChecksProvider() provider {
 		pace:       rate.Every(time.Second), burst: 20,
 		foldsCase: true,
 		requests:  githubRequests,
+		comments:  githubComments,
+		proposals: func(c *restClient, r repository) Proposals { return &githubProposals{client: c, repo: r} },
 	}
 }
 

@@ -34,6 +34,8 @@ func gitlabProvider() provider {
 		address:    addressing{locate: locateGitLab},
 		authorize:  bearer, // of personal, project and group access tokens, and of OAuth
 		requests:   gitlabRequests,
+		comments:   gitlabComments,
+		proposals:  func(c *restClient, r repository) Proposals { return &gitlabProposals{client: c, repo: r} },
 		permission: "the scope api and the role Developer (Maintainer for a protected branch)",
 		pace:       5, burst: 50,
 		keepsPendingText: true,

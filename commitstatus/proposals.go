@@ -55,21 +55,14 @@ type Proposals interface {
 // NewProposals returns the proposals to the repository that the configuration names. The error is for
 // the author of the configuration, such as that the forge has none.
 func NewProposals(config Config) (Proposals, error) {
-	forge, err := New(config)
+	p, repo, client, err := config.parts()
 	if err != nil {
 		return nil, err
 	}
-	switch forge := forge.(type) {
-	case *github:
-		return &githubProposals{client: forge.client, repo: forge.repo}, nil
-	case *githubChecks:
-		return &githubProposals{client: forge.client, repo: forge.repo}, nil
-	case *gitea:
-		return &giteaProposals{client: forge.client, repo: forge.repo}, nil
-	case *gitlab:
-		return &gitlabProposals{client: forge.client, repo: forge.repo}, nil
+	if p.proposals == nil {
+		return nil, fmt.Errorf("cannot open pull requests: provider %q is not one of %s", config.Provider, named(func(p provider) bool { return p.proposals != nil }))
 	}
-	return nil, fmt.Errorf("cannot open pull requests: provider %q is not one of forgejo, gitea, github, githubchecks, gitlab", config.Provider)
+	return p.proposals(client, repo), nil
 }
 
 // wireOpened is a request in the answers of GitHub and Gitea (number, html_url) and GitLab.

@@ -10,9 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -35,15 +33,26 @@ func html(tb testing.TB, view any) string {
 	return b.String()
 }
 
+// golden compares a text with a file, or writes the file.
+func golden(tb testing.TB, file, got string) {
+	tb.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		tb.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestPages compares whole pages with files: go test ./dashboard -update writes them.
 func TestPages(t *testing.T) {
-	s := subject(t)
-	refused := fleetSource()
-	refused.Status.LastAttemptedRevision, refused.Status.LastAttemptedSpec = "main@sha1:"+sha("3"), "x"+v1alpha1.RefusedSuffix
-	refused.Status.Conditions = []metav1.Condition{
-		{Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ValidationFailedReason, Message: "a.yaml:3: Deployment/hello: field: wrong\nb.yaml:4: more"},
-		{Type: meta.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ValidationFailedReason, Message: "a.yaml:3: Deployment/hello: field: wrong\nb.yaml:4: more"},
-	}
+	s, refused := subject(t), refusedSource()
 	for name, view := range map[string]any{
 		"rollout": NewRollout(frame(RolloutPath("default", "hello", sha("2"))), s),
 		"past":    NewPast(frame(RolloutPath("default", "hello", sha("1"))), s, 1),
@@ -52,19 +61,7 @@ func TestPages(t *testing.T) {
 		"cluster": NewCluster(frame(ClusterPath("eu-01")), "eu-01", []On{{failed(), planOf().Clusters[1]}}, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
-			file, got := filepath.Join("testdata", name+".html"), html(t, view)
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden(t, filepath.Join("testdata", name+".html"), html(t, view))
 		})
 	}
 }
@@ -99,6 +96,7 @@ func TestHostileTextStaysText(t *testing.T) {
 	source := fleetSource()
 	source.Name, source.Spec.URL, source.Spec.Path = evil, "javascript:alert(1)", evil
 	source.Status.AddOns[0].Name, source.Status.Conditions[0].Message = evil, evil
+	s.Source.Status.AddOns[0].Author, s.Source.Status.AddOns[0].Subject = evil, evil
 	for name, view := range map[string]any{
 		"rollout":  NewRollout(frame(evil), s),
 		"past":     NewPast(frame(""), s, 1),
@@ -116,7 +114,6 @@ func TestHostileTextStaysText(t *testing.T) {
 	}
 }
 
-// TestCommandsAreSafeToPaste: a name that a shell would interpret is quoted.
 // TestCommitsOfARollout: the page of the current content is also that of a commit that carries it,
 // a commit of the history has a summary, and another one is not kept.
 func TestCommitsOfARollout(t *testing.T) {
@@ -140,6 +137,31 @@ func TestCommitsOfARollout(t *testing.T) {
 				t.Errorf("got %t, %d", current, past)
 			}
 		})
+	}
+}
+
+// TestGeneratedNamesDoNotSplitReasons: clusters that fail alike are one group, though the names of
+// their ReplicaSets and pods differ.
+func TestGeneratedNamesDoNotSplitReasons(t *testing.T) {
+	s := subject(t)
+	const reason = `Deployment hello: ProgressDeadlineExceeded: ReplicaSet "hello-%s" has timed out progressing`
+	s.Plan.Clusters[1].Reason = fmt.Sprintf(reason, "8f49968b7")
+	s.Plan.Clusters[2].Reason = fmt.Sprintf(reason, "55c67bb467")
+	view := NewRollout(frame(""), s)
+	if view.Why.Reason != s.Plan.Clusters[1].Reason || view.Why.Same != "The same on 1 more." || len(view.Why.Others) > 0 {
+		t.Errorf("%+v", view.Why)
+	}
+	if groups := view.Stages[0].Squares.Groups; len(groups) != 1 || groups[0].Reason != fmt.Sprintf(reason, "*") {
+		t.Errorf("%+v", groups)
+	}
+	for text, want := range map[string]string{
+		"pod hello-8f49968b7-x2x4z: OOMKilled":  "pod hello-*: OOMKilled",
+		"DaemonSet node-exporter: 2 of 3 ready": "DaemonSet node-exporter: 2 of 3 ready",
+		"cluster eu-01 of group-12345678":       "cluster eu-01 of group-12345678",
+	} {
+		if got := alike(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
 	}
 }
 

@@ -42,10 +42,22 @@ func fleetSource() *v1alpha1.AddOnSource {
 		},
 		Status: v1alpha1.AddOnSourceStatus{
 			LastAppliedRevision: "main@sha1:" + sha("2"), LastAttemptedRevision: "main@sha1:" + sha("2"),
-			AddOns:     []v1alpha1.SourcedAddOn{{Name: "hello", Commit: "main@sha1:" + sha("2")}},
+			AddOns:     []v1alpha1.SourcedAddOn{{Name: "hello", Commit: "main@sha1:" + sha("2"), Author: "Ana Author", Subject: "hello: a new image"}},
 			Conditions: []metav1.Condition{{Type: meta.ReadyCondition, Status: metav1.ConditionTrue, Message: "applied main@2222222"}},
 		},
 	}
+}
+
+// refusedSource refused the newest commit, for two mistakes.
+func refusedSource() *v1alpha1.AddOnSource {
+	const mistakes = "addons/hello/addontemplate.yaml:42: Deployment/hello: spec.template.spec.containers[0].image: must not be empty\naddons/hello/addonrollout.yaml:9: AddOnRollout/hello: spec.stages[0].soak: unknown field; did you mean minSuccessTime?"
+	s := fleetSource()
+	s.Status.LastAttemptedRevision, s.Status.LastAttemptedSpec = "main@sha1:"+sha("3"), "x"+v1alpha1.RefusedSuffix
+	s.Status.Conditions = []metav1.Condition{
+		{Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ValidationFailedReason, Message: mistakes},
+		{Type: meta.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ValidationFailedReason, Message: mistakes},
+	}
+	return s
 }
 
 // failed is a rollout that its canary stopped, with the content before it in the history.

@@ -79,7 +79,11 @@ func NewFleet(f Frame, rollouts []v1alpha1.AddOnRollout, sources []v1alpha1.AddO
 	slices.SortStableFunc(p.Sources, func(a, b SourceRow) int {
 		return cmp.Or(cmp.Compare(toneOrder(a.Mark.Tone), toneOrder(b.Mark.Tone)), strings.Compare(a.Source.Text, b.Source.Text))
 	})
-	p.Standing = fmt.Sprintf("%s, %d need attention; %s, %d refused.", times(len(rollouts), "rollout"), needs, times(len(sources), "source"), refused)
+	need := "need"
+	if needs == 1 {
+		need = "needs"
+	}
+	p.Standing = fmt.Sprintf("%s, %d %s attention; %s, %d refused.", times(len(rollouts), "rollout"), needs, need, times(len(sources), "source"), refused)
 	return p
 }
 

@@ -17,6 +17,11 @@ var static embed.FS
 // Static are the files that every page loads: style, script and icon.
 func Static() fs.FS { return static }
 
+// Policy is the Content-Security-Policy of the pages: what they are made of and nothing else, no
+// inline script or style, no frame, no other site.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'self'; frame-ancestors 'none'"
+
 // Pages write views as HTML.
 type Pages struct{ set *template.Template }
 

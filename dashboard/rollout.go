@@ -44,6 +44,8 @@ type Rollout struct {
 	Frame
 	Namespace, Name string
 	Commit          Commit
+	// Author and Subject of the commit; "": not known.
+	Author, Subject string
 	Source          Link
 	// Mark and Standing say where it stands, in a word and in a sentence; Since is when it began.
 	Mark     Mark
@@ -59,7 +61,9 @@ type Rollout struct {
 	What   *What
 	Next   []show.Advice
 	When   []Entry
-	Before []Past
+	// Earlier are the entries that are folded away.
+	Earlier []Entry
+	Before  []Past
 	// Past is set on the page of a commit that is not rolled out any more.
 	Past *Past
 }
@@ -84,8 +88,10 @@ type Gate struct {
 	Since                    Moment
 }
 
-// Why says why clusters failed.
+// Why says why clusters failed, or why the fleet is taken back.
 type Why struct {
+	Title string
+	// First is the cluster with that reason; without a text, the reason is of no single cluster.
 	First  Link
 	Reason string
 	// Same counts the other clusters that failed for the same reason.
@@ -112,15 +118,15 @@ type Entry struct {
 
 // Past is one rollout of the history.
 type Past struct {
-	Commit                  Commit
-	To                      string
-	Mark                    Mark
-	Started                 Moment
-	Took, Counts, Reason    string
-	Superseded              Link
-	Stages                  []PastStage
-	Failing                 []v1alpha1.ClusterReason
-	Revision, CurrentCommit string
+	Commit               Commit
+	To                   string
+	Mark                 Mark
+	Started              Moment
+	Took, Counts, Reason string
+	Superseded           Link
+	Stages               []PastStage
+	Failing              []v1alpha1.ClusterReason
+	Revision             string
 }
 
 // PastStage is a stage of a past rollout.
@@ -131,8 +137,12 @@ type PastStage struct {
 	Took    string
 }
 
-// diffLines bounds the difference that is shown.
-const diffLines = 400
+const (
+	// diffLines bounds the difference that is shown.
+	diffLines = 400
+	// entriesOpen is how many decisions are not folded away.
+	entriesOpen = 12
+)
 
 // Concerns reports how a commit concerns a rollout: it is the current one, or the entry of the
 // history with that index; -1 and false: neither.
@@ -175,11 +185,12 @@ func NewRollout(f Frame, s Subject) Rollout {
 	p := begun(f, s)
 	word, mark := show.Headline(r)
 	p.Mark, p.Live = markOf(word, mark), true
+	p.Author, p.Subject = said(s, p.Commit)
 	p.Standing = standing(r)
 	p.Since = metaMoment(r.Status.TargetSince)
 	p.Notes = asked(s)
-	if r.Status.Reverting {
-		p.Notes = append(p.Notes, "This content succeeded here before: clusters move back to it without soaks and gates.")
+	if r.Status.Reverting && r.Status.Target != nil {
+		p.Notes = append(p.Notes, show.ShortCommit(r.Status.Target.Commit)+" succeeded here before: clusters go back to it without soaks and gates.")
 	}
 	for _, text := range []string{s.Unplanned, s.Unchanged} {
 		if text != "" && !slices.Contains(p.Notes, text) {
@@ -194,6 +205,9 @@ func NewRollout(f Frame, s Subject) Rollout {
 	}
 	p.Next = append(p.Next, show.Next(program, r)...)
 	p.When = entries(r, "")
+	if len(p.When) > entriesOpen+1 {
+		p.When, p.Earlier = p.When[:entriesOpen], p.When[entriesOpen:]
+	}
 	for i := range r.Status.History {
 		if i > 0 || r.Status.Target == nil || r.Status.History[0].Target != *r.Status.Target {
 			p.Before = append(p.Before, past(s, i))
@@ -209,6 +223,7 @@ func NewPast(f Frame, s Subject, index int) Rollout {
 	entry := past(s, index)
 	h := s.Rollout.Status.History[index]
 	p.Past, p.Commit, p.Mark = &entry, entry.Commit, entry.Mark
+	p.Author, p.Subject = said(s, p.Commit)
 	p.Since, p.Took = entry.Started, entry.Took
 	p.Standing = fmt.Sprintf("%d of %s ran it when its rollout ended", h.Counts.Updated, counted(int(h.Counts.Total)))
 	if text := show.FirstLine(h.Reason); text != "" {
@@ -218,6 +233,19 @@ func NewPast(f Frame, s Subject, index int) Rollout {
 	p.When = entries(s.Rollout, entry.Commit.SHA)
 	p.Title = fmt.Sprintf("%s: %s, %s", s.Rollout.Name, entry.Commit.Short, h.Phase)
 	return p
+}
+
+// said returns author and subject of a commit, if the source has them.
+func said(s Subject, c Commit) (author, subject string) {
+	if s.Source == nil || c.SHA == "" {
+		return "", ""
+	}
+	for _, a := range s.Source.Status.AddOns {
+		if v1alpha1.CommitOf(a.Commit) == c.SHA {
+			return a.Author, a.Subject
+		}
+	}
+	return "", ""
 }
 
 // asked says how the commit that was asked for concerns the content that the page is about.
@@ -246,12 +274,20 @@ func begun(f Frame, s Subject) Rollout {
 	return p
 }
 
-// standing is the one sentence about where a rollout stands.
+// standing is the one sentence about where a rollout stands. It names the content that the counts
+// are about, which is not the declared one while the fleet is taken back from that.
 func standing(r *v1alpha1.AddOnRollout) string {
 	if !show.Current(r) {
 		return "The operator has not looked at the newest commit yet."
 	}
-	text := fmt.Sprintf("%d of %s run it", r.Status.Counts.Updated, counted(int(r.Status.Counts.Total)))
+	content := "the content"
+	if r.Status.Target != nil {
+		content = show.ShortCommit(r.Status.Target.Commit)
+	}
+	text := fmt.Sprintf("%d of %s run %s", r.Status.Counts.Updated, counted(int(r.Status.Counts.Total)), content)
+	if o := r.Status.Override; o.Returns() {
+		return text + ", taken back from " + show.ShortCommit(o.Leaves().Commit) + "."
+	}
 	if message := show.Message(r); message != "" {
 		text += ": " + message
 	}
@@ -295,7 +331,7 @@ func (p *Rollout) stages(s Subject) {
 		declared := slices.IndexFunc(r.Spec.Stages, func(d v1alpha1.Stage) bool { return d.Name == st.Name })
 		if declared >= 0 {
 			view.Pace = paceOf(r.Spec.Stages[declared])
-			view.Gates = gates(r.Spec.Stages[declared].Gates, st.Gates)
+			view.Gates = gates(r, r.Spec.Stages[declared].Gates, st.Gates)
 		}
 		p.Stages = append(p.Stages, view)
 	}
@@ -339,18 +375,22 @@ func shortly(d time.Duration) string {
 	return text
 }
 
-// gates are the declared gates with their verdicts.
-func gates(declared *v1alpha1.Gates, verdicts []v1alpha1.GateStatus) []Gate {
+// gates are the declared gates with their verdicts. On a way back none is asked.
+func gates(r *v1alpha1.AddOnRollout, declared *v1alpha1.Gates, verdicts []v1alpha1.GateStatus) []Gate {
 	if declared == nil {
 		return nil
 	}
 	var out []Gate
+	unasked := Mark{"○", "not asked yet", "idle"}
+	if r.Status.Reverting {
+		unasked.Word = "not asked on the way back"
+	}
 	for _, group := range []struct {
 		when  v1alpha1.GateMoment
 		gates []v1alpha1.Gate
 	}{{v1alpha1.GateBefore, declared.Before}, {v1alpha1.GateDuring, declared.During}} {
 		for _, g := range group.gates {
-			view := Gate{Mark: Mark{"○", "not asked yet", "idle"}, Name: g.Name, When: strings.ToLower(string(group.when)), Type: string(g.Type)}
+			view := Gate{Mark: unasked, Name: g.Name, When: strings.ToLower(string(group.when)), Type: string(g.Type)}
 			at := slices.IndexFunc(verdicts, func(v v1alpha1.GateStatus) bool { return v.Name == g.Name && v.When == group.when })
 			if at >= 0 && verdicts[at].Since != nil {
 				v := verdicts[at]
@@ -369,17 +409,23 @@ func gates(declared *v1alpha1.Gates, verdicts []v1alpha1.GateStatus) []Gate {
 // workload, and how many failed alike.
 func why(s Subject) *Why {
 	failing := s.Rollout.Status.Failing
-	if len(failing) == 0 || !show.Current(s.Rollout) {
+	switch o := s.Rollout.Status.Override; {
+	case !show.Current(s.Rollout):
+		return nil
+	case len(failing) == 0 && o.Returns() && o.Reason != "":
+		return &Why{Title: "Why it was taken back", Reason: o.Reason}
+	case len(failing) == 0:
 		return nil
 	}
 	first := failing[0]
-	w := &Why{First: Link{first.Cluster, ClusterPath(first.Cluster)}, Reason: first.Reason}
+	w := &Why{Title: "Why clusters failed", First: Link{first.Cluster, ClusterPath(first.Cluster)}, Reason: first.Reason}
 	reasons := map[string][]string{} // of the other clusters
 	var order []string
 	add := func(reason, cluster string) {
 		if cluster == first.Cluster {
 			return
 		}
+		reason = alike(reason)
 		if reasons[reason] == nil {
 			order = append(order, reason)
 		}
@@ -399,12 +445,12 @@ func why(s Subject) *Why {
 			add(f.Reason, f.Cluster)
 		}
 	}
-	if n := len(reasons[w.Reason]); n > 0 {
+	if n := len(reasons[alike(w.Reason)]); n > 0 {
 		w.Same = fmt.Sprintf("The same on %d more.", n)
 	}
 	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(len(reasons[b]), len(reasons[a])) })
 	for _, reason := range order {
-		if reason != w.Reason && len(w.Others) < groupsShown {
+		if reason != alike(w.Reason) && len(w.Others) < groupsShown {
 			g := groupOf(groupKey{rollout.Failed, reason}, reasons[reason])
 			g.All = ClustersPath(s.Rollout, ClustersOf{State: string(rollout.Failed)})
 			w.Others = append(w.Others, g)
@@ -452,7 +498,7 @@ func past(s Subject, index int) Past {
 		Commit: commitOf(h.Target.Commit, s.Source), Mark: markOf(string(h.Phase), phase), Started: momentOf(h.Started.Time),
 		Took:   show.Took(s.Now, h.Started, h.Finished),
 		Counts: fmt.Sprintf("%d/%d", h.Counts.Updated, h.Counts.Total), Reason: show.FirstLine(h.Reason), Failing: h.Failing,
-		Revision: h.Target.Revision, CurrentCommit: CurrentCommit(r),
+		Revision: h.Target.Revision,
 	}
 	if more := show.Counted(h.Counts); more != "" {
 		p.Counts += ", " + more

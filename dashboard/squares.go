@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,8 +35,8 @@ type Squares struct {
 	Painted []Painted
 	// Groups are the clusters by state and reason, the worst first.
 	Groups []Group
-	// Rest are the clusters that no group has; All is the page that lists them.
-	Rest int
+	// Rest are the clusters that no group has, by state; All is the page that lists all.
+	Rest []Group
 	All  string
 }
 
@@ -70,6 +71,15 @@ type groupKey struct {
 	reason string
 }
 
+func keyOf(c rollout.ClusterPlan) groupKey { return groupKey{c.State, alike(c.Reason)} }
+
+// generated matches what Kubernetes appends to the names of ReplicaSets and pods. The pod template of
+// an add-on has the name of the cluster, so these differ between clusters that fail alike.
+var generated = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}(-[bcdfghjklmnpqrstvwxz2456789]{5})?\b`)
+
+// alike is a reason without the generated parts of names.
+func alike(reason string) string { return generated.ReplaceAllString(reason, "-*") }
+
 // drawn returns the squares of clusters of a stage, which are sorted by name. linked: each square is
 // a link.
 func drawn(r *v1alpha1.AddOnRollout, stage string, clusters []rollout.ClusterPlan, linked bool) Squares {
@@ -80,8 +90,11 @@ func drawn(r *v1alpha1.AddOnRollout, stage string, clusters []rollout.ClusterPla
 		g.All = ClustersPath(r, ClustersOf{Stage: stage, State: string(key.state)})
 		s.Groups = append(s.Groups, g)
 	}
-	for _, key := range order[min(len(order), groupsShown):] {
-		s.Rest += len(members[key])
+	for _, key := range order[min(len(order), groupsShown):] { // by state
+		if n := len(s.Rest); n == 0 || s.Rest[n-1].Mark != stateMark(key.state) {
+			s.Rest = append(s.Rest, Group{Mark: stateMark(key.state), All: ClustersPath(r, ClustersOf{Stage: stage, State: string(key.state)})})
+		}
+		s.Rest[len(s.Rest)-1].Count += len(members[key])
 	}
 	if linked {
 		s.link(clusters)
@@ -96,7 +109,7 @@ func grouped(clusters []rollout.ClusterPlan) ([]groupKey, map[groupKey][]string)
 	members := map[groupKey][]string{}
 	var order []groupKey
 	for _, c := range clusters {
-		key := groupKey{c.State, c.Reason}
+		key := keyOf(c)
 		if members[key] == nil {
 			order = append(order, key)
 		}
@@ -160,13 +173,13 @@ func (s *Squares) paint(clusters []rollout.ClusterPlan, order []groupKey) {
 	paths := map[groupKey]*strings.Builder{}
 	var first []groupKey
 	for i := 0; i < len(clusters); {
-		key := groupKey{clusters[i].State, clusters[i].Reason}
+		key := keyOf(clusters[i])
 		if !listed[key] {
 			key.reason = ""
 		}
 		run := 1
 		for i+run < len(clusters) && (i+run)%smallRow != 0 {
-			next := groupKey{clusters[i+run].State, clusters[i+run].Reason}
+			next := keyOf(clusters[i+run])
 			if !listed[next] {
 				next.reason = ""
 			}

@@ -406,6 +406,31 @@ func TestDocumentsAreShort(t *testing.T) {
 	}
 }
 
+// TestImagesAreSmall: a clone stays small, and every image is shown.
+func TestImagesAreSmall(t *testing.T) {
+	shown, total := "", int64(0)
+	for _, content := range documents(t) {
+		shown += content
+	}
+	entries, err := os.ReadDir(filepath.Join(root, "docs/images"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += info.Size()
+		if !strings.Contains(shown, "images/"+entry.Name()+")") {
+			t.Errorf("no document shows docs/images/%s", entry.Name())
+		}
+	}
+	if total > 300<<10 {
+		t.Errorf("docs/images has %d bytes", total)
+	}
+}
+
 var decisionName = regexp.MustCompile(`^docs/decisions/(\d{4})-[a-z0-9-]+\.md$`)
 
 func TestDecisionRecordsHaveTheRequiredSections(t *testing.T) {

@@ -10,6 +10,7 @@
 //	node-exporter/       a real add-on: a DaemonSet on every node, rolled back if it fails
 //	config-policy-controller/
 //	                     OCM's governance policies, with their CRD and a registration
+//	cert-manager/        a real chart with its CRDs, and webhooks that a controller completes
 //	fleet-inventory/     an agent with a registration: credentials of its own for the hub
 //	manifests/           a folder of Go-template manifests instead of one
 package examples
@@ -18,5 +19,5 @@ import "embed"
 
 // Files are the examples, as they stand in this directory.
 //
-//go:embed source.yaml hello overlay progressive all:chart manifests node-exporter fleet-inventory config-policy-controller
+//go:embed source.yaml hello overlay progressive all:chart all:cert-manager manifests node-exporter fleet-inventory config-policy-controller
 var Files embed.FS

@@ -20,10 +20,6 @@ import (
 // commits, ends the search.
 var deepenings = []int{20, 200, 2000}
 
-// attempts is how often a reference is fetched if it moves between two requests: over HTTP the
-// server does not remember what it listed.
-const attempts = 3
-
 // Fetch reads the commit that a revision's reference names, at depth 1. The tree's Revision is
 // the commit that the server delivered, which is newer than the argument's if the reference
 // moved meanwhile. Fetch asks for an exact sha only if the reference is a commit. If the server
@@ -33,33 +29,15 @@ const attempts = 3
 // The error is one of Resolve's, ErrCorrupt for an incomplete pack, or a RefusedCommit. With an
 // error, the tree is nil. The caller closes the tree when it no longer needs it.
 func (r *Repository) Fetch(ctx context.Context, revision Revision) (*Tree, error) {
-	with, err := r.authenticated(ctx)
-	if err != nil {
-		return nil, r.redaction.Error(err)
-	}
-	tree, err := with.fetch(ctx, revision)
-	r.forgetToken(err)
-	return tree, with.redaction.Error(err)
-}
-
-func (r *Repository) fetch(ctx context.Context, revision Revision) (*Tree, error) {
-	s, err := r.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	if r.reference.Commit != "" {
+	return converse(ctx, r, func(s *session) (*Tree, error) {
+		if r.reference.Commit == "" {
+			return s.fetchRef(revision.Ref)
+		}
 		if err := checkReference(v1alpha1.GitReference{Commit: revision.Commit}); err != nil {
 			return nil, err
 		}
 		return s.fetchCommit(plumbing.NewHash(revision.Commit))
-	}
-	for attempt := 1; ; attempt++ {
-		tree, err := s.fetchRef(revision.Ref)
-		if err == nil || attempt == attempts || !errors.Is(err, errRefused) {
-			return tree, err
-		}
-	}
+	})
 }
 
 // fetchRef fetches what ref names now.
@@ -236,8 +214,8 @@ func (s *session) tree(p *pack, hash plumbing.Hash, ref string) (*Tree, error) {
 	}
 	tree := &Tree{
 		revision:  Revision{Ref: ref, Commit: commit.Hash.String()},
-		subject:   subjectOf(s.repository.redaction.Text(commit.Message)),
-		author:    printable(s.repository.redaction.Text(commit.Author.Name)),
+		subject:   headline(s.repository.redaction.Text(commit.Message)),
+		author:    headline(s.repository.redaction.Text(commit.Author.Name)),
 		files:     newGitFiles(p, commit.TreeHash),
 		limits:    s.repository.limits,
 		redaction: s.repository.redaction,

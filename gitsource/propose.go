@@ -2,7 +2,6 @@ package gitsource
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -16,27 +15,7 @@ import (
 // No signature is checked: a proposal is shown and never applied. The error is one of Fetch's, or
 // ErrNoMergeBase. The caller closes the Merge.
 func (r *Repository) Propose(ctx context.Context, ref string) (*Merge, error) {
-	with, err := r.authenticated(ctx)
-	if err != nil {
-		return nil, r.redaction.Error(err)
-	}
-	merge, err := with.propose(ctx, ref)
-	r.forgetToken(err)
-	return merge, with.redaction.Error(err)
-}
-
-func (r *Repository) propose(ctx context.Context, ref string) (*Merge, error) {
-	s, err := r.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	for attempt := 1; ; attempt++ {
-		merge, err := s.merge(ref)
-		if err == nil || attempt == attempts || !errors.Is(err, errRefused) {
-			return merge, err
-		}
-	}
+	return converse(ctx, r, func(s *session) (*Merge, error) { return s.merge(ref) })
 }
 
 // merge fetches both references as they are now.

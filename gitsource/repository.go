@@ -118,30 +118,40 @@ func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
 	if r.reference.Commit != "" {
 		return Revision{Commit: r.reference.Commit}, nil
 	}
-	with, err := r.authenticated(ctx)
-	if err != nil {
-		return Revision{}, r.redaction.Error(err)
-	}
-	revision, err := with.resolve(ctx)
-	r.forgetToken(err)
-	return revision, with.redaction.Error(err)
+	return converse(ctx, r, func(s *session) (Revision, error) {
+		refs, err := s.references()
+		if err != nil {
+			return Revision{}, err
+		}
+		found, err := s.selectRef(refs, r.reference)
+		if err != nil {
+			return Revision{}, fmt.Errorf("cannot resolve %s: %w", r.url, err)
+		}
+		return Revision{Ref: found.short, Commit: found.commit.String()}, nil
+	})
 }
 
-func (r *Repository) resolve(ctx context.Context) (Revision, error) {
-	s, err := r.connect(ctx)
+// attempts is how often a reference is fetched if it moves between two requests: over HTTP the
+// server does not remember what it listed.
+const attempts = 3
+
+// converse opens a session with the credentials of now, and talks until the server refuses no commit.
+func converse[T any](ctx context.Context, r *Repository, talk func(*session) (T, error)) (result T, err error) {
+	with, err := r.authenticated(ctx)
 	if err != nil {
-		return Revision{}, err
+		return result, r.redaction.Error(err)
 	}
-	defer s.close()
-	refs, err := s.references()
-	if err != nil {
-		return Revision{}, err
+	s, err := with.connect(ctx)
+	if err == nil {
+		defer s.close()
+		for attempt := 1; ; attempt++ {
+			if result, err = talk(s); attempt == attempts || !errors.Is(err, errRefused) {
+				break
+			}
+		}
 	}
-	found, err := s.selectRef(refs, r.reference)
-	if err != nil {
-		return Revision{}, fmt.Errorf("cannot resolve %s: %w", r.url, err)
-	}
-	return Revision{Ref: found.short, Commit: found.commit.String()}, nil
+	r.forgetToken(err)
+	return result, with.redaction.Error(err)
 }
 
 // session is one conversation with the server, bounded by the timeout.

@@ -59,30 +59,10 @@ const (
 //
 // No signature is checked: nothing of the Restoration is applied.
 func (r *Repository) Restore(ctx context.Context, commit, branch string) (*Restoration, error) {
-	with, err := r.authenticated(ctx)
-	if err != nil {
-		return nil, r.redaction.Error(err)
-	}
-	restoration, err := with.restore(ctx, commit, branch)
-	r.forgetToken(err)
-	return restoration, with.redaction.Error(err)
-}
-
-func (r *Repository) restore(ctx context.Context, commit, branch string) (*Restoration, error) {
 	if err := checkReference(v1alpha1.GitReference{Commit: commit}); err != nil {
 		return nil, err
 	}
-	s, err := r.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	for attempt := 1; ; attempt++ {
-		restoration, err := s.restore(plumbing.NewHash(commit), branch)
-		if err == nil || attempt == attempts || !errors.Is(err, errRefused) {
-			return restoration, err
-		}
-	}
+	return converse(ctx, r, func(s *session) (*Restoration, error) { return s.restore(plumbing.NewHash(commit), branch) })
 }
 
 // restore fetches the references as they are now, and the commit with them or from their history.

@@ -142,8 +142,8 @@ func TestSubject(t *testing.T) {
 		strings.Repeat("é", 150): strings.Repeat("é", 100),
 		"":                       "",
 	} {
-		if got := subjectOf(in); got != want {
-			t.Errorf("subjectOf(%q) = %q, want %q", in, got, want)
+		if got := headline(in); got != want {
+			t.Errorf("headline(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

@@ -111,9 +111,9 @@ func (t *Tree) Subject() string { return t.subject }
 // Author returns the name of the commit's author.
 func (t *Tree) Author() string { return t.author }
 
-// subjectOf returns the first line of a commit message, cut to the length that a commit status
-// can show.
-func subjectOf(message string) string {
+// headline returns the first line of a commit message or of an author's name, cut to the length
+// that a commit status can show.
+func headline(message string) string {
 	const most = 200
 	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	line = printable(strings.TrimSpace(line))

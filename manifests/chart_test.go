@@ -117,6 +117,28 @@ func TestChartInstallsTheSame(t *testing.T) {
 	}
 }
 
+// TestChartRunsFromAMirror: image.repository is all that a hub without the Internet sets; nothing else
+// that is installed names the public registry.
+func TestChartRunsFromAMirror(t *testing.T) {
+	objects, err := charted(t, systemNamespace, "image: {repository: registry.example.com/addonflow}\nmonitoring: true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment := decode[appsv1.Deployment](t, objects["Deployment "+systemNamespace+"/addonflow"])
+	if image := deployment.Spec.Template.Spec.Containers[0].Image; !strings.HasPrefix(image, "registry.example.com/addonflow:v") {
+		t.Errorf("the operator runs %s", image)
+	}
+	for key, fields := range objects {
+		text, err := yaml.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "ghcr.io") {
+			t.Errorf("%s names the public registry", key)
+		}
+	}
+}
+
 // TestChartFollowsItsNamespace: neither objects nor subjects name the default namespace.
 func TestChartFollowsItsNamespace(t *testing.T) {
 	objects, err := charted(t, "fleet-system", "{addonManager: replace, monitoring: true}")

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/problem"
 )
 
 // MarkdownLimit is how many bytes a proposal has as Markdown at most. GitHub stores 65,536
@@ -109,7 +110,7 @@ func (p Proposal) Summary() string {
 }
 
 // list is problems in a block of code.
-func list(title string, problems []Problem) string {
+func list(title string, problems problem.List) string {
 	if len(problems) == 0 {
 		return ""
 	}

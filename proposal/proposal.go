@@ -77,10 +77,10 @@ type Proposal struct {
 	Base string `json:"base"`
 	Head string `json:"head"`
 	// Refused is why nothing of the change would be applied; none: it would be applied.
-	Refused []Problem `json:"refused,omitempty"`
+	Refused problem.List `json:"refused,omitempty"`
 	// Warnings are about what the operator accepts but is probably a mistake, without those about the
 	// base.
-	Warnings []Problem `json:"warnings,omitempty"`
+	Warnings problem.List `json:"warnings,omitempty"`
 	// Notes say what of the fleet was not read.
 	Notes []string `json:"notes,omitempty"`
 	// AddOns that change, sorted by name.
@@ -93,19 +93,6 @@ type Proposal struct {
 	Assumed bool `json:"assumed,omitempty"`
 	// BaseRefused: the base itself is refused, and there is nothing to compare with.
 	BaseRefused bool `json:"baseRefused,omitempty"`
-}
-
-// Problem is why a change would be refused, or a warning.
-type Problem struct {
-	Path    string `json:"path,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Kind    string `json:"kind,omitempty"`
-	Name    string `json:"name,omitempty"`
-	Field   string `json:"field,omitempty"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
-	// text is the whole as one line.
-	text string
 }
 
 // Change is what happens to an add-on.
@@ -199,7 +186,7 @@ func Of(base, head Side, fleet Fleet, charts chart.Engines) (Proposal, error) {
 		fleet = Fleet{Privacy: HideFleet}
 	}
 	p := Proposal{
-		Base: base.Name, Head: head.Name, Refused: problemsOf(head.Problems), Warnings: problemsOf(newer(base.Commit.Warnings, head.Commit.Warnings)),
+		Base: base.Name, Head: head.Name, Refused: head.Problems, Warnings: newer(base.Commit.Warnings, head.Commit.Warnings),
 		AddOns: []AddOn{}, Assumed: len(fleet.Clusters) == 0, BaseRefused: len(base.Problems) > 0,
 	}
 	if len(head.Problems) > 0 {
@@ -324,20 +311,6 @@ func others(c load.Commit) []*unstructured.Unstructured {
 	}
 	return rest
 }
-
-// problemsOf are problems as data.
-func problemsOf(list problem.List) []Problem {
-	var out []Problem
-	for _, p := range list {
-		out = append(out, Problem{
-			Path: p.Path, Line: p.Line, Kind: p.Kind, Name: p.Name, Field: p.Field, Message: p.Message, Hint: p.Hint, text: p.String(),
-		})
-	}
-	return out
-}
-
-// String returns the problem in one line.
-func (p Problem) String() string { return cmp.Or(p.text, p.Message) }
 
 // Accepted reports whether the change would be applied.
 func (p Proposal) Accepted() bool { return len(p.Refused) == 0 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
@@ -288,7 +289,7 @@ func TestMarkdown_IsOnlyCodeWhereTheAuthorWrites(t *testing.T) {
 }
 
 func TestSummary_SaysWhyItWouldBeRefused(t *testing.T) {
-	p := Proposal{Refused: []Problem{{Message: "wrong", text: "a.yaml:1: wrong"}, {Message: "worse"}}}
+	p := Proposal{Refused: problem.List{{Path: "a.yaml", Line: 1, Message: "wrong"}, {Message: "worse"}}}
 	if got := p.Summary(); got != "would be refused: a.yaml:1: wrong (and 1 more)" {
 		t.Errorf("got %q", got)
 	}

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +22,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"sigs.k8s.io/yaml"
 )
 
@@ -160,6 +167,48 @@ func TestReleaseOfACommitIsTheSameEveryTime(t *testing.T) {
 		t.Errorf("krew would refuse its manifest: %v", err)
 	}
 	testImage(t, filepath.Join(o.out, "image"))
+	testMirror(t, filepath.Join(o.out, "image"))
+}
+
+// testMirror: a copy of the layout to a registry, as the guide describes for a hub without the
+// Internet, has the same digest, and can be pulled.
+func testMirror(t *testing.T, dir string) {
+	t.Helper()
+	mirror := httptest.NewServer(registry.New(registry.Logger(log.New(t.Output(), "", 0))))
+	t.Cleanup(mirror.Close)
+	tag, err := name.NewTag(strings.TrimPrefix(mirror.URL, "http://") + "/addonflow/addonflow:v0.98.7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	platforms, err := index.ImageIndex(top.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.WriteIndex(tag, platforms); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := remote.Index(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if digest, err := copied.Digest(); err != nil || digest != top.Manifests[0].Digest {
+		t.Errorf("the copy is %s, %v; the layout %s", digest, err, top.Manifests[0].Digest)
+	}
+	img, err := remote.Image(tag, remote.WithPlatform(v1.Platform{OS: "linux", Architecture: "amd64"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Image(img); err != nil {
+		t.Errorf("what the mirror has of amd64: %v", err)
+	}
 }
 
 // valid checks what krew's own validation checks of a plugin's manifest.

@@ -88,8 +88,6 @@ type ConfigHash struct {
 
 // Inputs is everything that decides what a cluster gets, apart from its name.
 type Inputs struct {
-	// Template is the name of the AddOnTemplate, "" when none is assigned.
-	Template string
 	// Configs are all configurations assigned, the template's reference among
 	// them, as MCA.status.configReferences lists them: sorted by group and
 	// resource, then as declared.
@@ -128,9 +126,6 @@ func (a *assignment) packaged() bool { return a.template != nil && a.template.pk
 func (r *Renderer) Inputs(c Cluster) (Inputs, error) {
 	a := r.assignmentFor(c)
 	inputs := Inputs{Configs: slices.Clone(a.configs), Key: a.key}
-	if a.template != nil {
-		inputs.Template = a.template.name
-	}
 	known := c.facts(a)
 	if known != (facts{}) || c.Hosting != "" {
 		text, _ := json.Marshal([]string{a.key, known.registries, known.values, known.kubeVersion, known.mode, c.Hosting, known.variables}) // strings only

@@ -42,7 +42,7 @@ func (w *world) events() map[string]func() {
 		},
 		"collect": w.fleet.Collect, "join": w.join,
 		"verdict": w.verdict, "another verdict": w.verdict, "all gates pass": w.passGates,
-		"order": w.order,
+		"order": w.order, "restart": w.fleet.Restart,
 	}
 	w.clusterEvents(all)
 	return all

@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -118,9 +119,21 @@ func (p *planner) measure(s *step) {
 		g := &s.gates[i]
 		passed := g.verdict.State == v1alpha1.GatePassed && !g.verdict.EvaluatedAt.Before(s.soaked)
 		if g.verdict.When == v1alpha1.GateDuring && s.begun && !passed && s.unmeasured == "" {
-			s.unmeasured = p.waitText(s, g)
+			s.unmeasured = p.waitText(s, g) + p.unmeasurable(s, g)
 		}
 	}
+}
+
+// unmeasurable says what to do if a gate asks about the clusters that were moved and none of them is left; "":
+// there is one, or the gate asks nothing about them.
+func (p *planner) unmeasurable(s *step, g *gate) string {
+	moved := func(u unit) bool {
+		return u.member && u.record != nil && u.record.Revision == p.target && verified(u.record.State)
+	}
+	if g.Prometheus == nil || !strings.Contains(g.Prometheus.Query, "$moved") || s.tally.flying+s.tally.waiting > 0 || slices.ContainsFunc(p.units, moved) {
+		return ""
+	}
+	return "; every cluster that had the content is gone: let the placement of stage " + s.name + " select another one, or take the gate out of the stage"
 }
 
 // gated says which gate holds the admissions of a step that could start; "": none does, or no

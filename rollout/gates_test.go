@@ -1,6 +1,8 @@
 package rollout_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -348,5 +350,37 @@ func TestGateErrorAfterIsTheGates(t *testing.T) {
 		during(0, g), says("slo", v1alpha1.GateError, "", since(time.Minute)))
 	if c, _ := plan.Why(c2); c.State != rollout.Waiting {
 		t.Errorf("cluster-02 is %s: %s", c.State, c.Reason)
+	}
+}
+
+// TestGateAboutMovedClustersSaysWhatToDoOnceNoneIsLeft: it would wait for ever. Another cluster in the placement of the
+// stage gets the content and is measured.
+func TestGateAboutMovedClustersSaysWhatToDoOnceNoneIsLeft(t *testing.T) {
+	slo := v1alpha1.Gate{Name: "slo", Type: v1alpha1.GatePrometheus, Prometheus: &v1alpha1.PrometheusGate{
+		Address: "https://prometheus.example.com", Query: "sum(errors{$moved})", Max: new(0.1),
+	}}
+	gone := func(in *rollout.Input) {
+		in.Clusters = slices.DeleteFunc(in.Clusters, func(c rollout.Cluster) bool { return c.Name == c1 || c.Name == c2 })
+	}
+	const advice = "let the placement of stage canary select another one"
+	for name, tc := range map[string]struct {
+		changes []change
+		advised bool
+	}{
+		"a canary is there":       {[]change{canaryDone, during(0, slo)}, false},
+		"the canaries are gone":   {[]change{canaryDone, during(0, slo), gone}, true},
+		"a gate about no cluster": {[]change{canaryDone, during(0, measuredGate("slo")), gone}, false},
+		"another canary waits":    {[]change{canaryDone, during(0, slo), gone, rotated(c3)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := planned(t, rolling(6), append(tc.changes, says("slo", v1alpha1.GateWaiting, "no cluster is Soaking or Done with the content"))...)
+			c, _ := plan.Why(c4)
+			if got := strings.Contains(c.Reason, advice); got != tc.advised {
+				t.Errorf("c4 waits: %q", c.Reason)
+			}
+			if c, _ := plan.Why(c3); name == "another canary waits" && c.State != rollout.Admitted {
+				t.Errorf("the next canary is %s: %s", c.State, c.Reason)
+			}
+		})
 	}
 }

@@ -40,7 +40,6 @@ func (p *planner) retry() {
 				again.Failed = false
 				if !again.InFlight() { // in flight, it keeps its slot
 					again.State, again.Admitted = Left, p.second
-					again.Reported = u.record.State == Failed && u.c.Health.State == HealthFailed // it is no news
 				}
 				u.record = &again
 			}

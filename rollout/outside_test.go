@@ -235,6 +235,38 @@ func TestShareThatRotatesKeepsClustersInFlight(t *testing.T) {
 	}
 }
 
+// TestShareIsOfWhatRunsOtherContent: a share protects the clusters that run other content, whatever pace the
+// rollout began with. A share for which the target changes nothing has nothing to do.
+func TestShareIsOfWhatRunsOtherContent(t *testing.T) {
+	quarter := func(in *rollout.Input) {
+		share(in)
+		in.Placements[0] = placement("canary", c1, c2, c3, c4)
+	}
+	unproven := func(in *rollout.Input) { in.Stable = "" }
+	for name, tc := range map[string]momentCase{
+		"the rollout began with another strategy": {
+			change: []change{updating("v2", time.Minute, c1), inStage("all"), on(c1, runs("v2", rollout.HealthProgressing)), quarter, unproven},
+			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1", c5: "Waiting v1"},
+		},
+		"the first install failed where the target changes nothing": {
+			change: []change{recorded(rollout.Failed, "v0", time.Hour, time.Minute, c1), inStage("all"), on(c1, runs("v0", rollout.HealthFailed), upToDate), quarter, unproven},
+			want:   map[string]string{c1: "Failed v0", c2: "Waiting v1", c5: "Waiting v1"},
+		},
+		"the only other content is in flight to the target": {
+			change: append(forAll([]string{c2, c3, c4, c5, c6}, func(name string) change { return on(name, nothing) }),
+				admitted("v2", time.Minute, c1), inStage("all"), quarter, unproven),
+			want: map[string]string{c1: "Admitted v2", c2: "Admitted v2", c5: "Admitted v2"},
+		},
+		"the target changes nothing in the share": {
+			change: []change{quarter, on(c1, upToDate), on(c2, upToDate), on(c3, upToDate), on(c4, upToDate)},
+			want:   map[string]string{c1: "Unchanged v1", c5: "Waiting v1"}, phase: v1alpha1.PhaseHeld,
+			says: "4 of 6, rest held by strategy", outcome: rollout.Success,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
 // TestUndecidedPlacementInstallsNothing: the decisions of a placement that OCM has not judged
 // as it is now may be of an older one.
 func TestUndecidedPlacementInstallsNothing(t *testing.T) {

@@ -45,20 +45,23 @@ func (p *planner) buildTracks() error {
 	}
 	p.nameApart()
 	p.index()
+	first := p.installsFirst()
 	for _, s := range p.steps {
 		s.proven, s.reverting, s.goingBack = p.in.TargetProven, p.revert, p.goingBack
-		if s.proven || p.installsFirst() {
+		if s.proven || first {
 			s.emptyHold = "" // proven content needs no proof
 		}
 	}
 	return err
 }
 
-// installsFirst reports whether no content succeeded yet and no cluster runs other content than the target, of
-// AddonFlow or of OCM: then there is none to protect.
+// installsFirst reports whether no content succeeded yet and no cluster keeps other content than the target, of
+// AddonFlow or of OCM: then there is none to protect. A cluster in flight to the target keeps none.
 func (p *planner) installsFirst() bool {
 	for i := range p.units {
-		if c := p.units[i].c; p.units[i].member && c.Running != "" && c.Running != p.target && !c.UpToDate {
+		u := &p.units[i]
+		moves := u.record.InFlight() && u.record.Revision == p.target
+		if u.member && u.c.Running != "" && u.c.Running != p.target && !u.c.UpToDate && !moves {
 			return false
 		}
 	}

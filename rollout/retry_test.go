@@ -62,6 +62,19 @@ func TestRetryGivesAFailureThatWasReportedAnotherTry(t *testing.T) {
 	}
 }
 
+// Content that becomes the target again is tried anew. A failure that was reported before is no news, also to an
+// operator that starts then.
+func TestAnotherAttemptBeginsWithoutTheOldReport(t *testing.T) {
+	for name, seen := range map[string]func(*rollout.Cluster){"the operator has seen it": seenFor(time.Hour), "the operator starts": seenFor(0)} {
+		t.Run(name, func(t *testing.T) {
+			checkMoment(t, momentCase{
+				change: []change{recorded(rollout.Left, "v2", 2*time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthFailed), seen)},
+				want:   map[string]string{c1: "Updating v2"},
+			})
+		})
+	}
+}
+
 // A cluster of the share that is set aside frees its place with the same plan.
 func TestShareFillsThePlaceOfAParkedClusterAtOnce(t *testing.T) {
 	names := rollouttest.Names(4)

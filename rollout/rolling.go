@@ -53,18 +53,14 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 }
 
 // protects reports whether the share protects clusters although no content succeeded yet: they run other content.
-// A rollout that began with a share keeps it to the end, and one that began as a first install does not get one.
+// A rollout that began with a share keeps it to the end.
 func (p *planner) protects() bool {
-	whole := false
 	for u := range p.recorded() {
-		if u.record.Revision == p.target {
-			if u.record.Stage == heldShare {
-				return true
-			}
-			whole = whole || u.record.Stage == wholeFleet
+		if u.record.Revision == p.target && u.record.Stage == heldShare {
+			return true
 		}
 	}
-	return !whole && !p.installsFirst()
+	return !p.installsFirst()
 }
 
 // undecidedInShare reports whether the cluster was admitted in the share, is not Done, and
@@ -75,15 +71,16 @@ func (p *planner) undecidedInShare(u *unit) bool {
 
 // fillShare chooses size clusters, each rank in order of name: clusters at the target,
 // admitted to it, or with a slot of the share; failed clusters; clusters that can be moved now; the
-// others. A cluster for which the target changes nothing is left out.
+// others; clusters for which the target changes nothing.
 func (p *planner) fillShare(chosen []*unit, size int) []*unit {
-	ranks := make([][]*unit, 4)
+	ranks := make([][]*unit, 5)
 	for _, u := range chosen {
 		switch {
 		case u.c.Running == p.target, u.record != nil && u.record.Revision == p.target,
 			u.record.InFlight() && u.record.Stage == heldShare:
 			ranks[0] = append(ranks[0], u)
 		case u.c.UpToDate:
+			ranks[4] = append(ranks[4], u)
 		case u.held:
 			ranks[3] = append(ranks[3], u)
 		case u.c.Reachable && (u.record.failed() || u.c.Health.State == HealthFailed):

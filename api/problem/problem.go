@@ -14,18 +14,21 @@ type Reason string
 // Shown is how many problems a List prints before it counts the rest.
 const Shown = 20
 
-// Problem is one thing wrong with an input. Empty parts are left out of its text.
+// Problem is one thing wrong with an input. Empty parts are left out of its text and of its JSON,
+// which is part of what `lint` and `plan` print.
 type Problem struct {
-	Reason Reason
+	Reason Reason `json:"-"`
 	// Path of the file in the repository and line in it, 1-based; 0: unknown.
-	Path string
-	Line int
+	Path string `json:"path,omitempty"`
+	Line int    `json:"line,omitempty"`
 	// Kind and name of the object.
-	Kind, Name string
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name,omitempty"`
 	// Field is the path of the field, such as spec.agentSpec.workload.manifests[2].
-	Field string
+	Field string `json:"field,omitempty"`
 	// Message says what is wrong; Hint what would be right.
-	Message, Hint string
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
 }
 
 // String returns path:line: Kind/name: field: problem; hint. It is always one line: text from a

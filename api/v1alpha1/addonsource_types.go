@@ -423,6 +423,12 @@ type SourcedAddOn struct {
 	Digest string `json:"digest"`
 	// Commit that introduced this content, <ref>@sha1:<commit>.
 	Commit string `json:"commit"`
+	// Author of that commit, by the name that Git has; absent: not known.
+	// +optional
+	Author string `json:"author,omitempty"`
+	// Subject is the first line of the message of that commit.
+	// +optional
+	Subject string `json:"subject,omitempty"`
 	// PolicyCommit is the AddOnRollout's spec.policyCommit.
 	// +optional
 	PolicyCommit string `json:"policyCommit,omitempty"`

@@ -149,22 +149,11 @@ func (o *lintOptions) printText(dir string, result compiled, paces []pace) error
 
 // lintResult is what `lint -o json` prints.
 type lintResult struct {
-	Problems []lintProblem `json:"problems"`
-	Warnings []lintProblem `json:"warnings"`
+	Problems problem.List `json:"problems"`
+	Warnings problem.List `json:"warnings"`
 	// Undefined are CustomResourceDefinitions that the check had to do without.
 	Undefined []string   `json:"undefined,omitempty"`
 	Paces     []lintPace `json:"paces"`
-}
-
-// lintProblem is a problem or a warning.
-type lintProblem struct {
-	Path    string `json:"path,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Kind    string `json:"kind,omitempty"`
-	Name    string `json:"name,omitempty"`
-	Field   string `json:"field,omitempty"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
 }
 
 // lintPace is the forecast of one add-on. Times count from the first admission.
@@ -195,7 +184,7 @@ type lintStage struct {
 
 // printJSON prints everything as data.
 func (o *lintOptions) printJSON(result compiled, paces []pace) error {
-	printed := lintResult{Problems: lintProblems(result.problems), Warnings: lintProblems(result.commit.Warnings), Paces: []lintPace{}}
+	printed := lintResult{Problems: append(problem.List{}, result.problems...), Warnings: append(problem.List{}, result.commit.Warnings...), Paces: []lintPace{}}
 	for _, u := range result.commit.Undefined {
 		printed.Undefined = append(printed.Undefined, u.Name)
 	}
@@ -208,14 +197,6 @@ func (o *lintOptions) printJSON(result compiled, paces []pace) error {
 	}
 	_, err = fmt.Fprintf(o.Out, "%s\n", text)
 	return err
-}
-
-func lintProblems(list problem.List) []lintProblem {
-	out := make([]lintProblem, 0, len(list))
-	for _, p := range list {
-		out = append(out, lintProblem{Path: p.Path, Line: p.Line, Kind: p.Kind, Name: p.Name, Field: p.Field, Message: p.Message, Hint: p.Hint})
-	}
-	return out
 }
 
 // printed is the pace as -o json prints it.

@@ -109,15 +109,26 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 	if o.namespace != "" {
 		own = map[string]cache.Config{o.namespace: {}}
 	}
+	// Thousands of objects of a fleet are equal but for names and times.
+	same := hubclient.NewSharer()
+	stripped := func(in any) (any, error) {
+		out, err := cache.TransformStripManagedFields()(in)
+		if err != nil {
+			return nil, err
+		}
+		return same.Share(out)
+	}
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: stripped,
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.AddOnSource{}:                                     {Namespaces: own},
-			&v1alpha1.AddOnRollout{}:                                    {Namespaces: own, Transform: addonrollout.KeepWhole},
-			&v1alpha1.AddOnApproval{}:                                   {Namespaces: own},
-			&v1alpha1.AddOnOrder{}:                                      {Namespaces: own},
-			&workv1.ManifestWork{}:                                      {Label: addonrollout.WorkSelector()},
-			&clusterv1.ManagedCluster{}:                                 {Transform: addonrollout.TrimManagedCluster},
+			&v1alpha1.AddOnSource{}:   {Namespaces: own},
+			&v1alpha1.AddOnRollout{}:  {Namespaces: own, Transform: same.Share},
+			&v1alpha1.AddOnApproval{}: {Namespaces: own},
+			&v1alpha1.AddOnOrder{}:    {Namespaces: own},
+			&workv1.ManifestWork{}:    {Label: addonrollout.WorkSelector()},
+			&clusterv1.ManagedCluster{}: {Transform: func(in any) (any, error) {
+				return same.Share(addonrollout.TrimManagedCluster(in))
+			}},
 			&certificatesv1.CertificateSigningRequest{}:                 {Label: agents.Selector()},
 			&rbacv1.RoleBinding{}:                                       {Label: agents.Selector()},
 			&rbacv1.ClusterRole{}:                                       {Label: agents.RoleSelector()},
@@ -125,8 +136,8 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 			&admissionregistrationv1.ValidatingAdmissionPolicy{}:        {Field: admission.Selector()},
 			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}: {Field: admission.Selector()},
 			// The managed fields of these, and of AddOnRollouts, name a foreign writer.
-			&addonv1alpha1.ManagedClusterAddOn{}:    {Transform: addonrollout.KeepWhole},
-			&addonv1alpha1.ClusterManagementAddOn{}: {Transform: addonrollout.KeepWhole},
+			&addonv1alpha1.ManagedClusterAddOn{}:    {Transform: same.Share},
+			&addonv1alpha1.ClusterManagementAddOn{}: {Transform: same.Share},
 		},
 	}
 }

@@ -62,10 +62,7 @@ func (p pace) endless(addOn load.AddOn, said problem.List) problem.List {
 		if strings.HasPrefix(f.Field, "installStrategy") {
 			w.Kind = "ClusterManagementAddOn"
 		}
-		if addOn.Position != nil {
-			w.Path, w.Line = addOn.Position(w.Kind, w.Field)
-		}
-		if !warned(said, w) {
+		if w = addOn.Located(w); !warned(said, w) {
 			warnings = append(warnings, w)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestCommandName(t *testing.T) {
@@ -130,5 +132,25 @@ func TestFormatsAreCompleted(t *testing.T) {
 	s := newStage(t)
 	if code := s.run(t.Context(), "__complete", "get", "rollouts", "-o", ""); code != 0 || !strings.HasPrefix(s.out.String(), "wide\ncustom-columns\ncustom-columns-file\njson\nyaml\n") {
 		t.Errorf("exit code %d, %q", code, s.out.String())
+	}
+}
+
+// TestNamesOfTheHubAreCompleted: the shell offers all namespaces, and the rollouts of the chosen one.
+func TestNamesOfTheHubAreCompleted(t *testing.T) {
+	elsewhere := hello("")
+	elsewhere.Namespace, elsewhere.Name = "team", "greeter"
+	for words, want := range map[string]string{
+		"tree hello -n":  "team\n:",
+		"tree":           "hello\n:",
+		"tree -n team":   "greeter\n:",
+		"get rollouts":   "hello\n:",
+		"get sources":    ":",
+		"history -n all": ":",
+	} {
+		s := newStage(t, hello(""), elsewhere, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
+		args := append([]string{"__complete"}, append(strings.Fields(words), "")...)
+		if code := s.run(t.Context(), args...); code != 0 || !strings.HasPrefix(s.out.String(), want) {
+			t.Errorf("%s: exit code %d, %q, want %q", words, code, s.out.String(), want)
+		}
 	}
 }

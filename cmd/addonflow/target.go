@@ -23,8 +23,6 @@ type target struct {
 	create func() client.Object
 	// declared reports whether spec suspends the object.
 	declared func(client.Object) bool
-	// suspended reports whether an annotation does, which resuming takes away.
-	suspended func(client.Object) bool
 	// handled is the value of the reconcile request that was last worked on.
 	handled func(client.Object) string
 	// outcome is how the object stands, as far as a script needs to know.
@@ -46,7 +44,6 @@ func sourceTarget() target {
 		kind: "source", example: "fleet", list: &v1alpha1.AddOnSourceList{},
 		create:     func() client.Object { return &v1alpha1.AddOnSource{} },
 		declared:   onKind(func(s *v1alpha1.AddOnSource) bool { return s.Spec.Suspend }),
-		suspended:  onKind(func(s *v1alpha1.AddOnSource) bool { return v1alpha1.SuspendedByAnnotation(s.Annotations) }),
 		handled:    onKind(func(s *v1alpha1.AddOnSource) string { return s.Status.GetLastHandledReconcileRequest() }),
 		conditions: onKind(func(s *v1alpha1.AddOnSource) []metav1.Condition { return s.Status.Conditions }),
 		outcome:    onKind(show.SourceOutcome),
@@ -60,11 +57,8 @@ func sourceTarget() target {
 func rolloutTarget() target {
 	return target{
 		kind: "rollout", example: "hello", list: &v1alpha1.AddOnRolloutList{},
-		create:   func() client.Object { return &v1alpha1.AddOnRollout{} },
-		declared: onKind(func(r *v1alpha1.AddOnRollout) bool { return r.Spec.Suspend }),
-		suspended: onKind(func(r *v1alpha1.AddOnRollout) bool {
-			return v1alpha1.SuspendedByAnnotation(r.Annotations) || r.ReleaseRequested()
-		}),
+		create:     func() client.Object { return &v1alpha1.AddOnRollout{} },
+		declared:   onKind(func(r *v1alpha1.AddOnRollout) bool { return r.Spec.Suspend }),
 		handled:    onKind(func(r *v1alpha1.AddOnRollout) string { return r.Status.GetLastHandledReconcileRequest() }),
 		conditions: onKind(func(r *v1alpha1.AddOnRollout) []metav1.Condition { return r.Status.Conditions }),
 		outcome:    onKind(show.OutcomeOf),

@@ -108,7 +108,7 @@ func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 		g.Go(func() error { return d.cluster(ctx, c) })
 	}
 	err := g.Wait()
-	maps.DeleteFunc(p.mem.unchanged, func(name, _ string) bool { return !there[name] })
+	maps.DeleteFunc(p.mem.unchanged, func(name string, _ plan.Fingerprint) bool { return !there[name] })
 	return d.result, err
 }
 
@@ -208,14 +208,14 @@ func (d *round) did(kind journal.Kind, cluster, stage, revision, reason string) 
 }
 
 // setUnchanged remembers that a cluster needs no write while it has this fingerprint.
-func (d *round) setUnchanged(cluster, fingerprint string) {
+func (d *round) setUnchanged(cluster string, fingerprint plan.Fingerprint) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mem.unchanged[cluster] = fingerprint
 }
 
 // unchanged reports whether a cluster needed no write when it had this fingerprint.
-func (d *round) unchanged(cluster, fingerprint string) bool {
+func (d *round) unchanged(cluster string, fingerprint plan.Fingerprint) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.mem.unchanged[cluster] == fingerprint

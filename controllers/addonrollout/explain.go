@@ -125,7 +125,8 @@ func nameLeft(plan *rollout.Plan, target string) error {
 }
 
 // nameUnwritten adds to the reason of a cluster why its works could not be written, as the condition of its
-// ManagedClusterAddOn says. The reason of a cluster whose record has the refusal says it already.
+// ManagedClusterAddOn says. The reason of a cluster whose record has the refusal says it already. If the
+// ManagedClusterAddOn itself cannot be created, the rollout has the condition, which names the first such clusters.
 func nameUnwritten(p *plan.Plan) error {
 	records, err := rollout.Records(p.Planned.Ledger)
 	if err != nil {
@@ -137,6 +138,11 @@ func nameUnwritten(p *plan.Plan) error {
 	}
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
+		written := conditions.Get(p.Observed.Rollout, v1alpha1.ClustersWrittenCondition)
+		if c.AddOn == nil && c.Install && !said[c.Name] && written != nil && written.Reason == v1alpha1.ApplyFailedReason {
+			reason := reasonOf(&p.Planned, c.Name)
+			*reason = join(*reason, "not installed: "+written.Message)
+		}
 		if c.AddOn == nil || said[c.Name] || !unapplied(c.AddOn) {
 			continue
 		}

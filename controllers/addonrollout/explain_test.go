@@ -1,13 +1,16 @@
 package addonrollout
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/render/chart"
@@ -125,5 +128,24 @@ func TestExplain_SaysThatAGoneClusterFailed(t *testing.T) {
 	want := "it failed before it left; its stage counts it until it is selected again or new content is committed"
 	if p, _ := s.plan().Why("c1"); p.State != rollout.LeftFailed || p.Stage != "everyone" || p.Reason != want {
 		t.Errorf("got %+v", p)
+	}
+}
+
+// TestExplainSaysThatTheHubRefusesTheInstallation: also of a cluster that waits for a slot.
+func TestExplainSaysThatTheHubRefusesTheInstallation(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if _, addOn := o.(*addonv1alpha1.ManagedClusterAddOn); addOn && o.GetNamespace() == "c2" {
+			return denied()
+		}
+		return c.Create(ctx, o, opts...)
+	}}, "c1", "c2")
+	s.oneByOne()
+	s.target("v1")
+	s.turns(3)
+	for cluster, want := range map[string]bool{"c1": false, "c2": true} {
+		c, _ := s.plan().Why(cluster)
+		if got := strings.Contains(c.Reason, "cannot install: "); got != want {
+			t.Errorf("%s is %s: %s", cluster, c.State, c.Reason)
+		}
 	}
 }

@@ -27,7 +27,7 @@ type memory struct {
 	plan plan.Memory
 	// unchanged are the fingerprints of clusters that needed no write. Without it every turn would
 	// render every cluster of a fleet at rest.
-	unchanged map[string]string
+	unchanged map[string]plan.Fingerprint
 	// authors are AddonFlow's last writes to the status of each add-on. Without them another
 	// writer that writes the same values would count as a conflict.
 	authors map[types.UID]*addonstatus.Authorship
@@ -93,7 +93,7 @@ func (s *memories) own(ro *v1alpha1.AddOnRollout) bool {
 
 // newMemory returns an empty memory.
 func newMemory() *memory {
-	return &memory{unchanged: map[string]string{}, authors: map[types.UID]*addonstatus.Authorship{}}
+	return &memory{unchanged: map[string]plan.Fingerprint{}, authors: map[types.UID]*addonstatus.Authorship{}}
 }
 
 // forget drops a rollout that is gone.

@@ -66,12 +66,12 @@ func (r *Reconciler) proveOrders(ctx context.Context, o *plan.Observation) error
 	return nil
 }
 
-// answerOrders writes what orders do to revisions, and their answers, after the status that
-// remembers them is stored. It deletes answered orders that are old.
+// answerOrders writes what orders and a rollback do to revisions, and the answers, after the status that
+// remembers them is stored: a rollout never goes back before its failure is stored. It deletes answered orders that are old.
 func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan, beside *besides) error {
 	waits := map[string]bool{}
 	for _, w := range p.Withdrawals {
-		written, err := beside.write("withdraw "+w.Revision+" "+w.Order, func() error { return r.withdraw(ctx, p.Observed.Rollout.Namespace, w) })
+		written, err := beside.write(strings.TrimSpace("withdraw "+w.Revision+" "+w.Order), func() error { return r.withdraw(ctx, p.Observed.Rollout.Namespace, w) })
 		if err != nil {
 			return err
 		}

@@ -187,6 +187,7 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 // forget drops the memory of a deleted rollout.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.memories.forget(key)
+	r.renderers.retain(key, nil)
 	r.addOns.forgetThose(func(a *addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == key.Name })
 	r.works.forgetThose(func(w *workv1.ManifestWork) bool { return deploys(w, key.Name) })
 	r.course.Forget(key)

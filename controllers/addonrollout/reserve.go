@@ -52,14 +52,6 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	r.course.Stored(&p.Observed.Rollout.Status, ro, p.Observed.Look.Wall)
 	mem.plan = p.Memory
 	beside := r.writeBeside(mem)
-	if p.Returns != "" {
-		// After the status, so that a rollout never goes back before its failure is stored.
-		q := v1alpha1.Quarantine{Time: p.Observed.InOrder(p.Observed.Look.Wall), Reason: p.Returns}
-		w := plan.Withdrawal{Revision: p.Observed.Target.Revision, Quarantine: &q}
-		if _, err := beside.write("withdraw "+w.Revision, func() error { return r.withdraw(ctx, ro.Namespace, w) }); err != nil {
-			return reserved{}, err
-		}
-	}
 	if err := r.answerOrders(ctx, p, beside); err != nil {
 		return reserved{}, err
 	}

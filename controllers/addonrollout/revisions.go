@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,31 +20,31 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// renderersKept bounds how many revisions are kept decoded.
-const renderersKept = 64
-
-// renderers keeps decoded revisions by digest.
+// renderers keeps decoded the revisions that turns use: a renderer remembers every cluster that it was asked
+// about, so that one that is kept for nothing takes as much memory as one that is used.
 type renderers struct {
 	live   client.Reader
 	charts chart.Engines
 
 	mu   sync.Mutex
-	kept map[client.ObjectKey]*render.Renderer
-	// order of kept keys, oldest first.
-	order []client.ObjectKey
+	kept map[revisionKey]*render.Renderer
 }
+
+// revisionKey names one revision of an add-on.
+type revisionKey struct{ namespace, addOn, digest string }
 
 // newRenderers returns an empty store. It reads bodies uncached, because they may be a mebibyte each
 // and a watch would keep all of them in memory.
 func newRenderers(live client.Reader, charts chart.Engines) *renderers {
-	return &renderers{live: live, charts: charts, kept: map[client.ObjectKey]*render.Renderer{}}
+	return &renderers{live: live, charts: charts, kept: map[revisionKey]*render.Renderer{}}
 }
 
 // get returns the renderer of one add-on's revision, within bounds. The error is a *plan.MissingRevision if the
 // AddOnRevision does not exist or its content does not match its name.
 func (s *renderers) get(ctx context.Context, namespace, addOn, digest string, bounds *render.Bounds) (*render.Renderer, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: render.RevisionName(addOn, digest)}
-	if r := s.lookup(key); r != nil && r.IsWithin(bounds) {
+	kept := revisionKey{namespace, addOn, digest}
+	if r := s.lookup(kept); r != nil && r.IsWithin(bounds) {
 		return r, nil
 	}
 	var rev v1alpha1.AddOnRevision
@@ -68,7 +69,7 @@ func (s *renderers) get(ctx context.Context, namespace, addOn, digest string, bo
 		// This error is permanent, and must hold only the clusters that run the revision.
 		return nil, &plan.MissingRevision{Name: key.Name, Why: "cannot be used: " + err.Error()}
 	}
-	s.keep(key, r)
+	s.keep(kept, r)
 	return r, nil
 }
 
@@ -77,42 +78,43 @@ func (s *renderers) cached(addOn, digest string) *render.Renderer {
 	if digest == "" {
 		return nil
 	}
-	name := render.RevisionName(addOn, digest)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, r := range s.kept {
-		if key.Name == name {
+		if key.addOn == addOn && key.digest == digest {
 			return r
 		}
 	}
 	return nil
 }
 
-func (s *renderers) lookup(key client.ObjectKey) *render.Renderer {
+func (s *renderers) lookup(key revisionKey) *render.Renderer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kept[key]
 }
 
-func (s *renderers) keep(key client.ObjectKey, r *render.Renderer) {
+func (s *renderers) keep(key revisionKey, r *render.Renderer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.kept[key]; !ok {
-		s.order = append(s.order, key)
-	}
 	s.kept[key] = r
-	for len(s.order) > renderersKept {
-		delete(s.kept, s.order[0])
-		s.order = s.order[1:]
-	}
 }
 
 // drop forgets a renderer, so that its revision is read again.
-func (s *renderers) drop(key client.ObjectKey) {
+func (s *renderers) drop(key revisionKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.kept, key)
-	s.order = slices.DeleteFunc(s.order, func(k client.ObjectKey) bool { return k == key })
+}
+
+// retain forgets the renderers of an add-on, except those of the revisions that are used.
+func (s *renderers) retain(rollout client.ObjectKey, used plan.Revisions) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.kept, func(key revisionKey, _ *render.Renderer) bool {
+		_, isUsed := used[key.digest]
+		return key.namespace == rollout.Namespace && key.addOn == rollout.Name && !isUsed
+	})
 }
 
 // readRevisions reads which revisions of the add-on succeeded, and the bodies of the revisions that
@@ -156,12 +158,12 @@ func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation, bou
 	o.Choose()
 	o.Revisions = plan.Revisions{}
 	for _, digest := range o.Named() {
-		key := client.ObjectKey{Namespace: ro.Namespace, Name: render.RevisionName(ro.Name, digest)}
-		if !listed[key.Name] {
-			r.renderers.drop(key)
+		if !listed[render.RevisionName(ro.Name, digest)] {
+			r.renderers.drop(revisionKey{ro.Namespace, ro.Name, digest})
 		}
 		renderer, err := r.renderers.get(ctx, ro.Namespace, ro.Name, digest, bounds)
 		o.Revisions.Add(digest, renderer, err)
 	}
+	r.renderers.retain(client.ObjectKeyFromObject(ro), o.Revisions)
 	return nil
 }

@@ -732,3 +732,30 @@ func TestRollback_AfterARejectionTakesSupersededContentBack(t *testing.T) {
 	s.ticks(14, time.Second, "c1", "c2", "c3")
 	s.runs(v1, "c1", "c2", "c3")
 }
+
+// A quarantine outlives its revision although no turn saw the annotation, and the cluster that failed recovers.
+func TestQuarantine_OutlivesARevisionThatIsDeletedAtOnce(t *testing.T) {
+	all := []string{"c1", "c2", "c3"}
+	for name, withdrawn := range map[string]func(s *scene) (v1, v2 string){
+		"Rollback": (*scene).failed,
+		"Recall": func(s *scene) (v1, v2 string) {
+			of := s.succeed("v1", "v2")
+			s.order(v1alpha1.OrderRollback, of[1], nil)
+			s.turn()
+			return of[0], of[1]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, all...)
+			v1, v2 := withdrawn(s)
+			s.delete(s.revision(v2))
+			s.ticks(4, time.Second, all...)
+			s.targetOf(contentAt("v2"), "w9") // its source stores it again
+			s.ticks(14, time.Second, all...)
+			s.runs(v1, all...)
+			if _, ok := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); !ok {
+				t.Errorf("the revision that was made anew is not quarantined; %s: %s", s.rollout().Status.Phase, s.rollout().Status.Message)
+			}
+		})
+	}
+}

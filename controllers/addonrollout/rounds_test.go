@@ -208,6 +208,22 @@ func TestTroublesOfClustersNotReachedAreRemembered(t *testing.T) {
 	}
 }
 
+// TestRenderersOfPastRevisionsAreDropped: a renderer remembers every cluster of the fleet.
+func TestRenderersOfPastRevisionsAreDropped(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	for _, version := range []string{"v1", "v2", "v3"} {
+		s.target(version)
+		s.settle()
+		if kept := len(s.reconciler.renderers.kept); kept != 1 {
+			t.Errorf("every cluster runs %s, and %d revisions are kept decoded", version, kept)
+		}
+	}
+	s.reconciler.forget(s.key)
+	if kept := len(s.reconciler.renderers.kept); kept != 0 {
+		t.Errorf("the rollout is gone, and %d revisions are kept decoded", kept)
+	}
+}
+
 func TestMemoriesOfClustersThatLeftAreDropped(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")

@@ -38,18 +38,14 @@ func WorkSelector() labels.Selector {
 }
 
 // TrimManagedCluster removes the fields of a ManagedCluster that rollouts do not read.
-func TrimManagedCluster(in any) (any, error) {
-	c, ok := in.(*clusterv1.ManagedCluster)
-	if !ok {
-		return in, nil
+func TrimManagedCluster(in any) any {
+	if c, ok := in.(*clusterv1.ManagedCluster); ok {
+		c.ManagedFields = nil
+		c.Spec.ManagedClusterClientConfigs = nil
+		c.Status.Allocatable, c.Status.Capacity, c.Status.ManagedNamespaces = nil, nil, nil
 	}
-	c.ManagedFields = nil
-	c.Status.Allocatable, c.Status.Capacity = nil, nil
-	return c, nil
+	return in
 }
-
-// KeepWhole keeps an object unchanged, with its managed fields.
-func KeepWhole(in any) (any, error) { return in, nil }
 
 // SetupWithManager registers the reconciler, its indexes and its watches: the rollout itself, and
 // every kind that observe reads.

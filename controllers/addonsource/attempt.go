@@ -25,7 +25,9 @@ import (
 type attempt struct {
 	revision string
 	spec     string
-	objects  []gitsource.Object
+	// author and subject are those of the commit; "" for an artifact of a registry.
+	author, subject string
+	objects         []gitsource.Object
 	// unread is why a part of the commit could not be read.
 	unread problem.List
 	// hub are the referenced objects that exist only on the hub, as last read.
@@ -68,11 +70,11 @@ func (p *pass) remembered() *attempt {
 func (p *pass) attempt(ctx context.Context) (*attempt, error) {
 	a := p.remembered()
 	if a == nil {
-		objects, unread, err := p.fetch(ctx)
+		b, err := p.fetch(ctx)
 		if err != nil {
 			return nil, err
 		}
-		a = &attempt{revision: p.head.String(), spec: p.spec, objects: objects, unread: unread, hub: load.Lookup{}}
+		a = &attempt{revision: p.head.String(), spec: p.spec, author: b.author, subject: b.subject, objects: b.objects, unread: b.unread, hub: load.Lookup{}}
 		p.memories.keep(p.key().NamespacedName, a, p.now)
 	}
 	if p.requested || p.forced {
@@ -81,48 +83,62 @@ func (p *pass) attempt(ctx context.Context) (*attempt, error) {
 	return a, nil
 }
 
-// compile compiles the attempt with the current state of the hub; it reads from the hub what exists
-// only there.
+// compile compiles the attempt with what the hub has now of what it refers to.
 func (p *pass) compile(ctx context.Context, a *attempt) error {
 	hub, err := p.reread(ctx, a.hub)
 	if err != nil {
 		return err
 	}
-	for range lookups {
-		commit, problems := Compile(a.objects, hub, CompileOptions{
-			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, HubKinds: p.account != nil, Tenant: p.tenant, Unread: a.unread, AsksDefinitions: true,
-			Charts: chart.EngineFor(p.Charts, p.key().String()), Now: p.now,
-		})
-		a.hub = hub
-		if len(problems) > 0 {
-			return refuse(verdict(a.unread), problems)
-		}
-		if commit.Interrupted != nil {
-			return retry(v1alpha1.RenderInterruptedReason, fmt.Errorf("cannot check the packages of the commit now: %w", commit.Interrupted))
-		}
-		if i := slices.IndexFunc(commit.AddOns, func(addOn load.AddOn) bool { return addOn.Unfetched != "" }); i >= 0 {
-			return wait(v1alpha1.FetchFailedReason, p.backoff(), "the chart %s was not fetched", commit.AddOns[i].Unfetched)
-		}
-		a.commit = commit
+	a.hub = hub
+	commit, problems, err := p.compileObjects(ctx, a.objects, a.unread, hub, p.key().String(), p.lookUp)
+	if err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return refuse(verdict(a.unread), problems)
+	}
+	if commit.Interrupted != nil {
+		return retry(v1alpha1.RenderInterruptedReason, fmt.Errorf("cannot check the packages of the commit now: %w", commit.Interrupted))
+	}
+	if i := slices.IndexFunc(commit.AddOns, func(addOn load.AddOn) bool { return addOn.Unfetched != "" }); i >= 0 {
+		return wait(v1alpha1.FetchFailedReason, p.backoff(), "the chart %s was not fetched", commit.AddOns[i].Unfetched)
+	}
+	a.commit = commit
+	if len(commit.Missing) > 0 {
+		return wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for %s on the hub", referenceNames(commit.Missing))
+	}
+	return nil
+}
+
+// lookUp reads what a commit refers to on the hub; nil: the hub does not have it.
+type lookUp func(context.Context, load.Reference) (*unstructured.Unstructured, error)
+
+// compileObjects compiles objects, and again with what they refer to, which it reads into hub. Without
+// read, nothing is read.
+func (p *pass) compileObjects(ctx context.Context, objects []gitsource.Object, unread problem.List, hub load.Lookup, charts string, read lookUp) (load.Commit, problem.List, error) {
+	options := CompileOptions{
+		AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, HubKinds: p.account != nil, Tenant: p.tenant, Unread: unread, AsksDefinitions: read != nil,
+		Charts: chart.EngineFor(p.Charts, charts), Now: p.now,
+	}
+	for left := lookups; ; left-- {
+		commit, problems := Compile(objects, hub, options)
 		found := 0
-		for _, reference := range commit.Missing {
-			object, err := p.lookUp(ctx, reference)
-			if err != nil {
-				return err
-			}
-			if object != nil || reference.Definition() {
-				hub[reference] = object // objects of a kind without a definition are taken as declared
-				found++
+		if read != nil && left > 1 {
+			for _, reference := range commit.Missing {
+				object, err := read(ctx, reference)
+				if err != nil {
+					return commit, problems, err
+				}
+				if object != nil || reference.Definition() {
+					hub[reference] = object // objects of a kind without a definition are taken as declared
+					found++
+				}
 			}
 		}
 		if found == 0 {
-			break
+			return commit, problems, nil
 		}
 	}
-	if len(a.commit.Missing) > 0 {
-		return wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for %s on the hub", referenceNames(a.commit.Missing))
-	}
-	return nil
 }
 
 // reread reads the references of an earlier pass again. A deleted object is missing from now

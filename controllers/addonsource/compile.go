@@ -186,21 +186,15 @@ func checkPolicy(addOn load.AddOn, now time.Time) problem.List {
 		if strings.HasPrefix(e.Field, "installStrategy") {
 			kind = addOnKind
 		}
-		p := problemOf(e, kind, addOn.Name, field)
-		if addOn.Position != nil {
-			p.Path, p.Line = addOn.Position(kind, field)
-		}
-		problems = append(problems, p)
+		problems = append(problems, addOn.Located(problemOf(e, kind, addOn.Name, field)))
 	}
 	if len(problems) > 0 {
 		return problems
 	}
 	for _, f := range addOn.Refused {
-		p := problem.Problem{Reason: f.Reason, Kind: v1alpha1.AddOnRolloutKind, Name: addOn.Name, Field: string(f.Field), Message: f.Message, Hint: f.Hint}
-		if addOn.Position != nil {
-			p.Path, p.Line = addOn.Position(p.Kind, p.Field)
-		}
-		problems = append(problems, p)
+		problems = append(problems, addOn.Located(problem.Problem{
+			Reason: f.Reason, Kind: v1alpha1.AddOnRolloutKind, Name: addOn.Name, Field: string(f.Field), Message: f.Message, Hint: f.Hint,
+		}))
 	}
 	return problems
 }
@@ -242,14 +236,10 @@ func checkDependencies(addOns []load.AddOn) problem.List {
 			continue
 		}
 		at := slices.Index(needs[addOn.Name], cycle[1])
-		p := problem.Problem{
+		problems = append(problems, addOn.Located(problem.Problem{
 			Reason: rollout.InvalidDependency, Kind: v1alpha1.AddOnRolloutKind, Name: addOn.Name, Field: fmt.Sprintf("spec.dependsOn[%d].addOn", at),
 			Message: "the add-ons wait for each other: " + strings.Join(cycle, " -> "), Hint: "take one of them out of dependsOn",
-		}
-		if addOn.Position != nil {
-			p.Path, p.Line = addOn.Position(p.Kind, p.Field)
-		}
-		problems = append(problems, p)
+		}))
 	}
 	return problems
 }

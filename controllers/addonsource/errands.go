@@ -45,10 +45,12 @@ type order struct {
 
 // brought is the result of an errand.
 type brought struct {
-	head    gitsource.Revision
-	objects []gitsource.Object
-	unread  problem.List
-	err     error
+	head gitsource.Revision
+	// author and subject of the commit.
+	author, subject string
+	objects         []gitsource.Object
+	unread          problem.List
+	err             error
 }
 
 // errand is one conversation with a Git server on behalf of one source.

@@ -10,6 +10,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/jitter"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -119,7 +120,7 @@ func (p *pass) openGit(ctx context.Context) (*gitsource.Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Tokens: p.Tokens, Access: p.Git, Limits: p.Limits, Room: p.room}
+	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Tokens: p.Tokens, Access: p.Git, Room: p.room}
 	options.Verification = p.verification
 	if applied, err := gitsource.ParseRevision(p.source.Status.LastAppliedRevision); err == nil && applied.Ref == p.head.Ref && !p.source.Spec.AllowForcePush {
 		options.Follows = applied.Commit
@@ -266,17 +267,13 @@ func (p *pass) backoff() time.Duration {
 
 // fetch reads the head and builds the objects that it declares. It returns the readable ones
 // and the reasons for the others; compile judges both together.
-func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, error) {
-	options := gitsource.BuildOptions{Path: p.source.Spec.Path}
-	if p.source.Spec.Ignore != nil {
-		options.Ignore = *p.source.Spec.Ignore
-	}
-	head := p.head
+func (p *pass) fetch(ctx context.Context) (brought, error) {
+	options, head := p.buildOptions(), p.head
 	var from registries
 	if !p.errands.awaits(p.key().NamespacedName, p.order(head)) {
 		var err error
 		if from, err = p.registries(ctx); err != nil {
-			return nil, nil, err
+			return brought{}, err
 		}
 	}
 	known := charts{}
@@ -292,13 +289,16 @@ func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, err
 		tree.Close()
 		defer from.close()
 		denied, err := from.fetch(ctx, objects, known)
-		return brought{head: tree.Revision(), objects: objects, unread: unread.Then(denied), err: err}
+		return brought{
+			head: tree.Revision(), author: tree.Author(), subject: tree.Subject(),
+			objects: objects, unread: unread.Then(denied), err: err,
+		}
 	})
 	if err != nil {
-		return nil, nil, err
+		return brought{}, err
 	}
 	if refused, ok := errors.AsType[*gitsource.RefusedCommit](b.err); ok {
-		return nil, nil, p.distrust(refused)
+		return brought{}, p.distrust(refused)
 	}
 	if b.head.Commit != "" {
 		// The branch may have moved since it was resolved; the fetched commit counts.
@@ -306,23 +306,28 @@ func (p *pass) fetch(ctx context.Context) ([]gitsource.Object, problem.List, err
 		p.memory.head = p.head
 	}
 	if errors.Is(b.err, gitsource.ErrLimitExceeded) || errors.Is(b.err, oci.ErrLimitExceeded) {
-		return nil, nil, refuse(v1alpha1.LimitExceededReason, problem.List{{
+		return brought{}, refuse(v1alpha1.LimitExceededReason, problem.List{{
 			Reason: v1alpha1.LimitExceededReason, Message: b.err.Error(),
 		}})
 	}
 	if errors.Is(b.err, oci.ErrContent) {
-		return nil, nil, refuse(v1alpha1.BuildFailedReason, problem.List{{Reason: v1alpha1.BuildFailedReason, Message: b.err.Error()}})
+		return brought{}, refuse(v1alpha1.BuildFailedReason, problem.List{{Reason: v1alpha1.BuildFailedReason, Message: b.err.Error()}})
 	}
 	if b.err != nil {
-		return nil, nil, p.unread(ctx, b.err)
+		return brought{}, p.unread(ctx, b.err)
 	}
 	for _, one := range b.unread {
 		// The commit is not at fault if content could not be read: it is tried again.
 		if one.Reason == gitsource.FetchFailed {
-			return nil, nil, wait(v1alpha1.FetchFailedReason, p.backoff(), "%s", one)
+			return brought{}, wait(v1alpha1.FetchFailedReason, p.backoff(), "%s", one)
 		}
 	}
-	return b.objects, b.unread, nil
+	return b, nil
+}
+
+// buildOptions say what of a commit belongs to the source.
+func (p *pass) buildOptions() gitsource.BuildOptions {
+	return gitsource.BuildOptions{Path: p.source.Spec.Path, Ignore: ptr.Deref(p.source.Spec.Ignore, "")}
 }
 
 // distrust is the verdict on a commit that must not be rendered.

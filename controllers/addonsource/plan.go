@@ -22,6 +22,8 @@ type planInput struct {
 	source, namespace string
 	// head is the revision string of the commit.
 	head string
+	// author and subject of that commit.
+	author, subject string
 	// restoring: the head was applied before, so that a change only restores an object.
 	restoring bool
 	// commitSHA is the commit of head.
@@ -93,6 +95,7 @@ func (p *pass) planInput(a *attempt, seen *observation) planInput {
 		source:    p.name(),
 		namespace: p.source.Namespace,
 		head:      p.head.String(),
+		author:    a.author, subject: a.subject,
 		restoring: p.restoring(),
 		commitSHA: p.head.Commit,
 		mode:      p.AddonManager, defaultCanary: p.DefaultCanary,
@@ -132,9 +135,11 @@ func newPlan(in planInput) (plan, error) {
 			Name: addOn.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: spec.PolicyCommit,
 		}
 		sourced.PacePlace, sourced.PaceObject = paceOf(addOn)
+		sourced.Author, sourced.Subject = saidOf(target.Commit, in)
 		todo.addOns = append(todo.addOns, sourced)
 		known := slices.ContainsFunc(in.addOns, func(before v1alpha1.SourcedAddOn) bool {
 			before.PacePlace, before.PaceObject = sourced.PacePlace, sourced.PaceObject // it may have moved in its file
+			before.Author, before.Subject = sourced.Author, sourced.Subject             // no part of the content
 			return before == sourced
 		})
 		if !known || !slices.Contains(in.seen.introduced[target.Revision], target.Commit) {
@@ -267,6 +272,19 @@ func (t *plan) namePolicy(head string) error {
 // targetedBy reports whether a rollout belongs to a source, which declared it last.
 func targetedBy(r *v1alpha1.AddOnRollout, source string) bool {
 	return r != nil && r.Annotations[v1alpha1.SourceAnnotation] == source && r.Spec.Removal == nil && r.Spec.Target != nil
+}
+
+// saidOf returns author and subject of a commit: of the head, or of one that the status remembers.
+func saidOf(commit string, in planInput) (author, subject string) {
+	if commit == in.head {
+		return in.author, in.subject
+	}
+	for _, before := range in.addOns {
+		if before.Commit == commit {
+			return before.Author, before.Subject
+		}
+	}
+	return "", ""
 }
 
 // targetOf returns the content that an add-on's clusters are to run, with the commit that

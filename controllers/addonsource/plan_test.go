@@ -73,6 +73,22 @@ func TestTargetOf(t *testing.T) {
 	}
 }
 
+// TestSaidOf: the author of content stays that of the commit that introduced it.
+func TestSaidOf(t *testing.T) {
+	in := fleetInput(nil)
+	in.author, in.subject = "Bob", "hello: v2"
+	in.addOns = []v1alpha1.SourcedAddOn{{Name: "hello", Commit: "main@sha1:aaa", Author: "Ana", Subject: "hello: v1"}}
+	for commit, want := range map[string][2]string{
+		in.head:         {"Bob", "hello: v2"},
+		"main@sha1:aaa": {"Ana", "hello: v1"},
+		"main@sha1:ccc": {},
+	} {
+		if author, subject := saidOf(commit, in); author != want[0] || subject != want[1] {
+			t.Errorf("%s: %q by %q, want %q", commit, subject, author, want)
+		}
+	}
+}
+
 const (
 	placement = `{apiVersion: cluster.open-cluster-management.io/v1beta1, kind: Placement, metadata: {namespace: team, name: all}, spec: {}}`
 	namespace = `{apiVersion: v1, kind: Namespace, metadata: {name: team}}`

@@ -1,6 +1,7 @@
 package addonsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,6 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/proposal"
 	"github.com/addonflow/addonflow/render"
-	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/load"
 )
 
@@ -271,7 +271,7 @@ func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) 
 	side, _, err := g.compileTree(ctx, name, tree, g.key().String()+"/plan", func(ctx context.Context, r load.Reference) (*unstructured.Unstructured, error) {
 		object, err := g.masked(ctx, r)
 		if object != nil && !r.Definition() {
-			masked[render.ConfigReference{Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}] = true
+			masked[render.ConfigReference(r)] = true
 		}
 		return object, err
 	})
@@ -279,44 +279,11 @@ func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) 
 	return side, err
 }
 
-// compileTree compiles a commit that is not applied, and returns its objects as well. lookUp reads
-// what it refers to on the hub; an object that it does not return is missing. Without lookUp nothing is
-// read there.
-func (p *pass) compileTree(
-	ctx context.Context, name string, tree *gitsource.Tree, charts string, lookUp func(context.Context, load.Reference) (*unstructured.Unstructured, error),
-) (proposal.Side, []gitsource.Object, error) {
-	options := gitsource.BuildOptions{Path: p.source.Spec.Path}
-	if p.source.Spec.Ignore != nil {
-		options.Ignore = *p.source.Spec.Ignore
-	}
-	objects, unread := tree.Build(ctx, options)
-	hub := load.Lookup{}
-	var side proposal.Side
-	for range lookups {
-		commit, problems := Compile(objects, hub, CompileOptions{
-			AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, HubKinds: p.account != nil, Tenant: p.tenant, Unread: unread, AsksDefinitions: lookUp != nil,
-			Charts: chart.EngineFor(p.Charts, charts), Now: p.now,
-		})
-		side = proposal.Side{Name: name, Commit: commit, Problems: problems}
-		if lookUp == nil {
-			break
-		}
-		found := 0
-		for _, reference := range commit.Missing {
-			object, err := lookUp(ctx, reference)
-			if err != nil {
-				return side, objects, err
-			}
-			if object != nil || reference.Definition() {
-				hub[reference] = object
-				found++
-			}
-		}
-		if found == 0 {
-			break
-		}
-	}
-	return side, objects, ctx.Err()
+// compileTree compiles a commit that is not applied, and returns its objects as well.
+func (p *pass) compileTree(ctx context.Context, name string, tree *gitsource.Tree, charts string, read lookUp) (proposal.Side, []gitsource.Object, error) {
+	objects, unread := tree.Build(ctx, p.buildOptions())
+	commit, problems, err := p.compileObjects(ctx, objects, unread, load.Lookup{}, charts, read)
+	return proposal.Side{Name: name, Commit: commit, Problems: problems}, objects, cmp.Or(err, ctx.Err())
 }
 
 // masked reads an object that is only on the hub, without its values: the author of a request decides

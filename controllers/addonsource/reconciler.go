@@ -58,8 +58,6 @@ type Config struct {
 	Tokens *githubapp.Tokens
 	// Git is what the operator's flags permit to repositories.
 	Git gitsource.Access
-	// Limits of a repository; zero fields take their defaults.
-	Limits gitsource.Limits
 	// Clock returns the time; nil: the system's.
 	Clock func() time.Time
 }

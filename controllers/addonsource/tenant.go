@@ -105,11 +105,9 @@ func listed(entries []string) string {
 // the sets that are bound to its namespace, so its namespace is what bounds a tenant.
 func (d *denial) addOn(addOn load.AddOn) {
 	report := func(kind, field, message, hint string) {
-		one := problem.Problem{Reason: render.ReasonTenantDenied, Kind: kind, Name: addOn.Name, Field: field, Message: message, Hint: hint}
-		if addOn.Position != nil {
-			one.Path, one.Line = addOn.Position(kind, field)
-		}
-		d.problems = append(d.problems, one)
+		d.problems = append(d.problems, addOn.Located(problem.Problem{
+			Reason: render.ReasonTenantDenied, Kind: kind, Name: addOn.Name, Field: field, Message: message, Hint: hint,
+		}))
 	}
 	placement := func(kind, field, namespace string) {
 		if !d.tenant.MayUse(namespace) {

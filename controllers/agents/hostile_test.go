@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
+	"errors"
 	"net"
 	"net/url"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	. "github.com/onsi/gomega"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -197,6 +199,33 @@ var _ = Describe("Hostile requests", func() {
 		Eventually(w.approval(w.ask(klusterlet, "a", hubSigner)), patience).Should(Equal(ocmReason))
 		Expect(admin.Get(ctx, client.ObjectKeyFromObject(csr), csr)).To(Succeed())
 		Expect(csr.Status.Conditions).To(ConsistOf(HaveField("Type", certificatesv1.CertificateDenied)))
+	})
+
+	It("are approved after a conflict without a change of the request", func(ctx context.Context) {
+		w := newWorld(ctx)
+		ownBook, said := agents.NewBook(), record.NewFakeRecorder(10)
+		ownBook.Declare(w.key("a"), []addonv1alpha1.RegistrationSpec{kubeClient()})
+		csr, err := w.makes(w.klusterlet(w.cluster("a")), func(*request) {})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) { Expect(admin.Delete(ctx, csr)).To(Succeed()) })
+		watching, err := client.NewWithWatch(theHub.Config(), client.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+		conflicts := 1
+		conflicting := interceptor.NewClient(watching, interceptor.Funcs{
+			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, options ...client.SubResourceUpdateOption) error {
+				if conflicts--; conflicts >= 0 {
+					return apierrors.NewConflict(certificatesv1.Resource("certificatesigningrequests"), obj.GetName(), errors.New("another writer was first"))
+				}
+				return c.SubResource(sub).Update(ctx, obj, options...)
+			},
+		})
+		requests := agents.NewRequests(agents.Options{Client: conflicting, Live: admin, Recorder: said, Book: ownBook, Clock: clock.RealClock{}, Random: rand.Reader})
+		again, err := requests.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again.RequeueAfter).To(BeNumerically(">", 0), "no event follows")
+		_, err = requests.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.approval(csr.Name)()).NotTo(BeEmpty())
 	})
 
 	It("are judged again if they change before the approval", func(ctx context.Context) {

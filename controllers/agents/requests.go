@@ -177,8 +177,10 @@ func (r *Requests) certificate(ctx context.Context, csr *certificatesv1.Certific
 // everything else is tried again.
 func (r *Requests) unwritten(csr *certificatesv1.CertificateSigningRequest, verb string, err error) (ctrl.Result, error) {
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil // it changed, so the watch queues it again
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: lostWrite}, nil // a conflict does not always come with an event
 	case apierrors.IsForbidden(err):
 		r.report(csr, corev1.EventTypeWarning, eventNotPermitted,
 			fmt.Sprintf("The operator may not %s for signer %s: grant it verb %s on signers, with resourceNames [%s]", verb, csr.Spec.SignerName, verb, csr.Spec.SignerName))

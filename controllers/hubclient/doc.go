@@ -3,5 +3,6 @@
 // is what was sent. Use NewClient as ctrl.Options.NewClient.
 //
 // Reads and watches are controller-runtime's own; cacheOptions in cmd/addonflow configures the
-// cache. Measurements with and without: docs/decisions/0022-watches-are-controller-runtimes.md.
+// cache, whose objects share what is equal in them (Sharer). Measurements of both:
+// docs/decisions/0022-watches-are-controller-runtimes.md and docs/scale.md.
 package hubclient

@@ -208,8 +208,12 @@ func member(c rollout.ClusterPlan) bool {
 	}
 }
 
-// previous is the content before that of a rollout; zero: there was none.
+// previous is the content before that of a rollout, or the one that the fleet is taken back from;
+// zero: there was none.
 func previous(ro *v1alpha1.AddOnRollout) v1alpha1.Target {
+	if o := ro.Status.Override; o.Returns() {
+		return o.Leaves()
+	}
 	target := ro.Status.Target
 	if target == nil {
 		target = ro.Spec.Target

@@ -15,7 +15,7 @@
       button.textContent = "Copy";
       button.setAttribute("aria-label", "Copy: " + text);
       button.addEventListener("click", () => navigator.clipboard.writeText(text).then(() => { announce.textContent = "Copied"; }));
-      command.before(button);
+      command.after(button);
     }
   };
 

@@ -39,8 +39,9 @@ const (
 	maxDocuments = 32 << 20
 )
 
-// separator is Helm's.
-var separator = regexp.MustCompile(`(?:^|\s*\n)---\s*(?:\n|$)`)
+// separator is Helm's: text may follow on the same line, because templates that trim the newline
+// after it, such as cert-manager's, render "---apiVersion: v1".
+var separator = regexp.MustCompile(`(?m)^---[ \t]*`)
 
 // manifests reads the objects of the CRD files and of the rendered templates.
 func (c *Chart) manifests(texts map[string]string, crds []Document, in Input) ([]Manifest, error) {

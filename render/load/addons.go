@@ -85,6 +85,14 @@ func (d *draft) position(kind, field string) (path string, line int) {
 	}
 }
 
+// Located returns a problem of the add-on's policy with its position.
+func (a AddOn) Located(p problem.Problem) problem.Problem {
+	if a.Position != nil {
+		p.Path, p.Line = a.Position(p.Kind, p.Field)
+	}
+	return p
+}
+
 // declaresPace reports whether a ClusterManagementAddOn, as it is declared, has the pace of a placement.
 func declaresPace(declared *unstructured.Unstructured) bool {
 	placements, _ := valueAt(declared.Object, specKey, "installStrategy", "placements").([]any)

@@ -87,7 +87,7 @@ func (l *loader) reportFinding(d *draft, f render.Finding) {
 		namespace, name, _ := strings.Cut(f.Config, "/")
 		reference = Reference{Group: addonGroup, Resource: render.AgentConfigResource, Namespace: namespace, Name: name}
 	case f.About.Name != "":
-		reference = Reference{Group: f.About.Group, Resource: f.About.Resource, Namespace: f.About.Namespace, Name: f.About.Name}
+		reference = Reference(f.About)
 	}
 	if o, declared := l.configs[reference]; declared {
 		l.reportNormalised(o, flawOfFinding(f))

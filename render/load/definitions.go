@@ -27,9 +27,7 @@ func (r Reference) Definition() bool {
 // DefinitionOf returns the reference to the CustomResourceDefinition of a resource, as used in
 // a Lookup.
 func DefinitionOf(resource schema.GroupResource) Reference {
-	return Reference{
-		Group: apiextensionsv1.GroupName, Resource: definitionsResource, Kind: "CustomResourceDefinition", Name: resource.String(),
-	}
+	return Reference{Group: apiextensionsv1.GroupName, Resource: definitionsResource, Name: resource.String()}
 }
 
 // defined returns the set with the kinds that the CustomResourceDefinitions of a lookup
@@ -80,8 +78,6 @@ func (l *loader) undefined(declared *unstructured.Unstructured, r role) (Referen
 		return Reference{}, false
 	}
 	reference := DefinitionOf(resourceOf(kind))
-	plain := reference
-	plain.Kind = ""
-	_, asked := l.hub[plain]
+	_, asked := l.hub[reference]
 	return reference, !asked
 }

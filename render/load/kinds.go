@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -205,7 +206,7 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
 	return plural.GroupResource()
 }
 
-// knownKind is the kind of a configuration resource; "" if only the hub knows it.
+// knownKind is the kind of a resource; "" if only the hub knows it.
 func knownKind(resource schema.GroupResource) string {
 	switch resource {
 	case schema.GroupResource{Group: addonGroup, Resource: render.TemplateResource}:
@@ -216,6 +217,10 @@ func knownKind(resource schema.GroupResource) string {
 		return hubConfigKind
 	case schema.GroupResource{Resource: configMapsResource}:
 		return configMapKind
+	case schema.GroupResource{Group: placementGroup, Resource: placementsResource}:
+		return placementKind
+	case schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: definitionsResource}:
+		return "CustomResourceDefinition"
 	default:
 		return ""
 	}

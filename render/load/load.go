@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,32 +25,16 @@ type Located interface {
 	Position(field string) (path string, line int)
 }
 
-// Reference names a configuration object that a ClusterManagementAddOn refers to.
-type Reference struct {
-	Group    string
-	Resource string
-	// Kind of the object if render knows it; it is not used in a lookup.
-	Kind      string
-	Namespace string
-	Name      string
-}
+// Reference names an object of the hub that a commit refers to.
+type Reference render.ConfigReference
 
 // String returns Kind namespace/name, or the resource if render does not know the kind.
 func (r Reference) String() string {
-	kind, name := r.Kind, r.Name
-	if kind == "" {
-		kind = schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
-	}
+	resource, name := schema.GroupResource{Group: r.Group, Resource: r.Resource}, r.Name
 	if r.Namespace != "" {
 		name = r.Namespace + "/" + name
 	}
-	return kind + " " + name
-}
-
-// key is the reference as a key of objects.
-func (r Reference) key() Reference {
-	r.Kind = ""
-	return r
+	return cmp.Or(knownKind(resource), resource.String()) + " " + name
 }
 
 // Lookup holds objects that exist only on the hub, as read there. A nil value means that the
@@ -163,7 +148,7 @@ func (a AddOn) Policy() v1alpha1.AddOnRolloutSpec {
 // Load leaves the pace in rolloutStrategy, strategy and stages to rollout.Validate if it has the
 // right type.
 func Load(objects []Located, hub Lookup, o Options) (Commit, problem.List) {
-	l := loader{options: o, hub: hub.byReference()}
+	l := loader{options: o, hub: hub}
 	schemas, err := compiledSchemas()
 	if err != nil {
 		return Commit{}, problem.List{{Reason: flaw.ReasonInvalidManifest, Message: err.Error()}}
@@ -180,13 +165,4 @@ func Load(objects []Located, hub Lookup, o Options) (Commit, problem.List) {
 	commit := l.commit()
 	commit.Interrupted = l.interrupted
 	return commit, l.problems
-}
-
-// byReference returns the lookup without kinds, which do not identify an object.
-func (h Lookup) byReference() Lookup {
-	plain := make(Lookup, len(h))
-	for reference, object := range h {
-		plain[reference.key()] = object
-	}
-	return plain
 }

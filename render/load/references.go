@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	hubconfigv1alpha1 "github.com/addonflow/addonflow/api/hubconfig/v1alpha1"
@@ -22,11 +21,6 @@ import (
 type referring struct {
 	render.ConfigReference
 	at flaw.Path
-}
-
-func (r referring) reference() Reference {
-	kind := knownKind(schema.GroupResource{Group: r.Group, Resource: r.Resource})
-	return Reference{Group: r.Group, Resource: r.Resource, Kind: kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // resolve builds the content of an add-on from its ClusterManagementAddOn and the
@@ -163,15 +157,15 @@ func (l *loader) hashOf(d *draft, r referring, object *unstructured.Unstructured
 // find returns the object of a reference, from the commit or else from the hub. known is false
 // if the object is missing (noted in d.Missing), or if it has problems.
 func (l *loader) find(d *draft, r referring) (object *unstructured.Unstructured, known bool) {
-	reference := r.reference()
-	if o, declared := l.configs[reference.key()]; declared && o.awaits != nil {
+	reference := Reference(r.ConfigReference)
+	if o, declared := l.configs[reference]; declared && o.awaits != nil {
 		d.Missing = append(d.Missing, *o.awaits)
 		return nil, false
 	} else if declared {
 		d.broken = d.broken || o.object == nil
 		return o.object, o.object != nil
 	}
-	if live := l.hub[reference.key()]; live != nil {
+	if live := l.hub[reference]; live != nil {
 		return l.fromHub(d, r, live)
 	}
 	d.Missing, d.absent = append(d.Missing, reference), append(d.absent, r)
@@ -205,16 +199,13 @@ func sortContent(c *render.Content) {
 	slices.SortFunc(c.Supported, func(a, b addonv1alpha1.ConfigGroupResource) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 	})
-	slices.SortFunc(c.Defaults, compareConfigReferences)
+	slices.SortFunc(c.Defaults, compareConfigs)
 	slices.SortFunc(c.Templates, func(a, b render.Template) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.Configs, func(a, b render.Config) int {
-		return compareConfigReferences(a.ConfigReference, b.ConfigReference)
+		return compareConfigs(a.ConfigReference, b.ConfigReference)
 	})
 }
 
-func compareConfigReferences(a, b render.ConfigReference) int {
-	return cmp.Or(
-		strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource),
-		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),
-	)
+func compareConfigs(a, b render.ConfigReference) int {
+	return compareReferences(Reference(a), Reference(b))
 }

@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	missingTemplate = Reference{Group: addonGroup, Resource: render.TemplateResource, Kind: templateKind, Name: "hello"}
-	missingConfig   = Reference{Group: addonGroup, Resource: render.AgentConfigResource, Kind: configKind, Namespace: "hello", Name: "agent"}
+	missingTemplate = Reference{Group: addonGroup, Resource: render.TemplateResource, Name: "hello"}
+	missingConfig   = Reference{Group: addonGroup, Resource: render.AgentConfigResource, Namespace: "hello", Name: "agent"}
 )
 
 // live is a declared document as a hub would serve it.

@@ -99,7 +99,7 @@ func (l *loader) warnOfJobs(d *draft, said *loader) {
 func (l *loader) warnOfAbsent(d *draft, said *loader) {
 	warned := map[Reference]bool{}
 	warn := func(about *loaded, at flaw.Path, r Reference) {
-		if _, declared := l.configs[r.key()]; declared || r.Name == "" || warned[r] {
+		if _, declared := l.configs[r]; declared || r.Name == "" || warned[r] {
 			return
 		}
 		warned[r] = true
@@ -109,7 +109,7 @@ func (l *loader) warnOfAbsent(d *draft, said *loader) {
 		})
 	}
 	for _, r := range d.absent {
-		warn(d.addOn, r.at, r.reference())
+		warn(d.addOn, r.at, Reference(r.ConfigReference))
 	}
 	for i, p := range d.Install.Placements {
 		warn(d.addOn, flaw.Path("spec.installStrategy.placements").Index(i), placementReference(p.PlacementReference))
@@ -126,7 +126,7 @@ func (l *loader) warnOfAbsent(d *draft, said *loader) {
 }
 
 func placementReference(p v1alpha1.PlacementReference) Reference {
-	return Reference{Group: placementGroup, Resource: placementsResource, Kind: placementKind, Namespace: p.Namespace, Name: p.Name}
+	return Reference{Group: placementGroup, Resource: placementsResource, Namespace: p.Namespace, Name: p.Name}
 }
 
 // meant is "did you mean NAME? If not, " if an object of the commit has almost the name or namespace of
@@ -190,7 +190,7 @@ func (l *loader) groupFlaws(at flaw.Path, wanted []clusterv1alpha1.MandatoryDeci
 	var groups []string
 	names := make([]string, 0, len(placements))
 	for _, ref := range placements {
-		o, declared := l.configs[placementReference(ref).key()]
+		o, declared := l.configs[placementReference(ref)]
 		if !declared || o.object == nil {
 			return nil
 		}

@@ -251,9 +251,12 @@ func TestWhatNeverEnds(t *testing.T) {
 
 // TestBatchesThatAreLeftOut compares the forecast with the simulation of every single batch.
 func TestBatchesThatAreLeftOut(t *testing.T) {
+	declared := func(text string) []clusterv1beta1.Placement { return placements(t, text) }
 	rapid.Check(t, func(t *rapid.T) {
 		spec := drawn(t)
-		fleet := Assumed(spec, nil)
+		size := rapid.SampledFrom([]string{"1", "7", "30%"}).Draw(t, "size of a group")
+		grouped := "{decisionStrategy: {groupStrategy: {clustersPerDecisionGroup: " + size + ", decisionGroups: [{groupName: canary}]}}}"
+		fleet := Assumed(spec, declared("{all: "+grouped+", more: "+strings.Replace(grouped, "{", "{numberOfClusters: 40, ", 1)+"}"))
 		short, whole := newRun("hello", spec, fleet), newRun("hello", spec, fleet)
 		whole.every = everyBatch
 		if err := errors.Join(short.simulate(), whole.simulate()); err != nil {
@@ -265,7 +268,7 @@ func TestBatchesThatAreLeftOut(t *testing.T) {
 	})
 }
 
-// drawn is a policy with stages, with a strategy, or with a pace for each of two placements.
+// drawn is a policy with stages, with a strategy, or with a pace for each of two placements, of decision groups or not.
 func drawn(t *rapid.T) v1alpha1.AddOnRolloutSpec {
 	limit := func(label string) intstr.IntOrString {
 		return rapid.OneOf(
@@ -289,7 +292,15 @@ func drawn(t *rapid.T) v1alpha1.AddOnRolloutSpec {
 		return clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.Progressive, Progressive: p}
 	}
 	spec := v1alpha1.AddOnRolloutSpec{Install: installed(clusterv1alpha1.RolloutStrategy{})}
-	switch rapid.IntRange(0, 2).Draw(t, "kind") {
+	perGroup := func(label string) *clusterv1alpha1.RolloutProgressivePerGroup {
+		p := &clusterv1alpha1.RolloutProgressivePerGroup{}
+		p.MinSuccessTime = soak(label + " soak")
+		if rapid.Bool().Draw(t, label+" mandatory") {
+			p.MandatoryDecisionGroups.MandatoryDecisionGroups = []clusterv1alpha1.MandatoryDecisionGroup{{GroupName: "canary"}}
+		}
+		return p
+	}
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
 	case 0:
 		for i := range rapid.IntRange(1, 4).Draw(t, "stages") {
 			name := fmt.Sprintf("stage-%d", i)
@@ -299,6 +310,13 @@ func drawn(t *rapid.T) v1alpha1.AddOnRolloutSpec {
 	case 1:
 		p := progressive("strategy").Progressive
 		spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressive, Progressive: p}
+	case 2:
+		spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyProgressivePerGroup, ProgressivePerGroup: perGroup("strategy")}
+	case 3:
+		spec.Install = installed(clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.ProgressivePerGroup, ProgressivePerGroup: perGroup("all")})
+		spec.Install.Placements = append(spec.Install.Placements, v1alpha1.InstallPlacement{
+			PlacementReference: ref("more"), RolloutStrategy: progressive("more"),
+		})
 	default:
 		spec.Install = installed(progressive("all"))
 		spec.Install.Placements = append(spec.Install.Placements, v1alpha1.InstallPlacement{

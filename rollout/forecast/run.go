@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/clock"
@@ -67,7 +69,7 @@ type batches int
 
 const (
 	// distinctBatches: after two equal batches of a stage, the equal ones that follow are
-	// counted instead of simulated.
+	// counted instead of simulated. So are the groups after the first of ProgressivePerGroup.
 	distinctBatches batches = iota
 	// everyBatch: no batch is left out. Tests compare the two.
 	everyBatch
@@ -79,6 +81,8 @@ type course struct {
 	// admitted and size are of the last batch that was admitted at once.
 	admitted time.Time
 	size     int
+	// counted: its times follow from those of the decision group before it.
+	counted bool
 }
 
 func newRun(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet) *run {
@@ -218,6 +222,59 @@ func (r *run) observe(plan rollout.Plan) {
 	for name, b := range found {
 		r.advance(name, b)
 	}
+	for i := range r.order {
+		r.advanceGroups(i, found)
+	}
+}
+
+// advanceGroups leaves out the decision groups after one that begins as the one before it ends, as advance
+// does with batches: each group moves at once and takes as long. The last of them is simulated.
+func (r *run) advanceGroups(at int, found map[string]*batch) {
+	name := r.order[at]
+	c, track := r.stages[name], r.trackOf(name)
+	if at == 0 || r.every == everyBatch || c.counted || !c.admitted.Equal(r.in.Now) || !r.perGroup(track) {
+		return
+	}
+	before := r.stages[r.order[at-1]]
+	period := before.Ends - before.Begins
+	if r.trackOf(before.Name) != track || period <= 0 || before.Ends != c.Begins {
+		return
+	}
+	following := r.order[at+1:]
+	for i, name := range following {
+		if b := found[name]; b == nil || r.trackOf(name) != track || len(b.waiting) < r.stages[name].Clusters {
+			following = following[:i]
+			break
+		}
+	}
+	if len(following) < 2 {
+		return
+	}
+	c.counted, c.Ends = true, c.Begins+period
+	ends := c.Ends
+	for _, name := range following[:len(following)-1] {
+		left := r.stages[name]
+		left.counted, left.Begins, left.Ends = true, ends, min(ends+period, horizon)
+		left.AtOnce, left.Soak = left.Clusters, before.Soak
+		ends = left.Ends
+		for _, cluster := range found[name].waiting {
+			r.in.Clusters[r.at[cluster]].UpToDate = true
+		}
+	}
+	r.skipped[track] += ends - c.Ends
+}
+
+// perGroup reports whether the track moves one decision group after the other.
+func (r *run) perGroup(track string) bool {
+	if s := r.in.Spec.Strategy; s != nil {
+		return s.Type == v1alpha1.StrategyProgressivePerGroup
+	}
+	for _, ip := range r.in.Spec.Install.Placements {
+		if len(r.in.Spec.Stages) == 0 && (ip.Name == track || ip.Namespace+"."+ip.Name == track) {
+			return ip.RolloutStrategy.Type == clusterv1alpha1.ProgressivePerGroup
+		}
+	}
+	return false
 }
 
 // advance notes the times of a stage. If the batch that was admitted now equals the one before
@@ -228,6 +285,7 @@ func (r *run) advance(name string, b *batch) {
 	now := r.in.Now.Sub(r.start) + r.skipped[track]
 	began := !c.admitted.IsZero()
 	switch {
+	case c.counted:
 	case b.flying > 0:
 		c.Ends = 0
 	case began && c.Ends == 0:

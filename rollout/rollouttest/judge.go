@@ -120,7 +120,6 @@ func (h *History) judge(s Step) (*judgement, error) {
 		if j.ordered(v1alpha1.OrderRetry, b) && (isFailure(b) || b.Failed && slotted(b)) {
 			b.Failed = false // what happened before the order counts no more
 			if isFailure(b) {
-				b.Reported = b.State == rollout.Failed && j.clusters[name].Health.State == rollout.HealthFailed
 				b.State, b.Admitted = rollout.Left, second(s.Input.Now)
 			}
 			j.before[name] = b
@@ -317,7 +316,7 @@ func (j *judgement) record(name string) error {
 	if j.in.LedgerLimit == 0 && !taken && (!kept || slotted(a) && !slotted(b)) {
 		return fmt.Errorf("it notes %s as the time of its slot, before %s", a.Admitted, b.Admitted)
 	}
-	if l := s.last(); a.Reported && !b.Reported && (!taken || !l.badBefore(a.Admitted)) {
+	if l := s.last(); a.Reported && !b.Reported && (!taken || l.health.State != rollout.HealthFailed) {
 		return errors.New("a new failure counts as that of an earlier attempt")
 	}
 	return errors.Join(may(b, a, s), must(b, a, s))

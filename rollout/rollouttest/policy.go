@@ -436,15 +436,15 @@ func (p *policy) has(c rollout.Cluster, revision string) bool {
 const sharedStep = "share"
 
 // readRolling is RollingUpdateWithPlacement: a share of the clusters that are
-// both selected and installed; the rest is held. A first install, and what began as one, ignores the placement, and
+// both selected and installed; the rest is held. A first install ignores the placement, and
 // the way back to the stable revision asks for no share.
 func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	var track []int
-	begun := map[string]bool{}
-	for _, r := range p.records {
-		begun[r.Stage] = begun[r.Stage] || r.Revision == p.target()
+	begun := false
+	for name, r := range p.records {
+		begun = begun || r.Stage == sharedStep && p.holds(name)
 	}
-	if p.in.Stable == "" && !begun[sharedStep] && (begun["all"] || !p.runsAnother()) {
+	if p.in.Stable == "" && !begun && !p.runsAnother() {
 		p.readStrategy(clusterv1alpha1.RolloutStrategy{}, "all", "", nil, p.install, false)
 		return
 	}
@@ -511,11 +511,11 @@ func (p *policy) holdsShare(name string) bool {
 }
 
 // shared fills the share: clusters that have the target, were admitted to it, or hold a slot
-// of the share, however many; then clusters that can be admitted now; then the others. Clusters that the target
-// does not change are not asked.
+// of the share, however many; then clusters that can be admitted now; then the others; last those that the target
+// does not change.
 func (p *policy) shared(chosen []string, size int) []string {
 	var found []string
-	for pass := range 4 {
+	for pass := range 5 {
 		for _, name := range chosen {
 			c := p.clusters[name]
 			kind := 3
@@ -523,7 +523,7 @@ func (p *policy) shared(chosen []string, size int) []string {
 			case c.Running == p.target() || p.holds(name) || p.holdsShare(name):
 				kind = 0
 			case c.UpToDate:
-				kind = -1
+				kind = 4
 			case p.held(name):
 			case c.Reachable && (isFailure(p.seen(name)) || c.Health.State == rollout.HealthFailed):
 				kind = 1
@@ -809,7 +809,8 @@ func (p *policy) leaving(name string) bool {
 // whoever wrote it.
 func (p *policy) runsAnother() bool {
 	return slices.ContainsFunc(p.install, func(name string) bool {
-		c := p.clusters[name]
-		return c.Running != "" && c.Running != p.target() && !c.UpToDate
+		c, r := p.clusters[name], p.records[name]
+		moves := slotted(r) && r.Revision == p.target()
+		return c.Running != "" && c.Running != p.target() && !c.UpToDate && !moves
 	})
 }

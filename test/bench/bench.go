@@ -20,10 +20,26 @@ const (
 	floorOfUpgrade = "upgrade"
 	// profiled is the step of which a profile can be stored.
 	profiled = "upgrade"
+	// atOnce moves every cluster at once.
+	atOnce = "  strategy:\n    type: All"
 )
+
+// step is one content that the fleet moves to, with the pace of its rollout.
+type step struct{ name, floor, tag, pace string }
+
+// allSteps are what the operator is measured doing, in this order.
+func allSteps() []step {
+	return []step{
+		{"install", floorOfInstall, "v1", atOnce},
+		{profiled, floorOfUpgrade, "v2", atOnce},
+		{"revert", floorOfUpgrade, "v1", atOnce},
+		{"upgrade, Progressive 25%", floorOfUpgrade, "v3", "  strategy:\n    type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
+	}
+}
 
 // bench is one run.
 type bench struct {
+	steps []step
 	world *demo.World
 	names []string
 	addOn *watcher
@@ -35,13 +51,25 @@ type bench struct {
 	// hookAddress is where the operator receives webhooks, and pushed what they took.
 	hookAddress string
 	pushed      []time.Duration
+	// pushes: they are measured.
+	pushes bool
+	// start starts the operator again.
+	start func() error
+	// restart is how long a new process takes to its first work, and what it takes in memory.
+	restart restarted
+	beats   *heartbeats
+	// staged are the times of upgrades stage by stage.
+	staged []time.Duration
 
-	results  []result
-	rest     result
+	results []result
+	rest    result
+	// live is what the operator keeps on its heap at rest, in bytes.
+	live     int64
 	profiler *profiler
-	// profile is the file for the profile of the upgrade; "" for none.
-	profile string
-	floors  map[string]time.Duration
+	// profile is the file for the profile of the upgrade, heap that for what the operator keeps at
+	// rest; "" for none.
+	profile, heap string
+	floors        map[string]time.Duration
 }
 
 // result is one measurement of AddonFlow.
@@ -52,7 +80,7 @@ type result struct {
 	took     time.Duration
 	requests counts
 	cpu      cpuTimes
-	rss      int64 // bytes, the peak so far
+	memory   memory
 	profiles profiles
 	// planner is the planner's share of one core until the rollout said that it succeeded.
 	planner float64
@@ -86,13 +114,8 @@ func (b *bench) measureAll(ctx context.Context) error {
 	if err := b.idle(ctx); err != nil {
 		return err
 	}
-	for _, step := range []struct{ name, floor, tag, strategy string }{
-		{"install", floorOfInstall, "v1", "type: All"},
-		{profiled, floorOfUpgrade, "v2", "type: All"},
-		{"revert", floorOfUpgrade, "v1", "type: All"},
-		{"upgrade, Progressive 25%", floorOfUpgrade, "v3", "type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
-	} {
-		r, err := b.measure(ctx, step.tag, step.strategy)
+	for _, step := range b.steps {
+		r, err := b.measure(ctx, step.tag, step.pace)
 		if err == nil && step.name == profiled && b.profile != "" {
 			err = r.profiles.store(b.profile)
 		}
@@ -103,12 +126,20 @@ func (b *bench) measureAll(ctx context.Context) error {
 		b.results = append(b.results, r)
 		fmt.Printf("  ✔ %-34s %4.1fs\n", step.name, r.took.Seconds())
 	}
-	err := b.fromPush(ctx)
-	if err != nil {
-		return err
+	if b.pushes {
+		if err := b.fromPush(ctx); err != nil {
+			return err
+		}
 	}
+	var err error
 	if b.rest, err = b.atRest(ctx, 20*time.Second); err != nil {
 		return err
+	}
+	if err := b.kept(ctx); err != nil {
+		return err
+	}
+	if err := b.again(ctx); err != nil {
+		return fmt.Errorf("cannot measure a restart: %w", err)
 	}
 	b.captured, err = capture(ctx, b.world.Client)
 	return err
@@ -125,14 +156,14 @@ func (b *bench) idle(ctx context.Context) error {
 }
 
 // measure commits a content and waits until the last add-on is done with it.
-func (b *bench) measure(ctx context.Context, tag, strategy string) (result, error) {
+func (b *bench) measure(ctx context.Context, tag, pace string) (result, error) {
 	tree, err := demo.HelloTree(tag, time.Second)
 	if err != nil {
 		return result{}, err
 	}
 	tree["addons/hello/addonrollout.yaml"] = strings.Join([]string{
 		"apiVersion: addonflow.io/v1alpha1", "kind: AddOnRollout", "metadata:", "  name: hello",
-		"spec:", "  strategy:", "    " + strategy, "",
+		"spec:", pace, "",
 	}, "\n")
 	// Conditions have times in seconds: the next move must end in a later second.
 	if err := pause(ctx, 1100*time.Millisecond); err != nil {
@@ -207,6 +238,19 @@ func (b *bench) concluded(ctx context.Context) error {
 		}
 		return r.Status.Phase == v1alpha1.PhaseSucceeded && r.Spec.Target.Digest == r.Status.Target.Digest, nil
 	})
+}
+
+// kept takes the profile of what the operator keeps at rest, and stores it if a file is named.
+func (b *bench) kept(ctx context.Context) error {
+	p, err := b.profiler.heap(ctx)
+	if err != nil {
+		return err
+	}
+	b.live = inUse(p)
+	if b.heap == "" {
+		return nil
+	}
+	return profiles{p}.store(b.heap)
 }
 
 // atRest counts what nothing to do costs.

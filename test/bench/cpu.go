@@ -57,20 +57,32 @@ func commandName(binary string) string {
 	return name[:min(15, len(name))]
 }
 
-// peakMemoryOf reads a process's highest resident set, in bytes; 0 on a system without /proc.
-func peakMemoryOf(pid int) (int64, error) {
+// memory is a process's resident set, in bytes: the highest so far, and which part of the present one is pages of
+// files, for the operator those of its program.
+type memory struct{ peak, files int64 }
+
+// memoryOf reads the memory of a process; zero on a system without /proc.
+func memoryOf(pid int) (memory, error) {
+	var m memory
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return m, nil
 	}
 	if err != nil {
-		return 0, err
+		return m, err
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		for name, into := range map[string]*int64{"VmHWM:": &m.peak, "RssFile:": &m.files} {
+			rest, ok := strings.CutPrefix(line, name)
+			if !ok {
+				continue
+			}
 			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			return kib * 1024, err
+			if err != nil {
+				return m, fmt.Errorf("cannot read the memory of process %d: %w", pid, err)
+			}
+			*into = kib * 1024
 		}
 	}
-	return 0, fmt.Errorf("cannot read the memory of process %d", pid)
+	return m, nil
 }

@@ -42,7 +42,7 @@ func declareHook(ctx context.Context, hub client.Client, source *v1alpha1.AddOnS
 // fromPush takes the time from the end of a push, with the forge's webhook, to the first work that the operator wrote.
 func (b *bench) fromPush(ctx context.Context) error {
 	for i := range pushes {
-		took, err := b.pushOnce(ctx, fmt.Sprintf("push-%d", i))
+		took, err := b.untilFirstWork(ctx, fmt.Sprintf("push-%d", i), func(sha string) error { return b.hook(ctx, sha) })
 		if err != nil {
 			return fmt.Errorf("cannot measure a push: %w", err)
 		}
@@ -55,7 +55,9 @@ func (b *bench) fromPush(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) pushOnce(ctx context.Context, tag string) (time.Duration, error) {
+// untilFirstWork commits a content and takes the time from then, with act after it, to the first work that the
+// operator wrote.
+func (b *bench) untilFirstWork(ctx context.Context, tag string, act func(sha string) error) (time.Duration, error) {
 	tree, err := demo.HelloTree(tag, time.Second)
 	if err != nil {
 		return 0, err
@@ -81,7 +83,7 @@ func (b *bench) pushOnce(ctx context.Context, tag string) (time.Duration, error)
 		return 0, err
 	}
 	begun := time.Now()
-	if err := b.hook(ctx, sha); err != nil {
+	if err := act(sha); err != nil {
 		return 0, err
 	}
 	for {

@@ -26,16 +26,42 @@ import (
 	"github.com/addonflow/addonflow/test/freeport"
 )
 
+// settings are what the flags say.
+type settings struct {
+	clusters                int
+	operator, profile, heap string
+	steps                   int
+	heartbeat               time.Duration
+	out, shape              string
+}
+
 func main() {
-	clusters := flag.Int("clusters", 1000, "number of simulated clusters")
-	operator := flag.String("operator", "bin/addonflow", "path of the operator's binary")
+	var s settings
+	flag.IntVar(&s.clusters, "clusters", 1000, "number of simulated clusters")
+	flag.StringVar(&s.operator, "operator", "bin/addonflow", "path of the operator's binary")
+	flag.StringVar(&s.profile, "profile", "", "file for a CPU profile of the operator during the upgrade, to be read with `go tool pprof`")
+	flag.StringVar(&s.heap, "heap", "", "file for a profile of what the operator keeps at rest")
+	flag.IntVar(&s.steps, "steps", len(allSteps()), "how many of install, upgrade, revert, progressive upgrade to measure; less than all leaves out pushes and floor")
+	flag.DurationVar(&s.heartbeat, "heartbeat", 0, "write the status of every ManagedCluster once in this time; 0: never")
+	flag.StringVar(&s.out, "out", "", "file for the figures, as JSON")
+	flag.StringVar(&s.shape, "shape", shapeFleet, "fleet: every cluster at once; stages: 100 clusters in stages of 20, 30 and 50, half of a stage at a time")
 	limit := flag.Duration("timeout", 10*time.Minute, "bound on the whole run")
-	profile := flag.String("profile", "", "file for a CPU profile of the operator during the upgrade, to be read with `go tool pprof`")
+	sizes := flag.String("scale", "", "numbers of clusters, with commas: measure the growth between them, and write it into -document; what is in -state is not measured again")
+	state := flag.String("state", "bin/scale", "directory for the figures of sizes that were measured")
+	document := flag.String("document", "docs/scale.md", "document with the figures of -scale")
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard()) // what the bench's own client does is of no interest
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	ctx, cancel := context.WithTimeout(ctx, *limit)
-	err := run(ctx, *clusters, *operator, *profile)
+	if s.shape == shapeStages {
+		s.clusters = stagedClusters
+	}
+	var err error
+	if *sizes == "" {
+		err = run(ctx, s)
+	} else {
+		err = scale(ctx, s, *sizes, *state, *document)
+	}
 	cancel()
 	stop()
 	if err != nil {
@@ -45,14 +71,14 @@ func main() {
 }
 
 // run measures AddonFlow first and then the floor on the very objects it wrote.
-func run(ctx context.Context, n int, binary, profile string) error {
-	fmt.Printf("AddonFlow on an embedded hub, %d clusters, agents answer at once\n", n)
-	names := make([]string, 0, n)
-	for _, c := range fleet.Numbered("cluster", n) {
+func run(ctx context.Context, s settings) error {
+	fmt.Printf("AddonFlow on an embedded hub, %d clusters, agents answer at once\n", s.clusters)
+	names := make([]string, 0, s.clusters)
+	for _, c := range fleet.Numbered("cluster", s.clusters) {
 		names = append(names, c.Name)
 	}
 	options := demo.WorldOptions{
-		Binary: binary, Clusters: names, Canaries: names[:1], Output: os.Stdout,
+		Binary: s.operator, Clusters: names, Canaries: names[:1], Output: os.Stdout,
 		Fleet: fleet.Options{WithoutFinalizer: true},
 	}
 	profiler, err := newProfiler(ctx)
@@ -73,19 +99,43 @@ func run(ctx context.Context, n int, binary, profile string) error {
 	if err != nil {
 		return err
 	}
-	b.profiler, b.profile, b.operator, b.hookAddress = profiler, profile, commandName(binary), hookAddress
-	if err := w.StartOperator(options); err != nil {
+	b.profiler, b.profile, b.operator, b.hookAddress = profiler, s.profile, commandName(s.operator), hookAddress
+	b.heap, b.steps = s.heap, allSteps()[:s.steps]
+	b.pushes = s.steps == len(allSteps())
+	b.start = func() error { return w.StartOperator(options) }
+	if err := b.start(); err != nil {
 		return err
 	}
-	if err := b.measureAll(ctx); err != nil {
+	beating, cease := context.WithCancel(ctx)
+	defer cease()
+	b.beats = beat(beating, w.Client, names, s.heartbeat)
+	measure := b.measureAll
+	if s.shape == shapeStages {
+		measure = b.measureStages
+	}
+	if err := measure(ctx); err != nil {
 		return fmt.Errorf("%w\nthe operator's last words:\n%s", err, w.Operator.Tail(5))
+	}
+	if s.shape == shapeStages {
+		b.printStages(os.Stdout)
+		return nil
 	}
 	if err := w.Operator.Stop(); err != nil {
 		return err
 	}
-	if err := b.measureFloor(ctx); err != nil {
-		return err
+	cease()
+	if b.pushes {
+		if err := b.measureFloor(ctx); err != nil {
+			return err
+		}
 	}
 	b.print(os.Stdout)
-	return nil
+	if s.out == "" {
+		return nil
+	}
+	f, err := b.figures(s)
+	if err != nil {
+		return err
+	}
+	return f.store(s.out)
 }

@@ -23,19 +23,28 @@ func (b *bench) print(w io.Writer) {
 		"", "time", "floor", "ratio", "requests", "conflicts", "operator", "API server", "etcd", "planner", "peak RSS")
 	for _, r := range b.results {
 		all, conflicts := r.requests.total()
-		floor := b.floors[r.floor]
-		fmt.Fprintf(w, "%-26s %7.2fs %7.2fs %6.2fx %9.2f %9.0f %9s %10s %9s %6.3f cores %6dMiB\n",
-			r.name, r.took.Seconds(), floor.Seconds(), r.took.Seconds()/floor.Seconds(), all/n, conflicts,
-			r.cpu.per(n, b.operator), r.cpu.per(n, apiServer), r.cpu.per(n, etcd), r.planner, r.rss>>20)
+		floor, ratio := "", ""
+		if f := b.floors[r.floor]; f > 0 {
+			floor, ratio = fmt.Sprintf("%.2fs", f.Seconds()), fmt.Sprintf("%.2fx", r.took.Seconds()/f.Seconds())
+		}
+		fmt.Fprintf(w, "%-26s %7.2fs %8s %7s %9.2f %9.0f %9s %10s %9s %6.3f cores %6dMiB\n",
+			r.name, r.took.Seconds(), floor, ratio, all/n, conflicts,
+			r.cpu.per(n, b.operator), r.cpu.per(n, apiServer), r.cpu.per(n, etcd), r.planner, r.memory.peak>>20)
 	}
 	v := b.addOn.volume()
 	fmt.Fprintf(w, "\nAddOnRollouts: %d writes, %.1f MB in all, the largest %d KiB\n", v.writes, float64(v.total)/1e6, v.largest>>10)
-	verdict := "✔"
-	if median(b.pushed) > promised {
-		verdict = "✗"
+	if len(b.pushed) > 0 {
+		verdict := "✔"
+		if median(b.pushed) > promised {
+			verdict = "✗"
+		}
+		fmt.Fprintf(w, "\n%s push to first ManifestWork, by webhook: %.2fs, the median of %d (slowest %.2fs); promised: %s\n",
+			verdict, median(b.pushed).Seconds(), len(b.pushed), slices.Max(b.pushed).Seconds(), promised)
 	}
-	fmt.Fprintf(w, "\n%s push to first ManifestWork, by webhook: %.2fs, the median of %d (slowest %.2fs); promised: %s\n",
-		verdict, median(b.pushed).Seconds(), len(b.pushed), slices.Max(b.pushed).Seconds(), promised)
+	fmt.Fprintf(w, "\nkept at rest: %.1f MiB on the heap, %.1f KiB a cluster\n", float64(b.live)/(1<<20), float64(b.live)/1024/n)
+	fmt.Fprintf(w, "restart: %.2fs from the start of the process to the first work (promised: %s), %s of its CPU; then its peak is %d MiB\n",
+		b.restart.took.Seconds(), promisedRestart, b.restart.cpu, b.restart.memory.peak>>20)
+	fmt.Fprintf(w, "heartbeats: %d, and %d that failed\n", b.beats.written.Load(), b.beats.failed.Load())
 	all, _ := b.rest.requests.total()
 	fmt.Fprintf(w, "\nat rest, %s: %.0f requests, %s CPU\n", b.rest.took, all, b.rest.cpu[b.operator])
 	for _, line := range b.rest.requests.lines(1) {

@@ -69,8 +69,27 @@ func (p *profiler) start(ctx context.Context) func() (profiles, error) {
 }
 
 // take takes one profile.
-func (p *profiler) take(ctx context.Context) (_ *profile.Profile, err error) {
-	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", p.address, profileSeconds)
+func (p *profiler) take(ctx context.Context) (*profile.Profile, error) {
+	return p.fetch(ctx, fmt.Sprintf("profile?seconds=%d", profileSeconds))
+}
+
+// heap takes a profile of what the operator keeps, after a collection of garbage.
+func (p *profiler) heap(ctx context.Context) (*profile.Profile, error) {
+	return p.fetch(ctx, "heap?gc=1")
+}
+
+// inUse is what a heap profile says is kept, in bytes.
+func inUse(p *profile.Profile) int64 {
+	var all int64
+	for _, s := range p.Sample {
+		all += s.Value[len(s.Value)-1] // inuse_space comes last
+	}
+	return all
+}
+
+// fetch reads a profile.
+func (p *profiler) fetch(ctx context.Context, name string) (_ *profile.Profile, err error) {
+	url := fmt.Sprintf("http://%s/debug/pprof/%s", p.address, name)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot take a profile: %w", err)

@@ -50,16 +50,16 @@ func (b *bench) since(ctx context.Context, before snapshot) (result, error) {
 	for program, cpu := range now.cpu {
 		r.cpu[program] = cpu - before.cpu[program]
 	}
-	r.rss, err = peakMemoryOf(b.world.Operator.PID())
+	r.memory, err = memoryOf(b.world.Operator.PID())
 	return r, err
 }
 
 // foreign reports whether a request is not the operator's: only the agents write the status of
-// works, watches come last, and the bench itself reads the rollout and the source and requests
+// works and clusters, watches come last, and the bench itself reads the rollout and the source and requests
 // reconciles.
 func (r request) foreign() bool {
 	switch {
-	case r.resource == "manifestworks/status", r.verb == "WATCH", r.verb == "LIST", r.verb == "CONNECT":
+	case r.resource == "manifestworks/status", r.resource == "managedclusters/status", r.verb == "WATCH", r.verb == "LIST", r.verb == "CONNECT":
 		return true
 	case r.verb == "GET" && r.resource == "addonsources", r.verb == "GET" && r.resource == "addonrollouts":
 		return true

@@ -43,7 +43,7 @@ var _ = Describe("The page behind a commit status", func() {
 		code, text = engineer.open(ctx, status.TargetURL)
 		Expect(code).To(Equal(http.StatusOK))
 		Expect(text).To(And(
-			ContainSubstring("Why it failed"), ContainSubstring(all[0]), ContainSubstring("ProgressDeadlineExceeded"),
+			ContainSubstring("by Ana Example"), ContainSubstring("Why clusters failed"), ContainSubstring(all[0]), ContainSubstring("ProgressDeadlineExceeded"),
 			ContainSubstring(" -- PATH"),
 			ContainSubstring("What changes"), ContainSubstring(":never-starts"), ContainSubstring(":v1"),
 		))

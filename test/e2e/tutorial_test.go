@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,26 +49,29 @@ var _ = Describe("A reader of the tutorial", func() {
 		Expect(rollout.Status.Reverting).To(BeTrue())
 	})
 
-	DescribeTable("copies a real add-on from the examples", func(ctx SpecContext, addOn, image string) {
+	DescribeTable("copies a real add-on from the examples", func(ctx SpecContext, addOn, file, version string) {
 		s := newScene(ctx, addOn, clusters(3)) // the examples name the placements all and canary
 		files := map[string]string{}
-		entries, err := examples.Files.ReadDir(s.addOn)
-		Expect(err).NotTo(HaveOccurred())
-		for _, entry := range entries {
-			text, err := examples.Files.ReadFile(s.addOn + "/" + entry.Name())
-			Expect(err).NotTo(HaveOccurred())
-			files["addons/"+entry.Name()] = strings.NewReplacer("minSuccessTime: 30m", "minSuccessTime: 1s", "progressDeadline: 30m", "progressDeadline: 5s").Replace(string(text))
-		}
+		faster := strings.NewReplacer("minSuccessTime: 30m", "minSuccessTime: 1s", "progressDeadline: 30m", "progressDeadline: 5s")
+		Expect(fs.WalkDir(examples.Files, addOn, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := examples.Files.ReadFile(name)
+			files["addons/"+strings.TrimPrefix(name, addOn+"/")] = faster.Replace(string(text))
+			return err
+		})).To(Succeed())
 		s.deliver("the example", files)
 		Expect(s.rollout().Status.Counts.Updated).To(BeEquivalentTo(fleetSize))
 
-		const template = "addons/addontemplate.yaml"
-		files[template] = strings.Replace(files[template], image, image+"-bad", 1)
+		Expect(files["addons/"+file]).To(ContainSubstring(version))
+		files["addons/"+file] = strings.Replace(files["addons/"+file], version, version+"-bad", 1)
 		s.awaitRolledBack(s.submit("an image that never starts", files))
 		Expect(s.rollout().Status.Counts.Updated).To(BeEquivalentTo(fleetSize), "the canary is back")
 	},
-		Entry("a DaemonSet on every node", "node-exporter", "node-exporter:v1.9.1"),
-		Entry("an agent that registers on the hub", "fleet-inventory", "fleet-inventory:v1.0.0"),
-		Entry("a controller with its CRD", "config-policy-controller", "config-policy-controller:v0.17.0"),
+		Entry("a DaemonSet on every node", "node-exporter", "addontemplate.yaml", "node-exporter:v1.9.1"),
+		Entry("an agent that registers on the hub", "fleet-inventory", "addontemplate.yaml", "fleet-inventory:v1.0.0"),
+		Entry("a controller with its CRD", "config-policy-controller", "addontemplate.yaml", "config-policy-controller:v0.17.0"),
+		Entry("a chart with its CRDs and webhooks", "cert-manager", "chart/Chart.yaml", "appVersion: v1.18.2"),
 	)
 })

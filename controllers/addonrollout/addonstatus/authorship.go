@@ -1,6 +1,8 @@
 package addonstatus
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
 
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -13,8 +15,9 @@ type Authorship struct {
 	version string
 	// taken in this version.
 	taken []Takeover
-	// own is the value of each kind that AddonFlow wrote or accepted last.
-	own map[string]string
+	// own are the sums of the values that AddonFlow wrote or accepted last, by kind. The values of a fleet
+	// would take more memory than the works.
+	own map[string]uint64
 }
 
 // Taken returns the fields of AddonFlow that other writers took over. An add-on whose status
@@ -33,7 +36,7 @@ func (a *Authorship) Taken(addOn *addonv1alpha1.ManagedClusterAddOn) []Takeover 
 		case mine, !known && OwnWords(addOn, kind):
 			// AddonFlow wrote it, or another writer wrote the value that AddonFlow would write.
 			a.keep(addOn, kind)
-		case !known || own != Value(addOn, kind):
+		case !known || own != sum(addOn, kind):
 			for _, t := range taken {
 				if t.Kind() == kind {
 					a.taken = append(a.taken, t)
@@ -59,7 +62,13 @@ func (a *Authorship) Accept(addOn *addonv1alpha1.ManagedClusterAddOn, kind strin
 
 func (a *Authorship) keep(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) {
 	if a.own == nil {
-		a.own = map[string]string{}
+		a.own = make(map[string]uint64, len(Guarded()))
 	}
-	a.own[kind] = Value(addOn, kind)
+	a.own[kind] = sum(addOn, kind)
+}
+
+// sum is the beginning of the hash of the value of a kind.
+func sum(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) uint64 {
+	all := sha256.Sum256([]byte(Value(addOn, kind)))
+	return binary.BigEndian.Uint64(all[:])
 }

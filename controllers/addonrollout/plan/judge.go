@@ -193,14 +193,18 @@ func (t *turn) contend(j *Judged) {
 	if t.target.Renderer == nil || j.Hindered != nil || j.Refused != nil || j.Departs() || len(others) == 0 {
 		return
 	}
-	rendered, err := t.target.Renderer.Render(j.RenderInput())
+	digest, err := t.target.Renderer.Digest(j.RenderInput())
 	if err != nil {
 		return // refuse has judged it
 	}
-	fingerprint := contentionFingerprint(rendered, j.Works, others)
+	fingerprint := contentionFingerprint(digest, j.Works, others)
 	if t.Memory.apart[j.Name] == fingerprint {
 		t.leaves.apart[j.Name] = fingerprint
 		return
+	}
+	rendered, err := t.target.Renderer.Render(j.RenderInput())
+	if err != nil {
+		return // as above
 	}
 	found := false
 	for _, w := range others {
@@ -224,17 +228,17 @@ func (t *turn) contend(j *Judged) {
 	}
 }
 
-// contentionFingerprint is a text of everything that contend reads; the resource version of a work
+// contentionFingerprint stands for everything that contend reads; the resource version of a work
 // stands for its content.
-func contentionFingerprint(rendered render.Rendered, own, others []*workv1.ManifestWork) string {
-	parts := append(make([]string, 0, 1+len(own)+2*len(others)), rendered.Digest)
+func contentionFingerprint(digest string, own, others []*workv1.ManifestWork) Fingerprint {
+	parts := append(make([]string, 0, 1+len(own)+2*len(others)), digest)
 	for _, w := range own {
 		parts = append(parts, string(w.UID))
 	}
 	for _, w := range others {
 		parts = append(parts, string(w.UID), w.ResourceVersion)
 	}
-	return strings.Join(parts, " ")
+	return fingerprintOf(parts)
 }
 
 // contention is why a member is not to have an object that a work of another add-on has.
@@ -324,7 +328,7 @@ func (t *turn) takenOver(j *Judged, c Content) bool {
 	for _, w := range j.Works {
 		versions = append(versions, w.Name, w.ResourceVersion)
 	}
-	fingerprint := strings.Join(versions, " ")
+	fingerprint := fingerprintOf(versions)
 	if t.Memory.alike[j.Name] != fingerprint {
 		owner := render.Owner{Name: j.AddOn.Name, Namespace: j.AddOn.Namespace, UID: j.AddOn.UID}
 		desired, gone, err := rendered.Works(owner, j.Works)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"crypto/sha256"
 	"time"
 
 	"github.com/addonflow/addonflow/rollout"
@@ -12,10 +13,10 @@ import (
 type Memory struct {
 	// alike are OCM's works whose content equals the content that should run, by cluster. Without
 	// this field every turn would compare every work of a fleet that was taken over.
-	alike map[string]string
+	alike map[string]Fingerprint
 	// apart are works of other add-ons that were found to have no object in common, by cluster.
 	// Without it every object on a cluster would be compared with every other at every turn.
-	apart map[string]string
+	apart map[string]Fingerprint
 	// bad are failures and apply errors. Without it an apply error would never become a failure, and a
 	// failure that was there before the last attempt would end that at once.
 	bad sightings
@@ -29,6 +30,19 @@ type Memory struct {
 	// Unwritten are decisions that were logged and that the journal gets with the next write.
 	// Without it the journal would not have the decisions of a dropped plan.
 	Unwritten []journal.Decision
+}
+
+// Fingerprint stands for everything that a decision depends on, in far less memory than its text. The zero
+// value is that of nothing.
+type Fingerprint [sha256.Size]byte
+
+// fingerprintOf returns the fingerprint of a list of texts.
+func fingerprintOf(parts []string) Fingerprint {
+	text := make([]byte, 0, 1024)
+	for _, part := range parts {
+		text = append(append(text, part...), 0)
+	}
+	return sha256.Sum256(text)
 }
 
 // sightings are, by cluster, a value that every look has seen since a time.

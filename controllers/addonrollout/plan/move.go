@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -89,10 +88,10 @@ func (p *Plan) OwnerOf(addOn *addonv1alpha1.ManagedClusterAddOn, revision string
 	}
 }
 
-// Fingerprint is a text of everything that the writes of one cluster depend on; the resource version
+// Fingerprint stands for everything that the writes of one cluster depend on; the resource version
 // of an object stands for its content. permissions is the state of the permissions that its agent
 // requests.
-func (p *Plan) Fingerprint(c *Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, permissions ...string) string {
+func (p *Plan) Fingerprint(c *Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, permissions ...string) Fingerprint {
 	parts := make([]string, 0, 11+len(c.Works)+2*len(c.SelectedBy))
 	parts = append(parts, p.Observed.Target.Digest, c.Planned.Revision, string(c.Planned.State), c.Planned.Reason,
 		p.Observed.Policy, string(addOn.UID), addOn.ResourceVersion)
@@ -112,5 +111,5 @@ func (p *Plan) Fingerprint(c *Cluster, addOn *addonv1alpha1.ManagedClusterAddOn,
 	if c.Hosting.Hosted {
 		parts = append(parts, c.Hosting.Fingerprint())
 	}
-	return strings.Join(parts, "\x00")
+	return fingerprintOf(parts)
 }

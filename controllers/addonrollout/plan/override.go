@@ -173,6 +173,20 @@ func (o *Observation) remembered(history []v1alpha1.HistoryEntry) []v1alpha1.His
 	return history
 }
 
+// remembering is the history with the quarantines that this turn writes: no turn may see their annotations
+// before the revisions are deleted.
+func (o *Observation) remembering(history []v1alpha1.HistoryEntry, withdrawals []Withdrawal) []v1alpha1.HistoryEntry {
+	history = slices.Clone(history)
+	for _, w := range withdrawals {
+		for i := range history {
+			if h := &history[i]; w.Quarantine != nil && h.Target.Revision == w.Revision {
+				h.Quarantine = &v1alpha1.RememberedQuarantine{Quarantine: *w.Quarantine, RevisionUID: o.StoredAs[w.Revision]}
+			}
+		}
+	}
+	return history
+}
+
 // restored quarantines the revisions that were made anew.
 func (o *Observation) restored(history []v1alpha1.HistoryEntry) []Withdrawal {
 	var again []Withdrawal

@@ -38,12 +38,10 @@ type Plan struct {
 	Verdict Verdict
 	// Err is why the rollout admits no cluster; nil: it may. Verdict reports it.
 	Err error
-	// Answers to orders. Withdrawals are what they do to revisions.
+	// Answers to orders. Withdrawals are what they and a rollback do to revisions: the turn after that
+	// moves the clusters.
 	Answers     []Answer
 	Withdrawals []Withdrawal
-	// Returns says why the content of the target is to be quarantined, so that the next turn moves
-	// the clusters back; "": it is not.
-	Returns string
 	// Decisions to log and announce once the status is stored.
 	Decisions Decisions
 	// Memory for the next turn.
@@ -156,7 +154,6 @@ type concluded struct {
 	measures    []Measure
 	given       given
 	withdrawals []Withdrawal
-	returns     string
 }
 
 func (o *Observation) conclude(h ordered, d Decided) concluded {
@@ -171,7 +168,7 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 		next.Phase, next.Message, next.Stable = v1alpha1.PhaseFailed, why, h.status.Stable
 	}
 	next, given, withdrawals := o.withdraw(next, h)
-	c := concluded{given: given, withdrawals: withdrawals}
+	c := concluded{given: given}
 	if next.Phase == v1alpha1.PhaseFailed && !o.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
 		obstacle := o.obstacle()
 		switch {
@@ -185,15 +182,17 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 		if obstacle != "" {
 			next.Message += "; not rolled back: " + obstacle
 		} else {
-			c.returns = o.failureText(next.Message, d)
+			q := v1alpha1.Quarantine{Time: o.InOrder(o.Look.Wall), Reason: o.failureText(next.Message, d)}
+			withdrawals = slices.Insert(withdrawals, 0, Withdrawal{Revision: o.Target.Revision, Quarantine: &q})
 			next.Phase = v1alpha1.PhaseRollingBack // the next turn moves the clusters back: the user has nothing to do
 		}
 	}
-	if c.returns != "" || slices.ContainsFunc(withdrawals, func(w Withdrawal) bool { return w.Quarantine != nil }) {
+	next.History = o.remembering(next.History, withdrawals)
+	if slices.ContainsFunc(withdrawals, func(w Withdrawal) bool { return w.Quarantine != nil }) {
 		d = d.frozen()
 		next.Ledger, next.Counts, next.Stages = d.Planned.Ledger, d.Planned.Counts, d.Planned.Stages
 	}
-	c.withdrawals = append(c.withdrawals, o.restored(next.History)...) // later, so that it freezes nothing
+	c.withdrawals = append(withdrawals, o.restored(next.History)...) // later, so that it freezes nothing
 	d.gates = d.asked(o.Look.Wall)
 	next.Stages = withVerdicts(next.Stages, d.gates)
 	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned, next)
@@ -205,7 +204,7 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	p := Plan{
 		Observed: o, Claims: claims, Decided: c.Decided, ClockSet: b.step != 0,
 		Measures: c.measures, Next: c.status, Verdict: c.verdict, Err: cmp.Or(claims.contested, c.Refused),
-		Answers: c.given.answers, Withdrawals: c.withdrawals, Returns: c.returns, Memory: c.memory,
+		Answers: c.given.answers, Withdrawals: c.withdrawals, Memory: c.memory,
 	}
 	stored, next := &o.Rollout.Status, &p.Next
 	if p.Err != nil {
@@ -301,7 +300,7 @@ type turn struct {
 // decide asks the planner.
 func (o *Observation) decide(b begun, h ordered, contested error) (Decided, error) {
 	t := &turn{Observation: o, stored: h.status, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
-	t.leaves.alike, t.leaves.apart = map[string]string{}, map[string]string{}
+	t.leaves.alike, t.leaves.apart = map[string]Fingerprint{}, map[string]Fingerprint{}
 	in, judged, err := t.input()
 	if err != nil {
 		return Decided{}, err

@@ -90,8 +90,10 @@ type judge struct {
 	// admissions are the Admitted records that were stored, by add-on and cluster.
 	admissions map[string][]record
 	original   map[string]string
-	account    Account
-	broken     []string
+	// orphaning are the uids of objects that a user deleted: the hub deletes what they own.
+	orphaning map[string]bool
+	account   Account
+	broken    []string
 }
 
 // Judge checks every promise at every revision, and returns each that is broken.
@@ -99,7 +101,7 @@ func Judge(changes []hub.Change, e Expectations) (Account, []string) {
 	j := &judge{
 		Expectations: e, objects: map[string]Object{}, verified: map[string]map[string]time.Time{},
 		latest: map[string]string{}, settled: map[string]bool{}, attempts: map[string]float64{},
-		admissions: map[string][]record{}, original: map[string]string{},
+		admissions: map[string][]record{}, original: map[string]string{}, orphaning: map[string]bool{},
 	}
 	for _, c := range changes {
 		j.change(c)
@@ -161,11 +163,24 @@ func (j *judge) deletion(c hub.Change, before, now map[string]any) {
 	if c.Value != nil && !begins || !slices.ContainsFunc(guarded, func(prefix string) bool { return strings.HasPrefix(c.Key, prefix) }) {
 		return
 	}
-	if j.approved && addOnOf(before) == j.Removed || text(get(before, "metadata", "annotations"), GivenUp) != "" ||
+	if text(get(before, "metadata", "annotations"), GivenUp) != "" {
+		j.orphaning[text(before, "metadata", "uid")] = true
+		return
+	}
+	if j.approved && addOnOf(before) == j.Removed || slices.ContainsFunc(ownersOf(before), func(uid string) bool { return j.orphaning[uid] }) ||
 		slices.ContainsFunc(j.Gone, func(part string) bool { return strings.Contains(c.Key, part) }) {
 		return
 	}
 	j.fail(c.Revision, "%s is deleted", c.Key)
+}
+
+// ownersOf are the uids of the owners of an object.
+func ownersOf(o map[string]any) []string {
+	var uids []string
+	for _, reference := range list(o, "metadata", "ownerReferences") {
+		uids = append(uids, text(reference, "uid"))
+	}
+	return uids
 }
 
 // addOnOf is the add-on that an object belongs to.

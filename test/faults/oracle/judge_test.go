@@ -13,6 +13,9 @@ import (
 	"github.com/addonflow/addonflow/test/hub"
 )
 
+// addOnKeys is where ManagedClusterAddOns are stored.
+const addOnKeys = registry + "addon.open-cluster-management.io/managedclusteraddons/"
+
 // noon is when the stories begin.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
@@ -122,7 +125,7 @@ func (s *story) rest() {
 }
 
 func TestJudge(t *testing.T) {
-	const handMade = registry + "addon.open-cluster-management.io/managedclusteraddons/c9/hello"
+	const handMade = addOnKeys + "c9/hello"
 	made := map[string]any{"metadata": map[string]any{"name": "hello", "uid": "1"}, "spec": map[string]any{}}
 	for name, c := range map[string]struct {
 		tell func(*story)
@@ -246,6 +249,19 @@ func TestJudge(t *testing.T) {
 			for _, state := range []string{"", "Refused", "CarriedOut"} {
 				s.store(orderKeys+"default/a", map[string]any{"spec": map[string]any{"verb": "abort"}, "status": map[string]any{"state": state}})
 			}
+		}},
+		"a work whose owner a user deleted": {tell: func(s *story) {
+			const owner, owned = addOnKeys + "c8/hello", workKeys + "c8/hello"
+			s.store(owner, map[string]any{"metadata": map[string]any{"uid": "u9", "annotations": map[string]any{GivenUp: "true"}}})
+			s.store(owned, map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "u9"}}}})
+			s.remove(owner)
+			s.remove(owned)
+		}},
+		"a work whose owner exists": {want: "is deleted", tell: func(s *story) {
+			const owner, owned = addOnKeys + "c8/hello", workKeys + "c8/hello"
+			s.store(owner, map[string]any{"metadata": map[string]any{"uid": "u9"}})
+			s.store(owned, map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "u9"}}}})
+			s.remove(owned)
 		}},
 		"a work that is deleted": {want: "is deleted", tell: func(s *story) { s.remove(workKeys + "c1/hello") }},
 	} {

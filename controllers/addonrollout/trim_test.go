@@ -1,0 +1,32 @@
+package addonrollout
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+)
+
+// TestTrimManagedCluster_KeepsOnlyWhatIsRead: a certificate bundle alone is larger than everything else.
+func TestTrimManagedCluster_KeepsOnlyWhatIsRead(t *testing.T) {
+	read := clusterv1.ManagedCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "c1", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}},
+		Spec:       clusterv1.ManagedClusterSpec{HubAcceptsClient: true, Taints: []clusterv1.Taint{{Key: "e"}}},
+		Status: clusterv1.ManagedClusterStatus{
+			Conditions:    []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable}},
+			Version:       clusterv1.ManagedClusterVersion{Kubernetes: "v1.36.3"},
+			ClusterClaims: []clusterv1.ManagedClusterClaim{{Name: "f", Value: "g"}},
+		},
+	}
+	whole := read.DeepCopy()
+	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "registration"}}
+	whole.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://c1", CABundle: []byte("bundle")}}
+	whole.Status.Capacity = clusterv1.ResourceList{clusterv1.ResourceCPU: resource.MustParse("16")}
+	whole.Status.Allocatable = whole.Status.Capacity
+	whole.Status.ManagedNamespaces = []clusterv1.ClusterSetManagedNamespaceConfig{{ClusterSet: "default"}}
+	if diff := cmp.Diff(&read, TrimManagedCluster(whole)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
