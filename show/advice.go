@@ -5,6 +5,9 @@ import (
 	"regexp"
 	"strings"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/rollout"
@@ -49,6 +52,8 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	case r.Status.Override.Returns():
 		restore("The fleet differs from Git. Commit what it runs (PATH is the directory of the add-on), or push other content.", r.Status.Target)
 		add("The content was not at fault: end its quarantine, and roll it out again.", on("unblock", "-m", OrderReason)...)
+	case conditions.GetReason(r, fluxmeta.StalledCondition) == v1alpha1.OwnershipConflictReason:
+		add("Stop the writer that the message above names. Then let the operator look again.", program, "reconcile", "rollout", r.Name, "-n", r.Namespace)
 	case outcome == Failed && r.Status.Aborted != nil:
 		add("The rollout was aborted. This continues it; other content from Git replaces it.", on("retry", "-m", OrderReason)...)
 	case outcome == Failed && r.Spec.Target != nil && r.Status.Phase == v1alpha1.PhaseFailed:

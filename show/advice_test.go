@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -53,6 +54,10 @@ func TestNextCommand(t *testing.T) {
 		"Succeeded": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Conditions, r.Status.Counts.InFlight = v1alpha1.PhaseSucceeded, nil, 0
 		}, "addonflow rollback hello -n default -m REASON"},
+		"OwnershipConflict": {func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseSucceeded, nil
+			conditions.MarkStalled(r, v1alpha1.OwnershipConflictReason, "stop it")
+		}, "addonflow reconcile rollout hello -n default"},
 		"Aborted": {func(r *v1alpha1.AddOnRollout) { r.Status.Aborted = &v1alpha1.GivenOrder{} }, "addonflow retry hello -n default -m REASON"},
 	} {
 		t.Run(name, func(t *testing.T) {

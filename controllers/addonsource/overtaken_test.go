@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	testforge "github.com/addonflow/addonflow/test/forge"
@@ -96,6 +98,34 @@ var _ = Describe("A commit that is replaced before the source saw how its rollou
 		w.passes()
 		w.delivered(good, "success")
 		w.delivered(last, "pending")
+		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A source that is annotated while a commit is being applied", func() {
+	It("records the commit, so that it gets a verdict when the next one replaces it", func() {
+		w := newWorld()
+		saying := func(greeting string) map[string]string {
+			return addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying(greeting)})
+		}
+		first := w.commit("add hello", addOnFiles())
+		w.passes()
+		w.green(first)
+		second := w.commit("change it", saying("again"))
+		w.clock.Step(2 * time.Minute)
+		w.cache.meanwhile = func() {
+			patch := []byte(`{"metadata":{"annotations":{"` + fluxmeta.ReconcileRequestAnnotation + `":"while it is applied"}}}`)
+			Expect(admin.Patch(context.Background(), w.source(), client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+		}
+		w.pass()
+		Expect(w.cache.meanwhile).To(BeNil())
+		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(second))
+		Expect(w.source().Status.LastHandledReconcileAt).To(BeEmpty(), "the request came after the look")
+
+		third := w.commit("change it again", saying("and again"))
+		w.passes()
+		Expect(w.source().Status.LastHandledReconcileAt).To(Equal("while it is applied"))
+		Expect(w.delivered(second, "error").Description).To(Equal("superseded by " + third[:10]))
 		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
 	})
 })

@@ -173,18 +173,34 @@ func (p *pass) setWebhookPath() {
 // store writes the status if it changed. It does not use fluxcd's SerialPatcher, which writes
 // conditions and the rest in two requests after a read; only this controller writes here. The
 // patch is bound to the status it was computed from, so that two operators cannot lose each
-// other's marks of commit statuses.
+// other's marks of commit statuses. A change of anything else, such as the annotation that requests
+// a look, is no conflict: the commit is on the hub, and nothing else records that.
 func (p *pass) store(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.before.Status, p.source.Status) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(p.before, client.MergeFromWithOptimisticLock{})
-	stored := p.source.DeepCopy()
-	if err := p.Client.Status().Patch(ctx, stored, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return fmt.Errorf("cannot write the status: %w", err)
+	base := p.before
+	for {
+		stored := p.source.DeepCopy()
+		stored.ResourceVersion = base.ResourceVersion
+		err := p.Client.Status().Patch(ctx, stored, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.FieldManager))
+		if err == nil {
+			p.writes.put(sourceKey(p.key().NamespacedName), written{resourceVersion: stored.ResourceVersion})
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return fmt.Errorf("cannot write the status: %w", err)
+		}
+		live := &v1alpha1.AddOnSource{}
+		if err := p.Live.Get(ctx, client.ObjectKeyFromObject(p.source), live); err != nil {
+			return fmt.Errorf("cannot read the source again: %w", err)
+		}
+		if live.UID != p.before.UID || !equality.Semantic.DeepEqual(live.Status, p.before.Status) {
+			return fmt.Errorf("cannot write the status: %w", err)
+		}
+		base = p.before.DeepCopy()
+		base.ResourceVersion = live.ResourceVersion
 	}
-	p.writes.put(sourceKey(p.key().NamespacedName), written{resourceVersion: stored.ResourceVersion})
-	return nil
 }
 
 // requeue returns when the next pass runs: at the next look at the repository, or earlier for

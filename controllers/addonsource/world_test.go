@@ -146,6 +146,8 @@ func (w *world) start() {
 type lagging struct {
 	client.Client
 	stopped *v1alpha1.AddOnRolloutList
+	// meanwhile runs once, before the next write of an object of a commit.
+	meanwhile func()
 }
 
 func (l *lagging) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
@@ -154,6 +156,14 @@ func (l *lagging) List(ctx context.Context, list client.ObjectList, options ...c
 		return nil
 	}
 	return l.Client.List(ctx, list, options...)
+}
+
+func (l *lagging) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if meanwhile := l.meanwhile; meanwhile != nil {
+		l.meanwhile = nil
+		meanwhile()
+	}
+	return l.Client.Patch(ctx, o, patch, options...)
 }
 
 // stopCache keeps the operator's watch cache as it is now; the returned function lets it go on.
