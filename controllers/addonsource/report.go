@@ -170,6 +170,9 @@ func (p *pass) setWebhookPath() {
 	}
 }
 
+// storeTries bounds how often one pass writes its status.
+const storeTries = 5
+
 // store writes the status if it changed. It does not use fluxcd's SerialPatcher, which writes
 // conditions and the rest in two requests after a read; only this controller writes here. The
 // patch is bound to the status it was computed from, so that two operators cannot lose each
@@ -180,7 +183,7 @@ func (p *pass) store(ctx context.Context) error {
 		return nil
 	}
 	base := p.before
-	for {
+	for tries := storeTries; ; tries-- {
 		stored := p.source.DeepCopy()
 		stored.ResourceVersion = base.ResourceVersion
 		err := p.Client.Status().Patch(ctx, stored, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.FieldManager))
@@ -188,7 +191,7 @@ func (p *pass) store(ctx context.Context) error {
 			p.writes.put(sourceKey(p.key().NamespacedName), written{resourceVersion: stored.ResourceVersion})
 			return nil
 		}
-		if !apierrors.IsConflict(err) {
+		if !apierrors.IsConflict(err) || tries == 1 {
 			return fmt.Errorf("cannot write the status: %w", err)
 		}
 		live := &v1alpha1.AddOnSource{}
