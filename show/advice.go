@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
-	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
@@ -52,7 +53,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	case r.Status.Override.Returns():
 		restore("The fleet differs from Git. Commit what it runs (PATH is the directory of the add-on), or push other content.", r.Status.Target)
 		add("The content was not at fault: end its quarantine, and roll it out again.", on("unblock", "-m", OrderReason)...)
-	case conditions.GetReason(r, fluxmeta.StalledCondition) == v1alpha1.OwnershipConflictReason:
+	case stalledBy(r, v1alpha1.OwnershipConflictReason):
 		add("Stop the writer that the message above names. Then let the operator look again.", program, "reconcile", "rollout", r.Name, "-n", r.Namespace)
 	case outcome == Failed && r.Status.Aborted != nil:
 		add("The rollout was aborted. This continues it; other content from Git replaces it.", on("retry", "-m", OrderReason)...)
@@ -108,6 +109,12 @@ func byComment(r *v1alpha1.AddOnRollout, stage, gate string) bool {
 		}
 	}
 	return false
+}
+
+// stalledBy reports whether a rollout is stalled for a reason.
+func stalledBy(r *v1alpha1.AddOnRollout, reason string) bool {
+	stalled := meta.FindStatusCondition(r.Status.Conditions, fluxmeta.StalledCondition)
+	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == reason
 }
 
 // NextOfSource is what a user can do about a source that brings nothing newer: it refused its newest

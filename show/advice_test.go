@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -55,8 +54,8 @@ func TestNextCommand(t *testing.T) {
 			r.Status.Phase, r.Status.Conditions, r.Status.Counts.InFlight = v1alpha1.PhaseSucceeded, nil, 0
 		}, "addonflow rollback hello -n default -m REASON"},
 		"OwnershipConflict": {func(r *v1alpha1.AddOnRollout) {
-			r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseSucceeded, nil
-			conditions.MarkStalled(r, v1alpha1.OwnershipConflictReason, "stop it")
+			r.Status.Phase = v1alpha1.PhaseSucceeded
+			r.Status.Conditions = []metav1.Condition{{Type: "Stalled", Status: metav1.ConditionTrue, Reason: v1alpha1.OwnershipConflictReason}}
 		}, "addonflow reconcile rollout hello -n default"},
 		"Aborted": {func(r *v1alpha1.AddOnRollout) { r.Status.Aborted = &v1alpha1.GivenOrder{} }, "addonflow retry hello -n default -m REASON"},
 	} {
