@@ -402,8 +402,10 @@ func TestKustomizeMeansWhatYAMLSays(t *testing.T) {
 // TestJSONPatchThatDoesNotApply: kustomize names the operation, and no position.
 func TestJSONPatchThatDoesNotApply(t *testing.T) {
 	for name, c := range map[string]struct{ kustomization, want string }{
-		"Inline": {"resources: [a.yaml]\npatches:\n- {target: {kind: ConfigMap}, patch: '[{op: add, path: /data/x, value: z}]'}\n- target: {kind: ConfigMap}\n  patch: |-\n    - {op: remove, path: /data/missing}\n",
-			"kustomization.yaml:5: patches[1].patch: "},
+		"Inline": {
+			"resources: [a.yaml]\npatches:\n- {target: {kind: ConfigMap}, patch: '[{op: add, path: /data/x, value: z}]'}\n- target: {kind: ConfigMap}\n  patch: |-\n    - {op: remove, path: /data/missing}\n",
+			"kustomization.yaml:5: patches[1].patch: ",
+		},
 		"File":    {"resources: [a.yaml]\npatches:\n- target: {kind: ConfigMap}\n  path: p.yaml\n", "kustomization.yaml:4: patches[0].path: "},
 		"Older":   {"resources: [a.yaml]\npatchesJson6902:\n- target: {kind: ConfigMap, name: a, version: v1}\n  path: p.yaml\n", "kustomization.yaml:4: patchesJson6902[0].path: "},
 		"Longest": {"resources: [a.yaml]\npatches:\n- {target: {kind: ConfigMap}, patch: '[{op: add, path: /data, value: {z: z}}]'}\n- target: {kind: ConfigMap}\n  path: p.yaml\n", "kustomization.yaml:5: patches[1].path: "},

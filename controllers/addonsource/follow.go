@@ -12,8 +12,8 @@ import (
 type progress int
 
 const (
-	// unread: the head is not known, or its verdict must be shown again.
-	unread progress = iota
+	// The head is not known, or its verdict must be shown again.
+	_ progress = iota
 	// unanswered: the Git server has not answered yet. The pass has nothing new to say about the
 	// repository; reports about the fleet continue.
 	unanswered

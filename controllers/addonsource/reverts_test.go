@@ -395,7 +395,7 @@ func TestReverter_LeavesABranchOfAnotherAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.restart()
-	if condition := s.propose(); !strings.Contains(condition, "is there and changes something else") || len(s.forge.pulls) > 0 {
+	if condition := s.propose(); !strings.Contains(condition, "exists and changes something else") || len(s.forge.pulls) > 0 {
 		t.Errorf("condition %q, pulls %v", condition, s.forge.pulls)
 	}
 }

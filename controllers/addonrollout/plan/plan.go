@@ -192,7 +192,7 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 		d = d.frozen()
 		next.Ledger, next.Counts, next.Stages = d.Planned.Ledger, d.Planned.Counts, d.Planned.Stages
 	}
-	c.withdrawals = append(withdrawals, o.restored(next.History)...) // later, so that it freezes nothing
+	c.withdrawals = slices.Concat(withdrawals, o.restored(next.History)) // later, so that it freezes nothing
 	d.gates = d.asked(o.Look.Wall)
 	next.Stages = withVerdicts(next.Stages, d.gates)
 	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned, next)
