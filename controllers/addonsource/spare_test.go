@@ -144,7 +144,7 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 		rollout := w.rollout()
 		w.read(rollout)
 		Expect(rollout.Spec.Target.Commit).To(HaveSuffix(sha))
-		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HavePrefix("waiting for ClusterManagementAddOn/" + w.addOn + " to be gone"))
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HavePrefix("waiting for ClusterManagementAddOn/" + w.addOn + " to disappear"))
 		Expect(w.delivered(sha, "pending").Description).To(ContainSubstring("waiting for ClusterManagementAddOn/" + w.addOn))
 
 		cma.Finalizers = nil
