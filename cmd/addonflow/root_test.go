@@ -112,8 +112,8 @@ func TestNoKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ kubeconfig, args, want string }{
-		"None":   {filepath.Join(nowhere, "none"), "get sources", "cannot find a hub: no cluster in " + nowhere + "/none; name a kubeconfig with --kubeconfig or $KUBECONFIG\n"},
-		"Empty":  {empty, "tree hello", "cannot find a hub: no cluster in " + empty + "; name a kubeconfig"},
+		"None":   {filepath.Join(nowhere, "none"), "get sources", "cannot find a hub: no cluster in " + nowhere + "/none; use --kubeconfig or $KUBECONFIG\n"},
+		"Empty":  {empty, "tree hello", "cannot find a hub: no cluster in " + empty + "; use --kubeconfig"},
 		"Server": {empty, "get sources --server http://localhost:1", "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
