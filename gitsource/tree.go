@@ -38,7 +38,7 @@ func (k kind) String() string {
 	case submodule:
 		return "a submodule"
 	case special:
-		return "no regular file"
+		return "not a regular file"
 	case regular:
 	}
 	return "a file"

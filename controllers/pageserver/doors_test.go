@@ -394,10 +394,10 @@ func TestLocalDoor(t *testing.T) {
 // TestListenerFilesGoTogether: a proxy that cannot prove itself is refused at the start.
 func TestListenerFilesGoTogether(t *testing.T) {
 	for want, l := range map[string]Listener{
-		"must be set together":       {CertFile: "a"},
-		"needs a certificate":        {ProxyCAFile: "ca"},
-		"":                           {CertFile: "a", KeyFile: "b", ProxyCAFile: "ca"},
-		"and its key need each othe": {KeyFile: "b", ProxyCAFile: "ca"},
+		"must be set together":        {CertFile: "a"},
+		"needs a certificate":         {ProxyCAFile: "ca"},
+		"":                            {CertFile: "a", KeyFile: "b", ProxyCAFile: "ca"},
+		"its key must be set togethe": {KeyFile: "b", ProxyCAFile: "ca"},
 	} {
 		if err := l.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", l, err)

@@ -19,7 +19,7 @@ func TestParseConfigVariables(t *testing.T) {
 	bad := map[string]string{
 		"A": "is not NAME", "A=configmaps": "is not NAME", "={.a}": "is not NAME", "a-b=c{.a}": "is not NAME", "A={.a}": "is not NAME",
 		"CLUSTER_NAME=c{.a}": "is built in", "CLUSTER_LABEL_x=c{.a}": "is built in", "HUB_KUBECONFIG=c{.a}": "is built in",
-		"A=c{.a}\nA=c{.b}": "declared twice", "A=c{.a": "no JSONPath", "A=c{}": "no JSONPath", "A=c{.}": "no JSONPath",
+		"A=c{.a}\nA=c{.b}": "declared twice", "A=c{.a": "not a JSONPath", "A=c{}": "not a JSONPath", "A=c{.}": "not a JSONPath",
 		"A=c{.a..b}": "a name is empty", "A=c{.a[*]}": "neither a position", "A=c{.a[-1]}": "neither a position",
 		"A=c{.a[?(@.b)]}": "neither a position", "A=c{.*}": "cannot be used", "A=c{a}": "begins with neither", "A=c{.a['b}": "no end of",
 	}
