@@ -43,7 +43,7 @@ func states(tb testing.TB) map[string]any {
 		"empty":       NewCluster(frame(ClusterPath("eu-09")), "eu-09", nil, nil),
 		"clusters":    NewClusters(frame("clusters"), progressing(), ClustersOf{Stage: "everyone"}),
 		"login":       Login{Frame: frame("login"), Refused: "The hub does not know this token, or it is longer than a cookie can be."},
-		"message":     Message{Frame: Frame{Base: "/", Path: "rollouts/default/hello/" + sha("9"), Title: "No longer kept"}, Text: "This commit is neither rolled out now nor among the last 50 rollouts of hello, which are kept.", To: Link{"The present rollout", RolloutPath("default", "hello", "")}},
+		"message":     Message{Frame: Frame{Base: "/", Path: "rollouts/default/hello/" + sha("9"), Title: "No longer kept"}, Text: "This commit is neither rolled out now nor among the last 50 rollouts of hello, which are kept.", To: Link{"The current rollout", RolloutPath("default", "hello", "")}},
 	}
 }
 
