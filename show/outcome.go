@@ -110,7 +110,8 @@ func Refusal(s *v1alpha1.AddOnSource) string {
 		return "is stalled: " + FirstLine(stuck.Message)
 	case attempted == "" || attempted == s.Status.LastAppliedRevision:
 	case working == nil, working.Status != metav1.ConditionTrue, unread(working.Reason):
-		// Suspended, or Git is not reachable since: the refusal holds, its text is lost.
+		// After the refusal the source was suspended, or Git became unreachable. The commit is still refused;
+		// the text of the refusal was overwritten.
 		return "refused " + ShortCommit(attempted)
 	}
 	return ""

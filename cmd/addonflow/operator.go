@@ -109,7 +109,7 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 	if o.namespace != "" {
 		own = map[string]cache.Config{o.namespace: {}}
 	}
-	// Thousands of objects of a fleet are equal but for names and times.
+	// The objects of a fleet differ in names and times only: their equal parts are kept once, to save memory.
 	same := hubclient.NewSharer()
 	stripped := func(in any) (any, error) {
 		out, err := cache.TransformStripManagedFields()(in)
