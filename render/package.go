@@ -36,9 +36,9 @@ type Package struct {
 	Files []PackageFile `json:"files"`
 	// Values are the value files and the values of the package, merged; nulls are kept.
 	Values map[string]any `json:"values,omitempty"`
-	// FromConfigs are the variables that configurations give, as of a Template.
+	// FromConfigs are the variables that configurations give, as in a Template.
 	FromConfigs []variable.FromConfig `json:"fromConfigs,omitempty"`
-	// Newer are the names of strict.NewerNamesAnnotation.
+	// Newer are the names of fields and kinds that the annotation strict.NewerNamesAnnotation lists.
 	Newer []string `json:"newer,omitempty"`
 	// Variables, Registration and ManifestConfigs as declared.
 	Variables       []v1alpha1.PackageVariable       `json:"variables,omitempty"`

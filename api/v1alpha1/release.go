@@ -10,8 +10,8 @@ func (r *AddOnRollout) ReleaseRequested() bool {
 	return ok && value != "false"
 }
 
-// Releasing reports whether the release may be carried out: the source no longer declares the
-// add-on and requests its removal, and the user requested its release instead.
+// Releasing reports whether the release may be carried out. The source must have dropped the add-on and
+// requested its removal, and the user must have requested its release instead.
 func (r *AddOnRollout) Releasing() bool {
 	return r.ReleaseRequested() && r.Spec.Removal != nil
 }

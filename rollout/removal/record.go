@@ -24,7 +24,8 @@ type Record struct {
 	Total int
 	// Leaving holds the departure of every cluster that leaves, by its name.
 	Leaving map[string]Departure
-	// UsedApproval is the commit of an approval that was used and is still set.
+	// UsedApproval is the commit of an approval that has lifted the limits once and is still declared. It removes
+	// no further cluster.
 	UsedApproval string
 	// Spent counts removals that were carried out, the newest at SpentAt.
 	Spent   int

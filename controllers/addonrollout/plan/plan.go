@@ -38,20 +38,20 @@ type Plan struct {
 	Verdict Verdict
 	// Err is why the rollout admits no cluster; nil: it may. Verdict reports it.
 	Err error
-	// Answers to orders. Withdrawals are what they and a rollback do to revisions: the turn after that
-	// moves the clusters.
+	// Answers to orders. Withdrawals are the changes of quarantine that orders and a rollback make; clusters
+	// move in the next turn.
 	Answers     []Answer
 	Withdrawals []Withdrawal
 	// Decisions to log and announce once the status is stored.
 	Decisions Decisions
-	// Memory for the next turn.
+	// Memory is passed to the next turn of this rollout. It may be lost.
 	Memory Memory
 }
 
 // Decided is what the planner decided about every cluster.
 type Decided struct {
-	// Input of the planner; nil: the planner was not called. Planned is its result and Refused
-	// its error. Planned is valid with an error as well.
+	// Input is what the planner was called with; nil: it was not called. Planned is the planner's result,
+	// which is valid even if Refused, the planner's error, is set.
 	Input   *rollout.Input
 	Planned rollout.Plan
 	Refused error
