@@ -203,57 +203,57 @@ var _ = Describe("Hostile requests", func() {
 
 	It("are approved after a conflict without a change of the request", func(ctx context.Context) {
 		w := newWorld(ctx)
-		ownBook, said := agents.NewBook(), record.NewFakeRecorder(10)
-		ownBook.Declare(w.key("a"), []addonv1alpha1.RegistrationSpec{kubeClient()})
-		csr, err := w.makes(w.klusterlet(w.cluster("a")), func(*request) {})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx context.Context) { Expect(admin.Delete(ctx, csr)).To(Succeed()) })
-		watching, err := client.NewWithWatch(theHub.Config(), client.Options{Scheme: scheme})
-		Expect(err).NotTo(HaveOccurred())
 		conflicts := 1
-		conflicting := interceptor.NewClient(watching, interceptor.Funcs{
-			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, options ...client.SubResourceUpdateOption) error {
-				if conflicts--; conflicts >= 0 {
-					return apierrors.NewConflict(certificatesv1.Resource("certificatesigningrequests"), obj.GetName(), errors.New("another writer was first"))
-				}
-				return c.SubResource(sub).Update(ctx, obj, options...)
-			},
+		csr, look, _ := w.intercepted(func(approve func() error, csr client.Object) error {
+			if conflicts--; conflicts >= 0 {
+				return apierrors.NewConflict(certificatesv1.Resource("certificatesigningrequests"), csr.GetName(), errors.New("another writer was first"))
+			}
+			return approve()
 		})
-		requests := agents.NewRequests(agents.Options{Client: conflicting, Live: admin, Recorder: said, Book: ownBook, Clock: clock.RealClock{}, Random: rand.Reader})
-		again, err := requests.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(again.RequeueAfter).To(BeNumerically(">", 0), "no event follows")
-		_, err = requests.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
-		Expect(err).NotTo(HaveOccurred())
+		Expect(look(ctx).RequeueAfter).To(BeNumerically(">", 0), "no event follows")
+		look(ctx)
 		Expect(w.approval(csr.Name)()).NotTo(BeEmpty())
 	})
 
 	It("are judged again if they change before the approval", func(ctx context.Context) {
 		w := newWorld(ctx)
-		ownBook, said := agents.NewBook(), record.NewFakeRecorder(10)
-		ownBook.Declare(w.key("a"), []addonv1alpha1.RegistrationSpec{kubeClient()})
-		csr, err := w.makes(w.klusterlet(w.cluster("a")), func(*request) {})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx context.Context) { Expect(admin.Delete(ctx, csr)).To(Succeed()) })
 		// The label changes after the request was judged, and before the approval.
-		watching, err := client.NewWithWatch(theHub.Config(), client.Options{Scheme: scheme})
-		Expect(err).NotTo(HaveOccurred())
-		changed := interceptor.NewClient(watching, interceptor.Funcs{
-			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, options ...client.SubResourceUpdateOption) error {
-				live := &certificatesv1.CertificateSigningRequest{}
-				Expect(admin.Get(ctx, client.ObjectKeyFromObject(obj), live)).To(Succeed())
-				live.Labels[clusterv1.ClusterNameLabelKey] = w.cluster("b")
-				Expect(admin.Update(ctx, live)).To(Succeed())
-				return c.SubResource(sub).Update(ctx, obj, options...)
-			},
+		csr, look, said := w.intercepted(func(approve func() error, csr client.Object) error {
+			live := &certificatesv1.CertificateSigningRequest{}
+			Expect(admin.Get(ctx, client.ObjectKeyFromObject(csr), live)).To(Succeed())
+			live.Labels[clusterv1.ClusterNameLabelKey] = w.cluster("b")
+			Expect(admin.Update(ctx, live)).To(Succeed())
+			return approve()
 		})
-		requests := agents.NewRequests(agents.Options{Client: changed, Live: admin, Recorder: said, Book: ownBook, Clock: clock.RealClock{}, Random: rand.Reader})
-		for range 2 {
-			_, err = requests.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
-			Expect(err).NotTo(HaveOccurred())
-		}
+		look(ctx)
+		look(ctx)
 		Expect(w.approval(csr.Name)()).To(BeEmpty())
 		Expect(said.Events).To(Receive(ContainSubstring("is labelled with cluster")))
 		Expect(said.Events).To(BeEmpty())
 	})
 })
+
+// intercepted makes a good request of cluster a. It returns the request, a look of an operator of its own, whose
+// approvals pass through approval, and the events of that operator.
+func (w *world) intercepted(approval func(approve func() error, csr client.Object) error) (*certificatesv1.CertificateSigningRequest, func(context.Context) ctrl.Result, *record.FakeRecorder) {
+	GinkgoHelper()
+	book, said := agents.NewBook(), record.NewFakeRecorder(10)
+	book.Declare(w.key("a"), []addonv1alpha1.RegistrationSpec{kubeClient()})
+	csr, err := w.makes(w.klusterlet(w.cluster("a")), func(*request) {})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx context.Context) { Expect(admin.Delete(ctx, csr)).To(Succeed()) })
+	watching, err := client.NewWithWatch(theHub.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	hub := interceptor.NewClient(watching, interceptor.Funcs{
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, options ...client.SubResourceUpdateOption) error {
+			return approval(func() error { return c.SubResource(sub).Update(ctx, obj, options...) }, obj)
+		},
+	})
+	requests := agents.NewRequests(agents.Options{Client: hub, Live: admin, Recorder: said, Book: book, Clock: clock.RealClock{}, Random: rand.Reader})
+	return csr, func(ctx context.Context) ctrl.Result {
+		GinkgoHelper()
+		result, err := requests.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
+		Expect(err).NotTo(HaveOccurred())
+		return result
+	}, said
+}
