@@ -60,8 +60,9 @@ func (r *Registry) Artifact(ctx context.Context, repository, digest string) (*Ar
 // artifact has it, main/<commit> as it had it before, and <commit> of other tools.
 var madeOf = regexp.MustCompile(`^(?:.{0,250}(?:@sha1:|/))?([0-9a-f]{40})$`)
 
-// Commit returns the commit that an artifact says it was made of; "": it says none. digest is that of its manifest.
-// Only who may push the artifact says so, or with a Verification who may sign it. The error is one of Chart's.
+// Commit returns the commit that the annotation of an artifact names; "": it names none. digest is that of the
+// artifact's manifest. The annotation is a claim of the users who may push the artifact, or with a Verification of those
+// who may sign it. The error is one of Chart's.
 func (r *Registry) Commit(ctx context.Context, repository, digest string) (string, error) {
 	s, err := r.connect(ctx, repository)
 	if err != nil {

@@ -131,7 +131,7 @@ func (p *planner) unmeasurable(s *step, g *gate) string {
 	if g.Prometheus == nil || !strings.Contains(g.Prometheus.Query, "$moved") || s.tally.flying+s.tally.waiting > 0 || slices.ContainsFunc(p.units, moved) {
 		return ""
 	}
-	return "; every cluster that had the content is gone: let the placement of stage " + s.name + " select another one, or take the gate out of the stage"
+	return "; every cluster that had the content is gone: let the placement of stage " + s.name + " select another one, or remove the gate from the stage"
 }
 
 // gated says which gate holds the admissions of a step that could start; "": none does, or no

@@ -114,7 +114,7 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 		second := clock.RoundUp(now, time.Second)
 		if state.InFlight() && !r.InFlight() {
 			r.Admitted = second                         // it takes a slot again
-			r.Reported = o.health.State == HealthFailed // it is no news
+			r.Reported = o.health.State == HealthFailed // of an earlier attempt
 		}
 		r.Failed = r.failed() && r.State != NotWritten && !failure(state) && state != Done
 		r.Excused = r.Excused && !verified(state)

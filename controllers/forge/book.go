@@ -60,12 +60,12 @@ func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.Com
 // Marks returns the marks.
 func (b *Book) Marks() []commitstatus.Mark { return b.marks }
 
-// Tell records what live commits should say. Telling the same again changes nothing. What is about an artifact that
+// Tell records what live commits should say. Telling the same again changes nothing. A want about an artifact that
 // names no commit is left out.
 func (b *Book) Tell(wants ...commitstatus.Want) {
-	told := slices.DeleteFunc(slices.Clone(wants), func(w commitstatus.Want) bool { return len(w.SHA) == digestDigits })
-	b.unnamed = b.unnamed || len(told) < len(wants)
-	b.marks = commitstatus.Tell(b.marks, told...)
+	named := slices.DeleteFunc(slices.Clone(wants), func(w commitstatus.Want) bool { return len(w.SHA) == digestDigits })
+	b.unnamed = b.unnamed || len(named) < len(wants)
+	b.marks = commitstatus.Tell(b.marks, named...)
 }
 
 // Overtake updates the marks of commits that are not live, and drops those of commits with a
