@@ -233,6 +233,9 @@ func heal(w *workload) { w.Git.Heal() }
 
 func healGates(w *workload) { w.measures.heal() }
 
+// flapping is an agent that reports every other time that its content does not run.
+const flapping = "flapping"
+
 // agents are silent, lie or flap for a while in each step, on one cluster or all.
 func agents() []point {
 	kinds := []struct {
@@ -241,7 +244,7 @@ func agents() []point {
 	}{
 		{"silent", (*fleet.Fleet).Silence, (*fleet.Fleet).Speak},
 		{"lying", (*fleet.Fleet).Lie, (*fleet.Fleet).Honest},
-		{"flapping", (*fleet.Fleet).Flap, (*fleet.Fleet).Steady},
+		{flapping, (*fleet.Fleet).Flap, (*fleet.Fleet).Steady},
 	}
 	var all []point
 	for _, kind := range kinds {
@@ -252,7 +255,7 @@ func agents() []point {
 			if cluster == fleet.Everyone {
 				of, victims = "everywhere", clusterNames()
 			}
-			all = append(all, point{name: "agent " + kind.name + " " + of, class: "agents", writes: 6, disturb: func(ctx context.Context, w *workload, step string) error {
+			all = append(all, point{name: "agent " + kind.name + " " + of, class: "agents", writes: 6, flaps: kind.name == flapping, disturb: func(ctx context.Context, w *workload, step string) error {
 				if kind.name == "lying" && step == revertStep {
 					return nil // the broken content runs: to lie about it is to say that it recovered
 				}
@@ -276,7 +279,7 @@ func mixed(of []point) []point {
 	var all []point
 	for seed := range seeds {
 		name := fmt.Sprintf("another fault in each step, seed %d", seed+1)
-		p := point{name: name, class: "mixed", writes: 6, repeats: 100, shrinks: true, restores: true, forgets: true, disturb: func(ctx context.Context, w *workload, step string) error {
+		p := point{name: name, class: "mixed", writes: 6, repeats: 100, shrinks: true, restores: true, forgets: true, flaps: true, disturb: func(ctx context.Context, w *workload, step string) error {
 			chosen := of[dice(name, step).IntN(len(of))]
 			return chosen.disturb(ctx, w, step)
 		}}
@@ -327,7 +330,7 @@ func edits() []point {
 	const betaWork = "addon-beta-deploy-0"
 	list := []edit{
 		{name: "content of a work", kind: work, where: in(first, betaWork), patch: `{"spec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"edited","namespace":"default"}}]}}}`},
-		{name: "digest of a work", kind: work, where: in(first, betaWork), patch: `{"metadata":{"annotations":{"addonflow.io/digest":"edited"}}}`},
+		{name: "digest of a work", kind: work, where: in(first, betaWork), patch: `{"metadata":{"annotations":{"addonflow.io/digest":"` + oracle.Edited + `"}}}`},
 		{name: "revision of a work", kind: work, where: in(first, betaWork), patch: `{"metadata":{"annotations":{"addonflow.io/revision":null}}}`},
 		{name: "labels of a work", kind: work, where: in(first, betaWork), patch: `{"metadata":{"labels":{"open-cluster-management.io/addon-name":null}}}`},
 		{name: "a work deleted", kind: work, where: in(first, betaWork)},

@@ -79,13 +79,22 @@ func (w *world) freezeOperator(ctx context.Context, i int, d time.Duration) erro
 		return nil
 	}
 	pid := w.running[i%len(w.running)].PID()
-	err := syscall.Kill(pid, syscall.SIGSTOP)
+	err := send(pid, syscall.SIGSTOP)
 	w.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("cannot stop the operator: %w", err)
+		return err
 	}
 	err = pause(ctx, d)
-	return errors.Join(err, syscall.Kill(pid, syscall.SIGCONT)) // it is a child that was not waited for
+	return errors.Join(err, send(pid, syscall.SIGCONT))
+}
+
+// send sends a signal to an operator. The operator may have ended, as one that lost its lease does: the world
+// judges that.
+func send(pid int, s syscall.Signal) error {
+	if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("cannot send %q to the operator: %w", s, err)
+	}
+	return nil
 }
 
 // olderStatuses are statuses that are written back after the operator has written newer ones, as

@@ -538,11 +538,27 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 	if w.point.forgets {
 		expected, state = ofAnyPast(expected, beta), ofAnyPast(state, beta)
 	}
+	if w.point.flaps {
+		expected, state = ofAnyReport(expected), ofAnyReport(state)
+	}
 	if w.point.upgraded || w.point.rolledBack {
 		expected, state = ofAnyVersion(expected), ofAnyVersion(state)
 	}
 	return oracle.Differences(expected, state)
 }
+
+// ofAnyReport is a state without what the last report of an agent that flaps decides: whether its cluster soaks or
+// is in flight when the rollout fails.
+func ofAnyReport(state map[string]string) map[string]string {
+	plain := map[string]string{}
+	for path, value := range state {
+		plain[path] = strings.ReplaceAll(value, soaks, moves)
+	}
+	return plain
+}
+
+// soaks and moves are what a rollout says of the one cluster of the canary.
+const soaks, moves = "soaking until <time>", "1 in flight"
 
 // ofAnyVersion is a state without what the version before did not store, or stored in other words: the attempts of
 // past rollouts, which the current one follows, and why they ended.
@@ -657,6 +673,9 @@ func (w *workload) says(key, status string) string {
 		}
 		text, _, _ = strings.Cut(text, ";")
 		text, _, _ = strings.Cut(text, " (")
+	}
+	if w.point.flaps {
+		text = strings.ReplaceAll(text, soaks, moves)
 	}
 	switch {
 	case w.point.shrinks:

@@ -57,6 +57,24 @@ func TestAnOperatorThatEndsAtItsStartEndsTheRun(t *testing.T) {
 	}
 }
 
+// TestAnOperatorThatEndsWhileItIsStoppedFailsNoDisturbance: whether it may end is judged elsewhere.
+func TestAnOperatorThatEndsWhileItIsStoppedFailsNoDisturbance(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "operator")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{World: &demo.World{Dir: dir}, programs: []string{binary}, options: demo.OperatorOptions{Binary: binary, LogFile: filepath.Join(dir, "log")}}
+	if err := w.startOperators(1); err != nil {
+		t.Fatal(err)
+	}
+	defer w.end()
+	time.AfterFunc(100*time.Millisecond, w.end)
+	if err := w.freezeOperator(t.Context(), 0, time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -58,6 +58,9 @@ type Account struct {
 // from now on.
 const GivenUp = "faults/given-up"
 
+// Edited is the digest that a hand edit writes to a work. It is not a write of the operator.
+const Edited = "edited"
+
 // The keys of the kinds that are judged.
 const (
 	registry    = "/registry/"
@@ -334,7 +337,7 @@ func content(work map[string]any) (addOn, cluster, revision, digest string) {
 func (j *judge) work(c hub.Change, before, now map[string]any) {
 	addOn, cluster, revision, digest := content(now)
 	stages := j.Stages[addOn]
-	if stages == nil || digest == "" {
+	if stages == nil || digest == "" || digest == Edited {
 		return
 	}
 	_, _, _, had := content(before)

@@ -149,6 +149,11 @@ func TestJudge(t *testing.T) {
 			s.work("c1", "", "")
 			s.work("c1", "v1", "v1")
 		}},
+		"a digest that a hand edit changed": {tell: func(s *story) {
+			s.rollout("c1 v1 canary Done")
+			s.work("c1", Edited, "v1")
+			s.work("c1", "v1", "v1")
+		}},
 		"the stage after a canary that is not verified": {want: "gets unproven v2 before c1 of stage canary has verified it", tell: func(s *story) {
 			s.revision("v2", "")
 			s.rollout("c1 v1 canary Done", "c2 v2 rest Admitted")
