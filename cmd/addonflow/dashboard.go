@@ -62,7 +62,7 @@ func (c *cli) dashboard(ctx context.Context, port int) error {
 		return err
 	}
 	door := pageserver.NewLocalDoor()
-	pages, err := pageserver.New(pageserver.Options{Hub: hub, Inspect: inspector(hub, c.charts), Door: door, Base: "/", Namespace: namespace, Poll: pollHub})
+	pages, err := pageserver.New(pageserver.Options{Hub: hub, Inspector: inspector(hub, c.charts), Door: door, Base: "/", Namespace: namespace, Poll: pollHub})
 	if err != nil {
 		return err
 	}
@@ -82,14 +82,17 @@ func (c *cli) dashboard(ctx context.Context, port int) error {
 }
 
 // inspector plans with the reads of a client.
-func inspector(hub client.Client, charts chart.Engines) func(context.Context, client.ObjectKey) (pageserver.Inspection, error) {
-	return func(ctx context.Context, key client.ObjectKey) (pageserver.Inspection, error) {
-		i, err := addonrollout.Inspect(ctx, hub, key, charts)
-		note := ""
-		if missing, ok := errors.AsType[*addonrollout.MissingError](err); ok {
-			note, err = "Clusters are held: "+missing.Error()+".", nil
+func inspector(hub client.Client, charts chart.Engines) func(client.ObjectKey) func(context.Context) (pageserver.Inspection, error) {
+	return func(key client.ObjectKey) func(context.Context) (pageserver.Inspection, error) {
+		of := addonrollout.NewInspector(hub, key, charts)
+		return func(ctx context.Context) (pageserver.Inspection, error) {
+			i, err := of.Inspect(ctx)
+			note := ""
+			if missing, ok := errors.AsType[*addonrollout.MissingError](err); ok {
+				note, err = "Clusters are held: "+missing.Error()+".", nil
+			}
+			return pageserver.Inspection{Plan: i.Plan(), Note: note, Change: i.Change}, err
 		}
-		return pageserver.Inspection{Plan: i.Plan(), Note: note, Change: i.Change}, err
 	}
 }
 
@@ -132,7 +135,7 @@ func (o *controllerOptions) setupPages(mgr ctrl.Manager, charts chart.Engines) e
 		return err
 	}
 	pages, err := pageserver.New(pageserver.Options{
-		Hub: hub, Inspect: inspector(hub, charts), Door: pageserver.NewTokenDoor(hub, clock.RealClock{}), Base: base, Poll: pollCache,
+		Hub: hub, Inspector: inspector(hub, charts), Door: pageserver.NewTokenDoor(hub, clock.RealClock{}), Base: base, Poll: pollCache,
 	})
 	if err != nil {
 		return err

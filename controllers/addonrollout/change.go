@@ -27,7 +27,7 @@ type Change struct {
 // ChangeOf returns what the target changes on a cluster of a stage, and writes nothing. It reads
 // as Explain does. A stage whose clusters all run the target has no change.
 func ChangeOf(ctx context.Context, c client.Client, key client.ObjectKey, stage string, charts chart.Engines) (Change, error) {
-	i, err := explained(ctx, c, key, charts)
+	i, err := NewInspector(c, key, charts).explained(ctx)
 	if err != nil {
 		return Change{}, err
 	}
@@ -37,7 +37,7 @@ func ChangeOf(ctx context.Context, c client.Client, key client.ObjectKey, stage 
 // ChangeOn is ChangeOf for one cluster, whatever its state; for "", the first cluster that does not
 // run the target. A cluster that the plan does not have is an error.
 func ChangeOn(ctx context.Context, c client.Client, key client.ObjectKey, cluster string, charts chart.Engines) (Change, error) {
-	i, err := explained(ctx, c, key, charts)
+	i, err := NewInspector(c, key, charts).explained(ctx)
 	if err != nil {
 		return Change{}, err
 	}
@@ -98,7 +98,7 @@ func (i *Inspection) Change(ctx context.Context, cluster, from string) (before, 
 // objectsOf renders a revision for a cluster.
 func (i *Inspection) objectsOf(ctx context.Context, c *plan.Cluster, digest string) ([]*unstructured.Unstructured, error) {
 	ro := i.plan.Observed.Rollout
-	renderer, err := i.renderers.get(ctx, ro.Namespace, ro.Name, digest, nil)
+	renderer, err := i.shown.get(ctx, ro.Namespace, ro.Name, digest, nil)
 	if err != nil {
 		return nil, err
 	}

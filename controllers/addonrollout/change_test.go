@@ -43,7 +43,7 @@ func TestChangeOfAStage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := Inspect(t.Context(), s.hub, s.key, chart.InProcess{})
+	i, err := NewInspector(s.hub, s.key, chart.InProcess{}).Inspect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,20 +41,34 @@ const (
 // yet. With a *MissingError the plan is valid: clusters whose AddOnRevision is missing are held
 // in it.
 func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (rollout.Plan, error) {
-	i, err := Inspect(ctx, c, key, charts)
+	i, err := NewInspector(c, key, charts).Inspect(ctx)
 	return i.Plan(), err
+}
+
+// Inspector explains one rollout again and again. It keeps the renderers of the revisions that the last
+// plan used, so that a cluster is rendered again only if its revision or its inputs changed.
+type Inspector struct {
+	hub       client.Client
+	key       client.ObjectKey
+	renderers *renderers
+}
+
+// NewInspector returns an Inspector that has rendered nothing yet.
+func NewInspector(c client.Client, key client.ObjectKey, charts chart.Engines) *Inspector {
+	return &Inspector{c, key, newRenderers(c, charts)}
 }
 
 // Inspection is a plan and what it was made of.
 type Inspection struct {
-	plan      plan.Plan
-	renderers *renderers
+	plan plan.Plan
+	// shown renders changes: without the bounds of the tenant, which the plan has.
+	shown *renderers
 }
 
 // Inspect is Explain for a caller that also needs the changes. With a *MissingError the inspection
 // is valid.
-func Inspect(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (Inspection, error) {
-	i, err := explained(ctx, c, key, charts)
+func (s *Inspector) Inspect(ctx context.Context) (Inspection, error) {
+	i, err := s.explained(ctx)
 	if err != nil {
 		return Inspection{}, err
 	}
@@ -71,26 +85,27 @@ func Inspect(ctx context.Context, c client.Client, key client.ObjectKey, charts 
 func (i *Inspection) Plan() rollout.Plan { return i.plan.Planned }
 
 // explained observes and plans.
-func explained(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (Inspection, error) {
+func (s *Inspector) explained(ctx context.Context) (Inspection, error) {
 	var ro v1alpha1.AddOnRollout
-	if err := c.Get(ctx, key, &ro); err != nil {
-		return Inspection{}, fmt.Errorf("cannot read rollout %s: %w", key.Name, err)
+	if err := s.hub.Get(ctx, s.key, &ro); err != nil {
+		return Inspection{}, fmt.Errorf("cannot read rollout %s: %w", s.key.Name, err)
 	}
 	if ro.Spec.Target == nil {
-		return Inspection{}, fmt.Errorf("rollout %s has no target yet: its source has not declared the add-on", key.Name)
+		return Inspection{}, fmt.Errorf("rollout %s has no target yet: its source has not declared the add-on", s.key.Name)
 	}
 	r := New(Options{
-		Client: c, Live: c, Charts: charts, Clock: clock.RealClock{},
+		Client: s.hub, Live: s.hub, Clock: clock.RealClock{},
 		ParkAfter:    published(ro.Status.ParkAfter, DefaultParkAfter),
 		RemovalGrace: published(ro.Status.RemovalGracePeriod, DefaultRemovalGrace),
 		HookTimeout:  DefaultHookTimeout,
 	})
+	r.renderers = s.renderers
 	o, err := r.observe(ctx, &ro, newMemory(), standing{bounds: (*render.Bounds)(ro.Status.TargetBounds)})
 	if err != nil {
 		return Inspection{}, err
 	}
 	p, err := plan.Preview(o, reportedConflict(&ro))
-	return Inspection{p, r.renderers}, err
+	return Inspection{p, newRenderers(s.hub, s.renderers.charts)}, err
 }
 
 // reportedConflict is the conflict that the operator's status reports; nil: none. Only the operator

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -146,6 +148,60 @@ func TestExplainSaysThatTheHubRefusesTheInstallation(t *testing.T) {
 		c, _ := s.plan().Why(cluster)
 		if got := strings.Contains(c.Reason, "cannot install: "); got != want {
 			t.Errorf("%s is %s: %s", cluster, c.State, c.Reason)
+		}
+	}
+}
+
+// counted is an engine that counts the renderings.
+type counted struct {
+	chart.InProcess
+	renderings int
+}
+
+func (c *counted) For(string) chart.Engine { return c }
+
+func (c *counted) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
+	c.renderings++
+	return c.InProcess.Render(s, in)
+}
+
+// TestInspectRendersWhatChanged: a second look renders no cluster, and a third one the cluster whose values
+// changed. A look at what changes there, without the bounds of the tenant, costs the next plan nothing.
+func TestInspectRendersWhatChanged(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
+		Name: "hello", Engine: render.EngineManifests,
+		Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: agents}\n"}},
+	}}, "v1")
+	s.turns(6)
+	ro := s.rollout()
+	ro.Status.TargetBounds = &v1alpha1.TargetBounds{Namespaces: []string{"agents"}}
+	if err := s.hub.Status().Update(t.Context(), ro); err != nil {
+		t.Fatal(err)
+	}
+	engine := &counted{}
+	inspector := NewInspector(s.hub, s.key, engine)
+	for _, c := range []struct {
+		look string
+		do   func()
+		want int
+	}{
+		{"the first look", func() {}, 3},
+		{"the second look", func() {}, 0},
+		{"the look after the values of c2 changed", func() {
+			c2 := s.addOn("c2")
+			c2.Annotations = map[string]string{"addon.open-cluster-management.io/values": "{}"}
+			s.update(c2)
+		}, 1},
+	} {
+		c.do()
+		engine.renderings = 0
+		i, err := inspector.Inspect(t.Context())
+		if err != nil || engine.renderings != c.want {
+			t.Errorf("%s renders %d clusters, %v; want %d", c.look, engine.renderings, err, c.want)
+		}
+		if _, after, err := i.Change(t.Context(), "c1", ""); err != nil || len(after) != 1 {
+			t.Errorf("%s: what changes is %v, %v", c.look, after, err)
 		}
 	}
 }

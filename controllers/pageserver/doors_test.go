@@ -127,8 +127,10 @@ func (w *world) pages(reads client.Reader, door Door) http.Handler {
 	w.t.Helper()
 	s, err := New(Options{
 		Hub: reads, Door: door, Base: "/", Namespace: "team", Poll: 10 * time.Millisecond,
-		Inspect: func(context.Context, client.ObjectKey) (Inspection, error) {
-			return Inspection{Plan: rollout.Plan{Clusters: []rollout.ClusterPlan{{Name: "eu-01", State: rollout.Updating, Reason: "a secret reason"}}}}, nil
+		Inspector: func(client.ObjectKey) func(context.Context) (Inspection, error) {
+			return func(context.Context) (Inspection, error) {
+				return Inspection{Plan: rollout.Plan{Clusters: []rollout.ClusterPlan{{Name: "eu-01", State: rollout.Updating, Reason: "a secret reason"}}}}, nil
+			}
 		},
 	})
 	w.must(err)

@@ -38,8 +38,8 @@ type Inspection struct {
 type Options struct {
 	// Hub is what objects are read from: a watch cache, or the API server.
 	Hub client.Reader
-	// Inspect plans a rollout.
-	Inspect func(ctx context.Context, key client.ObjectKey) (Inspection, error)
+	// Inspector returns what plans a rollout now, again and again; it may keep what it rendered.
+	Inspector func(key client.ObjectKey) func(context.Context) (Inspection, error)
 	// Door says who the viewer is.
 	Door Door
 	// Base is the path that the pages are below, "/" or such as "/addonflow/".
@@ -316,6 +316,8 @@ type plans struct {
 
 // planned is the plan of one rollout. The lock is held while it is being made.
 type planned struct {
+	inspect func(context.Context) (Inspection, error)
+
 	mu      sync.Mutex
 	version string
 	until   time.Time
@@ -340,7 +342,7 @@ func (s *Server) inspect(ctx context.Context, key client.ObjectKey, version stri
 		if len(s.plans.of) >= plansKept {
 			clear(s.plans.of)
 		}
-		p = &planned{}
+		p = &planned{inspect: s.Inspector(key)}
 		s.plans.of[key] = p
 	}
 	s.plans.mu.Unlock()
@@ -356,7 +358,7 @@ func (s *Server) inspect(ctx context.Context, key client.ObjectKey, version stri
 		return Inspection{}, ctx.Err()
 	}
 	begun := time.Now()
-	p.Inspection, p.err = s.Inspect(ctx, key)
+	p.Inspection, p.err = p.inspect(ctx)
 	if ctx.Err() != nil {
 		p.version = "" // the next viewer may have more time
 		return Inspection{}, ctx.Err()
