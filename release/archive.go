@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,7 @@ func (t tree) writeArchives(built []binary, out string) error {
 		if err != nil {
 			return err
 		}
-		write := writeTar
+		write := writeTarGzip
 		if b.os == "windows" {
 			write = writeZip
 		}
@@ -64,10 +65,23 @@ func create(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// writeTar writes a compressed archive whose bytes depend on nothing but its members and the time.
+// readMembers reads the files of a directory, sorted; prefix comes before their names.
+func readMembers(dir, prefix string) ([]member, error) {
+	var members []member
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		members = append(members, member{prefix + name, 0o644, content})
+		return err
+	})
+	return members, err
+}
+
+// writeTar writes an archive whose bytes depend on nothing but its members and the time.
 func writeTar(w io.Writer, members []member, at time.Time) error {
-	z := gzip.NewWriter(w)
-	archive := tar.NewWriter(z)
+	archive := tar.NewWriter(w)
 	for _, m := range members {
 		if err := archive.WriteHeader(&tar.Header{Name: m.name, Mode: int64(m.mode), Size: int64(len(m.content)), ModTime: at, Format: tar.FormatPAX}); err != nil {
 			return err
@@ -76,13 +90,19 @@ func writeTar(w io.Writer, members []member, at time.Time) error {
 			return err
 		}
 	}
-	if err := archive.Close(); err != nil {
+	return archive.Close()
+}
+
+// writeTarGzip is writeTar, compressed.
+func writeTarGzip(w io.Writer, members []member, at time.Time) error {
+	z := gzip.NewWriter(w)
+	if err := writeTar(z, members, at); err != nil {
 		return err
 	}
 	return z.Close()
 }
 
-// writeZip is writeTar for Windows.
+// writeZip is writeTarGzip for Windows.
 func writeZip(w io.Writer, members []member, at time.Time) error {
 	archive := zip.NewWriter(w)
 	for _, m := range members {

@@ -7,14 +7,19 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
+// rootsModule has the certificates of the image.
+const rootsModule = "golang.org/x/crypto/x509roots/fallback"
+
 // writeBill writes the modules of the binaries as one CycloneDX document. They are read from the
-// binaries themselves, so that it has what was linked and nothing else.
+// binaries themselves, so that it has what was linked and nothing else. The image has certificates
+// besides, which are of a module of this program.
 func (t tree) writeBill(built []binary, out string) error {
 	modules, goVersion := map[string]cdx.Component{}, ""
 	for _, b := range built {
@@ -34,11 +39,16 @@ func (t tree) writeBill(built []binary, out string) error {
 			modules[c.PackageURL] = c
 		}
 	}
-	runtime, err := component("std", goVersion, "")
+	roots, err := ownModule(rootsModule)
 	if err != nil {
 		return err
 	}
-	components := []cdx.Component{runtime}
+	modules[roots.PackageURL] = roots
+	std, err := component("std", goVersion, "")
+	if err != nil {
+		return err
+	}
+	components := []cdx.Component{std}
 	for _, c := range modules {
 		components = append(components, c)
 	}
@@ -54,6 +64,19 @@ func (t tree) writeBill(built []binary, out string) error {
 	return create(filepath.Join(out, "addonflow_"+strings.TrimPrefix(t.version, "v")+"_sbom.cdx.json"), func(w io.Writer) error {
 		return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
 	})
+}
+
+// ownModule is a module that this program was built with.
+func ownModule(path string) (cdx.Component, error) {
+	info, _ := debug.ReadBuildInfo()
+	if info != nil {
+		for _, m := range info.Deps {
+			if m.Path == path {
+				return component(m.Path, m.Version, m.Sum)
+			}
+		}
+	}
+	return cdx.Component{}, fmt.Errorf("cannot find the version of %s in this program", path)
 }
 
 // component is a Go module; sum is its line of go.sum.

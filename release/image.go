@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -16,9 +18,27 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// writeImage writes the image of every Linux platform as an OCI image layout. It has the program,
-// the roots of Mozilla's certificate authorities, and the user that the manifests name.
+// writeImage writes the image of every Linux platform as the archive of an OCI image layout. It has
+// the program, the roots of Mozilla's certificate authorities, and the user that the manifests name.
 func (t tree) writeImage(built []binary, out string) error {
+	dir, err := os.MkdirTemp("", "image-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // it is temporary
+	if err := t.writeLayout(built, dir); err != nil {
+		return err
+	}
+	members, err := readMembers(dir, "")
+	if err != nil {
+		return fmt.Errorf("cannot read the image: %w", err)
+	}
+	return create(filepath.Join(out, fmt.Sprintf("addonflow_%s_image.tar", strings.TrimPrefix(t.version, "v"))),
+		func(w io.Writer) error { return writeTar(w, members, t.committed) })
+}
+
+// writeLayout writes the layout into a directory.
+func (t tree) writeLayout(built []binary, dir string) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range built {
 		if b.os != "linux" {
@@ -32,7 +52,6 @@ func (t tree) writeImage(built []binary, out string) error {
 			Platform: &v1.Platform{OS: b.os, Architecture: b.arch},
 		}})
 	}
-	dir := filepath.Join(out, "image")
 	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		return err
@@ -50,7 +69,7 @@ func (t tree) image(b binary) (v1.Image, error) {
 		return nil, err
 	}
 	var files bytes.Buffer
-	if err := writeTar(&files, []member{
+	if err := writeTarGzip(&files, []member{
 		{"etc/passwd", 0o644, []byte("nonroot:x:65532:65532:nonroot:/:/sbin/nologin\n")},
 		{"etc/ssl/certs/ca-certificates.crt", 0o644, roots()},
 		{"addonflow", 0o755, program},

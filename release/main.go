@@ -82,7 +82,7 @@ func run(ctx context.Context, o options) error {
 		func() error { return tree.writeManifests(out) },
 		func() error { return tree.writeBill(built, out) },
 		func() error { return tree.writeKrew(built, out) },
-		func() error { return tree.writeNotes(out) },
+		func() error { return tree.writeNotes(out, key) },
 		func() error { return writeSums(out, key) },
 	} {
 		if err := write(); err != nil {

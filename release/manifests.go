@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -48,28 +47,20 @@ var versions = regexp.MustCompile(`(?m)^(version|appVersion): .*$`)
 func (t tree) writeChart(out string) error {
 	dir := filepath.Join(t.dir, "manifests", "chart")
 	number := strings.TrimPrefix(t.version, "v")
-	var members []member
-	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
-		if name == "Chart.yaml" {
-			content = versions.ReplaceAllFunc(content, func(line []byte) []byte {
-				if bytes.HasPrefix(line, []byte("app")) {
-					return []byte("appVersion: " + t.version)
-				}
-				return []byte("version: " + number)
-			})
-		}
-		members = append(members, member{"addonflow/" + name, 0o644, content})
-		return nil
-	})
+	members, err := readMembers(dir, "addonflow/")
 	if err != nil {
 		return fmt.Errorf("cannot read the chart: %w", err)
 	}
-	return create(filepath.Join(out, "addonflow-"+number+".tgz"), func(w io.Writer) error { return writeTar(w, members, t.committed) })
+	for i := range members {
+		if members[i].name != "addonflow/Chart.yaml" {
+			continue
+		}
+		members[i].content = versions.ReplaceAllFunc(members[i].content, func(line []byte) []byte {
+			if bytes.HasPrefix(line, []byte("app")) {
+				return []byte("appVersion: " + t.version)
+			}
+			return []byte("version: " + number)
+		})
+	}
+	return create(filepath.Join(out, "addonflow-"+number+".tgz"), func(w io.Writer) error { return writeTarGzip(w, members, t.committed) })
 }

@@ -1,15 +1,24 @@
 package main
 
 import (
+	"crypto/ed25519"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
+// verifySignature is how to check the signature of the checksums.
+const verifySignature = `The public key is the same for every release: compare ` + "`addonflow.pub`" + ` with that of a release which you trust. The
+command needs OpenSSL 3; macOS has another program of that name.
+
+    openssl pkeyutl -verify -pubin -inkey addonflow.pub -rawin -in checksums.txt -sigfile checksums.txt.sig
+
+`
+
 // writeNotes writes the part of CHANGELOG.md about the version, and how to check what was
 // downloaded. A version without a part of its own has what is under Unreleased.
-func (t tree) writeNotes(out string) error {
+func (t tree) writeNotes(out string, key ed25519.PrivateKey) error {
 	log, err := os.ReadFile(filepath.Join(t.dir, "CHANGELOG.md"))
 	if err != nil {
 		return err
@@ -21,15 +30,20 @@ func (t tree) writeNotes(out string) error {
 	if part == "" {
 		return fmt.Errorf("CHANGELOG.md says nothing about %s, and has nothing under Unreleased", t.version)
 	}
+	signature := ""
+	if key != nil {
+		signature = verifySignature
+	}
 	text := fmt.Sprintf(`# AddonFlow %s
 
 %s
 
 ## Check what you downloaded
 
-    openssl pkeyutl -verify -pubin -inkey addonflow.pub -rawin -in checksums.txt -sigfile checksums.txt.sig
-    sha256sum --check --ignore-missing checksums.txt
-`, t.version, part)
+%s    sha256sum --check --ignore-missing checksums.txt        # Linux
+    shasum -a 256 --check --ignore-missing checksums.txt    # macOS
+    Get-FileHash FILE                                       # Windows: compare with the line in checksums.txt
+`, t.version, part, signature)
 	return os.WriteFile(filepath.Join(out, "RELEASE_NOTES.md"), []byte(text), 0o644)
 }
 

@@ -130,11 +130,12 @@ func TestReleaseOfACommitIsTheSameEveryTime(t *testing.T) {
 	if !ed25519.Verify(public, first[sums], first[sums+".sig"]) {
 		t.Error("the signature of the checksums does not hold")
 	}
-	check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--quiet", sums)
-	check.Dir = o.out
-	if out, err := check.CombinedOutput(); err != nil {
-		t.Errorf("sha256sum does not accept the checksums: %v\n%s", err, out)
+	for name := range first {
+		if !strings.HasPrefix(name, sums) && name != publicKey && !strings.Contains(string(first[sums]), "  "+name+"\n") {
+			t.Errorf("%s has no checksum", name)
+		}
 	}
+	testNotes(t, o.out, string(first["RELEASE_NOTES.md"]))
 
 	program := filepath.Join(t.TempDir(), "addonflow")
 	if err := os.WriteFile(program, unpacked(t, first["addonflow_0.98.7_linux_amd64.tar.gz"], "addonflow"), 0o755); err != nil {
@@ -155,8 +156,9 @@ func TestReleaseOfACommitIsTheSameEveryTime(t *testing.T) {
 	var bill struct {
 		Components []struct{ Name, Version string }
 	}
-	if err := json.Unmarshal(first["addonflow_0.98.7_sbom.cdx.json"], &bill); err != nil || len(bill.Components) < 100 {
-		t.Errorf("the SBOM has %d components, %v", len(bill.Components), err)
+	if err := json.Unmarshal(first["addonflow_0.98.7_sbom.cdx.json"], &bill); err != nil || len(bill.Components) < 100 ||
+		!strings.Contains(string(first["addonflow_0.98.7_sbom.cdx.json"]), `"pkg:golang/golang.org/x/crypto/x509roots/fallback@v0.0.0-2`) {
+		t.Errorf("the SBOM has %d components, %v; want the certificates of the image among them", len(bill.Components), err)
 	}
 	var krew plugin
 	if err := yaml.UnmarshalStrict(first["krew.yaml"], &krew); err != nil || len(krew.Spec.Platforms) != 1 ||
@@ -166,8 +168,55 @@ func TestReleaseOfACommitIsTheSameEveryTime(t *testing.T) {
 	if err := krew.valid(); err != nil {
 		t.Errorf("krew would refuse its manifest: %v", err)
 	}
-	testImage(t, filepath.Join(o.out, "image"))
-	testMirror(t, filepath.Join(o.out, "image"))
+	dir := unpackedAll(t, first["addonflow_0.98.7_image.tar"])
+	testImage(t, dir)
+	testMirror(t, dir)
+}
+
+// testNotes: the commands in the notes that exist on this machine accept the files of the release.
+func testNotes(t *testing.T, dir, notes string) {
+	t.Helper()
+	for _, program := range []string{"openssl pkeyutl", "sha256sum", "shasum"} {
+		_, command, found := strings.Cut(notes, "    "+program+" ")
+		if !found {
+			t.Errorf("the notes have no command of %s:\n%s", program, notes)
+			continue
+		}
+		command, _, _ = strings.Cut(command, "\n")
+		name, _, _ := strings.Cut(program, " ")
+		if _, err := exec.LookPath(name); err != nil {
+			t.Logf("%s is not installed", name)
+			continue
+		}
+		check := exec.CommandContext(t.Context(), "sh", "-c", program+" "+command) //nolint:gosec // of our own notes
+		check.Dir = dir
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s %s: %v\n%s", program, command, err, out)
+		}
+	}
+}
+
+// unpackedAll unpacks an archive into a directory.
+func unpackedAll(t *testing.T, archive []byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	for files := tar.NewReader(bytes.NewReader(archive)); ; {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return dir
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, h.Name) //nolint:gosec // an archive of our own
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // testMirror: a copy of the layout to a registry, as the guide describes for a hub without the

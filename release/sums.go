@@ -13,8 +13,12 @@ import (
 	"path/filepath"
 )
 
-// sums is the file with the checksums; its signature has .sig after it.
-const sums = "checksums.txt"
+const (
+	// sums is the file with the checksums; its signature has .sig after it.
+	sums = "checksums.txt"
+	// publicKey is the file with the public half of the key that signed.
+	publicKey = "addonflow.pub"
+)
 
 // readKey reads the key that signs; nil: none was given.
 func readKey(file string) (ed25519.PrivateKey, error) {
@@ -40,7 +44,8 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// writeSums writes the SHA-256 of every file, as sha256sum does, and signs the list.
+// writeSums writes the SHA-256 of every file, as sha256sum does. With a key it signs the list, and writes the public
+// key beside it.
 func writeSums(out string, key ed25519.PrivateKey) error {
 	var list bytes.Buffer
 	err := fs.WalkDir(os.DirFS(out), ".", func(name string, e fs.DirEntry, err error) error {
@@ -63,5 +68,12 @@ func writeSums(out string, key ed25519.PrivateKey) error {
 	if key == nil {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(out, sums+".sig"), ed25519.Sign(key, list.Bytes()), 0o644)
+	if err := os.WriteFile(filepath.Join(out, sums+".sig"), ed25519.Sign(key, list.Bytes()), 0o644); err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(out, publicKey), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644)
 }
