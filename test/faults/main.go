@@ -154,13 +154,17 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
-// write writes the report on all that ever ran, if it is asked for.
+// write writes the report on all that ever ran, if it is asked for. What did not run since is as the report has it.
 func (o options) write(state *state, undisturbed *reference) error {
 	if o.report == "" {
 		return nil
 	}
+	earlier, err := published(o.report)
+	if err != nil {
+		return err
+	}
 	all := matrix(undisturbed)
-	return os.WriteFile(o.report, []byte(document(summarise(all, state.of(all), undisturbed))), 0o644)
+	return os.WriteFile(o.report, []byte(document(summarise(all, state.of(all), undisturbed).since(earlier))), 0o644)
 }
 
 // pending are the points that are not finished: those that never ran, and those that ran before with another program.

@@ -3,7 +3,10 @@ package main
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -47,15 +50,12 @@ type row struct {
 
 func summarise(all []point, results []result, undisturbed *reference) summary {
 	s := summary{Writes: len(undisturbed.Writes), Revisions: undisturbed.Revisions}
-	total := row{Class: "all"}
-	var everything []time.Duration
 	for _, p := range all {
 		if i := slices.IndexFunc(s.Rows, func(r row) bool { return r.Class == p.class }); i >= 0 {
 			s.Rows[i].Points++
 		} else {
 			s.Rows = append(s.Rows, row{Class: p.class, Points: 1})
 		}
-		total.Points++
 	}
 	for _, r := range results {
 		s.ran(r)
@@ -70,15 +70,64 @@ func summarise(all []point, results []result, undisturbed *reference) summary {
 				continue
 			}
 			s.Rows[i].add(r)
-			total.add(r)
 			recoveries = append(recoveries, r.Recoveries...)
 		}
 		s.Rows[i].P50, s.Rows[i].P99 = percentile(recoveries, 50), percentile(recoveries, 99)
-		everything = append(everything, recoveries...)
 	}
-	total.P50, total.P99 = percentile(everything, 50), percentile(everything, 99)
-	s.Rows = append(s.Rows, total)
 	return s
+}
+
+// since completes a summary with the classes of an earlier one of which no point ran since.
+func (s summary) since(earlier summary) summary {
+	for i, r := range s.Rows {
+		j := slices.IndexFunc(earlier.Rows, func(e row) bool { return e.Class == r.Class })
+		if r.Run > 0 || j < 0 {
+			continue
+		}
+		s.Rows[i] = earlier.Rows[j]
+		s.Rows[i].Points = r.Points
+		for _, l := range earlier.Ran {
+			if l.Class != r.Class {
+				continue
+			}
+			s.Ran = append(s.Ran, l)
+			for _, broken := range earlier.Broken {
+				if slices.ContainsFunc(l.Points, func(name string) bool { return strings.HasPrefix(broken, "**"+name+"**") }) {
+					s.Broken = append(s.Broken, broken)
+				}
+			}
+		}
+	}
+	return s
+}
+
+// published is the summary in a page; an empty one if there is no such page.
+func published(page string) (summary, error) {
+	var s summary
+	text, err := os.ReadFile(page)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	_, results, found := strings.Cut(string(text), resultsLine)
+	if err != nil || !found {
+		return s, errors.Join(err, fmt.Errorf("%s has no results", page))
+	}
+	return s, json.Unmarshal([]byte(strings.TrimSuffix(results, " -->\n")), &s)
+}
+
+// all is the sum of the classes. It has no time of recovery: each class has its own.
+func (s summary) all() row {
+	total := row{Class: "all"}
+	for _, r := range s.Rows {
+		total.Points += r.Points
+		total.Run += r.Run
+		total.Faults += r.Faults
+		total.Missed += r.Missed
+		total.Revisions += r.Revisions
+		total.Violations += r.Violations
+		total.Took += r.Took
+	}
+	return total
 }
 
 // ran notes what a point ran on.
@@ -122,7 +171,15 @@ func (r row) cells() []string {
 	for _, n := range []int{r.Points, r.Run, r.Faults, r.Missed, r.Revisions, r.Violations} {
 		cells = append(cells, fmt.Sprint(n))
 	}
-	return append(cells, fmt.Sprintf("%.0f", r.Took.Seconds()/float64(max(1, r.Run))), r.P50.String(), r.P99.String())
+	cells = append(cells, fmt.Sprintf("%.0f", r.Took.Seconds()/float64(max(1, r.Run))))
+	for _, d := range []time.Duration{r.P50, r.P99} {
+		cell := "" // no fault of the class is followed by a write that shows the recovery
+		if d > 0 {
+			cell = d.String()
+		}
+		cells = append(cells, cell)
+	}
+	return cells
 }
 
 // text is the table for a terminal.
@@ -136,7 +193,7 @@ func (s summary) text() string {
 		b.WriteByte('\n')
 	}
 	write(header)
-	for _, r := range s.Rows {
+	for _, r := range append(slices.Clone(s.Rows), s.all()) {
 		write(r.cells())
 	}
 	return b.String()
@@ -144,9 +201,9 @@ func (s summary) text() string {
 
 // estimate is how long all points take, from those that were run. A class that was not takes as long as the others.
 func (s summary) estimate() time.Duration {
-	total := s.Rows[len(s.Rows)-1]
+	total := s.all()
 	var all time.Duration
-	for _, r := range s.Rows[:len(s.Rows)-1] {
+	for _, r := range s.Rows {
 		of := r
 		if r.Run == 0 {
 			of = total
@@ -171,7 +228,7 @@ func document(s summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The reference workload makes %d kinds of write and stores %d revisions.\n\n", s.Writes, s.Revisions)
 	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(header, " | "), strings.Repeat("---|", len(header)))
-	for _, r := range s.Rows {
+	for _, r := range append(slices.Clone(s.Rows), s.all()) {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
 	}
 	fmt.Fprintf(&b, "\nWith %d hubs at once, all points take %s at this pace.\n\n", hubsAtOnce, s.estimate())
