@@ -99,7 +99,8 @@ const (
 	RollingBackReason = "RollingBack"
 	// RolledBackReason: the clusters were moved back to content that Git does not declare.
 	RolledBackReason = "RolledBack"
-	// RolloutHeldReason: the strategy holds the other clusters.
+	// RolloutHeldReason: the strategy has moved its share (Ready is True), or the rollout waits for a gate, a placement
+	// or a user (Ready is Unknown).
 	RolloutHeldReason = "RolloutHeld"
 	// RolloutRevertedReason: the target is content that succeeded on this hub before.
 	RolloutRevertedReason = "RolloutReverted"

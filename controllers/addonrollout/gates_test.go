@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/clock"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -154,6 +157,9 @@ func TestTheFleetWaitsForTwoApprovals(t *testing.T) {
 	if got := strings.Join(s.announced(), "\n"); strings.Count(got, v1alpha1.GateWaitingReason) != 1 {
 		t.Errorf("the wait is announced once, got\n%s", got)
 	}
+	if h := s.rollout().Status.History[0]; h.Phase != v1alpha1.PhaseHeld || h.Finished != nil {
+		t.Errorf("a rollout that waits has not ended: %+v", h)
+	}
 	s.decide("ann", v1alpha1.Approve)
 	s.turn()
 	s.stands(v1alpha1.PhaseHeld, "1 of 2 approvals (ann)")
@@ -191,6 +197,47 @@ func TestAnApprovalThatIsWithdrawnBeforeItsUseCountsNoMore(t *testing.T) {
 	s.resume()
 	s.turn()
 	s.stands(v1alpha1.PhaseHeld, "waits for approval qa")
+}
+
+// TestRolloutIsReadyOnceTheShareOfItsStrategyIsMoved: kubectl wait and Flux take a rollout that is Ready for done. It
+// is not while it waits for a placement, nor while it is suspended, and history says that it has not ended.
+func TestRolloutIsReadyOnceTheShareOfItsStrategyIsMoved(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.target("v1")
+	s.settle()
+	s.place("few")
+	half := intstr.FromString("50%")
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		spec.Strategy = &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyRollingUpdateWithPlacement, RollingUpdateWithPlacement: &v1alpha1.RollingUpdateWithPlacement{
+			PlacementReference: v1alpha1.PlacementReference{Namespace: "team", Name: "few"}, MaxConcurrentlyUpdating: &half,
+		}}
+	})
+	ready := func(want string, ended bool) {
+		t.Helper()
+		if got := s.says(meta.ReadyCondition); !strings.HasPrefix(got, want) {
+			t.Errorf("Ready is %q, want %s", got, want)
+		}
+		if h := s.rollout().Status.History[0]; (h.Finished != nil) != ended {
+			t.Errorf("ended in history: %+v", h)
+		}
+	}
+	s.upgrade()
+	ready("Unknown RolloutHeld: share 0/0, held: Placement team/few selects no cluster", false)
+	s.delete(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "few"}})
+	s.delete(&clusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "few-1"}})
+	s.place("few", "c1", "c2")
+	for range 4 {
+		s.settleOnce()
+	}
+	ready("True RolloutHeld: 1 of 3, rest held by strategy", true)
+	s.suspend()
+	ready("Unknown Suspended", false)
+	s.resume()
+	s.turn()
+	ready("True RolloutHeld: 1 of 3, rest held by strategy", true)
+	s.target("v3")
+	s.turn()
+	ready("Unknown RolloutProgressing", false)
 }
 
 func (s *scene) suspend() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // reserved is a plan whose ledger is stored. Only such a plan may be carried out.
@@ -113,6 +114,9 @@ func setConditions(ro *v1alpha1.AddOnRollout, v plan.Verdict) {
 	case s.Phase == v1alpha1.PhaseRolledBack:
 		conditions.MarkStalled(ro, v1alpha1.RolledBackReason, "%s", s.Message)
 		conditions.MarkFalse(ro, meta.ReadyCondition, v1alpha1.RolledBackReason, "%s", s.Message)
+	case s.Phase == v1alpha1.PhaseHeld && s.Outcome != string(rollout.Success):
+		atRest(ro)
+		conditions.MarkUnknown(ro, meta.ReadyCondition, v1alpha1.RolloutHeldReason, "%s", s.Message)
 	case s.Phase == v1alpha1.PhaseHeld:
 		atRest(ro)
 		conditions.MarkTrue(ro, meta.ReadyCondition, v1alpha1.RolloutHeldReason, "%s", s.Message)

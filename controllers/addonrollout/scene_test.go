@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -214,13 +216,17 @@ func contentAt(tag string) render.Content {
 	}
 }
 
-// turn runs one reconcile, a pace after the one before.
+// turn runs one reconcile, a pace after the one before. A rollout is Ready only if its commit is green.
 func (s *scene) turn() ctrl.Result {
 	s.t.Helper()
 	s.advance(time.Second)
 	result, err := s.reconciler.Reconcile(ctrl.LoggerInto(s.t.Context(), s.log), ctrl.Request{NamespacedName: s.key})
 	if err != nil {
 		s.t.Fatalf("the turn failed: %v", err)
+	}
+	ro := &v1alpha1.AddOnRollout{}
+	if err := s.hub.Get(s.t.Context(), s.key, ro); err == nil && conditions.IsReady(ro) && ro.Status.Outcome != string(rollout.Success) {
+		s.t.Errorf("Ready while the commit is %s: %s", ro.Status.Outcome, s.says(meta.ReadyCondition))
 	}
 	return result
 }

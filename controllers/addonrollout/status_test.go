@@ -13,6 +13,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // An unchanged condition keeps its time. Otherwise every turn would write the status, and the user
@@ -54,12 +55,14 @@ func TestSetConditions(t *testing.T) {
 	cases := map[string]struct {
 		reason                      string
 		phase                       v1alpha1.Phase
+		outcome                     rollout.Outcome
 		verdict                     plan.Verdict
 		ready, reconciling, stalled metav1.ConditionStatus
 	}{
 		"Progressing": {reason: "kstatus: in progress", phase: v1alpha1.PhaseProgressing, ready: "Unknown", reconciling: "True"},
 		"Succeeded":   {reason: "kstatus: current", phase: v1alpha1.PhaseSucceeded, ready: "True"},
-		"Held":        {reason: "what the strategy asked for is done", phase: v1alpha1.PhaseHeld, ready: "True"},
+		"Held":        {reason: "kstatus: in progress, but only a user, a window or a placement can continue it", phase: v1alpha1.PhaseHeld, outcome: rollout.Pending, ready: "Unknown"},
+		"ShareMoved":  {reason: "what the strategy asked for is done", phase: v1alpha1.PhaseHeld, outcome: rollout.Success, ready: "True"},
 		"Failed":      {reason: "kstatus: failed, only the user can go on", phase: v1alpha1.PhaseFailed, ready: "False", stalled: "True"},
 		"Suspended":   {reason: "neither done nor failed", phase: v1alpha1.PhaseSuspended, ready: "Unknown"},
 		"Stalled":     {reason: "a strategy that cannot be planned", verdict: plan.Verdict{Stalled: "X", Message: "m"}, ready: "False", stalled: "True"},
@@ -67,7 +70,7 @@ func TestSetConditions(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ro := &v1alpha1.AddOnRollout{Status: v1alpha1.AddOnRolloutStatus{Phase: tc.phase, Message: "m"}}
+			ro := &v1alpha1.AddOnRollout{Status: v1alpha1.AddOnRolloutStatus{Phase: tc.phase, Outcome: string(tc.outcome), Message: "m"}}
 			setConditions(ro, tc.verdict)
 			for kind, want := range map[string]metav1.ConditionStatus{
 				meta.ReadyCondition: tc.ready, meta.ReconcilingCondition: tc.reconciling, meta.StalledCondition: tc.stalled,

@@ -157,18 +157,20 @@ func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, stay s
 		next.Phase = returned(next.Phase)
 		next.Message = overridden(next, stay)
 	}
-	next.History = recorded(next, now)
+	next.History = recorded(next, plan.Outcome, now)
 	return next
 }
 
-// recorded updates the newest history entry if it is about the current target.
-func recorded(s v1alpha1.AddOnRolloutStatus, now metav1.Time) []v1alpha1.HistoryEntry {
+// recorded updates the newest history entry if it is about the current target. A rollout that is held has ended if the
+// strategy holds it, so that its outcome is success.
+func recorded(s v1alpha1.AddOnRolloutStatus, outcome rollout.Outcome, now metav1.Time) []v1alpha1.HistoryEntry {
 	h := slices.Clone(s.History)
 	if len(h) == 0 || s.Target == nil || h[0].Target.Digest != s.Target.Digest {
 		return h
 	}
-	ended := s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseRolledBack || s.Phase == v1alpha1.PhaseFailed || s.Phase == v1alpha1.PhaseHeld
-	if h[0].Finished != nil && h[0].Phase == s.Phase {
+	ended := s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseRolledBack || s.Phase == v1alpha1.PhaseFailed ||
+		s.Phase == v1alpha1.PhaseHeld && outcome == rollout.Success
+	if ended && h[0].Finished != nil && h[0].Phase == s.Phase {
 		return h
 	}
 	h[0].Phase, h[0].Counts, h[0].Finished = s.Phase, s.Counts, nil
