@@ -18,6 +18,7 @@ type exchange struct {
 
 	mu    sync.Mutex
 	cause error // why this session ended an exchange
+	end   error // why the connection of an SSH server ended
 	// answer is the body that was read last.
 	answer *bounded
 }
@@ -104,6 +105,20 @@ func (e *exchange) stopped() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.cause
+}
+
+// lose remembers how the connection ended.
+func (e *exchange) lose(end error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.end = end
+}
+
+// lost returns how the connection ended, nil while it has not.
+func (e *exchange) lost() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.end
 }
 
 type truncated struct {

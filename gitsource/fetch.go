@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +151,8 @@ func (s *session) pack(depth int, wants ...plumbing.Hash) (*pack, error) {
 // read reads the pack of an answer.
 func (s *session) read(response *packp.UploadPackResponse, request *packp.UploadPackRequest) (*pack, error) {
 	content, err := readPack(response, request.Capabilities)
-	if err != nil {
+	// Over SSH, an answer ends as if it were whole when the session ends.
+	if err = cmp.Or(err, s.ctx.Err()); err != nil {
 		return nil, s.explain("fetch", s.cutOff(fmt.Errorf("%w: %w", ErrCorrupt, err)))
 	}
 	if err := s.claim.Turn(s.ctx); err != nil {
@@ -181,7 +183,7 @@ func (s *session) cutOff(err error) error {
 func (s *session) refused(err error) error {
 	_, ended := s.answered()
 	switch {
-	case s.stopped() != nil || s.ctx.Err() != nil || !fromGit(err):
+	case s.stopped() != nil || s.ctx.Err() != nil || s.lost() != nil || !fromGit(err):
 	case ended == refusal:
 		err = fmt.Errorf("%w: %w", errRefused, err)
 	default:

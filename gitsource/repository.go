@@ -260,6 +260,8 @@ func (s *session) explain(verb string, err error) error {
 		return fail(fmt.Errorf("no complete answer within %s: %w", s.repository.timeout, context.DeadlineExceeded))
 	case s.ctx.Err() != nil:
 		return fail(s.ctx.Err())
+	case s.lost() != nil:
+		return fail(fmt.Errorf("the connection ended: %w", s.lost()))
 	case errors.Is(err, transport.ErrAuthenticationRequired):
 		return fail(fmt.Errorf("%w: the server answered 401", ErrAuthentication))
 	case errors.Is(err, transport.ErrAuthorizationFailed):

@@ -67,7 +67,7 @@ func (g *sshGit) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRef
 	if err := g.connect(ctx); err != nil {
 		return nil, err
 	}
-	p, refs, err := g.start()
+	p, refs, err := g.start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +91,7 @@ func (g *sshGit) connect(ctx context.Context) error {
 		return err
 	}
 	context.AfterFunc(ctx, func() { _ = conn.Close() })
+	conn = watched{conn, g.exchange}
 	c, channels, requests, err := ssh.NewClientConn(conn, at, &ssh.ClientConfig{
 		User: cmp.Or(g.endpoint.User, defaultUser),
 		Auth: []ssh.AuthMethod{ssh.PublicKeys(g.keys.identity)},
@@ -126,14 +127,14 @@ func (g *sshGit) refusal(err error) error {
 }
 
 // start starts the program on the server and reads its references.
-func (g *sshGit) start() (*program, *packp.AdvRefs, error) {
+func (g *sshGit) start(ctx context.Context) (*program, *packp.AdvRefs, error) {
 	session, err := g.connection.NewSession()
 	if err != nil {
 		return nil, nil, err
 	}
 	p := &program{session: session, said: &firstBytes{}}
 	session.Stderr = p.said
-	refs, err := g.list(p)
+	refs, err := g.list(ctx, p)
 	if err != nil {
 		_ = p.Close()
 		return nil, nil, err
@@ -141,7 +142,7 @@ func (g *sshGit) start() (*program, *packp.AdvRefs, error) {
 	return p, refs, nil
 }
 
-func (g *sshGit) list(p *program) (*packp.AdvRefs, error) {
+func (g *sshGit) list(ctx context.Context, p *program) (*packp.AdvRefs, error) {
 	var err error
 	if p.in, err = p.session.StdinPipe(); err != nil {
 		return nil, err
@@ -161,7 +162,7 @@ func (g *sshGit) list(p *program) (*packp.AdvRefs, error) {
 	err = refs.Decode(g.bound(p.out, p, listAnswer))
 	switch {
 	case errors.Is(err, packp.ErrEmptyInput):
-		return nil, g.ended(p)
+		return nil, g.ended(ctx, p)
 	case errors.Is(err, packp.ErrEmptyAdvRefs), err == nil && refs.IsEmpty():
 		return nil, transport.ErrEmptyRemoteRepository
 	case err != nil:
@@ -190,10 +191,12 @@ var notFound = regexp.MustCompile(`(?i)not found|does not appear to be a git rep
 
 // ended is the error of a program that ended before it listed anything: its reason is on the
 // standard error.
-func (g *sshGit) ended(p *program) error {
+func (g *sshGit) ended(ctx context.Context, p *program) error {
 	err := p.session.Wait()
 	said := strings.TrimSpace(p.said.String())
 	switch {
+	case ctx.Err() != nil, said == "" && g.lost() != nil: // not the program, but the connection ended
+		return err
 	case said == "":
 		return g.stop(fmt.Errorf("the server ended %s without a message: %w", uploadPack, cmp.Or(err, io.ErrUnexpectedEOF)))
 	case notFound.MatchString(said):
@@ -204,12 +207,12 @@ func (g *sshGit) ended(p *program) error {
 
 // UploadPack sends one request. Over SSH a program answers one request only, so a second one
 // starts another program.
-func (g *sshGit) UploadPack(_ context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+func (g *sshGit) UploadPack(ctx context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
 	p := g.listed
 	g.listed = nil
 	if p == nil {
 		var err error
-		if p, _, err = g.start(); err != nil {
+		if p, _, err = g.start(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -251,11 +254,31 @@ func quoted(path string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(path) + "'"
 }
 
-// firstBytes keeps the first bytes that are written to it.
-type firstBytes struct{ bytes.Buffer }
+// watched is the connection of an exchange, which learns why it ended: x/crypto and go-git
+// report only what they were waiting for.
+type watched struct {
+	net.Conn
+	*exchange
+}
+
+// Read is part of net.Conn.
+func (w watched) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if err != nil {
+		w.lose(err)
+	}
+	return n, err
+}
+
+// firstBytes keeps the first bytes that are written to it. The buffer is a field, because io.Copy
+// would use its ReadFrom, which keeps everything.
+type firstBytes struct{ kept bytes.Buffer }
 
 // Write is part of io.Writer.
 func (f *firstBytes) Write(p []byte) (int, error) {
-	f.Buffer.Write(p[:min(len(p), saidBytes-f.Len())])
+	f.kept.Write(p[:min(len(p), saidBytes-f.kept.Len())])
 	return len(p), nil
 }
+
+// String returns what was kept.
+func (f *firstBytes) String() string { return f.kept.String() }

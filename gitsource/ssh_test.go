@@ -3,14 +3,21 @@ package gitsource
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/gitserver"
@@ -300,6 +307,171 @@ func TestSSH_BoundsBytesAndTime(t *testing.T) {
 	_, err = fetchMain(t.Context(), t, url, func(o *Options) { o.Credentials, o.Timeout = credentials, 200*time.Millisecond })
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a server that says nothing: got %v", err)
+	}
+}
+
+// listen opens a port for one test, answers each connection with a function of the test, and closes it.
+func listen(t *testing.T, with func(net.Conn)) (address string) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		served.Wait()
+	})
+	served.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() {
+				defer func() { _ = client.Close() }()
+				with(client)
+			})
+		}
+	})
+	return listener.Addr().String()
+}
+
+// fetchAt fetches from another address than the known one.
+func fetchAt(t *testing.T, address, path string, keys map[string][]byte, timeout time.Duration) error {
+	t.Helper()
+	_, port, _ := strings.Cut(address, ":")
+	known := regexp.MustCompile(`\]:\d+`).ReplaceAllString(string(keys["known_hosts"]), "]:"+port)
+	who, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "ssh://" + who.Username + "@" + address + path
+	credentials, err := ParseCredentials(url, sshSecret(keys["identity"], nil, known))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = fetchMain(t.Context(), t, url, func(o *Options) { o.Credentials, o.Timeout = credentials, timeout })
+	return err
+}
+
+// TestSSH_NamesTheEndOfAnAnswerWhereverItIs: a server that falls silent is a timeout, and one that
+// ends is not, whether in the handshake, in the list of references or in the pack.
+func TestSSH_NamesTheEndOfAnAnswerWhereverItIs(t *testing.T) {
+	h, s, keys := sshWorld(t, gitserver.SSHOptions{})
+	h.write("large", map[string]string{"noise": noise(200 << 10)})
+	for _, most := range []int64{60, 1200, 2500, 2800, 3100, 3500, 100_000} {
+		for name, c := range map[string]struct {
+			timeout time.Duration
+			want    *regexp.Regexp
+		}{
+			"silent": {time.Second, regexp.MustCompile("no complete answer within 1s")},
+			"ended":  {time.Minute, regexp.MustCompile("the connection ended: EOF|corrupt answer: ")},
+		} {
+			t.Run(fmt.Sprintf("%s after %d bytes", name, most), func(t *testing.T) {
+				t.Parallel()
+				relay := listen(t, func(client net.Conn) {
+					server, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr())
+					if err != nil {
+						return
+					}
+					asked := make(chan struct{})
+					go func() {
+						defer close(asked)
+						_, _ = io.Copy(server, client)
+						_ = server.Close()
+					}()
+					_, _ = io.CopyN(client, server, most)
+					if name == "ended" {
+						_ = client.Close()
+					}
+					<-asked
+				})
+				if err := fetchAt(t, relay, h.Dir(), keys, c.timeout); err == nil || !c.want.MatchString(err.Error()) {
+					t.Errorf("got %v, want %s", err, c.want)
+				}
+			})
+		}
+	}
+}
+
+func TestFirstBytes_KeepsNoMoreThanItsLimit(t *testing.T) {
+	said := &firstBytes{}
+	n, err := io.Copy(said, io.LimitReader(strings.NewReader(strings.Repeat("x", 1<<20)), 1<<20)) // as a session copies it
+	if err != nil || n != 1<<20 || len(said.String()) != saidBytes {
+		t.Errorf("got %d of %d bytes, %v", len(said.String()), n, err)
+	}
+}
+
+// TestSSH_EndsWithAServerThatTalksForEver: what a server may send besides the answer is bounded, or
+// not kept.
+func TestSSH_EndsWithAServerThatTalksForEver(t *testing.T) {
+	private, public := keyPair(t, "-t", "ed25519", "-N", "")
+	host, err := ssh.ParsePrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := sshSecret(private, nil, "[127.0.0.1]:22 "+string(public))
+	const much = 8 << 20
+	line := strings.Repeat("x", 200<<10)
+	pour := func(write func(string) error) {
+		for sent := 0; sent < much && write(line) == nil; sent += len(line) {
+		}
+	}
+	onServer := func(t *testing.T, client net.Conn, config *ssh.ServerConfig) {
+		config.PublicKeyCallback = func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }
+		config.AddHostKey(host)
+		_, channels, requests, err := ssh.NewServerConn(client, config)
+		if err != nil {
+			return
+		}
+		go ssh.DiscardRequests(requests)
+		for c := range channels {
+			channel, asked, err := c.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				for request := range asked {
+					_ = request.Reply(true, nil)
+				}
+			}()
+			pour(func(s string) error {
+				_, err := io.WriteString(channel.Stderr(), s)
+				return err
+			})
+			_, _ = channel.SendRequest("exit-status", false, []byte{0, 0, 0, 1})
+			_ = channel.Close()
+		}
+	}
+	for name, c := range map[string]struct {
+		with func(*testing.T, net.Conn)
+		want string
+	}{
+		"before the version": {func(_ *testing.T, client net.Conn) {
+			pour(func(s string) error {
+				_, err := io.WriteString(client, s)
+				return err
+			})
+		}, "overflow reading version string"},
+		"lines before the version": {func(_ *testing.T, client net.Conn) {
+			pour(func(string) error {
+				_, err := io.WriteString(client, strings.Repeat("x\r\n", 64<<10))
+				return err
+			})
+		}, "overflow reading version string"},
+		"before the login": {func(t *testing.T, client net.Conn) {
+			onServer(t, client, &ssh.ServerConfig{PreAuthConnCallback: func(c ssh.ServerPreAuthConn) { pour(c.SendAuthBanner) }})
+		}, "the server ended git-upload-pack: xxx"},
+		"on standard error": {func(t *testing.T, client net.Conn) { onServer(t, client, &ssh.ServerConfig{}) }, "the server ended git-upload-pack: xxx"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := fetchAt(t, listen(t, func(client net.Conn) { c.with(t, client) }), "/fleet", keys, time.Minute)
+			if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 1000 {
+				t.Errorf("got %.1000s, want %q", err, c.want)
+			}
+		})
 	}
 }
 
