@@ -23,6 +23,8 @@ const (
 	deliverWithin = 2 * requestTimeout
 	// workersAtOnce is how many forges are served at the same time.
 	workersAtOnce = 4
+	// rememberedLimit is how many contexts without a mark are remembered of each key.
+	rememberedLimit = 100
 )
 
 // DelivererConfig sets a Deliverer up.
@@ -43,8 +45,8 @@ type DelivererConfig struct {
 // whole holds the line.
 //
 // The Deliverer reads the forge if it may show something other than the mark says: for the first marks of a key, after
-// a lost answer, and if another process has begun the post. In the last case it waits one request time first, because
-// the post may be on its way.
+// a lost answer, if the mark contradicts what this process knows (it comes from a backup), and if another process has
+// begun the post. In the last case it waits one request time first, because the post may be on its way.
 type Deliverer struct {
 	config DelivererConfig
 
@@ -89,10 +91,12 @@ type contextKey struct{ sha, context string }
 
 // memory is what this process knows about a context.
 type memory struct {
-	// shows is what the forge is known to show. It may be newer than the mark, because the
-	// status may come from a backup. Empty: nothing; nil: the forge is read before the next
-	// post.
-	shows *Statement
+	// shows is what the forge shows: one of two statements after a post whose answer was lost,
+	// an empty statement if it shows none. It is empty if this process has not read it yet.
+	shows []Statement
+	// doubted: the mark says otherwise, or names a post that this process did not begin. It comes
+	// from a backup or another process.
+	doubted bool
 	// posting is the statement whose post was begun. If another process has begun it, since is
 	// when this process learnt of it.
 	posting *Statement
@@ -246,7 +250,8 @@ func (d *Deliverer) Enqueue(name, key string, marks, began []Mark) time.Duration
 	return l.wait(b, now)
 }
 
-// take replaces the marks of the box, and forgets what was known about other marks.
+// take replaces the marks of the box. What is known about rememberedLimit other marks is kept: a backup may bring them
+// back.
 func (b *box) take(marks, began []Mark, now time.Time) {
 	known := make(map[contextKey]*memory, len(marks))
 	for _, m := range marks {
@@ -255,26 +260,41 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		if k == nil {
 			k = &memory{}
 			if b.begun && m.Accepted == nil {
-				k.shows = &Statement{}
+				k.shows = []Statement{{}}
 			}
 		}
 		known[id] = k
-		if m.Posting == nil {
-			k.posting, k.result = nil, nil
-			continue
-		}
 		begins := index(began, m.SHA, m.Context) >= 0
-		if k.result != nil && (begins || k.result.Outcome == Absent || !sameWords(k.result.Statement, *m.Posting)) {
+		if k.result != nil && (m.Posting == nil || begins || k.result.Outcome == Absent || !sameWords(k.result.Statement, *m.Posting)) {
 			k.result = nil // posted again
 		}
 		switch {
+		case m.Posting == nil:
+			k.posting = nil
 		case begins:
 			k.posting, k.since, k.never = m.Posting, time.Time{}, false
 		case k.posting == nil || !sameWords(*k.posting, *m.Posting):
-			k.posting, k.since, k.shows = m.Posting, now, nil
+			k.posting, k.since, k.doubted = m.Posting, now, true
+		default:
+			continue
+		}
+		k.doubted = k.doubted || slices.ContainsFunc(k.shows, func(s Statement) bool { return !sameWords(s, accepted(m)) })
+	}
+	for id, k := range b.known {
+		if known[id] == nil && len(k.shows) > 0 && len(known) < len(marks)+rememberedLimit {
+			k.posting, k.result, k.failure, k.doubted = nil, nil, failure{}, true
+			known[id] = k
 		}
 	}
 	b.begun, b.marks, b.handed, b.known = true, slices.Clone(marks), now, known
+}
+
+// accepted returns what the forge accepted last; an empty statement if nothing.
+func accepted(m Mark) Statement {
+	if m.Accepted == nil {
+		return Statement{}
+	}
+	return *m.Accepted
 }
 
 // drop forgets a key.
@@ -422,15 +442,24 @@ func (d *Deliverer) next(name string) (*delivery, []string) {
 	return nil, stale
 }
 
-// due returns the first mark of a box that may be posted now.
+// due returns the first mark of a box that may be posted, or read, now.
 func (b *box) due(now time.Time) (Mark, *memory) {
 	for _, m := range b.marks {
-		if k := b.known[contextKey{m.SHA, m.Context}]; m.Posting != nil && k.open() && !k.after().After(now) {
+		if k := b.known[contextKey{m.SHA, m.Context}]; k.pends(m) && k.open() && !k.after().After(now) {
 			return m, k
 		}
 	}
 	return Mark{}, nil
 }
+
+// pends reports whether a mark has something to post, or contradicts what this process knows. In the second case the
+// forge is read although nothing may be owed.
+func (k *memory) pends(m Mark) bool {
+	return m.Posting != nil || m.Accepted != nil && len(k.shows) > 0 && !k.certain()
+}
+
+// certain reports whether this process knows what the forge shows.
+func (k *memory) certain() bool { return len(k.shows) == 1 && !k.doubted }
 
 // open reports whether anything is left to do about what is being posted.
 func (k *memory) open() bool { return k.result == nil && k.conflict == "" && !k.never }
@@ -448,12 +477,12 @@ func (l *line) wait(b *box, now time.Time) time.Duration {
 	first := time.Duration(0)
 	for _, m := range b.marks {
 		k := b.known[contextKey{m.SHA, m.Context}]
-		if Settled(m) || !k.open() {
+		if Settled(m) && !k.pends(m) || !k.open() {
 			continue
 		}
 		at := l.until
 		next := k.after()
-		if m.Posting == nil { // the owed statement was not begun yet
+		if !k.pends(m) { // the owed statement was not begun yet
 			_, after := Due(l.Provider, m, now)
 			next = now.Add(after)
 		}
@@ -473,14 +502,14 @@ func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 	defer cancel()
 	m := next.mark
 	d.mu.Lock()
-	shows := next.known.shows
-	if shows != nil && sameWords(*shows, *m.Posting) {
+	certain := next.known.certain() && m.Posting != nil
+	if certain && sameWords(next.known.shows[0], *m.Posting) {
 		defer d.mu.Unlock()
 		d.succeed(next)
 		return
 	}
 	d.mu.Unlock()
-	if shows == nil && !d.read(ctx, next) {
+	if !certain && !d.read(ctx, next) {
 		return
 	}
 	err := next.forge.Post(ctx, Status{
@@ -489,6 +518,9 @@ func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
+		if asDeliveryError(err).Uncertain {
+			next.known.shows = append(next.known.shows, *m.Posting)
+		}
 		d.fail(ctx, next, err)
 		return
 	}
@@ -504,34 +536,33 @@ func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 		d.fail(ctx, next, err)
 		return false
 	}
-	m, k := next.mark, next.known
-	shows := func(s *Statement) bool {
-		return s != nil && found.State == State(s.State) && found.Description == s.Description
+	m, k, said := next.mark, next.known, Statement{}
+	if ok {
+		said = found.statement()
 	}
+	is := func(s Statement) bool { return ok && sameWords(s, said) }
+	own := slices.ContainsFunc(k.shows, is)
 	switch {
-	case ok && shows(m.Posting):
+	case own && k.doubted:
+		k.result = differing(m, Outdated, said, d.config.Clock())
+	case m.Posting != nil && is(*m.Posting):
 		d.succeed(next)
 		return false
-	case ok && m.Accepted != nil && !shows(m.Accepted):
+	case ok && m.Accepted == nil:
+		k.result = differing(m, Found, said, d.config.Clock())
+	case ok && !is(*m.Accepted) && !own:
 		k.conflict = oneLine(string(found.State) + ": " + found.Description)
 		return false
+	case m.Owed != nil && m.Posting != nil:
+		k.result = absent(m) // it is out of date, because something newer is owed
 	}
-	k.shows, k.since = &Statement{}, time.Time{}
-	if ok {
-		k.shows = new(found.statement())
-	}
-	if ok && m.Accepted == nil {
-		k.result = &Result{
-			SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Found,
-			Found: *k.shows, At: fullSeconds(d.config.Clock()),
-		}
-		return false
-	}
-	if m.Owed == nil {
-		return true
-	}
-	k.result = absent(m) // it is out of date, because something newer is owed
-	return false
+	k.shows, k.doubted, k.since = []Statement{said}, false, time.Time{}
+	return k.result == nil && m.Posting != nil
+}
+
+// differing is the result if the forge has another statement than the mark.
+func differing(m Mark, outcome Outcome, found Statement, now time.Time) *Result {
+	return &Result{SHA: m.SHA, Context: m.Context, Statement: *stated(m), Outcome: outcome, Found: found, At: fullSeconds(now)}
 }
 
 // statement converts a status that was read into the form of a mark. Another client may have
@@ -546,7 +577,8 @@ func (s Status) statement() Statement {
 // succeed records that the forge has the posted status. The lock is held.
 func (d *Deliverer) succeed(next *delivery) {
 	m, k := next.mark, next.known
-	k.shows, k.since, k.failure, next.line.failure = m.Posting, time.Time{}, failure{}, failure{}
+	k.shows, k.doubted, k.since = []Statement{*m.Posting}, false, time.Time{}
+	k.failure, next.line.failure = failure{}, failure{}
 	k.result = &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Accepted, At: fullSeconds(d.config.Clock())}
 }
 
@@ -555,9 +587,6 @@ func (d *Deliverer) succeed(next *delivery) {
 func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 	m, k := next.mark, next.known
 	trouble := asDeliveryError(err)
-	if trouble.Uncertain {
-		k.shows = nil
-	}
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return // the process ends, which says nothing about the forge
 	}
@@ -569,7 +598,7 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 	at.text, at.denied = trouble.Reason, trouble.Denied
 	at.never = trouble.Permanent && trouble.RetryAfter == 0
 	at.until = d.config.Clock().Add(max(backoff(at.tries), trouble.RetryAfter))
-	if k.shows != nil {
+	if k.certain() && m.Posting != nil {
 		k.result = absent(m)
 	}
 }

@@ -266,8 +266,8 @@ func TestHealthyRunReadsOnce(t *testing.T) {
 	})
 }
 
-// TestForeignStatusIsNotOverwritten: a newer status of another client is a conflict, until the
-// user requests another look.
+// TestForeignStatusIsNotOverwritten: a newer status of another client that a started operator reads is a
+// conflict, until the user requests another look.
 func TestForeignStatusIsNotOverwritten(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
 		t.Helper()
@@ -290,6 +290,25 @@ func TestForeignStatusIsNotOverwritten(t *testing.T) {
 		}
 		if got := k.forge.latest(oldSHA); got != "failure: halted" {
 			t.Errorf("once the other status is gone: %q", got)
+		}
+	})
+}
+
+// TestRunningOperatorReplacesAForeignStatus: an operator that knows what it posted last does not read the forge before
+// its next verdict, so it replaces a status that another client has written since.
+func TestRunningOperatorReplacesAForeignStatus(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.forge.log = append(k.forge.log, testforge.Entry{SHA: oldSHA, Context: "c", State: "success", Description: "by hand"})
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		if got := k.forge.latest(oldSHA); got != "success: by hand" {
+			t.Errorf("without news the forge shows %q", got)
+		}
+		k.reconcile([]string{oldSHA}, say(commitstatus.Failure, "halted"))
+		if got := k.forge.latest(oldSHA); got != "failure: halted" {
+			t.Errorf("after the verdict the forge shows %q", got)
 		}
 	})
 }
@@ -317,8 +336,9 @@ func TestRestoredMarksLoseNoStatus(t *testing.T) {
 					if restart {
 						k.start()
 					}
-					for range 3 {
+					for range 4 {
 						k.reconcile([]string{oldSHA}, want)
+						k.now = k.now.Add(15 * time.Second)
 					}
 					shown, conflict := string(want.State)+": "+want.Description, restart && want.State != commitstatus.Success
 					if conflict {
@@ -343,6 +363,157 @@ func TestRestoredMarksLoseNoStatus(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestMarksRestoredInTheMiddleOfAPostLoseNoStatus: a backup made during a post names a statement that the forge has
+// replaced since. An operator that kept running knows the newer status as its own, and posts the last verdict.
+func TestMarksRestoredInTheMiddleOfAPostLoseNoStatus(t *testing.T) {
+	halted := say(commitstatus.Failure, "halted")
+	for name, want := range map[string]commitstatus.Want{
+		"TheVerdictOfTheBackupAgain": halted,
+		"AnotherVerdict":             say(commitstatus.Success, "2/2"),
+		"WhatTheForgeShows":          say(commitstatus.Pending, "1/2"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			keeping(t, func(t *testing.T, k *keeper) {
+				t.Helper()
+				live := []string{oldSHA}
+				k.reconcile(live, say(commitstatus.Pending, "0/2"))
+				k.reconcile(live, halted)
+				backup := slices.Clone(k.stored)
+				k.now = k.now.Add(time.Hour)
+				k.reconcile(live, say(commitstatus.Pending, "1/2"))
+				k.reconcile(live, say(commitstatus.Pending, "1/2"))
+				k.stored = backup
+				for range 5 {
+					k.reconcile(live, want)
+					k.now = k.now.Add(20 * time.Second)
+				}
+				shown := string(want.State) + ": " + want.Description
+				if want.State == commitstatus.Pending {
+					shown = "pending: resumed: 1/2"
+				}
+				if troubles, _ := k.deliverer.Troubles("key"); len(troubles) > 0 {
+					t.Errorf("troubles %+v", troubles)
+				}
+				if got := k.forge.latest(oldSHA); got != shown {
+					t.Errorf("the forge shows %q, want %q; mark %+v", got, shown, k.stored[0])
+				}
+			})
+		})
+	}
+}
+
+// restored is a random history of one operator whose marks are put back to earlier ones.
+type restored struct {
+	*keeper
+	random  *rand.Rand
+	shas    []string
+	wanted  map[string]commitstatus.Want
+	backups [][]commitstatus.Mark
+	// shown are the ends of commits that the forge has shown: they must stay.
+	shown map[string]string
+}
+
+func (r *restored) commit() {
+	sha := fmt.Sprintf("%010d%030d", len(r.shas), 0)
+	r.shas = append(r.shas, sha)
+	r.wanted[sha] = commitstatus.Want{SHA: sha, Context: "c", State: commitstatus.Pending, Description: "0/100", Content: sha}
+}
+
+func (r *restored) head() commitstatus.Want { return r.wanted[r.shas[len(r.shas)-1]] }
+
+// move gives the newest commit progress, a verdict, or another attempt after a failure.
+func (r *restored) move() {
+	w := r.head()
+	switch {
+	case w.State == commitstatus.Success, w.State == commitstatus.Pending && r.random.IntN(3) == 0:
+		w.State, w.Description = commitstatus.Failure, "halted"
+	case r.random.IntN(3) == 0:
+		w.State, w.Description = commitstatus.Success, "100/100"
+	default:
+		w.State, w.Progress = commitstatus.Pending, (w.Progress+10)%100
+		w.Description = fmt.Sprintf("%d/100", w.Progress)
+	}
+	r.wanted[w.SHA] = w
+}
+
+// end is what a commit says in the end; "" if that is not final.
+func (r *restored) end(i int) string {
+	w := r.wanted[r.shas[i]]
+	switch {
+	case w.State.Terminal():
+		return string(w.State) + ": " + w.Description
+	case i+1 < len(r.shas):
+		return "error: superseded by " + r.shas[i+1][:10]
+	default:
+		return ""
+	}
+}
+
+// turn reconciles and notes what is stored and shown.
+func (r *restored) turn() {
+	r.reconcile(r.shas[len(r.shas)-1:], r.head())
+	r.backups = append(r.backups, slices.Clone(r.stored))
+	for i, sha := range r.shas[:len(r.shas)-1] {
+		open := slices.ContainsFunc(r.stored, func(m commitstatus.Mark) bool { return m.SHA == sha && !commitstatus.Settled(m) })
+		if !open && r.forge.latest(sha) == r.end(i) {
+			r.shown[sha] = r.end(i)
+		}
+	}
+}
+
+// TestEveryHistoryWithRestoredMarksEndsRight runs random histories of commits, changed verdicts, lost answers, outages
+// and marks put back to earlier ones under a running operator. At the end the newest commit shows its newest verdict.
+// Any other commit that has shown its end keeps it; one whose end was lost with the marks shows some end.
+func TestEveryHistoryWithRestoredMarksEndsRight(t *testing.T) {
+	const histories = 1000
+	for seed := range uint64(histories) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			keeping(t, func(t *testing.T, k *keeper) {
+				t.Helper()
+				r := &restored{keeper: k, random: rand.New(rand.NewPCG(seed, 2)), wanted: map[string]commitstatus.Want{}, shown: map[string]string{}}
+				r.commit()
+				r.turn()
+				for range 40 {
+					switch r.random.IntN(8) {
+					case 0:
+						r.commit()
+					case 1, 2, 3:
+						r.move()
+					case 4:
+						k.forge.mu.Lock()
+						k.forge.answer = []func() (bool, error){nil, lost, refused}[r.random.IntN(3)]
+						k.forge.mu.Unlock()
+					case 5:
+						k.stored = slices.Clone(r.backups[r.random.IntN(len(r.backups))])
+					default:
+						k.now = k.now.Add(time.Duration(r.random.IntN(60)) * time.Second)
+					}
+					r.turn()
+				}
+				k.forge.mu.Lock()
+				k.forge.answer = nil
+				k.forge.mu.Unlock()
+				for r.end(len(r.shas)-1) == "" {
+					r.move()
+				}
+				for range 60 {
+					r.turn()
+					k.now = k.now.Add(16 * time.Second)
+				}
+				r.shown[r.head().SHA] = r.end(len(r.shas) - 1)
+				for sha, want := range r.shown {
+					if got := k.forge.latest(sha); got != want {
+						t.Errorf("%s of %d: the forge shows %q, want %q", sha[:10], len(r.shas), got, want)
+					}
+				}
+				if troubles, _ := k.deliverer.Troubles("key"); len(troubles) > 0 || !commitstatus.Settled(k.stored[0]) {
+					t.Errorf("troubles %+v, mark %+v", troubles, k.stored[0])
+				}
+			})
+		})
 	}
 }
 

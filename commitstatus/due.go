@@ -86,12 +86,15 @@ const (
 	// Found: the forge has another statement, of which the mark knows nothing. It counts as
 	// accepted just now, so that what follows is paced.
 	Found
+	// Outdated: the forge has what this process posted after the mark, which comes from a backup. What the mark owes is
+	// dropped: it is derived again from what the forge has.
+	Outdated
 )
 
 // Result is what a Deliverer knows about what a mark was posting.
 type Result struct {
 	SHA, Context string
-	// Statement that was to be posted.
+	// Statement that was to be posted; if nothing was, the accepted one.
 	Statement Statement
 	Outcome   Outcome
 	// Found is what the forge has instead.
@@ -106,10 +109,12 @@ func Settle(marks []Mark, results []Result) []Mark {
 	out := slices.Clone(marks)
 	for _, r := range results {
 		i := index(out, r.SHA, r.Context)
-		if i < 0 || out[i].Posting == nil || !sameWords(*out[i].Posting, r.Statement) {
+		if i < 0 || out[i].Posting == nil && r.Outcome != Outdated {
 			continue
 		}
-		settle(&out[i], r)
+		if last := stated(out[i]); last != nil && sameWords(*last, r.Statement) {
+			settle(&out[i], r)
+		}
 	}
 	return out
 }
@@ -127,6 +132,9 @@ func settle(m *Mark, r Result) {
 			return // it is still what is to be posted
 		}
 		m.Posting = nil
+	case Outdated:
+		m.Accepted, m.AcceptedAt, m.Posting, m.Owed = &r.Found, r.At, nil, nil
+		return
 	case Found:
 		m.Accepted, m.AcceptedAt, m.Posting = &r.Found, r.At, nil
 		if owed == nil {
