@@ -149,7 +149,8 @@ func policed(ctx context.Context, hub client.Client) error {
 	if err != nil {
 		return err
 	}
-	return admission.Matches(policy, binding)
+	_, err = admission.Since(policy, binding)
+	return err
 }
 
 // led wants an operator that holds its Lease.

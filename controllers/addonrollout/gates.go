@@ -41,7 +41,18 @@ func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
 		return err
 	}
 	o.Approvals.Read = true
-	o.Approvals.Proven, o.Approvals.Unproven = admission.Proven(policy, binding, list.Items)
+	since, err := admission.Since(policy, binding)
+	if err != nil {
+		o.Approvals.Unproven = err
+		return nil
+	}
+	for i := range list.Items {
+		if a := list.Items[i]; a.CreationTimestamp.After(since) {
+			o.Approvals.Proven = append(o.Approvals.Proven, a)
+		} else {
+			o.Approvals.Outdated = append(o.Approvals.Outdated, a)
+		}
+	}
 	return r.readForge(ctx, o)
 }
 

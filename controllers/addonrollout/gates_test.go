@@ -300,6 +300,7 @@ func TestARevertPassesTheGatesBy(t *testing.T) {
 	s.settle()
 }
 
+// TestApprovalsDoNotCountWhileTheirAuthorsAreNotProven, and not afterwards either: any author could be written.
 func TestApprovalsDoNotCountWhileTheirAuthorsAreNotProven(t *testing.T) {
 	s := gatedScene(t, nil, approvals(1))
 	s.upgrade()
@@ -310,7 +311,26 @@ func TestApprovalsDoNotCountWhileTheirAuthorsAreNotProven(t *testing.T) {
 		t.Errorf("looks for the policy again after %s", result.RequeueAfter)
 	}
 	s.installPolicy()
+	s.advance(time.Minute)
+	s.replaced()
+	s.restart()
+	s.turn()
+	s.stands(v1alpha1.PhaseHeld, "0 of 1 approvals; not counted, as older than the last change of the admission policy: hello-fleet-ann; delete and decide again")
+	s.advance(time.Minute)
+	s.decide("bob", v1alpha1.Approve)
 	s.settle()
+}
+
+// replaced deletes the binding of the policy and creates it again.
+func (s *scene) replaced() {
+	s.t.Helper()
+	binding, err := admission.Binding()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.delete(binding)
+	binding.CreationTimestamp = metav1.NewTime(s.clock.Now())
+	s.create(binding)
 }
 
 func TestTheFleetWaitsForTheWindow(t *testing.T) {

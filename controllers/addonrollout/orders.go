@@ -43,7 +43,7 @@ func (r *Reconciler) readOrders(ctx context.Context, o *plan.Observation) error 
 }
 
 // proveOrders notes the open orders whose author the API server did not prove: the admission policy
-// or its binding is missing, is changed, or is younger than the order.
+// or its binding is missing, differs, or was changed after the order was created.
 func (r *Reconciler) proveOrders(ctx context.Context, o *plan.Observation) error {
 	if !slices.ContainsFunc(o.Orders, func(x v1alpha1.AddOnOrder) bool { return x.Status.State == "" }) {
 		return nil
@@ -52,15 +52,15 @@ func (r *Reconciler) proveOrders(ctx context.Context, o *plan.Observation) error
 	if err != nil {
 		return err
 	}
-	unproven := admission.Matches(policy, binding)
+	since, unproven := admission.Since(policy, binding)
 	o.Unproven = map[string]string{}
 	for i := range o.Orders {
 		switch x := &o.Orders[i]; {
 		case x.Status.State != "":
 		case unproven != nil:
 			o.Unproven[x.Name] = unproven.Error()
-		case x.CreationTimestamp.Before(&policy.CreationTimestamp) || x.CreationTimestamp.Before(&binding.CreationTimestamp):
-			o.Unproven[x.Name] = "the order is older than the policy that proves its author; give it again"
+		case !x.CreationTimestamp.After(since):
+			o.Unproven[x.Name] = "the order was given before, or just when, the policy that proves its author was last changed; give it again"
 		}
 	}
 	return nil

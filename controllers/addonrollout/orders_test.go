@@ -73,6 +73,25 @@ func TestOrders_OfUnprovenAuthorsAreRefused(t *testing.T) {
 	}
 }
 
+// An order that was given while the API server did not prove authors is refused also after that.
+func TestOrders_OfBeforeTheLastChangeOfThePolicyAreRefused(t *testing.T) {
+	s, _, v2 := stopped(t)
+	s.proven()
+	s.advance(time.Minute)
+	key := s.order(v1alpha1.OrderRetry, v2, nil)
+	s.replaced()
+	s.turn()
+	if got := s.answered(key); !strings.HasPrefix(got, "Refused: the order was given before, or just when, the policy that proves its author was last changed") {
+		t.Error(got)
+	}
+	s.advance(time.Minute)
+	again := s.order(v1alpha1.OrderRetry, v2, nil)
+	s.turn()
+	if got := s.answered(again); !strings.HasPrefix(got, "CarriedOut: attempt 2") {
+		t.Error(got)
+	}
+}
+
 // answered is the answer to an order.
 func (s *scene) answered(key client.ObjectKey) string {
 	s.t.Helper()

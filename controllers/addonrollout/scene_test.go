@@ -78,6 +78,10 @@ func newScene(t *testing.T, calls interceptor.Funcs, clusters ...string) *scene 
 			created++
 			obj.SetUID(types.UID(obj.GetName() + "/" + strconv.Itoa(created)))
 		}
+		switch obj.(type) {
+		case *v1alpha1.AddOnApproval, *v1alpha1.AddOnOrder: // compared with the policy that proves their authors
+			obj.SetCreationTimestamp(metav1.NewTime(clock.Now()))
+		}
 		if create != nil {
 			return create(ctx, c, obj, opts...)
 		}

@@ -3,10 +3,12 @@ package admission
 import (
 	"context"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // Name of the policy and of its binding.
@@ -96,18 +96,52 @@ func Matches(policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding 
 	return same("ValidatingAdmissionPolicyBinding", &wantBinding.Spec, &binding.Spec)
 }
 
-// Proven selects the approvals whose author the API server proved: those that are not older than
-// the policy and the binding. An approval that was created while one of them was missing may name
-// any approver. The error is that of Matches.
-func Proven(
-	policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding, approvals []v1alpha1.AddOnApproval,
-) ([]v1alpha1.AddOnApproval, error) {
+// inEffectAfter is how long after a change every API server enforces it: each looks for changed policies about once
+// a second.
+const inEffectAfter = 5 * time.Second
+
+// Since returns the time after which the API server proved the author of every AddOnApproval and AddOnOrder that
+// was created: the last change of the specs of the policy and the binding. While one of them was missing or differed,
+// any author could be written. The error is that of Matches.
+func Since(policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding) (time.Time, error) {
 	if err := Matches(policy, binding); err != nil {
-		return nil, err
+		return time.Time{}, err
 	}
-	return slices.DeleteFunc(slices.Clone(approvals), func(a v1alpha1.AddOnApproval) bool {
-		return a.CreationTimestamp.Before(&policy.CreationTimestamp) || a.CreationTimestamp.Before(&binding.CreationTimestamp)
-	}), nil
+	ofPolicy, err := specified("ValidatingAdmissionPolicy", policy)
+	if err != nil {
+		return time.Time{}, err
+	}
+	ofBinding, err := specified("ValidatingAdmissionPolicyBinding", binding)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if ofBinding.After(ofPolicy) {
+		ofPolicy = ofBinding
+	}
+	return ofPolicy.Add(inEffectAfter), nil
+}
+
+// specified returns when the spec of an object was last written. In the first generation that is its creation. After
+// that, the field manager that wrote last owns a field of the spec, with the time.
+func specified(kind string, object client.Object) (time.Time, error) {
+	if object.GetGeneration() <= 1 {
+		return object.GetCreationTimestamp().Time, nil
+	}
+	var last time.Time
+	for _, entry := range object.GetManagedFields() {
+		var owned map[string]json.RawMessage
+		if entry.FieldsV1 == nil || entry.Time == nil || json.Unmarshal(entry.FieldsV1.Raw, &owned) != nil {
+			continue
+		}
+		if _, spec := owned["f:spec"]; spec && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	if last.IsZero() {
+		return last, fmt.Errorf("metadata.managedFields of %s %s does not say when it was changed, so approvers are not proven; delete it, and %s",
+			kind, Name, applyAgain)
+	}
+	return last, nil
 }
 
 const applyAgain = "apply manifests/install, or upgrade the Helm release"

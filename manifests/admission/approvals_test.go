@@ -220,6 +220,16 @@ func (w *world) read(t *testing.T) (*admissionregistrationv1.ValidatingAdmission
 	return policy, binding
 }
 
+// since is the time after which authors are proven.
+func (w *world) since(t *testing.T) time.Time {
+	t.Helper()
+	since, err := admission.Since(w.read(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return since
+}
+
 // comparesWithWhatIsShipped uses the hub of the caller, because the API server fills in defaults.
 func (w *world) comparesWithWhatIsShipped(t *testing.T) {
 	t.Helper()
@@ -227,6 +237,7 @@ func (w *world) comparesWithWhatIsShipped(t *testing.T) {
 		t.Errorf("as installed: %v", err)
 	}
 	policy, binding := w.read(t)
+	installed := w.since(t)
 	for _, c := range []struct {
 		what   string
 		change func(context.Context) error
@@ -234,7 +245,24 @@ func (w *world) comparesWithWhatIsShipped(t *testing.T) {
 	}{
 		{"a label of another tool", func(ctx context.Context) error {
 			policy.Labels = map[string]string{"a": "b"}
-			return w.admin.Update(ctx, policy)
+			err := w.admin.Update(ctx, policy)
+			if again := w.since(t); !again.Equal(installed) {
+				t.Errorf("a label changes since when authors are proven: %s, before %s", again, installed)
+			}
+			return err
+		}, ""},
+		{"Deny again after Audit", func(ctx context.Context) error {
+			time.Sleep(time.Until(installed)) // that long after the creation, which is known in seconds
+			for _, action := range []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit, admissionregistrationv1.Deny} {
+				binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{action}
+				if err := w.admin.Update(ctx, binding); err != nil {
+					return err
+				}
+			}
+			if again := w.since(t); !again.After(installed) {
+				t.Errorf("authors are proven since %s, as before Audit (%s)", again, installed)
+			}
+			return nil
 		}, ""},
 		{"binding to Audit", func(ctx context.Context) error {
 			binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}
@@ -272,24 +300,45 @@ func TestAPolicyThatFailsOpenDiffers(t *testing.T) {
 	}
 }
 
-// TestApprovalsThatAreOlderThanThePolicyAreNotProven: while AddOnApprovals exist without the
-// policy, any approver can be written into them.
-func TestApprovalsThatAreOlderThanThePolicyAreNotProven(t *testing.T) {
-	policy, binding := shipped(t)
-	at := time.Date(2026, time.March, 4, 14, 30, 0, 0, time.UTC)
-	policy.CreationTimestamp, binding.CreationTimestamp = metav1.NewTime(at), metav1.NewTime(at.Add(time.Minute))
-	var all []v1alpha1.AddOnApproval
-	for name, age := range map[string]time.Duration{"before": -time.Second, "between": time.Second, "after": time.Minute} {
-		a := approval("alice")
-		a.Name, a.CreationTimestamp = name, metav1.NewTime(at.Add(age))
-		all = append(all, *a)
+// TestAuthorsAreProvenSinceTheLastChangeOfASpec: while the policy or its binding is missing or differs, any author
+// can be written into an AddOnApproval. Labels and the status prove nothing and change nothing.
+func TestAuthorsAreProvenSinceTheLastChangeOfASpec(t *testing.T) {
+	at := func(minute int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, time.March, 4, 14, minute, 0, 0, time.UTC))
 	}
-	proven, err := admission.Proven(policy, binding, all)
-	if err != nil || len(proven) != 1 || proven[0].Name != "after" {
-		t.Errorf("got %v, %v", proven, err)
+	wrote := func(minute int, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Time: new(at(minute)), FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
 	}
-	if _, err := admission.Proven(policy, nil, all); err == nil {
-		t.Error("approvals are proven without a binding")
+	const spec, label, status = `{"f:spec":{"f:validationActions":{}}}`, `{"f:metadata":{"f:labels":{"f:a":{}}}}`, `{"f:status":{"f:observedGeneration":{}}}`
+	for what, c := range map[string]struct {
+		generation int64
+		written    []metav1.ManagedFieldsEntry
+		minute     int
+		err        string
+	}{
+		"created":                         {1, []metav1.ManagedFieldsEntry{wrote(1, spec)}, 2, ""},
+		"with a label since":              {1, []metav1.ManagedFieldsEntry{wrote(9, spec), wrote(8, label)}, 2, ""},
+		"changed and changed back":        {3, []metav1.ManagedFieldsEntry{wrote(1, spec), wrote(5, spec), wrote(8, label), wrote(9, status)}, 5, ""},
+		"no field manager has the change": {3, []metav1.ManagedFieldsEntry{wrote(8, label), {}}, 0, "metadata.managedFields of ValidatingAdmissionPolicyBinding addonflow-approvals does not say when it was changed"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			policy, binding := shipped(t)
+			policy.CreationTimestamp, binding.CreationTimestamp = at(1), at(2)
+			binding.Generation, binding.ManagedFields = c.generation, c.written
+			since, err := admission.Since(policy, binding)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Fatalf("got %v, want %s", err, c.err)
+				}
+				return
+			}
+			if want := at(c.minute).Add(5 * time.Second); err != nil || !since.Equal(want) {
+				t.Errorf("got %s, %v, want %s", since, err, want)
+			}
+			if _, err := admission.Since(policy, nil); err == nil {
+				t.Error("authors are proven without a binding")
+			}
+		})
 	}
 }
 

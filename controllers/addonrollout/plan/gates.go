@@ -20,9 +20,10 @@ import (
 type Approvals struct {
 	// Read: they were looked for. Otherwise the verdicts in the status stand.
 	Read bool
-	// Proven are the decisions whose author the API server proved; Unproven says why none is.
-	Proven   []v1alpha1.AddOnApproval
-	Unproven error
+	// Proven are the decisions whose author the API server proved, and Outdated those that are older than the
+	// last change of the policy that proves it; Unproven says why none is proven.
+	Proven, Outdated []v1alpha1.AddOnApproval
+	Unproven         error
 }
 
 // Measured is the newest result of a measurement.
@@ -152,7 +153,16 @@ func (t *turn) approve(g *gate) {
 			g.status.LastComment = max(g.status.LastComment, by.CommentID)
 		}
 	}
-	g.enter(gates.Approval(*g.Approval, decisions), t.Look.Wall)
+	verdict := gates.Approval(*g.Approval, decisions)
+	if outdated := subject.Of(t.Approvals.Outdated); verdict.State == v1alpha1.GateWaiting && len(outdated) > 0 {
+		names := make([]string, len(outdated))
+		for i := range outdated {
+			names[i] = outdated[i].Name
+		}
+		slices.Sort(names)
+		verdict.Reason += "; not counted, as older than the last change of the admission policy: " + brief.Names(names) + "; delete and decide again"
+	}
+	g.enter(verdict, t.Look.Wall)
 }
 
 // measure enters a new result of a measurement. Before the stage, Passed stays; during it, Failed.
