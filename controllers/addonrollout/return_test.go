@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -671,6 +672,28 @@ func TestRecall_GoesWhereItSaysWhileTheFleetIsBackAlready(t *testing.T) {
 	}
 }
 
+// A second recall would leave the content that the fleet went back to, which nobody found bad: it is an order that
+// was given twice, unless it says where to.
+func TestRecall_TwiceLeavesNoContentThatTheFleetWentBackTo(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	of := s.succeed("v1", "v2", "v3")
+	s.order(v1alpha1.OrderRollback, of[2], nil)
+	s.ticks(2, 0, "c1", "c2", "c3")
+	for _, when := range []string{"on the way", "back"} {
+		key := s.order(v1alpha1.OrderRollback, of[1], nil)
+		s.ticks(14, 0, "c1", "c2", "c3")
+		want := fmt.Sprintf("Refused: the clusters went back to %.10[1]s from %.10[2]s already; to leave %.10[1]s as well, say where to with --to", commitNamed("v2"), commitNamed("v3"))
+		if got := s.answered(key); got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+		s.runs(of[1], "c1", "c2", "c3")
+	}
+	s.order(v1alpha1.OrderRollback, of[1], &v1alpha1.OrderArguments{To: of[0]})
+	s.ticks(14, 0, "c1", "c2", "c3")
+	s.runs(of[0], "c1", "c2", "c3")
+}
+
 // What an order permits belongs to the way back that it orders, wherever Git is.
 func TestRecall_WithCRDsWhileTheFleetIsBackAlready(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
@@ -687,7 +710,7 @@ func TestRecall_WithCRDsWhileTheFleetIsBackAlready(t *testing.T) {
 	s.advance(time.Minute)
 	s.ticks(14, 0, "c1", "c2", "c3")
 	s.runs(v2, "c1", "c2", "c3")
-	key := s.order(v1alpha1.OrderRollback, v2, &v1alpha1.OrderArguments{WithCRDs: true})
+	key := s.order(v1alpha1.OrderRollback, v2, &v1alpha1.OrderArguments{To: v1, WithCRDs: true})
 	s.ticks(14, 0, "c1", "c2", "c3")
 	if got := s.holding(v1); len(got) != 3 {
 		t.Errorf("answered %q; v1 runs on %v; %s", s.answered(key), got, s.rollout().Status.Message)

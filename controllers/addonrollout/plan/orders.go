@@ -396,6 +396,10 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 	if refused := o.outdated(order, next); refused != "" {
 		return "", refused
 	}
+	if o.Override.Returns() && o.Override.Leaves().Digest != s.Digest && (s.Arguments == nil || s.Arguments.To == "") {
+		return "", fmt.Sprintf("the clusters went back to %s from %s already; to leave %[1]s as well, say where to with --to",
+			titleOf(o.known(s.Digest)), titleOf(o.Override.Leaves()))
+	}
 	to, withCRDs := o.refuge(o.known(s.Digest)), o.policyChangesDefinitions()
 	if s.Arguments != nil {
 		withCRDs = withCRDs || s.Arguments.WithCRDs
