@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -391,6 +392,34 @@ func TestLocalDoor(t *testing.T) {
 	if code, _, _ := b.do("GET", page, nil); code != http.StatusFound {
 		t.Errorf("under another name: %d", code)
 	}
+}
+
+// TestPlansThatAreNotLookedAtAreForgotten: a plan, and what was rendered for it, has every cluster of a fleet.
+func TestPlansThatAreNotLookedAtAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Options{Inspector: func(client.ObjectKey) func(context.Context) (Inspection, error) {
+			return func(context.Context) (Inspection, error) { return Inspection{}, nil }
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			for _, name := range []string{"a", "b"} {
+				if _, err := s.inspect(t.Context(), client.ObjectKey{Name: name}, "1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(keptFor / 2)
+		}
+		if len(s.plans.of) != 2 {
+			t.Errorf("%d plans that are looked at are kept, want 2", len(s.plans.of))
+		}
+		time.Sleep(keptFor)
+		synctest.Wait()
+		if len(s.plans.of) != 0 {
+			t.Errorf("%d plans are kept", len(s.plans.of))
+		}
+	})
 }
 
 // TestListenerFilesGoTogether: a proxy that cannot prove itself is refused at the start.

@@ -317,6 +317,8 @@ type plans struct {
 // planned is the plan of one rollout. The lock is held while it is being made.
 type planned struct {
 	inspect func(context.Context) (Inspection, error)
+	// unseen forgets the plan, and what was rendered for it, when it was not looked at for keptFor.
+	unseen *time.Timer
 
 	mu      sync.Mutex
 	version string
@@ -330,22 +332,39 @@ const (
 	// took, so that plans take a tenth of one processor at most for each rollout that is looked at.
 	planFor    = 2 * time.Second
 	shownTimes = 10
-	// plansKept bounds the plans in memory.
+	// plansKept and keptFor bound the plans in memory.
 	plansKept = 64
+	keptFor   = 10 * time.Minute
 )
+
+// get returns the plan of a rollout, which may not be made yet.
+func (s *plans) get(key client.ObjectKey, inspector func(client.ObjectKey) func(context.Context) (Inspection, error)) *planned {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.of[key]; p != nil {
+		p.unseen.Reset(keptFor)
+		return p
+	}
+	if len(s.of) >= plansKept {
+		clear(s.of)
+	}
+	p := &planned{inspect: inspector(key)}
+	p.unseen = time.AfterFunc(keptFor, func() { s.forget(key, p) })
+	s.of[key] = p
+	return p
+}
+
+func (s *plans) forget(key client.ObjectKey, p *planned) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of[key] == p {
+		delete(s.of, key)
+	}
+}
 
 // inspect returns the plan of a rollout at a version of it.
 func (s *Server) inspect(ctx context.Context, key client.ObjectKey, version string) (Inspection, error) {
-	s.plans.mu.Lock()
-	p := s.plans.of[key]
-	if p == nil {
-		if len(s.plans.of) >= plansKept {
-			clear(s.plans.of)
-		}
-		p = &planned{inspect: s.Inspector(key)}
-		s.plans.of[key] = p
-	}
-	s.plans.mu.Unlock()
+	p := s.plans.get(key, s.Inspector)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.version == version && time.Now().Before(p.until) || time.Now().Before(p.until.Add(-planFor)) {
