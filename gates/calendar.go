@@ -16,9 +16,9 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// mostBeginnings is how many beginnings of a cron expression are looked at, enough for every
-	// hour of a year. One with more is known for less time.
-	mostBeginnings = 10_000
+	// mostBeginnings is how many beginnings of cron expressions are looked at for one window, enough for
+	// every minute of a year. A window with more is known for less time.
+	mostBeginnings = 600_000
 	// longest is a duration after which every cron expression has begun again. The library looks
 	// five years ahead.
 	longest = 4 * 366 * day
@@ -34,21 +34,24 @@ type recurring interface {
 	spans(zone *time.Location, from, to time.Time) iter.Seq[span]
 }
 
-// readRanges reads the times of a field of a window.
-func readRanges(field string, specs []v1alpha1.TimeRange) ([]recurring, error) {
+// readRanges reads the times of a field of a window. left is how many beginnings are still looked at.
+func readRanges(field string, specs []v1alpha1.TimeRange, left *int) ([]recurring, error) {
 	ranges := make([]recurring, 0, len(specs))
 	for i, spec := range specs {
-		read := readWeekly
-		if spec.Cron != "" {
-			read = readCron
-		}
-		r, err := read(spec)
+		r, err := readRange(spec, left)
 		if err != nil {
 			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
 		ranges = append(ranges, r)
 	}
 	return ranges, nil
+}
+
+func readRange(spec v1alpha1.TimeRange, left *int) (recurring, error) {
+	if spec.Cron != "" {
+		return readCron(spec, left)
+	}
+	return readWeekly(spec)
 }
 
 // weekly is a time of the day on some weekdays, as clocks show it. A time that is skipped when
@@ -117,9 +120,11 @@ func (w weekly) spans(zone *time.Location, from, to time.Time) iter.Seq[span] {
 type cronTimes struct {
 	schedule cron.Schedule
 	duration time.Duration
+	// left is how many beginnings are still looked at, of all times of the window.
+	left *int
 }
 
-func readCron(spec v1alpha1.TimeRange) (recurring, error) {
+func readCron(spec v1alpha1.TimeRange, left *int) (recurring, error) {
 	if spec.Duration == nil || spec.Duration.Duration <= 0 {
 		return nil, errors.New("cron needs a duration above zero")
 	}
@@ -130,14 +135,13 @@ func readCron(spec v1alpha1.TimeRange) (recurring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read cron %q: %w", spec.Cron, err)
 	}
-	return cronTimes{schedule, min(spec.Duration.Duration, longest)}, nil
+	return cronTimes{schedule, min(spec.Duration.Duration, longest), left}, nil
 }
 
 func (c cronTimes) spans(zone *time.Location, from, to time.Time) iter.Seq[span] {
 	return func(yield func(span) bool) {
-		count := 0
 		for at := range c.beginnings(zone, c.latest(zone, from), to) {
-			if count++; count > mostBeginnings || !yield(span{at, at.Add(c.duration)}) {
+			if *c.left--; *c.left < 0 || !yield(span{at, at.Add(c.duration)}) {
 				return
 			}
 		}

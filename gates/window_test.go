@@ -144,6 +144,8 @@ func TestCheckWindow(t *testing.T) {
 		"Weekday":       {berlin, []v1alpha1.TimeRange{weekdays("", "Mon", "Monday")}, nil, "allow[0]: unknown weekday in [Mon Monday]; use Mon, Tue, Wed, Thu, Fri, Sat and Sun"},
 		"NeverOpen":     {berlin, []v1alpha1.TimeRange{cron("0 9 30 2 *", time.Hour)}, nil, "the window does not open within a year"},
 		"AllExcluded":   {berlin, open, []v1alpha1.TimeRange{weekdays("08:00-18:00")}, "the window does not open within a year"},
+		"EachMinute":    {berlin, open, []v1alpha1.TimeRange{cron("* * * * *", time.Minute)}, "the window does not open within a year"},
+		"TwoInTurn":     {berlin, open, []v1alpha1.TimeRange{cron("*/2 * * * *", time.Minute), cron("1-59/2 * * * *", time.Minute)}, "the window does not open within a year"},
 		"LeapDay":       {berlin, []v1alpha1.TimeRange{cron("0 9 29 2 *", time.Hour)}, nil, "the window does not open within a year"},
 		"OnceAYear":     {berlin, []v1alpha1.TimeRange{cron("0 9 20 11 *", time.Hour)}, nil, ""},
 		"ExcludedYear":  {berlin, nil, []v1alpha1.TimeRange{cron("0 0 1 1 *", 9000*time.Hour)}, "the window does not open within a year"},
