@@ -318,7 +318,7 @@ func (c comparison) forecast(out *AddOn, policy v1alpha1.AddOnRolloutSpec, fleet
 		out.Comments = nil
 		out.Notes = append(out.Notes, "once this is merged, the commit status has the comment that approves: its digits depend on values of the hub")
 	}
-	f, err := forecast.Of(c.name, policy, fleet)
+	f, err := forecast.Of(c.name, policy, fleet, forecast.Windows{}) // a plan does not change with the time
 	if err != nil {
 		out.Notes = append(out.Notes, "no estimate: "+err.Error())
 		return

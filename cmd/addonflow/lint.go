@@ -38,8 +38,8 @@ that only the hub can find, such as a name that another source owns, are not rep
 
 For each add-on, an upgrade is simulated in which every cluster is verified two minutes
 after its admission. The pace says how many clusters each stage has, how many of them
-are in flight at once, and how long the rollout takes. A rollout that never ends is a
-warning. Without --fleet there are 100 clusters:
+are in flight at once, and how long the rollout takes if it begins now: times in which a
+window is closed are counted. A rollout that never ends is a warning. Without --fleet there are 100 clusters:
 
 - A placement without predicates selects all of them, one with numberOfClusters that many.
 - Any other placement of the first stage selects one cluster, the next stages share the rest.
@@ -156,7 +156,7 @@ type lintResult struct {
 	Paces     []lintPace `json:"paces"`
 }
 
-// lintPace is the forecast of one add-on. Times count from the first admission.
+// lintPace is the forecast of one add-on. Times count from the begin of the rollout, which is now.
 type lintPace struct {
 	AddOn  string      `json:"addOn"`
 	Stages []lintStage `json:"stages,omitempty"`
@@ -175,7 +175,7 @@ type lintStage struct {
 	Name     string `json:"name"`
 	Clusters int    `json:"clusters"`
 	AtOnce   int    `json:"atOnce"`
-	// Waits are not in the times.
+	// Waits before the stage. Only those for windows are in the times.
 	Waits  []string `json:"waits,omitempty"`
 	Soak   string   `json:"soak,omitempty"`
 	Begins string   `json:"begins,omitempty"`

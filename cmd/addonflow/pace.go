@@ -3,9 +3,11 @@ package main
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/render/load"
 	"github.com/addonflow/addonflow/rollout/forecast"
 )
@@ -31,6 +33,10 @@ func pacesOf(commit load.Commit, fleet *forecast.Known) ([]pace, error) {
 	if err != nil {
 		return nil, err
 	}
+	windows := forecast.Windows{Begins: time.Now(), At: func(w v1alpha1.WindowGate, at time.Time) (bool, time.Time) {
+		verdict, changes := gates.Window(w, at)
+		return verdict.State == v1alpha1.GatePassed, changes
+	}}
 	paces := make([]pace, 0, len(commit.AddOns))
 	for _, addOn := range commit.AddOns {
 		policy := addOn.Policy()
@@ -41,7 +47,7 @@ func pacesOf(commit load.Commit, fleet *forecast.Known) ([]pace, error) {
 		}
 		if err == nil {
 			p.Notes = clusters.Notes
-			p.Forecast, err = forecast.Of(addOn.Name, policy, clusters)
+			p.Forecast, err = forecast.Of(addOn.Name, policy, clusters, windows)
 		}
 		if err != nil {
 			p.Unknown, p.Forecast = err.Error(), forecast.Forecast{}

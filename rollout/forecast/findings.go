@@ -47,11 +47,15 @@ func (r *run) open() string {
 // tooLong is the finding about a rollout that reaches the horizon.
 func (r *run) tooLong() Finding {
 	name := r.open()
-	return Finding{
+	f := Finding{
 		Field:   r.paceField(name, ".minSuccessTime"),
 		Message: "the rollout takes longer than a year: " + r.course(name).text(),
 		Hint:    "shorten minSuccessTime, or raise maxConcurrency",
 	}
+	if r.windowed(name) {
+		f.Field, f.Hint = r.paceField(name, ".gates.before"), f.Hint+", or open the window for longer"
+	}
+	return f
 }
 
 // endless is the finding about a rollout that is at rest and has not succeeded.

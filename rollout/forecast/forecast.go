@@ -20,14 +20,25 @@ type Fleet struct {
 	Notes []string
 }
 
+// Windows are the windows of a policy, for a rollout that begins at a time. Without At, every window is open.
+type Windows struct {
+	Begins time.Time
+	// At reports whether a window is open at a time, and when that changes; zero: not within a year.
+	At func(window v1alpha1.WindowGate, at time.Time) (open bool, changes time.Time)
+}
+
 // Forecast is how a rollout proceeds if every cluster succeeds.
 type Forecast struct {
 	// Stages that have clusters, in the order in which the planner reports them.
 	Stages []Stage
 	// Unstaged counts the clusters in no stage.
 	Unstaged int
-	// Duration from the first admission to the end. With a finding it is not the whole time.
+	// Duration from the begin to the end. With a finding it is not the whole time.
 	Duration time.Duration
+	// Windowed: the times include those in which windows are closed, and depend on the begin.
+	Windowed bool
+	// Untimed: the times lack waits before stages.
+	Untimed bool
 	// Findings are why the rollout does not end by itself within a year; none: it does.
 	Findings []Finding
 }
@@ -37,11 +48,12 @@ type Stage struct {
 	Name string
 	// Clusters of the stage, and how many of them are in flight at once at most.
 	Clusters, AtOnce int
-	// Waits are for people, times and measurements before the stage; they are not in the times.
+	// Waits are for people, windows and measurements before the stage. Only those for windows are in the times, if the
+	// forecast is Windowed.
 	Waits []string
 	// Soak of each cluster; 0: none.
 	Soak time.Duration
-	// Begins and Ends count from the first admission of the rollout. A stage that does not
+	// Begins and Ends count from the begin of the rollout. A stage that does not
 	// begin has zero in both.
 	Begins, Ends time.Duration
 }
@@ -55,8 +67,8 @@ type Finding struct {
 
 // Of forecasts the rollout of an add-on under a valid policy. The error is that the forecast
 // takes too many decisions.
-func Of(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet) (Forecast, error) {
-	r := newRun(addOn, policy, fleet)
+func Of(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet, windows Windows) (Forecast, error) {
+	r := newRun(addOn, policy, fleet, windows)
 	err := r.simulate()
 	return r.forecast(), err
 }

@@ -63,7 +63,7 @@ func placements(tb testing.TB, text string) []clusterv1beta1.Placement {
 // said is what a forecast says, its findings and the notes about its fleet.
 func said(tb testing.TB, spec v1alpha1.AddOnRolloutSpec, fleet Fleet) string {
 	tb.Helper()
-	f, err := Of("hello", spec, fleet)
+	f, err := Of("hello", spec, fleet, Windows{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestWhatNeverEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := policy(t, c.policy)
-			f, err := Of("hello", spec, Assumed(spec, placements(t, cmp.Or(c.placements, "{}"))))
+			f, err := Of("hello", spec, Assumed(spec, placements(t, cmp.Or(c.placements, "{}"))), Windows{})
 			if err != nil || len(f.Findings) != 1 {
 				t.Fatalf("got %+v, %v; want one finding", f.Findings, err)
 			}
@@ -257,7 +257,8 @@ func TestBatchesThatAreLeftOut(t *testing.T) {
 		size := rapid.SampledFrom([]string{"1", "7", "30%"}).Draw(t, "size of a group")
 		grouped := "{decisionStrategy: {groupStrategy: {clustersPerDecisionGroup: " + size + ", decisionGroups: [{groupName: canary}]}}}"
 		fleet := Assumed(spec, declared("{all: "+grouped+", more: "+strings.Replace(grouped, "{", "{numberOfClusters: 40, ", 1)+"}"))
-		short, whole := newRun("hello", spec, fleet), newRun("hello", spec, fleet)
+		windows := every(minutes(t, "between openings", 4*24*60), minutes(t, "open for", 24*60))
+		short, whole := newRun("hello", spec, fleet, windows), newRun("hello", spec, fleet, windows)
 		whole.every = everyBatch
 		if err := errors.Join(short.simulate(), whole.simulate()); err != nil {
 			t.Fatal(err)
@@ -266,6 +267,63 @@ func TestBatchesThatAreLeftOut(t *testing.T) {
 			t.Errorf("every batch simulated -, most of them left out +:\n%s", diff)
 		}
 	})
+}
+
+func minutes(t *rapid.T, label string, most int) time.Duration {
+	return time.Duration(rapid.IntRange(1, most).Draw(t, label)) * time.Minute
+}
+
+// every is a window that opens at the begin and again after each period.
+func every(period, open time.Duration) Windows {
+	begins := time.Date(2026, 11, 28, 2, 0, 0, 0, time.UTC)
+	return Windows{Begins: begins, At: func(_ v1alpha1.WindowGate, at time.Time) (bool, time.Time) {
+		opened := begins.Add(at.Sub(begins) / period * period)
+		switch {
+		case open >= period:
+			return true, time.Time{}
+		case at.Before(opened.Add(open)):
+			return true, opened.Add(open)
+		}
+		return false, opened.Add(period)
+	}}
+}
+
+// TestClosedWindowsTakeTime: five minutes a week are two or three batches.
+func TestClosedWindowsTakeTime(t *testing.T) {
+	const week = 7 * 24 * time.Hour
+	windowed := func(more string) v1alpha1.AddOnRolloutSpec {
+		return policy(t, `stages:
+- {name: canary, placement: {namespace: default, name: canary}}
+- {name: everyone, placement: {namespace: default, name: all}, maxConcurrency: 10%, gates: {before: [`+more+`
+    {name: night, type: window, window: {timeZone: UTC, allow: [{cron: "0 2 * * SAT", duration: 5m}]}}]}}`)
+	}
+	const stages = "canary 1 cluster; everyone 99 clusters, 10 at a time, "
+	for name, c := range map[string]struct {
+		spec    v1alpha1.AddOnRolloutSpec
+		windows Windows
+		text    string
+		finding string
+	}{
+		"FiveMinutesAWeek":  {windowed(""), every(week, 5*time.Minute), stages + "in window night; about 21d if every cluster takes 2m and it begins now", ""},
+		"BesideAnApproval":  {windowed("{name: release, type: approval, approval: {}},"), every(week, 5*time.Minute), stages + "after approval release, in window night; about 21d if every cluster takes 2m and it begins now, and the waits for gates", ""},
+		"AlwaysOpen":        {windowed(""), every(week, week), stages + "in window night; about 22m if every cluster takes 2m and it begins now", ""},
+		"WithoutTheirTimes": {windowed(""), Windows{}, stages + "in window night; about 22m if every cluster takes 2m, and the waits for gates", ""},
+		"LongerThanAYear":   {windowed(""), every(13*week, time.Minute), stages + "in window night", "stages[1].gates.before: the rollout takes longer than a year: everyone 99 clusters, 10 at a time; shorten minSuccessTime, or raise maxConcurrency, or open the window for longer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := Of("hello", c.spec, Assumed(c.spec, placements(t, "{canary: {numberOfClusters: 1}, all: {}}")), c.windows)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := ""
+			for _, x := range f.Findings {
+				found += fmt.Sprintf("%s: %s; %s", x.Field, x.Message, x.Hint)
+			}
+			if f.Text() != c.text || found != c.finding {
+				t.Errorf("got\n%s\n%s\nwant\n%s\n%s", f.Text(), found, c.text, c.finding)
+			}
+		})
+	}
 }
 
 // drawn is a policy with stages, with a strategy, or with a pace for each of two placements, of decision groups or not.
@@ -305,7 +363,11 @@ func drawn(t *rapid.T) v1alpha1.AddOnRolloutSpec {
 		for i := range rapid.IntRange(1, 4).Draw(t, "stages") {
 			name := fmt.Sprintf("stage-%d", i)
 			n := limit(name + " limit")
-			spec.Stages = append(spec.Stages, v1alpha1.Stage{Name: name, Placement: ref(name), MaxConcurrency: &n, MinSuccessTime: soak(name + " soak")})
+			st := v1alpha1.Stage{Name: name, Placement: ref(name), MaxConcurrency: &n, MinSuccessTime: soak(name + " soak")}
+			if rapid.Bool().Draw(t, name+" window") {
+				st.Gates = &v1alpha1.Gates{Before: []v1alpha1.Gate{{Name: "window", Type: v1alpha1.GateWindow, Window: &v1alpha1.WindowGate{}}}}
+			}
+			spec.Stages = append(spec.Stages, st)
 		}
 	case 1:
 		p := progressive("strategy").Progressive
@@ -357,7 +419,7 @@ func BenchmarkForecast(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if f, err := Of("hello", c.spec, c.fleet); err != nil || len(f.Findings) > 0 {
+				if f, err := Of("hello", c.spec, c.fleet, Windows{}); err != nil || len(f.Findings) > 0 {
 					b.Fatal(f, err)
 				}
 			}
@@ -387,7 +449,7 @@ canary: {clusterSets: [global], predicates: [{requiredClusterSelector: {labelSel
 
 func TestLedgerWithoutRoom(t *testing.T) {
 	spec := policy(t, canaryThenEveryone)
-	r := newRun("hello", spec, Assumed(spec, nil))
+	r := newRun("hello", spec, Assumed(spec, nil), Windows{})
 	r.in.LedgerLimit = 800 // of two stages, one has room
 	if err := r.simulate(); err != nil {
 		t.Fatal(err)

@@ -2,15 +2,15 @@ package forecast
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// passed are the verdicts of a simulation: every gate lets its stage continue at once. How long
-// people and measurements take is not known, and windows depend on the day; the waits name
-// them.
+// passed are the verdicts of a simulation: every gate but a window lets its stage continue at once. How long people
+// and measurements take is not known; the waits name them.
 func passed(policy v1alpha1.AddOnRolloutSpec, start time.Time) []rollout.Gate {
 	var verdicts []rollout.Gate
 	pass := func(stage string, when v1alpha1.GateMoment, gates []v1alpha1.Gate) {
@@ -46,4 +46,70 @@ func waitsOf(st v1alpha1.Stage) []string {
 		waits = append(waits, fmt.Sprintf("%s %s %s", word, g.Type, g.Name))
 	}
 	return waits
+}
+
+// window is a window before a stage.
+type window struct {
+	v1alpha1.WindowGate
+	// gate is its position in in.Gates.
+	gate int
+	// until is when its verdict changes. known: there is one.
+	until time.Time
+	known bool
+}
+
+// windowsOf are the windows of the gates of a policy.
+func windowsOf(policy v1alpha1.AddOnRolloutSpec, verdicts []rollout.Gate) []window {
+	var found []window
+	for i, v := range verdicts {
+		for _, st := range policy.Stages {
+			if st.Name != v.Stage || v.When != v1alpha1.GateBefore {
+				continue
+			}
+			for _, g := range st.Gates.Before {
+				if g.Name == v.Name && g.Window != nil {
+					found = append(found, window{WindowGate: *g.Window, gate: i})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// lookAtWindows gives windows their verdicts of now. Only a policy without stages has several tracks, and it has no
+// gates: the time of the batches that were left out has passed for all windows.
+func (r *run) lookAtWindows() {
+	skipped := r.skipped[""]
+	now := r.in.Now.Add(skipped)
+	for i := range r.windows {
+		w := &r.windows[i]
+		v := &r.in.Gates[w.gate]
+		if !w.known || !w.until.IsZero() && !w.until.After(now) {
+			open := false
+			open, w.until = r.at(w.WindowGate, now)
+			w.known, v.State, v.Reason = true, v1alpha1.GateWaiting, "closed"
+			if open {
+				v.State, v.Reason = v1alpha1.GatePassed, ""
+			}
+		}
+		if v.ChangesAt = w.until; !w.until.IsZero() {
+			v.ChangesAt = w.until.Add(-skipped)
+		}
+	}
+}
+
+// admits is how many batches of a stage, one after the other, are admitted after now before a window closes, and at
+// most n.
+func (r *run) admits(stage string, period time.Duration, n int) int {
+	for _, w := range r.windows {
+		if v := r.in.Gates[w.gate]; v.Stage == stage && !v.ChangesAt.IsZero() {
+			n = min(n, int((v.ChangesAt.Sub(r.in.Now)-1)/period))
+		}
+	}
+	return n
+}
+
+// windowed reports whether a window is before the stage.
+func (r *run) windowed(stage string) bool {
+	return slices.ContainsFunc(r.windows, func(w window) bool { return r.in.Gates[w.gate].Stage == stage })
 }

@@ -215,7 +215,7 @@ func TestDisabledInstallation(t *testing.T) {
 
 func TestTooManySteps(t *testing.T) {
 	spec := policy(t, canaryThenEveryone)
-	r := newRun("hello", spec, Assumed(spec, nil))
+	r := newRun("hello", spec, Assumed(spec, nil), Windows{})
 	r.budget = 500
 	if err := r.simulate(); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v, want %v", err, ErrTooLarge)

@@ -45,8 +45,11 @@ type run struct {
 	start time.Time
 	// budget is how many clusters may be decided about, all plans together.
 	budget int
-	// at has the position of each cluster in in.Clusters.
-	at map[string]int
+	// position of each cluster in in.Clusters.
+	position map[string]int
+	// windows before stages, and at, which evaluates them.
+	windows []window
+	at      func(v1alpha1.WindowGate, time.Time) (bool, time.Time)
 	// verified is when the works of a cluster in flight are verified.
 	verified map[string]time.Time
 	// stages by name, and their names in the order of the plan.
@@ -85,19 +88,25 @@ type course struct {
 	counted bool
 }
 
-func newRun(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet) *run {
+func newRun(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet, windows Windows) *run {
 	policy.Target = &v1alpha1.Target{Digest: target}
 	r := &run{
-		every: distinctBatches, budget: mostDecisions, start: time.Unix(0, 0).UTC(), at: map[string]int{}, verified: map[string]time.Time{},
+		every: distinctBatches, budget: mostDecisions, start: time.Unix(0, 0).UTC(), position: map[string]int{}, verified: map[string]time.Time{},
 		stages: map[string]*course{}, skipped: map[string]time.Duration{}, late: map[string]bool{}, timed: map[string]bool{},
+	}
+	if windows.At != nil {
+		r.start, r.at = windows.Begins.UTC().Truncate(time.Minute), windows.At
 	}
 	r.in = rollout.Input{
 		Now: r.start, AddOn: addOn, Spec: policy, Stable: stable,
 		Gates: passed(policy, r.start), Placements: fleet.Placements, Clusters: slices.Clone(fleet.Clusters),
 		ParkAfter: parkAfter, RemovalGrace: removalGrace,
 	}
+	if r.at != nil {
+		r.windows = windowsOf(policy, r.in.Gates)
+	}
 	for i, c := range r.in.Clusters {
-		r.at[c.Name] = i
+		r.position[c.Name] = i
 	}
 	return r
 }
@@ -106,6 +115,7 @@ func newRun(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet) *run {
 // nothing happens any more.
 func (r *run) simulate() error {
 	for {
+		r.lookAtWindows()
 		// The error of an unknown decision group is in the plan as well: it holds every cluster.
 		plan, _ := rollout.New(r.in)
 		r.last, r.in.Ledger = plan, plan.Ledger
@@ -152,7 +162,7 @@ func (r *run) carryOut(plan rollout.Plan) (again bool) {
 		if a.Kind != rollout.Move {
 			continue
 		}
-		c := &r.in.Clusters[r.at[a.Cluster]]
+		c := &r.in.Clusters[r.position[a.Cluster]]
 		c.Running, c.UpToDate, c.UpToDateStable = a.Revision, true, false
 		c.Health = rollout.Health{State: rollout.HealthProgressing}
 		r.verified[a.Cluster] = r.in.Now.Add(PerCluster)
@@ -169,7 +179,7 @@ func (r *run) verify() {
 	for name, t := range r.verified {
 		if !t.After(r.in.Now) {
 			delete(r.verified, name)
-			r.in.Clusters[r.at[name]].Health = rollout.Health{State: rollout.HealthVerified}
+			r.in.Clusters[r.position[name]].Health = rollout.Health{State: rollout.HealthVerified}
 		}
 	}
 }
@@ -258,7 +268,7 @@ func (r *run) advanceGroups(at int, found map[string]*batch) {
 		left.AtOnce, left.Soak = left.Clusters, before.Soak
 		ends = left.Ends
 		for _, cluster := range found[name].waiting {
-			r.in.Clusters[r.at[cluster]].UpToDate = true
+			r.in.Clusters[r.position[cluster]].UpToDate = true
 		}
 	}
 	r.skipped[track] += ends - c.Ends
@@ -302,9 +312,12 @@ func (r *run) advance(name string, b *batch) {
 	if !began || r.every == everyBatch || size != b.admitted || b.flying != b.admitted || len(b.waiting) <= size {
 		return
 	}
-	repeats := (len(b.waiting) - 1) / size
+	repeats := r.admits(name, period, (len(b.waiting)-1)/size)
+	if repeats <= 0 {
+		return
+	}
 	for _, cluster := range b.waiting[:repeats*size] {
-		r.in.Clusters[r.at[cluster]].UpToDate = true
+		r.in.Clusters[r.position[cluster]].UpToDate = true
 	}
 	r.skipped[track] += times(period, repeats)
 }
@@ -355,11 +368,15 @@ func (r *run) elapsed() time.Duration {
 
 // forecast is the result of the simulation.
 func (r *run) forecast() Forecast {
-	f := Forecast{Unstaged: int(r.last.Counts.Unstaged), Findings: r.findings()}
+	f := Forecast{Unstaged: int(r.last.Counts.Unstaged), Windowed: len(r.windows) > 0, Findings: r.findings()}
 	for _, name := range r.order {
 		c := r.stages[name]
 		if i := r.declared(name); i >= 0 {
-			c.Waits = waitsOf(r.in.Spec.Stages[i])
+			st := r.in.Spec.Stages[i]
+			c.Waits = waitsOf(st)
+			f.Untimed = f.Untimed || st.Gates != nil && slices.ContainsFunc(st.Gates.Before, func(g v1alpha1.Gate) bool {
+				return g.Window == nil || !f.Windowed
+			})
 		}
 		f.Stages = append(f.Stages, c.Stage)
 		f.Duration = max(f.Duration, c.Ends)

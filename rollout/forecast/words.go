@@ -2,7 +2,6 @@ package forecast
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -26,7 +25,10 @@ func (f Forecast) Text() string {
 	}
 	if len(f.Findings) == 0 && f.Duration > 0 {
 		text := fmt.Sprintf("about %s if every cluster takes %s", shown(f.Duration), shown(PerCluster))
-		if slices.ContainsFunc(f.Stages, func(s Stage) bool { return len(s.Waits) > 0 }) {
+		if f.Windowed {
+			text += " and it begins now"
+		}
+		if f.Untimed {
 			text += ", and the waits for gates"
 		}
 		parts = append(parts, text)
