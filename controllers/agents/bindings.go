@@ -229,33 +229,32 @@ func (t *turn) ours() []rbacv1.RoleBinding {
 	return slices.DeleteFunc(slices.Clone(t.found), func(b rbacv1.RoleBinding) bool { return !registration.Ours(&b) })
 }
 
-// ensure creates or repairs one binding. The role of a binding cannot be changed, so a binding
-// of the same name with another role is replaced, even if the watch does not show it because it
-// lacks the add-on's label.
+// ensure creates or repairs one binding.
 func (t *turn) ensure(ctx context.Context, want, have *rbacv1.RoleBinding) error {
 	if have != nil && registration.Same(want, have) {
 		return nil
 	}
-	err := t.apply(ctx, want)
-	if apierrors.IsInvalid(err) {
-		err = t.replace(ctx, want, err)
-	}
-	if err != nil {
+	if err := t.repair(ctx, want); err != nil {
 		return bindError(want, err)
 	}
 	return nil
 }
 
-// replace deletes a binding with another role and creates the wanted one; if there is no such
-// binding, it returns refused, the API server's error about the wanted one. It lists by name,
-// because the operator has no right to get a binding.
-func (t *turn) replace(ctx context.Context, want *rbacv1.RoleBinding, refused error) error {
+// repair writes a binding that the hub does not have, or has otherwise. The binding is read before: the watch may be behind
+// the operator's own write. The role of a binding cannot be changed, so a binding of the same name with another role is
+// replaced, even if the watch does not show it because it lacks the add-on's label. It is listed by name, because the
+// operator has no right to get a binding.
+func (t *turn) repair(ctx context.Context, want *rbacv1.RoleBinding) error {
 	var list rbacv1.RoleBindingList
 	if err := t.Live.List(ctx, &list, client.InNamespace(want.Namespace), client.MatchingFields{indexName: want.Name}); err != nil {
 		return err
 	}
-	if len(list.Items) == 0 || list.Items[0].RoleRef == want.RoleRef {
-		return refused
+	if len(list.Items) > 0 && registration.Same(want, &list.Items[0]) {
+		return nil
+	}
+	err := t.apply(ctx, want)
+	if !apierrors.IsInvalid(err) || len(list.Items) == 0 || list.Items[0].RoleRef == want.RoleRef {
+		return err
 	}
 	if err := t.delete(ctx, &list.Items[0]); err != nil {
 		return err

@@ -35,7 +35,8 @@ func fakeHub(t *testing.T, objects ...client.Object) client.WithWatch {
 	byName := func(o client.Object) []string { return []string{o.GetName()} }
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithIndex(&v1alpha1.AddOnRollout{}, "metadata.name", byName).
-		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, "metadata.name", byName).Build()
+		WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, "metadata.name", byName).
+		WithIndex(&rbacv1.RoleBinding{}, "metadata.name", byName).Build()
 }
 
 // With --watch-namespace an operator sees the rollouts of one namespace and the bindings of
@@ -103,6 +104,59 @@ func TestBindingThatFailedIsTriedAgainSoon(t *testing.T) {
 			}
 			if got := known.Outcome(key).State; got != registration.Failed {
 				t.Errorf("the outcome is %v", got)
+			}
+		})
+	}
+}
+
+// TestBindingThatTheWatchDoesNotShowYetIsWrittenOnce: the watch cache may lag behind the operator's own writes for many
+// turns. A binding that was deleted by hand meanwhile is created again.
+func TestBindingThatTheWatchDoesNotShowYetIsWrittenOnce(t *testing.T) {
+	for name, deleted := range map[string]bool{"Exists": false, "DeletedByHand": true} {
+		t.Run(name, func(t *testing.T) {
+			key := agents.Key{Cluster: "c1", AddOn: "hello"}
+			hub := fakeHub(t,
+				&v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: key.AddOn}},
+				&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: key.Cluster, Name: key.AddOn, UID: "1"}},
+				&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader", Labels: allowed}})
+			writes := 0
+			behind := interceptor.NewClient(hub, interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					if _, ok := list.(*rbacv1.RoleBindingList); ok {
+						return nil
+					}
+					return c.List(ctx, list, opts...)
+				},
+				Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+					writes++
+					return c.Apply(ctx, o, opts...)
+				},
+			})
+			known := agents.NewBook()
+			known.Declare(key, []addonv1alpha1.RegistrationSpec{kubeClient(current("reader"))})
+			clock := clocktesting.NewFakePassiveClock(time.Now())
+			r := agents.NewBindings(agents.Options{Client: behind, Live: hub, Book: known, Clock: clock})
+			turns := func() {
+				t.Helper()
+				for range 3 {
+					if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: key.AddOn}}); err != nil {
+						t.Fatal(err)
+					}
+					clock.SetTime(clock.Now().Add(time.Second))
+				}
+			}
+			turns()
+			want := 1
+			if deleted {
+				want = 2
+				if err := hub.DeleteAllOf(t.Context(), &rbacv1.RoleBinding{}, client.InNamespace(key.Cluster)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			turns()
+			var bindings rbacv1.RoleBindingList
+			if err := hub.List(t.Context(), &bindings); err != nil || len(bindings.Items) != 1 || writes != want {
+				t.Errorf("%d bindings, %d writes, want 1 and %d; %v", len(bindings.Items), writes, want, err)
 			}
 		})
 	}
