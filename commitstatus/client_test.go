@@ -192,6 +192,11 @@ func TestRefusalsAreClassified(t *testing.T) {
 			recorded{code: 429, header: map[string]string{"Retry-After": "999999999"}},
 			commitstatus.DeliveryError{Reason: "HOST limits the rate of requests", RetryAfter: time.Hour, Everyone: true},
 		},
+		"AbsurdInMoreThan32Bits": {
+			"A longer wait is no shorter one.",
+			recorded{code: 429, header: map[string]string{"Retry-After": "4294967296"}},
+			commitstatus.DeliveryError{Reason: "HOST limits the rate of requests", RetryAfter: time.Hour, Everyone: true},
+		},
 		"Internal": {
 			"Gitea's answer to anything, an unknown commit included.",
 			recorded{code: 500, body: `{"message":"","url":"https://gitea.example/api/swagger"}`},

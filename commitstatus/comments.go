@@ -3,6 +3,7 @@ package commitstatus
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -181,13 +182,17 @@ func (l *wireLogin) account() Account {
 	return Account{ID: l.ID, Login: cmp.Or(l.Login, l.Username)}
 }
 
-// Bounds of a list of comments that are read for approvals. Every user who sees a request can write comments: a page of
-// the largest comments, with every character escaped, fits into an answer, and so do hundreds of them at Gitea, whose
-// list has no pages.
+// Bounds of a list of comments. Every user who sees a request can write comments: a page of the largest comments, with
+// every character escaped, fits into an answer, and so do hundreds of them at Gitea, whose list has no pages.
 const (
 	notePage  = 40
 	noteLimit = notePage * 6 * (64 << 10)
 )
+
+// tooManyComments is the error if not all comments of a request can be read.
+func tooManyComments(request int64) *DeliveryError {
+	return &DeliveryError{Reason: fmt.Sprintf("request %d has too many comments to read; delete some", request), Permanent: true}
+}
 
 // read makes a call that only reads.
 func (c *comments) read(ctx context.Context, at string, out any, expect ...int) error {
@@ -308,7 +313,9 @@ func (c *comments) After(ctx context.Context, request MergedRequest) ([]Comment,
 			query = url.Values{perPage: {strconv.Itoa(notePage)}, "sort": {"desc"}, "order_by": {"created_at"}}
 		}
 		var list []wireNote
-		if err := c.read(ctx, c.comments(request.Number)+atPage(page, query), &list, http.StatusOK); err != nil {
+		if err := c.read(ctx, c.comments(request.Number)+atPage(page, query), &list, http.StatusOK); errors.Is(err, errTooLong) {
+			break
+		} else if err != nil {
 			return nil, err
 		}
 		older := false
@@ -331,7 +338,7 @@ func (c *comments) After(ctx context.Context, request MergedRequest) ([]Comment,
 			return all, nil
 		}
 	}
-	return nil, &DeliveryError{Reason: fmt.Sprintf("request %d has too many comments", request.Number), Permanent: true}
+	return nil, tooManyComments(request.Number)
 }
 
 // wireMember is what an account may do: GitHub and Gitea name it, GitLab has a number and a state.

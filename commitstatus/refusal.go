@@ -3,6 +3,7 @@ package commitstatus
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -123,7 +124,7 @@ func (c *restClient) retryAfter(header http.Header, otherwise time.Duration) tim
 	at, errDate := http.ParseTime(value)
 	reset, errReset := strconv.ParseInt(header.Get("X-RateLimit-Reset"), 10, 64)
 	switch {
-	case err == nil:
+	case err == nil || errors.Is(err, strconv.ErrRange): // then it is the largest number
 		wait = time.Duration(seconds) * time.Second
 	case errDate == nil:
 		wait = at.Sub(now)

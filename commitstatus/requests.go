@@ -286,7 +286,10 @@ func (r *requests) own(ctx context.Context, request int64, marker string, by aut
 	for page := 1; page <= r.commentPages; page++ {
 		query := url.Values{perPage: {strconv.Itoa(commentPage)}, "sort": {"asc"}}
 		var list []wireComment
-		if err := r.client.send(ctx, call{method: http.MethodGet, url: r.comments(request) + atPage(page, query), expect: []int{http.StatusOK}}, &list); err != nil {
+		read := call{method: http.MethodGet, url: r.comments(request) + atPage(page, query), expect: []int{http.StatusOK}, limit: noteLimit}
+		if err := r.client.send(ctx, read, &list); errors.Is(err, errTooLong) {
+			break
+		} else if err != nil {
 			return wireComment{}, false, err
 		}
 		for _, c := range list {
@@ -298,5 +301,5 @@ func (r *requests) own(ctx context.Context, request int64, marker string, by aut
 			return wireComment{}, false, nil
 		}
 	}
-	return wireComment{}, false, &DeliveryError{Reason: fmt.Sprintf("request %d has too many comments", request), Permanent: true}
+	return wireComment{}, false, tooManyComments(request)
 }

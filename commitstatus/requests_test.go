@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,6 +125,40 @@ func TestRequests_SayKeepsOneComment(t *testing.T) {
 				if err != nil || wrote != step.wrote {
 					t.Errorf("step %d: wrote %v, %v", i, wrote, err)
 				}
+			}
+		})
+	}
+}
+
+// TestRequests_SayFindsItsCommentAmongMegabytesOfOthers: Gitea sends all comments in one answer. If they are too many to
+// be read, nothing is written: a second comment would follow at each pass.
+func TestRequests_SayFindsItsCommentAmongMegabytesOfOthers(t *testing.T) {
+	c := requestCases()["Gitea"]
+	other := c.comment(30, 6, strings.Repeat("<", 60_000))
+	for name, others := range map[string]int{"Read": 20, "TooMany": 60} {
+		t.Run(name, func(t *testing.T) {
+			var sent []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				sent = append(sent, r.Method)
+				switch {
+				case r.URL.Path == "/api/v1/user":
+					_, _ = w.Write([]byte(`{"id":5}`))
+				case r.Method == http.MethodGet:
+					_, _ = w.Write([]byte("[" + strings.Repeat(other+",", others) + c.comment(31, 5, marker+"\nfirst") + "]"))
+				default:
+					_, _ = w.Write([]byte(c.comment(31, 5, marker+"\nsecond")))
+				}
+			}))
+			t.Cleanup(server.Close)
+			wrote, err := c.dial(t, server.URL).Say(t.Context(), 7, marker, "second")
+			if name == "TooMany" {
+				if err == nil || wrote || !strings.Contains(err.Error(), "request 7 has too many comments") || slices.Contains(sent, http.MethodPost) {
+					t.Errorf("wrote %v, %v, sent %v", wrote, err, sent)
+				}
+				return
+			}
+			if err != nil || !wrote || sent[len(sent)-1] != http.MethodPatch {
+				t.Errorf("wrote %v, %v, sent %v", wrote, err, sent)
 			}
 		})
 	}

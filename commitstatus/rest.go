@@ -28,6 +28,9 @@ const ofState = "state"
 // bodyLimit bounds what is read of an answer, in bytes, unless the call has a limit of its own.
 const bodyLimit = 1 << 20
 
+// errTooLong is the cause of an error about an answer over its limit.
+var errTooLong = errors.New("the answer is too long")
+
 // NewHTTPClient returns a client for forges that follows the policy: a tenant names the address. A proxy of the
 // environment is used, because the forge may be behind it; the policy holds for the proxy's address then.
 func NewHTTPClient(policy dial.Policy) *http.Client {
@@ -116,7 +119,10 @@ func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 		// The part of the body that could be read is enough for the reason.
 		return c.refusal(request, response, body)
 	}
-	if err != nil || int64(len(body)) > limit {
+	if int64(len(body)) > limit {
+		err = errTooLong
+	}
+	if err != nil {
 		return &DeliveryError{Reason: c.host + " sent an answer that cannot be read", Uncertain: true, cause: err}
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
