@@ -137,6 +137,11 @@ func TestRefusalsAreClassified(t *testing.T) {
 			recorded{code: 301, header: map[string]string{"Location": "/elsewhere"}, body: `{"message":"Moved Permanently"}`},
 			commitstatus.DeliveryError{Reason: "HOST says that the repository has moved (301), the address must be changed: Moved Permanently", Permanent: true, RetryAfter: time.Hour},
 		},
+		"Login": {
+			"A proxy sends every request to its login page.",
+			recorded{code: 302, header: map[string]string{"Location": "https://sso.example/login"}},
+			commitstatus.DeliveryError{Reason: "HOST redirects (302): the repository has moved, or a login page is in front of it; check the address", Permanent: true, RetryAfter: time.Hour},
+		},
 		"UnknownCommit": {
 			"GitHub's answer for a commit that it lacks is final.",
 			recorded{code: 422, body: `{"message":"No commit found for SHA: ` + testSHA + `","documentation_url":"https://docs.github.com/rest","status":"422"}`},
@@ -210,12 +215,12 @@ func TestRefusalsAreClassified(t *testing.T) {
 		"Portal": {
 			"A page where the forge should be.",
 			recorded{code: 200, body: "<html>Please sign in</html>"},
-			commitstatus.DeliveryError{Reason: "HOST did not answer like a forge (200)", Uncertain: true},
+			commitstatus.DeliveryError{Reason: "HOST did not answer like a forge (200); check the address, and whether a login page is in front of the forge", Uncertain: true},
 		},
 		"NotJSON": {
 			"The right code, and nonsense.",
 			recorded{code: 201, body: "<html>"},
-			commitstatus.DeliveryError{Reason: "HOST did not answer like a forge", Uncertain: true},
+			commitstatus.DeliveryError{Reason: "HOST did not answer like a forge; check the address, and whether a login page is in front of the forge", Uncertain: true},
 		},
 		"NoBody": {
 			"The right code, and nothing.",

@@ -73,6 +73,9 @@ func denial(code int) Denial {
 	}
 }
 
+// noForge is the likely reason for an answer that is not one of a forge.
+const noForge = "check the address, and whether a login page is in front of the forge"
+
 // explain describes the forge's answer.
 func explain(code int, request call) string {
 	switch {
@@ -83,7 +86,9 @@ func explain(code int, request call) string {
 	case code == http.StatusNotFound || code == http.StatusGone:
 		return "does not know the repository or the commit, or hides it from the token (" + strconv.Itoa(code) + ")"
 	case code < 300:
-		return "did not answer like a forge (" + strconv.Itoa(code) + ")"
+		return "did not answer like a forge (" + strconv.Itoa(code) + "); " + noForge
+	case code == http.StatusFound || code == http.StatusSeeOther || code == http.StatusTemporaryRedirect:
+		return "redirects (" + strconv.Itoa(code) + "): the repository has moved, or a login page is in front of it; check the address"
 	case code < 400:
 		return "says that the repository has moved (" + strconv.Itoa(code) + "), the address must be changed"
 	case code >= 500:

@@ -129,7 +129,7 @@ func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return &DeliveryError{Reason: c.host + " did not answer like a forge", Uncertain: true}
+		return &DeliveryError{Reason: c.host + " did not answer like a forge; " + noForge, Uncertain: true}
 	}
 	return nil
 }
