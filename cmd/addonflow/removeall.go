@@ -21,23 +21,25 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// removeAll deletes every AddOnSource, and returns when the operator has removed every add-on.
+// removeAll deletes every AddOnSource, and returns when the operator has removed every add-on. Without a
+// source it needs no operator: an uninstallation that was interrupted may have ended it.
 func (o *uninstallOptions) removeAll(ctx context.Context, hub client.Client) error {
+	var sources v1alpha1.AddOnSourceList
+	if err := hub.List(ctx, &sources); err != nil && !unserved(err) {
+		return hubError("list AddOnSources", err)
+	}
+	if len(sources.Items) == 0 {
+		return nothingLeft(ctx, hub)
+	}
 	if err := o.led(ctx, hub); err != nil {
 		return &exitError{code: exitFailed, err: fmt.Errorf("cannot remove add-ons: %w", err)}
-	}
-	var sources v1alpha1.AddOnSourceList
-	if err := hub.List(ctx, &sources); err != nil {
-		return hubError("list AddOnSources", err)
 	}
 	var rollouts v1alpha1.AddOnRolloutList
 	if err := hub.List(ctx, &rollouts); err != nil {
 		return hubError("list AddOnRollouts", err)
 	}
-	if len(sources.Items) > 0 {
-		if err := o.confirmed(rollouts.Items); err != nil {
-			return err
-		}
+	if err := o.confirmed(rollouts.Items); err != nil {
+		return err
 	}
 	for i := range sources.Items {
 		s := &sources.Items[i]

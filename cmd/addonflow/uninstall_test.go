@@ -180,3 +180,16 @@ func TestUninstall_RemovesNothingWithoutAnOperator(t *testing.T) {
 		t.Errorf("the source is being deleted at %v, error %v", source.DeletionTimestamp, err)
 	}
 }
+
+// TestUninstall_OfAHubWithoutAddOnsNeedsNoOperator: the first run may have been interrupted after it ended the operator.
+func TestUninstall_OfAHubWithoutAddOnsNeedsNoOperator(t *testing.T) {
+	s := newStage(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{
+		Name: "addonflow", Labels: map[string]string{"app.kubernetes.io/name": "addonflow", "app.kubernetes.io/part-of": "addonflow"},
+	}})
+	for _, want := range []string{"ClusterRole addonflow: deleted\n", ""} {
+		s.out.Reset()
+		if code := s.run(t.Context(), "uninstall", "--remove-add-ons", "--confirm", "https://hub"); code != 0 || s.out.String() != want {
+			t.Errorf("exit code %d: %q, %s; want %q", code, s.out.String(), s.err.String(), want)
+		}
+	}
+}
