@@ -34,14 +34,14 @@ func unpack(archive []byte, l Limits) ([]File, error) {
 	stream := &io.LimitedReader{R: inflated, N: l.Unpacked + 1}
 	entries := tar.NewReader(stream)
 	var files []File
-	seen, count, kept := map[string]bool{}, 0, int64(0)
+	known, count, kept := paths{}, 0, int64(0)
 	for {
 		header, err := entries.Next()
 		switch {
 		case stream.N <= 0:
 			return nil, fmt.Errorf("%w: the archive unpacks to more than %d bytes", ErrLimitExceeded, l.Unpacked)
 		case errors.Is(err, io.EOF):
-			return files, apart(seen)
+			return files, nil
 		case err != nil:
 			return nil, content(err)
 		}
@@ -55,14 +55,20 @@ func unpack(archive []byte, l Limits) ([]File, error) {
 		if f.Path, err = entryName(header.Name, l.Depth); err != nil {
 			return nil, err
 		}
-		if seen[f.Path] {
-			return nil, fmt.Errorf("%w: the archive has %s twice", ErrContent, f.Path)
+		if err := known.add(f.Path); err != nil {
+			return nil, err
 		}
-		seen[f.Path] = true
-		if !f.Link && !f.Special && f.Size <= l.FileBytes {
-			if kept += f.Size; kept > l.TotalBytes {
-				return nil, fmt.Errorf("%w: the files have more than %d bytes", ErrLimitExceeded, l.TotalBytes)
-			}
+		if len(known) > l.Files {
+			return nil, fmt.Errorf("%w: the archive has more than %d files and directories", ErrLimitExceeded, l.Files)
+		}
+		read := !f.Link && !f.Special && f.Size <= l.FileBytes
+		if kept += int64(len(f.Path)); read {
+			kept += f.Size
+		}
+		if kept > l.TotalBytes {
+			return nil, fmt.Errorf("%w: the files and their paths have more than %d bytes", ErrLimitExceeded, l.TotalBytes)
+		}
+		if read {
 			if f.Content, err = io.ReadAll(entries); err != nil && stream.N > 0 {
 				return nil, content(err)
 			}
@@ -71,14 +77,29 @@ func unpack(archive []byte, l Limits) ([]File, error) {
 	}
 }
 
-// apart refuses a path that is both a file and a directory.
-func apart(files map[string]bool) error {
-	for name := range files {
-		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-			if files[dir] {
-				return fmt.Errorf("%w: the archive has %s as a file and as a directory", ErrContent, dir)
-			}
+// paths are those of an archive and of the directories above them; true: a directory.
+type paths map[string]bool
+
+// add adds the path of a file. No path is there twice, or both a file and a directory.
+func (p paths) add(name string) error {
+	both := func(path string) error {
+		return fmt.Errorf("%w: the archive has %s as a file and as a directory", ErrContent, path)
+	}
+	switch dir, known := p[name]; {
+	case dir:
+		return both(name)
+	case known:
+		return fmt.Errorf("%w: the archive has %s twice", ErrContent, name)
+	}
+	p[name] = false
+	for above := path.Dir(name); above != "."; above = path.Dir(above) {
+		switch dir, known := p[above]; {
+		case dir:
+			return nil
+		case known:
+			return both(above)
 		}
+		p[above] = true
 	}
 	return nil
 }
@@ -89,9 +110,11 @@ func entryName(name string, depth int) (string, error) {
 	clean := path.Clean("/" + name)[1:]
 	switch {
 	case !utf8.ValidString(name) || strings.ContainsAny(name, "\\\x00") || printable(name) != name:
-		return "", fmt.Errorf("%w: the name %q in the archive cannot be used", ErrContent, name)
+		return "", fmt.Errorf("%w: the name %.80q in the archive cannot be used", ErrContent, name)
 	case clean == "" || strings.TrimPrefix(name, "./") != clean:
-		return "", fmt.Errorf("%w: the path %q in the archive is not relative and clean", ErrContent, name)
+		return "", fmt.Errorf("%w: the path %.80q in the archive is not relative and clean", ErrContent, name)
+	case len(clean) > pathBytes:
+		return "", fmt.Errorf("%w: %.80q... has %d bytes, a path has at most %d", ErrLimitExceeded, clean, len(clean), pathBytes)
 	case strings.Count(clean, "/") >= depth:
 		return "", fmt.Errorf("%w: %.80q... is more than %d directories deep", ErrLimitExceeded, clean, depth)
 	}

@@ -34,12 +34,17 @@ func TestUnpack_IsBounded(t *testing.T) {
 		"inside out":      {[]tar.Header{entry("a/../../b", 1)}, ErrContent},
 		"absolute":        {[]tar.Header{entry("/etc/passwd", 1)}, ErrContent},
 		"of Windows":      {[]tar.Header{entry(`a\b`, 1)}, ErrContent},
+		"long paths":      {[]tar.Header{entry(strings.Repeat("a", 800), 0), entry(strings.Repeat("b", 800), 0)}, ErrLimitExceeded},
+		"a long path":     {[]tar.Header{entry(strings.Repeat("a", 1<<18), 0)}, ErrLimitExceeded},
+		"many folders":    {[]tar.Header{entry("a/b/c", 1), entry("d", 1)}, ErrLimitExceeded},
+		"a long bad path": {[]tar.Header{entry("../"+strings.Repeat("a", 1<<18), 0)}, ErrContent},
+		"in a file later": {[]tar.Header{entry("a/b", 1), entry("a", 1)}, ErrContent},
 		"of a terminal":   {[]tar.Header{entry("a\x1b[2J", 1)}, ErrContent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files, err := unpack(packed(t, c.entries), limits)
-			if !errors.Is(err, c.want) || err == nil && files == nil {
-				t.Errorf("got %d files, %v; want %v", len(files), err, c.want)
+			if !errors.Is(err, c.want) || err == nil && files == nil || err != nil && len(err.Error()) > 300 {
+				t.Errorf("got %d files, %.500v; want %v", len(files), err, c.want)
 			}
 		})
 	}
@@ -82,7 +87,7 @@ func FuzzUnpack(f *testing.F) {
 		files, err := unpack(archive, limits)
 		kept := 0
 		for _, file := range files {
-			kept += len(file.Content)
+			kept += len(file.Path) + len(file.Content)
 			if !fs.ValidPath(file.Path) || int64(len(file.Content)) > limits.FileBytes {
 				t.Errorf("%q with %d bytes", file.Path, len(file.Content))
 			}

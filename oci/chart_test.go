@@ -175,7 +175,7 @@ func TestChart_RefusesThisMachine(t *testing.T) {
 	s := serve(t)
 	s.answer = func(http.ResponseWriter, *http.Request) { t.Error("the server got a request") }
 	_, err := open(t, s.host(), func(o *Options) { o.Access.AllowLoopback = false }).Chart(t.Context(), "charts/hello", "sha256:"+strings.Repeat("a", 64))
-	const want = " leads to a loopback or link-local address; the operator's flag --git-allow-loopback allows it"
+	const want = " leads to a loopback or link-local address, or to a metadata service of a cloud; the operator's flag --git-allow-loopback allows it"
 	if !errors.Is(err, ErrAddressDenied) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %v%s", err, ErrAddressDenied, want)
 	}

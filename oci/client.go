@@ -17,7 +17,7 @@ import (
 
 // Access is what the operator's flags permit to all registries. The zero value is the strict one.
 type Access struct {
-	// AllowLoopback permits the loopback and link-local addresses of the operator's machine.
+	// AllowLoopback permits loopback and link-local addresses, and the metadata services of clouds.
 	AllowLoopback bool
 	// AllowHTTP permits registries that are read over http, in plain text.
 	AllowHTTP bool

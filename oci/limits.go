@@ -11,9 +11,9 @@ type Limits struct {
 	Bytes int64
 	// Unpacked is what it may unpack to: an archive of megabytes can unpack to terabytes.
 	Unpacked int64
-	// Files is how many entries it may have.
+	// Files is how many files and directories it may have.
 	Files int
-	// FileBytes and TotalBytes bound the content that is kept, per file and in all.
+	// FileBytes bounds the content of a file that is kept, and TotalBytes that of all with their paths.
 	FileBytes, TotalBytes int64
 	// Depth is how deep directories may be nested.
 	Depth int
@@ -28,6 +28,8 @@ func ChartLimits() Limits {
 const (
 	// metadataBytes bounds a manifest and a page of a list of tags.
 	metadataBytes = 1 << 20
+	// pathBytes bounds the path of a file, as Linux does. An archive can have one of a megabyte.
+	pathBytes = 4096
 	// headerBytes bounds the headers of an answer.
 	headerBytes = 256 << 10
 	// redirects is how often one request is redirected.
