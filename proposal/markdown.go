@@ -39,7 +39,7 @@ func (p Proposal) Markdown() string {
 		a := &p.AddOns[i]
 		text := a.markdown(a.details())
 		if b.Len()+len(text) > MarkdownLimit-tail {
-			text = a.markdown("\nThe diff is too long for this comment.\n")
+			text = a.markdown("\nThe diff is too long for this comment; `addonflow plan -o json` shows it.\n")
 		}
 		if b.Len()+len(text) > MarkdownLimit-tail {
 			cut = append(cut, code(brief.Cut(a.Name, 63)))
@@ -54,7 +54,7 @@ func (p Proposal) Markdown() string {
 	}
 	if len(cut) > 0 {
 		names := strings.Join(cut[:min(len(cut), shownCut)], ", ")
-		fmt.Fprintf(&b, "\n**Not shown, because the comment would be too long (%d):** %s. `addonflow plan` shows everything.\n", len(cut), names)
+		fmt.Fprintf(&b, "\n**Not shown, because the comment would be too long (%d):** %s. `addonflow plan -o json` shows everything.\n", len(cut), names)
 	}
 	return b.String()
 }

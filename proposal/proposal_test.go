@@ -270,8 +270,8 @@ func TestMarkdown_CutsWholeAddOns(t *testing.T) {
 		t.Errorf("%d bytes", len(text))
 	}
 	for _, want := range []string{
-		"#### `addon-000`: new content, 3 of 3 clusters change\n\n\n<details>", "The diff is too long for this comment.",
-		"**Not shown, because the comment would be too long (", "`addonflow plan` shows everything.\n",
+		"#### `addon-000`: new content, 3 of 3 clusters change\n\n\n<details>", "The diff is too long for this comment; `addonflow plan -o json` shows it.",
+		"**Not shown, because the comment would be too long (", "`addonflow plan -o json` shows everything.\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing", want)
