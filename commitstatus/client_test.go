@@ -490,7 +490,7 @@ func TestForgeOnThisMachineIsNotCalled(t *testing.T) {
 		if (err == nil) != allow || (served.request != nil) != allow {
 			t.Errorf("allowed %t: %v", allow, err)
 		}
-		if err != nil && !strings.HasSuffix(err.Error(), ": it leads to a loopback or link-local address; the operator's flag --git-allow-loopback allows it") {
+		if err != nil && !strings.HasSuffix(err.Error(), ": it leads to a loopback or link-local address, or to a metadata service of a cloud; the operator's flag --git-allow-loopback allows it") {
 			t.Errorf("got %v", err)
 		}
 	}

@@ -9,14 +9,14 @@ import (
 )
 
 // Policy says which addresses may be dialled. The zero value refuses loopback and link-local
-// addresses.
+// addresses, and the metadata services of clouds, most of which are link-local.
 type Policy struct {
-	// AllowLoopback permits the loopback and link-local addresses of the operator's machine.
+	// AllowLoopback permits all of these addresses.
 	AllowLoopback bool
 }
 
 // ErrLocal is why an address is not dialled. Callers add which flag allows it.
-var ErrLocal = errors.New("leads to a loopback or link-local address")
+var ErrLocal = errors.New("leads to a loopback or link-local address, or to a metadata service of a cloud")
 
 // Dialer returns a dialer that follows the policy.
 func (p Policy) Dialer(timeout time.Duration) *net.Dialer {
@@ -39,13 +39,26 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// isLocal reports whether an address leads to this machine or its link. Unspecified ones lead
-// to loopback.
+// isLocal reports whether an address leads to this machine, its link, or the metadata service of its
+// cloud. Unspecified ones lead to loopback.
 func isLocal(a netip.Addr) bool {
 	a = a.Unmap()
 	if netip.MustParsePrefix("64:ff9b::/96").Contains(a) { // a NAT64 gateway calls what the last 4 bytes say
 		last := a.As16()
 		a = netip.AddrFrom4([4]byte(last[12:]))
 	}
-	return a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.IsInterfaceLocalMulticast() || a.IsUnspecified()
+	return a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.IsInterfaceLocalMulticast() || a.IsUnspecified() || isMetadata(a)
+}
+
+// isMetadata reports whether an address is of a metadata service that is not link-local, as
+// 169.254.169.254 of most clouds is.
+func isMetadata(a netip.Addr) bool {
+	switch a.WithZone("").String() {
+	case "fd00:ec2::254", // AWS
+		"fd20:ce::254",    // Google Cloud
+		"100.100.100.200", // Alibaba Cloud
+		"168.63.129.16":   // Azure
+		return true
+	}
+	return false
 }

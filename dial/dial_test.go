@@ -13,12 +13,14 @@ import (
 	"github.com/addonflow/addonflow/dial"
 )
 
-// TestDialer_RefusesThisMachine: also if only another form of the address leads there.
+// TestDialer_RefusesThisMachine, and the metadata services of clouds: also if only another form of the address
+// leads there.
 func TestDialer_RefusesThisMachine(t *testing.T) {
 	dialer := dial.Policy{}.Dialer(time.Second)
 	for _, host := range []string{
 		"127.0.0.1", "localhost", "127.1.2.3", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "169.254.169.254",
 		"fe80::1%lo", "64:ff9b::a9fe:a9fe", "64:ff9b::7f00:1",
+		"fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "64:ff9b::6464:64c8",
 	} {
 		if _, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort(host, "9")); !errors.Is(err, dial.ErrLocal) {
 			t.Errorf("%s: got %v, want %v", host, err, dial.ErrLocal)
@@ -29,7 +31,7 @@ func TestDialer_RefusesThisMachine(t *testing.T) {
 // TestDialer_AllowsPrivateAddresses: forges live there. Nothing answers at these addresses.
 func TestDialer_AllowsPrivateAddresses(t *testing.T) {
 	dialer := dial.Policy{}.Dialer(50 * time.Millisecond)
-	for _, host := range []string{"10.255.255.1", "172.31.255.1", "192.168.255.1", "fd00::1"} {
+	for _, host := range []string{"10.255.255.1", "172.31.255.1", "192.168.255.1", "fd00::1", "100.64.0.1"} {
 		if _, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort(host, "9")); errors.Is(err, dial.ErrLocal) {
 			t.Errorf("%s is refused", host)
 		}

@@ -10,7 +10,7 @@ import (
 // Access is what the operator's flags permit to all repositories. The zero value is the strict
 // one.
 type Access struct {
-	// AllowLoopback permits the loopback and link-local addresses of the operator's machine.
+	// AllowLoopback permits loopback and link-local addresses, and the metadata services of clouds.
 	AllowLoopback bool
 	// AllowHTTPCredentials permits credentials to be sent over http, in plain text.
 	AllowHTTPCredentials bool

@@ -272,7 +272,7 @@ func TestRepository_RefusesThisMachine(t *testing.T) {
 	h := newHistory(t, s)
 	h.commit("one")
 	_, err := open(t, h.URL(), branch("main"), func(o *Options) { o.Access = Access{} }).Resolve(t.Context())
-	const want = " leads to a loopback or link-local address; the operator's flag --git-allow-loopback allows it"
+	const want = " leads to a loopback or link-local address, or to a metadata service of a cloud; the operator's flag --git-allow-loopback allows it"
 	if !errors.Is(err, ErrAddressDenied) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %v", err, ErrAddressDenied)
 	}

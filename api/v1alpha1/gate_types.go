@@ -224,7 +224,8 @@ type TimeRange struct {
 type PrometheusGate struct {
 	// Address of the Prometheus API, such as https://prometheus.example.com. A path is kept. Queries
 	// are POSTs to api/v1/query below it. Only https, unless the operator runs with
-	// --gate-allow-http; no loopback and link-local addresses, unless with --gate-allow-loopback.
+	// --gate-allow-http; no loopback and link-local addresses and no metadata services of clouds, unless
+	// with --gate-allow-loopback.
 	// +kubebuilder:validation:Pattern="^https?://[^\\s]+$"
 	// +kubebuilder:validation:MaxLength=2048
 	Address string `json:"address"`
@@ -270,7 +271,7 @@ type PrometheusGate struct {
 // X-Signature-256 is "sha256=" and the HMAC-SHA256 of the body in hexadecimal digits.
 type WebhookGate struct {
 	// URL of the service. Only https, unless the operator runs with --gate-allow-http; no loopback
-	// and link-local addresses, unless with --gate-allow-loopback.
+	// and link-local addresses and no metadata services of clouds, unless with --gate-allow-loopback.
 	// +kubebuilder:validation:Pattern="^https?://[^\\s]+$"
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url"`

@@ -110,9 +110,9 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.gates.AllowHTTP, "gate-allow-http", false,
 		"Allow gates of type prometheus and webhook to call addresses without TLS.")
 	fs.BoolVar(&o.gates.AllowLoopback, "gate-allow-loopback", false,
-		"Allow gates of type prometheus and webhook to call loopback and link-local addresses.")
+		"Allow gates of type prometheus and webhook to call loopback and link-local addresses, and metadata services of clouds.")
 	fs.BoolVar(&o.git.AllowLoopback, "git-allow-loopback", false,
-		"Allow Git servers and forges at loopback and link-local addresses.")
+		"Allow Git servers, registries and forges at loopback and link-local addresses, and at the addresses of clouds' metadata services.")
 	fs.BoolVar(&o.git.AllowHTTPCredentials, "git-allow-http-credentials", false,
 		"Allow the credentials of a source to be sent over http, in plain text.")
 	fs.StringVar(&o.pages.listener.Address, "dashboard-addr", "", "The address at which the pages of rollouts are served; if empty, they are not served.")

@@ -307,7 +307,7 @@ func TestTransport_RefusesThisMachine(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "localhost", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "[::ffff:0.0.0.0]", "169.254.169.254", "[fe80::1%25lo]", "[64:ff9b::a9fe:a9fe]"} {
 		at := "http://" + host + ":" + to.Port()
 		verdict := measure.Measure(t.Context(), webhook(at), nil, question(), measure.Options{AllowHTTP: true})
-		want := "HOST leads to a loopback or link-local address; the operator's flag --gate-allow-loopback allows it"
+		want := "HOST leads to a loopback or link-local address, or to a metadata service of a cloud; the operator's flag --gate-allow-loopback allows it"
 		if got := hostless(verdict, at); got != "Error: "+want {
 			t.Errorf("%s: got %s", host, got)
 		}

@@ -25,7 +25,7 @@ import (
 type Options struct {
 	// AllowHTTP permits addresses without TLS.
 	AllowHTTP bool
-	// AllowLoopback permits the loopback and link-local addresses of the operator's machine.
+	// AllowLoopback permits loopback and link-local addresses, and the metadata services of clouds.
 	AllowLoopback bool
 }
 
