@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -201,6 +202,27 @@ func TestStatusThatAnotherWriterChangedWakesItsRollout(t *testing.T) {
 	}
 	if !changed(replace(v1alpha1.AddOnRolloutStatus{})) {
 		t.Error("not woken by an empty status")
+	}
+}
+
+// TestRolloutThatLostItsFinalizerGetsItBack: at rest nothing else wakes the rollout.
+func TestRolloutThatLostItsFinalizerGetsItBack(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.target("v1")
+	s.settle()
+	before := s.rollout()
+	edited := before.DeepCopy()
+	edited.Finalizers = nil
+	s.update(edited)
+	if taken := finalizerTaken(); !taken.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: s.rollout()}) {
+		t.Error("not woken")
+	}
+	s.turn()
+	if got := s.rollout().Finalizers; !slices.Equal(got, []string{v1alpha1.Finalizer}) {
+		t.Errorf("finalizers are %q", got)
+	}
+	if finalizerTaken().Update(event.UpdateEvent{ObjectOld: edited, ObjectNew: s.rollout()}) {
+		t.Error("woken by its own write")
 	}
 }
 

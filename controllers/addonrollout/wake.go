@@ -12,6 +12,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -139,6 +140,17 @@ func (r *Reconciler) statusOfOthers() predicate.Predicate {
 			after, also := e.ObjectNew.(*v1alpha1.AddOnRollout)
 			return ok && also && !equality.Semantic.DeepEqual(before.Status, after.Status) && !r.memories.own(after)
 		},
+	}
+}
+
+// finalizerTaken passes a rollout that lost AddonFlow's finalizer. Its next turn adds the finalizer again: without
+// it, a rollout at rest would be deleted while clusters have the add-on, and a release would be taken for done.
+func finalizerTaken() predicate.Predicate {
+	has := func(o client.Object) bool { return controllerutil.ContainsFinalizer(o, v1alpha1.Finalizer) }
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return has(e.ObjectOld) && !has(e.ObjectNew) },
 	}
 }
 

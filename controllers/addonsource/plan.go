@@ -289,7 +289,9 @@ func saidOf(commit string, in planInput) (author, subject string) {
 
 // targetOf returns the content that an add-on's clusters are to run, with the commit that
 // introduced it. As long as the content stays equal, so does the commit, whatever else later
-// commits change. An add-on that is declared again after a removal gets a new target.
+// commits change. An add-on that is declared again after a removal gets a new target. If the plan
+// only restores an object, the source's status has the commit: the rollout may have been changed
+// or deleted since.
 func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 	target := v1alpha1.Target{
 		Source:   strings.TrimPrefix(in.source, in.namespace+"/"),
@@ -301,9 +303,10 @@ func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 		if targetedBy(r, in.source) && r.Spec.Target.Digest == addOn.Digest {
 			target.Commit = r.Spec.Target.Commit
 		}
-		return target
+		if !in.restoring {
+			return target
+		}
 	}
-	// The rollout was deleted by hand; the status has its target.
 	for _, before := range in.addOns {
 		if before.Name == addOn.Name && before.Digest == addOn.Digest {
 			target.Commit = before.Commit

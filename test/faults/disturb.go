@@ -279,7 +279,7 @@ func mixed(of []point) []point {
 	var all []point
 	for seed := range seeds {
 		name := fmt.Sprintf("another fault in each step, seed %d", seed+1)
-		p := point{name: name, class: "mixed", writes: 6, repeats: 100, shrinks: true, restores: true, forgets: true, flaps: true, disturb: func(ctx context.Context, w *workload, step string) error {
+		p := point{name: name, class: "mixed", writes: 6, repeats: 100, shrinks: true, restores: true, forgets: true, forges: true, flaps: true, disturb: func(ctx context.Context, w *workload, step string) error {
 			chosen := of[dice(name, step).IntN(len(of))]
 			return chosen.disturb(ctx, w, step)
 		}}
@@ -302,8 +302,8 @@ type edit struct {
 	status bool
 	// loses: the operator forgets what it posted and may post it again.
 	repeats int
-	// forgets: the status is a rollout's, and lost.
-	forgets bool
+	// forgets: the status is a rollout's, and lost. forges: it says that the rollout failed.
+	forgets, forges bool
 }
 
 // noCommit is a commit that the repository does not have.
@@ -344,14 +344,14 @@ func edits() []point {
 		{name: "a template deleted", kind: tmpl, where: global},
 		{name: "spec of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"revisionHistoryLimit":3}}`},
 		{name: "target of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"target":{"commit":"` + noCommit + `"}}}`},
-		{name: "phase of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true},
+		{name: "phase of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true, forges: true},
 		{name: "finalizers of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"metadata":{"finalizers":null}}`},
 		{name: "a rollout's status lost", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":null}`, status: true, repeats: 100, forgets: true},
 		{name: "a source's status lost", kind: source, where: in(demo.Namespace, demo.SourceName), patch: `{"status":null}`, status: true, repeats: 100},
 	}
 	var all []point
 	for _, e := range list {
-		all = append(all, point{name: "hand edit: " + e.name, class: "hand edits", writes: 6, repeats: e.repeats, forgets: e.forgets, disturb: func(ctx context.Context, w *workload, step string) error {
+		all = append(all, point{name: "hand edit: " + e.name, class: "hand edits", writes: 6, repeats: e.repeats, forgets: e.forgets, forges: e.forges, disturb: func(ctx context.Context, w *workload, step string) error {
 			if slices.Contains([]string{"begin", "install", "removal"}, step) {
 				return nil // it is not there yet, or it is not needed there
 			}

@@ -24,9 +24,9 @@ type point struct {
 	// clocked: their clock can be set.
 	upgraded, rolledBack, clocked bool
 	// shrinks: the fleet has fewer clusters for a while, which past rollouts and their statuses say.
-	// restores: older statuses are written back. forgets: beta's rollout loses its status. flaps: an agent reports
-	// for a while, every other time, that its content does not run.
-	shrinks, restores, forgets, flaps bool
+	// restores: older statuses are written back. forgets: beta's rollout loses its status. forges: its status says
+	// that it failed. flaps: an agent reports for a while, every other time, that its content does not run.
+	shrinks, restores, forgets, forges, flaps bool
 	// gone are parts of the keys of objects that the point deletes.
 	gone []string
 	// disturb is called when each step begins, and runs beside it.

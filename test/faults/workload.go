@@ -695,7 +695,8 @@ const failure = "failure"
 
 // missing are the statuses that are not, at last, those of the undisturbed run: at the first
 // stand without those of the last commit, which comes after it. A status that is written back
-// says that a rollout runs which has ended; the next commit then supersedes it.
+// says that a rollout runs which has ended; the next commit then supersedes it. A status that was forged says that
+// a rollout failed, and a commit that is replaced before the operator has put it right keeps that.
 func (w *workload) missing(stand int) []string {
 	var missing []string
 	seen := oracle.Reported(w.Forge.Log(), w.shas, w.names())
@@ -706,6 +707,9 @@ func (w *workload) missing(stand int) []string {
 		last := seen[key]
 		if n := len(last); w.point.restores && n > 0 && strings.HasPrefix(last[n-1], "error: superseded by ") &&
 			!strings.HasPrefix(key, fmt.Sprintf("commit %d ", len(w.shas)-1)) {
+			continue
+		}
+		if n := len(last); w.point.forges && n > 0 && strings.HasSuffix(key, " "+statusContext) && strings.HasPrefix(last[n-1], failure+": "+beta+": ") {
 			continue
 		}
 		if len(last) == 0 || w.says(key, last[len(last)-1]) != w.says(key, want[len(want)-1]) {
