@@ -645,12 +645,15 @@ func ofAnyPast(state map[string]string, addOn string) map[string]string {
 	return plain
 }
 
-// sized is a text without numbers. One that begins with how many clusters are updated says of the
-// others afterwards where they are.
+// sized is a text without numbers. After how many clusters are updated it says of the others where they are.
 func sized(text string) string {
 	text = numbers.ReplaceAllString(text, "#")
 	if strings.HasPrefix(text, "#/#") {
 		text, _, _ = strings.Cut(text, ",")
+	}
+	const updated = "#/# updated"
+	if before, _, found := strings.Cut(text, updated+","); found {
+		text = before + updated
 	}
 	return text
 }

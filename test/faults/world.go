@@ -80,7 +80,7 @@ func startWorld(ctx context.Context, p programs, faults []proxy.Fault) (*world, 
 	w.options = demo.OperatorOptions{
 		Binary: p.operators[0], Kubeconfig: filepath.Join(w.Dir, "proxy.kubeconfig"), LogFile: filepath.Join(w.Dir, "operator.log"),
 		Flags: append([]string{
-			"--concurrent=8", "--max-retry-delay=5s", "--park-after=10s", "--removal-grace-period=5s", "--trace-file=" + w.plans,
+			"--concurrent=8", "--max-retry-delay=5s", "--park-after=10s", "--removal-grace-period=20s", "--trace-file=" + w.plans,
 			"--gate-allow-http", "--gate-allow-loopback",
 		}, p.flags...),
 		Env: []string{clockFile + "=" + w.clock},
