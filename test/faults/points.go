@@ -159,7 +159,7 @@ func doubles(r *reference) []point {
 // upgrades are an operator of the commit before that is replaced after a write; and an operator that is replaced by
 // that one, which is replaced in turn after some writes more.
 func upgrades(r *reference) []point {
-	const points, stays = 8, 60
+	const points, stays, writesPerPost = 8, 60, 7
 	var upgraded, rolledBack []point
 	seen := map[string]int{}
 	for i, class := range r.Order {
@@ -170,6 +170,9 @@ func upgrades(r *reference) []point {
 		f := proxy.Fault{Class: class, At: seen[class], Times: 1, Action: proxy.KillAfter}
 		upgraded = append(upgraded, point{name: fmt.Sprintf("upgrade after %s #%d", f.Class, f.At), class: "upgrade", faults: []proxy.Fault{f}, upgraded: true})
 		f.Again = stays
+		if strings.HasPrefix(class, "post ") {
+			f.Again = stays / writesPerPost // the proxy of the forge counts its own
+		}
 		rolledBack = append(rolledBack, point{name: fmt.Sprintf("operator rolled back after %s #%d", f.Class, f.At), class: "operator rolled back", faults: []proxy.Fault{f}, rolledBack: true})
 	}
 	return slices.Concat(upgraded, rolledBack)
