@@ -561,14 +561,14 @@ func ofAnyReport(state map[string]string) map[string]string {
 const soaks, moves = "soaking until <time>", "1 in flight"
 
 // ofAnyVersion is a state without what the version before did not store, or stored in other words: the attempts of
-// past rollouts, which the current one follows, and why they ended; and of the content that the source applied, author
-// and subject.
+// past rollouts, which the current one follows, and why they ended; of the content that the source applied, author and
+// subject; and the message with which the source is Ready.
 func ofAnyVersion(state map[string]string) map[string]string {
 	plain := maps.Clone(state)
 	maps.DeleteFunc(plain, func(path, _ string) bool {
 		past := strings.Contains(path, " status history [") && strings.HasSuffix(path, " reason")
 		said := strings.Contains(path, " status addOns [") && (strings.HasSuffix(path, " author") || strings.HasSuffix(path, " subject"))
-		return said || strings.HasPrefix(path, rolloutKey("")) && (past || strings.HasSuffix(path, " attempt"))
+		return said || strings.HasSuffix(path, " status conditions [Ready] message") || strings.HasPrefix(path, rolloutKey("")) && (past || strings.HasSuffix(path, " attempt"))
 	})
 	return plain
 }
