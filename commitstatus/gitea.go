@@ -28,7 +28,7 @@ func giteaProvider() provider {
 		authorize:  func(token string) string { return "token " + token },
 		requests:   giteaRequests,
 		comments:   giteaComments,
-		proposals:  func(c *restClient, r repository) Proposals { return &giteaProposals{client: c, repo: r} },
+		proposals:  giteaProposals,
 		permission: "write:repository",
 		pace:       20, burst: 100,
 	}
@@ -71,4 +71,39 @@ func (g *gitea) Latest(ctx context.Context, sha, context string) (Status, bool, 
 		}
 	}
 	return Status{}, false, nil
+}
+
+// giteaChange is a file as Gitea changes it.
+type giteaChange struct {
+	Operation string `json:"operation"`
+	Path      string `json:"path"`
+	Content   string `json:"content,omitempty"`
+	SHA       string `json:"sha,omitempty"`
+}
+
+// giteaProposals opens pull requests. The branch begins at the head of the other one, whichever that
+// is by now; a file that changed meanwhile is refused by its hash.
+func giteaProposals(c *restClient, r repository) Proposals {
+	return &inOneCall{client: c, forge: proposing{
+		permission: "write:repository, of a user who may push branches",
+		commits:    r.endpoint("contents"), requests: r.endpoint("pulls"),
+		// An absent request is not found, and so is a repository that the token does not see; the
+		// call that creates the branch reports the latter.
+		find: func(ctx context.Context, p Proposal) (w wireOpened, err error) {
+			at := r.endpoint("pulls", p.Into) + "/" + (&url.URL{Path: p.Branch}).EscapedPath()
+			err = c.propose(ctx, http.MethodGet, at, nil, &w, http.StatusOK, http.StatusNotFound)
+			return w, err
+		},
+		commit: func(p Proposal) any {
+			return map[string]any{
+				"branch": p.Into, "new_branch": p.Branch, "message": p.Title,
+				"files": changes(p, func(f ProposedFile, operation, content string) giteaChange {
+					return giteaChange{Operation: operation, Path: f.Path, Content: content, SHA: f.Before}
+				}),
+			}
+		},
+		request: func(p Proposal) any {
+			return map[string]string{"title": p.Title, "head": p.Branch, "base": p.Into, "body": p.Body}
+		},
+	}}
 }

@@ -35,7 +35,7 @@ func gitlabProvider() provider {
 		authorize:  bearer, // of personal, project and group access tokens, and of OAuth
 		requests:   gitlabRequests,
 		comments:   gitlabComments,
-		proposals:  func(c *restClient, r repository) Proposals { return &gitlabProposals{client: c, repo: r} },
+		proposals:  gitlabProposals,
 		permission: "the scope api and the role Developer (Maintainer for a protected branch)",
 		pace:       5, burst: 50,
 		keepsPendingText: true,
@@ -144,4 +144,49 @@ func stateNamed(names map[State]string, name string, pending ...string) State {
 		return Pending
 	}
 	return Error
+}
+
+// gitlabAction is a file as GitLab changes it.
+type gitlabAction struct {
+	Action   string `json:"action"`
+	Path     string `json:"file_path"`
+	Content  string `json:"content,omitempty"`
+	Encoding string `json:"encoding,omitempty"`
+}
+
+// gitlabProposals opens merge requests: https://docs.gitlab.com/api/commits/ and .../merge_requests/.
+func gitlabProposals(c *restClient, r repository) Proposals {
+	return &inOneCall{client: c, forge: proposing{
+		permission: "the scope api and the role Developer",
+		commits:    r.endpoint("repository", "commits"), requests: r.endpoint("merge_requests"),
+		// A branch of a fork can have the same name.
+		find: func(ctx context.Context, p Proposal) (wireOpened, error) {
+			query := url.Values{"source_branch": {p.Branch}, "target_branch": {p.Into}, ofState: {"all"}, perPage: {"20"}}
+			var list []wireOpened
+			err := c.propose(ctx, http.MethodGet, r.endpoint("merge_requests")+"?"+query.Encode(), nil, &list, http.StatusOK)
+			for _, w := range list {
+				if w.SourceProject == w.TargetProject {
+					return w, err
+				}
+			}
+			return wireOpened{}, err
+		},
+		commit: func(p Proposal) any {
+			return map[string]any{
+				"branch": p.Branch, "start_sha": p.Head, "commit_message": p.Title,
+				"actions": changes(p, func(f ProposedFile, operation, content string) gitlabAction {
+					a := gitlabAction{Action: operation, Path: f.Path, Content: content}
+					if content != "" {
+						a.Encoding = "base64"
+					}
+					return a
+				}),
+			}
+		},
+		request: func(p Proposal) any {
+			return map[string]any{
+				"title": p.Title, "source_branch": p.Branch, "target_branch": p.Into, "description": p.Body, "remove_source_branch": true,
+			}
+		},
+	}}
 }

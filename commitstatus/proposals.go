@@ -90,15 +90,6 @@ func (c *restClient) confirmed(w wireOpened) (Opened, error) {
 	return o, nil
 }
 
-// again finds a request that the forge says is there already.
-func again(ctx context.Context, from Proposals, p Proposal) (Opened, error) {
-	o, found, err := from.Opened(ctx, p)
-	if err == nil && !found {
-		err = &DeliveryError{Reason: "the forge says that the pull request is there already, and does not show it", Uncertain: true}
-	}
-	return o, err
-}
-
 // githubProposals uses GitHub's REST API: https://docs.github.com/en/rest/git and .../rest/pulls/pulls.
 type githubProposals struct {
 	client *restClient
@@ -186,53 +177,60 @@ func (g *githubProposals) Open(ctx context.Context, p Proposal) (Opened, error) 
 	return g.client.confirmed(w)
 }
 
-// giteaProposals uses the API of Gitea and Forgejo.
-type giteaProposals struct {
+// inOneCall makes proposals at forges that create a branch and its commit in one call.
+type inOneCall struct {
 	client *restClient
-	repo   repository
+	forge  proposing
+}
+
+// proposing is what such a forge has of its own.
+type proposing struct {
+	permission string
+	// commits and requests are where commits are made and requests opened.
+	commits, requests string
+	// find returns the request of a branch; the zero value: there is none.
+	find func(context.Context, Proposal) (wireOpened, error)
+	// commit and request are what is sent there.
+	commit, request func(Proposal) any
 }
 
 // Permission implements Proposals.
-func (g *giteaProposals) Permission() string {
-	return "write:repository, of a user who may push branches"
-}
+func (o *inOneCall) Permission() string { return o.forge.permission }
 
-// Opened implements Proposals. An absent request is not found, and so is a repository that the token
-// does not see; Branch reports the latter.
-func (g *giteaProposals) Opened(ctx context.Context, p Proposal) (Opened, bool, error) {
-	var w wireOpened
-	at := g.repo.endpoint("pulls", p.Into) + "/" + (&url.URL{Path: p.Branch}).EscapedPath()
-	if err := g.client.propose(ctx, http.MethodGet, at, nil, &w, http.StatusOK, http.StatusNotFound); err != nil || w.Number == 0 {
+// Opened implements Proposals.
+func (o *inOneCall) Opened(ctx context.Context, p Proposal) (Opened, bool, error) {
+	w, err := o.forge.find(ctx, p)
+	if err != nil || w == (wireOpened{}) {
 		return Opened{}, false, err
 	}
-	o, err := g.client.confirmed(w)
-	return o, err == nil, err
+	opened, err := o.client.confirmed(w)
+	return opened, err == nil, err
 }
 
-// giteaChange is a file as Gitea changes it.
-type giteaChange struct {
-	Operation string `json:"operation"`
-	Path      string `json:"path"`
-	Content   string `json:"content,omitempty"`
-	SHA       string `json:"sha,omitempty"`
+// Branch implements Proposals.
+func (o *inOneCall) Branch(ctx context.Context, p Proposal) error {
+	return o.client.propose(ctx, http.MethodPost, o.forge.commits, o.forge.commit(p), &struct{}{}, http.StatusCreated)
 }
 
-// Branch implements Proposals. The branch begins at the head of the other one, whichever that is by
-// now; a file that changed meanwhile is refused by its hash.
-func (g *giteaProposals) Branch(ctx context.Context, p Proposal) error {
-	body := struct {
-		Branch  string        `json:"branch"`
-		New     string        `json:"new_branch"`
-		Message string        `json:"message"`
-		Files   []giteaChange `json:"files"`
-	}{Branch: p.Into, New: p.Branch, Message: p.Title, Files: changes(p, func(f ProposedFile, operation, content string) giteaChange {
-		return giteaChange{Operation: operation, Path: f.Path, Content: content, SHA: f.Before}
-	})}
-	return g.client.propose(ctx, http.MethodPost, g.repo.endpoint("contents"), body, &struct{}{}, http.StatusCreated)
+// Open implements Proposals. A request that is there already is found.
+func (o *inOneCall) Open(ctx context.Context, p Proposal) (Opened, error) {
+	var w wireOpened
+	err := o.client.propose(ctx, http.MethodPost, o.forge.requests, o.forge.request(p), &w, http.StatusCreated, http.StatusConflict)
+	switch {
+	case err != nil:
+		return Opened{}, err
+	case w.Number != 0 || w.IID != 0:
+		return o.client.confirmed(w)
+	}
+	opened, found, err := o.Opened(ctx, p)
+	if err == nil && !found {
+		err = &DeliveryError{Reason: "the forge says that the pull request is there already, and does not show it", Uncertain: true}
+	}
+	return opened, err
 }
 
-// changes are the files of a proposal as Gitea and GitLab change them: with their word for the
-// operation, and with the content in base64 unless the file is deleted.
+// changes are the files of a proposal as a forge changes them: with the word for the operation, and
+// with the content in base64 unless the file is deleted.
 func changes[C any](p Proposal, change func(f ProposedFile, operation, content string) C) []C {
 	all := make([]C, 0, len(p.Files))
 	for _, f := range p.Files {
@@ -247,84 +245,4 @@ func changes[C any](p Proposal, change func(f ProposedFile, operation, content s
 		}
 	}
 	return all
-}
-
-// Open implements Proposals.
-func (g *giteaProposals) Open(ctx context.Context, p Proposal) (Opened, error) {
-	var w wireOpened
-	body := map[string]string{"title": p.Title, "head": p.Branch, "base": p.Into, "body": p.Body}
-	err := g.client.propose(ctx, http.MethodPost, g.repo.endpoint("pulls"), body, &w, http.StatusCreated, http.StatusConflict)
-	if err == nil && w.Number == 0 {
-		return again(ctx, g, p)
-	}
-	if err != nil {
-		return Opened{}, err
-	}
-	return g.client.confirmed(w)
-}
-
-// gitlabProposals uses GitLab's API: https://docs.gitlab.com/api/commits/ and .../merge_requests/.
-type gitlabProposals struct {
-	client *restClient
-	repo   repository
-}
-
-// Permission implements Proposals.
-func (g *gitlabProposals) Permission() string { return "the scope api and the role Developer" }
-
-// Opened implements Proposals. A branch of a fork can have the same name.
-func (g *gitlabProposals) Opened(ctx context.Context, p Proposal) (Opened, bool, error) {
-	query := url.Values{"source_branch": {p.Branch}, "target_branch": {p.Into}, ofState: {"all"}, perPage: {"20"}}
-	var list []wireOpened
-	if err := g.client.propose(ctx, http.MethodGet, g.repo.endpoint("merge_requests")+"?"+query.Encode(), nil, &list, http.StatusOK); err != nil {
-		return Opened{}, false, err
-	}
-	for _, w := range list {
-		if w.SourceProject == w.TargetProject {
-			o, err := g.client.confirmed(w)
-			return o, err == nil, err
-		}
-	}
-	return Opened{}, false, nil
-}
-
-// gitlabAction is a file as GitLab changes it.
-type gitlabAction struct {
-	Action   string `json:"action"`
-	Path     string `json:"file_path"`
-	Content  string `json:"content,omitempty"`
-	Encoding string `json:"encoding,omitempty"`
-}
-
-// Branch implements Proposals.
-func (g *gitlabProposals) Branch(ctx context.Context, p Proposal) error {
-	body := struct {
-		Branch  string         `json:"branch"`
-		Start   string         `json:"start_sha"`
-		Message string         `json:"commit_message"`
-		Actions []gitlabAction `json:"actions"`
-	}{Branch: p.Branch, Start: p.Head, Message: p.Title, Actions: changes(p, func(f ProposedFile, operation, content string) gitlabAction {
-		a := gitlabAction{Action: operation, Path: f.Path, Content: content}
-		if content != "" {
-			a.Encoding = "base64"
-		}
-		return a
-	})}
-	return g.client.propose(ctx, http.MethodPost, g.repo.endpoint("repository", "commits"), body, &struct{}{}, http.StatusCreated)
-}
-
-// Open implements Proposals.
-func (g *gitlabProposals) Open(ctx context.Context, p Proposal) (Opened, error) {
-	var w wireOpened
-	body := map[string]any{
-		"title": p.Title, "source_branch": p.Branch, "target_branch": p.Into, "description": p.Body, "remove_source_branch": true,
-	}
-	err := g.client.propose(ctx, http.MethodPost, g.repo.endpoint("merge_requests"), body, &w, http.StatusCreated, http.StatusConflict)
-	if err == nil && w.IID == 0 {
-		return again(ctx, g, p)
-	}
-	if err != nil {
-		return Opened{}, err
-	}
-	return g.client.confirmed(w)
 }
