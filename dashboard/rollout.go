@@ -375,7 +375,7 @@ func shortly(d time.Duration) string {
 	return text
 }
 
-// gates are the declared gates with their verdicts. On a way back none is asked.
+// gates are the declared gates with their verdicts. A revert evaluates none.
 func gates(r *v1alpha1.AddOnRollout, declared *v1alpha1.Gates, verdicts []v1alpha1.GateStatus) []Gate {
 	if declared == nil {
 		return nil
@@ -383,7 +383,7 @@ func gates(r *v1alpha1.AddOnRollout, declared *v1alpha1.Gates, verdicts []v1alph
 	var out []Gate
 	unasked := Mark{"○", "not asked yet", "idle"}
 	if r.Status.Reverting {
-		unasked.Word = "not asked on the way back"
+		unasked.Word = "not asked in a revert"
 	}
 	for _, group := range []struct {
 		when  v1alpha1.GateMoment

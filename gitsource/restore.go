@@ -41,7 +41,7 @@ type FileChange struct {
 	Odd string
 }
 
-// Close frees the place of the trees in the room. They must not be read afterwards.
+// Close releases the trees' share of the Room. They must not be read afterwards.
 func (r *Restoration) Close() { r.claim.Release() }
 
 // ErrManyChanges says that two commits differ in more files, or larger ones, than can be restored.
@@ -53,8 +53,8 @@ const (
 	restoredBytes = 4 << 20
 )
 
-// Restore reads the commit that the repository's reference names, and an earlier one by its hash,
-// in one pack; with them what a branch changes, if there is one of that name. The error is one of
+// Restore fetches the commit that the repository's reference names and the earlier commit, in one pack. If the
+// repository has a branch of the given name, Restore also reads the changes of that branch. The error is one of
 // Fetch's, or ErrManyChanges. The caller closes the Restoration.
 //
 // No signature is checked: nothing of the Restoration is applied.

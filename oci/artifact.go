@@ -29,7 +29,7 @@ type Artifact struct {
 	claim Claim
 }
 
-// Close frees the artifact's place in the room. Its files must not be read afterwards.
+// Close releases the artifact's share of the Room. Its files must not be read afterwards.
 func (a *Artifact) Close() { a.claim.Release() }
 
 // Artifact returns the tree in the first layer of an artifact, as flux push artifact writes it.

@@ -302,7 +302,7 @@ func (r *Record) failing(o observation, p pace, now time.Time) bool {
 	return o.written && o.health.State == HealthFailed && (!before || lasts)
 }
 
-// seenBefore reports whether the operator first saw the failure before a time of a record.
+// seenBefore reports whether the operator first saw the failure before t, which is a time of a record.
 func (h Health) seenBefore(t time.Time) bool {
 	return !h.BadSince.IsZero() && clock.RoundUp(h.BadSince, time.Second).Before(t)
 }

@@ -473,7 +473,7 @@ func TestHandMadeClustersCount(t *testing.T) {
 	}
 }
 
-// TestProofIsKeptWhicheverStageSelectsTheCluster: what clusters proved or failed counts, whichever stage selects them now.
+// TestProofIsKeptWhicheverStageSelectsTheCluster: verified and failed clusters count, whichever stage selects them now.
 func TestProofIsKeptWhicheverStageSelectsTheCluster(t *testing.T) {
 	for name, tc := range map[string]momentCase{
 		"the canaries are done, and the last stage selects them now": {

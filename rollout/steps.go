@@ -351,8 +351,8 @@ func (s *step) missing() int {
 	return 0
 }
 
-// complete reports whether the step after step i may start: its clusters are decided, and its
-// gates in during passed after that.
+// complete reports whether the step after step i may start: step i is decided, and afterwards each of its gates in
+// during passed.
 func (t *track) complete(i int) bool { return t.decided(i) && t.steps[i].unmeasured == "" }
 
 // decided reports whether step i waits for no more clusters: every member is Done, failed within the budget, parked or

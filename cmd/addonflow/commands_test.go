@@ -264,7 +264,7 @@ func TestClustersJSON(t *testing.T) {
 	}
 }
 
-// TestListsAreListsInEveryFormat: whatever is listed is a list in every format, an empty one too.
+// TestListsAreListsInEveryFormat: get prints a list object in every format, also if the list is empty.
 func TestListsAreListsInEveryFormat(t *testing.T) {
 	for args, want := range map[string]string{
 		"get sources -o json":           `"kind": "AddOnSourceList"`,

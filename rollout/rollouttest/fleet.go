@@ -225,7 +225,7 @@ func (c *Cluster) behaviour(revision string) Behaviour {
 	return c.Otherwise
 }
 
-// Settles reports whether the cluster gets to an end with what it runs, good or bad.
+// Settles reports whether the cluster reports success or failure of its content, instead of staying silent or stuck.
 func (c *Cluster) Settles() bool {
 	b := c.behaviour(c.Running)
 	return b.Ending == Healthy || b.Ending == Fails

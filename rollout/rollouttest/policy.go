@@ -128,8 +128,8 @@ func (p *policy) goesBack(name string) bool {
 	return slotted(r) || p.strays(name) || back
 }
 
-// passBy makes clusters that a way back would move, and that cannot be written, not available: until they
-// can, they are passed by.
+// passBy treats clusters that a revert would move, but that cannot be written, as not available, until they
+// can be written.
 func (p *policy) passBy() {
 	for name, c := range p.clusters {
 		if p.reverting() && p.strays(name) && (c.Blocked != "" || c.Refused != "") {
@@ -295,8 +295,8 @@ func (p *policy) readStages() {
 	}
 }
 
-// verdicts are those of the gates that hold the rollout. Reverts pass all but windows that hold
-// them. Content that succeeded here before needs nothing but the time.
+// verdicts are those of the gates that can hold the rollout. A revert waits only for windows with
+// holdsReverts. Proven content that is not a revert waits only for windows.
 func (p *policy) verdicts(st v1alpha1.Stage, when v1alpha1.GateMoment, gates []v1alpha1.Gate) []verdict {
 	var found []verdict
 	for _, g := range gates {
@@ -437,7 +437,7 @@ const sharedStep = "share"
 
 // readRolling is RollingUpdateWithPlacement: a share of the clusters that are
 // both selected and installed; the rest is held. A first install ignores the placement, and
-// the way back to the stable revision asks for no share.
+// a revert to the stable revision needs no share.
 func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	var track []int
 	begun := false

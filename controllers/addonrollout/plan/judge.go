@@ -131,7 +131,7 @@ func (t *turn) recall(m *Member) (*v1alpha1.PlacementReference, error) {
 	return nil, nil
 }
 
-// has is the content that the works of a member name; if they name none, the stable revision.
+// has returns the content that the works of a member name, or the stable revision if they name none.
 func (t *turn) has(m *Member) (Content, error) {
 	switch digest := m.Running(); digest {
 	case "", rollout.Mixed, rollout.Foreign, t.stable.digest:

@@ -218,8 +218,8 @@ func (m *Member) Report(addOn string) render.Report {
 }
 
 // Serving reports whether the add-on runs according to works that OCM wrote and that have no
-// digest. If it does not run, equal content is no proof: the cluster is admitted and judged like
-// any other.
+// digest. If it does not run, equal content does not verify the cluster: the cluster is admitted and
+// judged like any other.
 func (m *Member) Serving(said render.Availability) bool {
 	return available(m.Cluster) && (said.Status == "" || said.Status == metav1.ConditionTrue && said.Degraded == "")
 }

@@ -125,8 +125,8 @@ func (o *Observation) blocks(t v1alpha1.Target) *v1alpha1.BlockedContent {
 	return nil
 }
 
-// Mistaken names the entries of spec.blocked that block nothing, because they name no content that is
-// known here; "": there are none.
+// Mistaken names the entries of spec.blocked that match no content of this hub, and lists the content that the hub
+// knows. It is "" if every entry matches.
 func (o *Observation) Mistaken() string {
 	if o.Rollout.Spec.Removal != nil {
 		return ""
