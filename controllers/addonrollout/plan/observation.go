@@ -17,6 +17,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -81,7 +82,7 @@ type Observation struct {
 	Others map[string][]*workv1.ManifestWork
 	// Approvals of the gates of the stages, and the newest results of their measurements.
 	Approvals Approvals
-	Measured  []Measured
+	Measured  []gates.Measured
 	// Dependencies are the add-ons that this one depends on, in declared order. Cycle are the add-ons
 	// that depend on each other, from this one to this one; nil: none.
 	Dependencies []Dependency
