@@ -53,8 +53,8 @@ func (c *restClient) refusal(request call, response *http.Response, body []byte)
 	return out
 }
 
-// needsSomebody reports whether the same request may succeed after a change of the token, the
-// address or the forge. Any redirect is one of those: a renamed repository answers so.
+// needsSomebody reports whether the same request may succeed after a change of the token, the address or the forge.
+// Every redirect counts as such an answer, because a renamed repository redirects.
 func needsSomebody(code int) bool {
 	return code < 400 || code == http.StatusUnauthorized || code == http.StatusForbidden ||
 		code == http.StatusNotFound || code == http.StatusGone

@@ -54,8 +54,8 @@ func readRange(spec v1alpha1.TimeRange, left *int) (recurring, error) {
 	return readWeekly(spec)
 }
 
-// weekly is a time of the day on some weekdays, as clocks show it. A time that is skipped when
-// clocks change is not part of it; one that comes twice is part of it twice.
+// weekly is a time of the day on some weekdays, as clocks show it. When clocks change, a
+// time that is skipped is not part of it, and a time that occurs twice is part of it twice.
 type weekly struct {
 	days []time.Weekday
 	// from and to are since midnight. to may be on the next day.
@@ -115,8 +115,8 @@ func (w weekly) spans(zone *time.Location, from, to time.Time) iter.Seq[span] {
 	}
 }
 
-// cronTimes is a time that begins when clocks show what a cron expression says. If that is
-// skipped when clocks change, it begins with the change; if it comes twice, it begins twice.
+// cronTimes is a time that begins when clocks show what a cron expression says. If clocks
+// skip the begin of a period, it begins with the change. If the begin occurs twice, the period begins twice.
 type cronTimes struct {
 	schedule cron.Schedule
 	duration time.Duration

@@ -24,7 +24,7 @@ type Restoration struct {
 	Head, Then *Tree
 	// Changes are the files that differ, sorted by path, with the change that restores them.
 	Changes []FileChange
-	// Proposed is what a branch changes, if there is one of the name that was asked for.
+	// Proposed are the changes of the branch with the given name; nil if there is no such branch.
 	Proposed *[]FileChange
 
 	claim *Claim

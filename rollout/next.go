@@ -43,7 +43,7 @@ type pace struct {
 	// applyErrorAfter is how long after the write an apply error of the agent becomes a failure, and
 	// how long after the admission a refusal of the hub; 0: never.
 	applyErrorAfter time.Duration
-	// takenBack: a revert has yet to move the cluster, or has moved it and has not ended. If the cluster is lost, it
+	// takenBack: a revert has not moved the cluster yet, or has moved it but has not ended. If the cluster is lost, it
 	// keeps no slot.
 	takenBack bool
 }

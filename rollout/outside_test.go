@@ -588,8 +588,8 @@ func TestDeadlineCountsFromTheState(t *testing.T) {
 	}
 }
 
-// TestRecordsEndWithTheRollout: once a rollout has succeeded, the ledger forgets what clusters
-// that left had of other content. Until then their failures count.
+// TestRecordsEndWithTheRollout: when a rollout has succeeded, the ledger drops the records of
+// clusters that left with other content. Until then their failures count.
 func TestRecordsEndWithTheRollout(t *testing.T) {
 	failedBefore := []change{recorded(rollout.LeftFailed, "v0", 48*time.Hour, 47*time.Hour, c1), on(c1, nothing), leftOut(c1)}
 	for name, tc := range map[string]struct {

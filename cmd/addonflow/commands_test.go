@@ -120,7 +120,8 @@ func TestReadingCommands(t *testing.T) {
 	}
 }
 
-// TestMissingRevisionIsExplained: which one, what it holds, what to do; and the rest.
+// TestMissingRevisionIsExplained: a warning names the missing revision and the fix; the rest of the output does not
+// change.
 func TestMissingRevisionIsExplained(t *testing.T) {
 	for name, target := range map[string]bool{"Target": true, "Old": false} {
 		for args, want := range map[string]string{

@@ -91,7 +91,7 @@ func (s *scene) reportedOn(tag string, parts ...string) string {
 	return ""
 }
 
-// expect fails unless what a commit says begins so; "" is nothing.
+// expect fails unless the statuses of a commit begin with the given text; "" expects none.
 func (s *scene) expect(tag, want string, parts ...string) {
 	s.t.Helper()
 	if got := s.reportedOn(tag, parts...); !strings.HasPrefix(got, want) || want == "" && got != "" {

@@ -356,7 +356,7 @@ func TestRollback_IsNotBlockedByAClusterInNoStage(t *testing.T) {
 	}
 }
 
-// A rollback whose clusters all fail again says that it failed, and ends when one of them recovers.
+// A rollback whose clusters all fail again ends as Failed, and as RolledBack when one of them recovers.
 func TestRollback_FailsWhenNoClusterIsVerified(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.atOnce(3)

@@ -161,8 +161,7 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 
-// note keeps the outcomes of a source, lets the source show them if they are others than before, and
-// returns those.
+// note stores the outcomes of a source and returns the new ones. If anything changed, the source shows it.
 func (v *Reverter) note(source *v1alpha1.AddOnSource, outcomes []revertOutcome) []revertOutcome {
 	key := client.ObjectKeyFromObject(source)
 	fresh, changed := v.reverts.keep(key, outcomes)
@@ -318,10 +317,10 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 	return change, why, nil
 }
 
-// takeBack selects the fewest files with which the content of an add-on is that of the earlier commit
-// again, and builds the result; why is why there are none. The files of templates, packages and
-// configurations are tried first, then that of the ClusterManagementAddOn with them, then everything in
-// their directories that declares no other object. AddOnRollouts, which are policy, stay as they are.
+// takeBack selects the fewest files with which the content of an add-on is that of the earlier commit again, and
+// builds the result; why is why there are none. It tries to restore three sets of files, the smallest first:
+// templates, packages and configurations; these and the ClusterManagementAddOn; all files of their directories that
+// declare no other object. AddOnRollouts, which are policy, stay as they are.
 func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedRevert) (files []gitsource.FileChange, why string, err error) {
 	charts := p.key().String() + "/revert"
 	head, objects, err := p.compileTree(ctx, "the branch", r.Head, charts, p.lookUp)
@@ -508,8 +507,7 @@ func (r *revertOutcomes) settled(source types.NamespacedName, branch string) (re
 	return revertOutcome{}, false
 }
 
-// keep replaces the outcomes of a source. It returns those that were not there, and whether anything
-// changed.
+// keep replaces the outcomes of a source. It returns the new ones, and whether anything changed.
 func (r *revertOutcomes) keep(source types.NamespacedName, outcomes []revertOutcome) (fresh []revertOutcome, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -541,8 +539,8 @@ func (r *revertOutcomes) forget(source types.NamespacedName) {
 	maps.DeleteFunc(r.of, func(key types.NamespacedName, _ []revertOutcome) bool { return key == source })
 }
 
-// setRevertProposed sets the condition RevertProposed from the newest outcomes. After a restart it
-// stays as it is until they are known.
+// setRevertProposed sets the condition RevertProposed from the newest outcomes. After a restart the condition does not
+// change until they are known.
 func (p *pass) setRevertProposed() {
 	outcomes, known := p.reverts.get(p.key().NamespacedName)
 	spec := p.source.Spec.CommitStatus

@@ -81,8 +81,8 @@ func suspensionChanged() predicate.Predicate {
 	}
 }
 
-// statusOfOthers lets a status pass that another writer changed: it was emptied, or comes from a
-// backup. Without it the source would say something wrong until the next look.
+// statusOfOthers passes a status that another writer changed: it was emptied, or restored from a backup. Without it
+// the source would say something wrong until the next look.
 func (r *Reconciler) statusOfOthers() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },

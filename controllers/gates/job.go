@@ -71,7 +71,7 @@ type job struct {
 // sameGate reports whether results of the job are results of the ask.
 func (j *job) sameGate(ask gates.Measure) bool { return reflect.DeepEqual(j.ask.Gate, ask.Gate) }
 
-// drop ends a job that is not asked any more.
+// drop ends a job that the rollout no longer asks for.
 func (j *job) drop() {
 	if j.running != nil {
 		j.running()

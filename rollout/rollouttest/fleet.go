@@ -62,7 +62,7 @@ type Cluster struct {
 	Running string
 	Had     time.Time
 	unseen  bool
-	// Takes says how it takes a revision; Otherwise how it takes any other.
+	// Takes is the behaviour with some revisions; Otherwise with all others.
 	Takes     map[string]Behaviour
 	Otherwise Behaviour
 	// Alike has revisions that render the same for this cluster: revision -> the one

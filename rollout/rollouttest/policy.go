@@ -117,8 +117,8 @@ func slotted(r rollout.Record) bool {
 	}
 }
 
-// goesBack reports whether a cluster has, or had until it went back, content of an admission that a
-// revert takes back.
+// goesBack reports whether a revert moves a cluster, or has moved it: the cluster was admitted to the reverted
+// content.
 func (p *policy) goesBack(name string) bool {
 	r, admitted := p.records[name]
 	if c := p.clusters[name]; !admitted { // after the status was lost, everything that differs is in flight
@@ -510,9 +510,8 @@ func (p *policy) holdsShare(name string) bool {
 	return r.Stage == sharedStep && slotted(r)
 }
 
-// shared fills the share: clusters that have the target, were admitted to it, or hold a slot
-// of the share, however many; then clusters that can be admitted now; then the others; last those that the target
-// does not change.
+// shared fills the share in this order: all clusters that have the target, were admitted to it, or hold a slot of the
+// share; clusters that can be admitted now; the others; clusters that the target does not change.
 func (p *policy) shared(chosen []string, size int) []string {
 	var found []string
 	for pass := range 5 {

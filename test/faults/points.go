@@ -119,7 +119,7 @@ func everyKill(r *reference) []proxy.Fault {
 // recovered from one before the next.
 const killsEach = 8
 
-// kills deals the kills out to runs, so that those of one run are far from each other.
+// kills distributes the kills over runs, so that the kills of one run are far from each other.
 func kills(r *reference) []point {
 	all := everyKill(r)
 	runs := make([]point, (len(all)+killsEach-1)/killsEach)

@@ -19,7 +19,7 @@ type Dependency struct {
 	Verified map[string]bool
 }
 
-// AbsentDependency is an add-on that is not there; why in words.
+// AbsentDependency is an add-on that does not exist, with the reason in words.
 func AbsentDependency(d v1alpha1.Dependency, why string) Dependency {
 	return Dependency{Dependency: d, Stopped: why, Absent: true}
 }
@@ -54,7 +54,7 @@ func DependencyOf(d v1alpha1.Dependency, o *Observation, reported error) (Depend
 	return found, p.Memory, nil
 }
 
-// waits says which add-on keeps content from a cluster; "": none.
+// waits names the add-on for which a cluster waits; "" if there is none.
 func (o *Observation) waits(cluster string) string {
 	if len(o.Cycle) > 0 {
 		return "waits for add-on " + o.Cycle[1] + ", which waits for it: " + cycleText(o.Cycle)

@@ -38,7 +38,7 @@ type Judged struct {
 	// Overruled says why an object of the target is missing, although the member runs the target:
 	// another add-on deployed the object first, with other content.
 	Overruled *Refusal
-	// Keeps says why the cluster keeps what it runs while the others go back; "": it follows them.
+	// Keeps says why a rollback does not move the cluster; "" if it does.
 	Keeps string
 	// AtTarget, AtStable: its works already are what the revision renders for it.
 	AtTarget, AtStable bool

@@ -52,15 +52,14 @@ type Observation struct {
 	// declares, nil if it is. Choose sets both.
 	Target   v1alpha1.Target
 	Override *v1alpha1.Override
-	// Barrier says why the clusters cannot leave the content that is quarantined or blocked; "": they can.
+	// Barrier says why the clusters cannot leave quarantined or blocked content; "" if they can.
 	Barrier string
 	// Prober judges health; Policy is the text it was made from. InvalidHealth says why the
 	// declared one could not be made.
 	Prober        render.Prober
 	Policy        string
 	InvalidHealth error
-	// Denied is why the policy of tenants lets the rollout write to no cluster, as ErrTenantDenied;
-	// nil: it does not say so.
+	// Denied says why the policy of tenants forbids every write of the rollout (ErrTenantDenied); nil if it does not.
 	Denied     error
 	Placements []rollout.Placement
 	// Members are the clusters that have the add-on or are selected, sorted by name.
