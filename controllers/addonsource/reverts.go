@@ -26,13 +26,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/proposal"
 	"github.com/addonflow/addonflow/render/load"
@@ -68,36 +68,24 @@ func (v *Reverter) SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Complete(v)
 }
 
-// commitJudged lets sources pass that applied or refused another commit.
+// commitJudged passes sources that applied or refused another commit.
 func commitJudged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*v1alpha1.AddOnSource)
-			after, also := e.ObjectNew.(*v1alpha1.AddOnSource)
-			return ok && also && (before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
-				before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision)
-		},
-	}
+	return hubclient.Updates(func(before, after *v1alpha1.AddOnSource) bool {
+		return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
+			before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision
+	})
 }
 
-// returned lets rollouts pass that went back to earlier content, or do not differ from Git any more.
+// returned passes rollouts that were rolled back, or that no longer differ from Git. A new rollout needs no event,
+// because its source is new to the controller as well.
 func returned() predicate.Predicate {
-	was := func(o client.Object) string {
-		r, ok := o.(*v1alpha1.AddOnRollout)
-		if !ok || !isBack(r) {
+	was := func(r *v1alpha1.AddOnRollout) string {
+		if !isBack(r) {
 			return ""
 		}
 		return r.Status.Override.Declared.Digest
 	}
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false }, // its source is created as well
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return was(e.ObjectOld) != was(e.ObjectNew) },
-	}
+	return hubclient.Updates(func(before, after *v1alpha1.AddOnRollout) bool { return was(before) != was(after) })
 }
 
 // isBack reports whether the clusters of a rollout are back at earlier content of Git, because what
