@@ -148,8 +148,8 @@ func (c cronTimes) spans(zone *time.Location, from, to time.Time) iter.Seq[span]
 	}
 }
 
-// latest returns the last beginning up to a time, or the earliest time at which one would
-// matter.
+// latest returns the last begin up to a time. If there is none, it returns the earliest time that a period could still
+// affect.
 func (c cronTimes) latest(zone *time.Location, to time.Time) time.Time {
 	from := to.Add(-c.duration).Truncate(time.Minute)
 	minute := func(n int) time.Time { return from.Add(time.Duration(n) * time.Minute) }
@@ -165,8 +165,8 @@ func (c cronTimes) begins(zone *time.Location, from, to time.Time) bool {
 	return false
 }
 
-// beginnings yields when the time begins, from one moment, a full minute, to before another. The
-// library knows nothing of the zone: the days on which clocks change are not what it is good at.
+// beginnings yields every begin from a full minute until before another moment. It calls the library without a zone,
+// because the library makes mistakes on days on which clocks change.
 func (c cronTimes) beginnings(zone *time.Location, from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for p := range periods(zone, from, to) {

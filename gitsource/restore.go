@@ -313,7 +313,7 @@ func (d *difference) entry(at string, before, after object.TreeEntry, depth int)
 	return nil
 }
 
-// read reads the content of a change. That of a large file is not needed, and makes it odd.
+// read reads the content of a change. A file that is too large is not read, but marked as odd.
 func (d *difference) read(c *FileChange) (err error) {
 	hash := plumbing.NewHash(c.After)
 	size, err := d.from.size(hash)

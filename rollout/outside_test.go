@@ -142,8 +142,8 @@ func TestReplacedCanariesAreBounded(t *testing.T) {
 	}
 }
 
-// TestClusterWhoseAddOnIsBeingDeleted: a canary whose ManagedClusterAddOn is deleted by hand
-// is a canary again in a moment. Its stage or group does not pass without it.
+// TestClusterWhoseAddOnIsBeingDeleted: if a user deletes the ManagedClusterAddOn of a canary, the operator creates it
+// again. Until then its stage or group does not complete.
 func TestClusterWhoseAddOnIsBeingDeleted(t *testing.T) {
 	grouped := func(pace clusterv1alpha1.RolloutStrategy) change {
 		return func(in *rollout.Input) {
@@ -267,8 +267,8 @@ func TestShareIsOfWhatRunsOtherContent(t *testing.T) {
 	}
 }
 
-// TestUndecidedPlacementInstallsNothing: the decisions of a placement that OCM has not judged
-// as it is now may be of an older one.
+// TestUndecidedPlacementInstallsNothing: if OCM has not yet evaluated the current spec of a placement, its decisions
+// may belong to an older spec.
 func TestUndecidedPlacementInstallsNothing(t *testing.T) {
 	in := rolling(6)
 	on(c6, nothing)(&in)

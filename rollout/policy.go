@@ -98,8 +98,8 @@ func (p *planner) completeSteps() {
 }
 
 // leftBehind reports whether a revert must move a cluster that no step selects: the cluster was admitted to the
-// reverted content, or the revert has admitted it. It is a member of the step of its admission, because otherwise it would keep its
-// content.
+// reverted content, or the revert has admitted it. It is a member of the step of its admission, because otherwise it
+// would keep its content.
 func (p *planner) leftBehind(u *unit) bool {
 	r := u.record
 	back := r != nil && r.Revision == p.target && !p.due(u)

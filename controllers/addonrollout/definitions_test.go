@@ -166,8 +166,8 @@ func TestRollback_PassesADefinitionThatStays(t *testing.T) {
 	s.runs(v1, "c1", "c2")
 }
 
-// A cluster whose revision is missing keeps no other on content that failed. What it would lose is read in its
-// works.
+// A cluster whose revision is missing does not prevent the rollback of the others. The CustomResourceDefinitions that
+// it would lose are read from its works.
 func TestRollback_IsNotKeptByAMissingRevisionOfOneCluster(t *testing.T) {
 	for kind, definition := range map[string]string{"Follows": "", "Keeps": "v0"} {
 		t.Run(kind, func(t *testing.T) {

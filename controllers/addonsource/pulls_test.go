@@ -284,8 +284,8 @@ func (s *planScene) event() string {
 	}
 }
 
-// TestPlanner_KeepsThePlansOfTwoSourcesOfOneNameApart: what keeps their other statuses apart keeps their
-// plans apart, so that the green plan of one does not replace the red one of the other.
+// TestPlanner_KeepsThePlansOfTwoSourcesOfOneNameApart: sources with different contexts have different contexts for
+// plans, so that the green plan of one source does not replace the red plan of the other.
 func TestPlanner_KeepsThePlansOfTwoSourcesOfOneNameApart(t *testing.T) {
 	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
 	var first v1alpha1.AddOnSource

@@ -168,7 +168,8 @@ type wantedRevert struct {
 	noted    string
 }
 
-// name enters a pull request into the quarantine that it is for, from where the texts of the rollout have it.
+// name stores the address of a pull request in the quarantine that it is about. The texts of the rollout read it
+// there.
 func (v *Reverter) name(ctx context.Context, revision *metav1.PartialObjectMetadata, url string) error {
 	quarantine, _ := v1alpha1.ReadQuarantine(revision.Annotations)
 	quarantine.Proposed = url

@@ -387,7 +387,7 @@ func (f *Fleet) Store(p rollout.Plan) {
 // policyNow is target and policy as text.
 func (f *Fleet) policyNow() string { return Snapshot(f.Policy.Spec) }
 
-// LoseStatus empties the stored status, as a restore without it does.
+// LoseStatus empties the stored status, as the restore of a backup without statuses does.
 func (f *Fleet) LoseStatus() {
 	f.Ledger, f.Policy.Rebuild, f.Policy.Returned, f.endedFor = v1alpha1.Ledger{}, true, false, ""
 	f.began = ""

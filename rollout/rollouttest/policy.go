@@ -106,8 +106,7 @@ func readPolicy(in rollout.Input, records, after map[string]rollout.Record) *pol
 	return p
 }
 
-// slotted reports whether a record holds a slot: its cluster was admitted, and neither its content nor its time
-// has decided it yet.
+// slotted reports whether a record holds a slot.
 func slotted(r rollout.Record) bool {
 	switch r.State {
 	case rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Lost:

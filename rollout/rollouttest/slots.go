@@ -111,8 +111,8 @@ func (j *judgement) passedBy(name string) bool {
 	return j.reverting() && (j.leaving(name) || j.held(name) && j.after[name].Revision != j.target())
 }
 
-// stagesOf are the positions of the steps that a record of a cluster in no step belongs to: that
-// of its stage; if it is gone, the first of its track; if that is gone, the first of each.
+// stagesOf returns the positions of the steps to which a record belongs if no step selects its cluster: the step of
+// its stage; without that step, the first of its track; without that track, the first of every track.
 func (p *policy) stagesOf(r rollout.Record) []int {
 	if i := p.stepNamed(r.Stage); i >= 0 {
 		return []int{i}

@@ -24,10 +24,9 @@ func AbsentDependency(d v1alpha1.Dependency, why string) Dependency {
 	return Dependency{Dependency: d, Stopped: why, Absent: true}
 }
 
-// DependencyOf plans the rollout of a dependency as the operator would now, and returns what that
-// says to the add-ons that depend on it, and the memory for the next look. A cluster is verified
-// if its record is Done, or the content changes nothing there. reported is a conflict that the
-// observation does not show; nil: none.
+// DependencyOf plans the rollout of a dependency as the operator would now. It returns the facts that the dependent
+// add-ons need, and the memory for the next look. A cluster is verified if its record is Done, or the content changes
+// nothing there. reported is a conflict that the observation does not show; nil: none.
 func DependencyOf(d v1alpha1.Dependency, o *Observation, reported error) (Dependency, Memory, error) {
 	found := Dependency{Dependency: d, Verified: map[string]bool{}}
 	p, err := Preview(o, reported)

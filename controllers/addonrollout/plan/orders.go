@@ -248,9 +248,9 @@ func affects(order rollout.Order, ledger v1alpha1.Ledger, target string) []strin
 	return names
 }
 
-// lastAbort is the order that ended the rollout of the target in the attempt, if the status does not
-// know it: an older status was written back. If the status was lost, the attempt is not known either:
-// then it is the last order, unless the content succeeded after it. nil: there is none.
+// lastAbort returns the abort of this target and attempt, if the status does not have it because an older status was
+// restored. If the status was lost, the attempt is unknown: then lastAbort returns the last abort of the target,
+// unless the content succeeded later. nil: there is none.
 func (o *Observation) lastAbort(attempt int32) *v1alpha1.GivenOrder {
 	var last *v1alpha1.GivenOrder
 	for i := range o.Orders {
