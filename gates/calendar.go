@@ -260,8 +260,8 @@ func (u *union) stop() {
 	}
 }
 
-// after returns the first block that ends after a moment, which is not before that of the last
-// call; a block at the end if there is none.
+// after returns the first block that ends after a moment, or an empty block at the end of the union. Moments must not decrease
+// from call to call.
 func (u *union) after(at time.Time) span {
 	for !u.block.to.After(at) {
 		if !u.advance() {

@@ -400,8 +400,8 @@ func TestPlanner_ShowsNoValueOfTheHub(t *testing.T) {
 	}
 }
 
-// TestPlanner_CountsNoClusterOfASetThatTheAccountMayNotBind: a request binds a set of another tenant to its
-// namespace. The hub would refuse it, so that its clusters have no number and no name.
+// TestPlanner_CountsNoClusterOfASetThatTheAccountMayNotBind: a request binds a set of another tenant to its namespace.
+// The hub would refuse it, so the plan shows neither the number nor the names of its clusters.
 func TestPlanner_CountsNoClusterOfASetThatTheAccountMayNotBind(t *testing.T) {
 	for _, may := range []bool{false, true} {
 		s := newPlanScene(t, v1alpha1.PullRequestsSpec{ClusterNames: true})

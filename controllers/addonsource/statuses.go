@@ -77,8 +77,8 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	return book, nil
 }
 
-// standing reports whether the verdict on the applied commit is that of the fleet: nothing is applied yet
-// or the commit was refused since, under another spec, otherwise.
+// standing reports whether the state of the fleet decides the verdict on the applied commit. It does not if nothing is
+// applied yet, or if the commit was refused later, under another spec.
 func (p *pass) standing() bool {
 	status := p.source.Status
 	applied := commitOf(status.LastAppliedRevision)
