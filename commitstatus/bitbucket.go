@@ -114,8 +114,8 @@ func (b *bitbucket) Latest(ctx context.Context, sha, context string) (Status, bo
 	return b.client.bitbucketLatest(ctx, at, Status{SHA: sha, Context: context}, bitbucketStates())
 }
 
-// bitbucketLatest reads the status with one key. Without it, the answer is 404, as for a commit or a repository that is
-// unknown; the post that follows tells.
+// bitbucketLatest reads the status with one key. Without it, the answer is 404, as for an unknown commit or
+// repository; the answer to the post that follows distinguishes them.
 func (c *restClient) bitbucketLatest(ctx context.Context, at string, of Status, states map[State]string) (Status, bool, error) {
 	var stored bitbucketStatus
 	err := c.send(ctx, call{method: http.MethodGet, url: at, expect: []int{http.StatusOK, http.StatusNotFound}}, &stored)

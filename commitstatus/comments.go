@@ -37,7 +37,8 @@ type MergedRequest struct {
 // LineLimit is how many commits of a branch are looked at.
 const LineLimit = 50
 
-// linePages is how many pages of commits are read: besides those of the branch, they have the ones of what was merged.
+// linePages is how many pages of commits are read: the list has the commits of the branch and those of every merged
+// branch.
 const linePages = 4
 
 // LineCommit is a commit that was once at the head of a branch.
@@ -205,8 +206,8 @@ func (c *comments) Host() string { return c.repo.host }
 // Permission implements Comments.
 func (c *comments) Permission() string { return c.permission }
 
-// Merged implements Comments. The commit must be the one that the merge left at the head of the
-// branch, so that it contains what was merged and nothing that came later.
+// Merged implements Comments. The commit must be the head of the branch right after the merge, so that it contains
+// nothing that was pushed later.
 func (c *comments) Merged(ctx context.Context, sha, branch string) (MergedRequest, bool, error) {
 	var list []wireMerged
 	if c.one {

@@ -14,8 +14,8 @@ import (
 // The exchanges of this file were written by hand from the documentation of each API. Gitea's are held to a real
 // server by test/gitea.
 
-// TestComments_OfAMergedRequest: comments are those on the request whose merge left the commit, since then, without
-// reviews; edited ones are marked.
+// TestComments_OfAMergedRequest: the comments are those on the merged request of the commit, made after the merge,
+// without reviews. Edited comments are marked.
 func TestComments_OfAMergedRequest(t *testing.T) {
 	const hub = "/api/v3/repos/team/fleet"
 	const project = "/api/v4/projects/team%2Finfra%2Ffleet"

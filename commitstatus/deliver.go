@@ -38,7 +38,7 @@ type DelivererConfig struct {
 	Link func(key, sha string) string
 }
 
-// Deliverer posts the statements that marks have as Posting, off the reconcile path: Enqueue never waits for a forge.
+// Deliverer posts the statuses that marks have as Posting, outside of the reconcile: Enqueue never waits for a forge.
 //
 // A line is one forge with one token; a key is one list of marks, and names the object that keeps it. A line posts one
 // status at a time, and its keys take turns, so that a forge that hangs holds one worker. A failure of the forge as a

@@ -314,7 +314,7 @@ func TestRunningOperatorReplacesAForeignStatus(t *testing.T) {
 }
 
 // TestRestoredMarksLoseNoStatus: marks from a backup are older than the statuses at the forge.
-// An operator that kept running knows what it has posted. After a restart it does not, so a
+// An operator that was not restarted remembers its posts. After a restart it does not, so a
 // status other than the one it would post is reported as a conflict.
 func TestRestoredMarksLoseNoStatus(t *testing.T) {
 	for name, restart := range map[string]bool{"RunningOperator": false, "RestartedOperator": true} {

@@ -23,9 +23,9 @@ const (
 	ProgressPostLimit = 60
 )
 
-// Begin moves what is due at a kind of forge from owed to posting. It returns the new marks, and those of them
-// that it began. The caller stores them before it hands them to a Deliverer: only what is
-// stored as posting is posted. What is in conflict is left alone.
+// Begin moves the statuses that are due at a kind of forge from owed to posting. It returns all marks, and the marks
+// that it changed. The caller stores them before it passes them to a Deliverer, because only a status that is stored
+// as posting is posted. Marks in conflict are not changed.
 func Begin(kind string, marks []Mark, now time.Time, troubles []Trouble) (all, began []Mark) {
 	all = slices.Clone(marks)
 	for i := range all {
@@ -83,8 +83,8 @@ const (
 	Accepted Outcome = iota
 	// Absent: the forge does not have it.
 	Absent
-	// Found: the forge has another statement, of which the mark knows nothing. It counts as
-	// accepted just now, so that what follows is paced.
+	// Found: the forge has another statement, of which the mark knows nothing. It counts as accepted now, so that the
+	// next status of this operator is not posted at once.
 	Found
 	// Outdated: the forge has what this process posted after the mark, which comes from a backup. What the mark owes is
 	// dropped: it is derived again from what the forge has.

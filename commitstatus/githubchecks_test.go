@@ -51,8 +51,9 @@ func checks(t *testing.T, exchanges ...exchange) commitstatus.Forge {
 	return client
 }
 
-// TestCheckRuns_OneForAContextAsDocumented: it is created, updated while it is pending, and completed. After a verdict a
-// pending one is new, and another verdict an update: GitHub does not reopen what is completed.
+// TestCheckRuns_OneForAContextAsDocumented: a run is created, updated while it is pending, and completed. After a
+// verdict, a pending status creates a new run, because GitHub does not reopen a completed one. Another verdict updates
+// the completed run.
 func TestCheckRuns_OneForAContextAsDocumented(t *testing.T) {
 	sent := func(rest string) string {
 		return `{"name":"addonflow/hello","details_url":"https://ci.example/1",` + rest + `,"output":{"title":"canary 1/2, soaking until 14:32 UTC","summary":` + checksSummary + `}}`

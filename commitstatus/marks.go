@@ -7,14 +7,14 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Mark is what is known about one context of one commit. See v1alpha1.CommitMark.
+// Mark is the state of one context of one commit. See v1alpha1.CommitMark.
 type Mark = v1alpha1.CommitMark
 
 // Statement is what one context of one commit says.
 type Statement = v1alpha1.CommitStatement
 
-// Want is what one context of a live commit should say. It is derived again each time, from
-// what is so now.
+// Want is the status that one context of a live commit should have. It is derived again each time, from what is so
+// now.
 type Want struct {
 	SHA, Context string
 	State        State
@@ -147,7 +147,7 @@ func Judged(m Mark) bool {
 	return last != nil && State(last.State).Terminal()
 }
 
-// Succession says which commits are live, and what became of the others.
+// Succession says which commits are live, and how the others ended.
 type Succession struct {
 	// Live commits are derived; nothing happens to their marks.
 	Live []string

@@ -135,7 +135,7 @@ type githubCommit struct {
 	Parents []string `json:"parents"`
 }
 
-// Branch implements Proposals. The commit is made first: a branch that exists has it.
+// Branch implements Proposals. The commit is created before the branch, so that an existing branch always has it.
 func (g *githubProposals) Branch(ctx context.Context, p Proposal) error {
 	var head struct {
 		Tree struct {

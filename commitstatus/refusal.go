@@ -53,8 +53,8 @@ func (c *restClient) refusal(request call, response *http.Response, body []byte)
 	return out
 }
 
-// needsSomebody reports whether the same request may succeed after a change of the token, the
-// address or the forge. Any redirect is one of those: a renamed repository answers so.
+// needsSomebody reports whether the same request may succeed after a change of the token, the address or the forge.
+// Every redirect counts as such an answer, because a renamed repository redirects.
 func needsSomebody(code int) bool {
 	return code < 400 || code == http.StatusUnauthorized || code == http.StatusForbidden ||
 		code == http.StatusNotFound || code == http.StatusGone
@@ -141,8 +141,8 @@ func (c *restClient) retryAfter(header http.Header, otherwise time.Duration) tim
 	return min(max(wait, time.Second), longestRetryAfter)
 }
 
-// message returns the forge's own message; "" if there is none, such as on the error page of a proxy, which does not
-// belong in a condition. The forges have it at these places, and the first one is the most exact:
+// message returns the forge's own message, "" if there is none. The error page of a proxy has none, because such a
+// page does not belong in a condition. Forges have the message at these places, the most exact one first:
 //
 //	errors             GitHub: a text, a list of texts or of objects with a message; Bitbucket Data Center: of objects
 //	message            all but Bitbucket Cloud; a text, or at GitLab an object with lists of texts

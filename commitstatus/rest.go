@@ -31,8 +31,8 @@ const bodyLimit = 1 << 20
 // errTooLong is the cause of an error about an answer over its limit.
 var errTooLong = errors.New("the answer is too long")
 
-// NewHTTPClient returns a client for forges that follows the policy: a tenant names the address. A proxy of the
-// environment is used, because the forge may be behind it; the policy holds for the proxy's address then.
+// NewHTTPClient returns a client for forges. It connects only to addresses that the policy allows, because tenants name
+// the address of a forge. It uses the proxy of the environment; then the policy applies to the address of the proxy.
 func NewHTTPClient(policy dial.Policy) *http.Client {
 	return &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: policy.Dialer(requestTimeout).DialContext, ForceAttemptHTTP2: true,
@@ -55,8 +55,8 @@ type call struct {
 	body        any
 	// expect are the codes of success.
 	expect []int
-	// doing is what the token may not do, and refused what the forge refuses, if it does not succeed;
-	// "": write statuses, and the status.
+	// doing and refused complete the error of a call that failed: what the token may not do, and what the forge
+	// refused. If empty: "write statuses" and "the status".
 	doing, refused string
 	// limit bounds what is read of the answer, in bytes; 0: bodyLimit.
 	limit int64

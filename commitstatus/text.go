@@ -134,8 +134,8 @@ func longestParentheses(text string) (start, end int) {
 	return start, end
 }
 
-// cutMiddle shortens s to limit characters. A third of them are the beginning, which names
-// what s is about; the others are the end, which says what is wrong with it.
+// cutMiddle shortens s to limit characters. It keeps a third of them from the beginning, which names the object, and
+// the rest from the end, which names the problem.
 func cutMiddle(s string, limit int) string {
 	runes := []rune(s)
 	if len(runes) <= limit {

@@ -19,10 +19,10 @@ type Subject struct {
 	Rollout *v1alpha1.AddOnRollout
 	// Source of the rollout; nil: it does not exist, or the viewer may not get it.
 	Source *v1alpha1.AddOnSource
-	// Plan of every cluster; nil: there is none, and Unplanned says why.
+	// Plan of every cluster; if it is nil, Unplanned says why.
 	Plan      *rollout.Plan
 	Unplanned string
-	// Change is what the target changes on one cluster; nil: there is none, and Unchanged says why.
+	// Change is what the target changes on one cluster; if it is nil, Unchanged says why.
 	Change    *Change
 	Unchanged string
 	// Asked is the sha of the commit that the page was asked for; "": the current one.
@@ -34,7 +34,7 @@ type Subject struct {
 // Change is what the target changes on one cluster.
 type Change struct {
 	Cluster string
-	// From names the content that Before is of; "": there was none.
+	// From names the content of Before; "" if there was none.
 	From          string
 	Before, After []*unstructured.Unstructured
 }
@@ -47,7 +47,7 @@ type Rollout struct {
 	// Author and Subject of the commit; "": not known.
 	Author, Subject string
 	Source          Link
-	// Mark and Standing say where it stands, in a word and in a sentence; Since is when it began.
+	// Mark and Standing are the state of the rollout in a word and in a sentence; Since is when the rollout began.
 	Mark     Mark
 	Standing string
 	Since    Moment
@@ -375,7 +375,7 @@ func shortly(d time.Duration) string {
 	return text
 }
 
-// gates are the declared gates with their verdicts. On a way back none is asked.
+// gates are the declared gates with their verdicts. A revert evaluates none.
 func gates(r *v1alpha1.AddOnRollout, declared *v1alpha1.Gates, verdicts []v1alpha1.GateStatus) []Gate {
 	if declared == nil {
 		return nil
@@ -383,7 +383,7 @@ func gates(r *v1alpha1.AddOnRollout, declared *v1alpha1.Gates, verdicts []v1alph
 	var out []Gate
 	unasked := Mark{"○", "not asked yet", "idle"}
 	if r.Status.Reverting {
-		unasked.Word = "not asked on the way back"
+		unasked.Word = "not asked in a revert"
 	}
 	for _, group := range []struct {
 		when  v1alpha1.GateMoment

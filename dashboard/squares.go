@@ -30,7 +30,7 @@ const (
 type Squares struct {
 	// Width and Height of the drawing.
 	Width, Height int
-	// Linked are squares that are links; Painted are paths that draw many.
+	// Linked are single squares with links; Painted are paths that draw many squares at once.
 	Linked  []Square
 	Painted []Painted
 	// Groups are the clusters by state and reason, the worst first.

@@ -158,7 +158,7 @@ func succeeded() Subject {
 	return s
 }
 
-// rolledBack is a rollout that a measurement ended, and that went back to the content before.
+// rolledBack is a rollout that failed by a measurement and was rolled back to the content before.
 func rolledBack() Subject {
 	s := staged(v1alpha1.PhaseRolledBack, "gate errors: 12.5 % of requests fail, at most 5 % may; 2 clusters rolled back to main@1111111", fleetOf(24, func(int) (rollout.State, string) { return rollout.Done, "" }))
 	r := s.Rollout

@@ -272,7 +272,7 @@ func TestEveryExampleOfAProposalHasARow(t *testing.T) {
 	}
 }
 
-// hasCase reports whether a test has a case of that name, or one that begins with it. The
+// hasCase reports whether a test has a case whose name is or begins with the given one. The
 // scenarios' are their transcripts, the seeds' their directories.
 func hasCase(source, test, name string) bool {
 	if test == "TestProposals" {

@@ -54,8 +54,8 @@ func readRange(spec v1alpha1.TimeRange, left *int) (recurring, error) {
 	return readWeekly(spec)
 }
 
-// weekly is a time of the day on some weekdays, as clocks show it. A time that is skipped when
-// clocks change is not part of it; one that comes twice is part of it twice.
+// weekly is a time of the day on some weekdays, as clocks show it. When clocks change, a
+// time that is skipped is not part of it, and a time that occurs twice is part of it twice.
 type weekly struct {
 	days []time.Weekday
 	// from and to are since midnight. to may be on the next day.
@@ -115,8 +115,8 @@ func (w weekly) spans(zone *time.Location, from, to time.Time) iter.Seq[span] {
 	}
 }
 
-// cronTimes is a time that begins when clocks show what a cron expression says. If that is
-// skipped when clocks change, it begins with the change; if it comes twice, it begins twice.
+// cronTimes is a time that begins when clocks show what a cron expression says. If clocks
+// skip the begin of a period, it begins with the change. If the begin occurs twice, the period begins twice.
 type cronTimes struct {
 	schedule cron.Schedule
 	duration time.Duration
@@ -148,8 +148,8 @@ func (c cronTimes) spans(zone *time.Location, from, to time.Time) iter.Seq[span]
 	}
 }
 
-// latest returns the last beginning up to a time, or the earliest time at which one would
-// matter.
+// latest returns the last begin up to a time. If there is none, it returns the earliest time that a period could still
+// affect.
 func (c cronTimes) latest(zone *time.Location, to time.Time) time.Time {
 	from := to.Add(-c.duration).Truncate(time.Minute)
 	minute := func(n int) time.Time { return from.Add(time.Duration(n) * time.Minute) }
@@ -165,8 +165,8 @@ func (c cronTimes) begins(zone *time.Location, from, to time.Time) bool {
 	return false
 }
 
-// beginnings yields when the time begins, from one moment, a full minute, to before another. The
-// library knows nothing of the zone: the days on which clocks change are not what it is good at.
+// beginnings yields every begin from a full minute until before another moment. It calls the library without a zone,
+// because the library makes mistakes on days on which clocks change.
 func (c cronTimes) beginnings(zone *time.Location, from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for p := range periods(zone, from, to) {
@@ -260,8 +260,8 @@ func (u *union) stop() {
 	}
 }
 
-// after returns the first block that ends after a moment, which is not before that of the last
-// call; a block at the end if there is none.
+// after returns the first block that ends after a moment, or an empty block at the end of the union. Moments must not decrease
+// from call to call.
 func (u *union) after(at time.Time) span {
 	for !u.block.to.After(at) {
 		if !u.advance() {

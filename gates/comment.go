@@ -38,7 +38,8 @@ func shortOf(digest string) string {
 	return fmt.Sprintf("%.*s", commentDigest, digest[strings.LastIndex(digest, ":")+1:])
 }
 
-// ParseComment reads a comment. Its first line is the decision alone; false: it is none.
+// ParseComment reads a comment. The first line must be a decision and nothing else; otherwise ParseComment returns
+// false.
 func ParseComment(body string) (Comment, bool) {
 	line, rest, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(body), "\r\n", "\n"), "\n")
 	words := strings.Fields(line)

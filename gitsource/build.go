@@ -279,7 +279,7 @@ func (b *builder) duplicates(objects []Object) {
 }
 
 // overlayOf returns which of two directories whose kustomizations build a file takes it from
-// the other one. The other one cannot be left out: both need it.
+// the other one. The source must include the other directory, because both kustomizations need it.
 func overlayOf(file, first, second string) string {
 	inside := func(dir string) bool { return dir == display("") || strings.HasPrefix(file, dir+"/") }
 	switch {

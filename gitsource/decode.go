@@ -107,8 +107,7 @@ func (d *nodeDecoder) standardTag(n *yaml.Node) bool {
 
 var bareTagPattern = regexp.MustCompile(`^(?:&\S+\s+)?!(?:\s|[,\]}]|$)`)
 
-// bareTag finds a ! before a value, which makes it a string. The parser drops it, so only the
-// text still shows it.
+// bareTag finds a ! before a value, which makes it a string. The parser drops it, so it can be found only in the text.
 func (d *nodeDecoder) bareTag(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode || n.Line < 1 || n.Line > len(d.lines) {
 		return false

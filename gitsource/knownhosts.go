@@ -124,8 +124,8 @@ func matchesPattern(pattern, name string) bool {
 	return err == nil && matched
 }
 
-// algorithms are those of the keys that are known for an address: the server is asked for one
-// of them, although it may have others.
+// algorithms returns the algorithms of the known keys of an address. The client asks the server for one of these,
+// because the server may have further keys.
 func (k knownHosts) algorithms(address string) []string {
 	var all []string
 	for _, line := range k.of(address) {

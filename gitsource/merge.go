@@ -24,7 +24,7 @@ type Merge struct {
 	claim *Claim
 }
 
-// Close frees the place of the trees in the room. They must not be read afterwards.
+// Close releases the trees' share of the Room. They must not be read afterwards.
 func (m *Merge) Close() { m.claim.Release() }
 
 // errConflict says that both sides changed a file.

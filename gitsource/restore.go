@@ -24,7 +24,7 @@ type Restoration struct {
 	Head, Then *Tree
 	// Changes are the files that differ, sorted by path, with the change that restores them.
 	Changes []FileChange
-	// Proposed is what a branch changes, if there is one of the name that was asked for.
+	// Proposed are the changes of the branch with the given name; nil if there is no such branch.
 	Proposed *[]FileChange
 
 	claim *Claim
@@ -41,7 +41,7 @@ type FileChange struct {
 	Odd string
 }
 
-// Close frees the place of the trees in the room. They must not be read afterwards.
+// Close releases the trees' share of the Room. They must not be read afterwards.
 func (r *Restoration) Close() { r.claim.Release() }
 
 // ErrManyChanges says that two commits differ in more files, or larger ones, than can be restored.
@@ -53,8 +53,8 @@ const (
 	restoredBytes = 4 << 20
 )
 
-// Restore reads the commit that the repository's reference names, and an earlier one by its hash,
-// in one pack; with them what a branch changes, if there is one of that name. The error is one of
+// Restore fetches the commit that the repository's reference names and the earlier commit, in one pack. If the
+// repository has a branch of the given name, Restore also reads the changes of that branch. The error is one of
 // Fetch's, or ErrManyChanges. The caller closes the Restoration.
 //
 // No signature is checked: nothing of the Restoration is applied.
@@ -313,7 +313,7 @@ func (d *difference) entry(at string, before, after object.TreeEntry, depth int)
 	return nil
 }
 
-// read reads the content of a change. That of a large file is not needed, and makes it odd.
+// read reads the content of a change. A file that is too large is not read, but marked as odd.
 func (d *difference) read(c *FileChange) (err error) {
 	hash := plumbing.NewHash(c.After)
 	size, err := d.from.size(hash)

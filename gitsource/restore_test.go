@@ -50,7 +50,8 @@ func TestRestore_TakesChosenFilesBack(t *testing.T) {
 	}
 }
 
-// TestRestore_NamesWhatIsNoPlainFile: such files are not taken back, and a commit that is in no history is not found.
+// TestRestore_NamesWhatIsNoPlainFile: such files are not restored, and a commit that is not in the history is not
+// found.
 func TestRestore_NamesWhatIsNoPlainFile(t *testing.T) {
 	h := newHistory(t, serve(t, gitserver.Options{}))
 	then := h.write("then", map[string]string{"file": "1", "dir/x": "1"})

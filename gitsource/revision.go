@@ -23,8 +23,8 @@ type Revision struct {
 	// Ref is the branch or tag, such as main or v1.2.0; a full name such as
 	// refs/pull/1/head when it was given as one; empty for a commit given by sha.
 	Ref string
-	// Commit is the sha, 40 lower-case hexadecimal digits. That of an artifact is the one that it says it was
-	// made of; if it says none, the 64 digits of its digest.
+	// Commit is the sha, 40 lower-case hexadecimal digits. For an artifact, it is the commit that the
+	// artifact names in an annotation; without that annotation, the 64 digits of the artifact's digest.
 	Commit string
 	// Digest of an artifact, 64 hexadecimal digits.
 	Digest string

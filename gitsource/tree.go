@@ -94,7 +94,7 @@ type Tree struct {
 	done func()
 }
 
-// Close frees the tree's place in the room. The tree must not be read afterwards.
+// Close releases the tree's share of the Room. The tree must not be read afterwards.
 func (t *Tree) Close() {
 	t.claim.Release()
 	if t.done != nil {

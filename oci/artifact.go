@@ -29,7 +29,7 @@ type Artifact struct {
 	claim Claim
 }
 
-// Close frees the artifact's place in the room. Its files must not be read afterwards.
+// Close releases the artifact's share of the Room. Its files must not be read afterwards.
 func (a *Artifact) Close() { a.claim.Release() }
 
 // Artifact returns the tree in the first layer of an artifact, as flux push artifact writes it.
@@ -56,13 +56,13 @@ func (r *Registry) Artifact(ctx context.Context, repository, digest string) (*Ar
 	return a, nil
 }
 
-// madeOf matches the commit in the annotation org.opencontainers.image.revision: main@sha1:<commit> as flux push
-// artifact has it, main/<commit> as it had it before, and <commit> of other tools.
+// madeOf matches the commit in the annotation org.opencontainers.image.revision: main@sha1:<commit> is written by flux
+// push artifact, main/<commit> by its older versions, <commit> by other tools.
 var madeOf = regexp.MustCompile(`^(?:.{0,250}(?:@sha1:|/))?([0-9a-f]{40})$`)
 
-// Commit returns the commit that the annotation of an artifact names; "": it names none. digest is that of the
-// artifact's manifest. The annotation is a claim of the users who may push the artifact, or with a Verification of those
-// who may sign it. The error is one of Chart's.
+// Commit returns the commit that the annotation of an artifact names, or "". digest is that of the artifact's
+// manifest. The annotation is a claim of the users who may push the artifact, or with a Verification of those who may
+// sign it. The error is one of Chart's.
 func (r *Registry) Commit(ctx context.Context, repository, digest string) (string, error) {
 	s, err := r.connect(ctx, repository)
 	if err != nil {

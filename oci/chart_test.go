@@ -54,8 +54,8 @@ func TestChart_IsReadByDigest(t *testing.T) {
 	}
 }
 
-// TestChart_TokensComeFromTheRegistryItself: credentials are sent to a server of tokens that is
-// the registry itself, and to no other, whatever the registry says.
+// TestChart_TokensComeFromTheRegistryItself: credentials are sent to the registry's own token server only, whatever
+// other address the registry names.
 func TestChart_TokensComeFromTheRegistryItself(t *testing.T) {
 	issuer, front, other := newTokens(t), serve(t), serve(t)
 	other.answer = issuer.answer

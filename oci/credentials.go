@@ -109,7 +109,7 @@ func hostOf(place string) string {
 	return place
 }
 
-// of returns the credentials of a repository: those of the longest place that it is in.
+// of returns the credentials of a repository: those with the longest registry path that contains it.
 func (c Credentials) of(host, repository string) auth.Credential {
 	var best account
 	name := hostOf(host) + "/" + repository + "/"

@@ -162,7 +162,7 @@ func (c comparison) clusters(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error
 	return nil
 }
 
-// said are the notes about a fleet. Of an assumed one they are assumptions.
+// said returns the notes about a fleet. For an assumed fleet they are marked as assumptions.
 func (c comparison) said(notes []string) []string {
 	if !c.after.assumed {
 		return notes

@@ -174,7 +174,8 @@ type Diff struct {
 	Clusters int `json:"clusters,omitempty"`
 	// Cluster is the one that was compared; "": names are not shown.
 	Cluster string `json:"cluster,omitempty"`
-	// Placements that select it, namespace/name; none: it has the defaults.
+	// Placements are those that select the cluster, as namespace/name. If there are none, it has the default
+	// configurations.
 	Placements []string `json:"placements,omitempty"`
 	// Lines of a unified diff; none: NotCompared says why.
 	Lines       []string `json:"lines,omitempty"`

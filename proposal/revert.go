@@ -9,9 +9,8 @@ import (
 	"github.com/addonflow/addonflow/api/brief"
 )
 
-// Reverts returns why a change from base to head is more or less than taking the content of one
-// add-on back to a digest; "": it is exactly that. Policies, other add-ons and other objects on the
-// hub must be as they were.
+// Reverts checks that a change from base to head restores the content of one add-on with a digest, and changes no
+// policy, no other add-on and no other object of the hub. It returns what differs from that, or "".
 func Reverts(base, head Side, addOn, digest string) string {
 	for _, side := range []Side{base, head} {
 		if len(side.Problems) > 0 {

@@ -130,7 +130,7 @@ func (b *bindings) retain(agent Agent, found *rbacv1.RoleBinding) {
 	}
 }
 
-// add joins the subjects of a binding with those added before.
+// add adds a binding, and joins its subjects with those of the binding of its name that was added before.
 func (b *bindings) add(binding rbacv1.RoleBinding) {
 	key := bindingKey{binding.Namespace, binding.Name}
 	if before := b.byKey[key]; before != nil {

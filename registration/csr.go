@@ -81,7 +81,7 @@ const (
 	// Unaccepted: the hub has not accepted the cluster.
 	Unaccepted State = "unaccepted"
 	// Leaving: it is being deleted.
-	Leaving State = "leaving"
+	Leaving State = "being deleted"
 	// Present: it exists.
 	Present State = "present"
 )
@@ -173,7 +173,7 @@ func checkFacts(facts Facts, addOn, cluster string) *Refusal {
 	case facts.Cluster != Present:
 		return refused(ReasonClusterNotReady, "is for cluster %q, which is %s", cluster, facts.Cluster)
 	case facts.AddOn != Present:
-		return refused(ReasonAddOnNotReady, "is for add-on %q on %s, which is %s there", addOn, cluster, facts.AddOn)
+		return refused(ReasonAddOnNotReady, "is for add-on %q, which is %s on cluster %q", addOn, facts.AddOn, cluster)
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func (p Prober) probeTakenOver(work *workv1.ManifestWork, all *probe) {
 	}
 }
 
-// wantsNoPod reports whether a manifest declares that it has no replicas.
+// wantsNoPod reports whether a manifest declares 0 replicas.
 func wantsNoPod(raw []byte) bool {
 	var declared struct {
 		Spec struct {

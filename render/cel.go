@@ -180,8 +180,7 @@ func reads(compiled *cel.Ast) bool {
 	return found
 }
 
-// neededFeedback returns the names of feedback that an expression reads, sorted, without those
-// that it tests with has or in first.
+// neededFeedback returns the sorted names of feedback that an expression reads without a test by has or in.
 func neededFeedback(compiled *cel.Ast) []string {
 	read, asked := map[string]bool{}, map[string]bool{}
 	isFeedback := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == feedbackVariable }

@@ -28,9 +28,8 @@ func referencedIn(names map[string]bool, value any) {
 	}
 }
 
-// clusterVariables are the variables of a template that come from the cluster, as one text that
-// is equal for clusters with the same values; "" for none. Problems with them are part of the
-// text.
+// clusterVariables returns the variables of a template that come from the cluster, as one text: clusters with equal
+// values have equal texts. It is "" if there are none. Problems with them are part of the text.
 type clusterVariables struct {
 	Values  map[string]string `json:"values,omitempty"`
 	Trouble []string          `json:"trouble,omitempty"`

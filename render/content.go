@@ -26,8 +26,8 @@ type Content struct {
 	MergeConfigs bool `json:"mergeConfigs,omitempty"`
 	// Defaults are the default configurations, sorted by group and resource.
 	Defaults []ConfigReference `json:"defaults,omitempty"`
-	// Placements says which configurations each placement assigns. Placements that assign none
-	// are omitted, so that adding one is policy, not content.
+	// Placements says which configurations each placement assigns. Placements without
+	// configurations are omitted, so that a new placement changes the policy and not the content.
 	Placements []PlacementConfigs `json:"placements,omitempty"`
 	// Templates by name.
 	Templates []Template `json:"templates,omitempty"`

@@ -90,9 +90,9 @@ type pod struct {
 	containers     []container
 }
 
-// container is one container of a pod. If kept is set, its own declarations stay: OCM does not
-// decorate it, so everything it declares was written because of that. In other containers
-// injected values are appended, as OCM does, and take precedence.
+// container is one container of a pod. If keep is set, its own declarations take precedence: OCM does not decorate
+// such a container, so its author relies on them. In other containers injected values are appended, as OCM does, and
+// take precedence.
 type container struct {
 	fields map[string]any
 	keep   bool

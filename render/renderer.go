@@ -163,7 +163,7 @@ func (r *Renderer) Digest(c Cluster) (string, error) {
 	return o.digest, o.err
 }
 
-// Hosts returns Rendered.Hosts of what Render returns, at the cost of Digest.
+// Hosts returns the same as Render and then Rendered.Hosts, at the cost of Digest.
 func (r *Renderer) Hosts(c Cluster) (bool, error) {
 	o := r.outline(c)
 	return o.hosts, o.err

@@ -95,10 +95,9 @@ func (p *planner) explainAll(why string) {
 	}
 }
 
-// admitStep fills the free slots of a step, in this order: clusters in flight with other
-// content, retargeted in their own slots; clusters that failed with earlier content; the
-// others by name; joiners. Joiners start at the stable revision and are admitted even if the
-// step is blocked for the target.
+// admitStep fills the free slots of a step in this order: clusters in flight with other content, which keep their
+// slots; clusters that failed with earlier content; the others, by name; joiners. Joiners start at the stable revision
+// and are admitted even if the step is blocked for the target.
 func (p *planner) admitStep(s *step, blocked string) {
 	why := cmp.Or(blocked, s.hold, s.inherited())
 	open := why == ""
@@ -139,7 +138,7 @@ func (p *planner) explain(s *step, open bool, why string, free int) {
 	}
 }
 
-// inherited says that the clusters of a step wait for those of a stage that no longer exists; "": they do not.
+// inherited is the reason of a step whose clusters wait for clusters of a stage that no longer exists; otherwise "".
 func (s *step) inherited() string {
 	if s.tally.done > 0 || s.proven || !s.atOnce || s.tally.inherited == 0 {
 		return ""

@@ -111,8 +111,8 @@ func TestDefaultCanary_IsForUpdatesWithoutAPaceOnly(t *testing.T) {
 	}
 }
 
-// On a way back no cluster goes before those that failed, and a tenth goes at a time as before.
-func TestDefaultCanary_DoesNotLeadTheWayBack(t *testing.T) {
+// In a revert, failed clusters are admitted first, and the limit of 10% stays.
+func TestDefaultCanary_DoesNotLeadARevert(t *testing.T) {
 	in := paceless()
 	canary := named(follows(t, &in, HealthProgressing), Admitted)
 	follows(t, &in, HealthVerified)

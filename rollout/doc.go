@@ -17,7 +17,7 @@
 //	roles     which clusters are in the install set                    (fleet.go)
 //	policy    strategy, stages or placements -> tracks of steps        (policy.go, groups.go, rolling.go)
 //	adopt     clusters that run content without a record get one       (settle.go)
-//	complete  on a way back, the members that no step selects; limits  (policy.go)
+//	complete  in a revert, the members that no step selects; limits    (policy.go)
 //	remove    clusters that leave, within their budget                 (remove.go, package removal)
 //	settle    next(record, observation, pace, now) -> record, reason   (next.go, settle.go)
 //	admit     free slots -> retargets, failed, the others, joiners     (admit.go, gates.go)

@@ -170,7 +170,7 @@ func (w *world) approve() {
 	_, p.ApprovedRemoval, _ = strings.Cut(p.Spec.Target.Commit, "sha1:")
 }
 
-// repace changes limits and budgets of the stages, in the middle of whatever goes on.
+// repace changes limits and budgets of the stages, while a rollout may be in progress.
 func (w *world) repace() {
 	stages := slices.Clone(w.fleet.Policy.Spec.Stages)
 	for i := range stages {

@@ -155,7 +155,7 @@ func (p *planner) selection() Selection {
 	return ByHand
 }
 
-// selectedBy is what selects the cluster now; if nothing does, what selected it last.
+// selectedBy returns what selects the cluster now, otherwise what selected it last.
 func (p *planner) selectedBy(u *unit) Selection {
 	if s := p.selection(); p.spec.Removal == nil && (s == ByHand || u.selected()) {
 		return s

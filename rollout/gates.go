@@ -122,8 +122,7 @@ func (p *planner) measure(s *step) {
 	}
 }
 
-// unmeasurable says what to do if a gate asks about the clusters that were moved and none of them is left; "":
-// there is one, or the gate asks nothing about them.
+// unmeasurable says what to do if a query uses $moved and no moved cluster is left; otherwise it is "".
 func (p *planner) unmeasurable(s *step, g *gate) string {
 	moved := func(u unit) bool {
 		return u.member && u.record != nil && u.record.Revision == p.target && verified(u.record.State)

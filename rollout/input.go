@@ -162,7 +162,7 @@ type Cluster struct {
 	Installed Installation
 	// SelectedBy is what last selected the cluster, as an earlier Plan returned it.
 	SelectedBy Selection
-	// Gone: the ManagedCluster is terminating or absent; it is left alone.
+	// Gone: the ManagedCluster is terminating or absent; the operator does nothing for the cluster.
 	Gone bool
 	// Reachable: the ManagedCluster's Available condition is True.
 	Reachable bool
@@ -180,8 +180,8 @@ type Cluster struct {
 	// Running is the digest of the revision on its works, Mixed or Foreign; "": it has no
 	// work.
 	Running string
-	// UpToDate: its works already are what the target renders for it now, whichever
-	// revision they name. UpToDateStable is the same for the stable revision.
+	// UpToDate: its works are equal to the rendering of the target, whichever revision they name. UpToDateStable is
+	// the same for the stable revision.
 	UpToDate, UpToDateStable bool
 	// Health of the current content of its works.
 	Health Health
@@ -190,8 +190,8 @@ type Cluster struct {
 	// target's works only, such as a variable of the target that has no value for the cluster.
 	// An admitted cluster whose works cannot be written counts as failed.
 	Blocked, Refused string
-	// Awaits says in words what its works wait for before they can be written; "": nothing.
-	// The wait ends without an action of the user.
+	// Awaits says in words what must happen before its works can be written; "" if they can be written now. The wait
+	// ends without an action of the user.
 	Awaits string
 	// Waits says in words why the cluster is not admitted now, such as an add-on that it depends on;
 	// "": it may be. It takes no slot meanwhile, blocks no other cluster and has no deadline. A

@@ -114,8 +114,8 @@ func (p *planner) roomFor() int {
 }
 
 // fits reports whether the ledger with the first n of the new admissions stays within the
-// limit whatever states its clusters get later. A Done record changes only with an admission, so that
-// it needs what it has. Every other record may need a position in another group.
+// limit whatever states its clusters get later. A Done record changes only with an admission, so
+// its size stays. Every other record may need a position in another group.
 func (p *planner) fits(n int) bool {
 	type origin struct{ revision, stage string }
 	type ended struct {

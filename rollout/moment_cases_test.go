@@ -1007,7 +1007,7 @@ func TestProofIsOfWhatTheClusterGetsNow(t *testing.T) {
 			want:   map[string]string{c1: "Parked v2", c2: "Parked v2", c3: "Waiting v2"},
 		},
 		"a revert does not wait for them": {
-			reason: "the content is the way back",
+			reason: "the target is proven",
 			change: []change{canaryDone, revert, on(c1, edited, offline), on(c2, edited, offline)},
 			want:   map[string]string{c1: "Parked v2", c2: "Parked v2", c3: "Admitted v2"},
 		},

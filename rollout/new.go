@@ -36,12 +36,10 @@ type planner struct {
 	named map[string]*step
 	// unknownGroup is a mandatory group that no placement has; it holds every track.
 	unknownGroup error
-	// names are those that the stored ledger has, absent the clusters that have a record and are not
-	// in the input.
+	// names are the names in the stored ledger; absent are the clusters with a record that the input does not have.
 	names  []string
 	absent []*unit
-	// revert: clusters that run other content go back to a proven target. goingBack: the rollout
-	// that moves them has not ended.
+	// revert: clusters that run other content move back to a proven target. goingBack: that revert has not ended.
 	revert, goingBack bool
 	// nowhere is the step of clusters without a step: no soak, no deadline.
 	nowhere        step

@@ -43,7 +43,7 @@ type pace struct {
 	// applyErrorAfter is how long after the write an apply error of the agent becomes a failure, and
 	// how long after the admission a refusal of the hub; 0: never.
 	applyErrorAfter time.Duration
-	// takenBack: a revert has yet to move the cluster, or has moved it and has not ended. If the cluster is lost, it
+	// takenBack: a revert has not moved the cluster yet, or has moved it but has not ended. If the cluster is lost, it
 	// keeps no slot.
 	takenBack bool
 }
@@ -302,7 +302,7 @@ func (r *Record) failing(o observation, p pace, now time.Time) bool {
 	return o.written && o.health.State == HealthFailed && (!before || lasts)
 }
 
-// seenBefore reports whether the operator first saw the failure before a time of a record.
+// seenBefore reports whether the operator first saw the failure before t, which is a time of a record.
 func (h Health) seenBefore(t time.Time) bool {
 	return !h.BadSince.IsZero() && clock.RoundUp(h.BadSince, time.Second).Before(t)
 }

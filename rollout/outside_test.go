@@ -142,8 +142,8 @@ func TestReplacedCanariesAreBounded(t *testing.T) {
 	}
 }
 
-// TestClusterWhoseAddOnIsBeingDeleted: a canary whose ManagedClusterAddOn is deleted by hand
-// is a canary again in a moment. Its stage or group does not pass without it.
+// TestClusterWhoseAddOnIsBeingDeleted: if a user deletes the ManagedClusterAddOn of a canary, the operator creates it
+// again. Until then its stage or group does not complete.
 func TestClusterWhoseAddOnIsBeingDeleted(t *testing.T) {
 	grouped := func(pace clusterv1alpha1.RolloutStrategy) change {
 		return func(in *rollout.Input) {
@@ -267,8 +267,8 @@ func TestShareIsOfWhatRunsOtherContent(t *testing.T) {
 	}
 }
 
-// TestUndecidedPlacementInstallsNothing: the decisions of a placement that OCM has not judged
-// as it is now may be of an older one.
+// TestUndecidedPlacementInstallsNothing: if OCM has not yet evaluated the current spec of a placement, its decisions
+// may belong to an older spec.
 func TestUndecidedPlacementInstallsNothing(t *testing.T) {
 	in := rolling(6)
 	on(c6, nothing)(&in)
@@ -473,7 +473,7 @@ func TestHandMadeClustersCount(t *testing.T) {
 	}
 }
 
-// TestProofIsKeptWhicheverStageSelectsTheCluster: what clusters proved or failed counts, whichever stage selects them now.
+// TestProofIsKeptWhicheverStageSelectsTheCluster: verified and failed clusters count, whichever stage selects them now.
 func TestProofIsKeptWhicheverStageSelectsTheCluster(t *testing.T) {
 	for name, tc := range map[string]momentCase{
 		"the canaries are done, and the last stage selects them now": {
@@ -588,8 +588,8 @@ func TestDeadlineCountsFromTheState(t *testing.T) {
 	}
 }
 
-// TestRecordsEndWithTheRollout: once a rollout has succeeded, the ledger forgets what clusters
-// that left had of other content. Until then their failures count.
+// TestRecordsEndWithTheRollout: when a rollout has succeeded, the ledger drops the records of
+// clusters that left with other content. Until then their failures count.
 func TestRecordsEndWithTheRollout(t *testing.T) {
 	failedBefore := []change{recorded(rollout.LeftFailed, "v0", 48*time.Hour, 47*time.Hour, c1), on(c1, nothing), leftOut(c1)}
 	for name, tc := range map[string]struct {

@@ -52,8 +52,8 @@ type Plan struct {
 	Abandoned bool
 	// Overdue names the clusters whose removal takes too long; "": none.
 	Overdue string
-	// Guard says in words what holds a removal back (DeletionGuard); "": nothing does.
-	// GuardHint says how to lift it, "": it cannot be lifted. It is too long for a commit status.
+	// Guard says in words what holds a removal back (DeletionGuard); "": nothing does. GuardHint says how to lift the
+	// guard; "" if it cannot be lifted. It is too long for a commit status.
 	Guard, GuardHint string
 
 	// Promoted is how many soaks the orders ended, by stage.
@@ -122,7 +122,7 @@ type ClusterPlan struct {
 	// Stage is the step the cluster belongs to; "" for none.
 	Stage string
 	State State
-	// SelectedBy is what selects the cluster now; if nothing does, what selected it last. The
+	// SelectedBy is what selects the cluster now, otherwise what selected it last. The
 	// caller stores it in the ManagedClusterAddOn that AddonFlow created. A cluster leaves only
 	// if the same selection selected it before.
 	SelectedBy Selection

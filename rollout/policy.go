@@ -97,9 +97,9 @@ func (p *planner) completeSteps() {
 	}
 }
 
-// leftBehind reports whether a revert must move a cluster that no step selects: it was admitted to the reverted
-// content, or is on its way back. It is a member of the step of its admission, because otherwise it would keep its
-// content.
+// leftBehind reports whether a revert must move a cluster that no step selects: the cluster was admitted to the
+// reverted content, or the revert has admitted it. It is a member of the step of its admission, because otherwise it
+// would keep its content.
 func (p *planner) leftBehind(u *unit) bool {
 	r := u.record
 	back := r != nil && r.Revision == p.target && !p.due(u)

@@ -94,9 +94,9 @@ func expectBack(t *testing.T, f *rollouttest.Fleet, revision string) {
 	}
 }
 
-// wayBack is a fleet that runs v1 and fails with v2 on every cluster, in one stage without a budget. After
+// reverted is a fleet that runs v1 and fails with v2 on every cluster, in one stage without a budget. After
 // the events, v1 is the target again at the third hour.
-func wayBack(t *testing.T, events ...event) (*rollouttest.Fleet, string) {
+func reverted(t *testing.T, events ...event) (*rollouttest.Fleet, string) {
 	t.Helper()
 	f := everyoneOneByOne(3, 0, 3)
 	for _, c := range f.Clusters {
@@ -115,12 +115,12 @@ func takes(ending rollouttest.Ending, clusters ...string) func(*rollouttest.Flee
 	}
 }
 
-// A way back that no cluster verifies ends Failed, although no failure counts against its budget. It
+// A revert that no cluster verifies ends Failed, although no failure counts against its budget. It
 // succeeds as soon as one cluster verifies the content.
-func TestWayBackThatNoClusterVerifiesFails(t *testing.T) {
+func TestRevertThatNoClusterVerifiesFails(t *testing.T) {
 	for name, ending := range map[string]rollouttest.Ending{"failing": rollouttest.Fails, "silent": rollouttest.Silent} {
 		t.Run(name, func(t *testing.T) {
-			f, text := wayBack(t, at(2*time.Hour, "v1 is bad as well", takes(ending, c1, c2, c3)))
+			f, text := reverted(t, at(2*time.Hour, "v1 is bad as well", takes(ending, c1, c2, c3)))
 			expect(t, f, v1alpha1.PhaseFailed, "0/3 updated, 3 failed as before (cluster-01: ", text)
 			takes(rollouttest.Healthy, c2)(f)
 			f.Clusters[c2].Had = f.Now
@@ -131,8 +131,8 @@ func TestWayBackThatNoClusterVerifiesFails(t *testing.T) {
 
 // Failures that spend no budget are not said to be within it, and are counted as failures, not as
 // clusters that are not available.
-func TestWayBackCountsTheFailuresThatItExcuses(t *testing.T) {
-	f, text := wayBack(t, at(2*time.Hour, "v1 is bad on cluster-03", takes(rollouttest.Silent, c3)))
+func TestRevertCountsTheFailuresThatItExcuses(t *testing.T) {
+	f, text := reverted(t, at(2*time.Hour, "v1 is bad on cluster-03", takes(rollouttest.Silent, c3)))
 	expect(t, f, v1alpha1.PhaseSucceeded, "2/3 updated, 1 failed as before (cluster-03: ", text)
 	stage := planned(t, f.Input()).Stages[0]
 	if stage.Counts.Failed != 1 || stage.Counts.Parked != 0 || stage.Message != "2/3, 1 failed as before (cluster-03: past its progress deadline: no feedback yet)" {
@@ -141,7 +141,7 @@ func TestWayBackCountsTheFailuresThatItExcuses(t *testing.T) {
 }
 
 // A cluster that had not failed with the content that is taken back counts against the budget.
-func TestWayBackStopsWhenAClusterFailsNewly(t *testing.T) {
+func TestRevertStopsWhenAClusterFailsNewly(t *testing.T) {
 	f := everyoneOneByOne(3, 0, 3)
 	f.Clusters[c1].Takes["v2"] = rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}
 	f.Clusters[c2].Takes["v2"] = rollouttest.Behaviour{Ending: rollouttest.Silent}
@@ -153,9 +153,9 @@ func TestWayBackStopsWhenAClusterFailsNewly(t *testing.T) {
 	expect(t, f, v1alpha1.PhaseFailed, "halted in everyone: 1 failed (cluster-02: ", text)
 }
 
-// A cluster that is lost on the way back, before it verified the content, is parked at once: it keeps no
-// slot, and when the way back ends it is counted as not available.
-func TestWayBackParksAClusterThatIsLost(t *testing.T) {
+// A cluster that is lost during a revert, before it verified the content, is parked at once: it keeps no
+// slot, and when the revert ends it is counted as not available.
+func TestRevertParksAClusterThatIsLost(t *testing.T) {
 	f := everyoneOneByOne(3, 0, 3)
 	text := play(t, f, 3*time.Hour, at(0, "commit v1", commit("v1")), at(time.Hour, "commit v2", commit("v2")),
 		at(2*time.Hour, "back to v1", commit("v1")), at(2*time.Hour+30*time.Second, "cluster-03 is lost", lose(c3)))
@@ -166,7 +166,7 @@ func TestWayBackParksAClusterThatIsLost(t *testing.T) {
 
 // The placement of a stage drops its only cluster, and the content of that cluster is taken back: the
 // cluster is a member of the stage, whose limit is of its members.
-func TestWayBackOfAClusterWhoseStageIsEmpty(t *testing.T) {
+func TestRevertOfAClusterWhoseStageIsEmpty(t *testing.T) {
 	for name, limit := range map[string]*intstr.IntOrString{"number": new(number(1)), "percent": new(percent("50%")), "default": nil} {
 		t.Run(name, func(t *testing.T) {
 			f := staged("v1", 4)
@@ -188,9 +188,9 @@ func TestWayBackOfAClusterWhoseStageIsEmpty(t *testing.T) {
 	}
 }
 
-// Clusters that no stage selects any more go back one by one, as their stage says, and the way back ends
+// Clusters that no stage selects any more are reverted one by one, as their stage says, and the revert ends
 // with the last of them.
-func TestWayBackOfClustersWithoutAStageKeepsTheLimit(t *testing.T) {
+func TestRevertOfClustersWithoutAStageKeepsTheLimit(t *testing.T) {
 	names := rollouttest.Names(6)
 	f := everyoneOneByOne(6, 0, 1)
 	f.Policy.Spec.Install = installedBy("installed")
@@ -225,14 +225,14 @@ func TestWayBackOfClustersWithoutAStageKeepsTheLimit(t *testing.T) {
 		}
 	})
 	if !ended {
-		t.Error("the way back did not end")
+		t.Error("the revert did not end")
 	}
 	expectBack(t, f, "v0")
 }
 
-// A cluster that cannot be written keeps what is taken back, as one that is not available does: that is no
-// failure of proven content, and stops no other cluster. It goes back when it can be written.
-func TestWayBackPassesByAClusterThatCannotBeWritten(t *testing.T) {
+// A cluster that cannot be written keeps the reverted content, like a cluster that is not available: that is no
+// failure of proven content, and stops no other cluster. It is moved when it can be written.
+func TestRevertPassesByAClusterThatCannotBeWritten(t *testing.T) {
 	for name, ending := range map[string]rollouttest.Ending{"it had failed": rollouttest.Fails, "it was in flight": rollouttest.Stuck} {
 		t.Run(name, func(t *testing.T) {
 			f := everyoneOneByOne(4, 0, 4)
@@ -250,9 +250,9 @@ func TestWayBackPassesByAClusterThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A cluster that has a part of the content which is taken back goes back, also if no stage selects it: the
+// A revert moves a cluster that has only a part of the reverted content, also if no stage selects the cluster: the
 // operator was killed between the writes of two of its works.
-func TestWayBackOfAClusterThatHasAPartOfTheContent(t *testing.T) {
+func TestRevertOfAClusterThatHasAPartOfTheContent(t *testing.T) {
 	f := everyoneOneByOne(3, 0, 1)
 	f.Policy.Spec.Install = installedBy("installed")
 	f.Policy.Placements = append(f.Policy.Placements, placement("installed", rollouttest.Names(3)...))
@@ -269,9 +269,9 @@ func TestWayBackOfAClusterThatHasAPartOfTheContent(t *testing.T) {
 	expectBack(t, f, "v0")
 }
 
-// A cluster that no stage selects goes back although its record names older content: an older status was
-// restored, and its works say what it got.
-func TestWayBackOfAClusterWhoseRecordIsOlder(t *testing.T) {
+// A revert moves a cluster that no stage selects, although the record names older content: an older status was
+// restored, and the works say which content the cluster got.
+func TestRevertOfAClusterWhoseRecordIsOlder(t *testing.T) {
 	f := everyoneOneByOne(3, 0, 1)
 	f.Policy.Spec.Install = installedBy("installed")
 	f.Policy.Placements = append(f.Policy.Placements, placement("installed", rollouttest.Names(3)...))

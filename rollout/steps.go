@@ -42,8 +42,7 @@ type step struct {
 	atOnce bool
 	// proven: a rollout of the target ended Succeeded here before.
 	proven bool
-	// reverting: clusters that run other content move back to a proven target. goingBack: the rollout that moves them
-	// has not ended.
+	// reverting: clusters that run other content move back to a proven target. goingBack: that revert has not ended.
 	reverting, goingBack bool
 	// awaited: a cluster of the step can go back now, so that no soak holds its slot.
 	awaited bool
@@ -327,10 +326,11 @@ func (t *track) failed(i int) bool {
 }
 
 // abandoned reports whether the clusters that could have verified the target left the step. While other clusters are in
-// the step, one of them can still verify it. Until then, no more clusters may have left than are in the step: otherwise
-// a placement that replaces each cluster that leaves would spread the content over the whole fleet. A step that moves
-// all of its clusters at once waits for the clusters of a stage that no longer exists, such as a decision group that
-// disappeared with its last cluster. If they left, the step is abandoned.
+// the step, one of them can still verify the target. But the step is also abandoned if more clusters left than remain and
+// than maxFailures allows: otherwise a placement that replaces each cluster that leaves would spread the content over
+// the whole fleet. A step
+// that moves all of its clusters at once waits for the clusters of a stage that no longer exists, such as a decision
+// group that disappeared with its last cluster. If they left, the step is abandoned.
 func (s *step) abandoned() bool { return s.missing() > 0 }
 
 // missing counts the clusters by which a step is abandoned; 0: it is not.
@@ -351,8 +351,8 @@ func (s *step) missing() int {
 	return 0
 }
 
-// complete reports whether the step after step i may start: its clusters are decided, and its
-// gates in during passed after that.
+// complete reports whether the step after step i may start: step i is decided, and afterwards each of its gates in
+// during passed.
 func (t *track) complete(i int) bool { return t.decided(i) && t.steps[i].unmeasured == "" }
 
 // decided reports whether step i waits for no more clusters: every member is Done, failed within the budget, parked or
@@ -415,7 +415,7 @@ func (t *track) phase(i int) string {
 	}
 }
 
-// holding says what holds the step, other than the steps before it; "": nothing.
+// holding says what holds the step, apart from the steps before it; "" if nothing does.
 func (s *step) holding() string {
 	if s.hold == "" && s.empty() {
 		return s.emptyHold

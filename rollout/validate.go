@@ -22,7 +22,7 @@ const (
 	DuplicatePlacement = "DuplicatePlacement"
 	// InvalidLabelSelector: a selector that is invalid, or that is set together with placements.
 	InvalidLabelSelector = "InvalidLabelSelector"
-	// InvalidDependency: an add-on that cannot be depended on, such as one that depends on this one.
+	// InvalidDependency: an add-on on which this one cannot depend, for instance because it depends on this one.
 	InvalidDependency = "InvalidDependency"
 	// DuplicateStage: two stages with the same name.
 	DuplicateStage = "DuplicateStage"

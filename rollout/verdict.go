@@ -109,7 +109,7 @@ func (p *planner) firstBreach() (*track, int) {
 	return nil, 0
 }
 
-// failed reports whether a step failed, rather than that its clusters left.
+// failed reports whether a step failed for another reason than that its clusters left.
 func (p *planner) failed() bool {
 	for _, t := range p.tracks {
 		for i := range t.steps {

@@ -161,8 +161,8 @@ func namedText(n int, first []*unit) string {
 	return brief.ReasonsOf(n, names)
 }
 
-// haltedText is "halted in canary: 1 failed (c1: reason), 2 in flight, 20 untouched". The
-// verdict on a commit is final, so that it counts the clusters that are undecided.
+// haltedText is "halted in canary: 1 failed (c1: reason), 2 in flight, 20 untouched". The verdict on a commit is
+// final, so the text also counts the clusters that are undecided.
 func (p *planner) haltedText(t *track, i int, c v1alpha1.Counts) string {
 	s := t.steps[i]
 	failures := s.tally.failures

@@ -11,7 +11,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Cluster is one cluster of one rollout, as the operator's own plan has it.
+// Cluster is one cluster of one rollout, in the operator's own plan.
 type Cluster struct {
 	// Namespace and Rollout name the AddOnRollout.
 	Namespace, Rollout string
@@ -23,7 +23,7 @@ type Cluster struct {
 	State string
 	// Revision is the name of the AddOnRevision that its works should have.
 	Revision string
-	// Reason says in words what it waits for, or why it has its state.
+	// Reason says in words what the cluster waits for, or why it has its state.
 	Reason string
 	// SoakingUntil and Deadline are nil where they do not apply.
 	SoakingUntil, Deadline *time.Time

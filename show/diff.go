@@ -113,8 +113,8 @@ func (k DiffKind) colour() colour {
 	return plain
 }
 
-// texts are objects as YAML by name, and the names in order. Objects of one name, which in hosted
-// mode are on different clusters, are one text. others are those that they are compared with.
+// texts returns the objects as YAML by name, and the names in order. In hosted mode two objects of one name can be on
+// different clusters: they become one text. others are the objects of the other side of the diff.
 func texts(objects, others []*unstructured.Unstructured, when string) (map[string]string, []string, error) {
 	found, order := map[string]string{}, []string(nil)
 	for _, o := range objects {
@@ -139,8 +139,8 @@ func objectName(o *unstructured.Unstructured) string {
 // mask stands for a value of a Secret.
 const mask = "***"
 
-// masked is an object without the values of a Secret. A value that differs from the one that it
-// is compared with says when it is from, so that the change is seen.
+// masked returns an object without the values of a Secret. A value that differs on the two sides of the diff is marked
+// with when, so that the change is visible.
 func masked(o *unstructured.Unstructured, others []*unstructured.Unstructured, when string) *unstructured.Unstructured {
 	if o.GetKind() != "Secret" || o.GetAPIVersion() != "v1" {
 		return o

@@ -66,9 +66,9 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	return Running
 }
 
-// lost reports whether, after a success, more clusters must get the content again than have it:
-// they lost the add-on. A few clusters that join do not change the success. Clusters that only wait
-// do not count, because the user may hold them.
+// lost reports whether, after a success, most clusters lost the add-on: more clusters must get the content again than
+// have it. A few clusters that join do not change the success. Clusters that only wait do not count, because the user
+// may hold them.
 func lost(c v1alpha1.Counts) bool { return c.InFlight > 0 && c.InFlight+c.Waiting > c.Updated }
 
 // heldForAWhile reports whether a hold ends without the user: OCM has not decided about a placement

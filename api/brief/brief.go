@@ -49,8 +49,8 @@ func OneLine(text string) string {
 // ellipsis ends a text that was cut.
 const ellipsis = "…"
 
-// Cut shortens text to limit characters. The last one then is an ellipsis, and the only one
-// there: the text may have been cut before.
+// Cut shortens text to limit characters. A shortened text ends in exactly one ellipsis, also if text was shortened
+// before.
 func Cut(text string, limit int) string {
 	if limit <= 0 {
 		return ""

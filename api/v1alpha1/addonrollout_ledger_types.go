@@ -90,8 +90,8 @@ type RecordGroup struct {
 	// count as failures until they are Done.
 	// +optional
 	Failed bool `json:"failed,omitempty"`
-	// Excused: the clusters failed with other content, and have verified none since. That they fail
-	// with content that a revert goes back to is no news, and spends no failure budget.
+	// Excused: the clusters failed with other content, and have verified none since. If they fail
+	// again with content to which a revert moves them, the failure does not count against the budget.
 	// +optional
 	Excused bool `json:"excused,omitempty"`
 	// Reported: the clusters report a failure that they reported before they took their slots. It is

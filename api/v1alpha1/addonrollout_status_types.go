@@ -78,8 +78,8 @@ type AddOnRolloutStatus struct {
 	// Reverting is true if the target had succeeded on this hub before it became the target.
 	// +optional
 	Reverting bool `json:"reverting,omitempty"`
-	// Returned is true if the rollout of the target has ended Succeeded since it became the target. What
-	// other clusters do is not part of a way back to it any more.
+	// Returned is true if the rollout of the target has ended Succeeded since it became the target. From
+	// then on no other cluster is part of a revert to it.
 	// +optional
 	Returned bool `json:"returned,omitempty"`
 	// Stable is the newest revision whose rollout ended Succeeded.

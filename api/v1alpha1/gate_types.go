@@ -191,8 +191,8 @@ type WindowGate struct {
 // +kubebuilder:validation:XValidation:rule="has(self.cron) == has(self.duration) && has(self.cron) != (has(self.weekdays) || has(self.hours))",message="a time has cron and duration, or weekdays and hours"
 type TimeRange struct {
 	// Cron is when the time begins: minute, hour, day of month, month and weekday. If both days are
-	// given, one of them is enough. A beginning that daylight saving skips is at the change; one
-	// that comes twice begins twice.
+	// given, one of them is enough. If daylight saving skips the begin, the time begins at the change;
+	// if the begin occurs twice, the time begins twice.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Cron string `json:"cron,omitempty"`

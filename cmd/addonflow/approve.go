@@ -337,8 +337,8 @@ func (o *decideOptions) confirmed(w waitingGate, user string) error {
 	return &exitError{code: exitFailed, err: fmt.Errorf("not %s: no AddOnApproval was created", o.done)}
 }
 
-// approval is the object that says it. It is deleted with its rollout. Of the user's groups it
-// has those that make the user an approver.
+// approval returns the AddOnApproval of the decision. It is deleted with its rollout. It names only those groups of
+// the user that make the user an approver.
 func (o *decideOptions) approval(r *v1alpha1.AddOnRollout, w waitingGate, user authenticationv1.UserInfo) *v1alpha1.AddOnApproval {
 	return &v1alpha1.AddOnApproval{
 		ObjectMeta: metav1.ObjectMeta{

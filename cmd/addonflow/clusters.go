@@ -142,7 +142,7 @@ func (w *clusterWriter) changed(ctx context.Context, changes []change) error {
 	return w.writeClusters(fresh)
 }
 
-// clusters are those of one rollout. One that has no target yet has none.
+// clusters returns the clusters of one rollout: none if the rollout has no target yet.
 func (w *clusterWriter) clusters(ctx context.Context, r *v1alpha1.AddOnRollout) ([]show.Cluster, error) {
 	if r.Spec.Target == nil {
 		return nil, nil

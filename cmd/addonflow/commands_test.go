@@ -120,7 +120,8 @@ func TestReadingCommands(t *testing.T) {
 	}
 }
 
-// TestMissingRevisionIsExplained: which one, what it holds, what to do; and the rest.
+// TestMissingRevisionIsExplained: a warning names the missing revision and the fix; the rest of the output does not
+// change.
 func TestMissingRevisionIsExplained(t *testing.T) {
 	for name, target := range map[string]bool{"Target": true, "Old": false} {
 		for args, want := range map[string]string{
@@ -264,7 +265,7 @@ func TestClustersJSON(t *testing.T) {
 	}
 }
 
-// TestListsAreListsInEveryFormat: whatever is listed is a list in every format, an empty one too.
+// TestListsAreListsInEveryFormat: get prints a list object in every format, also if the list is empty.
 func TestListsAreListsInEveryFormat(t *testing.T) {
 	for args, want := range map[string]string{
 		"get sources -o json":           `"kind": "AddOnSourceList"`,

@@ -190,7 +190,7 @@ func (o *controllerOptions) checkTenants(ctx context.Context, hub crclient.Reade
 	return err
 }
 
-// watched is the namespace to watch of an operator that runs in another; "" for all.
+// watched returns the namespace that the operator watches, "" for all. runtime is the namespace in which it runs.
 func (o *controllerOptions) watched(runtime string) string {
 	if o.namespace == "" && !o.allNamespaces {
 		return runtime

@@ -135,7 +135,7 @@ func decisionsAbout(decisions map[v1alpha1.PlacementReference][]clusterv1beta1.P
 	return out
 }
 
-// hubFleet reads the fleet from a hub. Cluster sets are not read: the decisions say what they select. A
+// hubFleet reads the fleet from a hub. Cluster sets are not read, because the decisions already depend on them. A
 // placement without decisions selects from the sets that are bound to its namespace, as on the hub.
 func hubFleet(ctx context.Context, hub client.Reader) (proposal.Fleet, error) {
 	var clusters clusterv1.ManagedClusterList

@@ -66,7 +66,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return ended(err)
 }
 
-// ended is the error that a follower ended with, of a callback that had seen enough none.
+// ended returns the error with which a follower ended; nil if its callback asked it to stop.
 func ended(err error) error {
 	if errors.Is(err, errSeenEnough) {
 		return nil

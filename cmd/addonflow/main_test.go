@@ -10,8 +10,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/renderworker"
 )
 
-// TestMain makes of the test binary a child that renders charts, as the argument makes of
-// the program.
+// TestMain lets the test binary also be the child that renders charts: the same argument starts it as in the program.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == renderworker.Command {
 		if err := newRootCommand().Execute(); err != nil {

@@ -260,8 +260,8 @@ func TestNothingToLint(t *testing.T) {
 	}
 }
 
-// TestLintNested: of kustomizations below one directory, and of one that needs what is
-// above it, the message says what to name instead.
+// TestLintNested: if the directory contains kustomizations in its subdirectories, or its kustomization needs files above
+// it, the message names the directory to use instead.
 func TestLintNested(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../examples/overlay")); err != nil {
@@ -326,8 +326,7 @@ func TestLint_WarnsOfJobsThatTheAgentReplaces(t *testing.T) {
 	}
 }
 
-// TestSpacedVariable: spaces make a variable text. Where there is such a variable that is
-// said, with the line; other braces are plain text.
+// TestSpacedVariable: braces with spaces are text. If there is a variable of that name, lint warns with the line.
 func TestSpacedVariable(t *testing.T) {
 	dir := broken(t, "addontemplate.yaml", "{{GREETING}}", "{{ GREETING }} {{ CLUSTER_NAME}} {{ $labels.job }} {{ other }}")
 	s := newStage(t)

@@ -57,8 +57,8 @@ func pacesOf(commit load.Commit, fleet *forecast.Known) ([]pace, error) {
 	return paces, nil
 }
 
-// endless are the warnings about stages that never end. said are the warnings that lint has printed
-// already: what one of them explains, such as a mandatory group that does not exist, is left out.
+// endless returns the warnings about stages that never end. It leaves out those that said explains already: the
+// warnings that lint has printed, for instance about a mandatory group that does not exist.
 func (p pace) endless(addOn load.AddOn, said problem.List) problem.List {
 	var warnings problem.List
 	for _, f := range p.Findings {

@@ -70,8 +70,8 @@ func (o *reconcileOptions) run(ctx context.Context, t target, name string) error
 	return o.await(ctx, hub, t, object, request)
 }
 
-// await returns when the request was worked on and what came of it stands: what
-// passes by itself, such as a Placement that is still to come, is waited for.
+// await returns when the operator has reconciled the object for this request and the result is final. It waits while
+// the result can still change by itself, for instance while a Placement does not exist yet.
 func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t target, asked client.Object, request string) error {
 	key := client.ObjectKeyFromObject(asked)
 	if o.timeout > 0 {

@@ -87,7 +87,7 @@ const (
 	pluginName  = "kubectl addonflow"
 )
 
-// commandName is what help calls the program: as a kubectl plugin, kubectl addonflow.
+// commandName is the name of the program in help texts; as a kubectl plugin, it is kubectl addonflow.
 func commandName(arg0 string) string {
 	if strings.HasPrefix(filepath.Base(arg0), "kubectl-") {
 		return pluginName

@@ -104,7 +104,7 @@ func TestKindComesFirst(t *testing.T) {
 	}
 }
 
-// TestNoKubeconfig: the user did not mean a server on this machine.
+// TestNoKubeconfig: without a kubeconfig, a command ends in an error and does not try a server on this machine.
 func TestNoKubeconfig(t *testing.T) {
 	nowhere := t.TempDir()
 	empty := filepath.Join(nowhere, "empty")

@@ -120,8 +120,8 @@ func (o *statusOptions) verdict(ctx context.Context, hub client.Reader, r *v1alp
 	return exitOf(outcome)
 }
 
-// refused is an error where the rollout's source refused its newest commit, or cannot
-// bring any. A source that is gone refuses nothing; one that cannot be read is warned of.
+// refused returns an error if the rollout's source refused its newest commit, or cannot read any. If the source does
+// not exist, there is no error; if it cannot be read, refused prints a warning.
 func (o *statusOptions) refused(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) error {
 	if r.Spec.Target == nil {
 		return nil
@@ -159,7 +159,7 @@ func exitOf(outcome show.Outcome) error {
 	return &exitError{code: exitTimeout}
 }
 
-// leaving reports whether an object is a rollout whose last step is that it goes itself.
+// leaving reports whether an object is a rollout that ends with its own deletion.
 func leaving(object client.Object) bool {
 	r, ok := object.(*v1alpha1.AddOnRollout)
 	return ok && (r.Status.Phase == v1alpha1.PhaseRemoving || r.Status.Phase == v1alpha1.PhaseRemoved)

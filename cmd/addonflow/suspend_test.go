@@ -33,7 +33,7 @@ func TestSuspendAndResume(t *testing.T) {
 	}
 }
 
-// TestRelease: what it waits for is said, and resume takes it back.
+// TestRelease: the command prints what the release waits for, and resume cancels it.
 func TestRelease(t *testing.T) {
 	left := hello(v1alpha1.PhaseSucceeded)
 	left.Spec.Removal = &v1alpha1.Removal{Commit: "c", Approved: true}

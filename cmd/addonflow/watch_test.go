@@ -75,8 +75,8 @@ func TestTreeWatchedWithoutATerminal(t *testing.T) {
 	}
 }
 
-// TestGetWatched: the table, and then a row per change under the same header; of what is
-// gone its last one, as kubectl has it.
+// TestGetWatched: the command prints the table, and then a row per change under the same header. For a deleted object
+// it prints the last state, as kubectl does.
 func TestGetWatched(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s, out := eventful(t), &until{lines: 4, cancel: cancel}

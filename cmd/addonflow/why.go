@@ -32,7 +32,7 @@ func (c *cli) planned(ctx context.Context, hub client.Client, r *v1alpha1.AddOnR
 	return plan, hubError("plan "+rolloutKey(key), err)
 }
 
-// hintMissing says what the want of an AddOnRevision holds, and what helps.
+// hintMissing says which clusters a missing AddOnRevision holds, and how to fix it.
 func (c *cli) hintMissing(r *v1alpha1.AddOnRollout, missing *addonrollout.MissingError) {
 	key := client.ObjectKeyFromObject(r)
 	if !missing.Target {

@@ -52,8 +52,8 @@ func selectedBy(annotations map[string]string, by rollout.Selection) map[string]
 	return annotations
 }
 
-// annotationsInStep returns the annotations that an add-on should have; nil: it has them. The
-// writer of an annotation matters only if it differs from that of the cluster.
+// annotationsInStep returns the annotations that an add-on should have, or nil if it has them already. If an annotation
+// differs from that of the cluster, it is changed only if AddonFlow wrote it.
 func annotationsInStep(cluster map[string]string, addOn *addonv1alpha1.ManagedClusterAddOn) map[string]string {
 	var ours map[string]bool
 	mine := func(key string) bool {

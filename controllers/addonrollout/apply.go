@@ -44,8 +44,8 @@ type applied struct {
 	unfinished bool
 	// created: an object was created that the watch does not show yet.
 	created bool
-	// next is the first cluster that the round did not reach; "": none. left are all clusters
-	// that it did not finish.
+	// next is the first cluster that the round did not reach, "" if it reached all. left are all clusters that it did
+	// not finish.
 	next string
 	left []string
 	// did are the decisions of this round that are not in the ledger.

@@ -37,15 +37,15 @@ type besides struct {
 	recorder    record.EventRecorder
 }
 
-// writeBeside begins the writes of a turn. A refusal of an earlier turn whose write is not wanted any more
-// is forgotten.
+// writeBeside begins the writes of a turn. It drops a refusal of an earlier turn if this turn does not make that write
+// again.
 func (r *Reconciler) writeBeside(mem *memory) *besides {
 	return &besides{before: mem.beside, now: map[string]refusedWrite{}, mem: mem, elapsed: r.Elapsed(), recorder: r.Recorder}
 }
 
-// write makes a write unless the hub refused it a short time ago. An error is that the plan is void, that
-// the hub did not answer, or that the write failed for a reason that may be over at the next attempt. A write
-// that fails so for retryAfter counts as refused: a broken webhook must not stop a rollout for ever.
+// write makes a write unless the hub refused it a short time ago. It returns an error if the plan is void, if the hub
+// did not answer, or if the next attempt may succeed. A write that fails in this way for retryAfter counts as refused:
+// a broken webhook must not stop a rollout for ever.
 func (b *besides) write(what string, do func() error) (written bool, err error) {
 	refused, known := b.before[what]
 	if known && b.elapsed < refused.due {
@@ -73,8 +73,8 @@ func (b *besides) write(what string, do func() error) (written bool, err error) 
 	return false, nil
 }
 
-// end remembers what was refused, and announces each refusal once. It returns when the next turn is due; 0: nothing was refused. The
-// journal has a new refusal with the next write.
+// end stores the refusals and announces each of them once. It returns when the next turn is due, 0 if nothing was
+// refused. The next write of the status adds a new refusal to the journal.
 func (b *besides) end(log logr.Logger, o *plan.Observation) (again time.Duration) {
 	if w, refused := b.before[successOf(o)]; refused {
 		b.now[successOf(o)] = w

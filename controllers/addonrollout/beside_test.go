@@ -54,9 +54,9 @@ func (s *scene) slow(turns int) {
 	}
 }
 
-// TestRefusedQuarantineStopsOnlyTheWayBack: the failure is shown with the refusal, works are repaired,
+// TestRefusedQuarantineStopsOnlyTheRollback: the failure is shown with the refusal, works are repaired,
 // and no cluster moves until the quarantine is written.
-func TestRefusedQuarantineStopsOnlyTheWayBack(t *testing.T) {
+func TestRefusedQuarantineStopsOnlyTheRollback(t *testing.T) {
 	frozen := false
 	s := newScene(t, frozenRevisions(&frozen), "c1", "c2", "c3")
 	s.reporting()
@@ -227,7 +227,7 @@ func TestRefusedRemovalLetsOthersLeave(t *testing.T) {
 	}
 }
 
-// TestCommitThatIsTheHeadAgainIsDerivedAfresh also while the forge has not got its former verdict.
+// TestCommitThatIsTheHeadAgainIsDerivedAfresh: also if the forge has not yet accepted its earlier verdict.
 func TestCommitThatIsTheHeadAgainIsDerivedAfresh(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.reporting()
@@ -245,9 +245,9 @@ func TestCommitThatIsTheHeadAgainIsDerivedAfresh(t *testing.T) {
 	s.expect("v1", "pending: everyone 0/3, 1 in flight")
 }
 
-// TestRefusedWayBackShowsThePresentProblemFirst before the failure that began it, and names the clusters that
-// cannot be written, while it lasts and after it stopped, in status and commit status.
-func TestRefusedWayBackShowsThePresentProblemFirst(t *testing.T) {
+// TestRefusedRollbackShowsThePresentProblemFirst: status and commit status show the refusal before the failure that
+// started the rollback. They name the clusters that cannot be written, during the rollback and after it stopped.
+func TestRefusedRollbackShowsThePresentProblemFirst(t *testing.T) {
 	frozen := false
 	s := newScene(t, frozenWorks(&frozen), "c1", "c2", "c3")
 	s.reporting()
@@ -282,8 +282,8 @@ func frozenAnswers(frozen *bool) interceptor.Funcs {
 	}}
 }
 
-// TestRecallWithoutAnswerMovesTheFleet: the revision is quarantined once, and the way back, an unblock and the next
-// commit go on as if the hub had taken the answers.
+// TestRecallWithoutAnswerMovesTheFleet: the revision is quarantined once. The rollback, an unblock and the next
+// commit continue as if the hub had stored the answers to the orders.
 func TestRecallWithoutAnswerMovesTheFleet(t *testing.T) {
 	frozen := true
 	s := newScene(t, frozenAnswers(&frozen), "c1", "c2", "c3")

@@ -10,8 +10,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// With --default-canary, the cluster that failed is the first to go back, and a canary that is silent then does not
-// keep it on the failed content.
+// With --default-canary, a rollback moves the failed cluster first. It does not wait for a canary that stays silent.
 func TestRollback_OfADefaultCanaryStartsWithTheClusterThatFailed(t *testing.T) {
 	all := []string{"c1", "c2", "c3", "c4"}
 	s := newScene(t, interceptor.Funcs{}, all...)

@@ -19,7 +19,7 @@ type Change struct {
 	Cluster string
 	// Clusters of the stage that do not run the target.
 	Clusters int
-	// Before are the objects of the stable revision; none without one. After are those of the
+	// Before are the objects of the stable revision; none if there is no stable revision. After are those of the
 	// target.
 	Before, After []*unstructured.Unstructured
 }

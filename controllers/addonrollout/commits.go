@@ -151,8 +151,8 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	return b
 }
 
-// bookRunning is openBook while the content that Git declares waits for the rollout that is
-// running: the commits of that rollout report it, and the newest commit says what it waits for.
+// bookRunning replaces openBook while the declared content waits for the current rollout (onNewCommit: Finish). The
+// commits of the current rollout report that rollout, and the newest commit says what it waits for.
 func (r *Reconciler) bookRunning(b *forge.Book, p *plan.Plan, c commits) *forge.Book {
 	o, whole := p.Observed, contextName(p.Observed, "")
 	reports, what := o.Target, "rollout of "

@@ -91,7 +91,7 @@ func (s *scene) reportedOn(tag string, parts ...string) string {
 	return ""
 }
 
-// expect fails unless what a commit says begins so; "" is nothing.
+// expect fails unless the statuses of a commit begin with the given text; "" expects none.
 func (s *scene) expect(tag, want string, parts ...string) {
 	s.t.Helper()
 	if got := s.reportedOn(tag, parts...); !strings.HasPrefix(got, want) || want == "" && got != "" {
@@ -343,8 +343,8 @@ func TestStatusOfTheSourceAheadOfTheSpec(t *testing.T) {
 	s.expect("v1", "pending: ")
 }
 
-// TestReasonOfAHoldIsReportedSoon: a hold is posted with the reason that it has now, by the add-on and
-// by its stage, and does not wait for progress that a hold keeps from happening.
+// TestReasonOfAHoldIsReportedSoon: a hold is posted soon, with its current reason, in the contexts of the add-on and
+// of its stage.
 func TestReasonOfAHoldIsReportedSoon(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.reporting()

@@ -280,8 +280,8 @@ func TestAClockThatIsSetMovesStoredTimes(t *testing.T) {
 	}
 }
 
-// TestAStepIsStoredOnce: a step is stored with the write of its turn, or with the next write if that
-// one was lost.
+// TestAStepIsStoredOnce: a decision is stored with the status write of its turn, or with the next one if that write
+// was lost.
 func TestAStepIsStoredOnce(t *testing.T) {
 	s, set := skewed(t, "c1")
 	s.soaking(10*time.Minute, "30m")

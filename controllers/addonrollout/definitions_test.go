@@ -119,9 +119,9 @@ func TestRollback_TakesNoDefinitionOffAHalfWrittenCluster(t *testing.T) {
 	}
 }
 
-// Whatever AddonFlow's marks on the works say, no way back removes a CustomResourceDefinition from them, and none
-// changes one without permission.
-func TestWayBack_JudgesADefinitionByTheWorks(t *testing.T) {
+// Whatever AddonFlow's marks on the works say, no rollback removes a CustomResourceDefinition from them, and no
+// rollback changes one without permission.
+func TestRollback_JudgesADefinitionByTheWorks(t *testing.T) {
 	revision, digest := v1alpha1.RevisionAnnotation, v1alpha1.DigestAnnotation
 	for lost, marks := range map[string][]string{"Revision": {revision}, "Digest": {digest}, "Both": {revision, digest}} {
 		for kind, before := range map[string]string{"Removed": "", "Changed": "v1"} {
@@ -151,9 +151,9 @@ func TestWayBack_JudgesADefinitionByTheWorks(t *testing.T) {
 	}
 }
 
-// A definition does not prevent the rollback if the works have it as the content to go back to has it, whatever their
-// marks.
-func TestWayBack_PassesADefinitionThatStays(t *testing.T) {
+// A definition that is equal in the works and in the stable content does not prevent the rollback, whatever the marks
+// of the works.
+func TestRollback_PassesADefinitionThatStays(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	v1 := s.targetOf(s.defining("v1", "v1"), "v1")
 	s.settle()
@@ -166,8 +166,8 @@ func TestWayBack_PassesADefinitionThatStays(t *testing.T) {
 	s.runs(v1, "c1", "c2")
 }
 
-// A cluster whose revision is missing keeps no other on content that failed. What it would lose is read in its
-// works.
+// A cluster whose revision is missing does not prevent the rollback of the others. The CustomResourceDefinitions that
+// it would lose are read from its works.
 func TestRollback_IsNotKeptByAMissingRevisionOfOneCluster(t *testing.T) {
 	for kind, definition := range map[string]string{"Follows": "", "Keeps": "v0"} {
 		t.Run(kind, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestRollback_IsNotKeptByAMissingRevisionOfOneCluster(t *testing.T) {
 }
 
 // A work that lost OCM's label is not watched. Once it is found, it keeps its definition.
-func TestWayBack_TakesNoDefinitionOffAWorkThatWasHidden(t *testing.T) {
+func TestRollback_TakesNoDefinitionOffAWorkThatWasHidden(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	v1 := s.targetOf(s.defining("v1", ""), "v1")
 	s.settle()
@@ -227,9 +227,9 @@ func TestWayBack_TakesNoDefinitionOffAWorkThatWasHidden(t *testing.T) {
 	}
 }
 
-// A CustomResourceDefinition that the agent leaves on the cluster, as those of helm.sh/resource-policy: keep, is in
-// nobody's way once the agent has let go of it.
-func TestWayBack_PassesADefinitionThatTheAgentKeeps(t *testing.T) {
+// A CustomResourceDefinition that the agent leaves on the cluster (helm.sh/resource-policy: keep) does not prevent a
+// rollback once the agent has applied the works with that setting.
+func TestRollback_PassesADefinitionThatTheAgentKeeps(t *testing.T) {
 	for _, applied := range []bool{true, false} {
 		t.Run(fmt.Sprintf("Applied=%t", applied), func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1")
@@ -266,7 +266,7 @@ func TestWayBack_PassesADefinitionThatTheAgentKeeps(t *testing.T) {
 }
 
 // What a definition is on a cluster may depend on a configuration that the ManagedClusterAddOn names.
-func TestWayBack_JudgesADefinitionWithTheClustersOwnConfiguration(t *testing.T) {
+func TestRollback_JudgesADefinitionWithTheClustersOwnConfiguration(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	reference := addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: "addondeploymentconfigs"}
 	flavoured := func(tag string) render.Content {

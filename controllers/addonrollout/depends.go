@@ -74,8 +74,8 @@ func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1a
 	return found, err
 }
 
-// readDependents enters where the add-ons still are that depend on this one: they are removed before
-// it, also if they are removed together.
+// readDependents reads on which clusters the dependent add-ons still are, because they are removed before this one,
+// also if all are removed together.
 func (r *Reconciler) readDependents(ctx context.Context, o *plan.Observation) error {
 	needs, err := r.needs(ctx, o.Rollout.Namespace, requiredBy)
 	if err != nil {

@@ -140,9 +140,9 @@ func nameLeft(plan *rollout.Plan, target string) error {
 	return nil
 }
 
-// nameUnwritten adds to the reason of a cluster why its works could not be written, as the condition of its
-// ManagedClusterAddOn says. The reason of a cluster whose record has the refusal says it already. If the
-// ManagedClusterAddOn itself cannot be created, the rollout has the condition, which names the first such clusters.
+// nameUnwritten adds to the reason of a cluster why its works could not be written. It reads this from the condition of
+// the ManagedClusterAddOn, unless the record of the cluster has the refusal already. If the ManagedClusterAddOn itself
+// cannot be created, the condition is on the rollout and names the first such clusters.
 func nameUnwritten(p *plan.Plan) error {
 	records, err := rollout.Records(p.Planned.Ledger)
 	if err != nil {
@@ -177,7 +177,7 @@ func reasonOf(planned *rollout.Plan, cluster string) *string {
 
 // MissingError says which AddOnRevisions a rollout needs and the hub does not have.
 type MissingError struct {
-	// Target: the target is one of them, so that no cluster is admitted.
+	// Target is set if the target is one of the missing revisions: then no cluster is admitted.
 	Target bool
 	// Details are, per revision, its name and what is wrong with it, sorted.
 	Details []string
@@ -228,7 +228,7 @@ func join(first, second string) string {
 	return first + "; " + second
 }
 
-// published is the value of a flag in the operator's status; usual if it has none.
+// published returns the value of a flag from the operator's status, or usual if the status has none.
 func published(flag *metav1.Duration, usual time.Duration) time.Duration {
 	if flag == nil {
 		return usual

@@ -13,8 +13,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
-	"github.com/addonflow/addonflow/controllers/gates"
-	decisions "github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/manifests/admission"
 )
 
@@ -25,9 +24,7 @@ func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
 	if r.Gates == nil || ro.Spec.Removal != nil {
 		return nil
 	}
-	for _, result := range r.Gates.Results(client.ObjectKeyFromObject(ro)) {
-		o.Measured = append(o.Measured, plan.Measured(result))
-	}
+	o.Measured = r.Gates.Results(client.ObjectKeyFromObject(ro))
 	if !asksPeople(ro.Spec.Stages) || o.Succeeded.Has(o.Target.Revision) {
 		return nil
 	}
@@ -76,7 +73,7 @@ func (r *Reconciler) readForge(ctx context.Context, o *plan.Observation) error {
 			host, _ = commitstatus.Host(spec.Provider, spec.Address) // of an address that is none, no decision counts
 		}
 	}
-	o.Approvals.Proven = decisions.Entered(o.Approvals.Proven, review.Status.UserInfo.Username, host)
+	o.Approvals.Proven = gates.Entered(o.Approvals.Proven, review.Status.UserInfo.Username, host)
 	return nil
 }
 
@@ -97,11 +94,7 @@ func (r *Reconciler) ask(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	if p.ClockSet {
 		r.Gates.Forget(key)
 	}
-	asks := make([]gates.Ask, len(p.Measures))
-	for i, m := range p.Measures {
-		asks[i] = gates.Ask(m)
-	}
-	r.Gates.Ask(key, asks)
+	r.Gates.Ask(key, p.Measures)
 }
 
 // ofApproval wakes the rollout that a decision is about.

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	gatedesk "github.com/addonflow/addonflow/controllers/gates"
+	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/gates/measure"
 	"github.com/addonflow/addonflow/manifests/admission"
 	"github.com/addonflow/addonflow/rollout"
@@ -380,7 +380,7 @@ func (s *scene) measure(since time.Time) {
 	done := make(chan error, 1)
 	go func() { done <- s.gates.Start(ctx) }()
 	hubtest.Eventually(s.t, "a measurement", func() bool {
-		return slices.ContainsFunc(s.gates.Results(s.key), func(r gatedesk.Result) bool { return !r.Began.Before(since) })
+		return slices.ContainsFunc(s.gates.Results(s.key), func(r gates.Measured) bool { return !r.Began.Before(since) })
 	})
 	stop()
 	if err := <-done; err != nil {

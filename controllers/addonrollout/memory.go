@@ -128,9 +128,9 @@ type prober struct {
 	err    error
 }
 
-// proberOf returns the prober of a rollout. Its policy is a text that changes with it. A policy
-// that cannot be used, such as one edited on the hub, is an error that wraps
-// render.ErrInvalidHealth; the prober then is the default one, to report by.
+// proberOf returns the prober of a rollout. policy identifies the health policy: it differs if the policy differs. A
+// policy that cannot be used, such as one edited on the hub, is an error that wraps render.ErrInvalidHealth; the
+// prober then is the default one, to report by.
 func (m *memory) proberOf(ro *v1alpha1.AddOnRollout) prober {
 	if ro.Spec.Health == nil {
 		return prober{}

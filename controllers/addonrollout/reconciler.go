@@ -112,9 +112,9 @@ func New(o Options) *Reconciler {
 	}
 }
 
-// Reconcile takes one turn of one rollout, at most one per pace: a fleet that reports all at once
-// then causes one write of the ledger a second, not one per report. A new spec waits for no pace: its AddOnRevision
-// comes first, and would cost it a second.
+// Reconcile takes one turn of one rollout, at most one per Pace: when a whole fleet reports at once, the ledger is
+// written once a second and not once per report. A new spec waits for no pace: its AddOnRevision comes first, and
+// would cost it a second.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	started, mem := r.Clock.Now(), r.memories.get(req.NamespacedName)
 	if r.respecified(ctx, req.NamespacedName, mem) {

@@ -14,7 +14,7 @@ import (
 // order. They go there when Git blocks the missing content, or an order names the older one.
 func TestRollback_ToADeletedRevisionGoesToNoOlderContent(t *testing.T) {
 	all := []string{"c1", "c2", "c3"}
-	for _, when := range []string{"BeforeTheFailure", "BeforeTheWayBack", "Midway", "AfterTheEnd"} {
+	for _, when := range []string{"BeforeTheFailure", "BeforeTheRollback", "Midway", "AfterTheEnd"} {
 		t.Run(when, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, all...)
 			s.within(0, "1m")
@@ -30,7 +30,7 @@ func TestRollback_ToADeletedRevisionGoesToNoOlderContent(t *testing.T) {
 			lose("BeforeTheFailure")
 			s.advance(time.Minute)
 			s.turn()
-			lose("BeforeTheWayBack")
+			lose("BeforeTheRollback")
 			s.turn()
 			lose("Midway")
 			if when == "AfterTheEnd" {

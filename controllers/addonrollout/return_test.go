@@ -77,8 +77,7 @@ func (s *scene) noneHolds(digest string) {
 	}
 }
 
-// Only clusters that fail newly count against the budget of a way back, however it came about that
-// another one had failed before.
+// Only new failures count against the budget of a rollback, whatever made another cluster fail before.
 func TestRollback_IsNotStoppedByAFailureThatIsOlder(t *testing.T) {
 	setup := func(t *testing.T, budget int32) *scene {
 		t.Helper()
@@ -92,7 +91,7 @@ func TestRollback_IsNotStoppedByAFailureThatIsOlder(t *testing.T) {
 		})
 		return s
 	}
-	t.Run("FailedOnAnEarlierWayBack", func(t *testing.T) {
+	t.Run("FailedInAnEarlierRollback", func(t *testing.T) {
 		s := setup(t, 0)
 		s.commit("v1")
 		s.settle()
@@ -268,7 +267,7 @@ func TestRollback_TakesBackAClusterThatLeftItsStage(t *testing.T) {
 	s.noneHolds(v2)
 }
 
-// A way back takes no definition off a cluster, whatever revision that cluster runs.
+// A rollback removes no CustomResourceDefinition from a cluster, whatever revision that cluster runs.
 func TestRollback_TakesNoDefinitionOffAClusterThatRunsAnotherRevision(t *testing.T) {
 	for _, how := range []string{"recall", "blocked"} {
 		t.Run(how, func(t *testing.T) {
@@ -357,7 +356,7 @@ func TestRollback_IsNotBlockedByAClusterInNoStage(t *testing.T) {
 	}
 }
 
-// A rollback whose clusters all fail again says that it failed, and ends when one of them recovers.
+// A rollback whose clusters all fail again ends as Failed, and as RolledBack when one of them recovers.
 func TestRollback_FailsWhenNoClusterIsVerified(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.atOnce(3)
@@ -594,7 +593,7 @@ func TestApproval_OfALaterAttemptIsOpenUntilItIsUsed(t *testing.T) {
 // its dependents where they are.
 func TestDependsOn_WaitsForADependencyThatGoesBack(t *testing.T) {
 	for name, breaks := range map[string]func(*scene, *base){
-		"WithoutAWayBack": func(_ *scene, b *base) {
+		"WithoutARollback": func(_ *scene, b *base) {
 			b.change(func(ro *v1alpha1.AddOnRollout) {
 				ro.Spec.Blocked = []v1alpha1.BlockedContent{{Digest: ro.Spec.Target.Digest, Reason: "leaks"}}
 				ro.Generation++
@@ -672,8 +671,8 @@ func TestRecall_GoesWhereItSaysWhileTheFleetIsBackAlready(t *testing.T) {
 	}
 }
 
-// A second recall would leave the content that the fleet went back to, which nobody found bad: it is an order that
-// was given twice, unless it says where to.
+// A second recall would leave the content to which the fleet was rolled back, although nothing is wrong with it. It is
+// refused as an order that was given twice, unless it names the content to move to.
 func TestRecall_TwiceLeavesNoContentThatTheFleetWentBackTo(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.within(0, "1m")
@@ -694,7 +693,7 @@ func TestRecall_TwiceLeavesNoContentThatTheFleetWentBackTo(t *testing.T) {
 	s.runs(of[0], "c1", "c2", "c3")
 }
 
-// What an order permits belongs to the way back that it orders, wherever Git is.
+// A permission of an order is valid for the rollback of that order, whatever Git declares.
 func TestRecall_WithCRDsWhileTheFleetIsBackAlready(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.within(0, "1m")
@@ -719,7 +718,7 @@ func TestRecall_WithCRDsWhileTheFleetIsBackAlready(t *testing.T) {
 
 // An unblock is a new attempt, whatever the clusters that failed before do meanwhile.
 func TestUnblock_IsANewAttempt(t *testing.T) {
-	for _, how := range []string{"WhileAClusterIsHeld", "WhileAClusterIsOffline", "WhenAClusterReturnsLater", "MidwayBack"} {
+	for _, how := range []string{"WhileAClusterIsHeld", "WhileAClusterIsOffline", "WhenAClusterReturnsLater", "DuringTheRollback"} {
 		t.Run(how, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 			_, v2 := s.failed()
@@ -729,7 +728,7 @@ func TestUnblock_IsANewAttempt(t *testing.T) {
 			case "WhileAClusterIsOffline", "WhenAClusterReturnsLater":
 				s.available("c1", metav1.ConditionUnknown)
 			}
-			if how != "MidwayBack" {
+			if how != "DuringTheRollback" {
 				s.ticks(14, 0, "c1", "c2", "c3")
 			}
 			s.order(v1alpha1.OrderUnblock, v2, nil)
@@ -761,8 +760,8 @@ func TestUnblock_SaysThatTheContentIsBlockedAsWell(t *testing.T) {
 	}
 }
 
-// An abort of a way back ends with it: a git revert moves the fleet.
-func TestAbort_OfAWayBackDoesNotStopAGitRevert(t *testing.T) {
+// An abort of a rollback does not apply to a later git revert, which moves the fleet.
+func TestAbort_OfARollbackDoesNotStopAGitRevert(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.within(0, "1m")
 	s.declare(rollsBack)
@@ -857,7 +856,7 @@ func TestRollback_SaysThatTheRepairAfterTheEndStopped(t *testing.T) {
 	}
 }
 
-// A joiner that failed with the older content failed before the way back, also if it did in the same look.
+// A joiner that failed with the older content failed before the rollback, also if one turn sees both.
 func TestRollback_IsNotStoppedByAJoinerThatFailedInTheSameLook(t *testing.T) {
 	for name, apart := range map[string]bool{"SameLook": false, "LookBefore": true} {
 		t.Run(name, func(t *testing.T) {

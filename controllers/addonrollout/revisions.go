@@ -20,8 +20,8 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// renderers keeps decoded the revisions that turns use: a renderer remembers every cluster that it was asked
-// about, so that one that is kept for nothing takes as much memory as one that is used.
+// renderers caches the decoded revisions that turns use, and drops all others: a renderer remembers every cluster that
+// it was asked about, so an unused one takes as much memory as one in use.
 type renderers struct {
 	live   client.Reader
 	charts chart.Engines

@@ -568,7 +568,7 @@ func TestBlocked_KeepsWhatCannotGoBack(t *testing.T) {
 	}
 }
 
-// A cluster that had failed with the content, and fails on the way back as well, does not stop the
+// A cluster that had failed with the content, and fails in the rollback as well, does not stop the
 // rollback of the others.
 func TestRollback_IsNotStoppedByAClusterThatHadFailedBefore(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")

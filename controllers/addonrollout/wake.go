@@ -21,6 +21,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/controllers/hubclient"
 )
 
 // addOnOfWork names the add-on of a work.
@@ -77,16 +78,10 @@ func (r *Reconciler) ofNewestCommit(ctx context.Context, obj client.Object) []re
 
 // newestCommitChanged passes a source after it judged another commit.
 func newestCommitChanged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*v1alpha1.AddOnSource)
-			after, also := e.ObjectNew.(*v1alpha1.AddOnSource)
-			return ok && also && (before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
-				before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision || before.Status.Refused() != after.Status.Refused())
-		},
-	}
+	return hubclient.Updates(func(before, after *v1alpha1.AddOnSource) bool {
+		return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
+			before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision || before.Status.Refused() != after.Status.Refused()
+	})
 }
 
 // ofRevision wakes the rollout of the add-on that a revision belongs to.
@@ -132,15 +127,9 @@ func contentChanged() predicate.Predicate {
 // statusOfOthers passes a rollout whose status another writer changed, for example from a backup.
 // Without it the wrong status of a rollout at rest would stay: no other event wakes the rollout.
 func (r *Reconciler) statusOfOthers() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*v1alpha1.AddOnRollout)
-			after, also := e.ObjectNew.(*v1alpha1.AddOnRollout)
-			return ok && also && !equality.Semantic.DeepEqual(before.Status, after.Status) && !r.memories.own(after)
-		},
-	}
+	return hubclient.Updates(func(before, after *v1alpha1.AddOnRollout) bool {
+		return !equality.Semantic.DeepEqual(before.Status, after.Status) && !r.memories.own(after)
+	})
 }
 
 // finalizerTaken passes a rollout that lost AddonFlow's finalizer. Its next turn adds the finalizer again: without

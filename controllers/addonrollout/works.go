@@ -147,7 +147,7 @@ func (d *round) repaired(c *plan.Cluster, what string, err error) error {
 	return err
 }
 
-// removeWorks deletes works that the rendered content does not have any more.
+// removeWorks deletes works that the rendered content no longer has.
 func (d *round) removeWorks(ctx context.Context, gone []*workv1.ManifestWork, wrote bool) (bool, error) {
 	for _, w := range gone {
 		wrote = true

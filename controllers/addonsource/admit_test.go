@@ -17,8 +17,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// TestProblemsOfTheHubNameWhatTheUserWrote: the operator makes an AddOnRollout from two files,
-// or from one; a problem that the hub finds names the right file.
+// TestProblemsOfTheHubNameWhatTheUserWrote: the operator builds an AddOnRollout from one or two files, and a problem
+// that the hub finds names the right one.
 func TestProblemsOfTheHubNameWhatTheUserWrote(t *testing.T) {
 	const pace = "rolloutStrategy.progressive.maxConcurrency"
 	key := rolloutKey("team", "hello")

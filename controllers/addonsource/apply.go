@@ -87,7 +87,7 @@ func (p *pass) write(ctx context.Context, c change) error {
 	return nil
 }
 
-// restoring reports whether the head was applied before: what is changed now only restores it.
+// restoring reports whether the head was applied before, so that each write of this pass only restores it.
 func (p *pass) restoring() bool {
 	return p.source.Status.LastAppliedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec
 }

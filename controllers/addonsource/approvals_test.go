@@ -142,7 +142,7 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 	}
 }
 
-// flooded is a forge that counts, and refuses what is more than it has left.
+// flooded is a forge that refuses requests above its rate limit.
 type flooded struct {
 	spoken
 	asked, left int

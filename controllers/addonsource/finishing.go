@@ -16,8 +16,8 @@ type finishing struct {
 	superseded bool
 }
 
-// finish notes which commits the rollouts of an add-on finish, by sha. Before the rollout has seen the
-// newer content, its policy says that it is going to finish.
+// finish notes which commits the rollouts of an add-on finish, by sha. Until the rollout has observed the newer
+// content, this is known from its policy only.
 func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 	if ro == nil || ro.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish {
 		return

@@ -34,7 +34,7 @@ type outcome struct {
 	notes []string
 	// overtaken is content that the head replaced before its rollout saw it.
 	overtaken []overtaken
-	// replaced is what the commit that the head replaced says last; nil: nothing.
+	// replaced is the last status of the commit that the head replaced; nil if there is none.
 	replaced *commitstatus.Want
 }
 

@@ -364,8 +364,8 @@ func (g *planning) fleet(ctx context.Context, sides ...proposal.Side) (proposal.
 	return fleet, nil
 }
 
-// unbindable are the cluster sets that commits bind although the account of the source may not: what the
-// hub would refuse counts no cluster. The operator itself may bind every set.
+// unbindable are the cluster sets that a commit binds although the account of the source may not. The hub would refuse
+// such a binding, so it selects no cluster in the plan. The operator itself may bind every set.
 func (g *planning) unbindable(ctx context.Context, sides []proposal.Side) (map[string]bool, error) {
 	if g.account == nil {
 		return nil, nil

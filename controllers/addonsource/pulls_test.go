@@ -284,8 +284,8 @@ func (s *planScene) event() string {
 	}
 }
 
-// TestPlanner_KeepsThePlansOfTwoSourcesOfOneNameApart: what keeps their other statuses apart keeps their
-// plans apart, so that the green plan of one does not replace the red one of the other.
+// TestPlanner_KeepsThePlansOfTwoSourcesOfOneNameApart: sources with different contexts have different contexts for
+// plans, so that the green plan of one source does not replace the red plan of the other.
 func TestPlanner_KeepsThePlansOfTwoSourcesOfOneNameApart(t *testing.T) {
 	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
 	var first v1alpha1.AddOnSource
@@ -400,8 +400,8 @@ func TestPlanner_ShowsNoValueOfTheHub(t *testing.T) {
 	}
 }
 
-// TestPlanner_CountsNoClusterOfASetThatTheAccountMayNotBind: a request binds a set of another tenant to its
-// namespace. The hub would refuse it, so that its clusters have no number and no name.
+// TestPlanner_CountsNoClusterOfASetThatTheAccountMayNotBind: a request binds a set of another tenant to its namespace.
+// The hub would refuse it, so the plan shows neither the number nor the names of its clusters.
 func TestPlanner_CountsNoClusterOfASetThatTheAccountMayNotBind(t *testing.T) {
 	for _, may := range []bool{false, true} {
 		s := newPlanScene(t, v1alpha1.PullRequestsSpec{ClusterNames: true})

@@ -67,8 +67,8 @@ func (t *plan) addRemoval(in planInput, l leaving) error {
 	}
 	spec := *l.rollout.Spec.DeepCopy()
 	spec.Removal = &l.removal
-	// The file with suspend left Git as well, so it can no longer be changed there. The
-	// annotation still suspends.
+	// The file with suspend was removed from Git as well, so suspend can no longer be changed there. The annotation
+	// still suspends.
 	spec.Suspend = false
 	desired, err := rolloutObject(in.namespace, l.addOn, in.source, spec)
 	if err != nil {

@@ -26,13 +26,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/proposal"
 	"github.com/addonflow/addonflow/render/load"
@@ -68,36 +68,24 @@ func (v *Reverter) SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Complete(v)
 }
 
-// commitJudged lets sources pass that applied or refused another commit.
+// commitJudged passes sources that applied or refused another commit.
 func commitJudged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*v1alpha1.AddOnSource)
-			after, also := e.ObjectNew.(*v1alpha1.AddOnSource)
-			return ok && also && (before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
-				before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision)
-		},
-	}
+	return hubclient.Updates(func(before, after *v1alpha1.AddOnSource) bool {
+		return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
+			before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision
+	})
 }
 
-// returned lets rollouts pass that went back to earlier content, or do not differ from Git any more.
+// returned passes rollouts that were rolled back, or that no longer differ from Git. A new rollout needs no event,
+// because its source is new to the controller as well.
 func returned() predicate.Predicate {
-	was := func(o client.Object) string {
-		r, ok := o.(*v1alpha1.AddOnRollout)
-		if !ok || !isBack(r) {
+	was := func(r *v1alpha1.AddOnRollout) string {
+		if !isBack(r) {
 			return ""
 		}
 		return r.Status.Override.Declared.Digest
 	}
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false }, // its source is created as well
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return was(e.ObjectOld) != was(e.ObjectNew) },
-	}
+	return hubclient.Updates(func(before, after *v1alpha1.AddOnRollout) bool { return was(before) != was(after) })
 }
 
 // isBack reports whether the clusters of a rollout are back at earlier content of Git, because what
@@ -161,8 +149,7 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 
-// note keeps the outcomes of a source, lets the source show them if they are others than before, and
-// returns those.
+// note stores the outcomes of a source and returns the new ones. If anything changed, the source shows it.
 func (v *Reverter) note(source *v1alpha1.AddOnSource, outcomes []revertOutcome) []revertOutcome {
 	key := client.ObjectKeyFromObject(source)
 	fresh, changed := v.reverts.keep(key, outcomes)
@@ -181,7 +168,8 @@ type wantedRevert struct {
 	noted    string
 }
 
-// name enters a pull request into the quarantine that it is for, from where the texts of the rollout have it.
+// name stores the address of a pull request in the quarantine that it is about. The texts of the rollout read it
+// there.
 func (v *Reverter) name(ctx context.Context, revision *metav1.PartialObjectMetadata, url string) error {
 	quarantine, _ := v1alpha1.ReadQuarantine(revision.Annotations)
 	quarantine.Proposed = url
@@ -318,10 +306,10 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 	return change, why, nil
 }
 
-// takeBack selects the fewest files with which the content of an add-on is that of the earlier commit
-// again, and builds the result; why is why there are none. The files of templates, packages and
-// configurations are tried first, then that of the ClusterManagementAddOn with them, then everything in
-// their directories that declares no other object. AddOnRollouts, which are policy, stay as they are.
+// takeBack selects the fewest files with which the content of an add-on is that of the earlier commit again, and
+// builds the result; why is why there are none. It tries to restore three sets of files, the smallest first:
+// templates, packages and configurations; these and the ClusterManagementAddOn; all files of their directories that
+// declare no other object. AddOnRollouts, which are policy, stay as they are.
 func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedRevert) (files []gitsource.FileChange, why string, err error) {
 	charts := p.key().String() + "/revert"
 	head, objects, err := p.compileTree(ctx, "the branch", r.Head, charts, p.lookUp)
@@ -508,8 +496,7 @@ func (r *revertOutcomes) settled(source types.NamespacedName, branch string) (re
 	return revertOutcome{}, false
 }
 
-// keep replaces the outcomes of a source. It returns those that were not there, and whether anything
-// changed.
+// keep replaces the outcomes of a source. It returns the new ones, and whether anything changed.
 func (r *revertOutcomes) keep(source types.NamespacedName, outcomes []revertOutcome) (fresh []revertOutcome, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -541,8 +528,8 @@ func (r *revertOutcomes) forget(source types.NamespacedName) {
 	maps.DeleteFunc(r.of, func(key types.NamespacedName, _ []revertOutcome) bool { return key == source })
 }
 
-// setRevertProposed sets the condition RevertProposed from the newest outcomes. After a restart it
-// stays as it is until they are known.
+// setRevertProposed sets the condition RevertProposed from the newest outcomes. After a restart the condition does not
+// change until they are known.
 func (p *pass) setRevertProposed() {
 	outcomes, known := p.reverts.get(p.key().NamespacedName)
 	spec := p.source.Spec.CommitStatus

@@ -194,7 +194,7 @@ func digestIn(t *testing.T, files map[string]string) string {
 	return commit.AddOns[0].Digest
 }
 
-// newRevertScene pushes the good commit, and then the trees, of which the last has the content that was taken back.
+// newRevertScene pushes the good commit, and then the trees. The last tree has the content that is rolled back.
 func newRevertScene(t *testing.T, then ...map[string]string) *revertScene {
 	t.Helper()
 	s := &revertScene{t: t, events: record.NewFakeRecorder(20), request: ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "fleet"}}}

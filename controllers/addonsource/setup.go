@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/hubclient"
 )
 
 // Options configure the controller's queue.
@@ -69,32 +70,20 @@ func sourceOf(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// suspensionChanged lets updates of the suspend annotation pass.
+// suspensionChanged passes updates of the suspend annotation.
 func suspensionChanged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetAnnotations()[v1alpha1.SuspendAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.SuspendAnnotation]
-		},
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return hubclient.Updates(func(before, after client.Object) bool {
+		return before.GetAnnotations()[v1alpha1.SuspendAnnotation] != after.GetAnnotations()[v1alpha1.SuspendAnnotation]
+	})
 }
 
-// statusOfOthers lets a status pass that another writer changed: it was emptied, or comes from a
-// backup. Without it the source would say something wrong until the next look.
+// statusOfOthers passes a status that another writer changed: it was emptied, or restored from a backup. Without it
+// the source would say something wrong until the next look.
 func (r *Reconciler) statusOfOthers() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*v1alpha1.AddOnSource)
-			after, also := e.ObjectNew.(*v1alpha1.AddOnSource)
-			return ok && also && !equality.Semantic.DeepEqual(before.Status, after.Status) &&
-				r.writes.of(sourceKey(client.ObjectKeyFromObject(after))).resourceVersion != after.ResourceVersion
-		},
-	}
+	return hubclient.Updates(func(before, after *v1alpha1.AddOnSource) bool {
+		return !equality.Semantic.DeepEqual(before.Status, after.Status) &&
+			r.writes.of(sourceKey(client.ObjectKeyFromObject(after))).resourceVersion != after.ResourceVersion
+	})
 }
 
 // deleted lets deletions pass.

@@ -77,8 +77,8 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	return book, nil
 }
 
-// standing reports whether the verdict on the applied commit is that of the fleet: nothing is applied yet
-// or the commit was refused since, under another spec, otherwise.
+// standing reports whether the state of the fleet decides the verdict on the applied commit. It does not if nothing is
+// applied yet, or if the commit was refused later, under another spec.
 func (p *pass) standing() bool {
 	status := p.source.Status
 	applied := commitOf(status.LastAppliedRevision)
@@ -240,11 +240,11 @@ type fleet struct {
 	upToDate int
 	// updated and total count clusters.
 	updated, total int32
-	// ahead: a rollout has what a newer commit declares, and says nothing of the applied one. The
+	// ahead: a rollout already has the spec of a newer commit, so its status is not about the applied commit. The
 	// operator was interrupted between the objects of that commit and the status.
 	ahead bool
-	// back says which add-ons go back, or are back, from the content that the commit declares: this is
-	// news about a failure.
+	// back names the add-ons that are rolled back from the content that the commit declares. A change of it is posted
+	// although the commit has failed already.
 	back string
 	// left are the add-ons that a commit, by its sha, was the first not to declare.
 	left map[string][]string
@@ -252,8 +252,8 @@ type fleet struct {
 	finishing map[string]*finishing
 }
 
-// undeclared counts a rollout that the applied commit does not declare. If the watch does not show its
-// removal yet, it is leaving all the same.
+// undeclared counts a rollout that the applied commit does not declare. It counts as being removed, even if the watch
+// does not show spec.removal yet.
 func (f *fleet) undeclared(ro *v1alpha1.AddOnRollout) {
 	switch {
 	case ro.Spec.Removal != nil:
@@ -311,8 +311,8 @@ func (f *fleet) leave(ro *v1alpha1.AddOnRollout) {
 	}
 }
 
-// add counts an add-on in. A rollout that has not seen what the commit declares counts as
-// moving, and so does one that already has the spec of a newer commit.
+// add counts an add-on. A rollout that has not yet observed the spec of the commit, or already has the spec of a newer
+// commit, counts as moving.
 func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, written writtenRollout) {
 	f.finish(ro)
 	if ro != nil && ro.Spec.Removal != nil && !written.newer(ro) {

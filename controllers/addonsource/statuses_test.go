@@ -65,8 +65,8 @@ func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
 	}
 }
 
-// TestFleet_HandBrokenPaceFailsNoOlderCommit: a pace that was edited on the hub is of no commit, so
-// that it fails neither the one of the policy nor those with the same content.
+// TestFleet_HandBrokenPaceFailsNoOlderCommit: a pace that was edited on the hub belongs to no commit. So it fails
+// neither the commit of the policy nor other commits with the same content.
 func TestFleet_HandBrokenPaceFailsNoOlderCommit(t *testing.T) {
 	for _, policy := range []string{"", "main@sha1:bbb"} {
 		ro := &v1alpha1.AddOnRollout{}

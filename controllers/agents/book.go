@@ -42,9 +42,8 @@ type entry struct {
 // NewBook returns an empty book.
 func NewBook() *Book { return &Book{entries: map[Key]*entry{}} }
 
-// Declare records what the template of the revision that a cluster is to have, or has,
-// requests. Call it before writing anything that makes the agent request it. It returns the
-// state of its permissions.
+// Declare records what a template requests: that of the revision which the cluster has or is to have. Call it before
+// writing anything that makes the agent request it. It returns the state of its permissions.
 func (b *Book) Declare(key Key, asked []addonv1alpha1.RegistrationSpec) registration.Outcome {
 	b.mu.Lock()
 	e := b.entries[key]

@@ -19,7 +19,8 @@ func ContextName(source *v1alpha1.AddOnSource, parts ...string) string {
 }
 
 // PlanContextName returns the context of the plans of a source: its own context with -plan behind the
-// first part, addonflow-plan/<source>. So plans are kept apart by what keeps the other statuses apart.
+// first part, addonflow-plan/<source>. So two sources whose contexts differ have different contexts for plans,
+// too.
 func PlanContextName(source *v1alpha1.AddOnSource) string {
 	first, rest, _ := strings.Cut(ContextName(source), "/")
 	return commitstatus.ContextName(first+"-plan", rest)

@@ -3,7 +3,6 @@ package gates
 import (
 	"context"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -12,32 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/gates/measure"
 )
-
-// Ask is a gate that is to be measured, for one content and attempt.
-type Ask struct {
-	// When the gate is evaluated: Before or During.
-	When     v1alpha1.GateMoment
-	Gate     v1alpha1.Gate
-	Question gates.Question
-	// After: the verdict is needed of a measurement that begins after this time, and is then not
-	// put off until the interval is over. Zero: of any.
-	After time.Time
-}
-
-// Result is the newest result of an Ask.
-type Result struct {
-	Stage, Gate string
-	When        v1alpha1.GateMoment
-	Digest      string
-	Attempt     int32
-	Verdict     gates.Verdict
-	// Began is when the evaluation began.
-	Began time.Time
-}
 
 // Options of a Desk.
 type Options struct {
@@ -75,13 +51,13 @@ func NewDesk(o Options) *Desk {
 // Ask replaces what is measured for a rollout; nil: nothing. Call it in every turn, after the
 // status that has the Results was written: an ask is measured again only if it is asked again
 // after its result was seen.
-func (d *Desk) Ask(key types.NamespacedName, asks []Ask) {
+func (d *Desk) Ask(key types.NamespacedName, asks []gates.Measure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before, now := d.rollouts[key], d.options.Clock.Now()
 	after := make(map[identity]*job, len(asks))
 	for _, ask := range asks {
-		id := ask.identity()
+		id := identityOf(ask)
 		j := before[id]
 		if j == nil || !j.sameGate(ask) {
 			j = &job{rollout: key, host: measure.Host(ask.Gate), due: now}
@@ -102,11 +78,11 @@ func (d *Desk) Ask(key types.NamespacedName, asks []Ask) {
 	d.schedule()
 }
 
-// Results returns the newest result of each ask of a rollout, and keeps them.
-func (d *Desk) Results(key types.NamespacedName) []Result {
+// Results returns the newest result of each gate that is measured for a rollout, and keeps them.
+func (d *Desk) Results(key types.NamespacedName) []gates.Measured {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var results []Result
+	var results []gates.Measured
 	for _, j := range d.rollouts[key] {
 		if j.result != nil {
 			results, j.seen = append(results, *j.result), true

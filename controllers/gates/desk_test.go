@@ -98,8 +98,8 @@ func atOnceAnswered(*http.Request) {}
 func hanging(r *http.Request)      { <-r.Context().Done() }
 
 // ask is about a web service, every ten seconds.
-func (s *service) ask(name string, change ...func(*Ask)) Ask {
-	a := Ask{
+func (s *service) ask(name string, change ...func(*gates.Measure)) gates.Measure {
+	a := gates.Measure{
 		When: v1alpha1.GateDuring,
 		Gate: v1alpha1.Gate{
 			Name: name, Type: v1alpha1.GateWebhook, Webhook: &v1alpha1.WebhookGate{URL: s.address},
@@ -170,7 +170,7 @@ func (b *bench) idle() {
 
 func TestDesk_MeasuresEveryInterval(t *testing.T) {
 	b, s := newBench(t), newService(t, atOnceAnswered)
-	asks := []Ask{s.ask("smoke")}
+	asks := []gates.Measure{s.ask("smoke")}
 	b.Ask(hello, asks)
 	b.expect(hello, "Passed: 1 at 00:00")
 	b.Ask(hello, asks)
@@ -189,7 +189,7 @@ func TestDesk_MeasuresEveryInterval(t *testing.T) {
 // may be slower than an interval.
 func TestDesk_LosesNoResult(t *testing.T) {
 	b, s := newBench(t), newService(t, atOnceAnswered)
-	asks := []Ask{s.ask("smoke")}
+	asks := []gates.Measure{s.ask("smoke")}
 	b.Ask(hello, asks)
 	b.await()
 	b.Ask(hello, asks) // of a turn that began before the result
@@ -206,7 +206,7 @@ func TestDesk_LosesNoResult(t *testing.T) {
 func TestDesk_BacksOffAfterAnError(t *testing.T) {
 	b, s := newBench(t), newService(t, atOnceAnswered)
 	s.say("nonsense")
-	asks := []Ask{s.ask("smoke")}
+	asks := []gates.Measure{s.ask("smoke")}
 	for i, wait := range []time.Duration{0, 1, 2, 4, 8, 10, 10} {
 		b.Ask(hello, asks)
 		if wait > 0 {
@@ -237,7 +237,7 @@ func TestDesk_BacksOffAfterAnError(t *testing.T) {
 
 func TestDesk_OneThatHangsDelaysNoOther(t *testing.T) {
 	b, hangs, s := newBench(t), newService(t, hanging), newService(t, atOnceAnswered)
-	var asks []Ask
+	var asks []gates.Measure
 	for i := range 3 * atOnce {
 		asks = append(asks, hangs.ask("gate-"+strconv.Itoa(i)))
 	}
@@ -245,14 +245,14 @@ func TestDesk_OneThatHangsDelaysNoOther(t *testing.T) {
 	for hangs.asked.Load() < atHost {
 		time.Sleep(time.Millisecond) //nolint:forbidigo // until its share of the measurements hangs
 	}
-	b.Ask(other, []Ask{s.ask("smoke")})
+	b.Ask(other, []gates.Measure{s.ask("smoke")})
 	b.expect(other, "Passed: 1 at 00:00")
 	if n := hangs.asked.Load(); n != atHost {
 		t.Errorf("%d measurements at one host", n)
 	}
 	// What nothing asks for any more makes room, before its time is up.
 	b.Forget(hello)
-	b.Ask(hello, []Ask{hangs.ask("gate-x")})
+	b.Ask(hello, []gates.Measure{hangs.ask("gate-x")})
 	for deadline := time.Now().Add(5 * time.Second); hangs.asked.Load() == atHost; {
 		if time.Now().After(deadline) {
 			t.Fatal("a measurement of a rollout that is gone goes on")
@@ -264,18 +264,18 @@ func TestDesk_OneThatHangsDelaysNoOther(t *testing.T) {
 
 func TestDesk_DropsResultsOfWhatIsNotAsked(t *testing.T) {
 	b, s := newBench(t), newService(t, atOnceAnswered)
-	for name, change := range map[string]func(*Ask){
-		"Content": func(a *Ask) { a.Question.Digest = "sha256:2" },
-		"Attempt": func(a *Ask) { a.Question.Attempt = 2 },
-		"Stage":   func(a *Ask) { a.Question.Stage = "fleet" },
-		"Moment":  func(a *Ask) { a.When = v1alpha1.GateBefore },
-		"Gate":    func(a *Ask) { a.Gate.Webhook.URL += "/other" },
+	for name, change := range map[string]func(*gates.Measure){
+		"Content": func(a *gates.Measure) { a.Question.Digest = "sha256:2" },
+		"Attempt": func(a *gates.Measure) { a.Question.Attempt = 2 },
+		"Stage":   func(a *gates.Measure) { a.Question.Stage = "fleet" },
+		"Moment":  func(a *gates.Measure) { a.When = v1alpha1.GateBefore },
+		"Gate":    func(a *gates.Measure) { a.Gate.Webhook.URL += "/other" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b.Ask(hello, []Ask{s.ask("smoke")})
+			b.Ask(hello, []gates.Measure{s.ask("smoke")})
 			b.result(hello)
 			changed := s.ask("smoke", change)
-			b.Ask(hello, []Ask{changed})
+			b.Ask(hello, []gates.Measure{changed})
 			b.result(hello) // at once
 			r := b.Results(hello)[0]
 			if r.Digest != changed.Question.Digest || r.Attempt != changed.Question.Attempt || r.Stage != changed.Question.Stage || r.When != changed.When {
@@ -291,9 +291,9 @@ func TestDesk_DropsResultsOfWhatIsNotAsked(t *testing.T) {
 
 func TestDesk_AsksAgainWhenTheFirstClusterMoved(t *testing.T) {
 	b, s := newBench(t), newService(t, atOnceAnswered)
-	b.Ask(hello, []Ask{s.ask("smoke", func(a *Ask) { a.Question.Moved = nil })})
+	b.Ask(hello, []gates.Measure{s.ask("smoke", func(a *gates.Measure) { a.Question.Moved = nil })})
 	b.expect(hello, "Passed: 1 at 00:00")
-	asks := []Ask{s.ask("smoke")}
+	asks := []gates.Measure{s.ask("smoke")}
 	b.Ask(hello, asks)
 	b.expect(hello, "Passed: 2 at 00:00")
 	b.Ask(hello, asks)
@@ -304,9 +304,9 @@ func TestDesk_AsksAgainWhenTheFirstClusterMoved(t *testing.T) {
 // for the rest of an interval.
 func TestDesk_MeasuresAtTheEndOfTheLastSoak(t *testing.T) {
 	b, s := newBench(t), newService(t, atOnceAnswered)
-	b.Ask(hello, []Ask{s.ask("smoke")})
+	b.Ask(hello, []gates.Measure{s.ask("smoke")})
 	b.expect(hello, "Passed: 1 at 00:00")
-	soaked := []Ask{s.ask("smoke", func(a *Ask) { a.After = b.clock.Now().Add(4 * time.Second) })}
+	soaked := []gates.Measure{s.ask("smoke", func(a *gates.Measure) { a.After = b.clock.Now().Add(4 * time.Second) })}
 	b.Ask(hello, soaked)
 	b.idle()
 	b.pass(4 * time.Second)
@@ -336,7 +336,7 @@ func TestDesk_Secrets(t *testing.T) {
 		"elsewhere": fmt.Sprintf("Error: secret %q is not for %s: it must have the annotation addonflow.io/gate-host: %[2]s at 00:00", "elsewhere", to.Host),
 		"theirs":    `Error: secret "theirs" does not exist at 00:00`,
 	} {
-		b.Ask(hello, []Ask{s.ask("smoke", func(a *Ask) {
+		b.Ask(hello, []gates.Measure{s.ask("smoke", func(a *gates.Measure) {
 			a.Gate.Webhook.SecretRef = &meta.LocalObjectReference{Name: name}
 		})})
 		b.expect(hello, want)

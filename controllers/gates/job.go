@@ -43,7 +43,7 @@ type identity struct {
 	attempt     int32
 }
 
-func (a Ask) identity() identity {
+func identityOf(a gates.Measure) identity {
 	return identity{a.Question.Stage, a.Gate.Name, a.When, a.Question.Digest, a.Question.Attempt}
 }
 
@@ -53,14 +53,14 @@ func (a Ask) identity() identity {
 type job struct {
 	rollout types.NamespacedName
 	host    string
-	ask     Ask
+	ask     gates.Measure
 	// asked: it is measured when it is due.
 	asked bool
 	due   time.Time
 	// running cancels the measurement; nil if there is none.
 	running context.CancelFunc
 	// result is the newest one, and seen whether the rollout had it.
-	result *Result
+	result *gates.Measured
 	seen   bool
 	// moved is whether there were clusters to measure then.
 	moved bool
@@ -69,9 +69,9 @@ type job struct {
 }
 
 // sameGate reports whether results of the job are results of the ask.
-func (j *job) sameGate(ask Ask) bool { return reflect.DeepEqual(j.ask.Gate, ask.Gate) }
+func (j *job) sameGate(ask gates.Measure) bool { return reflect.DeepEqual(j.ask.Gate, ask.Gate) }
 
-// drop ends a job that is not asked any more.
+// drop ends a job that the rollout no longer asks for.
 func (j *job) drop() {
 	if j.running != nil {
 		j.running()
@@ -99,7 +99,7 @@ func (d *Desk) schedule() {
 	}
 }
 
-// begin begins the measurements that are due, the longest due first, as far as there is room.
+// begin begins the measurements that are due, the longest due first, up to atOnce and atHost.
 // It returns when the next one is due; zero: never.
 func (d *Desk) begin(ctx context.Context, measuring *sync.WaitGroup) time.Time {
 	d.mu.Lock()
@@ -137,7 +137,7 @@ func (d *Desk) begin(ctx context.Context, measuring *sync.WaitGroup) time.Time {
 }
 
 // end records the result of a measurement, unless it was cancelled.
-func (d *Desk) end(j *job, ask Ask, began time.Time, verdict gates.Verdict, cancelled error) {
+func (d *Desk) end(j *job, ask gates.Measure, began time.Time, verdict gates.Verdict, cancelled error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.running--
@@ -148,9 +148,9 @@ func (d *Desk) end(j *job, ask Ask, began time.Time, verdict gates.Verdict, canc
 	if cancelled != nil {
 		return // nothing asks for it any more, or the process ends
 	}
-	id := ask.identity()
+	id := identityOf(ask)
 	j.running, j.seen = nil, false
-	j.result = &Result{
+	j.result = &gates.Measured{
 		Stage: id.stage, Gate: id.gate, When: id.when, Digest: id.digest, Attempt: id.attempt, Verdict: verdict, Began: began,
 	}
 	interval := intervalOf(ask.Gate)
@@ -183,7 +183,7 @@ func backoff(errors int, interval time.Duration) time.Duration {
 }
 
 // measure measures a gate once, with the Secret that it names.
-func (d *Desk) measure(ctx context.Context, rollout types.NamespacedName, ask Ask) gates.Verdict {
+func (d *Desk) measure(ctx context.Context, rollout types.NamespacedName, ask gates.Measure) gates.Verdict {
 	var credentials *measure.Secret
 	if _, name := measure.Address(ask.Gate); name != "" {
 		var err error

@@ -2,7 +2,9 @@
 // ManifestWork requests only the metadata from the API server, because the rest of the answer
 // is what was sent. Use NewClient as ctrl.Options.NewClient.
 //
-// Reads and watches are controller-runtime's own; cacheOptions in cmd/addonflow configures the
-// cache, whose objects share what is equal in them (Sharer). Measurements of both:
-// docs/decisions/0022-watches-are-controller-runtimes.md and docs/scale.md.
+// Updates filters watch events for the controllers.
+//
+// Reads and watches are controller-runtime's own; cacheOptions in cmd/addonflow configures the cache, whose objects
+// share equal parts (Sharer). Measurements of both: docs/decisions/0022-watches-are-controller-runtimes.md and
+// docs/scale.md.
 package hubclient

@@ -19,9 +19,9 @@ const (
 	perValue = 96
 )
 
-// Sharer lets objects of a cache share what is equal in them. The works and ManagedClusterAddOns of an add-on
-// differ between clusters in names, versions and times; decoded one by one, each has its own copy of every
-// label, condition and manifest.
+// Sharer lets the objects of a cache share equal parts. The works and ManagedClusterAddOns of an add-on differ between
+// clusters in names, versions and times; decoded one by one, each has its own copy of every label, condition and
+// manifest.
 //
 // Objects that share must not be changed in place. That holds for objects of a cache anyway.
 //

@@ -307,7 +307,7 @@ func named(r *http.Request, parts ...string) error {
 	return nil
 }
 
-// plans are the plans that were made last, so that many viewers of a rollout cost one.
+// plans caches the latest plans, so that many viewers of a rollout cost one plan.
 type plans struct {
 	mu     sync.Mutex
 	of     map[client.ObjectKey]*planned

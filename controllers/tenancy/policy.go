@@ -72,8 +72,8 @@ func Read(ctx context.Context, hub client.Reader, name client.ObjectKey) (Policy
 	return policy, nil
 }
 
-// Parse reads the policy of a ConfigMap. One entry that is wrong makes all of it wrong: what a tenant
-// may not would depend on who reads it otherwise.
+// Parse reads the policy of a ConfigMap. One wrong entry makes the whole policy invalid, because each entry also
+// limits the other tenants.
 func Parse(stored *corev1.ConfigMap) (Policy, error) {
 	if len(stored.BinaryData) > 0 {
 		return nil, errors.New("binaryData: entries are in data")

@@ -394,7 +394,7 @@ func TestTransport_BoundsTheTime(t *testing.T) {
 	}
 }
 
-// TestMeasure_ShowsNoCredential: a server that repeats what it got does not make it public.
+// TestMeasure_ShowsNoCredential: no verdict shows a credential that the server repeats in its answer.
 func TestMeasure_ShowsNoCredential(t *testing.T) {
 	echo := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"status":"error","error":"you sent %s","state":"Failed","message":"s3cret-key, \u0073\u0033cret-key\u0000\n%s"}`,

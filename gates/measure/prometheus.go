@@ -107,7 +107,7 @@ const shownDigits = 4
 // decimal shows a number.
 func decimal(n float64) string { return strconv.FormatFloat(n, 'g', shownDigits, 64) }
 
-// apart shows two numbers, with as many digits as it takes to see that they differ.
+// apart formats two numbers with as many digits as are needed to see that they differ.
 func apart(a, b float64) (string, string) {
 	for digits := shownDigits; ; digits++ {
 		as, bs := strconv.FormatFloat(a, 'g', digits, 64), strconv.FormatFloat(b, 'g', digits, 64)

@@ -34,7 +34,7 @@ func TestClosedSchemasNeedNotKnowBuiltInValues(t *testing.T) {
 	}
 }
 
-// TestTypesHaveHelmsNames: types that replace Helm's have the names of those, and an address is
+// TestTypesHaveHelmsNames: types that replace Helm's have the same names in templates, and printing an address is
 // refused.
 func TestTypesHaveHelmsNames(t *testing.T) {
 	for value, want := range map[string]string{

@@ -50,8 +50,8 @@ func announced(c *helmchart.Chart, seen map[*helmchart.Chart]bool) {
 	}
 }
 
-// entered returns the name of the template that Helm runs. A file that another one includes
-// gets the data of that one, and therefore its name.
+// entered returns the name of the template that Helm runs. A file that is included by another file gets the data of
+// that file, and therefore its name.
 func (x *execution) entered(data any) string {
 	values, _ := data.(common.Values)
 	if values == nil {

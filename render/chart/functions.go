@@ -18,9 +18,8 @@ const (
 	cryptoHint = "keys and passwords do not belong into a manifest"
 )
 
-// refused maps functions of Helm to a hint. Their result does not depend on their arguments
-// only, or they would put a secret into a ManifestWork. A chart is refused when it calls them,
-// not because it mentions them.
+// refused maps functions of Helm to a hint. Their result depends on more than their arguments, or they would put a
+// secret into a ManifestWork. A chart is refused only when rendering calls one of them.
 func refused() map[string]string {
 	out := map[string]string{"lookup": lookupHint, "getHostByName": dnsHint}
 	for hint, names := range map[string]string{
@@ -39,8 +38,8 @@ func refused() map[string]string {
 // verb matches a verb of a format. The group is set for %p.
 var verb = regexp.MustCompile(`(?s)%[-+# 0]*(?:\[[^]]*\])?(?:\*|[0-9]*)(?:\.(?:\[[^]]*\])?(?:\*|[0-9]*))?(?:\[[^]]*\])?(.)`)
 
-// functions override Helm's: those that are refused, those whose result is random in Helm, and
-// those that would show that AddonFlow calls the engine.
+// functions override functions of Helm: the refused ones, those whose result is random in Helm, and those that would
+// reveal that AddonFlow calls the engine.
 func (x *execution) functions() template.FuncMap {
 	out := template.FuncMap{
 		"keys": x.keys, "values": x.values, "typeOf": typeOf, "typeIs": typeIs, "typeIsLike": typeIsLike,

@@ -26,7 +26,7 @@ func regionsReference() Reference {
 	return DefinitionOf(schema.GroupResource{Group: "example.com", Resource: "regions"})
 }
 
-// definedBy is a lookup with the definition, or one that says that there is none.
+// definedBy returns a lookup that finds the definition, or reports that there is none.
 func definedBy(t *testing.T, text string) Lookup {
 	t.Helper()
 	if text == "" {

@@ -18,9 +18,8 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// normalise returns a declared object as the hub stores it: in the storage version, defaults
-// filled in, metadata reduced. With any flaw the object, without the flawed fields, is only
-// good for finding more flaws.
+// normalise returns a declared object as the hub stores it: in the storage version, defaults filled in, metadata
+// reduced. If there are flaws, it returns the object without the flawed fields, for other checks to find more flaws.
 func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unstructured.Unstructured, []flaw.Flaw) {
 	object, err := plainJSON(declared.Object)
 	if err != nil {

@@ -18,16 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/manifests"
 )
 
-//go:generate cp ../../manifests/crds/addon.open-cluster-management.io_addonhubconfigs.yaml owncrds/
-//go:generate cp ../../manifests/crds/addonflow.io_addonrollouts.yaml owncrds/
-
 // crds are OCM's CRDs, copied from the pinned open-cluster-management.io/api, which does not
-// embed them, and AddonFlow's own of what a commit can have. A test compares the copies with the module
-// and with the CRDs that users install.
+// embed them. A test compares the copies with the module.
 //
-//go:embed crds/*.yaml owncrds/*.yaml
+//go:embed crds/*.yaml
 var crds embed.FS
 
 // compiledSchemas compiles the embedded CRDs once. The result is shared and must not be
@@ -49,27 +47,36 @@ type kindSchema struct {
 
 type schemaSet map[schema.GroupVersionKind]kindSchema
 
-// compileEmbedded reads and compiles every embedded CRD.
+// compileEmbedded reads and compiles the CRDs of OCM, and those of AddonFlow whose objects a commit can have.
 func compileEmbedded() (schemaSet, error) {
 	set := schemaSet{}
-	err := fs.WalkDir(crds, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := crds.ReadFile(path)
+	for _, from := range []struct {
+		files   embed.FS
+		pattern string
+	}{{crds, "crds/*.yaml"}, {manifests.CRDs, "crds/*_addonhubconfigs.yaml"}, {manifests.CRDs, "crds/*_addonrollouts.yaml"}} {
+		names, err := fs.Glob(from.files, from.pattern)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
-			return fmt.Errorf("cannot decode %s: %w", path, err)
+		for _, name := range names {
+			if err := set.read(from.files, name); err != nil {
+				return nil, fmt.Errorf("cannot compile the embedded CRDs: %w", err)
+			}
 		}
-		return set.add(&crd)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot compile the embedded CRDs: %w", err)
 	}
 	return set, nil
+}
+
+func (s schemaSet) read(files embed.FS, name string) error {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+		return fmt.Errorf("cannot decode %s: %w", name, err)
+	}
+	return s.add(&crd)
 }
 
 func (s schemaSet) add(crd *apiextensionsv1.CustomResourceDefinition) error {

@@ -56,21 +56,6 @@ func TestEmbeddedCRDsAreTheModules(t *testing.T) {
 	}
 }
 
-func TestOwnCRDsAreThoseInstalled(t *testing.T) {
-	const name = "addon.open-cluster-management.io_addonhubconfigs.yaml"
-	embedded, err := fs.ReadFile(crds, "owncrds/"+name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	installed, err := os.ReadFile(filepath.Join("..", "..", "manifests", "crds", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(embedded) != string(installed) {
-		t.Errorf("%s differs; run make generate", name)
-	}
-}
-
 func TestCompiledKinds(t *testing.T) {
 	want := map[string]bool{ // namespaced or not, by kind and version
 		"ClusterManagementAddOn v1alpha1": false, "ClusterManagementAddOn v1beta1": false,

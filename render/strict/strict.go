@@ -271,7 +271,7 @@ func typeFlaw(at flaw.Path, want string, value any) flaw.Flaw {
 	return flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidType, Message: message, Hint: hint}
 }
 
-// jsonType is what JSON calls the type of an unstructured value.
+// jsonType returns the JSON name of the type of an unstructured value.
 func jsonType(value any) string {
 	switch value.(type) {
 	case nil:

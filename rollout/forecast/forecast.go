@@ -39,7 +39,7 @@ type Forecast struct {
 	Windowed bool
 	// Untimed: the times lack waits before stages.
 	Untimed bool
-	// Findings are why the rollout does not end by itself within a year; none: it does.
+	// Findings are the reasons for which the rollout does not end by itself within a year; none if it does.
 	Findings []Finding
 }
 

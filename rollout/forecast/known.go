@@ -20,12 +20,12 @@ import (
 // globalSet is the ManagedClusterSet of OCM that has every cluster.
 const globalSet = "global"
 
-// Known is what is known of a fleet without its hub.
+// Known is the knowledge about a fleet without its hub.
 type Known struct {
 	Clusters []clusterv1.ManagedCluster
 	// Declared are the placements of the commit.
 	Declared []clusterv1beta1.Placement
-	// Observed are placements as the hub has them, and Decisions what it decided about them.
+	// Observed are the placements of the hub, and Decisions are its decisions about them.
 	Observed  []clusterv1beta1.Placement
 	Decisions []rollout.Placement
 	// Sets and Bindings that are known, of the commit and of the hub.
@@ -36,9 +36,9 @@ type Known struct {
 	AllBindings bool
 }
 
-// Fleet is the fleet for a policy. A placement that has decisions, and is not changed by the
-// commit, selects what they say. Of any other placement, cluster sets, labels and claims are
-// evaluated. The error says what cannot be evaluated without the hub.
+// Fleet returns the fleet for a policy. If a placement has decisions and the commit does not change it, the decisions
+// are used. For any other placement, cluster sets, labels and claims are evaluated. The error says what cannot be
+// evaluated without the hub.
 func (k Known) Fleet(policy v1alpha1.AddOnRolloutSpec) (Fleet, error) {
 	k.Clusters = slices.DeleteFunc(slices.Clone(k.Clusters), func(c clusterv1.ManagedCluster) bool { return c.DeletionTimestamp != nil })
 	slices.SortFunc(k.Clusters, func(a, b clusterv1.ManagedCluster) int { return strings.Compare(a.Name, b.Name) })
@@ -68,7 +68,7 @@ func (k Known) Fleet(policy v1alpha1.AddOnRolloutSpec) (Fleet, error) {
 	return fleet, nil
 }
 
-// installs returns what says of each cluster whether it has the add-on.
+// installs returns a function that reports whether a cluster has the add-on, and what selects it.
 func (k Known) installs(policy v1alpha1.AddOnRolloutSpec, placements []rollout.Placement) (func(*clusterv1.ManagedCluster) (rollout.Selection, bool), error) {
 	if refs := installedBy(policy); len(refs) > 0 {
 		selected := map[string]bool{}

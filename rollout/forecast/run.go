@@ -287,9 +287,9 @@ func (r *run) perGroup(track string) bool {
 	return false
 }
 
-// advance notes the times of a stage. If the batch that was admitted now equals the one before
-// it, those that follow will, too: as many of them as are full are counted at once, and their
-// clusters left as they are. The planner takes these clusters for unchanged by the target.
+// advance notes the times of a stage. If this batch equals the one before it, all full batches that follow are equal,
+// too: they are counted at once, without simulating their clusters. The planner takes these clusters for unchanged by
+// the target.
 func (r *run) advance(name string, b *batch) {
 	c, track := r.course(name), r.trackOf(name)
 	now := r.in.Now.Sub(r.start) + r.skipped[track]

@@ -125,8 +125,8 @@ func verdictsOf(stages []v1alpha1.StageStatus, name string, same bool) []v1alpha
 	return stages[i].Gates
 }
 
-// aboutGates are the changes of the verdicts of a stage's gates. A gate that is evaluated during
-// the stage waits for nothing that a reader could do.
+// aboutGates are the changes of the verdicts of a stage's gates. The Waiting of a gate in during is left out, because
+// a reader can do nothing about it.
 func aboutGates(before []v1alpha1.GateStatus, stage v1alpha1.StageStatus) []Decision {
 	var out []Decision
 	for _, g := range stage.Gates {

@@ -143,7 +143,7 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestReasons has what is said of a cluster, and from when it may leave.
+// TestReasons compares the reason of a cluster, and the time from which its add-on may be removed.
 func TestReasons(t *testing.T) {
 	long := removal.Departure{Since: ago(time.Hour)}
 	for want, in := range map[string]removal.Input{

@@ -62,7 +62,7 @@ type Cluster struct {
 	Running string
 	Had     time.Time
 	unseen  bool
-	// Takes says how it takes a revision; Otherwise how it takes any other.
+	// Takes is the behaviour with some revisions; Otherwise with all others.
 	Takes     map[string]Behaviour
 	Otherwise Behaviour
 	// Alike has revisions that render the same for this cluster: revision -> the one
@@ -225,7 +225,7 @@ func (c *Cluster) behaviour(revision string) Behaviour {
 	return c.Otherwise
 }
 
-// Settles reports whether the cluster gets to an end with what it runs, good or bad.
+// Settles reports whether the cluster reports success or failure of its content, instead of staying silent or stuck.
 func (c *Cluster) Settles() bool {
 	b := c.behaviour(c.Running)
 	return b.Ending == Healthy || b.Ending == Fails
@@ -387,7 +387,7 @@ func (f *Fleet) Store(p rollout.Plan) {
 // policyNow is target and policy as text.
 func (f *Fleet) policyNow() string { return Snapshot(f.Policy.Spec) }
 
-// LoseStatus empties the stored status, as a restore without it does.
+// LoseStatus empties the stored status, as the restore of a backup without statuses does.
 func (f *Fleet) LoseStatus() {
 	f.Ledger, f.Policy.Rebuild, f.Policy.Returned, f.endedFor = v1alpha1.Ledger{}, true, false, ""
 	f.began = ""

@@ -7,8 +7,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// look is what one planning saw of a cluster that has a record, and the pace that it had
-// then.
+// look is the observation of a cluster with a record in one run of the planner, and its pace at that time.
 type look struct {
 	at time.Time
 	// member of the install set; up: available; has: its works are what its record asks for.

@@ -379,8 +379,8 @@ func (j *judgement) dropped(b rollout.Record) error {
 	return nil
 }
 
-// excusesWrongly returns an error if the record excuses a failure that is news, or does not excuse one
-// that is older than the way back. A failure is old if the cluster failed with other content.
+// excusesWrongly returns an error if the record excuses a new failure, or does not excuse a failure
+// that is older than the revert. A failure is old if the cluster failed with other content.
 func (j *judgement) excusesWrongly(name string) error {
 	a, b := j.after[name], j.before[name]
 	s := j.stories[name]

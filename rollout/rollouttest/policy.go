@@ -106,8 +106,7 @@ func readPolicy(in rollout.Input, records, after map[string]rollout.Record) *pol
 	return p
 }
 
-// slotted reports whether a record holds a slot: its cluster was admitted, and neither its content nor its time
-// has decided it yet.
+// slotted reports whether a record holds a slot.
 func slotted(r rollout.Record) bool {
 	switch r.State {
 	case rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Lost:
@@ -117,8 +116,8 @@ func slotted(r rollout.Record) bool {
 	}
 }
 
-// goesBack reports whether a cluster has, or had until it went back, content of an admission that a
-// revert takes back.
+// goesBack reports whether a revert moves a cluster, or has moved it: the cluster was admitted to the reverted
+// content.
 func (p *policy) goesBack(name string) bool {
 	r, admitted := p.records[name]
 	if c := p.clusters[name]; !admitted { // after the status was lost, everything that differs is in flight
@@ -128,8 +127,8 @@ func (p *policy) goesBack(name string) bool {
 	return slotted(r) || p.strays(name) || back
 }
 
-// passBy makes clusters that a way back would move, and that cannot be written, not available: until they
-// can, they are passed by.
+// passBy treats clusters that a revert would move, but that cannot be written, as not available, until they
+// can be written.
 func (p *policy) passBy() {
 	for name, c := range p.clusters {
 		if p.reverting() && p.strays(name) && (c.Blocked != "" || c.Refused != "") {
@@ -295,8 +294,8 @@ func (p *policy) readStages() {
 	}
 }
 
-// verdicts are those of the gates that hold the rollout. Reverts pass all but windows that hold
-// them. Content that succeeded here before needs nothing but the time.
+// verdicts are those of the gates that can hold the rollout. A revert waits only for windows with
+// holdsReverts. Proven content that is not a revert waits only for windows.
 func (p *policy) verdicts(st v1alpha1.Stage, when v1alpha1.GateMoment, gates []v1alpha1.Gate) []verdict {
 	var found []verdict
 	for _, g := range gates {
@@ -437,7 +436,7 @@ const sharedStep = "share"
 
 // readRolling is RollingUpdateWithPlacement: a share of the clusters that are
 // both selected and installed; the rest is held. A first install ignores the placement, and
-// the way back to the stable revision asks for no share.
+// a revert to the stable revision needs no share.
 func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	var track []int
 	begun := false
@@ -510,9 +509,8 @@ func (p *policy) holdsShare(name string) bool {
 	return r.Stage == sharedStep && slotted(r)
 }
 
-// shared fills the share: clusters that have the target, were admitted to it, or hold a slot
-// of the share, however many; then clusters that can be admitted now; then the others; last those that the target
-// does not change.
+// shared fills the share in this order: all clusters that have the target, were admitted to it, or hold a slot of the
+// share; clusters that can be admitted now; the others; clusters that the target does not change.
 func (p *policy) shared(chosen []string, size int) []string {
 	var found []string
 	for pass := range 5 {

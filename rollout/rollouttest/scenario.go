@@ -181,8 +181,8 @@ func (t *transcript) plan(now time.Time, p rollout.Plan) {
 	}
 }
 
-// states groups clusters that are in one state for one reason. Those that are where
-// they shall be are left out.
+// states groups the clusters that have the same state and the same reason. Those that are where they shall be are left
+// out.
 func states(p rollout.Plan) []string {
 	var order []string
 	groups := map[string][]string{}

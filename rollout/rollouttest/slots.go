@@ -105,14 +105,14 @@ func (j *judgement) tally(i int) tally {
 	return t
 }
 
-// passedBy reports whether a way back does not wait for a member in flight, because it will not move it: it
-// would wait for the content that it takes back.
+// passedBy reports whether a revert does not wait for a member in flight, because it will not move that member:
+// otherwise it would wait for the content that it reverts.
 func (j *judgement) passedBy(name string) bool {
 	return j.reverting() && (j.leaving(name) || j.held(name) && j.after[name].Revision != j.target())
 }
 
-// stagesOf are the positions of the steps that a record of a cluster in no step belongs to: that
-// of its stage; if it is gone, the first of its track; if that is gone, the first of each.
+// stagesOf returns the positions of the steps to which a record belongs if no step selects its cluster: the step of
+// its stage; without that step, the first of its track; without that track, the first of every track.
 func (p *policy) stagesOf(r rollout.Record) []int {
 	if i := p.stepNamed(r.Stage); i >= 0 {
 		return []int{i}
@@ -348,7 +348,7 @@ func (j *judgement) refilled() error {
 	return nil
 }
 
-// excused reports whether a failure of the cluster is older than the way back, and it went back.
+// excused reports whether a failure of the cluster is older than the revert that moved the cluster.
 func (j *judgement) excused(name string) bool {
 	return j.reverting() && j.after[name].Excused && !j.strays(name)
 }

@@ -27,7 +27,7 @@ const (
 // step is one content that the fleet moves to, with the pace of its rollout.
 type step struct{ name, floor, tag, pace string }
 
-// allSteps are what the operator is measured doing, in this order.
+// allSteps are the measured steps, in order.
 func allSteps() []step {
 	return []step{
 		{"install", floorOfInstall, "v1", atOnce},
@@ -155,7 +155,7 @@ func (b *bench) idle(ctx context.Context) error {
 	return err
 }
 
-// measure commits a content and waits until the last add-on is done with it.
+// measure commits a content and waits until the rollout of the last add-on has ended.
 func (b *bench) measure(ctx context.Context, tag, pace string) (result, error) {
 	tree, err := demo.HelloTree(tag, time.Second)
 	if err != nil {

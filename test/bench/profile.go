@@ -105,8 +105,7 @@ func (p *profiler) fetch(ctx context.Context, name string) (_ *profile.Profile, 
 	return profile.Parse(response.Body)
 }
 
-// plannerCores is the share of one core that the planner had up to a moment. Time between
-// two profiles counts for neither.
+// plannerCores is the planner's share of one core up to a moment. The time between two profiles is not counted.
 func (all profiles) plannerCores(end time.Time) float64 {
 	var planner, covered time.Duration
 	for _, p := range all {

@@ -40,7 +40,7 @@ type volume struct {
 	total, largest int64 // bytes of JSON
 }
 
-// watchAddOns watches until ctx ends; it returns when it has seen what there is.
+// watchAddOns watches until ctx ends; it returns after it has seen the existing add-ons.
 func watchAddOns(ctx context.Context, config *rest.Config, c client.Client) (*watcher, error) {
 	informers, err := cache.New(config, cache.Options{Scheme: c.Scheme(), DefaultTransform: cache.TransformStripManagedFields()})
 	if err != nil {

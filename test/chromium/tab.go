@@ -191,8 +191,8 @@ func (t *Tab) Tree() string {
 	return text.String()
 }
 
-// printed writes a node and those below it. A node that only groups others is left out, and so is a
-// text that repeats the name of what it is in.
+// printed writes a node and those below it. Nodes that only group others are left out, and so are
+// texts that repeat the name of their parent.
 func printed(w *strings.Builder, nodes map[string]node, n node, indent string) {
 	role, name := n.Role.String(), strings.Join(strings.Fields(n.Name.String()), " ")
 	shown := !n.Ignored && role != "none" && role != "generic" && role != "InlineTextBox" && role != "LineBreak" && (role != "StaticText" || name != "")

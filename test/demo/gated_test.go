@@ -98,7 +98,7 @@ func TestInOrder(t *testing.T) {
 	}{
 		"Story":       {[]v1alpha1.AddOnRolloutStatus{passed, back, back, done}, ""},
 		"Halted":      {[]v1alpha1.AddOnRolloutStatus{passed, in(v1alpha1.PhaseFailed, v1alpha1.GateFailed), back, done}, "although it rolls back by itself"},
-		"NoWayBack":   {[]v1alpha1.AddOnRolloutStatus{passed, done}, "never RollingBack"},
+		"NoRollback":  {[]v1alpha1.AddOnRolloutStatus{passed, done}, "never RollingBack"},
 		"Unfinished":  {[]v1alpha1.AddOnRolloutStatus{passed, back}, "never RolledBack"},
 		"OtherReason": {[]v1alpha1.AddOnRolloutStatus{in(v1alpha1.PhaseRollingBack, v1alpha1.GatePassed), done}, `gate errors was "Passed"`},
 		"AtOnce":      {[]v1alpha1.AddOnRolloutStatus{back, done}, "it never Passed"},

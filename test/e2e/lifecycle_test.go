@@ -48,7 +48,7 @@ func (s *scene) hubConfigOf(cluster string) addonv1alpha1.ConfigReference {
 }
 
 // The examples of OCM's add-on lifecycle, step by step: a fresh install of the default version,
-// an upgrade of all clusters, a canary upgrade, and the way back.
+// an upgrade of all clusters, a canary upgrade, and its rollback.
 var _ = Describe("The lifecycle that an AddOnHubConfig leads", func() {
 	It("installs, upgrades, tries a version on the canaries and rolls it back", func(ctx SpecContext) {
 		all := clusters(4)

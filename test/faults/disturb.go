@@ -21,7 +21,7 @@ import (
 	"github.com/addonflow/addonflow/test/hub"
 )
 
-// disturbance happens beside a step. It has ended what it does before it returns.
+// disturbance happens beside a step. It returns after its changes have ended.
 type disturbance func(ctx context.Context, w *workload, step string) error
 
 // seeds is how many runs a random class has.

@@ -206,7 +206,7 @@ func anew() []point {
 	}
 }
 
-// placeWithout lets every placement select its clusters except one; "" is none.
+// placeWithout lets every placement select its clusters except the given one; with "", all of them.
 func (w *workload) placeWithout(ctx context.Context, cluster string) error {
 	for name, members := range placements() {
 		var kept []string

@@ -183,8 +183,8 @@ func pending(all []point, state *state) (never, before []point) {
 	return never, before
 }
 
-// inTurn orders points so that each class has one before any has its second, after those that found a
-// mistake once.
+// inTurn orders points: first those that found a mistake before, then one point of each class, then a second one of
+// each class, and so on.
 func inTurn(points []point) []point {
 	var classes []string
 	by := map[string][]point{}

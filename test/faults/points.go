@@ -74,9 +74,8 @@ func matrix(r *reference) []point {
 	return slices.Concat(kills(r), mixed(outer), doubles(r), twins(r), answers(r), outer, zombies(), clocks(), upgrades(r))
 }
 
-// choose are the points with one of the words in their name; words are separated by |. Words that
-// are a whole name choose that point alone, and those that are the name of a crash make it the only
-// fault of a run.
+// choose are the points with one of the words in their name; words are separated by |. A word that is a whole name
+// chooses only that point. A word that is the name of a crash makes that crash the only fault of a run.
 func choose(all []point, r *reference, words string) []point {
 	var chosen []point
 	for word := range strings.SplitSeq(words, "|") {
@@ -119,7 +118,7 @@ func everyKill(r *reference) []proxy.Fault {
 // recovered from one before the next.
 const killsEach = 8
 
-// kills deals the kills out to runs, so that those of one run are far from each other.
+// kills distributes the kills over runs, so that the kills of one run are far from each other.
 func kills(r *reference) []point {
 	all := everyKill(r)
 	runs := make([]point, (len(all)+killsEach-1)/killsEach)

@@ -199,7 +199,8 @@ func (s summary) text() string {
 	return b.String()
 }
 
-// estimate is how long all points take, from those that were run. A class that was not takes as long as the others.
+// estimate computes how long all points take, from the points that ran. For a class without such points it uses the
+// mean of the others.
 func (s summary) estimate() time.Duration {
 	total := s.all()
 	var all time.Duration

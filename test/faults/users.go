@@ -103,7 +103,7 @@ func (w *workload) approve(ctx context.Context, sha string) error {
 	}
 }
 
-// order gives an order until it is carried out: with a fault it may make no sense yet.
+// order repeats an order until it is carried out: because of a fault, the operator may refuse it at first.
 func (w *workload) order(ctx context.Context, verb v1alpha1.OrderVerb, arguments *v1alpha1.OrderArguments) error {
 	for n := 1; ; n++ {
 		r, err := w.rollout(ctx, func(r *v1alpha1.AddOnRollout) bool { return r.Spec.Target != nil && r.Status.Target != nil })

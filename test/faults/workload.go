@@ -153,7 +153,7 @@ type workload struct {
 	timings []string
 	// expected is the undisturbed run; nil in that run.
 	expected *reference
-	// background are the disturbances under way; disturbed is what went wrong with them.
+	// background waits for the disturbances that are running; disturbed has their errors.
 	background sync.WaitGroup
 	noting     sync.Mutex
 	disturbed  error
@@ -498,7 +498,7 @@ func (w *workload) remove(ctx context.Context) error {
 const convergeWithin = 45 * time.Second
 
 // stand waits until the hub and the forge show what they show in the undisturbed run, or for as
-// long as that may take, and then for rest. It notes what the hub has then.
+// long as that may take, and then for rest. It notes the state of the hub at that time.
 func (w *workload) stand(ctx context.Context) error {
 	for begun := time.Now(); w.expected != nil && time.Since(begun) < convergeWithin; {
 		i := len(w.standing)
@@ -618,8 +618,8 @@ func ofAnyFleet(state map[string]string) map[string]string {
 	return plain
 }
 
-// fromAnyMoment is a state without what a status that was written back tells otherwise: it says of a past rollout
-// how far it was then, and that one has not begun which has, and begins again as another attempt.
+// fromAnyMoment returns a state without the fields that differ if an older status was restored. That status has the past
+// rollouts as they were then. A rollout that it does not have begins again, as another attempt.
 func fromAnyMoment(state map[string]string) map[string]string {
 	plain := ofAnyPast(ofAnyPast(state, alpha), beta)
 	maps.DeleteFunc(plain, func(path, _ string) bool {
@@ -629,8 +629,8 @@ func fromAnyMoment(state map[string]string) map[string]string {
 	return plain
 }
 
-// ofAnyPast is a state without what only the status of an add-on's rollout knows, if that was lost: past
-// rollouts, that the current one was a revert, and whether a cluster that has the content was moved to it.
+// ofAnyPast returns a state without the fields that are lost with the status of an add-on's rollout: past rollouts,
+// whether the current one was a revert, and whether a cluster with the content was moved to it.
 func ofAnyPast(state map[string]string, addOn string) map[string]string {
 	plain := map[string]string{}
 	for path, value := range state {
@@ -660,7 +660,7 @@ func sized(text string) string {
 	return text
 }
 
-// says is what a status says in every run. The source says of a commit that failed, beside which
+// says is the part of a status that is equal in every run. The source says of a commit that failed, beside which
 // add-on did and how, how far the others were at that moment; the status of the add-on itself is
 // compared as a whole. If the fleet shrinks, the source may name a removal that waited, too. If a status is
 // written back, a past rollout failed somewhere else.

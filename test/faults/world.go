@@ -222,8 +222,8 @@ func (w *world) upgrade() error {
 // leadershipLost is the last line of an operator whose lease another one got.
 const leadershipLost = "leader election lost"
 
-// ended forgets an operator. The error is that of one that ended by itself, with the end of its log:
-// it would end again, and the run would learn nothing before its time is over.
+// ended removes an operator from those that run. If the operator ended by itself, ended returns an error with the end
+// of the log, so that the run fails now and not at its deadline.
 func (w *world) ended(operator *demo.Operator) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

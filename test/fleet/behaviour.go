@@ -49,7 +49,7 @@ func (f *Fleet) Steady(cluster string) { f.change(cluster, func(m *mood) { m.fla
 // counts at once, with the digest and generation of what ran before.
 func (f *Fleet) Lie(cluster string) { f.change(cluster, func(m *mood) { m.lying = true }) }
 
-// Honest ends Lie; the agent applies what it had only reported.
+// Honest ends Lie: the agent applies the works that it had only reported as applied.
 func (f *Fleet) Honest(cluster string) { f.change(cluster, func(m *mood) { m.lying = false }) }
 
 // Skew sets the cluster's clock off by a duration: its reports have other times.
@@ -84,8 +84,7 @@ func (f *Fleet) change(cluster string, change func(*mood)) {
 	}
 }
 
-// named returns one cluster's record or, for Everyone, those of all that have
-// joined so far.
+// named returns the record of one cluster or, for Everyone, the records of all clusters that have joined so far.
 func (f *Fleet) named(cluster string) []*member {
 	if cluster != Everyone {
 		return []*member{f.member(cluster)}

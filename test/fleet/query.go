@@ -49,7 +49,7 @@ func (f *Fleet) everNamed(cluster string) []*member {
 	return members
 }
 
-// Settled reports whether no agent has anything to do with what it has seen. It may not have
+// Settled reports whether every agent has finished the changes that it has seen. It may not have
 // seen a write from a moment ago. Agents that flap, retry refused manifests, or wait for a
 // deadline are not settled.
 func (f *Fleet) Settled() bool {

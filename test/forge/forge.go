@@ -78,7 +78,7 @@ func (f *Forge) SetClock(clock func() time.Time) {
 	f.clock = clock
 }
 
-// RequireToken refuses requests without that token; empty: it refuses none.
+// RequireToken refuses requests without that token; if it is empty, no request is refused.
 func (f *Forge) RequireToken(token string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

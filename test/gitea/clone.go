@@ -90,8 +90,8 @@ func (c *Clone) Commit(ctx context.Context, message string, files map[string]str
 	return c.Git(ctx, "rev-parse", "HEAD")
 }
 
-// Git runs a git command in the clone, and returns what it prints. The error has what git, and
-// Gitea through it, said.
+// Git runs a git command in the clone, and returns what it prints. The error has the output of git, including the
+// messages of Gitea.
 func (c *Clone) Git(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "git", args...)
 	command.Dir, command.Env = c.dir, c.env

@@ -231,7 +231,7 @@ func (c *Collector) gone(obj any) {
 	}
 }
 
-// dependents lists what names uid as an owner, among what is collected.
+// dependents lists the collected objects that name uid as an owner.
 func (c *Collector) dependents(uid types.UID) []item {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -325,8 +325,8 @@ func createNamespaces(ctx context.Context, cfg *rest.Config, more []string) erro
 	return nil
 }
 
-// waitForNamespace waits for what the API server creates itself, some time
-// after it says that it is healthy.
+// waitForNamespace waits for a namespace that the API server creates by itself, some time
+// after it is healthy.
 func waitForNamespace(ctx context.Context, cfg *rest.Config, name string) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {

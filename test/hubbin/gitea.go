@@ -24,7 +24,7 @@ const (
 	giteaTags = "sqlite sqlite_unlock_notify"
 )
 
-// ErrNoCompiler says that Gitea must be built, and that there is no C compiler.
+// ErrNoCompiler says that Gitea cannot be built, because there is no C compiler.
 var ErrNoCompiler = errors.New("no C compiler; install one (apt-get install gcc libc6-dev), or name yours in $CC")
 
 // Gitea is a Gitea that can be started.

@@ -108,8 +108,8 @@ func run(ctx context.Context, only []string) (survived int, err error) {
 // chosen reports whether the mutant is among those that are asked for.
 func (m mutant) chosen(only []string) bool { return len(only) == 0 || slices.Contains(only, m.name) }
 
-// tested is the package whose tests are to kill the mutant. The planner's tests use the packages
-// of times and positions; removals and everything outside have tests of their own.
+// tested is the package whose tests are to kill the mutant. The planner's tests also cover the packages of times and
+// positions. All other packages have their own tests.
 func (m mutant) tested() string {
 	switch dir := filepath.Dir(m.file); dir {
 	case "rollout/clock", "rollout/positions":

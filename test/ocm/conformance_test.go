@@ -350,7 +350,7 @@ func (b *bothAgents) agree(ctx context.Context, when string, table []answered) {
 	b.differs = append(b.differs, lines...)
 }
 
-// seen is what an agent says of an add-on, and what there is of it on the cluster.
+// seen is the report of an agent about an add-on, and the objects of the add-on on the cluster.
 func (b *bothAgents) seen(ctx context.Context, addOn, cluster string) flat {
 	GinkgoHelper()
 	out := flat{}

@@ -45,7 +45,7 @@ func commitGreeting(ctx context.Context, w *demo.World, name string) string {
 	return sha
 }
 
-// greetings are what the works of the add-on fenced have their agents say, by cluster and name.
+// greetings are the texts in the works of the add-on fenced, by cluster and name.
 func greetings(ctx context.Context, c client.Client) map[string]string {
 	GinkgoHelper()
 	out := map[string]string{}

@@ -86,13 +86,13 @@ func worksOf(ctx context.Context, c client.Client, name string) map[string]*work
 	return out
 }
 
-// changes are what was written of works, a line each, status apart.
+// changes lists the fields of works that were written, one a line, without those of the status.
 func changes(before, after map[string]*workv1.ManifestWork) []string {
 	GinkgoHelper()
 	return difference(flatWorks(before), flatWorks(after))
 }
 
-// written are the works that differ from before in more than the status, so that they were written.
+// written lists the works that were written: they differ from before in more than the status.
 func written(before, after map[string]*workv1.ManifestWork) []string {
 	GinkgoHelper()
 	var out []string

@@ -53,9 +53,8 @@ func Unsupported(message string) []metav1.Condition {
 	})
 }
 
-// manifestsCondition says whether one of a cluster's agents applied its works. deploys: it has
-// something to apply; in hosted mode only the other agent may have. refused: it reported that
-// it could not apply them.
+// manifestsCondition says whether one of a cluster's agents applied its works. deploys: the agent has something to
+// apply; in hosted mode only one of the two agents may have. refused: the agent reported that it could not apply them.
 func manifestsCondition(deploys, refused bool) metav1.Condition {
 	c := metav1.Condition{
 		Type: addonv1alpha1.ManagedClusterAddOnManifestApplied, Status: metav1.ConditionTrue,

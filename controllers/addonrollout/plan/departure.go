@@ -96,8 +96,8 @@ func unmanaged(c *clusterv1.ManagedCluster, name string) string {
 	return ""
 }
 
-// unhosted says why hooks can never run on the hosting cluster. If it leaves the hub, the objects
-// that they would clean up leave with it; OCM runs no hooks there either.
+// unhosted says why hooks can never run on the hosting cluster. If that cluster leaves the hub, so do the objects that
+// the hooks would clean up. OCM runs no hooks there either.
 func unhosted(c *clusterv1.ManagedCluster, name string) string {
 	switch {
 	case c == nil:
@@ -138,7 +138,7 @@ func (d Departure) reason() string {
 	return strings.Join(parts, "; ")
 }
 
-// Waivers are why hooks are not run that should have been; none once they completed.
+// Waivers are the reasons for which declared hooks are skipped; none once the hooks have completed.
 func (d Departure) Waivers(addOn *addonv1alpha1.ManagedClusterAddOn) []string {
 	if meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnHookManifestCompleted) {
 		return nil

@@ -19,15 +19,14 @@ type Dependency struct {
 	Verified map[string]bool
 }
 
-// AbsentDependency is an add-on that is not there; why in words.
+// AbsentDependency is an add-on that does not exist, with the reason in words.
 func AbsentDependency(d v1alpha1.Dependency, why string) Dependency {
 	return Dependency{Dependency: d, Stopped: why, Absent: true}
 }
 
-// DependencyOf plans the rollout of a dependency as the operator would now, and returns what that
-// says to the add-ons that depend on it, and the memory for the next look. A cluster is verified
-// if its record is Done, or the content changes nothing there. reported is a conflict that the
-// observation does not show; nil: none.
+// DependencyOf plans the rollout of a dependency as the operator would now. It returns the facts that the dependent
+// add-ons need, and the memory for the next look. A cluster is verified if its record is Done, or the content changes
+// nothing there. reported is a conflict that the observation does not show; nil: none.
 func DependencyOf(d v1alpha1.Dependency, o *Observation, reported error) (Dependency, Memory, error) {
 	found := Dependency{Dependency: d, Verified: map[string]bool{}}
 	p, err := Preview(o, reported)
@@ -54,7 +53,7 @@ func DependencyOf(d v1alpha1.Dependency, o *Observation, reported error) (Depend
 	return found, p.Memory, nil
 }
 
-// waits says which add-on keeps content from a cluster; "": none.
+// waits names the add-on for which a cluster waits; "" if there is none.
 func (o *Observation) waits(cluster string) string {
 	if len(o.Cycle) > 0 {
 		return "waits for add-on " + o.Cycle[1] + ", which waits for it: " + cycleText(o.Cycle)

@@ -26,26 +26,6 @@ type Approvals struct {
 	Unproven         error
 }
 
-// Measured is the newest result of a measurement.
-type Measured struct {
-	Stage, Gate string
-	When        v1alpha1.GateMoment
-	Digest      string
-	Attempt     int32
-	Verdict     gates.Verdict
-	// Began is when the evaluation began.
-	Began time.Time
-}
-
-// Measure is a gate that is to be measured.
-type Measure struct {
-	When     v1alpha1.GateMoment
-	Gate     v1alpha1.Gate
-	Question gates.Question
-	// After is when the last soak of the stage ended; zero: it did not yet.
-	After time.Time
-}
-
 // namesPerSide bounds the clusters on each side of a comparison.
 const namesPerSide = 200
 
@@ -171,7 +151,7 @@ func (t *turn) measure(g *gate) {
 	if during && g.stored.State == v1alpha1.GateFailed || !during && g.stored.State == v1alpha1.GatePassed {
 		return
 	}
-	i := slices.IndexFunc(t.measured, func(m Measured) bool {
+	i := slices.IndexFunc(t.measured, func(m gates.Measured) bool {
 		return m.Stage == g.stage && m.Gate == g.Name && m.When == g.status.When &&
 			m.Digest == t.Target.Digest && m.Attempt == t.stored.Attempt
 	})
@@ -269,12 +249,12 @@ func (d *Decided) asks(g *gate) (rollout.Ask, bool) {
 }
 
 // measures are the gates that are to be measured.
-func (d *Decided) measures(o *Observation, attempt int32) []Measure {
-	var measures []Measure
+func (d *Decided) measures(o *Observation, attempt int32) []gates.Measure {
+	var measures []gates.Measure
 	for i := range d.gates {
 		g := &d.gates[i]
 		if ask, asked := d.asks(g); asked && g.measured() {
-			measures = append(measures, Measure{When: g.status.When, Gate: g.Gate, Question: d.question(o, g, attempt), After: ask.After})
+			measures = append(measures, gates.Measure{When: g.status.When, Gate: g.Gate, Question: d.question(o, g, attempt), After: ask.After})
 		}
 	}
 	return measures

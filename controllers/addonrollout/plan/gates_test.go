@@ -23,8 +23,8 @@ func TestMeasurementsMakeVerdicts(t *testing.T) {
 	}
 	const before, during = v1alpha1.GateBefore, v1alpha1.GateDuring
 	passed, failed, waiting, errored := v1alpha1.GatePassed, v1alpha1.GateFailed, v1alpha1.GateWaiting, v1alpha1.GateError
-	measured := func(state v1alpha1.GateState, minute int) *Measured {
-		return &Measured{
+	measured := func(state v1alpha1.GateState, minute int) *gates.Measured {
+		return &gates.Measured{
 			Stage: "canary", Gate: "slo", Digest: "d", Attempt: 2, Verdict: gates.Verdict{State: state, Reason: "0.3"},
 			Began: at(minute).Add(300 * time.Millisecond),
 		}
@@ -33,7 +33,7 @@ func TestMeasurementsMakeVerdicts(t *testing.T) {
 		when     v1alpha1.GateMoment
 		failures int32
 		stored   v1alpha1.GateStatus
-		result   *Measured
+		result   *gates.Measured
 		want     v1alpha1.GateStatus
 	}{
 		"the first result":                    {when: during, stored: v1alpha1.GateStatus{State: waiting, Since: at(0)}, result: measured(passed, 1), want: v1alpha1.GateStatus{State: passed, Reason: "0.3", Since: at(9), EvaluatedAt: at(1)}},
@@ -48,8 +48,8 @@ func TestMeasurementsMakeVerdicts(t *testing.T) {
 		"after it failed during the stage":    {when: during, stored: v1alpha1.GateStatus{State: failed, Since: at(0), EvaluatedAt: at(1)}, result: measured(passed, 2), want: v1alpha1.GateStatus{State: failed, Since: at(0), EvaluatedAt: at(1)}},
 		"after it failed before the stage":    {when: before, stored: v1alpha1.GateStatus{State: failed, Since: at(0), EvaluatedAt: at(1), FailedInARow: 1}, result: measured(passed, 2), want: v1alpha1.GateStatus{State: passed, Reason: "0.3", Since: at(9), EvaluatedAt: at(2)}},
 		"after it passed before the stage":    {when: before, stored: v1alpha1.GateStatus{State: passed, Since: at(0), EvaluatedAt: at(1)}, result: measured(failed, 2), want: v1alpha1.GateStatus{State: passed, Since: at(0), EvaluatedAt: at(1)}},
-		"of another attempt":                  {when: during, stored: v1alpha1.GateStatus{State: waiting}, result: &Measured{Stage: "canary", Gate: "slo", Digest: "d", Attempt: 1, Verdict: gates.Verdict{State: passed}, Began: start}, want: v1alpha1.GateStatus{State: waiting}},
-		"of other content":                    {when: during, stored: v1alpha1.GateStatus{State: waiting}, result: &Measured{Stage: "canary", Gate: "slo", Digest: "e", Attempt: 2, Verdict: gates.Verdict{State: passed}, Began: start}, want: v1alpha1.GateStatus{State: waiting}},
+		"of another attempt":                  {when: during, stored: v1alpha1.GateStatus{State: waiting}, result: &gates.Measured{Stage: "canary", Gate: "slo", Digest: "d", Attempt: 1, Verdict: gates.Verdict{State: passed}, Began: start}, want: v1alpha1.GateStatus{State: waiting}},
+		"of other content":                    {when: during, stored: v1alpha1.GateStatus{State: waiting}, result: &gates.Measured{Stage: "canary", Gate: "slo", Digest: "e", Attempt: 2, Verdict: gates.Verdict{State: passed}, Began: start}, want: v1alpha1.GateStatus{State: waiting}},
 		"of the future":                       {when: during, stored: v1alpha1.GateStatus{State: waiting}, result: measured(passed, 10), want: v1alpha1.GateStatus{State: waiting}},
 		"a stored verdict of the future":      {when: during, stored: v1alpha1.GateStatus{State: passed, Since: at(20), EvaluatedAt: at(20)}, want: v1alpha1.GateStatus{State: passed, Since: at(9)}},
 		"a stored verdict of another type":    {when: during, stored: v1alpha1.GateStatus{Type: v1alpha1.GatePrometheus, State: failed, Since: at(0)}, want: v1alpha1.GateStatus{State: waiting}},
@@ -84,7 +84,7 @@ func TestMeasurementsMakeVerdicts(t *testing.T) {
 			}
 			if tc.result != nil {
 				tc.result.When = tc.when
-				turn.measured = []Measured{*tc.result}
+				turn.measured = []gates.Measured{*tc.result}
 			}
 			if diff := cmp.Diff(named(tc.want), turn.judgeGates()[0].status); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

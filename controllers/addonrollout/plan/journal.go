@@ -48,8 +48,7 @@ func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisio
 	return d
 }
 
-// standings are the records of a ledger. A ledger that cannot be read has none; the planner refuses
-// it as well.
+// standings returns the records of a ledger: none if the ledger cannot be read, which the planner reports.
 func standings(ledger v1alpha1.Ledger) []journal.Standing {
 	records, err := rollout.Records(ledger)
 	if err != nil {

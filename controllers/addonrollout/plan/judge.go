@@ -38,7 +38,7 @@ type Judged struct {
 	// Overruled says why an object of the target is missing, although the member runs the target:
 	// another add-on deployed the object first, with other content.
 	Overruled *Refusal
-	// Keeps says why the cluster keeps what it runs while the others go back; "": it follows them.
+	// Keeps says why a rollback does not move the cluster; "" if it does.
 	Keeps string
 	// AtTarget, AtStable: its works already are what the revision renders for it.
 	AtTarget, AtStable bool
@@ -131,7 +131,7 @@ func (t *turn) recall(m *Member) (*v1alpha1.PlacementReference, error) {
 	return nil, nil
 }
 
-// has is the content that the works of a member name; if they name none, the stable revision.
+// has returns the content that the works of a member name, or the stable revision if they name none.
 func (t *turn) has(m *Member) (Content, error) {
 	switch digest := m.Running(); digest {
 	case "", rollout.Mixed, rollout.Foreign, t.stable.digest:

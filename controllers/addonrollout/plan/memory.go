@@ -14,8 +14,8 @@ type Memory struct {
 	// alike are OCM's works whose content equals the content that should run, by cluster. Without
 	// this field every turn would compare every work of a fleet that was taken over.
 	alike map[string]Fingerprint
-	// apart are works of other add-ons that were found to have no object in common, by cluster.
-	// Without it every object on a cluster would be compared with every other at every turn.
+	// apart are works of other add-ons, by cluster, that have no object in common with those of this one. Without it
+	// every object on a cluster would be compared with every other at every turn.
 	apart map[string]Fingerprint
 	// bad are failures and apply errors. Without it an apply error would never become a failure, and a
 	// failure that was there before the last attempt would end that at once.

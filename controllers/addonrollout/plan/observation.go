@@ -17,6 +17,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -51,15 +52,14 @@ type Observation struct {
 	// declares, nil if it is. Choose sets both.
 	Target   v1alpha1.Target
 	Override *v1alpha1.Override
-	// Barrier says why the clusters cannot leave the content that is quarantined or blocked; "": they can.
+	// Barrier says why the clusters cannot leave quarantined or blocked content; "" if they can.
 	Barrier string
 	// Prober judges health; Policy is the text it was made from. InvalidHealth says why the
 	// declared one could not be made.
 	Prober        render.Prober
 	Policy        string
 	InvalidHealth error
-	// Denied is why the policy of tenants lets the rollout write to no cluster, as ErrTenantDenied;
-	// nil: it does not say so.
+	// Denied says why the policy of tenants forbids every write of the rollout (ErrTenantDenied); nil if it does not.
 	Denied     error
 	Placements []rollout.Placement
 	// Members are the clusters that have the add-on or are selected, sorted by name.
@@ -81,7 +81,7 @@ type Observation struct {
 	Others map[string][]*workv1.ManifestWork
 	// Approvals of the gates of the stages, and the newest results of their measurements.
 	Approvals Approvals
-	Measured  []Measured
+	Measured  []gates.Measured
 	// Dependencies are the add-ons that this one depends on, in declared order. Cycle are the add-ons
 	// that depend on each other, from this one to this one; nil: none.
 	Dependencies []Dependency
@@ -218,8 +218,8 @@ func (m *Member) Report(addOn string) render.Report {
 }
 
 // Serving reports whether the add-on runs according to works that OCM wrote and that have no
-// digest. If it does not run, equal content is no proof: the cluster is admitted and judged like
-// any other.
+// digest. If it does not run, equal content does not verify the cluster: the cluster is admitted and
+// judged like any other.
 func (m *Member) Serving(said render.Availability) bool {
 	return available(m.Cluster) && (said.Status == "" || said.Status == metav1.ConditionTrue && said.Degraded == "")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// Answer is what an order comes to in this turn.
+// Answer is the result of an order in this turn.
 type Answer struct {
 	Order   *v1alpha1.AddOnOrder
 	State   v1alpha1.OrderState
@@ -192,7 +192,7 @@ func (g *given) follow(order *v1alpha1.AddOnOrder, next *v1alpha1.AddOnRolloutSt
 	g.steps = append(g.steps, journal.Decision{Kind: journal.Ordered, Reason: brief.Line(reason+"; "+message, 512)})
 }
 
-// outdated says that an order is about other content or another attempt; "": it is not.
+// outdated returns the message of an order that is about other content or another attempt; otherwise "".
 func (o *Observation) outdated(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) string {
 	if order.Spec.Digest == o.Target.Digest && order.Spec.Attempt == next.Attempt {
 		return ""
@@ -248,9 +248,9 @@ func affects(order rollout.Order, ledger v1alpha1.Ledger, target string) []strin
 	return names
 }
 
-// lastAbort is the order that ended the rollout of the target in the attempt, if the status does not
-// know it: an older status was written back. If the status was lost, the attempt is not known either:
-// then it is the last order, unless the content succeeded after it. nil: there is none.
+// lastAbort returns the abort of this target and attempt, if the status does not have it because an older status was
+// restored. If the status was lost, the attempt is unknown: then lastAbort returns the last abort of the target,
+// unless the content succeeded later. nil: there is none.
 func (o *Observation) lastAbort(attempt int32) *v1alpha1.GivenOrder {
 	var last *v1alpha1.GivenOrder
 	for i := range o.Orders {
@@ -284,9 +284,9 @@ func aborted(s v1alpha1.AddOnRolloutStatus) string {
 	return brief.Line(text, 200)
 }
 
-// withdraw answers the orders about content: rollback and unblock. Of the orders about one revision, the newest
-// says what is written to it. It is written until the revision has it, and not again while the hub refuses the answer:
-// a turn that writes a quarantine moves no cluster.
+// withdraw answers the orders about content: rollback and unblock. If several orders are about one revision, the
+// newest decides. Its change is written until the revision has it, but not again while the hub refuses to store the
+// answer, because a turn that writes a quarantine moves no cluster.
 func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, h ordered) (v1alpha1.AddOnRolloutStatus, given, []Withdrawal) {
 	var withdrawals []Withdrawal
 	all, fresh := o.open()

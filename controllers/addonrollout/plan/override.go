@@ -125,8 +125,8 @@ func (o *Observation) blocks(t v1alpha1.Target) *v1alpha1.BlockedContent {
 	return nil
 }
 
-// Mistaken names the entries of spec.blocked that block nothing, because they name no content that is
-// known here; "": there are none.
+// Mistaken names the entries of spec.blocked that match no content of this hub, and lists the content that the hub
+// knows. It is "" if every entry matches.
 func (o *Observation) Mistaken() string {
 	if o.Rollout.Spec.Removal != nil {
 		return ""
@@ -267,8 +267,7 @@ func (o *Observation) targets() []v1alpha1.Target {
 	return append(known, o.Stored...)
 }
 
-// stranded says why no cluster is admitted to the declared content although there is no other
-// content to go back to; "": that is not so.
+// stranded says why no cluster is admitted to the declared content and none can be rolled back; otherwise it is "".
 func (o *Observation) stranded() string {
 	if o.Barrier == "" {
 		return ""
@@ -341,7 +340,7 @@ func (o *Observation) Confirm() bool {
 	return why != ""
 }
 
-// preventing says why the clusters cannot be moved back from one content to another; "": they can.
+// preventing says why the clusters cannot be moved back from one content to another; "" if they can.
 func (o *Observation) preventing(from, to string, mayChange bool) string {
 	name := o.known(from).Revision
 	if _, stored := o.StoredAs[name]; !stored {
@@ -475,9 +474,9 @@ func (o *Observation) lossOf(m *Member, in render.Cluster, back *render.Renderer
 	return loss{}, nil
 }
 
-// displaced are the CustomResourceDefinitions that a revision does not render for a cluster that has them,
-// and those that it renders otherwise. If the works hold what their revision renders, two cached
-// renderings are compared. Works that are half written, that lost a mark or whose revision is missing are read.
+// displaced compares the CustomResourceDefinitions of a cluster with those that another revision renders for it: gone
+// are absent there, changed differ. If the works are equal to the rendering of their revision, displaced compares two
+// cached renderings. Otherwise (half written, a lost mark, a missing revision) it reads the works.
 func (o *Observation) displaced(m *Member, in render.Cluster, back *render.Renderer) (gone, changed []string, err error) {
 	present, err := o.Revisions.Renderer(m.Health.Revision)
 	if err != nil {
@@ -502,8 +501,8 @@ func (o *Observation) displaced(m *Member, in render.Cluster, back *render.Rende
 	return gone, changed, nil
 }
 
-// keeps says which CustomResourceDefinition prevents that a single cluster is rolled back with the others, and what to
-// do; "": none. Such a cluster ran other content than the others, or its works differed.
+// keeps names the CustomResourceDefinition because of which a rollback does not move this one cluster, and says what to
+// do; "" if there is none. Such a cluster ran other content than the others, or its works differed.
 func (t *turn) keeps(j *Judged) string {
 	runs := j.Running()
 	if !t.Override.Returns() || runs == "" || runs == t.target.digest || t.target.Renderer == nil || !available(j.Cluster) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
+	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/journal"
@@ -32,7 +33,7 @@ type Plan struct {
 	// since.
 	ClockSet bool
 	// Measures are the gates that are to be measured.
-	Measures []Measure
+	Measures []gates.Measure
 	// Next is the status to store, but for conditions and commit statuses.
 	Next    v1alpha1.AddOnRolloutStatus
 	Verdict Verdict
@@ -151,7 +152,7 @@ type concluded struct {
 	Decided
 	status      v1alpha1.AddOnRolloutStatus
 	verdict     Verdict
-	measures    []Measure
+	measures    []gates.Measure
 	given       given
 	withdrawals []Withdrawal
 }
@@ -294,7 +295,7 @@ type turn struct {
 	leaves   Memory
 	yielding map[types.NamespacedName]bool
 	// measured are the results of measurements that count.
-	measured []Measured
+	measured []gates.Measured
 }
 
 // decide asks the planner.

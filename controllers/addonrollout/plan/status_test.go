@@ -87,7 +87,7 @@ func TestConcludeIsIdempotent(t *testing.T) {
 		t.Errorf("a success makes the target stable and ends its history entry: %+v", first)
 	}
 	if joined := statusAfter(second, rollout.Plan{Phase: v1alpha1.PhaseProgressing}, "", now); !joined.Returned {
-		t.Error("a cluster that joins after the end makes it a way back again")
+		t.Error("Returned is false after a cluster joined")
 	}
 	if next := advance(second, at(targetOf("b", "main@sha1:2")), now); next.Returned {
 		t.Error("a new target has not ended yet")

@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Verdict is the content of the conditions apart from the phase.
+// Verdict is the content of the conditions, without the phase.
 type Verdict struct {
 	// Stalled is the reason of a problem that only the user can fix; "": there is none.
 	Stalled string
@@ -101,8 +101,8 @@ func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan, next v1alpha1
 	return v
 }
 
-// keptVerdict says why a rollout that is being deleted is still there, and what ends that.
-// Cause is what deletes all rollouts; "": this one was deleted.
+// keptVerdict says why a rollout that is being deleted still exists, and what ends the wait. cause is what deletes all
+// rollouts; "" if only this one was deleted.
 func keptVerdict(cause string, in rollout.Input, plan rollout.Plan) Verdict {
 	have := 0
 	for i := range in.Clusters {

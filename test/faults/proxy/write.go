@@ -12,7 +12,7 @@ type Write struct {
 	Verb string
 	// Resource is the plural, with its subresource: addonrollouts/status.
 	Resource string
-	// Phase is what the body says of the object's state; "" if it says nothing.
+	// Phase is the state of the object in the body; "" if the body has none.
 	Phase string
 	// Namespace and Name of the object; Name is empty if the server generates it.
 	Namespace, Name string
