@@ -135,12 +135,9 @@ func (r *Reconciler) statusOfOthers() predicate.Predicate {
 // finalizerTaken passes a rollout that lost AddonFlow's finalizer. Its next turn adds the finalizer again: without
 // it, a rollout at rest would be deleted while clusters have the add-on, and a release would be taken for done.
 func finalizerTaken() predicate.Predicate {
-	has := func(o client.Object) bool { return controllerutil.ContainsFinalizer(o, v1alpha1.Finalizer) }
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return has(e.ObjectOld) && !has(e.ObjectNew) },
-	}
+	return hubclient.Updates(func(before, after *v1alpha1.AddOnRollout) bool {
+		return controllerutil.ContainsFinalizer(before, v1alpha1.Finalizer) && !controllerutil.ContainsFinalizer(after, v1alpha1.Finalizer)
+	})
 }
 
 // clusterEvents wakes every rollout when a ManagedCluster is created or deleted, or changes in a
