@@ -180,8 +180,8 @@ func (t *transcript) plan(now time.Time, p rollout.Plan) {
 	}
 }
 
-// states groups the clusters that have the same state and the same reason. Those that are where they shall be are left
-// out.
+// states groups the clusters that have the same state and the same reason. It leaves out clusters that are Done or
+// unchanged, and clusters whose action the transcript shows.
 func states(p rollout.Plan) []string {
 	var order []string
 	groups := map[string][]string{}
