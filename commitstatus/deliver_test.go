@@ -405,6 +405,31 @@ func TestMarksRestoredInTheMiddleOfAPostLoseNoStatus(t *testing.T) {
 	}
 }
 
+// TestVerdictOfAReplacedCommitStaysAfterARestoreAndARestart: the backup is older than the first status of the commit. The
+// forge shows its verdict, which "superseded" does not replace.
+func TestVerdictOfAReplacedCommitStaysAfterARestoreAndARestart(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		backup := slices.Clone(k.stored)
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		next := commitstatus.Want{SHA: newSHA, Context: "c", State: commitstatus.Success, Description: "2/2", Content: "next"}
+		k.reconcile([]string{newSHA}, next)
+		k.stored = backup
+		k.start()
+		for range 3 {
+			k.reconcile([]string{newSHA}, next)
+			k.now = k.now.Add(20 * time.Second)
+		}
+		if got := k.forge.latest(oldSHA); got != "success: 2/2" {
+			t.Errorf("the forge shows %q", got)
+		}
+		if troubles, _ := k.deliverer.Troubles("key"); len(troubles) > 0 || len(k.stored) != 1 {
+			t.Errorf("troubles %+v, marks %+v", troubles, k.stored)
+		}
+	})
+}
+
 // restored is a random history of one operator whose marks are put back to earlier ones.
 type restored struct {
 	*keeper

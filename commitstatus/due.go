@@ -84,7 +84,7 @@ const (
 	// Absent: the forge does not have it.
 	Absent
 	// Found: the forge has another statement, of which the mark knows nothing. It counts as accepted now, so that the
-	// next status of this operator is not posted at once.
+	// next status of this operator is not posted at once. If it is a verdict, only a live commit gets another status.
 	Found
 	// Outdated: the forge has what this process posted after the mark, which comes from a backup. What the mark owes is
 	// dropped: it is derived again from what the forge has.
@@ -132,11 +132,12 @@ func settle(m *Mark, r Result) {
 			return // it is still what is to be posted
 		}
 		m.Posting = nil
-	case Outdated:
-		m.Accepted, m.AcceptedAt, m.Posting, m.Owed = &r.Found, r.At, nil, nil
-		return
-	case Found:
+	case Found, Outdated:
 		m.Accepted, m.AcceptedAt, m.Posting = &r.Found, r.At, nil
+		if r.Outcome == Outdated || State(r.Found.State).Terminal() {
+			m.Owed = nil
+			return
+		}
 		if owed == nil {
 			owed = posted
 		}

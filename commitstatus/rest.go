@@ -180,7 +180,7 @@ func (c *restClient) unreachable(err error) *DeliveryError {
 		reason = "no answer in time"
 	}
 	return &DeliveryError{
-		Reason: oneLine("cannot reach " + c.host + ": " + c.redact(reason)), Uncertain: true, Everyone: true, cause: err,
+		Reason: "cannot reach " + c.host + ": " + oneLine(c.redact(reason)), Uncertain: true, Everyone: true, cause: err,
 	}
 }
 

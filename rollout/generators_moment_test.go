@@ -14,7 +14,7 @@ import (
 // Moments: single inputs in any state, also in ones that no history leads to. Revisions are
 // a, b and c; the target is c.
 
-// ago draws a time before now, on the minute, so that clocks meet.
+// ago draws a time before now, on the minute, so that several clocks can end at the same time.
 func ago(t *rapid.T, label string) time.Time {
 	return now().Add(-time.Duration(rapid.IntRange(0, 20).Draw(t, label)) * time.Minute)
 }

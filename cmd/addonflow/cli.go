@@ -84,13 +84,19 @@ func (o output) Write(text []byte) (int, error) {
 // the program was called.
 func newCLI(name string) *cli {
 	charts := renderworker.NewPool(renderworker.Options{}) // its children end with this process
+	// inspectors keep what was rendered: get clusters --watch plans again at each change.
+	inspectors := map[types.NamespacedName]*addonrollout.Inspector{}
 	c := &cli{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: output{os.Stdout}, ErrOut: os.Stderr},
 		flags:     genericclioptions.NewConfigFlags(true),
 		name:      name,
 		charts:    charts,
 		explain: func(ctx context.Context, hub client.Client, key types.NamespacedName) (rollout.Plan, error) {
-			return addonrollout.Explain(ctx, hub, key, charts)
+			if inspectors[key] == nil {
+				inspectors[key] = addonrollout.NewInspector(hub, key, charts)
+			}
+			i, err := inspectors[key].Inspect(ctx)
+			return i.Plan(), err
 		},
 		change: func(ctx context.Context, hub client.Client, key types.NamespacedName, stage string) (addonrollout.Change, error) {
 			return addonrollout.ChangeOf(ctx, hub, key, stage, charts)

@@ -79,8 +79,8 @@ func (s *scene) hold(name, until string) bool {
 	return clusterChange().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: c})
 }
 
-// TestHeldClusterIsLeftAloneUntilItsHoldIsOver: a hold wakes its rollouts. The held cluster keeps
-// what it has, which is repaired, blocks no other cluster, and is moved when the hold is over.
+// TestHeldClusterIsLeftAloneUntilItsHoldIsOver: a hold wakes the rollouts of the cluster. The held cluster keeps its
+// content, and drift is repaired there. It blocks no other cluster, and is moved when the hold is over.
 func TestHeldClusterIsLeftAloneUntilItsHoldIsOver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		until, reason string

@@ -66,11 +66,16 @@ func (p *pass) writeAll(ctx context.Context, changes []change) error {
 // write applies one object and keeps the API server's answer.
 func (p *pass) write(ctx context.Context, c change) error {
 	key := keyOf(c.desired)
+	if c.live != nil && c.unowned() {
+		if err := p.ownFields(ctx, &c); err != nil {
+			return err
+		}
+	}
 	hub := &answering{Client: p.writer(key)}
 	entry, err := p.resources(hub).Apply(ctx, c.applied(), ssa.DefaultApplyOptions())
 	switch {
 	case apierrors.IsConflict(err):
-		return goneMeanwhile(&c)
+		return changedMeanwhile(&c)
 	case err != nil:
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot apply %s: %w", key, err))
 	case entry.Action == ssa.UnchangedAction:

@@ -88,6 +88,11 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 	if c.live == nil {
 		return true, nil // tryCreate judges it
 	}
+	if !c.unowned() {
+		if err := p.ownFields(ctx, c); err != nil {
+			return false, err
+		}
+	}
 	entry, _, _, err := p.resources(p.writer(keyOf(c.desired))).Diff(ctx, c.applied(), ssa.DefaultDiffOptions())
 	switch {
 	case err == nil && entry.Action != ssa.UnchangedAction:
@@ -96,7 +101,7 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 		p.writes.compared(keyOf(c.desired), c.desired, c.live)
 		return !guarded(c.live), nil
 	case apierrors.IsConflict(err): // ownership is forced, so the conflict is about the object's version
-		return false, goneMeanwhile(c)
+		return false, changedMeanwhile(c)
 	case transient(err):
 		return false, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot compare %s: %w", keyOf(c.desired), err))
 	}
@@ -114,9 +119,9 @@ func (c *change) applied() *unstructured.Unstructured {
 	return u
 }
 
-// goneMeanwhile ends the pass, because the object was deleted or replaced after it was read.
-func goneMeanwhile(c *change) error {
-	return wait(fluxmeta.ProgressingReason, firstWait, "%s was deleted meanwhile", keyOf(c.desired))
+// changedMeanwhile ends the pass, because the object was changed, deleted or replaced after it was read.
+func changedMeanwhile(c *change) error {
+	return wait(fluxmeta.ProgressingReason, firstWait, "%s was changed or deleted meanwhile", keyOf(c.desired))
 }
 
 // resources compares and applies objects as Flux does. AddonFlow does inventory, pruning and

@@ -3,6 +3,7 @@ package addonsource_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
@@ -10,9 +11,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -138,6 +142,61 @@ var _ = Describe("Declared fields", func() {
 		Expect(theGit.Requests().UploadPack).To(BeZero(), "what was compared is known to be")
 		w.read(cma)
 		Expect(cma.Spec.AddOnMeta.Description).To(Equal("a text of another writer"))
+	})
+
+	It("are Git's alone, on objects that kubectl applied before and applies again", func() {
+		w := newWorld()
+		config := func(spec string) string {
+			return "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnDeploymentConfig\nmetadata: {name: ADDON, namespace: NAMESPACE}\nspec:\n" +
+				"  customizedVariables: [{name: GREETING, value: hello}]\n" + spec
+		}
+		kubectl := func(manifest string, manager string) {
+			GinkgoHelper()
+			object := &addonv1alpha1.AddOnDeploymentConfig{}
+			Expect(yaml.Unmarshal([]byte(w.named(manifest)), object)).To(Succeed())
+			stored := object.DeepCopy()
+			err := admin.Get(context.Background(), client.ObjectKeyFromObject(object), stored)
+			if apierrors.IsNotFound(err) {
+				Expect(admin.Create(context.Background(), object, client.FieldOwner(manager))).To(Succeed())
+				return
+			}
+			Expect(err).NotTo(HaveOccurred())
+			stored.Spec = object.Spec
+			Expect(admin.Update(context.Background(), stored, client.FieldOwner(manager))).To(Succeed())
+		}
+		spec := func() addonv1alpha1.AddOnDeploymentConfigSpec {
+			GinkgoHelper()
+			stored := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
+			w.read(stored)
+			return stored.Spec
+		}
+		const selector, proxy = "  nodePlacement: {nodeSelector: {disk: ssd}}\n", "  proxyConfig: {httpProxy: 'http://proxy'}\n"
+		const limits = "  resourceRequirements: [{containerID: '*:*:*', resources: {requests: {cpu: 10m}, limits: {cpu: %s}}}]\n"
+		kubectl(config(selector+proxy+"  agentInstallNamespace: elsewhere\n"+fmt.Sprintf(limits, "20m")), "kubectl-client-side-apply")
+
+		By("claiming them: what the commit does not declare is removed")
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": config(selector + proxy + fmt.Sprintf(limits, "30m"))}))
+		w.passes()
+		Expect(spec().NodePlacement.NodeSelector).To(HaveLen(1))
+		Expect(spec().AgentInstallNamespace).NotTo(Equal("elsewhere"))
+		Expect(spec().ResourceRequirements).To(HaveLen(1))
+
+		By("removing a field by a commit")
+		w.commit("no selector", map[string]string{"addons/addondeploymentconfig.yaml": config(proxy + fmt.Sprintf(limits, "30m"))})
+		w.look()
+		Expect(spec().NodePlacement).To(Or(BeNil(), HaveField("NodeSelector", BeEmpty())))
+
+		By("removing a field that kubectl applied again with the same value")
+		kubectl(config(proxy+fmt.Sprintf(limits, "30m")), "kubectl-client-side-apply")
+		w.look()
+		head := w.commit("no limits", map[string]string{"addons/addondeploymentconfig.yaml": config(proxy + "  resourceRequirements: [{containerID: '*:*:*', resources: {requests: {cpu: 10m}}}]\n")})
+		w.look()
+		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(head), w.whyNotReady())
+		Expect(spec().ResourceRequirements[0].Resources.Limits).To(BeEmpty())
+		w.commit("no proxy", map[string]string{"addons/addondeploymentconfig.yaml": config("")})
+		w.look()
+		Expect(spec().ProxyConfig.HTTPProxy).To(BeEmpty())
+		Expect(spec().ResourceRequirements).To(BeEmpty())
 	})
 
 	It("that the hub's admission refuses to repair are reported on the commit, until it admits them", func() {

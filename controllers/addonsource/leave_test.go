@@ -187,7 +187,7 @@ var _ = Describe("What leaves Git", func() {
 		w.clock.Step(2 * time.Minute)
 		w.pass()
 		Expect(exists(w.rollout())).To(BeFalse(), "a removal without the release that it had would hold the add-on for ever")
-		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HaveSuffix("was deleted meanwhile"))
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HaveSuffix("was changed or deleted meanwhile"))
 	})
 
 	It("as a source without prune releases its add-on and is deleted", func() {

@@ -400,8 +400,8 @@ func TestReverter_LeavesABranchOfAnotherAlone(t *testing.T) {
 	}
 }
 
-// TestReverter_NamesThePermission: a token that may not push is named with what it needs, and the pull request
-// follows.
+// TestReverter_NamesThePermission: if the token may not push, the condition names the missing permission; with a
+// better token, the pull request is opened.
 func TestReverter_NamesThePermission(t *testing.T) {
 	s := newRevertScene(t, revertTree("v2", "v2"))
 	s.forge.code = http.StatusForbidden

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,7 +108,11 @@ func (p *pass) takeStep(ctx context.Context, t takeOver) error {
 	case fenceOff:
 		return p.fenceOff(ctx, t.live)
 	case stripTemplates:
-		return p.writer(keyOf(t.live)).Update(ctx, stripped(t.live), client.FieldOwner(v1alpha1.FieldManager))
+		u, err := stripped(t.live)
+		if err != nil {
+			return err
+		}
+		return p.writer(keyOf(t.live)).Update(ctx, u, client.FieldOwner(v1alpha1.FieldManager))
 	case clearHashes:
 		return p.clearHashes(ctx, t.hashed)
 	case takenOver:
@@ -132,30 +135,18 @@ func unclaimed(annotations map[string]string) map[string]string {
 	return annotations
 }
 
-// stripped returns a ClusterManagementAddOn without what OCM's addon-manager acts on, without
-// our claim, and without the fields of other managers in its spec. The rest stays until the
-// commit is applied.
-func stripped(live *unstructured.Unstructured) *unstructured.Unstructured {
+// stripped returns a ClusterManagementAddOn without what OCM's addon-manager acts on and without
+// our claim. The rest of its spec stays until the commit is applied, as fields of AddonFlow.
+func stripped(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	entries, _, err := ownedFields(live.GetManagedFields(), true)
+	if err != nil {
+		return nil, err
+	}
 	u := live.DeepCopy()
 	fence(u)
 	u.SetAnnotations(unclaimed(u.GetAnnotations()))
-	u.SetManagedFields(ownFields(live.GetManagedFields()))
-	return u
-}
-
-// ownFields returns the entries that stay: AddonFlow's, and those of status writers. The API
-// server reads an empty list as "unchanged"; one empty entry means that there are no managers.
-func ownFields(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	var kept []metav1.ManagedFieldsEntry
-	for _, entry := range entries {
-		if entry.Manager == v1alpha1.FieldManager || entry.Subresource != "" {
-			kept = append(kept, entry)
-		}
-	}
-	if kept == nil {
-		return []metav1.ManagedFieldsEntry{{}}
-	}
-	return kept
+	u.SetManagedFields(entries)
+	return u, nil
 }
 
 // parallelWrites bounds concurrent writes to objects of many clusters.

@@ -71,11 +71,14 @@ func TestStripRemovesTemplatesPlacementsAndOtherManagersOnly(t *testing.T) {
 	live.SetAnnotations(map[string]string{v1alpha1.SourceAnnotation: "team/fleet"})
 	live.SetResourceVersion("7")
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{
-		{Manager: "kubectl", Operation: "Update"},
+		{Manager: "kubectl", Operation: "Update", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:addOnMeta":{"f:displayName":{}}}}`)},
 		{Manager: "addon-manager", Operation: "Update", Subresource: "status"},
 	})
 	before := live.DeepCopy()
-	got := stripped(live)
+	got, err := stripped(live)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(before, live); diff != "" {
 		t.Errorf("the input was changed:\n%s", diff)
 	}
@@ -88,11 +91,77 @@ func TestStripRemovesTemplatesPlacementsAndOtherManagersOnly(t *testing.T) {
 	if len(supportedConfigs(got)) != 1 || got.GetResourceVersion() != "7" {
 		t.Errorf("other configurations or the precondition are lost: %v", got.Object)
 	}
-	if entries := got.GetManagedFields(); len(entries) != 1 || entries[0].Manager != "addon-manager" {
-		t.Errorf("managers %v, want the status writer only", entries)
+	entries := got.GetManagedFields()
+	if len(entries) != 2 || entries[0].Manager != "addon-manager" || entries[1].Manager != v1alpha1.FieldManager {
+		t.Errorf("managers %v, want the status writer and AddonFlow", entries)
 	}
-	if entries := ownFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}}); len(entries) != 1 || entries[0].Manager != "" {
-		t.Errorf("managers %v, want one empty entry, which resets the list", entries)
+}
+
+func TestOwnedFields(t *testing.T) {
+	entry := func(manager, version, fields string) metav1.ManagedFieldsEntry {
+		operation := metav1.ManagedFieldsOperationUpdate
+		if manager == v1alpha1.FieldManager {
+			operation = metav1.ManagedFieldsOperationApply
+		}
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: operation, APIVersion: version, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+		}
+	}
+	status := metav1.ManagedFieldsEntry{Manager: "addon-manager", Operation: "Update", Subresource: "status"}
+	const everything = `{"f:metadata":{"f:labels":{"f:team":{}}},"f:spec":{"f:limits":{".":{},"f:cpu":{}}},"f:status":{"f:seen":{}}}`
+	for name, c := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		unowned bool
+		want    []metav1.ManagedFieldsEntry // nil: as they were
+	}{
+		"OfAnObjectWithoutAnOwnerTheContentIsTaken": {
+			[]metav1.ManagedFieldsEntry{entry("kubectl", "v1", everything), status}, true,
+			[]metav1.ManagedFieldsEntry{
+				status,
+				entry("kubectl", "v1", `{"f:metadata":{"f:labels":{"f:team":{}}},"f:status":{"f:seen":{}}}`),
+				entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:limits":{".":{},"f:cpu":{}}}}`),
+			},
+		},
+		"TwoManagersAreJoined": {
+			[]metav1.ManagedFieldsEntry{entry("argocd", "v1", `{"f:spec":{"f:a":{}}}`), entry("helm", "v1", `{"f:spec":{"f:b":{}}}`)}, true,
+			[]metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{},"f:b":{}}}`)},
+		},
+		"FieldsOfAnotherVersionGetNoManager": {
+			[]metav1.ManagedFieldsEntry{entry("helm", "v2", `{"f:spec":{"f:b":{}}}`), entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{}}}`)}, false,
+			[]metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{}}}`)},
+		},
+		"OfAnOwnedObjectTheAppliedFieldsAndTheirParentsAreTaken": {
+			[]metav1.ManagedFieldsEntry{
+				entry("kubectl", "v1", `{"f:spec":{"f:limits":{".":{},"f:cpu":{},"f:memory":{}}}}`),
+				entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:limits":{"f:cpu":{}}}}`),
+			}, false,
+			[]metav1.ManagedFieldsEntry{
+				entry("kubectl", "v1", `{"f:spec":{"f:limits":{"f:memory":{}}}}`),
+				entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:limits":{"f:cpu":{}}}}`),
+			},
+		},
+		"WhatOthersAddedToAnOwnedObjectIsTheirs": {
+			[]metav1.ManagedFieldsEntry{entry("kubectl", "v1", `{"f:spec":{"f:memory":{}}}`), entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:cpu":{}}}`)}, false, nil,
+		},
+		"WithoutOtherManagersNothingChanges": {
+			[]metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, "v1", everything), status}, true, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, changed, err := ownedFields(c.entries, c.unowned)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if changed != (c.want != nil) {
+				t.Errorf("changed %v", changed)
+			}
+			if diff := cmp.Diff(c.want, got); changed && diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if _, again, err := ownedFields(got, c.unowned); again || err != nil {
+				t.Errorf("taken twice: %v, %v", again, err)
+			}
+		})
 	}
 }
 

@@ -82,7 +82,7 @@ func (b *Book) Outcome(key Key) registration.Outcome {
 	return registration.Outcome{}
 }
 
-// Outcomes is the source of requests about agents with new outcomes; requests makes those of an
+// Outcomes is the source of reconcile requests for agents with new outcomes; requests returns the requests for one
 // add-on.
 func (b *Book) Outcomes(requests func(ctx context.Context, addOn string) []reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {

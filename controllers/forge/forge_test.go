@@ -443,8 +443,8 @@ func TestNewTokenIsUsedAtOnce(t *testing.T) {
 	}
 }
 
-// TestReconcileOfTheSourceRetriesItsRollouts: a user's request to the source makes the statuses
-// of every object due that reports to its forge.
+// TestReconcileOfTheSourceRetriesItsRollouts: if a user requests a reconcile of the source, the statuses of the source
+// and of its rollouts are due at once.
 func TestReconcileOfTheSourceRetriesItsRollouts(t *testing.T) {
 	b := newBench(t, badWord)
 	b.reconcile(want(commitstatus.Failure, "does not build"))

@@ -97,10 +97,9 @@ func samePlan(in rollout.Input, plan rollout.Plan) error {
 	return nil
 }
 
-// idle: planning again right after a plan was carried out does nothing more. A plan
-// that removes frees a slot at once; a cluster whose works cannot be written fails with the
-// next plan, and one that is retargeted to what it runs is verified with it; and with a
-// success another content becomes the stable one.
+// idle: after a plan was carried out, planning again at the same time makes no further change. Four changes are
+// allowed: a removal frees a slot; a cluster whose works cannot be written fails; a cluster that is retargeted to the
+// content that it runs is verified; after a success the stable revision changes.
 func (f *Fleet) idle(plan rollout.Plan) error {
 	again, refused := rollout.New(f.Input())
 	blocked := slices.ContainsFunc(f.Input().Clusters, func(c rollout.Cluster) bool { return c.Blocked != "" || c.Refused != "" })
@@ -181,8 +180,8 @@ func (t *transcript) plan(now time.Time, p rollout.Plan) {
 	}
 }
 
-// states groups the clusters that have the same state and the same reason. Those that are where they shall be are left
-// out.
+// states groups the clusters that have the same state and the same reason. It leaves out clusters that are Done or
+// unchanged, and clusters whose action the transcript shows.
 func states(p rollout.Plan) []string {
 	var order []string
 	groups := map[string][]string{}

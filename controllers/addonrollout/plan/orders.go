@@ -333,8 +333,8 @@ func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, h ordered) (v1a
 	return next, g, withdrawals
 }
 
-// tookEffect reports whether the revision has what an order does to it. A quarantine that began after an unblock is
-// not the one that the order ends.
+// tookEffect reports whether the revision already has the quarantine that a rollback begins, or lacks the one that an
+// unblock ends. A quarantine that began after the unblock does not count.
 func (o *Observation) tookEffect(order *v1alpha1.AddOnOrder, w Withdrawal) bool {
 	q, quarantined := o.Quarantined[w.Revision]
 	if w.Quarantine != nil {
