@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -34,6 +35,18 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if isLocal(at.Addr()) {
+		return ErrLocal
+	}
+	return nil
+}
+
+// CheckHost returns ErrLocal for a host of a URL that the policy refuses whatever name servers answer: an address, or a
+// name of this machine.
+func (p Policy) CheckHost(host string) error {
+	name := strings.TrimSuffix(strings.ToLower(host), ".")
+	at, err := netip.ParseAddr(host)
+	local := err == nil && isLocal(at) || name == "localhost" || strings.HasSuffix(name, ".localhost")
+	if local && !p.AllowLoopback {
 		return ErrLocal
 	}
 	return nil

@@ -28,6 +28,23 @@ func TestDialer_RefusesThisMachine(t *testing.T) {
 	}
 }
 
+// TestCheckHost_KnowsWhatIsNeverDialled, before any name is looked up.
+func TestCheckHost_KnowsWhatIsNeverDialled(t *testing.T) {
+	for _, host := range []string{"127.0.0.1", "localhost", "LocalHost.", "x.localhost", "::1", "::ffff:127.0.0.1", "0.0.0.0", "169.254.169.254", "fe80::1%lo", "64:ff9b::a9fe:a9fe"} {
+		if err := (dial.Policy{}).CheckHost(host); !errors.Is(err, dial.ErrLocal) {
+			t.Errorf("%s: got %v", host, err)
+		}
+		if err := (dial.Policy{AllowLoopback: true}).CheckHost(host); err != nil {
+			t.Errorf("%s is refused although a flag allows it: %v", host, err)
+		}
+	}
+	for _, host := range []string{"10.255.255.1", "fd00::1", "prometheus.monitoring.svc", "localhost.example.com"} {
+		if err := (dial.Policy{}).CheckHost(host); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
 // TestDialer_AllowsPrivateAddresses: forges live there. Nothing answers at these addresses.
 func TestDialer_AllowsPrivateAddresses(t *testing.T) {
 	dialer := dial.Policy{}.Dialer(50 * time.Millisecond)

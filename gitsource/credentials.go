@@ -146,8 +146,8 @@ func parseSSHKeys(address string, keys map[string][]byte) (Credentials, error) {
 		return fail("key %s cannot be used: %w", knownHostsKey, err)
 	}
 	if len(hosts.of(address)) == 0 {
-		return fail("key %s has no line for %s; ssh-keyscan prints it; compare it with what the server's administrators publish",
-			knownHostsKey, printable(knownhosts.Normalize(address)))
+		return fail("key %s has no line for %s with a key of Ed25519, ECDSA or RSA (%d bits or more); ssh-keyscan prints it; "+
+			"compare it with what the server's administrators publish", knownHostsKey, printable(knownhosts.Normalize(address)), rsaBits)
 	}
 	return Credentials{ssh: &sshKeys{identity: identity, hosts: hosts}}, nil
 }

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rsa"
 	"crypto/sha1" //nolint:gosec // the format of known_hosts
@@ -39,22 +40,17 @@ type knownHost struct {
 // parseKnownHosts reads a file with at least one key. An invalid line is an error.
 func parseKnownHosts(file []byte) (knownHosts, error) {
 	var known knownHosts
-	for {
-		marker, patterns, key, _, rest, err := ssh.ParseKnownHosts(file)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if marker != "" && marker != authorityMarker && marker != revokedMarker {
-			return nil, fmt.Errorf("unknown marker @%s", printable(marker))
-		}
-		if err := checkKey(key); err != nil {
-			return nil, err
+	for i, line := range bytes.Split(file, []byte("\n")) {
+		marker, patterns, key, _, _, err := ssh.ParseKnownHosts(line)
+		switch {
+		case errors.Is(err, io.EOF): // empty, or a comment
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		case marker != "" && marker != authorityMarker && marker != revokedMarker:
+			return nil, fmt.Errorf("line %d: unknown marker @%s", i+1, printable(marker))
 		}
 		known = append(known, knownHost{marker: marker, patterns: patterns, key: key})
-		file = rest
 	}
 	if len(known) == 0 {
 		return nil, errors.New("no line with a host and its key")
@@ -77,12 +73,13 @@ func checkKey(key ssh.PublicKey) error {
 	return fmt.Errorf("keys of type %s are not supported; use Ed25519, ECDSA or RSA", printable(key.Type()))
 }
 
-// of returns the lines about the host and port of an address.
+// of returns the lines about the host and port of an address, without those whose key is too weak:
+// files have old ones.
 func (k knownHosts) of(address string) knownHosts {
 	name := strings.ToLower(knownhosts.Normalize(address))
 	var lines knownHosts
 	for _, line := range k {
-		if line.marker != revokedMarker && line.matches(name) {
+		if line.marker != revokedMarker && line.matches(name) && checkKey(line.key) == nil {
 			lines = append(lines, line)
 		}
 	}

@@ -229,6 +229,43 @@ func TestSSH_RefusesSecretsThatCannotWork(t *testing.T) {
 	}
 }
 
+// TestKnownHosts_WeakKeysAreNotUsed: those of other hosts, and revoked ones, are in many files, and do not matter.
+func TestKnownHosts_WeakKeysAreNotUsed(t *testing.T) {
+	private, good := keyPair(t, "-t", "ed25519", "-N", "")
+	_, short := keyPair(t, "-t", "rsa", "-b", "1024", "-N", "")
+	line := func(names string, key []byte) string { return names + " " + string(key) }
+	for name, c := range map[string]struct{ hosts, want string }{
+		"of another host":    {line("old.example.com", short) + line("git.example.com", good), ""},
+		"revoked":            {line("@revoked *", short) + line("git.example.com", good), ""},
+		"of this host, too":  {line("git.example.com", short) + line("git.example.com", good), ""},
+		"of this host alone": {line("git.example.com", short) + line("old.example.com", good), "has no line for git.example.com with a key of Ed25519, ECDSA or RSA (2048 bits or more)"},
+		"a line with no key": {"# hosts\n\n" + line("git.example.com", good) + "old.example.com ssh-rsa AAAA\n", "key known_hosts cannot be used: line 4: "},
+		"a line with a typo": {line("@revokd git.example.com", good), "key known_hosts cannot be used: line 1: unknown marker @revokd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			credentials, err := ParseCredentials("ssh://git@git.example.com/fleet", sshSecret(private, nil, c.hosts))
+			if c.want != "" {
+				if !errors.Is(err, ErrInvalidCredentials) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, want %q", err, c.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for key, want := range map[string]error{string(good): nil, string(short): ErrHostKey} {
+				public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := credentials.ssh.hosts.check("git.example.com:22", nil, public); !errors.Is(err, want) {
+					t.Errorf("%s: got %v, want %v", public.Type(), err, want)
+				}
+			}
+		})
+	}
+}
+
 func TestSSH_NamesWhatTheServerRefuses(t *testing.T) {
 	h, s, keys := sshWorld(t, gitserver.SSHOptions{})
 	private, public := keyPair(t, "-t", "ed25519", "-N", "")

@@ -14,6 +14,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/gates/measure"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
@@ -181,7 +182,8 @@ func listAt(u *unstructured.Unstructured, path ...string) []any {
 func checkPolicy(addOn load.AddOn, now time.Time) problem.List {
 	var problems problem.List
 	policy := addOn.Policy()
-	for _, e := range append(rollout.Validate(policy), checkWindows(policy.Stages, now)...) {
+	anything := measure.Options{AllowHTTP: true, AllowLoopback: true} // the flags of an operator are not content
+	for _, e := range slices.Concat(rollout.Validate(policy), checkWindows(policy.Stages, now), checkAddresses(policy.Stages, anything)) {
 		kind, field := v1alpha1.AddOnRolloutKind, "spec."+e.Field
 		if strings.HasPrefix(e.Field, "installStrategy") {
 			kind = addOnKind
@@ -215,6 +217,33 @@ func checkWindows(stages []v1alpha1.Stage, now time.Time) []rollout.FieldError {
 				found = append(found, rollout.FieldError{
 					Field: fmt.Sprintf("stages[%d].gates.before[%d].window", i, k), Reason: rollout.InvalidGate, Message: err.Error(),
 				})
+			}
+		}
+	}
+	return found
+}
+
+// checkAddresses returns the gates that an operator with these options never measures.
+func checkAddresses(stages []v1alpha1.Stage, o measure.Options) []rollout.FieldError {
+	var found []rollout.FieldError
+	for i, st := range stages {
+		if st.Gates == nil {
+			continue
+		}
+		for moment, declared := range map[string][]v1alpha1.Gate{"before": st.Gates.Before, "during": st.Gates.During} {
+			for k, g := range declared {
+				field := "prometheus.address"
+				switch {
+				case g.Prometheus == nil && g.Webhook == nil:
+					continue
+				case g.Prometheus == nil:
+					field = "webhook.url"
+				}
+				if err := measure.CheckAddress(g, o); err != nil {
+					found = append(found, rollout.FieldError{
+						Field: fmt.Sprintf("stages[%d].gates.%s[%d].%s", i, moment, k, field), Reason: rollout.InvalidGate, Message: err.Error(),
+					})
+				}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/dial"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render/load"
 )
@@ -81,6 +82,27 @@ spec:
 `
 )
 
+// TestAddressesThatOnlyAFlagAllowsAreWarnings: lint does not know the flags of the operator.
+func TestAddressesThatOnlyAFlagAllowsAreWarnings(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://prometheus.example.com": "",
+		"http://prometheus.example.com":  "r.yaml:29: AddOnRollout/hello: spec.stages[0].gates.during[0].prometheus.address: cannot use the address: it is not https; the operator's flag --gate-allow-http allows http\n",
+		"https://169.254.169.254":        "r.yaml:29: AddOnRollout/hello: spec.stages[0].gates.during[0].prometheus.address: 169.254.169.254 " + dial.ErrLocal.Error() + "; the operator's flag --gate-allow-loopback allows it\n",
+	} {
+		objects, unread := built(t, map[string]string{
+			"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": compiledRollout + strings.Replace(compiledGates, "https://prometheus.example.com", address, 1),
+		})
+		commit, problems := Compile(objects, load.Lookup{}, CompileOptions{Unread: unread})
+		got := ""
+		for _, w := range HubWarnings(objects, commit) {
+			got += w.String() + "\n"
+		}
+		if len(problems) > 0 || got != want {
+			t.Errorf("%s: %v\n%s", address, problems, got)
+		}
+	}
+}
+
 // compiledGates are the gates of the stage of compiledRollout.
 const compiledGates = `    gates:
       before:
@@ -150,6 +172,12 @@ func TestCompile(t *testing.T) {
 				"r.yaml:26: AddOnRollout/hello: spec.stages[0].gates.during[0].name: gate \"qa\" is listed twice in this stage",
 				"r.yaml:28: AddOnRollout/hello: spec.stages[0].gates.during[0].interval: 30ms: must be at least 1s",
 			},
+		},
+		"GateThatIsNeverMeasured": {
+			reason: "no operator calls such an address, whatever its flags",
+			files: map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": compiledRollout +
+				strings.Replace(compiledGates, "https://prometheus.example.com", "https://ann:pw@prometheus.example.com", 1)},
+			want: []string{"r.yaml:29: AddOnRollout/hello: spec.stages[0].gates.during[0].prometheus.address: cannot use the address: it contains user information; credentials belong into the Secret"},
 		},
 		"GateThatIsTooLong": {
 			reason: "a text in the form of a duration is reported as too long",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/gates/measure"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/render/flaw"
@@ -55,15 +56,17 @@ func checkRegistrations(objects []gitsource.Object, addOn load.AddOn) problem.Li
 	return problems
 }
 
-// HubWarnings describes requests for agents, in a commit that compiles, that a hub refuses as
-// installed: roles that an admin must allow, and signing CAs from namespaces other than OCM's
-// own.
+// HubWarnings describes what a hub as installed refuses of a commit that compiles: roles for agents that an admin must
+// allow, signing CAs from namespaces other than OCM's own, and addresses of gates that only flags of the operator allow.
 func HubWarnings(objects []gitsource.Object, commit load.Commit) problem.List {
 	var problems problem.List
 	for _, addOn := range commit.AddOns {
 		registrants, err := registrantsOf(addOn)
 		if err != nil {
 			continue // this is a problem of the commit
+		}
+		for _, e := range checkAddresses(addOn.Policy().Stages, measure.Options{}) {
+			problems = append(problems, addOn.Located(problemOf(e, v1alpha1.AddOnRolloutKind, addOn.Name, "spec."+e.Field)))
 		}
 		for _, r := range registrants {
 			found := r.deniedSigners([]string{registration.DefaultSigningNamespace})

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/dial"
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/gates/measure"
 )
@@ -271,7 +272,7 @@ func TestSecret_NamesTheHostInAnyForm(t *testing.T) {
 		secret := &measure.Secret{Name: "hook", Host: annotation, Keys: map[string][]byte{"key": []byte("s3cret")}}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // nothing is looked up
-		if got := measure.Measure(ctx, webhook(address), secret, question(), measure.Options{}); strings.Contains(got.Reason, "annotation") {
+		if got := measure.Measure(ctx, webhook(address), secret, question(), measure.Options{AllowLoopback: true}); strings.Contains(got.Reason, "annotation") {
 			t.Errorf("%s, annotation %s: %s", address, annotation, got.Reason)
 		}
 	}
@@ -286,7 +287,13 @@ func TestAddress(t *testing.T) {
 		"https:///x":                            "cannot use the address: it names no host, or an empty port",
 		"https://hook.example.com:":             "cannot use the address: it names no host, or an empty port",
 		"https://hook.example.com:99999999/%zz": "cannot use the address: it is not a URL",
+		"https://hook.example.com:70000":        "cannot use the address: its port is out of range",
+		"https://169.254.169.254/latest":        "169.254.169.254 " + dial.ErrLocal.Error() + "; the operator's flag --gate-allow-loopback allows it",
+		"https://localhost:9090":                "localhost:9090 " + dial.ErrLocal.Error() + "; the operator's flag --gate-allow-loopback allows it",
 	} {
+		if err := measure.CheckAddress(webhook(address), measure.Options{}); err == nil || err.Error() != want {
+			t.Errorf("%s: before any measurement %v", address, err)
+		}
 		verdict := measure.Measure(t.Context(), webhook(address), nil, question(), measure.Options{})
 		if verdict != (gates.Verdict{State: v1alpha1.GateError, Reason: want}) {
 			t.Errorf("%s: got %v", address, verdict)

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -92,8 +93,15 @@ func connect(gate v1alpha1.Gate, from *Secret, o Options) (*server, error) {
 	return s, nil
 }
 
-// parseAddress refuses everything but scheme, host, path and query. The error does not repeat
-// the address, as it may contain a password.
+// CheckAddress returns why a gate of type prometheus or webhook is never measured, whatever answers at its address.
+func CheckAddress(gate v1alpha1.Gate, o Options) error {
+	raw, _ := Address(gate)
+	_, err := parseAddress(raw, gate.Type, o)
+	return err
+}
+
+// parseAddress refuses everything but scheme, host, path and query, and hosts that are never called. The error does not
+// repeat the address, as it may contain a password.
 func parseAddress(raw string, kind v1alpha1.GateType, o Options) (*url.URL, error) {
 	parsed, err := url.Parse(raw)
 	switch {
@@ -112,7 +120,19 @@ func parseAddress(raw string, kind v1alpha1.GateType, o Options) (*url.URL, erro
 	case parsed.Hostname() == "" || strings.HasSuffix(parsed.Host, ":"):
 		return nil, errors.New("cannot use the address: it names no host, or an empty port")
 	}
+	if port := parsed.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, errors.New("cannot use the address: its port is out of range")
+		}
+	}
+	if err := (dial.Policy{AllowLoopback: o.AllowLoopback}).CheckHost(parsed.Hostname()); err != nil {
+		return nil, refusedLocal(parsed)
+	}
 	return parsed, nil
+}
+
+func refusedLocal(address *url.URL) error {
+	return fmt.Errorf("%s %w; the operator's flag --gate-allow-loopback allows it", address.Host, dial.ErrLocal)
 }
 
 // hostOf returns the host[:port] of an address.
@@ -230,7 +250,7 @@ func (s *server) unreachable(err error) error {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(err, dial.ErrLocal):
-		return fmt.Errorf("%s %w; the operator's flag --gate-allow-loopback allows it", s.address.Host, dial.ErrLocal)
+		return refusedLocal(s.address)
 	case ok && timeout.Timeout():
 		return fmt.Errorf("%s does not answer within %s", s.address.Host, answerWithin)
 	}
