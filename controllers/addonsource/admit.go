@@ -178,6 +178,10 @@ func refusals(err error, desired *unstructured.Unstructured, tried string) probl
 		if one.Field == "<nil>" {
 			one.Field = ""
 		}
+		if strings.Contains(cause.Message, `Invalid value: "null"`) {
+			// Server-side apply writes null when it removes the last field of an object that is declared as {}.
+			one.Hint = "leave the field out instead of declaring it as empty"
+		}
 		problems = append(problems, one)
 	}
 	return problems

@@ -193,6 +193,10 @@ var _ = Describe("Declared fields", func() {
 		w.look()
 		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(head), w.whyNotReady())
 		Expect(spec().ResourceRequirements[0].Resources.Limits).To(BeEmpty())
+		w.commit("an empty proxy", map[string]string{"addons/addondeploymentconfig.yaml": config("  proxyConfig: {}\n")})
+		w.look()
+		Expect(w.whyNotReady()).To(SatisfyAll(
+			ContainSubstring("addons/addondeploymentconfig.yaml:6:"), ContainSubstring("leave the field out instead of declaring it as empty")))
 		w.commit("no proxy", map[string]string{"addons/addondeploymentconfig.yaml": config("")})
 		w.look()
 		Expect(spec().ProxyConfig.HTTPProxy).To(BeEmpty())
