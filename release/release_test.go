@@ -188,7 +188,7 @@ func testNotes(t *testing.T, dir, notes string) {
 			t.Logf("%s is not installed", name)
 			continue
 		}
-		check := exec.CommandContext(t.Context(), "sh", "-c", program+" "+command) //nolint:gosec // of our own notes
+		check := exec.CommandContext(t.Context(), "sh", "-c", program+" "+command)
 		check.Dir = dir
 		if out, err := check.CombinedOutput(); err != nil {
 			t.Errorf("%s %s: %v\n%s", program, command, err, out)
