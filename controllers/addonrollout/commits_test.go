@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	corev1 "k8s.io/api/core/v1"
@@ -513,6 +514,35 @@ func TestRolloutThatCannotBePlannedIsRedAtOnce(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestContextOfAPaceThatCannotWorkNamesItsPlace: the file and line follow the problem, within the limit of the forge, also
+// when the turn sees the rollout's spec before the source names them.
+func TestContextOfAPaceThatCannotWorkNamesItsPlace(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.target("v2")
+	ro := s.rollout()
+	ro.Spec.Strategy = unknownGroup()
+	s.update(ro)
+	s.turn()
+	s.expect("v2", `failure: unknown mandatory decision group: no decision group is named "typo"; the groups are 0 (without a name)`)
+	s.accepted()
+	s.applied("v2", "")
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
+		t.Fatal(err)
+	}
+	source.Status.AddOns[0].PacePlace, source.Status.AddOns[0].PaceObject = "addons/hello/addonrollout.yaml:7", "AddOnRollout/hello: spec.strategy"
+	if err := s.hub.Status().Update(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	s.turn()
+	got := s.reportedOn("v2")
+	if !strings.HasPrefix(got, `failure: unknown mandatory decision group: no decision group is named "typo"`) || !strings.Contains(got, " at addons/hello/addonrollout.yaml:7") ||
+		utf8.RuneCountInString(got) > len("failure: ")+commitstatus.DescriptionLimit {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -46,17 +46,17 @@ func verdictOf(err error) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// declaredAt is " at FILE:LINE: OBJECT" of the pace; "" if the applied commit does not declare it.
-func (o *Observation) declaredAt() string {
+// PaceAt is FILE:LINE of the pace and the object there; "" if the applied commit does not declare it.
+func (o *Observation) PaceAt() (place, object string) {
 	if o.Source == nil || o.Rollout.SpecEdited() {
-		return ""
+		return "", ""
 	}
 	for _, a := range o.Source.Status.AddOns {
-		if a.Name == o.Rollout.Name && a.PacePlace != "" && a.Declares(&o.Rollout.Spec) {
-			return " at " + a.PacePlace + ": " + a.PaceObject
+		if a.Name == o.Rollout.Name && a.Declares(&o.Rollout.Spec) {
+			return a.PacePlace, a.PaceObject
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // guardMessage says what holds a removal back, and how to lift it.
