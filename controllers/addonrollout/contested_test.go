@@ -73,6 +73,9 @@ func TestAddOnTemplatesListedAgainHoldTheRollout(t *testing.T) {
 	s.report()
 	s.turns(3)
 	s.named("lists addontemplates on ClusterManagementAddOn hello")
+	if got := s.reported(); !strings.HasSuffix(got, ": stop it; addonflow reconcile source fleet --force") {
+		t.Errorf("the commit names no way out: %q", got)
+	}
 	if ro := s.rollout(); ro.Status.Counts.Updated != 1 || ro.Status.Counts.Waiting != 2 {
 		t.Errorf("c1 gets to its end, no cluster follows: %+v", ro.Status.Counts)
 	}

@@ -288,7 +288,8 @@ var _ = Describe("An add-on", func() {
 			"declare it in one source only; a source that no longer declares it keeps it until it is pruned or released there")))
 		Expect(exists(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: other.namespace, Name: "all"}})).To(BeFalse(),
 			"the commit is the unit")
-		Expect(other.delivered(sha, "error").Description).To(HavePrefix(v1alpha1.OwnershipConflictReason + ": belongs to source " + w.namespace + "/fleet"))
+		Expect(other.delivered(sha, "error").Description).To(Equal(w.named("belongs to source " + w.namespace + "/fleet; declare it in one source only (and 1 more) " +
+			"at addons/addontemplate.yaml:1: AddOnTemplate/ADDON")))
 
 		soon := other.pass().RequeueAfter
 		Expect(soon).To(BeNumerically("<=", time.Minute), "no event says when the other source releases it")

@@ -18,8 +18,8 @@ type conflict struct {
 	object objectKey
 	// owner is a source, or a field manager.
 	owner string
-	// hint says how to resolve it.
-	hint string
+	// fix says how to resolve it, hint what else to know: a forge has no room for it.
+	fix, hint string
 }
 
 // contested is the halt of a commit that declares objects of other owners. It names file and
@@ -27,7 +27,7 @@ type conflict struct {
 func contested(objects []gitsource.Object, conflicts []conflict) *halt {
 	var problems problem.List
 	for _, c := range conflicts {
-		one := problem.Problem{Kind: c.object.Kind, Name: c.object.Name, Message: "belongs to " + c.owner, Hint: c.hint}
+		one := problem.Problem{Kind: c.object.Kind, Name: c.object.Name, Message: "belongs to " + c.owner + c.fix, Hint: c.hint}
 		problems = append(problems, asWritten(objects, c.object, problem.List{one})...)
 	}
 	// One file of an add-on may be two objects on the hub.
@@ -44,15 +44,16 @@ func conflictWith(key objectKey, in planInput) (conflict, bool) {
 		return conflict{
 			object: key,
 			owner:  "source " + owner,
-			hint:   "declare it in one source only; a source that no longer declares it keeps it until it is pruned or released there",
+			fix:    "; declare it in one source only",
+			hint:   "a source that no longer declares it keeps it until it is pruned or released there",
 		}, true
 	}
 	if in.mode == Coexist && key.isAddOn() && !in.forced && claimed(live, in.source) && listsTemplates(live) {
 		return conflict{
 			object: key,
 			owner:  "field manager " + templateWriter(live),
-			hint: "it lists addontemplates again, which starts OCM's template manager; " +
-				"stop that writer and annotate the source with reconcile.fluxcd.io/forceAt to take it over again",
+			fix:    ", which lists addontemplates again: stop it; addonflow reconcile source " + strings.TrimPrefix(in.source, in.namespace+"/") + " --force",
+			hint:   "addontemplates start OCM's template manager",
 		}, true
 	}
 	return conflict{}, false

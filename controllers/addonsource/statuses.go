@@ -148,8 +148,10 @@ func (p *pass) tellHead(book *forge.Book, h *halt) {
 		want.Content = digestOfTexts(refusedUnder(p.spec))
 		book.Tell(want)
 	case judged:
+	case h.kind == stalled && len(h.problems) > 0:
+		book.Tell(p.want(p.head.Commit, commitstatus.Error, refusalText(h, commitstatus.DescriptionLimit)))
 	case h.kind == stalled:
-		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+refusalText(h, commitstatus.DescriptionLimit-len(h.reason+": "))))
+		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+h.text))
 	default:
 		want := p.want(p.head.Commit, commitstatus.Pending, p.pendingText(h))
 		if apierrors.IsInternalError(h.cause) { // such as a webhook that does not answer

@@ -109,8 +109,8 @@ func (o *Observation) fenceDown() error {
 	if writer == v1alpha1.FieldManager {
 		return nil
 	}
-	return fmt.Errorf("%w: %q lists addontemplates on ClusterManagementAddOn %s, which starts OCM's template manager; "+
-		"stop that writer and annotate source %s with %s", ErrOwnership, writer, o.Owner.Name, o.Rollout.Spec.Target.Source, meta.ForceRequestAnnotation)
+	return fmt.Errorf("%w: %q lists addontemplates on ClusterManagementAddOn %s: stop it; addonflow reconcile source %s --force",
+		ErrOwnership, writer, o.Owner.Name, o.Rollout.Spec.Target.Source)
 }
 
 // listsTemplates reports whether a ClusterManagementAddOn lists AddOnTemplates.
@@ -155,8 +155,8 @@ func (o *Observation) writers(target *render.Renderer) Claims {
 				repaired, writer = append(repaired, m.Name), t.Manager
 			default:
 				c.Barred = true
-				c.contested = fmt.Errorf("%w: %s of ManagedClusterAddOn %s/%s was written by %q; stop it, then run: addonflow reconcile rollout %s",
-					ErrOwnership, t.Field, m.Name, m.AddOn.Name, t.Manager, m.AddOn.Name)
+				c.contested = fmt.Errorf("%w: %q wrote %s of ManagedClusterAddOn %s/%s: stop it; addonflow reconcile rollout %s",
+					ErrOwnership, t.Manager, t.Field, m.Name, m.AddOn.Name, m.AddOn.Name)
 				return c
 			}
 		}
