@@ -11,6 +11,7 @@
 //	spare     keeps agents when a user deletes a ClusterManagementAddOn
 //	diff      server-side dry-run applies of what may differ
 //	admit     server-side dry-run creates of what differs
+//	intend    one status write: what the next steps write, and for which commit
 //	apply     take-over, Namespaces, AddOnRevisions, objects, add-ons, rollouts
 //	prune     deletes what left the commit, if spec.prune approves it
 //	report    one status write, then events, then the commit statuses

@@ -2,6 +2,7 @@ package addonsource
 
 import (
 	"context"
+	"slices"
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -141,6 +142,9 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 		return out, err
 	}
 	out.reached = valid
+	if err := p.intend(ctx, todo); err != nil {
+		return out, err
+	}
 	if err := p.takeOver(ctx, todo); err != nil {
 		return out, err
 	}
@@ -169,13 +173,35 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 		return out, err
 	}
 	if len(todo.going) > 0 {
-		// All other objects are on the hub, and must be pruned when they leave Git.
-		p.source.Status.Inventory = todo.inventory
 		return out, wait(v1alpha1.AddOnDeletedReason, p.backoff(), "waiting for %s to disappear: it was deleted on the hub and has finalizers of other writers",
 			brief.Names(sortedTexts(todo.going)))
 	}
 	p.conclude(todo, seen)
 	return outcome{reached: valid, notes: todo.notes(), overtaken: overtaken, replaced: replaced}, nil
+}
+
+// intend stores, before the first write, what the pass is about to write: a commit that needs a verdict, and
+// objects that must be pruned when they leave Git. If the operator is killed before it concludes, the next
+// one knows of them, whatever the head is by then.
+func (p *pass) intend(ctx context.Context, todo plan) error {
+	if !todo.writes() {
+		return nil
+	}
+	status := &p.source.Status
+	inventory := slices.SortedFunc(slices.Values(slices.Concat(status.Inventory, todo.inventory)), compareReferences)
+	status.Inventory = slices.CompactFunc(inventory, func(a, b v1alpha1.ObjectReference) bool { return compareReferences(a, b) == 0 })
+	if p.source.Spec.CommitStatus != nil && !p.reported() && p.Desk.Owns(ctx, p.source) {
+		book := p.Desk.Open(p.key(), p.source, status.CommitStatuses)
+		want := p.want(p.head.Commit, commitstatus.Pending, p.applying())
+		want.Content = contentOf(todo.addOns)
+		book.Tell(want)
+		status.CommitStatuses = book.Stored()
+	}
+	if err := p.store(ctx); err != nil {
+		return retry(v1alpha1.ApplyFailedReason, err)
+	}
+	p.before = p.source.DeepCopy()
+	return nil
 }
 
 // conclude records that the commit is on the hub.

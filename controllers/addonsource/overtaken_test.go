@@ -2,6 +2,8 @@ package addonsource_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -127,6 +130,47 @@ var _ = Describe("A source that is annotated while a commit is being applied", f
 		Expect(w.source().Status.LastHandledReconcileAt).To(Equal("while it is applied"))
 		Expect(w.delivered(second, "error").Description).To(Equal("superseded by " + third[:10]))
 		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A commit that is replaced while the operator is down", func() {
+	It("is superseded, and nothing of it stays, after whichever write the operator was killed", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}}
+		first := w.commit("add hello", addOnFiles())
+		w.passes()
+		w.green(first)
+		interrupted := 0
+		for writes, done := 1, false; !done; writes++ {
+			By(fmt.Sprintf("killed after %d writes", writes))
+			revisions := len(w.revisions())
+			killed := w.commit("change it", addOnFilesWith(map[string]string{
+				"addons/addondeploymentconfig.yaml": configSaying(fmt.Sprintf("to-%d", writes)), "addons/placement.yaml": placementYAML,
+			}))
+			w.clock.Step(2 * time.Minute)
+			left := writes
+			w.requests.left = &left
+			_, err := w.passOf("fleet")
+			done = err == nil
+			w.start()
+			begun := slices.ContainsFunc(w.source().Status.CommitStatuses, func(m v1alpha1.CommitMark) bool { return m.SHA == killed })
+			if !begun {
+				Expect(exists(placement)).To(BeFalse())
+				Expect(len(w.revisions())).To(Equal(revisions))
+			}
+			w.commit("change it again", addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying(fmt.Sprintf("after-%d", writes))}))
+			next := w.remove("no placement", "addons/placement.yaml")
+			w.look()
+			if begun {
+				Expect(w.delivered(killed, "error").Description).To(Equal("superseded by " + next[:10]))
+			}
+			if begun && !done {
+				interrupted++
+			}
+			Expect(exists(placement)).To(BeFalse())
+			Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+		}
+		Expect(interrupted).To(BeNumerically(">", 3))
 	})
 })
 

@@ -55,8 +55,6 @@ func (p *pass) awaitDecisions(todo plan) error {
 	if left <= 0 {
 		return nil
 	}
-	// All other objects are on the hub, and must be pruned when they leave Git.
-	p.source.Status.Inventory = todo.inventory
 	return wait(v1alpha1.PlacementUndecidedReason, left, "the placements of %s were edited: waiting for OCM to decide about them", brief.Names(edited))
 }
 

@@ -215,6 +215,11 @@ func (t *plan) changes() []change {
 	return slices.Concat(t.namespaces, t.objects, t.addOnObjects, t.rollouts)
 }
 
+// writes reports whether anything of the plan is written to the hub.
+func (t *plan) writes() bool {
+	return len(t.changes())+len(t.revisions)+len(t.takeOvers)+len(t.released)+len(t.pruned) > 0
+}
+
 // paceOf returns where a commit declares the pace of an add-on; "": it declares none.
 func paceOf(addOn load.AddOn) (place, object string) {
 	kind, field := addOnKind, "spec.installStrategy.placements"

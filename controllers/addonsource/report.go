@@ -188,6 +188,7 @@ func (p *pass) store(ctx context.Context) error {
 		stored.ResourceVersion = base.ResourceVersion
 		err := p.Client.Status().Patch(ctx, stored, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}), client.FieldOwner(v1alpha1.FieldManager))
 		if err == nil {
+			p.source.ResourceVersion = stored.ResourceVersion
 			p.writes.put(sourceKey(p.key().NamespacedName), written{resourceVersion: stored.ResourceVersion})
 			return nil
 		}

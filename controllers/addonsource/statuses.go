@@ -188,9 +188,12 @@ func (p *pass) noteRollouts() {
 }
 
 // content identifies all content of the applied commit.
-func (p *pass) content() string {
+func (p *pass) content() string { return contentOf(p.source.Status.AddOns) }
+
+// contentOf identifies all content of a commit that declares these add-ons.
+func contentOf(addOns []v1alpha1.SourcedAddOn) string {
 	var texts []string
-	for _, addOn := range p.source.Status.AddOns {
+	for _, addOn := range addOns {
 		texts = append(texts, addOn.Name, addOn.Digest)
 	}
 	return digestOfTexts(texts...)
@@ -476,8 +479,13 @@ func (p *pass) pendingText(h *halt) string {
 	case v1alpha1.FetchFailedReason, v1alpha1.InvalidCredentialsReason, v1alpha1.LimitExceededReason, v1alpha1.RefNotFoundReason:
 		return "cannot be fetched yet"
 	default:
-		return "fetched " + shortRevision(p.head.Ref, p.head.Commit) + ", applying"
+		return p.applying()
 	}
+}
+
+// applying is what the head says while nothing else is known of it.
+func (p *pass) applying() string {
+	return "fetched " + shortRevision(p.head.Ref, p.head.Commit) + ", applying"
 }
 
 // shortRevision returns main@abc1234.

@@ -2,6 +2,7 @@ package addonsource_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -418,6 +419,8 @@ type counter struct {
 	before func(*http.Request)
 	// down answers dry runs with an error of the hub.
 	down bool
+	// left is how many writes arrive before the operator is killed; nil: it is not.
+	left *int
 }
 
 func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
@@ -431,7 +434,15 @@ func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 			c.writes = append(c.writes, request)
 		}
 		before, down := c.before, c.down && r.URL.Query().Has("dryRun")
+		killed := c.left != nil && r.Method != http.MethodGet && !r.URL.Query().Has("dryRun")
+		if killed && *c.left > 0 {
+			*c.left--
+			killed = false
+		}
 		c.mu.Unlock()
+		if killed {
+			return nil, errors.New("the operator was killed")
+		}
 		if down {
 			return &http.Response{StatusCode: http.StatusInternalServerError, Body: http.NoBody, Request: r}, nil
 		}

@@ -33,6 +33,12 @@ func (d *Desk) owner(ctx context.Context, source *v1alpha1.AddOnSource) (client.
 	return client.ObjectKeyFromObject(oldest), nil
 }
 
+// Owns reports whether a source owns its contexts, so that the marks of its commits are kept.
+func (d *Desk) Owns(ctx context.Context, source *v1alpha1.AddOnSource) bool {
+	owner, err := d.owner(ctx, source)
+	return err == nil && owner == client.ObjectKeyFromObject(source)
+}
+
 // Sharing requests the other sources that report under the contexts of a source to its
 // repository, because an event of the source may change the owner. It is a handler.MapFunc.
 func (d *Desk) Sharing(ctx context.Context, source client.Object) []reconcile.Request {
