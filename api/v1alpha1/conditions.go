@@ -52,6 +52,9 @@ const (
 	NonFastForwardReason = "NonFastForward"
 	// ReferenceNotFoundReason: an object referenced on the hub does not exist yet; retried.
 	ReferenceNotFoundReason = "ReferenceNotFound"
+	// DefinitionMissingReason: a CustomResourceDefinition of AddonFlow's is missing or is being
+	// deleted, so that nothing can be applied; retried.
+	DefinitionMissingReason = "DefinitionMissing"
 	// PlacementUndecidedReason: OCM has not decided about a placement, or is still writing its
 	// decisions; retried.
 	PlacementUndecidedReason = "PlacementUndecided"

@@ -18,7 +18,7 @@ import (
 // is stored as it was when the commit was applied; and none is being deleted.
 func (p *pass) inspect(ctx context.Context) (bool, error) {
 	seen := newObservation()
-	if err := p.seeRollouts(ctx, seen); err != nil {
+	if err := p.seeDefined(ctx, seen); err != nil {
 		return false, err
 	}
 	declared := map[string]bool{}

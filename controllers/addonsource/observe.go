@@ -1,9 +1,11 @@
 package addonsource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +59,7 @@ func newObservation() *observation {
 // observe reads everything that the plan for a compiled commit depends on.
 func (p *pass) observe(ctx context.Context, a *attempt) (*observation, error) {
 	seen := newObservation()
-	if err := p.seeRollouts(ctx, seen); err != nil {
+	if err := p.seeDefined(ctx, seen); err != nil {
 		return nil, err
 	}
 	if err := p.seeDeclared(ctx, seen, a); err != nil {
@@ -84,6 +86,38 @@ func names(addOns []load.AddOn) map[string]bool {
 		set[addOn.Name] = true
 	}
 	return set
+}
+
+// seeDefined is seeRollouts, and halts if the definition of the rollouts is missing or is being deleted, and they with it.
+func (p *pass) seeDefined(ctx context.Context, seen *observation) error {
+	if err := p.seeRollouts(ctx, seen); err != nil {
+		return cmp.Or(p.defined(ctx), err)
+	}
+	for _, addOn := range p.source.Status.AddOns {
+		if r := seen.rollouts[addOn.Name]; r == nil || r.DeletionTimestamp != nil {
+			return p.defined(ctx)
+		}
+	}
+	return nil
+}
+
+// defined halts while a CustomResourceDefinition that the source needs is missing or is being deleted. It is called
+// when an object is missing or is being deleted, for which that may be the cause.
+func (p *pass) defined(ctx context.Context) error {
+	for _, plural := range []string{"addonrevisions", "addonrollouts"} {
+		name := plural + "." + v1alpha1.GroupVersion.Group
+		definition := metadataOf(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+		err := p.Live.Get(ctx, client.ObjectKey{Name: name}, definition)
+		switch {
+		case apierrors.IsNotFound(err):
+			return wait(v1alpha1.DefinitionMissingReason, p.backoff(), "CustomResourceDefinition/%s is missing: apply the CRDs of AddonFlow again", name)
+		case err != nil:
+			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read CustomResourceDefinition %s: %w", name, err))
+		case definition.DeletionTimestamp != nil:
+			return wait(v1alpha1.DefinitionMissingReason, p.backoff(), "CustomResourceDefinition/%s is being deleted; %s", name, v1alpha1.UninstallAdvice)
+		}
+	}
+	return nil
 }
 
 // seeRollouts reads the AddOnRollouts of the source's namespace.
@@ -169,11 +203,13 @@ func (p *pass) revision(ctx context.Context, name string) (*metav1.PartialObject
 	revision := &metav1.PartialObjectMetadata{}
 	revision.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
 	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.source.Namespace, Name: name}, revision)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, p.defined(ctx)
+	case err != nil:
 		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot read revision %s: %w", name, err))
+	case revision.DeletionTimestamp != nil:
+		return revision, p.defined(ctx)
 	}
 	return revision, nil
 }

@@ -64,7 +64,7 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 			succession.Live = append(succession.Live, want.SHA)
 		}
 	}
-	if head != "" && (head != applied || h != nil && h.kind == refused) && !out.unchanged() {
+	if head != "" && (head != applied || h != nil && (h.kind == refused || h.reason == v1alpha1.DefinitionMissingReason)) && !out.unchanged() {
 		p.tellHead(book, h)
 	}
 	if applied == head && h == nil {
@@ -147,6 +147,8 @@ func (p *pass) tellHead(book *forge.Book, h *halt) {
 		want := p.want(p.head.Commit, commitstatus.Failure, refusalText(h, commitstatus.DescriptionLimit))
 		want.Content = digestOfTexts(refusedUnder(p.spec))
 		book.Tell(want)
+	case h.reason == v1alpha1.DefinitionMissingReason:
+		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.text))
 	case judged:
 	case h.kind == stalled && len(h.problems) > 0:
 		book.Tell(p.want(p.head.Commit, commitstatus.Error, refusalText(h, commitstatus.DescriptionLimit)))

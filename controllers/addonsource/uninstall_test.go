@@ -2,6 +2,7 @@ package addonsource_test
 
 import (
 	"context"
+	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -57,5 +58,45 @@ var _ = Describe("Deleting AddonFlow from the hub", func() {
 			Expect(client.IgnoreNotFound(admin.Delete(context.Background(), crd))).To(Succeed())
 		}
 		held(w, "CustomResourceDefinition/addonsources.addonflow.io")
+	})
+
+	It("by one of its CRDs alone is named by the source and on its commit until the CRD is back", func() {
+		w := installed(metav1.NamespaceDefault)
+		revision := w.revisions()[0]
+		revision.Finalizers = []string{"example.com/keep"}
+		Expect(admin.Update(context.Background(), &revision)).To(Succeed())
+		sha := w.source().Status.LastAppliedRevision
+		sha = sha[len(sha)-40:]
+		w.green(sha)
+		for plural, object := range map[string]client.Object{"addonrevisions": &revision, "addonrollouts": w.rollout()} {
+			name := plural + ".addonflow.io"
+			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			w.read(crd)
+			resume := w.stopCache()
+			said := func(why string) {
+				GinkgoHelper()
+				Eventually(func() string {
+					w.clock.Step(2 * time.Minute)
+					_, _ = w.passOf("fleet")
+					return conditions.GetReason(w.source(), fluxmeta.ReadyCondition) + ": " + conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)
+				}).WithTimeout(patience).Should(Equal("DefinitionMissing: CustomResourceDefinition/" + name + why))
+				Expect(w.delivered(sha, "error").Description).To(Equal("CustomResourceDefinition/" + name + why))
+			}
+			Expect(admin.Delete(context.Background(), crd)).To(Succeed())
+			said(" is being deleted; " + v1alpha1.UninstallAdvice)
+			w.read(object)
+			object.SetFinalizers(nil)
+			Expect(admin.Update(context.Background(), object)).To(Succeed())
+			said(" is missing: apply the CRDs of AddonFlow again")
+			Expect(exists(w.cma())).To(BeTrue())
+			crd.ObjectMeta = metav1.ObjectMeta{Name: name}
+			crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+			Expect(admin.Create(context.Background(), crd)).To(Succeed())
+			resume()
+			Eventually(func() error { return admin.List(context.Background(), &v1alpha1.AddOnRevisionList{}) }).WithTimeout(patience).Should(Succeed())
+			Eventually(func() error { return admin.List(context.Background(), &v1alpha1.AddOnRolloutList{}) }).WithTimeout(patience).Should(Succeed())
+			Eventually(func() bool { w.look(); return conditions.IsReady(w.source()) }).WithTimeout(patience).Should(BeTrue())
+			w.green(sha)
+		}
 	})
 })
