@@ -89,14 +89,17 @@ var _ = Describe("A commit", func() {
 	})
 
 	It("is pending on a commit that edits a placement until OCM and the rollout have decided", func() {
-		w := newWorld()
-		first := w.commit("add hello", addOnFilesWith(map[string]string{"addons/addonrollout.yaml": rolloutYAML, "addons/placement.yaml": placementYAML}))
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		first := w.commit("add hello", addOnFilesWith(map[string]string{
+			"addons/addonrollout.yaml": rolloutYAML, "addons/placement.yaml": placementYAML, "addons/other.yaml": strings.Replace(placementYAML, "name: all", "name: other", 1),
+		}))
 		w.passes()
 		w.green(first)
 		before := w.rollout()
 		w.read(before)
 
-		sha := w.commit("select fewer", map[string]string{"addons/placement.yaml": strings.Replace(placementYAML, "spec: {}", "spec: {numberOfClusters: 3}", 1)})
+		w.commit("select fewer", map[string]string{"addons/placement.yaml": strings.Replace(placementYAML, "spec: {}", "spec: {numberOfClusters: 3}", 1)})
+		sha := w.remove("and not the other", "addons/other.yaml")
 		w.clock.Step(2 * time.Minute)
 		Expect(w.pass().RequeueAfter).To(BeNumerically("<=", 10*time.Second))
 		placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}}
@@ -123,6 +126,7 @@ var _ = Describe("A commit", func() {
 		latest, _ := w.forge.Latest(sha, "addonflow/fleet")
 		Expect(latest.State).To(Equal("pending"))
 		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(sha))
+		Expect(exists(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "other"}})).To(BeFalse(), "what left Git is pruned after the wait")
 		w.rolledOut()
 		says := func(sha string) func() string {
 			return func() string {

@@ -61,7 +61,7 @@ var _ = Describe("Deleting AddonFlow from the hub", func() {
 	})
 
 	It("by one of its CRDs alone is named by the source and on its commit until the CRD is back", func() {
-		w := installed(metav1.NamespaceDefault)
+		w := installed("team-definitions")
 		revision := w.revisions()[0]
 		revision.Finalizers = []string{"example.com/keep"}
 		Expect(admin.Update(context.Background(), &revision)).To(Succeed())
