@@ -79,7 +79,8 @@ func newWorldIn(namespace string, change ...func(*v1alpha1.AddOnSource)) *world 
 	var err error
 	w.repo, err = theGit.Create(w.namespace)
 	Expect(err).NotTo(HaveOccurred())
-	w.forge = testforge.New("team/fleet")
+	// The source of an earlier world would own the contexts if its forge had the same port and repository.
+	w.forge = testforge.New(w.namespace + "/fleet")
 	w.forge.RequireToken("correct-horse")
 	_, err = w.forge.Start()
 	Expect(err).NotTo(HaveOccurred())
@@ -107,7 +108,7 @@ func (w *world) newSource(name string, change ...func(*v1alpha1.AddOnSource)) *v
 			Interval:  metav1.Duration{Duration: time.Minute},
 			Path:      "addons",
 			CommitStatus: &v1alpha1.CommitStatusSpec{
-				Provider: "gitea", Address: w.forge.Address("team/fleet"),
+				Provider: "gitea", Address: w.forge.Address(w.namespace + "/fleet"),
 				SecretRef: &fluxmeta.LocalObjectReference{Name: "forge"},
 			},
 		},
