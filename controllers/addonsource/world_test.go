@@ -222,10 +222,11 @@ func (w *world) reconcile(key client.ObjectKey) (ctrl.Result, error) {
 	}
 }
 
-// passes runs passes until none requests another one soon, as a queue would.
+// passes runs passes until none requests another one soon, as a queue would. The desk's waits, such as
+// those after a start, are real time.
 func (w *world) passes() {
 	GinkgoHelper()
-	for range 20 {
+	for begin := time.Now(); time.Since(begin) < patience; {
 		result := w.pass()
 		if result.RequeueAfter == 0 || result.RequeueAfter > 10*time.Second {
 			return
