@@ -455,7 +455,7 @@ func TestSSH_EndsWithAServerThatTalksForEver(t *testing.T) {
 		for sent := 0; sent < much && write(line) == nil; sent += len(line) {
 		}
 	}
-	onServer := func(t *testing.T, client net.Conn, config *ssh.ServerConfig) {
+	onServer := func(client net.Conn, config *ssh.ServerConfig) {
 		config.PublicKeyCallback = func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }
 		config.AddHostKey(host)
 		_, channels, requests, err := ssh.NewServerConn(client, config)
@@ -482,29 +482,29 @@ func TestSSH_EndsWithAServerThatTalksForEver(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		with func(*testing.T, net.Conn)
+		with func(net.Conn)
 		want string
 	}{
-		"before the version": {func(_ *testing.T, client net.Conn) {
+		"before the version": {func(client net.Conn) {
 			pour(func(s string) error {
 				_, err := io.WriteString(client, s)
 				return err
 			})
 		}, "overflow reading version string"},
-		"lines before the version": {func(_ *testing.T, client net.Conn) {
+		"lines before the version": {func(client net.Conn) {
 			pour(func(string) error {
 				_, err := io.WriteString(client, strings.Repeat("x\r\n", 64<<10))
 				return err
 			})
 		}, "overflow reading version string"},
-		"before the login": {func(t *testing.T, client net.Conn) {
-			onServer(t, client, &ssh.ServerConfig{PreAuthConnCallback: func(c ssh.ServerPreAuthConn) { pour(c.SendAuthBanner) }})
+		"before the login": {func(client net.Conn) {
+			onServer(client, &ssh.ServerConfig{PreAuthConnCallback: func(c ssh.ServerPreAuthConn) { pour(c.SendAuthBanner) }})
 		}, "the server ended git-upload-pack: xxx"},
-		"on standard error": {func(t *testing.T, client net.Conn) { onServer(t, client, &ssh.ServerConfig{}) }, "the server ended git-upload-pack: xxx"},
+		"on standard error": {func(client net.Conn) { onServer(client, &ssh.ServerConfig{}) }, "the server ended git-upload-pack: xxx"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := fetchAt(t, listen(t, func(client net.Conn) { c.with(t, client) }), "/fleet", keys, time.Minute)
+			err := fetchAt(t, listen(t, c.with), "/fleet", keys, time.Minute)
 			if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 1000 {
 				t.Errorf("got %.1000s, want %q", err, c.want)
 			}

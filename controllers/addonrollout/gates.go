@@ -41,7 +41,7 @@ func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
 	since, err := admission.Since(policy, binding)
 	if err != nil {
 		o.Approvals.Unproven = err
-		return nil
+		return nil //nolint:nilerr // the gate reports it
 	}
 	for i := range list.Items {
 		if a := list.Items[i]; a.CreationTimestamp.After(since) {

@@ -156,7 +156,7 @@ var _ = Describe("A commit that is replaced while the operator is down", func() 
 			begun := slices.ContainsFunc(w.source().Status.CommitStatuses, func(m v1alpha1.CommitMark) bool { return m.SHA == killed })
 			if !begun {
 				Expect(exists(placement)).To(BeFalse())
-				Expect(len(w.revisions())).To(Equal(revisions))
+				Expect(w.revisions()).To(HaveLen(revisions))
 			}
 			w.commit("change it again", addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying(fmt.Sprintf("after-%d", writes))}))
 			next := w.remove("no placement", "addons/placement.yaml")

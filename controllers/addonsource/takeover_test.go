@@ -115,7 +115,8 @@ func TestOwnedFields(t *testing.T) {
 		want    []metav1.ManagedFieldsEntry // nil: as they were
 	}{
 		"OfAnObjectWithoutAnOwnerTheContentIsTaken": {
-			[]metav1.ManagedFieldsEntry{entry("kubectl", "v1", everything), status}, true,
+			[]metav1.ManagedFieldsEntry{entry("kubectl", "v1", everything), status},
+			true,
 			[]metav1.ManagedFieldsEntry{
 				status,
 				entry("kubectl", "v1", `{"f:metadata":{"f:labels":{"f:team":{}}},"f:status":{"f:seen":{}}}`),
@@ -123,18 +124,21 @@ func TestOwnedFields(t *testing.T) {
 			},
 		},
 		"TwoManagersAreJoined": {
-			[]metav1.ManagedFieldsEntry{entry("argocd", "v1", `{"f:spec":{"f:a":{}}}`), entry("helm", "v1", `{"f:spec":{"f:b":{}}}`)}, true,
+			[]metav1.ManagedFieldsEntry{entry("argocd", "v1", `{"f:spec":{"f:a":{}}}`), entry("helm", "v1", `{"f:spec":{"f:b":{}}}`)},
+			true,
 			[]metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{},"f:b":{}}}`)},
 		},
 		"FieldsOfAnotherVersionGetNoManager": {
-			[]metav1.ManagedFieldsEntry{entry("helm", "v2", `{"f:spec":{"f:b":{}}}`), entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{}}}`)}, false,
+			[]metav1.ManagedFieldsEntry{entry("helm", "v2", `{"f:spec":{"f:b":{}}}`), entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{}}}`)},
+			false,
 			[]metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{}}}`)},
 		},
 		"OfAnOwnedObjectTheAppliedFieldsAndTheirParentsAreTaken": {
 			[]metav1.ManagedFieldsEntry{
 				entry("kubectl", "v1", `{"f:spec":{"f:limits":{".":{},"f:cpu":{},"f:memory":{}}}}`),
 				entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:limits":{"f:cpu":{}}}}`),
-			}, false,
+			},
+			false,
 			[]metav1.ManagedFieldsEntry{
 				entry("kubectl", "v1", `{"f:spec":{"f:limits":{"f:memory":{}}}}`),
 				entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:limits":{"f:cpu":{}}}}`),

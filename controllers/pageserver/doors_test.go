@@ -409,12 +409,12 @@ func TestPlansThatAreNotLookedAtAreForgotten(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			time.Sleep(keptFor / 2)
+			time.Sleep(keptFor / 2) //nolint:forbidigo // the clock of the bubble
 		}
 		if len(s.plans.of) != 2 {
 			t.Errorf("%d plans that are looked at are kept, want 2", len(s.plans.of))
 		}
-		time.Sleep(keptFor)
+		time.Sleep(keptFor) //nolint:forbidigo // the clock of the bubble
 		synctest.Wait()
 		if len(s.plans.of) != 0 {
 			t.Errorf("%d plans are kept", len(s.plans.of))

@@ -130,7 +130,7 @@ func specified(kind string, object client.Object) (time.Time, error) {
 	var last time.Time
 	for _, entry := range object.GetManagedFields() {
 		var owned map[string]json.RawMessage
-		if entry.FieldsV1 == nil || entry.Time == nil || json.Unmarshal(entry.FieldsV1.Raw, &owned) != nil {
+		if entry.FieldsV1 == nil || entry.Time == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
 			continue
 		}
 		if _, spec := owned["f:spec"]; spec && entry.Time.After(last) {

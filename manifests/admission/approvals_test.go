@@ -246,20 +246,20 @@ func (w *world) comparesWithWhatIsShipped(t *testing.T) {
 		{"a label of another tool", func(ctx context.Context) error {
 			policy.Labels = map[string]string{"a": "b"}
 			err := w.admin.Update(ctx, policy)
-			if again := w.since(t); !again.Equal(installed) {
+			if again := w.since(t); !again.Equal(installed) { //nolint:contextcheck // the context of the test
 				t.Errorf("a label changes since when authors are proven: %s, before %s", again, installed)
 			}
 			return err
 		}, ""},
 		{"Deny again after Audit", func(ctx context.Context) error {
-			time.Sleep(time.Until(installed)) // that long after the creation, which is known in seconds
+			time.Sleep(time.Until(installed)) //nolint:forbidigo // the creation is known in seconds
 			for _, action := range []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit, admissionregistrationv1.Deny} {
 				binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{action}
 				if err := w.admin.Update(ctx, binding); err != nil {
 					return err
 				}
 			}
-			if again := w.since(t); !again.After(installed) {
+			if again := w.since(t); !again.After(installed) { //nolint:contextcheck // the context of the test
 				t.Errorf("authors are proven since %s, as before Audit (%s)", again, installed)
 			}
 			return nil
@@ -307,7 +307,7 @@ func TestAuthorsAreProvenSinceTheLastChangeOfASpec(t *testing.T) {
 		return metav1.NewTime(time.Date(2026, time.March, 4, 14, minute, 0, 0, time.UTC))
 	}
 	wrote := func(minute int, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Time: new(at(minute)), FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Time: new(at(minute)), FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const spec, label, status = `{"f:spec":{"f:validationActions":{}}}`, `{"f:metadata":{"f:labels":{"f:a":{}}}}`, `{"f:status":{"f:observedGeneration":{}}}`
 	for what, c := range map[string]struct {
