@@ -233,6 +233,9 @@ func document(s summary) string {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(r.cells(), " | "))
 	}
 	fmt.Fprintf(&b, "\nWith %d hubs at once, all points take %s at this pace.\n\n", hubsAtOnce, s.estimate())
+	if len(s.Broken) > 0 {
+		b.WriteString("Points with a violation, each with its first one, on the commit that is named below:\n\n")
+	}
 	for _, broken := range s.Broken {
 		fmt.Fprintf(&b, "- %s\n", broken)
 	}
