@@ -414,10 +414,12 @@ func (p *policy) again(r rollout.Record) bool {
 // inTrack reports whether a stage belongs to the track of the name.
 func inTrack(stage, track string) bool { return stage == track || strings.HasPrefix(stage, track+"/") }
 
-// holds reports whether a cluster was admitted to the target, or to what is the same for it.
+// holds reports whether a cluster was admitted to the target, or to what is the same for it. The record of
+// a joiner names the stable revision until it is retargeted.
 func (p *policy) holds(name string) bool {
 	r, c := p.records[name], p.clusters[name]
-	same := r.Revision != "" && r.State != rollout.Done && c.UpToDate && c.Running == r.Revision
+	joins := slotted(r) && r.Revision == p.in.Stable
+	same := r.Revision != "" && !joins && r.State != rollout.Done && c.UpToDate && c.Running == r.Revision
 	return r.Revision == p.target() || same
 }
 
