@@ -100,9 +100,9 @@ func (p *planner) explainAll(why string) {
 // and are admitted even if the step is blocked for the target.
 func (p *planner) admitStep(s *step, blocked string) {
 	why := cmp.Or(blocked, s.hold, s.inherited())
-	open := why == ""
+	open := why == "" || blocked == "" && s.byStrategy
 	if open {
-		why = p.gated(s)
+		why = cmp.Or(why, p.gated(s))
 	}
 	free := s.limit - int(s.tally.flying)
 	if open {
@@ -120,7 +120,7 @@ func (p *planner) admitStep(s *step, blocked string) {
 }
 
 // explain sets the reason of each cluster that still waits. why is what blocks the step for
-// the target; open: it is a gate, which may not hold every cluster. Without it, and for a joiner, the
+// the target; open: it is a gate or the strategy, which may not hold every cluster. Without it, and for a joiner, the
 // cluster waits for a free slot.
 func (p *planner) explain(s *step, open bool, why string, free int) {
 	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)

@@ -16,7 +16,7 @@ const (
 // paceless reports whether the operator gives the rollout a canary. A first install has no older
 // content to protect.
 func (p *planner) paceless() bool {
-	return p.spec.Install != nil && p.spec.Install.DefaultCanary && !p.installsFirst()
+	return p.spec.Install != nil && p.spec.Install.DefaultCanary && p.protects(defaultCanary)
 }
 
 // canaryFirst returns the track of one cluster and then the others. A revert has no canary, because the canary would

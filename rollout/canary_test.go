@@ -111,6 +111,26 @@ func TestDefaultCanary_IsForUpdatesWithoutAPaceOnly(t *testing.T) {
 	}
 }
 
+// TestDefaultCanary_PaceLastsUntilTheRolloutEnds: other content runs on two clusters only, the canary and the last one.
+// The clusters that run nothing keep the pace of a tenth when the last one is in flight.
+func TestDefaultCanary_PaceLastsUntilTheRolloutEnds(t *testing.T) {
+	in := paceless()
+	canary := named(follows(t, &in, HealthVerified), Admitted)
+	follows(t, &in, HealthVerified)
+	other := strings.Fields(named(follows(t, &in, HealthProgressing), Admitted))[0]
+	in.Stable = ""
+	for i := range in.Clusters {
+		if c := &in.Clusters[i]; c.Name != canary && c.Name != other {
+			c.Running, c.UpToDate, c.UpToDateStable = "", false, false
+		}
+	}
+	for range 3 {
+		if plan := follows(t, &in, HealthProgressing); plan.Counts.InFlight > 2 {
+			t.Fatalf("%d of 20 in flight: %s", plan.Counts.InFlight, plan.Message)
+		}
+	}
+}
+
 // In a revert, failed clusters are admitted first, and the limit of 10% stays.
 func TestDefaultCanary_DoesNotLeadARevert(t *testing.T) {
 	in := paceless()

@@ -164,9 +164,9 @@ func (p *planner) holds(g *gate, u *unit) bool {
 	return g.Type != v1alpha1.GateWindow || g.Window.HoldsReverts || !p.returns(u)
 }
 
-// shutOut reports whether a gate of the step keeps the cluster from being admitted now.
+// shutOut reports whether the strategy, or a gate of the step, keeps the cluster from being admitted now.
 func (p *planner) shutOut(s *step, u *unit) bool {
-	return slices.ContainsFunc(s.shut, func(g *gate) bool { return p.holds(g, u) })
+	return s.byStrategy && !p.unprotected(u) || slices.ContainsFunc(s.shut, func(g *gate) bool { return p.holds(g, u) })
 }
 
 // passes reports whether a gate lets a cluster of the step be admitted now. It asks for the

@@ -260,6 +260,8 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 			return Failed, r.Refusal
 		case o.health.NotApplied != "":
 			return Failed, "not applied: " + bounded(o.health.NotApplied)
+		case o.written && o.health.State == HealthFailed: // an earlier attempt failed alike
+			return Failed, reported
 		}
 		return Failed, "it failed; " + orElse(o.health.Reason, "no feedback since")
 

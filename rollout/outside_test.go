@@ -257,6 +257,18 @@ func TestShareIsOfWhatRunsOtherContent(t *testing.T) {
 				admitted("v2", time.Minute, c1), inStage("all"), quarter, unproven),
 			want: map[string]string{c1: "Admitted v2", c2: "Admitted v2", c5: "Admitted v2"},
 		},
+		"nothing runs on a cluster that the placement does not select, before the share is verified": {
+			change: []change{updating("v2", time.Minute, c1), inStage("share"), on(c1, runs("v2", rollout.HealthProgressing)), on(c6, nothing), quarter, unproven},
+			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1", c6: "Waiting"}, says: "share 0/1, 1 in flight",
+		},
+		"nothing runs on a cluster that the placement does not select, after that": {
+			change: []change{finished(c1), inStage("share"), on(c6, nothing), quarter, unproven},
+			want:   map[string]string{c1: "Done v2", c2: "Waiting v1", c6: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, says: "rest 0/5, 1 in flight",
+		},
+		"nothing runs on a cluster that waits for a dependency": {
+			change: []change{finished(c1), inStage("share"), on(c6, nothing, func(c *rollout.Cluster) { c.Waits = "waits for base" }), quarter, unproven},
+			want:   map[string]string{c2: "Waiting v1", c6: "Waiting"}, phase: v1alpha1.PhaseProgressing,
+		},
 		"the target changes nothing in the share": {
 			change: []change{quarter, on(c1, upToDate), on(c2, upToDate), on(c3, upToDate), on(c4, upToDate)},
 			want:   map[string]string{c1: "Unchanged v1", c5: "Waiting v1"}, phase: v1alpha1.PhaseHeld,

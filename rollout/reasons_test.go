@@ -14,9 +14,10 @@ import (
 
 // TestReasons: the reason of each cluster says what it waits for, and nothing else.
 func TestReasons(t *testing.T) {
-	const c1, c3, c4, c5 = "cluster-01", "cluster-03", "cluster-04", "cluster-05"
+	const c1, c2, c3, c4, c5 = "cluster-01", "cluster-02", "cluster-03", "cluster-04", "cluster-05"
 	twoSlots := func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(2)) }
 	held := func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(0)) }
+	crashing := func(c *rollout.Cluster) { c.Health.Reason = "CrashLoopBackOff" }
 	for name, tc := range map[string]struct {
 		reason string
 		change []change
@@ -43,6 +44,14 @@ func TestReasons(t *testing.T) {
 			reason: "the target is its next chance",
 			change: []change{admitted("v1.5", time.Minute, c3), on(c3, runs("v1.5", rollout.HealthFailed))},
 			want:   map[string]string{c3: "waits for canary to complete"},
+		},
+		"two that report the same failure, one of them since before its last attempt": {
+			reason: "the same failure has the same text",
+			change: []change{
+				recorded(rollout.Failed, "v2", time.Minute, time.Minute, c1, c2), on(c1, runs("v2", rollout.HealthFailed), crashing),
+				on(c2, runs("v2", rollout.HealthFailed), crashing, func(c *rollout.Cluster) { c.Health.BadSince = now().Add(-time.Hour) }),
+			},
+			want: map[string]string{c1: "CrashLoopBackOff", c2: "CrashLoopBackOff"},
 		},
 		"a long text of several lines": {
 			reason: "it is made one line and cut to length",

@@ -18,9 +18,10 @@ const rollingShare = 25
 //	40 installed, placement selects them all, 30%: 12 are moved, 28 held by strategy
 //
 // The share takes clusters that run the target or are admitted to it first. On a first install, on a revert, or if the
-// target is the stable revision, all members are moved.
+// target is the stable revision, all members are moved. While no content has succeeded, the rest that runs nothing
+// follows the share: the strategy has nothing to protect there.
 func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
-	if p.stable == "" && !p.protects() {
+	if !p.protects(heldShare) {
 		return &track{steps: []*step{p.allAtOnce(wholeFleet, p.members(nil), clusterv1alpha1.RolloutAll{})}}
 	}
 	pl := p.placementOf(ru.PlacementReference)
@@ -52,16 +53,20 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	return &track{steps: []*step{share, rest.own()}}
 }
 
-// protects reports whether the share applies although no content succeeded yet, because clusters run other content. A
-// rollout that began with a share keeps it to the end.
-func (p *planner) protects() bool {
+// protects reports whether the step that protects what clusters run applies, the share or the default canary: this is no
+// first install. A rollout that began with the step keeps it to the end.
+func (p *planner) protects(step string) bool {
 	for u := range p.recorded() {
-		if u.record.Revision == p.target && u.record.Stage == heldShare {
+		if u.record.Revision == p.target && u.record.Stage == step {
 			return true
 		}
 	}
 	return !p.installsFirst()
 }
+
+// unprotected reports whether the share protects nothing on the cluster: it runs nothing, and there is no stable revision
+// at which it could join.
+func (p *planner) unprotected(u *unit) bool { return p.stable == "" && u.c.Running == "" }
 
 // undecidedInShare reports whether the cluster was admitted in the share, is not Done, and
 // needs no new admission. It stays in the share even if the placement dropped it.

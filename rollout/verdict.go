@@ -139,7 +139,12 @@ func (p *planner) heldByStrategy() bool {
 	}
 	s := p.tracks[0].current()
 	share := p.tracks[0].steps[0].tally
-	return s != nil && s.byStrategy && s.tally.flying == 0 && share.done+share.updated > 0
+	return s != nil && s.byStrategy && !p.starts(s) && s.tally.flying == 0 && share.done+share.updated > 0
+}
+
+// starts reports whether a cluster waits that the hold of the strategy does not hold.
+func (p *planner) starts(s *step) bool {
+	return s.byStrategy && slices.ContainsFunc(s.members, func(u *unit) bool { return u.state == Waiting && p.unprotected(u) })
 }
 
 // held reports whether no cluster is in flight and every track that is open is held.
@@ -150,7 +155,7 @@ func (p *planner) held() bool {
 				return false
 			}
 		}
-		if s := t.current(); s != nil && (s.holding() == "" || s.hold == "" && s.remeasured) {
+		if s := t.current(); s != nil && (s.holding() == "" || s.hold == "" && s.remeasured || p.starts(s)) {
 			return false
 		}
 	}

@@ -127,6 +127,38 @@ func TestAFailedAndRevertedRolloutIsInLogJournalAndHistory(t *testing.T) {
 	}
 }
 
+// TestDecisionsOfOneTurnFollowTheirCauses: in one turn, the canary is verified, its stage is complete and the next stage
+// starts; and a gate passes, so that the rollout goes on and the stage starts.
+func TestDecisionsOfOneTurnFollowTheirCauses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gates *v1alpha1.Gates
+		want  []string
+	}{
+		"a stage after another": {want: []string{
+			"Started", "StageStarted canary", "Admitted canary", "Moved canary", "Verified canary", "StageCompleted canary",
+			"StageStarted fleet", "Admitted fleet", "Moved fleet", "Verified fleet", "StageCompleted fleet", "Succeeded",
+		}},
+		"a stage after its gate": {gates: approvals(1), want: []string{
+			"Started", "StageStarted canary", "Admitted canary", "Moved canary", "Verified canary", "StageCompleted canary", "GateWaits fleet", "Held",
+			"GatePassed fleet", "Resumed", "StageStarted fleet", "Admitted fleet", "Moved fleet", "Verified fleet", "StageCompleted fleet", "Succeeded",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := gatedScene(t, nil, tc.gates)
+			s.installPolicy()
+			known := len(s.rollout().Status.Journal)
+			s.upgrade()
+			if tc.gates != nil {
+				s.decide("ann", v1alpha1.Approve)
+			}
+			s.settle()
+			if got := journaled(s.rollout())[known:]; !slices.Equal(got, tc.want) {
+				t.Errorf("the journal is\n %s\nwant\n %s", strings.Join(got, "\n "), strings.Join(tc.want, "\n "))
+			}
+		})
+	}
+}
+
 // TestAtRestNothingIsDecided: neither a turn nor a restart makes a decision, or a write.
 func TestAtRestNothingIsDecided(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")

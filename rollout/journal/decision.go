@@ -366,9 +366,10 @@ func magnitude(n int) int {
 	return digits
 }
 
-// rank orders the kinds of one stage in the usual order of a cluster.
+// rank orders the kinds of one stage: what was seen of its clusters, and what follows from that.
 func rank(k Kind) int {
 	return slices.Index([]Kind{
-		Kept, Admitted, Adopted, Moved, Returned, Recovered, SoakReset, Verified, Soaked, Lost, Parked, Left, TimedOut, Failed, Repaired, Removed,
+		Kept, Adopted, Moved, Returned, Recovered, SoakReset, Verified, Soaked, Lost, Parked, Left, TimedOut, Failed, Repaired, Removed,
+		GatePassed, GateWaits, GateFailed, GateError, Resumed, StageStarted, Admitted, StageHeld, StageCompleted, Halted,
 	}, k)
 }

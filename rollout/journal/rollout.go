@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -48,19 +49,35 @@ func Rollout(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 	return out
 }
 
-// InOrder returns the decisions of one turn in the order of their causes: a new target, the
-// start of a stage, its clusters, and what follows for the stage and the rollout.
-func InOrder(about, steps []Decision) []Decision {
-	var first, last []Decision
-	for _, d := range about {
-		switch d.Kind {
-		case Superseded, Started, Reverted, RollbackStarted, Ordered, StageStarted, Resumed, ClockStepped, RemovalStarted, GatePassed:
-			first = append(first, d)
-		default:
-			last = append(last, d)
+// InOrder returns the decisions of one turn in the order of their causes: orders and a new target; then stage by stage
+// what was seen of its clusters, its gates, its start, its admissions and its end; then what follows for the rollout. A
+// rollout resumes before the first stage that starts or admits clusters.
+func InOrder(decisions []Decision, stages []v1alpha1.StageStatus) []Decision {
+	stageOf := func(d Decision) int {
+		return slices.IndexFunc(stages, func(s v1alpha1.StageStatus) bool { return s.Name == d.Stage })
+	}
+	resumes := len(stages)
+	for _, d := range decisions {
+		if d.Kind == StageStarted || d.Kind == Admitted {
+			resumes = min(resumes, stageOf(d))
 		}
 	}
-	return slices.Concat(first, steps, last)
+	place := func(d Decision) int {
+		switch {
+		case slices.Contains([]Kind{ClockStepped, Ordered, Superseded, Started, Reverted, RollbackStarted, RemovalStarted}, d.Kind):
+			return -2 // before the clusters of no stage
+		case d.Stage == "" && d.Kind == Resumed:
+			return resumes
+		case d.Stage == "" && slices.Contains([]Kind{Held, Suspended, Halted, Succeeded, RolledBack, RemovalEnded}, d.Kind):
+			return len(stages)
+		}
+		return stageOf(d)
+	}
+	sorted := slices.Clone(decisions)
+	slices.SortStableFunc(sorted, func(a, b Decision) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(rank(a.Kind), rank(b.Kind)))
+	})
+	return sorted
 }
 
 // sameTarget reports whether two targets are of the same content.

@@ -35,7 +35,8 @@ type step struct {
 	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
 	// returning: a cluster of it is none only because its ManagedClusterAddOn is being deleted.
 	// atOnce: the strategy moves all of its clusters at once.
-	held, unknown, all, atOnce, holdEmpty, returning bool
+	// sparing: while no content has succeeded, it holds only the clusters that run something.
+	held, unknown, all, atOnce, holdEmpty, returning, sparing bool
 
 	// before and during the stage are the verdicts of the gates that the rollout has to pass.
 	gatesBefore, gatesDuring []verdict
@@ -80,7 +81,7 @@ func readPolicy(in rollout.Input, records, after map[string]rollout.Record) *pol
 			Progressive: spec.Strategy.Progressive, ProgressivePerGroup: spec.Strategy.ProgressivePerGroup,
 		}
 		p.readStrategy(st, "all", "", p.installPlacements(), p.install, distrusted(p.installPlacements()...))
-	case spec.Install != nil && spec.Install.DefaultCanary && (in.Stable != "" || p.runsAnother()):
+	case spec.Install != nil && spec.Install.DefaultCanary && (in.Stable != "" || p.runsAnother() || p.began("canary")):
 		p.readDefaultCanary()
 	case spec.Install != nil && spec.Install.Type == "Placements":
 		p.readPerPlacement()
@@ -413,10 +414,12 @@ func (p *policy) again(r rollout.Record) bool {
 // inTrack reports whether a stage belongs to the track of the name.
 func inTrack(stage, track string) bool { return stage == track || strings.HasPrefix(stage, track+"/") }
 
-// holds reports whether a cluster was admitted to the target, or to what is the same for it.
+// holds reports whether a cluster was admitted to the target, or to what is the same for it. The record of
+// a joiner names the stable revision until it is retargeted.
 func (p *policy) holds(name string) bool {
 	r, c := p.records[name], p.clusters[name]
-	same := r.Revision != "" && r.State != rollout.Done && c.UpToDate && c.Running == r.Revision
+	joins := slotted(r) && r.Revision == p.in.Stable
+	same := r.Revision != "" && !joins && r.State != rollout.Done && c.UpToDate && c.Running == r.Revision
 	return r.Revision == p.target() || same
 }
 
@@ -439,11 +442,7 @@ const sharedStep = "share"
 // a revert to the stable revision needs no share.
 func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	var track []int
-	begun := false
-	for name, r := range p.records {
-		begun = begun || r.Stage == sharedStep && p.holds(name)
-	}
-	if p.in.Stable == "" && !begun && !p.runsAnother() {
+	if p.in.Stable == "" && !p.began(sharedStep) && !p.runsAnother() {
 		p.readStrategy(clusterv1alpha1.RolloutStrategy{}, "all", "", nil, p.install, false)
 		return
 	}
@@ -472,7 +471,7 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 		}
 	}
 	p.add(&track, step{name: sharedStep, members: members, concurrency: atOnce, held: held, unknown: held, holdEmpty: len(chosen) == 0})
-	rest := step{name: "rest", concurrency: atOnce, held: true}
+	rest := step{name: "rest", concurrency: atOnce, held: true, sparing: true}
 	for _, name := range p.install {
 		// Undecided, a cluster that the placement dropped keeps its place in the share.
 		r := p.records[name]
@@ -484,9 +483,25 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 	p.add(&track, rest)
 }
 
+// began reports whether a cluster was admitted to the target in the stage.
+func (p *policy) began(stage string) bool {
+	for name, r := range p.records {
+		if r.Stage == stage && p.holds(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsBack reports whether a step that is held holds the cluster. A first install ignores the placement of
+// RollingUpdateWithPlacement, and until some content succeeded, it goes on where nothing runs.
+func (p *policy) holdsBack(s step, name string) bool {
+	return s.held && (!s.sparing || p.in.Stable != "" || p.clusters[name].Running != "")
+}
+
 // seen is the record of a cluster of the share after what was seen of it: as it was written, or if the
-// cluster was admitted to other content after that, as its health ended it, or as it returned. A share has
-// no soak.
+// cluster was admitted to other content after that, as its health or an apply error ended it, or as it returned. A
+// share has no soak.
 func (p *policy) seen(name string) rollout.Record {
 	r, c := p.records[name], p.clusters[name]
 	switch a := p.after[name]; {
@@ -497,10 +512,19 @@ func (p *policy) seen(name string) rollout.Record {
 		r.State = rollout.Failed
 	case c.Health.State == rollout.HealthVerified && c.Reachable:
 		r.State = rollout.Done
+	case c.Reachable && r.State == rollout.Updating && p.applyErrorLasts(r):
+		r.State = rollout.Failed
 	case c.Reachable && r.State != rollout.Done && (!isFailure(r) || r.State == rollout.NotWritten):
 		r.State = rollout.Updating
 	}
 	return r
+}
+
+// applyErrorLasts reports whether the agent has failed to apply the works for so long that the cluster failed: for a
+// minute at least, and after the time that an apply error has.
+func (p *policy) applyErrorLasts(r rollout.Record) bool {
+	h, limit, now := p.clusters[r.Cluster].Health, p.in.ApplyErrorAfter, p.in.Now
+	return h.NotApplied != "" && !h.BadSince.IsZero() && !now.Before(h.BadSince.Add(time.Minute)) && limit > 0 && !now.Before(r.Since.Add(limit))
 }
 
 // holdsShare reports whether a cluster holds a slot of the share.

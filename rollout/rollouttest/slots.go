@@ -263,7 +263,7 @@ func (j *judgement) turn(i int, admitted string) error {
 	other := (!had || !isFailure(b)) && j.clusters[admitted].Health.State != rollout.HealthFailed
 	for _, name := range j.steps[i].members {
 		a, c := j.after[name], j.clusters[name]
-		if j.admitted(name) || a.Revision == j.target() || !c.Reachable || j.postponed(c) || c.Blocked != "" || c.UpToDate || j.leaving(name) || j.held(name) || j.joins(admitted) {
+		if j.admitted(name) || a.Revision == j.target() || !c.Reachable || j.postponed(c) || c.Blocked != "" || c.UpToDate || j.leaving(name) || j.held(name) || j.joins(admitted) || j.holdsBack(j.steps[i], name) {
 			continue
 		}
 		switch {
@@ -299,7 +299,7 @@ func (j *judgement) order() error {
 			if !j.admitted(name) || j.joins(name) {
 				continue
 			}
-			if s.held {
+			if j.holdsBack(s, name) {
 				return j.broken(name, "%s got the target in %s, which is held", name, s.name)
 			}
 			if j.retried(name) {
@@ -335,12 +335,12 @@ func (j *judgement) refilled() error {
 	for i, s := range j.steps {
 		t := j.tallies[i]
 		left := t.done == 0 && t.left > 0
-		if s.held || left || j.waitsForAGoneStage(i) || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) ||
+		if left || j.waitsForAGoneStage(i) || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) ||
 			slices.ContainsFunc(s.before, func(k int) bool { return !j.complete(k) }) {
 			continue
 		}
 		for _, name := range s.members {
-			if j.waits(name) && j.shut(i, name) == "" {
+			if j.waits(name) && !j.holdsBack(s, name) && j.shut(i, name) == "" {
 				return j.broken(name, "%s waits in %s with %d in flight of %d", name, s.name, t.flying, s.limit)
 			}
 		}

@@ -42,7 +42,7 @@ func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisio
 			about[i].Commit, about[i].Revision = gone.Commit, ""
 		}
 	}
-	d.Steps = journal.InOrder(slices.Concat(ordered, about), d.Steps)
+	d.Steps = journal.InOrder(slices.Concat(ordered, about, d.Steps), next.Stages)
 	NameCommits(d.Clusters, next)
 	NameCommits(d.Steps, next)
 	return d

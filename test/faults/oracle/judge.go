@@ -58,6 +58,9 @@ type Account struct {
 // from now on.
 const GivenUp = "faults/given-up"
 
+// operator is the field manager of the operators.
+const operator = "addonflow"
+
 // Edited is the digest that a hand edit writes to a work. It is not a write of the operator.
 const Edited = "edited"
 
@@ -83,6 +86,9 @@ type judge struct {
 	Expectations
 	objects  map[string]Object
 	approved bool
+	// reserved are the records of the newest ledger that an operator stored, by add-on and cluster. A status that
+	// another writer restores reserves nothing, and takes back no reservation.
+	reserved map[string]map[string]record
 	verified map[string]map[string]time.Time // by add-on and cluster: revision -> when
 	// latest is the newest content of a cluster's work, by add-on and cluster; settled: it was
 	// verified since.
@@ -102,7 +108,7 @@ type judge struct {
 // Judge checks every promise at every revision, and returns each that is broken.
 func Judge(changes []hub.Change, e Expectations) (Account, []string) {
 	j := &judge{
-		Expectations: e, objects: map[string]Object{}, verified: map[string]map[string]time.Time{},
+		Expectations: e, objects: map[string]Object{}, reserved: map[string]map[string]record{}, verified: map[string]map[string]time.Time{},
 		latest: map[string]string{}, settled: map[string]bool{}, attempts: map[string]float64{},
 		admissions: map[string][]record{}, original: map[string]string{}, orphaning: map[string]bool{},
 	}
@@ -235,6 +241,9 @@ func (j *judge) rollout(c hub.Change, before, now map[string]any) {
 		j.fail(c.Revision, "%s: the ledger cannot be read: %v", addOn, err)
 		return
 	}
+	if !restored(before, now) {
+		j.reserved[addOn] = records
+	}
 	old, err := ledger(before)
 	if err != nil {
 		return // reported with the version before
@@ -259,6 +268,17 @@ func (j *judge) rollout(c hub.Change, before, now map[string]any) {
 			j.account.Released++
 		}
 	}
+}
+
+// restored reports whether another writer than an operator stored the status. The entry of an earlier one stays, with
+// its time and fewer fields.
+func restored(before, now map[string]any) bool {
+	writer := func(m any) string { return text(m, "subresource") + " " + text(m, "manager") + " " + text(m, "time") }
+	known := list(before, "metadata", "managedFields")
+	return slices.ContainsFunc(list(now, "metadata", "managedFields"), func(m any) bool {
+		return text(m, "subresource") == "status" && text(m, "manager") != operator &&
+			!slices.ContainsFunc(known, func(was any) bool { return writer(was) == writer(m) })
+	})
 }
 
 // order: what was ordered stays, and so does the answer.
@@ -343,7 +363,7 @@ func (j *judge) work(c hub.Change, before, now map[string]any) {
 	_, _, _, had := content(before)
 	key := addOn + "/" + cluster
 	if had != digest {
-		r, reserved := j.records(addOn)[cluster]
+		r, reserved := j.reserved[addOn][cluster]
 		if !reserved || r.revision != revision {
 			j.fail(c.Revision, "%s: %s gets %s before it is reserved: %+v", addOn, cluster, revision, r)
 		} else if !r.inFlight() && j.latest[key] != digest { // with the latest content it is a repair
@@ -476,7 +496,7 @@ func (j *judge) limits(c hub.Change) {
 		return
 	}
 	for addOn, stages := range j.Stages {
-		records := j.records(addOn)
+		records := j.reserved[addOn]
 		for _, s := range stages {
 			holding, moving := 0, 0
 			for cluster, r := range records {

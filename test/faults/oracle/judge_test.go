@@ -55,7 +55,12 @@ func (s *story) revision(digest, succeeded string) {
 }
 
 // rollout stores a ledger: "c1 v1 canary Admitted".
-func (s *story) rollout(records ...string) {
+func (s *story) rollout(records ...string) { s.ledger("addonflow", records...) }
+
+// restore writes a ledger back from a backup.
+func (s *story) restore(records ...string) { s.ledger("backup", records...) }
+
+func (s *story) ledger(writer string, records ...string) {
 	var names []string
 	var groups []any
 	for i, r := range records {
@@ -68,7 +73,7 @@ func (s *story) rollout(records ...string) {
 	fmt.Fprint(z, strings.Join(names, "\n"))
 	_ = z.Close() // a buffer refuses no write
 	s.store(rolloutKeys+"default/hello", map[string]any{
-		"metadata": map[string]any{"name": "hello"},
+		"metadata": map[string]any{"name": "hello", "managedFields": []any{map[string]any{"manager": writer, "subresource": "status"}}},
 		"status":   map[string]any{"attempt": 1 + s.retries, "ledger": map[string]any{"names": base64.StdEncoding.EncodeToString(zipped.Bytes()), "records": groups}},
 	})
 }
@@ -246,6 +251,27 @@ func TestJudge(t *testing.T) {
 			})
 			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted", "c3 v1 rest Done")
 			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done")
+		}},
+		"an older status between a reservation and its work": {tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.restore("c1 v1 canary Soaking")
+			s.work("c2", "v1", "")
+			s.work("c2", "v1", "v1")
+		}},
+		"an older status in which the content was done": {tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.restore("c1 v1 canary Done", "c2 v1 rest Done")
+			s.work("c2", "v1", "")
+			s.work("c2", "v1", "v1")
+		}},
+		"a reservation that only an older status has": {want: "c2 gets v1 before it is reserved", tell: func(s *story) {
+			s.restore("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.work("c2", "v1", "")
+			s.work("c2", "v1", "v1")
+		}},
+		"a slot that an older status has": {want: "the slot of c2 is never released", tell: func(s *story) {
+			s.rollout("c1 v1 canary Done")
+			s.restore("c1 v1 canary Done", "c2 v1 rest Admitted")
 		}},
 		"an order without an answer": {want: "1 orders given, 0 answered", tell: func(s *story) {
 			s.store(orderKeys+"default/a", map[string]any{"spec": map[string]any{"verb": "abort"}})

@@ -210,16 +210,16 @@ func judge(report *Report, name string, all []rollouttest.Step) (err error) {
 	return errors.Join(err, broken)
 }
 
-// reserved expects that the ledger had admitted the work's cluster to this content before
-// the work was written.
+// reserved expects that the newest ledger that an operator stored before the work was written had admitted the work's
+// cluster to this content. A status that another writer restores reserves nothing, and takes back no reservation.
 func (r *Recording) reserved(w content) error {
 	var last *v1alpha1.AddOnRollout
 	for _, versions := range r.rollouts {
 		if versions[0].Name != w.addOn {
 			continue
 		}
-		for _, v := range versions {
-			if version(v) < w.written && (last == nil || version(v) > version(last)) {
+		for i, v := range versions {
+			if version(v) < w.written && (i == 0 || !foreign(versions[i-1], v)) && (last == nil || version(v) > version(last)) {
 				last = v
 			}
 		}

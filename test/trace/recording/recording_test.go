@@ -91,4 +91,18 @@ func TestWorkIsReservedBeforeItIsWritten(t *testing.T) {
 			t.Errorf("reserved at %s, written at 11: %v", version, err)
 		}
 	}
+	// A status that another writer stored last, as from a backup, neither reserves nor takes back a reservation.
+	for name, ledgers := range map[string][]v1alpha1.Ledger{
+		"taken back": {ledger(rollout.Admitted), {}}, "reserved": {{}, ledger(rollout.Admitted)},
+	} {
+		restored := stored("10", ledgers[1])
+		restored.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "backup", Subresource: "status"}}
+		r := empty()
+		r.note(watch.Event{Type: watch.Added, Object: stored("9", ledgers[0])})
+		r.note(watch.Event{Type: watch.Modified, Object: restored})
+		r.note(watch.Event{Type: watch.Added, Object: work})
+		if err := r.reserved(r.works["work"][0]); (err == nil) != (name == "taken back") {
+			t.Errorf("%s by a backup: %v", name, err)
+		}
+	}
 }
