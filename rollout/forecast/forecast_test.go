@@ -288,7 +288,7 @@ func every(period, open time.Duration) Windows {
 	}}
 }
 
-// TestClosedWindowsTakeTime: five minutes a week are two or three batches.
+// TestClosedWindowsTakeTime: a window that is open for five minutes a week admits two or three batches each time.
 func TestClosedWindowsTakeTime(t *testing.T) {
 	const week = 7 * 24 * time.Hour
 	windowed := func(more string) v1alpha1.AddOnRolloutSpec {

@@ -76,8 +76,8 @@ func windowsOf(policy v1alpha1.AddOnRolloutSpec, verdicts []rollout.Gate) []wind
 	return found
 }
 
-// lookAtWindows gives windows their verdicts of now. Only a policy without stages has several tracks, and it has no
-// gates: the time of the batches that were left out has passed for all windows.
+// lookAtWindows gives windows their verdicts at the current time, which includes the batches that were not simulated.
+// One sum of their times is enough: only a policy without stages has several tracks, and it has no gates.
 func (r *run) lookAtWindows() {
 	skipped := r.skipped[""]
 	now := r.in.Now.Add(skipped)
