@@ -511,7 +511,7 @@ func (p *policy) seen(name string) rollout.Record {
 	case c.Health.State == rollout.HealthFailed:
 		r.State = rollout.Failed
 	case c.Health.State == rollout.HealthVerified && c.Reachable:
-		r.State = rollout.Done
+		r.State, r.Failed = rollout.Done, false
 	case c.Reachable && r.State == rollout.Updating && p.applyErrorLasts(r):
 		r.State = rollout.Failed
 	case c.Reachable && r.State != rollout.Done && (!isFailure(r) || r.State == rollout.NotWritten):
@@ -547,7 +547,7 @@ func (p *policy) shared(chosen []string, size int) []string {
 			case c.UpToDate:
 				kind = 4
 			case p.held(name):
-			case c.Reachable && (isFailure(p.seen(name)) || c.Health.State == rollout.HealthFailed):
+			case c.Reachable && (isFailure(p.seen(name)) || p.seen(name).Failed || c.Health.State == rollout.HealthFailed):
 				kind = 1
 			case c.Reachable && c.Running != "" && !slotted(p.seen(name)):
 				kind = 2
