@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/manifests/admission"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/faults/oracle"
@@ -90,6 +91,9 @@ func (w *workload) approve(ctx context.Context, sha string) error {
 			return nil
 		}
 		approved = max(r.Status.Attempt, 1)
+		if err := w.awaitProof(ctx); err != nil {
+			return err
+		}
 		approval := &v1alpha1.AddOnApproval{
 			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: fmt.Sprintf("%s-commit-%d-attempt-%d", alpha, slices.Index(w.shas, sha), approved)},
 			Spec: v1alpha1.AddOnApprovalSpec{
@@ -99,6 +103,25 @@ func (w *workload) approve(ctx context.Context, sha string) error {
 		}
 		if err := w.create(ctx, w.Client, approval); err != nil {
 			return err
+		}
+	}
+}
+
+// awaitProof waits until the authors of new decisions are proven: a few seconds after the admission policy was installed
+// or changed. Older decisions do not count. The policy of another operator is not waited for.
+func (w *workload) awaitProof(ctx context.Context) error {
+	for {
+		left := time.Second
+		policy, binding, err := admission.Read(ctx, w.Client)
+		if err == nil {
+			since, differs := admission.Since(policy, binding)
+			left = time.Until(since.Add(time.Second)) // times of objects are whole seconds
+			if differs != nil || left <= 0 {
+				return nil
+			}
+		}
+		if err := errors.Join(pause(ctx, left), err); ctx.Err() != nil {
+			return fmt.Errorf("authors are not proven: %w", err)
 		}
 	}
 }
