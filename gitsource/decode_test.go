@@ -37,7 +37,7 @@ func TestDecodeValues(t *testing.T) {
 		want []any
 	}{
 		"a boolean in other words": {"a: no\nb: Yes\nc: on\nd: off\ne: \"no\"", []any{object{"a": false, "b": true, "c": true, "d": false, "e": "no"}}},
-		"numbers":                  {"a: 1.10\nb: 010\nc: '010'\nd: 0x10\ne: 1e3\nf: 1.0\ng: -7", []any{object{"a": 1.1, "b": int64(8), "c": "010", "d": int64(16), "e": int64(1000), "f": int64(1), "g": int64(-7)}}},
+		"numbers":                  {"a: 1.10\nb: 010\nc: '010'\nd: 0x10\ne: 1e3\nf: 1.0\ng: -7\nh: +_0\ni: -._5", []any{object{"a": 1.1, "b": int64(8), "c": "010", "d": int64(16), "e": int64(1000), "f": int64(1), "g": int64(-7), "h": int64(0), "i": -0.5}}},
 		"data":                     {"a: \"x\\n'\\\"#:\"\nb: |\n  one\n  two\nc: >-\n  one\n  two", []any{object{"a": "x\n'\"#:", "b": "one\ntwo\n", "c": "one two"}}},
 		"byte order mark, CRLF":    {"\xef\xbb\xbfa: 1\r\nb: |\r\n  x\r\n  y\r\n", []any{object{"a": int64(1), "b": "x\ny\n"}}},
 		"empty":                    {"", nil},
@@ -166,7 +166,7 @@ func FuzzDecode(f *testing.F) {
 		"a: 1\n", "a: no\nb: [1, 2.5, x]\n", "- a\n- {b: c}\n", "a: &x {k: 1}\nb: {<<: *x}\n", "a: |\n  x\n---\nb: ~\n",
 		"8080: x\n", "a: {{FOO}}\n", "\xef\xbb\xbfa: \"\\x7f\\u2028\\ud83d\\ude00\"\r\n", "a: 0o7\nb: 1_000\nc: 190:20:30\n", "? a\n: b\n",
 		"a: -0\nb: 1e400\nc: .5\nd: +1\n", "!!map {a: !!str 1}\n", "a: 'x\n\n  y'\n", "%YAML 1.1\n---\na: y\n",
-		"0: 000\n1: 1_0000000000000000000", "\r!   000",
+		"0: 000\n1: 1_0000000000000000000", "+_0", "\r!   000",
 	} {
 		f.Add([]byte(s))
 	}

@@ -15,7 +15,7 @@ import (
 var (
 	// unquoted matches every plain scalar that may not be a string. It matches too many rather
 	// than too few; the library decides.
-	unquoted = regexp.MustCompile(`^(?:[-+.]?[0-9][0-9A-Za-z_.+-]*|[-+]?\.[0-9A-Za-z]+|~|(?i:y|n|yes|no|on|off|true|false|null))$`)
+	unquoted = regexp.MustCompile(`^(?:[-+.]{0,2}[0-9_][0-9A-Za-z_.+-]*|[-+]?\.[0-9A-Za-z]+|~|(?i:y|n|yes|no|on|off|true|false|null))$`)
 	// decimal matches the most common numbers; parsing them by the library costs a thousand
 	// times as much.
 	decimal = regexp.MustCompile(`^(?:0|-?[1-9][0-9]{0,17})$`)
