@@ -553,6 +553,8 @@ func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 	case ok && !is(*m.Accepted) && !own:
 		k.conflict = oneLine(string(found.State) + ": " + found.Description)
 		return false
+	case !ok && m.Posting == nil:
+		k.result = &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Accepted, Outcome: Lost}
 	case m.Owed != nil && m.Posting != nil:
 		k.result = absent(m) // it is out of date, because something newer is owed
 	}

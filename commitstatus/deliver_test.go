@@ -689,3 +689,60 @@ func TestEveryHistoryKeepsThePromises(t *testing.T) {
 		})
 	}
 }
+
+// TestCommitThatIsTheHeadAgainDoesNotKeepItsOldVerdict: a branch or tag goes back to a commit that was green, and the commit
+// cannot be applied now. The operator was restarted, or its marks were lost.
+func TestCommitThatIsTheHeadAgainDoesNotKeepItsOldVerdict(t *testing.T) {
+	for name, c := range map[string]struct{ restart, lost bool }{
+		"Running": {false, false}, "Restarted": {true, false}, "RestartedWithoutMarks": {true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keeping(t, func(t *testing.T, k *keeper) {
+				for _, want := range []commitstatus.Want{say(commitstatus.Pending, "0/2"), say(commitstatus.Success, "2/2"), say(commitstatus.Success, "2/2")} {
+					k.reconcile([]string{oldSHA}, want)
+				}
+				for range 3 {
+					k.reconcile([]string{newSHA}, commitstatus.Want{SHA: newSHA, Context: "c", State: commitstatus.Success, Description: "2/2", Content: "next"})
+					k.now = k.now.Add(time.Hour)
+				}
+				if c.lost {
+					k.stored = nil
+				}
+				if c.restart {
+					k.start()
+				}
+				for range 12 {
+					k.reconcile([]string{oldSHA}, commitstatus.Want{SHA: oldSHA, Context: "c", State: commitstatus.Pending, Description: "waits for Placement x"})
+					k.now = k.now.Add(5 * time.Second)
+				}
+				if got := k.forge.latest(oldSHA); got != "pending: waits for Placement x" {
+					t.Errorf("after a minute: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestStatusesThatTheForgeLostArePostedAgainForOneRead: the forge and the marks both come from a backup.
+func TestStatusesThatTheForgeLostArePostedAgainForOneRead(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+		backup := k.stored
+		k.now = k.now.Add(time.Minute)
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		k.forge.log, k.stored = nil, backup
+		before := k.forge.reads
+		for range 20 {
+			k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+			k.now = k.now.Add(5 * time.Second)
+		}
+		if reads := k.forge.reads - before; reads > 2 {
+			t.Errorf("%d reads", reads)
+		}
+		if got := k.forge.latest(oldSHA); got != "pending: 0/2" {
+			t.Errorf("the forge shows %q", got)
+		}
+	})
+}

@@ -89,6 +89,8 @@ const (
 	// Outdated: the forge has what this process posted after the mark, which comes from a backup. What the mark owes is
 	// dropped: it is derived again from what the forge has.
 	Outdated
+	// Lost: the forge has no status any more.
+	Lost
 )
 
 // Result is what a Deliverer knows about what a mark was posting.
@@ -109,7 +111,7 @@ func Settle(marks []Mark, results []Result) []Mark {
 	out := slices.Clone(marks)
 	for _, r := range results {
 		i := index(out, r.SHA, r.Context)
-		if i < 0 || out[i].Posting == nil && r.Outcome != Outdated {
+		if i < 0 || out[i].Posting == nil && r.Outcome != Outdated && r.Outcome != Lost {
 			continue
 		}
 		if last := stated(out[i]); last != nil && sameWords(*last, r.Statement) {
@@ -132,8 +134,17 @@ func settle(m *Mark, r Result) {
 			return // it is still what is to be posted
 		}
 		m.Posting = nil
+	case Lost:
+		if owed == nil {
+			m.Owed = m.Accepted
+		}
+		m.Accepted = nil
+		return
 	case Found, Outdated:
 		m.Accepted, m.AcceptedAt, m.Posting = &r.Found, r.At, nil
+		if State(r.Found.State).Terminal() {
+			m.AcceptedAt, m.Accepted.Content = 0, "found"
+		}
 		if r.Outcome == Outdated || State(r.Found.State).Terminal() {
 			m.Owed = nil
 			return
