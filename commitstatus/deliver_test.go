@@ -698,6 +698,7 @@ func TestCommitThatIsTheHeadAgainDoesNotKeepItsOldVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			keeping(t, func(t *testing.T, k *keeper) {
+				t.Helper()
 				for _, want := range []commitstatus.Want{say(commitstatus.Pending, "0/2"), say(commitstatus.Success, "2/2"), say(commitstatus.Success, "2/2")} {
 					k.reconcile([]string{oldSHA}, want)
 				}
@@ -726,6 +727,7 @@ func TestCommitThatIsTheHeadAgainDoesNotKeepItsOldVerdict(t *testing.T) {
 // TestStatusesThatTheForgeLostArePostedAgainForOneRead: the forge and the marks both come from a backup.
 func TestStatusesThatTheForgeLostArePostedAgainForOneRead(t *testing.T) {
 	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
 		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
 		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
 		backup := k.stored

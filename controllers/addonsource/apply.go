@@ -73,14 +73,19 @@ func (p *pass) write(ctx context.Context, c change) error {
 	}
 	hub := &answering{Client: p.writer(key)}
 	entry, err := p.resources(hub).Apply(ctx, c.applied(), ssa.DefaultApplyOptions())
+	owned := err == nil && entry.Action == ssa.UnchangedAction
+	if owned { // AddonFlow becomes the manager of fields that have the declared value already
+		err = hub.Patch(ctx, c.applied(), client.Apply, client.ForceOwnership, client.FieldOwner(v1alpha1.FieldManager)) //nolint:staticcheck // as package ssa
+	}
 	switch {
 	case apierrors.IsConflict(err):
 		return changedMeanwhile(&c)
 	case err != nil:
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot apply %s: %w", key, err))
-	case entry.Action == ssa.UnchangedAction:
-		p.writes.compared(key, c.desired, c.live)
-		return p.guard(ctx, c.live)
+	case owned:
+		p.applied[key] = hub.answer
+		p.writes.record(key, c.desired, hub.answer)
+		return p.guard(ctx, hub.answer)
 	}
 	if log := ctrl.LoggerFrom(ctx); p.repairs(c) {
 		log.Info("Repaired the object", "object", key.String(), "commit", p.head.Commit, "reason", driftOf(c.live))

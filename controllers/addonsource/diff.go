@@ -49,13 +49,19 @@ func storedDigest(live *unstructured.Unstructured) string {
 	if json.NewEncoder(sum).Encode(content) != nil {
 		return ""
 	}
-	for _, entry := range live.GetManagedFields() {
+	sum.Write([]byte(appliedFields(live)))
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// appliedFields is what the API server records as applied by AddonFlow.
+func appliedFields(u *unstructured.Unstructured) string {
+	for _, entry := range u.GetManagedFields() {
 		if entry.Manager == v1alpha1.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply &&
 			entry.Subresource == "" && entry.FieldsV1 != nil {
-			sum.Write(entry.FieldsV1.GetRawBytes())
+			return string(entry.FieldsV1.GetRawBytes())
 		}
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:16])
+	return ""
 }
 
 // diff keeps only those changes in the plan that would change something. The API server
@@ -93,9 +99,10 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 			return false, err
 		}
 	}
-	entry, _, _, err := p.resources(p.writer(keyOf(c.desired))).Diff(ctx, c.applied(), ssa.DefaultDiffOptions())
+	hub := &answering{Client: p.writer(keyOf(c.desired))}
+	entry, _, _, err := p.resources(hub).Diff(ctx, c.applied(), ssa.DefaultDiffOptions())
 	switch {
-	case err == nil && entry.Action != ssa.UnchangedAction:
+	case err == nil && (entry.Action != ssa.UnchangedAction || appliedFields(hub.tried) != appliedFields(c.live)):
 		return true, nil
 	case err == nil:
 		p.writes.compared(keyOf(c.desired), c.desired, c.live)
@@ -130,11 +137,11 @@ func (p *pass) resources(c client.Client) *ssa.ResourceManager {
 	return ssa.NewResourceManager(c, nil, ssa.Owner{Field: v1alpha1.FieldManager, Group: v1alpha1.GroupVersion.Group})
 }
 
-// answering keeps the API server's answer to the patch that was not a dry run; the resource
-// manager drops it. Its version distinguishes events of AddonFlow's own writes from others.
+// answering keeps the API server's answers, which the resource manager drops. The version of the answer to the patch that
+// was not a dry run distinguishes events of AddonFlow's own writes from others.
 type answering struct {
 	client.Client
-	answer *unstructured.Unstructured
+	tried, answer *unstructured.Unstructured
 }
 
 // Patch patches an object.
@@ -144,7 +151,12 @@ func (a *answering) Patch(ctx context.Context, object client.Object, patch clien
 	}
 	options := &client.PatchOptions{}
 	options.ApplyOptions(opts)
-	if u, ok := object.(*unstructured.Unstructured); ok && !slices.Contains(options.DryRun, metav1.DryRunAll) {
+	u, ok := object.(*unstructured.Unstructured)
+	switch {
+	case !ok:
+	case slices.Contains(options.DryRun, metav1.DryRunAll):
+		a.tried = u
+	default:
 		a.answer = u
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -201,6 +202,31 @@ var _ = Describe("Declared fields", func() {
 		w.look()
 		Expect(spec().ProxyConfig.HTTPProxy).To(BeEmpty())
 		Expect(spec().ResourceRequirements).To(BeEmpty())
+	})
+
+	It("are Git's alone, if a user set the field first and a commit declares the same value", func() {
+		w := newWorld()
+		placement := func(spec string) map[string]string {
+			return map[string]string{"addons/placement.yaml": strings.Replace(placementYAML, "spec: {}", "spec: "+spec, 1)}
+		}
+		w.commit("add hello", addOnFilesWith(placement("{}")))
+		w.passes()
+		stored := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}}
+		w.read(stored)
+		stored.Spec.NumberOfClusters = new(int32(1))
+		Expect(admin.Update(context.Background(), stored, client.FieldOwner("kubectl-edit"))).To(Succeed())
+
+		w.commit("one cluster", placement("{numberOfClusters: 1}"))
+		w.look()
+		w.requests.reset()
+		w.look()
+		Expect(w.requests.written()).To(BeEmpty())
+
+		head := w.commit("all clusters", placement("{}"))
+		w.look()
+		Expect(w.source().Status.LastAppliedRevision).To(HaveSuffix(head))
+		w.read(stored)
+		Expect(stored.Spec.NumberOfClusters).To(BeNil())
 	})
 
 	It("that the hub's admission refuses to repair are reported on the commit, until it admits them", func() {

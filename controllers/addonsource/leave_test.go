@@ -467,3 +467,32 @@ func (w *world) hashes() []string {
 	}
 	return clusters
 }
+
+var _ = Describe("The deletion of a source that was killed before it wrote an add-on", func() {
+	It("leaves the revisions that another source of the namespace made of the add-on", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus = nil })
+		w.commit("add hello", addOnFiles())
+		left := 2 // the finalizer of the source, and what it is about to write
+		w.requests.left = &left
+		_, err := w.passOf("fleet")
+		Expect(err).To(HaveOccurred())
+		w.start()
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Suspend = true })
+		moved := map[string]string{}
+		for path, content := range addOnFiles() {
+			moved["other/"+path] = content
+		}
+		w.commit("move hello", moved)
+		w.create(w.newSource("second", func(s *v1alpha1.AddOnSource) { s.Spec.Path, s.Spec.CommitStatus = "other", nil }))
+		Eventually(func() []v1alpha1.AddOnRevision {
+			_, err := w.passOf("second")
+			Expect(err).NotTo(HaveOccurred())
+			w.clock.Step(2 * time.Minute)
+			return w.revisions()
+		}).WithTimeout(patience).Should(HaveLen(1))
+
+		Expect(admin.Delete(context.Background(), w.source())).To(Succeed())
+		_, _ = w.passOf("fleet")
+		Expect(w.revisions()).To(HaveLen(1))
+	})
+})

@@ -84,7 +84,7 @@ func unseen(ro v1alpha1.AddOnRollout, next v1alpha1.SourcedAddOn, applied []v1al
 		before = v1alpha1.Target{Revision: applied[i].Revision, Digest: applied[i].Digest, Commit: applied[i].Commit}
 	}
 	seen := func(t v1alpha1.Target) bool { return t.Commit == before.Commit }
-	if before.Commit == next.Commit || slices.ContainsFunc(seenTargets(ro), seen) {
+	if before.Commit == next.Commit || before.Digest == next.Digest || slices.ContainsFunc(seenTargets(ro), seen) {
 		return v1alpha1.Target{}
 	}
 	return before

@@ -125,6 +125,26 @@ var _ = Describe("Drift", func() {
 		Expect(theGit.Requests().UploadPack).To(BeZero())
 	})
 
+	It("of the target's commit posts nothing on the commit that was written by hand", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		readme := w.commit("readme", map[string]string{"README.md": "hello"})
+		w.look()
+		w.green(w.commit("readme again", map[string]string{"README.md": "hello again"}))
+		posted := len(w.forge.Log())
+		rollout := w.rollout()
+		w.read(rollout)
+		before := rollout.Spec.Target.Commit
+		rollout.Spec.Target.Commit = "main@sha1:" + readme
+		Expect(admin.Update(context.Background(), rollout, client.FieldOwner("another-writer"))).To(Succeed())
+		w.look()
+		w.read(rollout)
+		Expect(rollout.Spec.Target.Commit).To(Equal(before))
+		Consistently(func() []testforge.Entry { w.look(); return w.forge.Log()[posted:] }).
+			WithTimeout(2 * time.Second).WithPolling(100 * time.Millisecond).ShouldNot(ContainElement(HaveField("SHA", readme)))
+	})
+
 	It("of fields is repaired after a restart, for one fetch", func() {
 		w := newWorld()
 		w.commit("add hello", addOnFilesWith(map[string]string{"addons/addonrollout.yaml": rolloutYAML}))

@@ -46,7 +46,9 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	}
 	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
-	if p.standing() {
+	// While a definition is missing, its commit says so; a pass that only began to read knows nothing newer.
+	missing := out.unchanged() && conditions.GetReason(p.source, fluxmeta.ReadyCondition) == v1alpha1.DefinitionMissingReason
+	if p.standing() && !missing {
 		rollouts, err := p.cachedRollouts(ctx)
 		if err != nil {
 			return nil, err

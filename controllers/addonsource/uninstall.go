@@ -129,6 +129,9 @@ func (p *pass) deleteRollouts(ctx context.Context, gone []leaving) error {
 			return retry(v1alpha1.ApplyFailedReason, err)
 		}
 		for _, revision := range revisions {
+			if revision.Annotations[v1alpha1.SourceAnnotation] != p.name() {
+				continue // another source of the namespace has the add-on now
+			}
 			err := p.Client.Delete(ctx, &revision, client.Preconditions{UID: &revision.UID})
 			if client.IgnoreNotFound(err) != nil {
 				return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot delete revision %s: %w", revision.Name, err))

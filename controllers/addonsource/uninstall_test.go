@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	testforge "github.com/addonflow/addonflow/test/forge"
 )
 
 var _ = Describe("Deleting AddonFlow from the hub", func() {
@@ -89,6 +90,12 @@ var _ = Describe("Deleting AddonFlow from the hub", func() {
 			Expect(admin.Update(context.Background(), object)).To(Succeed())
 			said(" is missing: apply the CRDs of AddonFlow again")
 			Expect(exists(w.cma())).To(BeTrue())
+			posted := len(w.forge.Log())
+			Consistently(func() []testforge.Entry {
+				w.clock.Step(2 * time.Minute)
+				_, _ = w.passOf("fleet")
+				return w.forge.Log()[posted:]
+			}).WithTimeout(2 * time.Second).WithPolling(100 * time.Millisecond).Should(BeEmpty())
 			crd.ObjectMeta = metav1.ObjectMeta{Name: name}
 			crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 			Expect(admin.Create(context.Background(), crd)).To(Succeed())
