@@ -143,7 +143,7 @@ func settle(m *Mark, r Result) {
 	case Found, Outdated:
 		m.Accepted, m.AcceptedAt, m.Posting = &r.Found, r.At, nil
 		if State(r.Found.State).Terminal() {
-			m.AcceptedAt, m.Accepted.Content = 0, "found"
+			m.Accepted.Content = "found" // of no want: the verdict is about content that is not known
 		}
 		if r.Outcome == Outdated || State(r.Found.State).Terminal() {
 			m.Owed = nil
