@@ -80,8 +80,8 @@ func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	}
 	before := p.Observed.Rollout
 	said := conditions.GetReason(before, meta.StalledCondition) + conditions.GetMessage(before, meta.StalledCondition)
-	if stalled := p.Verdict.Stalled; stalled != "" && p.Err != nil && said != stalled+p.Verdict.Message {
-		r.Recorder.Event(ro, corev1.EventTypeWarning, stalled, p.Verdict.Message)
+	if stalled := p.Verdict.Stalled; stalled != "" && p.Err != nil && said != stalled+p.Verdict.Text() {
+		r.Recorder.Event(ro, corev1.EventTypeWarning, stalled, p.Verdict.Text())
 	}
 	if p.Restored != "" {
 		r.Recorder.Event(ro, corev1.EventTypeWarning, v1alpha1.FenceRestoredReason, p.Restored)

@@ -223,11 +223,9 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 		// That the clusters go back, are back, and how Git agrees again, is news about a failure.
 		content += " " + string(p.Next.Phase) + p.Observed.Override.Proposed
 	}
-	if place, object := p.Observed.PaceAt(); place != "" && p.Verdict.Stalled == v1alpha1.InvalidRolloutStrategyReason {
-		said[0].Description = commitstatus.Refusal{
-			Problem: strings.Replace(said[0].Description, " at "+place+": "+object, "", 1), Place: place, Object: object,
-		}.Text(commitstatus.DescriptionLimit)
-		content += place // the source names it after the rollout saw the spec
+	if v := p.Verdict; v.Place != "" {
+		said[0].Description = commitstatus.Refusal{Problem: said[0].Description, Place: v.Place, Object: v.Object}.Text(commitstatus.DescriptionLimit)
+		content += v.Place // the source names it after the rollout saw the spec
 	}
 	content += p.Observed.Mistaken() + strings.Join(p.Observed.RefusedWrites, "; ")
 	wants := make([]commitstatus.Want, 0, len(said))

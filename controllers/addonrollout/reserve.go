@@ -99,15 +99,15 @@ func setConditions(ro *v1alpha1.AddOnRollout, v plan.Verdict) {
 	s := &ro.Status
 	if waits := plan.Postponed(s); waits != "" && s.Phase != v1alpha1.PhaseSuspended && !v.BlamesOthers() {
 		// The phase is that of other content: it is no verdict on the declared content.
-		v = plan.Verdict{Waiting: cmp.Or(v.Waiting, v1alpha1.RolloutProgressingReason), Message: waits + "; " + cmp.Or(v.Message, s.Message)}
+		v = plan.Verdict{Waiting: cmp.Or(v.Waiting, v1alpha1.RolloutProgressingReason), Message: waits + "; " + cmp.Or(v.Text(), s.Message)}
 	}
 	switch {
 	case v.Stalled != "":
-		conditions.MarkStalled(ro, v.Stalled, "%s", v.Message)
-		conditions.MarkFalse(ro, meta.ReadyCondition, v.Stalled, "%s", v.Message)
+		conditions.MarkStalled(ro, v.Stalled, "%s", v.Text())
+		conditions.MarkFalse(ro, meta.ReadyCondition, v.Stalled, "%s", v.Text())
 	case v.Waiting != "":
-		conditions.MarkReconciling(ro, v.Waiting, "%s", v.Message)
-		conditions.MarkUnknown(ro, meta.ReadyCondition, v.Waiting, "%s", v.Message)
+		conditions.MarkReconciling(ro, v.Waiting, "%s", v.Text())
+		conditions.MarkUnknown(ro, meta.ReadyCondition, v.Waiting, "%s", v.Text())
 	case s.Phase == v1alpha1.PhaseSucceeded, s.Phase == v1alpha1.PhaseRemoved:
 		atRest(ro)
 		conditions.MarkTrue(ro, meta.ReadyCondition, v1alpha1.RolloutSucceededReason, "%s", s.Message)

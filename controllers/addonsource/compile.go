@@ -204,44 +204,42 @@ func checkPolicy(addOn load.AddOn, now time.Time) problem.List {
 // checkWindows returns what is wrong with the windows of the stages: a zone or time that cannot be
 // read, or no opening.
 func checkWindows(stages []v1alpha1.Stage, now time.Time) []rollout.FieldError {
-	var found []rollout.FieldError
-	for i, st := range stages {
-		if st.Gates == nil {
-			continue
+	return checkGates(stages, func(g v1alpha1.Gate) (string, error) {
+		if g.Window == nil {
+			return "", nil
 		}
-		for k, g := range st.Gates.Before {
-			if g.Window == nil {
-				continue
-			}
-			if err := gates.CheckWindow(*g.Window, now); err != nil {
-				found = append(found, rollout.FieldError{
-					Field: fmt.Sprintf("stages[%d].gates.before[%d].window", i, k), Reason: rollout.InvalidGate, Message: err.Error(),
-				})
-			}
-		}
-	}
-	return found
+		return "window", gates.CheckWindow(*g.Window, now)
+	})
 }
 
 // checkAddresses returns the gates that an operator with these options never measures.
 func checkAddresses(stages []v1alpha1.Stage, o measure.Options) []rollout.FieldError {
+	return checkGates(stages, func(g v1alpha1.Gate) (string, error) {
+		switch {
+		case g.Prometheus != nil:
+			return "prometheus.address", measure.CheckAddress(g, o)
+		case g.Webhook != nil:
+			return "webhook.url", measure.CheckAddress(g, o)
+		}
+		return "", nil
+	})
+}
+
+// checkGates returns what is wrong with the gates of the stages. check names the field of a gate that it judged.
+func checkGates(stages []v1alpha1.Stage, check func(v1alpha1.Gate) (field string, err error)) []rollout.FieldError {
 	var found []rollout.FieldError
 	for i, st := range stages {
 		if st.Gates == nil {
 			continue
 		}
-		for moment, declared := range map[string][]v1alpha1.Gate{"before": st.Gates.Before, "during": st.Gates.During} {
-			for k, g := range declared {
-				field := "prometheus.address"
-				switch {
-				case g.Prometheus == nil && g.Webhook == nil:
-					continue
-				case g.Prometheus == nil:
-					field = "webhook.url"
-				}
-				if err := measure.CheckAddress(g, o); err != nil {
+		for _, moment := range []struct {
+			name  string
+			gates []v1alpha1.Gate
+		}{{"before", st.Gates.Before}, {"during", st.Gates.During}} {
+			for k, g := range moment.gates {
+				if field, err := check(g); err != nil {
 					found = append(found, rollout.FieldError{
-						Field: fmt.Sprintf("stages[%d].gates.%s[%d].%s", i, moment, k, field), Reason: rollout.InvalidGate, Message: err.Error(),
+						Field: fmt.Sprintf("stages[%d].gates.%s[%d].%s", i, moment.name, k, field), Reason: rollout.InvalidGate, Message: err.Error(),
 					})
 				}
 			}

@@ -213,8 +213,8 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 		if p.Verdict, known = verdictOf(p.Err); !known {
 			return Plan{}, p.Err
 		}
-		if place, object := o.PaceAt(); place != "" && p.Verdict.Stalled == v1alpha1.InvalidRolloutStrategyReason {
-			p.Verdict.Message += " at " + place + ": " + object
+		if p.Verdict.Stalled == v1alpha1.InvalidRolloutStrategyReason {
+			p.Verdict.Place, p.Verdict.Object = o.paceAt()
 		}
 	}
 	if p.Err != nil && stored.Target == nil {

@@ -19,6 +19,16 @@ type Verdict struct {
 	// Waiting is the reason of a wait that ends by itself; "": there is none.
 	Waiting string
 	Message string
+	// Place is FILE:LINE of what has the problem, Object the object there; "" if Git does not declare it.
+	Place, Object string
+}
+
+// Text is the message with the place.
+func (v Verdict) Text() string {
+	if v.Place == "" {
+		return v.Message
+	}
+	return v.Message + " at " + v.Place + ": " + v.Object
 }
 
 // BlamesOthers reports whether a problem that only the user can fix is in another place than the
@@ -46,8 +56,8 @@ func verdictOf(err error) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// PaceAt is FILE:LINE of the pace and the object there; "" if the applied commit does not declare it.
-func (o *Observation) PaceAt() (place, object string) {
+// paceAt is FILE:LINE of the pace and the object there; "" if the applied commit does not declare it.
+func (o *Observation) paceAt() (place, object string) {
 	if o.Source == nil || o.Rollout.SpecEdited() {
 		return "", ""
 	}
