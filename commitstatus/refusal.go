@@ -45,7 +45,7 @@ func (c *restClient) refusal(request call, response *http.Response, body []byte)
 	case code >= 500 || code < 300 || code == http.StatusRequestTimeout || code == http.StatusConflict || code == http.StatusTooEarly:
 		out.RetryAfter = c.retryAfter(response.Header, 0)
 		out.Uncertain = true
-	case needsSomebody(code):
+	case needsConfiguration(code):
 		out.Permanent, out.RetryAfter = true, lookAgain
 	default:
 		out.Permanent = true
@@ -53,9 +53,9 @@ func (c *restClient) refusal(request call, response *http.Response, body []byte)
 	return out
 }
 
-// needsSomebody reports whether the same request may succeed after a change of the token, the address or the forge.
+// needsConfiguration reports whether the same request may succeed after a change of the token, the address or the forge.
 // Every redirect counts as such an answer, because a renamed repository redirects.
-func needsSomebody(code int) bool {
+func needsConfiguration(code int) bool {
 	return code < 400 || code == http.StatusUnauthorized || code == http.StatusForbidden ||
 		code == http.StatusNotFound || code == http.StatusGone
 }

@@ -191,7 +191,7 @@ func TestBuildProblems(t *testing.T) {
 		"metadata a list":         {tree{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: []\n"}, BuildOptions{}, []string{"InvalidManifest a.yaml:3: ConfigMap: metadata: must be an object, found a list"}},
 		"no kind, no version":     {tree{"a.yaml": "metadata: {name: a}\n"}, BuildOptions{}, []string{"InvalidManifest a.yaml:1: apiVersion: is missing", "InvalidManifest a.yaml:1: kind: is missing"}},
 		"kind a boolean":          {tree{"a.yaml": "apiVersion: v1\nkind: on\nmetadata: {name: a}\n"}, BuildOptions{}, []string{"InvalidManifest a.yaml:2: kind: must be a string, found the boolean true"}},
-		"sops":                    {tree{"a.yaml": cm + "sops: {mac: x}\n"}, BuildOptions{}, []string{"EncryptedContent a.yaml:1: ConfigMap/a: the object is encrypted with sops, and nothing here decrypts; secrets do not belong into add-on content; refer to one that is on the cluster"}},
+		"sops":                    {tree{"a.yaml": cm + "sops: {mac: x}\n"}, BuildOptions{}, []string{"EncryptedContent a.yaml:1: ConfigMap/a: the object is encrypted with sops, and nothing here decrypts; secrets do not belong in add-on content; refer to one that is on the cluster"}},
 		"a link":                  {tree{"a.yaml": "-> b.txt", "b.txt": cm}, BuildOptions{}, []string{"PathDenied a.yaml: is a symbolic link; only regular files are read"}},
 		"a link to above":         {tree{"a/b.yaml": "-> ../../../etc/passwd"}, BuildOptions{}, []string{"PathDenied a/b.yaml: is a symbolic link; only regular files are read"}},
 		"a linked dir":            {tree{"a": "-> b", "b/c.yaml": cm}, BuildOptions{}, []string{"PathDenied a: is a symbolic link; only regular files are read"}},

@@ -154,7 +154,7 @@ func resolved(n *yaml.Node) *yaml.Node {
 func checkManifest(s source) problem.List {
 	if _, ok := s.value["sops"].(map[string]any); ok {
 		p := s.problem(EncryptedContent, "the object is encrypted with sops, and nothing here decrypts")
-		p.Hint = "secrets do not belong into add-on content; refer to one that is on the cluster"
+		p.Hint = "secrets do not belong in add-on content; refer to one that is on the cluster"
 		return problem.List{p}
 	}
 	var problems problem.List

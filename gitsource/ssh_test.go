@@ -379,11 +379,11 @@ func fetchAt(t *testing.T, address, path string, keys map[string][]byte, timeout
 	t.Helper()
 	_, port, _ := strings.Cut(address, ":")
 	known := regexp.MustCompile(`\]:\d+`).ReplaceAllString(string(keys["known_hosts"]), "]:"+port)
-	who, err := user.Current()
+	login, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := "ssh://" + who.Username + "@" + address + path
+	url := "ssh://" + login.Username + "@" + address + path
 	credentials, err := ParseCredentials(url, sshSecret(keys["identity"], nil, known))
 	if err != nil {
 		t.Fatal(err)

@@ -177,7 +177,7 @@ func TestCompile(t *testing.T) {
 			reason: "no operator calls such an address, whatever its flags",
 			files: map[string]string{"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": compiledRollout +
 				strings.Replace(compiledGates, "https://prometheus.example.com", "https://ann:pw@prometheus.example.com", 1)},
-			want: []string{"r.yaml:29: AddOnRollout/hello: spec.stages[0].gates.during[0].prometheus.address: cannot use the address: it contains user information; credentials belong into the Secret"},
+			want: []string{"r.yaml:29: AddOnRollout/hello: spec.stages[0].gates.during[0].prometheus.address: cannot use the address: it contains user information; credentials belong in the Secret"},
 		},
 		"GateThatIsTooLong": {
 			reason: "a text in the form of a duration is reported as too long",

@@ -282,7 +282,7 @@ func TestAddress(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://hook.example.com":               "cannot use the address: it is not https; the operator's flag --gate-allow-http allows http",
 		"ftp://hook.example.com":                "cannot use the address: it is neither https nor http",
-		"https://ana:s3cret@hook.example.com":   "cannot use the address: it contains user information; credentials belong into the Secret",
+		"https://ana:s3cret@hook.example.com":   "cannot use the address: it contains user information; credentials belong in the Secret",
 		"https://hook.example.com/#x":           "cannot use the address: it has a fragment",
 		"https:///x":                            "cannot use the address: it names no host, or an empty port",
 		"https://hook.example.com:":             "cannot use the address: it names no host, or an empty port",

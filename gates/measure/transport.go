@@ -112,7 +112,7 @@ func parseAddress(raw string, kind v1alpha1.GateType, o Options) (*url.URL, erro
 	case parsed.Scheme != "https" && parsed.Scheme != "http":
 		return nil, errors.New("cannot use the address: it is neither https nor http")
 	case parsed.User != nil:
-		return nil, errors.New("cannot use the address: it contains user information; credentials belong into the Secret")
+		return nil, errors.New("cannot use the address: it contains user information; credentials belong in the Secret")
 	case parsed.Fragment != "":
 		return nil, errors.New("cannot use the address: it has a fragment")
 	case kind == v1alpha1.GatePrometheus && parsed.RawQuery != "":

@@ -15,7 +15,7 @@ const (
 	clockHint  = "a rendering must always be the same"
 	lookupHint = "a package is rendered without asking a cluster; pass what it needs as a value"
 	dnsHint    = "pass the address as a value"
-	cryptoHint = "keys and passwords do not belong into a manifest"
+	cryptoHint = "keys and passwords do not belong in a manifest"
 )
 
 // refused maps functions of Helm to a hint. Their result depends on more than their arguments, or they would put a

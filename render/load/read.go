@@ -304,7 +304,7 @@ func meantKind(kind schema.GroupVersionKind) string {
 		}
 	}
 	if kind.Group == "apps" || kind.Group == "batch" || kind.Group == "" && kind.Kind == "Service" {
-		return "manifests for managed clusters belong into spec.agentSpec.workload.manifests of an AddOnTemplate; " +
+		return "manifests for managed clusters belong in spec.agentSpec.workload.manifests of an AddOnTemplate; " +
 			"a file for the hub itself belongs outside spec.path, or into spec.ignore; " + supportedKinds
 	}
 	if kind == (schema.GroupVersionKind{Version: "v1", Kind: configMapKind}) {

@@ -10,6 +10,6 @@
 // Gitea's API.
 //
 // Each spec has its own repository, and uses the parts in scene_test.go. Plans on pull requests
-// belong into plan_test.go, approvals by comment into approval_test.go, and the pull request after
+// belong in plan_test.go, approvals by comment into approval_test.go, and the pull request after
 // a rollback into revert_test.go, with the commits that make them work.
 package gitea

@@ -89,7 +89,7 @@ func (f corpusFile) objects() []*unstructured.Unstructured {
 	return all
 }
 
-// declared returns the objects that belong into Git. Admins write the other objects to the hub, with
+// declared returns the objects that belong in Git. Admins write the other objects to the hub, with
 // OCM and with AddonFlow.
 func (f corpusFile) declared() (inGit, onHub []*unstructured.Unstructured) {
 	for _, o := range f.objects() {
