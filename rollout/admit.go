@@ -220,12 +220,12 @@ func (p *planner) arriving(u *unit) bool {
 // changed or the works were deleted. They already count as failed, so neither the budget nor earlier steps hold them.
 func (p *planner) readmit(s *step) {
 	var found []*unit
-	if s.hold != "" {
+	if s.hold != "" && !s.byStrategy {
 		return
 	}
 	for _, u := range s.members {
 		r := u.record
-		if r.failed() && !p.writes(u) && r.Revision == p.target && !p.due(u) && !u.c.UpToDate &&
+		if r.failed() && !p.shutOut(s, u) && !p.writes(u) && r.Revision == p.target && !p.due(u) && !u.c.UpToDate &&
 			!u.held && !p.postponed(u) && p.retargetable(u) && u.c.Reachable && p.writable(u.c) {
 			found = append(found, u)
 		}

@@ -279,6 +279,63 @@ func TestShareIsOfWhatRunsOtherContent(t *testing.T) {
 	}
 }
 
+// TestFirstContentOfTheRest: until some content has succeeded, a cluster that ran nothing gets the target after the
+// share. It is the strategy's to hold once content is verified there, and no earlier, also if the status was lost.
+func TestFirstContentOfTheRest(t *testing.T) {
+	edit := func(b rollouttest.Behaviour) func(*rollouttest.Fleet) {
+		return func(f *rollouttest.Fleet) { f.Clusters[c6].Edited, f.Clusters[c6].Takes["v1"] = true, b }
+	}
+	healthy := rollouttest.Behaviour{After: time.Minute}
+	heldAt := func(n string) string { return n + " of 6, rest held by strategy" }
+	for name, tc := range map[string]struct {
+		takes    rollouttest.Behaviour // v1, in the rest
+		then     func(*rollouttest.Fleet)
+		revision string
+		writes   int // of that revision, in the rest
+		says     string
+	}{
+		"its image never starts, and a commit mends that": {
+			takes: rollouttest.Behaviour{Ending: rollouttest.Stuck}, then: commit("v2"), revision: "v2", writes: 1, says: heldAt("2"),
+		},
+		"the same, and the status was lost": {
+			takes: rollouttest.Behaviour{Ending: rollouttest.Stuck}, then: both((*rollouttest.Fleet).LoseStatus, commit("v2")), revision: "v2", writes: 1, says: heldAt("2"),
+		},
+		"it failed, and a commit mends that": {
+			takes: rollouttest.Behaviour{Ending: rollouttest.Fails}, then: commit("v2"), revision: "v2", writes: 1, says: heldAt("2"),
+		},
+		"it failed, and its inputs are corrected": {
+			takes: rollouttest.Behaviour{Ending: rollouttest.Fails}, then: edit(healthy), revision: "v1", writes: 2, says: heldAt("2"),
+		},
+		"its inputs change after it was verified": {takes: healthy, then: edit(healthy), revision: "v1", writes: 2, says: heldAt("2")},
+		"a commit follows after it was verified":  {takes: healthy, then: commit("v2"), revision: "v1", writes: 1, says: heldAt("1")},
+		"the same, and the status was lost, too":  {takes: healthy, then: both((*rollouttest.Fleet).LoseStatus, commit("v2")), revision: "v1", writes: 1, says: heldAt("1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			names := []string{c1, c2, c3, c4, c5, c6}
+			f := rollouttest.NewFleet("", names...)
+			for _, name := range names[:5] {
+				f.Clusters[name].Installed, f.Clusters[name].Running = rollout.HandMade, rollout.Foreign
+			}
+			f.Policy.Spec.Install = installedBy("all")
+			f.Policy.Spec.Strategy = rollingWith(v1alpha1.RollingUpdateWithPlacement{PlacementReference: ref("canary")})
+			f.Policy.Placements = []rollout.Placement{placement("canary", c1, c2, c3, c4), placement("all", names...)}
+			f.Clusters[c6].Takes["v1"] = tc.takes
+			text, err := rollouttest.Scenario{Fleet: f, Until: 3 * time.Hour, Events: []event{
+				at(0, "commit v1", commit("v1")), at(time.Hour, "then", tc.then),
+			}}.Run(0)
+			plan := planned(t, f.Input())
+			if at := f.Clusters[c6]; err != nil || at.Running != tc.revision || at.Writes[tc.revision] != tc.writes || plan.Message != tc.says || plan.Outcome != rollout.Success {
+				t.Errorf("%v: %s runs %s, written %v; %s: %s\n%s", err, c6, at.Running, at.Writes, plan.Outcome, plan.Message, text)
+			}
+			for _, name := range names[1:5] {
+				if f.Clusters[name].Running != rollout.Foreign {
+					t.Errorf("the strategy does not hold %s: it runs %s", name, f.Clusters[name].Running)
+				}
+			}
+		})
+	}
+}
+
 // TestUndecidedPlacementInstallsNothing: if OCM has not yet evaluated the current spec of a placement, its decisions
 // may belong to an older spec.
 func TestUndecidedPlacementInstallsNothing(t *testing.T) {

@@ -18,8 +18,8 @@ const rollingShare = 25
 //	40 installed, placement selects them all, 30%: 12 are moved, 28 held by strategy
 //
 // The share takes clusters that run the target or are admitted to it first. On a first install, on a revert, or if the
-// target is the stable revision, all members are moved. While no content has succeeded, the rest that runs nothing
-// follows the share: the strategy has nothing to protect there.
+// target is the stable revision, all members are moved. While no content has succeeded, the clusters of the rest on
+// which none is verified follow the share: the strategy has nothing to protect there.
 func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	if !p.protects(heldShare) {
 		return &track{steps: []*step{p.allAtOnce(wholeFleet, p.members(nil), clusterv1alpha1.RolloutAll{})}}
@@ -64,9 +64,15 @@ func (p *planner) protects(step string) bool {
 	return !p.installsFirst()
 }
 
-// unprotected reports whether the share protects nothing on the cluster: it runs nothing, and there is no stable revision
-// at which it could join.
-func (p *planner) unprotected(u *unit) bool { return p.stable == "" && u.c.Running == "" }
+// unprotected reports whether the share protects nothing on the cluster. There is no stable revision at which it could
+// join, and it runs nothing, the target, or content that is not verified there. What ran there before that content is
+// not needed to tell: it is overwritten.
+func (p *planner) unprotected(u *unit) bool {
+	r := u.record
+	overwritten := r != nil && (u.c.Running == r.Revision || u.c.Running == Mixed)
+	unverified := r.InFlight() || r.failed() && overwritten
+	return p.stable == "" && (u.c.Running == "" || u.c.Running == p.target || unverified)
+}
 
 // undecidedInShare reports whether the cluster was admitted in the share, is not Done, and
 // needs no new admission. It stays in the share even if the placement dropped it.

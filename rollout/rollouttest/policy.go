@@ -35,7 +35,7 @@ type step struct {
 	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
 	// returning: a cluster of it is none only because its ManagedClusterAddOn is being deleted.
 	// atOnce: the strategy moves all of its clusters at once.
-	// sparing: while no content has succeeded, it holds only the clusters that run something.
+	// sparing: while no content has succeeded, it holds only what clusters are known to run well.
 	held, unknown, all, atOnce, holdEmpty, returning, sparing bool
 
 	// before and during the stage are the verdicts of the gates that the rollout has to pass.
@@ -491,12 +491,6 @@ func (p *policy) began(stage string) bool {
 		}
 	}
 	return false
-}
-
-// holdsBack reports whether a step that is held holds the cluster. A first install ignores the placement of
-// RollingUpdateWithPlacement, and until some content succeeded, it goes on where nothing runs.
-func (p *policy) holdsBack(s step, name string) bool {
-	return s.held && (!s.sparing || p.in.Stable != "" || p.clusters[name].Running != "")
 }
 
 // seen is the record of a cluster of the share after what was seen of it: as it was written, or if the

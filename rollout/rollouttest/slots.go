@@ -327,6 +327,26 @@ func (j *judgement) order() error {
 	return nil
 }
 
+// holdsBack reports whether a step that is held holds the cluster. A first install ignores the placement of
+// RollingUpdateWithPlacement, and until some content succeeded, it goes on where nothing runs but the target or
+// content that has no proof there: the cluster was moving to it, or failed with it.
+func (j *judgement) holdsBack(s step, name string) bool {
+	c, r := j.clusters[name], j.after[name]
+	switch {
+	case !s.held:
+		return false
+	case !s.sparing || j.in.Stable != "":
+		return true
+	case c.Running == "" || c.Running == j.target():
+		return false
+	case j.admitted(name):
+		r = j.before[name] // none, if the status was lost
+	}
+	failed := isFailure(r) && (c.Running == r.Revision || c.Running == rollout.Mixed)
+	proved := c.Reachable && c.Health.State == rollout.HealthVerified && (r.Revision == "" || j.has(c, r.Revision))
+	return proved || !slotted(r) && !failed && !j.retargeted(name)
+}
+
 // refilled: no slot stays free while a cluster that may have it waits.
 func (j *judgement) refilled() error {
 	if j.stopped() || j.step.Refused != "" || j.in.LedgerLimit != 0 {
