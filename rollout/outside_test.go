@@ -269,6 +269,13 @@ func TestShareIsOfWhatRunsOtherContent(t *testing.T) {
 			change: []change{finished(c1), inStage("share"), on(c6, nothing, func(c *rollout.Cluster) { c.Waits = "waits for base" }), quarter, unproven},
 			want:   map[string]string{c2: "Waiting v1", c6: "Waiting"}, phase: v1alpha1.PhaseProgressing,
 		},
+		"newer content was never written where other content runs, and half of it where nothing ran": {
+			change: []change{
+				recorded(rollout.Failed, "v0", time.Hour, time.Minute, c5, c6), on(c5, runs(rollout.Foreign, rollout.HealthVerified)), on(c6, runs(rollout.Mixed, rollout.HealthUnknown)),
+				finished(c1), inStage("share"), quarter, unproven,
+			},
+			want: map[string]string{c2: "Waiting v1", c5: "Waiting foreign", c6: "Admitted v2"},
+		},
 		"the target changes nothing in the share": {
 			change: []change{quarter, on(c1, upToDate), on(c2, upToDate), on(c3, upToDate), on(c4, upToDate)},
 			want:   map[string]string{c1: "Unchanged v1", c5: "Waiting v1"}, phase: v1alpha1.PhaseHeld,

@@ -64,9 +64,9 @@ func (p *planner) protects(step string) bool {
 	return !p.installsFirst()
 }
 
-// unprotected reports whether the share protects nothing on the cluster. There is no stable revision at which it could
-// join, and it runs nothing, the target, or content that is not verified there. What ran there before that content is
-// not needed to tell: it is overwritten.
+// unprotected reports whether the share protects nothing on the cluster: there is no stable revision at which it could
+// join, and it runs nothing, the target, or content that is not verified there. What ran there before does not matter,
+// because it was overwritten.
 func (p *planner) unprotected(u *unit) bool {
 	r := u.record
 	overwritten := r != nil && (u.c.Running == r.Revision || u.c.Running == Mixed)
