@@ -73,7 +73,7 @@ func (p *pass) replacedRollouts(seen *observation) (map[string]*v1alpha1.AddOnRo
 // unseen returns the target that next replaces, if the rollout did not see it; else an empty
 // one. If next is in the rollout already, because an earlier pass did not complete, the status
 // of the source has the previous target. Equal content of another commit counts as seen then:
-// the history of a rollout names the first commit.
+// the history of a rollout names one commit of it, the newest.
 func unseen(ro v1alpha1.AddOnRollout, next v1alpha1.SourcedAddOn, applied []v1alpha1.SourcedAddOn) v1alpha1.Target {
 	before := *ro.Spec.Target
 	if before.Commit == next.Commit {

@@ -37,9 +37,15 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 		next.Stable = o.rediscovered()
 	}
 	if next.Target != nil && next.Target.Digest == target.Digest {
-		// Another commit has the same content, as after a rewritten history: the rollout
-		// continues and reports the new commit.
+		// Another commit has the same content, as after a rewritten history: the rollout continues and
+		// reports the new commit, because Git may not have the old one any more.
 		next.Target = &target
+		if next.Stable != nil && next.Stable.Digest == target.Digest {
+			next.Stable = &target
+		}
+		if h := next.History; len(h) > 0 && h[0].Target.Digest == target.Digest {
+			h[0].Target = target
+		}
 		return next
 	}
 	next.History = supersede(next, target, now)

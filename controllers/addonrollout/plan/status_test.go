@@ -63,6 +63,15 @@ func TestAdvance(t *testing.T) {
 		if got.Target.Commit != moved.Commit || !got.TargetSince.Equal(&then) || got.Phase != running.Phase {
 			t.Errorf("equal content goes on under its new commit: %+v", got)
 		}
+		ended := running
+		ended.Stable = &a
+		got = advance(ended, at(moved), now)
+		if *got.Stable != moved || len(got.History) != 1 || got.History[0].Target != moved || ended.History[0].Target != a {
+			t.Errorf("a commit that Git may not have any more is still named: stable %+v, history %+v", got.Stable, got.History)
+		}
+		if got = advance(running, at(moved), now); *got.Stable != b {
+			t.Errorf("other content is of another commit: %+v", got.Stable)
+		}
 	})
 	t.Run("LostStatus", func(t *testing.T) {
 		s := Succeeded{{Name: "b", Digest: b.Digest, At: "2026-01-02T00:00:00Z"}, {Name: "c", Digest: "x", At: "2026-01-01T00:00:00Z"}}
