@@ -177,6 +177,10 @@ func recorded(s v1alpha1.AddOnRolloutStatus, outcome rollout.Outcome, now metav1
 	ended := s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseRolledBack || s.Phase == v1alpha1.PhaseFailed ||
 		s.Phase == v1alpha1.PhaseHeld && outcome == rollout.Success
 	if ended && h[0].Finished != nil && h[0].Phase == s.Phase {
+		if s.Phase == v1alpha1.PhaseFailed && h[0].Counts.InFlight > 0 { // how these clusters end is decided after the halt
+			h[0].Counts = s.Counts
+			detail(&h[0], s, now)
+		}
 		return h
 	}
 	h[0].Phase, h[0].Counts, h[0].Finished = s.Phase, s.Counts, nil

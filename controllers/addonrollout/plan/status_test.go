@@ -103,6 +103,19 @@ func TestConcludeIsIdempotent(t *testing.T) {
 	}
 }
 
+// TestHistory_NamesClustersThatFailAfterTheHalt: the other canary fails after its rollout was halted.
+func TestHistory_NamesClustersThatFailAfterTheHalt(t *testing.T) {
+	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	status := advance(v1alpha1.AddOnRolloutStatus{}, at(targetOf("a", "main@sha1:1")), now)
+	failing := []v1alpha1.ClusterReason{{Cluster: "c1", Reason: "crashes"}, {Cluster: "c2", Reason: "crashes"}}
+	halted := statusAfter(status, rollout.Plan{Phase: v1alpha1.PhaseFailed, Counts: v1alpha1.Counts{Total: 8, Failed: 1, InFlight: 1}, Failing: failing[:1]}, "", now)
+	later := metav1.NewTime(now.Add(time.Minute))
+	h := statusAfter(halted, rollout.Plan{Phase: v1alpha1.PhaseFailed, Message: "2 failed", Counts: v1alpha1.Counts{Total: 8, Failed: 2}, Failing: failing}, "", later).History[0]
+	if len(h.Failing) != 2 || h.Counts.Failed != 2 || h.Reason != "2 failed" || !h.Finished.Equal(&now) {
+		t.Errorf("the history has %+v; it ended at %s", h, now)
+	}
+}
+
 func TestVerdictOf(t *testing.T) {
 	for err, want := range map[error]string{
 		rollout.ErrInvalidStrategy:      v1alpha1.InvalidRolloutStrategyReason,
