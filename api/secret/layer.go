@@ -74,6 +74,18 @@ func unescape(escaped string) string {
 	return string([]byte{byte(character)}) //nolint:gosec // below 0x100, since it is not multibyte
 }
 
+// bare returns the text without backslashes: in a text that was escaped in parts, nothing says
+// which of several backslashes escapes the next one.
+func (l layer) bare() layer {
+	b := layer{text: strings.ReplaceAll(l.text, `\`, ""), at: make([]span, 0, len(l.at))}
+	for i, at := range l.at {
+		if l.text[i] != '\\' {
+			b.at = append(b.at, at)
+		}
+	}
+	return b
+}
+
 // occurrences returns where the original text holds what is a form in this layer.
 func (l layer) occurrences(form string) []span {
 	var found []span

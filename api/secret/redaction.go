@@ -18,8 +18,9 @@ type Redaction struct{ forms []string }
 // escaped as unescaped knows it, wholly or in parts, up to three times. Empty ones are left
 // out. The parts of basic authentication are given alone and, as user:password, together.
 //
-// A text and a credential are unescaped alike and compared at each layer, so that it does not
-// matter in which way the server escaped which character.
+// A text and a credential are unescaped alike and compared at each layer, with and without
+// backslashes, so that it does not matter in which way the server escaped which character. Of a
+// credential that has backslashes itself, some forms that were escaped more than once stay.
 func NewRedaction(secrets ...Text) Redaction {
 	var forms []string
 	for _, s := range secrets {
@@ -28,13 +29,13 @@ func NewRedaction(secrets ...Text) Redaction {
 		}
 		for _, form := range append(base64Forms(string(s)), string(s)) {
 			for range layers + 1 {
-				forms = append(forms, form)
+				forms = append(forms, form, verbatim(form).bare().text)
 				form = verbatim(form).unescaped().text
 			}
 		}
 	}
 	slices.Sort(forms)
-	return Redaction{slices.Compact(forms)}
+	return Redaction{slices.DeleteFunc(slices.Compact(forms), func(form string) bool { return form == "" })}
 }
 
 // base64Forms returns a text in every alphabet of base64, padded or not.
@@ -56,8 +57,10 @@ func (r Redaction) Text(s string) string {
 	var found []span
 	layer := verbatim(s)
 	for range layers + 1 {
+		bare := layer.bare()
 		for _, form := range r.forms {
 			found = append(found, layer.occurrences(form)...)
+			found = append(found, bare.occurrences(form)...)
 		}
 		next := layer.unescaped()
 		if next.text == layer.text {
