@@ -70,7 +70,8 @@ func sizes(stages []v1alpha1.StageStatus) map[string]int {
 	return sizes
 }
 
-// NameCommits sets the commit of each decision: the commit of the decision's revision.
+// NameCommits sets the commit of each decision: the commit of the decision's revision. A cluster that returns may run
+// content that was superseded.
 func NameCommits(all []journal.Decision, status *v1alpha1.AddOnRolloutStatus) {
 	for i := range all {
 		d := &all[i]
@@ -80,6 +81,10 @@ func NameCommits(all []journal.Decision, status *v1alpha1.AddOnRolloutStatus) {
 			d.Commit = status.Target.Commit
 		case status.Stable != nil && d.Revision == status.Stable.Digest:
 			d.Commit = status.Stable.Commit
+		default:
+			if i := slices.IndexFunc(status.History, func(h v1alpha1.HistoryEntry) bool { return h.Target.Digest == d.Revision }); i >= 0 {
+				d.Commit = status.History[i].Target.Commit
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/journal"
 )
 
 func targetOf(revision, commit string) v1alpha1.Target {
@@ -113,6 +114,16 @@ func TestHistory_NamesClustersThatFailAfterTheHalt(t *testing.T) {
 	h := statusAfter(halted, rollout.Plan{Phase: v1alpha1.PhaseFailed, Message: "2 failed", Counts: v1alpha1.Counts{Total: 8, Failed: 2}, Failing: failing}, "", later).History[0]
 	if len(h.Failing) != 2 || h.Counts.Failed != 2 || h.Reason != "2 failed" || !h.Finished.Equal(&now) {
 		t.Errorf("the history has %+v; it ended at %s", h, now)
+	}
+}
+
+// TestJournal_NamesTheCommitOfSupersededContent: a cluster returned with content that another one superseded.
+func TestJournal_NamesTheCommitOfSupersededContent(t *testing.T) {
+	older, target := targetOf("a", "main@sha1:1"), targetOf("b", "main@sha1:2")
+	did := []journal.Decision{{Kind: journal.Returned, Revision: older.Digest}}
+	NameCommits(did, &v1alpha1.AddOnRolloutStatus{Target: &target, History: []v1alpha1.HistoryEntry{{Target: target}, {Target: older}}})
+	if did[0].Commit != older.Commit {
+		t.Errorf("the commit is %q, want %q", did[0].Commit, older.Commit)
 	}
 }
 
