@@ -79,7 +79,8 @@ func parseAddress(raw string, how addressing) (repository, error) {
 		}
 	}
 	last := len(segments) - 1
-	if segments[last] = strings.TrimSuffix(segments[last], ".git"); !isSegment(segments[last], how.extra) {
+	// No forge has a repository whose own name ends in .git.
+	if segments[last] = strings.TrimSuffix(segments[last], ".git"); !isSegment(segments[last], how.extra) || strings.HasSuffix(segments[last], ".git") {
 		return repository{}, errors.New("cannot use the address: it names no repository")
 	}
 	found, err := how.locate(place{root: &url.URL{Scheme: parsed.Scheme, Host: strings.ToLower(parsed.Host)}, segments: segments})

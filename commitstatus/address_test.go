@@ -81,6 +81,7 @@ func FuzzParseAddress(f *testing.F) {
 	for _, seed := range []string{
 		"https://gitea.example/fleet/addons", "http://127.0.0.1:3000/a/b.git", "https://api.github.com/repos/a/b",
 		"https://me:hunter2@x/a/b", "https://x/a/%2e%2e/b", "https://x/../a/b", "HTTPS://X/A/B", "http://[::1%25eth0]:80/a/b",
+		"http://x/a/.git.git",
 	} {
 		f.Add(seed)
 	}
