@@ -284,3 +284,18 @@ func TestRevertOfAClusterWhoseRecordIsOlder(t *testing.T) {
 	play(t, f, time.Hour)
 	expectBack(t, f, "v0")
 }
+
+// A revert moves a cluster that no stage selects and that runs content between the reverted one and the target: the
+// operator was killed between the admission to the reverted content and the write (seed 409170).
+func TestRevertOfAClusterThatWasAdmittedAndNeverWritten(t *testing.T) {
+	f := everyoneOneByOne(3, 0, 1)
+	f.Policy.Spec.Install = installedBy("installed")
+	f.Policy.Placements = append(f.Policy.Placements, placement("installed", rollouttest.Names(3)...))
+	play(t, f, time.Hour, at(0, "commit v1", commit("v1")))
+	f.SetTarget("v2")
+	f.Store(planned(t, f.Input()))
+	f.Policy.Placements[0] = placement("all", c2, c3)
+	f.SetTarget("v0")
+	play(t, f, time.Hour)
+	expectBack(t, f, "v0")
+}

@@ -158,7 +158,7 @@ func (p *planner) carryOver() {
 }
 
 // relinquish drops the records of clusters that were admitted to reverted content and have no works of it yet: they
-// never used their slots.
+// never used their slots. In a revert, the record of a cluster that is to go back stays, because it says so.
 func (p *planner) relinquish() {
 	for i := range p.units {
 		u := &p.units[i]
@@ -166,7 +166,7 @@ func (p *planner) relinquish() {
 		if r == nil || r.State != Admitted || r.Failed || u.c.Running == r.Revision || u.c.Running == Mixed {
 			continue
 		}
-		if r.Revision == p.target && p.in.Withdrawn || r.Revision != p.target && r.Revision != p.stable && p.revert {
+		if r.Revision == p.target && p.in.Withdrawn || r.Revision != p.target && r.Revision != p.stable && p.revert && !p.strays(u) {
 			u.record = nil
 		}
 	}
