@@ -118,7 +118,7 @@ func (w weekly) spans(zone *time.Location, from, to time.Time) iter.Seq[span] {
 // cronTimes is a time that begins when clocks show what a cron expression says. If clocks
 // skip the begin of a period, it begins with the change. If the begin occurs twice, the period begins twice.
 type cronTimes struct {
-	schedule cron.Schedule
+	schedule *cron.SpecSchedule
 	duration time.Duration
 	// left is how many beginnings are still looked at, of all times of the window.
 	left *int
@@ -135,15 +135,33 @@ func readCron(spec v1alpha1.TimeRange, left *int) (recurring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read cron %q: %w", spec.Cron, err)
 	}
-	return cronTimes{schedule, min(spec.Duration.Duration, longest), left}, nil
+	fields, ok := schedule.(*cron.SpecSchedule)
+	if !ok {
+		return nil, fmt.Errorf("cannot read cron %q: it has no fields", spec.Cron)
+	}
+	return cronTimes{fields, min(spec.Duration.Duration, longest), left}, nil
 }
 
 func (c cronTimes) spans(zone *time.Location, from, to time.Time) iter.Seq[span] {
 	return func(yield func(span) bool) {
+		var open span // begins that touch are one span
 		for at := range c.beginnings(zone, c.latest(zone, from), to) {
-			if *c.left--; *c.left < 0 || !yield(span{at, at.Add(c.duration)}) {
-				return
+			if *c.left--; *c.left < 0 {
+				break
 			}
+			switch {
+			case open.to.IsZero():
+				open.from = at
+			case at.After(open.to):
+				if !yield(open) {
+					return
+				}
+				open.from = at
+			}
+			open.to = at.Add(c.duration)
+		}
+		if !open.to.IsZero() {
+			yield(open)
 		}
 	}
 }
@@ -165,20 +183,47 @@ func (c cronTimes) begins(zone *time.Location, from, to time.Time) bool {
 	return false
 }
 
-// beginnings yields every begin from a full minute until before another moment. It calls the library without a zone,
-// because the library makes mistakes on days on which clocks change.
+// beginnings yields every begin from a full minute until before another moment. It reads the expression day by day: the
+// library is slow where a minute follows a minute, and makes mistakes on days on which clocks change.
 func (c cronTimes) beginnings(zone *time.Location, from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for p := range periods(zone, from, to) {
-			shown := p.shown(p.from).Add(-p.skipped)
-			at := c.schedule.Next(shown.Add(-1))
-			for ; !at.IsZero() && at.Before(p.shown(p.to)); at = c.schedule.Next(at) {
-				if !yield(later(p.moment(at), p.from)) {
-					return
+			first, last := p.shown(p.from).Add(-p.skipped), p.shown(p.to)
+			for d := first.Truncate(day); d.Before(last); d = d.Add(day) {
+				if !c.onDay(d) {
+					continue
+				}
+				for minute := range minutesOf(c.schedule) {
+					at := d.Add(minute)
+					if !at.Before(first) && at.Before(last) && !yield(later(p.moment(at), p.from)) {
+						return
+					}
 				}
 			}
-			if at.IsZero() {
-				return // never again, as 30 February
+		}
+	}
+}
+
+// onDay reports whether the time begins on a day. If the day of the month and the weekday are given, one of them is
+// enough.
+func (c cronTimes) onDay(d time.Time) bool {
+	const every = 1 << 63 // the library's mark of a field that is *
+	s := c.schedule
+	date, weekday := s.Dom&(1<<d.Day()) != 0, s.Dow&(1<<d.Weekday()) != 0
+	if s.Dom&every != 0 || s.Dow&every != 0 {
+		return s.Month&(1<<d.Month()) != 0 && date && weekday
+	}
+	return s.Month&(1<<d.Month()) != 0 && (date || weekday)
+}
+
+// minutesOf yields the minutes of a day at which a schedule begins, since midnight.
+func minutesOf(s *cron.SpecSchedule) iter.Seq[time.Duration] {
+	return func(yield func(time.Duration) bool) {
+		for hour := range 24 {
+			for minute := range 60 {
+				if s.Hour&(1<<hour) != 0 && s.Minute&(1<<minute) != 0 && !yield(time.Duration(hour)*time.Hour+time.Duration(minute)*time.Minute) {
+					return
+				}
 			}
 		}
 	}

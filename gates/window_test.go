@@ -353,15 +353,28 @@ func TestWindow_IsQuick(t *testing.T) {
 	} else {
 		t.Log(took)
 	}
+	every = v1alpha1.WindowGate{TimeZone: berlin, Allow: []v1alpha1.TimeRange{cron("* * * * *", time.Minute)}}
+	start = time.Now()
+	for range 20 {
+		verdict, _ = gates.Window(every, at(t, berlin, "2026-11-20 10:00"))
+	}
+	if took := time.Since(start); verdict.Reason != "open" || took > 5*time.Second {
+		t.Errorf("got %v twenty times after %s: each turn of a rollout pays for one", verdict, took)
+	}
 }
 
 func BenchmarkWindow(b *testing.B) {
-	spec := v1alpha1.WindowGate{
-		TimeZone: berlin, Allow: []v1alpha1.TimeRange{weekdays("09:00-17:00", "Mon", "Tue")}, Exclude: []v1alpha1.TimeRange{cron("0 0 24 12 *", 200*time.Hour)},
-	}
-	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	for b.Loop() {
-		gates.Window(spec, now)
+	for name, spec := range map[string]v1alpha1.WindowGate{
+		"Office":     {Allow: []v1alpha1.TimeRange{weekdays("09:00-17:00", "Mon", "Tue")}, Exclude: []v1alpha1.TimeRange{cron("0 0 24 12 *", 200*time.Hour)}},
+		"EachMinute": {Allow: []v1alpha1.TimeRange{cron("* * * * *", time.Minute)}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			spec.TimeZone = berlin
+			now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+			for b.Loop() {
+				gates.Window(spec, now)
+			}
+		})
 	}
 }
 
