@@ -44,8 +44,8 @@ func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
 		return nil //nolint:nilerr // the gate reports it
 	}
 	for i := range list.Items {
-		if a := list.Items[i]; a.CreationTimestamp.After(since) {
-			o.Approvals.Proven = append(o.Approvals.Proven, a)
+		if a := list.Items[i]; a.CreationTimestamp.After(since) || a.Spec.Decision == v1alpha1.Reject {
+			o.Approvals.Counted = append(o.Approvals.Counted, a)
 		} else {
 			o.Approvals.Outdated = append(o.Approvals.Outdated, a)
 		}
@@ -56,7 +56,7 @@ func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
 // readForge counts a decision for a forge account only if the operator created it; otherwise for the user who created
 // it.
 func (r *Reconciler) readForge(ctx context.Context, o *plan.Observation) error {
-	if !slices.ContainsFunc(o.Approvals.Proven, func(a v1alpha1.AddOnApproval) bool { return a.Spec.Forge != nil }) {
+	if !slices.ContainsFunc(o.Approvals.Counted, func(a v1alpha1.AddOnApproval) bool { return a.Spec.Forge != nil }) {
 		return nil
 	}
 	review := &authenticationv1.SelfSubjectReview{}
@@ -73,7 +73,7 @@ func (r *Reconciler) readForge(ctx context.Context, o *plan.Observation) error {
 			host, _ = commitstatus.Host(spec.Provider, spec.Address) // of an address that is none, no decision counts
 		}
 	}
-	o.Approvals.Proven = gates.Entered(o.Approvals.Proven, review.Status.UserInfo.Username, host)
+	o.Approvals.Counted = gates.Entered(o.Approvals.Counted, review.Status.UserInfo.Username, host)
 	return nil
 }
 

@@ -315,10 +315,24 @@ func TestApprovalsDoNotCountWhileTheirAuthorsAreNotProven(t *testing.T) {
 	s.replaced()
 	s.restart()
 	s.turn()
-	s.stands(v1alpha1.PhaseHeld, "0 of 1 approvals; not counted, as older than the last change of the admission policy: hello-fleet-ann; delete and decide again")
+	s.stands(v1alpha1.PhaseHeld, "0 of 1 approvals; not counted, as older than the admission policy: hello-fleet-ann; delete and decide again")
 	s.advance(time.Minute)
 	s.decide("bob", v1alpha1.Approve)
 	s.settle()
+}
+
+// A rejection that is older than the policy counts: it only stops the stage.
+func TestARejectionCountsAlsoIfItIsOlderThanThePolicy(t *testing.T) {
+	s := gatedScene(t, nil, approvals(1))
+	s.installPolicy()
+	s.upgrade()
+	s.suspend()
+	s.decide("bob", v1alpha1.Reject)
+	s.advance(time.Minute)
+	s.replaced()
+	s.resume()
+	s.turn()
+	s.stands(v1alpha1.PhaseFailed, "halted in fleet: approval qa: rejected by bob: as agreed, 2 untouched")
 }
 
 // replaced deletes the binding of the policy and creates it again.

@@ -43,7 +43,7 @@ func (r *Reconciler) readOrders(ctx context.Context, o *plan.Observation) error 
 }
 
 // proveOrders notes the open orders whose author the API server did not prove: the admission policy
-// or its binding is missing, differs, or was changed after the order was created.
+// or its binding is missing, differs, was changed, or is not older than the order.
 func (r *Reconciler) proveOrders(ctx context.Context, o *plan.Observation) error {
 	if !slices.ContainsFunc(o.Orders, func(x v1alpha1.AddOnOrder) bool { return x.Status.State == "" }) {
 		return nil
@@ -60,7 +60,7 @@ func (r *Reconciler) proveOrders(ctx context.Context, o *plan.Observation) error
 		case unproven != nil:
 			o.Unproven[x.Name] = unproven.Error()
 		case !x.CreationTimestamp.After(since):
-			o.Unproven[x.Name] = "the order was given before, or just when, the policy that proves its author was last changed; give it again"
+			o.Unproven[x.Name] = "the order was given before, or just when, the policy that proves its author was created; give it again"
 		}
 	}
 	return nil

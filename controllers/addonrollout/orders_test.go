@@ -74,14 +74,14 @@ func TestOrders_OfUnprovenAuthorsAreRefused(t *testing.T) {
 }
 
 // An order that was given while the API server did not prove authors is refused also after that.
-func TestOrders_OfBeforeTheLastChangeOfThePolicyAreRefused(t *testing.T) {
+func TestOrders_OfBeforeThePolicyAreRefused(t *testing.T) {
 	s, _, v2 := stopped(t)
 	s.proven()
 	s.advance(time.Minute)
 	key := s.order(v1alpha1.OrderRetry, v2, nil)
 	s.replaced()
 	s.turn()
-	if got := s.answered(key); !strings.HasPrefix(got, "Refused: the order was given before, or just when, the policy that proves its author was last changed") {
+	if got := s.answered(key); !strings.HasPrefix(got, "Refused: the order was given before, or just when, the policy that proves its author was created") {
 		t.Error(got)
 	}
 	s.advance(time.Minute)

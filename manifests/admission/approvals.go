@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"embed"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,7 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Name of the policy and of its binding.
+// Name of the policy and of its binding. A release that changes one of the specs changes the name, because only specs
+// that were never changed prove authors.
 const Name = "addonflow-approvals"
 
 //go:embed policy.yaml binding.yaml
@@ -96,52 +96,28 @@ func Matches(policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding 
 	return same("ValidatingAdmissionPolicyBinding", &wantBinding.Spec, &binding.Spec)
 }
 
-// inEffectAfter is how long after a change every API server enforces it: each looks for changed policies about once
-// a second.
+// inEffectAfter is how long after it was created every API server enforces a policy: each looks for new policies about
+// once a second.
 const inEffectAfter = 5 * time.Second
 
 // Since returns the time after which the API server proved the author of every AddOnApproval and AddOnOrder that
-// was created: the last change of the specs of the policy and the binding. While one of them was missing or differed,
-// any author could be written. The error is that of Matches.
+// was created: the creation of the policy and the binding, if their specs were never changed. While one of them was
+// missing or differed, any author could be written. A change that was undone leaves no trace but the generation, so
+// only the first generation proves authors. The error is that of Matches, or says that a spec was changed.
 func Since(policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding) (time.Time, error) {
 	if err := Matches(policy, binding); err != nil {
 		return time.Time{}, err
 	}
-	ofPolicy, err := specified("ValidatingAdmissionPolicy", policy)
-	if err != nil {
-		return time.Time{}, err
-	}
-	ofBinding, err := specified("ValidatingAdmissionPolicyBinding", binding)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if ofBinding.After(ofPolicy) {
-		ofPolicy = ofBinding
-	}
-	return ofPolicy.Add(inEffectAfter), nil
-}
-
-// specified returns when the spec of an object was last written. In the first generation that is its creation. After
-// that, the field manager that wrote last owns a field of the spec, with the time.
-func specified(kind string, object client.Object) (time.Time, error) {
-	if object.GetGeneration() <= 1 {
-		return object.GetCreationTimestamp().Time, nil
-	}
-	var last time.Time
-	for _, entry := range object.GetManagedFields() {
-		var owned map[string]json.RawMessage
-		if entry.FieldsV1 == nil || entry.Time == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
-			continue
+	var since time.Time
+	for kind, object := range map[string]client.Object{"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": binding} {
+		if object.GetGeneration() > 1 {
+			return time.Time{}, fmt.Errorf("%s %s was changed after it was created, so approvers are not proven; delete it, and %s", kind, Name, applyAgain)
 		}
-		if _, spec := owned["f:spec"]; spec && entry.Time.After(last) {
-			last = entry.Time.Time
+		if created := object.GetCreationTimestamp().Time; created.After(since) {
+			since = created
 		}
 	}
-	if last.IsZero() {
-		return last, fmt.Errorf("metadata.managedFields of %s %s does not say when it was changed, so approvers are not proven; delete it, and %s",
-			kind, Name, applyAgain)
-	}
-	return last, nil
+	return since.Add(inEffectAfter), nil
 }
 
 const applyAgain = "apply manifests/install, or upgrade the Helm release"
@@ -170,6 +146,6 @@ func same(kind string, want, got any) error {
 		}
 	}
 	maps.DeleteFunc(differing, func(_ string, differs bool) bool { return !differs })
-	return fmt.Errorf("%s %s differs from the one of this operator in %s, so approvers are not proven; %s",
+	return fmt.Errorf("%s %s differs from the one of this operator in %s, so approvers are not proven; delete it, and %s",
 		kind, Name, strings.Join(slices.Sorted(maps.Keys(differing)), ", "), applyAgain)
 }

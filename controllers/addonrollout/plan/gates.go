@@ -20,9 +20,9 @@ import (
 type Approvals struct {
 	// Read: they were looked for. Otherwise the verdicts in the status stand.
 	Read bool
-	// Proven are the decisions whose author the API server proved, and Outdated those that are older than the
-	// last change of the policy that proves it; Unproven says why none is proven.
-	Proven, Outdated []v1alpha1.AddOnApproval
+	// Counted are the decisions whose author the API server proved, and every rejection, which only stops a stage.
+	// Outdated are the approvals that are older than the policy that proves authors. Unproven says why none is proven.
+	Counted, Outdated []v1alpha1.AddOnApproval
 	Unproven         error
 }
 
@@ -127,7 +127,7 @@ func (t *turn) approve(g *gate) {
 		Namespace: ro.Namespace, RolloutUID: ro.UID, Stage: g.stage, Gate: g.Name,
 		Digest: t.Target.Digest, Attempt: t.stored.Attempt,
 	}
-	decisions := subject.Of(t.Approvals.Proven)
+	decisions := subject.Of(t.Approvals.Counted)
 	for i := range decisions {
 		if by := decisions[i].Spec.Forge; by != nil {
 			g.status.LastComment = max(g.status.LastComment, by.CommentID)
@@ -140,7 +140,7 @@ func (t *turn) approve(g *gate) {
 			names[i] = outdated[i].Name
 		}
 		slices.Sort(names)
-		verdict.Reason += "; not counted, as older than the last change of the admission policy: " + brief.Names(names) + "; delete and decide again"
+		verdict.Reason += "; not counted, as older than the admission policy: " + brief.Names(names) + "; delete and decide again"
 	}
 	g.enter(verdict, t.Look.Wall)
 }

@@ -115,7 +115,7 @@ func TestTheLastCommentThatCountedStaysKnownAfterItsApprovalIsWithdrawn(t *testi
 	} {
 		turn := &turn{Observation: &Observation{Rollout: &v1alpha1.AddOnRollout{}, Target: v1alpha1.Target{Digest: "d"}}, stored: stored}
 		turn.Rollout.Spec.Stages = []v1alpha1.Stage{{Name: "canary", Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{declared}}}}
-		turn.Approvals = Approvals{Read: true, Proven: step.entered}
+		turn.Approvals = Approvals{Read: true, Counted: step.entered}
 		got := turn.judgeGates()[0].status
 		if got.State != step.state || got.LastComment != step.used {
 			t.Errorf("after %d decisions: %+v, want %s and comment %d", len(step.entered), got, step.state, step.used)

@@ -113,8 +113,8 @@ func nextAttempt(history []v1alpha1.HistoryEntry, o *Observation) int32 {
 			tried(s.Attempt)
 		}
 	}
-	for i := range o.Approvals.Proven {
-		if s := &o.Approvals.Proven[i].Spec; s.RolloutUID == uid && s.Digest == digest {
+	for i := range o.Approvals.Counted {
+		if s := &o.Approvals.Counted[i].Spec; s.RolloutUID == uid && s.Digest == digest {
 			tried(s.Attempt)
 		}
 	}
