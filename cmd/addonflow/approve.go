@@ -9,10 +9,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -30,6 +32,7 @@ type decideOptions struct {
 	gate       string
 	comment    string
 	yes        bool
+	timeout    time.Duration
 }
 
 // newApproveCommand is `approve`.
@@ -76,6 +79,7 @@ waits, delete the AddOnApproval.`,
 	cmd.Flags().StringVar(&o.gate, "gate", "", "Gate of the stage, if several wait for approvals.")
 	cmd.Flags().StringVarP(&o.comment, "message", "m", "", "The reason, stored in the AddOnApproval.")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not ask for confirmation.")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Second, "How long to wait for the operator's verdict; 0: do not wait.")
 	return o.cli.command(cmd)
 }
 
@@ -102,10 +106,10 @@ func (o *decideOptions) decide(ctx context.Context, name, stage string) error {
 		return hubError("ask the hub for your user name", err)
 	}
 	user := review.Status.UserInfo
-	if err := o.undecided(decisions, user.Username, w.gate.Name); err != nil {
+	if err := o.undecided(decisions, user.Username, w); err != nil {
 		return err
 	}
-	if err := o.present(ctx, hub, r, w, decisions); err != nil {
+	if err := o.present(ctx, hub, r, w); err != nil {
 		return err
 	}
 	if !gates.IsApprover(*w.gate.Approval, user.Username, user.Groups) {
@@ -121,8 +125,34 @@ func (o *decideOptions) decide(ctx context.Context, name, stage string) error {
 	if _, err := fmt.Fprintf(o.Out, "%s: gate %s of stage %s %s by %s\n", rolloutKey(key), w.gate.Name, stage, o.done, user.Username); err != nil {
 		return err
 	}
-	verdict := gates.Approval(*w.gate.Approval, append(decisions, *approval))
-	o.hint("Gate %s: %s, %s", w.gate.Name, verdict.State, verdict.Reason)
+	return o.counted(ctx, hub, key, w)
+}
+
+// counted waits until the operator has counted the decision, and prints its verdict.
+func (o *decideOptions) counted(ctx context.Context, hub client.Reader, key client.ObjectKey, w waitingGate) error {
+	if o.timeout == 0 {
+		return nil
+	}
+	var stage v1alpha1.StageStatus
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, o.timeout, true, func(ctx context.Context) (bool, error) {
+		var r v1alpha1.AddOnRollout
+		if err := hub.Get(ctx, key, &r); err != nil {
+			return false, err
+		}
+		stage = v1alpha1.StageStatus{Name: w.stage.Name}
+		if at := slices.IndexFunc(r.Status.Stages, func(s v1alpha1.StageStatus) bool { return s.Name == stage.Name }); at >= 0 {
+			stage = r.Status.Stages[at]
+		}
+		before, now := verdictOf(w.stage, w.gate.Name), verdictOf(stage, w.gate.Name)
+		return now.State != before.State || now.Reason != before.Reason, nil
+	})
+	switch {
+	case wait.Interrupted(err) && ctx.Err() == nil:
+		return &exitError{code: exitTimeout, err: fmt.Errorf("the operator did not count the decision within %s; see %s tree %s -n %s", o.timeout, o.name, key.Name, key.Namespace)}
+	case err != nil:
+		return hubError("read "+rolloutKey(key), err)
+	}
+	o.hint("Gate %s is %s", w.gate.Name, stateOf(verdictOf(stage, w.gate.Name), stage))
 	return nil
 }
 
@@ -243,20 +273,20 @@ func decisionsOn(ctx context.Context, hub client.Reader, subject gates.Subject) 
 
 // undecided refuses a decision that changes nothing. A rejection outweighs an approval of the
 // same user, but not the other way round.
-func (o *decideOptions) undecided(decisions []v1alpha1.AddOnApproval, user, gate string) error {
+func (o *decideOptions) undecided(decisions []v1alpha1.AddOnApproval, user string, w waitingGate) error {
 	for i := range decisions {
 		d := &decisions[i]
 		if d.Spec.Approver != user || d.Spec.Decision == v1alpha1.Approve && o.decision == v1alpha1.Reject {
 			continue
 		}
-		return &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: the decision of %s on gate %s is %s already; to withdraw it, delete AddOnApproval %s in namespace %s",
-			o.verb, user, gate, d.Spec.Decision, d.Name, d.Namespace)}
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: the decision of %s on gate %s is %s already, and the gate is %s; to withdraw it, delete AddOnApproval %s in namespace %s",
+			o.verb, user, w.gate.Name, d.Spec.Decision, stateOf(verdictOf(w.stage, w.gate.Name), w.stage), d.Name, d.Namespace)}
 	}
 	return nil
 }
 
 // present shows what is decided on.
-func (o *decideOptions) present(ctx context.Context, hub client.Client, r *v1alpha1.AddOnRollout, w waitingGate, decisions []v1alpha1.AddOnApproval) error {
+func (o *decideOptions) present(ctx context.Context, hub client.Client, r *v1alpha1.AddOnRollout, w waitingGate) error {
 	n, target := w.stage.Counts, r.Status.Target
 	stable := "none: this is a first install"
 	if r.Status.Stable != nil {
@@ -274,7 +304,7 @@ stage     %s: %s, %d at the target, %d in flight, %d failed, %d waiting
 gate      %s: %s
 `, client.ObjectKeyFromObject(r), r.Status.Attempt, target.Commit, target.Digest, stable,
 		w.stage.Name, counted(int(n.Total), "cluster"), n.Updated, n.InFlight, n.Failed, n.Waiting,
-		w.gate.Name, gates.Approval(*w.gate.Approval, decisions).Reason)
+		w.gate.Name, stateOf(verdictOf(w.stage, w.gate.Name), w.stage))
 	if err != nil {
 		return err
 	}

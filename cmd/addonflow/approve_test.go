@@ -74,6 +74,25 @@ func as(user string, groups ...string) interceptor.Funcs {
 	}}
 }
 
+// counting makes the operator of the hub give gate qa a verdict once a decision was created.
+func counting(user string, state v1alpha1.GateState, reason string, groups ...string) interceptor.Funcs {
+	funcs := as(user, groups...)
+	create := funcs.Create
+	funcs.Create = func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		err := create(ctx, c, o, options...)
+		if _, decision := o.(*v1alpha1.AddOnApproval); !decision || err != nil {
+			return err
+		}
+		r := &v1alpha1.AddOnRollout{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "hello"}, r); err != nil {
+			return err
+		}
+		qaIs(state, reason)(r)
+		return c.Status().Update(ctx, r)
+	}
+	return funcs
+}
+
 // created are the AddOnApprovals on the hub that the test did not put there.
 func (s *stage) created(t *testing.T) []v1alpha1.AddOnApproval {
 	t.Helper()
@@ -92,7 +111,9 @@ func (s *stage) created(t *testing.T) []v1alpha1.AddOnApproval {
 
 // TestApprove: what is approved is shown first, and the AddOnApproval names what was shown.
 func TestApprove(t *testing.T) {
-	s := newStageWith(t, as("zoe", "system:authenticated", "qa"), gated(), decided(v1alpha1.Approve, "alice"))
+	r := gated()
+	qaIs(v1alpha1.GateWaiting, "1 of 2 approvals (alice)")(r)
+	s := newStageWith(t, counting("zoe", v1alpha1.GatePassed, "approved by alice, zoe", "system:authenticated", "qa"), r, decided(v1alpha1.Approve, "alice"))
 	s.cli.In = strings.NewReader("y\n")
 	if code := s.run(t.Context(), "approve", "hello", "fleet", "-m", "seen on staging"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, s.err.String())
@@ -102,7 +123,7 @@ commit    main@sha1:2222222222222222222222222222222222222222
 digest    v1:sha256:2222222222222222222222222222222222222222222222222222222222222222
 stable    main@sha1:1111111111111111111111111111111111111111
 stage     fleet: 2 clusters, 0 at the target, 0 in flight, 0 failed, 2 waiting
-gate      qa: 1 of 2 approvals (alice)
+gate      qa: Waiting: 1 of 2 approvals (alice)
 change    on us-01, one of 2 clusters of the stage that are not at the target:
 
 --- v1 ConfigMap hello
@@ -121,7 +142,7 @@ rollout default/hello: gate qa of stage fleet approved by zoe
 	if diff := cmp.Diff(wantOut, s.out.String()); diff != "" {
 		t.Errorf("stdout (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff("Approve gate qa of stage fleet as zoe? [y/N] Gate qa: Passed, approved by alice, zoe\n", s.err.String()); diff != "" {
+	if diff := cmp.Diff("Approve gate qa of stage fleet as zoe? [y/N] Gate qa is Passed: approved by alice, zoe\n", s.err.String()); diff != "" {
 		t.Errorf("stderr (-want +got):\n%s", diff)
 	}
 	want := []v1alpha1.AddOnApproval{{
@@ -139,13 +160,14 @@ rollout default/hello: gate qa of stage fleet approved by zoe
 	}
 }
 
-// TestDecisionsThatAreRefused: each names what is wrong, and creates nothing.
+// TestDecisionsThatAreRefused: each names what is wrong. What the operator did not count is not said to be counted.
 func TestDecisionsThatAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		args    string
 		change  func(*v1alpha1.AddOnRollout)
 		earlier *v1alpha1.AddOnApproval
 		code    int
+		created int
 		err     string
 	}{
 		"NoRollout":    {args: "approve helo fleet --yes", code: exitNotFound, err: "cannot read rollout default/helo"},
@@ -161,8 +183,9 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 			r.Status.Stages[1].Gates, r.Status.Stages[1].Message = nil, "stage canary is not complete"
 		}, code: exitFailed, err: "cannot approve: gate qa is not asked yet: stage fleet is Waiting, stage canary is not complete"},
 		"Unplanned":      {args: "approve hello fleet --yes", change: func(r *v1alpha1.AddOnRollout) { r.Spec.Target = &v1alpha1.Target{Digest: "newer"} }, code: exitTimeout, err: "has not planned the newest target"},
-		"Twice":          {args: "approve hello fleet --yes", earlier: decided(v1alpha1.Approve, "bob"), code: exitFailed, err: "cannot approve: the decision of bob on gate qa is Approve already; to withdraw it, delete AddOnApproval hello-bob in namespace default"},
+		"Twice":          {args: "approve hello fleet --yes", change: qaIs(v1alpha1.GateWaiting, "not counted"), earlier: decided(v1alpha1.Approve, "bob"), code: exitFailed, err: "cannot approve: the decision of bob on gate qa is Approve already, and the gate is Waiting: not counted; to withdraw it, delete AddOnApproval hello-bob in namespace default"},
 		"AfterRejection": {args: "approve hello fleet --yes", earlier: decided(v1alpha1.Reject, "bob"), code: exitFailed, err: "the decision of bob on gate qa is Reject already"},
+		"Uncounted":      {args: "approve hello fleet --yes --timeout 1ms", code: exitTimeout, created: 1, err: "the operator did not count the decision within 1ms; see addonflow tree hello -n default"},
 		"Declined":       {args: "reject hello fleet", code: exitFailed, err: "not rejected: no AddOnApproval was created"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +201,7 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 			if code := s.run(t.Context(), strings.Fields(c.args)...); code != c.code || !strings.Contains(s.err.String(), c.err) {
 				t.Errorf("exit code %d, %q, want %d, %q", code, s.err.String(), c.code, c.err)
 			}
-			if got := s.created(t); len(got) != 0 {
+			if got := s.created(t); len(got) != c.created {
 				t.Errorf("created %v", got)
 			}
 		})
@@ -192,7 +215,7 @@ func TestDecisionDuringFinish(t *testing.T) {
 	r.Spec.Target = &v1alpha1.Target{Digest: "newer", Commit: strings.ReplaceAll(commit, "2", "3")}
 	r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideFinish, Declared: *r.Spec.Target}
 	s := newStageWith(t, as("bob"), r)
-	if code := s.run(t.Context(), "approve", "hello", "fleet", "--yes"); code != 0 || len(s.created(t)) != 1 || s.created(t)[0].Spec.Digest != digest {
+	if code := s.run(t.Context(), "approve", "hello", "fleet", "--yes", "--timeout", "0"); code != 0 || len(s.created(t)) != 1 || s.created(t)[0].Spec.Digest != digest {
 		t.Fatalf("exit code %d: %s; created %v", code, s.err.String(), s.created(t))
 	}
 	if want := "main@3333333 waits until the rollout of the commit below has ended (onNewCommit is Finish); "; !strings.HasPrefix(s.err.String(), want) {
@@ -202,11 +225,11 @@ func TestDecisionDuringFinish(t *testing.T) {
 
 // TestRejectAfterApproval: a user who approved may still reject, which decides.
 func TestRejectAfterApproval(t *testing.T) {
-	s := newStageWith(t, as("bob"), gated(), decided(v1alpha1.Approve, "bob"))
+	s := newStageWith(t, counting("bob", v1alpha1.GateFailed, "rejected by bob: slow"), gated(), decided(v1alpha1.Approve, "bob"))
 	if code := s.run(t.Context(), "reject", "hello", "fleet", "-m", "slow", "--yes"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, s.err.String())
 	}
-	if got := s.created(t); len(got) != 1 || got[0].Spec.Decision != v1alpha1.Reject || !strings.HasSuffix(s.err.String(), "Gate qa: Failed, rejected by bob: slow\n") {
+	if got := s.created(t); len(got) != 1 || got[0].Spec.Decision != v1alpha1.Reject || !strings.HasSuffix(s.err.String(), "Gate qa is Failed: rejected by bob: slow\n") {
 		t.Errorf("created %v, said %q", got, s.err.String())
 	}
 }
@@ -214,7 +237,7 @@ func TestRejectAfterApproval(t *testing.T) {
 // TestDecisionsThatAreWarnedOf: the decision of a user that is not an approver, and one on a change
 // that cannot be shown, are made all the same.
 func TestDecisionsThatAreWarnedOf(t *testing.T) {
-	s := newStageWith(t, as("mallory", "dev"), gated())
+	s := newStageWith(t, counting("mallory", v1alpha1.GateWaiting, "0 of 2 approvals; mallory is not an approver", "dev"), gated())
 	s.cli.change = func(context.Context, client.Client, types.NamespacedName, string) (addonrollout.Change, error) {
 		return addonrollout.Change{}, errors.New("manifestworks is forbidden")
 	}
@@ -223,7 +246,7 @@ func TestDecisionsThatAreWarnedOf(t *testing.T) {
 	}
 	want := "warning: cannot show what changes: manifestworks is forbidden\n" +
 		"warning: mallory is not an approver of gate qa (users alice, bob; groups qa, ops): the decision does not count\n" +
-		"Gate qa: Waiting, 0 of 2 approvals; mallory is not an approver\n"
+		"Gate qa is Waiting: 0 of 2 approvals; mallory is not an approver\n"
 	if diff := cmp.Diff(want, s.err.String()); diff != "" {
 		t.Error(diff)
 	}

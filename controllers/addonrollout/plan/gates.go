@@ -23,7 +23,7 @@ type Approvals struct {
 	// Counted are the decisions whose author the API server proved, and every rejection, which only stops a stage.
 	// Outdated are the approvals that are older than the policy that proves authors. Unproven says why none is proven.
 	Counted, Outdated []v1alpha1.AddOnApproval
-	Unproven         error
+	Unproven          error
 }
 
 // namesPerSide bounds the clusters on each side of a comparison.
