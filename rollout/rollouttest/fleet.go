@@ -104,9 +104,10 @@ type Fleet struct {
 	// Shuffle, where set, gives the input in a random order.
 	Shuffle *rand.Rand
 
-	// bad is since when the operator has seen an apply error or a failure; endedFor the policy and
-	// target for which the stored status says Succeeded; began, the revision that the fleet
-	// runs at the start.
+	// seen is what the last input was made of; bad is since when the operator has seen an apply error or a
+	// failure; endedFor the policy and target for which the stored status says Succeeded; began, the
+	// revision that the fleet runs at the start.
+	seen     Sight
 	bad      map[string]time.Time
 	endedFor string
 	began    string
@@ -300,6 +301,7 @@ func (f *Fleet) Input() rollout.Input { return f.InputFrom(f.Look()) }
 // ledger are always of now: they are not read from a cache.
 func (f *Fleet) InputFrom(s Sight) rollout.Input {
 	in := f.Policy
+	f.seen = s
 	in.Now, in.Ledger, in.Ended = f.Now, f.Ledger, f.endedFor == f.policyNow() || f.began != "" && f.began == f.Target()
 	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
 		c := s.clusters[name]
@@ -373,8 +375,8 @@ func (f *Fleet) Store(p rollout.Plan) {
 	if p.Phase == v1alpha1.PhaseSucceeded {
 		f.endedFor = f.policyNow()
 	}
-	for name, c := range f.Clusters {
-		h := c.health(f.Now)
+	for name, c := range f.seen.clusters {
+		h := c.health(f.seen.at)
 		switch bad := h.NotApplied != "" || h.State == rollout.HealthFailed; {
 		case !bad:
 			delete(f.bad, name)
