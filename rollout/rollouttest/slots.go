@@ -108,7 +108,8 @@ func (j *judgement) tally(i int) tally {
 // passedBy reports whether a revert does not wait for a member in flight, because it will not move that member:
 // otherwise it would wait for the content that it reverts.
 func (j *judgement) passedBy(name string) bool {
-	return j.reverting() && (j.leaving(name) || j.held(name) && j.after[name].Revision != j.target())
+	leaving := j.leaving(name) && !distrusted(j.installPlacements()...)
+	return j.reverting() && (leaving || j.held(name) && j.after[name].Revision != j.target())
 }
 
 // stagesOf returns the positions of the steps to which a record belongs if no step selects its cluster: the step of
