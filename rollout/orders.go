@@ -29,14 +29,15 @@ func (o Order) Affects(r Record, target string) bool {
 	return false
 }
 
-// retry clears failures. A cluster whose works are written is in flight again; any other waits to be admitted.
+// retry clears failures. A cluster whose works are written is in flight again, at once or when it returns; any other waits
+// to be admitted.
 func (p *planner) retry() {
 	for u := range p.recorded() {
 		for _, o := range p.in.Orders {
 			if o.Verb == v1alpha1.OrderRetry && o.Affects(*u.record, p.target) {
 				again := *u.record
 				again.Failed = false
-				if !again.InFlight() { // in flight, it keeps its slot
+				if failure(again.State) { // in flight, it keeps its slot; parked, it gets one when it returns
 					again.State, again.Admitted = Left, p.second
 				}
 				u.record = &again

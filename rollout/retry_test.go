@@ -62,6 +62,22 @@ func TestRetryGivesAFailureThatWasReportedAnotherTry(t *testing.T) {
 	}
 }
 
+// A retry clears the failure of a cluster that is parked, and gives no slot to a cluster that is not available (seed
+// 343430).
+func TestRetryOfAParkedClusterTakesNoSlot(t *testing.T) {
+	failedBefore := func(in *rollout.Input) {
+		records := recordsOf(in)
+		records[0].Failed = true
+		keepRecords(in, records)
+	}
+	checkMoment(t, momentCase{
+		change: []change{parked("v2", c1), failedBefore, on(c1, runs("v2", rollout.HealthUnknown), offline), func(in *rollout.Input) {
+			in.Orders = []rollout.Order{{Verb: v1alpha1.OrderRetry}}
+		}},
+		want: map[string]string{c1: "Parked v2", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+	})
+}
+
 // Content that becomes the target again is tried anew. A failure that was reported before is no news, also to an
 // operator that starts then.
 func TestAnotherAttemptBeginsWithoutTheOldReport(t *testing.T) {
