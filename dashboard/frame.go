@@ -103,7 +103,6 @@ func (f Frame) commit(revision string, source *v1alpha1.AddOnSource) Commit {
 	return c
 }
 
-// counted is "1 cluster" or "3 clusters".
 func counted(n int) string {
 	if n == 1 {
 		return "1 cluster"

@@ -65,7 +65,6 @@ type Group struct {
 	All    string
 }
 
-// groupKey identifies a group.
 type groupKey struct {
 	state  rollout.State
 	reason string
@@ -147,7 +146,6 @@ func groupOf(key groupKey, names []string) Group {
 
 func stateMark(s v1alpha1.ClusterState) Mark { return markOf(string(s), show.ClusterMark(s)) }
 
-// link draws every cluster as a link.
 func (s *Squares) link(clusters []rollout.ClusterPlan) {
 	s.size(len(clusters), largePlace, largeRow)
 	for i, c := range clusters {

@@ -84,7 +84,6 @@ type tunnel struct {
 	left   int64
 }
 
-// Read is part of net.Conn.
 func (t *tunnel) Read(p []byte) (int, error) { return t.buffer.Read(p) }
 
 // bounded reads from the connection of a tunnel.
@@ -92,7 +91,6 @@ type bounded struct{ *tunnel }
 
 var errLong = errors.New("the answer is too long")
 
-// Read is part of io.Reader.
 func (b bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errLong

@@ -94,7 +94,6 @@ func (t *Tokens) Forget(c *Credentials) {
 	delete(t.have, c.identity)
 }
 
-// request asks the API for a token.
 func (t *Tokens) request(ctx context.Context, client *http.Client, c *Credentials) (Token, error) {
 	assertion, err := c.assertion(t.now())
 	if err != nil {
@@ -126,7 +125,6 @@ func (t *Tokens) request(ctx context.Context, client *http.Client, c *Credential
 	return c.read(response.StatusCode, answer, assertion)
 }
 
-// read reads GitHub's answer.
 func (c *Credentials) read(status int, answer []byte, assertion string) (Token, error) {
 	var body struct {
 		Token     string    `json:"token"`

@@ -27,23 +27,18 @@ type aliasedFiles struct{ filesys.FileSystem }
 
 func newAliasedFiles() aliasedFiles { return aliasedFiles{filesys.MakeFsInMemory()} }
 
-// WriteFile is part of filesys.FileSystem.
 func (a aliasedFiles) WriteFile(name string, content []byte) error {
 	return a.FileSystem.WriteFile(aliased(name), content)
 }
 
-// ReadFile is part of filesys.FileSystem.
 func (a aliasedFiles) ReadFile(name string) ([]byte, error) {
 	return a.FileSystem.ReadFile(aliased(name))
 }
 
-// IsDir is part of filesys.FileSystem.
 func (a aliasedFiles) IsDir(name string) bool { return a.FileSystem.IsDir(aliased(name)) }
 
-// Exists is part of filesys.FileSystem.
 func (a aliasedFiles) Exists(name string) bool { return a.FileSystem.Exists(aliased(name)) }
 
-// CleanedAbs is part of filesys.FileSystem.
 func (a aliasedFiles) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
 	dir, file, err := a.FileSystem.CleanedAbs(aliased(name))
 	return filesys.ConfirmedDir(unaliased(dir.String())), unaliased(file), err

@@ -31,7 +31,6 @@ func TreeFromFiles(revision Revision, list []File, done func()) *Tree {
 	return &Tree{revision: revision, files: held, limits: DefaultLimits(), done: done}
 }
 
-// kind returns what the file is.
 func (f File) kind() kind {
 	switch {
 	case f.Link:
@@ -42,7 +41,6 @@ func (f File) kind() kind {
 	return regular
 }
 
-// heldFiles are files in memory.
 type heldFiles struct {
 	dirs  map[string][]entry
 	files map[string]File
@@ -63,7 +61,6 @@ func (h heldFiles) add(name string, k kind) {
 	}
 }
 
-// entries is part of files.
 func (h heldFiles) entries(dir string) ([]entry, error) {
 	list, known := h.dirs[dir]
 	if !known {
@@ -72,10 +69,8 @@ func (h heldFiles) entries(dir string) ([]entry, error) {
 	return list, nil
 }
 
-// size is part of files.
 func (h heldFiles) size(name string, _ entry) (int64, error) { return h.files[name].Size, nil }
 
-// content is part of files.
 func (h heldFiles) content(name string, _ entry) ([]byte, error) {
 	f := h.files[name]
 	if int64(len(f.Content)) != f.Size {

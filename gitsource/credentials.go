@@ -121,7 +121,6 @@ func parseCertificate(certificate, key []byte) ([]tls.Certificate, error) {
 	return []tls.Certificate{pair}, nil
 }
 
-// parseSSHKeys reads the keys of a Secret for SSH.
 func parseSSHKeys(address string, keys map[string][]byte) (Credentials, error) {
 	fail := func(format string, args ...any) (Credentials, error) {
 		return Credentials{}, fmt.Errorf("%w: "+format, append([]any{ErrInvalidCredentials}, args...)...)
@@ -234,13 +233,10 @@ func (c Credentials) authorities() (*x509.CertPool, error) {
 // authorize implements go-git's AuthMethod for requests to the repository's own origin.
 type authorize struct{ Credentials }
 
-// Name is part of go-git's AuthMethod.
 func (authorize) Name() string { return "addonflow" }
 
-// String is part of go-git's AuthMethod and shows nothing.
 func (authorize) String() string { return redacted }
 
-// SetAuth adds the Authorization header.
 func (a authorize) SetAuth(r *http.Request) {
 	switch {
 	case a.BearerToken != "":

@@ -48,7 +48,6 @@ func (d *nodeDecoder) stop(n *yaml.Node, m mistake) {
 	}
 }
 
-// decode returns the value of one document.
 func (d *nodeDecoder) decode(n *yaml.Node) any { return d.value(n, 1) }
 
 func (d *nodeDecoder) value(n *yaml.Node, depth int) any {

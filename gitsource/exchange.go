@@ -139,7 +139,6 @@ type bounded struct {
 	broken     bool
 }
 
-// Read is part of io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, b.exceeded()

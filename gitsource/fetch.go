@@ -115,7 +115,6 @@ func (s *session) branchOf(refs *packp.AdvRefs) (plumbing.Hash, error) {
 // errRefused: the server does not serve the requested commit.
 var errRefused = errors.New("the server refused the commit")
 
-// request returns a request for objects.
 func (s *session) request(wants ...plumbing.Hash) (*packp.UploadPackRequest, error) {
 	s.claim.Release() // an earlier fetch of the session is no longer used
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
@@ -148,7 +147,6 @@ func (s *session) pack(depth int, wants ...plumbing.Hash) (*pack, error) {
 	return s.read(response, request)
 }
 
-// read reads the pack of an answer.
 func (s *session) read(response *packp.UploadPackResponse, request *packp.UploadPackRequest) (*pack, error) {
 	content, err := readPack(response, request.Capabilities)
 	// Over SSH, an answer ends as if it were whole when the session ends.

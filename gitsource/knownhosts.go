@@ -164,7 +164,6 @@ func (k knownHosts) check(address string, remote net.Addr, key ssh.PublicKey) er
 	return nil
 }
 
-// has reports whether a line about the address has the key.
 func (k knownHosts) has(address, marker string, key ssh.PublicKey) bool {
 	return slices.ContainsFunc(k.of(address), func(l knownHost) bool { return l.marker == marker && sameKey(l.key, key) })
 }

@@ -126,7 +126,6 @@ var ancestryPattern = regexp.MustCompile(`^([^~^:@{}]+|@)((?:[~^][0-9]*)*)$`)
 // stepPattern is one step to an ancestor.
 var stepPattern = regexp.MustCompile(`([~^])([0-9]*)`)
 
-// resolve returns the commit that a revision names.
 func (d onDisk) resolve(revision string) (*object.Commit, error) {
 	parts := ancestryPattern.FindStringSubmatch(revision)
 	if parts == nil {
@@ -192,14 +191,12 @@ func (d onDisk) named(name string) (plumbing.Hash, error) {
 	return plumbing.ZeroHash, fmt.Errorf("%w; a remote branch is origin/%s, and may have to be fetched", ErrRefNotFound, name)
 }
 
-// has is part of store.
 func (d onDisk) has(h plumbing.Hash) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.HasEncodedObject(h) == nil
 }
 
-// commit is part of store.
 func (d onDisk) commit(h plumbing.Hash) (*object.Commit, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,21 +214,18 @@ func (d onDisk) commit(h plumbing.Hash) (*object.Commit, error) {
 	return nil, fmt.Errorf("%w: more than %d tags point to each other", ErrRefNotFound, tagDepth)
 }
 
-// tree is part of store.
 func (d onDisk) tree(h plumbing.Hash) (*object.Tree, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return object.GetTree(d.Storage, h)
 }
 
-// size is part of store.
 func (d onDisk) size(h plumbing.Hash) (int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.EncodedObjectSize(h)
 }
 
-// object is part of store.
 func (d onDisk) object(h plumbing.Hash) (plumbing.EncodedObject, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

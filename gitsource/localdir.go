@@ -55,7 +55,6 @@ func workTree(dir string) (top string, found bool) {
 // the directory changes during a read.
 type localFiles string
 
-// entries is part of files.
 func (l localFiles) entries(dir string) (_ []entry, err error) {
 	root, err := os.OpenRoot(string(l))
 	if err != nil {
@@ -89,7 +88,6 @@ func localKind(m fs.FileMode) kind {
 	return special
 }
 
-// size is part of files.
 func (l localFiles) size(name string, _ entry) (size int64, err error) {
 	root, err := os.OpenRoot(string(l))
 	if err != nil {
@@ -103,7 +101,6 @@ func (l localFiles) size(name string, _ entry) (size int64, err error) {
 	return stat.Size(), nil
 }
 
-// content is part of files.
 func (l localFiles) content(name string, _ entry) (content []byte, err error) {
 	root, err := os.OpenRoot(string(l))
 	if err != nil {

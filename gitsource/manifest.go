@@ -32,7 +32,6 @@ func (s source) identity() identity {
 	return identity{group: group, kind: kind, namespace: namespace, name: name}
 }
 
-// problem starts a problem about the object.
 func (s source) problem(reason problem.Reason, format string, args ...any) problem.Problem {
 	id := s.identity()
 	p := problem.Problem{
@@ -207,7 +206,6 @@ func topLevel(field string) string {
 	return name
 }
 
-// line returns the line of a field of the source.
 func (s source) line(field string) int {
 	line, _ := s.locate(splitField(field))
 	return line

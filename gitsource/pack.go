@@ -109,7 +109,6 @@ type deltas struct {
 	ofHash  map[plumbing.Hash][]int32
 }
 
-// of returns the deltas of an object.
 func (d deltas) of(index int32, hash plumbing.Hash) []int32 {
 	if named := d.ofHash[hash]; len(named) > 0 {
 		return append(slices.Clone(d.ofIndex[index]), named...)
@@ -196,7 +195,6 @@ func (p *pack) next(w io.Writer, size int64) error {
 	return nil
 }
 
-// add indexes an object.
 func (p *pack) add(o packed) {
 	p.byHash[o.hash] = int32(len(p.objects)) //nolint:gosec // at most packObjects
 	p.objects = append(p.objects, o)
@@ -301,7 +299,6 @@ func (p *pack) apply(index int32, base unfinished) ([]byte, error) {
 	return result, nil
 }
 
-// patch applies the delta at an index to the content of its base.
 func (p *pack) patch(index int32, base []byte) ([]byte, error) {
 	instructions, err := p.inflate(index)
 	if err != nil {
@@ -333,7 +330,6 @@ func (p *pack) inflate(index int32) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// content unpacks the object at an index.
 func (p *pack) content(index int32) ([]byte, error) {
 	var chain []int32
 	var content []byte
@@ -366,7 +362,6 @@ func (p *pack) content(index int32) ([]byte, error) {
 // prefix keeps the first bytes written to it: enough for the two sizes a delta starts with.
 type prefix []byte
 
-// Write is part of io.Writer.
 func (p *prefix) Write(b []byte) (int, error) {
 	const enough = 20
 	*p = append(*p, b[:min(len(b), enough-len(*p))]...)
@@ -402,7 +397,6 @@ func (p *pack) size(h plumbing.Hash) (int64, error) {
 	return p.objects[index].size, nil
 }
 
-// object unpacks one object.
 func (p *pack) object(h plumbing.Hash) (plumbing.EncodedObject, error) {
 	index, ok := p.byHash[h]
 	if !ok {

@@ -156,7 +156,6 @@ func (b *builder) captureOne(ctx context.Context, o *Object, n named) *failure {
 	return f
 }
 
-// capturing reads one folder.
 type capturing struct {
 	*builder
 	root   string
@@ -282,7 +281,6 @@ func (b *builder) packagesOf(name string, e entry) {
 	}
 }
 
-// holds reports whether a file is somewhere below a directory.
 func holds(dir, name string) bool { return dir == "" || strings.HasPrefix(name, dir+"/") }
 
 // isChart recognizes the folder of a Helm chart by its Chart.yaml.

@@ -208,7 +208,6 @@ type httpGit struct {
 	connections *http.Transport
 }
 
-// Close is part of io.Closer.
 func (g httpGit) Close() error {
 	err := g.UploadPackSession.Close()
 	g.connections.CloseIdleConnections()
@@ -221,7 +220,6 @@ func (s *session) close() {
 	_ = s.git.Close()
 }
 
-// references lists the references of the server.
 func (s *session) references() (*packp.AdvRefs, error) {
 	refs, err := s.git.AdvertisedReferencesContext(s.ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
@@ -285,5 +283,4 @@ func (s shown) Error() string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-// Unwrap returns the error itself.
 func (s shown) Unwrap() error { return s.error }

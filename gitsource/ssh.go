@@ -59,7 +59,6 @@ type program struct {
 	said    *firstBytes
 }
 
-// Close ends the program.
 func (p *program) Close() error { return p.session.Close() }
 
 // AdvertisedReferencesContext connects and lists the references.
@@ -241,7 +240,6 @@ func encode(w io.Writer, request *packp.UploadPackRequest) error {
 	return pktline.NewEncoder(w).EncodeString("done\n")
 }
 
-// Close ends the connection.
 func (g *sshGit) Close() error {
 	if g.connection == nil {
 		return nil
@@ -261,7 +259,6 @@ type watched struct {
 	*exchange
 }
 
-// Read is part of net.Conn.
 func (w watched) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	if err != nil {
@@ -274,11 +271,9 @@ func (w watched) Read(p []byte) (int, error) {
 // would use its ReadFrom, which keeps everything.
 type firstBytes struct{ kept bytes.Buffer }
 
-// Write is part of io.Writer.
 func (f *firstBytes) Write(p []byte) (int, error) {
 	f.kept.Write(p[:min(len(p), saidBytes-f.kept.Len())])
 	return len(p), nil
 }
 
-// String returns what was kept.
 func (f *firstBytes) String() string { return f.kept.String() }

@@ -38,7 +38,6 @@ func syntaxLine(text []byte, err error) int {
 	})
 }
 
-// syntaxError returns the first error of a text.
 func syntaxError(text []byte) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {

@@ -18,7 +18,6 @@ import (
 	"github.com/addonflow/addonflow/api/secret"
 )
 
-// kind is what a directory entry is.
 type kind int
 
 const (
@@ -144,12 +143,10 @@ type gitFiles struct {
 	trees map[plumbing.Hash][]entry
 }
 
-// newGitFiles returns the files of a tree.
 func newGitFiles(from store, root plumbing.Hash) *gitFiles {
 	return &gitFiles{objects: from, root: root, trees: map[plumbing.Hash][]entry{}}
 }
 
-// entries is part of files.
 func (g *gitFiles) entries(dir string) ([]entry, error) {
 	list, err := g.directory("", g.root)
 	if dir == "" || err != nil {
@@ -201,7 +198,6 @@ func (g *gitFiles) list(hash plumbing.Hash) ([]entry, error) {
 	return list, nil
 }
 
-// size is part of files.
 func (g *gitFiles) size(_ string, e entry) (int64, error) {
 	if e.object.IsZero() {
 		return 0, errConflict
@@ -209,7 +205,6 @@ func (g *gitFiles) size(_ string, e entry) (int64, error) {
 	return g.objects.size(e.object)
 }
 
-// content is part of files.
 func (g *gitFiles) content(_ string, e entry) (content []byte, err error) {
 	o, err := g.objects.object(e.object)
 	if err != nil {

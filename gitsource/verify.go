@@ -227,7 +227,6 @@ func (v Verification) verifyTag(p *pack, hash plumbing.Hash, name string, commit
 	return v.check(payload, signature)
 }
 
-// raw returns the bytes of an object.
 func (p *pack) raw(h plumbing.Hash) ([]byte, error) {
 	o, err := p.object(h)
 	if err != nil {

@@ -45,7 +45,6 @@ type walker struct {
 	failed bool      // a file is broken; an earlier walk may have reported it
 }
 
-// kustomization is one kustomization file.
 type kustomization struct {
 	types.Kustomization
 	dir, file string

@@ -82,7 +82,6 @@ func (r *Registry) Commit(ctx context.Context, repository, digest string) (strin
 	return "", nil
 }
 
-// unpacked returns the files of a layer.
 func (s *session) unpacked(digest string, layer ocispec.Descriptor, limits Limits) ([]File, error) {
 	archive, err := s.blob(layer, limits.Bytes)
 	if err != nil {

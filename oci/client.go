@@ -58,7 +58,6 @@ func newClient(o Options, host string) (*client, error) {
 	return c, nil
 }
 
-// scheme of the registry.
 func (c *client) scheme() string {
 	if c.plain {
 		return "http"
@@ -122,7 +121,6 @@ func (c *client) checkRedirect(_ *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// originOf returns scheme, host and port of a URL.
 func originOf(u *url.URL) string {
 	port := u.Port()
 	switch {

@@ -36,7 +36,6 @@ var (
 // what the layers above add to it.
 type final struct{ error }
 
-// Unwrap returns the error itself.
 func (f final) Unwrap() error { return f.error }
 
 // query matches the query of a URL. That of a store holds a signature.
@@ -53,7 +52,6 @@ func (s shown) Error() string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-// Unwrap returns the error itself.
 func (s shown) Unwrap() error { return s.error }
 
 // printable replaces characters that could end a line of text.

@@ -248,7 +248,6 @@ type claimed struct {
 	n     int64
 }
 
-// Read is part of io.Reader.
 func (c *claimed) Read(p []byte) (int, error) {
 	n, err := c.claim.Read(c.n, func() (int, error) { return c.body.Read(p) })
 	c.n += int64(n)

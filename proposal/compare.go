@@ -90,7 +90,6 @@ func chartOf(addOn *load.AddOn) string {
 	return addOn.Unfetched
 }
 
-// missingOf are the references of an add-on that are missing.
 func missingOf(addOn *load.AddOn) []load.Reference {
 	if addOn == nil {
 		return nil
@@ -108,7 +107,6 @@ func (c comparison) moved(policy v1alpha1.AddOnRolloutSpec) bool {
 	return err == nil && !equality.Semantic.DeepEqual(before.Placements, after.Placements)
 }
 
-// policyObject is the policy of an add-on as an object.
 func policyObject(addOn *load.AddOn) []*unstructured.Unstructured {
 	policy := addOn.Policy()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1alpha1.AddOnRollout{Spec: policy})
@@ -298,7 +296,6 @@ func (c comparison) diff(g group, base, head *render.Renderer) (Diff, error) {
 	return d, err
 }
 
-// objectsOf renders a cluster.
 func objectsOf(r *render.Renderer, c render.Cluster) ([]*unstructured.Unstructured, error) {
 	rendered, err := r.Render(c)
 	if err != nil {
@@ -351,7 +348,6 @@ func commentsOf(addOn string, policy v1alpha1.AddOnRolloutSpec, digest string) [
 	return lines
 }
 
-// stage is one stage of a forecast.
 func (c comparison) stage(st forecast.Stage, policy v1alpha1.AddOnRolloutSpec, fleet forecast.Fleet) Stage {
 	s := Stage{Name: st.Name, Clusters: st.Clusters, AtOnce: st.AtOnce, Gates: slices.Clone(st.Waits)}
 	if st.Soak > 0 {

@@ -15,7 +15,6 @@ import (
 // comparison grows faster than the size.
 const largestCompared = 512 << 10
 
-// errTooLarge says that objects are too large to be compared.
 var errTooLarge = errors.New("too large to be compared")
 
 // linesOf is a unified diff of the objects that differ; none: nothing does. Values of Secrets are

@@ -185,7 +185,6 @@ func (a *AddOn) headline() string {
 	return strings.Join(parts, ", ")
 }
 
-// details are the diffs of an add-on.
 func (a *AddOn) details() string {
 	var b strings.Builder
 	for _, d := range a.Diffs {
@@ -273,7 +272,6 @@ func code(text string) string {
 	return "`" + cmp.Or(text, " ") + "`"
 }
 
-// codes are texts as code.
 func codes(texts []string) string {
 	out := make([]string, 0, len(texts))
 	for _, text := range texts {
@@ -282,5 +280,4 @@ func codes(texts []string) string {
 	return cmp.Or(strings.Join(out, ", "), "–")
 }
 
-// orNone is a text, or a dash.
 func orNone(text string) string { return cmp.Or(text, "–") }

@@ -54,7 +54,6 @@ func newView(commit load.Commit, fleet Fleet) (*view, error) {
 	return v, nil
 }
 
-// appended appends an object as a value of its type.
 func appended[T any](list []T, o *unstructured.Unstructured) ([]T, error) {
 	var value T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &value); err != nil {
@@ -81,7 +80,6 @@ func (v *view) fleet(addOn string, policy v1alpha1.AddOnRolloutSpec) (forecast.F
 // selection is which install placements select each cluster, in declared order.
 type selection map[string][]v1alpha1.PlacementReference
 
-// selectionOf returns the selection of a policy.
 func selectionOf(policy v1alpha1.AddOnRolloutSpec, fleet forecast.Fleet) selection {
 	selected := selection{}
 	if policy.Install == nil {
@@ -155,7 +153,6 @@ func minor(version string) string {
 	return "v" + v.WithPatch(0).WithPreRelease("").WithBuildMetadata("").String()
 }
 
-// placementNames are references as namespace/name.
 func placementNames(refs []v1alpha1.PlacementReference) []string {
 	var names []string
 	for _, ref := range refs {

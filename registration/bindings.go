@@ -90,7 +90,6 @@ type bindings struct {
 	byKey map[bindingKey]*rbacv1.RoleBinding
 }
 
-// bindingKey names a binding.
 type bindingKey struct{ namespace, name string }
 
 func compareKeys(a, b bindingKey) int {

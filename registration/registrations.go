@@ -43,7 +43,6 @@ func Registrations(specs []addonv1alpha1.RegistrationSpec, addOn, cluster string
 // well, but a template that exists only on the hub is never loaded.
 const kubernetesSigners = "kubernetes.io/"
 
-// configuration converts one block.
 func configuration(spec addonv1alpha1.RegistrationSpec, addOn, cluster string) (addonv1alpha1.RegistrationConfig, error) {
 	switch spec.Type {
 	case addonv1alpha1.RegistrationTypeKubeClient:

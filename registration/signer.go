@@ -170,7 +170,6 @@ func (a *Authority) Sign(csr *certificatesv1.CertificateSigningRequest, now time
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// validity returns the validity of a certificate.
 func (a *Authority) validity(seconds *int32, now time.Time) (from, until time.Time) {
 	lifetime := SignedFor
 	if seconds != nil {

@@ -80,7 +80,6 @@ func klusterlet(user string) (cluster, agent string, ok bool) {
 	return parts[0], parts[1], true
 }
 
-// withoutAuthenticated returns groups without system:authenticated.
 func withoutAuthenticated(groups []string) []string {
 	return slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return g == authenticatedGroup })
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// member is a file in an archive.
 type member struct {
 	name    string
 	mode    os.FileMode
@@ -44,7 +43,6 @@ func (t tree) writeArchives(built []binary, out string) error {
 	return nil
 }
 
-// archive is the name of the archive of a binary.
 func (t tree) archive(b binary) string {
 	kind := ".tar.gz"
 	if b.os == "windows" {
@@ -53,7 +51,6 @@ func (t tree) archive(b binary) string {
 	return fmt.Sprintf("addonflow_%s_%s_%s%s", strings.TrimPrefix(t.version, "v"), b.os, b.arch, kind)
 }
 
-// create writes a file.
 func create(path string, write func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -93,7 +90,6 @@ func writeTar(w io.Writer, members []member, at time.Time) error {
 	return archive.Close()
 }
 
-// writeTarGzip is writeTar, compressed.
 func writeTarGzip(w io.Writer, members []member, at time.Time) error {
 	z := gzip.NewWriter(w)
 	if err := writeTar(z, members, at); err != nil {

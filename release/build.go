@@ -13,19 +13,16 @@ import (
 	"time"
 )
 
-// tree is the source of a release.
 type tree struct {
 	dir, version string
 	// committed is the time of the commit; every file of the release has it.
 	committed time.Time
 }
 
-// binary is a built program.
 type binary struct {
 	os, arch, path string
 }
 
-// executable is the name of the program on its platform.
 func (b binary) executable() string {
 	if b.os == "windows" {
 		return "addonflow.exe"

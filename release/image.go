@@ -62,7 +62,6 @@ func (t tree) writeLayout(built []binary, dir string) error {
 	}))
 }
 
-// image is the image of one platform.
 func (t tree) image(b binary) (v1.Image, error) {
 	program, err := os.ReadFile(b.path)
 	if err != nil {

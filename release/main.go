@@ -49,7 +49,6 @@ type options struct {
 	platforms                     []string
 }
 
-// run writes the release.
 func run(ctx context.Context, o options) error {
 	if !semver.MatchString(o.version) {
 		return fmt.Errorf("%q is not a version; give one such as v0.2.0", o.version)
@@ -101,7 +100,6 @@ func run(ctx context.Context, o options) error {
 	return list(o.out)
 }
 
-// list prints the files of the release.
 func list(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

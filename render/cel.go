@@ -33,7 +33,6 @@ const (
 	maxExpression = 1024
 )
 
-// expression is a compiled health expression.
 type expression struct {
 	text    string
 	program cel.Program

@@ -172,7 +172,6 @@ func unmarked(raw []byte) map[string]any {
 	return fields
 }
 
-// sameOptions compares manifestConfigs entry by entry.
 func sameOptions(desired, existing *workv1.ManifestWork) bool {
 	return slices.EqualFunc(desired.Spec.ManifestConfigs, existing.Spec.ManifestConfigs,
 		func(a, b workv1.ManifestConfigOption) bool {

@@ -58,7 +58,6 @@ func (r *Renderer) readVariables(a *assignment, byKind map[groupResource][]Confi
 	}
 }
 
-// sets reports whether the configuration sets a variable.
 func (a *agentConfig) sets(name string) bool {
 	return slices.ContainsFunc(a.variables, func(v addonv1alpha1.CustomizedVariable) bool { return v.Name == name })
 }

@@ -45,7 +45,6 @@ func reservedValue(name string) bool {
 	return strings.HasPrefix(name, valuePrefix)
 }
 
-// rulesFor returns the feedback rules of a workload.
 func rulesFor(m *manifest, effective workv1.ManifestConfigOption) feedback {
 	return feedback{kind: m.kind, digest: delivered(m.kind, effective), updated: !heldBack(m.fields)}
 }

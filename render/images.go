@@ -14,7 +14,6 @@ import (
 // rendered.
 var ErrInvalidImageRegistries = errors.New("annotation image-registries is invalid")
 
-// parseImageRegistries reads the annotation of a ManagedCluster.
 func parseImageRegistries(annotation string) ([]addonv1alpha1.ImageMirror, error) {
 	if annotation == "" {
 		return nil, nil
@@ -33,7 +32,6 @@ func parseImageRegistries(annotation string) ([]addonv1alpha1.ImageMirror, error
 	return value.Registries, nil
 }
 
-// redirect replaces the registry of every image.
 func (p *pod) redirect(mirrors []addonv1alpha1.ImageMirror) {
 	for _, c := range p.containers {
 		if image, ok := c.fields["image"].(string); ok && image != "" {

@@ -119,7 +119,6 @@ type assignment struct {
 	found  findings
 }
 
-// packaged reports whether a package is rendered.
 func (a *assignment) packaged() bool { return a.template != nil && a.template.pkg != nil }
 
 // Inputs returns the inputs of the cluster.

@@ -27,7 +27,6 @@ func (b *builder) renderPackage() error {
 	return nil
 }
 
-// packageInput is the input of the chart.
 func (b *builder) packageInput() (chart.Input, error) {
 	values, err := b.packageValues(b.facts.values)
 	if err != nil {
@@ -49,7 +48,6 @@ func (b *builder) packageError(err error) error {
 	return nil
 }
 
-// take adds one rendered object.
 func (b *builder) take(rendered chart.Manifest) {
 	id := IdentityOf(rendered.Fields)
 	m := manifest{at: flaw.Path(cmp.Or(strings.TrimSpace(id.String()), "object")), file: rendered.File, fields: rendered.Fields, declared: id}

@@ -73,7 +73,6 @@ func workloadKinds() []workloadType {
 	}
 }
 
-// workloadKind returns what is known of a kind of workload.
 func workloadKind(group, name string) (workloadType, bool) {
 	kinds := workloadKinds()
 	i := slices.IndexFunc(kinds, func(k workloadType) bool { return k.group == group && k.name == name })
@@ -163,7 +162,6 @@ func has(fields map[string]any, name, key, value string) bool {
 	return slices.ContainsFunc(objectsIn(fields, name), func(object map[string]any) bool { return object[key] == value })
 }
 
-// appendTo appends to a list field.
 func appendTo(fields map[string]any, name string, items ...any) {
 	if len(items) == 0 {
 		return

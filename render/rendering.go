@@ -40,7 +40,6 @@ type rendering struct {
 	packaged bool
 }
 
-// object is one rendered object.
 type object struct {
 	id     Identity
 	fields map[string]any

@@ -62,7 +62,6 @@ func parseTemplate(addOn string, t Template) *parsedTemplate {
 	return p
 }
 
-// readTemplate decodes a template.
 func readTemplate(t Template) (*parsedTemplate, error) {
 	p := &parsedTemplate{name: t.Name, typed: t.Typed, fromConfigs: t.FromConfigs, newer: t.Newer, configsAt: "spec.agentSpec.manifestConfigs"}
 	text, err := json.Marshal(t)

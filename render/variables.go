@@ -18,7 +18,6 @@ const maxVariableValue = 1024
 // hubKubeconfigPath is the value of HUB_KUBECONFIG in OCM's renderer.
 const hubKubeconfigPath = "/managed/hub-kubeconfig/kubeconfig"
 
-// envVariable is a name with its value.
 type envVariable struct {
 	name, value string
 }

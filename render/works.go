@@ -227,7 +227,6 @@ func freeIndex(taken map[int]bool) int {
 	return index
 }
 
-// work builds one part.
 func (r Rendered) work(owner Owner, part workPart, raw [][]byte) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{
 		TypeMeta: metav1.TypeMeta{APIVersion: workv1.GroupVersion.String(), Kind: "ManifestWork"},

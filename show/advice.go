@@ -111,7 +111,6 @@ func byComment(r *v1alpha1.AddOnRollout, stage, gate string) bool {
 	return false
 }
 
-// stalledBy reports whether a rollout is stalled for a reason.
 func stalledBy(r *v1alpha1.AddOnRollout, reason string) bool {
 	stalled := meta.FindStatusCondition(r.Status.Conditions, fluxmeta.StalledCondition)
 	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == reason

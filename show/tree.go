@@ -25,7 +25,6 @@ type branch struct {
 	remark string
 }
 
-// label is the first column.
 func (b branch) label() string { return b.twig + b.mark.Icon + " " + b.name }
 
 // Tree draws a rollout: what it moves to, its stages with bars, and the clusters that
@@ -241,7 +240,6 @@ func trunk(last bool) string {
 	return "│  "
 }
 
-// table writes the branches in aligned columns.
 func (s Style) table(b *strings.Builder, rows []branch) {
 	head := branch{name: "NAME", status: "STATUS", clusters: "CLUSTERS", bar: "PROGRESS"}
 	first, second, third := visible(head.name), visible(head.status), visible(head.clusters)

@@ -23,7 +23,6 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// decideOptions are the flags of `approve` and `reject`.
 type decideOptions struct {
 	*cli
 	decision v1alpha1.Decision
@@ -35,21 +34,18 @@ type decideOptions struct {
 	timeout    time.Duration
 }
 
-// newApproveCommand is `approve`.
 func newApproveCommand(c *cli) *cobra.Command {
 	return (&decideOptions{cli: c, decision: v1alpha1.Approve, verb: "approve", done: "approved"}).command(
 		"Approve that a stage rolls out the target",
 		`The stage continues when as many different approvers have approved as the gate requires.`)
 }
 
-// newRejectCommand is `reject`.
 func newRejectCommand(c *cli) *cobra.Command {
 	return (&decideOptions{cli: c, decision: v1alpha1.Reject, verb: "reject", done: "rejected"}).command(
 		"Reject that a stage rolls out the target",
 		`One rejection by an approver halts the rollout at the stage.`)
 }
 
-// command is the command of a decision.
 func (o *decideOptions) command(short, effect string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   o.verb + " ROLLOUT STAGE",
@@ -210,7 +206,6 @@ func approvalGates(r *v1alpha1.AddOnRollout, stage string) []v1alpha1.Gate {
 	return slices.DeleteFunc(slices.Clone(r.Spec.Stages[at].Gates.Before), func(g v1alpha1.Gate) bool { return g.Approval == nil })
 }
 
-// gateOf picks the gate that --gate names, or the only one that waits.
 func (o *decideOptions) gateOf(declared []v1alpha1.Gate, stage v1alpha1.StageStatus) (v1alpha1.Gate, error) {
 	var names, waiting, others []string
 	var found v1alpha1.Gate
@@ -338,7 +333,6 @@ func notAt(n int) string {
 	return "are not"
 }
 
-// approversOf names them.
 func approversOf(spec v1alpha1.ApprovalGate) string {
 	var parts []string
 	if users := spec.Approvers.Users; len(users) > 0 {
@@ -350,7 +344,6 @@ func approversOf(spec v1alpha1.ApprovalGate) string {
 	return strings.Join(parts, "; ")
 }
 
-// confirmed asks, unless --yes is set.
 func (o *decideOptions) confirmed(w waitingGate, user string) error {
 	if o.yes {
 		return nil

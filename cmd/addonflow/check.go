@@ -12,7 +12,6 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 )
 
-// newCheckCommand is `check`.
 func newCheckCommand(c *cli) *cobra.Command {
 	var pre bool
 	cmd := &cobra.Command{
@@ -36,7 +35,6 @@ AddonFlow's kinds, the policy that proves the authors of approvals, and a leadin
 	return cmd
 }
 
-// newCheckForgeCommand is `check forge`.
 func newCheckForgeCommand(c *cli) *cobra.Command {
 	var commit string
 	cmd := &cobra.Command{

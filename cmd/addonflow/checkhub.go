@@ -27,7 +27,6 @@ type hubCheck struct {
 	missing func(context.Context, client.Client) error
 }
 
-// checkHub runs the checks, prints what each finds, and fails if one does.
 func (c *cli) checkHub(ctx context.Context, pre bool) error {
 	hub, err := c.connect()
 	if err != nil {

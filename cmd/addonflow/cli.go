@@ -33,7 +33,6 @@ const exitInterrupted = 130
 // defaultHost is what client-go makes of no configuration at all.
 const defaultHost = "http://localhost:8080"
 
-// exitCodesHelp stands in the help of every command.
 const exitCodesHelp = `
 Exit codes:
   0    done, or succeeded
@@ -51,8 +50,7 @@ type cli struct {
 	genericiooptions.IOStreams
 	flags *genericclioptions.ConfigFlags
 	// name is what the program is called by, for what a person is to type next.
-	name string
-	// charts renders packages.
+	name   string
 	charts chart.Engines
 	// Below, what tests replace.
 	connect  func() (client.WithWatch, error)
@@ -113,7 +111,6 @@ func newCLI(name string) *cli {
 	return c
 }
 
-// group is a purpose, and the commands for it.
 type group struct {
 	title    string
 	commands []*cobra.Command
@@ -135,7 +132,6 @@ func (c *cli) groups() []group {
 	}
 }
 
-// addTo adds the commands for people to the program.
 func (c *cli) addTo(root *cobra.Command) {
 	for _, g := range c.groups() {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
@@ -203,7 +199,6 @@ func (c *cli) open(name string) (client.WithWatch, types.NamespacedName, error) 
 	return hub, types.NamespacedName{Namespace: namespace, Name: name}, err
 }
 
-// rollout connects and reads a rollout.
 func (c *cli) rollout(ctx context.Context, name string) (client.WithWatch, *v1alpha1.AddOnRollout, error) {
 	hub, key, err := c.open(name)
 	if err != nil {

@@ -58,7 +58,6 @@ func (w *clusterWriter) run(ctx context.Context) error {
 	return w.follow(ctx, "clusters", &v1alpha1.AddOnRolloutList{}, func(changes []change) error { return w.changed(ctx, changes) })
 }
 
-// once prints the clusters of every rollout asked for.
 func (w *clusterWriter) once(ctx context.Context) error {
 	var list v1alpha1.AddOnRolloutList
 	if err := w.hub.List(ctx, &list, w.options...); err != nil {
@@ -151,7 +150,6 @@ func (w *clusterWriter) clusters(ctx context.Context, r *v1alpha1.AddOnRollout) 
 	return show.Clusters(r, plan), err
 }
 
-// writeClusters prints in the format of -o.
 func (w *clusterWriter) writeClusters(clusters []show.Cluster) error {
 	switch {
 	case *w.print.OutputFormat == "name":

@@ -57,7 +57,6 @@ type controllerOptions struct {
 	jitter         jitter.IntervalOptions
 }
 
-// newControllerCommand is the operator itself.
 func newControllerCommand() *cobra.Command {
 	o := &controllerOptions{}
 	cmd := &cobra.Command{
@@ -79,7 +78,6 @@ the loss of its leadership, 2 for wrong usage and 6 where the hub cannot be reac
 	return cmd
 }
 
-// bind declares the flags.
 func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "The address the metric endpoint binds to; 0 turns it off.")
 	fs.StringVar(&o.healthAddr, "health-addr", ":9440", "The address the health endpoint binds to.")
@@ -132,7 +130,6 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.jitter.BindFlags(fs)
 }
 
-// run starts the manager and returns when ctx ends.
 func (o *controllerOptions) run(ctx context.Context) error {
 	mode, err := addonsource.ParseMode(o.addonManager)
 	if err != nil {
@@ -168,7 +165,6 @@ func (o *controllerOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// parseTenants checks the name of the ConfigMap of tenants.
 func (o *controllerOptions) parseTenants() error {
 	if o.tenants == "" {
 		return nil

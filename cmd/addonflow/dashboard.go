@@ -30,7 +30,6 @@ const (
 	pollHub   = 5 * time.Second
 )
 
-// newDashboardCommand is `dashboard`.
 func newDashboardCommand(c *cli) *cobra.Command {
 	port := 0
 	cmd := &cobra.Command{
@@ -51,7 +50,6 @@ nothing is shown. Ends with Ctrl-C.`,
 	return c.command(cmd)
 }
 
-// dashboard serves until ctx ends.
 func (c *cli) dashboard(ctx context.Context, port int) error {
 	hub, err := c.connect()
 	if err != nil {

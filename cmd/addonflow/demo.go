@@ -12,7 +12,6 @@ import (
 	"github.com/addonflow/addonflow/test/demo"
 )
 
-// newDemoCommand is `demo`.
 func newDemoCommand(c *cli) *cobra.Command {
 	o := demo.Options{Out: c.Out}
 	cmd := &cobra.Command{

@@ -13,7 +13,6 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// newDiffCommand is `diff`.
 func newDiffCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff ROLLOUT [CLUSTER]",

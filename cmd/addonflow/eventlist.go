@@ -14,7 +14,6 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// newEventsCommand is `events`.
 func newEventsCommand(c *cli) *cobra.Command {
 	o := &getOptions{cli: c}
 	kind := listed{

@@ -43,7 +43,6 @@ type eventSender struct {
 	notifier *notifier
 }
 
-// eventToSend is an event for the receiver.
 type eventToSend struct {
 	object                *metav1.PartialObjectMetadata
 	metadata              map[string]string
@@ -178,11 +177,8 @@ func (s *eventSender) about(object runtime.Object) (*metav1.PartialObjectMetadat
 // discarded is the recorder on the hub of a recorder that posts alone.
 type discarded struct{}
 
-// Event does nothing.
 func (discarded) Event(runtime.Object, string, string, string) {}
 
-// Eventf does nothing.
 func (discarded) Eventf(runtime.Object, string, string, string, ...any) {}
 
-// AnnotatedEventf does nothing.
 func (discarded) AnnotatedEventf(runtime.Object, map[string]string, string, string, string, ...any) {}

@@ -16,7 +16,6 @@ type exitError struct {
 	err  error
 }
 
-// Error returns the text of the cause; an exitError without one prints nothing.
 func (e *exitError) Error() string {
 	if e.err == nil {
 		return ""
@@ -24,5 +23,4 @@ func (e *exitError) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns the cause.
 func (e *exitError) Unwrap() error { return e.err }

@@ -126,7 +126,6 @@ func knownFleet(objects []map[string]any) (forecast.Known, error) {
 	return known, nil
 }
 
-// decisionsAbout are the decisions about placements.
 func decisionsAbout(decisions map[v1alpha1.PlacementReference][]clusterv1beta1.PlacementDecision) []rollout.Placement {
 	var out []rollout.Placement
 	for ref, list := range decisions {
@@ -166,7 +165,6 @@ func hubFleet(ctx context.Context, hub client.Reader) (proposal.Fleet, error) {
 	}, Installed: installed}, nil
 }
 
-// appended appends an object as a value of its type.
 func appended[T any](list []T, object map[string]any) ([]T, error) {
 	var value T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &value); err != nil {

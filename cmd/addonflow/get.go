@@ -22,7 +22,6 @@ import (
 // outputWide is the table with more columns; the other formats are cli-runtime's.
 const outputWide = "wide"
 
-// getOptions are the flags of `get`.
 type getOptions struct {
 	*cli
 	print         *genericclioptions.PrintFlags
@@ -45,7 +44,6 @@ type listed struct {
 	table   func(now time.Time, objects []client.Object) *metav1.Table
 }
 
-// listedKinds are the kinds and their tables.
 func listedKinds() []listed {
 	return []listed{
 		{
@@ -101,7 +99,6 @@ func typed[T any](objects []client.Object) []T {
 	return out
 }
 
-// newGetCommand is `get` with a subcommand per kind.
 func newGetCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
@@ -116,7 +113,6 @@ func newGetCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// newListCommand is `get` for one kind.
 func newListCommand(c *cli, kind listed) *cobra.Command {
 	o := &getOptions{cli: c}
 	cmd := &cobra.Command{
@@ -137,7 +133,6 @@ func newListCommand(c *cli, kind listed) *cobra.Command {
 	return c.command(cmd)
 }
 
-// bind declares the flags.
 func (o *getOptions) bind(cmd *cobra.Command) {
 	o.bindOutput(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List across all namespaces.")
@@ -146,7 +141,6 @@ func (o *getOptions) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "Label selector, such as addonflow.io/add-on=hello.")
 }
 
-// bindOutput declares -o and what goes with it.
 func (o *getOptions) bindOutput(cmd *cobra.Command) {
 	o.print = genericclioptions.NewPrintFlags("")
 	o.print.AddFlags(cmd)
@@ -161,7 +155,6 @@ func (o *getOptions) formats() []string {
 	return slices.Concat([]string{outputWide}, o.columns.AllowedFormats(), o.print.AllowedFormats())
 }
 
-// table reports whether the output is a table.
 func (o *getOptions) table() bool {
 	return *o.print.OutputFormat == outputWide || *o.print.OutputFormat == "" && !o.print.OutputFlagSpecified()
 }

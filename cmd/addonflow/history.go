@@ -11,7 +11,6 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// newHistoryCommand is `history`.
 func newHistoryCommand(c *cli) *cobra.Command {
 	o := &getOptions{cli: c}
 	cmd := c.command(&cobra.Command{

@@ -14,7 +14,6 @@ import (
 	"github.com/addonflow/addonflow/rollout/forecast"
 )
 
-// lintOptions are the flags of `lint`.
 type lintOptions struct {
 	*cli
 	crds, ignore, fleet, output string
@@ -24,7 +23,6 @@ type lintOptions struct {
 // outputJSON is the -o of `lint` besides text.
 const outputJSON = "json"
 
-// newLintCommand is `lint`.
 func newLintCommand(c *cli) *cobra.Command {
 	o := &lintOptions{cli: c}
 	cmd := &cobra.Command{
@@ -75,7 +73,6 @@ evaluated: there is no estimate then.`,
 	return offline(cmd)
 }
 
-// bindIgnore binds --ignore.
 func bindIgnore(flags *pflag.FlagSet, ignore *string) {
 	flags.StringVar(ignore, "ignore", "", "Files to leave out, as spec.ignore of the source does: .gitignore syntax from the root of the repository.")
 }
@@ -86,7 +83,6 @@ const (
 	mostProblemBytes = 64 << 10
 )
 
-// run checks a directory, and prints what is wrong with it and how its add-ons are rolled out.
 func (o *lintOptions) run(ctx context.Context, dir string) error {
 	if o.output != "" && o.output != outputJSON {
 		return &exitError{code: exitUsage, err: fmt.Errorf("cannot print %q: want %s, or no -o for text", o.output, outputJSON)}
@@ -182,7 +178,6 @@ type lintStage struct {
 	Ends   string   `json:"ends,omitempty"`
 }
 
-// printJSON prints everything as data.
 func (o *lintOptions) printJSON(result compiled, paces []pace) error {
 	printed := lintResult{Problems: append(problem.List{}, result.problems...), Warnings: append(problem.List{}, result.commit.Warnings...), Paces: []lintPace{}}
 	for _, u := range result.commit.Undefined {
@@ -199,7 +194,6 @@ func (o *lintOptions) printJSON(result compiled, paces []pace) error {
 	return err
 }
 
-// printed is the pace as -o json prints it.
 func (p pace) printed() lintPace {
 	out := lintPace{AddOn: p.AddOn, Unstaged: p.Unstaged, Notes: p.Notes, NotEstimated: p.Unknown}
 	if p.Unknown != "" {
@@ -246,7 +240,6 @@ func checkKubeVersions(versions ...string) error {
 	return nil
 }
 
-// directories completes directory names.
 func directories(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }

@@ -42,7 +42,6 @@ func (o *getOptions) listing(names []string) (*listing, error) {
 	return &listing{getOptions: o, hub: hub, names: names, options: options, printer: printer}, nil
 }
 
-// run lists the objects; with --watch it then prints changes.
 func (l *listing) run(ctx context.Context, kind listed) error {
 	if !l.watch {
 		return l.once(ctx, kind)
@@ -146,7 +145,6 @@ func (l *listing) writeList(list client.ObjectList, objects []client.Object) err
 	return nil
 }
 
-// wanted reports whether an object is among the names, or none is given.
 func (l *listing) wanted(o client.Object) bool {
 	if l.only != nil && !l.only(o) {
 		return false
@@ -154,7 +152,6 @@ func (l *listing) wanted(o client.Object) bool {
 	return len(l.names) == 0 || slices.Contains(l.names, o.GetName())
 }
 
-// absent are the names that no object has.
 func (l *listing) absent(objects []client.Object) []string {
 	return slices.DeleteFunc(slices.Clone(l.names), func(name string) bool {
 		return slices.ContainsFunc(objects, func(o client.Object) bool { return o.GetName() == name })

@@ -45,7 +45,6 @@ type cloudEvent struct {
 	Data            cloudEventData `json:"data"`
 }
 
-// cloudEventData is what happened.
 type cloudEventData struct {
 	Namespace string `json:"namespace"`
 	Rollout   string `json:"rollout"`
@@ -101,7 +100,6 @@ func newNotifier(address, keyFile string, log logr.Logger) (*notifier, error) {
 	return n, nil
 }
 
-// key reads the key of the signatures.
 func (n *notifier) key() ([]byte, error) {
 	key, err := os.ReadFile(n.keyFile)
 	if err != nil {

@@ -241,7 +241,6 @@ type shared struct {
 	metrics  runtimecontroller.Metrics
 }
 
-// setupRollouts registers the controller of AddOnRollouts.
 func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 	trace, err := traceTo(o.traceFile)
 	if err != nil {
@@ -295,7 +294,6 @@ func (o *controllerOptions) setupAgents(ctx context.Context, s shared) error {
 	return setupTokens(ctx, s.mgr, options, workers)
 }
 
-// rolePolicy says which roles agents may have.
 func (o *controllerOptions) rolePolicy() registration.RolePolicy {
 	return registration.RolePolicy{Allowed: o.hubRoles}
 }

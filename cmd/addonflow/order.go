@@ -16,7 +16,6 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// orderOptions are the flags of the commands that give an order.
 type orderOptions struct {
 	*cli
 	verb     v1alpha1.OrderVerb
@@ -26,7 +25,6 @@ type orderOptions struct {
 	timeout  time.Duration
 }
 
-// newRetryCommand is `retry`.
 func newRetryCommand(c *cli) *cobra.Command {
 	o := &orderOptions{cli: c, verb: v1alpha1.OrderRetry}
 	cmd := o.command("retry ROLLOUT [CLUSTER...]", "Give clusters that failed another attempt with the same content",
@@ -45,7 +43,6 @@ func newRetryCommand(c *cli) *cobra.Command {
 	return c.command(cmd)
 }
 
-// newPromoteCommand is `promote`.
 func newPromoteCommand(c *cli) *cobra.Command {
 	o := &orderOptions{cli: c, verb: v1alpha1.OrderPromote}
 	cmd := o.command("promote ROLLOUT STAGE", "End the soak of a stage",
@@ -58,7 +55,6 @@ func newPromoteCommand(c *cli) *cobra.Command {
 	return c.command(cmd)
 }
 
-// newAbortCommand is `abort`.
 func newAbortCommand(c *cli) *cobra.Command {
 	o := &orderOptions{cli: c, verb: v1alpha1.OrderAbort}
 	cmd := o.command("abort ROLLOUT", "End a rollout as Failed",
@@ -69,7 +65,6 @@ func newAbortCommand(c *cli) *cobra.Command {
 	return c.command(cmd)
 }
 
-// newRollbackCommand is `rollback`.
 func newRollbackCommand(c *cli) *cobra.Command {
 	o := &orderOptions{cli: c, verb: v1alpha1.OrderRollback}
 	cmd := o.command("rollback ROLLOUT", "Roll content back, also content that was green",
@@ -95,7 +90,6 @@ again. The fleet then differs from Git: revert the commit, or push other content
 	return c.command(cmd)
 }
 
-// newUnblockCommand is `unblock`.
 func newUnblockCommand(c *cli) *cobra.Command {
 	o := &orderOptions{cli: c, verb: v1alpha1.OrderUnblock}
 	cmd := o.command("unblock ROLLOUT [DIGEST]", "End the quarantine of content",

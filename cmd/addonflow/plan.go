@@ -22,7 +22,6 @@ import (
 // outputMarkdown is the -o of `plan` besides json.
 const outputMarkdown = "markdown"
 
-// planOptions are the flags of `plan`.
 type planOptions struct {
 	*cli
 	from, to, dir               string
@@ -30,7 +29,6 @@ type planOptions struct {
 	versions                    []string
 }
 
-// newPlanCommand is `plan`.
 func newPlanCommand(c *cli) *cobra.Command {
 	o := &planOptions{cli: c}
 	cmd := &cobra.Command{
@@ -72,7 +70,6 @@ commit, or the commit from which both parted, is not in the clone.`,
 	return offline(cmd)
 }
 
-// run prints the plan.
 func (o *planOptions) run(ctx context.Context) error {
 	if o.output != outputJSON && o.output != outputMarkdown {
 		return &exitError{code: exitUsage, err: fmt.Errorf("cannot print %q: want %s or %s", o.output, outputMarkdown, outputJSON)}
@@ -133,7 +130,6 @@ func (o *planOptions) side(ctx context.Context, name string, tree *gitsource.Tre
 	return proposal.Side{Name: name, Commit: commit, Problems: problems}
 }
 
-// print prints the plan as data.
 func (o *planOptions) print(planned proposal.Proposal) error {
 	if o.output == outputMarkdown {
 		_, err := fmt.Fprint(o.Out, planned.Markdown())

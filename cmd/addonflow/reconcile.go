@@ -14,7 +14,6 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// reconcileOptions are the flags of `reconcile`.
 type reconcileOptions struct {
 	*cli
 	wait    bool
@@ -22,7 +21,6 @@ type reconcileOptions struct {
 	timeout time.Duration
 }
 
-// newReconcileCommand is `reconcile`.
 func newReconcileCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "reconcile", Short: "Ask the operator to reconcile a source or rollout now"}
 	return c.eachTarget(cmd, func(t target) *cobra.Command {

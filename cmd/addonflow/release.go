@@ -10,7 +10,6 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// newReleaseCommand is `release`.
 func newReleaseCommand(c *cli) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:   "release ROLLOUT",
@@ -50,7 +49,6 @@ func (c *cli) release(ctx context.Context, name string) error {
 	return nil
 }
 
-// hintRelease says what comes next.
 func (c *cli) hintRelease(key types.NamespacedName, r *v1alpha1.AddOnRollout) {
 	if n := r.Status.Counts; n.Updated < n.Total {
 		c.hint("warning: %d of %d clusters run the newest content; the next manager of the add-on decides when the others follow", n.Updated, n.Total)

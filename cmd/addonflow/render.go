@@ -25,7 +25,6 @@ const (
 	outputWorks   = "works"
 )
 
-// renderOptions are the flags of `render`.
 type renderOptions struct {
 	*cli
 	cluster    string
@@ -42,7 +41,6 @@ type renderOptions struct {
 	output     string
 }
 
-// newRenderCommand is `render`.
 func newRenderCommand(c *cli) *cobra.Command {
 	o := &renderOptions{cli: c}
 	cmd := &cobra.Command{
@@ -122,7 +120,6 @@ func (o *renderOptions) run(ctx context.Context, dir string) error {
 	return nil
 }
 
-// parsePlacements reads namespace/name.
 func parsePlacements(names []string) ([]v1alpha1.PlacementReference, error) {
 	out := make([]v1alpha1.PlacementReference, 0, len(names))
 	for _, name := range names {
@@ -135,7 +132,6 @@ func parsePlacements(names []string) ([]v1alpha1.PlacementReference, error) {
 	return out, nil
 }
 
-// render prints one add-on.
 func (o *renderOptions) render(addOn load.AddOn, placements []v1alpha1.PlacementReference) error {
 	if len(addOn.Missing) > 0 {
 		return fmt.Errorf("cannot render add-on %q: it refers to %s, which is not in the directory", addOn.Name, addOn.Missing[0])

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newRootCommand assembles every command.
 func newRootCommand() *cobra.Command {
 	name := commandName(os.Args[0])
 	cmd := &cobra.Command{

@@ -16,14 +16,12 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// statusOptions are the flags of `status`.
 type statusOptions struct {
 	*cli
 	watch   bool
 	timeout time.Duration
 }
 
-// newStatusCommand is `status`.
 func newStatusCommand(c *cli) *cobra.Command {
 	o := &statusOptions{cli: c}
 	cmd := &cobra.Command{

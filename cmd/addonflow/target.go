@@ -29,8 +29,7 @@ type target struct {
 	outcome func(client.Object) show.Outcome
 	// conditions of the object.
 	conditions func(client.Object) []metav1.Condition
-	// example is the name of one in examples.
-	example string
+	example    string
 	// advice is what a user can do about an object that failed or waits, the most useful first. The
 	// program is the name by which the user called this program.
 	advice func(program string, object client.Object) []show.Advice
@@ -38,7 +37,6 @@ type target struct {
 	resumes string
 }
 
-// sourceTarget is AddOnSource.
 func sourceTarget() target {
 	return target{
 		kind: "source", example: "fleet", list: &v1alpha1.AddOnSourceList{},
@@ -53,7 +51,6 @@ func sourceTarget() target {
 	}
 }
 
-// rolloutTarget is AddOnRollout.
 func rolloutTarget() target {
 	return target{
 		kind: "rollout", example: "hello", list: &v1alpha1.AddOnRolloutList{},
@@ -113,7 +110,6 @@ func (c *cli) eachTarget(cmd *cobra.Command, add func(target) *cobra.Command) *c
 	return cmd
 }
 
-// newSuspendCommand is `suspend`.
 func newSuspendCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suspend",
@@ -131,7 +127,6 @@ func newSuspendCommand(c *cli) *cobra.Command {
 	})
 }
 
-// suspend sets the annotation.
 func (c *cli) suspend(ctx context.Context, t target, name string) error {
 	hub, key, err := c.open(name)
 	if err != nil {
@@ -145,7 +140,6 @@ func (c *cli) suspend(ctx context.Context, t target, name string) error {
 	return err
 }
 
-// newResumeCommand is `resume`.
 func newResumeCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "resume", Short: "Resume a suspended source or rollout"}
 	return c.eachTarget(cmd, func(t target) *cobra.Command {
@@ -216,5 +210,4 @@ func readyMessage(conditions []metav1.Condition) string {
 	return "nothing reported yet"
 }
 
-// rolloutKey is a rollout's name in words.
 func rolloutKey(key types.NamespacedName) string { return "rollout " + key.String() }

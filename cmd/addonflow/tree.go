@@ -20,13 +20,11 @@ const (
 	agesEvery   = time.Second
 )
 
-// treeOptions are the flags of `tree`.
 type treeOptions struct {
 	*cli
 	watch bool
 }
 
-// newTreeCommand is `tree`.
 func newTreeCommand(c *cli) *cobra.Command {
 	o := &treeOptions{cli: c}
 	cmd := &cobra.Command{

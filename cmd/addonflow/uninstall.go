@@ -27,7 +27,6 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonsource"
 )
 
-// uninstallOptions are the flags of uninstall.
 type uninstallOptions struct {
 	*cli
 	removeAddOns bool
@@ -35,7 +34,6 @@ type uninstallOptions struct {
 	timeout      time.Duration
 }
 
-// newUninstallCommand is `uninstall`.
 func newUninstallCommand(c *cli) *cobra.Command {
 	o := &uninstallOptions{cli: c}
 	cmd := &cobra.Command{

@@ -24,14 +24,12 @@ import (
 // ociScheme begins the address of a chart in a registry.
 const ociScheme = "oci://"
 
-// vendorOptions are the flags of `vendor`.
 type vendorOptions struct {
 	*cli
 	dir, version, caFile string
 	digest, plainHTTP    bool
 }
 
-// newVendorCommand is `vendor`.
 func newVendorCommand(c *cli) *cobra.Command {
 	o := &vendorOptions{cli: c}
 	cmd := &cobra.Command{
@@ -203,7 +201,6 @@ func checkFolder(folder, chart string) error {
 	return nil
 }
 
-// nameOfChart returns the name in a Chart.yaml.
 func nameOfChart(text []byte) string {
 	var chart struct {
 		Name string `json:"name"`

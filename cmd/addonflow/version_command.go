@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newVersionCommand is `version`.
 func newVersionCommand(c *cli) *cobra.Command {
 	return offline(&cobra.Command{
 		Use:   "version",

@@ -11,7 +11,6 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// newWebhookCommand is `webhook`.
 func newWebhookCommand(c *cli) *cobra.Command {
 	var base string
 	cmd := &cobra.Command{
@@ -31,7 +30,6 @@ not printed: it is in the Secret that spec.webhook names.`,
 	return c.command(cmd)
 }
 
-// webhook prints what to enter.
 func (c *cli) webhook(ctx context.Context, name, base string) error {
 	hub, key, err := c.open(name)
 	if err != nil {

@@ -46,7 +46,6 @@ func (c *cli) hintMissing(r *v1alpha1.AddOnRollout, missing *addonrollout.Missin
 		c.name, r.Spec.Target.Source, key.Namespace)
 }
 
-// newWhyCommand is `why`.
 func newWhyCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why ROLLOUT CLUSTER",
@@ -66,7 +65,6 @@ writing anything.`,
 	return c.command(cmd)
 }
 
-// why prints where the cluster is and why.
 func (c *cli) why(ctx context.Context, name, cluster string) error {
 	hub, r, err := c.rollout(ctx, name)
 	if err != nil {

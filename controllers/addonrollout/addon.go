@@ -58,7 +58,6 @@ func (d *round) firstFinalizers(c *plan.Cluster) []string {
 	return rendered.Finalizers()
 }
 
-// errOwnerMissing: the ClusterManagementAddOn does not exist yet.
 var errOwnerMissing = errors.New("cannot install: the ClusterManagementAddOn does not exist")
 
 // remove deletes a ManagedClusterAddOn that AddonFlow created; the garbage collector deletes
@@ -121,12 +120,10 @@ func own(addOn *addonv1alpha1.ManagedClusterAddOn, owner *addonv1alpha1.ClusterM
 	addOn.OwnerReferences = append(addOn.OwnerReferences, reference)
 }
 
-// ownedBy reports whether an add-on has an owner reference to the ClusterManagementAddOn.
 func ownedBy(addOn *addonv1alpha1.ManagedClusterAddOn, owner *addonv1alpha1.ClusterManagementAddOn) bool {
 	return hasOwner(addOn, owner.UID)
 }
 
-// hasOwner reports whether an object has an owner reference to that UID.
 func hasOwner(o client.Object, uid types.UID) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == uid })
 }
@@ -244,7 +241,6 @@ func (d *round) accessOf(c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAdd
 	return addonstatus.Access{Registrations: registrations, Permissions: outcome}, nil
 }
 
-// agentOf names the cluster's agent in the book.
 func (d *round) agentOf(c *plan.Cluster) agents.Key {
 	return agents.Key{Cluster: c.Name, AddOn: d.rollout.Name}
 }

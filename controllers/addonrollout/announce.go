@@ -108,7 +108,6 @@ func announceStep(recorder record.EventRecorder, ro *v1alpha1.AddOnRollout, d jo
 	recorder.AnnotatedEventf(ro, metadata, n.kind, n.reason, "%s", message)
 }
 
-// decisionLog is the log of one rollout's decisions.
 func decisionLog(ctx context.Context, ro *v1alpha1.AddOnRollout) logr.Logger {
 	return ctrl.LoggerFrom(ctx).WithValues("rollout", client.ObjectKeyFromObject(ro).String())
 }

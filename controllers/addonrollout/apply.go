@@ -193,7 +193,6 @@ func (d *round) postpone(cluster string) {
 	}
 }
 
-// madeNew notes that something was created.
 func (d *round) madeNew() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,7 +206,6 @@ func (d *round) did(kind journal.Kind, cluster, stage, revision, reason string) 
 	d.result.did = append(d.result.did, journal.Decision{Kind: kind, Cluster: cluster, Stage: stage, Revision: revision, Reason: reason})
 }
 
-// setUnchanged remembers that a cluster needs no write while it has this fingerprint.
 func (d *round) setUnchanged(cluster string, fingerprint plan.Fingerprint) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -221,7 +219,6 @@ func (d *round) unchanged(cluster string, fingerprint plan.Fingerprint) bool {
 	return d.mem.unchanged[cluster] == fingerprint
 }
 
-// write carries out the plan of one cluster.
 func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 	if c.Remove {
 		return d.remove(ctx, c)

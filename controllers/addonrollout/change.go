@@ -95,7 +95,6 @@ func (i *Inspection) Change(ctx context.Context, cluster, from string) (before, 
 	return before, after, err
 }
 
-// objectsOf renders a revision for a cluster.
 func (i *Inspection) objectsOf(ctx context.Context, c *plan.Cluster, digest string) ([]*unstructured.Unstructured, error) {
 	ro := i.plan.Observed.Rollout
 	renderer, err := i.shown.get(ctx, ro.Namespace, ro.Name, digest, nil)

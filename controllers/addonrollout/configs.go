@@ -29,7 +29,6 @@ const (
 	configReads = 8
 )
 
-// errConfigMissing: a configuration that a ManagedClusterAddOn names does not exist.
 var errConfigMissing = errors.New("does not exist")
 
 // configStore reads the configurations that ManagedClusterAddOns name. It always returns the present
@@ -127,7 +126,6 @@ func (s *configStore) one(ctx context.Context, addOn string, n namedConfig, befo
 	return s.fetch(ctx, addOn, n)
 }
 
-// fetch reads one object from the API server.
 func (s *configStore) fetch(ctx context.Context, addOn string, n namedConfig) readConfig {
 	ctx, cancel := context.WithTimeout(ctx, configTimeout)
 	defer cancel()

@@ -27,7 +27,6 @@ type kindWatch struct {
 	rollouts map[client.ObjectKey]map[namedObject]bool
 }
 
-// namedObject is one object of a kind.
 type namedObject struct {
 	kind schema.GroupVersionKind
 	key  client.ObjectKey
@@ -146,7 +145,6 @@ func (w *kindWatch) version(ctx context.Context, n namedConfig) (version string,
 	return versionOf(object), err == nil
 }
 
-// metadataOf is an empty object of a kind, metadata only.
 func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(kind)

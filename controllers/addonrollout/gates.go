@@ -77,7 +77,6 @@ func (r *Reconciler) readForge(ctx context.Context, o *plan.Observation) error {
 	return nil
 }
 
-// asksPeople reports whether a stage has a gate of type approval.
 func asksPeople(stages []v1alpha1.Stage) bool {
 	return slices.ContainsFunc(stages, func(s v1alpha1.Stage) bool {
 		return s.Gates != nil && slices.ContainsFunc(s.Gates.Before, func(g v1alpha1.Gate) bool { return g.Type == v1alpha1.GateApproval })

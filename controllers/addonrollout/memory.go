@@ -57,7 +57,6 @@ type memory struct {
 	written string
 }
 
-// memories are those of all rollouts.
 type memories struct {
 	mu sync.Mutex
 	of map[client.ObjectKey]*memory
@@ -65,7 +64,6 @@ type memories struct {
 
 func newMemories() *memories { return &memories{of: map[client.ObjectKey]*memory{}} }
 
-// get returns the memory of a rollout.
 func (s *memories) get(key client.ObjectKey) *memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +89,6 @@ func (s *memories) own(ro *v1alpha1.AddOnRollout) bool {
 	return mem != nil && mem.written == ro.ResourceVersion
 }
 
-// newMemory returns an empty memory.
 func newMemory() *memory {
 	return &memory{unchanged: map[string]plan.Fingerprint{}, authors: map[types.UID]*addonstatus.Authorship{}}
 }

@@ -106,12 +106,10 @@ func ownerKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: "v1alpha1", Kind: "ClusterManagementAddOn"}
 }
 
-// addOnKind is ManagedClusterAddOn.
 func addOnKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: "v1alpha1", Kind: "ManagedClusterAddOn"}
 }
 
-// readOwner reads the add-on's ClusterManagementAddOn; nil when absent.
 func readOwner(ctx context.Context, c client.Reader, addOn string) (*addonv1alpha1.ClusterManagementAddOn, error) {
 	owner := &addonv1alpha1.ClusterManagementAddOn{}
 	err := c.Get(ctx, client.ObjectKey{Name: addOn}, owner)

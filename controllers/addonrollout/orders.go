@@ -143,7 +143,6 @@ func (r *Reconciler) withdraw(ctx context.Context, namespace string, w plan.With
 	return nil
 }
 
-// ofOrder wakes the rollout that an order is about.
 func (r *Reconciler) ofOrder(_ context.Context, obj client.Object) []reconcile.Request {
 	order, ok := obj.(*v1alpha1.AddOnOrder)
 	if !ok {

@@ -35,7 +35,6 @@ type write[T client.Object] struct {
 	created bool
 }
 
-// newOverlay returns an empty overlay.
 func newOverlay[T client.Object](c clock.PassiveClock) *overlay[T] {
 	return &overlay[T]{clock: c, written: map[client.ObjectKey]write[T]{}}
 }

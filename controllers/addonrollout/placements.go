@@ -16,7 +16,6 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// readPlacements reads each placement and its decisions.
 func readPlacements(ctx context.Context, c client.Reader, refs []v1alpha1.PlacementReference) ([]rollout.Placement, error) {
 	placements := make([]rollout.Placement, 0, len(refs))
 	for _, ref := range refs {

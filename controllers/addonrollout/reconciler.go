@@ -78,8 +78,7 @@ type Reconciler struct {
 	course *metrics.Rollouts // for scrapes only: no turn reads it
 	// configs reads and watches configurations.
 	configs *configStore
-	// seats limits the writes that only change the names of configurations, over all rollouts.
-	seats chan struct{}
+	seats   chan struct{}
 	// wake queues a rollout.
 	wake func(client.ObjectKey)
 }
@@ -184,7 +183,6 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 	return r.report(ctx, reserved, applied)
 }
 
-// forget drops the memory of a deleted rollout.
 func (r *Reconciler) forget(key client.ObjectKey) {
 	r.memories.forget(key)
 	r.renderers.retain(key, nil)

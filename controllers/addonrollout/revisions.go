@@ -30,7 +30,6 @@ type renderers struct {
 	kept map[revisionKey]*render.Renderer
 }
 
-// revisionKey names one revision of an add-on.
 type revisionKey struct{ namespace, addOn, digest string }
 
 // newRenderers returns an empty store. It reads bodies uncached, because they may be a mebibyte each

@@ -24,10 +24,8 @@ import (
 	"github.com/addonflow/addonflow/controllers/hubclient"
 )
 
-// addOnOfWork names the add-on of a work.
 func addOnOfWork(o client.Object) string { return o.GetLabels()[addOnNameLabel] }
 
-// placementOfDecision names the placement of a decision.
 func placementOfDecision(o client.Object) string { return o.GetLabels()[clusterv1beta1.PlacementLabel] }
 
 // ofAddOn wakes the rollouts of the add-on that an object belongs to.

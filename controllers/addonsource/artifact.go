@@ -58,10 +58,8 @@ func (p *pass) openArtifact(ctx context.Context) (repository, error) {
 	return a, nil
 }
 
-// Host is part of repository.
 func (a artifacts) Host() string { return a.host }
 
-// Resolve is part of repository.
 func (a artifacts) Resolve(ctx context.Context) (gitsource.Revision, error) {
 	defer a.registry.Close()
 	found, err := a.registry.Resolve(ctx, a.repository, a.reference)
@@ -81,7 +79,6 @@ func (a artifacts) Resolve(ctx context.Context) (gitsource.Revision, error) {
 	return revision, err
 }
 
-// Fetch is part of repository.
 func (a artifacts) Fetch(ctx context.Context, revision gitsource.Revision) (*gitsource.Tree, error) {
 	defer a.registry.Close()
 	artifact, err := a.registry.Artifact(ctx, a.repository, sha256Prefix+revision.Digest)

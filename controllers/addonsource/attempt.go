@@ -57,7 +57,6 @@ func (a *attempt) dependent() bool {
 // refer to another one.
 const lookups = 4
 
-// remembered returns the attempt of the head, nil if it is not in memory.
 func (p *pass) remembered() *attempt {
 	a := p.memories.attempt(p.key().NamespacedName, p.now)
 	if a == nil || a.revision != p.head.String() || a.spec != p.spec {

@@ -66,7 +66,6 @@ func (p *pass) registry(ctx context.Context, spec v1alpha1.RegistrySpec, verific
 	return opened, nil
 }
 
-// close closes the connections of every registry.
 func (r registries) close() {
 	for _, one := range r {
 		one.Close()
@@ -76,7 +75,6 @@ func (r registries) close() {
 // sharedRoom is the room of all fetches, as oci takes it.
 type sharedRoom struct{ *gitsource.Room }
 
-// Claim is part of oci.Room.
 func (r sharedRoom) Claim(ctx context.Context, end func(error)) oci.Claim {
 	return r.Room.Claim(ctx, end)
 }
@@ -101,7 +99,6 @@ func chartsOf(a *attempt) charts {
 	return known
 }
 
-// bytes returns the size of all charts.
 func (c charts) bytes() int64 {
 	var sum int64
 	for _, files := range c {
@@ -118,10 +115,8 @@ type unreadChart struct {
 	cause error
 }
 
-// Error returns the position and the cause.
 func (u *unreadChart) Error() string { return u.at.String() }
 
-// Unwrap returns the cause.
 func (u *unreadChart) Unwrap() error { return u.cause }
 
 // fetch gives the AddOnPackages among the objects the charts that they name. It returns what is

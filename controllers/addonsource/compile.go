@@ -146,7 +146,6 @@ type declaredPace struct {
 	pace  map[string]any
 }
 
-// pacesOf returns the strategies and stages that an object declares.
 func pacesOf(u *unstructured.Unstructured) []declaredPace {
 	var paces []declaredPace
 	add := func(field string, value any) {
@@ -171,14 +170,12 @@ func pacesOf(u *unstructured.Unstructured) []declaredPace {
 	return paces
 }
 
-// listAt returns the list at a path, nil if there is none.
 func listAt(u *unstructured.Unstructured, path ...string) []any {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
 	list, _ := value.([]any)
 	return list
 }
 
-// checkPolicy returns what is wrong with the policy of an add-on.
 func checkPolicy(addOn load.AddOn, now time.Time) problem.List {
 	var problems problem.List
 	policy := addOn.Policy()
@@ -271,7 +268,6 @@ func checkDependencies(addOns []load.AddOn) problem.List {
 	return problems
 }
 
-// dependenciesOf returns what an add-on declares to depend on.
 func dependenciesOf(addOn load.AddOn) []v1alpha1.Dependency {
 	if addOn.Rollout == nil {
 		return nil

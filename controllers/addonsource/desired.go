@@ -109,7 +109,6 @@ func markFenced(desired, live *unstructured.Unstructured, source string, now tim
 	}
 }
 
-// supportedConfigs returns the configuration kinds that a ClusterManagementAddOn lists.
 func supportedConfigs(u *unstructured.Unstructured) []any {
 	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "supportedConfigs")
 	entries, _ := list.([]any)
@@ -133,13 +132,11 @@ func isTemplates(entry any) bool {
 	return ok && fields["group"] == addonv1alpha1.GroupName && fields["resource"] == templatesResource
 }
 
-// listsTemplates reports whether a ClusterManagementAddOn lists AddOnTemplates.
 func listsTemplates(u *unstructured.Unstructured) bool {
 	entries := supportedConfigs(u)
 	return len(withoutTemplates(entries)) != len(entries)
 }
 
-// rolloutObject returns the AddOnRollout of an add-on with the given spec.
 func rolloutObject(namespace, addOn, source string, spec v1alpha1.AddOnRolloutSpec) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
 	if err != nil {
@@ -180,7 +177,6 @@ const (
 	approvedByPrune approval = "prune"
 )
 
-// approvalOf returns what spec.prune approves.
 func approvalOf(source *v1alpha1.AddOnSource) approval {
 	if source.Spec.Prune {
 		return approvedByPrune

@@ -45,8 +45,7 @@ type order struct {
 
 // brought is the result of an errand.
 type brought struct {
-	head gitsource.Revision
-	// author and subject of the commit.
+	head            gitsource.Revision
 	author, subject string
 	objects         []gitsource.Object
 	unread          problem.List
@@ -197,7 +196,6 @@ func (e *errand) safely(ctx context.Context) (result brought) {
 	return e.run(ctx)
 }
 
-// ended reports whether the errand has ended.
 func (e *errand) ended() bool {
 	select {
 	case <-e.done:
@@ -218,7 +216,6 @@ func (e *errands) ends() source.Source {
 	})
 }
 
-// wake queues a source.
 func (e *errands) wake(source types.NamespacedName) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -227,7 +224,6 @@ func (e *errands) wake(source types.NamespacedName) {
 	}
 }
 
-// stopAll ends every errand.
 func (e *errands) stopAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

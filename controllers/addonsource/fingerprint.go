@@ -59,7 +59,6 @@ func ociReference(spec v1alpha1.AddOnSourceSpec) *v1alpha1.OCIReference {
 	return spec.OCI.Reference
 }
 
-// hostsOf returns the registries that charts may come from.
 func hostsOf(registries []v1alpha1.RegistrySpec) []string {
 	var hosts []string
 	for _, r := range registries {

@@ -30,17 +30,14 @@ type halt struct {
 	// text is for conditions and events: no secrets, no running clock.
 	text string
 	// after is when a waiting pass is repeated.
-	after time.Duration
-	// problems of the commit.
+	after    time.Duration
 	problems problem.List
 	// cause of a retried pass, for the log.
 	cause error
 }
 
-// Error returns the text.
 func (h *halt) Error() string { return h.text }
 
-// Unwrap returns the cause.
 func (h *halt) Unwrap() error { return h.cause }
 
 // retry is a halt for an error that the hub gave.

@@ -102,7 +102,6 @@ func (p *pass) ask(ctx context.Context, o order, run func(context.Context, repos
 	return brought{}, errAway
 }
 
-// open opens the repository.
 func (p *pass) open(ctx context.Context) (repository, error) {
 	if p.source.Spec.OCI != nil {
 		return p.openArtifact(ctx)
@@ -110,7 +109,6 @@ func (p *pass) open(ctx context.Context) (repository, error) {
 	return p.openGit(ctx)
 }
 
-// openGit returns the Git repository of the source.
 func (p *pass) openGit(ctx context.Context) (*gitsource.Repository, error) {
 	credentials, err := p.credentials(ctx)
 	if err != nil {
@@ -138,7 +136,6 @@ func (p *pass) openGit(ctx context.Context) (*gitsource.Repository, error) {
 	return repository, nil
 }
 
-// credentials reads the Secret of the source.
 func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
 	ref, asApp := p.source.Spec.SecretRef, p.source.Spec.Provider == v1alpha1.GitHubProvider
 	switch {
@@ -165,7 +162,6 @@ func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
 	return credentials, nil
 }
 
-// proxy reads the Secret of the source's proxy.
 func (p *pass) proxy(ctx context.Context) (*gitsource.Proxy, error) {
 	ref := p.source.Spec.ProxySecretRef
 	if ref == nil {
@@ -182,7 +178,6 @@ func (p *pass) proxy(ctx context.Context) (*gitsource.Proxy, error) {
 	return proxy, nil
 }
 
-// publicKeys reads the Secret of spec.verify.
 func (p *pass) publicKeys(ctx context.Context) (map[string][]byte, error) {
 	verify := p.source.Spec.Verify
 	if verify == nil {

@@ -29,8 +29,7 @@ type memory struct {
 	answered string
 	// unread is why the repository could not be read under generation, until nextLook. A pass
 	// in between, for an answer of a forge, must not report success.
-	unread *halt
-	// failures in a row, for the next wait.
+	unread   *halt
 	failures int
 	// refusal is the verdict on refusedRevision under refusedSpec.
 	refusal         *halt
@@ -108,7 +107,6 @@ type memories struct {
 	used     map[types.NamespacedName]time.Time
 }
 
-// newMemories returns the memories of a process that has just started.
 func newMemories() *memories {
 	return &memories{
 		of:       map[types.NamespacedName]*memory{},
@@ -117,7 +115,6 @@ func newMemories() *memories {
 	}
 }
 
-// open returns the memory of a source.
 func (m *memories) open(source types.NamespacedName) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -155,7 +152,6 @@ func (m *memories) keep(source types.NamespacedName, a *attempt, now time.Time) 
 	delete(m.used, oldest)
 }
 
-// forget drops everything about a source that no longer exists.
 func (m *memories) forget(source types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,7 +186,6 @@ func (w *writes) compared(key objectKey, desired, live *unstructured.Unstructure
 	w.put(key, written{resourceVersion: w.of(key).resourceVersion, desired: digestOf(desired), stored: storedDigest(live)})
 }
 
-// put stores an entry.
 func (w *writes) put(key objectKey, entry written) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -200,14 +195,12 @@ func (w *writes) put(key objectKey, entry written) {
 	w.last[key] = entry
 }
 
-// of returns the entry of an object, the zero value if there is none.
 func (w *writes) of(key objectKey) written {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last[key]
 }
 
-// drop deletes the entry of a deleted object.
 func (w *writes) drop(key objectKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

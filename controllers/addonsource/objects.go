@@ -33,7 +33,6 @@ func (k objectKey) compare(other objectKey) int {
 	)
 }
 
-// keyOf returns the key of an object.
 func keyOf(u *unstructured.Unstructured) objectKey {
 	kind := u.GroupVersionKind()
 	return objectKey{Group: kind.Group, Kind: kind.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
@@ -45,32 +44,26 @@ func addOnGVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: addonv1alpha1.GroupVersion.Version, Kind: addOnKind}
 }
 
-// addOnKey is the key of an add-on's ClusterManagementAddOn.
 func addOnKey(name string) objectKey {
 	return objectKey{Group: addonv1alpha1.GroupName, Kind: addOnKind, Name: name}
 }
 
-// sourceKey is the key of a source.
 func sourceKey(source types.NamespacedName) objectKey {
 	return objectKey{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddOnSourceKind, Namespace: source.Namespace, Name: source.Name}
 }
 
-// rolloutKey is the key of an add-on's AddOnRollout.
 func rolloutKey(namespace, addOn string) objectKey {
 	return objectKey{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AddOnRolloutKind, Namespace: namespace, Name: addOn}
 }
 
-// isAddOn reports whether an object is a ClusterManagementAddOn.
 func (k objectKey) isAddOn() bool {
 	return k.Group == addonv1alpha1.GroupName && k.Kind == addOnKind
 }
 
-// isRollout reports whether an object is an AddOnRollout.
 func (k objectKey) isRollout() bool {
 	return k.Group == v1alpha1.GroupVersion.Group && k.Kind == v1alpha1.AddOnRolloutKind
 }
 
-// isNamespace reports whether an object is a Namespace.
 func (k objectKey) isNamespace() bool { return k.Group == "" && k.Kind == "Namespace" }
 
 // referenceTo returns an object as the inventory lists it.
@@ -78,7 +71,6 @@ func referenceTo(u *unstructured.Unstructured) v1alpha1.ObjectReference {
 	return v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// keyOfReference returns the key of an entry of the inventory.
 func keyOfReference(r v1alpha1.ObjectReference) objectKey {
 	return objectKey{Group: groupOf(r.APIVersion), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
@@ -102,7 +94,6 @@ func groupOf(apiVersion string) string {
 	return gv.Group
 }
 
-// compareReferences orders an inventory.
 func compareReferences(a, b v1alpha1.ObjectReference) int {
 	return keyOfReference(a).compare(keyOfReference(b))
 }

@@ -44,7 +44,6 @@ type installation struct {
 	hashed []addonv1alpha1.ManagedClusterAddOn
 }
 
-// newObservation returns an empty one.
 func newObservation() *observation {
 	return &observation{
 		rollouts:   map[string]*v1alpha1.AddOnRollout{},
@@ -79,7 +78,6 @@ func (p *pass) observe(ctx context.Context, a *attempt) (*observation, error) {
 	return seen, p.seeSources(ctx, seen)
 }
 
-// names returns the names of add-ons as a set.
 func names(addOns []load.AddOn) map[string]bool {
 	set := make(map[string]bool, len(addOns))
 	for _, addOn := range addOns {
@@ -255,7 +253,6 @@ func (p *pass) seeInstalled(ctx context.Context, seen *observation, addOn string
 	}
 }
 
-// add counts one object.
 func (i *installation) add(mca addonv1alpha1.ManagedClusterAddOn) {
 	i.total++
 	if !v1alpha1.Installed(&mca) {

@@ -26,7 +26,6 @@ const (
 	reasonSigningCADenied     problem.Reason = "SigningCADenied"
 )
 
-// templateKind is the kind with these requests.
 const templateKind = "AddOnTemplate"
 
 // Permits is what an admin allows the agents of add-ons on the hub.

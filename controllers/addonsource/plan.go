@@ -21,8 +21,7 @@ type planInput struct {
 	// source is namespace/name; namespace is its namespace.
 	source, namespace string
 	// head is the revision string of the commit.
-	head string
-	// author and subject of that commit.
+	head            string
 	author, subject string
 	// restoring: the head was applied before, so that a change only restores an object.
 	restoring bool
@@ -41,8 +40,7 @@ type planInput struct {
 	inventory []v1alpha1.ObjectReference
 	seen      *observation
 	// now is written on the ClusterManagementAddOns that this pass fences off.
-	now time.Time
-	// written returns the last write to an object.
+	now     time.Time
 	written func(objectKey) written
 }
 
@@ -215,7 +213,6 @@ func (t *plan) changes() []change {
 	return slices.Concat(t.namespaces, t.objects, t.addOnObjects, t.rollouts)
 }
 
-// writes reports whether anything of the plan is written to the hub.
 func (t *plan) writes() bool {
 	return len(t.changes())+len(t.revisions)+len(t.takeOvers)+len(t.released)+len(t.pruned) > 0
 }
@@ -370,7 +367,6 @@ func (t *plan) notes() []string {
 	return notes
 }
 
-// sortedTexts returns the keys as text, sorted.
 func sortedTexts(keys []objectKey) []string {
 	texts := make([]string, 0, len(keys))
 	for _, key := range keys {

@@ -99,7 +99,6 @@ func (l *Planner) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 
-// forget drops what is known about a source.
 func (l *Planner) forget(key client.ObjectKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,7 +184,6 @@ func (l *Planner) has(key client.ObjectKey, number int64, about planned) bool {
 	return l.answered[key][number] == about
 }
 
-// done notes a plan.
 func (l *Planner) done(key client.ObjectKey, number int64, about planned) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +192,6 @@ func (l *Planner) done(key client.ObjectKey, number int64, about planned) {
 	}
 }
 
-// planning is the work on one request.
 type planning struct {
 	*pass
 	planner    *Planner
@@ -261,7 +258,6 @@ func (g *planning) plan(ctx context.Context) (proposal.Proposal, string, error) 
 	return plan, merge.From.Commit, err
 }
 
-// side compiles one of the two commits.
 func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) (proposal.Side, error) {
 	if g.request.Fork {
 		side, _, err := g.compileTree(ctx, name, tree, g.key().String()+"/plan", nil)

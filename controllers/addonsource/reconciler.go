@@ -222,7 +222,6 @@ func (p *pass) key() forge.Key {
 	return forge.Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: client.ObjectKeyFromObject(p.source)}
 }
 
-// forget drops the memory of a source that no longer exists.
 func (r *Reconciler) forget(req ctrl.Request) {
 	r.errands.stop(req.NamespacedName)
 	r.reverts.forget(req.NamespacedName)

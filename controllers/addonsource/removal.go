@@ -121,7 +121,6 @@ func (l leaving) note() string {
 	}
 }
 
-// approved reports whether the removal is approved.
 func (l leaving) approved() bool {
 	return l.removal.Approved || l.rollout.Annotations[v1alpha1.ApproveRemovalAnnotation] == l.removal.Commit
 }

@@ -521,7 +521,6 @@ func (r *revertOutcomes) get(source types.NamespacedName) ([]revertOutcome, bool
 	return outcomes, known
 }
 
-// forget drops those of a deleted source.
 func (r *revertOutcomes) forget(source types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

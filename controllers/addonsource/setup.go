@@ -54,7 +54,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
-// metadataOf returns an object of a kind with metadata alone.
 func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)
@@ -70,7 +69,6 @@ func sourceOf(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// suspensionChanged passes updates of the suspend annotation.
 func suspensionChanged() predicate.Predicate {
 	return hubclient.Updates(func(before, after client.Object) bool {
 		return before.GetAnnotations()[v1alpha1.SuspendAnnotation] != after.GetAnnotations()[v1alpha1.SuspendAnnotation]
@@ -86,7 +84,6 @@ func (r *Reconciler) statusOfOthers() predicate.Predicate {
 	})
 }
 
-// deleted lets deletions pass.
 func deleted() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },

@@ -102,7 +102,6 @@ func (p *pass) takeOver(ctx context.Context, todo plan) error {
 	return wait(v1alpha1.TakingOverReason, firstWait, "taking over %s: %s", first.addOn, takeOverWords[first.step])
 }
 
-// takeStep writes one step.
 func (p *pass) takeStep(ctx context.Context, t takeOver) error {
 	switch t.step {
 	case fenceOff:

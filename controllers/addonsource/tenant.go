@@ -93,7 +93,6 @@ func belongsToAddOns(u *unstructured.Unstructured) bool {
 	return key.Group == addonv1alpha1.GroupName && (key.Kind == templateKind || key.Kind == "AddOnHubConfig")
 }
 
-// listed names the entries of a list.
 func listed(entries []string) string {
 	if len(entries) == 0 {
 		return "none"

@@ -33,7 +33,6 @@ type Book struct {
 	declared, decided []func(Key)
 }
 
-// entry is one agent.
 type entry struct {
 	asked   []addonv1alpha1.RegistrationSpec
 	outcome registration.Outcome

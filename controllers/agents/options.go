@@ -79,7 +79,6 @@ func releasing(ctx context.Context, c client.Reader, addOn string) (bool, error)
 	return false, nil
 }
 
-// stateOf returns the state of an object that was read.
 func stateOf(obj metav1.Object, err error) (registration.State, error) {
 	switch {
 	case apierrors.IsNotFound(err):

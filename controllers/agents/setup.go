@@ -208,7 +208,6 @@ func comesOrGoes(fact func(client.Object) string) predicate.Predicate {
 	}}
 }
 
-// accepted returns whether the hub accepts a cluster.
 func accepted(o client.Object) string {
 	if c, ok := o.(*clusterv1.ManagedCluster); ok {
 		return fmt.Sprint(c.Spec.HubAcceptsClient)

@@ -237,7 +237,6 @@ func turning(m commitstatus.Mark) bool {
 		(m.Accepted == nil || m.Accepted.State != last.State && commitstatus.State(last.State).Terminal())
 }
 
-// count describes a number of commit statuses.
 func count(n int) string {
 	if n == 1 {
 		return "1 commit status"

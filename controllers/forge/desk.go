@@ -61,8 +61,7 @@ type Desk struct {
 	// requests has the user's last request about each object.
 	requests map[Key]string
 	// pages is where statuses without a target URL link to; "": nowhere.
-	pages string
-	// separate is set by Separate.
+	pages    string
 	separate bool
 }
 

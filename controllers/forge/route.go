@@ -26,7 +26,6 @@ const tokenKey = "token"
 // defaultBranch is followed without spec.ref.
 const defaultBranch = "master"
 
-// route is a forge with its address.
 type route struct {
 	forge   commitstatus.Forge
 	address address
@@ -130,7 +129,6 @@ func refOf(source *v1alpha1.AddOnSource) string {
 // noTokenError says that there is no token, and why.
 type noTokenError string
 
-// Error implements error.
 func (e noTokenError) Error() string { return "cannot report commit statuses: " + string(e) }
 
 // login is what a Secret has for a forge: a token, or the credentials of a GitHub App, and the authority that signed the
@@ -142,7 +140,6 @@ type login struct {
 	authority []byte
 }
 
-// identity changes with the login.
 func (l login) identity() string {
 	if l.app != nil {
 		return l.app.Identity()

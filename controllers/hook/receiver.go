@@ -68,7 +68,6 @@ type Receiver struct {
 	bodies map[client.ObjectKey]int
 }
 
-// token is a Secret's token.
 type token struct {
 	value secret.Text
 	name  string

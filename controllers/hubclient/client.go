@@ -39,7 +39,6 @@ type writer struct {
 	works rest.Interface
 }
 
-// Update updates an object.
 func (w *writer) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	work, ok := obj.(*workv1.ManifestWork)
 	if !ok {

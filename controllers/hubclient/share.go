@@ -182,7 +182,6 @@ func (s *Sharer) enter(hash uint64, v reflect.Value, length int) {
 	s.weight += length + perValue
 }
 
-// equal compares two values of one type.
 func equal(a, b reflect.Value) bool {
 	switch a := a.Interface().(type) {
 	case string:
@@ -196,7 +195,6 @@ func equal(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// mix adds a hash to a hash.
 func mix(hash, next uint64) uint64 {
 	high, low := bits.Mul64(hash^0x9e3779b97f4a7c15, next^0xbf58476d1ce4e5b9)
 	return high ^ low

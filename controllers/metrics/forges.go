@@ -34,7 +34,6 @@ func (f *Forges) Measured(provider string, forge commitstatus.Forge) commitstatu
 	return measuredForge{Forge: forge, provider: provider, posts: f.posts}
 }
 
-// measuredForge measures the posts of a forge.
 type measuredForge struct {
 	commitstatus.Forge
 
@@ -42,7 +41,6 @@ type measuredForge struct {
 	posts    *prometheus.HistogramVec
 }
 
-// Post implements commitstatus.Forge.
 func (f measuredForge) Post(ctx context.Context, status commitstatus.Status) error {
 	began := time.Now()
 	err := f.Forge.Post(ctx, status)

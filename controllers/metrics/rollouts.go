@@ -44,7 +44,6 @@ type Rollouts struct {
 	shown map[types.NamespacedName]shown
 }
 
-// shown is what a scrape shows of one rollout.
 type shown struct {
 	counts v1alpha1.Counts
 	phase  v1alpha1.Phase
@@ -59,7 +58,6 @@ type shown struct {
 	counted end
 }
 
-// end is how a rollout ended.
 type end struct {
 	digest  string
 	started time.Time
@@ -211,7 +209,6 @@ func (r *Rollouts) ended(key types.NamespacedName, counted end, before, after []
 	return counted
 }
 
-// resultOf is how a rollout ended.
 func resultOf(h *v1alpha1.HistoryEntry) string {
 	switch {
 	case h.SupersededBy != "":

@@ -142,13 +142,11 @@ type refusal struct {
 	to          dashboard.Link
 }
 
-// Error is the text of the refusal.
 func (r *refusal) Error() string { return r.text }
 
 // redirection leads to another page below Base.
 type redirection struct{ to string }
 
-// Error names the page.
 func (r *redirection) Error() string { return r.to }
 
 // page serves a view to a viewer.

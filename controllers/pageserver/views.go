@@ -266,7 +266,6 @@ func (s *Server) rollout(r *request) (any, error) {
 	return dashboard.NewRollout(r.frame, subject), nil
 }
 
-// clusters lists clusters of a rollout.
 func (s *Server) clusters(r *request) (any, error) {
 	subject, err := s.subject(r)
 	if err != nil {
@@ -336,7 +335,6 @@ func (s *Server) list(ctx context.Context, into client.ObjectList) error {
 	return err
 }
 
-// source is the page of a source.
 func (s *Server) source(r *request) (any, error) {
 	if err := named(r.Request, "namespace", "name"); err != nil {
 		return nil, err

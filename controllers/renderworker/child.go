@@ -28,15 +28,13 @@ type child struct {
 	gone   chan struct{} // closed when it ended and was waited for
 	used   time.Duration // CPU time, as of its last answer
 	file   string        // the file that it renders, as it last reported
-	// since is when it was started.
-	since time.Time
+	since  time.Time
 	// idle is when it last answered.
 	idle time.Time
 	// late: it was killed at its deadline.
 	late atomic.Bool
 }
 
-// key identifies a child.
 type key struct{ owner, sum string }
 
 // broken is the end of a child, or why it cannot be used. wrong is what is wrong with the
@@ -139,7 +137,6 @@ func (c *child) exchange(k kind, payload []byte) (answer, error) {
 	return c.read()
 }
 
-// read waits for an answer.
 func (c *child) read() (answer, error) {
 	for {
 		k, payload, err := readFrame(c.out)
@@ -213,7 +210,6 @@ type tail struct {
 	text []byte
 }
 
-// Write is part of io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -58,7 +58,6 @@ func watchCPU(reached func()) {
 	}()
 }
 
-// usedCPU is the CPU time of this process.
 func usedCPU() time.Duration {
 	var usage unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {

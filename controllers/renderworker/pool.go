@@ -102,7 +102,6 @@ func (p *Pool) Close() {
 }
 
 var (
-	// errClosed: the pool was closed.
 	errClosed = errors.New("the operator is stopping")
 	// errQueue: a rendering got no turn before its deadline.
 	errQueue = errors.New("too many other charts are being rendered")
@@ -296,19 +295,16 @@ type engine struct {
 	owner string
 }
 
-// Admits is part of chart.Engine.
 func (e engine) Admits(s *chart.Source, versions []string) (string, error) {
 	a, err := e.pool.ask(e.owner, s, request{Operation: admits, Versions: versions})
 	return a.Version, err
 }
 
-// Verify is part of chart.Engine.
 func (e engine) Verify(s *chart.Source, in chart.Input) error {
 	_, err := e.pool.ask(e.owner, s, request{Operation: verify, Input: &in})
 	return err
 }
 
-// Render is part of chart.Engine.
 func (e engine) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
 	a, err := e.pool.ask(e.owner, s, request{Operation: render, Input: &in})
 	if err != nil {

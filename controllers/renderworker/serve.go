@@ -84,7 +84,6 @@ type frame struct {
 	payload []byte
 }
 
-// take carries out one frame.
 func (w *worker) take(f frame) error {
 	switch f.kind {
 	case kindLoad:

@@ -121,7 +121,6 @@ var (
 	kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?$`)
 )
 
-// validate returns what is wrong with an entry.
 func (t Tenant) validate() error {
 	if len(t.AddOns) == 0 {
 		return errors.New("addOns: is required; name at least one add-on or pattern")

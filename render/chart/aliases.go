@@ -42,7 +42,6 @@ type aliases struct {
 	total    int64
 }
 
-// size returns the size of a node with its aliases expanded.
 func (e *aliases) size(n *goyaml.Node) int64 {
 	if n.Kind == goyaml.AliasNode {
 		size, known := e.anchored[n.Alias]

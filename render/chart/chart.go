@@ -214,7 +214,6 @@ func helmNumbers(values map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// asError returns err as an *Error.
 func asError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

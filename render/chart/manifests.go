@@ -74,7 +74,6 @@ func (c *Chart) manifests(texts map[string]string, crds []Document, in Input) ([
 	return out, nil
 }
 
-// manifests reads the objects of one text.
 func (d Document) manifests() ([]Manifest, error) {
 	var out []Manifest
 	for _, text := range separator.Split(d.Text, -1) {

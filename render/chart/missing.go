@@ -24,7 +24,6 @@ const shownName = 80
 
 func among(list, name string) bool { return strings.Contains(list, " "+name+" ") }
 
-// need refuses a missing value.
 func need(name string, v any) (any, error) {
 	if v == nil {
 		return nil, &refusal{"no value for " + name, "set it in values, or test for it with if, with or default"}
@@ -162,7 +161,6 @@ func (n *needs) arguments(cmd *parse.CommandNode) {
 	n.asked = before
 }
 
-// within walks into parentheses.
 func (n *needs) within(arg parse.Node) {
 	switch node := arg.(type) {
 	case *parse.PipeNode:

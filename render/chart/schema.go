@@ -19,7 +19,6 @@ const schemaURL = "chart:values.schema.json"
 // nothing refuses everything that a schema tries to load. Helm would fetch URLs and open files.
 type nothing struct{}
 
-// Load is part of jsonschema.URLLoader.
 func (nothing) Load(url string) (any, error) {
 	return nil, fmt.Errorf("the schema refers to %s, and nothing is loaded; copy what it needs into $defs", url)
 }

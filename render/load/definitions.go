@@ -14,7 +14,6 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// definitionsResource is the resource of CustomResourceDefinitions.
 const definitionsResource = "customresourcedefinitions"
 
 // Definition reports whether the reference names a CustomResourceDefinition. If a Lookup has it

@@ -151,7 +151,6 @@ func metadataFlaws(reduced map[string]any, s scope) []flaw.Flaw {
 	return flaws
 }
 
-// objectMeta is the typed form of reduced metadata.
 func objectMeta(reduced map[string]any) metav1.ObjectMeta {
 	name, _ := reduced[nameKey].(string)
 	namespace, _ := reduced[namespaceKey].(string)

@@ -127,7 +127,6 @@ func (l *loader) identify(declared *unstructured.Unstructured, r role) render.Id
 	return id
 }
 
-// add normalises one object and keeps it.
 func (l *loader) add(located Located, r role) {
 	declared := located.GetUnstructured()
 	o := &loaded{Located: located, role: r}
@@ -321,7 +320,6 @@ func duplicate(first Located) flaw.Flaw {
 	return flaw.Flaw{Reason: flaw.ReasonDuplicateObject, Message: "is declared in " + path + " already", Hint: "remove one of the two"}
 }
 
-// checkLimits refuses commits beyond the limits.
 func (l *loader) checkLimits() {
 	addOns, configs := 0, 0
 	for _, o := range l.objects {

@@ -22,7 +22,6 @@ import (
 // blanks. A source is a prefix of such a name, so it may be incomplete.
 var imageText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]*$`)
 
-// configFlaws checks the values of a normalised AddOnDeploymentConfig.
 func configFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 	body := render.HashedFields(object.Object)
 	var flaws []flaw.Flaw

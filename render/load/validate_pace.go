@@ -76,7 +76,6 @@ func paceFieldFlaws(at flaw.Path, key string, value any) []flaw.Flaw {
 	return []flaw.Flaw{{Field: at, Reason: reason, Message: flaw.Shown(value) + " cannot be read"}}
 }
 
-// gateDurations are the durations of a gate.
 func gateDurations() []string { return []string{"interval", "errorAfter", "duration"} }
 
 // decodesAsCount accepts what an IntOrString can hold: a string, or a whole 32-bit number.

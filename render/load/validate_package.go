@@ -42,7 +42,6 @@ const isEmpty = "is empty"
 // valueName is a path into values: names separated by dots.
 var valueName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*$`)
 
-// packageFlaws checks the values of a well-formed AddOnPackage.
 func packageFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 	var declared declaredPackage
 	if err := strict.Convert(object.Object, &declared); err != nil {

@@ -113,7 +113,6 @@ func (o *Observation) fenceDown() error {
 		ErrOwnership, writer, o.Owner.Name, o.Rollout.Spec.Target.Source)
 }
 
-// listsTemplates reports whether a ClusterManagementAddOn lists AddOnTemplates.
 func listsTemplates(owner *addonv1alpha1.ClusterManagementAddOn) bool {
 	return slices.ContainsFunc(owner.Spec.SupportedConfigs, func(c addonv1alpha1.ConfigMeta) bool { return addonstatus.IsTemplate(c.Group, c.Resource) })
 }

@@ -111,7 +111,6 @@ func unhosted(c *clusterv1.ManagedCluster, name string) string {
 // Done reports whether the ManagedClusterAddOn may be deleted.
 func (d Departure) Done() bool { return d.managed.done() && d.hosting.done() }
 
-// failed reports whether a hook gave up; it never completes by itself.
 func (d Departure) failed() bool {
 	return !d.managed.done() && d.managed.said.Failed || !d.hosting.done() && d.hosting.said.Failed
 }

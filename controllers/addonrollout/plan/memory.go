@@ -35,7 +35,6 @@ type Memory struct {
 // value is that of nothing.
 type Fingerprint [sha256.Size]byte
 
-// fingerprintOf returns the fingerprint of a list of texts.
 func fingerprintOf(parts []string) Fingerprint {
 	text := make([]byte, 0, 1024)
 	for _, part := range parts {

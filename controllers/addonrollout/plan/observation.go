@@ -277,7 +277,6 @@ func Reachable(c *clusterv1.ManagedCluster) (is bool, changed time.Time) {
 	return cond.Status == metav1.ConditionTrue && c.Spec.HubAcceptsClient, cond.LastTransitionTime.Time
 }
 
-// available reports whether a cluster is available.
 func available(c *clusterv1.ManagedCluster) bool {
 	is, _ := Reachable(c)
 	return is

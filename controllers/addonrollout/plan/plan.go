@@ -298,7 +298,6 @@ type turn struct {
 	measured []gates.Measured
 }
 
-// decide asks the planner.
 func (o *Observation) decide(b begun, h ordered, contested error) (Decided, error) {
 	t := &turn{Observation: o, stored: h.status, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
 	t.leaves.alike, t.leaves.apart = map[string]Fingerprint{}, map[string]Fingerprint{}

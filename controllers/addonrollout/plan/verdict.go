@@ -131,7 +131,6 @@ func keptVerdict(cause string, in rollout.Input, plan rollout.Plan) Verdict {
 	return Verdict{Waiting: v1alpha1.DeletionGuardReason, Message: message}
 }
 
-// absent reports whether a placement that the policy names does not exist.
 func absent(placements []rollout.Placement) bool {
 	return slices.ContainsFunc(placements, func(p rollout.Placement) bool { return p.Existence != rollout.Exists })
 }
