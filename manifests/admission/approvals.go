@@ -109,11 +109,14 @@ func Since(policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding *a
 		return time.Time{}, err
 	}
 	var since time.Time
-	for kind, object := range map[string]client.Object{"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": binding} {
-		if object.GetGeneration() > 1 {
-			return time.Time{}, fmt.Errorf("%s %s was changed after it was created, so approvers are not proven; delete it, and %s", kind, Name, applyAgain)
+	for _, proof := range []struct {
+		kind   string
+		object client.Object
+	}{{"ValidatingAdmissionPolicy", policy}, {"ValidatingAdmissionPolicyBinding", binding}} {
+		if proof.object.GetGeneration() > 1 {
+			return time.Time{}, fmt.Errorf("%s %s was changed after it was created, so approvers are not proven; delete it, and %s", proof.kind, Name, applyAgain)
 		}
-		if created := object.GetCreationTimestamp().Time; created.After(since) {
+		if created := proof.object.GetCreationTimestamp().Time; created.After(since) {
 			since = created
 		}
 	}

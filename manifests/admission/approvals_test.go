@@ -326,6 +326,12 @@ func TestAuthorsAreProvenSinceTheCreation(t *testing.T) {
 	if _, err := admission.Since(policy, nil); err == nil {
 		t.Error("authors are proven without a binding")
 	}
+	policy.Generation, binding.Generation = 2, 2
+	for range 20 { // a verdict that changes from turn to turn would be written again and again
+		if _, err := admission.Since(policy, binding); err == nil || !strings.HasPrefix(err.Error(), "ValidatingAdmissionPolicy addonflow-approvals was changed") {
+			t.Fatalf("both were changed, and the error is %v", err)
+		}
+	}
 }
 
 // TestAChangedSpecHasAnotherName: an upgrade that changes a spec in place would leave authors unproven.
