@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"html"
 	"net/url"
 	"strings"
 	"testing"
@@ -65,10 +66,11 @@ func TestRedaction_ErrorsStayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// FuzzRedaction escapes a credential up to twice, each time for a URL, a string of code or HTML,
-// and puts it into a text. An escape escapes its own signs, and of the other characters those
-// that the bits of a byte select. A credential with backslashes is escaped once: escaped twice,
-// it may be the same text as another credential.
+// FuzzRedaction puts a credential into a text, escaped in two ways. First each character in a way
+// of its own, and that once more as a whole; not for a credential with backslashes, because the same
+// text may then stand for another credential. Then up to twice as servers do: for a URL, a string of
+// code or HTML, where an escape escapes its own signs, and of the other characters those that the
+// bits of a byte select; once for a credential with backslashes.
 func FuzzRedaction(f *testing.F) {
 	f.Add("s3cret", "you sent ", " to us", []byte{0})
 	f.Add("[", "[", "]", []byte{1, 2})
@@ -84,18 +86,55 @@ func FuzzRedaction(f *testing.F) {
 		if text := before + credential + after; r.Text(text) == text {
 			t.Errorf("%q shows %q", text, credential)
 		}
-		form := credential
-		times := 2
-		if strings.Contains(credential, `\`) {
-			times = 1
-		}
-		for i := range times {
-			form = escaped(form, ways[i%len(ways)], ways[len(ways)-1])
+		hidden := func(form string) {
 			if got := r.Text("at <" + form + "> it"); strings.Contains(got, form) {
 				t.Errorf("%q of %q becomes %q", form, credential, got)
 			}
 		}
+		times := 1
+		if !strings.Contains(credential, `\`) {
+			times = 2
+			var mixed strings.Builder
+			for i, b := range []byte(credential) {
+				mixed.WriteString(escapedBy(ways[i%len(ways)], b))
+			}
+			hidden(mixed.String())
+			hidden(url.QueryEscape(mixed.String()))
+			hidden(html.EscapeString(mixed.String()))
+		}
+		form := credential
+		for i := range times {
+			form = escaped(form, ways[i%len(ways)], ways[len(ways)-1])
+			hidden(form)
+		}
 	})
+}
+
+// escapedBy writes a byte in one of the ways of escaping.
+func escapedBy(way, b byte) string {
+	switch way % 8 {
+	case 1:
+		return fmt.Sprintf("%%%02x", b)
+	case 2:
+		return fmt.Sprintf("%%%02X", b)
+	case 3:
+		return fmt.Sprintf(`\x%02x`, b)
+	case 4:
+		return fmt.Sprintf(`\%03o`, b)
+	case 5:
+		if b < 0x80 {
+			return fmt.Sprintf(`\u%04X`, b)
+		}
+	case 6:
+		if b < 0x80 && b != 0 {
+			return fmt.Sprintf("&#x%x;", b)
+		}
+	case 7:
+		if strings.IndexByte(`\/"'`, b) >= 0 {
+			return `\` + string(b)
+		}
+	}
+	return fmt.Sprintf("%%%02X", b)
 }
 
 // escaped returns a text in one of the ways of escaping. Of the characters that need not be

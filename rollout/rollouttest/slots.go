@@ -378,7 +378,7 @@ func (j *judgement) excused(name string) bool {
 func (j *judgement) waits(name string) bool {
 	a, recorded := j.after[name]
 	c := j.clusters[name]
-	settled := recorded && a.Revision == j.target() && (isFailure(a) && !j.again(a))
+	settled := recorded && a.Revision == j.target() && isFailure(a) && !j.again(a)
 	able := c.Reachable && c.Blocked == "" && c.Refused == "" && c.Awaits == "" && !c.UpToDate && c.Installed != rollout.Deleting && !j.held(name) && !j.postponed(c)
 	return able && !slotted(a) && !settled && !j.leaving(name) && c.Running != rollout.Foreign
 }
