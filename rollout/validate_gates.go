@@ -153,6 +153,6 @@ func (f *findings) approvers(field string, a v1alpha1.ApprovalGate) {
 		users = append(users, a.Forge.Users...)
 	}
 	if n := int(*a.Count); n > len(users) {
-		f.badGate(field+".count", fmt.Sprintf("%d approvals are needed and %d users may approve", n, len(users)), "list more users, or a group")
+		f.badGate(field+".count", fmt.Sprintf("needs %d approvals, more than the listed users (%d)", n, len(users)), "list more users, or a group")
 	}
 }

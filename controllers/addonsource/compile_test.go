@@ -167,7 +167,7 @@ func TestCompile(t *testing.T) {
 				"count: 1", "count: 3", "Europe/Berlin", "Europe/Bern", "interval: 30s", "interval: 30ms", "name: errors", "name: qa",
 			).Replace(compiledGates)},
 			want: []string{
-				"r.yaml:18: AddOnRollout/hello: spec.stages[0].gates.before[0].approval.count: 3 approvals are needed and 1 users may approve",
+				"r.yaml:18: AddOnRollout/hello: spec.stages[0].gates.before[0].approval.count: needs 3 approvals, more than the listed users (1)",
 				`r.yaml:21: AddOnRollout/hello: spec.stages[0].gates.before[1].window: unknown time zone "Europe/Bern"`,
 				"r.yaml:26: AddOnRollout/hello: spec.stages[0].gates.during[0].name: gate \"qa\" is listed twice in this stage",
 				"r.yaml:28: AddOnRollout/hello: spec.stages[0].gates.during[0].interval: 30ms: must be at least 1s",
