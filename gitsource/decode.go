@@ -104,7 +104,7 @@ func (d *nodeDecoder) standardTag(n *yaml.Node) bool {
 	return false
 }
 
-var bareTagPattern = regexp.MustCompile(`^(?:&\S+\s+)?!(?:\s|[,\]}]|$)`)
+var bareTagPattern = regexp.MustCompile(`^(?:&\S+\s(?:\s|#.*\n)*)?!(?:\s|[,\]}]|$)`)
 
 // bareTag finds a ! before a value, which makes it a string. The parser drops it, so it can be found only in the text.
 func (d *nodeDecoder) bareTag(n *yaml.Node) bool {
@@ -116,7 +116,14 @@ func (d *nodeDecoder) bareTag(n *yaml.Node) bool {
 		return false
 	}
 	const enough = 200
-	return bareTagPattern.MatchString(string(line[from:min(len(line), from+enough)]))
+	text := line[from:min(len(line), from+enough)]
+	for _, next := range d.lines[n.Line:] { // an anchor may be on a line before
+		if len(text) >= enough {
+			break
+		}
+		text = append(append(slices.Clip(text), '\n'), next[:min(len(next), enough)]...)
+	}
+	return bareTagPattern.MatchString(string(text))
 }
 
 func (d *nodeDecoder) alias(n *yaml.Node, depth int) any {

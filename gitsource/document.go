@@ -36,10 +36,7 @@ func (m mistake) at(path string) problem.Problem {
 	return problem.Problem{Reason: m.reason, Path: path, Line: m.line, Message: m.message, Hint: m.hint}
 }
 
-const (
-	byteOrderMark = "\xef\xbb\xbf"
-	lfsPointer    = "version https://git-lfs.github.com/spec/"
-)
+const lfsPointer = "version https://git-lfs.github.com/spec/"
 
 // decodeYAML reads every non-empty document of a file. A byte order mark and CRLF are ignored.
 // After a syntax error the rest of the file is unknown; every other mistake is collected.
@@ -73,10 +70,11 @@ func decodeYAML(content []byte) ([]document, []mistake) {
 // lineBreak matches what ends a line for the parser.
 var lineBreak = regexp.MustCompile("[\n\u0085\u2028\u2029]")
 
-// textLines cuts a text into lines of characters, as the parser counts lines and columns.
+// textLines cuts a text into lines of characters, as the parser counts lines and columns: without
+// the first byte order mark.
 func textLines(text []byte) [][]rune {
 	var out [][]rune
-	for _, line := range lineBreak.Split(string(text), -1) {
+	for _, line := range lineBreak.Split(strings.TrimPrefix(string(text), "\ufeff"), -1) {
 		out = append(out, []rune(line))
 	}
 	return out
@@ -135,7 +133,6 @@ func plainText(content []byte) ([]byte, *mistake) {
 		}
 		i += size
 	}
-	content = bytes.TrimPrefix(content, []byte(byteOrderMark))
 	return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n")), nil
 }
 
