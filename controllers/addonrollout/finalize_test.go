@@ -42,6 +42,26 @@ func (s *scene) leave() {
 	s.delete(s.rollout())
 }
 
+// removed removes the add-on from every cluster, as after its files left Git.
+func (s *scene) removed() {
+	s.t.Helper()
+	ro := s.rollout()
+	ro.Spec.Removal = &v1alpha1.Removal{Commit: commitNamed("v9"), Approved: true}
+	s.update(ro)
+	for range 40 {
+		s.turn()
+		s.advance(time.Minute)
+		for name, w := range s.works() { // as the hub's garbage collector
+			if !slices.Contains(s.installed(), name) {
+				s.delete(w)
+			}
+		}
+	}
+	if st := s.rollout().Status; st.Phase != v1alpha1.PhaseRemoved {
+		s.t.Fatalf("%s: %s; still installed on %v", st.Phase, st.Message, s.installed())
+	}
+}
+
 func TestDeletedRolloutWithoutTargetEnds(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{})
 	ro := s.rollout()

@@ -3,6 +3,7 @@ package addonrollout
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -298,6 +299,59 @@ func TestARevertPassesTheGatesBy(t *testing.T) {
 	s.settleOnce()
 	s.target("v1")
 	s.settle()
+}
+
+// TestAnAddOnThatComesBackAfterItsRemovalIsInstalledAnew: nothing of it is left in the fleet, so the content
+// before the removal is not the stable one any more, also if the rollout was deleted meanwhile.
+func TestAnAddOnThatComesBackAfterItsRemovalIsInstalledAnew(t *testing.T) {
+	for name, recreated := range map[string]bool{"the rollout stayed": false, "the rollout was deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			s := gatedScene(t, nil, approvals(1))
+			s.installPolicy()
+			s.removed()
+			ro := s.rollout()
+			if recreated {
+				ro.Finalizers = nil
+				s.update(ro)
+				s.delete(ro)
+				ro = &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: ro.Namespace, Name: ro.Name}, Spec: ro.Spec}
+				ro.Spec.Removal = nil
+				s.create(ro)
+			}
+			ro.Spec.Removal = nil
+			s.update(ro)
+			second := s.upgrade()
+			s.runs(second, "c1")
+			if got := slices.Sorted(maps.Keys(s.works())); len(got) != 1 {
+				t.Errorf("before the approval it is on %v", got)
+			}
+			s.stands(v1alpha1.PhaseHeld, "fleet 0/2, waits for approval qa")
+			s.decide("ann", v1alpha1.Approve)
+			s.settle()
+			s.runs(second, "c1", "c2", "c3")
+		})
+	}
+}
+
+// TestContentThatComesBackAfterItsRemovalStartsAnotherAttempt: Git declares the content of before the removal again.
+func TestContentThatComesBackAfterItsRemovalStartsAnotherAttempt(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.oneByOne()
+	first := s.target("v1")
+	s.settle()
+	s.removed()
+	ro := s.rollout()
+	ro.Spec.Removal, ro.Spec.Target.Commit = nil, "main@sha1:"+commitNamed("v3")
+	s.update(ro)
+	s.turns(3)
+	if st := s.rollout().Status; len(s.works()) != 1 || st.Attempt != 2 || st.Phase != v1alpha1.PhaseProgressing {
+		t.Errorf("%d works, attempt %d, %s: %s", len(s.works()), st.Attempt, st.Phase, st.Message)
+	}
+	s.settle()
+	s.runs(first, "c1", "c2")
+	if h := s.rollout().Status.History; len(h) != 2 || h[0].Target.Commit != "main@sha1:"+commitNamed("v3") {
+		t.Errorf("history: %+v", h)
+	}
 }
 
 // TestApprovalsDoNotCountWhileTheirAuthorsAreNotProven, and not afterwards either: any author could be written.

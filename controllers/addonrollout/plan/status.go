@@ -17,6 +17,7 @@ const historyKept = 10
 // spec where that changed. A new target keeps the ledger, because the clusters in
 // it hold their slots, and starts its own clock; an empty status finds its stable
 // revision again in what succeeded here before; it is rebuilt, never started over.
+// An add-on that is declared again after its removal is installed anew.
 func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next, target, s := *stored.DeepCopy(), o.Target, o.Succeeded
 	next.Override = o.Override.DeepCopy()
@@ -30,13 +31,14 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 		next.Aborted = nil // it ended the way to content that Git did not declare, or no longer declares
 		next.Attempt++
 	}
-	if next.Target != nil && *next.Target == target {
+	removed := next.Phase == v1alpha1.PhaseRemoved && o.Rollout.Spec.Removal == nil
+	if next.Target != nil && *next.Target == target && !removed {
 		return next
 	}
-	if next.Target == nil {
+	if next.Target == nil || removed {
 		next.Stable = o.rediscovered()
 	}
-	if next.Target != nil && next.Target.Digest == target.Digest {
+	if next.Target != nil && next.Target.Digest == target.Digest && !removed {
 		// Another commit has the same content, as after a rewritten history: the rollout continues and
 		// reports the new commit, because Git may not have the old one any more.
 		next.Target = &target
@@ -121,11 +123,11 @@ func nextAttempt(history []v1alpha1.HistoryEntry, o *Observation) int32 {
 	return last + 1
 }
 
-// rediscovered is the stable revision of a rollout whose status was lost, or whose stable revision is quarantined or
-// blocked; nil: no rollout succeeded.
+// rediscovered is the stable revision of a rollout whose status was lost, whose stable revision is quarantined or
+// blocked, or whose add-on was removed; nil: no rollout succeeded, or no cluster runs the add-on.
 func (o *Observation) rediscovered() *v1alpha1.Target {
 	newest := o.Succeeded.newest()
-	if newest.Name == "" {
+	if newest.Name == "" || !slices.ContainsFunc(o.Members, func(m *Member) bool { return len(m.Works) > 0 }) {
 		return nil
 	}
 	stable := o.known(newest.Digest)

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
@@ -76,7 +77,12 @@ func TestAdvance(t *testing.T) {
 	})
 	t.Run("LostStatus", func(t *testing.T) {
 		s := Succeeded{{Name: "b", Digest: b.Digest, At: "2026-01-02T00:00:00Z"}, {Name: "c", Digest: "x", At: "2026-01-01T00:00:00Z"}}
-		got := advance(v1alpha1.AddOnRolloutStatus{}, at(a, s...), now)
+		o := at(a, s...)
+		if got := advance(v1alpha1.AddOnRolloutStatus{}, o, now); got.Stable != nil {
+			t.Errorf("no cluster runs the add-on, and stable is %+v", got.Stable)
+		}
+		o.Members = []*Member{{Works: []*workv1.ManifestWork{{}}}}
+		got := advance(v1alpha1.AddOnRolloutStatus{}, o, now)
 		if got.Stable == nil || got.Stable.Digest != b.Digest {
 			t.Errorf("stable is what succeeded last, got %+v", got.Stable)
 		}
