@@ -11,6 +11,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/show"
@@ -83,15 +84,8 @@ func NewFleet(f Frame, rollouts []v1alpha1.AddOnRollout, sources []v1alpha1.AddO
 	if needs == 1 {
 		need = "needs"
 	}
-	p.Standing = fmt.Sprintf("%s, %d %s attention; %s, %d refused.", times(len(rollouts), "rollout"), needs, need, times(len(sources), "source"), refused)
+	p.Standing = fmt.Sprintf("%s, %d %s attention; %s, %d refused.", brief.Count(len(rollouts), "rollout"), needs, need, brief.Count(len(sources), "source"), refused)
 	return p
-}
-
-func times(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // needsUser is the last rank of need in which a rollout waits for a user.
@@ -248,7 +242,7 @@ func NewCluster(f Frame, name string, on []On, notes []string) Cluster {
 	slices.SortStableFunc(p.AddOns, func(a, b ClusterRow) int {
 		return cmp.Compare(toneOrder(a.Mark.Tone), toneOrder(b.Mark.Tone))
 	})
-	p.Standing = fmt.Sprintf("%s, %d failed.", times(len(on), "add-on"), bad)
+	p.Standing = fmt.Sprintf("%s, %d failed.", brief.Count(len(on), "add-on"), bad)
 	return p
 }
 

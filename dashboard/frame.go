@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -101,13 +100,6 @@ func (f Frame) commit(revision string, source *v1alpha1.AddOnSource) Commit {
 		c.Forge = f.CommitPage(source.Spec.CommitStatus, c.SHA)
 	}
 	return c
-}
-
-func counted(n int) string {
-	if n == 1 {
-		return "1 cluster"
-	}
-	return fmt.Sprintf("%d clusters", n)
 }
 
 // ClustersPath is the address of a list of clusters below the base.

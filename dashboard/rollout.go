@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/show"
@@ -225,7 +226,7 @@ func NewPast(f Frame, s Subject, index int) Rollout {
 	p.Past, p.Commit, p.Mark = &entry, entry.Commit, entry.Mark
 	p.Author, p.Subject = said(s, p.Commit)
 	p.Since, p.Took = entry.Started, entry.Took
-	p.Standing = fmt.Sprintf("%d of %s ran it when its rollout ended", h.Counts.Updated, counted(int(h.Counts.Total)))
+	p.Standing = fmt.Sprintf("%d of %s ran it when its rollout ended", h.Counts.Updated, brief.Count(int(h.Counts.Total), "cluster"))
 	if text := show.FirstLine(h.Reason); text != "" {
 		p.Standing += ": " + text
 	}
@@ -284,7 +285,7 @@ func standing(r *v1alpha1.AddOnRollout) string {
 	if r.Status.Target != nil {
 		content = show.ShortCommit(r.Status.Target.Commit)
 	}
-	text := fmt.Sprintf("%d of %s run %s", r.Status.Counts.Updated, counted(int(r.Status.Counts.Total)), content)
+	text := fmt.Sprintf("%d of %s run %s", r.Status.Counts.Updated, brief.Count(int(r.Status.Counts.Total), "cluster"), content)
 	if o := r.Status.Override; o.Returns() {
 		return text + ", taken back from " + show.ShortCommit(o.Leaves().Commit) + "."
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/render"
@@ -396,7 +397,7 @@ func stageNames(policy v1alpha1.AddOnRolloutSpec, fleet forecast.Fleet, at int) 
 // history notes how long the last rollout took.
 func (c comparison) history(out *AddOn) {
 	if s := c.fleet.Standings[c.name]; s.Took > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("the last rollout that succeeded took %s for %s", shown(s.Took), counted(s.Clusters, "cluster")))
+		out.Notes = append(out.Notes, fmt.Sprintf("the last rollout that succeeded took %s for %s", shown(s.Took), brief.Count(s.Clusters, "cluster")))
 	}
 }
 
@@ -413,12 +414,4 @@ func shown(d time.Duration) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
-}
-
-// counted is a number and its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/show"
 )
 
@@ -30,7 +31,7 @@ func linesOf(before, after []*unstructured.Unstructured) ([]string, error) {
 		size += len(text)
 	}
 	if size > largestCompared {
-		return nil, fmt.Errorf("%s differ: %w", counted(max(len(before), len(after)), "object"), errTooLarge)
+		return nil, fmt.Errorf("%s differ: %w", brief.Count(max(len(before), len(after)), "object"), errTooLarge)
 	}
 	diff, err := show.DiffLines(before, after)
 	if err != nil {

@@ -65,7 +65,7 @@ func (p Proposal) headline() string {
 	case !p.Accepted():
 		return "**Would be refused.**"
 	case len(p.AddOns) == 0 && len(p.Objects) == 0:
-		return fmt.Sprintf("**Nothing to roll out.** %s do not change.", counted(p.Unchanged, "add-on"))
+		return fmt.Sprintf("**Nothing to roll out.** %s do not change.", brief.Count(p.Unchanged, "add-on"))
 	}
 	return "**" + p.Summary() + ".**"
 }
@@ -99,9 +99,9 @@ func (p Proposal) Summary() string {
 			changed += a.Clusters.Changed + a.Clusters.Joining + a.Clusters.Leaving
 		}
 	}
-	text := fmt.Sprintf("%s: %s", counted(len(names), "add-on"), brief.Names(names))
+	text := fmt.Sprintf("%s: %s", brief.Count(len(names), "add-on"), brief.Names(names))
 	if !p.Assumed && unknown == 0 {
-		text += "; " + counted(changed, "cluster change")
+		text += "; " + brief.Count(changed, "cluster change")
 	}
 	if removed > 0 {
 		text += fmt.Sprintf("; %d removed", removed)
@@ -143,7 +143,7 @@ func (a *AddOn) markdown(details string) string {
 		}
 	}
 	if a.Unstaged > 0 {
-		fmt.Fprintf(&b, "- %s in no stage\n", counted(a.Unstaged, "cluster"))
+		fmt.Fprintf(&b, "- %s in no stage\n", brief.Count(a.Unstaged, "cluster"))
 	}
 	if a.Duration != "" {
 		fmt.Fprintf(&b, "- about %s if every cluster takes %s, without the waits\n", a.Duration, a.PerCluster)
@@ -170,16 +170,16 @@ func (a *AddOn) headline() string {
 	if n := a.Clusters; n != nil {
 		switch a.Change {
 		case Content:
-			parts = append(parts, fmt.Sprintf("%d of %s change", n.Changed, counted(n.Total, "cluster")))
+			parts = append(parts, fmt.Sprintf("%d of %s change", n.Changed, brief.Count(n.Total, "cluster")))
 		case Added, Policy, Unknown:
-			parts = append(parts, counted(n.Total, "cluster"))
+			parts = append(parts, brief.Count(n.Total, "cluster"))
 		case Removed:
 		}
 		if n.Joining > 0 && a.Change != Added {
-			parts = append(parts, counted(n.Joining, "cluster")+" more")
+			parts = append(parts, brief.Count(n.Joining, "cluster")+" more")
 		}
 		if n.Leaving > 0 {
-			parts = append(parts, "**"+counted(n.Leaving, "cluster")+" less**")
+			parts = append(parts, "**"+brief.Count(n.Leaving, "cluster")+" less**")
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -196,7 +196,7 @@ func (a *AddOn) details() string {
 		b.WriteString(folded(title, d.Lines))
 	}
 	if a.MoreDiffs > 0 {
-		fmt.Fprintf(&b, "\nNot compared: %s of clusters with other values.\n", counted(a.MoreDiffs, "more group"))
+		fmt.Fprintf(&b, "\nNot compared: %s of clusters with other values.\n", brief.Count(a.MoreDiffs, "more group"))
 	}
 	b.WriteString(folded("Policy", a.Policy))
 	return b.String()
@@ -206,7 +206,7 @@ func (a *AddOn) details() string {
 func (d *Diff) title() string {
 	var parts []string
 	if d.Clusters > 0 {
-		parts = append(parts, counted(d.Clusters, "cluster"))
+		parts = append(parts, brief.Count(d.Clusters, "cluster"))
 	} else {
 		parts = append(parts, "Clusters")
 	}

@@ -34,6 +34,14 @@ func cut(n int, first []string, separator, rest string) string {
 	return text
 }
 
+// Count is a number and its noun: "1 cluster", "3 clusters".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // OneLine returns text as one line of visible text: runs of spaces, control characters and
 // format characters (which hide or reorder what follows them) become one space.
 func OneLine(text string) string {

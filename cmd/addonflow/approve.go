@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/render/flaw"
@@ -298,7 +299,7 @@ stable    %s
 stage     %s: %s, %d at the target, %d in flight, %d failed, %d waiting
 gate      %s: %s
 `, client.ObjectKeyFromObject(r), r.Status.Attempt, target.Commit, target.Digest, stable,
-		w.stage.Name, counted(int(n.Total), "cluster"), n.Updated, n.InFlight, n.Failed, n.Waiting,
+		w.stage.Name, brief.Count(int(n.Total), "cluster"), n.Updated, n.InFlight, n.Failed, n.Waiting,
 		w.gate.Name, stateOf(verdictOf(w.stage, w.gate.Name), w.stage))
 	if err != nil {
 		return err
@@ -321,7 +322,7 @@ gate      %s: %s
 	if diff == "" {
 		diff = "none\n"
 	}
-	_, err = fmt.Fprintf(o.Out, "change    on %s, one of %s of the stage that %s at the target:\n\n%s\n", change.Cluster, counted(change.Clusters, "cluster"), notAt(change.Clusters), diff)
+	_, err = fmt.Fprintf(o.Out, "change    on %s, one of %s of the stage that %s at the target:\n\n%s\n", change.Cluster, brief.Count(change.Clusters, "cluster"), notAt(change.Clusters), diff)
 	return err
 }
 

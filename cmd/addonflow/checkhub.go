@@ -17,6 +17,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/manifests/admission"
 )
@@ -49,7 +50,7 @@ func (c *cli) checkHub(ctx context.Context, pre bool) error {
 	}
 	switch {
 	case failed > 0:
-		return &exitError{code: exitFailed, err: fmt.Errorf("%s failed", counted(failed, "check"))}
+		return &exitError{code: exitFailed, err: fmt.Errorf("%s failed", brief.Count(failed, "check"))}
 	case pre:
 		c.hint("Next: kubectl apply -k manifests/prerequisites, then kubectl apply -k manifests/install")
 	}
@@ -112,7 +113,7 @@ func joined(ctx context.Context, hub client.Client) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("none of %s is available; clusteradm join, then clusteradm accept", counted(len(clusters.Items), "ManagedCluster"))
+	return fmt.Errorf("none of %s is available; clusteradm join, then clusteradm accept", brief.Count(len(clusters.Items), "ManagedCluster"))
 }
 
 // mayInstall wants the user's rights to create what the installation consists of. Roles can be

@@ -20,6 +20,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/renderworker"
@@ -241,7 +242,7 @@ func takes(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return fmt.Errorf("cannot run %q with %s: it takes %s; see %s --help",
-		cmd.CommandPath(), counted(len(args), "argument"), strings.Join(wanted, " and "), cmd.CommandPath())
+		cmd.CommandPath(), brief.Count(len(args), "argument"), strings.Join(wanted, " and "), cmd.CommandPath())
 }
 
 // takesKind refuses an argument that is not the name of a subcommand. Each subcommand is a kind

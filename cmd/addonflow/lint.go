@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/rollout/forecast"
 )
@@ -117,7 +118,7 @@ func (o *lintOptions) run(ctx context.Context, dir string) error {
 		err = o.printText(dir, result, paces)
 	}
 	if n := len(result.problems); err == nil && n > 0 {
-		err = &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", dir, counted(n, "problem"))}
+		err = &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", dir, brief.Count(n, "problem"))}
 	}
 	return err
 }
@@ -132,13 +133,13 @@ func (o *lintOptions) printText(dir string, result compiled, paces []pace) error
 	o.warn(result.commit)
 	for i, p := range paces {
 		if i == mostProblems {
-			o.hint("... and the paces of %s", counted(len(paces)-i, "more add-on"))
+			o.hint("... and the paces of %s", brief.Count(len(paces)-i, "more add-on"))
 			break
 		}
 		o.sayPace(p, o.fleet)
 	}
 	if len(result.problems) == 0 {
-		o.hint("✔ %s: %s, %s", dir, counted(result.objects, "object"), counted(len(result.commit.AddOns), "add-on"))
+		o.hint("✔ %s: %s, %s", dir, brief.Count(result.objects, "object"), brief.Count(len(result.commit.AddOns), "add-on"))
 	}
 	return nil
 }
@@ -222,7 +223,7 @@ func shownProblems(problems problem.List) string {
 	for i, p := range problems {
 		line := strings.ToValidUTF8(p.String()[:min(len(p.String()), mostProblemBytes/2)], "") + "\n"
 		if i == mostProblems || b.Len()+len(line) > mostProblemBytes {
-			fmt.Fprintf(&b, "... and %s\n", counted(len(problems)-i, "more problem"))
+			fmt.Fprintf(&b, "... and %s\n", brief.Count(len(problems)-i, "more problem"))
 			break
 		}
 		b.WriteString(line)

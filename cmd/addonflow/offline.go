@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/gitsource"
@@ -53,7 +54,7 @@ func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Looku
 func (c *cli) warn(commit load.Commit) {
 	for i, s := range commit.Warnings {
 		if i == mostProblems {
-			c.hint("... and %s", counted(len(commit.Warnings)-i, "more warning"))
+			c.hint("... and %s", brief.Count(len(commit.Warnings)-i, "more warning"))
 			break
 		}
 		c.hint("warning: %s", s)
@@ -61,12 +62,4 @@ func (c *cli) warn(commit load.Commit) {
 	for _, u := range commit.Undefined {
 		c.hint("warning: without CustomResourceDefinition %s its objects are taken as they are written; --crds names a file with it", u.Name)
 	}
-}
-
-// counted is a number and its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

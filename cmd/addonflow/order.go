@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -112,7 +113,7 @@ func atLeastARollout(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return fmt.Errorf("cannot run %q with %s: it takes %s; see %s --help",
-		cmd.CommandPath(), counted(len(args), "argument"), strings.Join(strings.Fields(cmd.Use)[1:], " "), cmd.CommandPath())
+		cmd.CommandPath(), brief.Count(len(args), "argument"), strings.Join(strings.Fields(cmd.Use)[1:], " "), cmd.CommandPath())
 }
 
 // command is what the commands have in common.

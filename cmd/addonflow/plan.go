@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/gitsource"
@@ -112,7 +113,7 @@ func (o *planOptions) run(ctx context.Context) error {
 		return err
 	}
 	if !planned.Accepted() {
-		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", o.to, counted(len(planned.Refused), "problem"))}
+		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", o.to, brief.Count(len(planned.Refused), "problem"))}
 	}
 	return nil
 }

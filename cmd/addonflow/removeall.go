@@ -18,6 +18,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -65,7 +66,7 @@ func (o *uninstallOptions) confirmed(rollouts []v1alpha1.AddOnRollout) error {
 	o.hint("To be removed from the hub %s:", config.Host)
 	for i := range rollouts {
 		r := &rollouts[i]
-		said := "from " + counted(int(r.Status.Counts.Total), "cluster")
+		said := "from " + brief.Count(int(r.Status.Counts.Total), "cluster")
 		if r.ReleaseRequested() {
 			said = "stays on its clusters: its release was requested"
 		}
@@ -180,5 +181,5 @@ func nothingLeft(ctx context.Context, hub client.Client) error {
 	}
 	slices.SortFunc(left.Items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(nameOf(&a), nameOf(&b)) })
 	return &exitError{code: exitFailed, err: fmt.Errorf("%s of AddonFlow without an AddOnSource left, such as %s; delete them while the operator runs, then run this again",
-		counted(len(left.Items), "ManagedClusterAddOn"), nameOf(&left.Items[0]))}
+		brief.Count(len(left.Items), "ManagedClusterAddOn"), nameOf(&left.Items[0]))}
 }

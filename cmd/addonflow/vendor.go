@@ -17,6 +17,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 	"sigs.k8s.io/yaml"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/oci"
 )
@@ -181,7 +182,7 @@ func (o *vendorOptions) writeChart(pkg *packageFile, files map[string][]byte) er
 	if err := os.Rename(fresh, folder); err != nil {
 		return err
 	}
-	o.hint("✔ %s: %s", folder, counted(len(files), "file"))
+	o.hint("✔ %s: %s", folder, brief.Count(len(files), "file"))
 	return pkg.write("path", name)
 }
 

@@ -178,7 +178,7 @@ func named(clusters []v1alpha1.ClusterReason) string {
 	for _, c := range sorted[:min(brief.Shown, len(sorted))] {
 		parts = append(parts, c.Cluster+": "+c.Reason)
 	}
-	return plan.Counted(len(sorted)) + ": " + brief.ReasonsOf(len(sorted), parts)
+	return brief.Count(len(sorted), "cluster") + ": " + brief.ReasonsOf(len(sorted), parts)
 }
 
 // publish writes the status of the ClusterManagementAddOn for OCM's tools where there is a

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 // shownStages is how many stages a text names.
@@ -54,13 +56,10 @@ func (s Stage) text() string {
 }
 
 func counted(n int) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "no cluster"
-	case 1:
-		return "1 cluster"
 	}
-	return fmt.Sprintf("%d clusters", n)
+	return brief.Count(n, "cluster")
 }
 
 // shown is a duration as people write it: 10m, 1h50m, 3d4h. Hours have no seconds, and days no

@@ -69,7 +69,7 @@ func (p *planner) guard() string {
 	w, now := p.waits, p.in.Now
 	var parts []string
 	if n := len(w.refused); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s to remove: the hub refuses: %s", clusters(n), brief.ReasonsOf(n, named(w.refused))))
+		parts = append(parts, fmt.Sprintf("%s to remove: the hub refuses: %s", brief.Count(n, "cluster"), brief.ReasonsOf(n, named(w.refused))))
 	}
 	add := func(n int, text string) {
 		if n > 0 {
@@ -77,17 +77,17 @@ func (p *planner) guard() string {
 		}
 	}
 	add(w.held, p.heldText())
-	add(w.confirm, fmt.Sprintf("%s to remove: approved, and %s: next at %s", clusters(w.confirm), p.in.Untrusted, clock.Text(w.confirmed, now)))
+	add(w.confirm, fmt.Sprintf("%s to remove: approved, and %s: next at %s", brief.Count(w.confirm, "cluster"), p.in.Untrusted, clock.Text(w.confirmed, now)))
 	switch {
 	case p.silent():
 		add(w.unsettled, p.in.Untrusted+": no cluster is removed")
 	case w.held == 0 && w.confirm == 0:
 		add(w.unsettled, p.in.Untrusted+": no cluster is removed without approval")
 	}
-	add(w.needed, fmt.Sprintf("%s to remove: wait until %s removed there", clusters(w.needed), addOns(slices.Sorted(maps.Keys(w.by)))))
-	add(w.budget, fmt.Sprintf("%s to remove, %d per %s: next at %s", clusters(w.budget), p.budget(), p.in.Grace, clock.Text(w.budgeted, now)))
-	add(w.grace, fmt.Sprintf("%s to remove: grace period until %s", clusters(w.grace), clock.Text(w.graced, now)))
-	add(w.full, fmt.Sprintf("%s to remove: %s: the ledger has no room", clusters(w.full), v1alpha1.LedgerFullReason))
+	add(w.needed, fmt.Sprintf("%s to remove: wait until %s removed there", brief.Count(w.needed, "cluster"), addOns(slices.Sorted(maps.Keys(w.by)))))
+	add(w.budget, fmt.Sprintf("%s to remove, %d per %s: next at %s", brief.Count(w.budget, "cluster"), p.budget(), p.in.Grace, clock.Text(w.budgeted, now)))
+	add(w.grace, fmt.Sprintf("%s to remove: grace period until %s", brief.Count(w.grace, "cluster"), clock.Text(w.graced, now)))
+	add(w.full, fmt.Sprintf("%s to remove: %s: the ledger has no room", brief.Count(w.full, "cluster"), v1alpha1.LedgerFullReason))
 	return strings.Join(parts, "; ")
 }
 
@@ -153,12 +153,4 @@ func addOns(names []string) string {
 		return names[0] + ", which depends on it, is"
 	}
 	return brief.Names(names) + ", which depend on it, are"
-}
-
-// clusters is "1 cluster" or "3 clusters".
-func clusters(n int) string {
-	if n == 1 {
-		return "1 cluster"
-	}
-	return fmt.Sprintf("%d clusters", n)
 }

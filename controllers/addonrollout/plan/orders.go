@@ -153,7 +153,7 @@ func (h ordered) promote(target string, d Decided) ordered {
 		case d.Refused != nil:
 			refused = "nothing can be planned: " + d.Refused.Error()
 		case ended > 0:
-			h.given.follow(order, &h.status, "ended the soak of "+Counted(ended))
+			h.given.follow(order, &h.status, "ended the soak of "+brief.Count(ended, "cluster"))
 			continue
 		case len(soaking) > 0:
 			refused = "no cluster that soaks in stage " + stage + " is verified now"
@@ -229,7 +229,7 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 		for i := range next.Stages {
 			next.Stages[i].Gates = nil // another attempt needs new verdicts
 		}
-		return fmt.Sprintf("attempt %d; %s again", next.Attempt, Counted(len(affected))), ""
+		return fmt.Sprintf("attempt %d; %s again", next.Attempt, brief.Count(len(affected), "cluster")), ""
 	}
 }
 

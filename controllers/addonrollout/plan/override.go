@@ -636,7 +636,7 @@ func (o *Observation) failureText(message string, d Decided) string {
 	if left == 1 {
 		verb = "leaves"
 	}
-	return fmt.Sprintf("%s, %s %s %s", message, Counted(left), verb, what)
+	return fmt.Sprintf("%s, %s %s %s", message, brief.Count(left, "cluster"), verb, what)
 }
 
 // Postponed says which rollout the declared content waits for; "": it does not wait.

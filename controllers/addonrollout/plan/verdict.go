@@ -121,9 +121,9 @@ func keptVerdict(cause string, in rollout.Input, plan rollout.Plan) Verdict {
 		}
 	}
 	message := fmt.Sprintf("%s; the AddOnRollout is being deleted: it stays and works as before while a cluster has the add-on (now %s); "+
-		"to keep the add-on, do nothing; to remove it, remove it from Git", plan.Message, Counted(have))
+		"to keep the add-on, do nothing; to remove it, remove it from Git", plan.Message, brief.Count(have, "cluster"))
 	if cause != "" {
-		message = fmt.Sprintf("%s; %s is being deleted: the add-on stays on %s; %s", plan.Message, cause, Counted(have), v1alpha1.UninstallAdvice)
+		message = fmt.Sprintf("%s; %s is being deleted: the add-on stays on %s; %s", plan.Message, cause, brief.Count(have, "cluster"), v1alpha1.UninstallAdvice)
 	}
 	if plan.Phase == v1alpha1.PhaseFailed {
 		return Verdict{Stalled: v1alpha1.RolloutFailedReason, Message: message}
@@ -155,15 +155,7 @@ func heldText(held []rollout.ClusterPlan) string {
 	for _, c := range held[:min(brief.Shown, len(held))] {
 		names = append(names, c.Name)
 	}
-	return fmt.Sprintf("held at what they run, without repair: %s (%s), and no cluster is admitted", Counted(len(held)), brief.NamesOf(len(held), names))
-}
-
-// Counted is "1 cluster" or "3 clusters".
-func Counted(n int) string {
-	if n == 1 {
-		return "1 cluster"
-	}
-	return fmt.Sprintf("%d clusters", n)
+	return fmt.Sprintf("held at what they run, without repair: %s (%s), and no cluster is admitted", brief.Count(len(held), "cluster"), brief.NamesOf(len(held), names))
 }
 
 // Summaries are what the add-on and its stages say on a commit. If the rollout cannot be
