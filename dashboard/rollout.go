@@ -354,7 +354,7 @@ func paceOf(st v1alpha1.Stage) string {
 		parts[0] = st.MaxConcurrency.String() + " at once"
 	}
 	if st.MinSuccessTime.Duration > 0 {
-		parts = append(parts, "soak "+shortly(st.MinSuccessTime.Duration))
+		parts = append(parts, "soak "+brief.Duration(st.MinSuccessTime.Duration))
 	}
 	parts = append(parts, "deadline "+cmp.Or(st.ProgressDeadline, "1h"))
 	failures := "0"
@@ -362,18 +362,6 @@ func paceOf(st v1alpha1.Stage) string {
 		failures = st.MaxFailures.String()
 	}
 	return strings.Join(append(parts, failures+" may fail"), ", ")
-}
-
-// shortly is a duration as people write it: 10m, not 10m0s.
-func shortly(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // gates are the declared gates with their verdicts. A revert evaluates none.

@@ -406,12 +406,5 @@ func shown(d time.Duration) string {
 	if d == 0 {
 		return "0"
 	}
-	text := d.Round(time.Second).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return brief.Duration(d.Round(time.Second))
 }

@@ -80,12 +80,5 @@ func shown(d time.Duration) string {
 	if d == 0 && text != "" {
 		return text
 	}
-	rest := d.String()
-	if strings.HasSuffix(rest, "m0s") {
-		rest = strings.TrimSuffix(rest, "0s")
-	}
-	if strings.HasSuffix(rest, "h0m") {
-		rest = strings.TrimSuffix(rest, "0m")
-	}
-	return text + rest
+	return text + brief.Duration(d)
 }
