@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"bytes"
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,4 +51,19 @@ func Disowned(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 // writtenByOperator reports whether an entry is AddonFlow's and not for a subresource.
 func writtenByOperator(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == FieldManager && e.Subresource == ""
+}
+
+// TemplateWriter returns the field manager that lists addontemplates on a ClusterManagementAddOn:
+// AddonFlow's if it is among them.
+func TemplateWriter(owner metav1.Object) string {
+	writer := "unknown"
+	for _, e := range owner.GetManagedFields() {
+		if e.Subresource != "" || e.FieldsV1 == nil || !bytes.Contains(e.FieldsV1.GetRawBytes(), []byte("addontemplates")) {
+			continue
+		}
+		if writer = e.Manager; writer == FieldManager {
+			break
+		}
+	}
+	return writer
 }

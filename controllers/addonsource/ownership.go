@@ -1,7 +1,6 @@
 package addonsource
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -51,7 +50,7 @@ func conflictWith(key objectKey, in planInput) (conflict, bool) {
 	if in.mode == Coexist && key.isAddOn() && !in.forced && claimed(live, in.source) && listsTemplates(live) {
 		return conflict{
 			object: key,
-			owner:  "field manager " + templateWriter(live),
+			owner:  "field manager " + v1alpha1.TemplateWriter(live),
 			fix:    ", which lists addontemplates again: stop it; addonflow reconcile source " + strings.TrimPrefix(in.source, in.namespace+"/") + " --force",
 			hint:   "addontemplates start OCM's template manager",
 		}, true
@@ -74,19 +73,6 @@ func released(key objectKey, seen *observation) bool {
 func claimed(live *unstructured.Unstructured, source string) bool {
 	return live != nil && ownerOf(live) == source &&
 		live.GetAnnotations()[v1alpha1.LifecycleAnnotation] == v1alpha1.LifecycleValue
-}
-
-// templateWriter returns the field manager that owns the addontemplates entry.
-func templateWriter(live *unstructured.Unstructured) string {
-	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == v1alpha1.FieldManager || entry.FieldsV1 == nil {
-			continue
-		}
-		if bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(templatesResource)) {
-			return entry.Manager
-		}
-	}
-	return "unknown"
 }
 
 // namespacedName parses the value of a source annotation.

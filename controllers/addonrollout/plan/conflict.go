@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -105,7 +104,7 @@ func (o *Observation) fenceDown() error {
 		o.Owner.Annotations[v1alpha1.LifecycleAnnotation] != v1alpha1.LifecycleValue {
 		return nil
 	}
-	writer := templateWriter(o.Owner)
+	writer := v1alpha1.TemplateWriter(o.Owner)
 	if writer == v1alpha1.FieldManager {
 		return nil
 	}
@@ -115,21 +114,6 @@ func (o *Observation) fenceDown() error {
 
 func listsTemplates(owner *addonv1alpha1.ClusterManagementAddOn) bool {
 	return slices.ContainsFunc(owner.Spec.SupportedConfigs, func(c addonv1alpha1.ConfigMeta) bool { return addonstatus.IsTemplate(c.Group, c.Resource) })
-}
-
-// templateWriter is the field manager that lists addontemplates: AddonFlow's if it is among
-// them.
-func templateWriter(owner *addonv1alpha1.ClusterManagementAddOn) string {
-	writer := "unknown"
-	for _, e := range owner.ManagedFields {
-		if e.Subresource != "" || e.FieldsV1 == nil || !bytes.Contains(e.FieldsV1.GetRawBytes(), []byte("addontemplates")) {
-			continue
-		}
-		if writer = e.Manager; writer == v1alpha1.FieldManager {
-			break
-		}
-	}
-	return writer
 }
 
 // writers looks for fields of AddonFlow that another writer writes, and stops at the first cluster
