@@ -2,9 +2,7 @@ package registration
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -51,12 +49,13 @@ func NewAuthority(entries map[string][]byte) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", certificateKey, err)
 	}
-	key, err := readKey(entries[privateKeyKey])
+	pair, err := tls.X509KeyPair(entries[certificateKey], entries[privateKeyKey])
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", privateKeyKey, err)
+		return nil, fmt.Errorf("%s: %w; want the private key of %s in PEM, not encrypted", privateKeyKey, err, certificateKey)
 	}
-	if !samePublicKey(certificate.PublicKey, key.Public()) {
-		return nil, fmt.Errorf("%s is not the key of %s", privateKeyKey, certificateKey)
+	key, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("%s: is a key that cannot sign", privateKeyKey)
 	}
 	return &Authority{certificate: certificate, key: key}, nil
 }
@@ -77,52 +76,6 @@ func readCertificate(text []byte) (*x509.Certificate, error) {
 		return nil, errors.New("holds an authority that may not sign certificates")
 	}
 	return certificate, nil
-}
-
-// readKey reads the first private key.
-func readKey(text []byte) (crypto.Signer, error) {
-	for {
-		block, rest := pem.Decode(text)
-		if block == nil {
-			return nil, errors.New("holds no private key in PEM")
-		}
-		if block.Type == "EC PARAMETERS" {
-			text = rest // openssl writes EC parameters before the key
-			continue
-		}
-		return parseKey(block)
-	}
-}
-
-func parseKey(block *pem.Block) (crypto.Signer, error) {
-	if block.Headers["DEK-Info"] != "" || block.Type == "ENCRYPTED PRIVATE KEY" {
-		return nil, errors.New("is encrypted")
-	}
-	if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
-		if signer, ok := key.(crypto.Signer); ok {
-			return signer, nil
-		}
-		return nil, errors.New("is a key that cannot sign")
-	}
-	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-		return key, nil
-	}
-	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
-		return key, nil
-	}
-	return nil, errors.New("is neither PKCS#8, PKCS#1 nor SEC 1")
-}
-
-func samePublicKey(a, b crypto.PublicKey) bool {
-	switch key := a.(type) {
-	case *rsa.PublicKey:
-		return key.Equal(b)
-	case *ecdsa.PublicKey:
-		return key.Equal(b)
-	case ed25519.PublicKey:
-		return key.Equal(b)
-	}
-	return false
 }
 
 // errAuthorityEnded: no certificate of an authority would be valid.

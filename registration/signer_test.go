@@ -185,16 +185,16 @@ func TestNewAuthorityRefuses(t *testing.T) {
 		want    string
 	}{
 		"Empty":       {nil, "tls.crt"},
-		"NoKey":       {map[string][]byte{"tls.crt": good}, "tls.key: holds no private key"},
-		"NotPEM":      {map[string][]byte{"tls.crt": good, "tls.key": []byte("hunter2-hunter2")}, "tls.key: holds no private key"},
-		"Garbage":     {map[string][]byte{"tls.crt": good, "tls.key": block("PRIVATE KEY")}, "tls.key: is neither"},
-		"Encrypted":   {map[string][]byte{"tls.crt": good, "tls.key": block("ENCRYPTED PRIVATE KEY")}, "tls.key: is encrypted"},
+		"NoKey":       {map[string][]byte{"tls.crt": good}, "tls.key: tls: failed to find any PEM data"},
+		"NotPEM":      {map[string][]byte{"tls.crt": good, "tls.key": []byte("hunter2-hunter2")}, "tls.key: tls: failed to find any PEM data"},
+		"Garbage":     {map[string][]byte{"tls.crt": good, "tls.key": block("PRIVATE KEY")}, "tls.key: tls: failed to parse private key"},
+		"Encrypted":   {map[string][]byte{"tls.crt": good, "tls.key": block("ENCRYPTED PRIVATE KEY")}, "in PEM, not encrypted"},
 		"GarbageCert": {map[string][]byte{"tls.crt": block("CERTIFICATE"), "tls.key": goodKey}, "tls.crt: holds a certificate that cannot be read"},
 		"KeyAsCert":   {map[string][]byte{"tls.crt": goodKey, "tls.key": goodKey}, "tls.crt: holds no PEM block"},
 		"Leaf":        {map[string][]byte{"tls.crt": leaf, "tls.key": goodKey}, "not of an authority"},
 		"MayNotSign":  {map[string][]byte{"tls.crt": noSign, "tls.key": goodKey}, "may not sign"},
-		"OtherKey":    {map[string][]byte{"tls.crt": good, "tls.key": pkcs8(t, other)}, "is not the key of"},
-		"SeedForm":    {map[string][]byte{"ca.crt": good}, "ca.key: holds no private key"},
+		"OtherKey":    {map[string][]byte{"tls.crt": good, "tls.key": pkcs8(t, other)}, "does not match public key"},
+		"SeedForm":    {map[string][]byte{"ca.crt": good}, "ca.key: tls: failed to find any PEM data"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
