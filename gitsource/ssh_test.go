@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -239,6 +240,8 @@ func TestKnownHosts_WeakKeysAreNotUsed(t *testing.T) {
 		"revoked":            {line("@revoked *", short) + line("git.example.com", good), ""},
 		"of this host, too":  {line("git.example.com", short) + line("git.example.com", good), ""},
 		"of this host alone": {line("git.example.com", short) + line("old.example.com", good), "has no line for git.example.com with a key of Ed25519, ECDSA or RSA (2048 bits or more)"},
+		// Files for newer clients have lines such as this one; the length and the name are those of a type to come.
+		"of a type to come":  {"git.example.com ssh-new " + base64.StdEncoding.EncodeToString([]byte("\x00\x00\x00\x07ssh-newkey")) + "\n" + line("git.example.com", good), ""},
 		"a line with no key": {"# hosts\n\n" + line("git.example.com", good) + "old.example.com ssh-rsa AAAA\n", "key known_hosts cannot be used: line 4: "},
 		"a line with a typo": {line("@revokd git.example.com", good), "key known_hosts cannot be used: line 1: unknown marker @revokd"},
 	} {
@@ -263,6 +266,41 @@ func TestKnownHosts_WeakKeysAreNotUsed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestKnownHosts_AnAuthorityMakesNoKeyStrong: who factors a short key has the certificate, too.
+func TestKnownHosts_AnAuthorityMakesNoKeyStrong(t *testing.T) {
+	dir := t.TempDir()
+	run := func(args ...string) {
+		if out, err := exec.CommandContext(t.Context(), "ssh-keygen", append([]string{"-q"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	public := func(file string) (ssh.PublicKey, string) {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, _, _, _, err := ssh.ParseAuthorizedKey(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key, string(text)
+	}
+	run("-t", "ed25519", "-N", "", "-f", filepath.Join(dir, "authority"))
+	_, authority := public("authority.pub")
+	hosts, err := parseKnownHosts([]byte("@cert-authority git.example.com " + authority))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bits, want := range map[string]error{"1024": ErrHostKey, "2048": nil} {
+		run("-t", "rsa", "-b", bits, "-N", "", "-f", filepath.Join(dir, bits))
+		run("-h", "-s", filepath.Join(dir, "authority"), "-I", "host", "-n", "git.example.com", filepath.Join(dir, bits))
+		certificate, _ := public(bits + "-cert.pub")
+		if err := hosts.check("git.example.com:22", nil, certificate); !errors.Is(err, want) {
+			t.Errorf("%s bits: got %v, want %v", bits, err, want)
+		}
 	}
 }
 
