@@ -136,9 +136,10 @@ func judged(reason string) bool {
 	return false
 }
 
-// Current reports whether the status is about the current spec.
+// Current reports whether the status is about the current spec, and about every order that was carried out: until an order
+// is answered, the status may still be that of the content which the order takes back.
 func Current(r *v1alpha1.AddOnRollout) bool {
-	if r.Status.ObservedGeneration != r.Generation {
+	if r.Status.ObservedGeneration != r.Generation || len(r.Status.CarriedOut) > 0 {
 		return false
 	}
 	want, have := r.Spec.Target, r.Status.Target

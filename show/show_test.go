@@ -130,6 +130,11 @@ func TestLine(t *testing.T) {
 		"Pending": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Spec.Target = targetOf("3")
 		}), "○ hello main@3333333 Pending: the operator has not reconciled it yet"},
+		// A recall of content that had succeeded takes effect in the turn after the one that stores it.
+		"OrderThatIsNotAnswered": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase = v1alpha1.PhaseSucceeded
+			r.Status.CarriedOut = []v1alpha1.GivenOrder{{Name: "hello-rollback-1", Author: "alice", Reason: "leaks"}}
+		}), "○ hello main@2222222 Pending: the operator has not reconciled it yet"},
 		"Finish": {with(progressing(), finishing(v1alpha1.PhaseProgressing)), "○ hello main@3333333 Pending: main@3333333 waits for main@2222222 (onNewCommit is Finish); everyone 9/22"},
 	} {
 		t.Run(name, func(t *testing.T) {
