@@ -105,7 +105,11 @@ func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 			d.postpone(c.Name)
 			continue
 		}
-		g.Go(func() error { return d.cluster(ctx, c) })
+		g.Go(func() error {
+			bounded, cancel := context.WithTimeout(ctx, clusterFor)
+			defer cancel()
+			return d.note(ctx, c, d.write(bounded, c))
+		})
 	}
 	err := g.Wait()
 	maps.DeleteFunc(p.mem.unchanged, func(name string, _ plan.Fingerprint) bool { return !there[name] })
@@ -135,11 +139,8 @@ func inOrder(clusters []plan.Cluster, next string) []int {
 	return order
 }
 
-// cluster writes one cluster. Only the end of the context is an error of the round.
-func (d *round) cluster(ctx context.Context, c *plan.Cluster) error {
-	bounded, cancel := context.WithTimeout(ctx, clusterFor)
-	defer cancel()
-	err := d.write(bounded, c)
+// note notes the result of the writes to a cluster. Only the end of the context is an error of the round.
+func (d *round) note(ctx context.Context, c *plan.Cluster, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -219,6 +220,7 @@ func (d *round) unchanged(cluster string, fingerprint plan.Fingerprint) bool {
 	return d.mem.unchanged[cluster] == fingerprint
 }
 
+// write writes one cluster: its ManagedClusterAddOn, and its works by sync.
 func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 	if c.Remove {
 		return d.remove(ctx, c)
@@ -310,9 +312,20 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 			return ctx.Err()
 		}
 	}
-	addOn, wrote, err := d.writeMove(ctx, c, addOn, mv)
-	if err != nil {
+	// The status comes first, so that it already describes the works when they change; see unapplied.
+	wrote := !adopted && unapplied(addOn)
+	if wrote {
+		if _, err := d.writeWorks(ctx, c, addOn, rendered); err != nil {
+			return err
+		}
+	}
+	if addOn, err = d.writeStatus(ctx, addOn, mv); err != nil {
 		return err
+	}
+	if !adopted && !wrote {
+		if wrote, err = d.writeWorks(ctx, c, addOn, rendered); err != nil {
+			return err
+		}
 	}
 	if _, err := d.setFinalizers(ctx, addOn, render.WithoutFinalizers(addOn.Finalizers, rendered.Finalizers())); err != nil {
 		return err

@@ -25,7 +25,7 @@ func (d *round) depart(ctx context.Context, c *plan.Cluster) error {
 		return err
 	}
 	for _, w := range start {
-		if err := d.createWork(ctx, w); err != nil {
+		if err := d.writeWork(ctx, w, nil); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
@@ -56,28 +55,6 @@ func unapplied(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed
 }
 
-// writeMove writes the status and then the works, so that the status already describes the works
-// when they change. Works that OCM wrote stay as they are. It returns the add-on as written, and
-// whether works were.
-func (d *round) writeMove(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, mv addonstatus.Move) (*addonv1alpha1.ManagedClusterAddOn, bool, error) {
-	if mv.Adopted {
-		addOn, err := d.writeStatus(ctx, addOn, mv)
-		return addOn, false, err
-	}
-	late := unapplied(addOn)
-	if late {
-		if wrote, err := d.writeWorks(ctx, c, addOn, mv.Rendered); err != nil {
-			return addOn, wrote, err
-		}
-	}
-	addOn, err := d.writeStatus(ctx, addOn, mv)
-	if late || err != nil {
-		return addOn, true, err
-	}
-	wrote, err := d.writeWorks(ctx, c, addOn, mv.Rendered)
-	return addOn, wrote, err
-}
-
 // tellFailure writes into the add-on's conditions why its works could not be written. An error of
 // this write is not reported: the next attempt on the cluster writes the conditions again. If
 // another writer was faster, the next attempt is at once.
@@ -97,7 +74,7 @@ func (d *round) tellFailure(ctx context.Context, c *plan.Cluster, cause error) {
 	}
 }
 
-// writeWorks creates, updates and removes works until they are what was rendered.
+// writeWorks creates, updates and removes works until they are what was rendered. It returns whether it wrote any.
 func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (bool, error) {
 	desired, gone, err := rendered.Works(d.OwnerOf(addOn, c.Planned.Revision), c.Works)
 	if err != nil {
@@ -108,47 +85,31 @@ func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1a
 	}
 	wrote := false
 	for _, w := range desired {
-		did, err := d.writeWork(ctx, c, w)
-		wrote = wrote || did
-		if err != nil {
+		existing, repair := c.Work(w.Namespace, w.Name), ""
+		if existing == nil {
+			repair = "was missing"
+		} else {
+			switch render.Compare(w, existing) {
+			case render.Same, render.MarksOutdated:
+				continue
+			case render.MarksMissing:
+				// OCM or another version of AddonFlow wrote the same content: the work gets the marks with the
+				// next content, unless a cluster in flight cannot be verified without them.
+				if !c.Planned.State.InFlight() {
+					continue
+				}
+			case render.Different:
+				repair = "differed from the revision"
+			}
+		}
+		wrote = true
+		if err := d.writeWork(ctx, w, existing); err != nil {
 			return wrote, worksFailed(failedToApply, err)
 		}
-	}
-	return d.removeWorks(ctx, gone, wrote)
-}
-
-// writeWork creates one work, or updates it if it differs. If OCM or another version of AddonFlow
-// wrote the same content, the work stays as it is and gets the marks with the next content. A
-// cluster in flight gets them now if it could not be verified without them.
-func (d *round) writeWork(ctx context.Context, c *plan.Cluster, desired *workv1.ManifestWork) (bool, error) {
-	existing := c.Work(desired.Namespace, desired.Name)
-	if existing == nil {
-		return true, d.repaired(c, "work "+desired.Name+" was missing", d.createWork(ctx, desired))
-	}
-	switch render.Compare(desired, existing) {
-	case render.Same, render.MarksOutdated:
-		return false, nil
-	case render.MarksMissing:
-		if !c.Planned.State.InFlight() {
-			return false, nil
+		if repair != "" && c.Planned.State != rollout.Admitted { // on an Admitted cluster it is the move
+			d.did(journal.Repaired, c.Name, c.Planned.Stage, c.Planned.Revision, "work "+w.Name+" "+repair)
 		}
-	case render.Different:
-		return true, d.repaired(c, "work "+desired.Name+" differed from the revision", d.updateWork(ctx, desired, existing))
 	}
-	return true, d.updateWork(ctx, desired, existing)
-}
-
-// repaired notes a successful write as a repair; it returns err. If the cluster is Admitted, the
-// write is its move and not a repair.
-func (d *round) repaired(c *plan.Cluster, what string, err error) error {
-	if err == nil && c.Planned.State != rollout.Admitted {
-		d.did(journal.Repaired, c.Name, c.Planned.Stage, c.Planned.Revision, what)
-	}
-	return err
-}
-
-// removeWorks deletes works that the rendered content no longer has.
-func (d *round) removeWorks(ctx context.Context, gone []*workv1.ManifestWork, wrote bool) (bool, error) {
 	for _, w := range gone {
 		wrote = true
 		if err := d.Client.Delete(ctx, w, client.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion}); err != nil {
@@ -169,10 +130,18 @@ func namesTaken(c *plan.Cluster, desired []*workv1.ManifestWork) bool {
 	})
 }
 
-// createWork creates a work and remembers it. It sends a copy: the client decodes the answer into
-// the object it sent, and rendered works of several clusters share memory.
-func (d *round) createWork(ctx context.Context, rendered *workv1.ManifestWork) error {
+// writeWork creates a work, or updates the existing one, and remembers it. It sends a copy: the client decodes the
+// answer into the object it sent, and rendered works of several clusters share memory.
+func (d *round) writeWork(ctx context.Context, rendered, existing *workv1.ManifestWork) error {
 	work := rendered.DeepCopy()
+	if existing != nil {
+		if err := d.Client.Update(ctx, work); err != nil {
+			return fmt.Errorf("cannot update work %s: %w", work.Name, err)
+		}
+		work.Status = existing.Status // the write was preconditioned on its version
+		d.works.put(work)
+		return nil
+	}
 	err := d.Client.Create(ctx, work)
 	if apierrors.IsAlreadyExists(err) {
 		return d.alreadyThere(ctx, rendered, err)
@@ -182,18 +151,6 @@ func (d *round) createWork(ctx context.Context, rendered *workv1.ManifestWork) e
 	}
 	d.works.create(work)
 	d.madeNew()
-	return nil
-}
-
-// updateWork updates a work and remembers it; see createWork. The remembered status is that of
-// existing: the write is preconditioned on its version.
-func (d *round) updateWork(ctx context.Context, rendered, existing *workv1.ManifestWork) error {
-	work := rendered.DeepCopy()
-	if err := d.Client.Update(ctx, work); err != nil {
-		return fmt.Errorf("cannot update work %s: %w", work.Name, err)
-	}
-	work.Status = existing.Status
-	d.works.put(work)
 	return nil
 }
 
