@@ -146,6 +146,9 @@ func (d *nodeDecoder) alias(n *yaml.Node, depth int) any {
 	return out
 }
 
+// maxKey bounds a key as it is written in JSON. YAML parsers accept a quoted key only within 1024 characters.
+const maxKey = 1000
+
 func (d *nodeDecoder) mapping(n *yaml.Node, depth int) any {
 	out := make(map[string]any, len(n.Content)/2)
 	lines := make(map[string]int, len(n.Content)/2)
@@ -158,6 +161,10 @@ func (d *nodeDecoder) mapping(n *yaml.Node, depth int) any {
 		}
 		name, ok := d.key(key)
 		if !ok {
+			continue
+		}
+		if len(name) > maxKey/6 && len(canonical(name)) > maxKey { // six characters are the longest escape
+			d.wrong(key, "a key of more than %d characters", maxKey)
 			continue
 		}
 		if line, twice := lines[name]; twice {

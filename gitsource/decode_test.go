@@ -94,6 +94,7 @@ func TestDecodeMistakes(t *testing.T) {
 		"a bare tag after a byte order mark": {"\ufeffa: ! 1\n", []string{"InvalidYAML f:1: the tag ! is not allowed"}},
 		"a bare tag, anchored":               {"a: [\"é\", &x ! 1]\n", []string{"InvalidYAML f:1: the tag ! is not allowed"}},
 		"a bare tag below its anchor":        {"a: &x # c\n  ! 1\n", []string{"InvalidYAML f:1: the tag ! is not allowed"}},
+		"a key that no parser reads again":   {"? " + strings.Repeat("k", 1024) + "\n: 1\n", []string{"InvalidYAML f:1: a key of more than 1000 characters"}},
 		"on a key":                           {"!x a: 1\n", []string{"InvalidYAML f:1: the tag !x is not allowed"}},
 		"a tag that does not fit":            {"a: !!int x\n", []string{`InvalidYAML f:1: the tag !!int does not fit the value x; quote it: "x"`}},
 		"an unknown anchor":                  {"a: 1\nb: *x\n", []string{"InvalidYAML f:2: unknown anchor 'x' referenced"}},
