@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// bitbucketServer uses the REST API of Bitbucket Data Center, 7.4 or later.
+// bitbucketServer uses the REST API of Bitbucket Data Center. Builds have the state CANCELLED since 8.0.
 type bitbucketServer struct {
 	client *restClient
 	repo   repository
