@@ -16,7 +16,7 @@ import (
 type githubChecks struct {
 	client *restClient
 	repo   repository
-	// app is the number of the App: others may have runs of the same name, and these are none of the operator's.
+	// app is the number of the App. Other Apps may have runs of the same name, which the operator ignores.
 	app string
 }
 

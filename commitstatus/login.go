@@ -26,7 +26,7 @@ func ActsAsApp(kind string) bool { return providers()[kind].apps }
 // NeedsApp reports whether only a GitHub App can post to a kind of forge.
 func NeedsApp(kind string) bool { return providers()[kind].needsApp }
 
-// validate refuses an App whose tokens, or the proof of its key, would go elsewhere than the address says.
+// validate refuses an App whose API is on another server than the address: its tokens would be sent there.
 func (a *App) validate(provider string, repo repository) error {
 	api, err := url.Parse(repo.api)
 	switch {

@@ -13,19 +13,19 @@ type Mark = v1alpha1.CommitMark
 // Statement is what one context of one commit says.
 type Statement = v1alpha1.CommitStatement
 
-// Want is the status that one context of a live commit should have. It is derived again each time, from what is so
-// now.
+// Want is the status that one context of a live commit should have. It is derived again each time, from the
+// present state.
 type Want struct {
 	SHA, Context string
 	State        State
 	Description  string
 	// Progress in percent; posts about progress are paced by it.
 	Progress int
-	// Held is, while the outcome waits for something else than clusters that move, what that
-	// is. A pending statement with the same Held and little progress says the same.
+	// Held names what the outcome waits for if it is not clusters that move, such as an approval; "": it waits for
+	// clusters. A pending statement is not posted again while Held is the same and there is little progress.
 	Held string
-	// Content names what the statement is about, such as the digest of an add-on. A verdict
-	// on the same content stands while it is pending only again.
+	// Content names what the statement is about, such as the digest of an add-on. If the same
+	// content becomes pending again, its verdict stays posted.
 	Content string
 	// Failing are the names of what failed. A failure is posted again with another text
 	// only if the accepted text names none of them.
@@ -149,7 +149,7 @@ func Judged(m Mark) bool {
 
 // Succession says which commits are live, and how the others ended.
 type Succession struct {
-	// Live commits are derived; nothing happens to their marks.
+	// Live are the commits whose statuses are still derived; Overtake does not change their marks.
 	Live []string
 	// Content that the newest commit carries, and By the commit that introduced it.
 	Content, By string

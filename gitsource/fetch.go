@@ -149,7 +149,7 @@ func (s *session) pack(depth int, wants ...plumbing.Hash) (*pack, error) {
 
 func (s *session) read(response *packp.UploadPackResponse, request *packp.UploadPackRequest) (*pack, error) {
 	content, err := readPack(response, request.Capabilities)
-	// Over SSH, an answer ends as if it were whole when the session ends.
+	// Over SSH, an answer that the end of the session cut off looks complete.
 	if err = cmp.Or(err, s.ctx.Err()); err != nil {
 		return nil, s.explain("fetch", s.cutOff(fmt.Errorf("%w: %w", ErrCorrupt, err)))
 	}

@@ -135,7 +135,7 @@ func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
 // server does not remember what it listed.
 const attempts = 3
 
-// converse opens a session with the credentials of now, and talks until the server refuses no commit.
+// converse opens a session with the present credentials, and repeats talk while the server refuses a commit.
 func converse[T any](ctx context.Context, r *Repository, talk func(*session) (T, error)) (result T, err error) {
 	with, err := r.authenticated(ctx)
 	if err != nil {

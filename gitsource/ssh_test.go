@@ -269,7 +269,7 @@ func TestKnownHosts_WeakKeysAreNotUsed(t *testing.T) {
 	}
 }
 
-// TestKnownHosts_AnAuthorityMakesNoKeyStrong: who factors a short key has the certificate, too.
+// TestKnownHosts_AnAuthorityMakesNoKeyStrong: an attacker who factors a short key can use its certificate as well.
 func TestKnownHosts_AnAuthorityMakesNoKeyStrong(t *testing.T) {
 	dir := t.TempDir()
 	run := func(args ...string) {

@@ -55,7 +55,8 @@ type sshSigner struct {
 
 // ParseVerification reads the public keys of a Secret: OpenPGP keys in entries that end in .asc,
 // SSH keys, one a line, in entries that end in .sshpub. Other entries do not matter. The error is
-// ErrInvalidCredentials. Keys are judged as of now, the system's clock if nil.
+// ErrInvalidCredentials. Whether a key has expired is judged at the time that now
+// returns; nil: the system's clock.
 func ParseVerification(mode v1alpha1.VerifyMode, keys map[string][]byte, now func() time.Time) (Verification, error) {
 	v := Verification{mode: cmp.Or(mode, v1alpha1.VerifyHEAD), now: now}
 	if v.now == nil {

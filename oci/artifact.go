@@ -61,8 +61,8 @@ func (r *Registry) Artifact(ctx context.Context, repository, digest string) (*Ar
 var madeOf = regexp.MustCompile(`^(?:.{0,250}(?:@sha1:|/))?([0-9a-f]{40})$`)
 
 // Commit returns the commit that the annotation of an artifact names, or "". digest is that of the artifact's
-// manifest. The annotation is a claim of the users who may push the artifact, or with a Verification of those who may
-// sign it. The error is one of Chart's.
+// manifest. Every user who may push the artifact can write the annotation; with a Verification, only users who may sign
+// it. The error is one of Chart's.
 func (r *Registry) Commit(ctx context.Context, repository, digest string) (string, error) {
 	s, err := r.connect(ctx, repository)
 	if err != nil {

@@ -160,7 +160,7 @@ func TestChart_RefusesHTTPBehindHTTPS(t *testing.T) {
 	}
 }
 
-// TestOpen_RefusesPlainHTTP: unless the operator's flag allows it.
+// TestOpen_RefusesPlainHTTP: a registry is read over http only if the operator's flag allows it.
 func TestOpen_RefusesPlainHTTP(t *testing.T) {
 	if _, err := Open(Options{Host: "registry.example.com", Insecure: true}); !errors.Is(err, ErrPlainHTTP) {
 		t.Errorf("got %v, want %v", err, ErrPlainHTTP)

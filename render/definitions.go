@@ -56,8 +56,8 @@ func orphans(option *workv1.DeleteOption, id Identity) bool {
 }
 
 // Displaces returns the names of the CustomResourceDefinitions in works that Render does not return for
-// the cluster, and of those that it returns with other content, whoever wrote the works. Works that are
-// being deleted do not count. Unlike a comparison of two revisions, this reads every object of the works.
+// the cluster, and of those that it returns with other content. Works of other writers count;
+// works that are being deleted do not. Unlike a comparison of two revisions, this reads every object of the works.
 func (r *Renderer) Displaces(c Cluster, works []*workv1.ManifestWork) (gone, changed []string, err error) {
 	o := r.outline(c)
 	if o.err != nil {

@@ -10,7 +10,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// A CustomResourceDefinition is found in whichever work it is, whoever wrote it, and compared by meaning.
+// A CustomResourceDefinition is found in every work, also in works of other writers, and compared by meaning.
 func TestDisplaces_ReadsTheWorks(t *testing.T) {
 	definition := func(name, group string) string {
 		return fmt.Sprintf(`{"spec": {"group": %q, "scope": "Cluster"}, "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": %q}}`, group, name)

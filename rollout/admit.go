@@ -119,9 +119,9 @@ func (p *planner) admitStep(s *step, blocked string) {
 	p.explain(s, open, why, free)
 }
 
-// explain sets the reason of each cluster that still waits. why is what blocks the step for
-// the target; open: it is a gate or the strategy, which may not hold every cluster. Without it, and for a joiner, the
-// cluster waits for a free slot.
+// explain sets the reason of each cluster that still waits. why is what blocks the step for the target; "": nothing. If
+// open, it is a gate or the strategy, and does not hold every cluster. A cluster that it does not hold, and a joiner,
+// wait for a free slot.
 func (p *planner) explain(s *step, open bool, why string, free int) {
 	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	for _, u := range s.members {

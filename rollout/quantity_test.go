@@ -78,7 +78,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// FuzzQuantity: whatever is taken resolves to no fewer than none and no more than all.
+// FuzzQuantity: every accepted quantity is a number of clusters from 0 to all.
 func FuzzQuantity(f *testing.F) {
 	for _, text := range []string{"10", "25%", "-1", "100%", "1e9", "0%"} {
 		f.Add(text, 7)

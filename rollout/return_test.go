@@ -106,7 +106,7 @@ func reverted(t *testing.T, events ...event) (*rollouttest.Fleet, string) {
 	return f, play(t, f, 6*time.Hour, append(all, at(3*time.Hour, "back to v1", commit("v1")))...)
 }
 
-// takes makes clusters take v1 in a way from then on.
+// takes sets how clusters react to v1 from then on.
 func takes(ending rollouttest.Ending, clusters ...string) func(*rollouttest.Fleet) {
 	return func(f *rollouttest.Fleet) {
 		for _, name := range clusters {

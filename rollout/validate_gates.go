@@ -47,8 +47,8 @@ func (f *findings) gates(field string, gates *v1alpha1.Gates) {
 	}
 }
 
-// neverMoved finds gates before the first stage that ask about the clusters that were moved: there are
-// none before it.
+// neverMoved finds gates before the first stage that measure the clusters that were moved: before that stage, no
+// cluster has been moved.
 func (f *findings) neverMoved(field string, gates *v1alpha1.Gates) {
 	if gates == nil {
 		return

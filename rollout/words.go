@@ -26,7 +26,7 @@ func bounded(text string) string {
 }
 
 // Clock formats a time of day for texts: rounded up to the minute, with the date if it is
-// not the date of now.
+// not today's.
 func Clock(t, now time.Time) string { return clock.Text(t, now) }
 
 // standing is "canary 1/2, soaking until 14:32 UTC".

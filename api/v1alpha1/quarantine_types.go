@@ -69,7 +69,7 @@ type Quarantine struct {
 	// To is the digest of the content that the order names to return to; "": the newest revision
 	// that succeeded.
 	To string `json:"to,omitempty"`
-	// Proposed is the address of the pull request that takes the content out of Git; "": there is none.
+	// Proposed is the address of the pull request that reverts the content in Git; "" without one.
 	Proposed string `json:"proposed,omitempty"`
 }
 
@@ -147,8 +147,7 @@ type Override struct {
 	// Author of the order or commit; absent: the operator.
 	// +optional
 	Author string `json:"author,omitempty"`
-	// Proposed is the address of the pull request that takes the content out of Git; absent: there is
-	// none.
+	// Proposed is the address of the pull request that reverts the content in Git; absent without one.
 	// +optional
 	Proposed string `json:"proposed,omitempty"`
 }

@@ -143,7 +143,7 @@ func mayInstall(ctx context.Context, hub client.Client) error {
 	return fmt.Errorf("you may not create %s; an admin of the hub can", strings.Join(missing, ", "))
 }
 
-// policed wants the policy and its binding as this version has them.
+// policed compares the admission policy and its binding on the hub with those of this version.
 func policed(ctx context.Context, hub client.Client) error {
 	policy, binding, err := admission.Read(ctx, hub)
 	if err != nil {

@@ -28,8 +28,8 @@ func answering(state v1alpha1.OrderState, message string, given *v1alpha1.AddOnO
 	}}
 }
 
-// The commands give orders in the user's own name, about the content and attempt of now, and print
-// the operator's answer.
+// The commands create orders in the user's own name, about the current content and attempt, and print the
+// operator's answer.
 func TestOrders_AreGivenAndAnswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  string

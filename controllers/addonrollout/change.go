@@ -50,7 +50,7 @@ func ChangeOn(ctx context.Context, c client.Client, key client.ObjectKey, cluste
 	return change, err
 }
 
-// changeOfFirst is the change on the first of some clusters, of which there may be none.
+// changeOfFirst is the change on the first wanted cluster; empty without such a cluster.
 func (i *Inspection) changeOfFirst(ctx context.Context, wanted func(*plan.Cluster) bool) (Change, error) {
 	p := i.plan
 	var change Change

@@ -259,8 +259,8 @@ func held(p *plan.Plan, s rollout.Summary) string {
 	return ""
 }
 
-// notApplied is why the works of the first such cluster of a stage, and of any for "", are not applied; ""
-// if there is none.
+// notApplied names the first cluster of a stage whose works are not applied, and why; "": all are. For stage "" it
+// searches all stages.
 func notApplied(planned rollout.Plan, stage string) string {
 	for _, c := range planned.Clusters {
 		if c.NotApplied != "" && (stage == "" || c.Stage == stage) {

@@ -200,8 +200,8 @@ func TestAnApprovalThatIsWithdrawnBeforeItsUseCountsNoMore(t *testing.T) {
 	s.stands(v1alpha1.PhaseHeld, "waits for approval qa")
 }
 
-// TestRolloutIsReadyOnceTheShareOfItsStrategyIsMoved: kubectl wait and Flux take a rollout that is Ready for done. It
-// is not while it waits for a placement, nor while it is suspended, and history says that it has not ended.
+// TestRolloutIsReadyOnceTheShareOfItsStrategyIsMoved: kubectl wait and Flux take Ready as the end of
+// a rollout. A rollout that waits for a placement or is suspended is not Ready, and is not in the history as ended.
 func TestRolloutIsReadyOnceTheShareOfItsStrategyIsMoved(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.target("v1")

@@ -20,7 +20,7 @@ import (
 	"github.com/addonflow/addonflow/manifests/admission"
 )
 
-// order gives an order of ann about the content and the attempt of now, and returns its key.
+// order creates an order of user ann about the current content and attempt, and returns its key.
 func (s *scene) order(verb v1alpha1.OrderVerb, digest string, arguments *v1alpha1.OrderArguments) client.ObjectKey {
 	s.t.Helper()
 	s.proven()

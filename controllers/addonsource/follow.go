@@ -28,7 +28,7 @@ const (
 	valid
 )
 
-// outcome is what a pass did with the head. Without an error beside it, the hub has the head.
+// outcome is what a pass did with the head. If the pass returned no error, the head is on the hub.
 type outcome struct {
 	reached progress
 	// notes follow the text of an applied commit.

@@ -16,8 +16,8 @@ import (
 // say which generation of a Placement it has decided about, so that only time tells.
 const decisionTime = 10 * time.Second
 
-// placementDigest identifies those of the objects by which OCM selects the clusters of a policy:
-// its Placements, and the ManagedClusterSetBindings in their namespaces. "": there is none.
+// placementDigest identifies the objects with which OCM selects the clusters of a policy: its
+// Placements, and the ManagedClusterSetBindings in their namespaces. "": there are no such objects.
 func placementDigest(objects []*unstructured.Unstructured, refs []v1alpha1.PlacementReference) string {
 	var texts []string
 	for _, o := range objects {

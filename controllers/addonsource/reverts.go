@@ -276,7 +276,7 @@ type restored struct {
 	there bool
 }
 
-// restore finds the change that reverts the content; why is why there is none.
+// restore finds the change that reverts the content. If there is no such change, it returns the reason in why.
 func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w wantedRevert) (change restored, why string, err error) {
 	// A pass with a memory of its own: the source's other reconciles run meanwhile.
 	p, err := v.beside(ctx, source)
@@ -306,10 +306,10 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 	return change, why, nil
 }
 
-// takeBack selects the fewest files with which the content of an add-on is that of the earlier commit again, and
-// builds the result; why is why there are none. It tries to restore three sets of files, the smallest first:
-// templates, packages and configurations; these and the ClusterManagementAddOn; all files of their directories that
-// declare no other object. AddOnRollouts, which are policy, stay as they are.
+// takeBack restores the fewest files that give an add-on the content of the earlier commit, and builds the result. If
+// no set of files does, it returns the reason in why. It tries three sets, the smallest first: templates, packages and
+// configurations; these and the ClusterManagementAddOn; all files of their directories that declare no other object.
+// AddOnRollouts, which are policy, stay as they are.
 func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedRevert) (files []gitsource.FileChange, why string, err error) {
 	charts := p.key().String() + "/revert"
 	head, objects, err := p.compileTree(ctx, "the branch", r.Head, charts, p.lookUp)
@@ -435,8 +435,8 @@ func (f revertFiles) directories(file string) bool {
 // revertOutcome is what became of a proposal.
 type revertOutcome struct {
 	branch string
-	// url is the pull request, "": there is none. Then reason and text say why, and again is when it
-	// is tried again; 0: not before something changes.
+	// url is the address of the pull request. If it is "", reason and text say why, and again is the time until the
+	// next attempt; 0: the next attempt waits for a change.
 	url, reason, text string
 	again             time.Duration
 }

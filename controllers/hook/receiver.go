@@ -31,8 +31,8 @@ const (
 	// no place of another source. Most forges do not send again what gets 503: the interval of the source remains.
 	requestsAtOnce = 32
 	bodiesAtOnce   = 8
-	// secretFor is how long a token is used without reading the Secret again, so that a flood of wrong signatures is not
-	// one of requests to the hub.
+	// secretFor is how long a token is used without reading the Secret again, so that a flood of wrong signatures
+	// causes no flood of requests to the hub.
 	secretFor = 5 * time.Second
 	// secretTimeout bounds the read of a Secret, for which other webhooks wait.
 	secretTimeout = 5 * time.Second

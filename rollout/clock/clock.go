@@ -11,8 +11,8 @@ func RoundUp(t time.Time, grain time.Duration) time.Time {
 	return down.Add(grain).UTC()
 }
 
-// Text formats a time of day, rounded up to the minute, with the date if it is not the date
-// of now.
+// Text formats a time of day, rounded up to the minute, with the date if it is not
+// today's.
 func Text(t, now time.Time) string {
 	t = RoundUp(t, time.Minute)
 	if t.Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {

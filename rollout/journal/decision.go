@@ -109,7 +109,7 @@ type Standing struct {
 	// State of the record, and since when; Waiting without one.
 	State v1alpha1.ClusterState
 	Since time.Time
-	// Reason in words; it does not matter in a standing before.
+	// Reason in words. That of the earlier standing is not read.
 	Reason string
 }
 
@@ -125,7 +125,7 @@ type Decision struct {
 	Stage string
 	// Cluster it is about; "" for a decision about a stage or the whole rollout.
 	Cluster string
-	// Count is, in a decision about a stage, how many of its clusters it holds for by now.
+	// Count, in a decision about a stage, is the number of its clusters that the decision is about so far.
 	Count int
 	// From and To are the states before and after.
 	From, To string
@@ -134,7 +134,7 @@ type Decision struct {
 }
 
 // Clusters returns the decisions about each cluster whose standing changed, by name. Both
-// lists are sorted by cluster and name each once. A record that is dropped is no decision.
+// lists are sorted by cluster and have each cluster at most once. A dropped record makes no decision.
 func Clusters(before, after []Standing) []Decision {
 	var out []Decision
 	i := 0

@@ -297,8 +297,8 @@ func (f *Fleet) Look() Sight {
 // Input is what the planner sees now.
 func (f *Fleet) Input() rollout.Input { return f.InputFrom(f.Look()) }
 
-// InputFrom is what a planner sees whose view of the clusters is an older one. Policy and
-// ledger are always of now: they are not read from a cache.
+// InputFrom is the input of a planner that sees an older state of the clusters. Policy and
+// ledger are always up to date: they are not read from a cache.
 func (f *Fleet) InputFrom(s Sight) rollout.Input {
 	in := f.Policy
 	f.seen = s

@@ -33,9 +33,9 @@ type step struct {
 
 	// held: no cluster is admitted to the target. unknown: the members are not known. all: a step
 	// of strategy All, which no failure stops. holdEmpty: without clusters it is not complete.
-	// returning: a cluster of it is none only because its ManagedClusterAddOn is being deleted.
+	// returning: it would have another member, whose ManagedClusterAddOn is being deleted.
 	// atOnce: the strategy moves all of its clusters at once.
-	// sparing: while no content has succeeded, it holds only what clusters are known to run well.
+	// sparing: before the first success, it keeps only content that was verified on a cluster.
 	held, unknown, all, atOnce, holdEmpty, returning, sparing bool
 
 	// before and during the stage are the verdicts of the gates that the rollout has to pass.
@@ -666,8 +666,8 @@ func configOf(st clusterv1alpha1.RolloutStrategy) (clusterv1alpha1.RolloutConfig
 	return clusterv1alpha1.RolloutConfig{}, nil
 }
 
-// anyUnknown reports whether a mandatory group is none of the groups. It holds every cluster,
-// because skipping it would skip a canary.
+// anyUnknown reports whether a mandatory group does not exist. Then every cluster is held,
+// because without the group the canary would be skipped.
 func anyUnknown(mandatory []clusterv1alpha1.MandatoryDecisionGroup, groups []namedGroup) bool {
 	return slices.ContainsFunc(mandatory, func(m clusterv1alpha1.MandatoryDecisionGroup) bool {
 		return !slices.ContainsFunc(groups, func(g namedGroup) bool {
@@ -822,7 +822,7 @@ func (p *policy) leaving(name string) bool {
 }
 
 // runsAnother reports whether a cluster of the install set was seen with content that differs from the target's,
-// whoever wrote it.
+// also if another writer wrote it.
 func (p *policy) runsAnother() bool {
 	return slices.ContainsFunc(p.install, func(name string) bool {
 		c, r := p.clusters[name], p.records[name]

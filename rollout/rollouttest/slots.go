@@ -468,8 +468,8 @@ func (j *judgement) approved() bool {
 	return word != "" && j.in.Spec.Target != nil && strings.HasSuffix(j.in.Spec.Target.Commit, "@sha1:"+word)
 }
 
-// leavers: only what is ours is removed, no cluster before nothing selected it for
-// a grace period, and no more than the budget within one. An approval lifts the last two.
+// leavers: AddonFlow removes only add-ons that it installed, only from clusters that nothing has selected for a grace
+// period, and at most the budget per grace period. An approval lifts the last two limits.
 func (j *judgement) leavers() error {
 	recent, fresh := 0, false
 	for name, at := range j.h.removed {

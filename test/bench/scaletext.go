@@ -13,7 +13,7 @@ const (
 	promisedPerCluster = 12_000
 	// barWidth is how long the longest bar of the plot is.
 	barWidth = 50
-	// far is the number of clusters that the last table is about; it is computed from at least farFrom.
+	// far is the number of clusters in the last table. It is extrapolated from a run with farFrom clusters or more.
 	far, farFrom = 100_000, 5000
 )
 

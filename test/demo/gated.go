@@ -324,8 +324,8 @@ func (s *show) quarantined(ctx context.Context, target v1alpha1.Target) error {
 	return nil
 }
 
-// inOrder returns the status with the failed measurement, if the measurement passed before, and the
-// phases were RollingBack and RolledBack, in this order, and never Failed.
+// inOrder expects that the measurement passed before it failed, and that the phases were RollingBack and then
+// RolledBack, and never Failed. It returns the status with the failed measurement.
 func inOrder(r Recording) (failed v1alpha1.AddOnRolloutStatus, err error) {
 	rest := r.Statuses
 	if isIn(v1alpha1.PhaseFailed)(r) {

@@ -69,7 +69,7 @@ var regressions = []string{
 }
 
 // matrix lists every point, from the writes of the undisturbed run. A short run takes the classes in
-// this order: first those that strike at most, last those of which a regression runs before.
+// this order: first those that strike most often, last those with a point that runs as a regression anyway.
 func matrix(r *reference) []point {
 	outer := slices.Concat(servers(), olderStatuses(), flaps(), edits(), agents(), outside(), watches(r))
 	return slices.Concat(kills(r), mixed(outer), doubles(r), twins(r), answers(r), outer, zombies(), clocks(), upgrades(r))

@@ -13,8 +13,8 @@ import (
 	"github.com/addonflow/addonflow/test/rights"
 )
 
-// exchange replaces the definitions and the policy of the hub with those in a directory with manifests, as an
-// admin who installed that version. newer brings those of this tree back, as the admin does before the upgrade.
+// exchange replaces the definitions and the policy of the hub with those in a directory with manifests, as if an
+// admin had installed that version. newer restores those of this tree, as the admin does before the upgrade.
 func exchange(ctx context.Context, admin client.Client, directory string) (newer func(context.Context) error, err error) {
 	var names []string
 	for _, pattern := range []string{"crds/*_*.yaml", "admission/policy.yaml", "admission/binding.yaml"} {

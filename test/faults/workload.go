@@ -106,7 +106,7 @@ const betaRegistration = `spec:
         currentCluster: {clusterRoleName: beta-reader}
 `
 
-// content of a commit: tags by add-on, and what differs in alpha's pace.
+// content of a commit: the image tag of each add-on, and the values of alpha's pace that vary.
 type content struct {
 	tags    map[string]string
 	failure v1alpha1.FailureAction

@@ -96,7 +96,7 @@ const clockFile = "ADDONFLOW_FAULT_CLOCK"
 type programs struct {
 	// operators are started one after another; the last one again whenever it ended.
 	operators []string
-	// flags are given besides those that every operator gets here.
+	// flags of these operators, in addition to those of every operator.
 	flags []string
 	// manifests is the directory with those of the first one, if they are others.
 	manifests string

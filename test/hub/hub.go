@@ -44,7 +44,7 @@ type Options struct {
 	DataDir string
 	// CRDs are installed besides OCM's. They are not modified.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
-	// CRDYAML is the same as YAML, several documents to a slice allowed.
+	// CRDYAML are more of them, as YAML. A slice may have several documents.
 	CRDYAML [][]byte
 	// Namespaces are created besides those that an OCM hub always has.
 	Namespaces []string

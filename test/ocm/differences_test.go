@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the differences that are met below testdata")
 
-// differences collects where OCM and AddonFlow differ, to hold it against a file.
+// differences collects where OCM and AddonFlow differ, to compare it with a file.
 type differences struct {
 	file              string
 	text, unexplained strings.Builder

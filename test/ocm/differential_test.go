@@ -182,7 +182,7 @@ func everywhere() map[string]*regexp.Regexp {
 	}
 }
 
-// compare holds every difference against the deliberate ones in differencesFile.
+// compare compares every difference with the deliberate ones in differencesFile.
 func compare(ctx SpecContext, files []corpusFile, theirs, mine client.Client) {
 	GinkgoHelper()
 	report := differences{file: differencesFile}

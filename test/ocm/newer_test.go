@@ -154,8 +154,8 @@ func writeInBeta(ctx context.Context, c client.Client, addOn *addonv1beta1.Manag
 	Expect(c.Status().Update(ctx, status, client.FieldOwner("addon-manager"))).To(Succeed())
 }
 
-// expectFenced holds what OCM 1.3's programs read against what keeps them away: a strategy
-// Manual stops the controller that copies annotations, no template starts a deployment.
+// expectFenced checks the fields that keep OCM 1.3's controllers away: the strategy Manual stops the controller that
+// copies annotations, and without a template no deployment starts.
 func expectFenced(ctx context.Context, w *demo.World, name string) {
 	GinkgoHelper()
 	addOn := inBeta[addonv1beta1.ClusterManagementAddOn](ctx, w, client.ObjectKey{Name: name}, "ClusterManagementAddOn")

@@ -553,8 +553,8 @@ func backText(s v1alpha1.AddOnRolloutStatus, stay string) string {
 	return text + ": " + s.Override.Reason
 }
 
-// Stay is ", 2 held by annotation (c1, c2)", and the like, of clusters that keep the content which the
-// others leave; "": there are none, or none goes back.
+// Stay names clusters that keep the content which the others leave, such as ", 2 held by annotation (c1, c2)". It is
+// "" if all of them leave it, or if the fleet does not go back.
 func (p *Plan) Stay() string { return p.Observed.stay(p.Decided) }
 
 func (o *Observation) stay(d Decided) string {

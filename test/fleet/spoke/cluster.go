@@ -32,8 +32,8 @@ func identityOf(m workv1.ManifestResourceMeta) identity {
 type object struct {
 	// live is the object now, and created what the agent created it from.
 	live, created *unstructured.Unstructured
-	// works that applied it: true if the object goes with the last of them, false if its
-	// deleteOption leaves it.
+	// works that applied it. The value says whether the object is deleted with the last of them; false: its
+	// deleteOption keeps it.
 	works      map[string]bool
 	generation int64
 	workload   workload
