@@ -113,6 +113,13 @@ var _ = Describe("Gates", func() {
 		sha := s.commit("v1", policy)
 		ro := s.awaitPhase(sha, v1alpha1.PhaseHeld)
 		Expect(ro.Status.Message).To(Equal("everyone 0/2, waits for approval qa: 0 of 2 approvals; addonflow approve agreed everyone"))
+
+		By("forgetting an order once it is answered, though nothing else happens: until then the rollout is shown as pending")
+		for _, verb := range []string{"abort", "retry"} {
+			addonflow(ctx, world.Kubeconfig, verb, s.addOn, "-n", demo.Namespace, "-m", "a drill")
+			Eventually(func() []v1alpha1.GivenOrder { return s.rollout().Status.CarriedOut }).WithTimeout(5 * time.Second).Should(BeEmpty())
+		}
+		ro = s.rollout()
 		approval := func(approver string, groups ...string) *v1alpha1.AddOnApproval {
 			return &v1alpha1.AddOnApproval{
 				ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, GenerateName: s.addOn + "-"},
