@@ -42,7 +42,7 @@ type knownHost struct {
 func parseKnownHosts(file []byte) (knownHosts, error) {
 	var known knownHosts
 	for i, line := range bytes.Split(file, []byte("\n")) {
-		marker, patterns, key, _, _, err := ssh.ParseKnownHosts(line)
+		marker, patterns, key, _, _, err := ssh.ParseKnownHosts(withoutComment(line))
 		switch {
 		case errors.Is(err, io.EOF): // empty, or a comment
 			continue
@@ -59,6 +59,15 @@ func parseKnownHosts(file []byte) (knownHosts, error) {
 		return nil, errors.New("no line with a host and its key")
 	}
 	return known, nil
+}
+
+// withoutComment returns a line without the comment after its key, which x/crypto refuses if it has more than two words.
+func withoutComment(line []byte) []byte {
+	fields, most := bytes.Fields(line), 3
+	if bytes.HasPrefix(line, []byte("@")) {
+		most = 4
+	}
+	return bytes.Join(fields[:min(len(fields), most)], []byte(" "))
 }
 
 // checkKey refuses keys that are too weak: DSA, and short RSA keys.

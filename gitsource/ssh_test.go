@@ -241,9 +241,10 @@ func TestKnownHosts_WeakKeysAreNotUsed(t *testing.T) {
 		"of this host, too":  {line("git.example.com", short) + line("git.example.com", good), ""},
 		"of this host alone": {line("git.example.com", short) + line("old.example.com", good), "has no line for git.example.com with a key of Ed25519, ECDSA or RSA (2048 bits or more)"},
 		// Files for newer clients have lines such as this one; the length and the name are those of a type to come.
-		"of a type to come":  {"git.example.com ssh-new " + base64.StdEncoding.EncodeToString([]byte("\x00\x00\x00\x07ssh-newkey")) + "\n" + line("git.example.com", good), ""},
-		"a line with no key": {"# hosts\n\n" + line("git.example.com", good) + "old.example.com ssh-rsa AAAA\n", "key known_hosts cannot be used: line 4: "},
-		"a line with a typo": {line("@revokd git.example.com", good), "key known_hosts cannot be used: line 1: unknown marker @revokd"},
+		"of a type to come":   {"git.example.com ssh-new " + base64.StdEncoding.EncodeToString([]byte("\x00\x00\x00\x07ssh-newkey")) + "\n" + line("git.example.com", good), ""},
+		"with a long comment": {"@revoked old.example.com " + strings.TrimSpace(string(short)) + " lost by the former team in 2024\n" + "git.example.com " + strings.TrimSpace(string(good)) + " key of the forge since 2024\n", ""},
+		"a line with no key":  {"# hosts\n\n" + line("git.example.com", good) + "old.example.com ssh-rsa AAAA\n", "key known_hosts cannot be used: line 4: "},
+		"a line with a typo":  {line("@revokd git.example.com", good), "key known_hosts cannot be used: line 1: unknown marker @revokd"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			credentials, err := ParseCredentials("ssh://git@git.example.com/fleet", sshSecret(private, nil, c.hosts))
