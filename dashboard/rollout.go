@@ -498,7 +498,7 @@ func past(f Frame, s Subject, index int) Past {
 	}
 	for _, st := range h.Stages {
 		p.Stages = append(p.Stages, PastStage{
-			Name: st.Name, Mark: markOf(st.Phase, show.StageMark(st.Phase)), Started: momentOf(st.Started.Time), Took: show.Took(s.Now, st.Started, st.Finished),
+			Name: st.Name, Mark: markOf(st.Phase, show.StageMark(st.Phase)), Started: momentOf(st.Started.Time), Took: show.Took(s.Now, st.Started, cmp.Or(st.Finished, h.Finished)),
 		})
 	}
 	return p

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -31,7 +32,7 @@ func HistoryTable(now time.Time, r *v1alpha1.AddOnRollout) *metav1.Table {
 		t.Rows = append(t.Rows, row(r, timestamp(h.Started), Took(now, h.Started, h.Finished), ShortCommit(h.Target.Commit), string(h.Phase),
 			fmt.Sprintf("%d/%d", h.Counts.Updated, h.Counts.Total), fmt.Sprint(h.Counts.Failed), orNone(reason), h.Target.Revision))
 		for _, s := range h.Stages {
-			t.Rows = append(t.Rows, row(r, "  "+timestamp(s.Started), Took(now, s.Started, s.Finished), "stage "+s.Name, s.Phase, "", "", "", ""))
+			t.Rows = append(t.Rows, row(r, "  "+timestamp(s.Started), Took(now, s.Started, cmp.Or(s.Finished, h.Finished)), "stage "+s.Name, s.Phase, "", "", "", ""))
 		}
 		for _, f := range h.Failing {
 			t.Rows = append(t.Rows, row(r, "", "", "cluster "+f.Cluster, "Failed", "", "", FirstLine(f.Reason), ""))

@@ -24,7 +24,10 @@ func remembering() *v1alpha1.AddOnRollout {
 			Target: v1alpha1.Target{Revision: "hello-3", Commit: "main@sha1:" + strings.Repeat("3", 40)}, Phase: v1alpha1.PhaseFailed, Started: ago(20), Finished: &finished,
 			Counts: v1alpha1.Counts{Total: 2, Failed: 1}, Reason: "halted in canary: 1 failed", SupersededBy: r.Spec.Target.Commit,
 			Failing: []v1alpha1.ClusterReason{{Cluster: "eu-01", Reason: "Deployment hello: ImagePullBackOff"}},
-			Stages:  []v1alpha1.StageTimes{{Name: "canary", Phase: "Failed", Started: ago(20), Finished: &before}},
+			Stages: []v1alpha1.StageTimes{
+				{Name: "canary", Phase: "Failed", Started: ago(20), Finished: &before},
+				{Name: "everyone", Phase: "Progressing", Started: ago(17)},
+			},
 		},
 	}
 	r.Status.Journal = []v1alpha1.JournalEntry{
@@ -47,6 +50,7 @@ func TestHistoryPrintsRolloutsAndDecisions(t *testing.T) {
 		{"2026-03-04", "14:28:00", "2m", "so", "far", "main@2222222", "Progressing", "1/2", "0", "canary", "0/1,", "1", "in", "flight"},
 		{"2026-03-04", "14:10:00", "12m", "main@3333333", "Failed", "0/2", "1", "halted", "in", "canary:", "1", "failed;", "superseded", "by", "main@2222222"},
 		{"2026-03-04", "14:10:00", "2m", "stage", "canary", "Failed"},
+		{"2026-03-04", "14:13:00", "9m", "stage", "everyone", "Progressing"}, // it ended with its rollout
 		{"cluster", "eu-01", "Failed", "Deployment", "hello:", "ImagePullBackOff"},
 		{"TIME", "DECISION", "STAGE", "CLUSTERS", "COMMIT", "REASON"},
 		{"2026-03-04", "14:22:00", "Halted", "canary", "1", "333333333333", "halted", "in", "canary:", "1", "failed"},
