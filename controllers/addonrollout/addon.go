@@ -71,7 +71,8 @@ func (d *round) remove(ctx context.Context, c *plan.Cluster) error {
 		return fmt.Errorf("cannot remove: %w", err)
 	}
 	d.addOns.forget(client.ObjectKeyFromObject(c.AddOn))
-	d.did(journal.Removed, c.Name, "", c.Running(), d.Planned.Message)
+	why, _ := d.Planned.Why(c.Name)
+	d.did(journal.Removed, c.Name, "", c.Running(), why.Reason)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,12 @@ func TestLeavingClusterKeepsWhatItHad(t *testing.T) {
 	addOns.SetGroupVersionKind(ownerKind().GroupVersion().WithKind("ManagedClusterAddOnList"))
 	if err := s.hub.List(t.Context(), &addOns); err != nil || len(addOns.Items) != 1 || addOns.Items[0].Namespace != "c1" {
 		t.Errorf("after the grace period c1 alone has it: %v, %v", addOns.Items, err)
+	}
+	s.turns(2)
+	if !slices.ContainsFunc(s.rollout().Status.Journal, func(e v1alpha1.JournalEntry) bool {
+		return e.Decision == "Removed" && e.Reason == "c2: removed: it left the install set"
+	}) {
+		t.Errorf("the journal does not say why c2 was removed: %v", s.rollout().Status.Journal)
 	}
 }
 
