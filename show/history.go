@@ -74,12 +74,16 @@ func History(r *v1alpha1.AddOnRollout) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// Took is how long something took, or has taken so far.
+// Took is how long something took, or has taken so far. It is not known if a clock was set back meanwhile.
 func Took(now time.Time, started metav1.Time, finished *metav1.Time) string {
-	if finished == nil {
-		return duration.HumanDuration(now.Sub(started.Time)) + " so far"
+	end, suffix := now, " so far"
+	if finished != nil {
+		end, suffix = finished.Time, ""
 	}
-	return duration.HumanDuration(finished.Sub(started.Time))
+	if end.Before(started.Time) {
+		return none
+	}
+	return duration.HumanDuration(end.Sub(started.Time)) + suffix
 }
 
 // timestamp is a time to the second, in UTC.

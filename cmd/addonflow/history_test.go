@@ -27,6 +27,7 @@ func remembering() *v1alpha1.AddOnRollout {
 			Stages: []v1alpha1.StageTimes{
 				{Name: "canary", Phase: "Failed", Started: ago(20), Finished: &before},
 				{Name: "everyone", Phase: "Progressing", Started: ago(17)},
+				{Name: "late", Phase: "Progressing", Started: ago(7)},
 			},
 		},
 	}
@@ -51,6 +52,7 @@ func TestHistoryPrintsRolloutsAndDecisions(t *testing.T) {
 		{"2026-03-04", "14:10:00", "12m", "main@3333333", "Failed", "0/2", "1", "halted", "in", "canary:", "1", "failed;", "superseded", "by", "main@2222222"},
 		{"2026-03-04", "14:10:00", "2m", "stage", "canary", "Failed"},
 		{"2026-03-04", "14:13:00", "9m", "stage", "everyone", "Progressing"}, // it ended with its rollout
+		{"2026-03-04", "14:23:00", "–", "stage", "late", "Progressing"},      // the clock was set back meanwhile
 		{"cluster", "eu-01", "Failed", "Deployment", "hello:", "ImagePullBackOff"},
 		{"TIME", "DECISION", "STAGE", "CLUSTERS", "COMMIT", "REASON"},
 		{"2026-03-04", "14:22:00", "Halted", "canary", "1", "333333333333", "halted", "in", "canary:", "1", "failed"},
