@@ -19,10 +19,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -411,15 +414,39 @@ func TestPlansThatAreNotLookedAtAreForgotten(t *testing.T) {
 			}
 			time.Sleep(keptFor / 2) //nolint:forbidigo // the clock of the bubble
 		}
-		if len(s.plans.of) != 2 {
-			t.Errorf("%d plans that are looked at are kept, want 2", len(s.plans.of))
+		if s.plans.of.Len() != 2 {
+			t.Errorf("%d plans that are looked at are kept, want 2", s.plans.of.Len())
 		}
 		time.Sleep(keptFor) //nolint:forbidigo // the clock of the bubble
 		synctest.Wait()
-		if len(s.plans.of) != 0 {
-			t.Errorf("%d plans are kept", len(s.plans.of))
+		if s.plans.of.Len() != 0 {
+			t.Errorf("%d plans are kept", s.plans.of.Len())
 		}
 	})
+}
+
+// TestAPlanThatIsLookedAtStaysWhenManyAreMade: the plan that was not looked at for longest makes room, and nothing
+// keeps it in memory.
+func TestAPlanThatIsLookedAtStaysWhenManyAreMade(t *testing.T) {
+	s, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(n int) *planned {
+		return s.plans.get(client.ObjectKey{Name: strconv.Itoa(n)}, func(client.ObjectKey) func(context.Context) (Inspection, error) { return nil })
+	}
+	kept := get(0)
+	unseen := weak.Make(get(1))
+	for n := range plansKept {
+		get(2 + n)
+		if get(0) != kept {
+			t.Fatalf("the plan is made again after %d others", n+2)
+		}
+	}
+	goruntime.GC()
+	if unseen.Value() != nil {
+		t.Error("a plan that made room is still in memory")
+	}
 }
 
 // TestListenerFilesGoTogether: a proxy that cannot prove itself is refused at the start.

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -76,7 +77,7 @@ func New(o Options) (*Server, error) {
 	}
 	return &Server{
 		Options: o, pages: pages, open: make(chan struct{}, openStreams),
-		plans: plans{of: map[client.ObjectKey]*planned{}, atOnce: make(chan struct{}, 2)},
+		plans: plans{of: lru.NewWithEvictionFunc(plansKept, forgotten), atOnce: make(chan struct{}, 2)},
 	}, nil
 }
 
@@ -307,8 +308,9 @@ func named(r *http.Request, parts ...string) error {
 
 // plans caches the latest plans, so that many viewers of a rollout cost one plan.
 type plans struct {
-	mu     sync.Mutex
-	of     map[client.ObjectKey]*planned
+	mu sync.Mutex
+	// of has a *planned for each client.ObjectKey; the one that was not looked at for longest makes room.
+	of     *lru.Cache
 	atOnce chan struct{}
 }
 
@@ -339,24 +341,21 @@ const (
 func (s *plans) get(key client.ObjectKey, inspector func(client.ObjectKey) func(context.Context) (Inspection, error)) *planned {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.of[key]; p != nil {
+	found, _ := s.of.Get(key)
+	if p, ok := found.(*planned); ok {
 		p.unseen.Reset(keptFor)
 		return p
 	}
-	if len(s.of) >= plansKept {
-		clear(s.of)
-	}
 	p := &planned{inspect: inspector(key)}
-	p.unseen = time.AfterFunc(keptFor, func() { s.forget(key, p) })
-	s.of[key] = p
+	p.unseen = time.AfterFunc(keptFor, func() { s.of.Remove(key) })
+	s.of.Add(key, p)
 	return p
 }
 
-func (s *plans) forget(key client.ObjectKey, p *planned) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of[key] == p {
-		delete(s.of, key)
+// forgotten stops the timer of a plan that is not kept any more; it would keep the plan in memory.
+func forgotten(_ lru.Key, value any) {
+	if p, ok := value.(*planned); ok {
+		p.unseen.Stop()
 	}
 }
 
