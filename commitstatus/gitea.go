@@ -20,7 +20,7 @@ const (
 	giteaPages = 20
 )
 
-// giteaProvider is the row of Gitea. It has no limit of requests. Its own only keeps a burst from looking like an attack.
+// giteaProvider is the row of Gitea, which limits no requests. The pace keeps a burst from looking like an attack.
 func giteaProvider() provider {
 	return provider{
 		open:       func(_ Config, client *restClient, repo repository) Forge { return &gitea{client: client, repo: repo} },

@@ -76,10 +76,12 @@ type Reconciler struct {
 	addOns *overlay[*addonv1alpha1.ManagedClusterAddOn]
 	works  *overlay[*workv1.ManifestWork]
 	course *metrics.Rollouts // for scrapes only: no turn reads it
-	// configs reads and watches configurations.
+	// configs reads and watches configurations: without it no change of one would cause a turn.
 	configs *configStore
-	seats   chan struct{}
-	// wake queues a rollout.
+	// seats are taken by clusters whose configurations alone change: without them the whole fleet would
+	// be written at once, because no admission paces those writes.
+	seats chan struct{}
+	// wake queues another rollout: without it an add-on that must give up an object would not notice.
 	wake func(client.ObjectKey)
 }
 
