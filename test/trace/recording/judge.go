@@ -225,14 +225,14 @@ func (r *Recording) reserved(w content) error {
 		}
 	}
 	if last == nil {
-		return fmt.Errorf("S1: work %s got revision %s at %d, before there was a rollout", w.name, w.revision, w.written)
+		return fmt.Errorf("work %s got revision %s at %d, before there was a rollout", w.name, w.revision, w.written)
 	}
 	records, err := rollout.Records(last.Status.Ledger)
 	if err != nil {
 		return fmt.Errorf("version %s of rollout %s: %w", last.ResourceVersion, last.Name, err)
 	}
 	if !slices.ContainsFunc(records, func(x rollout.Record) bool { return x.Cluster == w.cluster && x.Revision == w.revision }) {
-		return fmt.Errorf("S1: work %s got revision %s at %d, and version %s of the rollout had no record of it",
+		return fmt.Errorf("work %s got revision %s at %d, and version %s of the rollout had no record of it",
 			w.name, w.revision, w.written, last.ResourceVersion)
 	}
 	return nil
