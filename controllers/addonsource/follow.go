@@ -31,6 +31,8 @@ const (
 // outcome is what a pass did with the head. If the pass returned no error, the head is on the hub.
 type outcome struct {
 	reached progress
+	// content identifies what the head declares, once it is valid.
+	content string
 	// notes follow the text of an applied commit.
 	notes []string
 	// overtaken is content that the head replaced before its rollout saw it.
@@ -141,7 +143,7 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	if err := p.admit(ctx, a, todo); err != nil {
 		return out, err
 	}
-	out.reached = valid
+	out.reached, out.content = valid, contentOf(todo.addOns)
 	if err := p.intend(ctx, todo); err != nil {
 		return out, err
 	}

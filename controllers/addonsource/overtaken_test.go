@@ -3,6 +3,9 @@ package addonsource_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -171,6 +174,91 @@ var _ = Describe("A commit that is replaced while the operator is down", func() 
 			Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
 		}
 		Expect(interrupted).To(BeNumerically(">", 3))
+	})
+})
+
+var _ = Describe("A commit whose rollout was written when the operator was killed", func() {
+	DescribeTable("says how that rollout ends, although the next commit is invalid", func(begin func(w *world) (first string)) {
+		w := newWorld()
+		first := begin(w)
+		w.requests.before = func(r *http.Request) {
+			if strings.Contains(r.URL.Path, "/addonrollouts/") {
+				w.requests.left = new(int)
+			}
+		}
+		written := w.commit("change it", addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying("again")}))
+		w.clock.Step(2 * time.Minute)
+		_, err := w.passOf("fleet")
+		Expect(err).To(HaveOccurred())
+		Expect(w.rolloutTarget().Commit).To(HaveSuffix(written))
+		w.start()
+		invalid := w.commit("break it", map[string]string{"addons/broken.yaml": "kind: Nonsense"})
+		w.look()
+		w.delivered(invalid, "failure")
+		w.rolledOut()
+		Expect(w.delivered(written, "success").Description).To(Equal("applied; 1 add-on up to date"))
+		if first != "" {
+			w.delivered(first, "success")
+		}
+		mended := w.remove("mend it", "addons/broken.yaml")
+		w.look()
+		w.delivered(mended, "success")
+		w.delivered(written, "success")
+		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+	},
+		Entry("the first one", func(*world) string { return "" }),
+		Entry("a later one", func(w *world) string {
+			first := w.commit("add hello", addOnFiles())
+			w.passes()
+			w.green(first)
+			return first
+		}),
+	)
+})
+
+var _ = Describe("A commit whose content the next one brings before it is written", func() {
+	It("is not superseded, and says how that rollout ends", func() {
+		files := addOnFilesWith(map[string]string{"addons/placement.yaml": placementYAML})
+		w := newWorld()
+		first := w.commit("add hello", files)
+		w.passes()
+		w.green(first)
+		files["addons/placement.yaml"] = strings.Replace(placementYAML, "spec: {}", "spec: {numberOfClusters: 1}", 1)
+		files["addons/addondeploymentconfig.yaml"] = configSaying("again")
+		edited := w.commit("edit the placement, change it", files)
+		w.clock.Step(2 * time.Minute)
+		w.pass()
+		w.delivered(edited, "pending")
+		readme := w.commit("explain", map[string]string{"README.md": "hello"})
+		w.look()
+		w.rolledOut()
+		Expect(w.rolloutTarget().Commit).To(HaveSuffix(readme))
+		w.delivered(readme, "success")
+		w.delivered(edited, "success")
+		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+
+		By("a head that cannot be fetched brings nothing")
+		files["addons/placement.yaml"] = placementYAML
+		edited = w.commit("edit the placement again", files)
+		w.clock.Step(2 * time.Minute)
+		w.pass()
+		w.delivered(edited, "pending")
+		stored := func() []string {
+			objects, err := filepath.Glob(filepath.Join(w.repo.Dir(), "objects", "??", "*"))
+			Expect(err).NotTo(HaveOccurred())
+			return objects
+		}
+		before := stored()
+		head := w.commit("explain more", map[string]string{"README.md": "hello, hello"})
+		for _, object := range stored() {
+			if !slices.Contains(before, object) && !strings.HasSuffix(object, head[2:]) {
+				Expect(os.Remove(object)).To(Succeed())
+			}
+		}
+		w.clock.Step(2 * time.Minute)
+		w.pass()
+		Expect(w.delivered(edited, "error").Description).To(Equal("superseded by " + head[:10]))
+		Expect(w.delivered(head, "pending").Description).To(Equal("cannot be fetched yet"))
 	})
 })
 

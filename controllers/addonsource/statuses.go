@@ -46,6 +46,7 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	}
 	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
+	var newer []string
 	// While a definition is missing, its commit says so; a pass that only began to read knows nothing newer.
 	missing := out.unchanged() && conditions.GetReason(p.source, fluxmeta.ReadyCondition) == v1alpha1.DefinitionMissingReason
 	if p.standing() && !missing {
@@ -54,44 +55,54 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 			return nil, err
 		}
 		fleet := p.fleet(rollouts)
-		succession.Content = p.content()
+		succession.Content = contentOf(fleet.addOns)
 		succession.Live = append(succession.Live, applied)
+		want := p.verdict(fleet)
 		if !fleet.ahead {
-			want := p.verdict(fleet)
 			book.Tell(want)
-			succession.Wants = p.verdicts(book, want, fleet)
 		}
+		succession.Wants = p.verdicts(book, want, fleet)
+		newer = fleet.newer
 		for _, want := range p.finished(book, fleet, applied) {
 			book.Tell(want)
 			succession.Live = append(succession.Live, want.SHA)
 		}
 	}
 	if head != "" && (head != applied || h != nil && (h.kind == refused || h.reason == v1alpha1.DefinitionMissingReason)) && !out.unchanged() {
-		p.tellHead(book, h)
+		p.tellHead(book, out, h)
 	}
 	if applied == head && h == nil {
 		p.supersede(book, out.overtaken)
 	}
-	if head != "" { // unknown while the repository is read: then nothing has replaced a commit
-		succession.Live = append(succession.Live, head)
-		book.Overtake(succession)
+	// Until Git and the hub have answered, nothing is known of the head that could replace a commit.
+	if unknown := out.reached == unanswered || h != nil && h.kind == retried; head == "" || unknown && out.content == "" {
+		return book, nil
 	}
+	succession.Live = append(succession.Live, head)
+	for _, m := range book.Marks() {
+		// What the head brings as well, and what was written and waits for a valid head.
+		if last := commitstatus.Last(m); last != nil && last.Content != succession.Content &&
+			(slices.Contains([]string{out.content, p.content()}, last.Content) && last.Content != "" || slices.Contains(newer, m.SHA)) {
+			succession.Live = append(succession.Live, m.SHA)
+		}
+	}
+	book.Overtake(succession)
 	return book, nil
 }
 
-// standing reports whether the state of the fleet decides the verdict on the applied commit. It does not if nothing is
-// applied yet, or if the commit was refused later, under another spec.
+// standing reports whether the state of the fleet decides the verdict on the applied commit. It does not if the commit
+// was refused later, under another spec.
 func (p *pass) standing() bool {
 	status := p.source.Status
 	applied := commitOf(status.LastAppliedRevision)
-	return applied != "" && (!status.Refused() || commitOf(status.LastAttemptedRevision) != applied)
+	return !status.Refused() || commitOf(status.LastAttemptedRevision) != applied
 }
 
 // verdict is what the applied commit says of the fleet.
 func (p *pass) verdict(f fleet) commitstatus.Want {
 	applied := commitOf(p.source.Status.LastAppliedRevision)
-	want := p.want(applied, f.state(), f.text(p.appliedIn(applied, f)))
-	want.Progress, want.Content, want.Held, want.Failing = f.percent(), p.content()+f.back, f.held(), f.failing()
+	want := p.want(applied, f.state(), f.text(f.appliedIn(applied)))
+	want.Progress, want.Content, want.Held, want.Failing = f.percent(), contentOf(f.addOns)+f.back, f.held(), f.failing()
 	return want
 }
 
@@ -141,7 +152,7 @@ func shows(marks []commitstatus.Mark, w commitstatus.Want) bool {
 
 // tellHead reports why the head is not applied. A verdict stands: a judged commit does not
 // become pending again because drift could not be repaired.
-func (p *pass) tellHead(book *forge.Book, h *halt) {
+func (p *pass) tellHead(book *forge.Book, out outcome, h *halt) {
 	judged := p.before.Status.LastAttemptedRevision == p.head.String()
 	switch {
 	case h == nil:
@@ -150,7 +161,9 @@ func (p *pass) tellHead(book *forge.Book, h *halt) {
 		want.Content = digestOfTexts(refusedUnder(p.spec))
 		book.Tell(want)
 	case h.reason == v1alpha1.DefinitionMissingReason:
-		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.text))
+		want := p.want(p.head.Commit, commitstatus.Error, h.text)
+		want.Content = digestOfTexts(h.text)
+		book.Tell(want)
 	case judged:
 	case h.kind == stalled && len(h.problems) > 0:
 		book.Tell(p.want(p.head.Commit, commitstatus.Error, refusalText(h, commitstatus.DescriptionLimit)))
@@ -158,6 +171,7 @@ func (p *pass) tellHead(book *forge.Book, h *halt) {
 		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+h.text))
 	default:
 		want := p.want(p.head.Commit, commitstatus.Pending, p.pendingText(h))
+		want.Content = out.content
 		if apierrors.IsInternalError(h.cause) { // such as a webhook that does not answer
 			want.Description = "not applied yet: " + h.text
 			want.Held = want.Description
@@ -218,15 +232,15 @@ func (p *pass) verdicts(book *forge.Book, applied commitstatus.Want, f fleet) []
 			continue // it waits for the commit that fixes the policy
 		}
 		want := applied
-		want.SHA, want.Description = m.SHA, f.text(p.appliedIn(m.SHA, f))
+		want.SHA, want.Description = m.SHA, f.text(f.appliedIn(m.SHA))
 		wants = append(wants, want)
 	}
 	return wants
 }
 
-// appliedIn says what a commit with the content of the applied one changed.
-func (p *pass) appliedIn(sha string, f fleet) string {
-	for _, addOn := range p.source.Status.AddOns {
+// appliedIn says what a commit with the content of the fleet changed.
+func (f *fleet) appliedIn(sha string) string {
+	for _, addOn := range f.addOns {
 		if commitOf(addOn.Commit) == sha {
 			return "applied"
 		}
@@ -249,9 +263,12 @@ type fleet struct {
 	upToDate int
 	// updated and total count clusters.
 	updated, total int32
-	// ahead: a rollout already has the spec of a newer commit, so its status is not about the applied commit. The
-	// operator was interrupted between the objects of that commit and the status.
+	// addOns are what the rollouts declare.
+	addOns []v1alpha1.SourcedAddOn
+	// ahead: they are not those of the applied commit, but of newer ones, by sha. The operator was interrupted between
+	// the objects of those commits and the status.
 	ahead bool
+	newer []string
 	// back names the add-ons that are rolled back from the content that the commit declares. A change of it is posted
 	// although the commit has failed already.
 	back string
@@ -291,11 +308,39 @@ func (p *pass) cachedRollouts(ctx context.Context) (map[string]*v1alpha1.AddOnRo
 	return rollouts, nil
 }
 
-// fleet returns the states of the add-ons of the applied commit, and of those that are being removed.
+// declare notes what the rollouts declare. A source writes their specs first and its own status last.
+func (f *fleet) declare(status v1alpha1.AddOnSourceStatus, written map[string]writtenRollout, rollouts map[string]*v1alpha1.AddOnRollout) {
+	f.ahead = status.LastAppliedRevision == ""
+	declared := map[string]v1alpha1.SourcedAddOn{}
+	for _, addOn := range status.AddOns {
+		declared[addOn.Name] = addOn
+	}
+	for name, ro := range rollouts {
+		addOn, known := declared[name]
+		target, removal := ro.Spec.Target, ro.Spec.Removal
+		switch {
+		case written[name].newer(ro), target == nil, known && removal == nil && addOn.Declares(&ro.Spec), !known && (removal != nil || ro.DeletionTimestamp != nil), removal != nil && removal.Deleting != "":
+			continue
+		case removal != nil:
+			delete(declared, name)
+			f.newer = append(f.newer, removal.Commit)
+		default:
+			declared[name] = v1alpha1.SourcedAddOn{Name: name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: ro.Spec.PolicyCommit}
+			f.newer = append(f.newer, commitOf(target.Commit), commitOf(ro.Spec.PolicyCommit))
+		}
+		f.ahead = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		f.addOns = append(f.addOns, declared[name])
+	}
+}
+
+// fleet returns the states of the add-ons that the rollouts declare, and of those that are being removed.
 func (p *pass) fleet(rollouts map[string]*v1alpha1.AddOnRollout) fleet {
 	f := fleet{left: map[string][]string{}}
+	f.declare(p.source.Status, p.memory.rollouts, rollouts)
 	declared := map[string]bool{}
-	for _, addOn := range p.source.Status.AddOns {
+	for _, addOn := range f.addOns {
 		f.add(rollouts[addOn.Name], addOn, p.memory.rollouts[addOn.Name])
 		declared[addOn.Name] = true
 	}
@@ -328,7 +373,6 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		f.leave(ro)
 		return
 	}
-	f.ahead = f.ahead || ro != nil && !written.newer(ro) && !addOn.Declares(&ro.Spec)
 	if ro == nil || written.newer(ro) || !addOn.Declares(&ro.Spec) || unobserved(ro) {
 		f.moving = append(f.moving, addOnStanding{addOn.Name, addOn.Name + " starts"})
 		return

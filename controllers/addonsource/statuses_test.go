@@ -2,6 +2,7 @@ package addonsource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/gitsource"
 )
 
 // TestFleet_RolloutMadeAnewCountsFromOne: generations distinguish versions of one object, but
@@ -55,12 +58,53 @@ func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
 		{"the status is that of the policy's commit", "main@sha1:bbb", commitstatus.Failure},
 	} {
 		f := fleet{left: map[string][]string{}}
-		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1", Commit: "main@sha1:aaa", PolicyCommit: c.policy}, writtenRollout{})
+		applied := v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1", Commit: "main@sha1:aaa", PolicyCommit: c.policy}
+		f.declare(v1alpha1.AddOnSourceStatus{LastAppliedRevision: "main@sha1:aaa", AddOns: []v1alpha1.SourcedAddOn{applied}}, nil, map[string]*v1alpha1.AddOnRollout{"hello": ro})
+		f.add(ro, applied, writtenRollout{})
 		if ahead := c.policy == ""; f.ahead != ahead {
 			t.Errorf("%s: the rollout is ahead: %t", c.reason, f.ahead)
 		}
 		if got := f.state(); got != c.want || f.contentFailed {
 			t.Errorf("%s: %s, want %s; the content failed: %t", c.reason, got, c.want, f.contentFailed)
+		}
+	}
+}
+
+// TestFleet_KnowsWhichCommitsRolloutsHaveBeforeTheStatusDoes: the status may be one commit behind, for each add-on.
+func TestFleet_KnowsWhichCommitsRolloutsHaveBeforeTheStatusDoes(t *testing.T) {
+	rollout := func(commit string) *v1alpha1.AddOnRollout {
+		return &v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Digest: commit, Commit: "main@sha1:" + commit}}}
+	}
+	left := rollout("aaa")
+	left.Spec.Removal = &v1alpha1.Removal{Commit: "bbb"}
+	uninstalled := rollout("aaa")
+	uninstalled.Spec.Removal = &v1alpha1.Removal{Commit: "aaa", Deleting: "AddOnSource/fleet"}
+	status := v1alpha1.AddOnSourceStatus{LastAppliedRevision: "main@sha1:aaa"}
+	for _, name := range []string{"as-before", "changed", "left", "not-yet-made", "uninstalled"} {
+		status.AddOns = append(status.AddOns, v1alpha1.SourcedAddOn{Name: name, Digest: "aaa", Commit: "main@sha1:aaa"})
+	}
+	var f fleet
+	f.declare(status, nil, map[string]*v1alpha1.AddOnRollout{
+		"added": rollout("bbb"), "as-before": rollout("aaa"), "changed": rollout("bbb"), "left": left, "uninstalled": uninstalled,
+	})
+	var got []string
+	for _, addOn := range f.addOns {
+		got = append(got, addOn.Name+" "+addOn.Digest)
+	}
+	want := []string{"added bbb", "as-before aaa", "changed bbb", "not-yet-made aaa", "uninstalled aaa"}
+	if !slices.Equal(got, want) || !f.ahead || slices.ContainsFunc(f.newer, func(sha string) bool { return sha != "bbb" && sha != "" }) || !slices.Contains(f.newer, "bbb") {
+		t.Errorf("%q, ahead: %t, of %q", got, f.ahead, f.newer)
+	}
+}
+
+// TestTellHead_NamesWhatADefinitionLacksNow: a verdict on no content stands as long as its text does.
+func TestTellHead_NamesWhatADefinitionLacksNow(t *testing.T) {
+	p := &pass{source: &v1alpha1.AddOnSource{}, before: &v1alpha1.AddOnSource{}, head: gitsource.Revision{Commit: strings.Repeat("2", 40)}}
+	book := forge.NewDesk(nil, nil, nil, time.Now).Open(forge.Key{}, nil, nil)
+	for _, text := range []string{"it is being deleted", "it is missing"} {
+		p.tellHead(book, outcome{}, wait(v1alpha1.DefinitionMissingReason, time.Second, "%s", text))
+		if said := commitstatus.Last(book.Marks()[0]); said.Description != text {
+			t.Errorf("%q, want %q", said.Description, text)
 		}
 	}
 }
