@@ -167,9 +167,12 @@ type Succession struct {
 func Overtake(marks []Mark, s Succession) []Mark {
 	out := make([]Mark, 0, len(marks))
 	for _, m := range marks {
-		last := Last(m)
+		live, last := slices.Contains(s.Live, m.SHA), Last(m)
+		if shown := stated(m); !live && last != nil && State(last.State) == Pending && shown != nil && State(shown.State).Terminal() {
+			m.Owed, last = nil, shown // the end of a failure that the forge never showed
+		}
 		switch {
-		case slices.Contains(s.Live, m.SHA), last == nil:
+		case live, last == nil:
 		case State(last.State).Terminal():
 			m = past(m)
 		case s.Content != "" && last.Content == s.Content:

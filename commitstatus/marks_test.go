@@ -157,14 +157,15 @@ func TestCommitsThatAreNotLiveAnyMoreAreSuperseded(t *testing.T) {
 		s     commitstatus.Succession
 		want  string
 	}{
-		"OtherContent":        {accepted, by, "error: superseded by 2222222222"},
-		"EqualContentWaits":   {accepted, equal, "pending: 0/2"},
-		"EqualContentJudged":  {accepted, judged, "success: 2/2"},
-		"StageFollowsWhole":   {accept(stage, noon), judged, "success: 2/2"},
-		"NotAccepted":         {commitstatus.Tell(nil, say(commitstatus.Pending, "0/2")), by, "error: superseded by 2222222222"},
-		"StageNotAccepted":    {stage, by, ""},
-		"VerdictStands":       {accept(commitstatus.Tell(nil, say(commitstatus.Failure, "no")), noon), by, "failure: no"},
-		"VerdictNotDelivered": {commitstatus.Tell(accepted, say(commitstatus.Failure, "no")), by, "failure: no"},
+		"OtherContent":             {accepted, by, "error: superseded by 2222222222"},
+		"EqualContentWaits":        {accepted, equal, "pending: 0/2"},
+		"EqualContentJudged":       {accepted, judged, "success: 2/2"},
+		"StageFollowsWhole":        {accept(stage, noon), judged, "success: 2/2"},
+		"NotAccepted":              {commitstatus.Tell(nil, say(commitstatus.Pending, "0/2")), by, "error: superseded by 2222222222"},
+		"StageNotAccepted":         {stage, by, ""},
+		"VerdictStands":            {accept(commitstatus.Tell(nil, say(commitstatus.Failure, "no")), noon), by, "failure: no"},
+		"FailureThatResumedUnseen": {commitstatus.Tell(accept(commitstatus.Tell(nil, say(commitstatus.Failure, "no")), noon), say(commitstatus.Pending, "0/2")), by, "failure: no"},
+		"VerdictNotDelivered":      {commitstatus.Tell(accepted, say(commitstatus.Failure, "no")), by, "failure: no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := commitstatus.Overtake(c.marks, c.s)

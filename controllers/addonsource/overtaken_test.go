@@ -182,7 +182,7 @@ var _ = Describe("A commit whose rollout was written when the operator was kille
 		w := newWorld()
 		first := begin(w)
 		w.requests.before = func(r *http.Request) {
-			if strings.Contains(r.URL.Path, "/addonrollouts/") {
+			if strings.Contains(r.URL.Path, "/addonrollouts/") && !r.URL.Query().Has("dryRun") {
 				w.requests.left = new(int)
 			}
 		}
