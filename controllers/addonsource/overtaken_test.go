@@ -239,6 +239,7 @@ var _ = Describe("A commit whose content the next one brings before it is writte
 
 		By("a head that cannot be fetched brings nothing")
 		files["addons/placement.yaml"] = placementYAML
+		files["addons/addondeploymentconfig.yaml"] = configSaying("and again")
 		edited = w.commit("edit the placement again", files)
 		w.clock.Step(2 * time.Minute)
 		w.pass()

@@ -171,7 +171,9 @@ func (p *pass) tellHead(book *forge.Book, out outcome, h *halt) {
 		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+h.text))
 	default:
 		want := p.want(p.head.Commit, commitstatus.Pending, p.pendingText(h))
-		want.Content = out.content
+		if out.content != p.content() { // else a policy or a placement waits, of which the applied commit says nothing
+			want.Content = out.content
+		}
 		if apierrors.IsInternalError(h.cause) { // such as a webhook that does not answer
 			want.Description = "not applied yet: " + h.text
 			want.Held = want.Description
