@@ -7,10 +7,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonsource"
@@ -50,7 +53,7 @@ func (w *world) settle() {
 	GinkgoHelper()
 	operator := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: rights.Namespace, Name: rights.ServiceAccount}
 	w.let(operator, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{deployer}, Verbs: []string{"impersonate"}})
-	verbs := []string{"get", "create", "patch", "update", "delete"}
+	verbs := []string{"get", "create", "patch", "delete"} // as docs/how-to/tenants.md
 	w.letEverywhere(
 		rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"clustermanagementaddons", "addontemplates"}, ResourceNames: []string{w.addOn}, Verbs: verbs},
 		rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"clustermanagementaddons", "addontemplates"}, Verbs: []string{"create"}},
@@ -130,6 +133,39 @@ var _ = Describe("A source with an account", func() {
 		w.remove("remove it", "addons/placement.yaml")
 		w.look()
 		Expect(exists(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}})).To(BeFalse())
+	})
+
+	It("without the right to patch changes nothing: each object is named with its line", func() {
+		w := newTenant()
+		w.settle()
+		accounts := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get", "create"}}
+		w.let(w.account(), accounts)
+		old := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "old"}}
+		Expect(admin.Create(context.Background(), old, client.FieldOwner("kubectl"))).To(Succeed())
+		serviceAccount := func(name string) string {
+			return "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: " + name + ", namespace: NAMESPACE}\nautomountServiceAccountToken: false\n"
+		}
+		w.commit("with two accounts", addOnFilesWith(map[string]string{"addons/new.yaml": serviceAccount("new"), "addons/old.yaml": serviceAccount("old")}))
+		w.becomes(`addons/new.yaml:1: ServiceAccount/new: `)
+		Expect(w.whyNotReady()).To(SatisfyAll(ContainSubstring(`cannot patch resource "serviceaccounts"`), ContainSubstring(`addons/old.yaml:1: ServiceAccount/old: `)))
+		Expect(exists(w.template())).To(BeFalse())
+
+		accounts.Verbs = append(accounts.Verbs, "patch")
+		w.let(w.account(), accounts)
+		w.becomes("True ReconciliationSucceeded: ")
+	})
+
+	It("takes over an add-on that OCM runs with the verb patch, and without update", func() {
+		w := newTenant()
+		w.settle()
+		existing := w.cma()
+		existing.Spec.InstallStrategy = addonv1alpha1.InstallStrategy{Type: "Placements", Placements: []addonv1alpha1.PlacementStrategy{
+			{PlacementRef: addonv1alpha1.PlacementRef{Namespace: w.namespace, Name: "all"}},
+		}}
+		*supported(existing) = []addonv1alpha1.ConfigMeta{templatesConfig()}
+		w.create(existing)
+		w.commit("add hello", addOnFiles())
+		w.becomes("True ReconciliationSucceeded: ")
 	})
 
 	It("may bring other kinds, such as the ClusterRole of an agent, within the rights of the account and no others", func() {

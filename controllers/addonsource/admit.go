@@ -43,7 +43,10 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 		a.refusedByHub = a.refusedByHub || p.account != nil // rights may be given later
 		return err
 	}
-	problems := asWritten(a.objects, objectKey{}, p.oversized(todo))
+	problems, err := p.tryRevisions(ctx, a, todo)
+	if err != nil {
+		return err
+	}
 	created := createdNamespaces(todo)
 	for _, c := range todo.changes() {
 		found, err := p.tryCreate(ctx, c.desired, created)
@@ -53,8 +56,19 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 		if len(found) == 0 {
 			found = c.refused
 		}
+		if len(found) == 0 && p.account != nil && c.live == nil && !created[c.desired.GetNamespace()] {
+			if found, err = p.tryApply(ctx, &c); err != nil { // an account may create an object and not apply it
+				return err
+			}
+		}
 		problems = append(problems, asWritten(a.objects, keyOf(c.desired), found)...)
 	}
+	undone, err := p.tryUndoing(ctx, a, todo)
+	if err != nil {
+		return err
+	}
+	a.refusedByHub = a.refusedByHub || len(undone) > 0
+	problems = append(problems, undone...)
 	if len(problems) > 0 {
 		a.refusedByHub = a.refusedByHub || p.account != nil
 		return refuse(v1alpha1.ValidationFailedReason, problems.Sorted())
@@ -73,19 +87,58 @@ func (p *pass) grown(todo plan) bool {
 	})
 }
 
-// oversized returns a problem for each add-on whose content does not fit into an AddOnRevision.
-func (p *pass) oversized(todo plan) problem.List {
+// tryRevisions returns the objections to the AddOnRevisions that hold the content of add-ons.
+func (p *pass) tryRevisions(ctx context.Context, a *attempt, todo plan) (problem.List, error) {
 	var problems problem.List
 	for _, addOn := range todo.revisions {
-		_, err := revisionObject(p.source.Namespace, p.name(), addOn)
-		if errors.Is(err, render.ErrTooLarge) {
-			problems = append(problems, problem.Problem{
-				Reason: flaw.ReasonLimitExceeded, Kind: addOnKind, Name: addOn.Name, Message: err.Error(),
-				Hint: "split the add-on, or move data out of its templates and configurations",
-			})
+		one := problem.Problem{Reason: reasonNotAdmitted, Kind: addOnKind, Name: addOn.Name}
+		err := p.ensureRevision(ctx, client.NewDryRunClient(p.Client), addOn)
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, render.ErrTooLarge):
+			one.Reason = flaw.ReasonLimitExceeded
+			one.Hint = "split the add-on, or move data out of its templates and configurations"
+		case transient(err):
+			return nil, retry(v1alpha1.ApplyFailedReason, err)
+		}
+		one.Message = err.Error()
+		problems = append(problems, one)
+	}
+	return asWritten(a.objects, objectKey{}, problems), nil
+}
+
+// tryUndoing returns the API server's objections to what the pass removes: from the ClusterManagementAddOns that it takes
+// over, and objects that left Git.
+func (p *pass) tryUndoing(ctx context.Context, a *attempt, todo plan) (problem.List, error) {
+	var problems problem.List
+	try := func(live *unstructured.Unstructured, write func(client.Writer) error) error {
+		err := write(client.NewDryRunClient(p.writer(keyOf(live))))
+		if err == nil {
+			return nil
+		}
+		found, err := objections(err, &change{desired: live, live: live})
+		problems = append(problems, asWritten(a.objects, keyOf(live), found)...)
+		return err
+	}
+	for _, t := range todo.takeOvers {
+		if t.step != fenceOff && t.step != stripTemplates {
+			continue
+		}
+		u, err := stripped(t.live) // it has the fence as well
+		if err != nil {
+			return nil, err
+		}
+		if err := try(t.live, func(hub client.Writer) error { return patchExactly(ctx, hub, t.live, u) }); err != nil {
+			return nil, err
 		}
 	}
-	return problems
+	for _, live := range todo.pruned {
+		if err := try(live, func(hub client.Writer) error { return deleteExactly(ctx, hub, live) }); err != nil {
+			return nil, err
+		}
+	}
+	return problems, nil
 }
 
 // createdNamespaces returns the Namespaces that this commit creates.

@@ -18,26 +18,29 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// apply writes what differs: Namespaces, AddOnRevisions, configurations,
+// apply takes add-ons over, or writes what differs: Namespaces, AddOnRevisions, configurations,
 // ClusterManagementAddOns, and last the AddOnRollouts, whose targets then exist. If the commit
 // edits placements, OCM decides about them before the AddOnRollouts are written.
 //
-// While it takes objects without an owner, the passes of a process take turns: if two sources
+// While it claims objects, the passes of a process take turns: if two sources
 // declare the same add-on, the first one gets all of its objects. Leader election excludes
 // other processes.
 func (p *pass) apply(ctx context.Context, todo plan) error {
-	if changes := todo.changes(); slices.ContainsFunc(changes, change.unowned) {
+	if changes := todo.changes(); slices.ContainsFunc(changes, p.isClaim) {
 		p.claims.Lock()
 		defer p.claims.Unlock()
 		if err := p.recheck(ctx, changes); err != nil {
 			return err
 		}
 	}
+	if err := p.takeOver(ctx, todo); err != nil {
+		return err
+	}
 	if err := p.writeAll(ctx, todo.namespaces); err != nil {
 		return err
 	}
 	for _, addOn := range todo.revisions {
-		if err := p.ensureRevision(ctx, addOn); err != nil {
+		if err := p.ensureRevision(ctx, p.Client, addOn); err != nil {
 			return retry(v1alpha1.ApplyFailedReason, err)
 		}
 	}
@@ -66,11 +69,6 @@ func (p *pass) writeAll(ctx context.Context, changes []change) error {
 // write applies one object and keeps the API server's answer.
 func (p *pass) write(ctx context.Context, c change) error {
 	key := keyOf(c.desired)
-	if c.live != nil && c.unowned() {
-		if err := p.ownFields(ctx, &c); err != nil {
-			return err
-		}
-	}
 	hub := &answering{Client: p.writer(key)}
 	entry, err := p.resources(hub).Apply(ctx, c.applied(), ssa.DefaultApplyOptions())
 	owned := err == nil && entry.Action == ssa.UnchangedAction
@@ -123,22 +121,23 @@ func driftOf(live *unstructured.Unstructured) string {
 	return "it was changed on the hub; last by " + cmp.Or(last.Manager, "a writer without a name")
 }
 
-// unowned reports whether the object had no owner when it was read.
-func (c change) unowned() bool { return ownerOf(c.live) == "" }
+// isClaim reports whether the object was not of this source when it was read: it is new, it has no owner, or its
+// owner does not exist.
+func (p *pass) isClaim(c change) bool { return ownerOf(c.live) != p.name() }
 
-// recheck reads objects without an owner again, and halts if one has an owner now. The next
+// recheck reads the objects that the source claims again, and halts if one has another owner now. The next
 // pass sees and reports the owner.
 func (p *pass) recheck(ctx context.Context, changes []change) error {
 	now := newObservation()
 	for _, c := range changes {
-		if !c.unowned() {
+		if !p.isClaim(c) {
 			continue
 		}
 		if err := p.see(ctx, now, c.desired); err != nil {
 			return err
 		}
 		switch owner := ownerOf(now.live[keyOf(c.desired)]); owner {
-		case "":
+		case ownerOf(c.live):
 		case p.name():
 			return wait(fluxmeta.ProgressingReason, firstWait, "%s was applied by another process of AddonFlow meanwhile", keyOf(c.desired))
 		default:
@@ -150,13 +149,13 @@ func (p *pass) recheck(ctx context.Context, changes []change) error {
 
 // ensureRevision creates an add-on's revision, or makes sure that the existing one of that name
 // holds the same content, because ten hexadecimal digits may collide, and names the commit.
-func (p *pass) ensureRevision(ctx context.Context, addOn revision) error {
+func (p *pass) ensureRevision(ctx context.Context, hub client.Writer, addOn revision) error {
 	name := render.RevisionName(addOn.Name, addOn.Digest)
 	live := &v1alpha1.AddOnRevision{}
 	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.source.Namespace, Name: name}, live)
 	switch {
 	case apierrors.IsNotFound(err):
-		return p.createRevision(ctx, addOn)
+		return p.createRevision(ctx, hub, addOn)
 	case err != nil:
 		return fmt.Errorf("cannot read revision %s: %w", name, err)
 	case live.Spec.Digest != addOn.Digest:
@@ -167,22 +166,24 @@ func (p *pass) ensureRevision(ctx context.Context, addOn revision) error {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := p.Client.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	if err := hub.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return fmt.Errorf("cannot record commit %s on revision %s: %w", addOn.commit, name, err)
 	}
 	return nil
 }
 
 // createRevision creates the revision of an add-on's content.
-func (p *pass) createRevision(ctx context.Context, addOn revision) error {
+func (p *pass) createRevision(ctx context.Context, hub client.Writer, addOn revision) error {
 	revision, err := revisionObject(p.source.Namespace, p.name(), addOn)
 	if err != nil {
 		return fmt.Errorf("cannot store the content of %s: %w", addOn.Name, err)
 	}
-	if err := p.Client.Create(ctx, revision, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	if err := hub.Create(ctx, revision, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return fmt.Errorf("cannot create revision %s: %w", revision.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Created the revision", "revision", revision.Name, "addOn", addOn.Name)
+	if hub == p.Client {
+		ctrl.LoggerFrom(ctx).Info("Created the revision", "revision", revision.Name, "addOn", addOn.Name)
+	}
 	return nil
 }
 
@@ -191,18 +192,26 @@ func (p *pass) delete(ctx context.Context, live *unstructured.Unstructured) erro
 	if live.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	live, err := p.unguard(ctx, p.writer(keyOf(live)), live)
-	if err != nil {
-		return err
+	hub := p.writer(keyOf(live))
+	err := deleteExactly(ctx, client.NewDryRunClient(hub), live) // a refused object keeps its finalizer
+	if err == nil {
+		if live, err = p.unguard(ctx, hub, live); err != nil {
+			return err
+		}
+		err = deleteExactly(ctx, hub, live)
 	}
-	uid, version := live.GetUID(), live.GetResourceVersion()
-	err = p.writer(keyOf(live)).Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot delete %s: %w", keyOf(live), err))
 	}
 	p.writes.drop(keyOf(live))
 	p.applied[keyOf(live)] = nil
 	return nil
+}
+
+// deleteExactly deletes the object in the version that was read, if it exists.
+func deleteExactly(ctx context.Context, hub client.Writer, live *unstructured.Unstructured) error {
+	uid, version := live.GetUID(), live.GetResourceVersion()
+	return client.IgnoreNotFound(hub.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }
 
 // prune deletes objects that left the commit, if that is approved.

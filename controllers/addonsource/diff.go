@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -94,26 +95,41 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 	if c.live == nil {
 		return true, nil // tryCreate judges it
 	}
-	if !c.unowned() {
-		if err := p.ownFields(ctx, c); err != nil {
-			return false, err
-		}
+	_, taken, err := p.ownedFields(c)
+	if err != nil {
+		return false, err
 	}
 	hub := &answering{Client: p.writer(keyOf(c.desired))}
 	entry, _, _, err := p.resources(hub).Diff(ctx, c.applied(), ssa.DefaultDiffOptions())
 	switch {
-	case err == nil && (entry.Action != ssa.UnchangedAction || appliedFields(hub.tried) != appliedFields(c.live)):
+	case err != nil:
+		c.refused, err = objections(err, c)
+		return true, err
+	case taken || entry.Action != ssa.UnchangedAction || appliedFields(hub.tried) != appliedFields(c.live):
 		return true, nil
-	case err == nil:
-		p.writes.compared(keyOf(c.desired), c.desired, c.live)
-		return !guarded(c.live), nil
-	case apierrors.IsConflict(err): // ownership is forced, so the conflict is about the object's version
-		return false, changedMeanwhile(c)
-	case transient(err):
-		return false, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot compare %s: %w", keyOf(c.desired), err))
 	}
-	c.refused = refusals(err, c.desired, c.desired.GetName())
-	return true, nil
+	p.writes.compared(keyOf(c.desired), c.desired, c.live)
+	return !guarded(c.live), nil
+}
+
+// tryApply returns the API server's objections to the apply of one object.
+func (p *pass) tryApply(ctx context.Context, c *change) (problem.List, error) {
+	err := p.writer(keyOf(c.desired)).Patch(ctx, c.applied(), client.Apply, client.DryRunAll, client.ForceOwnership, client.FieldOwner(v1alpha1.FieldManager)) //nolint:staticcheck // as package ssa
+	if err != nil {
+		return objections(err, c)
+	}
+	return nil, nil
+}
+
+// objections are the problems of a commit that follow from the API server's answer about one of its objects.
+func objections(err error, c *change) (problem.List, error) {
+	switch {
+	case apierrors.IsConflict(err), c.live != nil && apierrors.IsNotFound(err): // ownership is forced, so the conflict is about the object's version
+		return nil, changedMeanwhile(c)
+	case transient(err):
+		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot try %s: %w", keyOf(c.desired), err))
+	}
+	return refusals(err, c.desired, c.desired.GetName()), nil
 }
 
 // applied returns what is sent: desired, bound to the object that was read. An object that was read is never created

@@ -4,48 +4,71 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// ownFields makes AddonFlow the only manager of the fields that it applies to an object. Otherwise a
-// field that a later commit no longer declares would stay: server-side apply keeps a field as long as
-// another manager has it, such as kubectl, which applied the object before AddonFlow.
-func (p *pass) ownFields(ctx context.Context, c *change) error {
-	entries, changed, err := ownedFields(c.live.GetManagedFields(), c.unowned())
-	if err != nil {
-		return fmt.Errorf("cannot read the field managers of %s: %w", keyOf(c.live), err)
+// own makes AddonFlow the only manager of the fields that a plan applies. Otherwise a field that a
+// later commit no longer declares would stay: server-side apply keeps a field as long as another manager
+// has it, such as kubectl, which applied the object before AddonFlow. Then the API server tries the
+// applies again, because only now they remove what the commit does not declare. A refusal is a problem of the
+// commit. The content of the objects is not changed here.
+func (p *pass) own(ctx context.Context, a *attempt, todo plan) error {
+	var problems problem.List
+	for _, c := range todo.changes() {
+		if c.live == nil || slices.ContainsFunc(todo.takeOvers, func(t takeOver) bool { return t.live == c.live }) {
+			continue // the take-over has its own steps
+		}
+		found, err := p.takeFields(ctx, &c)
+		if err != nil {
+			return err
+		}
+		problems = append(problems, asWritten(a.objects, keyOf(c.desired), found)...)
 	}
-	if !changed {
-		return nil
+	if len(problems) > 0 {
+		a.refusedByHub = true
+		return refuse(v1alpha1.ValidationFailedReason, problems.Sorted())
+	}
+	return nil
+}
+
+// takeFields takes the fields of one object from other managers, and returns the API server's objections to
+// that and to the apply after it.
+func (p *pass) takeFields(ctx context.Context, c *change) (problem.List, error) {
+	entries, taken, err := p.ownedFields(c)
+	if err != nil || !taken {
+		return nil, err
 	}
 	owned := c.live.DeepCopy()
 	owned.SetManagedFields(entries)
-	patch := client.MergeFromWithOptions(c.live, client.MergeFromWithOptimisticLock{})
-	err = p.writer(keyOf(c.live)).Patch(ctx, owned, patch, client.FieldOwner(v1alpha1.FieldManager))
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return changedMeanwhile(c)
-	case err != nil:
-		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot own the fields of %s: %w", keyOf(c.live), err))
+	if err := patchExactly(ctx, p.writer(keyOf(c.live)), c.live, owned); err != nil {
+		return objections(err, c)
 	}
-	c.live = owned
-	return nil
+	return p.tryApply(ctx, c)
+}
+
+// ownedFields returns the field managers of a stored object after AddonFlow took fields, and whether it takes any.
+func (p *pass) ownedFields(c *change) ([]metav1.ManagedFieldsEntry, bool, error) {
+	entries, taken, err := ownedFields(c.live.GetManagedFields(), p.isClaim(*c))
+	if err != nil {
+		return nil, false, fmt.Errorf("cannot read the field managers of %s: %w", keyOf(c.live), err)
+	}
+	return entries, taken, nil
 }
 
 // ownedFields returns the entries of an object after AddonFlow took fields from other managers, and
 // whether that is a change.
 //
-//   - Of an object without an owner, AddonFlow takes the whole content, that is everything but metadata
+//   - Of an object that a source claims, AddonFlow takes the whole content, that is everything but metadata
 //     and status. What the commit does not declare is removed when the commit is applied.
-//   - Of an object with an owner, AddonFlow takes the fields that it applied. The fields that other
+//   - Of other objects, AddonFlow takes the fields that it applied. The fields that other
 //     managers added since then stay theirs.
-func ownedFields(entries []metav1.ManagedFieldsEntry, unowned bool) ([]metav1.ManagedFieldsEntry, bool, error) {
+func ownedFields(entries []metav1.ManagedFieldsEntry, claimed bool) ([]metav1.ManagedFieldsEntry, bool, error) {
 	own := metav1.ManagedFieldsEntry{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1"}
 	var kept, foreign []metav1.ManagedFieldsEntry
 	for _, entry := range entries {
@@ -63,7 +86,6 @@ func ownedFields(entries []metav1.ManagedFieldsEntry, unowned bool) ([]metav1.Ma
 	if len(foreign) == 0 {
 		return entries, false, nil
 	}
-	// One manager applies in one version of the API; fields of another version have no manager from now on.
 	own.APIVersion = cmp.Or(own.APIVersion, foreign[0].APIVersion)
 
 	fields, err := fieldsOf(own)
@@ -80,8 +102,7 @@ func ownedFields(entries []metav1.ManagedFieldsEntry, unowned bool) ([]metav1.Ma
 		left := fieldpath.NewSet()
 		for path := range theirs.All() {
 			switch {
-			case entry.APIVersion != own.APIVersion:
-			case unowned && isContent(path):
+			case claimed && isContent(path):
 				fields.Insert(path.Copy())
 			case !applied.Has(path):
 				left.Insert(path.Copy())

@@ -204,6 +204,40 @@ var _ = Describe("Declared fields", func() {
 		Expect(spec().ResourceRequirements).To(BeEmpty())
 	})
 
+	It("that a claim removes are tried before anything of the commit is applied", func() {
+		w := newWorld()
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
+		config.Spec.ProxyConfig.HTTPProxy = "http://proxy"
+		Expect(admin.Create(context.Background(), config, client.FieldOwner("kubectl"))).To(Succeed())
+		managers := config.ManagedFields
+		declared := func(spec string) string {
+			return "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnDeploymentConfig\nmetadata: {name: ADDON, namespace: NAMESPACE}\nspec:\n" +
+				"  customizedVariables: [{name: GREETING, value: hello}]\n" + spec
+		}
+
+		By("a commit that the API server refuses: the field managers stay")
+		w.commit("a typo", addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": declared("  agentInstallNamespace: -agents\n")}))
+		w.passes()
+		Expect(w.whyNotReady()).To(ContainSubstring("addons/addondeploymentconfig.yaml:6:"))
+		w.read(config)
+		Expect(config.ManagedFields).To(Equal(managers))
+
+		By("a commit whose claim the API server refuses")
+		w.commit("an empty proxy", addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": declared("  proxyConfig: {}\n")}))
+		for range 3 {
+			w.look()
+			Expect(w.whyNotReady()).To(SatisfyAll(
+				ContainSubstring("addons/addondeploymentconfig.yaml:6:"), ContainSubstring("leave the field out instead of declaring it as empty")))
+			Expect(exists(w.template())).To(BeFalse())
+		}
+		w.commit("no proxy", map[string]string{"addons/addondeploymentconfig.yaml": declared("  agentInstallNamespace: agents\n")})
+		w.look()
+		Expect(w.whyNotReady()).To(HavePrefix("True "))
+		w.read(config)
+		Expect(config.Spec.ProxyConfig.HTTPProxy).To(BeEmpty())
+		Expect(exists(w.template())).To(BeTrue())
+	})
+
 	It("are Git's alone, if a user set the field first and a commit declares the same value", func() {
 		w := newWorld()
 		placement := func(spec string) map[string]string {
@@ -255,20 +289,28 @@ var _ = Describe("Declared fields", func() {
 // returned function is called.
 func (w *world) forbidTemplateUpdates() func() {
 	GinkgoHelper()
+	template := w.template()
+	w.read(template)
+	template.Spec.AddonName = "changed"
+	return w.forbid(admissionregistrationv1.Update, "addon.open-cluster-management.io", "addontemplates", "no template changes today",
+		func() error { return admin.Update(context.Background(), template.DeepCopy(), client.DryRunAll) })
+}
+
+// forbid makes the hub refuse an operation on the objects of a resource whose name begins with the world's add-on, until
+// the returned function is called. The operation is tried until it is refused.
+func (w *world) forbid(operation admissionregistrationv1.OperationType, group, resource, message string, try func() error) func() {
+	GinkgoHelper()
 	ctx := context.Background()
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: w.addOn},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				ResourceNames: []string{w.addOn},
 				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
-					Rule: admissionregistrationv1.Rule{
-						APIGroups: []string{"addon.open-cluster-management.io"}, APIVersions: []string{"*"}, Resources: []string{"addontemplates"},
-					},
+					Operations: []admissionregistrationv1.OperationType{operation},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
 				},
 			}}},
-			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "no template changes today"}},
+			Validations: []admissionregistrationv1.Validation{{Expression: "!request.name.startsWith('" + w.addOn + "')", Message: message}},
 		},
 	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
@@ -281,10 +323,7 @@ func (w *world) forbidTemplateUpdates() func() {
 	w.create(binding)
 	// The API server enforces a policy with a delay, both when it is created and when it is
 	// deleted.
-	template := w.template()
-	w.read(template)
-	template.Spec.AddonName = "changed"
-	Eventually(func() error { return admin.Update(ctx, template.DeepCopy(), client.DryRunAll) }).WithTimeout(patience).Should(HaveOccurred())
+	Eventually(try).WithTimeout(patience).Should(MatchError(ContainSubstring(message)))
 	allow := func() {
 		Expect(client.IgnoreNotFound(admin.Delete(ctx, binding))).To(Succeed())
 		Expect(client.IgnoreNotFound(admin.Delete(ctx, policy))).To(Succeed())
@@ -292,3 +331,78 @@ func (w *world) forbidTemplateUpdates() func() {
 	DeferCleanup(allow)
 	return allow
 }
+
+var _ = Describe("A commit is refused before the first write", func() {
+	config := func(spec string) string {
+		return "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnDeploymentConfig\nmetadata: {name: ADDON, namespace: NAMESPACE}\nspec:\n" +
+			"  customizedVariables: [{name: GREETING, value: hello}]\n" + spec
+	}
+	// kubectl is a user who applies the configuration.
+	kubectl := func(w *world, manifest string, annotations map[string]string) *addonv1alpha1.AddOnDeploymentConfig {
+		GinkgoHelper()
+		object := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(w.named(manifest)), &object.Object)).To(Succeed())
+		object.SetAnnotations(annotations)
+		Expect(admin.Patch(context.Background(), object, client.Apply, client.FieldOwner("kubectl"), client.ForceOwnership)).To(Succeed()) //nolint:staticcheck // of an unstructured object
+		stored := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
+		w.read(stored)
+		return stored
+	}
+	// nothing expects that the passes wrote nothing but the source; the dry run of a deletion has its mark in the body.
+	nothing := func(w *world) {
+		GinkgoHelper()
+		Expect(w.requests.written()).To(HaveEach(Or(ContainSubstring("/addonsources/fleet"), HavePrefix("DELETE"))))
+	}
+
+	It("if the hub refuses the revision of an add-on", func() {
+		w := newWorld()
+		allow := w.forbid(admissionregistrationv1.Create, "addonflow.io", "addonrevisions", "no revisions today", func() error {
+			return admin.Create(context.Background(), &v1alpha1.AddOnRevision{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn + "-0123456789"},
+				Spec:       v1alpha1.AddOnRevisionSpec{AddOn: w.addOn, Digest: "v1:sha256:" + strings.Repeat("0", 64), Body: []byte("any")},
+			}, client.DryRunAll)
+		})
+		w.commit("add hello", addOnFiles())
+		w.requests.reset()
+		w.look()
+		Expect(w.whyNotReady()).To(SatisfyAll(ContainSubstring("addons/clustermanagementaddon.yaml:1: ClusterManagementAddOn/"+w.addOn+": "), ContainSubstring("no revisions today")))
+		nothing(w)
+		allow()
+	})
+
+	It("if the hub refuses to delete what left it", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		placement := strings.Replace(placementYAML, "name: all", "name: ADDON", 1)
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/placement.yaml": placement}))
+		w.passes()
+		stored := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
+		allow := w.forbid(admissionregistrationv1.Delete, "cluster.open-cluster-management.io", "placements", "no placement leaves today", func() error {
+			return admin.Delete(context.Background(), stored, client.DryRunAll)
+		})
+		w.commit("greet", map[string]string{"addons/addondeploymentconfig.yaml": configSaying("bye")})
+		w.remove("no placement", "addons/placement.yaml")
+		w.requests.reset()
+		w.look()
+		Expect(w.whyNotReady()).To(SatisfyAll(ContainSubstring("Placement/"+w.addOn+": "), ContainSubstring("no placement leaves today")))
+		nothing(w)
+		Expect(exists(stored)).To(BeTrue())
+
+		allow()
+		Eventually(func() bool {
+			w.look()
+			return exists(stored)
+		}).WithTimeout(patience).Should(BeFalse())
+		Expect(w.whyNotReady()).To(HavePrefix("True "))
+	})
+
+	It("and claims all content of an object whose source is gone", func() {
+		w := newWorld()
+		kubectl(w, config("  agentInstallNamespace: elsewhere\n"), map[string]string{v1alpha1.SourceAnnotation: w.namespace + "/gone"})
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": config("")}))
+		w.passes()
+		stored := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.addOn}}
+		w.read(stored)
+		Expect(stored.Annotations).To(HaveKeyWithValue(v1alpha1.SourceAnnotation, w.namespace+"/fleet"))
+		Expect(stored.Spec.AgentInstallNamespace).NotTo(Equal("elsewhere"))
+	})
+})

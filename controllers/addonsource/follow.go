@@ -143,11 +143,11 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	if err := p.admit(ctx, a, todo); err != nil {
 		return out, err
 	}
-	out.reached, out.content = valid, contentOf(todo.addOns)
-	if err := p.intend(ctx, todo); err != nil {
+	if err := p.own(ctx, a, todo); err != nil {
 		return out, err
 	}
-	if err := p.takeOver(ctx, todo); err != nil {
+	out.reached, out.content = valid, contentOf(todo.addOns)
+	if err := p.intend(ctx, todo); err != nil {
 		return out, err
 	}
 	if err := p.apply(ctx, todo); err != nil {

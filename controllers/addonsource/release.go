@@ -59,8 +59,7 @@ func (p *pass) release(ctx context.Context, todo plan) error {
 		return nil
 	}
 	for _, live := range todo.released {
-		patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
-		err := p.writer(keyOf(live)).Patch(ctx, unmarked(live), patch, client.FieldOwner(v1alpha1.FieldManager))
+		err := patchExactly(ctx, p.writer(keyOf(live)), live, unmarked(live))
 		if client.IgnoreNotFound(err) != nil {
 			return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot release %s: %w", keyOf(live), err))
 		}

@@ -46,8 +46,7 @@ func (p *pass) unguard(ctx context.Context, hub client.Writer, live *unstructure
 
 // patchMetadata writes after, bound to the version that was read.
 func patchMetadata(ctx context.Context, hub client.Writer, live, after *unstructured.Unstructured) error {
-	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
-	if err := hub.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldManager)); client.IgnoreNotFound(err) != nil {
+	if err := patchExactly(ctx, hub, live, after); client.IgnoreNotFound(err) != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot write the finalizers of %s: %w", keyOf(live), err))
 	}
 	return nil

@@ -25,7 +25,7 @@ const (
 	fenceOff
 	// stripTemplates: no entry for addontemplates, no placement and no fields of other managers
 	// may be left. Server-side apply cannot remove a list entry that another manager owns, so
-	// this is a write of the whole object, preconditioned on the version that was read.
+	// this writes whole lists, preconditioned on the version that was read.
 	stripTemplates
 	// clearHashes: OCM's template manager, once started, keeps acting on ManagedClusterAddOns
 	// of the add-on that have the hash of a template, as long as any exists.
@@ -111,7 +111,7 @@ func (p *pass) takeStep(ctx context.Context, t takeOver) error {
 		if err != nil {
 			return err
 		}
-		return p.writer(keyOf(t.live)).Update(ctx, u, client.FieldOwner(v1alpha1.FieldManager))
+		return patchExactly(ctx, p.writer(keyOf(t.live)), t.live, u)
 	case clearHashes:
 		return p.clearHashes(ctx, t.hashed)
 	case takenOver:
@@ -124,8 +124,13 @@ func (p *pass) takeStep(ctx context.Context, t takeOver) error {
 func (p *pass) fenceOff(ctx context.Context, live *unstructured.Unstructured) error {
 	fenced := live.DeepCopy()
 	fenced.SetAnnotations(unclaimed(with(live.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue)))
+	return patchExactly(ctx, p.writer(keyOf(live)), live, fenced)
+}
+
+// patchExactly writes after, bound to the version that was read.
+func patchExactly(ctx context.Context, hub client.Writer, live, after *unstructured.Unstructured) error {
 	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
-	return p.writer(keyOf(live)).Patch(ctx, fenced, patch, client.FieldOwner(v1alpha1.FieldManager))
+	return hub.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldManager))
 }
 
 // unclaimed returns annotations without the claim of a source.

@@ -111,10 +111,10 @@ func TestOwnedFields(t *testing.T) {
 	const everything = `{"f:metadata":{"f:labels":{"f:team":{}}},"f:spec":{"f:limits":{".":{},"f:cpu":{}}},"f:status":{"f:seen":{}}}`
 	for name, c := range map[string]struct {
 		entries []metav1.ManagedFieldsEntry
-		unowned bool
+		claimed bool
 		want    []metav1.ManagedFieldsEntry // nil: as they were
 	}{
-		"OfAnObjectWithoutAnOwnerTheContentIsTaken": {
+		"OfAClaimedObjectTheContentIsTaken": {
 			[]metav1.ManagedFieldsEntry{entry("kubectl", "v1", everything), status},
 			true,
 			[]metav1.ManagedFieldsEntry{
@@ -128,10 +128,10 @@ func TestOwnedFields(t *testing.T) {
 			true,
 			[]metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{},"f:b":{}}}`)},
 		},
-		"FieldsOfAnotherVersionGetNoManager": {
-			[]metav1.ManagedFieldsEntry{entry("helm", "v2", `{"f:spec":{"f:b":{}}}`), entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{}}}`)},
+		"FieldsThatWereAppliedInAnotherVersionAreTaken": {
+			[]metav1.ManagedFieldsEntry{entry("helm", "v2", `{"f:spec":{"f:a":{},"f:b":{}}}`), entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{}}}`)},
 			false,
-			[]metav1.ManagedFieldsEntry{entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{}}}`)},
+			[]metav1.ManagedFieldsEntry{entry("helm", "v2", `{"f:spec":{"f:b":{}}}`), entry(v1alpha1.FieldManager, "v1", `{"f:spec":{"f:a":{}}}`)},
 		},
 		"OfAnOwnedObjectTheAppliedFieldsAndTheirParentsAreTaken": {
 			[]metav1.ManagedFieldsEntry{
@@ -152,7 +152,7 @@ func TestOwnedFields(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, changed, err := ownedFields(c.entries, c.unowned)
+			got, changed, err := ownedFields(c.entries, c.claimed)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +162,7 @@ func TestOwnedFields(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); changed && diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if _, again, err := ownedFields(got, c.unowned); again || err != nil {
+			if _, again, err := ownedFields(got, c.claimed); again || err != nil {
 				t.Errorf("taken twice: %v, %v", again, err)
 			}
 		})
