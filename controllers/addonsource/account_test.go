@@ -145,10 +145,13 @@ var _ = Describe("A source with an account", func() {
 		serviceAccount := func(name string) string {
 			return "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: " + name + ", namespace: NAMESPACE}\nautomountServiceAccountToken: false\n"
 		}
-		w.commit("with two accounts", addOnFilesWith(map[string]string{"addons/new.yaml": serviceAccount("new"), "addons/old.yaml": serviceAccount("old")}))
-		w.becomes(`addons/new.yaml:1: ServiceAccount/new: `)
-		Expect(w.whyNotReady()).To(SatisfyAll(ContainSubstring(`cannot patch resource "serviceaccounts"`), ContainSubstring(`addons/old.yaml:1: ServiceAccount/old: `)))
-		Expect(exists(w.template())).To(BeFalse())
+		for _, name := range []string{"new", "old"} {
+			By("an account that is " + name)
+			w.commit("with an account", addOnFilesWith(map[string]string{"addons/account.yaml": serviceAccount(name)}))
+			w.becomes(`addons/account.yaml:1: ServiceAccount/` + name + `: `)
+			Expect(w.whyNotReady()).To(ContainSubstring(`cannot patch resource "serviceaccounts"`))
+			Expect(exists(w.template())).To(BeFalse())
+		}
 
 		accounts.Verbs = append(accounts.Verbs, "patch")
 		w.let(w.account(), accounts)

@@ -137,7 +137,7 @@ func (p *pass) recheck(ctx context.Context, changes []change) error {
 			return err
 		}
 		switch owner := ownerOf(now.live[keyOf(c.desired)]); owner {
-		case ownerOf(c.live):
+		case "", ownerOf(c.live):
 		case p.name():
 			return wait(fluxmeta.ProgressingReason, firstWait, "%s was applied by another process of AddonFlow meanwhile", keyOf(c.desired))
 		default:

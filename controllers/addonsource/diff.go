@@ -95,9 +95,12 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 	if c.live == nil {
 		return true, nil // tryCreate judges it
 	}
-	_, taken, err := p.ownedFields(c)
-	if err != nil {
-		return false, err
+	if p.isClaim(*c) {
+		return true, nil // own judges it
+	}
+	if err := p.takeFields(ctx, c); err != nil {
+		c.refused, err = objections(err, c)
+		return true, err
 	}
 	hub := &answering{Client: p.writer(keyOf(c.desired))}
 	entry, _, _, err := p.resources(hub).Diff(ctx, c.applied(), ssa.DefaultDiffOptions())
@@ -105,7 +108,7 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 	case err != nil:
 		c.refused, err = objections(err, c)
 		return true, err
-	case taken || entry.Action != ssa.UnchangedAction || appliedFields(hub.tried) != appliedFields(c.live):
+	case entry.Action != ssa.UnchangedAction || appliedFields(hub.tried) != appliedFields(c.live):
 		return true, nil
 	}
 	p.writes.compared(keyOf(c.desired), c.desired, c.live)

@@ -13,18 +13,22 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// own makes AddonFlow the only manager of the fields that a plan applies. Otherwise a field that a
-// later commit no longer declares would stay: server-side apply keeps a field as long as another manager
-// has it, such as kubectl, which applied the object before AddonFlow. Then the API server tries the
-// applies again, because only now they remove what the commit does not declare. A refusal is a problem of the
-// commit. The content of the objects is not changed here.
+// own takes the content of the objects that the source claims from other managers. Then the API server tries the
+// applies, because only now they remove what the commit does not declare. A refusal is a problem of the commit. The
+// content of the objects is not changed here.
 func (p *pass) own(ctx context.Context, a *attempt, todo plan) error {
 	var problems problem.List
 	for _, c := range todo.changes() {
-		if c.live == nil || slices.ContainsFunc(todo.takeOvers, func(t takeOver) bool { return t.live == c.live }) {
+		if c.live == nil || !p.isClaim(c) || slices.ContainsFunc(todo.takeOvers, func(t takeOver) bool { return t.live == c.live }) {
 			continue // the take-over has its own steps
 		}
-		found, err := p.takeFields(ctx, &c)
+		var found problem.List
+		err := p.takeFields(ctx, &c)
+		if err == nil {
+			found, err = p.tryApply(ctx, &c)
+		} else {
+			found, err = objections(err, &c)
+		}
 		if err != nil {
 			return err
 		}
@@ -37,28 +41,24 @@ func (p *pass) own(ctx context.Context, a *attempt, todo plan) error {
 	return nil
 }
 
-// takeFields takes the fields of one object from other managers, and returns the API server's objections to
-// that and to the apply after it.
-func (p *pass) takeFields(ctx context.Context, c *change) (problem.List, error) {
-	entries, taken, err := p.ownedFields(c)
-	if err != nil || !taken {
-		return nil, err
+// takeFields makes AddonFlow the only manager of the fields that it applies to an object. Otherwise a field that a
+// later commit no longer declares would stay: server-side apply keeps a field as long as another manager
+// has it, such as kubectl, which applied the object before AddonFlow.
+func (p *pass) takeFields(ctx context.Context, c *change) error {
+	entries, taken, err := ownedFields(c.live.GetManagedFields(), p.isClaim(*c))
+	if err != nil {
+		return fmt.Errorf("cannot read the field managers of %s: %w", keyOf(c.live), err)
+	}
+	if !taken {
+		return nil
 	}
 	owned := c.live.DeepCopy()
 	owned.SetManagedFields(entries)
 	if err := patchExactly(ctx, p.writer(keyOf(c.live)), c.live, owned); err != nil {
-		return objections(err, c)
+		return err
 	}
-	return p.tryApply(ctx, c)
-}
-
-// ownedFields returns the field managers of a stored object after AddonFlow took fields, and whether it takes any.
-func (p *pass) ownedFields(c *change) ([]metav1.ManagedFieldsEntry, bool, error) {
-	entries, taken, err := ownedFields(c.live.GetManagedFields(), p.isClaim(*c))
-	if err != nil {
-		return nil, false, fmt.Errorf("cannot read the field managers of %s: %w", keyOf(c.live), err)
-	}
-	return entries, taken, nil
+	c.live = owned
+	return nil
 }
 
 // ownedFields returns the entries of an object after AddonFlow took fields from other managers, and
