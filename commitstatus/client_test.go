@@ -118,29 +118,29 @@ func TestRefusalsAreClassified(t *testing.T) {
 		want   commitstatus.DeliveryError
 	}{
 		"Token": {
-			"The token must be replaced; try again in an hour.",
+			"The token must be replaced; try again in a minute.",
 			recorded{code: 401, body: `{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`},
-			commitstatus.DeliveryError{Reason: "HOST does not accept the token (401): Bad credentials", Permanent: true, RetryAfter: time.Hour, Denied: commitstatus.TokenRefused},
+			commitstatus.DeliveryError{Reason: "HOST does not accept the token (401): Bad credentials", Permanent: true, RetryAfter: time.Minute, Denied: commitstatus.TokenRefused},
 		},
 		"Scope": {
 			"A token that may not write statuses.",
 			recorded{code: 403, body: `{"message":"Resource not accessible by personal access token"}`},
-			commitstatus.DeliveryError{Reason: "HOST does not let the token write statuses (403): Resource not accessible by personal access token", Permanent: true, RetryAfter: time.Hour, Denied: commitstatus.PermissionMissing},
+			commitstatus.DeliveryError{Reason: "HOST does not let the token write statuses (403): Resource not accessible by personal access token", Permanent: true, RetryAfter: time.Minute, Denied: commitstatus.PermissionMissing},
 		},
 		"Repository": {
 			"Unknown, or hidden from the token.",
 			recorded{code: 404, body: `{"message":"Not Found"}`},
-			commitstatus.DeliveryError{Reason: "HOST does not know the repository or the commit, or hides it from the token (404): Not Found", Permanent: true, RetryAfter: time.Hour},
+			commitstatus.DeliveryError{Reason: "HOST does not know the repository or the commit, or hides it from the token (404): Not Found", Permanent: true, RetryAfter: time.Minute},
 		},
 		"Moved": {
 			"A redirect is not followed: the POST would become a GET.",
 			recorded{code: 301, header: map[string]string{"Location": "/elsewhere"}, body: `{"message":"Moved Permanently"}`},
-			commitstatus.DeliveryError{Reason: "HOST says that the repository has moved (301), the address must be changed: Moved Permanently", Permanent: true, RetryAfter: time.Hour},
+			commitstatus.DeliveryError{Reason: "HOST says that the repository has moved (301), the address must be changed: Moved Permanently", Permanent: true, RetryAfter: time.Minute},
 		},
 		"Login": {
 			"A proxy sends every request to its login page.",
 			recorded{code: 302, header: map[string]string{"Location": "https://sso.example/login"}},
-			commitstatus.DeliveryError{Reason: "HOST redirects (302): the repository has moved, or a login page is in front of it; check the address", Permanent: true, RetryAfter: time.Hour},
+			commitstatus.DeliveryError{Reason: "HOST redirects (302): the repository has moved, or a login page is in front of it; check the address", Permanent: true, RetryAfter: time.Minute},
 		},
 		"UnknownCommit": {
 			"GitHub's answer for a commit that it lacks is final.",

@@ -121,7 +121,7 @@ func TestCheckRuns_RefuseAsDocumented(t *testing.T) {
 		permanent bool
 		after     time.Duration
 	}{
-		"WithoutThePermission": {403, nil, `{"message":"Resource not accessible by integration","documentation_url":"https://docs.github.com/rest/checks/runs#create-a-check-run"}`, "does not let the token write statuses (403): Resource not accessible by integration", commitstatus.PermissionMissing, true, time.Hour},
+		"WithoutThePermission": {403, nil, `{"message":"Resource not accessible by integration","documentation_url":"https://docs.github.com/rest/checks/runs#create-a-check-run"}`, "does not let the token write statuses (403): Resource not accessible by integration", commitstatus.PermissionMissing, true, time.Minute},
 		"UnknownCommit":        {422, nil, `{"message":"No commit found for SHA: ` + testSHA + `","documentation_url":"https://docs.github.com/rest/checks/runs#create-a-check-run"}`, "refuses the status (422): No commit found for SHA", "", true, 0},
 		"SecondaryLimit":       {403, map[string]string{"Retry-After": "60"}, `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`, "limits the rate of requests", "", false, time.Minute},
 	} {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// lookAgain is when a request is repeated that fails until something outside changes: a new
-	// token, a moved repository. It is a safety net under Retry.
-	lookAgain = time.Hour
+	// lookAgain is the least time until a request is repeated that fails until something outside changes: a
+	// right of the token, a moved repository, a proxy that refused for a moment. A new token is seen at once.
+	lookAgain = time.Minute
 	// longestRetryAfter bounds the wait that a forge may ask for. GitHub's limits last an hour.
 	longestRetryAfter = time.Hour
 	// defaultRateLimit is the wait for a limit without a time; GitHub asks for a minute in that
