@@ -343,11 +343,10 @@ func applyErrorLasts(r *Record, o observation, p pace, now time.Time) bool {
 // deadline is the end of the time that the cluster may stay in its state; zero: no end.
 // A lost cluster keeps its slot for its declared deadline. Without a declared deadline it
 // keeps the slot for the shorter of the default deadline and the park time. An admitted
-// cluster has a deadline only while its works wait for something, or the hub refused them at two
-// looks: after a long stop of the operator, one refusal must not use up the whole deadline.
+// cluster has a deadline only while its works wait for something or are refused.
 func (r *Record) deadline(o observation, p pace) time.Time {
 	switch limit := p.deadline; {
-	case o.paused != "" || !r.InFlight() || r.State == Admitted && o.awaits == "" && o.unwrittenSince.IsZero():
+	case o.paused != "" || !r.InFlight() || r.State == Admitted && o.awaits == "" && r.Refusal == "":
 		return time.Time{}
 	case r.State == Lost && (limit == 0 || !p.declared && p.parkAfter < limit):
 		return r.Since.Add(p.parkAfter)
@@ -355,8 +354,6 @@ func (r *Record) deadline(o observation, p pace) time.Time {
 		return time.Time{}
 	case r.State == Soaking:
 		return r.Since.Add(p.soak).Add(limit) // their sum may be longer than a Duration
-	case r.State == Admitted && o.awaits == "":
-		return later(r.Since.Add(limit), o.unwrittenSince.Add(applyErrorSeen))
 	default:
 		return r.Since.Add(limit)
 	}

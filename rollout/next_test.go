@@ -94,7 +94,6 @@ func TestNext(t *testing.T) {
 		"Admitted: the refusal lasts, no deadline":           {state: Admitted, admitted: 11 * m, since: 10 * m, o: with(sound, refusing(m)), p: none, want: Failed},
 		"Admitted: refused, and it is lost":                  {state: Admitted, admitted: 11 * m, since: 10 * m, o: with(sound, refusing(m), unavailable), want: Lost},
 		"Admitted: refused for a shorter deadline":           {state: Admitted, admitted: 5 * m, since: 5 * m, o: with(sound, refusing(m)), p: hasty, want: TimedOut},
-		"Admitted: refused once, after a long stop":          {state: Admitted, admitted: 99 * m, since: 99 * m, o: with(sound, refusing(0)), want: Admitted, kept: true},
 		"Failed: the hub refuses its works":                  {state: Failed, admitted: 11 * m, since: m, o: with(sound, refusing(m)), want: Failed, kept: true},
 		"Admitted: no deadline runs while writes are paused": {state: Admitted, admitted: 31 * m, since: 31 * m, o: with(sound, paused, waiting), want: Admitted},
 		"Admitted: writes are paused for less than a minute": {state: Admitted, admitted: m - s, since: m - s, o: with(sound, paused), want: Admitted, kept: true},
