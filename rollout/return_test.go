@@ -261,9 +261,12 @@ func TestRevertOfAClusterThatHasAPartOfTheContent(t *testing.T) {
 	f.Clusters[c1].Running = rollout.Mixed
 	f.Policy.Placements[0] = placement("all", c2, c3)
 	in := f.Input()
-	if in.Withdrawn = true; len(planned(t, in).Actions) > 0 {
-		t.Errorf("content that is being withdrawn is written: %+v", planned(t, in).Actions)
+	in.Withdrawn = true
+	withdrawn := planned(t, in)
+	if len(withdrawn.Actions) > 0 {
+		t.Errorf("content that is being withdrawn is written: %+v", withdrawn.Actions)
 	}
+	f.Store(withdrawn)
 	f.SetTarget("v0")
 	play(t, f, time.Hour)
 	expectBack(t, f, "v0")
