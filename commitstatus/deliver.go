@@ -70,6 +70,8 @@ type line struct {
 type failure struct {
 	tries int
 	until time.Time
+	// outside: something outside the operator must change first, such as the token.
+	outside bool
 	// never: the forge refused permanently.
 	never  bool
 	denied Denial
@@ -209,13 +211,12 @@ func (d *Deliverer) Refused(name string) bool {
 	if l == nil {
 		return false
 	}
-	long := d.config.Clock().Add(lastBackoff)
-	if l.until.After(long) {
+	if l.outside {
 		return true
 	}
 	for _, b := range l.boxes {
 		for _, k := range b.known {
-			if k.until.After(long) {
+			if k.outside {
 				return true
 			}
 		}
@@ -598,7 +599,7 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 	}
 	at.tries++
 	at.text, at.denied = trouble.Reason, trouble.Denied
-	at.never = trouble.Permanent && trouble.RetryAfter == 0
+	at.outside, at.never = trouble.Permanent && trouble.RetryAfter > 0, trouble.Permanent && trouble.RetryAfter == 0
 	at.until = d.config.Clock().Add(max(backoff(at.tries), trouble.RetryAfter))
 	if k.certain() && m.Posting != nil {
 		k.result = absent(m)
