@@ -79,10 +79,11 @@ func (r *Repository) authenticated(ctx context.Context) (*Repository, error) {
 	return &with, nil
 }
 
-// forgetToken drops the App's token if the server refused it, so that the next call requests
-// another one.
-func (r *Repository) forgetToken(err error) {
-	if r.credentials.app != nil && errors.Is(err, ErrAuthentication) {
-		r.tokens.Forget(r.credentials.app)
+// forgetToken drops the App's token if the server refused it, and reports whether there was one.
+func (r *Repository) forgetToken(err error) bool {
+	if r.credentials.app == nil || !errors.Is(err, ErrAuthentication) || errors.Is(err, githubapp.ErrRefused) {
+		return false
 	}
+	r.tokens.Forget(r.credentials.app)
+	return true
 }

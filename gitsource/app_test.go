@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,15 +20,35 @@ import (
 	"github.com/addonflow/addonflow/test/gitserver"
 )
 
-// TestApp_FetchesWithAToken: one token serves many fetches; one that the server refuses is
-// replaced with the next call.
+// TestApp_FetchesWithAToken: one token serves many fetches; one that was revoked before it expires is requested again once.
 func TestApp_FetchesWithAToken(t *testing.T) {
-	s := serve(t, gitserver.Options{User: "x-access-token", Password: "ghs_" + canary + "2"})
-	h := newHistory(t, s)
+	h := newHistory(t, serve(t, gitserver.Options{}))
 	h.commit("one")
-	var asked atomic.Int32
+	backend, err := url.Parse(h.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: backend.Scheme, Host: backend.Host})
+	proxy.Transport = &http.Transport{DisableKeepAlives: true}
+	// valid is the number of the only token that the server accepts, and revoke ends it before the answer.
+	var asked, refusals, valid atomic.Int32
+	var revoke func(*http.Request)
+	valid.Store(1)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if revoke != nil {
+			revoke(r)
+		}
+		if user, password, _ := r.BasicAuth(); user != "x-access-token" || password != fmt.Sprintf("ghs_%s%d", canary, valid.Load()) {
+			http.Error(w, "no such token: "+password, http.StatusUnauthorized)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	repository := front.URL + backend.Path
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v3/app/installations/345/access_tokens" {
+			refusals.Add(1)
 			http.NotFound(w, r)
 			return
 		}
@@ -42,47 +64,57 @@ func TestApp_FetchesWithAToken(t *testing.T) {
 		"githubAppID": []byte("12"), "githubAppInstallationID": []byte("345"), "githubAppBaseURL": []byte(api.URL + "/api/v3"),
 		"githubAppPrivateKey": pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
 	}
-	credentials, err := ParseAppCredentials(h.URL(), keys)
+	credentials, err := ParseAppCredentials(repository, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tokens := githubapp.New(nil)
 	fetch := func() error {
-		tree, err := fetchMain(t.Context(), t, h.URL(), func(o *Options) { o.Credentials, o.Tokens = credentials, tokens })
+		tree, err := fetchMain(t.Context(), t, repository, func(o *Options) { o.Credentials, o.Tokens = credentials, tokens })
 		if err == nil {
 			tree.Close()
 		}
 		return err
-	}
-	if err := fetch(); !errors.Is(err, ErrAuthentication) || strings.Contains(err.Error(), canary) {
-		t.Errorf("a token that the server does not know: got %v", err)
 	}
 	for range 3 {
 		if err := fetch(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if asked.Load() != 2 {
-		t.Errorf("%d tokens were requested, want 2", asked.Load())
+	for name, method := range map[string]string{"before a fetch": http.MethodGet, "inside a fetch": http.MethodPost} {
+		before := asked.Load()
+		revoke = func(r *http.Request) {
+			if r.Method == method && asked.Load() == before {
+				valid.Store(before + 1)
+			}
+		}
+		if err := fetch(); err != nil || asked.Load() != before+1 {
+			t.Errorf("revoked %s: got %v, and %d tokens were requested, want 1", name, err, asked.Load()-before)
+		}
+	}
+	before := asked.Load()
+	revoke = func(*http.Request) { valid.Store(0) }
+	if err := fetch(); !errors.Is(err, ErrAuthentication) || strings.Contains(err.Error(), canary) || asked.Load() != before+1 {
+		t.Errorf("a server that accepts none: got %v, and %d tokens were requested, want 1", err, asked.Load()-before)
 	}
 
 	keys["githubAppInstallationID"] = []byte("346")
-	if credentials, err = ParseAppCredentials(h.URL(), keys); err != nil {
+	if credentials, err = ParseAppCredentials(repository, keys); err != nil {
 		t.Fatal(err)
 	}
-	if err := fetch(); !errors.Is(err, ErrAuthentication) || !strings.Contains(err.Error(), "GitHub refuses a token: App 12, installation 346: 127.0.0.1:") {
+	if err := fetch(); !errors.Is(err, ErrAuthentication) || !strings.Contains(err.Error(), "GitHub refuses a token: App 12, installation 346: 127.0.0.1:") || refusals.Load() != 1 {
 		t.Errorf("an unknown installation: got %v", err)
 	}
-	_, err = Open(Options{URL: h.URL(), Credentials: credentials, Access: Access{AllowLoopback: true}})
+	_, err = Open(Options{URL: repository, Credentials: credentials, Access: Access{AllowLoopback: true}})
 	if !errors.Is(err, ErrInvalidCredentials) || !strings.Contains(err.Error(), "over which no credentials are sent") {
 		t.Errorf("without TLS: got %v", err)
 	}
-	for url, want := range map[string]string{
+	for address, want := range map[string]string{
 		"https://git.example.com/team/fleet": "the App is not of git.example.com, where the URL leads",
 		"ssh://git@127.0.0.1:22/team/fleet":  "a GitHub App needs a URL with https",
 	} {
-		if _, err := ParseAppCredentials(url, keys); !errors.Is(err, ErrInvalidCredentials) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", url, err, want)
+		if _, err := ParseAppCredentials(address, keys); !errors.Is(err, ErrInvalidCredentials) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", address, err, want)
 		}
 	}
 }

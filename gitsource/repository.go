@@ -135,8 +135,19 @@ func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
 // server does not remember what it listed.
 const attempts = 3
 
-// converse opens a session with the present credentials, and repeats talk while the server refuses a commit.
-func converse[T any](ctx context.Context, r *Repository, talk func(*session) (T, error)) (result T, err error) {
+// converse holds a conversation with the present credentials. An App's token that the server refuses may have been
+// revoked: the conversation is repeated once with another one.
+func converse[T any](ctx context.Context, r *Repository, talk func(*session) (T, error)) (T, error) {
+	result, err := converseOnce(ctx, r, talk)
+	if r.forgetToken(err) {
+		result, err = converseOnce(ctx, r, talk)
+		r.forgetToken(err)
+	}
+	return result, err
+}
+
+// converseOnce opens a session, and repeats talk while the server refuses a commit.
+func converseOnce[T any](ctx context.Context, r *Repository, talk func(*session) (T, error)) (result T, err error) {
 	with, err := r.authenticated(ctx)
 	if err != nil {
 		return result, r.redaction.Error(err)
@@ -150,7 +161,6 @@ func converse[T any](ctx context.Context, r *Repository, talk func(*session) (T,
 			}
 		}
 	}
-	r.forgetToken(err)
 	return result, with.redaction.Error(err)
 }
 
