@@ -187,7 +187,7 @@ func commitV3(ctx context.Context, w *demo.World) {
 }
 
 // lose stops the operator and deletes AddonFlow's objects, as with a namespace that is lost. It
-// returns them as the backup of docs/operating.md has them.
+// returns them as the backup of docs/how-to/upgrade.md has them.
 func lose(ctx context.Context, w *demo.World) []*unstructured.Unstructured {
 	GinkgoHelper()
 	Expect(w.Operator.Stop()).To(Succeed())
