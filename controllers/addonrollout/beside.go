@@ -114,40 +114,48 @@ func (b *besides) tell(log logr.Logger, o *plan.Observation, why string) journal
 // successOf names the write of succeeded-at.
 func successOf(o *plan.Observation) string { return "success " + o.Target.Revision }
 
-// plan plans a turn. A success is noted on the revision before the status says it: without it, a later
-// revert would soak again. If the hub refuses that, the rollout has not ended.
-func (r *Reconciler) plan(ctx context.Context, o *plan.Observation, mem *memory) (plan.Plan, error) {
-	what := successOf(o)
-	for _, other := range slices.Sorted(maps.Keys(mem.beside)) {
-		if other != what && mem.beside[other].text != "" {
-			o.RefusedWrites = append(o.RefusedWrites, mem.beside[other].text)
+// errUnnoted says that the hub refused to note the success of a plan. The rollout has not ended, and is planned again.
+var errUnnoted = errors.New("the success was not noted")
+
+// note notes a success on the revision before the status says it: without the note, a later revert would soak again. A
+// deleted revision needs none.
+func (r *Reconciler) note(ctx context.Context, p *plan.Plan, mem *memory) error {
+	o, what := p.Observed, successOf(p.Observed)
+	if !p.Planned.Succeeded {
+		if o.Unnoted == "" {
+			delete(mem.beside, what)
 		}
-	}
-	planned, err := plan.New(o)
-	if err != nil || !planned.Planned.Succeeded {
-		delete(mem.beside, what)
-		return planned, err
-	}
-	if err := r.trace(&planned); err != nil {
-		return planned, err
+		return nil
 	}
 	beside := r.writeBeside(mem)
-	written, err := beside.write(what, func() error {
-		// A success cannot be noted on a deleted revision; the rollout succeeded all the same.
-		return client.IgnoreNotFound(r.noteSuccess(ctx, o))
-	})
+	written, err := beside.write(what, func() error { return client.IgnoreNotFound(r.noteSuccess(ctx, o)) })
 	if err != nil {
-		return planned, err
+		return err
 	}
 	if written {
 		delete(mem.beside, what)
-		return planned, nil
+		return nil
 	}
 	w := beside.now[what]
 	if mem.beside[what].text != w.text {
-		o.Memory.Unwritten = append(o.Memory.Unwritten, beside.tell(decisionLog(ctx, o.Rollout), o, w.text))
+		mem.plan.Unwritten = append(mem.plan.Unwritten, beside.tell(decisionLog(ctx, o.Rollout), o, w.text))
 	}
 	mem.failed(what, w)
-	o.Unnoted = w.text
-	return plan.New(o)
+	return errUnnoted
+}
+
+// refusedWrites returns the writes beside the status that the hub refused: why the success of the target cannot be
+// noted, until the next attempt is due, and all others.
+func (m *memory) refusedWrites(o *plan.Observation) (unnoted string, others []string) {
+	success := successOf(o)
+	for _, what := range slices.Sorted(maps.Keys(m.beside)) {
+		switch w := m.beside[what]; {
+		case w.text == "":
+		case what != success:
+			others = append(others, w.text)
+		case o.Look.Elapsed < w.due:
+			unnoted = w.text
+		}
+	}
+	return unnoted, others
 }

@@ -4,7 +4,7 @@
 //
 //	observe  -> plan.Observation  all reads: placements, ManagedClusterAddOns, works, clusters, revisions
 //	plan.New -> plan.Plan         pure: package plan, which asks package rollout which clusters may move
-//	reserve  -> reserved          writes AddOnRollout.status, and the ledger in it
+//	reserve  -> reserved          notes a success, writes AddOnRollout.status and the ledger in it
 //	apply    -> applied           writes ManagedClusterAddOns and works, cluster by cluster
 //	report   -> ctrl.Result       what could not be written, OCM's tools, when to look again
 //
@@ -17,7 +17,8 @@
 //	observe.go     placements.go, configs.go with configwatch.go, revisions.go; overlay.go: what
 //	               the watch cache does not show yet
 //	plan/          the decisions; addonstatus/: the words of OCM's statuses
-//	reserve.go     commits.go: commit statuses; announce.go: log and events
+//	reserve.go     beside.go: writes that may be refused; orders.go: their answers; commits.go:
+//	               commit statuses; announce.go: log and events
 //	apply.go       works.go: ManifestWorks; addon.go: the ManagedClusterAddOn, annotations.go;
 //	               departure.go: its removal
 //	report.go      metrics.go

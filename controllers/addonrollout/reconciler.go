@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/controller"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/controllers/agents"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/gates"
@@ -134,7 +136,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	mem.generation = ro.Generation
 	result, err := r.turn(ctx, ro, mem)
 	r.measure(ctx, ro, started)
-	if apierrors.IsConflict(err) {
+	switch {
+	case errors.Is(err, errUnnoted):
+		return ctrl.Result{RequeueAfter: r.Pace}, nil
+	case apierrors.IsConflict(err):
 		// Another writer was first: this plan is void, the next look decides.
 		r.writeLost(ctx, ro, mem)
 		return ctrl.Result{RequeueAfter: r.Pace}, nil
@@ -170,7 +175,7 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	planned, err := r.plan(ctx, observed, mem)
+	planned, err := plan.New(observed)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -34,6 +34,9 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if err := r.trace(p); err != nil {
 		return reserved{}, err
 	}
+	if err := r.note(ctx, p, mem); err != nil {
+		return reserved{}, err
+	}
 	book := r.openBook(p)
 	ro.Status = p.Next
 	ro.Status.ObservedGeneration = ro.Generation
