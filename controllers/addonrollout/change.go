@@ -25,7 +25,7 @@ type Change struct {
 }
 
 // ChangeOf returns what the target changes on a cluster of a stage, and writes nothing. It reads
-// as Explain does. A stage whose clusters all run the target has no change.
+// as Inspect does. A stage whose clusters all run the target has no change.
 func ChangeOf(ctx context.Context, c client.Client, key client.ObjectKey, stage string, charts chart.Engines) (Change, error) {
 	i, err := NewInspector(c, key, charts).explained(ctx)
 	if err != nil {

@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +133,19 @@ func (s *scene) waits(cluster, reason string) {
 	plan := s.plan()
 	if c, _ := plan.Why(cluster); c.State != rollout.Waiting || c.Reason != reason {
 		s.t.Errorf("%s is %s: %q, want Waiting: %q", cluster, c.State, c.Reason, reason)
+	}
+}
+
+// TestDependency_EachLookStartsFromTheLastOne: otherwise the works of the whole fleet would be compared at each look.
+func TestDependency_EachLookStartsFromTheLastOne(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	b := newBase(s, "c1")
+	b.to("v1")
+	s.target("v1")
+	b.moves("c1")
+	s.turn()
+	if m := s.reconciler.memories.get(s.key).dependencies["base"].plan; reflect.ValueOf(m).IsZero() {
+		t.Error("the look at the dependency left no memory")
 	}
 }
 

@@ -32,19 +32,6 @@ const (
 	DefaultHookTimeout  = 10 * time.Minute
 )
 
-// Explain returns the plan that the operator would make of a rollout now, and writes nothing.
-// It uses the same reads and the same planner, with the caller's own credentials. c may read
-// uncached. The operator's flags and the bounds of the tenant come from the last status; without a
-// status, the defaults are used.
-//
-// The error is a read error, an error of rollout.New, or says that the rollout has no target
-// yet. With a *MissingError the plan is valid: clusters whose AddOnRevision is missing are held
-// in it.
-func Explain(ctx context.Context, c client.Client, key client.ObjectKey, charts chart.Engines) (rollout.Plan, error) {
-	i, err := NewInspector(c, key, charts).Inspect(ctx)
-	return i.Plan(), err
-}
-
 // Inspector explains one rollout again and again. It keeps the renderers of the revisions that the last
 // plan used, so that a cluster is rendered again only if its revision or its inputs changed.
 type Inspector struct {
@@ -53,7 +40,7 @@ type Inspector struct {
 	renderers *renderers
 }
 
-// NewInspector returns an Inspector that has rendered nothing yet.
+// NewInspector returns an Inspector that has rendered nothing yet. c may read uncached.
 func NewInspector(c client.Client, key client.ObjectKey, charts chart.Engines) *Inspector {
 	return &Inspector{c, key, newRenderers(c, charts)}
 }
@@ -65,8 +52,12 @@ type Inspection struct {
 	shown *renderers
 }
 
-// Inspect is Explain for a caller that also needs the changes. With a *MissingError the inspection
-// is valid.
+// Inspect returns the plan that the operator would make of the rollout now, and writes nothing. It
+// uses the same reads and the same planner, with the caller's own credentials. The operator's flags and
+// the bounds of the tenant come from the last status; without a status, the defaults are used.
+//
+// The error is a read error, an error of rollout.New, or says that the rollout has no target yet. With a
+// *MissingError the plan is valid: clusters whose AddOnRevision is missing are held in it.
 func (s *Inspector) Inspect(ctx context.Context) (Inspection, error) {
 	i, err := s.explained(ctx)
 	if err != nil {

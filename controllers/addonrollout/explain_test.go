@@ -43,7 +43,7 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 				gone = s.revision(second)
 			}
 			s.delete(gone)
-			plan, err := Explain(t.Context(), s.hub, s.key, chart.InProcess{})
+			plan, err := s.explained()
 			missing, ok := errors.AsType[*MissingError](err)
 			if !ok || missing.Target != c.target || !slices.Equal(missing.Details, []string{"revision is missing: " + gone.Name}) {
 				t.Fatalf("%s: got %+v, error %v", c.reason, missing, err)

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 )
 
@@ -180,7 +179,7 @@ func TestMissingRevisionOfEqualContentIsRepairedWithTheTarget(t *testing.T) {
 	if got := s.troubled(); got != "" {
 		t.Errorf("nothing is missing: %q", got)
 	}
-	plan, err := Explain(t.Context(), s.hub, s.key, chart.InProcess{})
+	plan, err := s.explained()
 	if why, _ := plan.Why("c1"); err != nil || why.State != rollout.Unchanged || why.Reason != "the target changes nothing here" {
 		t.Errorf("why reports a missing revision: %s %q, %v", why.State, why.Reason, err)
 	}

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/render/chart"
 )
 
 // judgeBy sets the health policy of the rollout.
@@ -55,7 +54,7 @@ func TestInvalidHealthHoldsTheRollout(t *testing.T) {
 	if got := len(s.works()); got != 0 {
 		t.Errorf("%d works were written", got)
 	}
-	if _, err := Explain(t.Context(), s.hub, s.key, chart.InProcess{}); err == nil || !strings.Contains(err.Error(), "column 14") {
+	if _, err := s.explained(); err == nil || !strings.Contains(err.Error(), "column 14") {
 		t.Errorf("the user's tool says %v", err)
 	}
 	s.judgeBy(expression("feedback['addonflow.ready'] >= 1"))

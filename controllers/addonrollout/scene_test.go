@@ -261,10 +261,17 @@ func (s *scene) settleOnce() {
 	s.report()
 }
 
+// explained is the plan as the command line shows it.
+func (s *scene) explained() (rollout.Plan, error) {
+	s.t.Helper()
+	i, err := NewInspector(s.hub, s.key, chart.InProcess{}).Inspect(s.t.Context())
+	return i.Plan(), err
+}
+
 // plan is the planner's present plan.
 func (s *scene) plan() rollout.Plan {
 	s.t.Helper()
-	plan, err := Explain(s.t.Context(), s.hub, s.key, chart.InProcess{})
+	plan, err := s.explained()
 	if _, missing := errors.AsType[*MissingError](err); err != nil && !missing {
 		s.t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/tenancy"
-	"github.com/addonflow/addonflow/render/chart"
 )
 
 // tenants makes the namespace of the scene a tenant with an entry; "" takes it off the list.
@@ -167,7 +166,7 @@ func TestExplainKnowsTheBoundsOfTheTenant(t *testing.T) {
 	s.tenants("addOns: [hello]\ntargetNamespaces: [elsewhere]")
 	s.target("v1")
 	s.turns(5)
-	plan, err := Explain(t.Context(), s.hub, s.key, chart.InProcess{})
+	plan, err := s.explained()
 	if err != nil {
 		t.Fatal(err)
 	}

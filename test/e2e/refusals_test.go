@@ -28,8 +28,9 @@ var _ = Describe("A policy of the hub", Serial, func() {
 		pending := "0/1, 1 in flight, 1 not applied (" + all[0] + ": " + reason + ")"
 		Eventually(func() string { return s.rollout().Status.Stages[0].Message }).Should(Equal(pending))
 		why := func() string {
-			p, err := addonrollout.Explain(ctx, world.Client, client.ObjectKey{Namespace: demo.Namespace, Name: s.addOn}, chart.InProcess{})
+			i, err := addonrollout.NewInspector(world.Client, client.ObjectKey{Namespace: demo.Namespace, Name: s.addOn}, chart.InProcess{}).Inspect(ctx)
 			Expect(err).NotTo(HaveOccurred())
+			p := i.Plan()
 			c, _ := p.Why(all[0])
 			return string(c.State) + ": " + c.Reason
 		}

@@ -35,7 +35,7 @@ func DependencyOf(d v1alpha1.Dependency, o *Observation, reported error) (Depend
 			return found, o.Memory, err
 		}
 		found.Stopped = "which is stalled"
-		return found, p.Memory, nil
+		return found, o.Memory, nil
 	}
 	switch phase := p.Planned.Phase; {
 	case phase == v1alpha1.PhaseFailed || o.stranded() != "":

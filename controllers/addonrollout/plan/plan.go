@@ -277,12 +277,12 @@ func Preview(o *Observation, reported error) (Plan, error) {
 	if o.InvalidHealth != nil {
 		return Plan{}, o.InvalidHealth
 	}
-	begun := begun{status: advance(o.Rollout.Status, o, metav1.NewTime(o.Look.Wall))}
+	begun := begun{status: advance(o.Rollout.Status, o, metav1.NewTime(o.Look.Wall)), memory: o.Memory}
 	decided, err := o.decide(begun, ordered{status: begun.status}, contested)
 	if err != nil {
 		return Plan{}, err
 	}
-	return Plan{Observed: o, Decided: decided}, decided.Refused
+	return Plan{Observed: o, Decided: decided, Memory: decided.memory}, decided.Refused
 }
 
 // turn is the state of one call of decide.
