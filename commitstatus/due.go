@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The pace of a context. The first pending and every verdict are posted at once and do not
-// count. Pending after anything else is progress.
+// The pace of a context. A change of state is posted at once. The first pending and every verdict do
+// not count; pending after anything else does, because forges store few statuses of one context.
 const (
 	// ProgressStep is the least change in percent that is worth a progress post at once.
 	ProgressStep = 10
@@ -44,15 +44,17 @@ func Due(kind string, m Mark, now time.Time) (due bool, after time.Duration) {
 	if m.Owed == nil || m.Posting != nil {
 		return false, 0
 	}
-	if !progress(m, *m.Owed) {
+	switch {
+	case !counts(m, *m.Owed):
 		return true, 0
-	}
-	if m.Accepted.State == m.Owed.State && providers()[kind].keepsPendingText {
+	case m.Accepted.State != m.Owed.State:
+		return m.ProgressPosts < ProgressPostLimit, 0
+	case providers()[kind].keepsPendingText:
 		return false, 0
 	}
 	limit, wait := ProgressPostLimit, ProgressInterval
 	change := m.Owed.Progress - m.Accepted.Progress
-	if m.Accepted.State == m.Owed.State && max(change, -change) < ProgressStep {
+	if max(change, -change) < ProgressStep {
 		limit = StandstillPostLimit
 		if m.Accepted.Held == m.Owed.Held {
 			wait = StandstillInterval
@@ -70,8 +72,8 @@ func Due(kind string, m Mark, now time.Time) (due bool, after time.Duration) {
 	return true, 0
 }
 
-// progress reports whether posting the statement would be a post about progress.
-func progress(m Mark, s Statement) bool {
+// counts reports whether posting the statement would count towards ProgressPostLimit.
+func counts(m Mark, s Statement) bool {
 	return m.Accepted != nil && State(s.State) == Pending
 }
 
@@ -125,7 +127,7 @@ func settle(m *Mark, r Result) {
 	posted, owed := m.Posting, m.Owed
 	switch r.Outcome {
 	case Accepted:
-		if progress(*m, *posted) {
+		if counts(*m, *posted) {
 			m.ProgressPosts++
 		}
 		m.Accepted, m.AcceptedAt, m.Posting = posted, r.At, nil

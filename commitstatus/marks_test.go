@@ -103,6 +103,7 @@ func TestDuePacesProgressOnly(t *testing.T) {
 	little := commitstatus.Tell(marks, say(commitstatus.Pending, "1/20", step(5)))
 	much := commitstatus.Tell(marks, say(commitstatus.Pending, "2/20", step(10)))
 	verdict := commitstatus.Tell(marks, say(commitstatus.Failure, "halted"))
+	reopened := commitstatus.Tell(accept(verdict, noon), say(commitstatus.Pending, "1/20"))
 	hold := func(why string) func(*commitstatus.Want) { return func(w *commitstatus.Want) { w.Held = why } }
 	held := commitstatus.Tell(marks, say(commitstatus.Pending, "0/20, held", hold("no placement")))
 	onHold := accept(held, noon.Add(time.Hour))
@@ -122,6 +123,7 @@ func TestDuePacesProgressOnly(t *testing.T) {
 		"HoldIsOver":         {resumed[0], false, commitstatus.ProgressInterval},
 		"CountsBesideAHold":  {counted[0], false, commitstatus.StandstillInterval},
 		"Verdict":            {verdict[0], true, 0},
+		"FailureIsOver":      {reopened[0], true, 0},
 		"Nothing":            {marks[0], false, 0},
 	} {
 		if due, wait := commitstatus.Due("gitea", c.mark, noon); due != c.due || wait != c.wait {
@@ -134,6 +136,10 @@ func TestDuePacesProgressOnly(t *testing.T) {
 	much[0].ProgressPosts = commitstatus.ProgressPostLimit
 	if due, wait := commitstatus.Due("gitea", much[0], noon.Add(time.Hour)); due || wait != 0 {
 		t.Error("progress posts are limited")
+	}
+	reopened[0].ProgressPosts = commitstatus.ProgressPostLimit
+	if due, _ := commitstatus.Due("gitea", reopened[0], noon.Add(time.Hour)); due {
+		t.Error("a context that fails again and again is posted without limit")
 	}
 	future := much[0]
 	future.ProgressPosts, future.AcceptedAt = 1, noon.Add(2*time.Hour).Unix()

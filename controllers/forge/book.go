@@ -230,7 +230,7 @@ func (b *Book) setReported(obj conditions.Setter) {
 }
 
 // turning reports whether the forge shows another state than it should. A text that lags behind
-// does not count, nor a context that is pending again, because progress is paced.
+// does not count, nor a context that is pending again, because such posts are limited.
 func turning(m commitstatus.Mark) bool {
 	last := commitstatus.Last(m)
 	return !commitstatus.Settled(m) && last != nil &&

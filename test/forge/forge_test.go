@@ -334,10 +334,9 @@ func TestViolations(t *testing.T) {
 			log:    []forge.Entry{{Time: at(0), State: "pending"}, {Time: at(29), Sequence: 2, State: "pending", Description: "1/2"}},
 			want:   []string{"#2   : progress after 29s"},
 		},
-		"OpenTooFast": {
-			reason: "So is pending after a verdict.",
-			log:    []forge.Entry{{Time: at(0), State: "success"}, {Time: at(29), Sequence: 2, State: "pending", Description: "1 to leave"}},
-			want:   []string{"#2   : progress after 29s"},
+		"Reopened": {
+			reason: "A change of state is not.",
+			log:    []forge.Entry{{Time: at(0), State: "success"}, {Time: at(1), Sequence: 2, State: "pending", Description: "1 to leave"}},
 		},
 	}
 	for name, c := range cases {

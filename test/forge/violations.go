@@ -46,7 +46,7 @@ func compare(last, next Entry) []string {
 	if superseded(last) && superseded(next) {
 		out = append(out, "superseded twice")
 	}
-	if isProgress(next) && next.Time.Sub(last.Time) < 30*time.Second {
+	if isProgress(next) && last.State == next.State && next.Time.Sub(last.Time) < 30*time.Second {
 		out = append(out, fmt.Sprintf("progress after %s", next.Time.Sub(last.Time)))
 	}
 	return out
