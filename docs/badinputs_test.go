@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/controllers/addonsource"
@@ -254,7 +255,8 @@ func lint(t *testing.T, tree map[string]string) problem.List {
 	return problems
 }
 
-// TestMain makes of the test binary a child that renders charts.
+// TestMain makes of the test binary a child that renders charts. Otherwise it expects that the tests leave no
+// goroutine behind.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == renderworker.Command {
 		if err := renderworker.Serve(os.Stdin, os.Stdout); err != nil {
@@ -263,7 +265,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // TestBadInputs compares the messages in bad-inputs.md with those of lint.

@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -41,4 +42,27 @@ func TestApproval_CountsCommentsOnlyWhereTheGateTakesThem(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzParseComment: a comment that is read as a decision is one line with its five words, and is about no other content.
+func FuzzParseComment(f *testing.F) {
+	f.Add(ApproveComment("hello", "canary", "team", "sha256:0123456789abcdef"), "hello")
+	f.Add("  /addonflow reject hello canary team 0123456789ab\r\nbecause\r\nof it", "")
+	f.Add("/addonflow approve a\u00a0b c d e", "b c")
+	f.Fuzz(func(t *testing.T, body, addOn string) {
+		if c, ok := ParseComment(body); ok {
+			if c.Decision != v1alpha1.Approve && c.Decision != v1alpha1.Reject {
+				t.Errorf("%q decides %q", body, c.Decision)
+			}
+			subject := Subject{Stage: c.Stage, Gate: c.Gate, Digest: "sha256:" + c.Digest}
+			if !c.Is(c.AddOn, subject) || c.Is(c.AddOn+"x", subject) {
+				t.Errorf("%q is about something else than %+v", body, c)
+			}
+		}
+		written := ApproveComment(addOn, "canary", "team", "sha256:0123456789abcdef")
+		c, ok := ParseComment(written)
+		if one := len(strings.Fields(addOn)) == 1 && strings.TrimSpace(addOn) == addOn; ok != one || ok && (c.AddOn != addOn || c.Stage != "canary" || c.Gate != "team") {
+			t.Errorf("%q is read as %+v, %v", written, c, ok)
+		}
+	})
 }

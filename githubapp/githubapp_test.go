@@ -221,3 +221,18 @@ func TestCredentials_ServeOneForge(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParse: the keys of an App are read, or refused with an error that callers know.
+func FuzzParse(f *testing.F) {
+	f.Add("1", "2", "https://ghe.example/api/v3", "-----BEGIN RSA PRIVATE KEY-----\n")
+	f.Add("", "x", "https://a:b@c", "")
+	f.Fuzz(func(t *testing.T, app, installation, base, key string) {
+		c, err := githubapp.Parse(map[string][]byte{
+			githubapp.AppIDKey: []byte(app), githubapp.InstallationIDKey: []byte(installation),
+			githubapp.BaseURLKey: []byte(base), githubapp.PrivateKeyKey: []byte(key),
+		})
+		if (err == nil) != (c != nil) || err != nil && !errors.Is(err, githubapp.ErrInvalidCredentials) {
+			t.Errorf("%v, %v", c, err)
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/gitserver"
 )
 
@@ -210,4 +211,47 @@ func TestCredentials_AreNotSentOverHTTP(t *testing.T) {
 	if _, err := fetchMain(t.Context(), t, public.URL(), strict); err != nil {
 		t.Errorf("without credentials: %v", err)
 	}
+}
+
+// FuzzSecrets: every Secret that Git needs is read or refused with an error that callers know. No error shows a value.
+func FuzzSecrets(f *testing.F) {
+	f.Add("https://git.example/a.git", "username", "ana", "password", "x")
+	f.Add("ssh://git@git.example/a.git", "identity", "-----BEGIN OPENSSH PRIVATE KEY-----\n", "known_hosts", "git.example ssh-ed25519 AAAA c")
+	f.Add("git@git.example:a.git", "a.sshpub", `expiry-time="20260101" ssh-ed25519 AAAA`, "b.asc", "-----BEGIN PGP PUBLIC KEY BLOCK-----\n")
+	f.Add("https://github.com/a/b", "githubAppID", "1", "githubAppPrivateKey", "-----BEGIN RSA PRIVATE KEY-----\n")
+	f.Add("https://git.example/a", "address", "http://proxy:8080", "ca.crt", "-----BEGIN CERTIFICATE-----\n")
+	f.Fuzz(func(t *testing.T, url, name, value, other, text string) {
+		keys := map[string][]byte{name: []byte(value + canary), other: []byte(text)}
+		_, credentials := ParseCredentials(url, keys)
+		_, app := ParseAppCredentials(url, keys)
+		_, proxy := ParseProxy(keys)
+		_, verification := ParseVerification(v1alpha1.VerifyHEAD, keys, nil)
+		for _, err := range []error{credentials, app, proxy, verification} {
+			if err != nil && (!errors.Is(err, ErrInvalidCredentials) && !errors.Is(err, ErrInvalidURL) || strings.Contains(err.Error(), canary) && !strings.Contains(url+name+other+text, canary)) {
+				t.Errorf("%q=%q of %q: %v", name, value, url, err)
+			}
+		}
+		if hosts, err := parseKnownHosts([]byte(value)); err == nil && len(hosts.of("git.example:22")) > len(hosts) {
+			t.Errorf("%q has more lines about a host than lines", value)
+		}
+	})
+}
+
+// FuzzParseURL: a URL that is used has a host and a path, and no password in it.
+func FuzzParseURL(f *testing.F) {
+	for _, s := range []string{"https://git.example/a", "ssh://git@git.example:22/~ana/a", "git@git.example:a/b.git", "git@[::1]:a", "https://a:b@c/d", "ssh://-o@-p/x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		endpoint, err := parseURL(s)
+		if err != nil {
+			if !errors.Is(err, ErrInvalidURL) {
+				t.Errorf("%q: %v", s, err)
+			}
+			return
+		}
+		if endpoint.Host == "" || endpoint.Password != "" || endpoint.Protocol != schemeSSH && endpoint.User != "" || strings.HasPrefix(endpoint.Host, "-") || strings.HasPrefix(endpoint.Path, "-") {
+			t.Errorf("%q is used as %+v", s, endpoint)
+		}
+	})
 }

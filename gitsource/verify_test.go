@@ -270,3 +270,21 @@ func TestParseVerification_NamesTheKeyThatIsWrong(t *testing.T) {
 		})
 	}
 }
+
+// FuzzSplit: the signature of a commit and of a tag is all that the signed text lacks.
+func FuzzSplit(f *testing.F) {
+	f.Add([]byte("tree 1\ngpgsig -----BEGIN\n a\n \n b\nauthor x\n\nmessage\ngpgsig no\n"))
+	f.Add([]byte("tree 1\ngpgsig-sha256 x\n\nm"))
+	f.Add([]byte("object 1\n\nmessage\n-----BEGIN SSH SIGNATURE-----\nx\n"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if payload, signature, err := splitCommit(raw); err == nil {
+			headers, _, _ := bytes.Cut(payload, []byte("\n\n"))
+			if (signature == "") != bytes.Equal(payload, raw) || bytes.Contains(append([]byte("\n"), headers...), []byte("\ngpgsig")) {
+				t.Errorf("%q: %q and %q", raw, payload, signature)
+			}
+		}
+		if payload, signature := splitTag(raw); string(payload)+signature != string(raw) {
+			t.Errorf("%q: %q and %q", raw, payload, signature)
+		}
+	})
+}

@@ -313,3 +313,18 @@ func (s *swapped) Write(p []byte) (int, error) {
 	}
 	return s.ResponseWriter.Write(p)
 }
+
+// FuzzParseCredentials: a Docker configuration is read or refused, and no error shows a value.
+func FuzzParseCredentials(f *testing.F) {
+	f.Add(`{"auths":{"registry.example":{"auth":"YTpi"}}}`, "")
+	f.Add(`{"auths":{"https://registry.example/v1/":{"username":"a","password":"b\n"}}}`, "-----BEGIN CERTIFICATE-----\n")
+	f.Fuzz(func(t *testing.T, config, ca string) {
+		_, credentials := ParseCredentials(map[string][]byte{dockerConfigKey: []byte(config), caKey: []byte(ca)})
+		_, verification := ParseVerification(map[string][]byte{"cosign.pub": []byte(ca)})
+		for _, err := range []error{credentials, verification} {
+			if err != nil && !errors.Is(err, ErrInvalidCredentials) {
+				t.Errorf("%q: %v", config, err)
+			}
+		}
+	})
+}

@@ -205,3 +205,14 @@ func TestNewAuthorityRefuses(t *testing.T) {
 		})
 	}
 }
+
+// FuzzNewAuthority: a signing CA is read with its certificate and its key, or refused.
+func FuzzNewAuthority(f *testing.F) {
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"), []byte("-----BEGIN PRIVATE KEY-----\n"))
+	f.Fuzz(func(t *testing.T, certificate, key []byte) {
+		a, err := NewAuthority(map[string][]byte{seedCertificateKey: certificate, seedPrivateKeyKey: key})
+		if err == nil && (a.certificate == nil || a.key == nil) || err != nil && a != nil {
+			t.Errorf("%+v, %v", a, err)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -179,4 +180,25 @@ func TestObjectsStayInTheirWorks(t *testing.T) {
 	if after["e"] == "" {
 		t.Error("the new object is nowhere")
 	}
+}
+
+// FuzzOptions: the texts of a cluster and of a configuration are read or refused; an image stays an image.
+func FuzzOptions(f *testing.F) {
+	f.Add(`{"registries":[{"source":"quay.io/a","mirror":"mirror.example/a"}]}`, "quay.io/a/b:1", "deployments:hello:*", `{"replicas":2}`)
+	f.Add(`{"registries":[{"source":"","mirror":"m/"}]}`, "x", "a:b", "[]")
+	f.Fuzz(func(t *testing.T, registries, image, container, values string) {
+		if mirrors, err := parseImageRegistries(registries); err != nil {
+			if !errors.Is(err, ErrInvalidImageRegistries) {
+				t.Errorf("%q: %v", registries, err)
+			}
+		} else if got := mirrored(image, mirrors); image != "" && got == "" || len(mirrors) == 0 && got != image {
+			t.Errorf("%q is %q with %q", image, got, registries)
+		}
+		if pattern, err := containerPattern(container); err == nil && pattern.MatchString("") {
+			t.Errorf("%q matches nothing at all", container)
+		}
+		if read, err := parseValues(values); err != nil && !errors.Is(err, ErrInvalidValues) || err == nil && values != "" && values != "null" && read == nil {
+			t.Errorf("%q: %v, %v", values, read, err)
+		}
+	})
 }

@@ -307,3 +307,18 @@ func TestLint_PrintsAHundredProblemsAnd64KiBAtMost(t *testing.T) {
 		t.Errorf("got %q", out)
 	}
 }
+
+// FuzzFleet: a fleet that kubectl printed is read or refused.
+func FuzzFleet(f *testing.F) {
+	f.Add([]byte("apiVersion: v1\nkind: List\nitems:\n- apiVersion: cluster.open-cluster-management.io/v1\n  kind: ManagedCluster\n  metadata: {name: c1}\n"))
+	f.Add([]byte("apiVersion: cluster.open-cluster-management.io/v1beta1\nkind: PlacementDecisionList\nitems: [{metadata: {name: 7}}, 3, [null]]\n---\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		objects, err := objectsOf(text)
+		if err != nil {
+			return
+		}
+		if known, err := knownFleet(objects); err == nil && len(known.Clusters)+len(known.Observed)+len(known.Sets)+len(known.Bindings) > len(objects) {
+			t.Errorf("%d objects, but %+v", len(objects), known)
+		}
+	})
+}

@@ -1,6 +1,8 @@
 package renderworker
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -378,4 +380,30 @@ func BenchmarkRender(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// FuzzFrame: what a child writes is read up to the first error. A frame that is read is written as it was.
+func FuzzFrame(f *testing.F) {
+	f.Add([]byte("a\x00\x00\x00\x02{}"))
+	f.Add([]byte("x\xff\xff\xff\xff"))
+	f.Add([]byte(`a` + "\x00\x00\x00\x3b" + `{"manifests":[{"file":"a","fields":{"n":9007199254740993}}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for rest := bytes.NewReader(text); ; {
+			at := len(text) - rest.Len()
+			k, payload, err := readFrame(rest)
+			if err != nil {
+				return
+			}
+			var written bytes.Buffer
+			if err := writeFrame(&written, k, payload); err != nil || !bytes.HasPrefix(text[at:], written.Bytes()) {
+				t.Fatalf("%q is written as %q, %v", text[at:], written.Bytes(), err)
+			}
+			var a answer
+			if json.Unmarshal(payload, &a) == nil {
+				if manifests, err := decoded(a.Manifests); err == nil && len(manifests) != len(a.Manifests) {
+					t.Fatalf("%d manifests of %d", len(manifests), len(a.Manifests))
+				}
+			}
+		}
+	})
 }

@@ -131,3 +131,18 @@ func TestParseName(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParse: a policy that is read names add-ons for each tenant, and its names as well as its text are read or refused.
+func FuzzParse(f *testing.F) {
+	f.Add("team-a", "addOns: [a-*]\nnamespaces: [team-a-config]\n")
+	f.Add("addonflow/tenants", "addons: [x]")
+	f.Fuzz(func(t *testing.T, namespace, text string) {
+		policy, err := Parse(&corev1.ConfigMap{Data: map[string]string{namespace: text}})
+		if (err == nil) != (policy != nil) || err == nil && len(policy[namespace].AddOns) == 0 {
+			t.Errorf("%q: %+v, %v", text, policy, err)
+		}
+		if key, err := ParseName(namespace); err == nil && key.String() != namespace {
+			t.Errorf("%q is read as %s", namespace, key)
+		}
+	})
+}

@@ -75,3 +75,22 @@ func FuzzMatcher(f *testing.F) {
 		}
 	})
 }
+
+// FuzzAddress: an address that a gate calls has a host, and no credentials in it; a Secret for it is read or refused.
+func FuzzAddress(f *testing.F) {
+	f.Add("https://prometheus.example:9090/x", "token\n", "user", "password", "-----BEGIN CERTIFICATE-----\n")
+	f.Add("http://[::1]:0/?a=b#c", "", "", "x\r", "")
+	f.Fuzz(func(t *testing.T, raw, bearer, user, password, ca string) {
+		for _, kind := range []v1alpha1.GateType{v1alpha1.GatePrometheus, v1alpha1.GateWebhook} {
+			if parsed, err := parseAddress(raw, kind, Options{}); err == nil && (parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil || hostOf(parsed) == "") {
+				t.Errorf("%q is called as %v", raw, parsed)
+			}
+			_, err := parseCredentials(kind, &Secret{Name: "s", Keys: map[string][]byte{
+				bearerTokenKey: []byte(bearer), usernameKey: []byte(user), passwordKey: []byte(password), caKey: []byte(ca), signingKey: []byte(bearer),
+			}})
+			if err != nil && len(bearer) > 8 && strings.Contains(err.Error(), bearer) {
+				t.Errorf("%q shows a credential", err)
+			}
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -166,4 +167,21 @@ func TestUnordered(t *testing.T) {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
+}
+
+// FuzzReadValues: a file of values is refused with an error of the chart, or read as an object without other types
+// than JSON has.
+func FuzzReadValues(f *testing.F) {
+	f.Add([]byte("a: &x {b: 1}\nc: *x\n"))
+	f.Add([]byte("- 1\n"))
+	f.Add([]byte("a: !!binary aGk=\n? [1]\n: 2\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		values, err := ReadValues(text)
+		if failed := (*Error)(nil); err != nil && !errors.As(err, &failed) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if _, encoded := json.Marshal(values); err == nil && encoded != nil {
+			t.Errorf("%q is read as %v: %v", text, values, encoded)
+		}
+	})
 }

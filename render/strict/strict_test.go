@@ -2,6 +2,8 @@ package strict
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,4 +75,15 @@ func TestStrictBytes(t *testing.T) {
 			t.Errorf("binaryData %v: %q, want %q", value, got, want)
 		}
 	}
+}
+
+func FuzzParseNewerNames(f *testing.F) {
+	f.Add("workloadRef,PodGroup")
+	f.Add(" a , ,b")
+	f.Fuzz(func(t *testing.T, value string) {
+		names, err := ParseNewerNames(value)
+		if again, other := ParseNewerNames(strings.Join(names, ",")); err == nil && (other != nil || !slices.Equal(names, again)) {
+			t.Errorf("%q is read as %q, and that as %q, %v", value, names, again, other)
+		}
+	})
 }

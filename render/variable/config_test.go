@@ -29,3 +29,28 @@ func TestParseConfigVariables(t *testing.T) {
 		}
 	}
 }
+
+// FuzzAnnotations: the declarations of variables are refused, or each has a name that a template can use.
+func FuzzAnnotations(f *testing.F) {
+	f.Add("LEVEL=configmaps{.data.level}\nREGION=regions.example.com{.spec.zones[0]['name']}")
+	f.Add("REPLICAS=integer,DEBUG=boolean")
+	f.Add(`A=b{.data.log\.level}`)
+	body := map[string]any{"data": map[string]any{"level": "debug", "log.level": int64(1)}, "spec": map[string]any{"zones": []any{map[string]any{"name": true}}}}
+	f.Fuzz(func(t *testing.T, value string) {
+		if list, err := ParseFromConfigs(value); err == nil {
+			for _, v := range list {
+				if !IsName(v.Name) || v.Resource == "" && v.Group != "" {
+					t.Errorf("%q declares %+v", value, v)
+				}
+				_, _ = v.Read(body)
+			}
+		}
+		if typed, err := ParseTyped(value); err == nil {
+			for name, kind := range typed {
+				if !IsName(name) || kind != TypeInteger && kind != TypeNumber && kind != TypeBoolean {
+					t.Errorf("%q declares %s as %s", value, name, kind)
+				}
+			}
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package removal_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -169,4 +170,30 @@ func TestReasons(t *testing.T) {
 			t.Errorf("%q: until %s", d.Reason, d.Until)
 		}
 	}
+}
+
+// FuzzDecode: a stored record is refused, or read and written as it was.
+func FuzzDecode(f *testing.F) {
+	f.Add(int32(40), int32(2), true, "0-3", true, "5")
+	f.Add(int32(-1), int32(0), false, "8,8", false, "")
+	f.Fuzz(func(t *testing.T, total, spent int32, dated bool, clusters string, reserved bool, more string) {
+		at := metav1.NewTime(now())
+		stored := v1alpha1.RemovalRecord{Commit: "fed", Total: total, Spent: spent, Leaving: []v1alpha1.LeavingClusters{
+			{Since: at, Clusters: clusters, Reserved: reserved}, {Since: at, Clusters: more, Approved: true},
+		}}
+		if dated {
+			stored.SpentAt = &at
+		}
+		read, err := removal.Decode(&stored, names(9))
+		if err != nil {
+			return
+		}
+		written, err := read.Encode(names(9), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := removal.Decode(written, names(9)); written != nil && (err != nil || !reflect.DeepEqual(read, again)) {
+			t.Fatalf("%+v is written and %+v read, %v", read, again, err)
+		}
+	})
 }

@@ -5,7 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 )
+
+// TestMain expects that the tests leave no goroutine behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestMutantsApply: every mutant replaces a text that its file contains once. make mutants
 // checks whether the tests kill it.

@@ -90,6 +90,27 @@ func TestPackageComment(t *testing.T) {
 	}
 }
 
+// TestEverySuiteLooksForLeaks: every package with tests ends with goleak. A module of its own, such as release, has no
+// such dependency.
+func TestEverySuiteLooksForLeaks(t *testing.T) {
+	var own []string
+	looks := map[string]bool{}
+	for _, f := range tree(t) {
+		dir, file := path.Split(f.path)
+		if file == "go.mod" && dir != "" {
+			own = append(own, dir)
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			looks[dir] = looks[dir] || bytes.Contains(f.text, []byte(`"go.uber.org/goleak"`))
+		}
+	}
+	for dir, ok := range looks {
+		if !ok && !slices.ContainsFunc(own, func(module string) bool { return strings.HasPrefix(dir, module) }) {
+			t.Errorf("%s: no TestMain with goleak.VerifyTestMain", dir)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	for _, f := range goTree(t) {
 		for part := range strings.SplitSeq(strings.TrimSuffix(f.path, ".go"), "/") {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -15,6 +16,9 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/rollouttest"
 )
+
+// TestMain expects that the tests leave no goroutine behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // record runs a rollout of v2 over three clusters, one at a time, and returns its steps.
 func record(t *testing.T) []rollouttest.Step {
