@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -388,10 +390,17 @@ func drawn(t *rapid.T) v1alpha1.AddOnRolloutSpec {
 	return spec
 }
 
-// BenchmarkForecast is the whole forecast of one policy. Two stages, or one cluster after the
-// other, take 5 ms of CPU with 100 clusters and 100 ms with 10,000. The worst cases are the most
-// stages that a policy can have, and as many decision groups as clusters.
-func BenchmarkForecast(b *testing.B) {
+// scale is a forecast whose work is measured.
+type scale struct {
+	spec    v1alpha1.AddOnRolloutSpec
+	fleet   Fleet
+	windows Windows
+}
+
+// scales are two stages, one cluster after the other, and the worst cases: the most stages that a policy can have, as
+// many decision groups as clusters, and windows that are open for a minute.
+func scales(tb testing.TB) map[string]scale {
+	tb.Helper()
 	most := v1alpha1.AddOnRolloutSpec{Install: installed(clusterv1alpha1.RolloutStrategy{})}
 	for i := range 31 {
 		name := fmt.Sprintf("stage-%02d", i)
@@ -400,26 +409,46 @@ func BenchmarkForecast(b *testing.B) {
 			MaxConcurrency: new(intstr.FromInt32(1)), MinSuccessTime: metav1.Duration{Duration: time.Minute},
 		})
 	}
-	two := policy(b, canaryThenEveryone)
-	one := policy(b, "strategy: {type: Progressive, progressive: {maxConcurrency: 1, minSuccessTime: 10m}}")
-	groups := policy(b, "strategy: {type: ProgressivePerGroup, progressivePerGroup: {minSuccessTime: 10m}}")
-	for _, c := range []struct {
-		name  string
-		spec  v1alpha1.AddOnRolloutSpec
-		fleet Fleet
-	}{
-		{"stages/100", two, fleetOf(b, two, 100)},
-		{"stages/1000", two, fleetOf(b, two, 1000)},
-		{"stages/10000", two, fleetOf(b, two, 10000)},
-		{"one-by-one/100", one, fleetOf(b, one, 100)},
-		{"one-by-one/10000", one, fleetOf(b, one, 10000)},
-		{"31-stages/100", most, Assumed(most, nil)},
-		{"groups-of-one/100", groups, fleetOf(b, groups, 100)},
-	} {
-		b.Run(c.name, func(b *testing.B) {
+	two := policy(tb, canaryThenEveryone)
+	one := policy(tb, "strategy: {type: Progressive, progressive: {maxConcurrency: 1, minSuccessTime: 10m}}")
+	groups := policy(tb, "strategy: {type: ProgressivePerGroup, progressivePerGroup: {minSuccessTime: 10m}}")
+	window := policy(tb, `stages: [{name: everyone, placement: {namespace: default, name: all}, maxConcurrency: 1, minSuccessTime: 50h,
+  gates: {before: [{name: night, type: window, window: {timeZone: UTC, allow: [{cron: "* * * * *", duration: 1m}]}}]}}]`)
+	return map[string]scale{
+		"stages/100":                   {two, fleetOf(tb, two, 100), Windows{}},
+		"stages/1000":                  {two, fleetOf(tb, two, 1000), Windows{}},
+		"stages/10000":                 {two, fleetOf(tb, two, 10000), Windows{}},
+		"one-by-one/100":               {one, fleetOf(tb, one, 100), Windows{}},
+		"one-by-one/10000":             {one, fleetOf(tb, one, 10000), Windows{}},
+		"31-stages/100":                {most, Assumed(most, nil), Windows{}},
+		"groups-of-one/100":            {groups, fleetOf(tb, groups, 100), Windows{}},
+		"window-each-day/100":          {window, Assumed(window, nil), every(24*time.Hour, time.Minute)},
+		"window-each-other-minute/100": {window, Assumed(window, nil), every(2*time.Minute, time.Minute)},
+	}
+}
+
+// TestForecast_TakesFewDecisions: a forecast costs about a microsecond per cluster and plan, and has 100 ms.
+func TestForecast_TakesFewDecisions(t *testing.T) {
+	for name, c := range scales(t) {
+		r := newRun("hello", c.spec, c.fleet, c.windows)
+		if err := r.simulate(); err != nil || len(r.findings()) > 0 {
+			t.Errorf("%s: %v, %v", name, r.findings(), err)
+		}
+		if took := mostDecisions - r.budget; took > 100_000 {
+			t.Errorf("%s: %d decisions", name, took)
+		}
+	}
+}
+
+// BenchmarkForecast is the whole forecast of one policy.
+func BenchmarkForecast(b *testing.B) {
+	all := scales(b)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if f, err := Of("hello", c.spec, c.fleet, Windows{}); err != nil || len(f.Findings) > 0 {
+				c := all[name]
+				if f, err := Of("hello", c.spec, c.fleet, c.windows); err != nil || len(f.Findings) > 0 {
 					b.Fatal(f, err)
 				}
 			}

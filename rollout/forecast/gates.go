@@ -77,10 +77,10 @@ func windowsOf(policy v1alpha1.AddOnRolloutSpec, verdicts []rollout.Gate) []wind
 }
 
 // lookAtWindows gives windows their verdicts at the current time, which includes the batches that were not simulated.
-// One sum of their times is enough: only a policy without stages has several tracks, and it has no gates.
+// One sum of their times is enough: only a policy without stages has several tracks, and it has no gates. When a
+// verdict changes is not given to the planner: opens says which changes matter.
 func (r *run) lookAtWindows() {
-	skipped := r.skipped[""]
-	now := r.in.Now.Add(skipped)
+	now := r.in.Now.Add(r.skipped[""])
 	for i := range r.windows {
 		w := &r.windows[i]
 		v := &r.in.Gates[w.gate]
@@ -92,18 +92,39 @@ func (r *run) lookAtWindows() {
 				v.State, v.Reason = v1alpha1.GatePassed, ""
 			}
 		}
-		if v.ChangesAt = w.until; !w.until.IsZero() {
-			v.ChangesAt = w.until.Add(-skipped)
+	}
+}
+
+// opens is when the next window opens that clusters wait for; zero: none does. A stage is full with as many clusters in
+// flight as it had when it could admit more and did not; until one of them is done, no window matters to it.
+func (r *run) opens(plan rollout.Plan) (next time.Time) {
+	for _, ask := range plan.Asks {
+		for _, w := range r.windows {
+			v := r.in.Gates[w.gate]
+			if v.Stage != ask.Stage || v.Name != ask.Name || v.State == v1alpha1.GatePassed || w.until.IsZero() || r.every != everyBatch && r.course(v.Stage).full() {
+				continue
+			}
+			if at := w.until.Add(-r.skipped[""]); next.IsZero() || at.Before(next) {
+				next = at
+			}
 		}
 	}
+	return next
+}
+
+// shut reports whether a window of the stage is closed.
+func (r *run) shut(stage string) bool {
+	return slices.ContainsFunc(r.windows, func(w window) bool {
+		return r.in.Gates[w.gate].Stage == stage && r.in.Gates[w.gate].State != v1alpha1.GatePassed
+	})
 }
 
 // admits is how many batches of a stage, one after the other, are admitted after now before a window closes, and at
 // most n.
 func (r *run) admits(stage string, period time.Duration, n int) int {
 	for _, w := range r.windows {
-		if v := r.in.Gates[w.gate]; v.Stage == stage && !v.ChangesAt.IsZero() {
-			n = min(n, int((v.ChangesAt.Sub(r.in.Now)-1)/period))
+		if r.in.Gates[w.gate].Stage == stage && !w.until.IsZero() {
+			n = min(n, int((w.until.Add(-r.skipped[""]).Sub(r.in.Now)-1)/period))
 		}
 	}
 	return n

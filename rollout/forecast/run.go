@@ -86,7 +86,12 @@ type course struct {
 	size     int
 	// counted: its times follow from those of the decision group before it.
 	counted bool
+	// flying are the clusters in flight, and most those with which it admitted no more although it could.
+	flying, most int
 }
+
+// full reports whether no cluster is admitted before one in flight is done.
+func (c *course) full() bool { return c.flying > 0 && c.flying == c.most }
 
 func newRun(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet, windows Windows) *run {
 	policy.Target = &v1alpha1.Target{Digest: target}
@@ -146,6 +151,9 @@ func (r *run) simulate() error {
 // next is when the next decision is due, in whole seconds as in the ledger; zero: never.
 func (r *run) next(plan rollout.Plan) time.Time {
 	next := plan.RecheckAt
+	if opens := r.opens(plan); next.IsZero() || !opens.IsZero() && opens.Before(next) {
+		next = opens
+	}
 	for _, t := range r.verified {
 		if next.IsZero() || t.Before(next) {
 			next = t
@@ -294,6 +302,9 @@ func (r *run) advance(name string, b *batch) {
 	c, track := r.course(name), r.trackOf(name)
 	now := r.in.Now.Sub(r.start) + r.skipped[track]
 	began := !c.admitted.IsZero()
+	if c.flying = b.flying; len(b.waiting) > 0 && !r.shut(name) {
+		c.most = b.flying
+	}
 	switch {
 	case c.counted:
 	case b.flying > 0:
