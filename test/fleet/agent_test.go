@@ -1,7 +1,9 @@
 package fleet_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -273,5 +279,54 @@ func TestManyWorks(t *testing.T) {
 	}
 	if got := s.fleet.StatusWrites(fleet.Everyone); got != len(clusters) {
 		t.Errorf("%d status writes in all", got)
+	}
+}
+
+// TestKindsAreNamedAsAnAPIServerNamesThem: for every stable kind of Kubernetes, the agent reports the resource and the
+// scope that the API server has.
+func TestKindsAreNamedAsAnAPIServerNamesThem(t *testing.T) {
+	s := newScene(t, fleet.Options{})
+	discovery, err := discovery.NewDiscoveryClientForConfig(hubConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := discovery.ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	var spec workv1.ManifestWorkSpec
+	for _, list := range served {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			gvk := version.WithKind(r.Kind)
+			if !clientgoscheme.Scheme.Recognizes(gvk) || !slices.Contains(r.Verbs, "create") || !slices.Contains(r.Verbs, "get") || strings.Contains(version.Version, "beta") {
+				continue
+			}
+			namespace := map[bool]string{true: "default"}[r.Namespaced]
+			want = append(want, gvk.String()+" "+r.Name+" "+namespace)
+			spec.Workload.Manifests = append(spec.Workload.Manifests, workv1.Manifest{RawExtension: apiruntime.RawExtension{Raw: fmt.Appendf(nil,
+				`{"apiVersion": %q, "kind": %q, "metadata": {"name": "x", "namespace": "default"}}`, list.GroupVersion, r.Kind)}})
+		}
+	}
+	if len(want) < 40 {
+		t.Fatalf("the API server serves %q only", want)
+	}
+	work := &workv1.ManifestWork{Spec: spec}
+	work.Name, work.Namespace = "addon-hello-deploy-0", s.cluster
+	if err := s.hub.Create(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	work = s.until("the answer", func(w *workv1.ManifestWork) bool { return len(w.Status.ResourceStatus.Manifests) > 0 })
+	var got []string
+	for _, m := range work.Status.ResourceStatus.Manifests {
+		gvk := schema.GroupVersionKind{Group: m.ResourceMeta.Group, Version: m.ResourceMeta.Version, Kind: m.ResourceMeta.Kind}
+		got = append(got, gvk.String()+" "+m.ResourceMeta.Resource+" "+m.ResourceMeta.Namespace)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

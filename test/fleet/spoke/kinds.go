@@ -22,7 +22,7 @@ func clusterScoped(kind string) bool {
 	switch kind {
 	case kindNamespace, kindCRD, "Node", "PersistentVolume", "APIService",
 		"ClusterRole", "ClusterRoleBinding", "StorageClass", "CSIDriver", "CSINode", "VolumeAttachment",
-		"PriorityClass", "RuntimeClass", "IngressClass", "FlowSchema", "PriorityLevelConfiguration",
+		"PriorityClass", "RuntimeClass", "IngressClass", "IPAddress", "ServiceCIDR", "VolumeAttributesClass", "FlowSchema", "PriorityLevelConfiguration",
 		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
