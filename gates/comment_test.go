@@ -3,6 +3,7 @@ package gates
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -59,9 +60,11 @@ func FuzzParseComment(f *testing.F) {
 				t.Errorf("%q is about something else than %+v", body, c)
 			}
 		}
+		if addOn == "" || strings.ContainsFunc(addOn, unicode.IsSpace) {
+			return
+		}
 		written := ApproveComment(addOn, "canary", "team", "sha256:0123456789abcdef")
-		c, ok := ParseComment(written)
-		if one := len(strings.Fields(addOn)) == 1 && strings.TrimSpace(addOn) == addOn; ok != one || ok && (c.AddOn != addOn || c.Stage != "canary" || c.Gate != "team") {
+		if c, ok := ParseComment(written); !ok || c.AddOn != addOn || c.Stage != "canary" || c.Gate != "team" {
 			t.Errorf("%q is read as %+v, %v", written, c, ok)
 		}
 	})

@@ -278,8 +278,8 @@ func FuzzSplit(f *testing.F) {
 	f.Add([]byte("object 1\n\nmessage\n-----BEGIN SSH SIGNATURE-----\nx\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if payload, signature, err := splitCommit(raw); err == nil {
-			headers, _, _ := bytes.Cut(payload, []byte("\n\n"))
-			if (signature == "") != bytes.Equal(payload, raw) || bytes.Contains(append([]byte("\n"), headers...), []byte("\ngpgsig")) {
+			headers, _, _ := bytes.Cut(append([]byte("\n"), payload...), []byte("\n\n"))
+			if (signature == "") != bytes.Equal(payload, raw) || bytes.Contains(headers, []byte("\ngpgsig")) {
 				t.Errorf("%q: %q and %q", raw, payload, signature)
 			}
 		}
