@@ -38,7 +38,7 @@ func ParseFromConfigs(value string) ([]FromConfig, error) {
 		}
 		name, from, _ := strings.Cut(line, "=")
 		brace := strings.Index(from, "{")
-		if !IsName(name) || len(name) > MaxName || brace <= 0 {
+		if !IsName(name) || len(name) > MaxName || brace <= 0 || from[0] == '.' {
 			return nil, fmt.Errorf("cannot read variables of configurations: %.80q is not NAME=resource.group{.path}", line)
 		}
 		v := FromConfig{Name: name, Path: from[brace:]}

@@ -17,7 +17,7 @@ func TestParseConfigVariables(t *testing.T) {
 		t.Fatalf("error %v (-want +got):\n%s", err, diff)
 	}
 	bad := map[string]string{
-		"A": "is not NAME", "A=configmaps": "is not NAME", "={.a}": "is not NAME", "a-b=c{.a}": "is not NAME", "A={.a}": "is not NAME",
+		"A": "is not NAME", "A=configmaps": "is not NAME", "={.a}": "is not NAME", "a-b=c{.a}": "is not NAME", "A={.a}": "is not NAME", "A=.example.com{.a}": "is not NAME",
 		"CLUSTER_NAME=c{.a}": "is built in", "CLUSTER_LABEL_x=c{.a}": "is built in", "HUB_KUBECONFIG=c{.a}": "is built in",
 		"A=c{.a}\nA=c{.b}": "declared twice", "A=c{.a": "not a JSONPath", "A=c{}": "not a JSONPath", "A=c{.}": "not a JSONPath",
 		"A=c{.a..b}": "a name is empty", "A=c{.a[*]}": "neither a position", "A=c{.a[-1]}": "neither a position",
@@ -39,7 +39,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		if list, err := ParseFromConfigs(value); err == nil {
 			for _, v := range list {
-				if !IsName(v.Name) || v.Resource == "" && v.Group != "" {
+				if !IsName(v.Name) || v.Resource == "" {
 					t.Errorf("%q declares %+v", value, v)
 				}
 				_, _ = v.Read(body)
