@@ -85,3 +85,30 @@ func TestRecall_OfADeletedRevisionIsRefused(t *testing.T) {
 	s.ticks(14, time.Second, all...)
 	s.runs(of[0], all...)
 }
+
+// A recall goes only to content that succeeded and is stored: an order that names other content is refused, and moves
+// no cluster.
+func TestRecall_ToContentWithoutSuccessOrBodyIsRefused(t *testing.T) {
+	all := []string{"c1", "c2", "c3"}
+	s := newScene(t, interceptor.Funcs{}, all...)
+	s.within(0, "1m")
+	of := s.succeed("v1", "v2")
+	bad := s.commit("v3")
+	s.turns(3)
+	s.advance(time.Minute)
+	s.turn()
+	last := s.succeed("v4")[0]
+	s.delete(s.revision(of[1]))
+	for name, to := range map[string]string{"NeverSucceeded": bad, "NotStored": of[1], "Unknown": "abcdef0", "Itself": last} {
+		key := s.order(v1alpha1.OrderRollback, last, &v1alpha1.OrderArguments{To: to})
+		s.ticks(4, time.Second, all...)
+		want := "Refused: " + to + " did not succeed here, is quarantined or blocked, or is not stored any more"
+		if name == "Itself" {
+			want = "Refused: no other revision succeeded here"
+		}
+		if got := s.answered(key); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	s.runs(last, all...)
+}
