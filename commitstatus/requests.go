@@ -76,6 +76,8 @@ type dialect struct {
 	edit string
 	// user is the URL of the token's account.
 	user string
+	// needs is what the token needs for plans besides the permission for statuses.
+	needs string
 }
 
 // apiRoot is the URL of the API below which the repository is.
@@ -100,8 +102,9 @@ func githubRequests(repo repository) dialect {
 		comment: func(_, id int64) string {
 			return repo.endpoint("issues", "comments", strconv.FormatInt(id, 10))
 		},
-		edit: http.MethodPatch,
-		user: repo.apiRoot("/repos/") + "/user",
+		edit:  http.MethodPatch,
+		user:  repo.apiRoot("/repos/") + "/user",
+		needs: "Pull requests: write (a classic token: repo)",
 	}
 }
 
@@ -115,6 +118,7 @@ func giteaRequests(repo repository) dialect {
 	}
 	d.pages = requestPages
 	d.commentPages = 1 // its list of comments has no pages
+	d.needs = "write:issue and read:user"
 	return d
 }
 
@@ -134,8 +138,9 @@ func gitlabRequests(repo repository) dialect {
 		comment: func(request, id int64) string {
 			return repo.endpoint("merge_requests", strconv.FormatInt(request, 10), "notes", strconv.FormatInt(id, 10))
 		},
-		edit: http.MethodPut,
-		user: repo.apiRoot("/projects/") + "/user",
+		edit:  http.MethodPut,
+		user:  repo.apiRoot("/projects/") + "/user",
+		needs: "the scope api",
 	}
 }
 
@@ -185,12 +190,18 @@ func (w wireRequest) request(ref string) (Request, string) {
 	return Request{Number: w.Number, SHA: w.Head.SHA, Ref: fmt.Sprintf(ref, w.Number), Fork: !inside}, w.Base.Ref
 }
 
+// send makes a call for a plan.
+func (r *requests) send(ctx context.Context, request call, out any) error {
+	request.doing, request.refused = "comment on pull requests, which needs "+r.needs, "comment"
+	return r.client.send(ctx, request, out)
+}
+
 // Open implements Requests. A commit that is not a full sha is one of a broken answer.
 func (r *requests) Open(ctx context.Context, branch string) ([]Request, error) {
 	var open []Request
 	for page := 1; page <= r.pages; page++ {
 		var list []wireRequest
-		if err := r.client.send(ctx, call{method: http.MethodGet, url: r.list(branch, page), expect: []int{http.StatusOK}}, &list); err != nil {
+		if err := r.send(ctx, call{method: http.MethodGet, url: r.list(branch, page), expect: []int{http.StatusOK}}, &list); err != nil {
 			return nil, err
 		}
 		for _, w := range list {
@@ -251,7 +262,7 @@ func (r *requests) author(ctx context.Context) (author, error) {
 		return author{app: number}, nil
 	}
 	var account wireUser
-	if err := r.client.send(ctx, call{method: http.MethodGet, url: r.user, expect: []int{http.StatusOK}}, &account); err != nil {
+	if err := r.send(ctx, call{method: http.MethodGet, url: r.user, expect: []int{http.StatusOK}}, &account); err != nil {
 		return author{}, err
 	}
 	if account.ID <= 0 {
@@ -278,7 +289,7 @@ func (r *requests) Say(ctx context.Context, request int64, marker, text string) 
 	if found {
 		written.method, written.url, written.expect = r.edit, r.comment(request, own.ID), []int{http.StatusOK}
 	}
-	return true, r.client.send(ctx, written, &wireComment{})
+	return true, r.send(ctx, written, &wireComment{})
 }
 
 // own finds the first comment of an author that begins with the marker.
@@ -287,7 +298,7 @@ func (r *requests) own(ctx context.Context, request int64, marker string, by aut
 		query := url.Values{perPage: {strconv.Itoa(commentPage)}, "sort": {"asc"}}
 		var list []wireComment
 		read := call{method: http.MethodGet, url: r.comments(request) + atPage(page, query), expect: []int{http.StatusOK}, limit: noteLimit}
-		if err := r.client.send(ctx, read, &list); errors.Is(err, errTooLong) {
+		if err := r.send(ctx, read, &list); errors.Is(err, errTooLong) {
 			break
 		} else if err != nil {
 			return wireComment{}, false, err

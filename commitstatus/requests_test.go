@@ -101,6 +101,18 @@ func TestRequests_OpenTellsForksApart(t *testing.T) {
 	}
 }
 
+// TestRequests_NameWhatTheTokenLacks: a refusal is about plans, not about statuses.
+func TestRequests_NameWhatTheTokenLacks(t *testing.T) {
+	for name, needs := range map[string]string{"GitHub": "Pull requests: write", "Gitea": "write:issue and read:user", "GitLab": "the scope api"} {
+		c := requestCases()[name]
+		requests := c.dial(t, scripted(t, exchange{c.user, c.authorization, "", http.StatusForbidden, nil, `{"message":"required=[read:user]"}`}))
+		_, err := requests.Say(t.Context(), 7, marker, "a plan")
+		if want := "does not let the token comment on pull requests, which needs " + needs; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+	}
+}
+
 // TestRequests_SayKeepsOneComment: the first text creates the comment, another text changes it, the same
 // text writes nothing, and a comment of another account with our marker is left alone.
 func TestRequests_SayKeepsOneComment(t *testing.T) {

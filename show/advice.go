@@ -74,7 +74,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 					program, "approve", r.Name, stage.Name, "-n", r.Namespace, "--gate", gate.Name)
 				if byComment(r, stage.Name, gate.Name) && r.Status.Target != nil {
 					out = append(out, Advice{
-						"Or write this comment on the merged pull request (reject instead of approve rejects).",
+						"Write this comment on the merged pull request (reject instead of approve rejects).",
 						gates.ApproveComment(r.Name, stage.Name, gate.Name, r.Status.Target.Digest),
 					})
 				}

@@ -41,6 +41,8 @@ func TestNextCommand(t *testing.T) {
 		}, "https://gitea.example/team/fleet/pulls/12"},
 		"Approval": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseProgressing, nil
+			comments := v1alpha1.Gate{Name: "qa", Approval: &v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{}}}
+			r.Spec.Stages = []v1alpha1.Stage{{Name: "everyone", Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{comments}}}}
 			r.Status.Stages[1].Gates = []v1alpha1.GateStatus{{Name: "qa", Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting, Since: &since}}
 		}, "addonflow approve hello everyone -n default --gate qa"},
 		"Suspended": {func(r *v1alpha1.AddOnRollout) {
@@ -62,8 +64,14 @@ func TestNextCommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := failed()
 			c.edit(r)
-			if got := Next("addonflow", r); len(got) == 0 || got[0].Command != c.want {
+			got := Next("addonflow", r)
+			if len(got) == 0 || got[0].Command != c.want {
 				t.Errorf("got %+v, want %s", got, c.want)
+			}
+			for _, a := range got {
+				if strings.HasPrefix(a.Text, "Or ") { // status prints "Or: " before it
+					t.Errorf("the advice %q", a.Text)
+				}
 			}
 		})
 	}
