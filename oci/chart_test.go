@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +137,15 @@ func TestChart_RedirectsCarryNoCredentials(t *testing.T) {
 		t.Errorf("a circle: got %v, want %v", err, ErrRedirected)
 	}
 
+	store.took()
+	front.answer = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "<"+store.URL+`/v2/charts/hello/tags/list?last=1>; rel="next"`)
+		_, _ = w.Write([]byte(`{"name": "charts/hello", "tags": ["1.0.0"]}`))
+	}
+	if _, err := open(t, front.host(), config).Resolve(t.Context(), "charts/hello", Reference{SemVer: "1"}); err == nil || len(store.took()) > 0 {
+		t.Errorf("a list of tags that goes on at another host: got %v", err)
+	}
+
 	front.answer = func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://127.0.0.1:1/store?X-Amz-Signature=canary-31c8", http.StatusFound)
 	}
@@ -219,6 +229,16 @@ func TestChart_NamesWhatIsWrong(t *testing.T) {
 		"another archive": {"/blobs/", func(w http.ResponseWriter, r *http.Request) {
 			answer := &swapped{ResponseWriter: w}
 			forward(s.Host)(answer, r)
+		}, ErrCorrupt},
+		"another manifest under its digest": {"/manifests/", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+			w.Header().Set("Docker-Content-Digest", path.Base(r.URL.Path))
+			_, _ = w.Write([]byte(`{"schemaVersion": 2}`))
+		}, ErrCorrupt},
+		"an archive without end": {"/blobs/", func(w http.ResponseWriter, _ *http.Request) {
+			for err := error(nil); err == nil; {
+				_, err = w.Write(make([]byte, 64<<10))
+			}
 		}, ErrCorrupt},
 		"half of it": {"/blobs/", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100")
