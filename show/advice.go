@@ -68,6 +68,9 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 		add("Continue the rollout.", program, "resume", "rollout", r.Name, "-n", r.Namespace)
 	}
 	for _, stage := range r.Status.Stages {
+		if outcome == Failed {
+			break // nothing moves, and another attempt needs another approval
+		}
 		for _, gate := range stage.Gates {
 			if gate.Type == v1alpha1.GateApproval && gate.State == v1alpha1.GateWaiting && gate.Since != nil {
 				add(fmt.Sprintf("Approve stage %s (gate %s). The command shows what changes, and asks.", stage.Name, gate.Name),

@@ -81,7 +81,10 @@ func TestNextLineNamesTheFix(t *testing.T) {
 		"Failed": {v1alpha1.PhaseFailed, nil, "Next: Push a fix.\n" +
 			"Or: The content was not at fault: try the failed clusters again.\n  addonflow retry hello -n default -m REASON"},
 		"Aborted": {
-			v1alpha1.PhaseFailed, func(r *v1alpha1.AddOnRollout) { r.Status.Aborted = &v1alpha1.GivenOrder{} },
+			v1alpha1.PhaseFailed, func(r *v1alpha1.AddOnRollout) {
+				r.Status.Aborted = &v1alpha1.GivenOrder{}
+				r.Status.Stages = []v1alpha1.StageStatus{{Name: "fleet", Gates: []v1alpha1.GateStatus{{Name: "qa", Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting, Since: new(metav1.Now())}}}}
+			},
 			"Next: The rollout was aborted. This continues it; other content from Git replaces it.\n  addonflow retry hello -n default -m REASON",
 		},
 		"Succeeded": {v1alpha1.PhaseSucceeded, nil, ""},
