@@ -183,6 +183,24 @@ func TestTheFleetWaitsForTwoApprovals(t *testing.T) {
 	}
 }
 
+// TestDriftIsRepairedBehindAGate: no gate is asked for what a cluster runs already.
+func TestDriftIsRepairedBehindAGate(t *testing.T) {
+	s := gatedScene(t, nil, approvals(1))
+	s.installPolicy()
+	first := s.rollout().Status.Target.Digest
+	s.upgrade()
+	work := s.works()["c2"]
+	declared := string(work.Spec.Workload.Manifests[0].Raw)
+	work.Spec.Workload.Manifests[0].Raw = []byte(strings.ReplaceAll(declared, "hello:v1", "hello:by-hand"))
+	s.update(work)
+	s.turns(2)
+	if got := string(s.works()["c2"].Spec.Workload.Manifests[0].Raw); got != declared {
+		t.Errorf("the work was not repaired: %s", got)
+	}
+	s.runs(first, "c2", "c3")
+	s.stands(v1alpha1.PhaseHeld, "waits for approval qa")
+}
+
 func TestAnApprovalThatIsWithdrawnBeforeItsUseCountsNoMore(t *testing.T) {
 	s := gatedScene(t, nil, approvals(1))
 	s.installPolicy()
