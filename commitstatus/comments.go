@@ -183,8 +183,8 @@ func (l *wireLogin) account() Account {
 	return Account{ID: l.ID, Login: cmp.Or(l.Login, l.Username)}
 }
 
-// Bounds of a list of comments. Every user who sees a request can write comments: a page of the largest comments, with
-// every character escaped, fits into an answer, and so do hundreds of them at Gitea, whose list has no pages.
+// Bounds of a list of comments. Every user who sees a request can write comments, so an answer may have a page of the
+// largest comments, with every character escaped. Gitea's list has no pages: hundreds of usual comments fit.
 const (
 	notePage  = 40
 	noteLimit = notePage * 6 * (64 << 10)

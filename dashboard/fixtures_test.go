@@ -130,7 +130,7 @@ func subject(tb testing.TB) Subject {
 	}
 }
 
-// frame is that of a page at a path.
+// frame is the Frame of a page with this path.
 func frame(path string) Frame {
 	page := func(forge *v1alpha1.CommitStatusSpec, sha string) string {
 		return strings.TrimSuffix(forge.Address, ".git") + "/commit/" + sha

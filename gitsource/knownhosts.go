@@ -37,8 +37,8 @@ type knownHost struct {
 	key      ssh.PublicKey
 }
 
-// parseKnownHosts reads a file with at least one key. An invalid line is an error. A key of a type that this client does
-// not know is not: no server can prove such a key to it, and files for newer clients have them.
+// parseKnownHosts reads a file with at least one key. An invalid line is an error. A key of an unknown type is ignored:
+// files for newer clients have such keys, and no server can use one with this client.
 func parseKnownHosts(file []byte) (knownHosts, error) {
 	var known knownHosts
 	for i, line := range bytes.Split(file, []byte("\n")) {

@@ -13,7 +13,7 @@ const (
 	workRoom = WorkLimit * 8 / 10
 )
 
-// sized is an object to be placed.
+// sized is an object and its size in a work.
 type sized struct {
 	id   Identity
 	size int

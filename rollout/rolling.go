@@ -33,7 +33,7 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 		share.members = p.members(nil)
 		return &track{steps: []*step{share.own()}}
 	}
-	for _, u := range p.members(nil) { // its place depends on what becomes of it with this look
+	for _, u := range p.members(nil) { // its step depends on its record after this look
 		if u.record != nil {
 			p.follow(u, share)
 		}
@@ -53,8 +53,8 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	return &track{steps: []*step{share, rest.own()}}
 }
 
-// protects reports whether the step that protects what clusters run applies, the share or the default canary: this is no
-// first install. A rollout that began with the step keeps it to the end.
+// protects reports whether a step that protects what clusters run, the share or the default canary, applies. It does
+// unless this is a first install. A rollout that began with the step keeps it to the end.
 func (p *planner) protects(step string) bool {
 	for u := range p.recorded() {
 		if u.record.Revision == p.target && u.record.Stage == step {

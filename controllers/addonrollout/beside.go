@@ -144,8 +144,8 @@ func (r *Reconciler) note(ctx context.Context, p *plan.Plan, mem *memory) error 
 	return errUnnoted
 }
 
-// refusedWrites returns the writes beside the status that the hub refused: why the success of the target cannot be
-// noted, until the next attempt is due, and all others.
+// refusedWrites says which writes beside the status the hub refused. unnoted is why the success of the target cannot be
+// noted; it is empty when the next attempt is due.
 func (m *memory) refusedWrites(o *plan.Observation) (unnoted string, others []string) {
 	success := successOf(o)
 	for _, what := range slices.Sorted(maps.Keys(m.beside)) {

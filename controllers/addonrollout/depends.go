@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -18,20 +19,18 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// readDependencies enters the add-ons that the rollout depends on. An add-on that is being removed
-// gets no content, and depends on none.
-func (r *Reconciler) readDependencies(ctx context.Context, o *plan.Observation, mem *memory, bounds *render.Bounds) error {
-	ro := o.Rollout
+// readDependencies returns the add-ons that the rollout depends on, and the cycle that they are in. An add-on that is
+// being removed gets no content, and depends on none.
+func (r *Reconciler) readDependencies(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, bounds *render.Bounds) (all []plan.Dependency, cycle []string, err error) {
 	if len(ro.Spec.DependsOn) == 0 || ro.Spec.Removal != nil {
 		mem.dependencies = nil
-		return nil
+		return nil, nil, nil
 	}
 	needs, err := r.needs(ctx, ro.Namespace, needsOf)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	needs[ro.Name] = needsOf(ro)
-	o.Cycle = rollout.Cycle(ro.Name, needs)
 	before := mem.dependencies
 	mem.dependencies = map[string]*memory{}
 	for _, d := range ro.Spec.DependsOn {
@@ -42,11 +41,11 @@ func (r *Reconciler) readDependencies(ctx context.Context, o *plan.Observation, 
 		mem.dependencies[d.AddOn] = own
 		found, err := r.readDependency(ctx, ro.Namespace, d, own, standing{bounds: bounds})
 		if err != nil {
-			return fmt.Errorf("cannot see add-on %s, which %s depends on: %w", d.AddOn, ro.Name, err)
+			return nil, nil, fmt.Errorf("cannot see add-on %s, which %s depends on: %w", d.AddOn, ro.Name, err)
 		}
-		o.Dependencies = append(o.Dependencies, found)
+		all = append(all, found)
 	}
-	return nil
+	return all, rollout.Cycle(ro.Name, needs), nil
 }
 
 // readDependency observes and plans the rollout of a dependency, and writes nothing. It is read
@@ -76,22 +75,22 @@ func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1a
 
 // readDependents reads on which clusters the dependent add-ons still are, because they are removed before this one,
 // also if all are removed together.
-func (r *Reconciler) readDependents(ctx context.Context, o *plan.Observation) error {
-	needs, err := r.needs(ctx, o.Rollout.Namespace, requiredBy)
+func (r *Reconciler) readDependents(ctx context.Context, ro *v1alpha1.AddOnRollout, others map[string][]*workv1.ManifestWork) (map[string][]string, error) {
+	needs, err := r.needs(ctx, ro.Namespace, requiredBy)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o.NeededBy = map[string][]string{}
-	for _, addOn := range rollout.Dependents(o.Rollout.Name, needs) {
+	neededBy := map[string][]string{}
+	for _, addOn := range rollout.Dependents(ro.Name, needs) {
 		on := map[string]bool{}
 		var list addonv1alpha1.ManagedClusterAddOnList
 		if err := r.Client.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", addOn, err)
+			return nil, fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", addOn, err)
 		}
 		for i := range list.Items {
 			on[list.Items[i].Namespace] = true
 		}
-		for _, works := range o.Others {
+		for _, works := range others {
 			for _, w := range works {
 				if w.Labels[addOnNameLabel] == addOn {
 					on[render.AddOnNamespace(w)] = true
@@ -99,10 +98,10 @@ func (r *Reconciler) readDependents(ctx context.Context, o *plan.Observation) er
 			}
 		}
 		for cluster := range on {
-			o.NeededBy[cluster] = append(o.NeededBy[cluster], addOn)
+			neededBy[cluster] = append(neededBy[cluster], addOn)
 		}
 	}
-	return nil
+	return neededBy, nil
 }
 
 // needs are the add-ons that each add-on of a namespace depends on, according to its rollout.

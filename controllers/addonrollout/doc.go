@@ -8,9 +8,12 @@
 //	apply    -> applied           writes ManagedClusterAddOns and works, cluster by cluster
 //	report   -> ctrl.Result       what could not be written, OCM's tools, when to look again
 //
-// A read that is needed for one write only is done right before that write: the owner for an
-// owner reference, a work whose name is taken, the ClusterManagementAddOn before its status is
-// patched.
+// Three reads are done right before the one write that needs them, uncached:
+//
+//	reserve  the AddOnRevision whose quarantine begins or ends: this turn may have written it before
+//	apply    the ClusterManagementAddOn, if an owner reference differs from what the watch shows:
+//	         the garbage collector deletes an add-on whose owner is gone
+//	apply    a ManifestWork whose name is taken: the watch does not show a work without its label
 //
 // The files:
 //

@@ -17,64 +17,57 @@ import (
 	"github.com/addonflow/addonflow/manifests/admission"
 )
 
-// readGates adds the decisions of users and the measurements for the gates of a rollout. Content
-// that succeeded here before needs neither.
-func (r *Reconciler) readGates(ctx context.Context, o *plan.Observation) error {
-	ro := o.Rollout
-	if r.Gates == nil || ro.Spec.Removal != nil {
-		return nil
-	}
-	o.Measured = r.Gates.Results(client.ObjectKeyFromObject(ro))
-	if !asksPeople(ro.Spec.Stages) || o.Succeeded.Has(o.Target.Revision) {
-		return nil
+// readApprovals reads the decisions of users about the gates of a rollout.
+func (r *Reconciler) readApprovals(ctx context.Context, ro *v1alpha1.AddOnRollout) (plan.Approvals, error) {
+	if !asksPeople(ro.Spec.Stages) {
+		return plan.Approvals{}, nil
 	}
 	// Uncached: a withdrawn decision must not admit a cluster.
 	var list v1alpha1.AddOnApprovalList
 	if err := r.Live.List(ctx, &list, client.InNamespace(ro.Namespace)); err != nil {
-		return fmt.Errorf("cannot list the approvals of %s: %w", ro.Name, err)
+		return plan.Approvals{}, fmt.Errorf("cannot list the approvals of %s: %w", ro.Name, err)
 	}
 	policy, binding, err := admission.Read(ctx, r.Live)
 	if err != nil {
-		return err
+		return plan.Approvals{}, err
 	}
-	o.Approvals.Read = true
 	since, err := admission.Since(policy, binding)
 	if err != nil {
-		o.Approvals.Unproven = err
-		return nil //nolint:nilerr // the gate reports it
+		return plan.Approvals{Read: true, Unproven: err}, nil //nolint:nilerr // the gate reports it
 	}
+	found := plan.Approvals{Read: true}
 	for i := range list.Items {
 		if a := list.Items[i]; a.CreationTimestamp.After(since) || a.Spec.Decision == v1alpha1.Reject {
-			o.Approvals.Counted = append(o.Approvals.Counted, a)
+			found.Counted = append(found.Counted, a)
 		} else {
-			o.Approvals.Outdated = append(o.Approvals.Outdated, a)
+			found.Outdated = append(found.Outdated, a)
 		}
 	}
-	return r.readForge(ctx, o)
+	found.Counted, err = r.provenAtForge(ctx, ro, found.Counted)
+	return found, err
 }
 
-// readForge counts a decision for a forge account only if the operator created it; otherwise for the user who created
-// it.
-func (r *Reconciler) readForge(ctx context.Context, o *plan.Observation) error {
-	if !slices.ContainsFunc(o.Approvals.Counted, func(a v1alpha1.AddOnApproval) bool { return a.Spec.Forge != nil }) {
-		return nil
+// provenAtForge counts a decision for a forge account only if the operator created it; otherwise for the user who
+// created it.
+func (r *Reconciler) provenAtForge(ctx context.Context, ro *v1alpha1.AddOnRollout, counted []v1alpha1.AddOnApproval) ([]v1alpha1.AddOnApproval, error) {
+	if !slices.ContainsFunc(counted, func(a v1alpha1.AddOnApproval) bool { return a.Spec.Forge != nil }) {
+		return counted, nil
 	}
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := r.Client.Create(ctx, review); err != nil {
-		return fmt.Errorf("cannot ask the hub for the operator's account: %w", err)
+		return nil, fmt.Errorf("cannot ask the hub for the operator's account: %w", err)
 	}
 	host := ""
-	if _, name, ok := strings.Cut(o.Rollout.Annotations[v1alpha1.SourceAnnotation], "/"); ok {
+	if _, name, ok := strings.Cut(ro.Annotations[v1alpha1.SourceAnnotation], "/"); ok {
 		source := &v1alpha1.AddOnSource{}
-		if err := r.Live.Get(ctx, client.ObjectKey{Namespace: o.Rollout.Namespace, Name: name}, source); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("cannot read the source of %s: %w", o.Rollout.Name, err)
+		if err := r.Live.Get(ctx, client.ObjectKey{Namespace: ro.Namespace, Name: name}, source); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("cannot read the source of %s: %w", ro.Name, err)
 		}
 		if spec := source.Spec.CommitStatus; spec != nil {
 			host, _ = commitstatus.Host(spec.Provider, spec.Address) // of an address that is none, no decision counts
 		}
 	}
-	o.Approvals.Counted = gates.Entered(o.Approvals.Counted, review.Status.UserInfo.Username, host)
-	return nil
+	return gates.Entered(counted, review.Status.UserInfo.Username, host), nil
 }
 
 func asksPeople(stages []v1alpha1.Stage) bool {

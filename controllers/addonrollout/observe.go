@@ -22,6 +22,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/controllers/uninstalling"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // indexName is the field of an object's name. The API server can select by it, and the watch cache
@@ -59,26 +60,39 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if o.Placements, err = readPlacements(ctx, r.Client, ro.Spec.Placements()); err != nil {
 		return nil, err
 	}
-	if err = r.readMembers(ctx, o); err != nil {
+	if o.Members, o.Unseen, err = r.readMembers(ctx, ro, o.Placements, o.Prober); err != nil {
 		return nil, err
 	}
 	if o.Others, err = r.worksOfOthers(ctx, ro.Name); err != nil {
 		return nil, err
 	}
-	if err = r.readRevisions(ctx, o, as.bounds); err != nil {
+	if o.StoredRevisions, err = r.readStored(ctx, ro); err != nil {
 		return nil, err
 	}
+	if o.Orders, err = r.readOrders(ctx, ro); err != nil {
+		return nil, err
+	}
+	if o.Unproven, err = r.proveOrders(ctx, o.Orders); err != nil {
+		return nil, err
+	}
+	o.Choose()
+	o.Revisions = r.readContents(ctx, ro, o.Named(), o.StoredAs, as.bounds)
 	mem.configs = r.joinConfigs(ctx, o, mem.configs)
 	if o.Confirm() { // other content may support other configurations
 		mem.configs = r.joinConfigs(ctx, o, mem.configs)
 	}
-	if err = r.readGates(ctx, o); err != nil {
+	if r.Gates != nil && ro.Spec.Removal == nil {
+		o.Measured = r.Gates.Results(client.ObjectKeyFromObject(ro))
+		if !o.Succeeded.Has(o.Target.Revision) { // otherwise no gate is asked
+			if o.Approvals, err = r.readApprovals(ctx, ro); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if o.Dependencies, o.Cycle, err = r.readDependencies(ctx, ro, mem, as.bounds); err != nil {
 		return nil, err
 	}
-	if err = r.readDependencies(ctx, o, mem, as.bounds); err != nil {
-		return nil, err
-	}
-	if err = r.readDependents(ctx, o); err != nil {
+	if o.NeededBy, err = r.readDependents(ctx, ro, o.Others); err != nil {
 		return nil, err
 	}
 	r.joinAuthors(o, mem)
@@ -123,8 +137,9 @@ func readOwner(ctx context.Context, c client.Reader, addOn string) (*addonv1alph
 	return owner, nil
 }
 
-// readMembers joins placements, ManagedClusterAddOns, works and clusters by name.
-func (r *Reconciler) readMembers(ctx context.Context, o *plan.Observation) error {
+// readMembers joins placements, ManagedClusterAddOns, works and clusters by name. unseen: the watch does not show yet
+// what was created.
+func (r *Reconciler) readMembers(ctx context.Context, ro *v1alpha1.AddOnRollout, placements []rollout.Placement, prober render.Prober) (members []*plan.Member, unseen bool, err error) {
 	byName := map[string]*plan.Member{}
 	get := func(name string) *plan.Member {
 		if byName[name] == nil {
@@ -132,37 +147,39 @@ func (r *Reconciler) readMembers(ctx context.Context, o *plan.Observation) error
 		}
 		return byName[name]
 	}
-	selectMembers(o, get)
-	if err := r.joinAddOns(ctx, o, get); err != nil {
-		return err
-	}
-	clusters, err := r.joinClusters(ctx, labelSelector(o.Rollout), byName, get)
+	selectMembers(ro, placements, get)
+	unseenAddOns, err := r.joinAddOns(ctx, ro.Name, get)
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	if err := r.joinWorks(ctx, o, byName); err != nil {
-		return err
+	clusters, err := r.joinClusters(ctx, labelSelector(ro), byName, get)
+	if err != nil {
+		return nil, false, err
 	}
-	joinHosts(clusters, o.Rollout.Name, byName)
+	unseenWorks, err := r.joinWorks(ctx, ro.Name, byName)
+	if err != nil {
+		return nil, false, err
+	}
+	joinHosts(clusters, ro.Name, byName)
 	for _, m := range byName {
-		report := m.Report(o.Rollout.Name)
-		m.Health, m.Serves = o.Prober.Observe(report), m.Serving(o.Prober.Available(report))
-		o.Members = append(o.Members, m)
+		report := m.Report(ro.Name)
+		m.Health, m.Serves = prober.Observe(report), m.Serving(prober.Available(report))
+		members = append(members, m)
 	}
-	slices.SortFunc(o.Members, func(a, b *plan.Member) int { return strings.Compare(a.Name, b.Name) })
-	return nil
+	slices.SortFunc(members, func(a, b *plan.Member) int { return strings.Compare(a.Name, b.Name) })
+	return members, unseenAddOns || unseenWorks, nil
 }
 
 // selectMembers enters every cluster that a placement selects, and notes the install placements
 // that select it.
-func selectMembers(o *plan.Observation, get func(string) *plan.Member) {
+func selectMembers(ro *v1alpha1.AddOnRollout, placements []rollout.Placement, get func(string) *plan.Member) {
 	install := map[v1alpha1.PlacementReference]bool{}
-	if o.Rollout.Spec.Install != nil {
-		for _, p := range o.Rollout.Spec.Install.Placements {
+	if ro.Spec.Install != nil {
+		for _, p := range ro.Spec.Install.Placements {
 			install[p.PlacementReference] = true
 		}
 	}
-	for _, p := range o.Placements {
+	for _, p := range placements {
 		ref := v1alpha1.PlacementReference{Namespace: p.Namespace, Name: p.Name}
 		for _, g := range p.Groups {
 			for _, name := range g.Clusters {
@@ -175,13 +192,12 @@ func selectMembers(o *plan.Observation, get func(string) *plan.Member) {
 	}
 }
 
-// joinAddOns enters every ManagedClusterAddOn of the add-on.
-func (r *Reconciler) joinAddOns(ctx context.Context, o *plan.Observation, get func(string) *plan.Member) error {
-	addOn := o.Rollout.Name
+// joinAddOns enters every ManagedClusterAddOn of the add-on. It reports whether the watch does not show one of them.
+func (r *Reconciler) joinAddOns(ctx context.Context, addOn string, get func(string) *plan.Member) (bool, error) {
 	var list addonv1alpha1.ManagedClusterAddOnList
 	err := r.Client.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", addOn, err)
+		return false, fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", addOn, err)
 	}
 	shown := make(map[client.ObjectKey]bool, len(list.Items))
 	for i := range list.Items {
@@ -191,9 +207,9 @@ func (r *Reconciler) joinAddOns(ctx context.Context, o *plan.Observation, get fu
 	unseen, err := r.addOns.confirmed(shown, func(a *addonv1alpha1.ManagedClusterAddOn) bool { return a.Name == addOn },
 		func(key client.ObjectKey) (*addonv1alpha1.ManagedClusterAddOn, error) { return r.liveAddOn(ctx, key) })
 	for _, a := range unseen {
-		o.Unseen, get(a.Namespace).AddOn = true, a
+		get(a.Namespace).AddOn = a
 	}
-	return err
+	return len(unseen) > 0, err
 }
 
 // liveAddOn reads a ManagedClusterAddOn uncached; nil: it does not exist. It lists by name,
@@ -209,13 +225,12 @@ func (r *Reconciler) liveAddOn(ctx context.Context, key client.ObjectKey) (*addo
 
 // joinWorks enters the works of the add-on on the clusters known so far. They include works
 // that lost OCM's label and were found when AddonFlow tried to create them. A work on a hosting
-// cluster belongs to the cluster that OCM's label names.
-func (r *Reconciler) joinWorks(ctx context.Context, o *plan.Observation, byName map[string]*plan.Member) error {
-	addOn := o.Rollout.Name
+// cluster belongs to the cluster that OCM's label names. It reports whether the watch does not show one of them.
+func (r *Reconciler) joinWorks(ctx context.Context, addOn string, byName map[string]*plan.Member) (bool, error) {
 	var list workv1.ManifestWorkList
 	err := r.Client.List(ctx, &list, client.MatchingLabels{addOnNameLabel: addOn}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return fmt.Errorf("cannot list works of %s: %w", addOn, err)
+		return false, fmt.Errorf("cannot list works of %s: %w", addOn, err)
 	}
 	join := func(w *workv1.ManifestWork) {
 		m := byName[render.AddOnNamespace(w)]
@@ -235,13 +250,12 @@ func (r *Reconciler) joinWorks(ctx context.Context, o *plan.Observation, byName 
 	unseen, err := r.works.confirmed(shown, func(w *workv1.ManifestWork) bool { return deploys(w, addOn) },
 		func(key client.ObjectKey) (*workv1.ManifestWork, error) { return r.liveWork(ctx, key) })
 	for _, w := range unseen {
-		o.Unseen = true
 		join(w)
 	}
 	for _, m := range byName {
 		slices.SortFunc(m.Works, func(a, b *workv1.ManifestWork) int { return strings.Compare(a.Name, b.Name) })
 	}
-	return err
+	return len(unseen) > 0, err
 }
 
 // liveWork reads a work uncached; nil when it does not exist.

@@ -23,47 +23,47 @@ import (
 const ordersKept = 30 * 24 * time.Hour
 
 // readOrders reads the orders about a rollout, the oldest first.
-func (r *Reconciler) readOrders(ctx context.Context, o *plan.Observation) error {
+func (r *Reconciler) readOrders(ctx context.Context, ro *v1alpha1.AddOnRollout) ([]v1alpha1.AddOnOrder, error) {
 	var list v1alpha1.AddOnOrderList
-	if err := r.Client.List(ctx, &list, client.InNamespace(o.Rollout.Namespace)); err != nil {
-		return fmt.Errorf("cannot list orders: %w", err)
+	if err := r.Client.List(ctx, &list, client.InNamespace(ro.Namespace)); err != nil {
+		return nil, fmt.Errorf("cannot list orders: %w", err)
 	}
-	open := func(x v1alpha1.AddOnOrder) bool { return x.Spec.Rollout == o.Rollout.Name && x.Status.State == "" }
+	open := func(x v1alpha1.AddOnOrder) bool { return x.Spec.Rollout == ro.Name && x.Status.State == "" }
 	if slices.ContainsFunc(list.Items, open) {
 		// Uncached: an order that was answered must not be carried out again.
-		if err := r.Live.List(ctx, &list, client.InNamespace(o.Rollout.Namespace)); err != nil {
-			return fmt.Errorf("cannot list orders: %w", err)
+		if err := r.Live.List(ctx, &list, client.InNamespace(ro.Namespace)); err != nil {
+			return nil, fmt.Errorf("cannot list orders: %w", err)
 		}
 	}
-	o.Orders = slices.DeleteFunc(list.Items, func(x v1alpha1.AddOnOrder) bool { return x.Spec.Rollout != o.Rollout.Name })
-	slices.SortFunc(o.Orders, func(a, b v1alpha1.AddOnOrder) int {
+	orders := slices.DeleteFunc(list.Items, func(x v1alpha1.AddOnOrder) bool { return x.Spec.Rollout != ro.Name })
+	slices.SortFunc(orders, func(a, b v1alpha1.AddOnOrder) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
-	return r.proveOrders(ctx, o)
+	return orders, nil
 }
 
-// proveOrders notes the open orders whose author the API server did not prove: the admission policy
-// or its binding is missing, differs, was changed, or is not older than the order.
-func (r *Reconciler) proveOrders(ctx context.Context, o *plan.Observation) error {
-	if !slices.ContainsFunc(o.Orders, func(x v1alpha1.AddOnOrder) bool { return x.Status.State == "" }) {
-		return nil
+// proveOrders returns, by name, the open orders whose author the API server did not prove, and why: the admission
+// policy or its binding is missing, differs, was changed, or is not older than the order.
+func (r *Reconciler) proveOrders(ctx context.Context, orders []v1alpha1.AddOnOrder) (map[string]string, error) {
+	if !slices.ContainsFunc(orders, func(x v1alpha1.AddOnOrder) bool { return x.Status.State == "" }) {
+		return nil, nil
 	}
 	policy, binding, err := admission.Read(ctx, r.Live)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	since, unproven := admission.Since(policy, binding)
-	o.Unproven = map[string]string{}
-	for i := range o.Orders {
-		switch x := &o.Orders[i]; {
+	since, why := admission.Since(policy, binding)
+	unproven := map[string]string{}
+	for i := range orders {
+		switch x := &orders[i]; {
 		case x.Status.State != "":
-		case unproven != nil:
-			o.Unproven[x.Name] = unproven.Error()
+		case why != nil:
+			unproven[x.Name] = why.Error()
 		case !x.CreationTimestamp.After(since):
-			o.Unproven[x.Name] = "the order was given before, or just when, the policy that proves its author was created; give it again"
+			unproven[x.Name] = "the order was given before, or just when, the policy that proves its author was created; give it again"
 		}
 	}
-	return nil
+	return unproven, nil
 }
 
 // answerOrders writes what orders and a rollback do to revisions, and the answers, after the status that

@@ -13,8 +13,8 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,7 +46,10 @@ func (r *Reconciler) report(ctx context.Context, p reserved, wrote applied) (ctr
 		return ctrl.Result{}, err
 	}
 	again := sooner(p.again, r.again(p, wrote))
-	if err := r.publish(ctx, p); err != nil {
+	switch err := r.publish(ctx, p); {
+	case apierrors.IsConflict(err):
+		again = sooner(again, r.Pace) // the watch does not show the last write yet
+	case err != nil:
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot publish the status for OCM's tools")
 		again = sooner(again, retryAfter)
 	}
@@ -182,26 +185,21 @@ func named(clusters []v1alpha1.ClusterReason) string {
 }
 
 // publish writes the status of the ClusterManagementAddOn for OCM's tools where there is a
-// plan, in replace mode only: OCM's addon-manager would wipe it. The object is read live only
-// if what the watch shows differs from the status to write.
+// plan, in replace mode only: OCM's addon-manager would wipe it.
 func (r *Reconciler) publish(ctx context.Context, p reserved) error {
 	owner, now := p.Observed.Owner, metav1.NewTime(p.Observed.Look.Wall)
 	if r.HidesTemplateHash || owner == nil || p.rollout.Spec.Removal != nil {
 		return nil
 	}
 	want, ok := p.Published()
-	if !ok || equality.Semantic.DeepEqual(owner.Status, addonstatus.Timed(want, owner.Status, now)) {
+	if !ok {
 		return nil
 	}
-	var live addonv1alpha1.ClusterManagementAddOn
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), &live); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	next := live.DeepCopy()
-	if next.Status = addonstatus.Timed(want, live.Status, now); equality.Semantic.DeepEqual(live.Status, next.Status) {
+	next := owner.DeepCopy()
+	if next.Status = addonstatus.Timed(want, owner.Status, now); equality.Semantic.DeepEqual(owner.Status, next.Status) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(&live, client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(owner, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, next, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot publish the status of ClusterManagementAddOn %s: %w", next.Name, err)
 	}

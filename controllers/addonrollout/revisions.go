@@ -116,53 +116,51 @@ func (s *renderers) retain(rollout client.ObjectKey, used plan.Revisions) {
 	})
 }
 
-// readRevisions reads which revisions of the add-on succeeded, and the bodies of the revisions that
-// the rollout, its ledger or a work names. Bodies are read uncached and decoded once. A deleted
-// revision is missing, even if this process decoded it before. Times are RFC 3339 in UTC, so that
-// they sort as text.
-func (r *Reconciler) readRevisions(ctx context.Context, o *plan.Observation, bounds *render.Bounds) error {
-	ro := o.Rollout
+// readStored reads which revisions of the add-on the hub has, and which of them succeeded. Times are RFC 3339 in UTC, so
+// that they sort as text.
+func (r *Reconciler) readStored(ctx context.Context, ro *v1alpha1.AddOnRollout) (plan.StoredRevisions, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind + "List"))
 	err := r.Live.List(ctx, list, client.InNamespace(ro.Namespace), client.MatchingLabels{v1alpha1.AddOnLabel: ro.Name})
 	if err != nil {
-		return fmt.Errorf("cannot list revisions of %s: %w", ro.Name, err)
+		return plan.StoredRevisions{}, fmt.Errorf("cannot list revisions of %s: %w", ro.Name, err)
 	}
-	listed := make(map[string]bool, len(list.Items))
-	o.Quarantined, o.StoredAs = map[string]v1alpha1.RememberedQuarantine{}, map[string]types.UID{}
+	found := plan.StoredRevisions{Quarantined: map[string]v1alpha1.RememberedQuarantine{}, StoredAs: map[string]types.UID{}}
 	for i := range list.Items {
 		m := &list.Items[i]
-		listed[m.Name], o.StoredAs[m.Name] = true, m.UID
+		found.StoredAs[m.Name] = m.UID
 		digest := m.Annotations[v1alpha1.RevisionAnnotation]
 		stored := v1alpha1.Target{Source: ro.Spec.Target.Source, Revision: m.Name, Digest: digest}
 		for _, stored.Commit = range v1alpha1.Commits(m.Annotations) {
-			o.Stored = append(o.Stored, stored)
+			found.Stored = append(found.Stored, stored)
 		}
 		if stored.Commit == "" {
-			o.Stored = append(o.Stored, stored)
+			found.Stored = append(found.Stored, stored)
 		}
 		if at := m.Annotations[v1alpha1.SucceededAtAnnotation]; at != "" {
-			o.Succeeded = append(o.Succeeded, plan.Success{Name: m.Name, Digest: digest, At: at})
+			found.Succeeded = append(found.Succeeded, plan.Success{Name: m.Name, Digest: digest, At: at})
 		}
 		if q, ok := v1alpha1.ReadQuarantine(m.Annotations); ok {
-			o.Quarantined[m.Name] = v1alpha1.RememberedQuarantine{Quarantine: q, RevisionUID: m.UID}
+			found.Quarantined[m.Name] = v1alpha1.RememberedQuarantine{Quarantine: q, RevisionUID: m.UID}
 		}
 	}
-	slices.SortFunc(o.Succeeded, func(a, b plan.Success) int {
+	slices.SortFunc(found.Succeeded, func(a, b plan.Success) int {
 		return cmp.Or(strings.Compare(b.At, a.At), strings.Compare(a.Name, b.Name))
 	})
-	if err := r.readOrders(ctx, o); err != nil {
-		return err
-	}
-	o.Choose()
-	o.Revisions = plan.Revisions{}
-	for _, digest := range o.Named() {
-		if !listed[render.RevisionName(ro.Name, digest)] {
+	return found, nil
+}
+
+// readContents reads the bodies of revisions. They are read uncached and decoded once. A deleted revision, which is not
+// among the stored ones, is missing, even if this process decoded it before.
+func (r *Reconciler) readContents(ctx context.Context, ro *v1alpha1.AddOnRollout, digests []string, stored map[string]types.UID, bounds *render.Bounds) plan.Revisions {
+	contents := plan.Revisions{}
+	for _, digest := range digests {
+		if _, ok := stored[render.RevisionName(ro.Name, digest)]; !ok {
 			r.renderers.drop(revisionKey{ro.Namespace, ro.Name, digest})
 		}
 		renderer, err := r.renderers.get(ctx, ro.Namespace, ro.Name, digest, bounds)
-		o.Revisions.Add(digest, renderer, err)
+		contents.Add(digest, renderer, err)
 	}
-	r.renderers.retain(client.ObjectKeyFromObject(ro), o.Revisions)
-	return nil
+	r.renderers.retain(client.ObjectKeyFromObject(ro), contents)
+	return contents
 }

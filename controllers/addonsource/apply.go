@@ -100,8 +100,8 @@ func (p *pass) restoring() bool {
 	return p.source.Status.LastAppliedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec
 }
 
-// repairs reports whether a change only restores an object: the commit is on the hub already,
-// and the object is the one that this process applied before, if it did.
+// repairs reports whether a change only restores an object: the commit was applied before, and if this
+// process applied the object, it applied the same one.
 func (p *pass) repairs(c change) bool {
 	before := p.writes.of(keyOf(c.desired)).desired
 	return p.restoring() && (before == "" || before == digestOf(c.desired))

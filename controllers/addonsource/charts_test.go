@@ -125,7 +125,7 @@ var _ = Describe("An artifact in a registry", func() {
 			}
 		})
 	}
-	// made is the commit that artifacts say they were made of, as a revision has it.
+	// made is the commit that the artifacts were made from, as it ends a revision.
 	made := "+sha1:" + strings.Repeat("a", 40)
 	// pushedOf pushes files as flux push artifact does, with --revision.
 	pushedOf := func(w *world, server *registry.Server, tag, revision string, files map[string]string) string {

@@ -47,8 +47,8 @@ func (p *pass) overtake(ctx context.Context, todo plan, rollouts map[string]*v1a
 	return all, nil
 }
 
-// replacedRollouts returns the rollouts of the source as they were when the plan was applied: as read
-// before, with the status in the API server's answer to the write of the target.
+// replacedRollouts returns the rollouts of the source as they were when the plan was applied: their spec was
+// read before, their status is in the API server's answer to the write of the target.
 func (p *pass) replacedRollouts(seen *observation) (map[string]*v1alpha1.AddOnRollout, error) {
 	rollouts := map[string]*v1alpha1.AddOnRollout{}
 	for name, ro := range seen.rollouts {

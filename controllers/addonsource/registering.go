@@ -42,8 +42,8 @@ func registrantsOf(addOn load.AddOn) ([]registrant, error) {
 	return out, nil
 }
 
-// checkRegistrations returns requests of an add-on for its agents that every hub refuses: roles
-// that no label could allow, and subjects that belong to others.
+// checkRegistrations returns what an add-on requests for its agents and every hub refuses: roles that
+// no admin can allow, and subjects that are reserved.
 func checkRegistrations(objects []gitsource.Object, addOn load.AddOn) problem.List {
 	registrants, err := registrantsOf(addOn)
 	if err != nil {

@@ -92,9 +92,8 @@ func deleted() predicate.Predicate {
 	}
 }
 
-// movedByOthers lets deletions pass, and changes by others to what AddonFlow applies. Of a
-// rollout's status, which changes every second, only its standing and the end of a removal or
-// release matter here.
+// movedByOthers passes deletions, and changes that other writers make to applied objects. The status of
+// a rollout changes every second: only its standing and the end of a removal or release pass.
 func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicate.Predicate {
 	ownWrite := func(o client.Object) bool {
 		return r.writes.of(keyOf(o)).resourceVersion == o.GetResourceVersion()

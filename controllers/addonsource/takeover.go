@@ -175,8 +175,8 @@ func (p *pass) clearHashes(ctx context.Context, hashed []addonv1alpha1.ManagedCl
 	return group.Wait()
 }
 
-// withoutTemplateHash returns the object with its template references as OCM's template manager
-// ignores them, and whether that is a change: the name stays, the hash is empty on both sides.
+// withoutTemplateHash returns the object with template references that OCM's template manager ignores, and
+// whether that is a change: their names stay, the desired and the last applied hash are empty.
 // If spec.configs names a template the reference is omitted, because OCM's configuration
 // controller, which no annotation stops there, would write the hash again.
 func withoutTemplateHash(mca *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, bool) {

@@ -130,7 +130,7 @@ func (s *Sharer) slice(v reflect.Value) uint64 {
 	return hash
 }
 
-// texts shares a map of strings, in whatever order it is read.
+// texts shares a map of strings. Its hash does not depend on the order of the keys.
 func (s *Sharer) texts(v reflect.Value, at *map[string]string) uint64 {
 	hash := uint64(len(*at))
 	for key, value := range *at {

@@ -65,8 +65,8 @@ func (d LocalDoor) Key() string { return d.key }
 // localCookie carries the key. A browser accepts it without TLS only if it is not Secure.
 const localCookie = "addonflow-key"
 
-// Enter lets a request in that has the key, and is for this machine by name: another name may be
-// that of a foreign site whose address was changed to this machine's.
+// Enter accepts a request that has the key and whose host is a loopback name. A site elsewhere can point a
+// name of its own at this machine; such a request is refused.
 func (d LocalDoor) Enter(r *http.Request) (*Viewer, error) {
 	if !loopback(r.Host) {
 		return nil, ErrLogin

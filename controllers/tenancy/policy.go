@@ -31,7 +31,8 @@ type Policy map[string]Tenant
 // for any characters.
 type Tenant struct {
 	// AddOns are the names of its add-ons. Other objects without a namespace, such as AddOnTemplates,
-	// have such a name as well, or one with a hyphen and more behind it that no other tenant lists more of.
+	// have the name of an add-on, or that name, a hyphen and a suffix. If the names of two tenants begin the
+	// name of an object, it belongs to the tenant with the longer one.
 	AddOns []string `json:"addOns"`
 	// Namespaces of the hub, besides its own, in which it declares objects and refers to Placements.
 	Namespaces []string `json:"namespaces,omitempty"`

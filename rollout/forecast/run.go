@@ -245,8 +245,8 @@ func (r *run) observe(plan rollout.Plan) {
 	}
 }
 
-// advanceGroups leaves out the decision groups after one that begins as the one before it ends, as advance
-// does with batches: each group moves at once and takes as long. The last of them is simulated.
+// advanceGroups skips decision groups, as advance skips batches: if a group begins when the group before it ends, each
+// of the following groups takes the same time. The last group is simulated.
 func (r *run) advanceGroups(at int, found map[string]*batch) {
 	name := r.order[at]
 	c, track := r.stages[name], r.trackOf(name)

@@ -247,8 +247,8 @@ func (j *judgement) adoptable(a rollout.Record) bool {
 	return a.Revision == j.target() && j.clusters[a.Cluster].Running == a.Revision && !j.in.TargetProven
 }
 
-// rebuilt reports whether a record without a predecessor can come of an empty status: it
-// names what the cluster runs, or the target where that is the same or the works are mixed.
+// rebuilt reports whether a record without a predecessor can come from an empty status. Such a record names
+// what the cluster runs. It may name the target if the works are up to date or mixed.
 func (j *judgement) rebuilt(a rollout.Record) bool {
 	c := j.clusters[a.Cluster]
 	return j.in.Rebuild && (c.Running == a.Revision || a.Revision == j.target() && c.Running != "" && (c.UpToDate || c.Running == rollout.Mixed))

@@ -395,8 +395,8 @@ func (p *policy) keepsStage(name string) bool {
 	return there && p.holds(name) && !p.again(r)
 }
 
-// again reports whether a record of the target holds no slot and needs a new admission: the
-// works are not the target's, and they were before, or now can be.
+// again reports whether a record of the target holds no slot and needs a new admission. Its works are not
+// those of the target any more, or could not be written before and can be now.
 func (p *policy) again(r rollout.Record) bool {
 	c := p.clusters[r.Cluster]
 	switch r.State {
@@ -493,9 +493,9 @@ func (p *policy) began(stage string) bool {
 	return false
 }
 
-// seen is the record of a cluster of the share after what was seen of it: as it was written, or if the
-// cluster was admitted to other content after that, as its health or an apply error ended it, or as it returned. A
-// share has no soak.
+// seen is the record of a cluster of the share after this look, before any admission. If the cluster was not
+// admitted to other content, that is the record after the step. Otherwise it follows from health, apply errors
+// and availability. A share has no soak.
 func (p *policy) seen(name string) rollout.Record {
 	r, c := p.records[name], p.clusters[name]
 	switch a := p.after[name]; {

@@ -143,8 +143,8 @@ func (j *judgement) inherit(t *tally, name string) {
 	}
 }
 
-// waitsForAGoneStage reports whether a step that moves all of its clusters at once has clusters of
-// a stage that is gone, undecided or left, and none that proved the content.
+// waitsForAGoneStage reports whether a step that moves all of its clusters at once waits for clusters of a
+// stage that is gone: some of them are undecided or have left, and none has proven the content.
 func (j *judgement) waitsForAGoneStage(i int) bool {
 	return j.steps[i].atOnce && !j.in.TargetProven && j.tallies[i].done == 0 && j.tallies[i].inherited > 0
 }

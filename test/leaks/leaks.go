@@ -103,8 +103,9 @@ func (h *Hub) add(kind schema.GroupVersionKind, items []unstructured.Unstructure
 	return nil
 }
 
-// Shown names the Secrets of the hub whose values are in an object or in one of the texts of the operator, by place, and
-// what begins as planted values do in these texts, events and statuses. The error says that there was nothing to look for.
+// Shown lists the places where a secret can be read: values of the hub's Secrets in its objects and in the operator's
+// texts, and words in texts, events and statuses that begin with planted. texts are by place. It is an error if the hub
+// has no value to search for.
 func (h *Hub) Shown(texts map[string][]byte, planted string) ([]string, error) {
 	said := maps.Clone(h.said)
 	maps.Copy(said, texts)

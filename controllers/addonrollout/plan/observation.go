@@ -35,13 +35,7 @@ type Observation struct {
 	Source *v1alpha1.AddOnSource
 	// Owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
 	Owner *addonv1alpha1.ClusterManagementAddOn
-	// Succeeded are the revisions that succeeded here and may be rolled out. Quarantined are those
-	// that may not, by name; Choose adds what only the status remembers. Stored are all revisions, each
-	// with every commit that introduced it, the newest first. StoredAs is the uid of each, by name.
-	Succeeded   Succeeded
-	Quarantined map[string]v1alpha1.RememberedQuarantine
-	Stored      []v1alpha1.Target
-	StoredAs    map[string]types.UID
+	StoredRevisions
 	// everSucceeded are those that succeeded, also those that may not be rolled out.
 	everSucceeded Succeeded
 	// Orders about the rollout, the oldest first. Unproven says why the author of an order without
@@ -91,6 +85,17 @@ type Observation struct {
 	// Unseen: the watch has not shown yet everything that was created.
 	Unseen bool
 	Memory Memory
+}
+
+// StoredRevisions are the AddOnRevisions of an add-on on the hub.
+type StoredRevisions struct {
+	// Succeeded are the revisions that succeeded here and may be rolled out. Quarantined are those
+	// that may not, by name; Choose adds what only the status remembers. Stored are all revisions, each
+	// with every commit that introduced it, the newest first. StoredAs is the uid of each, by name.
+	Succeeded   Succeeded
+	Quarantined map[string]v1alpha1.RememberedQuarantine
+	Stored      []v1alpha1.Target
+	StoredAs    map[string]types.UID
 }
 
 // Settings are the flags of the operator, and what its policy of tenants says, that a plan depends on.

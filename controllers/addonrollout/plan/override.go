@@ -16,11 +16,10 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Choose decides which content the fleet is to run: what Git declares, or while that is
-// quarantined or blocked, what the newest success or order that names content says, if that is neither.
-// It is the only place where that is decided, and it needs nothing but the spec and the revisions on the
-// hub: a lost status changes nothing. The caller read the list of revisions before, and reads their bodies
-// after it.
+// Choose decides which content the fleet is to run: what Git declares. If that is quarantined or blocked, it
+// is the content of the newest success, or of the newest order that names content. No other code decides
+// this. It follows from the spec and the revisions on the hub, so a lost status changes nothing. The caller
+// has listed the revisions, and reads their bodies after it.
 func (o *Observation) Choose() {
 	declared := *o.Rollout.Spec.Target
 	o.Target, o.Override = declared, nil
@@ -221,9 +220,9 @@ func (o *Observation) refuge(from v1alpha1.Target) string {
 	return to
 }
 
-// lostRefuge is the digest of the content to go back to if its revision was deleted, and the note of its success with
-// it, and no order names other content; "": it was not. No user asked for older content: the clusters are held, as by
-// any missing revision.
+// lostRefuge is the digest of the content to go back to if its revision was deleted and no order names other content;
+// "": it was not deleted. The note of its success was deleted with it, but no user asked for older content: the clusters
+// are held, as by any missing revision.
 func (o *Observation) lostRefuge(from v1alpha1.Target) string {
 	s := &o.Rollout.Status
 	to := s.Stable

@@ -13,11 +13,10 @@ import (
 // historyKept bounds status.history.
 const historyKept = 10
 
-// advance returns the status to plan with: the stored one, moved to the target of
-// spec where that changed. A new target keeps the ledger, because the clusters in
-// it hold their slots, and starts its own clock; an empty status finds its stable
-// revision again in what succeeded here before; it is rebuilt, never started over.
-// An add-on that is declared again after its removal is installed anew.
+// advance returns the status to plan with. If the target changed, the status moves to the new one: the
+// ledger stays, because its clusters hold slots, and the clock starts again. If the status is empty, its
+// stable revision is looked for among those that succeeded on this hub. An add-on that is declared again
+// after its removal is installed anew.
 func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next, target, s := *stored.DeepCopy(), o.Target, o.Succeeded
 	next.Override = o.Override.DeepCopy()

@@ -20,7 +20,7 @@ func targetOf(revision, commit string) v1alpha1.Target {
 
 // at observes a rollout of a target.
 func at(target v1alpha1.Target, succeeded ...Success) *Observation {
-	return &Observation{Rollout: &v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &target}}, Target: target, Succeeded: succeeded}
+	return &Observation{Rollout: &v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &target}}, Target: target, StoredRevisions: StoredRevisions{Succeeded: succeeded}}
 }
 
 func TestAdvance(t *testing.T) {
