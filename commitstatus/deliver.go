@@ -473,7 +473,7 @@ func (k *memory) after() time.Time {
 	return k.until
 }
 
-// wait returns how long until time alone makes something of a box due.
+// wait returns how long it takes until a statement of a box is due without another event.
 func (l *line) wait(b *box, now time.Time) time.Duration {
 	first := time.Duration(0)
 	for _, m := range b.marks {

@@ -33,7 +33,7 @@ type provider struct {
 	address addressing
 	// authorize returns the Authorization header for a token.
 	authorize func(token string) string
-	// apps: statuses can be posted as a GitHub App; needsApp: only so.
+	// apps: a GitHub App can post statuses; needsApp: nothing else can.
 	apps, needsApp bool
 	// permission is the forge's name of what the token needs.
 	permission string

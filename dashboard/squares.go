@@ -44,7 +44,7 @@ type Squares struct {
 type Square struct {
 	X, Y int
 	Mark
-	// Cluster and To name it, Title says its state and why.
+	// Cluster is its name, To the link to it. Title has its state and the reason.
 	Cluster, To, Title string
 }
 

@@ -36,7 +36,7 @@ func (b *Bounds) key() string {
 
 // mayUse reports whether a namespace of a managed cluster may be used.
 func (b *Bounds) mayUse(namespace string) bool {
-	return slices.ContainsFunc(b.Namespaces, func(pattern string) bool { return matchesWildcard(pattern, namespace) })
+	return slices.ContainsFunc(b.Namespaces, func(pattern string) bool { return MatchesWildcard(pattern, namespace) })
 }
 
 // refuse returns why an object is out of bounds, and the field that is at fault. An API server ignores

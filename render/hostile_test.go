@@ -108,7 +108,7 @@ func TestWildcardsMatchAsTheAgentDoes(t *testing.T) {
 		{"*ab*b", "abb", true},
 		{"*ab*b", "ab", false},
 	} {
-		if got := matchesWildcard(c.pattern, c.text); got != c.want {
+		if got := MatchesWildcard(c.pattern, c.text); got != c.want {
 			t.Errorf("%q matches %q: %t", c.pattern, c.text, got)
 		}
 	}

@@ -98,10 +98,11 @@ func effectOn(id workv1.ResourceIdentifier, options []workv1.ManifestConfigOptio
 // in namespace and name.
 func matchesResource(option, id workv1.ResourceIdentifier) bool {
 	return option.Group == id.Group && option.Resource == id.Resource &&
-		matchesWildcard(option.Namespace, id.Namespace) && matchesWildcard(option.Name, id.Name)
+		MatchesWildcard(option.Namespace, id.Namespace) && MatchesWildcard(option.Name, id.Name)
 }
 
-func matchesWildcard(pattern, text string) bool {
+// MatchesWildcard reports whether a pattern, in which * stands for any text, matches a text.
+func MatchesWildcard(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	rest, begins := strings.CutPrefix(text, parts[0])
 	if len(parts) == 1 || !begins {

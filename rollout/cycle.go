@@ -42,7 +42,7 @@ func Cycle(addOn string, needs map[string][]string) []string {
 	return nil
 }
 
-// pathTo is the path from an add-on over the last one back to it.
+// pathTo is the path of a cycle: it begins at an add-on, and last is the add-on before its end.
 func pathTo(addOn, last string, from map[string]string) []string {
 	path := []string{addOn}
 	for at := last; at != addOn; at = from[at] {

@@ -37,15 +37,15 @@ type commits struct {
 // rollout before its own status. While the status is about another spec, older or newer, the
 // commit of the spec is the newest one that is known to carry it.
 func commitsOf(source *v1alpha1.AddOnSource, ro *v1alpha1.AddOnRollout) commits {
-	c := commits{target: commitOf(ro.Spec.Target.Commit), content: contentOf(ro.Spec.Target.Digest)}
-	c.policy = cmp.Or(commitOf(ro.Spec.PolicyCommit), c.target)
+	c := commits{target: v1alpha1.CommitOf(ro.Spec.Target.Commit), content: contentOf(ro.Spec.Target.Digest)}
+	c.policy = cmp.Or(v1alpha1.CommitOf(ro.Spec.PolicyCommit), c.target)
 	c.newest = c.policy
-	applied, attempted := commitOf(source.Status.LastAppliedRevision), commitOf(source.Status.LastAttemptedRevision)
+	applied, attempted := v1alpha1.CommitOf(source.Status.LastAppliedRevision), v1alpha1.CommitOf(source.Status.LastAttemptedRevision)
 	declared := slices.ContainsFunc(source.Status.AddOns, func(a v1alpha1.SourcedAddOn) bool {
 		return a.Name == ro.Name && a.Declares(&ro.Spec)
 	})
 	switch {
-	case ro.Spec.Removal != nil && commitOf(ro.Spec.Target.Commit) != ro.Spec.Removal.Commit && ro.Spec.Removal.Commit != "":
+	case ro.Spec.Removal != nil && v1alpha1.CommitOf(ro.Spec.Target.Commit) != ro.Spec.Removal.Commit && ro.Spec.Removal.Commit != "":
 		c.newest, c.content = ro.Spec.Removal.Commit, contentRemoved
 		if applied != "" && !slices.ContainsFunc(source.Status.AddOns, func(a v1alpha1.SourcedAddOn) bool { return a.Name == ro.Name }) {
 			c.newest = applied
@@ -159,7 +159,7 @@ func (r *Reconciler) bookRunning(b *forge.Book, p *plan.Plan, c commits) *forge.
 	if o.Override.Returns() {
 		reports, what = o.Override.Leaves(), "rollback from "
 	}
-	running, content := commitOf(reports.Commit), contentOf(reports.Digest)
+	running, content := v1alpha1.CommitOf(reports.Commit), contentOf(reports.Digest)
 	wants := withSHA(wantsOf(p, content), running)
 	text := "waits until the " + what + running[:min(len(running), 10)] + " has ended"
 	b.Tell(detailed(b, p, wants)...)
@@ -333,9 +333,4 @@ func contextName(o *plan.Observation, part string) string {
 		return forge.ContextName(o.Source, o.Rollout.Name)
 	}
 	return forge.ContextName(o.Source, o.Rollout.Name, part)
-}
-
-// commitOf returns the sha of <ref>@sha1:<sha>, or "".
-func commitOf(revision string) string {
-	return v1alpha1.CommitOf(revision)
 }

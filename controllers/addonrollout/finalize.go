@@ -80,8 +80,8 @@ func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, s
 		conclusion = "ended: the add-on was released"
 	case source.DeletionTimestamp != nil:
 		conclusion = "ended: its source was deleted"
-	case !ro.Status.Override.Returns() && before != nil && after != nil && commitOf(before.Commit) != commitOf(after.Commit):
-		book.Supersede(commitOf(before.Commit), commitOf(after.Commit))
+	case !ro.Status.Override.Returns() && before != nil && after != nil && v1alpha1.CommitOf(before.Commit) != v1alpha1.CommitOf(after.Commit):
+		book.Supersede(v1alpha1.CommitOf(before.Commit), v1alpha1.CommitOf(after.Commit))
 	}
 	book.EndAll(conclusion)
 	book.Address(ctx, source)

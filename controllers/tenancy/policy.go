@@ -185,7 +185,7 @@ func (p Policy) lists(object string, first int) bool {
 				continue
 			}
 			for addOn := range addOnsOf(object) {
-				if matches(pattern, addOn) {
+				if render.MatchesWildcard(pattern, addOn) {
 					return true
 				}
 			}
@@ -233,28 +233,5 @@ func (t Tenant) CheckRollout(ro *v1alpha1.AddOnRollout) error {
 
 // matchesAny reports whether a pattern matches a name as a whole.
 func matchesAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, name) })
-}
-
-// matches reports whether a pattern matches a name: * takes as little as possible between the parts
-// that stand for themselves.
-func matches(pattern, name string) bool {
-	first, rest, starred := strings.Cut(pattern, "*")
-	if !starred {
-		return pattern == name
-	}
-	name, ok := strings.CutPrefix(name, first)
-	if !ok {
-		return false
-	}
-	parts := strings.Split(rest, "*")
-	last := parts[len(parts)-1]
-	for _, part := range parts[:len(parts)-1] {
-		at := strings.Index(name, part)
-		if at < 0 {
-			return false
-		}
-		name = name[at+len(part):]
-	}
-	return strings.HasSuffix(name, last)
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return render.MatchesWildcard(pattern, name) })
 }

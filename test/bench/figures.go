@@ -26,8 +26,8 @@ type figures struct {
 	Memory int64 `json:"memory"`
 
 	Steps []stepFigures `json:"steps"`
-	// Live is what the operator keeps on its heap at rest, Peak its highest resident set, and Files the part of it
-	// that is pages of its program; bytes.
+	// In bytes: Live is the operator's heap at rest, Peak its largest resident set. Files is the part of Peak that
+	// is mapped from the program's file.
 	Live  int64 `json:"live"`
 	Peak  int64 `json:"peak"`
 	Files int64 `json:"files"`
