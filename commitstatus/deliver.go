@@ -314,7 +314,7 @@ func (d *Deliverer) Forget(key string) {
 	}
 }
 
-// Results returns the results of the posts of a key. It does not consume them: Settle them into
+// Results returns the results of the posts of a key. It does not consume them: use WithResults to write them into
 // the marks at the start of every reconcile.
 func (d *Deliverer) Results(key string) []Result {
 	d.mu.Lock()
@@ -370,7 +370,7 @@ func (d *Deliverer) Troubles(key string) (troubles []Trouble, held bool) {
 		k := b.known[contextKey{m.SHA, m.Context}]
 		t := Trouble{SHA: m.SHA, Context: m.Context}
 		switch {
-		case k == nil || Settled(m) || k.result != nil && k.result.Outcome == Accepted:
+		case k == nil || Delivered(m) || k.result != nil && k.result.Outcome == Accepted:
 			continue
 		case k.conflict != "":
 			t.Conflict, t.Text = true, k.conflict
@@ -478,7 +478,7 @@ func (l *line) wait(b *box, now time.Time) time.Duration {
 	first := time.Duration(0)
 	for _, m := range b.marks {
 		k := b.known[contextKey{m.SHA, m.Context}]
-		if Settled(m) && !k.pends(m) || !k.open() {
+		if Delivered(m) && !k.pends(m) || !k.open() {
 			continue
 		}
 		at := l.until

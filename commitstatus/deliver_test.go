@@ -101,7 +101,7 @@ func (k *keeper) start() {
 
 // plan settles, records wants and begins posts, as a reconcile does before its status write.
 func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began []commitstatus.Mark) {
-	marks = commitstatus.Tell(commitstatus.Settle(k.stored, k.deliverer.Results("key")), wants...)
+	marks = commitstatus.Tell(commitstatus.WithResults(k.stored, k.deliverer.Results("key")), wants...)
 	s := commitstatus.Succession{Live: live, Whole: "c", Wants: wants}
 	if len(live) > 0 {
 		s.By = live[0]
@@ -161,7 +161,7 @@ func TestKilledBetweenPostAndMark(t *testing.T) {
 		k.now = k.now.Add(15 * time.Second)
 		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
 		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
-		if len(k.forge.log) != 1 || !commitstatus.Settled(k.stored[0]) {
+		if len(k.forge.log) != 1 || !commitstatus.Delivered(k.stored[0]) {
 			t.Errorf("posted %d times, mark %+v", len(k.forge.log), k.stored[0])
 		}
 	})
@@ -217,7 +217,7 @@ func TestVerdictIsPostedAfterTheMarksWereLost(t *testing.T) {
 		for range 3 {
 			k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
 		}
-		if len(k.forge.log) != 2 || k.forge.latest(oldSHA) != "success: 2/2" || !commitstatus.Settled(k.stored[0]) {
+		if len(k.forge.log) != 2 || k.forge.latest(oldSHA) != "success: 2/2" || !commitstatus.Delivered(k.stored[0]) {
 			t.Errorf("log %v, mark %+v", k.forge.log, k.stored[0])
 		}
 	})
@@ -246,7 +246,7 @@ func TestSecondOperatorDoesNotRepeatAPostUnderWay(t *testing.T) {
 		k.now = k.now.Add(15 * time.Second)
 		k.reconcile([]string{oldSHA}, want)
 		k.reconcile([]string{oldSHA}, want)
-		if len(k.forge.log) != 1 || !commitstatus.Settled(k.stored[0]) {
+		if len(k.forge.log) != 1 || !commitstatus.Delivered(k.stored[0]) {
 			t.Errorf("posted %d times, mark %+v", len(k.forge.log), k.stored[0])
 		}
 	})
@@ -260,7 +260,7 @@ func TestHealthyRunReadsOnce(t *testing.T) {
 		k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
 		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
 		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
-		if k.forge.reads != 1 || len(k.forge.log) != 2 || !commitstatus.Settled(k.stored[0]) {
+		if k.forge.reads != 1 || len(k.forge.log) != 2 || !commitstatus.Delivered(k.stored[0]) {
 			t.Errorf("%d reads, %d posts", k.forge.reads, len(k.forge.log))
 		}
 	})
@@ -482,7 +482,7 @@ func (r *restored) turn() {
 	r.reconcile(r.shas[len(r.shas)-1:], r.head())
 	r.backups = append(r.backups, slices.Clone(r.stored))
 	for i, sha := range r.shas[:len(r.shas)-1] {
-		open := slices.ContainsFunc(r.stored, func(m commitstatus.Mark) bool { return m.SHA == sha && !commitstatus.Settled(m) })
+		open := slices.ContainsFunc(r.stored, func(m commitstatus.Mark) bool { return m.SHA == sha && !commitstatus.Delivered(m) })
 		if !open && r.forge.latest(sha) == r.end(i) {
 			r.shown[sha] = r.end(i)
 		}
@@ -534,7 +534,7 @@ func TestEveryHistoryWithRestoredMarksEndsRight(t *testing.T) {
 						t.Errorf("%s of %d: the forge shows %q, want %q", sha[:10], len(r.shas), got, want)
 					}
 				}
-				if troubles, _ := k.deliverer.Troubles("key"); len(troubles) > 0 || !commitstatus.Settled(k.stored[0]) {
+				if troubles, _ := k.deliverer.Troubles("key"); len(troubles) > 0 || !commitstatus.Delivered(k.stored[0]) {
 					t.Errorf("troubles %+v, mark %+v", troubles, k.stored[0])
 				}
 			})
@@ -552,7 +552,7 @@ func TestLostAnswerIsReadAgain(t *testing.T) {
 		k.now = k.now.Add(time.Minute)
 		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
 		k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
-		if len(k.forge.log) != 1 || k.forge.reads != 2 || !commitstatus.Settled(k.stored[0]) {
+		if len(k.forge.log) != 1 || k.forge.reads != 2 || !commitstatus.Delivered(k.stored[0]) {
 			t.Errorf("%d posts, %d reads, %+v", len(k.forge.log), k.forge.reads, k.stored)
 		}
 	})

@@ -107,9 +107,9 @@ type Result struct {
 	At int64
 }
 
-// Settle writes results into the marks and returns the new ones. A result about something
-// that a mark does not post any more changes nothing, so settling twice is settling once.
-func Settle(marks []Mark, results []Result) []Mark {
+// WithResults writes results into the marks and returns the new ones. A result about something
+// that a mark does not post any more changes nothing, so results may be entered twice.
+func WithResults(marks []Mark, results []Result) []Mark {
 	out := slices.Clone(marks)
 	for _, r := range results {
 		i := index(out, r.SHA, r.Context)
@@ -117,13 +117,13 @@ func Settle(marks []Mark, results []Result) []Mark {
 			continue
 		}
 		if last := stated(out[i]); last != nil && sameWords(*last, r.Statement) {
-			settle(&out[i], r)
+			enter(&out[i], r)
 		}
 	}
 	return out
 }
 
-func settle(m *Mark, r Result) {
+func enter(m *Mark, r Result) {
 	posted, owed := m.Posting, m.Owed
 	switch r.Outcome {
 	case Accepted:

@@ -134,8 +134,8 @@ func Last(m Mark) *Statement {
 	return stated(m)
 }
 
-// Settled reports whether the forge shows the newest statement.
-func Settled(m Mark) bool { return m.Posting == nil && m.Owed == nil }
+// Delivered reports whether the forge shows the newest statement.
+func Delivered(m Mark) bool { return m.Posting == nil && m.Owed == nil }
 
 func sameWords(a, b Statement) bool {
 	return a.State == b.State && a.Description == b.Description
@@ -240,7 +240,7 @@ const KeptLimit = 500
 // others the newest KeptLimit stay.
 func Prune(marks []Mark, live ...string) []Mark {
 	dead := func(m Mark) bool { return !slices.Contains(live, m.SHA) }
-	out := slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool { return dead(m) && Settled(m) && Judged(m) })
+	out := slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool { return dead(m) && Delivered(m) && Judged(m) })
 	over := -KeptLimit
 	for _, m := range out {
 		if dead(m) {

@@ -25,7 +25,7 @@ func accept(marks []commitstatus.Mark, now time.Time) []commitstatus.Mark {
 			results = append(results, commitstatus.Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, At: now.Unix()})
 		}
 	}
-	return commitstatus.Settle(marks, results)
+	return commitstatus.WithResults(marks, results)
 }
 
 // say is a want of the old commit with content a.

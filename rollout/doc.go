@@ -13,13 +13,13 @@
 // The ledger holds one record per cluster: {revision, stage, state, admitted, since}.
 // A plan knows the past from these records only. The steps of a plan:
 //
-//	attach    ledger -> a record per cluster                           (settle.go, records.go)
+//	attach    ledger -> a record per cluster                           (observe.go, records.go)
 //	roles     which clusters are in the install set                    (fleet.go)
 //	policy    strategy, stages or placements -> tracks of steps        (policy.go, groups.go, rolling.go)
-//	adopt     clusters that run content without a record get one       (settle.go)
+//	adopt     clusters that run content without a record get one       (observe.go)
 //	complete  in a revert, the members that no step selects; limits    (policy.go)
 //	remove    clusters that leave, within their budget                 (remove.go, package removal)
-//	settle    next(record, observation, pace, now) -> record, reason   (next.go, settle.go)
+//	observe   next(record, observation, pace, now) -> record, reason   (next.go, observe.go)
 //	admit     free slots -> retargets, failed, the others, joiners     (admit.go, gates.go)
 //	fit       as many admissions as fit into the ledger's limit        (ledger.go)
 //	report    phase, counts, stages and a reason for every cluster     (report.go, verdict.go, words.go)

@@ -81,7 +81,7 @@ func New(in Input) (Plan, error) {
 	p.adopt()
 	p.completeSteps()
 	p.remove()
-	p.settle()
+	p.observe()
 	p.admit()
 	ledger := p.fit()
 	p.act()

@@ -101,7 +101,7 @@ func TestHistories_RestIsExplained(t *testing.T) {
 		w.cease()
 		plan := w.rest()
 		for _, c := range plan.Clusters {
-			if c.State.InFlight() && w.fleet.Clusters[c.Name].Settles() {
+			if c.State.InFlight() && w.fleet.Clusters[c.Name].Reports() {
 				t.Fatalf("%s is %s for ever: %s\nafter %v", c.Name, c.State, c.Reason, w.history)
 			}
 		}

@@ -122,7 +122,7 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	outcomes := make([]revertOutcome, 0, len(wanted))
 	var after time.Duration
 	for _, w := range wanted {
-		outcome, known := v.reverts.settled(req.NamespacedName, w.branch)
+		outcome, known := v.reverts.opened(req.NamespacedName, w.branch)
 		if !known {
 			outcome = v.propose(ctx, source, w)
 			if ctx.Err() != nil {
@@ -484,8 +484,8 @@ type revertOutcomes struct {
 	of map[types.NamespacedName][]revertOutcome
 }
 
-// settled returns the outcome of a branch that has its pull request.
-func (r *revertOutcomes) settled(source types.NamespacedName, branch string) (revertOutcome, bool) {
+// opened returns the outcome of a branch that has its pull request.
+func (r *revertOutcomes) opened(source types.NamespacedName, branch string) (revertOutcome, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, o := range r.of[source] {

@@ -252,7 +252,7 @@ func TestCommitThatTouchesOneOf200AddOnsCostsThreePosts(t *testing.T) {
 		marks, began = commitstatus.Begin("github", marks, now, nil)
 		for _, m := range began {
 			posts = append(posts, m.Posting.State+": "+m.Posting.Description)
-			marks = commitstatus.Settle(marks, []commitstatus.Result{{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, At: now.Unix()}})
+			marks = commitstatus.WithResults(marks, []commitstatus.Result{{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, At: now.Unix()}})
 		}
 	}
 	tell(p.want(sha, commitstatus.Pending, "fetched main@2222222, applying"))

@@ -53,7 +53,7 @@ func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.Com
 			d.deliverer.Forget(key.String())
 		}
 	}
-	b.marks = commitstatus.Settle(stored, d.deliverer.Results(key.String()))
+	b.marks = commitstatus.WithResults(stored, d.deliverer.Results(key.String()))
 	return b
 }
 
@@ -99,7 +99,7 @@ const LeaveFor = 5 * time.Minute
 func (b *Book) Owes() bool {
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
 	return slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool {
-		return commitstatus.Judged(m) && !commitstatus.Settled(m) && !slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool {
+		return commitstatus.Judged(m) && !commitstatus.Delivered(m) && !slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool {
 			return t.About(m) && (t.Never || t.Conflict)
 		})
 	})
@@ -128,7 +128,7 @@ func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 		b.marks, b.owner = nil, owner.String()
 		return
 	}
-	if !slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool { return !commitstatus.Settled(m) }) {
+	if !slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool { return !commitstatus.Delivered(m) }) {
 		b.line = lineOf(source)
 		return
 	}
@@ -233,7 +233,7 @@ func (b *Book) setReported(obj conditions.Setter) {
 // does not count, nor a context that is pending again, because such posts are limited.
 func turning(m commitstatus.Mark) bool {
 	last := commitstatus.Last(m)
-	return !commitstatus.Settled(m) && last != nil &&
+	return !commitstatus.Delivered(m) && last != nil &&
 		(m.Accepted == nil || m.Accepted.State != last.State && commitstatus.State(last.State).Terminal())
 }
 

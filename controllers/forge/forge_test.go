@@ -525,7 +525,7 @@ func TestAnotherDestinationGetsEverything(t *testing.T) {
 // settles reconciles until the forge has accepted everything.
 func (b *bench) settles(change func(*Book)) {
 	b.t.Helper()
-	for b.reconcile(change); slices.ContainsFunc(b.source.Status.CommitStatuses, func(m commitstatus.Mark) bool { return !commitstatus.Settled(m) }); b.reconcile(change) {
+	for b.reconcile(change); slices.ContainsFunc(b.source.Status.CommitStatuses, func(m commitstatus.Mark) bool { return !commitstatus.Delivered(m) }); b.reconcile(change) {
 		b.awaitRequest()
 	}
 }

@@ -226,8 +226,8 @@ func (c *Cluster) behaviour(revision string) Behaviour {
 	return c.Otherwise
 }
 
-// Settles reports whether the cluster reports success or failure of its content, instead of staying silent or stuck.
-func (c *Cluster) Settles() bool {
+// Reports reports whether the cluster reports success or failure of its content, instead of staying silent or stuck.
+func (c *Cluster) Reports() bool {
 	b := c.behaviour(c.Running)
 	return b.Ending == Healthy || b.Ending == Fails
 }

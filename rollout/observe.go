@@ -101,9 +101,9 @@ const removalDeclared = "the add-on is to be removed"
 // If Git declares the add-on again, the soak is that of the step.
 const untilRestored = 100 * 365 * 24 * time.Hour
 
-// settle updates every record from what was observed, and sets state and reason of each
+// observe updates every record from what was observed, and sets state and reason of each
 // cluster.
-func (p *planner) settle() {
+func (p *planner) observe() {
 	p.unstagedReason = "in no stage; it keeps what it runs"
 	if why := p.unreadable(); why != "" {
 		p.unstagedReason = "in no stage that can be determined now: " + why
