@@ -26,6 +26,10 @@ var vague = []string{"util", "helper", "common", "base", "manager", "handle", "p
 // together here so that this file does not match itself.
 var foreign = regexp.MustCompile(`(^|[^A-Za-z0-9_.$)}\]/-])/(` + `root/|work/|home/[a-z])`)
 
+// outside matches references to texts that the repository does not have: sections, promises and rows of the documents
+// from which it was written.
+var outside = regexp.MustCompile(`\bDESIGN\b|\bSafe-\d|\b[ST]\d{1,2}\b|\b[Rr]ow ?\d{2}|\breliability [A-Z]\d`)
+
 // generated is the marker line of https://go.dev/s/generatedcode.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
@@ -161,6 +165,19 @@ func TestPurePackagesImportNoReaderOrWriter(t *testing.T) {
 			}
 			if strings.HasPrefix(imported, "sigs.k8s.io/controller-runtime") || strings.Contains(imported, "logr") || imported == "k8s.io/utils/clock" {
 				t.Errorf("%s imports %s: take a value instead", f.path, imported)
+			}
+		}
+	}
+}
+
+func TestComments_ReferToTheRepositoryOnly(t *testing.T) {
+	for _, f := range tree(t) {
+		if path.Ext(f.path) != ".go" || f.path == "test/shape/shape_test.go" {
+			continue
+		}
+		for i, line := range strings.Split(string(f.text), "\n") {
+			if found := outside.FindString(line); found != "" {
+				t.Errorf("%s:%d: %q refers to a text outside of the repository", f.path, i+1, found)
 			}
 		}
 	}
