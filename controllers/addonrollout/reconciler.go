@@ -77,7 +77,8 @@ type Reconciler struct {
 	// before its last write, until the watch shows it.
 	addOns *overlay[*addonv1alpha1.ManagedClusterAddOn]
 	works  *overlay[*workv1.ManifestWork]
-	course *metrics.Rollouts // for scrapes only: no turn reads it
+	// course is for scrapes only, no turn reads it: without it there would be no metrics of rollouts.
+	course *metrics.Rollouts
 	// configs reads and watches configurations: without it no change of one would cause a turn.
 	configs *configStore
 	// seats are taken by clusters whose configurations alone change: without them the whole fleet would

@@ -63,7 +63,7 @@ func (s strictness) flaws(at flaw.Path, value any, want reflect.Type) []flaw.Fla
 	return s.ruled(at, value, fieldOf{of: want}, s.typeFlaws(at, value, want))
 }
 
-// ruled are the flaws of a value's type or, without any, those by the rule for it.
+// ruled returns the flaws of a value's type; if there are none, those that the value rule of the field finds.
 func (s strictness) ruled(at flaw.Path, value any, of fieldOf, flaws []flaw.Flaw) []flaw.Flaw {
 	if rule, ruled := s.rules[of]; ruled && len(flaws) == 0 {
 		return rule(at, value)
