@@ -25,8 +25,8 @@ type checkStep struct {
 	keeps bool
 }
 
-// checkSteps are everything that the operator posts in a context, in an order that it may post it in: a status that is
-// new, one with another text, verdicts, a pending one after a verdict, and the longest text. The last is a success.
+// checkSteps are all kinds of statuses that the operator posts in a context, in a possible order: a new status, one with
+// another text, verdicts, pending after a verdict, and the longest text. The last one is a success.
 func checkSteps() []checkStep {
 	return []checkStep{
 		{name: "the first pending status", state: Pending, text: "checking, step 1"},

@@ -31,10 +31,9 @@ func (s *session) checkMove(to target) error {
 	}
 }
 
-// contains reports whether earlier is an ancestor of commit. The request says that earlier is
-// here, so the server sends what commit adds to it. If earlier is an ancestor, it is the parent of a commit
-// that was sent: on a way from commit to earlier, the last step before it is not contained in
-// earlier. A server that does not know earlier does not acknowledge it.
+// contains reports whether earlier is an ancestor of commit. The request says that the client has earlier, so
+// the server sends the commits that commit adds to it. If earlier is an ancestor, one of these commits has it
+// as its parent. A server that does not know earlier does not acknowledge it.
 func (s *session) contains(commit, earlier plumbing.Hash) (bool, error) {
 	request, err := s.request(commit)
 	if err != nil {

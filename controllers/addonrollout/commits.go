@@ -242,9 +242,9 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	return wants
 }
 
-// held is what a summary waits for while works are not applied, while none of its clusters moves, or a missing revision or
-// the user stops others from following; "" otherwise. A stage that has not begun waits for the
-// stage before it.
+// held says what a summary waits for; "": its clusters move. It waits while works are not applied, while no cluster
+// moves, and while a missing revision or the user holds the rollout. A stage that has not begun waits for the stage
+// before it.
 func held(p *plan.Plan, s rollout.Summary) string {
 	stage := slices.IndexFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool { return st.Name == s.Context })
 	switch {

@@ -74,8 +74,8 @@ func (p *pass) mayImpersonate(ctx context.Context) error {
 	return nil
 }
 
-// writer returns the client that writes an object: with the rights of the account for what Git
-// declares, the operator's own for AddonFlow's kinds, which hold what the operator decides by.
+// writer returns the client that writes an object. What Git declares is written with the rights of the account.
+// Objects of AddonFlow's kinds decide what the operator does, so they are written with the operator's own.
 func (p *pass) writer(key objectKey) client.Client {
 	if p.account == nil || key.Group == v1alpha1.GroupVersion.Group {
 		return p.Client

@@ -65,10 +65,10 @@ func NewApprover(r *Reconciler) *Approver {
 	return &Approver{Reconciler: r, looks: map[types.NamespacedName]*look{}}
 }
 
-// look is what one look at the comments leaves to the next one of a rollout. Without it, the next one asks again.
+// look is what a look at the comments of a rollout remembers for the next one. Without it, everything is asked again.
 type look struct {
-	// turn counts the accounts that were asked, and refused has the turn of an account at a gate, if it may not
-	// decide: it is asked again after those that were not asked yet.
+	// turn counts the questions about accounts. refused has the turn of each account that may not decide on a gate:
+	// accounts that were not asked yet come before it.
 	turn    int
 	refused map[string]int
 
@@ -76,8 +76,8 @@ type look struct {
 	origin origin
 }
 
-// origin is what was merged or pushed since the stable content of a rollout, up to its target: the target is the
-// newest commit when the operator looked, and may be later than the one with the content.
+// origin is what was merged or pushed after the stable content of a rollout, up to its target. The target names the
+// newest commit at the time of the look, which may be later than the commit that introduced the content.
 type origin struct {
 	// of is the target, line the commits from it back, and asked how many of them were asked for.
 	of    v1alpha1.Target

@@ -194,10 +194,12 @@ func (b *Book) setDenied(obj conditions.Setter) {
 	}
 }
 
-// setReported sets the condition CommitStatusReported: False with the source that owns the
-// contexts, that an artifact names no commit, a newer status that is not the operator's, or the first reason why a status was not
-// accepted; Unknown while a change of state is being posted; True when the forge shows
-// everything. An object that reports nothing has no such condition.
+// setReported sets the condition CommitStatusReported. An object that reports nothing has no such condition.
+//
+//	False    another source owns the contexts, an artifact names no commit, another writer posted a newer status,
+//	         or the forge did not accept a status
+//	Unknown  a change of state is being posted
+//	True     the forge shows everything
 func (b *Book) setReported(obj conditions.Setter) {
 	const condition = v1alpha1.CommitStatusReportedCondition
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())

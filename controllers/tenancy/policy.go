@@ -165,7 +165,7 @@ func (t Tenant) Bounds() *render.Bounds {
 func (t Tenant) MayDeclare(addOn string) bool { return matchesAny(t.AddOns, addOn) }
 
 // MayName reports whether an object without a namespace that belongs to add-ons may have a name: that of an
-// add-on, or one with a hyphen and more behind it. A name belongs to the tenant that lists more of it:
+// add-on, or that name, a hyphen and a suffix. A name belongs to the tenant that lists the longer part of it:
 // log-shipper-v2 is not a name of a tenant with log, if another one has log-shipper or log-s*.
 func (t Tenant) MayName(object string) bool {
 	for addOn := range addOnsOf(object) {

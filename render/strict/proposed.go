@@ -10,8 +10,8 @@ import (
 // proposedField is a field of OCM's proposals that never made it into its API. Teams
 // write add-ons from the proposals, so that lint says where its meaning went.
 type proposedField struct {
-	// field is its path, with [] for every index, and beside is a field that stands next
-	// to it in OCM's API: kinds of users may have a field of that path, too.
+	// field is its path, with [] for every index. beside is a field next to it in OCM's API: without it the
+	// object is of another kind that has a field of this path.
 	field, beside string
 	hint          string
 }

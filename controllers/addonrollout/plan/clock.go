@@ -9,8 +9,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// clockTolerance is by how much the wall clock may part from the monotonic clock between
-// two looks before it counts as set: a clock that is slewed parts by less.
+// clockTolerance is how far the wall clock may differ from the monotonic clock between two looks before
+// it counts as set. A clock that is slewed differs by less.
 const clockTolerance = 2 * time.Second
 
 // Look is a moment on two clocks: the wall clock, whose times can be stored across processes,

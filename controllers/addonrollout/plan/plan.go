@@ -123,8 +123,8 @@ func (o *Observation) begin() begun {
 	return b
 }
 
-// InOrder is the time of a success or of a withdrawal that happens now: these times put the contents in
-// order, so that each is later than the last one, also if the clock was set back meanwhile.
+// InOrder is the time to store for a success or a withdrawal that happens now. These times order the
+// contents, so each is later than the last one, even if the clock was set back.
 func (o *Observation) InOrder(now time.Time) metav1.Time {
 	now = now.UTC().Truncate(time.Second)
 	after := func(t time.Time) {
