@@ -112,7 +112,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.git.AllowLoopback, "git-allow-loopback", false,
 		"Allow Git servers, registries and forges at loopback and link-local addresses, and at the addresses of clouds' metadata services.")
 	fs.BoolVar(&o.git.AllowHTTPCredentials, "git-allow-http-credentials", false,
-		"Allow the credentials of a source to be sent over http, in plain text.")
+		"Allow the credentials of a source, and the token of its forge, to be sent over http, in plain text.")
 	fs.StringVar(&o.pages.listener.Address, "dashboard-addr", "", "The address at which the pages of rollouts are served; if empty, they are not served.")
 	fs.StringVar(&o.pages.listener.CertFile, "dashboard-tls-cert-file", "",
 		"The certificate of the pages. Without it a proxy in front must serve them over TLS, or browsers do not keep logins.")

@@ -155,6 +155,9 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	if o.tenants != "" {
 		desk.Separate()
 	}
+	if !o.git.AllowHTTPCredentials {
+		desk.RequireTLS()
+	}
 	crtmetrics.Registry.MustRegister(desk.Collector())
 	tokens := githubapp.New(nil)
 	desk.ShareTokens(tokens)

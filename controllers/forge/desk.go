@@ -61,8 +61,9 @@ type Desk struct {
 	// requests has the user's last request about each object.
 	requests map[Key]string
 	// pages is where statuses without a target URL link to; "": nowhere.
-	pages    string
-	separate bool
+	pages     string
+	separate  bool
+	encrypted bool
 }
 
 // NewDesk returns a desk. It reads Secrets, by name only, with the first reader: the manager's
@@ -92,6 +93,9 @@ func (d *Desk) ShareTokens(tokens *githubapp.Tokens) { d.tokens = tokens }
 // Separate makes the desk post only what is OfNamespace, so that no source can own a context of
 // another namespace. Call it before Start.
 func (d *Desk) Separate() { d.separate = true }
+
+// RequireTLS makes the desk send no token over http. Call it before Start.
+func (d *Desk) RequireTLS() { d.encrypted = true }
 
 // Collector has the metrics of the desk.
 func (d *Desk) Collector() prometheus.Collector { return d.posts }

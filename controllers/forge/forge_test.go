@@ -531,6 +531,7 @@ func (b *bench) settles(change func(*Book)) {
 }
 
 func TestAddressTrouble(t *testing.T) {
+	plain := func(s *v1alpha1.CommitStatusSpec) { s.Address = strings.Replace(s.Address, "http:", "HTTP:", 1) }
 	cases := map[string]struct {
 		reason string
 		change func(*v1alpha1.CommitStatusSpec)
@@ -539,11 +540,15 @@ func TestAddressTrouble(t *testing.T) {
 		"NoSecretRef": {"a forge wants a token", func(s *v1alpha1.CommitStatusSpec) { s.SecretRef = nil }, "secretRef is not set"},
 		"NoSecret":    {"the Secret is named", func(s *v1alpha1.CommitStatusSpec) { s.SecretRef.Name = "other" }, `secret "other" does not exist`},
 		"BadAddress":  {"the address is judged", func(s *v1alpha1.CommitStatusSpec) { s.Address = "https://forge.example" }, "cannot use the address"},
+		"PlainText":   {"a token needs TLS", plain, "the token is not sent over http; use https, or let the operator run with --git-allow-http-credentials"},
 		"Provider":    {"the provider is judged", func(s *v1alpha1.CommitStatusSpec) { s.Provider = "sourcehut" }, `provider "sourcehut"`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, goodWord)
+			if name == "PlainText" {
+				b.desk.RequireTLS()
+			}
 			c.change(b.source.Spec.CommitStatus)
 			after := b.reconcile(want(commitstatus.Success, "applied"))
 			status, message := b.condition()

@@ -58,7 +58,7 @@ func (d *Desk) config(ctx context.Context, source *v1alpha1.AddOnSource) (commit
 	if err != nil {
 		return commitstatus.Config{}, err
 	}
-	config, err := configOf(source, by, d.tokens, d.http)
+	config, err := d.configOf(source, by)
 	config.Ref = "" // the commit is of another branch
 	config.Limiter = d.limiter(config.Provider, digestOf(config.Provider, by.identity()))
 	return config, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -75,7 +76,7 @@ func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, 
 		repository: digestOf(spec.Provider, spec.Address, refOf(source)), token: digestOf(spec.Provider, by.identity()),
 		authority: digestOf(string(by.authority)), url: spec.TargetURL,
 	}
-	config, err := configOf(source, by, d.tokens, d.http)
+	config, err := d.configOf(source, by)
 	if err != nil {
 		return route{}, err
 	}
@@ -98,6 +99,14 @@ func Of(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource
 		return nil, err
 	}
 	return commitstatus.New(config)
+}
+
+// configOf returns the configuration of the forge of a source, as the flags permit it.
+func (d *Desk) configOf(source *v1alpha1.AddOnSource, by login) (commitstatus.Config, error) {
+	if d.encrypted && strings.HasPrefix(strings.ToLower(source.Spec.CommitStatus.Address), "http:") {
+		return commitstatus.Config{}, errors.New("cannot use the address: the token is not sent over http; use https, or let the operator run with --git-allow-http-credentials")
+	}
+	return configOf(source, by, d.tokens, d.http)
 }
 
 // configOf returns the configuration of the forge of a source. A nil client is the default one.

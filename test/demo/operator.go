@@ -44,7 +44,7 @@ func StartOperator(o OperatorOptions) (*Operator, error) {
 		return nil, fmt.Errorf("cannot start the operator: %w", err)
 	}
 	args := append([]string{
-		"controller", "--metrics-addr=0", "--health-addr=127.0.0.1:0", "--webhook-addr=0", "--addon-manager=coexist", "--git-allow-loopback",
+		"controller", "--metrics-addr=0", "--health-addr=127.0.0.1:0", "--webhook-addr=0", "--addon-manager=coexist", "--git-allow-loopback", "--git-allow-http-credentials",
 	}, o.Flags...)
 	// Stop ends the process in order; a context would kill it.
 	command := exec.Command(o.Binary, args...) //nolint:noctx // see above
