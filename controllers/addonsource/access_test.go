@@ -2,10 +2,15 @@ package addonsource_test
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -82,6 +87,40 @@ var _ = Describe("Access to a repository", func() {
 		w.pass()
 		Expect(w.whyNotReady()).To(ContainSubstring("InvalidCredentials: cannot list the references of ssh://127.0.0.1:"))
 		Expect(w.whyNotReady()).To(ContainSubstring("authentication failed: the server does not accept the key ssh-ed25519 SHA256:"))
+	})
+
+	It("is read with the next password if one rotates in the middle of a fetch, and no commit is judged by that", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Suspend = true })
+		secret := w.newSecret("git", map[string][]byte{"username": []byte("ana"), "password": []byte("canary-1")})
+		backend, err := url.Parse(w.repo.URL())
+		Expect(err).NotTo(HaveOccurred())
+		proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: backend.Scheme, Host: backend.Host})
+		password := "canary-1"
+		front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				password = "canary-2"
+			}
+			if _, given, _ := r.BasicAuth(); given != password {
+				http.Error(rw, "not "+given, http.StatusUnauthorized)
+				return
+			}
+			proxy.ServeHTTP(rw, r)
+		}))
+		DeferCleanup(front.Close)
+		sha := w.commit("add hello", addOnFiles())
+		w.change(func(s *v1alpha1.AddOnSource) {
+			s.Spec.Suspend, s.Spec.URL = false, front.URL+backend.Path
+			s.Spec.SecretRef = &fluxmeta.LocalObjectReference{Name: "git"}
+		})
+		result := w.pass()
+		Expect(w.whyNotReady()).To(HavePrefix("False InvalidCredentials: cannot fetch "))
+		Expect(w.whyNotReady()).NotTo(ContainSubstring("canary"))
+		Expect(result.RequeueAfter).To(BeNumerically("<=", time.Second))
+		secret.Data["password"] = []byte("canary-2")
+		Expect(admin.Update(GinkgoT().Context(), secret)).To(Succeed())
+		w.clock.Step(result.RequeueAfter)
+		w.passes()
+		Expect(w.whyNotReady()).To(Equal("True ReconciliationSucceeded: Applied revision main@sha1:" + sha))
 	})
 
 	It("goes through the proxy of spec.proxySecretRef, and shows no credential of it", func() {
