@@ -5,10 +5,13 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,6 +105,27 @@ func TestTimedOutIsCounted(t *testing.T) {
 	want := "True Progressing: selected clusters 2. configured addons 0/2 progressing..., 0 failed 1 timeout."
 	if got := says(s.published().InstallProgressions[0].Conditions, "Progressing"); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestPublishedStatus_IsWrittenSoonIfTheWatchWasBehind: the write is refused, and the next turn makes it.
+func TestPublishedStatus_IsWrittenSoonIfTheWatchWasBehind(t *testing.T) {
+	refused := 0
+	s := newScene(t, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		if _, ok := o.(*addonv1alpha1.ClusterManagementAddOn); ok && refused == 0 {
+			refused++
+			return apierrors.NewConflict(schema.GroupResource{Resource: "clustermanagementaddons"}, o.GetName(), nil)
+		}
+		return c.SubResource(sub).Patch(ctx, o, patch, opts...)
+	}}, "c1")
+	s.replaces()
+	s.target("v1")
+	if again := s.turn().RequeueAfter; refused != 1 || again <= 0 || again > time.Second {
+		t.Errorf("%d writes were refused, and the next turn is after %s, want one second", refused, again)
+	}
+	s.turn()
+	if got := len(s.published().InstallProgressions); got != 1 {
+		t.Errorf("%d placements are published, want 1", got)
 	}
 }
 
