@@ -200,11 +200,12 @@ func (p *planner) turning(s *step) []*unit {
 	})
 }
 
-// arriving reports whether the cluster is in flight to the stable revision and within its
-// deadline. After the deadline it is retargeted: the stable revision may not work there,
-// and the target may.
+// arriving reports whether the cluster stays in flight to the stable revision: it joined since the target came, or
+// the works of the target cannot be written to it, and it is within its deadline. After the deadline it is retargeted:
+// the stable revision may not work there, and the target may. A cluster that took its slot before the target came, as
+// in a revert, is retargeted like any other.
 func (p *planner) arriving(u *unit) bool {
-	if u.record.Revision != p.stable {
+	if u.record.Revision != p.stable || u.record.Admitted.Before(p.in.TargetSince) && p.barred(u.c, p.target) == "" {
 		return false
 	}
 	patience := p.pace(u, u.step).deadline

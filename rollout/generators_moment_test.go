@@ -113,6 +113,7 @@ func drawInput(t *rapid.T) rollout.Input {
 		ParkAfter:       rapid.SampledFrom([]time.Duration{10 * time.Minute, time.Minute}).Draw(t, "park after"),
 		RemovalGrace:    rapid.SampledFrom([]time.Duration{5 * time.Minute, 10 * time.Second}).Draw(t, "grace"),
 		Stable:          rapid.SampledFrom([]string{"", "a", "a", "c"}).Draw(t, "stable"),
+		TargetSince:     agoOrNever(t, "target since"),
 		Suspended:       seldom(t, 12, "suspended"),
 		Contested:       words(t, 12, "contested", "ownership conflict: add-on hello belongs to source a/b"),
 		Ended:           seldom(t, 5, "ended"),

@@ -33,6 +33,8 @@ type Input struct {
 	Contested string
 	// Stable is the digest of the stable revision, "" before any rollout succeeded.
 	Stable string
+	// TargetSince is when the target became the target. A cluster that took its slot before is retargeted at once.
+	TargetSince time.Time
 	// TargetProven: a rollout of the target's content ended Succeeded here before, as its
 	// AddOnRevision says. No stage waits for a cluster to verify it.
 	TargetProven bool

@@ -62,6 +62,26 @@ func TestFailureWithTheStableRevisionCounts(t *testing.T) {
 	}
 }
 
+// A fix reaches a cluster that is still on its way back from bad content: it keeps its slot and is retargeted first.
+func TestAFixReachesAClusterThatIsGoingBack(t *testing.T) {
+	f := everyoneOneByOne(3, 0, 1)
+	c1 := f.Clusters["cluster-01"]
+	c1.Takes["v1"] = rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}
+	c1.Takes["v0"] = rollouttest.Behaviour{Ending: rollouttest.Silent}
+	scenario := rollouttest.Scenario{Fleet: f, Until: time.Hour + 3*time.Minute, Events: []event{
+		at(0, "commit v1", commit("v1")),
+		at(time.Hour, "git revert to v0", commit("v0")),
+		at(time.Hour+2*time.Minute, "commit v2", commit("v2")),
+	}}
+	text, err := scenario.Run(0)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if c1.Running != "v2" {
+		t.Errorf("cluster-01 runs %s\n%s", c1.Running, text)
+	}
+}
+
 // With RollingUpdateWithPlacement a revert to content that is older than the stable revision moves every
 // cluster, and holds none: also those that run what it takes back and were never in a share.
 func TestRollingUpdateRevertsWhatItMoved(t *testing.T) {

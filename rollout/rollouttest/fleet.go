@@ -176,7 +176,7 @@ func (f *Fleet) setReachable(to bool, names []string) {
 // SetTarget makes the revision the target, as a new commit does. No verdict is about it yet.
 func (f *Fleet) SetTarget(digest string) {
 	if digest != f.Target() {
-		f.Policy.Gates, f.Policy.Orders, f.Policy.Aborted = nil, nil, ""
+		f.Policy.Gates, f.Policy.Orders, f.Policy.Aborted, f.Policy.TargetSince = nil, nil, "", f.Now
 	}
 	f.Policy.Spec.Target = &v1alpha1.Target{Digest: digest, Commit: "main@sha1:" + digest}
 	f.Policy.TargetProven, f.Policy.Reverting, f.Policy.Returned = f.Succeeded[digest], f.Succeeded[digest], false

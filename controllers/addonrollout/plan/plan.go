@@ -375,6 +375,9 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 		RemovalGrace:    t.RemovalGrace,
 		ApprovedRemoval: ro.Annotations[v1alpha1.ApproveRemovalAnnotation],
 	}
+	if t.stored.TargetSince != nil {
+		in.TargetSince = t.stored.TargetSince.Time
+	}
 	var err error
 	if t.target, err = t.Revisions.content(t.Target.Digest); err != nil {
 		return in, nil, err
