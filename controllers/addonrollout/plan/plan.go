@@ -113,13 +113,14 @@ type begun struct {
 }
 
 func (o *Observation) begin() begun {
-	b := begun{status: advance(o.Rollout.Status, o, o.stamp()), memory: o.Memory}
-	b.status.History = o.remembered(b.status.History)
-	b.status.Ledger, b.step = o.Memory.corrected(b.status.Ledger, o.Look)
+	stored, b := o.Rollout.Status, begun{memory: o.Memory}
+	stored.Ledger, b.step = o.Memory.corrected(stored.Ledger, o.Look)
 	if b.step != 0 {
 		b.memory.bad, b.memory.refusals, b.memory.stampsAhead = nil, nil, nil
-		b.status.Stages = shiftGates(b.status.Stages, b.step)
+		stored.TargetSince, stored.Stages = shifted(stored.TargetSince, b.step), shiftGates(stored.Stages, b.step)
 	}
+	b.status = advance(stored, o, o.stamp())
+	b.status.History = o.remembered(b.status.History)
 	return b
 }
 
