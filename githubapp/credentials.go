@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -19,7 +20,7 @@ const (
 	InstallationIDKey = "githubAppInstallationID"
 	PrivateKeyKey     = "githubAppPrivateKey"
 	BaseURLKey        = "githubAppBaseURL"
-	// ownerKey is Flux's other way to name an installation, which is not supported.
+	// ownerKey names an installation by the organization or user that it is of.
 	ownerKey = "githubAppInstallationOwner"
 )
 
@@ -31,7 +32,9 @@ var ErrInvalidCredentials = errors.New("invalid credentials of a GitHub App")
 
 // Credentials are those of one installation of an App. They print nothing secret.
 type Credentials struct {
-	appID, installationID string
+	appID string
+	// One of installationID and owner is set.
+	installationID, owner string
 	base                  *url.URL
 	key                   *rsa.PrivateKey
 	// identity tells one key and installation from another.
@@ -48,22 +51,28 @@ func Has(keys map[string][]byte) bool {
 	return false
 }
 
-// Parse reads the keys of a Secret: githubAppID, githubAppInstallationID, githubAppPrivateKey,
-// and githubAppBaseURL of a GitHub Enterprise Server. The error is ErrInvalidCredentials.
+// login matches the name of an organization or a user.
+var login = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// Parse reads the keys of a Secret: githubAppID, githubAppInstallationID or githubAppInstallationOwner,
+// githubAppPrivateKey, and githubAppBaseURL of a GitHub Enterprise Server. The error is ErrInvalidCredentials.
 func Parse(keys map[string][]byte) (*Credentials, error) {
 	fail := func(format string, args ...any) (*Credentials, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{ErrInvalidCredentials}, args...)...)
 	}
 	text := func(key string) string { return strings.TrimSpace(string(keys[key])) }
-	if text(ownerKey) != "" {
-		return fail("key %s is not supported; use %s", ownerKey, InstallationIDKey)
+	c := &Credentials{appID: text(AppIDKey), installationID: text(InstallationIDKey), owner: text(ownerKey)}
+	number := func(s string) bool { _, err := strconv.ParseUint(s, 10, 64); return err == nil }
+	switch {
+	case !number(c.appID):
+		return fail("key %s is missing or no number", AppIDKey)
+	case c.installationID != "" && c.owner != "":
+		return fail("keys %s and %s exclude each other", InstallationIDKey, ownerKey)
+	case c.owner != "" && !login.MatchString(c.owner):
+		return fail("key %s is not the name of an organization or user", ownerKey)
+	case c.owner == "" && !number(c.installationID):
+		return fail("key %s is missing or no number", InstallationIDKey)
 	}
-	for _, key := range []string{AppIDKey, InstallationIDKey} {
-		if _, err := strconv.ParseUint(text(key), 10, 64); err != nil {
-			return fail("key %s is missing or no number", key)
-		}
-	}
-	c := &Credentials{appID: text(AppIDKey), installationID: text(InstallationIDKey)}
 	var err error
 	if c.key, err = parseKey(keys[PrivateKeyKey]); err != nil {
 		return fail("key %s %w", PrivateKeyKey, err)
@@ -77,7 +86,7 @@ func Parse(keys map[string][]byte) (*Credentials, error) {
 	case err != nil, c.base.Host == "", c.base.Scheme != "https" && c.base.Scheme != "http", c.base.User != nil, c.base.RawQuery != "", c.base.Fragment != "":
 		return fail("key %s: want https://HOST/api/v3", BaseURLKey)
 	}
-	c.identity = sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%x", c.appID, c.installationID, c.base, x509.MarshalPKCS1PrivateKey(c.key)))
+	c.identity = sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%x", c.appID, c.installationID, c.owner, c.base, x509.MarshalPKCS1PrivateKey(c.key)))
 	return c, nil
 }
 

@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -142,6 +144,53 @@ func TestTokens_AreKeptUntilTheyExpire(t *testing.T) {
 	}
 }
 
+// TestTokens_OfAnOwner: Flux's other way to name an installation. The endpoints are those of GitHub's documentation of
+// "Get an organization installation" and "Get a user installation for the authenticated app".
+func TestTokens_OfAnOwner(t *testing.T) {
+	key, text := app(t)
+	base, _ := github(t, &key.PublicKey, time.Now)
+	api, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: api.Scheme, Host: api.Host})
+	var asked []string
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/api/v3"))
+		if err := valid(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), &key.PublicKey, time.Now()); err != nil {
+			t.Error(err)
+		}
+		switch r.URL.Path {
+		case "/api/v3/orgs/team/installation", "/api/v3/users/ana/installation":
+			fmt.Fprint(w, `{"id": 345, "account": {"login": "team"}}`)
+		default:
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(front.Close)
+	for owner, want := range map[string]string{
+		"team": "GET /orgs/team/installation, POST /app/installations/345/access_tokens",
+		"ana":  "GET /orgs/ana/installation, GET /users/ana/installation, POST /app/installations/345/access_tokens",
+		"eve":  "GET /orgs/eve/installation, GET /users/eve/installation",
+	} {
+		asked = nil
+		keys := secretOf(text, front.URL+"/api/v3")
+		delete(keys, "githubAppInstallationID")
+		keys["githubAppInstallationOwner"] = []byte(owner)
+		token, err := githubapp.New(nil).Token(t.Context(), http.DefaultClient, parse(t, keys))
+		refused := errors.Is(err, githubapp.ErrRefused) && strings.Contains(err.Error(), "App 12, installation of eve: ")
+		if got := strings.Join(asked, ", "); got != want || refused != (owner == "eve") || (err == nil) != (token.Text != "") {
+			t.Errorf("%s: asked %s, want %s; %v", owner, got, want, err)
+		}
+	}
+	keys := secretOf(text, "")
+	delete(keys, "githubAppInstallationID")
+	keys["githubAppInstallationOwner"] = []byte("../" + canary)
+	if _, err := githubapp.Parse(keys); !errors.Is(err, githubapp.ErrInvalidCredentials) || strings.Contains(err.Error(), canary) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestTokens_FollowARotatedKey: the token of the former key is not used any more.
 func TestTokens_FollowARotatedKey(t *testing.T) {
 	key, text := app(t)
@@ -188,7 +237,7 @@ func TestParse_NamesTheKeyThatIsWrong(t *testing.T) {
 		"no key":          {"githubAppPrivateKey", canary, "key githubAppPrivateKey is missing or no PEM"},
 		"another key":     {"githubAppPrivateKey", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: other})), "key githubAppPrivateKey is not an RSA key"},
 		"no address":      {"githubAppBaseURL", "ftp://" + canary, "key githubAppBaseURL: want https://HOST/api/v3"},
-		"an owner":        {"githubAppInstallationOwner", "team", "key githubAppInstallationOwner is not supported; use githubAppInstallationID"},
+		"an owner, too":   {"githubAppInstallationOwner", "team", "keys githubAppInstallationID and githubAppInstallationOwner exclude each other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys := secretOf(text, "")

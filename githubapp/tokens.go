@@ -1,6 +1,7 @@
 package githubapp
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -13,6 +14,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -99,47 +101,75 @@ func (t *Tokens) request(ctx context.Context, client *http.Client, c *Credential
 	if err != nil {
 		return Token{}, err
 	}
-	to := c.base.JoinPath("app", "installations", c.installationID, "access_tokens")
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), http.NoBody)
+	direct := *client // a redirect would take the assertion elsewhere
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	installation := c.installationID
+	if c.owner != "" {
+		if installation, err = c.find(ctx, &direct, assertion); err != nil {
+			return Token{}, err
+		}
+	}
+	var issued struct {
+		Token     string    `json:"token"`
+		ExpiresAt time.Time `json:"expires_at"`
+	}
+	if err := c.ask(ctx, &direct, assertion, http.MethodPost, &issued, "app", "installations", installation, "access_tokens"); err != nil {
+		return Token{}, err
+	}
+	if issued.Token == "" || issued.ExpiresAt.IsZero() {
+		return Token{}, fmt.Errorf("cannot ask %s for a token: it answers without one", c.base.Host)
+	}
+	return Token{Text: secret.Text(issued.Token), Expires: issued.ExpiresAt}, nil
+}
+
+// find returns the number of the owner's installation. An organization and a user have an endpoint each.
+func (c *Credentials) find(ctx context.Context, client *http.Client, assertion string) (string, error) {
+	var found struct {
+		ID uint64 `json:"id"`
+	}
+	err := c.ask(ctx, client, assertion, http.MethodGet, &found, "orgs", c.owner, "installation")
+	if errors.Is(err, ErrRefused) {
+		err = c.ask(ctx, client, assertion, http.MethodGet, &found, "users", c.owner, "installation")
+	}
+	return strconv.FormatUint(found.ID, 10), err
+}
+
+// ask makes a request with the assertion, and decodes the answer.
+func (c *Credentials) ask(ctx context.Context, client *http.Client, assertion, method string, out any, path ...string) error {
+	fail := func(err error) error { return fmt.Errorf("cannot ask %s for a token: %w", c.base.Host, err) }
+	request, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path...).String(), http.NoBody)
 	if err != nil {
-		return Token{}, fmt.Errorf("cannot ask %s for a token: %w", c.base.Host, err)
+		return fail(err)
 	}
 	request.Header.Set("Authorization", "Bearer "+assertion)
 	request.Header.Set("Accept", "application/vnd.github+json")
 	request.Header.Set("X-GitHub-Api-Version", "2022-11-28")
 	request.Header.Set("User-Agent", "addonflow")
-	direct := *client // a redirect would take the assertion elsewhere
-	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	response, err := direct.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err // without the URL
 		}
-		return Token{}, fmt.Errorf("cannot ask %s for a token: %w", c.base.Host, err)
+		return fail(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, answerBytes))
 	if err != nil {
-		return Token{}, fmt.Errorf("cannot ask %s for a token: %w", c.base.Host, err)
+		return fail(err)
 	}
-	return c.read(response.StatusCode, answer, assertion)
-}
-
-func (c *Credentials) read(status int, answer []byte, assertion string) (Token, error) {
-	var body struct {
-		Token     string    `json:"token"`
-		ExpiresAt time.Time `json:"expires_at"`
-		Message   string    `json:"message"`
-	}
-	decoded := json.Unmarshal(answer, &body)
-	switch {
-	case status == http.StatusCreated && decoded == nil && body.Token != "" && !body.ExpiresAt.IsZero():
-		return Token{Text: secret.Text(body.Token), Expires: body.ExpiresAt}, nil
+	switch status := response.StatusCode; {
+	case (status == http.StatusOK || status == http.StatusCreated) && json.Unmarshal(answer, out) == nil:
+		return nil
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound:
+		var body struct {
+			Message string `json:"message"`
+		}
+		_ = json.Unmarshal(answer, &body) // a proxy may have answered
 		said := brief.Line(secret.NewRedaction(secret.Text(assertion)).Text(body.Message), messageLength)
-		return Token{}, fmt.Errorf("%w: App %s, installation %s: %s answers %d %s", ErrRefused, c.appID, c.installationID, c.base.Host, status, said)
+		return fmt.Errorf("%w: App %s, installation %s: %s answers %d %s", ErrRefused, c.appID, cmp.Or(c.installationID, "of "+c.owner), c.base.Host, status, said)
+	default:
+		return fmt.Errorf("cannot ask %s for a token: it answers %d", c.base.Host, status)
 	}
-	return Token{}, fmt.Errorf("cannot ask %s for a token: it answers %d", c.base.Host, status)
 }
 
 // assertion is the JWT with which the App asks for a token.
