@@ -99,13 +99,33 @@ func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan, beside *bes
 		if at := order.Status.AnsweredAt; at == nil || now.Sub(at.Time) < ordersKept {
 			continue
 		}
-		_, err := beside.write("delete "+order.Name, func() error {
-			if err := r.Client.Delete(ctx, order, client.Preconditions{UID: &order.UID}); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("cannot delete order %s: %w", order.Name, err)
-			}
-			return nil
-		})
-		if err != nil {
+		if _, err := beside.write("delete "+order.Name, func() error { return r.deleteOrder(ctx, order) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) deleteOrder(ctx context.Context, order *v1alpha1.AddOnOrder) error {
+	if err := r.Client.Delete(ctx, order, client.Preconditions{UID: &order.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot delete order %s: %w", order.Name, err)
+	}
+	return nil
+}
+
+// deleteLeftOrders deletes the old orders of a rollout that does not exist any more. The watch shows every order again
+// after hours, so that no timer is needed.
+func (r *Reconciler) deleteLeftOrders(ctx context.Context, of client.ObjectKey) error {
+	var list v1alpha1.AddOnOrderList
+	if err := r.Client.List(ctx, &list, client.InNamespace(of.Namespace)); err != nil {
+		return fmt.Errorf("cannot list orders: %w", err)
+	}
+	for i := range list.Items {
+		order := &list.Items[i]
+		if order.Spec.Rollout != of.Name || r.Clock.Since(order.CreationTimestamp.Time) < ordersKept {
+			continue
+		}
+		if err := r.deleteOrder(ctx, order); err != nil {
 			return err
 		}
 	}

@@ -326,6 +326,27 @@ func TestOrders_AreDeletedAfterThirtyDays(t *testing.T) {
 	}
 }
 
+// TestOrders_OfARolloutThatIsGoneAreDeletedAsWell: answered or not.
+func TestOrders_OfARolloutThatIsGoneAreDeletedAsWell(t *testing.T) {
+	s, _, v2 := stopped(t)
+	answered := s.order(v1alpha1.OrderRetry, v2, nil)
+	s.settle()
+	open := s.order(v1alpha1.OrderAbort, v2, nil)
+	ro := s.rollout()
+	ro.Finalizers = nil
+	s.update(ro)
+	s.delete(ro)
+	for _, days := range []int{29, 1} {
+		s.advance(time.Duration(days) * 24 * time.Hour)
+		s.turn()
+		for _, key := range []client.ObjectKey{answered, open} {
+			if err := s.hub.Get(t.Context(), key, &v1alpha1.AddOnOrder{}); apierrors.IsNotFound(err) != (days == 1) {
+				t.Errorf("after %d more days, %s: %v", days, key.Name, err)
+			}
+		}
+	}
+}
+
 // An abort stays when every cluster in flight succeeds, and when the status is lost.
 func TestAbort_NeverTurnsGreen(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")

@@ -131,8 +131,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Live.Get(ctx, req.NamespacedName, ro); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.forget(req.NamespacedName) //nolint:contextcheck // it stops watches, which have contexts of their own
+			err = r.deleteLeftOrders(ctx, req.NamespacedName)
 		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, err
 	}
 	mem.generation = ro.Generation
 	result, err := r.turn(ctx, ro, mem)
