@@ -8,9 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // TestMeasurementsMakeVerdicts: each is one result, and what is stored about a gate that is
@@ -157,5 +159,41 @@ func TestAtMostTwoHundredClustersAreCompared(t *testing.T) {
 	}
 	if kept < 150 || slices.Equal(all, names[:namesPerSide]) {
 		t.Errorf("%d of the names are chosen again, and the choice is not one by name: %v", kept, all[:3])
+	}
+}
+
+// TestWhichClustersAreCompared: $moved are those that soak or are done with the content. $control are available, run
+// the stable revision, and are not in flight.
+func TestWhichClustersAreCompared(t *testing.T) {
+	reachable := func(status metav1.ConditionStatus) *clusterv1.ManagedCluster {
+		c := &clusterv1.ManagedCluster{Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1.ManagedClusterConditionAvailable, Status: status}}
+		return c
+	}
+	cluster := func(name string, state rollout.State, revision string, available metav1.ConditionStatus, atStable bool) Cluster {
+		return Cluster{Judged: Judged{Member: &Member{Name: name, Cluster: reachable(available)}, AtStable: atStable}, Planned: rollout.ClusterPlan{Name: name, State: state, Revision: revision}}
+	}
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	d := Decided{
+		Input: &rollout.Input{Stable: "v1", Spec: v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Digest: "v2"}}},
+		Clusters: []Cluster{
+			cluster("done", rollout.Done, "v2", yes, false), cluster("soaking", rollout.Soaking, "v2", yes, false),
+			cluster("soaking with the stable one", rollout.Soaking, "v1", yes, true), cluster("updating", rollout.Updating, "v2", yes, false),
+			cluster("failed", rollout.Failed, "v2", yes, false), cluster("waiting", rollout.Waiting, "v1", yes, true),
+			cluster("lost", rollout.Waiting, "v1", no, true), cluster("older", rollout.Waiting, "v0", yes, false),
+			cluster("held", rollout.Held, "v1", yes, true), cluster("in no stage", rollout.Unstaged, "v1", yes, true),
+		},
+	}
+	o := &Observation{Rollout: &v1alpha1.AddOnRollout{}, Target: v1alpha1.Target{Digest: "v2"}}
+	q := d.question(o, &gate{}, 1)
+	if want := []string{"done", "soaking"}; !slices.Equal(q.Moved, want) {
+		t.Errorf("moved are %q", q.Moved)
+	}
+	if want := []string{"waiting", "held", "in no stage"}; !slices.Equal(q.Control, want) {
+		t.Errorf("control are %q", q.Control)
+	}
+	d.Input.Stable = ""
+	if q := d.question(o, &gate{}, 1); len(q.Control) != 0 {
+		t.Errorf("without a stable revision, control are %q", q.Control)
 	}
 }
