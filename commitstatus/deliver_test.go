@@ -107,7 +107,7 @@ func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began [
 		s.By = live[0]
 	}
 	if len(wants) > 0 {
-		s.Content = wants[0].Content
+		s.Contents = []string{wants[0].Content}
 	}
 	before := commitstatus.Prune(commitstatus.Overtake(marks, s), live...)
 	troubles, held := k.deliverer.Troubles("key")

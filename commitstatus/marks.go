@@ -151,8 +151,9 @@ func Judged(m Mark) bool {
 type Succession struct {
 	// Live are the commits whose statuses are still derived; Overtake does not change their marks.
 	Live []string
-	// Content that the newest commit carries, and By the commit that introduced it.
-	Content, By string
+	// Contents are the names of what the newest commit carries, and By is the commit that introduced it.
+	Contents []string
+	By       string
 	// Whole is the context that stands for the others.
 	Whole string
 	// Wants of the newest commit: a commit with equal content gets their verdicts. A want with
@@ -175,7 +176,7 @@ func Overtake(marks []Mark, s Succession) []Mark {
 		case live, last == nil:
 		case State(last.State).Terminal():
 			m = past(m)
-		case s.Content != "" && last.Content == s.Content:
+		case last.Content != "" && slices.Contains(s.Contents, last.Content):
 			s.follow(&m)
 		case m.Accepted == nil && m.Posting == nil && m.Context != s.Whole:
 			continue

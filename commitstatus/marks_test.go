@@ -151,9 +151,9 @@ func TestDuePacesProgressOnly(t *testing.T) {
 // TestCommitsThatAreNotLiveAnyMoreAreSuperseded: each row has the marks of a commit, what follows it,
 // and the last statement of its context.
 func TestCommitsThatAreNotLiveAnyMoreAreSuperseded(t *testing.T) {
-	by := commitstatus.Succession{Live: []string{newSHA}, By: newSHA, Content: "b", Whole: "c"}
+	by := commitstatus.Succession{Live: []string{newSHA}, By: newSHA, Contents: []string{"b"}, Whole: "c"}
 	equal := by
-	equal.Content = "a"
+	equal.Contents = []string{"a"}
 	judged := equal
 	judged.Wants = []commitstatus.Want{say(commitstatus.Success, "2/2")}
 	accepted := accept(commitstatus.Tell(nil, say(commitstatus.Pending, "0/2")), noon)

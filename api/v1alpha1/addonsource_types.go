@@ -435,6 +435,9 @@ type SourcedAddOn struct {
 	// PolicyCommit is the AddOnRollout's spec.policyCommit.
 	// +optional
 	PolicyCommit string `json:"policyCommit,omitempty"`
+	// Policy is a digest of what the AddOnRollout declares besides the content.
+	// +optional
+	Policy string `json:"policy,omitempty"`
 	// PacePlace is the file and line that declare the pace; absent if the commit declares none.
 	// +optional
 	PacePlace string `json:"pacePlace,omitempty"`

@@ -30,6 +30,8 @@ const (
 	SucceededAtAnnotation = "addonflow.io/succeeded-at"
 	// CommitsAnnotation on an AddOnRevision lists the commits that introduced its content. See Commits.
 	CommitsAnnotation = "addonflow.io/commits"
+	// PolicyAnnotation on an AddOnRollout is a digest of what its spec declares besides the target, as Git has it.
+	PolicyAnnotation = "addonflow.io/policy"
 	// QuarantinedAnnotation on an AddOnRevision is a Quarantine as JSON. It ends when the annotation
 	// is removed.
 	QuarantinedAnnotation = "addonflow.io/quarantined"

@@ -147,7 +147,7 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	if c.content == contentRemoved {
 		by = c.newest
 	}
-	b.Overtake(commitstatus.Succession{Live: live, Content: c.content, By: by, Whole: whole, Wants: follow})
+	b.Overtake(commitstatus.Succession{Live: live, Contents: []string{c.content}, By: by, Whole: whole, Wants: follow})
 	return b
 }
 
@@ -167,7 +167,7 @@ func (r *Reconciler) bookRunning(b *forge.Book, p *plan.Plan, c commits) *forge.
 	b.Tell(detailed(b, p, []commitstatus.Want{
 		{SHA: c.newest, Context: whole, State: commitstatus.Pending, Content: c.content, Description: text, Held: text},
 	})...)
-	b.Overtake(commitstatus.Succession{Live: append(c.live(), running), Content: content, By: c.newest, Whole: whole, Wants: wants})
+	b.Overtake(commitstatus.Succession{Live: append(c.live(), running), Contents: []string{content}, By: c.newest, Whole: whole, Wants: wants})
 	return b
 }
 

@@ -56,13 +56,12 @@ func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 }
 
 // finished are what commits say whose rollouts end although a newer commit is applied. A commit is not superseded
-// before that. A verdict is final.
-func (p *pass) finished(book *forge.Book, f fleet, applied string) []commitstatus.Want {
+// before that. A verdict is final. The live commits report the fleet.
+func (p *pass) finished(book *forge.Book, f fleet, live []string) []commitstatus.Want {
 	var wants []commitstatus.Want
 	for _, m := range book.Marks() {
 		c := f.finishing[m.SHA]
-		known := slices.Contains([]string{applied, p.head.Commit}, m.SHA)
-		if c == nil || known || m.Context != forge.ContextName(p.source) || commitstatus.Judged(m) || c.superseded && c.state() != commitstatus.Pending {
+		if c == nil || slices.Contains(live, m.SHA) || m.Context != forge.ContextName(p.source) || commitstatus.Judged(m) || c.superseded && c.state() != commitstatus.Pending {
 			continue
 		}
 		want := p.want(m.SHA, c.state(), c.text("applied"))

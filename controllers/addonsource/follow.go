@@ -146,7 +146,7 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	if err := p.own(ctx, a, todo); err != nil {
 		return out, err
 	}
-	out.reached, out.content = valid, contentOf(todo.addOns)
+	out.reached, out.content = valid, declarationOf(todo.addOns)
 	if err := p.intend(ctx, todo); err != nil {
 		return out, err
 	}
@@ -157,7 +157,7 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	if err != nil {
 		return out, err
 	}
-	replaced := p.lastVerdict(rollouts)
+	out.replaced = p.lastVerdict(rollouts)
 	overtaken, err := p.overtake(ctx, todo, rollouts)
 	if err != nil {
 		return out, err
@@ -179,7 +179,7 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 			brief.Names(sortedTexts(todo.going)))
 	}
 	p.conclude(todo, seen)
-	return outcome{reached: valid, notes: todo.notes(), overtaken: overtaken, replaced: replaced}, nil
+	return outcome{reached: valid, notes: todo.notes(), overtaken: overtaken, replaced: out.replaced}, nil
 }
 
 // intend stores, before the first write, what the pass is about to write: a commit that needs a verdict, and
@@ -195,7 +195,7 @@ func (p *pass) intend(ctx context.Context, todo plan) error {
 	if p.source.Spec.CommitStatus != nil && !p.reported() && p.Desk.Owns(ctx, p.source) {
 		book := p.Desk.Open(p.key(), p.source, status.CommitStatuses)
 		want := p.want(p.head.Commit, commitstatus.Pending, p.applying())
-		want.Content = contentOf(todo.addOns)
+		want.Content = declarationOf(todo.addOns)
 		book.Tell(want)
 		status.CommitStatuses = book.Stored()
 	}

@@ -237,6 +237,18 @@ var _ = Describe("A commit whose content the next one brings before it is writte
 		w.delivered(edited, "success")
 		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
 
+		By("a placement alone")
+		files["addons/placement.yaml"] = strings.Replace(placementYAML, "spec: {}", "spec: {numberOfClusters: 2}", 1)
+		placed := w.commit("edit the placement alone", files)
+		w.clock.Step(2 * time.Minute)
+		w.pass()
+		w.delivered(placed, "pending")
+		readme = w.commit("explain again", map[string]string{"README.md": "hello again"})
+		w.look()
+		w.rolledOut()
+		w.delivered(readme, "success")
+		w.delivered(placed, "success")
+
 		By("a head that cannot be fetched brings nothing")
 		files["addons/placement.yaml"] = placementYAML
 		files["addons/addondeploymentconfig.yaml"] = configSaying("and again")

@@ -2,6 +2,7 @@ package addonsource
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -129,8 +130,12 @@ func newPlan(in planInput) (plan, error) {
 		spec.Install.DefaultCanary = in.defaultCanary && !addOn.DeclaresPace()
 		spec.PolicyCommit = policyCommitOf(addOn.Name, target, in)
 		spec.PlacementDigest = placementDigest(in.commit.Objects, spec.Placements())
+		policy, err := policyOf(spec)
+		if err != nil {
+			return plan{}, fmt.Errorf("cannot plan the rollout of %s: %w", addOn.Name, err)
+		}
 		sourced := v1alpha1.SourcedAddOn{
-			Name: addOn.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: spec.PolicyCommit,
+			Name: addOn.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: spec.PolicyCommit, Policy: policy,
 		}
 		sourced.PacePlace, sourced.PaceObject = paceOf(addOn)
 		sourced.Author, sourced.Subject = saidOf(target.Commit, in)
@@ -138,6 +143,7 @@ func newPlan(in planInput) (plan, error) {
 		known := slices.ContainsFunc(in.addOns, func(before v1alpha1.SourcedAddOn) bool {
 			before.PacePlace, before.PaceObject = sourced.PacePlace, sourced.PaceObject // it may have moved in its file
 			before.Author, before.Subject = sourced.Author, sourced.Subject             // no part of the content
+			before.Policy = sourced.Policy                                              // nor of its revision
 			return before == sourced
 		})
 		if !known || !slices.Contains(in.seen.introduced[target.Revision], target.Commit) {
@@ -150,6 +156,7 @@ func newPlan(in planInput) (plan, error) {
 		if err != nil {
 			return plan{}, fmt.Errorf("cannot plan the rollout of %s: %w", addOn.Name, err)
 		}
+		desired.SetAnnotations(with(desired.GetAnnotations(), v1alpha1.PolicyAnnotation, policy))
 		todo.add(in, keyOf(desired), desired)
 	}
 	todo.leaving = leavingAddOns(in, names(in.commit.AddOns))
@@ -250,6 +257,14 @@ func policyCommitOf(name string, target v1alpha1.Target, in planInput) string {
 		return r.Spec.PolicyCommit
 	}
 	return ""
+}
+
+// policyOf identifies what the spec of an AddOnRollout declares besides the content, whichever commit declared it. The
+// spec on the hub cannot tell: there it has defaults as well.
+func policyOf(spec v1alpha1.AddOnRolloutSpec) (string, error) {
+	spec.Target, spec.PolicyCommit = nil, ""
+	text, err := json.Marshal(spec)
+	return digestOfTexts(string(text)), err
 }
 
 // namePolicy enters the head, which is about to be applied, into the spec of every AddOnRollout

@@ -46,7 +46,6 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	}
 	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
-	var newer []string
 	// While a definition is missing, its commit says so; a pass that only began to read knows nothing newer.
 	missing := out.unchanged() && conditions.GetReason(p.source, fluxmeta.ReadyCondition) == v1alpha1.DefinitionMissingReason
 	if p.standing() && !missing {
@@ -55,15 +54,14 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 			return nil, err
 		}
 		fleet := p.fleet(rollouts)
-		succession.Content = contentOf(fleet.addOns)
-		succession.Live = append(succession.Live, applied)
+		succession.Contents = []string{contentOf(fleet.addOns), declarationOf(fleet.addOns)}
 		want := p.verdict(fleet)
 		if !fleet.ahead {
 			book.Tell(want)
+			succession.Live = append(succession.Live, applied)
 		}
 		succession.Wants = p.verdicts(book, want, fleet)
-		newer = fleet.newer
-		for _, want := range p.finished(book, fleet, applied) {
+		for _, want := range p.finished(book, fleet, append(succession.Live, head)) {
 			book.Tell(want)
 			succession.Live = append(succession.Live, want.SHA)
 		}
@@ -80,10 +78,8 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	}
 	succession.Live = append(succession.Live, head)
 	for _, m := range book.Marks() {
-		// What the head brings as well, and what was written and waits for a valid head.
-		if last := commitstatus.Last(m); last != nil && last.Content != succession.Content &&
-			(slices.Contains([]string{out.content, p.content()}, last.Content) && last.Content != "" || slices.Contains(newer, m.SHA)) {
-			succession.Live = append(succession.Live, m.SHA)
+		if last := commitstatus.Last(m); last != nil && last.Content != "" && last.Content == out.content {
+			succession.Live = append(succession.Live, m.SHA) // the head brings it as well
 		}
 	}
 	book.Overtake(succession)
@@ -171,9 +167,7 @@ func (p *pass) tellHead(book *forge.Book, out outcome, h *halt) {
 		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+h.text))
 	default:
 		want := p.want(p.head.Commit, commitstatus.Pending, p.pendingText(h))
-		if out.content != p.content() { // else a policy or a placement waits, of which the applied commit says nothing
-			want.Content = out.content
-		}
+		want.Content = out.content
 		if apierrors.IsInternalError(h.cause) { // such as a webhook that does not answer
 			want.Description = "not applied yet: " + h.text
 			want.Held = want.Description
@@ -207,14 +201,22 @@ func (p *pass) noteRollouts() {
 	}
 }
 
-// content identifies all content of the applied commit.
-func (p *pass) content() string { return contentOf(p.source.Status.AddOns) }
-
-// contentOf identifies all content of a commit that declares these add-ons.
+// contentOf identifies all content of a commit that declares these add-ons. It is what the status of a commit is about
+// once the rollouts have the commit: a later policy for the same content changes nothing about that.
 func contentOf(addOns []v1alpha1.SourcedAddOn) string {
 	var texts []string
 	for _, addOn := range addOns {
 		texts = append(texts, addOn.Name, addOn.Digest)
+	}
+	return digestOfTexts(texts...)
+}
+
+// declarationOf identifies all content and policy of a commit that declares these add-ons. It is what the status of a
+// commit is about until the rollouts have all of it: the same content under another policy is no such commit.
+func declarationOf(addOns []v1alpha1.SourcedAddOn) string {
+	var texts []string
+	for _, addOn := range addOns {
+		texts = append(texts, addOn.Name, addOn.Digest, addOn.Policy)
 	}
 	return digestOfTexts(texts...)
 }
@@ -229,8 +231,11 @@ func digestOfTexts(texts ...string) string {
 // what it changed itself.
 func (p *pass) verdicts(book *forge.Book, applied commitstatus.Want, f fleet) []commitstatus.Want {
 	var wants []commitstatus.Want
+	declaration := declarationOf(f.addOns)
 	for _, m := range book.Marks() {
-		if applied.State == commitstatus.Failure && !f.contentFailed && !slices.Contains(f.policies, m.SHA) {
+		last := commitstatus.Last(m)
+		declares := slices.Contains(f.policies, m.SHA) || last != nil && last.Content == declaration
+		if applied.State == commitstatus.Failure && !f.contentFailed && !declares {
 			continue // it waits for the commit that fixes the policy
 		}
 		want := applied
@@ -267,10 +272,9 @@ type fleet struct {
 	updated, total int32
 	// addOns are what the rollouts declare.
 	addOns []v1alpha1.SourcedAddOn
-	// ahead: they are not those of the applied commit, but of newer ones, by sha. The operator was interrupted between
-	// the objects of those commits and the status.
+	// ahead: they are not those of the applied commit. The operator was interrupted between the objects of newer commits
+	// and the status.
 	ahead bool
-	newer []string
 	// back names the add-ons that are rolled back from the content that the commit declares. A change of it is posted
 	// although the commit has failed already.
 	back string
@@ -325,10 +329,8 @@ func (f *fleet) declare(status v1alpha1.AddOnSourceStatus, written map[string]wr
 			continue
 		case removal != nil:
 			delete(declared, name)
-			f.newer = append(f.newer, removal.Commit)
 		default:
-			declared[name] = v1alpha1.SourcedAddOn{Name: name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: ro.Spec.PolicyCommit}
-			f.newer = append(f.newer, commitOf(target.Commit), commitOf(ro.Spec.PolicyCommit))
+			declared[name] = v1alpha1.SourcedAddOn{Name: name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: ro.Spec.PolicyCommit, Policy: ro.Annotations[v1alpha1.PolicyAnnotation]}
 		}
 		f.ahead = true
 	}

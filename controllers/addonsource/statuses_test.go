@@ -92,8 +92,8 @@ func TestFleet_KnowsWhichCommitsRolloutsHaveBeforeTheStatusDoes(t *testing.T) {
 		got = append(got, addOn.Name+" "+addOn.Digest)
 	}
 	want := []string{"added bbb", "as-before aaa", "changed bbb", "not-yet-made aaa", "uninstalled aaa"}
-	if !slices.Equal(got, want) || !f.ahead || slices.ContainsFunc(f.newer, func(sha string) bool { return sha != "bbb" && sha != "" }) || !slices.Contains(f.newer, "bbb") {
-		t.Errorf("%q, ahead: %t, of %q", got, f.ahead, f.newer)
+	if !slices.Equal(got, want) || !f.ahead {
+		t.Errorf("%q, ahead: %t", got, f.ahead)
 	}
 }
 
