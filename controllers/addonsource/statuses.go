@@ -322,10 +322,14 @@ func (f *fleet) declare(status v1alpha1.AddOnSourceStatus, written map[string]wr
 		declared[addOn.Name] = addOn
 	}
 	for name, ro := range rollouts {
-		addOn, known := declared[name]
+		applied, known := declared[name]
 		target, removal := ro.Spec.Target, ro.Spec.Removal
+		outdated := written[name].newer(ro) // the watch cache lags behind the write of the applied commit
+		uninstalled := removal != nil && removal.Deleting != ""
+		asApplied := known && removal == nil && applied.Declares(&ro.Spec)
+		asRemoved := !known && (removal != nil || ro.DeletionTimestamp != nil)
 		switch {
-		case written[name].newer(ro), target == nil, known && removal == nil && addOn.Declares(&ro.Spec), !known && (removal != nil || ro.DeletionTimestamp != nil), removal != nil && removal.Deleting != "":
+		case target == nil, outdated, uninstalled, asApplied, asRemoved:
 			continue
 		case removal != nil:
 			delete(declared, name)
