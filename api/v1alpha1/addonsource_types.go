@@ -371,7 +371,7 @@ type AddOnSourceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions Ready, Reconciling, Stalled, CommitStatusReported, CommitStatusDenied and RevertProposed.
+	// Conditions Ready, Reconciling, Stalled, CommitStatusReported, CommitStatusDenied, RevertProposed and Overridden.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -12,6 +12,9 @@ const (
 	// recalled; its message has the address, or why there is none. It is absent while Git declares
 	// what the fleet runs, and without spec.commitStatus.revertPullRequest.
 	RevertProposedCondition = "RevertProposed"
+	// OverriddenCondition is True while clusters go back, or went back, from content that Git declares; its
+	// message names the add-ons and how to make Git declare what the clusters run. It is absent otherwise.
+	OverriddenCondition = "Overridden"
 	// ClustersWrittenCondition is False while works or add-ons of some clusters cannot be
 	// written; its message names the clusters. It is absent otherwise. The rollout continues on
 	// the other clusters.

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +48,9 @@ func (p *pass) report(ctx context.Context, out outcome, err error) (ctrl.Result,
 	p.source.Status.CommitStatuses = book.Stored()
 	book.SetConditions(p.source)
 	p.setRevertProposed()
+	if err := p.setOverridden(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := p.store(ctx); err != nil {
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: firstWait}, nil
@@ -120,6 +125,35 @@ func (p *pass) markSuspended() {
 		return
 	}
 	conditions.MarkFalse(p.source, fluxmeta.ReadyCondition, v1alpha1.SuspendedReason, "%s", text)
+}
+
+// setOverridden says which add-ons of the source do not run what Git declares, because they were rolled back.
+func (p *pass) setOverridden(ctx context.Context) error {
+	rollouts, err := p.cachedRollouts(ctx)
+	if err != nil {
+		return err
+	}
+	reason, texts := v1alpha1.RolledBackReason, []string(nil)
+	for _, name := range slices.Sorted(maps.Keys(rollouts)) {
+		ro := rollouts[name]
+		if !ro.Status.Override.Returns() || ro.Spec.Removal != nil {
+			continue
+		}
+		texts = append(texts, name+": "+ro.Status.Message)
+		if ro.Status.Phase != v1alpha1.PhaseRolledBack {
+			reason = v1alpha1.RollingBackReason
+		}
+	}
+	if len(texts) == 0 {
+		conditions.Delete(p.source, v1alpha1.OverriddenCondition)
+		return nil
+	}
+	const shown = 3
+	if more := len(texts) - shown; more > 0 {
+		texts = append(texts[:shown], fmt.Sprintf("%d more", more))
+	}
+	conditions.MarkTrue(p.source, v1alpha1.OverriddenCondition, reason, "%s", strings.Join(texts, "; "))
+	return nil
 }
 
 // showsReady reports whether the conditions already say that the head is applied. What follows the

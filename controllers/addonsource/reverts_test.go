@@ -16,6 +16,7 @@ import (
 	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -502,5 +503,42 @@ func TestReverter_TriesAgainAfterAMistakeOfAnother(t *testing.T) {
 	}
 	if condition := s.propose(); !strings.HasPrefix(condition, "True Proposed: ") {
 		t.Errorf("condition %q", condition)
+	}
+}
+
+// While clusters run content that Git does not declare, the source says which add-on, why, and how Git agrees again.
+func TestTheSourceSaysWhichAddOnsWereRolledBack(t *testing.T) {
+	s := newRevertScene(t, revertTree("v2", "v2"))
+	condition := func(change func(*v1alpha1.AddOnRollout)) string {
+		t.Helper()
+		ro := &v1alpha1.AddOnRollout{}
+		if err := s.hub.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: "hello"}, ro); err != nil {
+			t.Fatal(err)
+		}
+		change(ro)
+		if err := s.hub.Update(t.Context(), ro); err != nil {
+			t.Fatal(err)
+		}
+		source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "fleet"}}
+		conditions.MarkTrue(source, v1alpha1.OverriddenCondition, v1alpha1.RollingBackReason, "of an earlier pass")
+		p := &pass{Reconciler: s.reverter.Reconciler, source: source}
+		if err := p.setOverridden(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return conditions.GetReason(source, v1alpha1.OverriddenCondition) + " " + conditions.GetMessage(source, v1alpha1.OverriddenCondition)
+	}
+	const back = "rolled back to main@good (git checkout good -- PATH makes Git agree)"
+	for _, tc := range []struct {
+		change func(*v1alpha1.AddOnRollout)
+		want   string
+	}{
+		{func(ro *v1alpha1.AddOnRollout) { ro.Status.Message = back }, "RolledBack hello: " + back},
+		{func(ro *v1alpha1.AddOnRollout) { ro.Status.Phase = v1alpha1.PhaseRollingBack }, "RollingBack hello: " + back},
+		{func(ro *v1alpha1.AddOnRollout) { ro.Status.Override.Kind = v1alpha1.OverrideFinish }, " "},
+		{func(ro *v1alpha1.AddOnRollout) { ro.Status.Override = nil }, " "},
+	} {
+		if got := condition(tc.change); got != tc.want {
+			t.Errorf("the condition is %q, want %q", got, tc.want)
+		}
 	}
 }
