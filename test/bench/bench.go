@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,8 +19,8 @@ const (
 	floorOfUpgrade = "upgrade"
 	// profiled is the step of which a profile can be stored.
 	profiled = "upgrade"
-	// atOnce moves every cluster at once.
-	atOnce = "  strategy:\n    type: All"
+	// allAtOnce moves every cluster at once.
+	allAtOnce = "  strategy:\n    type: All"
 )
 
 // step is one content that the fleet moves to, with the pace of its rollout.
@@ -30,9 +29,9 @@ type step struct{ name, floor, tag, pace string }
 // allSteps are the measured steps, in order.
 func allSteps() []step {
 	return []step{
-		{"install", floorOfInstall, "v1", atOnce},
-		{profiled, floorOfUpgrade, "v2", atOnce},
-		{"revert", floorOfUpgrade, "v1", atOnce},
+		{"install", floorOfInstall, "v1", allAtOnce},
+		{profiled, floorOfUpgrade, "v2", allAtOnce},
+		{"revert", floorOfUpgrade, "v1", allAtOnce},
 		{"upgrade, Progressive 25%", floorOfUpgrade, "v3", "  strategy:\n    type: Progressive\n    progressive:\n      maxConcurrency: 25%"},
 	}
 }
@@ -51,6 +50,9 @@ type bench struct {
 	// hookAddress is where the operator receives webhooks, and pushed what they took.
 	hookAddress string
 	pushed      []time.Duration
+	// pagesAddress is where the operator serves its pages, and page what the page of the rollout took.
+	pagesAddress string
+	page         pageLoad
 	// pushes: they are measured.
 	pushes bool
 	// start starts the operator again.
@@ -76,6 +78,8 @@ type bench struct {
 type result struct {
 	name  string
 	floor string // which floor it is compared with
+	// moves are how many add-ons on how many clusters it moved, if that is not one on each.
+	moves int
 	// took is from the request to look at Git to the last add-on done.
 	took     time.Duration
 	requests counts
@@ -138,6 +142,9 @@ func (b *bench) measureAll(ctx context.Context) error {
 	if err := b.kept(ctx); err != nil {
 		return err
 	}
+	if err := b.views(ctx); err != nil {
+		return fmt.Errorf("cannot measure the page of the rollout: %w", err)
+	}
 	if err := b.again(ctx); err != nil {
 		return fmt.Errorf("cannot measure a restart: %w", err)
 	}
@@ -155,16 +162,17 @@ func (b *bench) idle(ctx context.Context) error {
 	return err
 }
 
-// measure commits a content and waits until the rollout of the last add-on has ended.
+// measure commits a content of hello and waits until its rollout has ended.
 func (b *bench) measure(ctx context.Context, tag, pace string) (result, error) {
-	tree, err := demo.HelloTree(tag, time.Second)
+	tree, err := treeOf([]string{demo.AddOn}, tag, pace)
 	if err != nil {
 		return result{}, err
 	}
-	tree["addons/hello/addonrollout.yaml"] = strings.Join([]string{
-		"apiVersion: addonflow.io/v1alpha1", "kind: AddOnRollout", "metadata:", "  name: hello",
-		"spec:", pace, "",
-	}, "\n")
+	return b.rollOut(ctx, tag, tree, demo.AddOn)
+}
+
+// rollOut commits files and waits until the rollouts of the add-ons have ended on every cluster.
+func (b *bench) rollOut(ctx context.Context, message string, tree map[string]string, addOns ...string) (result, error) {
 	// Conditions have times in seconds: the next move must end in a later second.
 	if err := pause(ctx, 1100*time.Millisecond); err != nil {
 		return result{}, err
@@ -173,10 +181,10 @@ func (b *bench) measure(ctx context.Context, tag, pace string) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if _, err := b.world.Repo.Commit(tag, tree); err != nil {
+	if _, err := b.world.Repo.Commit(message, tree); err != nil {
 		return result{}, err
 	}
-	b.addOn.expect(b.names)
+	b.addOn.expect(b.names, addOns)
 	stop := b.profiler.start(ctx)
 	begun, err := b.request(ctx)
 	if err != nil {
@@ -186,7 +194,7 @@ func (b *bench) measure(ctx context.Context, tag, pace string) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	if err := b.concluded(ctx); err != nil {
+	if err := b.concluded(ctx, addOns...); err != nil {
 		return result{}, err
 	}
 	concluded := time.Now()
@@ -223,21 +231,27 @@ func (b *bench) reconcile(ctx context.Context) (time.Time, error) {
 	})
 }
 
-// concluded waits until the rollout as a whole has ended, and the forge has accepted its
-// status.
-func (b *bench) concluded(ctx context.Context) error {
-	return poll(ctx, func() (bool, error) {
-		r, err := b.world.Rollout(ctx)
-		if err != nil {
-			return false, err
-		}
-		for _, mark := range r.Status.CommitStatuses {
-			if mark.Accepted == nil || mark.Posting != nil || mark.Owed != nil {
-				return false, nil
+// concluded waits until the rollouts of the add-ons as a whole have ended, and the forge has accepted their
+// statuses.
+func (b *bench) concluded(ctx context.Context, addOns ...string) error {
+	for _, name := range addOns {
+		err := poll(ctx, func() (bool, error) {
+			var r v1alpha1.AddOnRollout
+			if err := b.world.Client.Get(ctx, client.ObjectKey{Namespace: demo.Namespace, Name: name}, &r); err != nil {
+				return false, err
 			}
+			for _, mark := range r.Status.CommitStatuses {
+				if mark.Accepted == nil || mark.Posting != nil || mark.Owed != nil {
+					return false, nil
+				}
+			}
+			return r.Status.Phase == v1alpha1.PhaseSucceeded && r.Spec.Target.Digest == r.Status.Target.Digest, nil
+		})
+		if err != nil {
+			return err
 		}
-		return r.Status.Phase == v1alpha1.PhaseSucceeded && r.Spec.Target.Digest == r.Status.Target.Digest, nil
-	})
+	}
+	return nil
 }
 
 // kept takes the profile of what the operator keeps at rest, and stores it if a file is named.

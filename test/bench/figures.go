@@ -38,8 +38,11 @@ type figures struct {
 	Restart     time.Duration `json:"restart"`
 	RestartCPU  time.Duration `json:"restartCPU"`
 	RestartPeak int64         `json:"restartPeak"`
-	Beats       int64         `json:"beats"`
-	LostBeats   int64         `json:"lostBeats"`
+	// Page is how long the operator takes to send the page of the rollout for the first time, PageSize its bytes.
+	Page      time.Duration `json:"page"`
+	PageSize  int           `json:"pageSize"`
+	Beats     int64         `json:"beats"`
+	LostBeats int64         `json:"lostBeats"`
 }
 
 // stepFigures are those of one step. Durations are CPU time, except for Took.
@@ -67,6 +70,7 @@ func (b *bench) figures(s settings) (figures, error) {
 		Clusters: s.clusters, Operator: sum, Heartbeat: s.heartbeat, Cores: runtime.NumCPU(), Memory: memory, Live: b.live,
 		RestCPU: b.rest.cpu[b.operator], Peak: b.rest.memory.peak, Files: b.rest.memory.files,
 		Restart: b.restart.took, RestartCPU: b.restart.cpu, RestartPeak: b.restart.memory.peak,
+		Page: b.page.first, PageSize: b.page.bytes,
 		Beats: b.beats.written.Load(), LostBeats: b.beats.failed.Load(),
 	}
 	f.RestRequests, _ = b.rest.requests.total()

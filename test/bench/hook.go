@@ -47,7 +47,7 @@ func (b *bench) fromPush(ctx context.Context) error {
 			return fmt.Errorf("cannot measure a push: %w", err)
 		}
 		b.pushed = append(b.pushed, took)
-		if err := b.concluded(ctx); err != nil {
+		if err := b.concluded(ctx, demo.AddOn); err != nil {
 			return err
 		}
 	}

@@ -33,6 +33,8 @@ type settings struct {
 	steps                   int
 	heartbeat               time.Duration
 	out, shape              string
+	// addOns and atOnce are of the shape with many add-ons.
+	addOns, atOnce int
 }
 
 func main() {
@@ -44,7 +46,9 @@ func main() {
 	flag.IntVar(&s.steps, "steps", len(allSteps()), "how many of install, upgrade, revert, progressive upgrade to measure; less than all leaves out pushes and floor")
 	flag.DurationVar(&s.heartbeat, "heartbeat", 0, "write the status of every ManagedCluster once in this time; 0: never")
 	flag.StringVar(&s.out, "out", "", "file for the figures, as JSON")
-	flag.StringVar(&s.shape, "shape", shapeFleet, "fleet: every cluster at once; stages: 100 clusters in stages of 20, 30 and 50, half of a stage at a time")
+	flag.StringVar(&s.shape, "shape", shapeFleet, "fleet: every cluster at once; stages: 100 clusters in stages of 20, 30 and 50, half of a stage at a time; addons: -addons on each cluster, -at-once of them upgraded at the same time")
+	flag.IntVar(&s.addOns, "addons", 100, "number of add-ons, for -shape addons")
+	flag.IntVar(&s.atOnce, "at-once", 20, "how many add-ons each commit moves, for -shape addons")
 	limit := flag.Duration("timeout", 10*time.Minute, "bound on the whole run")
 	sizes := flag.String("scale", "", "numbers of clusters, with commas: measure the growth between them, and write it into -document; what is in -state is not measured again")
 	state := flag.String("state", "bin/scale", "directory for the figures of sizes that were measured")
@@ -89,7 +93,11 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	options.OperatorFlags = append(profiler.flags(), "--webhook-addr="+hookAddress)
+	pagesAddress, err := freeport.Address(ctx)
+	if err != nil {
+		return err
+	}
+	options.OperatorFlags = append(profiler.flags(), "--webhook-addr="+hookAddress, "--dashboard-addr="+pagesAddress)
 	w, err := demo.StartWorld(ctx, options)
 	if err != nil {
 		return err
@@ -99,7 +107,7 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	b.profiler, b.profile, b.operator, b.hookAddress = profiler, s.profile, commandName(s.operator), hookAddress
+	b.profiler, b.profile, b.operator, b.hookAddress, b.pagesAddress = profiler, s.profile, commandName(s.operator), hookAddress, pagesAddress
 	b.heap, b.steps = s.heap, allSteps()[:s.steps]
 	b.pushes = s.steps == len(allSteps())
 	b.start = func() error { return w.StartOperator(options) }
@@ -110,14 +118,21 @@ func run(ctx context.Context, s settings) error {
 	defer cease()
 	b.beats = beat(beating, w.Client, names, s.heartbeat)
 	measure := b.measureAll
-	if s.shape == shapeStages {
+	switch s.shape {
+	case shapeStages:
 		measure = b.measureStages
+	case shapeAddOns:
+		measure = func(ctx context.Context) error { return b.measureAddOns(ctx, s.addOns, s.atOnce) }
 	}
 	if err := measure(ctx); err != nil {
 		return fmt.Errorf("%w\nthe operator's last words:\n%s", err, w.Operator.Tail(5))
 	}
-	if s.shape == shapeStages {
+	switch s.shape {
+	case shapeStages:
 		b.printStages(os.Stdout)
+		return nil
+	case shapeAddOns:
+		b.printAddOns(os.Stdout, s.addOns, s.atOnce)
 		return nil
 	}
 	if err := w.Operator.Stop(); err != nil {

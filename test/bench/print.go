@@ -44,6 +44,8 @@ func (b *bench) print(w io.Writer) {
 	fmt.Fprintf(w, "\nkept at rest: %.1f MiB on the heap, %.1f KiB a cluster\n", float64(b.live)/(1<<20), float64(b.live)/1024/n)
 	fmt.Fprintf(w, "restart: %.2fs from the start of the process to the first work (promised: %s), %s of its CPU; then its peak is %d MiB\n",
 		b.restart.took.Seconds(), promisedRestart, b.restart.cpu, b.restart.memory.peak>>20)
+	fmt.Fprintf(w, "page of the rollout: %s by the operator, which makes the plan, and %s again; %d KiB\n",
+		b.page.first.Round(time.Millisecond), b.page.again.Round(time.Millisecond), b.page.bytes>>10)
 	fmt.Fprintf(w, "heartbeats: %d, and %d that failed\n", b.beats.written.Load(), b.beats.failed.Load())
 	all, _ := b.rest.requests.total()
 	fmt.Fprintf(w, "\nat rest, %s: %.0f requests, %s CPU\n", b.rest.took, all, b.rest.cpu[b.operator])

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"github.com/addonflow/addonflow/test/demo"
 )
 
 // promisedRestart is how long a new process may take to its first useful write.
@@ -36,7 +38,7 @@ func (b *bench) again(ctx context.Context) error {
 		return err
 	}
 	b.restart.cpu = cpu[b.operator]
-	if err := b.concluded(ctx); err != nil {
+	if err := b.concluded(ctx, demo.AddOn); err != nil {
 		return err
 	}
 	b.restart.memory, err = memoryOf(b.world.Operator.PID())

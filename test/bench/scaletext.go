@@ -54,6 +54,11 @@ func scaleText(all []figures) (string, error) {
 		fmt.Fprintf(&b, "| %d | %.1fs | %s | %s | %d MiB | %.0f | %s | %d | %d |\n", f.Clusters, f.Restart.Seconds(), mark(f.Restart <= promisedRestart), f.RestartCPU,
 			f.RestartPeak>>20, f.RestRequests, f.RestCPU, f.Beats, f.LostBeats)
 	}
+	fmt.Fprintf(&b, "\nThe page of the rollout, made for its first viewer; promised is a first paint within %s and at most %d KiB:\n\n"+
+		"| clusters | time until it is sent | | size | |\n|---|---|---|---|---|\n", promisedPage, promisedBytes>>10)
+	for _, f := range all {
+		fmt.Fprintf(&b, "| %d | %dms | %s | %d KiB | %s |\n", f.Clusters, f.Page.Milliseconds(), mark(f.Page <= promisedPage), f.PageSize>>10, mark(f.PageSize <= promisedBytes))
+	}
 	if last.Clusters >= farFrom {
 		extrapolate(&b, all, slope, base)
 	}

@@ -23,10 +23,10 @@ import (
 // the watch of a reader that falls behind.
 type watcher struct {
 	mu sync.Mutex
-	// settled is when each cluster last finished a move.
-	settled map[string]time.Time
-	// open are the clusters waited for, with the move they had finished before.
-	open   map[string]time.Time
+	// settled is when each add-on of a cluster last finished a move.
+	settled map[client.ObjectKey]time.Time
+	// open are the add-ons waited for, with the move they had finished before.
+	open   map[client.ObjectKey]time.Time
 	last   time.Time
 	done   chan struct{}
 	failed error
@@ -50,7 +50,7 @@ func watchAddOns(ctx context.Context, config *rest.Config, c client.Client) (*wa
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch add-ons: %w", err)
 	}
-	w := &watcher{settled: map[string]time.Time{}, done: make(chan struct{})}
+	w := &watcher{settled: map[client.ObjectKey]time.Time{}, done: make(chan struct{})}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    w.see,
 		UpdateFunc: func(_, now any) { w.see(now) },
@@ -80,13 +80,16 @@ func watchAddOns(ctx context.Context, config *rest.Config, c client.Client) (*wa
 	return w, nil
 }
 
-// expect waits for a move of these clusters that is not the one they finished last.
-func (w *watcher) expect(names []string) {
+// expect waits for a move of these add-ons on these clusters that is not the one they finished last.
+func (w *watcher) expect(clusters, addOns []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.open, w.done = map[string]time.Time{}, make(chan struct{})
-	for _, n := range names {
-		w.open[n] = w.settled[n]
+	w.open, w.done = map[client.ObjectKey]time.Time{}, make(chan struct{})
+	for _, cluster := range clusters {
+		for _, name := range addOns {
+			key := client.ObjectKey{Namespace: cluster, Name: name}
+			w.open[key] = w.settled[key]
+		}
 	}
 }
 
@@ -99,7 +102,7 @@ func (w *watcher) wait(ctx context.Context) (time.Time, error) {
 	case <-ctx.Done():
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return time.Time{}, fmt.Errorf("%d clusters are not done: %w", len(w.open), ctx.Err())
+		return time.Time{}, fmt.Errorf("%d add-ons of clusters are not done: %w", len(w.open), ctx.Err())
 	case <-done:
 	}
 	w.mu.Lock()
@@ -119,16 +122,16 @@ func (w *watcher) see(obj any) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := c.LastTransitionTime.Time
-	w.settled[a.Namespace] = at
-	before, open := w.open[a.Namespace]
+	at, key := c.LastTransitionTime.Time, client.ObjectKeyFromObject(a)
+	w.settled[key] = at
+	before, open := w.open[key]
 	if !open || !at.After(before) {
 		return
 	}
 	if !succeeded(c.Reason) {
-		w.failed = fmt.Errorf("cluster %s: %s: %s", a.Namespace, c.Reason, c.Message)
+		w.failed = fmt.Errorf("%s: %s: %s", key, c.Reason, c.Message)
 	}
-	delete(w.open, a.Namespace)
+	delete(w.open, key)
 	if len(w.open) == 0 {
 		w.last = time.Now()
 		close(w.done)
