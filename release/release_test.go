@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/ed25519"
@@ -10,15 +11,14 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"log"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -28,8 +28,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"github.com/rhysd/actionlint"
+	"sigs.k8s.io/krew/pkg/index"
 	"sigs.k8s.io/yaml"
 )
+
+// released are the platforms of the release that is compared: the others have the same formats.
+var released = []string{"linux/amd64", "darwin/arm64", "windows/amd64"}
 
 // commit copies the files of this repository, committed or not, into a repository with one commit.
 func commit(t *testing.T) string {
@@ -108,7 +113,7 @@ func files(t *testing.T, dir string) map[string][]byte {
 func TestReleaseOfACommitIsTheSameEveryTime(t *testing.T) {
 	key, public := signer(t)
 	repository := commit(t)
-	o := options{version: "v0.98.7", repository: repository, out: filepath.Join(t.TempDir(), "first"), key: key, platforms: []string{"linux/amd64"}}
+	o := options{version: "v0.98.7", repository: repository, out: filepath.Join(t.TempDir(), "first"), key: key, platforms: released}
 	if err := run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +149,15 @@ func TestReleaseOfACommitIsTheSameEveryTime(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), program, "version").CombinedOutput(); err != nil || !strings.Contains(string(out), "v0.98.7") {
 		t.Errorf("the program says %q, %v; want v0.98.7", out, err)
 	}
+	if mac := unpacked(t, first["addonflow_0.98.7_darwin_arm64.tar.gz"], "addonflow"); !bytes.HasPrefix(mac, []byte{0xcf, 0xfa, 0xed, 0xfe}) {
+		t.Error("the program for macOS is no Mach-O file of 64 bits")
+	}
+	windows := first["addonflow_0.98.7_windows_amd64.zip"]
+	if z, err := zip.NewReader(bytes.NewReader(windows), int64(len(windows))); err != nil {
+		t.Error(err)
+	} else if exe, err := fs.ReadFile(z, "addonflow.exe"); err != nil || !bytes.HasPrefix(exe, []byte("MZ")) {
+		t.Errorf("the program for Windows is no executable: %v", err)
+	}
 	for _, name := range []string{"install.yaml", "replace.yaml"} {
 		if text := string(first[name]); !strings.Contains(text, image+":v0.98.7") || strings.Contains(text, image+":v0.1.0") {
 			t.Errorf("%s does not run the image of the version", name)
@@ -160,14 +174,7 @@ func TestReleaseOfACommitIsTheSameEveryTime(t *testing.T) {
 		!strings.Contains(string(first["addonflow_0.98.7_sbom.cdx.json"]), `"pkg:golang/golang.org/x/crypto/x509roots/fallback@v0.0.0-2`) {
 		t.Errorf("the SBOM has %d components, %v; want the certificates of the image among them", len(bill.Components), err)
 	}
-	var krew plugin
-	if err := yaml.UnmarshalStrict(first["krew.yaml"], &krew); err != nil || len(krew.Spec.Platforms) != 1 ||
-		!strings.Contains(string(first[sums]), krew.Spec.Platforms[0].SHA256+"  addonflow_0.98.7_linux_amd64.tar.gz") {
-		t.Errorf("the krew manifest is %+v, %v", krew, err)
-	}
-	if err := krew.valid(); err != nil {
-		t.Errorf("krew would refuse its manifest: %v", err)
-	}
+	testKrew(t, first["krew.yaml"], string(first[sums]))
 	dir := unpackedAll(t, first["addonflow_0.98.7_image.tar"])
 	testImage(t, dir)
 	testMirror(t, dir)
@@ -260,27 +267,27 @@ func testMirror(t *testing.T, dir string) {
 	}
 }
 
-// valid checks what krew's own validation checks of a plugin's manifest.
-func (p plugin) valid() error {
-	switch {
-	case p.APIVersion != "krew.googlecontainertools.github.com/v1alpha2", p.Kind != "Plugin":
-		return fmt.Errorf("it is %s %s", p.APIVersion, p.Kind)
-	case !regexp.MustCompile(`^[\w-]+$`).MatchString(p.Metadata.Name):
-		return fmt.Errorf("the name %q", p.Metadata.Name)
-	case p.Spec.ShortDescription == "", strings.ContainsAny(p.Spec.ShortDescription, "\r\n"):
-		return fmt.Errorf("the short description %q", p.Spec.ShortDescription)
-	case !regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`).MatchString(p.Spec.Version):
-		return fmt.Errorf("the version %q", p.Spec.Version)
-	case len(p.Spec.Platforms) == 0:
-		return errors.New("no platform")
+// testKrew: the manifest has only fields that krew knows, and the values that its validation asks for.
+func testKrew(t *testing.T, manifest []byte, sums string) {
+	t.Helper()
+	var p index.Plugin
+	if err := yaml.UnmarshalStrict(manifest, &p); err != nil {
+		t.Fatalf("krew cannot read its manifest: %v", err)
 	}
-	for _, on := range p.Spec.Platforms {
-		system, arch := on.Selector.MatchLabels["os"], on.Selector.MatchLabels["arch"]
-		if !strings.HasPrefix(on.URI, "https://") || !regexp.MustCompile(`^[a-f0-9]{64}$`).MatchString(on.SHA256) || on.Bin == "" || system == "" || arch == "" {
-			return fmt.Errorf("the platform %+v", on)
+	if p.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || p.Kind != "Plugin" || p.Name != "addonflow" ||
+		p.Spec.ShortDescription == "" || strings.ContainsAny(p.Spec.ShortDescription, "\r\n") || p.Spec.Version != "v0.98.7" {
+		t.Errorf("the krew manifest is %+v", p)
+	}
+	if len(p.Spec.Platforms) != len(released) {
+		t.Fatalf("the krew manifest has %d platforms, want %d", len(p.Spec.Platforms), len(released))
+	}
+	for i, on := range p.Spec.Platforms {
+		labels := on.Selector.MatchLabels
+		if labels["os"]+"/"+labels["arch"] != released[i] || on.Bin == "" || !strings.HasPrefix(on.URI, "https://") ||
+			!strings.Contains(sums, on.Sha256+"  "+path.Base(on.URI)+"\n") {
+			t.Errorf("the krew manifest has the platform %+v", on)
 		}
 	}
-	return nil
 }
 
 // testImage: the image runs the program as a user without rights, and knows the public authorities.
@@ -379,5 +386,22 @@ func TestNoReleaseOfWhatIsNotCommitted(t *testing.T) {
 				t.Error("something was written")
 			}
 		})
+	}
+}
+
+// TestWorkflowsAreValid: actionlint knows GitHub's schema of workflows, the inputs of known actions, and the contexts
+// that an expression may use.
+func TestWorkflowsAreValid(t *testing.T) {
+	files, err := filepath.Glob("../.github/workflows/*.yml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%d workflows, %v", len(files), err)
+	}
+	linter, err := actionlint.NewLinter(t.Output(), &actionlint.LinterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := linter.LintFiles(files, nil)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%d problems, %v", len(problems), err)
 	}
 }
