@@ -179,7 +179,7 @@ func stay(ctx context.Context, w *World, o Options) error {
 	for _, command := range Commands(w, o.Binary) {
 		fmt.Fprintln(o.Out, "  "+command)
 	}
-	fmt.Fprintf(o.Out, "To break something: commit an image whose tag ends with -bad, which never starts, or a typo in a file below $CLONE/%s. To write an add-on of your own: docs/tutorial.md\n", addOnDir)
+	fmt.Fprintf(o.Out, "To break something: commit an image whose tag ends with -bad, which never starts, or a typo in a file below $CLONE/%s. To see why it failed: "+ToolName+" dashboard prints the address of the pages. To write an add-on of your own: docs/tutorial.md\n", addOnDir)
 	select {
 	case <-ctx.Done():
 		return nil

@@ -26,6 +26,7 @@ type forgeJob struct {
 	Steps          []struct {
 		Name string            `json:"name,omitempty"`
 		Uses string            `json:"uses,omitempty"`
+		If   string            `json:"if,omitempty"`
 		Run  string            `json:"run,omitempty"`
 		With map[string]any    `json:"with,omitempty"`
 		Env  map[string]string `json:"env,omitempty"`
