@@ -39,8 +39,8 @@ type Request struct {
 
 // Requests reads and answers the pull requests of one repository. Every error is a *DeliveryError.
 type Requests interface {
-	// Open returns the open requests into a branch, the newest first, at most RequestLimit.
-	Open(ctx context.Context, branch string) ([]Request, error)
+	// Open returns the open requests into a branch that are wanted, the newest first, at most RequestLimit.
+	Open(ctx context.Context, branch string, wanted func(Request) bool) ([]Request, error)
 	// Say makes the text the one comment of the token's account, or of its GitHub App, that begins with its marker: it
 	// creates the comment, or changes it in place. A comment of another account is left alone,
 	// whatever it begins with. Say reports whether it wrote.
@@ -62,10 +62,10 @@ func NewRequests(config Config) (Requests, error) {
 
 // dialect is what differs between the forges.
 type dialect struct {
-	// list is the URL of a page of the open requests into a branch, the newest first. pages is how
-	// many are read at most.
-	list  func(branch string, page int) string
-	pages int
+	// list is the URL of a page of the open requests into a branch, the newest first.
+	list func(branch string, page int) string
+	// ragged: a page that is not full is not the last, because the server decides the length of pages.
+	ragged bool
 	// ref is the reference of a request.
 	ref string
 	// comments is the URL of the comments of a request, and comment that of one of them.
@@ -93,8 +93,7 @@ func githubRequests(repo repository) dialect {
 			query := url.Values{ofState: {"open"}, "base": {branch}, "sort": {"created"}, "direction": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
 			return repo.endpoint("pulls") + atPage(page, query)
 		},
-		pages: 1,
-		ref:   "refs/pull/%d/head",
+		ref: "refs/pull/%d/head",
 		comments: func(request int64) string {
 			return repo.endpoint("issues", strconv.FormatInt(request, 10), "comments")
 		},
@@ -116,7 +115,7 @@ func giteaRequests(repo repository) dialect {
 		query := url.Values{ofState: {"open"}, "base_branch": {branch}, "limit": {strconv.Itoa(requestPage)}}
 		return repo.endpoint("pulls") + atPage(page, query)
 	}
-	d.pages = requestPages
+	d.ragged = true
 	d.commentPages = 1 // its list of comments has no pages
 	d.needs = "write:issue and read:user"
 	return d
@@ -129,8 +128,7 @@ func gitlabRequests(repo repository) dialect {
 			query := url.Values{ofState: {"opened"}, "target_branch": {branch}, "order_by": {"created_at"}, "sort": {"desc"}, perPage: {strconv.Itoa(requestPage)}}
 			return repo.endpoint("merge_requests") + atPage(page, query)
 		},
-		pages: 1,
-		ref:   "refs/merge-requests/%d/head",
+		ref: "refs/merge-requests/%d/head",
 		comments: func(request int64) string {
 			return repo.endpoint("merge_requests", strconv.FormatInt(request, 10), "notes")
 		},
@@ -197,20 +195,20 @@ func (r *requests) send(ctx context.Context, request call, out any) error {
 }
 
 // Open implements Requests. A commit that is not a full sha is one of a broken answer.
-func (r *requests) Open(ctx context.Context, branch string) ([]Request, error) {
+func (r *requests) Open(ctx context.Context, branch string, wanted func(Request) bool) ([]Request, error) {
 	var open []Request
-	for page := 1; page <= r.pages; page++ {
+	for page := 1; page <= requestPages; page++ {
 		var list []wireRequest
 		if err := r.send(ctx, call{method: http.MethodGet, url: r.list(branch, page), expect: []int{http.StatusOK}}, &list); err != nil {
 			return nil, err
 		}
 		for _, w := range list {
 			request, into := w.request(r.ref)
-			if into == branch && request.Number > 0 && isSHA(request.SHA) {
+			if into == branch && request.Number > 0 && isSHA(request.SHA) && wanted(request) {
 				open = append(open, request)
 			}
 		}
-		if len(list) == 0 || len(open) >= RequestLimit {
+		if len(list) == 0 || len(list) < requestPage && !r.ragged || len(open) >= RequestLimit {
 			break
 		}
 	}

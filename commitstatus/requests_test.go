@@ -87,7 +87,7 @@ func TestRequests_OpenTellsForksApart(t *testing.T) {
 			if c.provider == "gitea" { // the server decides the length of a page
 				exchanges = append(exchanges, exchange{strings.Replace(c.list, "page=1", "page=2", 1), c.authorization, "", http.StatusOK, nil, "[]"})
 			}
-			got, err := c.dial(t, scripted(t, exchanges...)).Open(t.Context(), "main")
+			got, err := c.dial(t, scripted(t, exchanges...)).Open(t.Context(), "main", func(commitstatus.Request) bool { return true })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,6 +98,31 @@ func TestRequests_OpenTellsForksApart(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestRequests_OpenIsNotCrowdedOut: a stranger can open requests from a fork, and they take no place of those that are wanted.
+func TestRequests_OpenIsNotCrowdedOut(t *testing.T) {
+	for name, c := range requestCases() {
+		var list []json.RawMessage
+		if err := json.Unmarshal([]byte(c.answer), &list); err != nil {
+			t.Fatal(err)
+		}
+		forks, err := json.Marshal(slices.Repeat(list[:1], 20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		exchanges := []exchange{
+			{c.list, c.authorization, "", http.StatusOK, nil, string(forks)},
+			{strings.Replace(c.list, "page=1", "page=2", 1), c.authorization, "", http.StatusOK, nil, c.answer},
+		}
+		if name == "Gitea" {
+			exchanges = append(exchanges, exchange{strings.Replace(c.list, "page=1", "page=3", 1), c.authorization, "", http.StatusOK, nil, "[]"})
+		}
+		got, err := c.dial(t, scripted(t, exchanges...)).Open(t.Context(), "main", func(r commitstatus.Request) bool { return !r.Fork })
+		if err != nil || len(got) != 1 || got[0].Number != 7 {
+			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
 	}
 }
 

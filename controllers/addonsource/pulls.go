@@ -119,12 +119,9 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 	if err != nil {
 		return fmt.Errorf("cannot plan pull requests: %w", err)
 	}
-	open, err := requests.Open(ctx, branch)
+	open, err := requests.Open(ctx, branch, func(r commitstatus.Request) bool { return source.Spec.PullRequests.Forks || !r.Fork })
 	if err != nil {
 		return fmt.Errorf("cannot list pull requests: %w", err)
-	}
-	if !source.Spec.PullRequests.Forks {
-		open = slices.DeleteFunc(open, func(r commitstatus.Request) bool { return r.Fork })
 	}
 	key := client.ObjectKeyFromObject(source)
 	l.keep(key, open)
