@@ -27,7 +27,7 @@ import (
 // commits follow each other. Every commit of which a status was stored ends. It is a success only if the fleet ran its
 // content and its policy, and not superseded if the fleet runs both and no other commit came between.
 func TestStatuses_AfterAnyKillACommitEndsAsTheFleetRanIt(t *testing.T) {
-	kinds := []string{"content", "pace", "placement", "readme", "invalid", "revert"}
+	kinds := []string{"content", "pace", "placement", "readme", "invalid", "revert", "remove"}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		s := newStory(t)
@@ -57,6 +57,7 @@ func TestStatuses_TellWhatWasNotApplied(t *testing.T) {
 		"PolicyInPart":               {[]string{"pace", "invalid"}, []int{2, 9}, "error"},
 		"ContentInPart":              {[]string{"content", "invalid"}, []int{2, 9}, "error"},
 		"Policy":                     {[]string{"pace", "invalid"}, []int{3, 9}, "success"},
+		"Removal":                    {[]string{"remove", "invalid"}, []int{2, 9}, "success"},
 		"PolicyThatTheNextHas":       {[]string{"pace", "readme"}, []int{1, 9}, "success"},
 		"PlacementThatTheNextHas":    {[]string{"placement", "readme"}, []int{3, 9}, "success"},
 		"ReplacedByOneThatWasKilled": {[]string{"content", "content", "invalid"}, []int{9, 3, 9}, "error"},
@@ -77,8 +78,8 @@ func TestStatuses_TellWhatWasNotApplied(t *testing.T) {
 	}
 }
 
-// declared is what a commit declares, each part by number.
-type declared struct{ content, pace, placement int }
+// declared is what a commit declares, each part by number; gone add-ons are not declared.
+type declared struct{ content, pace, placement, gone int }
 
 type pushedCommit struct {
 	sha   string
@@ -173,6 +174,8 @@ func (s *story) push(kind string) {
 		next.content = len(s.commits) + 1
 	case "pace":
 		next.pace = len(s.commits) + 1
+	case "remove": // the second add-on, or declare it again
+		next.gone = 1 - next.gone
 	case "placement":
 		next.placement = len(s.commits) + 1
 	case "revert":
@@ -216,6 +219,10 @@ func (s *story) rest() {
 func (s *story) end() {
 	s.text += " ended"
 	for _, ro := range s.rollouts {
+		if ro.Spec.Removal != nil {
+			ro.Status.Phase, ro.Status.ObservedGeneration = v1alpha1.PhaseRemoved, ro.Generation
+			continue
+		}
 		ro.Status.Outcome, ro.Status.Phase, ro.Status.Target, ro.Status.ObservedGeneration = "success", v1alpha1.PhaseSucceeded, ro.Spec.Target, ro.Generation
 	}
 	for d := range s.live() {
@@ -235,9 +242,18 @@ func (s *story) live() map[declared]bool {
 		}
 		return d
 	}
+	gone := 0
 	for _, ro := range s.rollouts {
+		if ro.Spec.Removal != nil {
+			gone = 1
+		}
+	}
+	for _, ro := range s.rollouts {
+		if ro.Spec.Removal != nil {
+			continue
+		}
 		policy := of(cmp.Or(ro.Spec.PolicyCommit, ro.Spec.Target.Commit))
-		live[declared{of(ro.Spec.Target.Commit).content, policy.pace, policy.placement}] = true
+		live[declared{of(ro.Spec.Target.Commit).content, policy.pace, policy.placement, gone}] = true
 	}
 	return live
 }
@@ -364,7 +380,7 @@ func (s *story) loaded(c pushedCommit) load.Commit {
 	all := v1alpha1.PlacementReference{Namespace: "team", Name: "all"}
 	limit := int32(c.pace) //nolint:gosec // small
 	var commit load.Commit
-	for _, name := range []string{"hello", "world"} {
+	for _, name := range []string{"hello", "world"}[:2-c.gone] {
 		commit.AddOns = append(commit.AddOns, load.AddOn{
 			Name: name, Digest: fmt.Sprintf("v1:sha256:%064x", c.content),
 			Install: v1alpha1.Install{Placements: []v1alpha1.InstallPlacement{{PlacementReference: all}}},
