@@ -10,10 +10,12 @@ import (
 	"slices"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/faults/oracle"
 	"github.com/addonflow/addonflow/test/fleet"
@@ -321,6 +323,7 @@ func edits() []point {
 		work    = schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
 		rollout = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnRollout"}
 		source  = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnSource"}
+		binding = schema.GroupVersionKind{Group: rbacv1.GroupName, Version: "v1", Kind: "RoleBinding"}
 	)
 	first := clusterNames()[0]
 	global := client.ObjectKey{Name: beta}
@@ -328,6 +331,7 @@ func edits() []point {
 		return client.ObjectKey{Namespace: namespace, Name: name}
 	}
 	const betaWork = "addon-beta-deploy-0"
+	betaBinding := registration.BindingName(beta, registration.Role{Kind: "ClusterRole", Name: betaReader})
 	list := []edit{
 		{name: "content of a work", kind: work, where: in(first, betaWork), patch: `{"spec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"edited","namespace":"default"}}]}}}`},
 		{name: "digest of a work", kind: work, where: in(first, betaWork), patch: `{"metadata":{"annotations":{"addonflow.io/digest":"` + oracle.Edited + `"}}}`},
@@ -342,6 +346,8 @@ func edits() []point {
 		{name: "an owner deleted", kind: owner, where: global},
 		{name: "a template", kind: tmpl, where: global, patch: `{"spec":{"agentSpec":{"workload":{"manifests":[]}}}}`},
 		{name: "a template deleted", kind: tmpl, where: global},
+		{name: "subjects of a binding", kind: binding, where: in(first, betaBinding), patch: `{"subjects":[]}`},
+		{name: "a binding deleted", kind: binding, where: in(first, betaBinding)},
 		{name: "spec of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"revisionHistoryLimit":3}}`},
 		{name: "target of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"target":{"commit":"` + noCommit + `"}}}`},
 		{name: "phase of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true, forges: true},

@@ -96,6 +96,9 @@ const betaPace = `  strategy:
     progressive: {maxConcurrency: 3, progressDeadline: 1m}
 `
 
+// betaReader is the role of beta's agents.
+const betaReader = "beta-reader"
+
 // betaRegistration makes beta's agents register with the hub.
 const betaRegistration = `spec:
   registration:
@@ -103,7 +106,7 @@ const betaRegistration = `spec:
     kubeClient:
       hubPermissions:
       - type: CurrentCluster
-        currentCluster: {clusterRoleName: beta-reader}
+        currentCluster: {clusterRoleName: ` + betaReader + `}
 `
 
 // content of a commit: the image tag of each add-on, and the values of alpha's pace that vary.
@@ -274,7 +277,7 @@ func (w *workload) prepare(ctx context.Context) error {
 		StringData: map[string]string{"key": signingKey},
 	}
 	reader := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "beta-reader", Labels: map[string]string{registration.AllowLabel: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: betaReader, Labels: map[string]string{registration.AllowLabel: "true"}},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}},
 	}
 	foreign := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: names[2], Name: "foreign"}}

@@ -43,7 +43,7 @@ func EndState(objects map[string]Object, names *strings.Replacer) map[string]str
 var passing = []string{
 	"uid", "rolloutUID", "revisionUID", "resourceVersion", "creationTimestamp", "managedFields", "generation", "observedGeneration", "ledger",
 	"lastHandledReconcileAt", "reconcile.fluxcd.io/requestedAt", "journal", "acceptedAt", "progressPosts", "addonflow.io/fenced-at",
-	"to", "lastAppliedFields", "lastAttemptedSpec",
+	"to", "lastAppliedFields", "lastAttemptedSpec", "policy", "addonflow.io/policy",
 }
 
 // flatten writes every leaf below a path.
