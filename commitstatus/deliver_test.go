@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -489,57 +490,103 @@ func (r *restored) turn() {
 	}
 }
 
-// TestEveryHistoryWithRestoredMarksEndsRight runs random histories of commits, changed verdicts, lost answers, outages
-// and marks put back to earlier ones under a running operator. At the end the newest commit shows its newest verdict.
-// Any other commit that has shown its end keeps it; one whose end was lost with the marks shows some end.
-func TestEveryHistoryWithRestoredMarksEndsRight(t *testing.T) {
-	const histories = 1000
-	for seed := range uint64(histories) {
+// play runs a random history of commits, changed verdicts, lost answers, outages and marks put back to earlier ones, until
+// the newest commit has its verdict and there was time to show it. after is called when marks were put back.
+func (r *restored) play(after func()) {
+	r.commit()
+	r.turn()
+	for range 40 {
+		switch r.random.IntN(8) {
+		case 0:
+			r.commit()
+		case 1, 2, 3:
+			r.move()
+		case 4:
+			r.forge.mu.Lock()
+			r.forge.answer = []func() (bool, error){nil, lost, refused}[r.random.IntN(3)]
+			r.forge.mu.Unlock()
+		case 5:
+			r.stored = slices.Clone(r.backups[r.random.IntN(len(r.backups))])
+			after()
+		default:
+			r.now = r.now.Add(time.Duration(r.random.IntN(60)) * time.Second)
+		}
+		r.turn()
+	}
+	r.forge.mu.Lock()
+	r.forge.answer = nil
+	r.forge.mu.Unlock()
+	for r.end(len(r.shas)-1) == "" {
+		r.move()
+	}
+	for range 60 {
+		r.turn()
+		r.now = r.now.Add(16 * time.Second)
+	}
+}
+
+// restoring runs random histories with restored marks.
+func restoring(t *testing.T, histories uint64, test func(*testing.T, *restored)) {
+	t.Helper()
+	for seed := range histories {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			keeping(t, func(t *testing.T, k *keeper) {
 				t.Helper()
-				r := &restored{keeper: k, random: rand.New(rand.NewPCG(seed, 2)), wanted: map[string]commitstatus.Want{}, shown: map[string]string{}}
-				r.commit()
-				r.turn()
-				for range 40 {
-					switch r.random.IntN(8) {
-					case 0:
-						r.commit()
-					case 1, 2, 3:
-						r.move()
-					case 4:
-						k.forge.mu.Lock()
-						k.forge.answer = []func() (bool, error){nil, lost, refused}[r.random.IntN(3)]
-						k.forge.mu.Unlock()
-					case 5:
-						k.stored = slices.Clone(r.backups[r.random.IntN(len(r.backups))])
-					default:
-						k.now = k.now.Add(time.Duration(r.random.IntN(60)) * time.Second)
-					}
-					r.turn()
-				}
-				k.forge.mu.Lock()
-				k.forge.answer = nil
-				k.forge.mu.Unlock()
-				for r.end(len(r.shas)-1) == "" {
-					r.move()
-				}
-				for range 60 {
-					r.turn()
-					k.now = k.now.Add(16 * time.Second)
-				}
-				r.shown[r.head().SHA] = r.end(len(r.shas) - 1)
-				for sha, want := range r.shown {
-					if got := k.forge.latest(sha); got != want {
-						t.Errorf("%s of %d: the forge shows %q, want %q", sha[:10], len(r.shas), got, want)
-					}
-				}
-				if troubles, _ := k.deliverer.Troubles("key"); len(troubles) > 0 || !commitstatus.Delivered(k.stored[0]) {
-					t.Errorf("troubles %+v, mark %+v", troubles, k.stored[0])
-				}
+				test(t, &restored{keeper: k, random: rand.New(rand.NewPCG(seed, 2)), wanted: map[string]commitstatus.Want{}, shown: map[string]string{}})
 			})
 		})
 	}
+}
+
+// TestEveryHistoryWithRestoredMarksEndsRight: under a running operator, at the end the newest commit shows its newest
+// verdict. Any other commit that has shown its end keeps it; one whose end was lost with the marks shows some end.
+func TestEveryHistoryWithRestoredMarksEndsRight(t *testing.T) {
+	restoring(t, 1000, func(t *testing.T, r *restored) {
+		t.Helper()
+		r.play(func() {})
+		r.shown[r.head().SHA] = r.end(len(r.shas) - 1)
+		for sha, want := range r.shown {
+			if got := r.forge.latest(sha); got != want {
+				t.Errorf("%s of %d: the forge shows %q, want %q", sha[:10], len(r.shas), got, want)
+			}
+		}
+		if troubles, _ := r.deliverer.Troubles("key"); len(troubles) > 0 || !commitstatus.Delivered(r.stored[0]) {
+			t.Errorf("troubles %+v, mark %+v", troubles, r.stored[0])
+		}
+	})
+}
+
+// TestEveryHistoryWithRestoredMarksAndRestartsEndsOrSaysWhy: an operator that starts from restored marks knows no newer
+// status as its own. At the end the newest commit shows its newest verdict, and any other commit that has shown its end
+// shows a verdict, if only the one that the restored marks were about. What does not is reported as a conflict, except
+// where a restored mark owes nothing: the forge is not read for it.
+func TestEveryHistoryWithRestoredMarksAndRestartsEndsOrSaysWhy(t *testing.T) {
+	restoring(t, 500, func(t *testing.T, r *restored) {
+		t.Helper()
+		var backup []commitstatus.Mark
+		r.play(func() { backup = r.stored; r.start() })
+		troubles, _ := r.deliverer.Troubles("key")
+		head := r.head()
+		conflict := func(sha string) bool {
+			return slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool { return t.SHA == sha && t.Conflict })
+		}
+		for _, m := range r.stored {
+			if !commitstatus.Delivered(m) && !conflict(m.SHA) {
+				t.Errorf("troubles %+v, mark %+v", troubles, m)
+			}
+		}
+		unread := slices.ContainsFunc(backup, func(m commitstatus.Mark) bool {
+			return m.SHA == head.SHA && commitstatus.Delivered(m) && m.Accepted.Description == head.Description
+		})
+		if got, want := r.forge.latest(head.SHA), r.end(len(r.shas)-1); got != want && !conflict(head.SHA) && !unread {
+			t.Errorf("the newest of %d: the forge shows %q, want %q", len(r.shas), got, want)
+		}
+		for sha := range r.shown {
+			if got := r.forge.latest(sha); strings.HasPrefix(got, "pending: ") && !conflict(sha) {
+				t.Errorf("%s of %d: the forge shows %q", sha[:10], len(r.shas), got)
+			}
+		}
+	})
 }
 
 // TestLostAnswerIsReadAgain: a lost answer does not count as a failure of the post.
