@@ -158,6 +158,24 @@ var _ = Describe("A source with an account", func() {
 		w.becomes("True ReconciliationSucceeded: ")
 	})
 
+	It("without the right to patch in a Namespace that the commit creates changes nothing: the object is named with its line", func() {
+		w := newTenant()
+		w.settle()
+		verbs := []string{"get", "create"}
+		w.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: append(verbs, "patch")},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: verbs})
+		w.commit("with an account", addOnFilesWith(map[string]string{
+			"addons/namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: NAMESPACE-new}\n",
+			"addons/account.yaml":   "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: agent, namespace: NAMESPACE-new}\n",
+		}))
+		w.becomes(`addons/account.yaml:1: ServiceAccount/agent: `)
+		Expect(w.whyNotReady()).To(ContainSubstring(`cannot patch resource "serviceaccounts"`))
+		Expect(exists(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-new"}})).To(BeFalse())
+
+		w.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"patch"}})
+		w.becomes("True ReconciliationSucceeded: ")
+	})
+
 	It("takes over an add-on that OCM runs with the verb patch, and without update", func() {
 		w := newTenant()
 		w.settle()

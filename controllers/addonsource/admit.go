@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,8 +57,8 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 		if len(found) == 0 {
 			found = c.refused
 		}
-		if len(found) == 0 && p.account != nil && c.live == nil && !created[c.desired.GetNamespace()] {
-			if found, err = p.tryApply(ctx, &c); err != nil { // an account may create an object and not apply it
+		if len(found) == 0 && p.account != nil && c.live == nil { // an account may create an object and not apply it
+			if found, err = p.tryFirstApply(ctx, &c, created); err != nil {
 				return err
 			}
 		}
@@ -99,6 +100,8 @@ func (p *pass) tryRevisions(ctx context.Context, a *attempt, todo plan) (problem
 		case errors.Is(err, render.ErrTooLarge):
 			one.Reason = flaw.ReasonLimitExceeded
 			one.Hint = "split the add-on, or move data out of its templates and configurations"
+		case errors.Is(err, errOtherContent):
+			one.Hint = "delete that AddOnRevision if no AddOnRollout names it, or change the add-on"
 		case transient(err):
 			return nil, retry(v1alpha1.ApplyFailedReason, err)
 		}
@@ -173,6 +176,29 @@ func (p *pass) tryCreate(ctx context.Context, desired *unstructured.Unstructured
 	default:
 		return refusals(err, desired, u.GetName()), nil
 	}
+}
+
+// tryFirstApply returns the API server's objections to the apply of an object that does not exist yet. Nothing can be
+// applied in a Namespace that the same commit creates, so there only the right to it is asked for.
+func (p *pass) tryFirstApply(ctx context.Context, c *change, created map[string]bool) (problem.List, error) {
+	if !created[c.desired.GetNamespace()] {
+		return p.tryApply(ctx, c)
+	}
+	kind := c.desired.GroupVersionKind()
+	mapping, err := p.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot try %s: %w", keyOf(c.desired), err))
+	}
+	resource := mapping.Resource.GroupResource()
+	allowed, err := p.accountMay(ctx, "apply "+keyOf(c.desired).String(), authorizationv1.ResourceAttributes{
+		Verb: "patch", Group: resource.Group, Resource: resource.Resource, Namespace: c.desired.GetNamespace(), Name: c.desired.GetName(),
+	})
+	if allowed || err != nil {
+		return nil, err
+	}
+	denied := fmt.Errorf("User %q cannot patch resource %q in API group %q in the namespace %q", //nolint:staticcheck // as the API server says it
+		accountUser(p.accountKey()), resource.Resource, resource.Group, c.desired.GetNamespace())
+	return refusals(apierrors.NewForbidden(resource, c.desired.GetName(), denied), c.desired, c.desired.GetName()), nil
 }
 
 // kindIn returns the resource that an answer of the API server is about.

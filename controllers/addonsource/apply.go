@@ -3,6 +3,7 @@ package addonsource
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -73,7 +74,7 @@ func (p *pass) write(ctx context.Context, c change) error {
 	entry, err := p.resources(hub).Apply(ctx, c.applied(), ssa.DefaultApplyOptions())
 	owned := err == nil && entry.Action == ssa.UnchangedAction
 	if owned { // AddonFlow becomes the manager of fields that have the declared value already
-		err = hub.Patch(ctx, c.applied(), client.Apply, client.ForceOwnership, client.FieldOwner(v1alpha1.FieldManager)) //nolint:staticcheck // as package ssa
+		err = c.force(ctx, hub)
 	}
 	switch {
 	case apierrors.IsConflict(err):
@@ -147,8 +148,11 @@ func (p *pass) recheck(ctx context.Context, changes []change) error {
 	return nil
 }
 
+// errOtherContent says that the name of a revision is taken: ten hexadecimal digits of a digest may collide.
+var errOtherContent = errors.New("it holds the content")
+
 // ensureRevision creates an add-on's revision, or makes sure that the existing one of that name
-// holds the same content, because ten hexadecimal digits may collide, and names the commit.
+// holds the same content, and names the commit.
 func (p *pass) ensureRevision(ctx context.Context, hub client.Writer, addOn revision) error {
 	name := render.RevisionName(addOn.Name, addOn.Digest)
 	live := &v1alpha1.AddOnRevision{}
@@ -159,7 +163,7 @@ func (p *pass) ensureRevision(ctx context.Context, hub client.Writer, addOn revi
 	case err != nil:
 		return fmt.Errorf("cannot read revision %s: %w", name, err)
 	case live.Spec.Digest != addOn.Digest:
-		return fmt.Errorf("cannot use revision %s: it holds the content %s, not %s", name, live.Spec.Digest, addOn.Digest)
+		return fmt.Errorf("cannot use revision %s: %w %s, not %s", name, errOtherContent, live.Spec.Digest, addOn.Digest)
 	}
 	base := live.DeepCopy()
 	if !v1alpha1.AddCommit(&live.ObjectMeta, addOn.commit) {

@@ -117,11 +117,15 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 
 // tryApply returns the API server's objections to the apply of one object.
 func (p *pass) tryApply(ctx context.Context, c *change) (problem.List, error) {
-	err := p.writer(keyOf(c.desired)).Patch(ctx, c.applied(), client.Apply, client.DryRunAll, client.ForceOwnership, client.FieldOwner(v1alpha1.FieldManager)) //nolint:staticcheck // as package ssa
-	if err != nil {
+	if err := c.force(ctx, client.NewDryRunClient(p.writer(keyOf(c.desired)))); err != nil {
 		return objections(err, c)
 	}
 	return nil, nil
+}
+
+// force applies a change even if nothing but the managers of its fields differs.
+func (c *change) force(ctx context.Context, hub client.Writer) error {
+	return hub.Patch(ctx, c.applied(), client.Apply, client.ForceOwnership, client.FieldOwner(v1alpha1.FieldManager)) //nolint:staticcheck // as package ssa
 }
 
 // objections are the problems of a commit that follow from the API server's answer about one of its objects.

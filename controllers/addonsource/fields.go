@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -15,12 +14,12 @@ import (
 
 // own takes the content of the objects that the source claims from other managers. Then the API server tries the
 // applies, because only now they remove what the commit does not declare. A refusal is a problem of the commit. The
-// content of the objects is not changed here.
+// content of the objects is not changed here, so OCM still runs an add-on that would be taken over.
 func (p *pass) own(ctx context.Context, a *attempt, todo plan) error {
 	var problems problem.List
 	for _, c := range todo.changes() {
-		if c.live == nil || !p.isClaim(c) || slices.ContainsFunc(todo.takeOvers, func(t takeOver) bool { return t.live == c.live }) {
-			continue // the take-over has its own steps
+		if c.live == nil || !p.isClaim(c) {
+			continue
 		}
 		var found problem.List
 		err := p.takeFields(ctx, &c)
@@ -57,7 +56,7 @@ func (p *pass) takeFields(ctx context.Context, c *change) error {
 	if err := patchExactly(ctx, p.writer(keyOf(c.live)), c.live, owned); err != nil {
 		return err
 	}
-	c.live = owned
+	c.live.Object = owned.Object // a take-over is bound to this version as well
 	return nil
 }
 

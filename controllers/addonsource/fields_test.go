@@ -370,6 +370,46 @@ var _ = Describe("A commit is refused before the first write", func() {
 		allow()
 	})
 
+	It("if another revision has the name that the content of an add-on would have", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		taken := w.revisions()[0]
+		w.commit("greet", map[string]string{"addons/addondeploymentconfig.yaml": configSaying("bye")})
+		w.look()
+		Expect(admin.Delete(context.Background(), &taken)).To(Succeed())
+		taken.ObjectMeta = metav1.ObjectMeta{Namespace: taken.Namespace, Name: taken.Name}
+		taken.Spec.Digest = "v1:sha256:" + strings.Repeat("0", 64)
+		w.create(&taken)
+		w.commit("hello again", map[string]string{"addons/addondeploymentconfig.yaml": configYAML})
+		w.requests.reset()
+		w.look()
+		Expect(w.whyNotReady()).To(SatisfyAll(ContainSubstring("False ValidationFailed: "), ContainSubstring("addons/clustermanagementaddon.yaml:1: ClusterManagementAddOn/"+w.addOn+": "), ContainSubstring(taken.Name)))
+		nothing(w)
+	})
+
+	It("if the hub refuses what the first apply of an add-on removes, before OCM is fenced off", func() {
+		w := newWorld()
+		existing := w.cma()
+		existing.Spec.AddOnMeta.DisplayName = "Hello"
+		existing.Spec.InstallStrategy = addonv1alpha1.InstallStrategy{Type: "Placements", Placements: []addonv1alpha1.PlacementStrategy{
+			{PlacementRef: addonv1alpha1.PlacementRef{Namespace: w.namespace, Name: "all"}},
+		}}
+		*supported(existing) = []addonv1alpha1.ConfigMeta{templatesConfig()}
+		w.create(existing)
+		for range 3 {
+			w.commit("an empty title", addOnFilesWith(map[string]string{"addons/clustermanagementaddon.yaml": strings.Replace(addOnYAML, "addOnMeta:\n    displayName: Hello", "addOnMeta: {}", 1)}))
+			w.look()
+			Expect(w.whyNotReady()).To(ContainSubstring("addons/clustermanagementaddon.yaml:6: "))
+			w.read(existing)
+			Expect(existing.Annotations).NotTo(HaveKey(v1alpha1.LifecycleAnnotation))
+			Expect(existing.Spec.InstallStrategy.Placements).To(HaveLen(1))
+		}
+		w.commit("a title", addOnFiles())
+		w.passes()
+		Expect(w.whyNotReady()).To(HavePrefix("True "))
+	})
+
 	It("if the hub refuses to delete what left it", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
 		placement := strings.Replace(placementYAML, "name: all", "name: ADDON", 1)
