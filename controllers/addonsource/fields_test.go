@@ -406,6 +406,7 @@ var _ = Describe("A commit is refused before the first write", func() {
 			Expect(existing.Spec.InstallStrategy.Placements).To(HaveLen(1))
 		}
 		w.commit("a title", addOnFiles())
+		w.look()
 		w.passes()
 		Expect(w.whyNotReady()).To(HavePrefix("True "))
 	})
