@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -249,7 +250,9 @@ func lint(t *testing.T, tree map[string]string) problem.List {
 		t.Fatal(err)
 	}
 	objects, unread := local.Build(t.Context(), gitsource.BuildOptions{})
-	charts := renderworker.NewPool(renderworker.Options{})
+	limits := renderworker.DefaultLimits()
+	limits.Deadline = time.Hour // a busy machine takes long over ten seconds of CPU time
+	charts := renderworker.NewPool(renderworker.Options{Limits: limits})
 	defer charts.Close()
 	_, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{Unread: unread, Charts: charts.For(dir)})
 	return problems

@@ -52,7 +52,7 @@ var _ = Describe("A reader of the tutorial", func() {
 	DescribeTable("copies a real add-on from the examples", func(ctx SpecContext, addOn, file, version string) {
 		s := newScene(ctx, addOn, clusters(3)) // the examples name the placements all and canary
 		files := map[string]string{}
-		faster := strings.NewReplacer("minSuccessTime: 30m", "minSuccessTime: 1s", "progressDeadline: 30m", "progressDeadline: 5s")
+		faster := strings.NewReplacer("minSuccessTime: 30m", "minSuccessTime: 1s", "progressDeadline: 30m", "progressDeadline: 10s")
 		Expect(fs.WalkDir(examples.Files, addOn, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err
