@@ -644,11 +644,16 @@ func ofAnyPast(state map[string]string, addOn string) map[string]string {
 			continue
 		case of && strings.HasPrefix(rest, " status stages ") && value == rollout.StageNothingToDo:
 			value = rollout.StageComplete
+		case of && strings.HasPrefix(rest, " status commitStatuses ") && strings.HasSuffix(rest, " description"):
+			value = stageDone.ReplaceAllString(value, rollout.StageComplete)
 		}
 		plain[path] = value
 	}
 	return plain
 }
+
+// stageDone is what the context of a stage says that ended: whether it moved its clusters, or they had its content already.
+var stageDone = regexp.MustCompile(`^(\d+/\d+|nothing to change)$`)
 
 // sized is a text without numbers. After how many clusters are updated it says of the others where they are.
 func sized(text string) string {
@@ -689,7 +694,7 @@ func (w *workload) says(key, status string) string {
 	case w.point.shrinks:
 		text = sized(text)
 	case w.point.restores:
-		text = strings.ReplaceAll(text, " to "+revertedBy, " to "+revertedTo)
+		text = stageDone.ReplaceAllString(strings.ReplaceAll(text, " to "+revertedBy, " to "+revertedTo), rollout.StageComplete)
 	}
 	return state + ": " + text
 }
