@@ -72,11 +72,11 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 func lost(c v1alpha1.Counts) bool { return c.InFlight > 0 && c.InFlight+c.Waiting > c.Updated }
 
 // heldForAWhile reports whether a hold ends without the user: OCM has not decided about a placement
-// yet, or a referenced object does not exist yet.
+// yet, a referenced object does not exist yet, or another writer that was fenced off is not at rest yet.
 func heldForAWhile(r *v1alpha1.AddOnRollout) bool {
 	c := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReconcilingCondition)
 	return c != nil && c.Status == metav1.ConditionTrue &&
-		(c.Reason == v1alpha1.PlacementUndecidedReason || c.Reason == v1alpha1.ReferenceNotFoundReason)
+		(c.Reason == v1alpha1.PlacementUndecidedReason || c.Reason == v1alpha1.ReferenceNotFoundReason || c.Reason == v1alpha1.OwnershipConflictReason)
 }
 
 // SourceOutcome reads the outcome of a source. A suspended source can still be Ready for

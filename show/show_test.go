@@ -48,6 +48,10 @@ func TestOutcomeOf(t *testing.T) {
 			r.Status.Phase = v1alpha1.PhaseHeld
 			r.Status.Conditions = []metav1.Condition{{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PlacementUndecidedReason}}
 		}, Running},
+		"HeldByAWriterAtRest": {"a writer was fenced off", func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase = v1alpha1.PhaseHeld
+			r.Status.Conditions = []metav1.Condition{{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.OwnershipConflictReason}}
+		}, Running},
 		"RollingBack": {"it failed, and goes back by itself", phase(v1alpha1.PhaseRollingBack), Running},
 		"HeldByGuard": {"the user must approve", func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase = v1alpha1.PhaseHeld

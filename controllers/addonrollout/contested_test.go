@@ -1,17 +1,23 @@
 package addonrollout
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/show"
 )
 
 // list writes configuration kinds into the fenced-off ClusterManagementAddOn.
@@ -112,6 +118,60 @@ func TestOwnershipConflictIsTheReasonOfEveryCluster(t *testing.T) {
 	}
 	owner.Annotations[v1alpha1.SourceAnnotation] = "team/fleet"
 	s.update(owner)
+	s.settle()
+}
+
+// TestWriterThatWasFencedOffIsNoFailure: what another writer wrote while the fence was down holds the rollout
+// until that writer is at rest. It is no failure, and the rollout continues at that moment.
+func TestWriterThatWasFencedOffIsNoFailure(t *testing.T) {
+	var taken *metav1.Time
+	s := newScene(t, interceptor.Funcs{
+		List: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := hub.List(ctx, list, opts...)
+			if addOns, is := list.(*addonv1alpha1.ManagedClusterAddOnList); is && taken != nil {
+				for i := range addOns.Items { // the hub in memory keeps none
+					ours := createdBy(v1alpha1.FieldManager, `{"f:status":{"f:conditions":{"k:{\"type\":\"Progressing\"}":{".":{},"f:type":{}}}}}`)
+					other := createdBy("ocm", `{"f:status":{"f:conditions":{"k:{\"type\":\"Progressing\"}":{"f:reason":{},"f:status":{}}}}}`)
+					ours.Subresource, other.Subresource, other.Time = "status", "status", taken
+					addOns.Items[i].ManagedFields = []metav1.ManagedFieldsEntry{ours, other}
+				}
+			}
+			return err
+		},
+	}, "c1", "c2")
+	s.reporting()
+	s.list("addondeploymentconfigs")
+	s.target("v1")
+	s.settle()
+	s.target("v2")
+	owner := &addonv1alpha1.ClusterManagementAddOn{}
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Name: "hello"}, owner); err != nil {
+		t.Fatal(err)
+	}
+	now := s.clock.Now()
+	owner.Annotations[v1alpha1.FencedAtAnnotation] = now.UTC().Format(time.RFC3339)
+	s.update(owner)
+	taken = &metav1.Time{Time: now.Add(-time.Second)}
+	addOn := s.addOn("c2")
+	apimeta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: "Progressing", Status: metav1.ConditionTrue, Reason: "Upgrading", Message: "by ocm"})
+	if err := s.hub.Status().Update(t.Context(), addOn); err != nil {
+		t.Fatal(err)
+	}
+	s.turn()
+	ro := s.rollout()
+	if got := s.reported(); !strings.HasPrefix(got, "pending: ownership conflict: settling until ") {
+		t.Errorf("the commit says %q", got)
+	}
+	if got := show.OutcomeOf(ro); got != show.Running {
+		t.Errorf("it ends by itself, and is %s: %s", got, ro.Status.Message)
+	}
+	turn := reserved{rollout: ro, Plan: &plan.Plan{
+		Observed: &plan.Observation{Look: plan.Look{Wall: now}}, Claims: plan.Claims{SettlesAt: now.Add(20 * time.Second)}, Err: plan.ErrOwnership,
+	}}
+	if after := s.reconciler.again(turn, applied{}); after != 20*time.Second {
+		t.Errorf("it is looked at again after %s", after)
+	}
+	s.advance(30 * time.Second)
 	s.settle()
 }
 

@@ -81,7 +81,9 @@ func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 	if p.Observed.Approvals.Unproven != nil {
 		after = sooner(after, watchedEvery) // no event tells when the policy is there
 	}
-	if errors.Is(p.Err, plan.ErrOwnership) || errors.Is(p.Err, plan.ErrTenantDenied) {
+	if !p.SettlesAt.IsZero() {
+		after = sooner(after, max(p.SettlesAt.Sub(p.Observed.Look.Wall), r.Pace))
+	} else if errors.Is(p.Err, plan.ErrOwnership) || errors.Is(p.Err, plan.ErrTenantDenied) {
 		after = sooner(after, ownerAgain)
 	}
 	for _, t := range wrote.troubles {

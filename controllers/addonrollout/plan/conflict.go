@@ -19,6 +19,9 @@ import (
 // ErrOwnership says that two owners claim one add-on; AddonFlow never fights.
 var ErrOwnership = errors.New("ownership conflict")
 
+// errSettling is the ErrOwnership of a writer that is fenced off and may not be at rest yet: it ends by itself.
+var errSettling = fmt.Errorf("%w", ErrOwnership)
+
 // ErrTenantDenied says that the policy of tenants does not let a rollout write to clusters.
 var ErrTenantDenied = errors.New("denied to the tenant")
 
@@ -42,6 +45,8 @@ type Claims struct {
 	Barred bool
 	// Accepted are the fields of other writers that AddonFlow treats as its own.
 	Accepted []Accepted
+	// SettlesAt is when what a writer wrote that is fenced off is accepted; zero: there is nothing of it.
+	SettlesAt time.Time
 	// Restored lists, as text, the accepted fields that were written while the fence was down;
 	// "": none.
 	Restored string
@@ -117,7 +122,7 @@ func listsTemplates(owner *addonv1alpha1.ClusterManagementAddOn) bool {
 }
 
 // writers looks for fields of AddonFlow that another writer writes, and stops at the first cluster
-// with such a conflict. target is nil while its body is missing. OCM's configuration controller
+// with a conflict that does not end by itself. target is nil while its body is missing. OCM's configuration controller
 // always updates lastObservedGeneration; a change of it alone is accepted. Fields that a writer
 // wrote before it was fenced off are accepted as well, and repaired.
 func (o *Observation) writers(target *render.Renderer) Claims {
@@ -129,41 +134,45 @@ func (o *Observation) writers(target *render.Renderer) Claims {
 			continue
 		}
 		for _, t := range m.Taken {
+			until := o.settledAt(t)
 			switch {
 			case t.Field == addonstatus.References && m.Hindered != nil: // the correct references are not known
 			case t.Field == addonstatus.References && o.expectsReferences(m, target):
 				c.Accepted = append(c.Accepted, Accepted{m.AddOn, t.Kind()})
-			case o.fencedOff(t):
+			case o.Look.Wall.Before(until):
+				c.Barred, c.SettlesAt = true, until
+				c.contested = fmt.Errorf("%w: settling until %s: %q wrote %s of ManagedClusterAddOn %s/%s while ClusterManagementAddOn %s was not fenced off",
+					errSettling, until.UTC().Format(time.TimeOnly+" MST"), t.Manager, t.Field, m.Name, m.AddOn.Name, o.Rollout.Name)
+			case !until.IsZero():
 				c.Accepted = append(c.Accepted, Accepted{m.AddOn, t.Kind()})
 				repaired, writer = append(repaired, m.Name), t.Manager
 			default:
-				c.Barred = true
+				c.Barred, c.SettlesAt = true, time.Time{}
 				c.contested = fmt.Errorf("%w: %q wrote %s of ManagedClusterAddOn %s/%s: stop it; addonflow reconcile rollout %s",
 					ErrOwnership, t.Manager, t.Field, m.Name, m.AddOn.Name, m.AddOn.Name)
 				return c
 			}
 		}
 	}
-	if repaired = slices.Compact(repaired); len(repaired) > 0 {
+	if repaired = slices.Compact(repaired); len(repaired) > 0 && !c.Barred {
 		c.Restored = fmt.Sprintf("%q wrote to the add-on of %s while ClusterManagementAddOn %s was not fenced off; it is fenced off again, and what it wrote is repaired",
 			writer, brief.Names(repaired), o.Rollout.Name)
 	}
 	return c
 }
 
-// fencedOff reports whether a takeover was written before the ClusterManagementAddOn was fenced
-// off again, by a writer that has not written since. A writer that continues is in conflict with
-// AddonFlow.
-func (o *Observation) fencedOff(t addonstatus.Takeover) bool {
+// settledAt is when a takeover is at rest that was written before the ClusterManagementAddOn was fenced
+// off again, by a writer that has not written since. It is zero for a writer that continues, which is in
+// conflict with AddonFlow.
+func (o *Observation) settledAt(t addonstatus.Takeover) time.Time {
 	if o.Owner == nil || o.Owner.Annotations[v1alpha1.LifecycleAnnotation] != v1alpha1.LifecycleValue || listsTemplates(o.Owner) {
-		return false
+		return time.Time{}
 	}
 	at, err := time.Parse(time.RFC3339, o.Owner.Annotations[v1alpha1.FencedAtAnnotation])
-	if err != nil || t.At.IsZero() {
-		return false
+	if until := at.Add(fenceSettles); err == nil && !t.At.IsZero() && t.At.Before(until) {
+		return until
 	}
-	until := at.Add(fenceSettles)
-	return t.At.Before(until) && !o.Look.Wall.Before(until)
+	return time.Time{}
 }
 
 // expectsReferences reports whether the add-on's references are those of the current or the next
