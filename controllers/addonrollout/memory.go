@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,9 +19,9 @@ import (
 // memory is what this process remembers of one rollout. Only one turn at a time uses it. It may
 // be lost: a new process starts with an empty one.
 type memory struct {
-	// turned is when the last turn began. Without it a fleet that reports all at once would
-	// cost a write of the ledger per report.
-	turned time.Time
+	// turns limits the turns. Without it a fleet that reports all at once would cost a write of
+	// the ledger per report.
+	turns *rate.Limiter
 	// generation of the spec that the last turn saw. Without it new content would wait for the pace.
 	generation int64
 	// plan is the memory of package plan from the last turn.
@@ -100,14 +101,23 @@ func (s *memories) forget(key client.ObjectKey) {
 	delete(s.of, key)
 }
 
-// pause returns how long a rollout must wait for its turn; a rollout has one turn per pace. If it
-// returns 0, the turn is taken.
-func (m *memory) pause(pace time.Duration, now time.Time) time.Duration {
-	if left := pace - now.Sub(m.turned); left > 0 && left <= pace {
-		return left
+// turnsAtOnce is how many turns a rollout may take without a pause after a quiet time: a small
+// fleet goes from stage to stage at once.
+const turnsAtOnce = 5
+
+// newTurns limits the turns of a rollout to one per pace, beside those at once.
+func newTurns(pace time.Duration) *rate.Limiter {
+	return rate.NewLimiter(rate.Every(pace), turnsAtOnce)
+}
+
+// pause returns how long a rollout must wait for its turn. If it returns 0, the turn is taken.
+func (m *memory) pause(now time.Time) time.Duration {
+	turn := m.turns.ReserveN(now, 1)
+	wait := turn.DelayFrom(now)
+	if wait > 0 {
+		turn.CancelAt(now)
 	}
-	m.turned = now
-	return 0
+	return wait
 }
 
 // authorOf returns what AddonFlow wrote to an add-on's status.

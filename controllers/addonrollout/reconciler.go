@@ -58,7 +58,7 @@ type Options struct {
 	HidesTemplateHash bool
 	// Workers write clusters in parallel; 32 if 0.
 	Workers int
-	// Pace is the least time between two reconciles of one rollout; a second if 0.
+	// Pace is the mean time between two turns of one rollout that has much to do; a second if 0.
 	Pace time.Duration
 	// Trace gets every plan before it is stored, for tests; nil: no trace. If it fails,
 	// nothing is stored.
@@ -116,15 +116,15 @@ func New(o Options) *Reconciler {
 	}
 }
 
-// Reconcile takes one turn of one rollout, at most one per Pace: when a whole fleet reports at once, the ledger is
-// written once a second and not once per report. A new spec waits for no pace: its AddOnRevision comes first, and
-// would cost it a second.
+// Reconcile takes one turn of one rollout. There is one turn per Pace, and after a quiet time a few at once: when a
+// whole fleet reports, the ledger is written once a second and not once per report. A new spec waits for no pace: its
+// AddOnRevision comes first, and would cost it a second.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	started, mem := r.Clock.Now(), r.memories.get(req.NamespacedName)
-	if r.respecified(ctx, req.NamespacedName, mem) {
-		mem.turned = time.Time{}
+	if mem.turns == nil || r.respecified(ctx, req.NamespacedName, mem) {
+		mem.turns = newTurns(r.Pace)
 	}
-	if wait := mem.pause(r.Pace, started); wait > 0 {
+	if wait := mem.pause(started); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	ro := &v1alpha1.AddOnRollout{}
