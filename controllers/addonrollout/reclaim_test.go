@@ -28,6 +28,9 @@ func TestWorkWithoutOCMsLabelIsRepaired(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.target("v1")
 	s.settle()
+	of13 := s.works()["c1"]
+	of13.OwnerReferences[0].APIVersion = "addon.open-cluster-management.io/v1beta1" // as OCM 1.3 names the owner
+	s.update(of13)
 	was := s.unlabel("c1")
 	s.turns(6)
 	repaired := s.works()["c1"]
