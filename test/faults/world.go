@@ -219,7 +219,7 @@ func (w *world) upgrade() error {
 	return newer(ctx)
 }
 
-// leadershipLost is the last line of an operator whose lease another one got.
+// leadershipLost is one of the last lines of an operator whose lease another one got. Its workers may end after it.
 const leadershipLost = "leader election lost"
 
 // ended removes an operator from those that run. If the operator ended by itself, ended returns an error with the end
@@ -232,7 +232,7 @@ func (w *world) ended(operator *demo.Operator) error {
 		return nil // it was killed
 	}
 	w.running = slices.Delete(w.running, i, i+1)
-	said := operator.Tail(3)
+	said := operator.Tail(20)
 	if w.stopping || w.leaders && strings.Contains(said, leadershipLost) {
 		return nil
 	}
