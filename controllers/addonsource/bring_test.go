@@ -174,6 +174,18 @@ var _ = Describe("A commit", func() {
 		Expect(w.requests.written()).To(HaveEach(ContainSubstring("/addonsources/fleet/status")))
 		Expect(w.source().Status.AddOns[0].PolicyCommit).To(HaveSuffix(pace))
 
+		By("nor does a commit that an operator sees first that writes other annotations than the one before")
+		w.read(rollout)
+		delete(rollout.Annotations, v1alpha1.PolicyAnnotation)
+		Expect(admin.Update(context.Background(), rollout)).To(Succeed())
+		w.commit("explain more", map[string]string{"README.md": "hello world"})
+		w.start()
+		w.look()
+		w.read(rollout)
+		Expect(rollout.Annotations).To(HaveKey(v1alpha1.PolicyAnnotation))
+		Expect(rollout.Spec.PolicyCommit).To(HaveSuffix(pace))
+		Expect(w.source().Status.AddOns[0].PolicyCommit).To(HaveSuffix(pace))
+
 		By("a commit that brings content is named by the target alone")
 		second := w.commit("louder", map[string]string{"addons/addondeploymentconfig.yaml": strings.Replace(configYAML, "value: hello", "value: HELLO", 1)})
 		w.look()

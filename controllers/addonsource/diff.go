@@ -11,6 +11,7 @@ import (
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/ssa"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -109,6 +110,7 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 		c.refused, err = objections(err, c)
 		return true, err
 	case entry.Action != ssa.UnchangedAction || appliedFields(hub.tried) != appliedFields(c.live):
+		c.sameSpec = equality.Semantic.DeepEqual(hub.tried.Object["spec"], c.live.Object["spec"])
 		return true, nil
 	}
 	p.writes.compared(keyOf(c.desired), c.desired, c.live)

@@ -48,6 +48,8 @@ type planInput struct {
 // change is an object to apply, unless the hub has it already.
 type change struct {
 	desired, live *unstructured.Unstructured
+	// sameSpec: the dry run showed that the spec stays, so that only metadata changes.
+	sameSpec bool
 	// refused is why the API server refused the dry run.
 	refused problem.List
 }
@@ -271,11 +273,11 @@ func policyOf(spec v1alpha1.AddOnRolloutSpec) (string, error) {
 // that the plan changes, so that a reader of the spec knows its commit before the status of the
 // source names it. If the head also introduces the content, the target names it already. A spec
 // that does not change keeps its commit, so that a commit that leaves an add-on alone writes
-// nothing.
+// nothing, also if a newer operator writes other metadata.
 func (t *plan) namePolicy(head string) error {
 	for _, c := range t.rollouts {
 		i := slices.IndexFunc(t.addOns, func(a v1alpha1.SourcedAddOn) bool { return a.Name == c.desired.GetName() })
-		if i < 0 || t.addOns[i].Commit == head {
+		if i < 0 || t.addOns[i].Commit == head || c.sameSpec {
 			continue // a removal names its own commit
 		}
 		t.addOns[i].PolicyCommit = head
