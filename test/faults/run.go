@@ -48,6 +48,8 @@ type result struct {
 	Steps      int             `json:"steps"`
 	Violations []string        `json:"violations,omitempty"`
 	Recoveries []time.Duration `json:"recoveries,omitempty"`
+	// Applied are the writes that the server accepted, by kind.
+	Applied map[string]int `json:"applied"`
 	Took       time.Duration   `json:"took"`
 	Account    string          `json:"account"`
 	// Timings are how long its parts took, in seconds.
@@ -89,6 +91,7 @@ func (h harness) run(ctx context.Context, p point, undisturbed *reference) (resu
 	r := result{Point: p.name, Class: p.class}
 	r.Timings = fmt.Sprintf("start %.1f, %s", started.Seconds(), strings.Join(load.timings, ", "))
 	seen := load.summary()
+	r.Applied = seen.Applied
 	if failed != nil {
 		r.Violations = append(r.Violations, fmt.Sprintf("does not converge: %v", failed))
 	}
