@@ -132,6 +132,7 @@ type AddOnOrderStatus struct {
 // AddOnOrder asks the operator to do something with a rollout. It never changes, is carried out at
 // most once, and is deleted 30 days after it was answered.
 // +kubebuilder:object:root=true
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.state) || has(self.status)",message="an AddOnOrder is answered once"
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=aoo,categories=addonflow
 // +kubebuilder:printcolumn:name="Rollout",type=string,JSONPath=`.spec.rollout`

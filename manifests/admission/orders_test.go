@@ -6,6 +6,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -46,6 +47,9 @@ func TestOrders(t *testing.T) {
 	o.Status.State = v1alpha1.OrderRefused
 	if err := w.admin.Status().Update(t.Context(), o); err == nil || !strings.Contains(err.Error(), "answered once") {
 		t.Errorf("an order is answered twice: %v", err)
+	}
+	if err := w.admin.Status().Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`))); err == nil || !strings.Contains(err.Error(), "answered once") {
+		t.Errorf("an answer is taken back: %v", err)
 	}
 	if err := w.admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		t.Error(err)
