@@ -306,23 +306,21 @@ func sentence(text string) string {
 // stages adds the stages, with their clusters if the plan is known.
 func (p *Rollout) stages(s Subject) {
 	r := s.Rollout
-	members := map[string][]rollout.ClusterPlan{}
-	var all []rollout.ClusterPlan
+	members, total := map[string][]rollout.ClusterPlan{}, 0
 	if s.Plan != nil {
 		for _, c := range s.Plan.Clusters {
 			if c.State == rollout.Ignored {
 				continue
 			}
 			members[c.Stage] = append(members[c.Stage], c)
-			all = append(all, c)
+			total++
 		}
 	}
-	room := roomOf(all)
 	squares := func(stage string) *Squares {
 		if len(members[stage]) == 0 {
 			return nil
 		}
-		drawing := drawn(r, stage, members[stage], room)
+		drawing := drawn(r, stage, members[stage], total <= linkedSquares)
 		delete(members, stage)
 		return &drawing
 	}
@@ -344,7 +342,7 @@ func (p *Rollout) stages(s Subject) {
 	}
 	if len(rest) > 0 {
 		slices.SortFunc(rest, func(a, b rollout.ClusterPlan) int { return strings.Compare(a.Name, b.Name) })
-		drawing := drawn(r, "", rest, room)
+		drawing := drawn(r, "", rest, total <= linkedSquares)
 		p.Others = &drawing
 	}
 }

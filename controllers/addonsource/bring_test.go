@@ -560,6 +560,13 @@ var _ = Describe("A repository", func() {
 		w.clock.Step(time.Second)
 		w.pass()
 		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(And(ContainSubstring("username"), Not(ContainSubstring("battery"))))
+
+		By("nor does it show what a URL holds besides the address")
+		source := w.source()
+		source.Spec.URL += "?key=" + planted
+		Expect(admin.Update(context.Background(), source)).To(Succeed())
+		w.pass()
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HaveSuffix("has a query or fragment"))
 	})
 
 	It("that cannot be read stays so when a forge answers meanwhile", func() {

@@ -1,6 +1,7 @@
 package addonsource_test
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/addonflow/addonflow/manifests"
 	"github.com/addonflow/addonflow/test/gitserver"
 	"github.com/addonflow/addonflow/test/hub"
+	"github.com/addonflow/addonflow/test/leaks"
 )
 
 // One control plane and one Git server serve every spec; each spec has its own namespace,
@@ -27,7 +29,12 @@ var (
 	scheme *runtime.Scheme
 	// admin reads and writes as a user would; its requests are not counted.
 	admin client.Client
+	// texts are what the operators of all specs said in events, to the forge and in the log.
+	texts bytes.Buffer
 )
+
+// planted begins every value that the specs put into a URL or a variable to be found again.
+const planted = "planted-9c1e"
 
 func TestAddOnSource(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -35,11 +42,13 @@ func TestAddOnSource(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
+	GinkgoWriter.TeeTo(&texts)
 	log.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
 	scheme = hub.NewScheme()
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	useHub()
+	DeferCleanup(showNoSecret)
 	var err error
 	theGit, err = gitserver.Start(gitserver.Options{})
 	Expect(err).NotTo(HaveOccurred())
@@ -61,4 +70,14 @@ func useHub() {
 		theHub, admin = before, wrote
 		Expect(started.Stop()).To(Succeed())
 	})
+}
+
+// showNoSecret expects that what only Secrets may hold is in no other object of the hub, nor in any text of the operators.
+func showNoSecret() {
+	GinkgoHelper()
+	stored, err := leaks.Read(context.Background(), theHub.Config(), admin)
+	Expect(err).NotTo(HaveOccurred())
+	found, err := stored.Shown(map[string][]byte{"the operators' texts": texts.Bytes()}, planted)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(found).To(BeEmpty())
 }

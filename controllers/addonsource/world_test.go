@@ -84,7 +84,11 @@ func newWorldIn(namespace string, change ...func(*v1alpha1.AddOnSource)) *world 
 	w.forge.RequireToken("correct-horse")
 	_, err = w.forge.Start()
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(w.forge.Close()).To(Succeed()) })
+	DeferCleanup(func() {
+		Expect(w.forge.Close()).To(Succeed())
+		w.announced()
+		GinkgoWriter.Printf("said to the forge: %+v\n", w.forge.Log())
+	})
 
 	if namespace != metav1.NamespaceDefault {
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
@@ -136,6 +140,9 @@ func (w *world) start() {
 	}
 	w.stop()
 	w.stop = deliver(w.desk)
+	if w.events != nil {
+		w.announced()
+	}
 	w.events = record.NewFakeRecorder(100)
 	w.cache = &lagging{Client: c}
 	w.reconciler = addonsource.New(addonsource.Config{
@@ -242,6 +249,7 @@ func (w *world) announced() []string {
 	for {
 		select {
 		case e := <-w.events.Events:
+			GinkgoWriter.Println("event:", e)
 			events = append(events, e)
 		default:
 			return events

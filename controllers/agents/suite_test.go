@@ -1,6 +1,7 @@
 package agents_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"testing"
@@ -27,6 +28,7 @@ import (
 	"github.com/addonflow/addonflow/manifests"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/test/hub"
+	"github.com/addonflow/addonflow/test/leaks"
 	"github.com/addonflow/addonflow/test/rights"
 )
 
@@ -54,6 +56,18 @@ var _ = BeforeSuite(func() {
 	theHub, err = hub.Start(context.Background(), hub.Options{CRDYAML: crds, Output: GinkgoWriter})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(theHub.Stop()).To(Succeed()) })
+	var said bytes.Buffer
+	GinkgoWriter.TeeTo(&said)
+	DeferCleanup(func() {
+		stored, err := leaks.Read(context.Background(), theHub.Config(), admin)
+		Expect(err).NotTo(HaveOccurred())
+		for len(events.Events) > 0 {
+			GinkgoWriter.Println("event:", <-events.Events)
+		}
+		found, err := stored.Shown(map[string][]byte{"log and events of the operator": said.Bytes()}, "planted")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found).To(BeEmpty(), "what only Secrets may hold")
+	})
 	scheme = hub.NewScheme()
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	admin, err = client.New(theHub.Config(), client.Options{Scheme: scheme})
