@@ -231,6 +231,16 @@ NAME            STATUS    CLUSTERS                      PROGRESS
 │  └─ ✗ eu-01   Failed    Deployment hello: ProgressDeadlineExceeded
 └─ ○ everyone   Waiting   0/22                          ░░░░░░░░░░░░░░░░░░░░  waits for canary
 `},
+		"StatusesBeingPosted": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Status.Conditions[1].Status, r.Status.Stages = metav1.ConditionUnknown, nil
+		}), `
+Rollout   default/hello   ⟳ Progressing
+Commit    main@2222222 (4m ago)   stable main@1111111   commit status … being delivered
+Message   everyone 9/22, 6 in flight
+
+NAME      STATUS        CLUSTERS             PROGRESS
+⟳ hello   Progressing   11/24  6 in flight   █████████░░░░░░░░░░░
+`},
 		"FailedWithACanaryInFlight": {with(failed(), func(r *v1alpha1.AddOnRollout) {
 			since := at().Add(-time.Minute)
 			r.Status.Ledger = rollouttest.LedgerOf(

@@ -170,6 +170,9 @@ func TestSourceExample(t *testing.T) {
 	if source.Namespace != corev1.NamespaceDefault || source.Spec.Path != "addons" {
 		t.Errorf("unexpected source %+v", source.Spec)
 	}
+	if source.Spec.Prune {
+		t.Error("the deletion of a source made from the example removes its add-ons from the fleet")
+	}
 }
 
 // broken writes an example, hello unless file names another, with an edit into a directory

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,6 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/test/demo"
+	"github.com/addonflow/addonflow/test/gitserver"
 )
 
 func TestCommandName(t *testing.T) {
@@ -151,6 +155,40 @@ func TestNamesOfTheHubAreCompleted(t *testing.T) {
 		args := append([]string{"__complete"}, append(strings.Fields(words), "")...)
 		if code := s.run(t.Context(), args...); code != 0 || !strings.HasPrefix(s.out.String(), want) {
 			t.Errorf("%s: exit code %d, %q, want %q", words, code, s.out.String(), want)
+		}
+	}
+}
+
+// TestDemo_PrintsCommandsThatRun: in a shell with the printed environment, each printed command names a program that is
+// there, and words that this program knows.
+func TestDemo_PrintsCommandsThatRun(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "it's a directory")
+	binary := filepath.Join(dir, programName)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	commands := demo.Commands(&demo.World{Repo: &gitserver.Repo{}}, binary)
+	for _, command := range commands[1:] {
+		words := strings.Fields(command)
+		if words[0] == "git" {
+			continue
+		}
+		found, err := exec.CommandContext(t.Context(), "sh", "-c", commands[0]+"\ncommand -v "+words[0]).Output()
+		if err != nil || strings.TrimSpace(string(found)) != binary {
+			t.Errorf("%s: the shell finds %q: %v", command, found, err)
+		}
+		cmd, args, err := newRootCommand().Find(words[1:])
+		if err == nil {
+			err = cmd.ParseFlags(args)
+		}
+		if err == nil {
+			err = cmd.ValidateArgs(cmd.Flags().Args())
+		}
+		if err != nil {
+			t.Errorf("%s: %v", command, err)
 		}
 	}
 }

@@ -98,12 +98,12 @@ var _ = Describe("Drift", func() {
 		cma := w.cma()
 		w.read(cma)
 		cma.Spec.AddOnMeta.DisplayName = "Goodbye"
-		Expect(admin.Update(context.Background(), cma)).To(Succeed())
+		Expect(admin.Update(context.Background(), cma, client.FieldOwner("ann"))).To(Succeed())
 		w.passes()
 		w.read(cma)
 		Expect(cma.Spec.AddOnMeta.DisplayName).To(Equal("Hello"))
 		Expect(w.logged).To(ContainElement(And(
-			ContainSubstring(`"Repaired the object","object":"ClusterManagementAddOn/`+w.addOn), ContainSubstring(sha), ContainSubstring("it was changed on the hub; last by addonsource.test"))))
+			ContainSubstring(`"Repaired the object","object":"ClusterManagementAddOn/`+w.addOn), ContainSubstring(sha), ContainSubstring("it was changed on the hub; last by ann"))))
 	})
 
 	It("of the source's own status wakes the source, and its own writes do not", func() {
