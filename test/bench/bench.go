@@ -254,15 +254,14 @@ func (b *bench) concluded(ctx context.Context, addOns ...string) error {
 	return nil
 }
 
-// kept takes the profile of what the operator keeps at rest, and stores it if a file is named.
-func (b *bench) kept(ctx context.Context) error {
+// kept measures what the operator keeps at rest, and stores its profile if a file is named.
+func (b *bench) kept(ctx context.Context) (err error) {
+	if b.live, err = b.profiler.live(ctx); err != nil || b.heap == "" {
+		return err
+	}
 	p, err := b.profiler.heap(ctx)
 	if err != nil {
 		return err
-	}
-	b.live = inUse(p)
-	if b.heap == "" {
-		return nil
 	}
 	return profiles{p}.store(b.heap)
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -90,5 +92,19 @@ func TestScale_ContinuesAfterAnInterruption(t *testing.T) {
 	got, err := measured(t.Context(), settings{heartbeat: time.Minute, operator: "absent"}, 1000, "sum", file)
 	if err != nil || got.Steps[0] != want.Steps[0] {
 		t.Errorf("measured again: %v, %v", got, err)
+	}
+}
+
+// TestHeapOfIsThatOfTheRuntime: what is kept at rest is the runtime's own figure.
+func TestHeapOfIsThatOfTheRuntime(t *testing.T) {
+	var text bytes.Buffer
+	if err := pprof.Lookup("heap").WriteTo(&text, 1); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := heapOf(text.String()); err != nil || n < 1<<16 || n > 1<<30 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if _, err := heapOf("heap profile: 1: 2 [3: 4] @ heap/1048576\n"); err == nil {
+		t.Error("a profile without the size of the heap was read")
 	}
 }
