@@ -64,7 +64,7 @@ var command = regexp.MustCompile(`; addonflow [^;,()]+| \((?:git checkout|pull r
 // follow there; then its end, and the command that it names last:
 //
 //	halted in canary: 1 failed (eu-01: no value for ZONE (Deployment….image)), 2 in flight, 20 untouched
-//	fleet 2/10, waits for approval qa: 1 of 2 approved…; addonflow approve hello fleet
+//	fleet 2/10, waits for approval qa: 1 of 2 approved… (addonflow approve hello fleet)
 func Shorten(limit int, text string) string {
 	text = brief.OneLine(text)
 	if utf8.RuneCountInString(text) <= limit {

@@ -85,7 +85,7 @@ func FuzzShorten(f *testing.F) {
 	f.Add("canary failed: eu-1 (Deployment not available)", 140)
 	f.Add("\x00\xff\u202e", 3)
 	f.Add("a (attempt 9) (attempt 3)", 140)
-	f.Add("fleet 0/4; addonflow approve hello fleet, 1 failed (c1: no)", 60)
+	f.Add("fleet 0/4 (addonflow approve hello fleet), 1 failed (c1: no)", 60)
 	f.Fuzz(func(t *testing.T, text string, limit int) {
 		limit %= 300
 		got := commitstatus.Shorten(limit, text)
@@ -156,8 +156,8 @@ func TestShortenKeepsProblemAndCounts(t *testing.T) {
 // the beginning, which says what the state is.
 func TestShortenKeepsTheCommand(t *testing.T) {
 	for name, c := range map[string]struct{ begin, fill, end, command string }{
-		"LastClause":    {"fleet 2/10, waits for approval qa: ", "1 of 2 approved by ann and ", "; addonflow approve hello fleet", "; addonflow approve hello fleet"},
-		"ClauseBetween": {"fleet 2/10, 1 in flight, waits for approval qa; addonflow approve hello fleet, ", "1 not admitted yet ", "(c1: waits for add-on base)", "; addonflow approve hello fleet"},
+		"LastClause":    {"fleet 2/10, another client writes the works of ", "eu-west-1-production-0421 and ", "; addonflow reconcile rollout hello", "; addonflow reconcile rollout hello"},
+		"ClauseBetween": {"fleet 2/10, 1 in flight, waits for approval qa (addonflow approve hello fleet), ", "1 not admitted yet ", "(c1: waits for add-on base)", " (addonflow approve hello fleet)"},
 		"Parentheses":   {"rolled back to 1111111111 from 2222222222 (git checkout 1111111111 -- PATH makes Git agree): halted in canary: ", "some failed ", "(c1: timed out), 3 untouched", " (git checkout 1111111111 -- PATH makes Git agree): halted in canary"},
 		"PullRequest":   {"rolled back to 1111111111 from 2222222222 (pull request 12 makes Git agree): halted in canary: ", "some failed ", "(c1: timed out), 3 untouched", " (pull request 12 makes Git agree): halted in canary"},
 		"AfterNames":    {"rolled back to 1111111111 from 2222222222, 3 held by annotation (", "eu-west-1-production-0421, ", "c3) (git checkout 1111111111 -- PATH makes Git agree): halted", " (git checkout 1111111111 -- PATH makes Git agree)"},

@@ -244,7 +244,7 @@ func (p *planner) waitText(s *step, g *gate) string {
 		text += " to be evaluated after the soak"
 	}
 	if g.Type == v1alpha1.GateApproval && g.verdict.State != v1alpha1.GateError {
-		text += fmt.Sprintf("; addonflow approve %s %s", p.in.AddOn, s.name)
+		text += fmt.Sprintf(" (addonflow approve %s %s)", p.in.AddOn, s.name) // other clauses may follow
 	}
 	return text
 }

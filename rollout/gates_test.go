@@ -83,7 +83,7 @@ func TestGates(t *testing.T) {
 			reason: "the stage could start, and admits no cluster",
 			change: []change{canaryDone, before(1, approvalGate("qa")), says("qa", waiting, "0 of 1 approvals")},
 			want:   map[string]string{c3: "Waiting v1"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending,
-			says: "everyone 0/4, waits for approval qa: 0 of 1 approvals; addonflow approve hello everyone",
+			says: "everyone 0/4, waits for approval qa: 0 of 1 approvals (addonflow approve hello everyone)",
 		},
 		"a gate without a verdict": {
 			reason: "it is Waiting",

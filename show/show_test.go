@@ -198,7 +198,7 @@ NAME            STATUS        CLUSTERS             PROGRESS
 `},
 		"Gates": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			now := metav1.NewTime(at())
-			r.Status.Phase, r.Status.Message = v1alpha1.PhaseHeld, "everyone 0/22, waits for approval qa: 1 of 2 approvals; addonflow approve hello everyone"
+			r.Status.Phase, r.Status.Message = v1alpha1.PhaseHeld, "everyone 0/22, waits for approval qa: 1 of 2 approvals (addonflow approve hello everyone)"
 			r.Status.Stages[0].Gates = []v1alpha1.GateStatus{{Name: "errors", Type: v1alpha1.GatePrometheus, State: v1alpha1.GatePassed, Reason: "0.02 is at most 0.1", Since: &now}}
 			everyone := &r.Status.Stages[1]
 			everyone.Phase, everyone.Message, everyone.Counts = "Held", "0/22", v1alpha1.Counts{Total: 22}
@@ -210,7 +210,7 @@ NAME            STATUS        CLUSTERS             PROGRESS
 		}), `
 Rollout   default/hello   ‖ Held   stage 2/2 everyone
 Commit    main@2222222 (4m ago)   stable main@1111111   commit status reported ✔
-Message   everyone 0/22, waits for approval qa: 1 of 2 approvals; addonflow approve hello everyone
+Message   everyone 0/22, waits for approval qa: 1 of 2 approvals (addonflow approve hello everyone)
 
 NAME                        STATUS     CLUSTERS             PROGRESS
 ‖ hello                     Held       11/24  6 in flight   █████████░░░░░░░░░░░

@@ -151,8 +151,8 @@ func TestTheFleetWaitsForTwoApprovals(t *testing.T) {
 	second := s.upgrade()
 	s.runs(second, "c1")
 	s.runs(first, "c2", "c3")
-	s.stands(v1alpha1.PhaseHeld, "fleet 0/2, waits for approval qa: 0 of 2 approvals; addonflow approve hello fleet")
-	if c, _ := s.plan().Why("c2"); c.Reason != "waits for approval qa: 0 of 2 approvals; addonflow approve hello fleet" {
+	s.stands(v1alpha1.PhaseHeld, "fleet 0/2, waits for approval qa: 0 of 2 approvals (addonflow approve hello fleet)")
+	if c, _ := s.plan().Why("c2"); c.Reason != "waits for approval qa: 0 of 2 approvals (addonflow approve hello fleet)" {
 		t.Errorf("why c2 waits: %s", c.Reason)
 	}
 	if got := strings.Join(s.announced(), "\n"); strings.Count(got, v1alpha1.GateWaitingReason) != 1 {

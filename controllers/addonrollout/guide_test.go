@@ -85,7 +85,7 @@ func TestGuide_TheExampleOfGatesRuns(t *testing.T) {
 	s.advance(2 * time.Minute) // the ledger has the end of a soak by the minute
 	s.turn()
 	s.measure(s.clock.Now())
-	s.stands(v1alpha1.PhaseHeld, "fleet 0/2, waits for approval qa: 0 of 1 approvals; addonflow approve hello fleet")
+	s.stands(v1alpha1.PhaseHeld, "fleet 0/2, waits for approval qa: 0 of 1 approvals (addonflow approve hello fleet)")
 	s.runs(second, "c1")
 
 	s.create(&v1alpha1.AddOnApproval{

@@ -112,7 +112,7 @@ var _ = Describe("Gates", func() {
 		grant(ctx, "approver", "alice", "bob", "eve")
 		sha := s.commit("v1", policy)
 		ro := s.awaitPhase(sha, v1alpha1.PhaseHeld)
-		Expect(ro.Status.Message).To(Equal("everyone 0/2, waits for approval qa: 0 of 2 approvals; addonflow approve agreed everyone"))
+		Expect(ro.Status.Message).To(Equal("everyone 0/2, waits for approval qa: 0 of 2 approvals (addonflow approve agreed everyone)"))
 
 		By("forgetting an order once it is answered, though nothing else happens: until then the rollout is shown as pending")
 		for _, verb := range []string{"abort", "retry"} {
