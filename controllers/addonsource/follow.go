@@ -147,7 +147,7 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 		return out, err
 	}
 	out.reached, out.content = valid, declarationOf(todo.addOns)
-	if err := p.intend(ctx, todo); err != nil {
+	if err := p.intend(ctx, todo, p.ownRollouts(seen)); err != nil {
 		return out, err
 	}
 	if err := p.apply(ctx, todo); err != nil {
@@ -183,20 +183,26 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 }
 
 // intend stores, before the first write, what the pass is about to write: a commit that needs a verdict, and
-// objects that must be pruned when they leave Git. If the operator is killed before it concludes, the next
+// objects that must be pruned when they leave Git. It stores the verdict on the applied commit as well, which the
+// rollouts do not show any more once they have the head. If the operator is killed before it concludes, the next
 // one knows of them, whatever the head is by then.
-func (p *pass) intend(ctx context.Context, todo plan) error {
+func (p *pass) intend(ctx context.Context, todo plan, rollouts map[string]*v1alpha1.AddOnRollout) error {
 	if !todo.writes() {
 		return nil
 	}
 	status := &p.source.Status
 	inventory := slices.SortedFunc(slices.Values(slices.Concat(status.Inventory, todo.inventory)), compareReferences)
 	status.Inventory = slices.CompactFunc(inventory, func(a, b v1alpha1.ObjectReference) bool { return compareReferences(a, b) == 0 })
-	if p.source.Spec.CommitStatus != nil && !p.reported() && p.Desk.Owns(ctx, p.source) {
+	if p.source.Spec.CommitStatus != nil && p.Desk.Owns(ctx, p.source) {
 		book := p.Desk.Open(p.key(), p.source, status.CommitStatuses)
-		want := p.want(p.head.Commit, commitstatus.Pending, p.applying())
-		want.Content = declarationOf(todo.addOns)
-		book.Tell(want)
+		if last := p.lastVerdict(rollouts); last != nil {
+			book.Tell(*last)
+		}
+		if !p.reported() {
+			want := p.want(p.head.Commit, commitstatus.Pending, p.applying())
+			want.Content = declarationOf(todo.addOns)
+			book.Tell(want)
+		}
 		status.CommitStatuses = book.Stored()
 	}
 	if err := p.store(ctx); err != nil {

@@ -35,12 +35,17 @@ func TestStatuses_AfterAnyKillACommitEndsAsTheFleetRanIt(t *testing.T) {
 		for range 3 {
 			s.push(kinds[random.IntN(len(kinds))])
 			s.killedAfter(random.IntN(7))
-			if random.IntN(3) == 0 {
+			switch random.IntN(6) {
+			case 0, 1:
+				s.end()
+				s.rest()
+			case 2: // the next commit is there before the source sees it
 				s.end()
 			}
 		}
 		s.rest()
 		s.end()
+		s.rest()
 		s.judge()
 	}
 }
@@ -61,15 +66,23 @@ func TestStatuses_TellWhatWasNotApplied(t *testing.T) {
 		"PolicyThatTheNextHas":       {[]string{"pace", "readme"}, []int{1, 9}, "success"},
 		"PlacementThatTheNextHas":    {[]string{"placement", "readme"}, []int{3, 9}, "success"},
 		"ReplacedByOneThatWasKilled": {[]string{"content", "content", "invalid"}, []int{9, 3, 9}, "error"},
+		"EndedUnseen":                {[]string{"content", "end", "content", "invalid"}, []int{9, 0, 2, 9}, "success"},
+		"EndedUnseenBeforePlacement": {[]string{"content", "end", "placement", "invalid"}, []int{9, 0, 2, 9}, "success"},
+		"EndedUnseenBeforeRemoval":   {[]string{"content", "end", "remove", "invalid"}, []int{9, 0, 2, 9}, "success"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
 			for i, kind := range c.kinds {
+				if kind == "end" {
+					s.end() // and the source does not see it before the next commit
+					continue
+				}
 				s.push(kind)
 				s.killedAfter(c.kills[i])
 			}
 			s.rest()
 			s.end()
+			s.rest()
 			s.judge()
 			if got := s.said(s.commits[1].sha); got == nil || got.State != c.want {
 				t.Errorf("%+v, want %s", got, c.want)
@@ -86,6 +99,8 @@ type pushedCommit struct {
 	valid bool
 	// replaced: another declaration followed, or an invalid commit while the rollouts had another one.
 	replaced bool
+	// succeeded: all rollouts ended while it was applied.
+	succeeded bool
 	declared
 }
 
@@ -124,6 +139,7 @@ func newStory(t *testing.T) *story {
 	s.push("content")
 	s.rest()
 	s.end()
+	s.rest()
 	return s
 }
 
@@ -228,7 +244,10 @@ func (s *story) end() {
 	for d := range s.live() {
 		s.verified[d.content] = true
 	}
-	s.rest()
+	for i := range s.commits {
+		c := &s.commits[i]
+		c.succeeded = c.succeeded || c.sha == commitOf(s.source.Status.LastAppliedRevision) && c.placement == s.placement && len(s.live()) == 1 && s.live()[c.declared]
+	}
 }
 
 // live is what the rollouts declare.
@@ -317,7 +336,7 @@ func (s *story) follow(p *pass, head pushedCommit) (outcome, error) {
 		return outcome{}, err
 	}
 	out := outcome{reached: valid, content: declarationOf(todo.addOns)}
-	if err := p.intend(s.t.Context(), todo); err != nil {
+	if err := p.intend(s.t.Context(), todo, in.seen.rollouts); err != nil {
 		return out, err
 	}
 	if s.placement != head.placement {
@@ -418,6 +437,7 @@ func (s *story) judge() {
 		}
 		switch state := commitstatus.State(last.State); {
 		case !state.Terminal(),
+			c.succeeded && state != commitstatus.Success,
 			state == commitstatus.Success && (!c.valid || !s.ran[c.declared] || !s.verified[c.content]),
 			strings.HasPrefix(last.Description, "superseded") && c.valid && !c.replaced && len(live) == 1 && live[c.declared]:
 			s.t.Errorf("commit %d %v is %s: %s%s; the rollouts declare %v", i+1, c.declared, last.State, last.Description, s.text, live)

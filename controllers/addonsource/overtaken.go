@@ -3,6 +3,7 @@ package addonsource
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,15 +48,20 @@ func (p *pass) overtake(ctx context.Context, todo plan, rollouts map[string]*v1a
 	return all, nil
 }
 
+// ownRollouts returns those of the rollouts that are of the source.
+func (p *pass) ownRollouts(seen *observation) map[string]*v1alpha1.AddOnRollout {
+	own := maps.Clone(seen.rollouts)
+	maps.DeleteFunc(own, func(_ string, ro *v1alpha1.AddOnRollout) bool {
+		return ro.Annotations[v1alpha1.SourceAnnotation] != p.name()
+	})
+	return own
+}
+
 // replacedRollouts returns the rollouts of the source as they were when the plan was applied: their spec was
 // read before, their status is in the API server's answer to the write of the target.
 func (p *pass) replacedRollouts(seen *observation) (map[string]*v1alpha1.AddOnRollout, error) {
-	rollouts := map[string]*v1alpha1.AddOnRollout{}
-	for name, ro := range seen.rollouts {
-		if ro.Annotations[v1alpha1.SourceAnnotation] != p.name() {
-			continue
-		}
-		rollouts[name] = ro
+	rollouts := p.ownRollouts(seen)
+	for name, ro := range rollouts {
 		written := p.applied[rolloutKey(ro.Namespace, name)]
 		if written == nil {
 			continue
