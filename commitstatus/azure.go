@@ -107,28 +107,41 @@ func (a *azure) Post(ctx context.Context, status Status) error {
 	return err
 }
 
-// Latest implements Forge. Azure DevOps returns up to 1,000 contexts.
+// Latest implements Forge.
 func (a *azure) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
+	shown, err := a.Shown(ctx, sha, []string{context})
+	if err != nil || shown[context] == nil {
+		return Status{}, false, err
+	}
+	return *shown[context], true, nil
+}
+
+// Shown implements Forge. Azure DevOps returns up to 1,000 contexts.
+func (a *azure) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
 	var list struct {
 		Value []azureStatus `json:"value"`
 	}
 	at := a.statuses(sha, url.Values{"latestOnly": {"true"}})
 	if err := a.client.send(ctx, call{method: http.MethodGet, url: at, expect: []int{http.StatusOK}}, &list); err != nil {
-		return Status{}, false, err
+		return nil, err
 	}
-	var newest azureStatus
-	for _, s := range list.Value {
-		if s.Context == azureContextOf(context) && s.ID > newest.ID {
-			newest = s
+	shown := make(map[string]*Status, len(contexts))
+	for _, name := range contexts {
+		shown[name] = nil
+		var newest azureStatus
+		for _, s := range list.Value {
+			if s.Context == azureContextOf(name) && s.ID > newest.ID {
+				newest = s
+			}
+		}
+		if newest.ID > 0 {
+			shown[name] = &Status{
+				SHA: sha, Context: name, State: stateNamed(azureStates(), newest.State, "notSet"),
+				Description: a.client.redact(newest.Description), TargetURL: newest.TargetURL,
+			}
 		}
 	}
-	if newest.ID == 0 {
-		return Status{}, false, nil
-	}
-	return Status{
-		SHA: sha, Context: context, State: stateNamed(azureStates(), newest.State, "notSet"),
-		Description: a.client.redact(newest.Description), TargetURL: newest.TargetURL,
-	}, true, nil
+	return shown, nil
 }
 
 // statuses returns the URL of the statuses of a commit.

@@ -114,6 +114,11 @@ func (b *bitbucket) Latest(ctx context.Context, sha, context string) (Status, bo
 	return b.client.bitbucketLatest(ctx, at, Status{SHA: sha, Context: context}, bitbucketStates())
 }
 
+// Shown implements Forge.
+func (b *bitbucket) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
+	return first(ctx, b, sha, contexts)
+}
+
 // bitbucketLatest reads the status with one key. Without it, the answer is 404, as for an unknown commit or
 // repository; the answer to the post that follows distinguishes them.
 func (c *restClient) bitbucketLatest(ctx context.Context, at string, of Status, states map[State]string) (Status, bool, error) {

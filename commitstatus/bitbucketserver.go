@@ -87,6 +87,11 @@ func (b *bitbucketServer) Latest(ctx context.Context, sha, context string) (Stat
 	return b.client.bitbucketLatest(ctx, at, Status{SHA: sha, Context: context}, bitbucketServerStates())
 }
 
+// Shown implements Forge.
+func (b *bitbucketServer) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
+	return first(ctx, b, sha, contexts)
+}
+
 // builds returns the URL of the builds of a commit.
 func (b *bitbucketServer) builds(sha string) string {
 	return b.repo.endpoint("commits", sha, "builds")

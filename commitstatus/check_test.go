@@ -2,6 +2,7 @@ package commitstatus_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,10 @@ type forgetful struct {
 func (f *forgetful) Post(_ context.Context, s commitstatus.Status) error {
 	f.shown = f.change(f.shown, s)
 	return nil
+}
+
+func (f *forgetful) Shown(context.Context, string, []string) (map[string]*commitstatus.Status, error) {
+	return nil, errors.ErrUnsupported
 }
 
 func (f *forgetful) Latest(_ context.Context, _, name string) (commitstatus.Status, bool, error) {

@@ -44,9 +44,10 @@ type DelivererConfig struct {
 // status at a time, and its keys take turns, so that a forge that hangs holds one worker. A failure of the forge as a
 // whole holds the line.
 //
-// The Deliverer reads the forge if it may show something other than the mark says: for the first marks of a key, after
-// a lost answer, if the mark contradicts what this process knows (it comes from a backup), and if another process has
-// begun the post. In the last case it waits one request time first, because the post may be on its way.
+// The Deliverer believes no mark that this process has not read from the forge or posted itself: a mark may come from a
+// backup, and another process may have begun a post. It waits one request time before it reads, because a post may be on
+// its way. It reads at once before the first post of a key, after a lost answer, and if a mark contradicts what this
+// process knows. Posts go before reads that only confirm a mark.
 type Deliverer struct {
 	config DelivererConfig
 
@@ -99,13 +100,13 @@ type memory struct {
 	// doubted: the mark says otherwise, or names a post that this process did not begin. It comes
 	// from a backup or another process.
 	doubted bool
-	// posting is the statement whose post was begun. If another process has begun it, since is
-	// when this process learnt of it.
+	// posting is the statement whose post was begun. If another process has begun it, or has posted what the
+	// mark has as accepted, since is when this process learnt of it.
 	posting *Statement
 	since   time.Time
 	result  *Result
-	// conflict is a status at the forge that is not the operator's.
-	conflict string
+	// conflict is a status at the forge that is not the operator's, as far as it knows; nil: there is none.
+	conflict *Statement
 	failure
 }
 
@@ -186,17 +187,35 @@ func (d *Deliverer) Retry(name string) {
 	}
 }
 
+// Replace takes the statuses of other writers that are in conflict with those of a line for the operator's own, so that
+// the commits that are live get theirs again.
+func (d *Deliverer) Replace(name string) {
+	d.mu.Lock()
+	var keys []string
+	if l := d.lines[name]; l != nil {
+		for key, b := range l.boxes {
+			for _, k := range b.known {
+				if k.conflict != nil {
+					k.shows, k.doubted, k.conflict = []Statement{*k.conflict}, true, nil
+					keys = append(keys, key)
+				}
+			}
+		}
+	}
+	d.mu.Unlock()
+	for _, key := range keys {
+		d.config.Notify(key)
+	}
+}
+
 // forgive forgets failures and conflicts, and reports whether there were any.
 func (l *line) forgive() bool {
 	found := l.tries > 0
 	l.failure = failure{}
 	for _, b := range l.boxes {
 		for _, known := range b.known {
-			found = found || known.tries > 0 || known.conflict != ""
-			known.failure = failure{}
-			if known.conflict != "" {
-				known.conflict = ""
-			}
+			found = found || known.tries > 0 || known.conflict != nil
+			known.failure, known.conflict = failure{}, nil
 		}
 	}
 	return found
@@ -260,7 +279,10 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		k := b.known[id]
 		if k == nil {
 			k = &memory{}
-			if b.begun && m.Accepted == nil {
+			switch {
+			case m.Accepted != nil:
+				k.since = now
+			case b.begun:
 				k.shows = []Statement{{}}
 			}
 		}
@@ -370,10 +392,12 @@ func (d *Deliverer) Troubles(key string) (troubles []Trouble, held bool) {
 		k := b.known[contextKey{m.SHA, m.Context}]
 		t := Trouble{SHA: m.SHA, Context: m.Context}
 		switch {
-		case k == nil || Delivered(m) || k.result != nil && k.result.Outcome == Accepted:
+		case k == nil:
 			continue
-		case k.conflict != "":
-			t.Conflict, t.Text = true, k.conflict
+		case k.conflict != nil:
+			t.Conflict, t.Text = true, k.conflict.State+": "+k.conflict.Description
+		case Delivered(m) || k.result != nil && k.result.Outcome == Accepted:
+			continue
 		case k.text != "":
 			t.Text, t.Never, t.Denied = k.text, k.never, k.denied
 		case l.text != "":
@@ -427,43 +451,43 @@ func (d *Deliverer) next(name string) (*delivery, []string) {
 		return nil, nil
 	}
 	var stale []string
-	for range l.turns {
-		key := l.turns[0]
-		l.turns = append(l.turns[1:], key)
-		b := l.boxes[key]
-		m, known := b.due(now)
-		switch {
-		case known == nil:
-		case now.Sub(b.handed) >= beginWithin:
-			stale = append(stale, key)
-		default:
-			return &delivery{line: l, forge: l.Forge, key: key, known: known, mark: m, url: l.TargetURL}, stale
+	for _, posts := range []bool{true, false} {
+		for range l.turns {
+			key := l.turns[0]
+			l.turns = append(l.turns[1:], key)
+			b := l.boxes[key]
+			m, known := b.due(now, posts)
+			switch {
+			case known == nil || slices.Contains(stale, key):
+			case now.Sub(b.handed) >= beginWithin:
+				stale = append(stale, key)
+			default:
+				return &delivery{line: l, forge: l.Forge, key: key, known: known, mark: m, url: l.TargetURL}, stale
+			}
 		}
 	}
 	return nil, stale
 }
 
-// due returns the first mark of a box that may be posted, or read, now.
-func (b *box) due(now time.Time) (Mark, *memory) {
+// due returns the first mark of a box that may be posted, or else only read, now.
+func (b *box) due(now time.Time, posts bool) (Mark, *memory) {
 	for _, m := range b.marks {
-		if k := b.known[contextKey{m.SHA, m.Context}]; k.pends(m) && k.open() && !k.after().After(now) {
+		if k := b.known[contextKey{m.SHA, m.Context}]; posts == (m.Posting != nil) && k.pends(m) && k.open() && !k.after().After(now) {
 			return m, k
 		}
 	}
 	return Mark{}, nil
 }
 
-// pends reports whether a mark has something to post, or contradicts what this process knows. In the second case the
-// forge is read although nothing may be owed.
-func (k *memory) pends(m Mark) bool {
-	return m.Posting != nil || m.Accepted != nil && len(k.shows) > 0 && !k.certain()
-}
+// pends reports whether a mark has something to post, or says what this process does not know to be so. In the second
+// case the forge is read although nothing may be owed.
+func (k *memory) pends(m Mark) bool { return m.Posting != nil || m.Accepted != nil && !k.certain() }
 
 // certain reports whether this process knows what the forge shows.
 func (k *memory) certain() bool { return len(k.shows) == 1 && !k.doubted }
 
 // open reports whether anything is left to do about what is being posted.
-func (k *memory) open() bool { return k.result == nil && k.conflict == "" && !k.never }
+func (k *memory) open() bool { return k.result == nil && k.conflict == nil && !k.never }
 
 // after is when the next attempt may be.
 func (k *memory) after() time.Time {
@@ -502,8 +526,12 @@ func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 	ctx, cancel := context.WithTimeout(ctx, deliverWithin)
 	defer cancel()
 	m := next.mark
+	if m.Posting == nil {
+		d.confirm(ctx, next)
+		return
+	}
 	d.mu.Lock()
-	certain := next.known.certain() && m.Posting != nil
+	certain := next.known.certain()
 	if certain && sameWords(next.known.shows[0], *m.Posting) {
 		defer d.mu.Unlock()
 		d.succeed(next)
@@ -537,7 +565,62 @@ func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 		d.fail(ctx, next, err)
 		return false
 	}
-	m, k, said := next.mark, next.known, Statement{}
+	if !ok {
+		return d.learn(next, nil)
+	}
+	return d.learn(next, &found)
+}
+
+// confirm reads what the forge shows where nothing is posted: of the mark, and of all others of the line about the same
+// commit that this process has not read yet.
+func (d *Deliverer) confirm(ctx context.Context, next *delivery) {
+	sha := next.mark.SHA
+	d.mu.Lock()
+	contexts := []string{next.mark.Context}
+	for _, other := range next.line.unread(sha) {
+		if !slices.Contains(contexts, other.mark.Context) {
+			contexts = append(contexts, other.mark.Context)
+		}
+	}
+	d.mu.Unlock()
+	shown, err := next.forge.Shown(ctx, sha, contexts)
+	var keys []string
+	d.mu.Lock()
+	if err != nil {
+		d.fail(ctx, next, err)
+	}
+	for _, read := range next.line.unread(sha) {
+		if found, ok := shown[read.mark.Context]; ok {
+			d.learn(read, found)
+			keys = append(keys, read.key)
+		}
+	}
+	d.mu.Unlock()
+	for _, key := range keys {
+		if key != next.key {
+			d.config.Notify(key)
+		}
+	}
+}
+
+// unread are the marks of a line about a commit which say what this process does not know to be so, and post nothing.
+func (l *line) unread(sha string) []*delivery {
+	var unread []*delivery
+	for _, key := range l.turns {
+		b := l.boxes[key]
+		for _, m := range b.marks {
+			if k := b.known[contextKey{m.SHA, m.Context}]; m.SHA == sha && m.Posting == nil && k.pends(m) && k.open() {
+				unread = append(unread, &delivery{line: l, key: key, known: k, mark: m})
+			}
+		}
+	}
+	return unread
+}
+
+// learn enters what the forge shows, nil for nothing, and reports whether the status must still be posted. The lock is
+// held.
+func (d *Deliverer) learn(next *delivery, found *Status) bool {
+	m, k, ok, said := next.mark, next.known, found != nil, Statement{}
 	if ok {
 		said = found.statement()
 	}
@@ -552,7 +635,7 @@ func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 	case ok && m.Accepted == nil:
 		k.result = differing(m, Found, said, d.config.Clock())
 	case ok && !is(*m.Accepted) && !own:
-		k.conflict = oneLine(string(found.State) + ": " + found.Description)
+		k.conflict = &said
 		return false
 	case !ok && m.Posting == nil:
 		k.result = &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Accepted, Outcome: Lost}

@@ -57,6 +57,23 @@ func (f *memoryForge) Latest(_ context.Context, sha, name string) (commitstatus.
 	return commitstatus.Status{}, false, nil
 }
 
+func (f *memoryForge) Shown(ctx context.Context, sha string, contexts []string) (map[string]*commitstatus.Status, error) {
+	shown := map[string]*commitstatus.Status{}
+	for _, name := range contexts {
+		s, ok, err := f.Latest(ctx, sha, name)
+		if err != nil {
+			return nil, err
+		}
+		f.reads--
+		shown[name] = nil
+		if ok {
+			shown[name] = &s
+		}
+	}
+	f.reads++
+	return shown, nil
+}
+
 // latest is what the forge shows.
 func (f *memoryForge) latest(sha string) string {
 	s, ok, _ := f.Latest(context.Background(), sha, "c")
@@ -314,6 +331,38 @@ func TestRunningOperatorReplacesAForeignStatus(t *testing.T) {
 	})
 }
 
+// TestAStartedOperatorReadsEachCommitOnce: what 100 objects with four contexts each have as accepted is believed only once
+// the forge was read. A forge that lists the contexts of a commit answers one request for all of them.
+func TestAStartedOperatorReadsEachCommitOnce(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		stored := map[string][]commitstatus.Mark{}
+		for i := range 100 {
+			for j := range 4 {
+				name := fmt.Sprint(i, "/", j)
+				w := commitstatus.Want{SHA: oldSHA, Context: name, State: commitstatus.Success, Description: "2/2"}
+				stored[fmt.Sprint(i)] = accept(commitstatus.Tell(stored[fmt.Sprint(i)], w), noon)
+				description := w.Description
+				if name == "99/3" {
+					description = "0/2"
+				}
+				k.forge.log = append(k.forge.log, testforge.Entry{SHA: oldSHA, Context: name, State: "success", Description: description})
+			}
+		}
+		for range 3 {
+			for key, marks := range stored {
+				k.deliverer.Enqueue("line", key, marks, nil)
+			}
+			k.settle()
+			k.now = k.now.Add(15 * time.Second)
+		}
+		troubles, _ := k.deliverer.Troubles("99")
+		if k.forge.reads != 1 || len(troubles) != 1 || !troubles[0].Conflict || troubles[0].Context != "99/3" {
+			t.Errorf("%d reads, troubles %+v", k.forge.reads, troubles)
+		}
+	})
+}
+
 // TestRestoredMarksLoseNoStatus: marks from a backup are older than the statuses at the forge.
 // An operator that was not restarted remembers its posts. After a restart it does not, so a
 // status other than the one it would post is reported as a conflict.
@@ -558,13 +607,12 @@ func TestEveryHistoryWithRestoredMarksEndsRight(t *testing.T) {
 
 // TestEveryHistoryWithRestoredMarksAndRestartsEndsOrSaysWhy: an operator that starts from restored marks knows no newer
 // status as its own. At the end the newest commit shows its newest verdict, and any other commit that has shown its end
-// shows a verdict, if only the one that the restored marks were about. What does not is reported as a conflict, except
-// where a restored mark owes nothing: the forge is not read for it.
+// shows a verdict, if only the one that the restored marks were about. What does not is reported as a conflict. Once the
+// user has the conflicts replaced, the newest commit shows its newest verdict.
 func TestEveryHistoryWithRestoredMarksAndRestartsEndsOrSaysWhy(t *testing.T) {
 	restoring(t, 500, func(t *testing.T, r *restored) {
 		t.Helper()
-		var backup []commitstatus.Mark
-		r.play(func() { backup = r.stored; r.start() })
+		r.play(r.start)
 		troubles, _ := r.deliverer.Troubles("key")
 		head := r.head()
 		conflict := func(sha string) bool {
@@ -575,16 +623,21 @@ func TestEveryHistoryWithRestoredMarksAndRestartsEndsOrSaysWhy(t *testing.T) {
 				t.Errorf("troubles %+v, mark %+v", troubles, m)
 			}
 		}
-		unread := slices.ContainsFunc(backup, func(m commitstatus.Mark) bool {
-			return m.SHA == head.SHA && commitstatus.Delivered(m) && m.Accepted.Description == head.Description
-		})
-		if got, want := r.forge.latest(head.SHA), r.end(len(r.shas)-1); got != want && !conflict(head.SHA) && !unread {
+		if got, want := r.forge.latest(head.SHA), r.end(len(r.shas)-1); got != want && !conflict(head.SHA) {
 			t.Errorf("the newest of %d: the forge shows %q, want %q", len(r.shas), got, want)
 		}
 		for sha := range r.shown {
 			if got := r.forge.latest(sha); strings.HasPrefix(got, "pending: ") && !conflict(sha) {
 				t.Errorf("%s of %d: the forge shows %q", sha[:10], len(r.shas), got)
 			}
+		}
+		r.deliverer.Replace("line")
+		for range 4 {
+			r.turn()
+			r.now = r.now.Add(16 * time.Second)
+		}
+		if troubles, _ := r.deliverer.Troubles("key"); len(troubles) > 0 || r.forge.latest(head.SHA) != r.end(len(r.shas)-1) {
+			t.Errorf("after the conflicts were replaced, the newest shows %q, troubles %+v", r.forge.latest(head.SHA), troubles)
 		}
 	})
 }

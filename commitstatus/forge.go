@@ -23,6 +23,22 @@ type Forge interface {
 	// Latest returns the newest status of a context, and false if the forge has none
 	// of it for that commit.
 	Latest(ctx context.Context, sha, context string) (Status, bool, error)
+	// Shown is Latest for contexts of one commit, by context; nil: the forge has none. A context that
+	// it does not read is absent. It reads at least the first, and all if the forge lists them in one request.
+	Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error)
+}
+
+// first is Shown where a forge is asked for one context.
+func first(ctx context.Context, f Forge, sha string, contexts []string) (map[string]*Status, error) {
+	status, ok, err := f.Latest(ctx, sha, contexts[0])
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return map[string]*Status{contexts[0]: nil}, nil
+	default:
+		return map[string]*Status{contexts[0]: &status}, nil
+	}
 }
 
 // provider is the part that differs between kinds of forge. The rest of the package is the same for

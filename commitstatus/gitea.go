@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 )
 
 // gitea uses the API of Gitea and Forgejo, version 1.
@@ -12,13 +11,6 @@ type gitea struct {
 	client *restClient
 	repo   repository
 }
-
-// giteaPage is how many contexts are requested at once; a server may return fewer. giteaPages
-// bounds the search.
-const (
-	giteaPage  = 50
-	giteaPages = 20
-)
 
 // giteaProvider is the row of Gitea, which limits no requests. The pace keeps a burst from looking like an attack.
 func giteaProvider() provider {
@@ -39,38 +31,20 @@ func (g *gitea) Post(ctx context.Context, status Status) error {
 	return g.client.post(ctx, g.repo.endpoint("statuses", status.SHA), status, func(a, b string) bool { return a == b })
 }
 
-// Latest implements Forge. It reads the combined status, which has the newest status of each
+// Latest implements Forge.
+func (g *gitea) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
+	shown, err := g.Shown(ctx, sha, []string{context})
+	if err != nil || shown[context] == nil {
+		return Status{}, false, err
+	}
+	return *shown[context], true, nil
+}
+
+// Shown implements Forge. It reads the combined status, which has the newest status of each
 // context: Gitea sorts the plain list by seconds, so that two statuses of one second come in
 // any order.
-func (g *gitea) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
-	for page := 1; page <= giteaPages; page++ {
-		var combined struct {
-			Statuses []wireStatus `json:"statuses"`
-		}
-		query := url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(giteaPage)}}
-		err := g.client.send(ctx, call{
-			method: http.MethodGet,
-			url:    g.repo.endpoint("commits", sha, "status") + "?" + query.Encode(),
-			expect: []int{http.StatusOK},
-		}, &combined)
-		if err != nil {
-			return Status{}, false, err
-		}
-		var newest wireStatus
-		for _, s := range combined.Statuses {
-			if s.Context == context && s.ID > newest.ID {
-				newest = s
-			}
-		}
-		if newest.ID > 0 {
-			return g.client.found(sha, newest), true, nil
-		}
-		// The server decides the length of a page, so only an empty page is the last.
-		if len(combined.Statuses) == 0 {
-			break
-		}
-	}
-	return Status{}, false, nil
+func (g *gitea) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
+	return g.client.combined(ctx, g.repo.endpoint("commits", sha, "status"), sha, contexts, func(a, b string) bool { return a == b })
 }
 
 // giteaChange is a file as Gitea changes it.

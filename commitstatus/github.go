@@ -17,6 +17,11 @@ type github struct {
 	repo   repository
 }
 
+// Shown implements Forge. The combined status has the newest status of each context.
+func (g *github) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
+	return g.client.combined(ctx, g.repo.endpoint("commits", sha, "status"), sha, contexts, strings.EqualFold)
+}
+
 // githubPage is how many statuses are requested at once, GitHub's maximum. githubPages bounds
 // the search.
 const (

@@ -121,6 +121,11 @@ func (g *githubChecks) Latest(ctx context.Context, sha, context string) (Status,
 	}, true, nil
 }
 
+// Shown implements Forge.
+func (g *githubChecks) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
+	return first(ctx, g, sha, contexts)
+}
+
 // newest returns the newest run of the App with a name. GitHub's filter for the latest goes by the time of completion,
 // which a pending run has not.
 func (g *githubChecks) newest(ctx context.Context, sha, name string) (newest checkRun, found bool, err error) {

@@ -133,6 +133,11 @@ func (g *gitlab) Latest(ctx context.Context, sha, context string) (Status, bool,
 	}, true, nil
 }
 
+// Shown implements Forge.
+func (g *gitlab) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
+	return first(ctx, g, sha, contexts)
+}
+
 // stateNamed returns the state with the forge's name. Other names of pending are given; any other name is an Error.
 func stateNamed(names map[State]string, name string, pending ...string) State {
 	for state, known := range names {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -204,6 +205,52 @@ func (c *restClient) post(ctx context.Context, url string, status Status, same f
 		return unconfirmed()
 	}
 	return nil
+}
+
+// combinedPage is how many contexts are requested at once; a server may return fewer. combinedPages
+// bounds the search.
+const (
+	combinedPage  = 50
+	combinedPages = 40
+)
+
+// combined reads the newest statuses of contexts from the combined status of a commit, which Gitea and GitHub have;
+// same compares contexts.
+func (c *restClient) combined(ctx context.Context, at, sha string, contexts []string, same func(a, b string) bool) (map[string]*Status, error) {
+	newest := map[string]wireStatus{}
+	for page := 1; len(newest) < len(contexts); page++ {
+		if page > combinedPages {
+			return nil, &DeliveryError{Reason: c.host + " has too many statuses of the commit", Permanent: true}
+		}
+		var answer struct {
+			Statuses []wireStatus `json:"statuses"`
+		}
+		query := url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(combinedPage)}, perPage: {strconv.Itoa(combinedPage)}}
+		if err := c.send(ctx, call{method: http.MethodGet, url: at + "?" + query.Encode(), expect: []int{http.StatusOK}}, &answer); err != nil {
+			return nil, err
+		}
+		for _, s := range answer.Statuses {
+			for _, name := range contexts {
+				if same(s.Context, name) && s.ID > newest[name].ID {
+					newest[name] = s
+				}
+			}
+		}
+		// The server decides the length of a page, so only an empty page is the last.
+		if len(answer.Statuses) == 0 {
+			break
+		}
+	}
+	shown := make(map[string]*Status, len(contexts))
+	for _, name := range contexts {
+		shown[name] = nil
+		if s, ok := newest[name]; ok {
+			status := c.found(sha, s)
+			status.Context = name
+			shown[name] = &status
+		}
+	}
+	return shown, nil
 }
 
 // unconfirmed returns the error for an answer that is about another status.

@@ -38,7 +38,7 @@ func newReconcileCommand(c *cli) *cobra.Command {
 			RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), t, args[0]) },
 		}
 		if t.kind == sourceTarget().kind {
-			sub.Flags().BoolVar(&o.force, "force", false, "Read and check the commit again, and take its add-ons over again from another writer, with the annotation "+meta.ForceRequestAnnotation+".")
+			sub.Flags().BoolVar(&o.force, "force", false, "Read and check the commit again, and take its add-ons and commit statuses over again from other writers, with the annotation "+meta.ForceRequestAnnotation+".")
 		}
 		sub.Flags().BoolVar(&o.wait, "wait", false, "Wait until the request is carried out and there is an outcome.")
 		sub.Flags().DurationVar(&o.timeout, "timeout", 5*time.Minute, "Give up waiting after this long; 0: never.")

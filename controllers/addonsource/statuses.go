@@ -34,6 +34,9 @@ import (
 // replaced before the rollout saw it.
 func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book, error) {
 	book := p.Desk.Open(p.key(), p.source, p.source.Status.CommitStatuses)
+	if p.forced {
+		book.Replace(p.source)
+	}
 	book.Retry(p.source, p.requestedAt())
 	switch {
 	case p.source.Spec.CommitStatus == nil:

@@ -24,8 +24,8 @@ type Book struct {
 	to string
 	// line is the deliverer's line for them; "" without commitStatus, or with err.
 	line string
-	// provider of the line, and the name of the Secret with its token.
-	provider, secret string
+	// provider of the line, the name of its source, and of the Secret with its token.
+	provider, source, secret string
 	// began are the posts that begin with the next status write.
 	began []commitstatus.Mark
 	err   error
@@ -89,6 +89,10 @@ func (b *Book) Retry(source *v1alpha1.AddOnSource, request string) {
 	}
 }
 
+// Replace has the operator's statuses posted over those that others wrote since, of this object and of all other
+// objects of the source. The user requests it.
+func (b *Book) Replace(source *v1alpha1.AddOnSource) { b.desk.deliverer.Replace(lineOf(source)) }
+
 // LeaveFor is how long an object that is being deleted, and is otherwise done, is kept for
 // commit statuses that its forge has not accepted yet. After that they are given up.
 const LeaveFor = 5 * time.Minute
@@ -106,8 +110,8 @@ func (b *Book) Owes() bool {
 }
 
 // Address resolves where the marks are posted, from the source's commitStatus and its Secret,
-// and begins the posts that are due. It reads the Secret only if something is not accepted. It
-// is called last before the status is written. Errors are kept for SetConditions. It drops the
+// and begins the posts that are due. It reads the Secret only if something is not accepted, and once to read what the
+// forge shows. It is called last before the status is written. Errors are kept for SetConditions. It drops the
 // marks if there is no commitStatus, or if the contexts belong to another source; once that is
 // resolved, the state at that time is reported again.
 func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
@@ -115,7 +119,7 @@ func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 		b.marks = nil
 		return
 	}
-	b.provider = source.Spec.CommitStatus.Provider
+	b.provider, b.source = source.Spec.CommitStatus.Provider, source.Name
 	if ref := source.Spec.CommitStatus.SecretRef; ref != nil {
 		b.secret = ref.Name
 	}
@@ -128,7 +132,7 @@ func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 		b.marks, b.owner = nil, owner.String()
 		return
 	}
-	if !slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool { return !commitstatus.Delivered(m) }) {
+	if b.desk.connected(source) && !slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool { return !commitstatus.Delivered(m) }) {
 		b.line = lineOf(source)
 		return
 	}
@@ -219,8 +223,9 @@ func (b *Book) setReported(obj conditions.Setter) {
 	case conflict >= 0:
 		t := troubles[conflict]
 		conditions.MarkFalse(obj, condition, v1alpha1.OwnershipConflictReason,
-			"%s on commit %.10s was written by another client since, and is left as it is: %q; "+
-				"set spec.commitStatus.context to a context of its own, or reconcile the source to check again", t.Context, t.SHA, t.Text)
+			"%s on commit %.10s shows %q, which another client wrote, or this operator before its objects were restored; "+
+				"set spec.commitStatus.context to a context of its own, or replace the status with addonflow reconcile source %s --force",
+			t.Context, t.SHA, t.Text, b.source)
 	case len(troubles) > 0:
 		conditions.MarkFalse(obj, condition, v1alpha1.DeliveryFailedReason,
 			"the forge has not accepted %s: %s", count(len(troubles)), troubles[0].Text)

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,7 +137,15 @@ func newBench(t *testing.T, token string) *bench {
 		t.Fatal(err)
 	}
 	b.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret(token)).Build()
-	b.desk = NewDesk(b.hub, b.hub, &http.Client{Timeout: time.Minute}, time.Now)
+	b.start(time.Now)
+	return b
+}
+
+// start begins a process without memory.
+func (b *bench) start(now func() time.Time) {
+	t := b.t
+	t.Helper()
+	b.desk = NewDesk(b.hub, b.hub, &http.Client{Timeout: time.Minute}, now)
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	if err := b.desk.Outcomes(v1alpha1.AddOnSourceKind).Start(t.Context(), b.queue); err != nil {
 		t.Fatal(err)
@@ -144,8 +153,8 @@ func newBench(t *testing.T, token string) *bench {
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); _ = b.desk.Start(ctx) }()
-	t.Cleanup(func() { cancel(); <-stopped; b.queue.ShutDown() })
-	return b
+	queue := b.queue
+	t.Cleanup(func() { cancel(); <-stopped; queue.ShutDown() })
 }
 
 func secret(token string) *corev1.Secret {
@@ -466,6 +475,35 @@ func TestReconcileOfTheSourceRetriesItsRollouts(t *testing.T) {
 		if other.Retry(b.source, c.request); b.queue.Len() != c.due {
 			t.Errorf("request %q: %d objects are due, want %d: what is refused waits, unless the user asks anew", c.request, b.queue.Len(), c.due)
 		}
+	}
+}
+
+// TestAfterARestoreTheUserCanReplaceWhatTheForgeShows: the marks come from a backup in which the commit was a success, and
+// the operator was restarted. The forge shows its later failure, which is reported although nothing is owed.
+func TestAfterARestoreTheUserCanReplaceWhatTheForgeShows(t *testing.T) {
+	b := newBench(t, goodWord)
+	b.reconcile(want(commitstatus.Failure, "halted"))
+	b.awaitRequest()
+	b.reconcile(nothing)
+	b.source.Status.CommitStatuses[0].Accepted = &v1alpha1.CommitStatement{State: "success", Description: "applied"}
+	var ahead atomic.Int64
+	b.start(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+	after := b.reconcile(want(commitstatus.Success, "applied"))
+	ahead.Store(int64(after))
+	b.reconcile(want(commitstatus.Success, "applied"))
+	b.awaitRequest()
+	b.reconcile(want(commitstatus.Success, "applied"))
+	if status, message := b.condition(); after == 0 || status != metav1.ConditionFalse || !strings.Contains(message, "reconcile source team --force") {
+		t.Errorf("read after %s: condition %q %q", after, status, message)
+	}
+	b.reconcile(func(book *Book) { book.Replace(b.source) })
+	for range 3 { // it is read again, and posted
+		b.awaitRequest()
+		b.reconcile(want(commitstatus.Success, "applied"))
+	}
+	status, _ := b.condition()
+	if e, _ := b.forge.Latest(sha, "addonflow/team"); e.State != "success" || status != metav1.ConditionTrue {
+		t.Errorf("the forge shows %+v, condition %q", e, status)
 	}
 }
 

@@ -64,6 +64,14 @@ func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error 
 	return nil
 }
 
+// connected reports whether this process has connected the line of a source.
+func (d *Desk) connected(source *v1alpha1.AddOnSource) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, known := d.routes[client.ObjectKeyFromObject(source)]
+	return known
+}
+
 // route returns where the commit statuses of a source are posted. The error is fit for a
 // condition: it names objects and keys, never values.
 func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, error) {
