@@ -588,11 +588,15 @@ func (d *Deliverer) confirm(ctx context.Context, next *delivery) {
 	d.mu.Lock()
 	if err != nil {
 		d.fail(ctx, next, err)
+		// Where the forge refuses, such as for a commit that it has no more, it is not asked again until something is posted.
+		next.known.outside, next.known.never = false, next.known.outside || next.known.never
 	}
 	for _, read := range next.line.unread(sha) {
 		if found, ok := shown[read.mark.Context]; ok {
 			d.learn(read, found)
 			keys = append(keys, read.key)
+		} else if err != nil {
+			read.known.failure = next.known.failure
 		}
 	}
 	d.mu.Unlock()

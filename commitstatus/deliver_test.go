@@ -363,6 +363,28 @@ func TestAStartedOperatorReadsEachCommitOnce(t *testing.T) {
 	})
 }
 
+// TestACommitThatTheForgeDoesNotKnowIsReadOnceAStart: such a commit has nothing to post, so that no later answer is
+// needed.
+func TestACommitThatTheForgeDoesNotKnowIsReadOnceAStart(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		var marks []commitstatus.Mark
+		for _, name := range []string{"c", "c/canary"} {
+			w := commitstatus.Want{SHA: oldSHA, Context: name, State: commitstatus.Success, Description: "2/2"}
+			marks = accept(commitstatus.Tell(marks, w), noon)
+		}
+		k.forge.unread = &commitstatus.DeliveryError{Reason: "does not know the commit (404)", Permanent: true, RetryAfter: time.Minute}
+		for range 200 {
+			k.deliverer.Enqueue("line", "key", marks, nil)
+			k.settle()
+			k.now = k.now.Add(15 * time.Second)
+		}
+		if troubles, _ := k.deliverer.Troubles("key"); k.forge.reads != 1 || k.deliverer.Refused("line") || len(troubles) > 0 {
+			t.Errorf("%d reads, troubles %+v", k.forge.reads, troubles)
+		}
+	})
+}
+
 // TestRestoredMarksLoseNoStatus: marks from a backup are older than the statuses at the forge.
 // An operator that was not restarted remembers its posts. After a restart it does not, so a
 // status other than the one it would post is reported as a conflict.
