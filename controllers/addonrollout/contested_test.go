@@ -176,16 +176,21 @@ func TestWriterThatWasFencedOffIsNoFailure(t *testing.T) {
 }
 
 // TestWhyNamesTheConflictThatTheOperatorSees: only the operator remembers which writer took over a
-// field.
+// field. The conflict with a writer that was fenced off is not Stalled, because it ends by itself.
 func TestWhyNamesTheConflictThatTheOperatorSees(t *testing.T) {
 	s, _, _ := onTheWay(t)
-	ro := s.rollout()
-	conditions.MarkStalled(ro, v1alpha1.OwnershipConflictReason, "ownership conflict: c2 was written by %q", "evil")
-	if err := s.hub.Status().Update(t.Context(), ro); err != nil {
-		t.Fatal(err)
-	}
-	plan := s.plan()
-	if c3, _ := plan.Why("c3"); c3.Reason != `held: ownership conflict: c2 was written by "evil"` {
-		t.Errorf("got %q", c3.Reason)
+	for conflict, mark := range map[string]func(to conditions.Setter, reason, format string, args ...any){
+		`ownership conflict: c2 was written by "evil"`:                            conditions.MarkStalled,
+		`ownership conflict: settling until 03:04:35 UTC: "ocm" wrote the add-on`: conditions.MarkReconciling,
+	} {
+		ro := s.rollout()
+		mark(ro, v1alpha1.OwnershipConflictReason, "%s", conflict)
+		if err := s.hub.Status().Update(t.Context(), ro); err != nil {
+			t.Fatal(err)
+		}
+		plan := s.plan()
+		if c3, _ := plan.Why("c3"); c3.Reason != "held: "+conflict {
+			t.Errorf("got %q, want %q", c3.Reason, conflict)
+		}
 	}
 }

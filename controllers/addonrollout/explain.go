@@ -102,11 +102,12 @@ func (s *Inspector) explained(ctx context.Context) (Inspection, error) {
 // reportedConflict is the conflict that the operator's status reports; nil: none. Only the operator
 // remembers which writer took over a field, so that this is for display only and decides nothing.
 func reportedConflict(ro *v1alpha1.AddOnRollout) error {
-	c := conditions.Get(ro, meta.StalledCondition)
-	if c == nil || c.Reason != v1alpha1.OwnershipConflictReason {
-		return nil
+	for _, condition := range []string{meta.StalledCondition, meta.ReconcilingCondition} {
+		if c := conditions.Get(ro, condition); c != nil && c.Reason == v1alpha1.OwnershipConflictReason {
+			return errors.New(c.Message)
+		}
 	}
-	return errors.New(c.Message)
+	return nil
 }
 
 // nameLeft enters the clusters that left the add-on and have a record of the target: their stage still
