@@ -163,13 +163,17 @@ var _ = Describe("A source with an account", func() {
 		w.settle()
 		verbs := []string{"get", "create"}
 		w.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: append(verbs, "patch")},
-			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: verbs})
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}})
 		w.commit("with an account", addOnFilesWith(map[string]string{
 			"addons/namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: NAMESPACE-new}\n",
 			"addons/account.yaml":   "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: agent, namespace: NAMESPACE-new}\n",
 		}))
 		w.becomes(`addons/account.yaml:1: ServiceAccount/agent: `)
-		Expect(w.whyNotReady()).To(ContainSubstring(`cannot patch resource "serviceaccounts"`))
+		wayOut := `resource "serviceaccounts" in API group "" in the namespace "` + w.namespace + `-new"; Namespace ` + w.namespace +
+			"-new is new, so that a RoleBinding of the same commit does not count yet: create both first"
+		Expect(w.whyNotReady()).To(ContainSubstring("cannot create " + wayOut))
+		w.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: verbs})
+		w.becomes("cannot patch " + wayOut)
 		Expect(exists(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-new"}})).To(BeFalse())
 
 		w.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"patch"}})

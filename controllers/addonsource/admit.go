@@ -62,6 +62,9 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 				return err
 			}
 		}
+		if namespace := c.desired.GetNamespace(); created[namespace] {
+			sayNamespaceIsNew(found, namespace)
+		}
 		problems = append(problems, asWritten(a.objects, keyOf(c.desired), found)...)
 	}
 	undone, err := p.tryUndoing(ctx, a, todo)
@@ -142,6 +145,20 @@ func (p *pass) tryUndoing(ctx context.Context, a *attempt, todo plan) (problem.L
 		}
 	}
 	return problems, nil
+}
+
+// sayNamespaceIsNew completes problems about missing rights in a Namespace that the commit creates: they name the
+// namespace where the object was tried, and rights that the commit itself gives do not count before it is applied.
+func sayNamespaceIsNew(problems problem.List, namespace string) {
+	const place = "in the namespace %q"
+	for i := range problems {
+		before := problems[i].Message
+		after := strings.Replace(before, fmt.Sprintf(place, metav1.NamespaceDefault), fmt.Sprintf(place, namespace), 1)
+		if strings.Contains(after, fmt.Sprintf(place, namespace)) {
+			problems[i].Message = after
+			problems[i].Hint = "Namespace " + namespace + " is new, so that a RoleBinding of the same commit does not count yet: create both first"
+		}
+	}
 }
 
 // createdNamespaces returns the Namespaces that this commit creates.
