@@ -103,14 +103,15 @@ func (o *decideOptions) decide(ctx context.Context, name, stage string) error {
 		return hubError("ask the hub for your user name", err)
 	}
 	user := review.Status.UserInfo
+	if !gates.IsApprover(*w.gate.Approval, user.Username, user.Groups) {
+		return &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: %s is not an approver of gate %s (%s), so the decision would not count",
+			o.verb, user.Username, w.gate.Name, approversOf(*w.gate.Approval))}
+	}
 	if err := o.undecided(decisions, user.Username, w); err != nil {
 		return err
 	}
 	if err := o.present(ctx, hub, r, w); err != nil {
 		return err
-	}
-	if !gates.IsApprover(*w.gate.Approval, user.Username, user.Groups) {
-		o.hint("warning: %s is not an approver of gate %s (%s): the decision does not count", user.Username, w.gate.Name, approversOf(*w.gate.Approval))
 	}
 	if err := o.confirmed(w, user.Username); err != nil {
 		return err
@@ -153,7 +154,7 @@ func (o *decideOptions) counted(ctx context.Context, hub client.Reader, key clie
 	return nil
 }
 
-// waitingGate is an approval gate that waits for decisions.
+// waitingGate is an approval gate on which the decision has an effect.
 type waitingGate struct {
 	gate    v1alpha1.Gate
 	stage   v1alpha1.StageStatus
@@ -211,31 +212,43 @@ func approvalGates(r *v1alpha1.AddOnRollout, stage string) []v1alpha1.Gate {
 	return slices.DeleteFunc(slices.Clone(r.Spec.Stages[at].Gates.Before), func(g v1alpha1.Gate) bool { return g.Approval == nil })
 }
 
+// gateOf is the gate that waits for the decision. Without one, a rejection is about the gate that others approved, until
+// a cluster was admitted by it.
 func (o *decideOptions) gateOf(declared []v1alpha1.Gate, stage v1alpha1.StageStatus) (v1alpha1.Gate, error) {
-	var names, waiting, others []string
-	var found v1alpha1.Gate
+	var names, others []string
+	var waiting, passed []v1alpha1.Gate
 	for _, g := range declared {
 		names = append(names, g.Name)
 		if o.gate != "" && g.Name != o.gate {
 			continue
 		}
-		if v := verdictOf(stage, g.Name); v.State != v1alpha1.GateWaiting {
+		switch v := verdictOf(stage, g.Name); {
+		case v.State == v1alpha1.GateWaiting:
+			waiting = append(waiting, g)
+		case v.State == v1alpha1.GatePassed && v.EvaluatedAt == nil && o.decision == v1alpha1.Reject:
+			passed = append(passed, g)
+		default:
 			others = append(others, fmt.Sprintf("gate %s is %s", g.Name, stateOf(v, stage)))
-			continue
 		}
-		waiting, found = append(waiting, g.Name), g
+	}
+	if len(waiting) == 0 {
+		waiting = passed
 	}
 	switch {
 	case len(names) == 0:
-		return found, &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: stage %s has no approval gate", o.verb, stage.Name)}
+		return v1alpha1.Gate{}, &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: stage %s has no approval gate", o.verb, stage.Name)}
 	case len(waiting) == 1:
-		return found, nil
+		return waiting[0], nil
 	case len(waiting) > 1:
-		return found, &exitError{code: exitUsage, err: fmt.Errorf("cannot %s: gates %s of stage %s wait; choose one with --gate", o.verb, strings.Join(waiting, ", "), stage.Name)}
+		var several []string
+		for _, g := range waiting {
+			several = append(several, g.Name)
+		}
+		return v1alpha1.Gate{}, &exitError{code: exitUsage, err: fmt.Errorf("cannot %s: the decision can be about gates %s of stage %s; choose one with --gate", o.verb, strings.Join(several, ", "), stage.Name)}
 	case len(others) == 0:
-		return found, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find approval gate %q in stage %s; its approval gates are %s", o.gate, stage.Name, strings.Join(names, ", "))}
+		return v1alpha1.Gate{}, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find approval gate %q in stage %s; its approval gates are %s", o.gate, stage.Name, strings.Join(names, ", "))}
 	}
-	return found, &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: %s", o.verb, strings.Join(others, "; "))}
+	return v1alpha1.Gate{}, &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: %s", o.verb, strings.Join(others, "; "))}
 }
 
 // verdictOf is the verdict on a gate in before; zero if it was not asked yet.

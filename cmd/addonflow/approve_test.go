@@ -176,9 +176,13 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 		"StageWithout": {args: "approve hello canary --yes", code: exitFailed, err: "cannot approve: stage canary has no approval gate"},
 		"NoGate":       {args: "approve hello fleet --gate q --yes", code: exitNotFound, err: `cannot find approval gate "q" in stage fleet; its approval gates are qa`},
 		"Window":       {args: "approve hello fleet --gate night --yes", code: exitNotFound, err: `cannot find approval gate "night"`},
-		"Several":      {args: "approve hello fleet --yes", change: alsoOps, code: exitUsage, err: "cannot approve: gates qa, ops of stage fleet wait; choose one with --gate"},
-		"Passed":       {args: "reject hello fleet --yes", change: qaIs(v1alpha1.GatePassed, "approved by bob"), code: exitFailed, err: "cannot reject: gate qa is Passed: approved by bob"},
-		"Error":        {args: "approve hello fleet --yes", change: qaIs(v1alpha1.GateError, "the policy is missing"), code: exitFailed, err: "cannot approve: gate qa is Error: the policy is missing"},
+		"Several":      {args: "approve hello fleet --yes", change: alsoOps, code: exitUsage, err: "cannot approve: the decision can be about gates qa, ops of stage fleet; choose one with --gate"},
+		"Passed":       {args: "approve hello fleet --yes", change: qaIs(v1alpha1.GatePassed, "approved by zoe"), code: exitFailed, err: "cannot approve: gate qa is Passed: approved by zoe"},
+		"Used": {args: "reject hello fleet --yes", change: func(r *v1alpha1.AddOnRollout) {
+			qaIs(v1alpha1.GatePassed, "approved by zoe")(r)
+			r.Status.Stages[1].Gates[1].EvaluatedAt = new(metav1.NewTime(at()))
+		}, code: exitFailed, err: "cannot reject: gate qa is Passed: approved by zoe"},
+		"Error": {args: "approve hello fleet --yes", change: qaIs(v1alpha1.GateError, "the policy is missing"), code: exitFailed, err: "cannot approve: gate qa is Error: the policy is missing"},
 		"NotAskedYet": {args: "approve hello fleet --yes", change: func(r *v1alpha1.AddOnRollout) {
 			r.Status.Stages[1].Gates, r.Status.Stages[1].Message = nil, "stage canary is not complete"
 		}, code: exitFailed, err: "cannot approve: gate qa is not asked yet: stage fleet is Waiting, stage canary is not complete"},
@@ -235,10 +239,34 @@ func TestRejectAfterApproval(t *testing.T) {
 	}
 }
 
-// TestDecisionsThatAreWarnedOf: the decision of a user that is not an approver, and one on a change
-// that cannot be shown, are made all the same.
-func TestDecisionsThatAreWarnedOf(t *testing.T) {
-	s := newStageWith(t, counting("mallory", v1alpha1.GateWaiting, "0 of 2 approvals; mallory is not an approver", "dev"), gated())
+// TestRejectAfterTheGatePassed: while no cluster was admitted by the approvals of others, one rejection
+// still decides.
+func TestRejectAfterTheGatePassed(t *testing.T) {
+	r := gated()
+	qaIs(v1alpha1.GatePassed, "approved by alice, zoe")(r)
+	s := newStageWith(t, counting("bob", v1alpha1.GateFailed, "rejected by bob: slow"), r, decided(v1alpha1.Approve, "alice"))
+	if code := s.run(t.Context(), "reject", "hello", "fleet", "-m", "slow", "--yes"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, s.err.String())
+	}
+	if got := s.created(t); len(got) != 1 || got[0].Spec.Decision != v1alpha1.Reject || !strings.HasSuffix(s.err.String(), "Gate qa is Failed: rejected by bob: slow\n") {
+		t.Errorf("created %v, said %q", got, s.err.String())
+	}
+}
+
+// TestDecisionOfAUserWhoIsNoApprover: it would not count, so it is not made, and a script sees that it failed.
+func TestDecisionOfAUserWhoIsNoApprover(t *testing.T) {
+	s := newStageWith(t, as("mallory", "dev"), gated())
+	if code := s.run(t.Context(), "approve", "hello", "fleet", "--yes"); code != exitFailed || len(s.created(t)) != 0 {
+		t.Errorf("exit code %d, created %v", code, s.created(t))
+	}
+	if want := "cannot approve: mallory is not an approver of gate qa (users alice, bob; groups qa, ops), so the decision would not count\n"; s.err.String() != want {
+		t.Errorf("said %q, want %q", s.err.String(), want)
+	}
+}
+
+// TestDecisionOnAChangeThatCannotBeShown: it is made all the same, with a warning.
+func TestDecisionOnAChangeThatCannotBeShown(t *testing.T) {
+	s := newStageWith(t, counting("alice", v1alpha1.GateWaiting, "1 of 2 approvals (alice)"), gated())
 	s.cli.change = func(context.Context, client.Client, types.NamespacedName, string) (addonrollout.Change, error) {
 		return addonrollout.Change{}, errors.New("manifestworks is forbidden")
 	}
@@ -246,8 +274,7 @@ func TestDecisionsThatAreWarnedOf(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, s.err.String())
 	}
 	want := "warning: cannot show what changes: manifestworks is forbidden\n" +
-		"warning: mallory is not an approver of gate qa (users alice, bob; groups qa, ops): the decision does not count\n" +
-		"Gate qa is Waiting: 0 of 2 approvals; mallory is not an approver\n"
+		"Gate qa is Waiting: 1 of 2 approvals (alice)\n"
 	if diff := cmp.Diff(want, s.err.String()); diff != "" {
 		t.Error(diff)
 	}

@@ -153,7 +153,11 @@ var _ = Describe("Gates", func() {
 			_, kubeconfig := user(name, groups...)
 			return addonflow(ctx, kubeconfig, "approve", s.addOn, "everyone", "-n", demo.Namespace, "--yes")
 		}
-		Expect(approve("eve")).To(ContainSubstring("eve is not an approver of gate qa"))
+		config, _ := user("eve")
+		c, err := demo.NewClient(config)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(c.Create(ctx, approval("eve"))).To(Succeed())
+		Eventually(func() string { return s.rollout().Status.Message }).Should(ContainSubstring("eve is not an approver"))
 		Expect(approve("alice")).To(ContainSubstring("gate qa of stage everyone approved by alice"))
 		Eventually(func() string { return s.rollout().Status.Message }).Should(ContainSubstring("1 of 2 approvals (alice)"))
 		Expect(s.running(all...)).To(Equal(map[string]string{all[0]: "v1", all[1]: "", all[2]: ""}))
