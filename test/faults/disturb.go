@@ -8,13 +8,16 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/registration"
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/faults/oracle"
@@ -60,7 +63,7 @@ func twins(r *reference) []point {
 	var all []point
 	for seed := range seeds {
 		name := fmt.Sprintf("two operators, seed %d", seed+1)
-		all = append(all, point{name: name, class: "two operators", operators: 2, writes: 4, disturb: func(ctx context.Context, w *workload, step string) error {
+		all = append(all, point{name: name, class: "two operators", operators: 2, disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice(name, step)
 			for range 3 {
 				resource := r.Watched[dice.IntN(len(r.Watched))]
@@ -171,7 +174,7 @@ func servers() []point {
 	}
 	for seed := range 5 {
 		name := fmt.Sprintf("etcd full, seed %d", seed+1)
-		all = append(all, point{name: name, class: "API server and etcd", writes: 4, disturb: func(ctx context.Context, w *workload, step string) error {
+		all = append(all, point{name: name, class: "API server and etcd", disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice(name, step)
 			if err := pause(ctx, between(dice, 0, 2*time.Second)); err != nil {
 				return err
@@ -257,7 +260,7 @@ func agents() []point {
 			if cluster == fleet.Everyone {
 				of, victims = "everywhere", clusterNames()
 			}
-			all = append(all, point{name: "agent " + kind.name + " " + of, class: "agents", writes: 6, flaps: kind.name == flapping, disturb: func(ctx context.Context, w *workload, step string) error {
+			all = append(all, point{name: "agent " + kind.name + " " + of, class: "agents", flaps: kind.name == flapping, disturb: func(ctx context.Context, w *workload, step string) error {
 				if kind.name == "lying" && step == revertStep {
 					return nil // the broken content runs: to lie about it is to say that it recovered
 				}
@@ -281,7 +284,7 @@ func mixed(of []point) []point {
 	var all []point
 	for seed := range seeds {
 		name := fmt.Sprintf("another fault in each step, seed %d", seed+1)
-		p := point{name: name, class: "mixed", writes: 6, repeats: 100, shrinks: true, restores: true, forgets: true, forges: true, flaps: true, disturb: func(ctx context.Context, w *workload, step string) error {
+		p := point{name: name, class: "mixed", repeats: 100, shrinks: true, restores: true, forgets: true, forges: true, flaps: true, leaves: true, disturb: func(ctx context.Context, w *workload, step string) error {
 			chosen := of[dice(name, step).IntN(len(of))]
 			return chosen.disturb(ctx, w, step)
 		}}
@@ -295,8 +298,9 @@ func mixed(of []point) []point {
 
 // edit is a change by hand.
 type edit struct {
-	name  string
-	kind  schema.GroupVersionKind
+	name string
+	kind schema.GroupVersionKind
+	// where is the object; without a name: each of beta's.
 	where client.ObjectKey
 	// patch is a merge patch; empty: the object is deleted.
 	patch string
@@ -306,6 +310,8 @@ type edit struct {
 	repeats int
 	// forgets: the status is a rollout's, and lost. forges: it says that the rollout failed.
 	forgets, forges bool
+	// refused: the API server refuses the change, since the object never changes again.
+	refused bool
 }
 
 // noCommit is a commit that the repository does not have.
@@ -317,13 +323,15 @@ const kindVersion = "v1alpha1"
 // edits are hand edits of everything that the operator writes, in the middle of each step.
 func edits() []point {
 	var (
-		addOn   = schema.GroupVersionKind{Group: "addon.open-cluster-management.io", Version: kindVersion, Kind: "ManagedClusterAddOn"}
-		owner   = schema.GroupVersionKind{Group: addOn.Group, Version: addOn.Version, Kind: "ClusterManagementAddOn"}
-		tmpl    = schema.GroupVersionKind{Group: addOn.Group, Version: addOn.Version, Kind: "AddOnTemplate"}
-		work    = schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
-		rollout = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnRollout"}
-		source  = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnSource"}
-		binding = schema.GroupVersionKind{Group: rbacv1.GroupName, Version: "v1", Kind: "RoleBinding"}
+		addOn    = schema.GroupVersionKind{Group: "addon.open-cluster-management.io", Version: kindVersion, Kind: "ManagedClusterAddOn"}
+		owner    = schema.GroupVersionKind{Group: addOn.Group, Version: addOn.Version, Kind: "ClusterManagementAddOn"}
+		tmpl     = schema.GroupVersionKind{Group: addOn.Group, Version: addOn.Version, Kind: "AddOnTemplate"}
+		work     = schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
+		rollout  = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnRollout"}
+		source   = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnSource"}
+		revision = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnRevision"}
+		order    = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnOrder"}
+		binding  = schema.GroupVersionKind{Group: rbacv1.GroupName, Version: "v1", Kind: "RoleBinding"}
 	)
 	first := clusterNames()[0]
 	global := client.ObjectKey{Name: beta}
@@ -343,6 +351,7 @@ func edits() []point {
 		{name: "an add-on deleted", kind: addOn, where: in(first, beta)},
 		{name: "spec of the owner", kind: owner, where: global, patch: `{"spec":{"addOnMeta":{"displayName":"edited"}}}`},
 		{name: "fence of the owner", kind: owner, where: global, patch: `{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":null}}}`},
+		{name: "finalizers of the owner", kind: owner, where: global, patch: `{"metadata":{"finalizers":null}}`},
 		{name: "an owner deleted", kind: owner, where: global},
 		{name: "a template", kind: tmpl, where: global, patch: `{"spec":{"agentSpec":{"workload":{"manifests":[]}}}}`},
 		{name: "a template deleted", kind: tmpl, where: global},
@@ -352,12 +361,18 @@ func edits() []point {
 		{name: "target of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"spec":{"target":{"commit":"` + noCommit + `"}}}`},
 		{name: "phase of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true, forges: true},
 		{name: "finalizers of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"metadata":{"finalizers":null}}`},
+		{name: "annotations of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"metadata":{"annotations":null}}`},
 		{name: "a rollout's status lost", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":null}`, status: true, repeats: 100, forgets: true},
 		{name: "a source's status lost", kind: source, where: in(demo.Namespace, demo.SourceName), patch: `{"status":null}`, status: true, repeats: 100},
+		{name: "finalizers of a source", kind: source, where: in(demo.Namespace, demo.SourceName), patch: `{"metadata":{"finalizers":null}}`},
+		{name: "success of revisions", kind: revision, where: in(demo.Namespace, ""), patch: `{"metadata":{"annotations":{"addonflow.io/succeeded-at":null}}}`},
+		{name: "annotations of revisions", kind: revision, where: in(demo.Namespace, ""), patch: `{"metadata":{"annotations":null}}`},
+		{name: "revisions deleted", kind: revision, where: in(demo.Namespace, "")},
+		{name: "answer of an order", kind: order, where: in(demo.Namespace, alpha+"-promote-1"), patch: `{"status":null}`, status: true, refused: true},
 	}
 	var all []point
 	for _, e := range list {
-		all = append(all, point{name: "hand edit: " + e.name, class: "hand edits", writes: 6, repeats: e.repeats, forgets: e.forgets, forges: e.forges, disturb: func(ctx context.Context, w *workload, step string) error {
+		all = append(all, point{name: "hand edit: " + e.name, class: "hand edits", repeats: e.repeats, forgets: e.forgets, forges: e.forges, disturb: func(ctx context.Context, w *workload, step string) error {
 			if slices.Contains([]string{"begin", "install", "removal"}, step) {
 				return nil // it is not there yet, or it is not needed there
 			}
@@ -378,13 +393,31 @@ func (e edit) make(ctx context.Context, w *workload) error {
 	o.SetGroupVersionKind(e.kind)
 	o.SetNamespace(e.where.Namespace)
 	o.SetName(e.where.Name)
+	if e.where.Name != "" {
+		return e.makeOn(ctx, w, o)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(e.kind.GroupVersion().WithKind(e.kind.Kind + "List"))
+	err := w.Client.List(ctx, list, client.InNamespace(e.where.Namespace), client.MatchingLabels{v1alpha1.AddOnLabel: beta})
+	for i := range list.Items {
+		err = errors.Join(err, e.makeOn(ctx, w, &list.Items[i]))
+	}
+	return err
+}
+
+func (e edit) makeOn(ctx context.Context, w *workload, o *unstructured.Unstructured) error {
+	w.edited(strings.ToLower(e.kind.Kind) + "s")
 	patch := e.patch
 	if patch == "" {
 		patch = fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, oracle.GivenUp)
 	}
 	raw := client.RawPatch("application/merge-patch+json", []byte(patch))
 	if e.status {
-		return client.IgnoreNotFound(w.Client.Status().Patch(ctx, o, raw))
+		err := w.Client.Status().Patch(ctx, o, raw)
+		if e.refused && apierrors.IsInvalid(err) {
+			return nil
+		}
+		return client.IgnoreNotFound(err)
 	}
 	if err := w.Client.Patch(ctx, o, raw); err != nil || e.patch != "" {
 		return client.IgnoreNotFound(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,7 +24,7 @@ func clocks() []point {
 	for seed := range seeds {
 		whose := []string{"operator", "clusters", "operator and clusters"}[seed%3]
 		name := fmt.Sprintf("clock of %s steps, seed %d", whose, seed+1)
-		all = append(all, point{name: name, class: "clocks", clocked: true, writes: 4, disturb: func(ctx context.Context, w *workload, step string) error {
+		all = append(all, point{name: name, class: "clocks", clocked: true, disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice(name, step)
 			for range 3 {
 				if err := pause(ctx, between(dice, 0, 1500*time.Millisecond)); err != nil {
@@ -54,7 +55,7 @@ func zombies() []point {
 	for seed := range seeds {
 		name := fmt.Sprintf("zombie leader, seed %d", seed+1)
 		flags := []string{"--enable-leader-election", "--leader-election-lease-duration=2s", "--leader-election-renew-deadline=1500ms", "--leader-election-retry-period=300ms"}
-		all = append(all, point{name: name, class: "zombie leader", operators: 2, leaders: true, flags: flags, writes: 4, disturb: func(ctx context.Context, w *workload, step string) error {
+		all = append(all, point{name: name, class: "zombie leader", operators: 2, leaders: true, flags: flags, disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice(name, step)
 			for range 2 {
 				if err := pause(ctx, between(dice, 0, time.Second)); err != nil {
@@ -110,7 +111,7 @@ func olderStatuses() []point {
 	for seed := range seeds {
 		of := objects[seed%len(objects)]
 		name := fmt.Sprintf("older status of %s %s, seed %d", of.kind.Kind, of.name, seed+1)
-		all = append(all, point{name: name, class: "older status", writes: 6, repeats: 100, restores: true, disturb: func(ctx context.Context, w *workload, step string) error {
+		all = append(all, point{name: name, class: "older status", repeats: 100, restores: true, disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice(name, step)
 			if step == "removal" {
 				return nil // the older status has no approved removal; it is approved once
@@ -129,6 +130,7 @@ func olderStatuses() []point {
 				return err
 			}
 			w.stroke()
+			w.edited(strings.ToLower(of.kind.Kind) + "s")
 			return insist(ctx, func() error {
 				now := old.DeepCopy()
 				if err := w.Client.Get(ctx, key, now); err != nil {
@@ -145,38 +147,46 @@ func olderStatuses() []point {
 // decisions are the keys of the decisions of placements.
 const decisions = "/placementdecisions/"
 
-// flaps are clusters that come and go, and placements that lose them and select them again.
+// flaps are clusters that come and go, and placements that lose them and select them again: of the last stage, and of
+// those before it, whose clusters must have verified content before the last one gets it.
 func flaps() []point {
 	var all []point
 	for seed := range seeds {
-		name := fmt.Sprintf("clusters and placements flap, seed %d", seed+1)
-		all = append(all, point{name: name, class: "clusters and placements", writes: 6, shrinks: true, gone: []string{decisions}, disturb: func(ctx context.Context, w *workload, step string) error {
-			dice := dice(name, step)
-			names := clusterNames()
-			for range 3 {
-				// Of the last stage: the others' clusters must have verified content before it.
-				cluster := names[3+dice.IntN(len(names)-3)]
-				w.stroke()
-				var begin, end func(context.Context) error
-				if dice.IntN(2) == 0 {
-					begin = func(ctx context.Context) error { return w.Fleet.Disappear(ctx, cluster) }
-					end = func(ctx context.Context) error { return w.Fleet.Return(ctx, cluster) }
-				} else {
-					begin = func(ctx context.Context) error { return w.placeWithout(ctx, cluster) }
-					end = func(ctx context.Context) error { return w.placeWithout(ctx, "") }
-				}
-				if err := begin(ctx); err != nil {
-					return err
-				}
-				err := pause(ctx, between(dice, 200*time.Millisecond, 2*time.Second))
-				if err := errors.Join(insist(ctx, func() error { return end(ctx) }), err); err != nil {
-					return err
-				}
-			}
-			return nil
-		}})
+		last := fmt.Sprintf("clusters and placements flap, seed %d", seed+1)
+		first := fmt.Sprintf("clusters of the first stages flap, seed %d", seed+1)
+		all = append(all,
+			point{name: last, class: "clusters and placements", shrinks: true, gone: []string{decisions}, disturb: flap(last, clusterNames()[3:])},
+			point{name: first, class: "clusters and placements", shrinks: true, leaves: true, gone: []string{decisions}, disturb: flap(first, clusterNames()[:3])},
+		)
 	}
 	return append(all, anew()...)
+}
+
+// flap lets one of the clusters after another be lost and return, or be selected no more and again.
+func flap(name string, of []string) disturbance {
+	return func(ctx context.Context, w *workload, step string) error {
+		dice := dice(name, step)
+		for range 3 {
+			cluster := of[dice.IntN(len(of))]
+			w.stroke()
+			var begin, end func(context.Context) error
+			if dice.IntN(2) == 0 {
+				begin = func(ctx context.Context) error { return w.Fleet.Disappear(ctx, cluster) }
+				end = func(ctx context.Context) error { return w.Fleet.Return(ctx, cluster) }
+			} else {
+				begin = func(ctx context.Context) error { return w.placeWithout(ctx, cluster) }
+				end = func(ctx context.Context) error { return w.placeWithout(ctx, "") }
+			}
+			if err := begin(ctx); err != nil {
+				return err
+			}
+			err := pause(ctx, between(dice, 200*time.Millisecond, 2*time.Second))
+			if err := errors.Join(insist(ctx, func() error { return end(ctx) }), err); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // anew are a placement and a cluster that are deleted and made again, with another UID.
@@ -184,7 +194,7 @@ func anew() []point {
 	const class = "clusters and placements"
 	victim := clusterNames()[5]
 	return []point{
-		{name: "a placement made anew", class: class, writes: 6, shrinks: true, gone: []string{decisions, "/placements/" + demo.Namespace + "/install"}, disturb: func(ctx context.Context, w *workload, _ string) error {
+		{name: "a placement made anew", class: class, shrinks: true, gone: []string{decisions, "/placements/" + demo.Namespace + "/install"}, disturb: func(ctx context.Context, w *workload, _ string) error {
 			w.stroke()
 			if err := w.Fleet.DeletePlacement(ctx, demo.Namespace, "install"); err != nil {
 				return err
@@ -192,7 +202,7 @@ func anew() []point {
 			err := pause(ctx, time.Second)
 			return errors.Join(w.Fleet.RestorePlacement(ctx, demo.Namespace, "install"), err)
 		}},
-		{name: "a cluster made anew", class: class, writes: 6, shrinks: true, gone: []string{decisions, "/" + victim}, disturb: func(ctx context.Context, w *workload, _ string) error {
+		{name: "a cluster made anew", class: class, shrinks: true, gone: []string{decisions, "/" + victim}, disturb: func(ctx context.Context, w *workload, _ string) error {
 			w.stroke()
 			if err := w.Fleet.RemoveCluster(ctx, victim); err != nil {
 				return err

@@ -26,14 +26,14 @@ type point struct {
 	// shrinks: the fleet has fewer clusters for a while, which past rollouts and their statuses say.
 	// restores: older statuses are written back. forgets: beta's rollout loses its status. forges: its status says
 	// that it failed. flaps: an agent reports for a while, every other time, that its content does not run.
-	shrinks, restores, forgets, forges, flaps bool
+	// leaves: clusters leave that are to prove content, so that it may fail because they left.
+	shrinks, restores, forgets, forges, flaps, leaves bool
 	// gone are parts of the keys of objects that the point deletes.
 	gone []string
 	// disturb is called when each step begins, and runs beside it.
 	disturb disturbance
-	// repeats is how many statuses may be repeated although no answer of the forge was lost, and
-	// writes how many times as often a kind may be written as in the undisturbed run; 0: twice.
-	repeats, writes int
+	// repeats is how many statuses may be repeated although no answer of the forge was lost.
+	repeats int
 }
 
 // planned is how many faults are to strike, at least.
@@ -189,7 +189,6 @@ func answers(r *reference) []point {
 				position := map[string]int{"first": 1, "middle": (n + 1) / 2, "last": n}[at]
 				p.faults = append(p.faults, proxy.Fault{Class: class, At: position, Times: 2, Action: action})
 			}
-			p.writes = 4
 			all = append(all, p)
 		}
 	}

@@ -42,6 +42,9 @@ type row struct {
 	Missed     int `json:"missed"`
 	Revisions  int `json:"revisions"`
 	Violations int `json:"violations"`
+	// Most is the kind that a point wrote most often, compared with the undisturbed run, and Factor how much more often.
+	Most   string  `json:"most,omitempty"`
+	Factor float64 `json:"factor,omitempty"`
 	// Took is how long the points that were run took together.
 	Took time.Duration `json:"took"`
 	P50  time.Duration `json:"p50"`
@@ -145,6 +148,9 @@ func (r *row) add(one result) {
 	r.Revisions += one.Revisions
 	r.Missed += one.Missed
 	r.Took += one.Took
+	if one.Factor > r.Factor {
+		r.Most, r.Factor = one.Most, one.Factor
+	}
 	if len(one.Violations) > 0 {
 		r.Violations++
 	}
@@ -164,14 +170,18 @@ func (s summary) broken() bool {
 }
 
 // header of the table.
-var header = []string{"class", "points", "run", "faults", "not met", "revisions checked", "violations", "seconds each", "recovery p50", "p99"}
+var header = []string{"class", "points", "run", "faults", "not met", "revisions checked", "violations", "most writes", "seconds each", "recovery p50", "p99"}
 
 func (r row) cells() []string {
 	cells := []string{r.Class}
 	for _, n := range []int{r.Points, r.Run, r.Faults, r.Missed, r.Revisions, r.Violations} {
 		cells = append(cells, fmt.Sprint(n))
 	}
-	cells = append(cells, fmt.Sprintf("%.0f", r.Took.Seconds()/float64(max(1, r.Run))))
+	most := "" // it ran before this was counted
+	if r.Factor > 0 {
+		most = fmt.Sprintf("%.2f× %s", r.Factor, r.Most)
+	}
+	cells = append(cells, most, fmt.Sprintf("%.0f", r.Took.Seconds()/float64(max(1, r.Run))))
 	for _, d := range []time.Duration{r.P50, r.P99} {
 		cell := "" // no fault of the class is followed by a write that shows the recovery
 		if d > 0 {

@@ -22,6 +22,8 @@ type reference struct {
 	// Writes are the operator's, by class, and Applied those that the server accepted, by kind.
 	Writes  map[string]int `json:"writes"`
 	Applied map[string]int `json:"applied"`
+	// Reports are those of agents.
+	Reports int `json:"reports"`
 	// Standing are the end states: before the removal, and after it.
 	Standing []map[string]string `json:"standing"`
 	// Reported are the statuses by commit and context.
@@ -48,10 +50,11 @@ type result struct {
 	Steps      int             `json:"steps"`
 	Violations []string        `json:"violations,omitempty"`
 	Recoveries []time.Duration `json:"recoveries,omitempty"`
-	// Applied are the writes that the server accepted, by kind.
-	Applied map[string]int `json:"applied"`
-	Took       time.Duration   `json:"took"`
-	Account    string          `json:"account"`
+	// Most is the kind that was written most often, compared with the undisturbed run, and Factor how much more often.
+	Most    string        `json:"most,omitempty"`
+	Factor  float64       `json:"factor,omitempty"`
+	Took    time.Duration `json:"took"`
+	Account string        `json:"account"`
 	// Timings are how long its parts took, in seconds.
 	Timings string `json:"timings"`
 }
@@ -91,7 +94,6 @@ func (h harness) run(ctx context.Context, p point, undisturbed *reference) (resu
 	r := result{Point: p.name, Class: p.class}
 	r.Timings = fmt.Sprintf("start %.1f, %s", started.Seconds(), strings.Join(load.timings, ", "))
 	seen := load.summary()
-	r.Applied = seen.Applied
 	if failed != nil {
 		r.Violations = append(r.Violations, fmt.Sprintf("does not converge: %v", failed))
 	}
@@ -164,6 +166,7 @@ func (w *workload) judge(ctx context.Context, r *result, seen *reference, p poin
 		return err
 	}
 	account, broken := oracle.Judge(changes, expectations(p))
+	seen.Reports = account.Reports
 	r.Revisions, r.Violations = account.Revisions, append(r.Violations, broken...)
 	stored, err := recording.Stored(changes)
 	if err != nil {
@@ -202,7 +205,7 @@ func (w *workload) judge(ctx context.Context, r *result, seen *reference, p poin
 	r.Account = fmt.Sprintf("commits %d/%d, slots %d/%d, statuses %d, approvals %d, orders %d/%d, CSRs %d/%d",
 		len(w.shas), terminal, account.Reserved, account.Released, len(log), account.Approvals, account.Orders, account.Answered, requested, approved)
 	if undisturbed != nil {
-		r.Violations = append(append(r.Violations, w.compare(seen)...), w.missing(len(w.standing))...)
+		r.Violations = slices.Concat(r.Violations, w.compare(seen), r.count(seen, undisturbed, w.demanded(hits, account, undisturbed)), w.missing(len(w.standing)))
 	}
 	return nil
 }
@@ -215,10 +218,35 @@ func (w *workload) compare(seen *reference) []string {
 			broken = append(broken, fmt.Sprintf("end state %d: %s", i+1, d))
 		}
 	}
-	times := max(2, w.point.writes)
+	return broken
+}
+
+// demanded is how many writes of each kind the faults made necessary: one for each answer that the operator did not
+// get, and for each edit; a ledger for each cluster that came or went; and the status of a ManagedClusterAddOn for each
+// report that an agent made besides those of the undisturbed run.
+func (w *workload) demanded(hits []proxy.Hit, account oracle.Account, undisturbed *reference) map[string]int {
+	all := maps.Clone(w.edits)
+	if all == nil {
+		all = map[string]int{}
+	}
+	for _, h := range hits {
+		all[h.Write.Kind()]++
+	}
+	all["addonrollouts"] += account.Moves
+	all["managedclusteraddons"] += max(0, account.Reports-undisturbed.Reports)
+	return all
+}
+
+// count compares how often each kind was written with twice the undisturbed run, and what was demanded besides.
+func (r *result) count(seen, undisturbed *reference, demanded map[string]int) []string {
+	var broken []string
 	for kind, n := range seen.Applied {
-		if most := times * w.expected.Applied[kind]; n > most {
-			broken = append(broken, fmt.Sprintf("%d writes of %s; the undisturbed run has %d", n, kind, w.expected.Applied[kind]))
+		normal := undisturbed.Applied[kind]
+		if factor := float64(n) / float64(max(1, normal)); factor > r.Factor {
+			r.Most, r.Factor = kind, factor
+		}
+		if n > 2*normal+demanded[kind] {
+			broken = append(broken, fmt.Sprintf("%d writes of %s; the undisturbed run has %d, and the faults demand %d", n, kind, normal, demanded[kind]))
 		}
 	}
 	return broken

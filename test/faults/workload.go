@@ -122,9 +122,9 @@ func expectations(p point) oracle.Expectations {
 	return oracle.Expectations{
 		Stages: map[string][]oracle.Stage{
 			alpha: {
-				{Name: canaryStage, Clusters: names[:1], Limit: 1, Soak: soak},
-				{Name: earlyStage, Clusters: names[1:3], Limit: 1, Approval: approvalOf},
-				{Name: "rest", Clusters: names[3:], Limit: 2},
+				{Name: canaryStage, Clusters: names[:1], Placements: placed("canary"), Limit: 1, Soak: soak},
+				{Name: earlyStage, Clusters: names[1:3], Placements: placed("early"), Limit: 1, Approval: approvalOf},
+				{Name: "rest", Clusters: names[3:], Placements: placed("all"), Limit: 2},
 			},
 			beta: {{Name: "", Clusters: names, Limit: 3}},
 		},
@@ -141,6 +141,11 @@ func expectations(p point) oracle.Expectations {
 
 func addOnKey(cluster, addOn string) string {
 	return "/registry/addon.open-cluster-management.io/managedclusteraddons/" + cluster + "/" + addOn
+}
+
+// placed are the keys of the placements that select the clusters of one of alpha's stages.
+func placed(stage string) []string {
+	return []string{demo.Namespace + "/" + stage, demo.Namespace + "/install"}
 }
 
 // workload is the reference workload in one world.
@@ -160,8 +165,9 @@ type workload struct {
 	background sync.WaitGroup
 	noting     sync.Mutex
 	disturbed  error
-	// strokes counts what disturbances did.
+	// strokes counts what disturbances did, and edits the changes by hand, by kind.
 	strokes int
+	edits   map[string]int
 	// point is what goes wrong. Its disturbance is started in the background when a step begins.
 	point point
 }
@@ -321,6 +327,16 @@ func (w *workload) stroke() {
 	w.noting.Lock()
 	defer w.noting.Unlock()
 	w.strokes++
+}
+
+// edited counts a change of an object by hand.
+func (w *workload) edited(kind string) {
+	w.noting.Lock()
+	defer w.noting.Unlock()
+	if w.edits == nil {
+		w.edits = map[string]int{}
+	}
+	w.edits[kind]++
 }
 
 // note keeps the error of a disturbance.
@@ -535,6 +551,9 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 	if w.point.shrinks {
 		expected, state = ofAnyFleet(expected), ofAnyFleet(state)
 	}
+	if w.point.leaves {
+		expected, state = ofAnyCanary(expected), ofAnyCanary(state)
+	}
 	if w.point.restores {
 		expected, state = fromAnyMoment(expected), fromAnyMoment(state)
 	}
@@ -621,6 +640,22 @@ func ofAnyFleet(state map[string]string) map[string]string {
 	return plain
 }
 
+// ofAnyCanary is a state without what past rollouts say of stages whose clusters left, and why content was quarantined:
+// a canary that leaves in flight is a failure as well, and a stage that nobody entered is not told of.
+func ofAnyCanary(state map[string]string) map[string]string {
+	plain := maps.Clone(state)
+	for path := range state {
+		past := strings.Contains(path, " status history [")
+		switch {
+		case past && (strings.Contains(path, " stages [") || strings.HasSuffix(path, " reason")):
+			delete(plain, path)
+		case strings.HasSuffix(path, v1alpha1.QuarantinedAnnotation):
+			plain[path] = "quarantined"
+		}
+	}
+	return plain
+}
+
 // fromAnyMoment returns a state without the fields that differ if an older status was restored. That status has the past
 // rollouts as they were then. A rollout that it does not have begins again, as another attempt.
 func fromAnyMoment(state map[string]string) map[string]string {
@@ -677,7 +712,7 @@ func (w *workload) says(key, status string) string {
 	if !found {
 		return status
 	}
-	if w.point.upgraded || w.point.rolledBack || state == failure && w.point.restores {
+	if w.point.upgraded || w.point.rolledBack || state == failure && (w.point.restores || w.point.leaves) {
 		return state // the version before has other words
 	}
 	if state == failure && strings.HasSuffix(key, " "+statusContext) {
@@ -703,6 +738,10 @@ func (w *workload) says(key, status string) string {
 // came after it. An older status names the first.
 const revertedTo, revertedBy = "<commit 2>", "<commit 4>"
 
+// emptyCanary is the status of the canary in the first install, and passedEmpty what it says if there was none: a stage
+// without a cluster passes then.
+const emptyCanary, passedEmpty = "commit 1 " + statusContext + "/" + alpha + "/" + canaryStage, "success: no cluster in this stage"
+
 // failure is the state of a status.
 const failure = "failure"
 
@@ -723,6 +762,9 @@ func (w *workload) missing(stand int) []string {
 			continue
 		}
 		if n := len(last); w.point.forges && n > 0 && strings.HasSuffix(key, " "+statusContext) && strings.HasPrefix(last[n-1], failure+": "+beta+": ") {
+			continue
+		}
+		if n := len(last); w.point.leaves && n > 0 && key == emptyCanary && last[n-1] == passedEmpty {
 			continue
 		}
 		if len(last) == 0 || w.says(key, last[len(last)-1]) != w.says(key, want[len(want)-1]) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ type Stage struct {
 	// Name as the ledger has it; empty: every stage of the ledger.
 	Name     string
 	Clusters []string
+	// Placements that select the clusters, all of them, as namespace and name.
+	Placements []string
 	// Limit is how many clusters may be in flight at once.
 	Limit int
 	// Soak is how long the content stays verified on a cluster of the stage before the next
@@ -52,6 +55,9 @@ type Account struct {
 	Orders, Answered int
 	// Approvals that were given.
 	Approvals int
+	// Reports are the statuses that agents wrote to works, and Moves how often a cluster was lost or returned, or a
+	// placement took one out or in again.
+	Reports, Moves int
 }
 
 // GivenUp is the annotation with which the owner of a hand-made object says that it may change
@@ -72,6 +78,10 @@ const (
 	approvals   = registry + "addonflow.io/addonapprovals/"
 	revisions   = registry + "addonflow.io/addonrevisions/"
 	workKeys    = registry + "work.open-cluster-management.io/manifestworks/"
+
+	clusterKeys    = registry + "cluster.open-cluster-management.io/managedclusters/"
+	decisionKeys   = registry + "cluster.open-cluster-management.io/placementdecisions/"
+	placementLabel = "cluster.open-cluster-management.io/placement"
 )
 
 // guarded are the kinds of which nothing may go without an approved removal.
@@ -101,8 +111,12 @@ type judge struct {
 	original   map[string]string
 	// orphaning are the uids of objects that a user deleted: the hub deletes what they own.
 	orphaning map[string]bool
-	account   Account
-	broken    []string
+	// declared is the revision at which an add-on's commits last began to declare content, and absent the last one at
+	// which a cluster was not available, or not selected, by placement and cluster; "" is no placement.
+	declared map[string]int64
+	absent   map[string]int64
+	account  Account
+	broken   []string
 }
 
 // Judge checks every promise at every revision, and returns each that is broken.
@@ -111,6 +125,7 @@ func Judge(changes []hub.Change, e Expectations) (Account, []string) {
 		Expectations: e, objects: map[string]Object{}, reserved: map[string]map[string]record{}, verified: map[string]map[string]time.Time{},
 		latest: map[string]string{}, settled: map[string]bool{}, attempts: map[string]float64{},
 		admissions: map[string][]record{}, original: map[string]string{}, orphaning: map[string]bool{},
+		declared: map[string]int64{}, absent: map[string]int64{},
 	}
 	for _, c := range changes {
 		j.change(c)
@@ -143,6 +158,7 @@ func (j *judge) change(c hub.Change) {
 	before, existed := j.objects[c.Key]
 	j.deletion(c, before.Content, content)
 	j.handMade(c, content)
+	j.presence(c, before.Content, content)
 	switch {
 	case c.Value == nil:
 	case strings.HasPrefix(c.Key, workKeys):
@@ -235,6 +251,9 @@ func (j *judge) rollout(c hub.Change, before, now map[string]any) {
 	addOn := text(now, "metadata", "name")
 	if addOn == j.Removed && text(get(now, "metadata", "annotations"), "addonflow.io/approve-removal") != "" {
 		j.approved = true
+	}
+	if digest := text(now, "spec", "target", "digest"); digest != text(before, "spec", "target", "digest") {
+		j.declared[addOn+"/"+digest] = c.Revision
 	}
 	records, err := ledger(now)
 	if err != nil {
@@ -362,6 +381,9 @@ func (j *judge) work(c hub.Change, before, now map[string]any) {
 	}
 	_, _, _, had := content(before)
 	key := addOn + "/" + cluster
+	if before != nil && !reflect.DeepEqual(before["status"], now["status"]) {
+		j.account.Reports++
+	}
 	if had != digest {
 		r, reserved := j.reserved[addOn][cluster]
 		if !reserved || r.revision != revision {
@@ -400,17 +422,99 @@ func (j *judge) unproven(c hub.Change, addOn, cluster, revision string, at time.
 			}
 			return
 		}
-		for _, earlier := range s.Clusters {
-			since, ok := j.verified[addOn+"/"+earlier][revision]
-			switch {
-			case !ok:
-				j.fail(c.Revision, "%s: %s gets unproven %s before %s of stage %s has verified it", addOn, cluster, revision, earlier, s.Name)
-			case at.Sub(since) < s.Soak-time.Second: // both are times of the server, rounded down to a second
-				j.fail(c.Revision, "%s: %s gets unproven %s %s after %s of stage %s verified it; the soak is %s",
-					addOn, cluster, revision, at.Sub(since), earlier, s.Name, s.Soak)
-			}
+		j.complete(c, addOn, cluster, revision, s, at)
+	}
+}
+
+// complete: every cluster of an earlier stage has verified the content and soaked. One that was absent since the content
+// was declared may be passed by, if another one of the stage has. A stage whose clusters were all absent, and never had
+// a record of the content, is empty: it passes in the first install only.
+func (j *judge) complete(c hub.Change, addOn, cluster, revision string, s Stage, at time.Time) {
+	proven, empty := 0, !j.succeeded(addOn)
+	for _, earlier := range s.Clusters {
+		empty = empty && j.reserved[addOn][earlier].revision != revision
+		since, ok := j.verified[addOn+"/"+earlier][revision]
+		switch {
+		case ok:
+			proven++
+		case !j.wasAbsent(s, earlier, j.declared[addOn+"/"+revision]):
+			j.fail(c.Revision, "%s: %s gets unproven %s before %s of stage %s has verified it", addOn, cluster, revision, earlier, s.Name)
+			return
+		}
+		if ok && at.Sub(since) < s.Soak-time.Second { // both are times of the server, rounded down to a second
+			j.fail(c.Revision, "%s: %s gets unproven %s %s after %s of stage %s verified it; the soak is %s",
+				addOn, cluster, revision, at.Sub(since), earlier, s.Name, s.Soak)
 		}
 	}
+	if proven == 0 && !empty {
+		j.fail(c.Revision, "%s: %s gets unproven %s, which no cluster of stage %s has verified", addOn, cluster, revision, s.Name)
+	}
+}
+
+// presence notes which clusters are not available, and which of them a placement does not select any more.
+func (j *judge) presence(c hub.Change, before, now map[string]any) {
+	if cluster, of := strings.CutPrefix(c.Key, clusterKeys); of {
+		j.isPresent("/"+cluster, c.Revision, available(now), available(before))
+	}
+	if !strings.HasPrefix(c.Key, decisionKeys) {
+		return
+	}
+	of := text(before, "metadata", "namespace") + "/" + text(get(before, "metadata", "labels"), placementLabel)
+	if now != nil {
+		of = text(now, "metadata", "namespace") + "/" + text(get(now, "metadata", "labels"), placementLabel)
+	}
+	selected := func(o map[string]any) map[string]bool {
+		names := map[string]bool{}
+		for _, d := range list(o, "status", "decisions") {
+			names[text(d, "clusterName")] = true
+		}
+		return names
+	}
+	was, is := selected(before), selected(now)
+	for cluster := range was {
+		j.isPresent(of+"/"+cluster, c.Revision, is[cluster], true)
+	}
+	for cluster := range is {
+		j.isPresent(of+"/"+cluster, c.Revision, true, was[cluster])
+	}
+}
+
+// isPresent notes whether a cluster is present, and was.
+func (j *judge) isPresent(key string, revision int64, is, was bool) {
+	_, known := j.absent[key]
+	switch {
+	case was && !is:
+		j.absent[key] = forever
+		j.account.Moves++
+	case is && !was && known:
+		j.absent[key] = revision
+		j.account.Moves++
+	}
+}
+
+// forever is the revision until which a cluster is absent that has not returned.
+const forever = math.MaxInt64
+
+// available reports whether a ManagedCluster is.
+func available(cluster map[string]any) bool {
+	return slices.ContainsFunc(list(cluster, "status", "conditions"), func(c any) bool {
+		return text(c, "type") == "ManagedClusterConditionAvailable" && text(c, "status") == "True"
+	})
+}
+
+// wasAbsent reports whether a cluster of a stage was absent at or after a revision.
+func (j *judge) wasAbsent(s Stage, cluster string, since int64) bool {
+	return slices.ContainsFunc(append([]string{""}, s.Placements...), func(of string) bool { return j.absent[of+"/"+cluster] >= max(since, 1) })
+}
+
+// succeeded reports whether a rollout of the add-on ended Succeeded here.
+func (j *judge) succeeded(addOn string) bool {
+	for key, o := range j.objects {
+		if strings.HasPrefix(key, revisions) && addOnOf(o.Content) == addOn && text(get(o.Content, "metadata", "annotations"), "addonflow.io/succeeded-at") != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // confined: content that fails in the first stage reaches no other.

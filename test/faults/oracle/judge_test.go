@@ -23,9 +23,10 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 type story struct {
 	changes []hub.Change
 	at      time.Time
-	// content is the spec of the works from now on, and retries how many attempts there were before.
-	content string
-	retries int
+	// content is the spec of the works from now on, declared what the rollout is to reach, and retries how many attempts
+	// there were before.
+	content, declared string
+	retries           int
 }
 
 func (s *story) store(key string, object map[string]any) {
@@ -49,7 +50,7 @@ func (s *story) remove(key string) {
 // revision stores content; with a time it has succeeded.
 func (s *story) revision(digest, succeeded string) {
 	s.store(registry+"addonflow.io/addonrevisions/default/"+digest, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{"addonflow.io/succeeded-at": succeeded}},
+		"metadata": map[string]any{"labels": map[string]any{"addonflow.io/add-on": "hello"}, "annotations": map[string]any{"addonflow.io/succeeded-at": succeeded}},
 		"spec":     map[string]any{"digest": digest},
 	})
 }
@@ -74,6 +75,7 @@ func (s *story) ledger(writer string, records ...string) {
 	_ = z.Close() // a buffer refuses no write
 	s.store(rolloutKeys+"default/hello", map[string]any{
 		"metadata": map[string]any{"name": "hello", "managedFields": []any{map[string]any{"manager": writer, "subresource": "status"}}},
+		"spec":     map[string]any{"target": map[string]any{"digest": s.declared}},
 		"status":   map[string]any{"attempt": 1 + s.retries, "ledger": map[string]any{"names": base64.StdEncoding.EncodeToString(zipped.Bytes()), "records": groups}},
 	})
 }
@@ -105,6 +107,40 @@ func (s *story) work(cluster, content, feedback string) {
 		metadata["managedFields"] = append(fields, map[string]any{"time": s.at.Format(time.RFC3339), "subresource": "status"})
 	}
 	s.store(workKeys+cluster+"/hello", work)
+}
+
+// selects stores which clusters the placement of a stage selects.
+func (s *story) selects(stage string, clusters ...string) {
+	var all []any
+	for _, name := range clusters {
+		all = append(all, map[string]any{"clusterName": name})
+	}
+	s.store(decisionKeys+"default/"+stage+"-decision-1", map[string]any{
+		"metadata": map[string]any{"namespace": "default", "labels": map[string]any{placementLabel: stage}}, "status": map[string]any{"decisions": all},
+	})
+}
+
+// approved is the story of the last stage, when c3 has not verified the content.
+func (s *story) approved() {
+	s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+	s.work("c2", "v1", "")
+	s.work("c2", "v1", "v1")
+	s.approve()
+	s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c4 v1 approved Admitted")
+	s.work("c4", "v1", "")
+	s.work("c4", "v1", "v1")
+	s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c4 v1 approved Done")
+}
+
+// withoutCanary is the story of v2 when no cluster is in the canary, with the record of c1.
+func (s *story) withoutCanary(record string) {
+	s.selects("canary", "c1")
+	s.selects("canary")
+	s.revision("v2", "")
+	s.rollout(record, "c2 v2 rest Admitted")
+	s.work("c2", "v2", "")
+	s.work("c2", "v2", "v2")
+	s.rollout(record, "c2 v2 rest Done")
 }
 
 // canary is the story up to a canary that has verified v1.
@@ -220,6 +256,33 @@ func TestJudge(t *testing.T) {
 			s.work("c4", "v1", "")
 			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Done")
 		}},
+		"a cluster that is passed by": {want: "c4 gets unproven v1 before c3 of stage rest has verified it", tell: (*story).approved},
+		"a cluster that is passed by while no placement selects it": {tell: func(s *story) {
+			s.selects("rest", "c2", "c3")
+			s.selects("rest", "c2")
+			s.approved()
+		}},
+		"a cluster that is passed by and returned before the content was declared": {want: "c4 gets unproven v1 before c3 of stage rest has verified it", tell: func(s *story) {
+			s.selects("rest", "c2", "c3")
+			s.selects("rest", "c2")
+			s.selects("rest", "c2", "c3")
+			s.declared = "v1"
+			s.approved()
+		}},
+		"a cluster that is passed by while it is not available": {tell: func(s *story) {
+			for _, status := range []string{"True", "Unknown"} {
+				s.store(clusterKeys+"c3", map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ManagedClusterConditionAvailable", "status": status}}}})
+			}
+			s.approved()
+		}},
+		"an upgrade whose canary is empty": {want: "c2 gets unproven v2, which no cluster of stage canary has verified", tell: func(s *story) {
+			s.revision("v0", "2026-01-01T00:00:00Z")
+			s.withoutCanary("c1 v1 canary Done")
+		}},
+		"a first install whose canary is empty": {tell: func(s *story) { s.withoutCanary("c1 v1 canary Done") }},
+		"a first install whose canary left in flight": {want: "c2 gets unproven v2, which no cluster of stage canary has verified", tell: func(s *story) {
+			s.withoutCanary("c1 v2 canary Left")
+		}},
 		"an approved stage": {tell: func(s *story) {
 			s.rest()
 			s.approve()
@@ -304,8 +367,8 @@ func TestJudge(t *testing.T) {
 			}
 			_, broken := Judge(s.changes, Expectations{
 				Stages: map[string][]Stage{"hello": {
-					{Name: "canary", Clusters: []string{"c1"}, Limit: 1, Soak: 10 * time.Second},
-					{Name: "rest", Clusters: []string{"c2", "c3"}, Limit: 1},
+					{Name: "canary", Clusters: []string{"c1"}, Placements: []string{"default/canary"}, Limit: 1, Soak: 10 * time.Second},
+					{Name: "rest", Clusters: []string{"c2", "c3"}, Placements: []string{"default/rest"}, Limit: 1},
 					{Name: "approved", Clusters: []string{"c4"}, Limit: 1, Approval: "qa"},
 				}},
 				Confined: []string{"never-starts"},
