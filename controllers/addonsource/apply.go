@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
@@ -152,7 +153,7 @@ func (p *pass) recheck(ctx context.Context, changes []change) error {
 var errOtherContent = errors.New("it holds the content")
 
 // ensureRevision creates an add-on's revision, or makes sure that the existing one of that name
-// holds the same content, and names the commit.
+// holds the same content, has its marks, which a user may have removed, and names the commit.
 func (p *pass) ensureRevision(ctx context.Context, hub client.Writer, addOn revision) error {
 	name := render.RevisionName(addOn.Name, addOn.Digest)
 	live := &v1alpha1.AddOnRevision{}
@@ -166,7 +167,11 @@ func (p *pass) ensureRevision(ctx context.Context, hub client.Writer, addOn revi
 		return fmt.Errorf("cannot use revision %s: %w %s, not %s", name, errOtherContent, live.Spec.Digest, addOn.Digest)
 	}
 	base := live.DeepCopy()
-	if !v1alpha1.AddCommit(&live.ObjectMeta, addOn.commit) {
+	v1alpha1.AddCommit(&live.ObjectMeta, addOn.commit)
+	labels, annotations := revisionMarks(p.name(), addOn)
+	maps.Copy(labels, live.Labels)
+	maps.Copy(annotations, live.Annotations)
+	if live.Labels, live.Annotations = labels, annotations; maps.Equal(labels, base.Labels) && maps.Equal(annotations, base.Annotations) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})

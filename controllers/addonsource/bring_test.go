@@ -202,6 +202,17 @@ var _ = Describe("A commit", func() {
 		again := &v1alpha1.AddOnRevision{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: rollout.Spec.Target.Revision}}
 		w.read(again)
 		Expect(v1alpha1.Commits(again.Annotations)).To(Equal([]string{"main@sha1:" + third, "main@sha1:" + first}))
+
+		By("the marks of a revision that were taken off by hand come back")
+		marked := again.DeepCopy()
+		again.Labels, again.Annotations = nil, nil
+		Expect(admin.Update(context.Background(), again)).To(Succeed())
+		w.look()
+		w.read(again)
+		Expect(again.Labels).To(Equal(marked.Labels))
+		for _, key := range []string{v1alpha1.RevisionAnnotation, v1alpha1.SourceAnnotation} {
+			Expect(again.Annotations).To(HaveKeyWithValue(key, marked.Annotations[key]))
+		}
 	})
 
 	It("that is bad changes nothing and gets a status with file and line", func() {

@@ -191,17 +191,18 @@ func revisionObject(namespace, source string, addOn revision) (*v1alpha1.AddOnRe
 	if err != nil {
 		return nil, err
 	}
+	labels, annotations := revisionMarks(source, addOn)
 	return &v1alpha1.AddOnRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace,
-			Name:      render.RevisionName(addOn.Name, addOn.Digest),
-			Labels:    map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, v1alpha1.AddOnLabel: addOn.Name},
-			// The digest is an annotation as well, so that metadata alone, without the body,
-			// shows which content succeeded.
-			Annotations: map[string]string{
-				v1alpha1.SourceAnnotation: source, v1alpha1.RevisionAnnotation: addOn.Digest, v1alpha1.CommitsAnnotation: addOn.commit,
-			},
+			Namespace: namespace, Name: render.RevisionName(addOn.Name, addOn.Digest), Labels: labels, Annotations: annotations,
 		},
 		Spec: v1alpha1.AddOnRevisionSpec{AddOn: addOn.Name, Digest: addOn.Digest, Body: body},
 	}, nil
+}
+
+// revisionMarks are the labels and annotations with which the revision of an add-on's content is created. The digest is an
+// annotation as well, so that metadata alone, without the body, shows which content succeeded.
+func revisionMarks(source string, addOn revision) (labels, annotations map[string]string) {
+	return map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, v1alpha1.AddOnLabel: addOn.Name},
+		map[string]string{v1alpha1.SourceAnnotation: source, v1alpha1.RevisionAnnotation: addOn.Digest, v1alpha1.CommitsAnnotation: addOn.commit}
 }

@@ -560,6 +560,9 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 	if w.point.forgets {
 		expected, state = ofAnyPast(expected, beta), ofAnyPast(state, beta)
 	}
+	if w.point.unproves {
+		expected, state = ofAnySuccess(expected), ofAnySuccess(state)
+	}
 	if w.point.flaps {
 		expected, state = ofAnyReport(expected), ofAnyReport(state)
 	}
@@ -567,6 +570,17 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 		expected, state = ofAnyVersion(expected), ofAnyVersion(state)
 	}
 	return oracle.Differences(expected, state)
+}
+
+// ofAnySuccess is a state without beta's past revisions, and without the success of the newest one: only the revision
+// itself says that it succeeded, and of those that are no target, nobody has the content.
+func ofAnySuccess(state map[string]string) map[string]string {
+	plain, newest := maps.Clone(state), state[rolloutKey(beta)+" spec target revision"]
+	maps.DeleteFunc(plain, func(path, _ string) bool {
+		name, of := strings.CutPrefix(path, "/registry/addonflow.io/addonrevisions/"+demo.Namespace+"/")
+		return of && strings.HasPrefix(name, beta+"-") && (!strings.HasPrefix(name, newest+" ") || strings.HasSuffix(name, " "+v1alpha1.SucceededAtAnnotation))
+	})
+	return plain
 }
 
 // ofAnyReport is a state without what the last report of an agent that flaps decides: whether its cluster soaks or
