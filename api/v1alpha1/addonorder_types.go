@@ -49,7 +49,7 @@ type AddOnOrderSpec struct {
 	// +kubebuilder:validation:Pattern="^v[0-9]+:sha256:[0-9a-f]{64}$"
 	// +kubebuilder:validation:MaxLength=100
 	Digest string `json:"digest"`
-	// Attempt is status.attempt of the rollout.
+	// Attempt is status.attempt of the rollout. Orders rollback and unblock are about the content in every attempt.
 	// +kubebuilder:validation:Minimum=1
 	Attempt int32 `json:"attempt"`
 	// Arguments of the verb.

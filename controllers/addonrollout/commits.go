@@ -279,8 +279,9 @@ func moves(planned rollout.Plan, stage string) bool {
 
 // tellEnded ends the contexts of a live commit that the rollout does not report any more:
 // removals that are over, stages that a change of policy dropped, and all stages of a rollout
-// that cannot be planned. Such a context ends with the add-on and gets its state. If it ended
-// sooner, a required check would turn green without proof, or stay red on a good commit.
+// that cannot be planned or that takes the content back. Such a context ends with the add-on and
+// gets its state. If it ended sooner, a required check would turn green without proof, or stay red
+// on a good commit. A verdict stays, but not if its content is taken back.
 func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Want) {
 	whole := wants[0]
 	for _, m := range b.Marks() {
@@ -302,6 +303,8 @@ func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Wan
 				continue
 			}
 			w.State, w.Description = commitstatus.Success, "no removal is overdue any more"
+		case p.Err == nil && p.Observed.Override.Returns():
+			w.Description = "the content is rolled back; see " + whole.Context
 		case p.Err != nil && whole.State == commitstatus.Failure:
 			if commitstatus.Judged(m) {
 				continue

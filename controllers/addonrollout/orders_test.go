@@ -311,6 +311,53 @@ func TestRecall_TakesGreenContentBackUntilItIsUnblocked(t *testing.T) {
 	}
 }
 
+// A stage that was green says no success of content that no cluster runs, nor before its clusters have it again.
+func TestRecall_TakesTheVerdictsOfTheStagesBack(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.oneByOne()
+	for _, tag := range []string{"v1", "v2"} {
+		s.target(tag)
+		s.applied(tag, "")
+		s.settle()
+		s.advance(time.Minute)
+		s.expect(tag, "success: 2/2", "everyone")
+	}
+	digest := s.rollout().Spec.Target.Digest
+	s.order(v1alpha1.OrderRollback, digest, nil)
+	s.turns(2)
+	s.expect("v2", "failure: the content is rolled back; see addonflow/fleet/hello", "everyone")
+	s.rolledBack()
+	s.expect("v2", "failure: the content is rolled back; see addonflow/fleet/hello", "everyone")
+	s.expect("v1", "success: 2/2", "everyone")
+	s.order(v1alpha1.OrderUnblock, digest, nil)
+	s.turns(2)
+	s.expect("v2", "pending: 0/2", "everyone")
+	s.settle()
+	s.expect("v2", "success: 2/2", "everyone")
+}
+
+// A recall is about content: an attempt that began meanwhile does not keep it.
+func TestRecall_IsOfTheContentInEveryAttempt(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	var last string
+	for _, tag := range []string{"v1", "v2"} {
+		last = s.target(tag)
+		s.settle()
+		s.advance(time.Minute)
+	}
+	key := s.order(v1alpha1.OrderRollback, last, nil)
+	ro := s.rollout()
+	ro.Status.Attempt++
+	if err := s.hub.Status().Update(t.Context(), ro); err != nil {
+		t.Fatal(err)
+	}
+	s.rolledBack()
+	if got := s.answered(key); !strings.HasPrefix(got, "CarriedOut: ") {
+		t.Error(got)
+	}
+}
+
 // Answered orders are deleted after 30 days.
 func TestOrders_AreDeletedAfterThirtyDays(t *testing.T) {
 	s, _, v2 := stopped(t)

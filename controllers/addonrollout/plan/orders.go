@@ -393,8 +393,8 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 	if o.Rollout.Spec.Removal != nil {
 		return "", "the add-on is being removed"
 	}
-	if refused := o.outdated(order, next); refused != "" {
-		return "", refused
+	if s.Digest != o.Target.Digest { // whatever the attempt
+		return "", o.outdated(order, next)
 	}
 	if o.Override.Returns() && o.Override.Leaves().Digest != s.Digest && (s.Arguments == nil || s.Arguments.To == "") {
 		return "", fmt.Sprintf("the clusters went back to %s from %s already; to leave %[1]s as well, say where to with --to",
