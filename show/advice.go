@@ -39,6 +39,9 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 		add("The operator has not planned the newest commit yet.", on("status", "--watch")...)
 		return out
 	}
+	if r.Status.Phase == v1alpha1.PhaseSuspended && r.Status.Override.Returns() {
+		out = append(out, Resume(program, r)...) // nothing else moves a cluster
+	}
 	if r.Status.Override.Returns() && r.Status.Override.Kind == v1alpha1.OverrideBlocked {
 		add("The content is blocked. Push other content, or remove the entry from spec.blocked of " + r.Name + ".")
 		return out
@@ -62,10 +65,8 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 		add("The content was not at fault: try the failed clusters again.", on("retry", "-m", OrderReason)...)
 	case outcome == Failed:
 		add("Change what the message above names, and push.")
-	case r.Spec.Suspend:
-		add("The AddOnRollout in Git says suspend: true. Change it there and push.")
-	case suspended(r):
-		add("Continue the rollout.", program, "resume", "rollout", r.Name, "-n", r.Namespace)
+	default:
+		out = append(out, Resume(program, r)...)
 	}
 	for _, stage := range r.Status.Stages {
 		if outcome == Failed {
@@ -97,6 +98,17 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 		add("See what holds it.", on("tree")...)
 	}
 	return out
+}
+
+// Resume is what ends the suspend of a rollout; nothing for one that is not suspended.
+func Resume(program string, r *v1alpha1.AddOnRollout) []Advice {
+	switch {
+	case r.Spec.Suspend:
+		return []Advice{{Text: "The AddOnRollout in Git says suspend: true. Change it there and push."}}
+	case suspended(r):
+		return []Advice{{"Continue the rollout.", Command(program, "resume", "rollout", r.Name, "-n", r.Namespace)}}
+	}
+	return nil
 }
 
 // byComment reports whether comments on a forge count at a gate.

@@ -49,6 +49,11 @@ func TestNextCommand(t *testing.T) {
 			r.Status.Phase, r.Status.Conditions = v1alpha1.PhaseSuspended, nil
 			r.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"}
 		}, "addonflow resume rollout hello -n default"},
+		"SuspendedOnTheWayBack": {func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase, r.Status.Override = v1alpha1.PhaseSuspended, &v1alpha1.Override{Kind: v1alpha1.OverrideRecall, Declared: *targetOf("2")}
+			r.Status.Target, r.Status.Conditions = targetOf("1"), nil
+			r.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"}
+		}, "addonflow resume rollout hello -n default"},
 		"Soaking": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Conditions, r.Status.Stages[0].Phase = v1alpha1.PhaseProgressing, nil, "Soaking"
 		}, "addonflow promote hello canary -n default -m REASON"},

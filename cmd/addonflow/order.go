@@ -15,6 +15,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/show"
 )
 
 type orderOptions struct {
@@ -161,7 +162,7 @@ func (o *orderOptions) give(ctx context.Context, name string, arguments *v1alpha
 	if _, err := fmt.Fprintf(o.Out, "%s: %s ordered by %s (AddOnOrder %s)\n", rolloutKey(key), o.verb, order.Spec.Author, order.Name); err != nil {
 		return err
 	}
-	return o.answer(ctx, hub, order)
+	return o.answer(ctx, hub, r, order)
 }
 
 // subject is the digest of the content that the order is about.
@@ -177,8 +178,8 @@ func (o *orderOptions) subject(r *v1alpha1.AddOnRollout) (string, error) {
 	return r.Spec.Target.Digest, nil
 }
 
-// answer waits for the operator's answer and prints it.
-func (o *orderOptions) answer(ctx context.Context, hub client.Reader, order *v1alpha1.AddOnOrder) error {
+// answer waits for the operator's answer and prints it. While the rollout is suspended, no cluster follows it.
+func (o *orderOptions) answer(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout, order *v1alpha1.AddOnOrder) error {
 	if o.timeout == 0 {
 		return nil
 	}
@@ -197,6 +198,9 @@ func (o *orderOptions) answer(ctx context.Context, hub client.Reader, order *v1a
 	case order.Status.State == v1alpha1.OrderRefused:
 		return &exitError{code: exitFailed, err: fmt.Errorf("refused: %s", order.Status.Message)}
 	}
-	_, err = fmt.Fprintf(o.Out, "carried out: %s\n", order.Status.Message)
-	return err
+	if _, err = fmt.Fprintf(o.Out, "carried out: %s\n", order.Status.Message); err != nil || o.verb == v1alpha1.OrderAbort {
+		return err
+	}
+	o.hintAll(show.Resume(o.name, r))
+	return nil
 }

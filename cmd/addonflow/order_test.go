@@ -28,6 +28,17 @@ func answering(state v1alpha1.OrderState, message string, given *v1alpha1.AddOnO
 	}}
 }
 
+// TestOrderOfASuspendedRolloutNamesResume: the order is carried out, and no cluster moves before resume.
+func TestOrderOfASuspendedRolloutNamesResume(t *testing.T) {
+	r := hello(v1alpha1.PhaseSuspended)
+	r.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"}
+	s := newStageWith(t, answering(v1alpha1.OrderCarriedOut, "done", &v1alpha1.AddOnOrderSpec{}), r)
+	want := "Next: Continue the rollout.\n  addonflow resume rollout hello -n default\n"
+	if code := s.run(t.Context(), "rollback", "hello", "-m", "leaks"); code != 0 || s.err.String() != want {
+		t.Errorf("exit code %d, %q, want %q", code, s.err.String(), want)
+	}
+}
+
 // The commands create orders in the user's own name, about the current content and attempt, and print the
 // operator's answer.
 func TestOrders_AreGivenAndAnswered(t *testing.T) {

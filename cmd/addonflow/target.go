@@ -74,8 +74,13 @@ func (c *cli) hintNext(t target, object client.Object, outcome show.Outcome) {
 	if outcome != show.Failed && outcome != show.Waiting && !differs {
 		return
 	}
+	c.hintAll(t.advice(c.name, object))
+}
+
+// hintAll prints what a user can do, the most useful first.
+func (c *cli) hintAll(advice []show.Advice) {
 	first := "Next"
-	for _, a := range t.advice(c.name, object) {
+	for _, a := range advice {
 		c.hint("%s: %s", first, a.Text)
 		if a.Command != "" {
 			c.hint("  %s", a.Command)

@@ -358,6 +358,32 @@ func TestRecall_IsOfTheContentInEveryAttempt(t *testing.T) {
 	}
 }
 
+// A recall of a suspended rollout is carried out, but moves no cluster before the rollout is resumed: the answer says so.
+func TestRecall_OfASuspendedRolloutSaysThatNothingMoves(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	of := s.succeed("v1", "v2")
+	s.suspend()
+	key := s.order(v1alpha1.OrderRollback, of[1], nil)
+	s.settle()
+	if got := s.answered(key); !strings.HasSuffix(got, "; back to "+commitNamed("v1")[:10]+"; the rollout is suspended, and no cluster moves until it is resumed") {
+		t.Error(got)
+	}
+	s.runs(of[1], "c1", "c2", "c3")
+}
+
+// A retry of content from which the fleet went back names the order that rolls it out again.
+func TestRetry_OfContentThatWasRolledBackNamesUnblock(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	of := s.succeed("v1", "v2")
+	s.order(v1alpha1.OrderRollback, of[1], nil)
+	s.rolledBack()
+	key := s.order(v1alpha1.OrderRetry, of[0], nil)
+	s.settle()
+	if got, want := s.answered(key), "Refused: the clusters went back from the content; unblock ends its quarantine, and rolls it out again"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // Answered orders are deleted after 30 days.
 func TestOrders_AreDeletedAfterThirtyDays(t *testing.T) {
 	s, _, v2 := stopped(t)

@@ -221,6 +221,9 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 			return "", "did not fail with this content: " + brief.Names(not)
 		}
 		if len(affected) == 0 && next.Aborted == nil && next.Phase != v1alpha1.PhaseFailed {
+			if o.Override.Returns() {
+				return "", "the clusters went back from the content; unblock ends its quarantine, and rolls it out again"
+			}
 			return "", "the rollout did not fail"
 		}
 		next.Attempt++
@@ -229,7 +232,7 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 		for i := range next.Stages {
 			next.Stages[i].Gates = nil // another attempt needs new verdicts
 		}
-		return fmt.Sprintf("attempt %d; %s again", next.Attempt, brief.Count(len(affected), "cluster")), ""
+		return fmt.Sprintf("attempt %d; %s again", next.Attempt, brief.Count(len(affected), "cluster")) + o.stayed(), ""
 	}
 }
 
@@ -386,7 +389,7 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 		case barred && o.blocks(o.known(s.Digest)) != nil:
 			return "ended the quarantine of " + s.Digest + "; spec.blocked still names it: remove the entry in Git", ""
 		case barred:
-			return s.Digest + " may be rolled out again", ""
+			return s.Digest + " may be rolled out again" + o.stayed(), ""
 		}
 		return "", s.Digest + " is not quarantined"
 	}
@@ -415,5 +418,13 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 	if why := o.preventing(s.Digest, to, withCRDs); why != "" {
 		return "", why
 	}
-	return "quarantined " + s.Digest + "; back to " + titleOf(o.known(to)), ""
+	return "quarantined " + s.Digest + "; back to " + titleOf(o.known(to)) + o.stayed(), ""
+}
+
+// stayed ends the answer of an order that moves clusters, if a suspend holds them.
+func (o *Observation) stayed() string {
+	if !Suspended(o.Rollout) && !o.Rollout.Spec.Suspend {
+		return ""
+	}
+	return "; the rollout is suspended, and no cluster moves until it is resumed"
 }
