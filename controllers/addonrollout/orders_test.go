@@ -364,7 +364,7 @@ func TestRecall_OfASuspendedRolloutSaysThatNothingMoves(t *testing.T) {
 	of := s.succeed("v1", "v2")
 	s.suspend()
 	key := s.order(v1alpha1.OrderRollback, of[1], nil)
-	s.settle()
+	s.ticks(3, 0, "c1", "c2", "c3")
 	if got := s.answered(key); !strings.HasSuffix(got, "; back to "+commitNamed("v1")[:10]+"; the rollout is suspended, and no cluster moves until it is resumed") {
 		t.Error(got)
 	}
@@ -378,7 +378,7 @@ func TestRetry_OfContentThatWasRolledBackNamesUnblock(t *testing.T) {
 	s.order(v1alpha1.OrderRollback, of[1], nil)
 	s.rolledBack()
 	key := s.order(v1alpha1.OrderRetry, of[0], nil)
-	s.settle()
+	s.ticks(3, 0, "c1", "c2", "c3")
 	if got, want := s.answered(key), "Refused: the clusters went back from the content; unblock ends its quarantine, and rolls it out again"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
