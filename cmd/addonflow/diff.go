@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/show"
 )
@@ -53,8 +54,10 @@ func (c *cli) diff(ctx context.Context, name, cluster string) error {
 	if err != nil {
 		return hubError("show the change of "+rolloutKey(key), err)
 	}
+	target := effective(r)
+	defer c.hintOverride(r)
 	if change.Cluster == "" {
-		c.hint("Every cluster of %s runs the target.", rolloutKey(key))
+		c.hint("Every cluster of %s runs the target, %s.", rolloutKey(key), show.ShortCommit(target.Commit))
 		return nil
 	}
 	diff, err := c.terminal().style.Diff(change.Before, change.After)
@@ -65,10 +68,32 @@ func (c *cli) diff(ctx context.Context, name, cluster string) error {
 	if r.Status.Stable != nil {
 		from = show.ShortCommit(r.Status.Stable.Commit)
 	}
-	c.hint("From %s to %s on %s:", from, show.ShortCommit(r.Spec.Target.Commit), change.Cluster)
+	c.hint("From %s to %s on %s:", from, show.ShortCommit(target.Commit), change.Cluster)
 	if diff == "" {
 		c.hint("no difference")
 	}
 	_, err = fmt.Fprint(c.Out, diff)
 	return err
+}
+
+// effective is the target of a rollout: what Git declares, unless the operator overrides it.
+func effective(r *v1alpha1.AddOnRollout) *v1alpha1.Target {
+	if r.Status.Override != nil && r.Status.Target != nil {
+		return r.Status.Target
+	}
+	return r.Spec.Target
+}
+
+// hintOverride says that Git declares other content than the target, and why.
+func (c *cli) hintOverride(r *v1alpha1.AddOnRollout) {
+	o := r.Status.Override
+	switch {
+	case o == nil || !show.Current(r):
+	case o.Waits():
+		c.hint("Git declares %s, which waits until the clusters are at the target: %s",
+			show.ShortCommit(o.Declared.Commit), show.Command(c.name, "status", r.Name, "-n", r.Namespace))
+	default:
+		c.hint("Git declares %s, which was withdrawn (%s). What ends that: %s",
+			show.ShortCommit(o.Declared.Commit), show.FirstLine(o.Reason), show.Command(c.name, "status", r.Name, "-n", r.Namespace))
+	}
 }

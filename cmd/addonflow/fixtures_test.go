@@ -162,3 +162,12 @@ func proposed() *v1alpha1.AddOnRollout {
 	r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *r.Spec.Target, Proposed: "https://gitea.example/team/fleet/pulls/12"}
 	return r
 }
+
+// withdrawn is a rollout that went back from what Git declares to the content of an older commit.
+func withdrawn() *v1alpha1.AddOnRollout {
+	r := hello(v1alpha1.PhaseRolledBack)
+	r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *r.Spec.Target, Reason: "halted in canary"}
+	r.Status.Target = &v1alpha1.Target{Source: "fleet", Digest: "v1:sha256:11", Commit: strings.ReplaceAll(commit, "2", "1")}
+	r.Status.Stable = &v1alpha1.Target{Source: "fleet", Digest: "v1:sha256:00", Commit: strings.ReplaceAll(commit, "2", "0")}
+	return r
+}

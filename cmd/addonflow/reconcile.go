@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/show"
 )
 
@@ -30,7 +31,7 @@ func newReconcileCommand(c *cli) *cobra.Command {
 			Long: "Reconcile a " + t.kind + " now, with the annotation " + meta.ReconcileRequestAnnotation + ".\n\n" +
 				"With --wait the command prints what the operator finds, and prints it again when it\n" +
 				"changes. It ends with an outcome, such as a refused commit. While the operator retries,\n" +
-				"for example to read a repository, it waits until the timeout (exit code 3).",
+				"for example to read a repository, it waits until the timeout (exit code 3)." + t.differs,
 			Example: fmt.Sprintf(`  # Right after a push
   addonflow reconcile %[1]s %[2]s
   # Wait for the outcome
@@ -124,7 +125,40 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 	case err != nil:
 		return hubError("watch "+t.kind+" "+key.String(), err)
 	}
-	return o.report(t, last, outcome)
+	if t.kind != sourceTarget().kind || outcome != show.Succeeded {
+		return o.report(t, last, outcome)
+	}
+	differ, err := o.returned(ctx, hub, key)
+	if err != nil {
+		return err
+	}
+	if len(differ) > 0 {
+		outcome = show.Waiting
+	}
+	err = o.report(t, last, outcome)
+	for _, r := range differ {
+		o.hint("%s", o.terminal().style.Line(r))
+		o.hintNext(rolloutTarget(), r, show.Waiting)
+	}
+	return err
+}
+
+// returned are the rollouts of a source whose clusters went back from the content that the source declares. Newer
+// content that waits for them is not refused.
+func (o *reconcileOptions) returned(ctx context.Context, hub client.Reader, source client.ObjectKey) ([]*v1alpha1.AddOnRollout, error) {
+	var list v1alpha1.AddOnRolloutList
+	if err := hub.List(ctx, &list, client.InNamespace(source.Namespace)); err != nil {
+		return nil, hubError("list the rollouts of source "+source.String(), err)
+	}
+	var differ []*v1alpha1.AddOnRollout
+	for i := range list.Items {
+		r := &list.Items[i]
+		if r.Spec.Target != nil && r.Spec.Target.Source == source.Name && !leaving(r) &&
+			show.Current(r) && r.Status.Override.Returns() && !r.Status.Override.Waits() {
+			differ = append(differ, r)
+		}
+	}
+	return differ, nil
 }
 
 // report prints what the operator found, and gives it the exit code of its outcome.

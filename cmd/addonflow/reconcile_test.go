@@ -128,6 +128,42 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
+// TestReconcileOfASourceWhoseContentWasWithdrawn: the commit is applied and the source is ready, but the fleet differs
+// from Git. A rollout of another source, and one that has not been planned since the commit, do not count.
+func TestReconcileOfASourceWhoseContentWasWithdrawn(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.AddOnRollout)
+		code   int
+	}{
+		"RolledBack":    {func(*v1alpha1.AddOnRollout) {}, exitSuspended},
+		"OfAnother":     {func(r *v1alpha1.AddOnRollout) { r.Spec.Target.Source = "other" }, 0},
+		"NotPlannedYet": {func(r *v1alpha1.AddOnRollout) { r.Generation++ }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := proposed()
+			c.change(r)
+			s := &stage{}
+			*s = *newStageWith(t, requested(t, s), fleetSource("True", "Applied revision main"), r)
+			s.cli.Out, s.cli.ErrOut = &s.out, &s.err
+			s.cli.connect = func() (client.WithWatch, error) { return s.hub, nil }
+			if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait"); code != c.code {
+				t.Errorf("exit code %d, want %d; %s", code, c.code, s.err.String())
+			}
+			if c.code == 0 {
+				return
+			}
+			if want := "⏸ source default/fleet: Applied revision main\n"; s.out.String() != want {
+				t.Errorf("got %q, want %q", s.out.String(), want)
+			}
+			for _, want := range []string{"hello main@2222222 RolledBack", "https://gitea.example/team/fleet/pulls/12", "addonflow unblock hello -n default"} {
+				if !strings.Contains(s.err.String(), want) {
+					t.Errorf("%q is missing in %q", want, s.err.String())
+				}
+			}
+		})
+	}
+}
+
 // TestReconcileSaysTheReasonWhileItWaits: one line per change, and a refused commit ends it.
 func TestReconcileSaysTheReasonWhileItWaits(t *testing.T) {
 	source := reporting(fleetSource("False", "cannot reach git.example.com"), meta.ReconcilingCondition)

@@ -35,6 +35,8 @@ type target struct {
 	advice func(program string, object client.Object) []show.Advice
 	// resumes is what resume cancels besides a suspend.
 	resumes string
+	// differs is what reconcile --wait says besides the outcome.
+	differs string
 }
 
 func sourceTarget() target {
@@ -48,6 +50,7 @@ func sourceTarget() target {
 		advice: func(program string, object client.Object) []show.Advice {
 			return onKind(func(s *v1alpha1.AddOnSource) []show.Advice { return show.NextOfSource(program, s) })(object)
 		},
+		differs: " If the commit\nis applied, but clusters went back from content that it declares, the exit code is 4.",
 	}
 }
 

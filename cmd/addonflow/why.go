@@ -81,6 +81,7 @@ func (c *cli) why(ctx context.Context, name, cluster string) error {
 	if _, err := fmt.Fprintln(c.Out, reasonLine(show.ClusterOf(r, found))); err != nil {
 		return err
 	}
+	c.hintOverride(r)
 	if o := r.Status.Override; o.Returns() && o.Proposed != "" {
 		c.hint("The fleet differs from Git; this pull request makes Git agree:\n  %s", o.Proposed)
 	}
