@@ -327,10 +327,10 @@ func edits() []point {
 		owner    = schema.GroupVersionKind{Group: addOn.Group, Version: addOn.Version, Kind: "ClusterManagementAddOn"}
 		tmpl     = schema.GroupVersionKind{Group: addOn.Group, Version: addOn.Version, Kind: "AddOnTemplate"}
 		work     = schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1", Kind: "ManifestWork"}
-		rollout  = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnRollout"}
-		source   = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnSource"}
-		revision = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnRevision"}
-		order    = schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnOrder"}
+		rollout  = v1alpha1.GroupVersion.WithKind("AddOnRollout")
+		source   = v1alpha1.GroupVersion.WithKind("AddOnSource")
+		revision = v1alpha1.GroupVersion.WithKind("AddOnRevision")
+		order    = v1alpha1.GroupVersion.WithKind("AddOnOrder")
 		binding  = schema.GroupVersionKind{Group: rbacv1.GroupName, Version: "v1", Kind: "RoleBinding"}
 	)
 	first := clusterNames()[0]

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/demo"
 	"github.com/addonflow/addonflow/test/fleet"
 )
@@ -101,8 +102,8 @@ func send(pid int, s syscall.Signal) error {
 // olderStatuses are statuses that are written back after the operator has written newer ones, as
 // by a restored backup.
 func olderStatuses() []point {
-	rollout := schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnRollout"}
-	source := schema.GroupVersionKind{Group: "addonflow.io", Version: kindVersion, Kind: "AddOnSource"}
+	rollout := v1alpha1.GroupVersion.WithKind("AddOnRollout")
+	source := v1alpha1.GroupVersion.WithKind("AddOnSource")
 	objects := []struct {
 		kind schema.GroupVersionKind
 		name string
