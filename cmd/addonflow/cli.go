@@ -281,6 +281,7 @@ func hubError(doing string, err error) error {
 		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: AddonFlow is not installed on this hub; use --context for another hub: %w", doing, err)}
 	case apierrors.IsNotFound(err):
 		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot %s: %w; use -n NAMESPACE for another namespace", doing, err)}
+	case apierrors.IsInvalid(err): // the input is refused
 	case errors.As(err, &status), errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF):
 		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: %w", doing, err)}
 	}

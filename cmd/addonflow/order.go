@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,7 +97,7 @@ again. The fleet then differs from Git: revert the commit, or push other content
 func newUnblockCommand(c *cli) *cobra.Command {
 	o := &orderOptions{cli: c, verb: v1alpha1.OrderUnblock}
 	cmd := o.command("unblock ROLLOUT [DIGEST]", "End the quarantine of content",
-		`Without DIGEST, of the content that Git declares.`, `  # The failure was elsewhere
+		`Without DIGEST, of the content that Git declares. The first digits of a digest are enough.`, `  # The failure was elsewhere
   addonflow unblock hello -m "the registry was down"`)
 	cmd.Args = atLeastARollout
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -141,7 +143,7 @@ func (o *orderOptions) give(ctx context.Context, name string, arguments *v1alpha
 		return err
 	}
 	key := client.ObjectKeyFromObject(r)
-	digest, err := o.subject(r)
+	digest, err := o.subject(ctx, hub, r)
 	if err != nil {
 		return err
 	}
@@ -166,16 +168,48 @@ func (o *orderOptions) give(ctx context.Context, name string, arguments *v1alpha
 }
 
 // subject is the digest of the content that the order is about.
-func (o *orderOptions) subject(r *v1alpha1.AddOnRollout) (string, error) {
+func (o *orderOptions) subject(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) (string, error) {
 	switch {
 	case r.Spec.Target == nil || r.Status.Target == nil:
 		return "", &exitError{code: exitTimeout, err: fmt.Errorf("cannot %s: the operator has not planned %s yet; repeat the command later", o.verb, r.Name)}
 	case o.verb != v1alpha1.OrderUnblock:
 		return r.Status.Target.Digest, nil
 	case o.to != "":
-		return o.to, nil
+		return o.named(ctx, hub, r)
 	}
 	return r.Spec.Target.Digest, nil
+}
+
+// named is the digest that the user named by its first digits, which are what is shown of digests.
+func (o *orderOptions) named(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) (string, error) {
+	var list v1alpha1.AddOnRevisionList
+	if err := hub.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
+		return "", hubError("list AddOnRevisions", err)
+	}
+	known := map[string]bool{}
+	add := func(digest string) {
+		if strings.HasPrefix(digest, o.to) || strings.HasPrefix(digest[strings.LastIndex(digest, ":")+1:], o.to) {
+			known[digest] = true
+		}
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.AddOn == r.Name {
+			add(list.Items[i].Spec.Digest)
+		}
+	}
+	add(r.Spec.Target.Digest)
+	for _, entry := range r.Status.History {
+		add(entry.Target.Digest) // its revision may be deleted
+	}
+	switch found := slices.Sorted(maps.Keys(known)); len(found) {
+	case 0:
+		return "", &exitError{code: exitNotFound, err: fmt.Errorf("cannot %s: no content of %s has a digest that begins with %q; see %s history %s -n %s",
+			o.verb, r.Name, o.to, o.name, r.Name, r.Namespace)}
+	case 1:
+		return found[0], nil
+	default:
+		return "", &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: several digests begin with %q: %s", o.verb, o.to, strings.Join(found, ", "))}
+	}
 }
 
 // answer waits for the operator's answer and prints it. While the rollout is suspended, no cluster follows it.

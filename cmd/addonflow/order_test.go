@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -36,6 +37,19 @@ func TestOrderOfASuspendedRolloutNamesResume(t *testing.T) {
 	want := "Next: Continue the rollout.\n  addonflow resume rollout hello -n default\n"
 	if code := s.run(t.Context(), "rollback", "hello", "-m", "leaks"); code != 0 || s.err.String() != want {
 		t.Errorf("exit code %d, %q, want %q", code, s.err.String(), want)
+	}
+}
+
+// TestOrderThatTheHubFindsInvalidIsRefusedInput: the hub was reached, and its answer is about the argument.
+func TestOrderThatTheHubFindsInvalidIsRefusedInput(t *testing.T) {
+	s := newStageWith(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+		if _, order := o.(*v1alpha1.AddOnOrder); order {
+			return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("AddOnOrder").GroupKind(), "x", nil)
+		}
+		return nil
+	}}, hello(v1alpha1.PhaseSucceeded))
+	if code := s.run(t.Context(), "rollback", "hello", "--to", "x", "-m", "leaks"); code != exitFailed {
+		t.Errorf("exit code %d, want %d: %s", code, exitFailed, s.err.String())
 	}
 }
 
@@ -71,15 +85,22 @@ func TestOrders_AreGivenAndAnswered(t *testing.T) {
 		},
 		"RollbackWithoutReason": {args: "rollback hello", out: "say it with -m", code: exitUsage},
 		"UnblockOfADigest": {
-			args: "unblock hello v1:sha256:ab", state: v1alpha1.OrderCarriedOut, out: "carried out: done",
-			want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderUnblock, Digest: "v1:sha256:ab"},
+			args: "unblock hello " + digest, state: v1alpha1.OrderCarriedOut, out: "carried out: done",
+			want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderUnblock, Digest: digest},
 		},
-		"NoAnswer":    {args: "abort hello --timeout=300ms", out: "no answer within 300ms", code: exitTimeout, want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderAbort}},
-		"TooManyArgs": {args: "abort hello c1", out: "it takes ROLLOUT", code: exitUsage},
+		"UnblockOfItsFirstDigits": {
+			args: "unblock hello 3333333333", state: v1alpha1.OrderCarriedOut, out: "carried out: done",
+			want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderUnblock, Digest: "v1:sha256:" + strings.Repeat("3", 64)},
+		},
+		"UnblockOfUnknown":   {args: "unblock hello 4444444444", out: `no content of hello has a digest that begins with "4444444444"; see addonflow history hello -n default`, code: exitNotFound},
+		"UnblockOfAmbiguous": {args: "unblock hello v1:sha256:", out: `several digests begin with "v1:sha256:"`, code: exitFailed},
+		"NoAnswer":           {args: "abort hello --timeout=300ms", out: "no answer within 300ms", code: exitTimeout, want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderAbort}},
+		"TooManyArgs":        {args: "abort hello c1", out: "it takes ROLLOUT", code: exitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := hello(v1alpha1.PhaseFailed)
 			r.UID, r.Status.Attempt = "uid-1", 3
+			r.Status.History = []v1alpha1.HistoryEntry{{Target: v1alpha1.Target{Digest: "v1:sha256:" + strings.Repeat("3", 64)}}}
 			var given v1alpha1.AddOnOrderSpec
 			s := newStageWith(t, answering(c.state, "done", &given), r)
 			code := s.run(t.Context(), strings.Fields(c.args)...)
