@@ -214,6 +214,29 @@ var _ = Describe("A source with an account", func() {
 		w.becomes("True ReconciliationSucceeded: ")
 		Expect(exists(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(BeTrue())
 	})
+
+	It("never changes nor prunes what AddonFlow itself consists of, whatever the account may", func() {
+		w := newTenant()
+		w.settle()
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		w.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"*"}},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+		w.commit("with a role", addOnFilesWith(map[string]string{"addons/clusterrole.yaml": agentRoleYAML}))
+		w.becomes("True ReconciliationSucceeded: ")
+
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-agent"}}
+		w.read(role)
+		role.Labels["app.kubernetes.io/name"], role.Labels["app.kubernetes.io/part-of"] = "addonflow", "addonflow" // as manifests/install
+		Expect(admin.Update(context.Background(), role)).To(Succeed())
+		w.commit("with fewer rights", map[string]string{"addons/clusterrole.yaml": strings.Replace(agentRoleYAML, "[get]", "[list]", 1)})
+		w.becomes("False OwnershipConflict: addons/clusterrole.yaml:1: ClusterRole/" + role.Name + ": belongs to the installation of AddonFlow, which no commit changes")
+
+		w.remove("no role", "addons/clusterrole.yaml")
+		w.becomes("True ReconciliationSucceeded: ")
+		w.read(role)
+		Expect(role.Rules).To(ConsistOf(HaveField("Verbs", ConsistOf("get"))))
+		Expect(w.source().Status.Inventory).NotTo(ContainElement(HaveField("Kind", "ClusterRole")))
+	})
 })
 
 // agentRole allows the role of the world's agent by flag.

@@ -106,8 +106,17 @@ func ownerOf(u *unstructured.Unstructured) string {
 	return u.GetAnnotations()[v1alpha1.SourceAnnotation]
 }
 
-// ours reports whether an object carries both marks of a source. Only such objects are ever
-// deleted.
+// ours reports whether an object carries both marks of a source and is no part of AddonFlow itself. Only such
+// objects are ever deleted.
 func ours(u *unstructured.Unstructured, source string) bool {
-	return u != nil && ownerOf(u) == source && u.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
+	return u != nil && ownerOf(u) == source && u.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue && !installs(u)
+}
+
+// installs reports whether an object is part of AddonFlow itself, by the labels of manifests/install and the chart.
+func installs(u *unstructured.Unstructured) bool {
+	if u == nil {
+		return false
+	}
+	const product = "addonflow"
+	return u.GetLabels()["app.kubernetes.io/name"] == product && u.GetLabels()["app.kubernetes.io/part-of"] == product
 }

@@ -15,7 +15,7 @@ import (
 // conflict is an object that has another owner. The first owner keeps it.
 type conflict struct {
 	object objectKey
-	// owner is a source, or a field manager.
+	// owner is a source, a field manager, or AddonFlow itself.
 	owner string
 	// fix says how to resolve it, hint what else to know: a forge has no room for it.
 	fix, hint string
@@ -35,9 +35,12 @@ func contested(objects []gitsource.Object, conflicts []conflict) *halt {
 }
 
 // conflictWith returns the conflict about one object that the commit declares, false if there
-// is none.
-func conflictWith(key objectKey, in planInput) (conflict, bool) {
+// is none. No commit changes AddonFlow itself, whatever the account of its source may.
+func conflictWith(key objectKey, desired *unstructured.Unstructured, in planInput) (conflict, bool) {
 	live := in.seen.live[key]
+	if installs(live) || installs(desired) {
+		return conflict{object: key, owner: "the installation of AddonFlow", fix: ", which no commit changes"}, true
+	}
 	owner := ownerOf(live)
 	if owner != "" && owner != in.source && in.seen.sources[owner] && !released(key, in.seen) {
 		return conflict{

@@ -193,7 +193,7 @@ func levelsOf(addOns []load.AddOn) map[string]int {
 
 // add plans one object: a conflict, a change, or nothing.
 func (t *plan) add(in planInput, key objectKey, desired *unstructured.Unstructured) {
-	if c, ok := conflictWith(key, in); ok {
+	if c, ok := conflictWith(key, desired, in); ok {
 		t.conflicts = append(t.conflicts, c)
 		return
 	}
