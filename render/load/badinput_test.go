@@ -167,6 +167,14 @@ func badKinds(t *testing.T) []badInput {
 				with("x.yaml", "apiVersion: addonflow.io/v1alpha1\nkind: AddOnApproval\nmetadata: {name: x, namespace: team}\n"),
 			append(one(flaw.ReasonUnsupportedKind, "x.yaml", "AddOnApproval is not supported"), one(flaw.ReasonUnsupportedKind, addOnFile, "addonflow.io")...),
 		},
+		{
+			"work_that_an_add_on_lists",
+			hello().edited(t, addOnFile, "  installStrategy:", "  - {group: work.open-cluster-management.io, resource: manifestworks}\n  installStrategy:").
+				with("x.yaml", "apiVersion: work.open-cluster-management.io/v1\nkind: ManifestWork\nmetadata: {name: x, namespace: cluster1}\n"),
+			append(one(flaw.ReasonUnsupportedKind, "x.yaml", "ManifestWork is not supported"), one(flaw.ReasonUnsupportedKind, addOnFile, "manifestworks.work.open-cluster-management.io cannot be a configuration")...),
+		},
+		mistake(t, "decision_as_configuration", addOnFile, "  installStrategy:", "  - {group: cluster.open-cluster-management.io, resource: placementdecisions}\n  installStrategy:", flaw.ReasonUnsupportedKind, "spec.supportedConfigs[2].resource", "placementdecisions"),
+		mistake(t, "add_on_of_a_cluster_as_configuration", addOnFile, "  installStrategy:", "  - {group: addon.open-cluster-management.io, resource: managedclusteraddons}\n  installStrategy:", flaw.ReasonUnsupportedKind, "spec.supportedConfigs[2].resource", "managedclusteraddons"),
 		mistake(t, "beta_add_on_with_alpha_fields", addOnFile, "management.io/v1alpha1\nkind: Cl", "management.io/v1beta1\nkind: Cl", flaw.ReasonUnknownField, "spec.supportedConfigs", "known fields: addOnMeta, defaultConfigs, installStrategy").followed(nothingListed("defaultConfigs")...),
 		{
 			"duplicate_object", hello().with("z/again.yaml", again),

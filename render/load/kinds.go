@@ -132,14 +132,7 @@ const workGroup = "work.open-cluster-management.io"
 // paces and ledgers by. A Secret would have its values in Git.
 func HubKind(kind schema.GroupVersionKind) bool {
 	_, known := knownRole(kind)
-	switch {
-	case known, misspelt(kind.GroupKind()), refusedConfiguration(resourceOf(kind)) != "":
-		return false
-	case kind.GroupKind() == schema.GroupKind{Group: placementGroup, Kind: "PlacementDecision"}:
-		return false
-	default:
-		return kind.Group != addonGroup && kind.Group != workGroup
-	}
+	return !known && !misspelt(kind.GroupKind()) && refusedConfiguration(resourceOf(kind)) == "" && kind.Group != addonGroup
 }
 
 // knownKinds are the kinds that render knows by name, by their groups.
@@ -191,8 +184,10 @@ func when(ok bool, r role) role {
 // can.
 func refusedConfiguration(resource schema.GroupResource) string {
 	switch {
-	case resource.Group == rolloutGroup:
-		return "a kind of addonflow.io cannot be a configuration: the operator acts on its objects"
+	case resource.Group == rolloutGroup, resource.Group == workGroup,
+		resource == schema.GroupResource{Group: addonGroup, Resource: "managedclusteraddons"},
+		resource == schema.GroupResource{Group: placementGroup, Resource: "placementdecisions"}:
+		return resource.String() + " cannot be a configuration: the operator acts on its objects"
 	case resource == schema.GroupResource{Resource: secretsResource}:
 		return "a Secret cannot be a configuration: it would be copied into every AddOnRevision"
 	default:

@@ -271,9 +271,8 @@ func listedResources(objects []Located) map[schema.GroupResource]bool {
 
 func unsupported(declared *unstructured.Unstructured) flaw.Flaw {
 	message := fmt.Sprintf("%s %s is not supported", declared.GetAPIVersion(), declared.GetKind())
-	// The hint for a Secret does not fit AddonFlow's own kinds.
-	if why := refusedConfiguration(resourceOf(declared.GroupVersionKind())); why != "" && declared.GroupVersionKind().Group != rolloutGroup {
-		return flaw.Flaw{Reason: flaw.ReasonUnsupportedKind, Message: why, Hint: "keep it on the managed clusters"}
+	if secret := resourceOf(declared.GroupVersionKind()); secret == (schema.GroupResource{Resource: secretsResource}) {
+		return flaw.Flaw{Reason: flaw.ReasonUnsupportedKind, Message: refusedConfiguration(secret), Hint: "keep it on the managed clusters"}
 	}
 	return flaw.Flaw{Reason: flaw.ReasonUnsupportedKind, Message: message, Hint: cmp.Or(meantKind(declared.GroupVersionKind()), supportedKinds)}
 }
