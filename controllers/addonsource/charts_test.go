@@ -44,9 +44,10 @@ var _ = Describe("A chart in a registry", func() {
 		digest := server.PushChart(GinkgoTB(), "charts", chartOf("1.0.0"))
 		reference := server.Host + "/charts/hello:1.0.0@" + digest
 		w := newWorld()
-		w.commit("add hello", packagedWith("oci: "+reference))
+		sha := w.commit("add hello", packagedWith("oci: "+reference))
 		w.pass()
 		Expect(w.whyNotReady()).To(Equal("False BuildFailed: " + w.named(at) + "charts are not read from " + server.Host + "; list the registry in spec.registries of the AddOnSource"))
+		w.delivered(sha, "failure")
 
 		w.change(func(s *v1alpha1.AddOnSource) {
 			s.Spec.Registries = []v1alpha1.RegistrySpec{{Host: server.Host, Insecure: true, SecretRef: &fluxmeta.LocalObjectReference{Name: "pull"}}}
@@ -57,6 +58,7 @@ var _ = Describe("A chart in a registry", func() {
 		secret := w.newSecret("pull", map[string][]byte{".dockerconfigjson": registry.DockerConfig(server.Host, "ana", "canary-55d1")})
 		w.look()
 		Expect(w.whyNotReady()).To(Equal("False InvalidCredentials: " + w.named(at) + "cannot read " + strings.Replace(reference, ":1.0.0", "", 1) + ": authentication failed: " + server.Host + " answered 401"))
+		Expect(w.delivered(sha, "pending").Description).To(Equal("cannot be fetched yet"), "the verdict was about another spec")
 
 		secret.Data[".dockerconfigjson"] = server.DockerConfig()
 		Expect(admin.Update(GinkgoT().Context(), secret)).To(Succeed())

@@ -149,10 +149,11 @@ func shows(marks []commitstatus.Mark, w commitstatus.Want) bool {
 	})
 }
 
-// tellHead reports why the head is not applied. A verdict stands: a judged commit does not
-// become pending again because drift could not be repaired.
+// tellHead reports why the head is not applied. A verdict stands, under the spec it was made under: a commit does not
+// become pending again because it could not be checked again.
 func (p *pass) tellHead(book *forge.Book, out outcome, h *halt) {
-	judged := p.before.Status.LastAttemptedRevision == p.head.String()
+	before := p.before.Status
+	judged := before.LastAttemptedRevision == p.head.String() && (p.spec == "" || before.LastAttemptedSpec == refusedUnder(p.spec))
 	switch {
 	case h == nil:
 	case h.kind == refused:
