@@ -119,10 +119,32 @@ func (u *unreadChart) Error() string { return u.at.String() }
 
 func (u *unreadChart) Unwrap() error { return u.cause }
 
+// chartProblem is a problem with the chart of an AddOnPackage.
+func chartProblem(o gitsource.Object) problem.Problem {
+	at := problem.Problem{Kind: o.GetKind(), Name: o.GetName(), Field: gitsource.OCIField}
+	at.Path, at.Line = o.Position(at.Field)
+	return at
+}
+
+// denied refuses the AddOnPackages with charts in other registries. It does not connect.
+func (r registries) denied(objects []gitsource.Object) problem.List {
+	var problems problem.List
+	for _, o := range objects {
+		reference, err := v1alpha1.ParseChartReference(o.OCIChart())
+		if _, listed := r[reference.Host]; err != nil || listed {
+			continue
+		}
+		at := chartProblem(o)
+		at.Reason, at.Message, at.Hint = reasonRegistryDenied, "charts are not read from "+reference.Host, r.hint()
+		problems = append(problems, at)
+	}
+	return problems
+}
+
 // fetch gives the AddOnPackages among the objects the charts that they name. It returns what is
 // wrong with the commit, or an *unreadChart.
 func (r registries) fetch(ctx context.Context, objects []gitsource.Object, known charts) (problem.List, error) {
-	var problems problem.List
+	problems := r.denied(objects)
 	fetched := charts{}
 	for i, o := range objects {
 		text := o.OCIChart()
@@ -130,14 +152,11 @@ func (r registries) fetch(ctx context.Context, objects []gitsource.Object, known
 		if err != nil {
 			continue // an object without a chart, or one that Compile refuses
 		}
-		at := problem.Problem{Kind: o.GetKind(), Name: o.GetName(), Field: gitsource.OCIField}
-		at.Path, at.Line = o.Position(at.Field)
 		registry := r[reference.Host]
 		if registry == nil {
-			at.Reason, at.Message, at.Hint = reasonRegistryDenied, fmt.Sprintf("charts are not read from %s", reference.Host), r.hint()
-			problems = append(problems, at)
-			continue
+			continue // denied
 		}
+		at := chartProblem(o)
 		if known[text] == nil {
 			known[text], err = registry.Chart(ctx, reference.Repository, reference.Digest)
 		}

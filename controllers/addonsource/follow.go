@@ -123,27 +123,8 @@ func (p *pass) nextStep() step {
 // nothing is applied.
 func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	out := outcome{reached: judged}
-	if err := p.checkScopes(a); err != nil {
-		return out, err
-	}
-	seen, err := p.observe(ctx, a)
+	todo, seen, err := p.judge(ctx, a)
 	if err != nil {
-		return out, err
-	}
-	todo, err := newPlan(p.planInput(a, seen))
-	if err != nil {
-		return out, err
-	}
-	if len(todo.conflicts) > 0 {
-		return out, contested(a.objects, todo.conflicts)
-	}
-	if err := p.diff(ctx, &todo); err != nil {
-		return out, err
-	}
-	if err := p.admit(ctx, a, todo); err != nil {
-		return out, err
-	}
-	if err := p.own(ctx, a, todo); err != nil {
 		return out, err
 	}
 	out.reached, out.content = valid, declarationOf(todo.addOns)
@@ -180,6 +161,32 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	}
 	p.conclude(todo, seen)
 	return outcome{reached: valid, notes: todo.notes(), overtaken: overtaken, replaced: out.replaced}, nil
+}
+
+// judge checks a compiled commit against the hub, and returns what to write for it. The plan of a pull request is
+// judged by the same checks.
+func (p *pass) judge(ctx context.Context, a *attempt) (plan, *observation, error) {
+	if err := p.checkScopes(a); err != nil {
+		return plan{}, nil, err
+	}
+	seen, err := p.observe(ctx, a)
+	if err != nil {
+		return plan{}, nil, err
+	}
+	todo, err := newPlan(p.planInput(a, seen))
+	if err != nil {
+		return plan{}, nil, err
+	}
+	if len(todo.conflicts) > 0 {
+		return plan{}, nil, contested(a.objects, todo.conflicts)
+	}
+	if err := p.diff(ctx, &todo); err != nil {
+		return plan{}, nil, err
+	}
+	if err := p.admit(ctx, a, todo); err != nil {
+		return plan{}, nil, err
+	}
+	return todo, seen, p.own(ctx, a, todo)
 }
 
 // intend stores, before the first write, what the pass is about to write: a commit that needs a verdict, and

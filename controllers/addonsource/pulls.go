@@ -239,11 +239,15 @@ func (g *planning) plan(ctx context.Context) (proposal.Proposal, string, error) 
 		return proposal.Proposal{}, "", err
 	}
 	defer merge.Close()
-	before, err := g.side(ctx, base, merge.Before)
+	before, _, err := g.side(ctx, base, merge.Before)
 	if err != nil {
 		return proposal.Proposal{}, "", err
 	}
-	after, err := g.side(ctx, head, merge.After)
+	after, objects, err := g.side(ctx, head, merge.After)
+	if err != nil {
+		return proposal.Proposal{}, "", err
+	}
+	notes, err := g.refusedByHub(ctx, merge.From, &after, objects)
 	if err != nil {
 		return proposal.Proposal{}, "", err
 	}
@@ -252,16 +256,40 @@ func (g *planning) plan(ctx context.Context) (proposal.Proposal, string, error) 
 		return proposal.Proposal{}, "", err
 	}
 	plan, err := proposal.Of(before, after, fleet, g.Charts)
+	plan.Notes = append(plan.Notes, notes...)
 	return plan, merge.From.Commit, err
 }
 
-func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) (proposal.Side, error) {
+// refusedByHub adds to the side what the checks of a commit find on the hub; for a fork, nothing is read there. What a
+// commit would only wait for is a note.
+func (g *planning) refusedByHub(ctx context.Context, head gitsource.Revision, side *proposal.Side, objects []gitsource.Object) (notes []string, err error) {
+	if g.request.Fork || len(side.Problems) > 0 || side.Commit.Interrupted != nil {
+		return nil, nil
+	}
+	g.head = head
+	err = g.mayImpersonate(ctx)
+	if err == nil {
+		_, _, err = g.judge(ctx, &attempt{revision: head.String(), objects: objects, hub: load.Lookup{}, commit: side.Commit})
+	}
+	h, halted := errors.AsType[*halt](err)
+	switch {
+	case err == nil:
+		return nil, nil
+	case !halted || h.kind == retried:
+		return nil, err
+	case len(h.problems) > 0:
+		side.Problems = h.problems
+		return nil, nil
+	}
+	return []string{"not checked on the hub: " + h.text}, nil
+}
+
+func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) (proposal.Side, []gitsource.Object, error) {
 	if g.request.Fork {
-		side, _, err := g.compileTree(ctx, name, tree, g.key().String()+"/plan", nil)
-		return side, err
+		return g.compileTree(ctx, name, tree, g.key().String()+"/plan", nil)
 	}
 	masked := map[render.ConfigReference]bool{}
-	side, _, err := g.compileTree(ctx, name, tree, g.key().String()+"/plan", func(ctx context.Context, r load.Reference) (*unstructured.Unstructured, error) {
+	side, objects, err := g.compileTree(ctx, name, tree, g.key().String()+"/plan", func(ctx context.Context, r load.Reference) (*unstructured.Unstructured, error) {
 		object, err := g.masked(ctx, r)
 		if object != nil && !r.Definition() {
 			masked[render.ConfigReference(r)] = true
@@ -269,12 +297,17 @@ func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) 
 		return object, err
 	})
 	side.Masked = masked
-	return side, err
+	return side, objects, err
 }
 
 // compileTree compiles a commit that is not applied, and returns its objects as well.
 func (p *pass) compileTree(ctx context.Context, name string, tree *gitsource.Tree, charts string, read lookUp) (proposal.Side, []gitsource.Object, error) {
 	objects, unread := tree.Build(ctx, p.buildOptions())
+	listed := registries{}
+	for _, spec := range p.source.Spec.Registries {
+		listed[spec.Host] = nil
+	}
+	unread = unread.Then(listed.denied(objects))
 	commit, problems, err := p.compileObjects(ctx, objects, unread, load.Lookup{}, charts, read)
 	return proposal.Side{Name: name, Commit: commit, Problems: problems}, objects, cmp.Or(err, ctx.Err())
 }

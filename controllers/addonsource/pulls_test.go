@@ -14,6 +14,7 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -169,7 +170,10 @@ func newPlanScene(t *testing.T, spec v1alpha1.PullRequestsSpec) *planScene {
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: "v1alpha1", Kind: "AddOnDeploymentConfig"}, meta.RESTScopeNamespace)
-	s.hub = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(source,
+	byName := func(o client.Object) []string { return []string{o.GetName()} }
+	s.hub = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithIndex(&addonv1alpha1.ManagedClusterAddOn{}, "metadata.name", byName).WithObjects(source,
+		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "addonrevisions.addonflow.io"}},
+		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "addonrollouts.addonflow.io"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "forge"}, Data: map[string][]byte{"token": []byte("word")}},
 		&addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "settings"}, Spec: addonv1alpha1.AddOnDeploymentConfigSpec{
 			CustomizedVariables:   []addonv1alpha1.CustomizedVariable{{Name: "PASSWORD", Value: "hunter2"}},
@@ -271,6 +275,61 @@ func TestPlanner_KeepsOneCommentAndOneStatus(t *testing.T) {
 	comments, statuses = s.plan()
 	if len(comments) != 1 || !strings.Contains(comments[0], "**Would be refused.**") || !strings.HasPrefix(statuses[len(statuses)-1], "failure addonflow-plan/fleet: would be refused: addon.yaml:") {
 		t.Errorf("comments: %v, statuses: %v", comments, statuses)
+	}
+}
+
+// TestPlanner_FailsForWhatTheHubRefuses: a request is judged by the checks of a commit, and nothing is written.
+func TestPlanner_FailsForWhatTheHubRefuses(t *testing.T) {
+	const chart = `---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata: {name: agent}
+spec: {installStrategy: {type: Placements, placements: [{namespace: fleet, name: all}]}}
+---
+apiVersion: addonflow.io/v1alpha1
+kind: AddOnPackage
+metadata: {name: agent}
+spec:
+  addOn: agent
+  helm: {oci: "charts.example.com/agent:1.0.1@sha256:DIGEST"}
+`
+	for name, c := range map[string]struct {
+		more, owner, want, comment string
+		repository                 int
+	}{
+		"an add-on of another source":           {owner: "default/fleet", want: "failure addonflow-plan/fleet: would be refused: addon.yaml:1: ", comment: "addon.yaml:1: ClusterManagementAddOn/hello: belongs to source default/fleet; declare it in one source only"},
+		"an add-on of a source that is deleted": {owner: "default/gone", want: "success addonflow-plan/fleet: 1 add-on: hello; 3 cluster changes"},
+		"an unlisted registry":                  {more: chart, want: "failure addonflow-plan/fleet: would be refused: addon.yaml:38: AddOnPackage/agent: spec.helm.oci: charts are not read from charts.example.com"},
+		"a fork":                                {owner: "default/fleet", repository: 2, want: "success addonflow-plan/fleet: 1 add-on: hello"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newPlanScene(t, v1alpha1.PullRequestsSpec{Forks: true})
+			s.ask("v2", 1)
+			if c.more != "" || c.repository > 0 {
+				text := strings.Replace(planTemplate, "VERSION", "v2", 1) + strings.Replace(c.more, "DIGEST", strings.Repeat("0", 64), 1)
+				s.askFor(text, max(1, c.repository))
+			}
+			var owned *addonv1alpha1.ClusterManagementAddOn
+			if c.owner != "" {
+				owned = &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "hello", Annotations: map[string]string{v1alpha1.SourceAnnotation: c.owner}}}
+				other := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet"}}
+				for _, o := range []client.Object{owned, other} {
+					if err := s.hub.Create(t.Context(), o); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			comments, statuses := s.plan()
+			if len(statuses) != 1 || !strings.HasPrefix(statuses[0], c.want) || !strings.Contains(comments[0], c.comment) || strings.Contains(comments[0], "not checked on the hub") {
+				t.Errorf("%v; %v; %s", statuses, comments, s.event())
+			}
+			if owned != nil {
+				live := &addonv1alpha1.ClusterManagementAddOn{}
+				if err := s.hub.Get(t.Context(), client.ObjectKeyFromObject(owned), live); err != nil || live.ResourceVersion != owned.ResourceVersion {
+					t.Errorf("the plan wrote %+v, %v", live, err)
+				}
+			}
+		})
 	}
 }
 

@@ -200,11 +200,18 @@ func (r *Reconciler) newPass(source *v1alpha1.AddOnSource) *pass {
 	return p
 }
 
-// beside returns a pass that writes nothing, with a memory of its own: the source's reconciles run meanwhile.
+// beside returns a pass with dry-run clients and a memory of its own: the source's reconciles run meanwhile.
 func (r *Reconciler) beside(ctx context.Context, source *v1alpha1.AddOnSource) (*pass, error) {
-	p := &pass{Reconciler: r, source: source, memory: &memory{}, now: r.Clock()}
+	config := r.Config
+	config.Client = client.NewDryRunClient(r.Client)
+	dry := New(config)
+	dry.room = r.room
+	p := dry.newPass(source)
 	if err := p.asAccount(); err != nil {
 		return nil, err
+	}
+	if p.account != nil {
+		p.account = client.NewDryRunClient(p.account)
 	}
 	return p, p.asTenant(ctx)
 }
