@@ -133,6 +133,16 @@ var _ = Describe("A source with an account", func() {
 		w.remove("remove it", "addons/placement.yaml")
 		w.look()
 		Expect(exists(&clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}})).To(BeFalse())
+
+		By("a pull request, which is judged without a write")
+		template := w.template()
+		w.read(template)
+		template.Annotations = nil // it would be claimed, with its fields
+		Expect(admin.Update(context.Background(), template, client.FieldOwner("kubectl"))).To(Succeed())
+		Expect(w.reconciler.JudgeBeside(context.Background(), w.source())).To(Succeed())
+		live := w.template()
+		w.read(live)
+		Expect(live.ResourceVersion).To(Equal(template.ResourceVersion))
 	})
 
 	It("without the right to patch changes nothing: each object is named with its line", func() {

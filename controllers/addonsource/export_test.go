@@ -1,8 +1,12 @@
 package addonsource
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // Stop ends the errand of a source.
@@ -19,6 +23,21 @@ func (r *Reconciler) Await(source types.NamespacedName) bool {
 	}
 	<-sent.done
 	return true
+}
+
+// JudgeBeside judges the commit that the source has applied as the plan of a pull request judges one.
+func (r *Reconciler) JudgeBeside(ctx context.Context, source *v1alpha1.AddOnSource) error {
+	p, err := r.beside(ctx, source)
+	if err != nil {
+		return err
+	}
+	if err := p.mayImpersonate(ctx); err != nil {
+		return err
+	}
+	a := r.memories.attempt(p.key().NamespacedName, p.now)
+	p.head.Commit = "another"
+	_, _, err = p.judge(ctx, &attempt{objects: a.objects, commit: a.commit})
+	return err
 }
 
 // StatusOfOthers is the predicate of that name.
