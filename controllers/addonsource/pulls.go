@@ -272,16 +272,13 @@ func (g *planning) refusedByHub(ctx context.Context, head gitsource.Revision, si
 		_, _, err = g.judge(ctx, &attempt{revision: head.String(), objects: objects, hub: load.Lookup{}, commit: side.Commit})
 	}
 	h, halted := errors.AsType[*halt](err)
-	switch {
-	case err == nil:
-		return nil, nil
-	case !halted || h.kind == retried:
+	if !halted || h.kind == retried {
 		return nil, err
-	case len(h.problems) > 0:
-		side.Problems = h.problems
-		return nil, nil
 	}
-	return []string{"not checked on the hub: " + h.text}, nil
+	if side.Problems = h.problems; len(h.problems) == 0 {
+		notes = append(notes, "not checked on the hub: "+h.text)
+	}
+	return notes, nil
 }
 
 func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) (proposal.Side, []gitsource.Object, error) {
