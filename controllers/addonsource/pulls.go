@@ -263,7 +263,7 @@ func (g *planning) plan(ctx context.Context) (proposal.Proposal, string, error) 
 // refusedByHub adds to the side what the checks of a commit find on the hub; for a fork, nothing is read there. What a
 // commit would only wait for is a note.
 func (g *planning) refusedByHub(ctx context.Context, head gitsource.Revision, side *proposal.Side, objects []gitsource.Object) (notes []string, err error) {
-	if g.request.Fork || len(side.Problems) > 0 || side.Commit.Interrupted != nil {
+	if g.request.Fork || len(side.Problems) > 0 {
 		return nil, nil
 	}
 	g.head = head
