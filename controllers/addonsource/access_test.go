@@ -2,6 +2,7 @@ package addonsource_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -197,6 +198,43 @@ var _ = Describe("A commit that is not to be trusted", func() {
 		Expect(admin.Update(GinkgoT().Context(), signers)).To(Succeed())
 		w.look()
 		Expect(w.whyNotReady()).To(HavePrefix("True ReconciliationSucceeded: "))
+
+		// A key that expires is no reason to read the commit again. Whenever it is read, it is refused.
+		signers.Data["ana.sshpub"] = fmt.Appendf(nil, `expiry-time="%sZ" %s`, w.clock.Now().Add(time.Hour).UTC().Format("20060102150405"), public)
+		Expect(admin.Update(GinkgoT().Context(), signers)).To(Succeed())
+		w.look()
+		w.clock.Step(2 * time.Hour)
+		w.look()
+		Expect(w.whyNotReady()).To(HavePrefix("True ReconciliationSucceeded: "))
+		signers.Data["other.sshpub"] = stranger
+		Expect(admin.Update(GinkgoT().Context(), signers)).To(Succeed())
+		w.look()
+		Expect(w.whyNotReady()).To(And(HavePrefix("False VerificationFailed: "), ContainSubstring("has expired")))
+		delete(signers.Data, "other.sshpub")
+		Expect(admin.Update(GinkgoT().Context(), signers)).To(Succeed())
+		w.look()
+		Expect(w.whyNotReady()).To(HavePrefix("False VerificationFailed: "), "also with the keys under which it was applied")
+	})
+
+	It("because its key expired is refused by a forced reconcile", func() {
+		flags, public := signingFlags()
+		w := newWorld(func(s *v1alpha1.AddOnSource) {
+			s.Spec.Verify = &v1alpha1.VerifySpec{SecretRef: fluxmeta.LocalObjectReference{Name: "signers"}}
+		})
+		w.newSecret("signers", map[string][]byte{
+			"ana.sshpub": fmt.Appendf(nil, `expiry-time="%sZ" %s`, w.clock.Now().Add(time.Hour).UTC().Format("20060102150405"), public),
+		})
+		unsigned := w.commit("add hello", addOnFiles())
+		git(w, "update-ref", "refs/heads/main", git(w, append(flags, "commit-tree", "-S", "-p", unsigned, "-m", "signed", unsigned+"^{tree}")...))
+		w.look()
+		Expect(w.whyNotReady()).To(HavePrefix("True ReconciliationSucceeded: "))
+		w.clock.Step(2 * time.Hour)
+		w.change(func(s *v1alpha1.AddOnSource) {
+			s.Annotations = map[string]string{fluxmeta.ReconcileRequestAnnotation: "now", fluxmeta.ForceRequestAnnotation: "now"}
+		})
+		w.passes()
+		Expect(w.whyNotReady()).To(And(HavePrefix("False VerificationFailed: "), ContainSubstring("has expired")))
+		Expect(exists(w.cma())).To(BeTrue(), "what was applied stays")
 	})
 
 	It("because of a force push is refused and reported, until spec.allowForcePush or the branch's return", func() {

@@ -25,6 +25,8 @@ import (
 type attempt struct {
 	revision string
 	spec     string
+	// requestedAt is the user's request for which the commit was read.
+	requestedAt string
 	// author and subject are those of the commit; "" for an artifact of a registry.
 	author, subject string
 	objects         []gitsource.Object
@@ -65,15 +67,16 @@ func (p *pass) remembered() *attempt {
 	return a
 }
 
-// attempt returns the attempt of the head: from memory, or with the objects that the repository has.
+// attempt returns the attempt of the head: from memory, or with the objects that the repository has. A forced reconcile
+// reads them again: a key may have expired since.
 func (p *pass) attempt(ctx context.Context) (*attempt, error) {
 	a := p.remembered()
-	if a == nil {
+	if a == nil || p.forced && p.requested && a.requestedAt != p.requestedAt() {
 		b, err := p.fetch(ctx)
 		if err != nil {
 			return nil, err
 		}
-		a = &attempt{revision: p.head.String(), spec: p.spec, author: b.author, subject: b.subject, objects: b.objects, unread: b.unread, hub: load.Lookup{}}
+		a = &attempt{revision: p.head.String(), spec: p.spec, requestedAt: p.requestedAt(), author: b.author, subject: b.subject, objects: b.objects, unread: b.unread, hub: load.Lookup{}}
 		p.memories.keep(p.key().NamespacedName, a, p.now)
 	}
 	if p.requested || p.forced {

@@ -330,6 +330,7 @@ func (p *pass) distrust(refused *gitsource.RefusedCommit) *halt {
 	// As with a fetched commit: the branch may have moved since it was resolved.
 	p.head = refused.Revision
 	p.memory.head = p.head
+	p.memories.keep(p.key().NamespacedName, nil, p.now) // what was read before, under other keys, does not count any more
 	reason := v1alpha1.VerificationFailedReason
 	if errors.Is(refused, gitsource.ErrNotFastForward) {
 		reason = v1alpha1.NonFastForwardReason
