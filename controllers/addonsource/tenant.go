@@ -39,7 +39,7 @@ func (p *pass) asTenant(ctx context.Context) error {
 	case p.account == nil:
 		return stall(v1alpha1.TenantDeniedReason, "spec.serviceAccountName is required: the operator applies nothing of a tenant with its own rights")
 	case p.source.Spec.CommitStatus != nil && !forge.OfNamespace(p.source):
-		return stall(v1alpha1.TenantDeniedReason, "spec.commitStatus.context must begin with %s: other contexts may be those of other tenants", forge.NamespacePrefix(p.source))
+		return stall(v1alpha1.TenantDeniedReason, "spec.commitStatus.context must begin with %s, without empty segments, . and ..: other contexts may be those of other tenants", forge.NamespacePrefix(p.source))
 	}
 	p.tenant = &tenant
 	return nil

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"path"
 	"strings"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -31,9 +32,11 @@ func NamespacePrefix(source *v1alpha1.AddOnSource) string {
 	return "addonflow/" + source.Namespace + "/"
 }
 
-// OfNamespace reports whether no source of another namespace may have the contexts of a source.
+// OfNamespace reports whether no source of another namespace may have the contexts of a source. Segments such as ..
+// would let a context read as one of another namespace.
 func OfNamespace(source *v1alpha1.AddOnSource) bool {
-	return strings.HasPrefix(ContextName(source), NamespacePrefix(source))
+	name := ContextName(source)
+	return strings.HasPrefix(name, NamespacePrefix(source)) && path.Clean(name) == name
 }
 
 // destination is a digest of where the statuses of a source are posted.

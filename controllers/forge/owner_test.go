@@ -114,3 +114,18 @@ func TestContextPassesOn(t *testing.T) {
 		})
 	}
 }
+
+// TestContextOfANamespace: with tenants, no context of one namespace reads as that of another.
+func TestContextOfANamespace(t *testing.T) {
+	for context, want := range map[string]bool{
+		"addonflow/team-b/sa": true, "addonflow/team-b/sa..1": true,
+		"addonflow/team-a/sa": false, "addonflow/team-b": false,
+		"addonflow/team-b/../team-a/sa": false, "addonflow/team-b/./sa": false, "addonflow/team-b//sa": false,
+	} {
+		source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "sa"}}
+		source.Spec.CommitStatus = &v1alpha1.CommitStatusSpec{Context: context}
+		if got := OfNamespace(source); got != want {
+			t.Errorf("%s: %t, want %t", context, got, want)
+		}
+	}
+}
