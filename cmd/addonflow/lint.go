@@ -51,10 +51,10 @@ window is closed are counted. A rollout that never ends is a warning. Without --
   echo --- >> fleet.yaml
   kubectl get placements,placementdecisions,managedclustersetbindings -A -o yaml >> fleet.yaml
 
-The second kubectl is optional. A placement without decisions in the file, or with another
-spec in the directory, selects clusters by cluster sets, labels and claims. Taints and
-priorities are not evaluated; a note says where they matter. A celSelector cannot be
-evaluated: there is no estimate then.`,
+The second kubectl is optional. Leave out kinds that the hub does not serve: kubectl fails.
+A placement without decisions in the file, or with another spec in the directory, selects
+clusters by cluster sets, labels and claims. Taints and priorities are not evaluated; a note
+says where they matter. A celSelector cannot be evaluated: there is no estimate then.`,
 		Example: `  # Before a commit
   addonflow lint addons/hello
   # In a pipeline
