@@ -248,6 +248,7 @@ func TestSchemasRefuse(t *testing.T) {
 		"stage name with a slash":     {rollout + "{stages: [{name: a/b, placement: {namespace: a, name: b}}]}", "spec.stages[0].name"},
 		"stage with a soak in days":   {rollout + "{stages: [" + stage + ", minSuccessTime: 5d}]}", "spec.stages[0].minSuccessTime"},
 		"pace with a soak in days":    {rollout + "{strategy: {type: Progressive, progressive: {minSuccessTime: 5d}}}", "progressive.minSuccessTime must be a duration"},
+		"failures before a stage":     {rollout + "{stages: [" + stage + ", gates: {before: [{name: hook, type: webhook, webhook: {url: 'https://x.example.com'}, failures: 3}]}}]}", "failures and errorAfter are for a gate in during"},
 		"negative history":            {rollout + "{revisionHistoryLimit: -1}", "spec.revisionHistoryLimit"},
 		"placement without namespace": {rollout + "{stages: [{name: canary, placement: {namespace: '', name: canary}}]}", "spec.stages[0].placement.namespace"},
 	}

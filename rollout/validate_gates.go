@@ -43,6 +43,9 @@ func (f *findings) gates(field string, gates *v1alpha1.Gates) {
 			if when == v1alpha1.GateDuring && !measured(g.Type) {
 				f.badGate(at+".type", fmt.Sprintf("a gate of type %s cannot be evaluated during a stage", g.Type), "move it to before")
 			}
+			if when == v1alpha1.GateBefore && measured(g.Type) && (g.Failures != nil || g.ErrorAfter != nil) {
+				f.badGate(at, "failures and errorAfter have no effect before a stage", "remove them, or move the gate to during")
+			}
 		}
 	}
 }

@@ -39,6 +39,7 @@ type Gates struct {
 	// Before are evaluated when the stage could start. While one of them is not Passed, no
 	// cluster of the stage is admitted.
 	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:XValidation:rule="self.all(g, !has(g.failures) && !has(g.errorAfter))",message="failures and errorAfter are for a gate in during"
 	// +listType=map
 	// +listMapKey=name
 	// +optional
