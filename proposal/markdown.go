@@ -62,8 +62,10 @@ func (p Proposal) Markdown() string {
 // headline is the whole in one line.
 func (p Proposal) headline() string {
 	switch {
-	case !p.Accepted():
+	case len(p.Refused) > 0:
 		return "**Would be refused.**"
+	case !p.Accepted():
+		return "**Would not be rolled out.**"
 	case len(p.AddOns) == 0 && len(p.Objects) == 0:
 		return fmt.Sprintf("**Nothing to roll out.** %s do not change.", brief.Count(p.Unchanged, "add-on"))
 	}
@@ -72,7 +74,14 @@ func (p Proposal) headline() string {
 
 // Summary is the proposal in a few words, as a commit status has them.
 func (p Proposal) Summary() string {
-	if !p.Accepted() {
+	if barred := p.barred(); len(barred) > 0 {
+		text := "would not be rolled out: " + brief.OneLine(barred[0])
+		if more := len(barred) - 1; more > 0 {
+			text += fmt.Sprintf(" (and %d more)", more)
+		}
+		return text
+	}
+	if len(p.Refused) > 0 {
 		text := "would be refused: " + brief.OneLine(p.Refused[0].String())
 		if more := len(p.Refused) - 1; more > 0 {
 			text += fmt.Sprintf(" (and %d more)", more)

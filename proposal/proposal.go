@@ -135,6 +135,8 @@ type AddOn struct {
 	// there is no estimate. Waits for gates are not part of it.
 	Duration   string `json:"duration,omitempty"`
 	PerCluster string `json:"perCluster,omitempty"`
+	// Barred is why no cluster would be admitted to the new content: it is blocked or in quarantine. "": it is neither.
+	Barred string `json:"barred,omitempty"`
 	// Holds are why the rollout would not begin, or not end by itself.
 	Holds []string `json:"holds,omitempty"`
 	// Comments approve the content, on the pull request once it is merged.
@@ -315,19 +317,38 @@ func others(c load.Commit) []*unstructured.Unstructured {
 	return rest
 }
 
-// Accepted reports whether the change would be applied.
-func (p Proposal) Accepted() bool { return len(p.Refused) == 0 }
+// Accepted reports whether the change would be applied, and no new content would be blocked or in quarantine.
+func (p Proposal) Accepted() bool { return len(p.Refused) == 0 && len(p.barred()) == 0 }
+
+// barred are the add-ons whose new content would not be rolled out, with the reasons.
+func (p Proposal) barred() []string {
+	var barred []string
+	for i := range p.AddOns {
+		if a := &p.AddOns[i]; a.Barred != "" {
+			barred = append(barred, a.Name+": "+a.Barred)
+		}
+	}
+	return barred
+}
+
+// barred returns why the content with a digest would not be rolled out, and the way out; "": it would be.
+func barred(addOn string, policy v1alpha1.AddOnRolloutSpec, standing Standing, digest string) string {
+	for _, b := range policy.Blocked {
+		if b.Digest == digest {
+			return "spec.blocked has the content: " + cmp.Or(b.Reason, "no reason given") + "; remove the entry, or declare other content"
+		}
+	}
+	if why := standing.Quarantined[render.RevisionName(addOn, digest)]; why != "" {
+		return "the content is in quarantine: " + why + "; declare other content, or run addonflow unblock " + addOn + " " + shortDigest(digest)
+	}
+	return ""
+}
 
 // stopped returns why the rollout of a digest would not begin.
 func stopped(addOn string, policy v1alpha1.AddOnRolloutSpec, standing Standing, digest string) []string {
 	var holds []string
-	for _, b := range policy.Blocked {
-		if b.Digest == digest {
-			holds = append(holds, "spec.blocked has the content: "+cmp.Or(b.Reason, "no reason given"))
-		}
-	}
-	if why := standing.Quarantined[render.RevisionName(addOn, digest)]; why != "" {
-		holds = append(holds, "the content is in quarantine: "+why)
+	if why := barred(addOn, policy, standing, digest); why != "" {
+		holds = append(holds, why)
 	}
 	if policy.Suspend {
 		holds = append(holds, "spec.suspend is true")

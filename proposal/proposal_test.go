@@ -219,6 +219,37 @@ func TestOf_SaysWhatTheHubKnows(t *testing.T) {
 	}
 }
 
+// TestOf_FailsForContentThatWouldNotBeRolledOut: the commit would be applied, and no cluster would change. A policy that
+// blocks the content of the fleet is no failure.
+func TestOf_FailsForContentThatWouldNotBeRolledOut(t *testing.T) {
+	base, head := side(t, "main", declared), side(t, "head", strings.Replace(declared, "v1}", "v2}", 1))
+	digest := head.Commit.AddOns[0].Digest
+	revision := render.RevisionName("hello", digest)
+	blocks := func(text, digest string) Side {
+		return side(t, "head", text+"---\napiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: hello}\nspec: {blocked: [{digest: "+digest+", reason: leaks}]}\n")
+	}
+	for name, c := range map[string]struct {
+		head        Side
+		quarantined map[string]string
+		want        string
+	}{
+		"quarantine": {head, map[string]string{revision: "rolled back"},
+			"would not be rolled out: hello: the content is in quarantine: rolled back; declare other content, or run addonflow unblock hello " + shortDigest(digest)},
+		"blocked": {blocks(strings.Replace(declared, "v1}", "v2}", 1), digest), nil,
+			"would not be rolled out: hello: spec.blocked has the content: leaks; remove the entry, or declare other content"},
+		"blocks what the fleet has": {blocks(declared, base.Commit.AddOns[0].Digest), nil, ""},
+		"another quarantine":        {head, map[string]string{"hello-other": "rolled back"}, ""},
+	} {
+		p, err := Of(base, c.head, Fleet{Standings: map[string]Standing{"hello": {Quarantined: c.quarantined}}}, nil)
+		if err != nil || len(p.Refused) > 0 {
+			t.Fatalf("%s: %+v, %v", name, p, err)
+		}
+		if p.Accepted() != (c.want == "") || c.want != "" && (p.Summary() != c.want || !strings.Contains(p.Markdown(), "**Would not be rolled out.**")) {
+			t.Errorf("%s: %s\n%s", name, p.Summary(), p.Markdown())
+		}
+	}
+}
+
 // TestOf_NamesTheCommentThatApproves: the line to copy has the digits of the content that the change brings.
 func TestOf_NamesTheCommentThatApproves(t *testing.T) {
 	const policy = `

@@ -48,7 +48,8 @@ time that the declared pace takes. Without --fleet there are 100 clusters, divid
 --fleet FILE takes yours; see lint --help for the commands that write it.
 
 For a required check: exit code 0 says that the operator would apply the result, also if it
-would change nothing; 1 that it would refuse it, or that the branch has to be rebased; 5 that a
+would change nothing; 1 that it would refuse it or
+not roll it out (spec.blocked), or that the branch has to be rebased; 5 that a
 commit, or the commit from which both parted, is not in the clone.`,
 		Example: `  # What does my branch do?
   addonflow plan --from main
@@ -112,8 +113,11 @@ func (o *planOptions) run(ctx context.Context) error {
 	if err := o.print(planned); err != nil {
 		return err
 	}
-	if !planned.Accepted() {
+	if len(planned.Refused) > 0 {
 		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s; nothing of it would be applied", o.to, brief.Count(len(planned.Refused), "problem"))}
+	}
+	if !planned.Accepted() {
+		return &exitError{code: exitFailed, err: fmt.Errorf("%s: %s", o.to, planned.Summary())}
 	}
 	return nil
 }
