@@ -233,10 +233,15 @@ func TestOf_FailsForContentThatWouldNotBeRolledOut(t *testing.T) {
 		quarantined map[string]string
 		want        string
 	}{
-		"quarantine": {head, map[string]string{revision: "rolled back"},
-			"would not be rolled out: hello: the content is in quarantine: rolled back; declare other content, or run addonflow unblock hello " + shortDigest(digest)},
-		"blocked": {blocks(strings.Replace(declared, "v1}", "v2}", 1), digest), nil,
-			"would not be rolled out: hello: spec.blocked has the content: leaks; remove the entry, or declare other content"},
+		"quarantine": {
+			head,
+			map[string]string{revision: "rolled back"},
+			"would not be rolled out: hello: the content is in quarantine: rolled back; declare other content, or run addonflow unblock hello " + shortDigest(digest),
+		},
+		"blocked": {
+			blocks(strings.Replace(declared, "v1}", "v2}", 1), digest), nil,
+			"would not be rolled out: hello: spec.blocked has the content: leaks; remove the entry, or declare other content",
+		},
 		"blocks what the fleet has": {blocks(declared, base.Commit.AddOns[0].Digest), nil, ""},
 		"another quarantine":        {head, map[string]string{"hello-other": "rolled back"}, ""},
 	} {
