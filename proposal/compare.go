@@ -329,7 +329,7 @@ func (c comparison) forecast(out *AddOn, policy v1alpha1.AddOnRolloutSpec, fleet
 	}
 	out.Unstaged = f.Unstaged
 	for _, found := range f.Findings {
-		out.Holds = append(out.Holds, strings.TrimSuffix(found.Message+"; "+found.Hint, "; "))
+		out.Notes = append(out.Notes, "no estimate: "+strings.TrimSuffix(found.Message+"; "+found.Hint, "; "))
 	}
 	if len(f.Findings) == 0 && f.Duration > 0 {
 		out.Duration, out.PerCluster = shown(f.Duration), shown(forecast.PerCluster)

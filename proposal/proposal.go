@@ -137,7 +137,7 @@ type AddOn struct {
 	PerCluster string `json:"perCluster,omitempty"`
 	// Barred is why no cluster would be admitted to the new content: it is blocked or in quarantine. "": it is neither.
 	Barred string `json:"barred,omitempty"`
-	// Holds are why the rollout would not begin, or not end by itself.
+	// Holds are why the rollout would not begin.
 	Holds []string `json:"holds,omitempty"`
 	// Comments approve the content, on the pull request once it is merged.
 	Comments []string `json:"comments,omitempty"`

@@ -255,6 +255,19 @@ func TestOf_FailsForContentThatWouldNotBeRolledOut(t *testing.T) {
 	}
 }
 
+// TestOf_HoldsNothingForADeadlineThatIsShorterThanTheEstimate: clusters may well be faster than the estimate.
+func TestOf_HoldsNothingForADeadlineThatIsShorterThanTheEstimate(t *testing.T) {
+	const policy = "---\napiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: hello}\n" +
+		"spec: {stages: [{name: fleet, placement: {namespace: default, name: all}, progressDeadline: 30s}]}\n"
+	p, err := Of(side(t, "main", declared), side(t, "head", strings.Replace(declared, "v1}", "v2}", 1)+policy), Fleet{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := p.Markdown(); strings.Contains(text, "held") || !strings.Contains(text, "no estimate: clusters of fleet time out if they take 2m; give them a longer progressDeadline") {
+		t.Errorf("%+v\n%s", p.Refused, text)
+	}
+}
+
 // TestOf_NamesTheCommentThatApproves: the line to copy has the digits of the content that the change brings.
 func TestOf_NamesTheCommentThatApproves(t *testing.T) {
 	const policy = `
