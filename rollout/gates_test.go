@@ -138,6 +138,12 @@ func TestGates(t *testing.T) {
 			change: []change{on(c3, nothing), before(1, approvalGate("qa"))},
 			want:   map[string]string{c3: "Admitted v1"},
 		},
+		"a joiner in flight while an approval is open": {
+			reason: "the content waits for a person, whatever joins at the stable revision",
+			change: []change{canaryDone, on(c3, nothing), before(1, approvalGate("qa"))},
+			want:   map[string]string{c3: "Admitted v1", c4: "Waiting v1"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending,
+			says: "1 in flight, waits for approval qa",
+		},
 		"a first install": {
 			reason: "gates apply",
 			change: []change{func(in *rollout.Input) { in.Stable = "" }, before(0, approvalGate("qa"))},

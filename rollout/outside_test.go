@@ -265,6 +265,11 @@ func TestShareIsOfWhatRunsOtherContent(t *testing.T) {
 			change: []change{finished(c1), inStage("share"), on(c6, nothing), quarter, unproven},
 			want:   map[string]string{c1: "Done v2", c2: "Waiting v1", c6: "Admitted v2"}, phase: v1alpha1.PhaseProgressing, says: "rest 0/5, 1 in flight",
 		},
+		"a cluster joins at the stable revision in the rest": {
+			change: []change{finished(c1), inStage("share"), on(c6, nothing), quarter},
+			want:   map[string]string{c2: "Waiting v1", c6: "Admitted v1"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Success,
+			says: "1 of 6, rest held by strategy",
+		},
 		"nothing runs on a cluster that waits for a dependency": {
 			change: []change{finished(c1), inStage("share"), on(c6, nothing, func(c *rollout.Cluster) { c.Waits = "waits for base" }), quarter, unproven},
 			want:   map[string]string{c2: "Waiting v1", c6: "Waiting"}, phase: v1alpha1.PhaseProgressing,

@@ -139,7 +139,7 @@ func (p *planner) heldByStrategy() bool {
 	}
 	s := p.tracks[0].current()
 	share := p.tracks[0].steps[0].tally
-	return s != nil && s.byStrategy && !p.starts(s) && s.tally.flying == 0 && share.done+share.updated > 0
+	return s != nil && s.byStrategy && !p.starts(s) && !p.moves(s) && share.done+share.updated > 0
 }
 
 // starts reports whether a cluster waits that the hold of the strategy does not hold.
@@ -147,13 +147,17 @@ func (p *planner) starts(s *step) bool {
 	return s.byStrategy && slices.ContainsFunc(s.members, func(u *unit) bool { return u.state == Waiting && p.unprotected(u) })
 }
 
-// held reports whether no cluster is in flight and every track that is open is held.
+// moves reports whether a cluster of the step is in flight to the target. A cluster that joins at the stable revision
+// is not.
+func (p *planner) moves(s *step) bool {
+	return s.tally.flying > 0 && slices.ContainsFunc(s.members, func(u *unit) bool { return u.record.InFlight() && u.record.Revision == p.target })
+}
+
+// held reports whether no cluster is in flight to the target and every track that is open is held.
 func (p *planner) held() bool {
 	for _, t := range p.tracks {
-		for _, s := range t.steps {
-			if s.tally.flying > 0 {
-				return false
-			}
+		if slices.ContainsFunc(t.steps, p.moves) {
+			return false
 		}
 		if s := t.current(); s != nil && (s.holding() == "" || s.hold == "" && s.remeasured || p.starts(s)) {
 			return false
