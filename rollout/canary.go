@@ -36,12 +36,13 @@ func (p *planner) canaryFirst() *track {
 }
 
 // canary is the cluster that gets the target first: the first available one by the hash of its name
-// that the target changes. A cluster that was admitted as the canary remains the canary.
+// that the target changes. A cluster that was admitted as the canary remains the canary, and so does one that was
+// adopted while no step selected it.
 func (p *planner) canary() []*unit {
 	var admitted []*unit
 	proven := false
 	for u := range p.recorded() {
-		if r := u.record; r.Revision == p.target && r.Stage == defaultCanary {
+		if r := u.record; r.Revision == p.target && (r.Stage == defaultCanary || r.Stage == "") {
 			proven = proven || r.State == Done
 			if u.member {
 				admitted = append(admitted, u)
@@ -53,7 +54,7 @@ func (p *planner) canary() []*unit {
 	}
 	var first *unit
 	for _, u := range p.members(nil) {
-		if first == nil || u.precedes(first) {
+		if first == nil || p.precedes(u, first) {
 			first = u
 		}
 	}
@@ -63,21 +64,22 @@ func (p *planner) canary() []*unit {
 	return []*unit{first}
 }
 
-// precedes reports whether the cluster becomes the canary rather than another one.
-func (u *unit) precedes(other *unit) bool {
-	if a, b := u.suits(), other.suits(); a != b {
+// precedes reports whether a cluster becomes the canary rather than another one.
+func (p *planner) precedes(u, other *unit) bool {
+	if a, b := p.suits(u), p.suits(other); a != b {
 		return a > b
 	}
 	x, y := sha256.Sum256([]byte(u.c.Name)), sha256.Sum256([]byte(other.c.Name))
 	return bytes.Compare(x[:], y[:]) < 0
 }
 
-// suits says how well the cluster can prove the target now: not at all, later, now.
-func (u *unit) suits() int {
+// suits says how well a cluster can prove the target now: not at all, later, now.
+func (p *planner) suits(u *unit) int {
+	joins := u.c.Running == "" || u.record.InFlight() && u.record.Revision == p.stable
 	switch {
 	case u.c.UpToDate:
 		return 0
-	case !u.c.Reachable || u.held || u.c.Waits != "" || u.c.Running == "": // it joins at the stable revision
+	case !u.c.Reachable || u.held || u.c.Waits != "" || joins:
 		return 1
 	}
 	return 2

@@ -131,6 +131,46 @@ func TestDefaultCanary_PaceLastsUntilTheRolloutEnds(t *testing.T) {
 	}
 }
 
+// TestDefaultCanary_IsNoClusterThatJoins: while the canary waits, the clusters that run nothing join at the stable
+// revision, at most 10% at a time.
+func TestDefaultCanary_IsNoClusterThatJoins(t *testing.T) {
+	in := paceless()
+	in.Placements[0].Settlement = Unsettled
+	for i := range in.Clusters[:19] {
+		c := &in.Clusters[i]
+		c.Running, c.UpToDateStable = "", false
+	}
+	for range 3 {
+		plan, err := New(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, _ := plan.Why("c20"); plan.Counts.InFlight != 2 || c.Stage != defaultCanary {
+			t.Errorf("%d in flight, and c20 is in stage %s", plan.Counts.InFlight, c.Stage)
+		}
+		in.Ledger, in.Clusters = plan.Ledger, slices.Clone(in.Clusters)
+		for i, c := range plan.Clusters {
+			if c.State.InFlight() {
+				in.Clusters[i].Running, in.Clusters[i].UpToDateStable = "v1", true
+			}
+		}
+	}
+}
+
+// TestDefaultCanary_IsTheClusterThatGotTheContent: the cluster was adopted while no stage could be determined, because
+// the status was lost while the add-on was to be removed.
+func TestDefaultCanary_IsTheClusterThatGotTheContent(t *testing.T) {
+	in := paceless()
+	first := named(follows(t, &in, HealthProgressing), Admitted)
+	in.Ledger, in.Spec.Removal = v1alpha1.Ledger{}, &v1alpha1.Removal{Commit: "gone"}
+	follows(t, &in, HealthProgressing)
+	in.Spec.Removal = nil
+	plan := follows(t, &in, HealthProgressing)
+	if got := named(plan, Updating); got != first || plan.Counts.InFlight != 1 {
+		t.Errorf("%s got the content first; %d are in flight, and %q has it", first, plan.Counts.InFlight, got)
+	}
+}
+
 // In a revert, failed clusters are admitted first, and the limit of 10% stays.
 func TestDefaultCanary_DoesNotLeadARevert(t *testing.T) {
 	in := paceless()

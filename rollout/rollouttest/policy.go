@@ -211,7 +211,7 @@ func (p *policy) readDefaultCanary() {
 	chosen, changed, available := "", false, false
 	done := false
 	for name, r := range p.records {
-		if !p.holds(name) || r.Stage != "canary" {
+		if !p.holds(name) || r.Stage != "canary" && r.Stage != "" {
 			continue
 		}
 		done = done || r.State == rollout.Done
@@ -225,7 +225,9 @@ func (p *policy) readDefaultCanary() {
 	})
 	for _, name := range byHash {
 		c := p.clusters[name]
-		free := c.Reachable && c.Running != "" && c.Waits == "" && (!c.Held || !c.HeldUntil.IsZero() && !p.in.Now.Before(c.HeldUntil))
+		r := p.records[name]
+		joins := c.Running == "" || slotted(r) && r.Revision == p.in.Stable
+		free := c.Reachable && !joins && c.Waits == "" && (!c.Held || !c.HeldUntil.IsZero() && !p.in.Now.Before(c.HeldUntil))
 		if chosen == "" || !c.UpToDate && (!changed || free && !available) {
 			chosen, changed, available = name, !c.UpToDate, free
 		}
