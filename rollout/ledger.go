@@ -52,18 +52,19 @@ func (p *planner) fit() v1alpha1.Ledger {
 			break
 		}
 		if i == 0 {
-			records = withoutRefusals(records) // there is no room reserved for them
+			records = withoutExtras(records)
 		}
 	}
 	return l
 }
 
-func withoutRefusals(records []*Record) []*Record {
+// withoutExtras returns the records without what no room is reserved for. A soak without Ahead starts again.
+func withoutExtras(records []*Record) []*Record {
 	records = slices.Clone(records)
 	for i, r := range records {
-		if r.Refusal != "" {
+		if r.Refusal != "" || !r.Ahead.IsZero() {
 			plain := *r
-			plain.Refusal = ""
+			plain.Refusal, plain.Ahead = "", time.Time{}
 			records[i] = &plain
 		}
 	}
@@ -140,7 +141,7 @@ func (p *planner) fits(n int) bool {
 			continue
 		}
 		done[of] = true
-		times[ended{of, timeKey{coarse(r.Admitted, coarsest), coarse(r.Since, coarsest)}}] = true
+		times[ended{of, timeKey{admitted: coarse(r.Admitted, coarsest), since: coarse(r.Since, coarsest)}}] = true
 	}
 	room := len(names)*positionRoom + len(times)*timesRoom
 	for of := range done {
@@ -181,7 +182,7 @@ func (p *planner) encoded(records []*Record, grain time.Duration) v1alpha1.Ledge
 	return l
 }
 
-// Shift moves every time of a ledger by d. It is used when the operator's clock stepped by d.
+// Shift moves every time of a ledger but Ahead, which is of another clock, by d. It is used when the operator's clock stepped by d.
 func Shift(l v1alpha1.Ledger, d time.Duration) v1alpha1.Ledger {
 	return retimed(l, func(t time.Time) time.Time { return t.Add(d) })
 }
@@ -220,7 +221,7 @@ func sameLedger(a, b v1alpha1.Ledger) bool {
 
 func sameGroup(a, b v1alpha1.RecordGroup) bool {
 	same := slices.EqualFunc(a.Times, b.Times, func(a, b v1alpha1.RecordTimes) bool {
-		return a.Clusters == b.Clusters && a.Admitted.Equal(&b.Admitted) && a.Since.Equal(&b.Since)
+		return a.Clusters == b.Clusters && a.Admitted.Equal(&b.Admitted) && a.Since.Equal(&b.Since) && a.Ahead.Equal(b.Ahead)
 	})
 	return same && groupOf(a) == groupOf(b)
 }

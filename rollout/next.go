@@ -118,7 +118,7 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 		}
 		r.Failed = r.failed() && r.State != NotWritten && !failure(state) && state != Done
 		r.Excused = r.Excused && !verified(state)
-		r.State, r.Since = state, second
+		r.State, r.Since, r.Ahead = state, second, time.Time{}
 	}
 }
 
@@ -130,9 +130,14 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 	}
 	failed := r.failing(o, p, now)
 	verified := o.written && o.available && o.health.State == HealthVerified
-	paused := r.pauses(o) && !now.Before(r.Since.Add(pauseGrain))
-	if paused || r.State == Soaking && earlier(o.changed, now).After(r.Since) {
+	if r.pauses(o) && !now.Before(r.Since.Add(pauseGrain)) {
 		r.Since = clock.RoundUp(now, time.Second)
+	}
+	if r.State == Soaking && o.changed.After(r.Since) && !o.changed.Equal(r.Ahead) {
+		r.Since = clock.RoundUp(now, time.Second)
+		if r.Ahead = o.changed; !o.changed.After(r.Since) {
+			r.Ahead = time.Time{}
+		}
 	}
 	deadline := r.deadline(o, p)
 	late := !deadline.IsZero() && !now.Before(deadline)

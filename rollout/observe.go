@@ -231,7 +231,7 @@ func (p *planner) place(u *unit, homes []*step) {
 // observation returns what was observed of a cluster, in the form that next reads.
 func (p *planner) observation(u *unit) observation {
 	o := observation{
-		member: u.member, available: u.c.Reachable, changed: u.c.AvailableChanged,
+		member: u.member, available: u.c.Reachable, changed: clock.RoundUp(u.c.AvailableChanged, time.Second),
 		written: p.at(u.c, u.record.Revision), health: u.c.Health,
 		blocked: p.barred(u.c, u.record.Revision), awaits: u.c.Awaits, unwritten: u.c.Unwritten, unwrittenSince: u.c.UnwrittenSince, away: u.c.Away,
 	}

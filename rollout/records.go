@@ -48,6 +48,9 @@ type Record struct {
 	Refusal  string
 	Admitted time.Time // when it took its slot: by its admission, or by its return without one
 	Since    time.Time // when the clock of the state started
+	// Ahead is the change of availability that the soak counts although the managed cluster dates it after Since; zero:
+	// none. It is a time of that cluster's clock.
+	Ahead time.Time
 }
 
 // InFlight reports whether the cluster of the record holds a slot.
@@ -144,6 +147,9 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 				Revision: g.Revision, Stage: g.Stage, State: g.State, Failed: g.Failed, Excused: g.Excused, Reported: g.Reported, Refusal: g.Refusal,
 				Admitted: t.Admitted.UTC(), Since: t.Since.UTC(),
 			}
+			if t.Ahead != nil {
+				records[i].Ahead = t.Ahead.UTC()
+			}
 		})
 		if err := cmp.Or(err, twice); err != nil {
 			return err
@@ -211,7 +217,8 @@ func groupOf(g v1alpha1.RecordGroup) groupKey {
 	return groupKey{g.Revision, g.Stage, g.State, g.Failed, g.Excused, g.Reported, g.Refusal}
 }
 
-type timeKey struct{ admitted, since int64 }
+// timeKey has the times in seconds; ahead is 0 without one.
+type timeKey struct{ admitted, since, ahead int64 }
 
 // packRecords encodes records, sorted by cluster, as groups of positions in names. Times are
 // rounded up to a multiple of grain, so that a soak or deadline gets longer, never shorter.
@@ -237,7 +244,10 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 		if !r.InFlight() {
 			own = max(grain, time.Minute)
 		}
-		t := timeKey{coarse(r.Admitted, own), coarse(r.Since, own)}
+		t := timeKey{admitted: coarse(r.Admitted, own), since: coarse(r.Since, own)}
+		if !r.Ahead.IsZero() {
+			t.ahead = r.Ahead.Unix()
+		}
 		at[g][t] = append(at[g][t], i)
 	}
 	groups := make([]v1alpha1.RecordGroup, 0, len(at))
@@ -265,13 +275,17 @@ func falseFirst(a, b bool) int {
 func packTimes(times map[timeKey][]int) []v1alpha1.RecordTimes {
 	packed := make([]v1alpha1.RecordTimes, 0, len(times))
 	for t, at := range times {
-		packed = append(packed, v1alpha1.RecordTimes{
+		stored := v1alpha1.RecordTimes{
 			Admitted: metav1.NewTime(time.Unix(t.admitted, 0).UTC()), Since: metav1.NewTime(time.Unix(t.since, 0).UTC()),
 			Clusters: positions.Format(at),
-		})
+		}
+		if t.ahead != 0 {
+			stored.Ahead = new(metav1.NewTime(time.Unix(t.ahead, 0).UTC()))
+		}
+		packed = append(packed, stored)
 	}
 	slices.SortFunc(packed, func(a, b v1alpha1.RecordTimes) int {
-		return cmp.Or(a.Admitted.Compare(b.Admitted.Time), a.Since.Compare(b.Since.Time))
+		return cmp.Or(a.Admitted.Compare(b.Admitted.Time), a.Since.Compare(b.Since.Time), cmp.Compare(a.Clusters, b.Clusters))
 	})
 	return packed
 }
@@ -289,7 +303,7 @@ func later(a, b time.Time) time.Time {
 // within reports whether the ledger has at most that many bytes in an object. It counts them only
 // if what they can be at most is more.
 func within(l v1alpha1.Ledger, limit int) bool {
-	const groupMost, timesMost, escaped = 120, 100, 6 // a character of a text has up to six bytes in JSON
+	const groupMost, timesMost, escaped = 120, 120, 6 // a character of a text has up to six bytes in JSON
 	most := groupMost + base64.StdEncoding.EncodedLen(len(l.Names))
 	for _, g := range l.Records {
 		most += groupMost + escaped*(len(g.Revision)+len(g.Stage)+len(g.Refusal))

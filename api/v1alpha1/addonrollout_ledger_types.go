@@ -114,6 +114,10 @@ type RecordTimes struct {
 	Admitted metav1.Time `json:"admitted"`
 	// Since is when the clusters entered their state; soaks and deadlines start here.
 	Since metav1.Time `json:"since"`
+	// Ahead is when the managed clusters say that their availability last changed, if that was after Since: their
+	// clocks are ahead, and the soak counts the change already.
+	// +optional
+	Ahead *metav1.Time `json:"ahead,omitempty"`
 	// Clusters are positions in the ledger's names, ascending, as ranges: "0-3,7".
 	Clusters string `json:"clusters"`
 }

@@ -29,8 +29,16 @@ func (s *scene) stateOf(cluster string) rollout.State {
 }
 
 // TestSoakOfAClusterWhoseClockIsAhead: if the managed cluster dates a change of availability in the
-// future, the soak starts again once, when the change is first seen.
+// future, the soak starts again once, when the change is first seen. It does not start again when the operator
+// restarts, nor when its clock gets there.
 func TestSoakOfAClusterWhoseClockIsAhead(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"by more than the soak": 2 * time.Hour, "by less": 5 * time.Minute} {
+		t.Run(name, func(t *testing.T) { soakAhead(t, ahead) })
+	}
+}
+
+func soakAhead(t *testing.T, ahead time.Duration) {
+	t.Helper()
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	s.soaking(10*time.Minute, "30m")
 	s.target("v1")
@@ -39,13 +47,14 @@ func TestSoakOfAClusterWhoseClockIsAhead(t *testing.T) {
 	if err := s.hub.Get(t.Context(), client.ObjectKey{Name: "c1"}, c1); err != nil {
 		t.Fatal(err)
 	}
-	c1.Status.Conditions[0].LastTransitionTime = metav1.NewTime(s.clock.Now().Add(2 * time.Hour))
+	c1.Status.Conditions[0].LastTransitionTime = metav1.NewTime(s.clock.Now().Add(ahead))
 	s.update(c1)
 	s.report()
 	s.turns(2)
 	version := s.rollout().ResourceVersion
 	for range 9 {
 		s.advance(time.Minute)
+		s.restart()
 		s.turn()
 	}
 	if ro := s.rollout(); ro.ResourceVersion != version || s.stateOf("c1") != rollout.Soaking {

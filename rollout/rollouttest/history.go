@@ -74,7 +74,7 @@ type story struct {
 
 // tell starts a story with the word of a record that no step of the history wrote.
 func tell(r rollout.Record) *story {
-	l := look{at: r.Since, member: true, up: true, has: true}
+	l := look{at: r.Since, member: true, up: true, has: true, changed: r.Ahead}
 	switch r.State {
 	case rollout.Soaking, rollout.Done:
 		l.health.State = rollout.HealthVerified
@@ -100,7 +100,7 @@ func (s *story) with(l look) *story {
 
 // verifiedSince is the start of the unbroken time up to the last look in which the content
 // was verified. A look without current feedback neither starts nor ends it. A change of
-// Available after the start, by the managed cluster's clock, starts it again.
+// Available after the start, by the managed cluster's clock, starts it again, once.
 func (s *story) verifiedSince() (since time.Time, ok bool) {
 	from := 0
 	for i, l := range s.looks {
@@ -108,16 +108,11 @@ func (s *story) verifiedSince() (since time.Time, ok bool) {
 			from = i + 1
 		}
 	}
+	var counted time.Time
 	for _, l := range s.looks[from:] {
-		changed := l.changed
-		if changed.After(l.at) {
-			changed = l.at
-		}
-		switch {
-		case !ok && l.verified():
-			since, ok = second(l.at), true
-		case ok && changed.After(since):
-			since = second(l.at)
+		again := ok && l.changed.After(since) && !l.changed.Equal(counted)
+		if again || !ok && l.verified() {
+			since, counted, ok = second(l.at), l.changed, true
 		}
 	}
 	return since, ok

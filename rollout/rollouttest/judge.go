@@ -184,7 +184,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 	}
 	l := look{
 		at: j.in.Now, member: j.member(name), up: c.Reachable, has: j.has(c, revision), health: c.Health,
-		changed: c.AvailableChanged, blocked: j.barred(c, revision), awaits: c.Awaits != "", refused: c.Unwritten != "" || r.Refusal != "", refusedSince: c.UnwrittenSince,
+		changed: second(c.AvailableChanged), blocked: j.barred(c, revision), awaits: c.Awaits != "", refused: c.Unwritten != "" || r.Refusal != "", refusedSince: c.UnwrittenSince,
 		paused: j.in.Contested != "" || j.in.Spec.Removal != nil || j.in.TargetMissing != "" && revision == j.target(),
 		park:   j.in.ParkAfter, applyErrors: j.in.ApplyErrorAfter,
 		takenBack: j.goingBack() || j.reverting() && revision != j.target(),

@@ -22,8 +22,6 @@ type Memory struct {
 	bad sightings
 	// refusals of the hub. Without them one would never become a failure.
 	refusals sightings
-	// stampsAhead: without it a soak would restart in every turn while the clock of the managed cluster is ahead.
-	stampsAhead sightings
 	// last: without it a soak would end early or late after the operator's clock was set.
 	last *lastLook
 	// Unwritten are decisions that were logged and that the journal gets with the next write.
@@ -64,11 +62,10 @@ func (s sightings) look(shown map[string]string, now time.Time) sightings {
 	return next
 }
 
-// date enters since when the operator has seen each failure and apply error, and each refusal. A change of
-// availability that the managed cluster dates in the future happened, at the latest, when it was first seen.
+// date enters since when the operator has seen each failure and apply error, and each refusal.
 func (t *turn) date(clusters []rollout.Cluster) {
 	now := t.Look.Wall
-	bad, refusals, ahead := map[string]string{}, map[string]string{}, map[string]string{}
+	bad, refusals := map[string]string{}, map[string]string{}
 	for _, c := range clusters {
 		if c.Unwritten != "" {
 			refusals[c.Name] = "refused"
@@ -79,17 +76,10 @@ func (t *turn) date(clusters []rollout.Cluster) {
 		case c.Health.NotApplied != "":
 			bad[c.Name] = "not applied"
 		}
-		if c.AvailableChanged.After(now) {
-			ahead[c.Name] = c.AvailableChanged.String()
-		}
 	}
 	t.leaves.bad, t.leaves.refusals = t.leaves.bad.look(bad, now), t.leaves.refusals.look(refusals, now)
-	t.leaves.stampsAhead = t.leaves.stampsAhead.look(ahead, now)
 	for i := range clusters {
 		c := &clusters[i]
 		c.Health.BadSince, c.UnwrittenSince = t.leaves.bad[c.Name].since, t.leaves.refusals[c.Name].since
-		if seen, ok := t.leaves.stampsAhead[c.Name]; ok {
-			c.AvailableChanged = seen.since
-		}
 	}
 }

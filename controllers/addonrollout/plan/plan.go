@@ -116,7 +116,7 @@ func (o *Observation) begin() begun {
 	stored, b := o.Rollout.Status, begun{memory: o.Memory}
 	stored.Ledger, b.step = o.Memory.corrected(stored.Ledger, o.Look)
 	if b.step != 0 {
-		b.memory.bad, b.memory.refusals, b.memory.stampsAhead = nil, nil, nil
+		b.memory.bad, b.memory.refusals = nil, nil
 		stored.TargetSince, stored.Stages = shifted(stored.TargetSince, b.step), shiftGates(stored.Stages, b.step)
 	}
 	b.status = advance(stored, o, o.stamp())
