@@ -73,6 +73,8 @@ func TestNext(t *testing.T) {
 		o               observation
 		p               pace
 		want            State
+		// ahead of now is the change of availability that the soak counts already.
+		ahead time.Duration
 		// kept: the state's clock does not start again.
 		kept bool
 		// anew: it takes a slot again.
@@ -148,6 +150,7 @@ func TestNext(t *testing.T) {
 		"Soaking: lost and back while no operator ran":    {state: Soaking, admitted: 20 * m, since: 10 * m, o: with(sound, flapped(m)), want: Soaking},
 		"Soaking: changed before the soak began":          {state: Soaking, admitted: 20 * m, since: 10 * m, o: with(sound, flapped(10*m)), want: Done},
 		"Soaking: changed by a clock that is ahead":       {state: Soaking, admitted: 20 * m, since: 10 * m, o: with(sound, flapped(-60*m)), want: Soaking},
+		"Soaking: the same, which it counts already":      {state: Soaking, admitted: 20 * m, since: 10 * m, ahead: 60 * m, o: with(sound, flapped(-60*m)), want: Done},
 		"Soaking: its own inputs changed":                 {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, unwritten), want: Admitted},
 		"Soaking: the content was proven in the meantime": {state: Soaking, admitted: 20 * m, since: m, o: sound, p: proven, want: Done},
 
@@ -212,9 +215,15 @@ func TestNext(t *testing.T) {
 				c.p = patient
 			}
 			before := Record{Cluster: "c1", Revision: "v2", Stage: "canary", State: c.state, Failed: c.failed, Admitted: noon.Add(-c.admitted), Since: noon.Add(-c.since)}
+			if c.ahead != 0 {
+				before.Ahead = noon.Add(c.ahead)
+			}
 			got, why := next(before, c.o, c.p, noon)
 			want := before
-			want.State, want.Failed = c.want, c.failing
+			want.State, want.Failed, want.Ahead = c.want, c.failing, time.Time{}
+			if c.want == Soaking && c.o.changed.After(noon) {
+				want.Ahead = c.o.changed
+			}
 			if !c.kept {
 				want.Since = noon
 			}

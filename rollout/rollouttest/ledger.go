@@ -25,6 +25,11 @@ func LedgerOf(records ...rollout.Record) v1alpha1.Ledger {
 			Admitted: metav1.NewTime(r.Admitted), Since: metav1.NewTime(r.Since), Clusters: strconv.Itoa(i),
 		}}})
 	}
+	for i, r := range records {
+		if !r.Ahead.IsZero() {
+			l.Records[i].Times[0].Ahead = new(metav1.NewTime(r.Ahead))
+		}
+	}
 	if len(names) > 0 {
 		l.Names = zipped(strings.Join(names, "\n"))
 	}
