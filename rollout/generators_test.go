@@ -188,21 +188,19 @@ func drawGates(t *rapid.T) *v1alpha1.Gates {
 		g.Before = append(g.Before, drawGate(t, fmt.Sprintf("before-%d", i), approvalGate, openWindow, measuredGate))
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "gates during") {
-		g.During = append(g.During, drawGate(t, fmt.Sprintf("during-%d", i), measuredGate))
+		during := drawGate(t, fmt.Sprintf("during-%d", i), measuredGate)
+		if rapid.Bool().Draw(t, "has errorAfter") {
+			during.ErrorAfter = &metav1.Duration{Duration: rapid.SampledFrom([]time.Duration{time.Second, time.Hour}).Draw(t, "errorAfter")}
+		}
+		g.During = append(g.During, during)
 	}
 	return g
 }
 
 func drawGate(t *rapid.T, name string, kinds ...func(string) v1alpha1.Gate) v1alpha1.Gate {
 	g := kinds[rapid.IntRange(0, len(kinds)-1).Draw(t, "type")](name)
-	switch g.Type {
-	case v1alpha1.GateWindow:
+	if g.Type == v1alpha1.GateWindow {
 		g.Window.HoldsReverts = rapid.Bool().Draw(t, "holds reverts")
-	case v1alpha1.GateApproval, v1alpha1.GatePrometheus:
-	case v1alpha1.GateWebhook:
-		if rapid.Bool().Draw(t, "has errorAfter") {
-			g.ErrorAfter = &metav1.Duration{Duration: rapid.SampledFrom([]time.Duration{time.Second, time.Hour}).Draw(t, "errorAfter")}
-		}
 	}
 	return g
 }
