@@ -3,6 +3,7 @@ package commitstatus_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -267,10 +268,8 @@ func TestRefusalsAreClassified(t *testing.T) {
 // condition.
 func TestStatusesOfTheForgeAreRedacted(t *testing.T) {
 	const stored = `{"id":1,"status":"success","state":"success","context":"a","description":"you sent token ` + testToken + `"}`
-	for provider, body := range map[string]string{
-		"gitea": `{"statuses":[` + stored + `]}`, "github": `[` + stored + `]`,
-	} {
-		server := httptest.NewServer(&recorded{code: http.StatusOK, body: body})
+	for _, provider := range []string{"gitea", "github"} {
+		server := httptest.NewServer(&recorded{code: http.StatusOK, body: `{"statuses":[` + stored + `]}`})
 		t.Cleanup(server.Close)
 		got, ok, err := dial(t, provider, server.URL+"/fleet/addons").Latest(t.Context(), testSHA, "a")
 		if err != nil || !ok || got.State != commitstatus.Success || strings.Contains(got.Description, testToken) {
@@ -377,6 +376,12 @@ func TestLatestPagesUntilFound(t *testing.T) {
 			other := testStatus()
 			for i := range others {
 				other.Context = commitstatus.ContextName("ci", strings.Repeat("x", i%90+1), string(rune('a'+i/90)))
+				if err := client.Post(t.Context(), other); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 900 { // more than a forge lists of one commit in ten pages
+				other.Description = fmt.Sprint(i)
 				if err := client.Post(t.Context(), other); err != nil {
 					t.Fatal(err)
 				}

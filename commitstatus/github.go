@@ -2,8 +2,6 @@ package commitstatus
 
 import (
 	"context"
-	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -16,18 +14,6 @@ type github struct {
 	client *restClient
 	repo   repository
 }
-
-// Shown implements Forge. The combined status has the newest status of each context.
-func (g *github) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
-	return g.client.combined(ctx, g.repo.endpoint("commits", sha, "status"), sha, contexts, strings.EqualFold)
-}
-
-// githubPage is how many statuses are requested at once, GitHub's maximum. githubPages bounds
-// the search.
-const (
-	githubPage  = 100
-	githubPages = 10
-)
 
 // githubProvider is the row of GitHub. GitHub and GitHub Enterprise Server allow 80 requests that create content a minute.
 func githubProvider() provider {
@@ -65,27 +51,16 @@ func (g *github) Post(ctx context.Context, status Status) error {
 	return g.client.post(ctx, g.repo.endpoint("statuses", status.SHA), status, strings.EqualFold)
 }
 
-// Latest implements Forge. GitHub lists the newest status first, and ignores the case of
-// contexts.
+// Latest implements Forge.
 func (g *github) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
-	for page := 1; page <= githubPages; page++ {
-		var statuses []wireStatus
-		err := g.client.send(ctx, call{
-			method: http.MethodGet,
-			url:    g.repo.endpoint("commits", sha, "statuses") + fmt.Sprintf("?per_page=%d&page=%d", githubPage, page),
-			expect: []int{http.StatusOK},
-		}, &statuses)
-		if err != nil {
-			return Status{}, false, err
-		}
-		for _, s := range statuses {
-			if strings.EqualFold(s.Context, context) {
-				return g.client.found(sha, s), true, nil
-			}
-		}
-		if len(statuses) < githubPage {
-			break
-		}
+	shown, err := g.Shown(ctx, sha, []string{context})
+	if err != nil || shown[context] == nil {
+		return Status{}, false, err
 	}
-	return Status{}, false, nil
+	return *shown[context], true, nil
+}
+
+// Shown implements Forge. The combined status has the newest status of each context; GitHub ignores the case of contexts.
+func (g *github) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
+	return g.client.combined(ctx, g.repo.endpoint("commits", sha, "status"), sha, contexts, strings.EqualFold)
 }

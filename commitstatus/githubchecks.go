@@ -126,6 +126,12 @@ func (g *githubChecks) Shown(ctx context.Context, sha string, contexts []string)
 	return first(ctx, g, sha, contexts)
 }
 
+// githubPage is how many check runs are requested at once, GitHub's maximum. githubPages bounds the search.
+const (
+	githubPage  = 100
+	githubPages = 10
+)
+
 // newest returns the newest run of the App with a name. GitHub's filter for the latest goes by the time of completion,
 // which a pending run has not.
 func (g *githubChecks) newest(ctx context.Context, sha, name string) (newest checkRun, found bool, err error) {
