@@ -293,6 +293,30 @@ func TestARejectionHaltsTheRolloutAlsoWhenItIsDeleted(t *testing.T) {
 	s.runs(first, "c2", "c3")
 }
 
+// An attempt that a decision names before it begins is passed over: people decide after the retry.
+func TestRetryNeedsDecisionsThatAreGivenAfterIt(t *testing.T) {
+	s := gatedScene(t, nil, approvals(1))
+	s.installPolicy()
+	first := s.rollout().Status.Target.Digest
+	s.upgrade()
+	early := &v1alpha1.AddOnApproval{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "early"}}
+	s.decide("bob", v1alpha1.Reject).Spec.DeepCopyInto(&early.Spec)
+	early.Spec.Approver, early.Spec.Decision, early.Spec.Attempt = "ann", v1alpha1.Approve, 2
+	s.create(early)
+	s.turn()
+	s.stands(v1alpha1.PhaseFailed, "rejected by bob")
+	s.order(v1alpha1.OrderRetry, s.rollout().Status.Target.Digest, nil)
+	s.turns(3)
+	s.stands(v1alpha1.PhaseHeld, "waits for approval qa: 0 of 1 approvals")
+	s.runs(first, "c2", "c3")
+	ro := s.rollout()
+	if ro.Status.Attempt != 3 {
+		t.Errorf("attempt %d", ro.Status.Attempt)
+	}
+	s.decide("cid", v1alpha1.Approve)
+	s.settle()
+}
+
 func TestNewContentNeedsNewApprovals(t *testing.T) {
 	s := gatedScene(t, nil, approvals(1))
 	s.installPolicy()

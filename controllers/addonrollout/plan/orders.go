@@ -226,7 +226,7 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 			}
 			return "", "the rollout did not fail"
 		}
-		next.Attempt++
+		next.Attempt = max(next.Attempt+1, nextAttempt(next.History, o)) // a decision may name the next one already
 		next.Aborted = nil
 		next.Stages = slices.Clone(next.Stages)
 		for i := range next.Stages {
