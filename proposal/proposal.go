@@ -51,6 +51,8 @@ type Standing struct {
 	Clusters int
 	// Proven are the names of the AddOnRevisions of which a rollout has succeeded.
 	Proven map[string]bool
+	// Commits are those that introduced the content of an AddOnRevision, by its name.
+	Commits map[string][]string
 	// Quarantined is why an AddOnRevision is not rolled out, by its name.
 	Quarantined map[string]string
 	// Suspended: the rollout is suspended on the hub.
@@ -333,12 +335,14 @@ func (p Proposal) barred() []string {
 
 // barred returns why the content with a digest would not be rolled out, and the way out; "": it would be.
 func barred(addOn string, policy v1alpha1.AddOnRolloutSpec, standing Standing, digest string) string {
+	revision := render.RevisionName(addOn, digest)
 	for _, b := range policy.Blocked {
-		if b.Digest == digest {
+		names := func(commit string) bool { return b.Blocks(v1alpha1.Target{Digest: digest, Commit: commit}) }
+		if names("") || slices.ContainsFunc(standing.Commits[revision], names) {
 			return "spec.blocked has the content: " + cmp.Or(b.Reason, "no reason given") + "; remove the entry, or declare other content"
 		}
 	}
-	if why := standing.Quarantined[render.RevisionName(addOn, digest)]; why != "" {
+	if why := standing.Quarantined[revision]; why != "" {
 		return "the content is in quarantine: " + why + "; declare other content, or run addonflow unblock " + addOn + " " + shortDigest(digest)
 	}
 	return ""

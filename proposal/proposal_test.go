@@ -225,8 +225,8 @@ func TestOf_FailsForContentThatWouldNotBeRolledOut(t *testing.T) {
 	base, head := side(t, "main", declared), side(t, "head", strings.Replace(declared, "v1}", "v2}", 1))
 	digest := head.Commit.AddOns[0].Digest
 	revision := render.RevisionName("hello", digest)
-	blocks := func(text, digest string) Side {
-		return side(t, "head", text+"---\napiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: hello}\nspec: {blocked: [{digest: "+digest+", reason: leaks}]}\n")
+	blocks := func(text, what string) Side {
+		return side(t, "head", text+"---\napiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: hello}\nspec: {blocked: [{"+what+", reason: leaks}]}\n")
 	}
 	for name, c := range map[string]struct {
 		head        Side
@@ -239,13 +239,20 @@ func TestOf_FailsForContentThatWouldNotBeRolledOut(t *testing.T) {
 			"would not be rolled out: hello: the content is in quarantine: rolled back; declare other content, or run addonflow unblock hello " + shortDigest(digest),
 		},
 		"blocked": {
-			blocks(strings.Replace(declared, "v1}", "v2}", 1), digest), nil,
+			blocks(strings.Replace(declared, "v1}", "v2}", 1), "digest: "+digest), nil,
 			"would not be rolled out: hello: spec.blocked has the content: leaks; remove the entry, or declare other content",
 		},
-		"blocks what the fleet has": {blocks(declared, base.Commit.AddOns[0].Digest), nil, ""},
+		"blocked by the commit that introduced it": {
+			blocks(strings.Replace(declared, "v1}", "v2}", 1), "commit: '0123456789'"), nil,
+			"would not be rolled out: hello: spec.blocked has the content: leaks; remove the entry, or declare other content",
+		},
+		"blocks another commit":     {blocks(strings.Replace(declared, "v1}", "v2}", 1), "commit: '9876543210'"), nil, ""},
+		"blocks what the fleet has": {blocks(declared, "digest: "+base.Commit.AddOns[0].Digest), nil, ""},
 		"another quarantine":        {head, map[string]string{"hello-other": "rolled back"}, ""},
 	} {
-		p, err := Of(base, c.head, Fleet{Standings: map[string]Standing{"hello": {Quarantined: c.quarantined}}}, nil)
+		p, err := Of(base, c.head, Fleet{Standings: map[string]Standing{"hello": {
+			Quarantined: c.quarantined, Commits: map[string][]string{revision: {"main@sha1:0123456789012345678901234567890123456789"}},
+		}}}, nil)
 		if err != nil || len(p.Refused) > 0 {
 			t.Fatalf("%s: %+v, %v", name, p, err)
 		}

@@ -363,9 +363,10 @@ func (g *planning) fleet(ctx context.Context, sides ...proposal.Side) (proposal.
 	if err := g.Live.List(ctx, revisions, client.InNamespace(g.source.Namespace)); err != nil {
 		return fleet, fmt.Errorf("cannot list revisions: %w", err)
 	}
-	proven, quarantined := map[string]bool{}, map[string]string{}
+	proven, commits, quarantined := map[string]bool{}, map[string][]string{}, map[string]string{}
 	for i := range revisions.Items {
 		r := &revisions.Items[i]
+		commits[r.Name] = v1alpha1.Commits(r.Annotations)
 		if r.Annotations[v1alpha1.SucceededAtAnnotation] != "" {
 			proven[r.Name] = true
 		}
@@ -375,7 +376,7 @@ func (g *planning) fleet(ctx context.Context, sides ...proposal.Side) (proposal.
 	}
 	for i := range rollouts.Items {
 		r := &rollouts.Items[i]
-		standing := proposal.Standing{Proven: proven, Quarantined: quarantined, Suspended: v1alpha1.SuspendedByAnnotation(r.Annotations)}
+		standing := proposal.Standing{Proven: proven, Commits: commits, Quarantined: quarantined, Suspended: v1alpha1.SuspendedByAnnotation(r.Annotations)}
 		for _, past := range r.Status.History {
 			if past.Phase == v1alpha1.PhaseSucceeded && past.Finished != nil {
 				standing.Took, standing.Clusters = past.Finished.Sub(past.Started.Time), int(past.Counts.Total)
