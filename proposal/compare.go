@@ -154,7 +154,13 @@ func (c comparison) clusters(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error
 			out.Clusters.Joining, out.Clusters.Leaving = difference(base.Clusters, fleet.Clusters)
 		}
 	}
-	if out.Change == Added || out.Change == Content {
+	switch {
+	case out.Change == Content && c.head.Digest == c.fleet.Standings[c.name].Back:
+		for i := range fleet.Clusters {
+			fleet.Clusters[i].UpToDate = true
+		}
+		out.Notes = append(out.Notes, "a rollback or recall takes the clusters back to this content already")
+	case out.Change == Added || out.Change == Content:
 		if err := c.diffs(out, &fleet, was, selectionOf(policy, fleet)); err != nil {
 			return err
 		}

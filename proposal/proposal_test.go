@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -259,6 +260,19 @@ func TestOf_FailsForContentThatWouldNotBeRolledOut(t *testing.T) {
 		if p.Accepted() != (c.want == "") || c.want != "" && (p.Summary() != c.want || !strings.Contains(p.Markdown(), "**Would not be rolled out.**")) {
 			t.Errorf("%s: %s\n%s", name, p.Summary(), p.Markdown())
 		}
+	}
+}
+
+// TestOf_CountsNoClusterThatARollbackTookBack: the base declares content that was withdrawn, and the change restores what
+// the clusters have.
+func TestOf_CountsNoClusterThatARollbackTookBack(t *testing.T) {
+	base, head := side(t, "main", strings.Replace(declared, "v1}", "v2}", 1)), side(t, "head", declared)
+	p, err := Of(base, head, Fleet{Standings: map[string]Standing{"hello": {Back: head.Commit.AddOns[0].Digest}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := p.AddOns[0]; a.Change != Content || a.Clusters.Changed != 0 || !slices.Contains(a.Notes, "a rollback or recall takes the clusters back to this content already") {
+		t.Errorf("%s: %+v", p.Summary(), a)
 	}
 }
 

@@ -377,6 +377,9 @@ func (g *planning) fleet(ctx context.Context, sides ...proposal.Side) (proposal.
 	for i := range rollouts.Items {
 		r := &rollouts.Items[i]
 		standing := proposal.Standing{Proven: proven, Commits: commits, Quarantined: quarantined, Suspended: v1alpha1.SuspendedByAnnotation(r.Annotations)}
+		if r.Status.Override.Returns() && r.Status.Target != nil {
+			standing.Back = r.Status.Target.Digest
+		}
 		for _, past := range r.Status.History {
 			if past.Phase == v1alpha1.PhaseSucceeded && past.Finished != nil {
 				standing.Took, standing.Clusters = past.Finished.Sub(past.Started.Time), int(past.Counts.Total)
