@@ -569,7 +569,21 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 	if w.point.upgraded || w.point.rolledBack {
 		expected, state = ofAnyVersion(expected), ofAnyVersion(state)
 	}
+	if w.point.rolledBack {
+		expected, state = ofTheOlderOperator(expected), ofTheOlderOperator(state)
+	}
 	return oracle.Differences(expected, state)
+}
+
+// ofTheOlderOperator is a state without what the operator before does that runs at the end: it takes off an annotation
+// that it does not know, for which it names the commit that comes meanwhile as the policy's; and it leaves a condition
+// that it does not know.
+func ofTheOlderOperator(state map[string]string) map[string]string {
+	plain := maps.Clone(state)
+	maps.DeleteFunc(plain, func(path, _ string) bool {
+		return strings.HasSuffix(path, " policyCommit") || strings.Contains(path, " status conditions ["+v1alpha1.OverriddenCondition+"] ")
+	})
+	return plain
 }
 
 // ofAnySuccess is a state without beta's past revisions, and without the success of the newest one: only the revision
