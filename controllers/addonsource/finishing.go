@@ -12,14 +12,16 @@ import (
 type finishing struct {
 	// fleet has the add-ons of the commit whose rollouts are running or have ended.
 	fleet
+	// finishes: spec.onNewCommit of one of the add-ons is Finish.
+	finishes bool
 	// superseded: newer content took the place of a rollout of the commit before that ended.
 	superseded bool
 }
 
 // finish notes which commits the rollouts of an add-on finish, by sha. Until the rollout has observed the newer
-// content, this is known from its policy only.
+// content, this is known from its policy only. A commit ends with all of its add-ons, whatever their own policy.
 func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
-	if ro == nil || ro.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish {
+	if ro == nil {
 		return
 	}
 	seen := map[string]bool{}
@@ -37,6 +39,7 @@ func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 			f.finishing[sha] = &finishing{}
 		}
 		c := f.finishing[sha]
+		c.finishes = c.finishes || ro.Spec.OnNewCommit == v1alpha1.OnNewCommitFinish
 		c.updated, c.total = c.updated+h.Counts.Updated, c.total+h.Counts.Total
 		switch from := ro.Status.Override; {
 		case from.Waits() && from.Returns() && commitOf(from.Leaves().Commit) == sha:
@@ -61,7 +64,7 @@ func (p *pass) finished(book *forge.Book, f fleet, live []string) []commitstatus
 	var wants []commitstatus.Want
 	for _, m := range book.Marks() {
 		c := f.finishing[m.SHA]
-		if c == nil || slices.Contains(live, m.SHA) || m.Context != forge.ContextName(p.source) || commitstatus.Judged(m) || c.superseded && c.state() != commitstatus.Pending {
+		if c == nil || !c.finishes || slices.Contains(live, m.SHA) || m.Context != forge.ContextName(p.source) || commitstatus.Judged(m) || c.superseded && c.state() != commitstatus.Pending {
 			continue
 		}
 		want := p.want(m.SHA, c.state(), c.text("applied"))

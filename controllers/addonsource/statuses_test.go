@@ -337,3 +337,40 @@ func TestUnseen_ContentThatTheFleetLeftWasSeen(t *testing.T) {
 		t.Errorf("%s is superseded, although the rollout reported on it", got.Commit)
 	}
 }
+
+// TestFinished_JudgesACommitByAllOfItsAddOns: one add-on finishes although newer content is declared; the others have
+// ended, wait, or were superseded.
+func TestFinished_JudgesACommitByAllOfItsAddOns(t *testing.T) {
+	sha := strings.Repeat("a", 40)
+	rollout := func(name string, on v1alpha1.NewCommitAction, phase v1alpha1.Phase, supersededBy string) *v1alpha1.AddOnRollout {
+		ro := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		target := v1alpha1.Target{Digest: name, Commit: "main@sha1:" + sha}
+		ro.Spec.Target, ro.Status.Target, ro.Spec.OnNewCommit = &target, &target, on
+		ro.Status.Phase, ro.Status.Outcome, ro.Status.Message = phase, "pending", "waits for approval qa"
+		ro.Status.History = []v1alpha1.HistoryEntry{{Target: target, Phase: phase, SupersededBy: supersededBy}}
+		return ro
+	}
+	for name, c := range map[string]struct {
+		other *v1alpha1.AddOnRollout
+		want  commitstatus.State // "" for none
+	}{
+		"the other succeeded as well": {rollout("other", v1alpha1.OnNewCommitSupersede, v1alpha1.PhaseSucceeded, ""), commitstatus.Success},
+		"the other is held":           {rollout("other", v1alpha1.OnNewCommitSupersede, v1alpha1.PhaseHeld, ""), commitstatus.Pending},
+		"the other was superseded":    {rollout("other", v1alpha1.OnNewCommitSupersede, v1alpha1.PhaseProgressing, "bbb"), ""},
+		"the other failed":            {rollout("other", v1alpha1.OnNewCommitSupersede, v1alpha1.PhaseFailed, ""), commitstatus.Failure},
+	} {
+		p := &pass{source: &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}}}
+		book := forge.NewDesk(nil, nil, nil, time.Now).Open(forge.Key{}, nil, nil)
+		book.Tell(commitstatus.Want{SHA: sha, Context: forge.ContextName(p.source), State: commitstatus.Pending})
+		var f fleet
+		f.finish(rollout("hello", v1alpha1.OnNewCommitFinish, v1alpha1.PhaseSucceeded, ""))
+		f.finish(c.other)
+		var got commitstatus.State
+		if wants := p.finished(book, f, nil); len(wants) > 0 {
+			got = wants[0].State
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
