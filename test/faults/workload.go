@@ -587,7 +587,7 @@ func ofTheOlderOperator(state map[string]string) map[string]string {
 }
 
 // ofAnySuccess is a state without beta's past revisions, and without the success of the newest one: only the revision
-// itself says that it succeeded, and of those that are no target, nobody has the content.
+// itself says that it succeeded, and the content of those that are no target is kept nowhere else.
 func ofAnySuccess(state map[string]string) map[string]string {
 	plain, newest := maps.Clone(state), state[rolloutKey(beta)+" spec target revision"]
 	maps.DeleteFunc(plain, func(path, _ string) bool {
@@ -669,7 +669,7 @@ func ofAnyFleet(state map[string]string) map[string]string {
 }
 
 // ofAnyCanary is a state without what past rollouts say of stages whose clusters left, and why content was quarantined:
-// a canary that leaves in flight is a failure as well, and a stage that nobody entered is not told of.
+// a canary that leaves in flight is a failure as well, and a stage that no cluster entered has no status.
 func ofAnyCanary(state map[string]string) map[string]string {
 	plain := maps.Clone(state)
 	for path := range state {
