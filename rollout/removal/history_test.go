@@ -35,9 +35,10 @@ type hub struct {
 	removals []removed
 	// away has, by cluster, when the operator first saw the current absence from the install set.
 	away map[string]time.Time
-	// exempt are the clusters that the current approval is about; usedUp: it was acted upon.
+	// exempt are the clusters that the current approval is about. acted is the approval that the operator acted upon, until it
+	// sees that it was taken back.
 	exempt map[string]bool
-	usedUp bool
+	acted  string
 	about  string // the whole add-on's commit at the last look, "" for single clusters
 }
 
@@ -146,12 +147,12 @@ func (h *hub) witness() {
 	if !approves {
 		h.exempt = map[string]bool{}
 	}
-	if h.in.Approval == "" || !approves && h.in.Removal == nil {
-		h.usedUp = false
+	if h.in.Approval != h.acted {
+		h.acted = ""
 	}
 	silent := about == "" && h.in.Trust == removal.Silent
 	var leaving []string
-	approving := approves && h.in.Held == "" && (about != "" || !h.usedUp)
+	approving := approves && h.in.Held == "" && (about != "" || h.acted == "")
 	for _, c := range h.view {
 		wanted := !c.Unselected && about == "" || about != "" && !mayGo
 		if wanted || silent || c.Installed != removal.Ours || c.Gone {
@@ -166,7 +167,9 @@ func (h *hub) witness() {
 		}
 	}
 	if approving && len(leaving) > 0 {
-		h.usedUp = about == ""
+		if about == "" {
+			h.acted = h.in.Approval
+		}
 		for _, name := range leaving {
 			h.exempt[name] = true
 		}
