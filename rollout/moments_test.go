@@ -245,6 +245,9 @@ func checkMoment(t *testing.T, tc momentCase) {
 	failed := int32(0)
 	for _, st := range plan.Stages {
 		failed += st.Counts.Failed
+		if st.Counts.Updated > st.Counts.Total {
+			t.Errorf("%s: stage %s says %d/%d", tc.reason, st.Name, st.Counts.Updated, st.Counts.Total)
+		}
 	}
 	// A failure of a stage that is gone counts in every track.
 	if plan.Counts.Removing == 0 && plan.Counts.Failed > failed {

@@ -1,10 +1,12 @@
 package rollout_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -248,6 +250,78 @@ func TestRevertOfClustersWithoutAStageKeepsTheLimit(t *testing.T) {
 		t.Error("the revert did not end")
 	}
 	expectBack(t, f, "v0")
+}
+
+// A cluster that leaves the fleet on its way back keeps its slot until its outcome is known: no other cluster takes it.
+func TestRevertCountsTheSlotOfAClusterThatLeaves(t *testing.T) {
+	names := rollouttest.Names(4)
+	f := everyoneOneByOne(4, 0, 1)
+	f.Policy.Spec.Install = installedBy("installed")
+	f.Policy.Placements = []rollout.Placement{placement("all", names...), placement("installed", names...)}
+	look := func() rollout.Plan {
+		p := planned(t, f.Input())
+		f.Store(p)
+		f.CarryOut(p.Actions)
+		f.Now = f.Now.Add(10 * time.Second)
+		return p
+	}
+	f.SetTarget("v2")
+	for range 120 {
+		look()
+	}
+	expectBack(t, f, "v2")
+	f.Clusters[names[0]].Takes["v0"] = rollouttest.Behaviour{Ending: rollouttest.Silent}
+	f.SetTarget("v0")
+	if p := look(); !slices.Equal(flying(t, p), names[:1]) {
+		t.Fatalf("in flight: %v", flying(t, p))
+	}
+	f.Policy.Placements = []rollout.Placement{placement("all", names[1:]...), placement("installed", names[1:]...)}
+	for range 6 {
+		if p := look(); len(flying(t, p)) > 1 {
+			t.Errorf("in flight: %v; maxConcurrency is 1", flying(t, p))
+		}
+	}
+}
+
+// A canary that is verified and then leaves the fleet is counted in its stage until it is gone: 1/1, not 1/0.
+func TestStageCountsAClusterThatLeavesAfterItWasVerified(t *testing.T) {
+	names := rollouttest.Names(3)
+	f := staged("v0", 3)
+	f.Policy.Spec.Stages = []v1alpha1.Stage{
+		{Name: "canary", Placement: ref("canary")},
+		{Name: "everyone", Placement: ref("all"), MaxConcurrency: new(number(1)), MinSuccessTime: metav1.Duration{Duration: time.Hour}},
+	}
+	f.Policy.Spec.Install = installedBy("installed")
+	f.Policy.Placements = []rollout.Placement{placement("canary", names[0]), placement("all", names...), placement("installed", names...)}
+	f.SetTarget("v2")
+	for minute := range 60 {
+		if minute == 30 {
+			f.Policy.Placements[2] = placement("installed", names[1:]...)
+		}
+		p := planned(t, f.Input())
+		f.Store(p)
+		f.CarryOut(p.Actions)
+		f.Now = f.Now.Add(time.Minute)
+		if canary := p.Stages[0].Counts; minute == 30 && (canary.Updated != 1 || canary.Total != 1) {
+			t.Fatalf("the canary's stage says %d/%d", canary.Updated, canary.Total)
+		}
+	}
+}
+
+// flying are the clusters whose records hold a slot, sorted.
+func flying(t *testing.T, p rollout.Plan) []string {
+	records, err := rollout.Records(p.Ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range records {
+		if records[i].InFlight() {
+			names = append(names, records[i].Cluster)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // A cluster that cannot be written keeps the reverted content, like a cluster that is not available: that is no

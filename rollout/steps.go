@@ -78,7 +78,7 @@ type step struct {
 
 // tally counts the clusters of a step by what they mean for it.
 type tally struct {
-	total     int32 // members but those that are leaving
+	total     int32 // members, but of those that are leaving only the ones that are updated
 	done      int32 // verified and soaked with the target, former members included
 	updated   int32 // members that are done or have nothing to change
 	flying    int32 // hold a slot
@@ -163,7 +163,8 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		if u.state == Waiting || u.state == Parked || u.state == Held {
 			return // it gets no further content
 		}
-	} else {
+	}
+	if !u.leaving || u.state == Done || u.state == Unchanged {
 		t.total++
 	}
 	switch u.state {
@@ -174,7 +175,7 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		t.updated++
 	case Admitted, Updating, Soaking, Lost:
 		switch {
-		case !s.reverting || p.retargetable(u):
+		case !s.reverting || u.record.Revision == p.target || p.retargetable(u):
 			t.addFlying(u)
 		case !u.leaving && u.held && u.record.Revision != p.target:
 			t.parked, t.held = t.parked+1, append(t.held, u)
@@ -220,8 +221,9 @@ func (t *tally) addInherited(p *planner, u *unit) {
 	}
 }
 
-// retargetable reports whether a cluster in flight may be moved to other content, or is in flight to the target. A
-// revert does not wait for other clusters, because it would wait for the content that it replaces.
+// retargetable reports whether a cluster in flight may be moved to other content. A cluster that is held may be moved
+// again to the target that it is in flight to. A revert does not wait for clusters that it cannot move, because it would
+// wait for the content that it replaces.
 func (p *planner) retargetable(u *unit) bool {
 	return !u.bound && !u.leaving && (!u.held || u.record.Revision == p.target)
 }

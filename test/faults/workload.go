@@ -670,6 +670,7 @@ func ofAnyFleet(state map[string]string) map[string]string {
 
 // ofAnyCanary is a state without what past rollouts say of stages whose clusters left, and why content was quarantined:
 // a canary that leaves in flight is a failure as well, and a stage that no cluster entered has no status.
+// Content that had succeeded passes a canary without a cluster.
 func ofAnyCanary(state map[string]string) map[string]string {
 	plain := maps.Clone(state)
 	for path := range state {
@@ -679,6 +680,13 @@ func ofAnyCanary(state map[string]string) map[string]string {
 			delete(plain, path)
 		case strings.HasSuffix(path, v1alpha1.QuarantinedAnnotation):
 			plain[path] = "quarantined"
+		case strings.HasSuffix(path, " description"):
+			if _, status, of := strings.Cut(path, " commitStatuses [<"); of && strings.Contains(status, "> "+canaryContext+"] ") {
+				commit, _, _ := strings.Cut(status, ">")
+				if passesEmpty(commit) {
+					plain[path] = strings.ReplaceAll(plain[path], passedEmpty, "#/#")
+				}
+			}
 		}
 	}
 	return plain
@@ -766,9 +774,13 @@ func (w *workload) says(key, status string) string {
 // came after it. An older status names the first.
 const revertedTo, revertedBy = "<commit 2>", "<commit 4>"
 
-// emptyCanary is the status of the canary in the first install, and passedEmpty what it says if there was none: a stage
-// without a cluster passes then.
-const emptyCanary, passedEmpty = "commit 1 " + statusContext + "/" + alpha + "/" + canaryStage, "success: no cluster in this stage"
+// passesEmpty reports whether a canary without a cluster passes with the commit: the first install, the revert, and the
+// commit whose content had succeeded before it was recalled and unblocked. passedEmpty is what the canary's status says then.
+func passesEmpty(commit string) bool {
+	return slices.Contains([]string{"commit 1", "commit 4", "commit 7"}, commit)
+}
+
+const canaryContext, passedEmpty = statusContext + "/" + alpha + "/" + canaryStage, "no cluster in this stage"
 
 // failure is the state of a status.
 const failure = "failure"
@@ -785,17 +797,19 @@ func (w *workload) missing(stand int) []string {
 			continue
 		}
 		last := seen[key]
-		if n := len(last); w.point.restores && n > 0 && strings.HasPrefix(last[n-1], "error: superseded by ") &&
+		n := len(last)
+		if w.point.restores && n > 0 && strings.HasPrefix(last[n-1], "error: superseded by ") &&
 			!strings.HasPrefix(key, fmt.Sprintf("commit %d ", len(w.shas)-1)) {
 			continue
 		}
-		if n := len(last); w.point.forges && n > 0 && strings.HasSuffix(key, " "+statusContext) && strings.HasPrefix(last[n-1], failure+": "+beta+": ") {
+		if w.point.forges && n > 0 && strings.HasSuffix(key, " "+statusContext) && strings.HasPrefix(last[n-1], failure+": "+beta+": ") {
 			continue
 		}
-		if n := len(last); w.point.leaves && n > 0 && key == emptyCanary && last[n-1] == passedEmpty {
+		if commit, canary := strings.CutSuffix(key, " "+canaryContext); canary && w.point.leaves && n > 0 &&
+			passesEmpty(commit) && last[n-1] == "success: "+passedEmpty {
 			continue
 		}
-		if len(last) == 0 || w.says(key, last[len(last)-1]) != w.says(key, want[len(want)-1]) {
+		if n == 0 || w.says(key, last[n-1]) != w.says(key, want[len(want)-1]) {
 			missing = append(missing, fmt.Sprintf("%s says %q at last, in the undisturbed run %q", key, last, want))
 		}
 	}
