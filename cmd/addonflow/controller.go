@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/client"
@@ -130,7 +131,14 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.jitter.BindFlags(fs)
 }
 
+// garbagePercent is the operator's GOGC: how much garbage may gather, as a part of the heap in use. It takes a quarter
+// off the peak of its own memory against Go's 100, for a tenth more of its CPU time; see docs/scale.md.
+const garbagePercent = 50
+
 func (o *controllerOptions) run(ctx context.Context) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 	mode, err := addonsource.ParseMode(o.addonManager)
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"runtime/debug"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -81,5 +82,19 @@ func TestPagesFlags(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", base, err, c.base)
 			}
 		})
+	}
+}
+
+// TestController_CollectsGarbageEarly: the operator's own threshold holds unless GOGC is set.
+func TestController_CollectsGarbageEarly(t *testing.T) {
+	for setting, want := range map[string]int{"": garbagePercent, "80": 100} {
+		t.Setenv("GOGC", setting)
+		before := debug.SetGCPercent(100)
+		cmd := newControllerCommand()
+		cmd.SetArgs([]string{"--addon-manager=unknown"})
+		err := cmd.ExecuteContext(t.Context())
+		if got := debug.SetGCPercent(before); err == nil || got != want {
+			t.Errorf("GOGC=%q: the threshold is %d, want %d; %v", setting, got, want, err)
+		}
 	}
 }
