@@ -204,6 +204,33 @@ func thousands() Subject {
 	return s
 }
 
+// TestReasonsOfManyClustersAreCut: with a long reason of its own on every cluster, a page of linked squares stays small.
+func TestReasonsOfManyClustersAreCut(t *testing.T) {
+	for _, fleet := range []struct{ clusters, name int }{{600, 13}, {400, 63}, {600, 63}, {1000, 13}} {
+		s := Subject{Rollout: failed(), Source: fleetSource(), Plan: &rollout.Plan{}, Now: at()}
+		for i := range fleet.clusters {
+			s.Plan.Clusters = append(s.Plan.Clusters, rollout.ClusterPlan{
+				Name: fmt.Sprintf("cluster-%0*d", fleet.name-8, i), Stage: "everyone", State: rollout.Failed,
+				Reason: fmt.Sprintf("Deployment %d: \"%s\"", i, strings.Repeat("cannot pull the image <hello>, ", 20)),
+			})
+		}
+		view := NewRollout(frame(""), s)
+		page, squares := html(t, view), view.Stages[1].Squares
+		if len(page) > 150<<10 {
+			t.Errorf("%d clusters with names of %d bytes: %d bytes", fleet.clusters, fleet.name, len(page))
+		}
+		if linked := fleet.clusters == 400 || fleet.name == 13 && fleet.clusters == 600; (len(squares.Linked) > 0) != linked {
+			t.Errorf("%d clusters with names of %d bytes: %d linked squares", fleet.clusters, fleet.name, len(squares.Linked))
+		}
+		for _, square := range squares.Linked {
+			if !strings.HasPrefix(square.Title, square.Cluster+": Failed: Deployment ") {
+				t.Fatal(square.Title)
+			}
+		}
+		t.Logf("%d clusters with names of %d bytes: %d bytes", fleet.clusters, fleet.name, len(page))
+	}
+}
+
 // TestTenThousandClusters: every cluster has a square, and the page stays small.
 func TestTenThousandClusters(t *testing.T) {
 	s := thousands()

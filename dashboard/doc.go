@@ -9,7 +9,7 @@
 //
 // A part that the viewer may not see is absent from the input, and the page says so. The page
 // works without its script, which only loads it again after a change. Fleets are drawn as squares:
-// up to linkedSquares each is a link, beyond that one path has all clusters of a state and reason.
+// up to linksBytes each is a link, beyond that one path has all clusters of a state and reason.
 //
 // The package reads no client, clock or environment.
 package dashboard

@@ -306,21 +306,23 @@ func sentence(text string) string {
 // stages adds the stages, with their clusters if the plan is known.
 func (p *Rollout) stages(s Subject) {
 	r := s.Rollout
-	members, total := map[string][]rollout.ClusterPlan{}, 0
+	members := map[string][]rollout.ClusterPlan{}
+	var all []rollout.ClusterPlan
 	if s.Plan != nil {
 		for _, c := range s.Plan.Clusters {
 			if c.State == rollout.Ignored {
 				continue
 			}
 			members[c.Stage] = append(members[c.Stage], c)
-			total++
+			all = append(all, c)
 		}
 	}
+	room := roomOf(all)
 	squares := func(stage string) *Squares {
 		if len(members[stage]) == 0 {
 			return nil
 		}
-		drawing := drawn(r, stage, members[stage], total <= linkedSquares)
+		drawing := drawn(r, stage, members[stage], room)
 		delete(members, stage)
 		return &drawing
 	}
@@ -342,7 +344,7 @@ func (p *Rollout) stages(s Subject) {
 	}
 	if len(rest) > 0 {
 		slices.SortFunc(rest, func(a, b rollout.ClusterPlan) int { return strings.Compare(a.Name, b.Name) })
-		drawing := drawn(r, "", rest, total <= linkedSquares)
+		drawing := drawn(r, "", rest, room)
 		p.Others = &drawing
 	}
 }

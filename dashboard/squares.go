@@ -7,20 +7,22 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/show"
 )
 
 const (
-	// linkedSquares is the largest fleet whose squares are links with the name of their cluster.
-	linkedSquares = 600
+	// linksBytes bounds what the squares of a fleet take that are links with the name and the reason of their cluster.
+	// Reasons are cut to what is left for them; with less than reasonBytes for each, the squares are painted.
+	linksBytes, squareBytes, reasonBytes = 100 << 10, 100, 24
 	// groupsShown and namesShown bound the list below the squares.
 	groupsShown = 10
 	namesShown  = 10
 )
 
-// Size of a square and of the place it has, and squares in a row.
+// Size of a square and of the place it has, and squares in a row. style.css has the size of a large square too.
 const (
 	largeSquare, largePlace, largeRow = 14, 17, 40
 	smallSquare, smallPlace, smallRow = 5, 6, 125
@@ -79,9 +81,17 @@ var generated = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}(-[bcdfg
 // alike is a reason without the generated parts of names.
 func alike(reason string) string { return generated.ReplaceAllString(reason, "-*") }
 
-// drawn returns the squares of clusters of a stage, which are sorted by name. linked: each square is
-// a link.
-func drawn(r *v1alpha1.AddOnRollout, stage string, clusters []rollout.ClusterPlan, linked bool) Squares {
+// roomOf is how many bytes the reason of a square has, if each square of a rollout is a link.
+func roomOf(clusters []rollout.ClusterPlan) int {
+	left := linksBytes
+	for _, c := range clusters {
+		left -= squareBytes + 2*len(c.Name) // in the link and in the title
+	}
+	return left / max(len(clusters), 1)
+}
+
+// drawn returns the squares of clusters of a stage, which are sorted by name. room is that of a reason.
+func drawn(r *v1alpha1.AddOnRollout, stage string, clusters []rollout.ClusterPlan, room int) Squares {
 	s := Squares{All: ClustersPath(r, ClustersOf{Stage: stage})}
 	order, members := grouped(clusters)
 	for _, key := range order[:min(len(order), groupsShown)] {
@@ -95,8 +105,8 @@ func drawn(r *v1alpha1.AddOnRollout, stage string, clusters []rollout.ClusterPla
 		}
 		s.Rest[len(s.Rest)-1].Count += len(members[key])
 	}
-	if linked {
-		s.link(clusters)
+	if room >= reasonBytes {
+		s.link(clusters, room)
 	} else {
 		s.paint(clusters, order)
 	}
@@ -146,12 +156,12 @@ func groupOf(key groupKey, names []string) Group {
 
 func stateMark(s v1alpha1.ClusterState) Mark { return markOf(string(s), show.ClusterMark(s)) }
 
-func (s *Squares) link(clusters []rollout.ClusterPlan) {
+func (s *Squares) link(clusters []rollout.ClusterPlan, room int) {
 	s.size(len(clusters), largePlace, largeRow)
 	for i, c := range clusters {
 		title := c.Name + ": " + string(c.State)
 		if c.Reason != "" {
-			title += ": " + c.Reason
+			title += ": " + brief.Cut(c.Reason, room)
 		}
 		s.Linked = append(s.Linked, Square{
 			X: i % largeRow * largePlace, Y: i / largeRow * largePlace,
