@@ -19,7 +19,7 @@ import (
 
 // reference is the undisturbed run.
 type reference struct {
-	// Writes are the operator's, by class, and Applied those that the server accepted, by kind.
+	// Writes are the operator's, by class, and Applied those that the server accepted and that changed something, by kind.
 	Writes  map[string]int `json:"writes"`
 	Applied map[string]int `json:"applied"`
 	// Reports are those of agents.
@@ -137,6 +137,10 @@ func (w *workload) summary() *reference {
 	applied := w.api.Applied()
 	delete(applied, "events")
 	delete(applied, "leases")
+	stored := w.history.Stored()
+	for kind, n := range applied {
+		applied[kind] = min(n, stored[kind])
+	}
 	maps.Copy(applied, w.forge.Applied())
 	return &reference{
 		Writes: writes, Applied: applied, Standing: w.standing, Reported: oracle.Reported(w.Forge.Log(), w.shas, w.names()),

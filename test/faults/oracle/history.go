@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/addonflow/addonflow/test/hub"
@@ -129,6 +130,21 @@ func (h *History) Changes() ([]hub.Change, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.changes), h.failure
+}
+
+// Stored counts the writes that etcd stored, by resource. An apply that changes nothing is none.
+func (h *History) Stored() map[string]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	stored := map[string]int{}
+	for _, c := range h.changes {
+		resource, rest, _ := strings.Cut(strings.TrimPrefix(c.Key, "/registry/"), "/")
+		if strings.Contains(resource, ".") { // the group of a custom resource
+			resource, _, _ = strings.Cut(rest, "/")
+		}
+		stored[resource]++
+	}
+	return stored
 }
 
 // Save writes the history to a file: one write a line, with what is not JSON left out.
