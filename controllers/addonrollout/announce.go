@@ -73,14 +73,14 @@ func noticeOf(d journal.Decision) (notice, bool) {
 
 // announce sends the events of a stored plan. Each message about a decision names the commit,
 // so that events of two commits are never merged. If the turn stalls for a reason that only
-// the user can change, an event is sent unless the status had the same reason before.
+// the user can change, an event is sent once with its place, unless the status had the same text before.
 func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	for _, d := range p.Decisions.Steps {
 		announceStep(r.Recorder, ro, d)
 	}
 	before := p.Observed.Rollout
 	said := conditions.GetReason(before, meta.StalledCondition) + conditions.GetMessage(before, meta.StalledCondition)
-	if stalled := p.Verdict.Stalled; stalled != "" && p.Err != nil && said != stalled+p.Verdict.Text() {
+	if stalled := p.Verdict.Stalled; stalled != "" && p.Err != nil && !p.Verdict.Unplaced && said != stalled+p.Verdict.Text() {
 		r.Recorder.Event(ro, corev1.EventTypeWarning, stalled, p.Verdict.Text())
 	}
 	if p.Restored != "" {

@@ -546,6 +546,35 @@ func TestContextOfAPaceThatCannotWorkNamesItsPlace(t *testing.T) {
 	}
 }
 
+// TestEventOfAPaceThatCannotWorkIsSentOnceWithItsPlace: the source stores the place after the rollout's spec. A turn in
+// between marks the commit and sends no event, so that the only event names file and line.
+func TestEventOfAPaceThatCannotWorkIsSentOnceWithItsPlace(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.target("v1")
+	ro := s.rollout()
+	ro.Spec.Strategy = unknownGroup()
+	s.update(ro)
+	s.turns(2)
+	s.expect("v1", "failure: ")
+	s.applied("v1", "")
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
+		t.Fatal(err)
+	}
+	source.Status.AddOns[0].PacePlace, source.Status.AddOns[0].PaceObject = "addons/hello/addonrollout.yaml:7", "AddOnRollout/hello: spec.strategy"
+	if err := s.hub.Status().Update(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	s.turns(2)
+	s.restart()
+	s.turns(2)
+	if events := s.announced(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning InvalidRolloutStrategy ") ||
+		!strings.HasSuffix(events[0], " at addons/hello/addonrollout.yaml:7: AddOnRollout/hello: spec.strategy") {
+		t.Errorf("got %d events, want one with the place:\n%s", len(events), strings.Join(events, "\n"))
+	}
+}
+
 // TestRefusedCommitIsNotApplied: the context of an add-on that moves is red on a refused commit. Its rollout
 // continues for the commit before. An add-on that is Succeeded has no context there: the source's is red for all.
 func TestRefusedCommitIsNotApplied(t *testing.T) {

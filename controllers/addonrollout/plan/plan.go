@@ -215,7 +215,7 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 			return Plan{}, p.Err
 		}
 		if p.Verdict.Stalled == v1alpha1.InvalidRolloutStrategyReason {
-			p.Verdict.Place, p.Verdict.Object = o.paceAt()
+			p.Verdict.locate(o)
 		}
 	}
 	if p.Err != nil && stored.Target == nil {

@@ -21,6 +21,8 @@ type Verdict struct {
 	Message string
 	// Place is FILE:LINE of what has the problem, Object the object there; "" if Git does not declare it.
 	Place, Object string
+	// Unplaced is set while the source has not stored yet where the problem is. Until then no event is sent.
+	Unplaced bool
 }
 
 // Text is the message with the place.
@@ -58,17 +60,19 @@ func verdictOf(err error) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// paceAt is FILE:LINE of the pace and the object there; "" if the applied commit does not declare it.
-func (o *Observation) paceAt() (place, object string) {
+// locate adds where the applied commit declares the pace. A source writes the spec of a rollout first and its own
+// status, which has the place, last.
+func (v *Verdict) locate(o *Observation) {
 	if o.Source == nil || o.Rollout.SpecEdited() {
-		return "", ""
+		return
 	}
 	for _, a := range o.Source.Status.AddOns {
 		if a.Name == o.Rollout.Name && a.Declares(&o.Rollout.Spec) {
-			return a.PacePlace, a.PaceObject
+			v.Place, v.Object = a.PacePlace, a.PaceObject
+			return
 		}
 	}
-	return "", ""
+	v.Unplaced = true
 }
 
 // guardMessage says what holds a removal back, and how to lift it.
