@@ -89,6 +89,7 @@ func TestReconcile(t *testing.T) {
 		"SuspendedBySpec":   {suspendedSource(true, nil), exitSuspended, "⏸ source default/fleet: applied main\n", "Next: The AddOnSource says spec.suspend: true. Change it where the source is declared."},
 		"SuspendedByWord":   {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "yes"}), exitSuspended, "⏸ source default/fleet: applied main\n", "addonflow resume source fleet"},
 		"SuspendedByNoWord": {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: ""}), exitSuspended, "⏸ source default/fleet: applied main\n", "addonflow resume source fleet"},
+		"Releasing":         {source: fleetSource("True", "applied main; hello is being released: it stays on its clusters"), out: "✔ source default/fleet: applied main; hello is being released: it stays on its clusters\n"},
 		"NotSuspended":      {suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "false"}), 0, "✔ source default/fleet: applied main\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
