@@ -3,6 +3,7 @@ package renderworker
 import (
 	"errors"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,8 +13,11 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// containerMemory is the limit of the operator's container in both manifests.
-const containerMemory = 1 << 30
+// In both manifests, containerMemory is the limit of the operator's container, operatorMemory its GOMEMLIMIT.
+const (
+	containerMemory = 1 << 30
+	operatorMemory  = 600 << 20
+)
 
 // hostile are templates that would use up the operator's memory, time or stack.
 func hostile() map[string]string {
@@ -122,44 +126,14 @@ func hostile() map[string]string {
 	}
 }
 
-// peak is the most memory that this process ever held.
-func peak(t *testing.T) int64 {
-	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, found := strings.CutPrefix(line, "VmHWM:"); found {
-			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n << 10
-		}
-	}
-	t.Fatal("no VmHWM")
-	return 0
-}
-
 // TestChartThatExhaustsAResourceEndsInAnError renders charts that would use up the operator's memory,
 // time or stack. Each ends in an error of its template, or in objects. This process acts as the
-// operator. The kernel limits it and its child together to the limit of the container (RLIMIT_DATA).
+// operator. It and its child stay within the memory limit of the container.
 func TestChartThatExhaustsAResourceEndsInAnError(t *testing.T) {
 	limits := tightLimits()
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_DATA, &before); err != nil {
-		t.Fatal(err)
-	}
-	ours := unix.Rlimit{Cur: uint64(containerMemory - limits.Memory), Max: before.Max} //nolint:gosec // positive
-	if err := unix.Setrlimit(unix.RLIMIT_DATA, &ours); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Setrlimit(unix.RLIMIT_DATA, &before); err != nil {
-			t.Error(err)
-		}
-	})
+	contain(t, containerMemory, limits.Memory)
+	before := debug.SetMemoryLimit(operatorMemory)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	p := newPool(t, Options{Limits: limits})
 	rendered := 0
 	for name, template := range hostile() {
@@ -180,11 +154,7 @@ func TestChartThatExhaustsAResourceEndsInAnError(t *testing.T) {
 			}
 		})
 	}
-	if most := peak(t); most+limits.Memory > containerMemory {
-		t.Errorf("the operator held %d MiB, and a child may hold %d MiB", most>>20, limits.Memory>>20)
-	} else {
-		t.Logf("peak of the operator: %d MiB; limit of the child: %d MiB; %d charts rendered", most>>20, limits.Memory>>20, rendered)
-	}
+	t.Logf("%d charts rendered", rendered)
 }
 
 // TestLimits_AreSetBeforeTheChildReads: a child has its limits before it reads anything.
