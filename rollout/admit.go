@@ -310,6 +310,7 @@ func (p *planner) grant(u *unit, s *step, revision, why string) {
 	if b := u.before; b.failed() && b.Revision == revision && b.State != NotWritten {
 		u.record.Failed, u.record.Stage = true, b.Stage
 	}
+	u.record.Reverted = revision == p.target && p.returns(u)
 	u.record.Excused = revision == p.target && p.revert && u.before.failedOtherwise(p.target)
 	u.state, u.reason, u.until = Admitted, why, time.Time{}
 	p.look(u.record.wakeAt(p.observation(u), p.pace(u, s)))

@@ -187,6 +187,7 @@ func drawLedger(t *rapid.T, names []string) v1alpha1.Ledger {
 		default:
 		}
 		r.Excused = r.State != rollout.Soaking && r.State != rollout.Done && seldom(t, 5, "excused")
+		r.Reverted = r.State != rollout.Done && seldom(t, 5, "moved back")
 		r.Reported = (r.State == rollout.Updating || r.State == rollout.Lost) && seldom(t, 5, "reported before")
 		r.Since = r.Admitted.Add(time.Duration(rapid.IntRange(0, int(now().Sub(r.Admitted)/time.Minute)).Draw(t, "since")) * time.Minute)
 		if r.State == rollout.Soaking && seldom(t, 5, "the cluster's clock is ahead") {

@@ -21,11 +21,12 @@ var grains = []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * ti
 // Upper bounds in bytes of JSON: a position with its comma; a group of records without the
 // texts and positions in it; the times of a group. statesOfOne is how many states a record
 // can have: eleven, six of them also after a failure, all but three of these also excused; Updating and
-// Lost, each with or without a failure and an excuse, also with a report of before.
+// Lost, each with or without a failure and an excuse, also with a report of before. Whether a revert moved its cluster
+// does not change before it is Done.
 // timesOfOne is how many times the records of one group have with the coarsest grain.
 const (
 	positionRoom = 8
-	groupRoom    = 102
+	groupRoom    = 118
 	timesRoom    = 90
 	statesOfOne  = 39
 	timesOfOne   = 4
@@ -118,7 +119,10 @@ func (p *planner) roomFor() int {
 // limit whatever states its clusters get later. A Done record changes only with an admission, so
 // its size stays. Every other record may need a position in another group.
 func (p *planner) fits(n int) bool {
-	type origin struct{ revision, stage string }
+	type origin struct {
+		revision, stage string
+		reverted        bool
+	}
 	type ended struct {
 		origin
 		timeKey
@@ -135,7 +139,7 @@ func (p *planner) fits(n int) bool {
 			continue
 		}
 		names, plain = append(names, r.Cluster), plain+len(r.Cluster)+1
-		of := origin{r.Revision, r.Stage}
+		of := origin{r.Revision, r.Stage, r.Reverted}
 		if r.State != Done {
 			open[of]++
 			continue

@@ -118,6 +118,7 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 		}
 		r.Failed = r.failed() && r.State != NotWritten && !failure(state) && state != Done
 		r.Excused = r.Excused && !verified(state)
+		r.Reverted = r.Reverted && state != Done
 		r.State, r.Since, r.Ahead = state, second, time.Time{}
 	}
 }

@@ -247,7 +247,8 @@ func (p *planner) observation(u *unit) observation {
 }
 
 // pace returns the clocks of a record from its step and its content. The stable revision needs no soak on a cluster
-// that joins. The target of a revert needs none either, while a cluster of the step moves back to it. Both are proven.
+// that joins. The target of a revert needs none either: until the revert has ended, and on a cluster that it moves back
+// later. Both are proven.
 func (p *planner) pace(u *unit, s *step) pace {
 	if s == nil {
 		s = &p.nowhere
@@ -257,7 +258,7 @@ func (p *planner) pace(u *unit, s *step) pace {
 		parkAfter: p.in.ParkAfter, applyErrorAfter: p.in.ApplyErrorAfter,
 	}
 	r := u.record.Revision
-	if r == p.stable && r != p.target || r == p.target && (p.goingBack || s.awaited) || p.promoted(u.record) {
+	if r == p.stable && r != p.target || r == p.target && (p.goingBack || p.revert && u.record.Reverted) || p.promoted(u.record) {
 		pc.soak = 0
 	}
 	if p.spec.Removal != nil {

@@ -92,9 +92,6 @@ func (p *planner) completeSteps() {
 			}
 		}
 	}
-	for _, s := range p.steps {
-		s.awaited = p.revert && slices.ContainsFunc(s.members, func(u *unit) bool { return p.strays(u) && u.c.Reachable && !u.held && p.writable(u.c) })
-	}
 }
 
 // leftBehind reports whether a revert must move a cluster that no step selects: the cluster was admitted to the

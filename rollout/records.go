@@ -40,6 +40,8 @@ type Record struct {
 	// Excused: the cluster failed with other content, and has verified none since. A failure with the content of a
 	// revert then does not count against the budget.
 	Excused bool
+	// Reverted: a revert moved the cluster back to the content, which needs no soak. It is false once the cluster is Done.
+	Reverted bool
 	// Reported: the failure that the cluster reports was reported before it took its slot, and is that of an
 	// earlier attempt. It ends with any other report.
 	Reported bool
@@ -134,6 +136,8 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 		return fmt.Errorf("failed before, and %s", g.State)
 	case g.Excused && verified(g.State):
 		return fmt.Errorf("excused, and %s", g.State)
+	case g.Reverted && g.State == Done:
+		return errors.New("a move back, and Done")
 	case g.Reported && !awaitsReport(g.State):
 		return fmt.Errorf("reported before, and %s", g.State)
 	}
@@ -144,7 +148,7 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 				twice = fmt.Errorf("position %d has two records", i)
 			}
 			records[i] = Record{
-				Revision: g.Revision, Stage: g.Stage, State: g.State, Failed: g.Failed, Excused: g.Excused, Reported: g.Reported, Refusal: g.Refusal,
+				Revision: g.Revision, Stage: g.Stage, State: g.State, Failed: g.Failed, Excused: g.Excused, Reverted: g.Reverted, Reported: g.Reported, Refusal: g.Refusal,
 				Admitted: t.Admitted.UTC(), Since: t.Since.UTC(),
 			}
 			if t.Ahead != nil {
@@ -200,10 +204,10 @@ func packNames(names []string) []byte {
 
 // groupKey identifies a group of records, timeKey the times within a group.
 type groupKey struct {
-	revision, stage           string
-	state                     State
-	failed, excused, reported bool
-	refusal                   string
+	revision, stage                     string
+	state                               State
+	failed, excused, reverted, reported bool
+	refusal                             string
 }
 
 // refusalsKept is how many different refusals a ledger has in words; others are otherRefusal. A refusal
@@ -214,7 +218,7 @@ const (
 )
 
 func groupOf(g v1alpha1.RecordGroup) groupKey {
-	return groupKey{g.Revision, g.Stage, g.State, g.Failed, g.Excused, g.Reported, g.Refusal}
+	return groupKey{g.Revision, g.Stage, g.State, g.Failed, g.Excused, g.Reverted, g.Reported, g.Refusal}
 }
 
 // timeKey has the times in seconds; ahead is 0 without one.
@@ -231,7 +235,7 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 		for names[i] != r.Cluster {
 			i++
 		}
-		g := groupKey{r.Revision, r.Stage, r.State, r.Failed, r.Excused, r.Reported, r.Refusal}
+		g := groupKey{r.Revision, r.Stage, r.State, r.Failed, r.Excused, r.Reverted, r.Reported, r.Refusal}
 		if known := slices.Contains(refusals, g.refusal); !known && len(refusals) < refusalsKept+2 {
 			refusals = append(refusals, g.refusal)
 		} else if !known {
@@ -252,11 +256,12 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 	}
 	groups := make([]v1alpha1.RecordGroup, 0, len(at))
 	for g, times := range at {
-		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Failed: g.failed, Excused: g.excused, Reported: g.reported, Refusal: g.refusal, Times: packTimes(times)})
+		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Failed: g.failed, Excused: g.excused, Reverted: g.reverted, Reported: g.reported, Refusal: g.refusal, Times: packTimes(times)})
 	}
 	slices.SortFunc(groups, func(a, b v1alpha1.RecordGroup) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.State, b.State),
-			falseFirst(a.Failed, b.Failed), falseFirst(a.Excused, b.Excused), falseFirst(a.Reported, b.Reported), cmp.Compare(a.Refusal, b.Refusal))
+			falseFirst(a.Failed, b.Failed), falseFirst(a.Excused, b.Excused), falseFirst(a.Reverted, b.Reverted),
+			falseFirst(a.Reported, b.Reported), cmp.Compare(a.Refusal, b.Refusal))
 	})
 	return groups
 }
@@ -303,7 +308,7 @@ func later(a, b time.Time) time.Time {
 // within reports whether the ledger has at most that many bytes in an object. It counts them only
 // if what they can be at most is more.
 func within(l v1alpha1.Ledger, limit int) bool {
-	const groupMost, timesMost, escaped = 120, 120, 6 // a character of a text has up to six bytes in JSON
+	const groupMost, timesMost, escaped = 140, 120, 6 // a character of a text has up to six bytes in JSON
 	most := groupMost + base64.StdEncoding.EncodedLen(len(l.Names))
 	for _, g := range l.Records {
 		most += groupMost + escaped*(len(g.Revision)+len(g.Stage)+len(g.Refusal))

@@ -396,3 +396,24 @@ func TestRevertOfAClusterThatWasAdmittedAndNeverWritten(t *testing.T) {
 	play(t, f, time.Hour)
 	expectBack(t, f, "v0")
 }
+
+// A cluster that is held during a revert moves back after the revert ended, and passes without a soak: its content is
+// proven. The soak would hold the only slot.
+func TestRevertMovesAHeldClusterWithoutASoakAfterItsEnd(t *testing.T) {
+	f := everyoneOneByOne(3, 0, 3)
+	f.Policy.Spec.Stages[0].MinSuccessTime = metav1.Duration{Duration: time.Hour}
+	hold := func(held bool) func(*rollouttest.Fleet) {
+		return func(f *rollouttest.Fleet) { f.Clusters[c3].Held = held }
+	}
+	text := play(t, f, 4*time.Hour, at(0, "commit v1", commit("v1")), at(2*time.Hour, "cluster-03 is held; back to v0", func(f *rollouttest.Fleet) {
+		hold(true)(f)
+		f.SetTarget("v0")
+	}))
+	expect(t, f, v1alpha1.PhaseSucceeded, "2/3 updated, 1 held by annotation (cluster-03)", text)
+	text = play(t, f, 4*time.Hour+10*time.Minute, at(4*time.Hour+time.Minute, "the hold is over", hold(false)))
+	expectBack(t, f, "v0")
+	expect(t, f, v1alpha1.PhaseSucceeded, "3/3 updated", text)
+	if strings.Contains(text, "soaking") {
+		t.Errorf("cluster-03 soaks with proven content:\n%s", text)
+	}
+}

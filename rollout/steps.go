@@ -44,8 +44,6 @@ type step struct {
 	proven bool
 	// reverting: clusters that run other content move back to a proven target. goingBack: that revert has not ended.
 	reverting, goingBack bool
-	// awaited: a cluster of the step can go back now, so that no soak holds its slot.
-	awaited bool
 
 	// hold says why no cluster is moved to the target, however many slots are free;
 	// joiners may still be installed at the stable revision.

@@ -94,6 +94,10 @@ type RecordGroup struct {
 	// again with content to which a revert moves them, the failure does not count against the budget.
 	// +optional
 	Excused bool `json:"excused,omitempty"`
+	// Reverted: a revert moved the clusters back to this content, and they are not Done yet. They do not
+	// soak, because the content is proven.
+	// +optional
+	Reverted bool `json:"reverted,omitempty"`
 	// Reported: the clusters report a failure that they reported before they took their slots. It is
 	// that of an earlier attempt.
 	// +optional

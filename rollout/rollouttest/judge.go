@@ -202,18 +202,10 @@ func (j *judgement) look(name string, r rollout.Record) look {
 	if r.State == rollout.Soaking && j.ordered(v1alpha1.OrderPromote, r) {
 		l.soak = 0
 	}
-	if revision == j.target() && (j.goingBack() || at >= 0 && j.awaited(at)) || revision == j.in.Stable && revision != j.target() {
+	if revision == j.target() && (j.goingBack() || j.reverting() && r.Reverted) || revision == j.in.Stable && revision != j.target() {
 		l.soak = 0
 	}
 	return l
-}
-
-// awaited reports whether a cluster of the step could go back now: no soak holds its slot.
-func (j *judgement) awaited(i int) bool {
-	return j.reverting() && slices.ContainsFunc(j.steps[i].members, func(name string) bool {
-		c := j.clusters[name]
-		return j.strays(name) && c.Reachable && !j.held(name) && j.barred(c, j.target()) == "" && c.Awaits == ""
-	})
 }
 
 // ordered reports whether a user gave an order that is about the record.
@@ -300,6 +292,8 @@ func (j *judgement) record(name string) error {
 		return errors.New("a record of other content stays after success")
 	case j.excusesWrongly(name) != nil:
 		return j.excusesWrongly(name)
+	case a.Reverted && (!had || !b.Reverted) && !j.admitted(name):
+		return errors.New("moved back without an admission")
 	case j.admitted(name):
 		return j.admission(name, a)
 	case !had, b.Revision != j.target() && j.adoptable(a) && !j.same(b):
@@ -436,6 +430,8 @@ func (j *judgement) admission(name string, a rollout.Record) error {
 		return fmt.Errorf("admitted to %s, which is not the target", a.Revision)
 	case j.in.LedgerLimit == 0 && (!a.Admitted.Equal(second(j.in.Now)) || !a.Since.Equal(a.Admitted)):
 		return fmt.Errorf("admitted with old clocks: %s, %s", a.Admitted, a.Since)
+	case a.Reverted != (a.Revision == j.target() && j.returns(name)):
+		return fmt.Errorf("moved back: %t", a.Reverted)
 	case j.has(c, a.Revision) && !j.retargeted(name):
 		return errors.New("admitted to what it has")
 	}
