@@ -170,7 +170,7 @@ func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 			Failed: c.failed - c.again + excused, Parked: c.parked - held, Held: held, Waiting: c.waiting, Removing: c.leaving,
 		},
 	}
-	if st.Phase == StageWaiting && p.in.Ended && c.waiting == 0 {
+	if st.Phase == StageWaiting && p.in.Ended && c.waiting == 0 && !s.unverified() {
 		st.Phase = StageComplete // the rollout has ended and waits for no unavailable cluster
 	}
 	if st.Phase == StageWaiting && p.in.Aborted != "" {

@@ -417,3 +417,43 @@ func TestRevertMovesAHeldClusterWithoutASoakAfterItsEnd(t *testing.T) {
 		t.Errorf("cluster-03 soaks with proven content:\n%s", text)
 	}
 }
+
+// A stage is not complete if the revert moved none of its clusters: they still run the reverted content. It is
+// complete when one of them verified the target.
+func TestRevertOfAStageThatCannotBeMovedDoesNotCompleteIt(t *testing.T) {
+	for name, why := range map[string]func(*rollouttest.Fleet){
+		"not available":     func(f *rollouttest.Fleet) { f.Lose(c1, c2) },
+		"cannot be written": func(f *rollouttest.Fleet) { f.Clusters[c1].Blocked, f.Clusters[c2].Blocked = "no host", "no host" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := staged("v0", 4)
+			f.Policy.Spec.Stages = []v1alpha1.Stage{
+				{Name: "canary", Placement: ref("canary"), ProgressDeadline: "5m"}, {Name: "fleet", Placement: ref("all"), ProgressDeadline: "5m"},
+			}
+			f.Policy.Spec.Install = installedBy("installed")
+			f.Policy.Placements = []rollout.Placement{placement("canary", c1, c2), placement("all", rollouttest.Names(4)[2:]...), placement("installed", rollouttest.Names(4)...)}
+			stages := func() [2]string {
+				p := planned(t, f.Input())
+				return [2]string{p.Stages[0].Phase + " " + p.Stages[0].Message, p.Stages[1].Phase}
+			}
+			play(t, f, 2*time.Hour, at(0, "commit v2", commit("v2")), at(time.Hour, "canary is "+name, why), at(time.Hour+time.Minute, "back to v0", commit("v0")))
+			if got := stages(); !strings.HasPrefix(got[0], "Waiting 0/2, waits for a cluster that is available, 2 ") || got[1] != rollout.StageComplete {
+				t.Errorf("after the end the stages are %q", got)
+			}
+			f.Return(c1)
+			f.Clusters[c1].Blocked = ""
+			play(t, f, time.Hour)
+			if got := stages(); !strings.HasPrefix(got[0], "Complete 1/2, 1 ") {
+				t.Errorf("after cluster-01 is back the stages are %q", got)
+			}
+		})
+	}
+}
+
+// A stage whose clusters all failed again in a revert is not complete either.
+func TestRevertOfAStageWhoseClustersAllFailDoesNotCompleteIt(t *testing.T) {
+	f, _ := reverted(t, at(2*time.Hour, "v1 is bad as well", takes(rollouttest.Fails, c1, c2, c3)))
+	if got := planned(t, f.Input()).Stages[0]; got.Phase != rollout.StageFailed {
+		t.Errorf("the stage is %s: %s", got.Phase, got.Message)
+	}
+}

@@ -374,9 +374,17 @@ func (t *track) decided(i int) bool {
 	return proven || c.done > 0 || c.parked+c.failed == 0 && (c.left == 0 || s.all)
 }
 
+// unverified reports whether a revert passes by a step: all its members are parked, held or failed, and none verified
+// the content.
+func (s *step) unverified() bool {
+	c := s.tally
+	return s.reverting && c.total > 0 && c.done+c.updated+c.flying+c.waiting == 0
+}
+
 // Phases of a stage.
 const (
-	// StageWaiting: the stage before it is not complete, or no cluster was admitted yet.
+	// StageWaiting: the stage before it is not complete, or no cluster was admitted yet. Or the revert passes by the
+	// stage, because none of its clusters can be moved now.
 	StageWaiting = "Waiting"
 	// StageProgressing: clusters are in flight.
 	StageProgressing = "Progressing"
@@ -385,7 +393,7 @@ const (
 	StageSoaking = "Soaking"
 	// StageComplete: verified and soaked, failed within the budget, parked or held.
 	StageComplete = "Complete"
-	// StageFailed: the failure budget is spent, or a gate halts the stage.
+	// StageFailed: the failure budget is spent, a gate halts the stage, or clusters failed in a revert and none verified it.
 	StageFailed = "Failed"
 	// StageHeld: something other than the stage before it holds it.
 	StageHeld = "Held"
@@ -398,8 +406,10 @@ func (t *track) phase(i int) string {
 	s := t.steps[i]
 	c := s.tally
 	switch {
-	case t.breached(i):
+	case t.breached(i), t.complete(i) && s.unverified() && c.failed+int32(len(c.excused)) > 0: //nolint:gosec // at most as many as there are clusters
 		return StageFailed
+	case t.complete(i) && s.unverified():
+		return StageWaiting
 	case t.complete(i) && c.done+c.failed+c.parked == 0 && len(c.excused) == 0:
 		return StageNothingToDo
 	case t.complete(i):

@@ -54,7 +54,7 @@ func TestSummarise(t *testing.T) {
 			},
 			[]rollout.Summary{
 				{State: rollout.Pending, Description: "everyone 0/4, 1 in flight"},
-				{Context: "canary", State: rollout.Success, Description: "0/2, 2 not available"},
+				{Context: "canary", State: rollout.Pending, Description: "0/2, waits for a cluster that is available, 2 not available"},
 				{Context: "everyone", State: rollout.Pending, Description: "0/4, 1 in flight"},
 			},
 		},

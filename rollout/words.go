@@ -97,7 +97,7 @@ func (p *planner) pendingText(s *step) string {
 		return ", " + s.abandonedText()
 	case c.waiting == 0 && s.unmeasured != "" && s.failedGate() == nil:
 		return ", " + s.unmeasured
-	case c.waiting == 0 && c.done == 0 && c.parked > 0 && !s.proven:
+	case c.waiting == 0 && c.done == 0 && c.parked > 0 && (!s.proven || s.unverified()):
 		if len(c.held) > 0 {
 			return ", waits for a cluster that is available and not held"
 		}

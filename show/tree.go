@@ -158,9 +158,10 @@ func stageBranch(stage v1alpha1.StageStatus, last bool) branch {
 }
 
 // StageRemark is what the message of a stage says beyond its phase and counts. The failed
-// clusters have lines of their own below the stage.
+// clusters have lines of their own below the stage. A finished stage has a remark if some of its clusters do not have
+// the content.
 func StageRemark(stage v1alpha1.StageStatus) string {
-	if finished(stage.Phase) || stage.Phase == "Failed" {
+	if finished(stage.Phase) && stage.Counts.Updated == stage.Counts.Total || stage.Phase == "Failed" {
 		return ""
 	}
 	text := strings.TrimPrefix(FirstLine(stage.Message), fmt.Sprintf("%d/%d", stage.Counts.Updated, stage.Counts.Total))

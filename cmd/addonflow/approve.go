@@ -54,7 +54,7 @@ func (o *decideOptions) command(short, effect string) *cobra.Command {
 		Long: short + `.
 
 Shows the commit, the digest, the clusters, and what the target changes on one cluster of the
-stage against the stable revision, with the values of Secrets masked. It then asks for
+stage against what that cluster runs, with the values of Secrets masked. It then asks for
 confirmation and creates an AddOnApproval with your own credentials. The API server proves that
 its approver is you. The decision is about this digest and this attempt alone.
 

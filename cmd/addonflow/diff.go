@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,10 +21,11 @@ func newDiffCommand(c *cli) *cobra.Command {
 		Short: "Print what the target of a rollout changes on a cluster",
 		Long: `Print what the target of a rollout changes on a cluster.
 
-The command renders the stable revision and the target for the cluster, with your own
+The command renders the content that the cluster runs and the target, with your own
 credentials and without writing anything, and prints their difference as a unified diff per
-object. The values of Secrets are masked. Without a cluster it takes the first one that does
-not run the target. The same for a commit that is not merged yet: plan.`,
+object. If the cluster runs the target, it compares the stable revision with the target. The
+values of Secrets are masked. Without a cluster it takes the first one that does not run the
+target. The same for a commit that is not merged yet: plan.`,
 		Example: `  # What does the rollout bring?
   addonflow diff hello
   # On one cluster, with its own values
@@ -65,8 +67,8 @@ func (c *cli) diff(ctx context.Context, name, cluster string) error {
 		return err
 	}
 	from := "nothing"
-	if r.Status.Stable != nil {
-		from = show.ShortCommit(r.Status.Stable.Commit)
+	if t := change.From; t != nil {
+		from = cmp.Or(show.ShortCommit(t.Commit), t.Revision)
 	}
 	c.hint("From %s to %s on %s:", from, show.ShortCommit(target.Commit), change.Cluster)
 	if diff == "" {

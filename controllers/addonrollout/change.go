@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
@@ -19,8 +20,9 @@ type Change struct {
 	Cluster string
 	// Clusters of the stage that do not run the target.
 	Clusters int
-	// Before are the objects of the stable revision; none if there is no stable revision. After are those of the
-	// target.
+	// From is the content that Before are the objects of: what the cluster runs, or the stable revision if the cluster
+	// runs the target or nothing that is stored; nil: none. After are the objects of the target.
+	From          *v1alpha1.Target
 	Before, After []*unstructured.Unstructured
 }
 
@@ -70,8 +72,8 @@ func (i *Inspection) changeOfFirst(ctx context.Context, wanted func(*plan.Cluste
 	}
 	change.Cluster = first.Name
 	var err error
-	if stable := p.Observed.Rollout.Status.Stable; stable != nil {
-		if change.Before, err = i.objectsOf(ctx, first, stable.Digest); err != nil {
+	if change.From = p.Observed.Replaces(first); change.From != nil {
+		if change.Before, err = i.objectsOf(ctx, first, change.From.Digest); err != nil {
 			return Change{}, err
 		}
 	}

@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -304,7 +305,8 @@ func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Wan
 			}
 			w.State, w.Description = commitstatus.Success, "no removal is overdue any more"
 		case p.Err == nil && p.Observed.Override.Returns():
-			w.Description = "the content is rolled back; see " + whole.Context
+			back := backOf(p, m.Context)
+			w.Description, w.Content = back+"; see "+whole.Context, w.Content+back
 		case p.Err != nil && whole.State == commitstatus.Failure:
 			if commitstatus.Judged(m) {
 				continue
@@ -317,6 +319,25 @@ func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Wan
 		}
 		b.Tell(w)
 	}
+}
+
+// backOf says how far a rollback is in the stage of a context. The counts are part of it only when no cluster moves any
+// more, because each new text is a post.
+func backOf(p *plan.Plan, context string) string {
+	if p.Kept() {
+		return "the clusters keep the content"
+	}
+	i := slices.IndexFunc(p.Next.Stages, func(st v1alpha1.StageStatus) bool { return contextName(p.Observed, st.Name) == context })
+	if i < 0 {
+		return "the content is rolled back"
+	}
+	switch c := p.Next.Stages[i].Counts; {
+	case c.Updated == c.Total:
+		return "the content is rolled back"
+	case p.Next.Phase == v1alpha1.PhaseRolledBack, p.Next.Phase == v1alpha1.PhaseFailed:
+		return fmt.Sprintf("rolled back on %d/%d", c.Updated, c.Total)
+	}
+	return "the content is not rolled back yet"
 }
 
 // failing are the clusters that failed in a stage, and in all for "".

@@ -326,7 +326,7 @@ func TestRecall_TakesTheVerdictsOfTheStagesBack(t *testing.T) {
 	digest := s.rollout().Spec.Target.Digest
 	s.order(v1alpha1.OrderRollback, digest, nil)
 	s.turns(2)
-	s.expect("v2", "failure: the content is rolled back; see addonflow/fleet/hello", "everyone")
+	s.expect("v2", "failure: the content is not rolled back yet; see addonflow/fleet/hello", "everyone")
 	s.rolledBack()
 	s.expect("v2", "failure: the content is rolled back; see addonflow/fleet/hello", "everyone")
 	s.expect("v1", "success: 2/2", "everyone")

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/chart"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // ticks runs turns. Only the healthy clusters report; the clock moves on by step after each.
@@ -977,4 +979,80 @@ func TestOlderStatus_AdoptsAClusterWhoseWorksAreWrittenInPart(t *testing.T) {
 	if got := s.works()["c1"].Annotations[v1alpha1.RevisionAnnotation]; got != second {
 		t.Errorf("c1 is not moved after c2: %s", s.rollout().Status.Message)
 	}
+}
+
+// While a recall can move no cluster, stages, commit statuses and the change of a cluster say that all of them still
+// run the content. After the end they count the clusters that still run it.
+func TestRecall_SaysHowManyClustersStillRunTheContent(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.oneByOne()
+	for _, tag := range []string{"v1", "v2"} {
+		s.commit(tag)
+		s.applied(tag, "")
+		s.settle()
+		s.expect(tag, "success: 3/3", "everyone")
+		s.advance(time.Minute)
+	}
+	v2 := s.rollout().Spec.Target.Digest
+	clusters := []string{"c1", "c2", "c3"}
+	for _, name := range clusters {
+		s.available(name, metav1.ConditionUnknown)
+	}
+	s.order(v1alpha1.OrderRollback, v2, nil)
+	s.ticks(6, 0)
+	ro := s.rollout()
+	if st := ro.Status.Stages[0]; st.Phase != rollout.StageWaiting || ro.Status.Phase != v1alpha1.PhaseRollingBack || len(s.holding(v2)) != 3 {
+		t.Errorf("%v run v2; %s, stage %s: %s", s.holding(v2), ro.Status.Phase, st.Phase, st.Message)
+	}
+	s.expect("v2", "failure: the content is not rolled back yet; see addonflow/fleet/hello", "everyone")
+	change, err := ChangeOn(t.Context(), s.hub, s.key, "c1", chart.InProcess{})
+	if err != nil || image(t, change.Before) != "example.com/hello:v2" || image(t, change.After) != "example.com/hello:v1" || change.From.Digest != v2 {
+		t.Errorf("the change is %+v, %v", change, err)
+	}
+
+	s.available("c1", metav1.ConditionTrue)
+	s.ticks(6, 0, "c1")
+	back := "failure: rolled back to " + commitNamed("v1")[:10] + " from " + commitNamed("v2")[:10]
+	s.expect("v2", back+", 2 not moved (c2, c3)")
+	s.expect("v2", "failure: rolled back on 1/3; see addonflow/fleet/hello", "everyone")
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack || !strings.Contains(ro.Status.Message, ", 2 not moved (c2, c3)") {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	for _, name := range clusters {
+		s.available(name, metav1.ConditionTrue)
+	}
+	s.ticks(10, 0, clusters...)
+	s.noneHolds(v2)
+	s.expect("v2", back+" (git checkout")
+	s.expect("v2", "failure: the content is rolled back; see addonflow/fleet/hello", "everyone")
+}
+
+// A rollback that stops counts each cluster once: the clusters that were not moved are not untouched.
+func TestRollback_ThatStopsCountsEachClusterOnce(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.within(0, "1m")
+	s.oneByOne()
+	for _, tag := range []string{"v1", "v2"} {
+		s.commit(tag)
+		s.applied(tag, "")
+		s.settle()
+		s.advance(time.Minute)
+	}
+	s.within(0, "1m")
+	v2 := s.rollout().Spec.Target.Digest
+	s.order(v1alpha1.OrderRollback, v2, nil)
+	s.ticks(12, 20*time.Second) // c1 does not become healthy
+	ro := s.rollout()
+	said := s.reportedOn("v2")
+	if ro.Status.Phase != v1alpha1.PhaseFailed || !slices.Equal(s.holding(v2), []string{"c2", "c3"}) {
+		t.Fatalf("%v run v2; %s: %s", s.holding(v2), ro.Status.Phase, ro.Status.Message)
+	}
+	for _, text := range []string{said, ro.Status.Message} {
+		if strings.Contains(text, "untouched") || strings.Count(text, ", 2 not moved (c2, c3)") != 1 {
+			t.Error(text)
+		}
+	}
+	s.expect("v2", "failure: rolled back on 0/3; see addonflow/fleet/hello", "everyone")
 }

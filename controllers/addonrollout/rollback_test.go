@@ -16,6 +16,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // runs are the clusters whose works name a revision.
@@ -560,6 +561,9 @@ func TestBlocked_KeepsWhatCannotGoBack(t *testing.T) {
 			ro := s.rollout()
 			if got := s.holding(v2); len(got) != 2 || ro.Status.Phase != v1alpha1.PhaseFailed || !strings.Contains(ro.Status.Message, "the clusters keep it") {
 				t.Errorf("%v run it; %s: %s", got, ro.Status.Phase, ro.Status.Message)
+			}
+			if got := ro.Status.Stages[0].Phase; got != rollout.StageHeld {
+				t.Errorf("the stage is %s: its clusters run blocked content", got)
 			}
 			if again := s.revision(v2).Annotations[v1alpha1.SucceededAtAnnotation]; again != proven {
 				t.Errorf("the blocked revision is proven again: %s, before %s", again, proven)

@@ -266,6 +266,17 @@ func (o *Observation) targets() []v1alpha1.Target {
 	return append(known, o.Stored...)
 }
 
+// Replaces is the content that the target replaces on a cluster: what the cluster runs, or the stable revision if the
+// cluster runs the target or nothing that is stored; nil: there is none.
+func (o *Observation) Replaces(c *Cluster) *v1alpha1.Target {
+	runs := c.Running()
+	if _, stored := o.StoredAs[render.RevisionName(o.Rollout.Name, runs)]; !stored || runs == o.Target.Digest {
+		return o.Rollout.Status.Stable
+	}
+	known := o.known(runs)
+	return &known
+}
+
 // stranded says why no cluster is admitted to the declared content and none can be rolled back; otherwise it is "".
 func (o *Observation) stranded() string {
 	if o.Barrier == "" {
@@ -277,6 +288,9 @@ func (o *Observation) stranded() string {
 	}
 	return "revision " + leaves.Revision + " is quarantined or blocked (" + o.Override.Reason + "), and the clusters keep " + kept + ": " + o.Barrier
 }
+
+// Kept reports whether the clusters keep content that no cluster may be admitted to, because they cannot go back.
+func (p *Plan) Kept() bool { return p.Observed.stranded() != "" }
 
 // returned is the phase of a rollout to content that Git does not declare.
 func returned(phase v1alpha1.Phase) v1alpha1.Phase {
@@ -521,9 +535,15 @@ func (t *turn) keeps(j *Judged) string {
 // keep the content which the others leave.
 func overridden(s v1alpha1.AddOnRolloutStatus, stay string) string {
 	if s.Phase == v1alpha1.PhaseFailed { // the problem first
-		return s.Message + "; " + backText(s, stay)
+		return problemText(s.Message, s.Counts) + "; " + backText(s, stay)
 	}
 	return backText(s, stay) + "; " + s.Message
+}
+
+// problemText is the message of a rollout that stopped, without the count of the waiting clusters. In a rollback these
+// clusters are not untouched: they keep the content which the others leave, and Stay counts them.
+func problemText(message string, c v1alpha1.Counts) string {
+	return strings.Replace(message, fmt.Sprintf(", %d untouched", c.Waiting), "", 1)
 }
 
 // wayText says from which content to which the clusters move. stay names the clusters that keep the content.
@@ -561,6 +581,7 @@ func (o *Observation) stay(d Decided) string {
 		return ""
 	}
 	stopped := d.Planned.Halted || d.Planned.Phase == v1alpha1.PhaseFailed
+	ended := d.Planned.Phase == v1alpha1.PhaseSucceeded
 	because := map[string][]string{}
 	for i := range d.Clusters {
 		c := &d.Clusters[i]
@@ -574,7 +595,7 @@ func (o *Observation) stay(d Decided) string {
 			why = heldByCRD
 		case c.unwritable():
 			why = notWritable
-		case stopped && !c.Planned.State.InFlight():
+		case ended, stopped && !c.Planned.State.InFlight():
 			why = notMoved
 		default:
 			continue
@@ -627,7 +648,7 @@ func (o *Observation) failureText(message string, d Decided) string {
 		return message
 	}
 	waiting := int(d.Planned.Counts.Waiting)
-	message = strings.TrimSuffix(message, fmt.Sprintf(", %d untouched", waiting))
+	message = problemText(message, d.Planned.Counts)
 	if rest := waiting - left; rest > 0 {
 		message += fmt.Sprintf(", %d untouched", rest)
 	}

@@ -168,6 +168,7 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 	if why := o.stranded(); why != "" {
 		d.Planned.Succeeded = false
 		next.Phase, next.Message, next.Stable = v1alpha1.PhaseFailed, why, h.status.Stable
+		next.Stages = withheld(next.Stages)
 	}
 	next, given, withdrawals := o.withdraw(next, h)
 	c := concluded{given: given}
@@ -199,6 +200,17 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 	next.Stages = withVerdicts(next.Stages, d.gates)
 	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned, next)
 	return c
+}
+
+// withheld are the stages of content that no cluster should have and that none can leave: no stage is complete.
+func withheld(stages []v1alpha1.StageStatus) []v1alpha1.StageStatus {
+	stages = slices.Clone(stages)
+	for i := range stages {
+		if st := &stages[i]; st.Phase == rollout.StageComplete || st.Phase == rollout.StageNothingToDo {
+			st.Phase = rollout.StageHeld
+		}
+	}
+	return stages
 }
 
 // plan completes a turn: conditions of the status, its journal, and the memory for the next turn.

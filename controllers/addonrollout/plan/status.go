@@ -41,6 +41,9 @@ func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time
 		// Another commit has the same content, as after a rewritten history: the rollout continues and
 		// reports the new commit, because Git may not have the old one any more.
 		next.Target = &target
+		if stored.Override.Returns() != next.Override.Returns() { // a rollback and a revert are two rollouts
+			next.History = supersede(next, target, now)
+		}
 		if next.Stable != nil && next.Stable.Digest == target.Digest {
 			next.Stable = &target
 		}

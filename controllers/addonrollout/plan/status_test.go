@@ -151,3 +151,33 @@ func TestVerdictOf(t *testing.T) {
 		t.Error("an error of the network must be retried, not reported to the user")
 	}
 }
+
+// TestHistory_KeepsTheRollbackBesideTheRevert: Git declares the content of the rollback. The rollback and the revert are two
+// rollouts to the same content, and the verdict of each stays.
+func TestHistory_KeepsTheRollbackBesideTheRevert(t *testing.T) {
+	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	good, bad, revert := targetOf("a", "main@sha1:1"), targetOf("b", "main@sha1:2"), targetOf("a", "main@sha1:3")
+	for name, tc := range map[string]struct {
+		phase v1alpha1.Phase // of the rollback, as the planner says it
+		want  v1alpha1.Phase
+		by    string
+	}{
+		"RolledBack":  {v1alpha1.PhaseSucceeded, v1alpha1.PhaseRolledBack, ""},
+		"Failed":      {v1alpha1.PhaseFailed, v1alpha1.PhaseFailed, ""},
+		"RollingBack": {v1alpha1.PhaseProgressing, v1alpha1.PhaseRollingBack, revert.Commit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			success := Succeeded{{Name: "a", Digest: good.Digest, At: "2026-01-01T00:00:00Z"}}
+			status := advance(v1alpha1.AddOnRolloutStatus{}, at(bad, success...), now)
+			status = statusAfter(status, rollout.Plan{Phase: v1alpha1.PhaseFailed, Message: "1 failed"}, "", now)
+			o := at(good, success...)
+			o.Rollout.Spec.Target, o.Override = &bad, &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: bad}
+			status = statusAfter(advance(status, o, now), rollout.Plan{Phase: tc.phase, Message: "back"}, "", now)
+			status = statusAfter(advance(status, at(revert, success...), now), rollout.Plan{Phase: v1alpha1.PhaseSucceeded}, "", now)
+			h := status.History
+			if len(h) != 3 || h[0].Phase != v1alpha1.PhaseSucceeded || h[0].Target != revert || h[1].Phase != tc.want || h[1].SupersededBy != tc.by || h[2].Phase != v1alpha1.PhaseFailed {
+				t.Errorf("the history is %+v", h)
+			}
+		})
+	}
+}

@@ -191,7 +191,7 @@ func (p *Plan) summaries() []rollout.Summary {
 		said.Override = override // an order to unblock has taken it out of the status, and no cluster has the content yet
 		text := backText(said, p.Stay())
 		if said.Phase == v1alpha1.PhaseFailed { // the problem first; a description has no room for the reason as well
-			text = p.Planned.Message + "; " + wayText(said, p.Stay())
+			text = problemText(p.Planned.Message, p.Planned.Counts) + "; " + wayText(said, p.Stay())
 		}
 		return []rollout.Summary{{State: rollout.Failure, Description: text}}
 	}
