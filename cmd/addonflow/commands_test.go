@@ -92,7 +92,7 @@ func TestReadingCommands(t *testing.T) {
 		"ClustersCustom": {args: "get clusters hello -o custom-columns=C:.metadata.name --no-headers", objects: []client.Object{hello("")}, out: "eu-01\nus-01\n"},
 		"NoColumns":      {args: "get rollouts -o custom-columns", code: exitUsage, err: "custom-columns format specified but no custom columns given"},
 		"Diff": {
-			args: "diff hello", objects: []client.Object{hello("")}, err: "From nothing to main@2222222 on us-01:\n",
+			args: "diff hello", objects: []client.Object{hello("")}, err: "From main@0000000 to main@2222222 on us-01:\n",
 			out: "--- v1 ConfigMap hello\n+++ v1 ConfigMap hello\n@@ -1,6 +1,6 @@\n apiVersion: v1\n data:\n-  tag: v1\n+  tag: v2\n kind: ConfigMap\n metadata:\n   name: hello\n",
 		},
 		"DiffWithdrawn": {

@@ -90,7 +90,8 @@ func changed(context.Context, client.Client, types.NamespacedName, string) (addo
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "hello"}, "data": map[string]any{"tag": tag},
 		}}}
 	}
-	return addonrollout.Change{Cluster: "us-01", Clusters: 2, Before: object("v1"), After: object("v2")}, nil
+	from := &v1alpha1.Target{Commit: "main@sha1:" + strings.Repeat("0", 40)}
+	return addonrollout.Change{Cluster: "us-01", Clusters: 2, From: from, Before: object("v1"), After: object("v2")}, nil
 }
 
 // run runs a command line and returns its exit code.
