@@ -24,7 +24,7 @@ var (
 	ErrAddressDenied = errors.New("address denied")
 	// ErrLimitExceeded: what the digest names is larger than a documented limit.
 	ErrLimitExceeded = errors.New("limit exceeded")
-	// ErrContent: what the digest names is not what is read here. It never changes.
+	// ErrContent: the content of the digest is of a kind that cannot be used here. A digest's content never changes.
 	ErrContent = errors.New("unusable content")
 	// ErrSignature: a signature that is asked for is missing or not valid. It may be pushed later.
 	ErrSignature = errors.New("signature refused")

@@ -104,7 +104,7 @@ func (p *planner) admitStep(s *step, blocked string) {
 	if open {
 		why = cmp.Or(why, p.gated(s))
 	}
-	free := s.limit - int(s.tally.flying)
+	free := s.free()
 	if open {
 		before := len(p.admissions) + p.retargeted
 		p.retarget(s)
@@ -234,9 +234,12 @@ func (p *planner) readmit(s *step) {
 	if len(found) == 0 || slices.ContainsFunc(s.gates, func(g gate) bool { return !p.passes(s, &g) }) {
 		return
 	}
-	free := s.limit - int(s.tally.flying)
+	free := s.free()
 	s.tally.flying += int32(free - p.grantAll(s, found, p.target, free)) //nolint:gosec // at most the number of members
 }
+
+// free is how many slots of the step are free. It is negative if more clusters are in flight than the limit allows.
+func (s *step) free() int { return s.limit - int(s.tally.flying) }
 
 // candidates are the clusters that can be admitted to the target, failed clusters first.
 func (p *planner) candidates(s *step) []*unit {

@@ -572,7 +572,7 @@ func momentCases() map[string]momentCase {
 	}
 }
 
-// withoutCanary leaves the clusters in the install set and none in the canary.
+// withoutCanary empties the placement of the canary. The clusters stay in the install set.
 func withoutCanary(names ...string) change {
 	return func(in *rollout.Input) {
 		in.RemovalGrace = time.Hour

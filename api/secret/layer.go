@@ -86,7 +86,7 @@ func (l layer) bare() layer {
 	return b
 }
 
-// occurrences returns where the original text holds what is a form in this layer.
+// occurrences returns the parts of the original text whose decoded text in this layer is the form.
 func (l layer) occurrences(form string) []span {
 	var found []span
 	for end := 0; ; {

@@ -293,7 +293,7 @@ type Removal struct {
 	// removal budget.
 	// +optional
 	Approved bool `json:"approved,omitempty"`
-	// Deleting is what is being deleted and the add-on with it, such as AddOnSource/fleet.
+	// Deleting is the object whose deletion also removes the add-on, such as AddOnSource/fleet.
 	// Absent: the add-on left Git.
 	// +optional
 	Deleting string `json:"deleting,omitempty"`

@@ -42,10 +42,10 @@ type cloudEvent struct {
 	Subject         string         `json:"subject"`
 	Time            string         `json:"time"`
 	DataContentType string         `json:"datacontenttype"`
-	Data            cloudEventData `json:"data"`
+	Data            notice `json:"data"`
 }
 
-type cloudEventData struct {
+type notice struct {
 	Namespace string `json:"namespace"`
 	Rollout   string `json:"rollout"`
 	Reason    string `json:"reason"`
@@ -123,7 +123,7 @@ func (n *notifier) notify(e eventToSend) {
 		SpecVersion: "1.0", ID: hex.EncodeToString(id), Type: kind, Time: n.now().UTC().Format(time.RFC3339Nano), DataContentType: "application/json",
 		Source:  "/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/" + e.object.Namespace + "/addonrollouts/" + e.object.Name,
 		Subject: e.object.Namespace + "/" + e.object.Name,
-		Data: cloudEventData{
+		Data: notice{
 			Namespace: e.object.Namespace, Rollout: e.object.Name, Reason: e.reason, Message: e.message,
 			Revision: e.metadata["event.toolkit.fluxcd.io/revision"], Stage: e.metadata["addonflow.io/stage"],
 		},

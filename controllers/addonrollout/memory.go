@@ -24,7 +24,8 @@ type memory struct {
 	turns *rate.Limiter
 	// generation of the spec that the last turn saw. Without it new content would wait for the pace.
 	generation int64
-	// plan is the memory of package plan from the last turn.
+	// plan is the memory of package plan from the last turn. Without it every turn would work out again
+	// the parts of the plan whose inputs did not change.
 	plan plan.Memory
 	// unchanged are the fingerprints of clusters that needed no write. Without it every turn would
 	// render every cluster of a fleet at rest.
@@ -58,6 +59,7 @@ type memory struct {
 	written string
 }
 
+// memories has the memory of each rollout.
 type memories struct {
 	mu sync.Mutex
 	of map[client.ObjectKey]*memory

@@ -652,8 +652,8 @@ func TestRollback_NamesTheClustersThatAreHeld(t *testing.T) {
 	s.expect("v2", back+" (git checkout")
 }
 
-// Clusters that a rollout which never succeeded had moved go back as well, and the commit says so
-// instead of calling them untouched.
+// A rollout that never succeeded moved some clusters. They go back as well, and the status of the commit
+// names the content that they leave.
 func TestRollback_NamesTheContentThatClustersLeaveBesides(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.oneByOne()

@@ -74,7 +74,7 @@ func (r *Reconciler) ofNewestCommit(ctx context.Context, obj client.Object) []re
 	})
 }
 
-// newestCommitChanged passes a source after it judged another commit.
+// newestCommitChanged passes a source that applied or refused another commit, or whose newest commit is refused now.
 func newestCommitChanged() predicate.Predicate {
 	return hubclient.Updates(func(before, after *v1alpha1.AddOnSource) bool {
 		return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||

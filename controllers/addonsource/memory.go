@@ -97,7 +97,7 @@ func (m *memory) refusalOf(revision, spec string) *halt {
 	return m.refusal
 }
 
-// memories are those of all sources. Only one worker at a time reconciles a source, so a memory
+// memories has the memory of each source. Only one worker at a time reconciles a source, so a memory
 // needs no lock.
 type memories struct {
 	mu sync.Mutex

@@ -37,10 +37,10 @@ func NewBindings(o Options) *Bindings { return &Bindings{Options: o, last: map[s
 // Reconcile makes the RoleBindings of one add-on match what its agents request and an admin
 // allows.
 func (r *Bindings) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if left := r.wait(req.Name); left > 0 {
-		return ctrl.Result{RequeueAfter: left}, nil
+	if wait := r.wait(req.Name); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	if left, err := releasing(ctx, r.Client, req.Name); left || err != nil {
+	if released, err := releasing(ctx, r.Client, req.Name); released || err != nil {
 		return ctrl.Result{}, err
 	}
 	agents, err := r.agents(ctx, req.Name)
