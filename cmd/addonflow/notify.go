@@ -35,13 +35,13 @@ type notifier struct {
 
 // cloudEvent is an event in CloudEvents' JSON format.
 type cloudEvent struct {
-	SpecVersion     string         `json:"specversion"`
-	ID              string         `json:"id"`
-	Source          string         `json:"source"`
-	Type            string         `json:"type"`
-	Subject         string         `json:"subject"`
-	Time            string         `json:"time"`
-	DataContentType string         `json:"datacontenttype"`
+	SpecVersion     string `json:"specversion"`
+	ID              string `json:"id"`
+	Source          string `json:"source"`
+	Type            string `json:"type"`
+	Subject         string `json:"subject"`
+	Time            string `json:"time"`
+	DataContentType string `json:"datacontenttype"`
 	Data            notice `json:"data"`
 }
 
