@@ -34,7 +34,8 @@ const (
 
 // fit encodes the ledger with as many of the new admissions as it has room for. The other
 // clusters wait. Records that exist are never dropped for room: admissions reserve room for all their later states.
-// Adopted clusters reserve none, so after a loss of the status the ledger can be above the limit, with the coarsest grain.
+// Records that were adopted, or written under a higher limit, had no such check. With many of them the ledger can be
+// above the limit even with the coarsest grain.
 func (p *planner) fit() v1alpha1.Ledger {
 	if kept := p.roomFor(); kept < len(p.admissions) {
 		for _, u := range p.admissions[kept:] {

@@ -24,8 +24,8 @@ type memory struct {
 	turns *rate.Limiter
 	// generation of the spec that the last turn saw. Without it new content would wait for the pace.
 	generation int64
-	// plan is the memory of package plan from the last turn. Without it every turn would work out again
-	// the parts of the plan whose inputs did not change.
+	// plan is the memory of package plan from the last turn. Without it apply errors and refusals would
+	// never become failures.
 	plan plan.Memory
 	// unchanged are the fingerprints of clusters that needed no write. Without it every turn would
 	// render every cluster of a fleet at rest.

@@ -74,7 +74,7 @@ func (r *Reconciler) ofNewestCommit(ctx context.Context, obj client.Object) []re
 	})
 }
 
-// newestCommitChanged passes a source that applied or refused another commit, or whose newest commit is refused now.
+// newestCommitChanged passes a source that applied or refused another commit, or that began or ceased to refuse.
 func newestCommitChanged() predicate.Predicate {
 	return hubclient.Updates(func(before, after *v1alpha1.AddOnSource) bool {
 		return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
