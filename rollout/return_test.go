@@ -310,6 +310,7 @@ func TestStageCountsAClusterThatLeavesAfterItWasVerified(t *testing.T) {
 
 // flying are the clusters whose records hold a slot, sorted.
 func flying(t *testing.T, p rollout.Plan) []string {
+	t.Helper()
 	records, err := rollout.Records(p.Ledger)
 	if err != nil {
 		t.Fatal(err)

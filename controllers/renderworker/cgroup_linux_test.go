@@ -92,7 +92,7 @@ func (h hierarchy) enter(dir string, limit int64) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // a directory of the kernel
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
 	if err := write(dir, h.limit, limit-held); err != nil {
