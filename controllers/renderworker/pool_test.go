@@ -170,7 +170,7 @@ func TestPool_ServesConcurrentRequests(t *testing.T) {
 // outside.
 func TestInterrupted_IsNotAnErrorOfTheContent(t *testing.T) {
 	long := chartOf(settings(`{{ range until 2000000000 }}{{ end }}x`))
-	endless := Limits{Memory: 1 << 30, CPU: time.Hour, Deadline: time.Hour}
+	endless := Limits{Memory: 1 << 30, CPU: 10 * time.Minute, Deadline: 5 * time.Minute}
 	interrupted := func(t *testing.T, err error) {
 		t.Helper()
 		if _, blamed := errors.AsType[*chart.Error](err); blamed || !errors.Is(err, chart.ErrInterrupted) {
