@@ -312,6 +312,8 @@ type edit struct {
 	forgets, forges bool
 	// refused: the API server refuses the change, since the object never changes again.
 	refused bool
+	// undo is how many writes undo the edit, by kind; nil: one of the object.
+	undo map[string]int
 }
 
 // noCommit is a commit that the repository does not have.
@@ -340,6 +342,10 @@ func edits() []point {
 	}
 	const betaWork = "addon-beta-deploy-0"
 	betaBinding := registration.BindingName(beta, registration.Role{Kind: "ClusterRole", Name: betaReader})
+	const addOns, owners = "managedclusteraddons", "clustermanagementaddons"
+	// A ManagedClusterAddOn takes its RoleBinding with it, which the operator deletes if it is first. OCM may have acted
+	// on an owner without the fence, so that the operator takes it over: the fence first, then the rest. An owner that
+	// is deleted waits for the operator's finalizer, and is then made anew.
 	list := []edit{
 		{name: "content of a work", kind: work, where: in(first, betaWork), patch: `{"spec":{"workload":{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"edited","namespace":"default"}}]}}}`},
 		{name: "digest of a work", kind: work, where: in(first, betaWork), patch: `{"metadata":{"annotations":{"addonflow.io/digest":"` + oracle.Edited + `"}}}`},
@@ -348,11 +354,11 @@ func edits() []point {
 		{name: "a work deleted", kind: work, where: in(first, betaWork)},
 		{name: "labels of an add-on", kind: addOn, where: in(first, beta), patch: `{"metadata":{"labels":{"addonflow.io/managed-by":null}}}`},
 		{name: "status of an add-on", kind: addOn, where: in(first, beta), patch: `{"status":{"configReferences":null,"healthCheck":null}}`, status: true},
-		{name: "an add-on deleted", kind: addOn, where: in(first, beta)},
+		{name: "an add-on deleted", kind: addOn, where: in(first, beta), undo: map[string]int{addOns: 1, "rolebindings": 2}},
 		{name: "spec of the owner", kind: owner, where: global, patch: `{"spec":{"addOnMeta":{"displayName":"edited"}}}`},
-		{name: "fence of the owner", kind: owner, where: global, patch: `{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":null}}}`},
+		{name: "fence of the owner", kind: owner, where: global, patch: `{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":null}}}`, undo: map[string]int{owners: 2}},
 		{name: "finalizers of the owner", kind: owner, where: global, patch: `{"metadata":{"finalizers":null}}`},
-		{name: "an owner deleted", kind: owner, where: global},
+		{name: "an owner deleted", kind: owner, where: global, undo: map[string]int{owners: 2}},
 		{name: "a template", kind: tmpl, where: global, patch: `{"spec":{"agentSpec":{"workload":{"manifests":[]}}}}`},
 		{name: "a template deleted", kind: tmpl, where: global},
 		{name: "subjects of a binding", kind: binding, where: in(first, betaBinding), patch: `{"subjects":[]}`},
@@ -406,7 +412,11 @@ func (e edit) make(ctx context.Context, w *workload) error {
 }
 
 func (e edit) makeOn(ctx context.Context, w *workload, o *unstructured.Unstructured) error {
-	w.edited(strings.ToLower(e.kind.Kind) + "s")
+	undo := e.undo
+	if undo == nil {
+		undo = map[string]int{kindOf(e.kind): 1}
+	}
+	w.edited(undo)
 	patch := e.patch
 	if patch == "" {
 		patch = fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, oracle.GivenUp)
@@ -424,3 +434,6 @@ func (e edit) makeOn(ctx context.Context, w *workload, o *unstructured.Unstructu
 	}
 	return client.IgnoreNotFound(w.Client.Delete(ctx, o))
 }
+
+// kindOf is the kind in the account of writes.
+func kindOf(kind schema.GroupVersionKind) string { return strings.ToLower(kind.Kind) + "s" }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -131,7 +130,7 @@ func olderStatuses() []point {
 				return err
 			}
 			w.stroke()
-			w.edited(strings.ToLower(of.kind.Kind) + "s")
+			w.edited(map[string]int{kindOf(of.kind): 1})
 			return insist(ctx, func() error {
 				now := old.DeepCopy()
 				if err := w.Client.Get(ctx, key, now); err != nil {

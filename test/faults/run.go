@@ -226,10 +226,10 @@ func (w *workload) compare(seen *reference) []string {
 }
 
 // demanded is how many writes of each kind the faults made necessary: one for each answer that the operator did not
-// get, and for each edit; a ledger for each cluster that came or went; and the status of a ManagedClusterAddOn for each
-// report that an agent made besides those of the undisturbed run.
+// get; those that undo each edit; a ledger for each cluster that came or went; and the status of a
+// ManagedClusterAddOn for each report that an agent made besides those of the undisturbed run.
 func (w *workload) demanded(hits []proxy.Hit, account oracle.Account, undisturbed *reference) map[string]int {
-	all := maps.Clone(w.edits)
+	all := maps.Clone(w.undo)
 	if all == nil {
 		all = map[string]int{}
 	}

@@ -165,9 +165,9 @@ type workload struct {
 	background sync.WaitGroup
 	noting     sync.Mutex
 	disturbed  error
-	// strokes counts what disturbances did, and edits the changes by hand, by kind.
+	// strokes counts what disturbances did, and undo the writes that undo changes by hand, by kind.
 	strokes int
-	edits   map[string]int
+	undo    map[string]int
 	// point is what goes wrong. Its disturbance is started in the background when a step begins.
 	point point
 }
@@ -329,14 +329,16 @@ func (w *workload) stroke() {
 	w.strokes++
 }
 
-// edited counts a change of an object by hand.
-func (w *workload) edited(kind string) {
+// edited counts the writes that undo a change by hand, by kind.
+func (w *workload) edited(undo map[string]int) {
 	w.noting.Lock()
 	defer w.noting.Unlock()
-	if w.edits == nil {
-		w.edits = map[string]int{}
+	if w.undo == nil {
+		w.undo = map[string]int{}
 	}
-	w.edits[kind]++
+	for kind, n := range undo {
+		w.undo[kind] += n
+	}
 }
 
 // note keeps the error of a disturbance.
