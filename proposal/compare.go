@@ -151,6 +151,7 @@ func (c comparison) clusters(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error
 		base, err := c.before.fleet(c.name, basePolicy)
 		if err == nil {
 			was = selectionOf(basePolicy, base)
+			fleet.Took = c.took(basePolicy, base)
 			out.Clusters.Joining, out.Clusters.Leaving = difference(base.Clusters, fleet.Clusters)
 		}
 	}
@@ -338,7 +339,8 @@ func (c comparison) forecast(out *AddOn, policy v1alpha1.AddOnRolloutSpec, fleet
 		out.Notes = append(out.Notes, "no estimate: "+strings.TrimSuffix(found.Message+"; "+found.Hint, "; "))
 	}
 	if len(f.Findings) == 0 && f.Duration > 0 {
-		out.Duration, out.PerCluster = shown(f.Duration), shown(forecast.PerCluster)
+		out.Duration, out.PerCluster = shown(f.Duration), shown(f.PerCluster)
+		out.Measured = f.Measured
 	}
 }
 
@@ -401,6 +403,19 @@ func stageNames(policy v1alpha1.AddOnRolloutSpec, fleet forecast.Fleet, at int) 
 	}
 	slices.Sort(names)
 	return names
+}
+
+// took is how long the clusters took to get what the base declares.
+func (c comparison) took(policy v1alpha1.AddOnRolloutSpec, fleet forecast.Fleet) forecast.Took {
+	moved := c.fleet.Standings[c.name].Moved
+	if len(moved) == 0 {
+		return forecast.Took{}
+	}
+	under, err := forecast.Of(c.name, policy, fleet, forecast.Windows{})
+	if err != nil {
+		return forecast.Took{} // its soaks are not known
+	}
+	return forecast.Measured(moved, under)
 }
 
 // history notes how long the last rollout took.

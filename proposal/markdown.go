@@ -155,7 +155,11 @@ func (a *AddOn) markdown(details string) string {
 		fmt.Fprintf(&b, "- %s in no stage\n", brief.Count(a.Unstaged, "cluster"))
 	}
 	if a.Duration != "" {
-		fmt.Fprintf(&b, "- about %s if every cluster takes %s, without the waits\n", a.Duration, a.PerCluster)
+		measured := ""
+		if a.Measured > 0 {
+			measured = ", the median of " + brief.Count(a.Measured, "cluster") + " before"
+		}
+		fmt.Fprintf(&b, "- about %s if every cluster takes %s%s, without the waits\n", a.Duration, a.PerCluster, measured)
 	}
 	for _, hold := range a.Holds {
 		fmt.Fprintf(&b, "- **held:** %s\n", code(hold))

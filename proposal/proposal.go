@@ -15,6 +15,7 @@ import (
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/load"
+	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/forecast"
 )
 
@@ -49,6 +50,8 @@ type Standing struct {
 	// Took is how long the last rollout took that succeeded, 0: not known; of so many clusters.
 	Took     time.Duration
 	Clusters int
+	// Moved are the records of the clusters, which say how long each of them took.
+	Moved []rollout.Record
 	// Proven are the names of the AddOnRevisions of which a rollout has succeeded.
 	Proven map[string]bool
 	// Commits are those that introduced the content of an AddOnRevision, by its name.
@@ -136,9 +139,11 @@ type AddOn struct {
 	Stages   []Stage `json:"stages,omitempty"`
 	Unstaged int     `json:"unstaged,omitempty"`
 	// Duration of the rollout if every cluster takes PerCluster; "": it does not end by itself, or
-	// there is no estimate. Waits for gates are not part of it.
+	// there is no estimate. Waits for gates are not part of it. PerCluster is the median of Measured
+	// clusters in rollouts before; 0: it is assumed.
 	Duration   string `json:"duration,omitempty"`
 	PerCluster string `json:"perCluster,omitempty"`
+	Measured   int    `json:"measured,omitempty"`
 	// Barred is why no cluster would be admitted to the new content: it is blocked or in quarantine. "": it is neither.
 	Barred string `json:"barred,omitempty"`
 	// Holds are why the rollout would not begin.

@@ -17,6 +17,7 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
+	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/forecast"
 )
 
@@ -117,7 +118,7 @@ func TestOf_IsTheSameForForksWhateverIsOnTheHub(t *testing.T) {
 		"version: v1", "version: v2").Replace(declared))
 	revision := render.RevisionName("hello", head.Commit.AddOns[0].Digest)
 	known := Fleet{Privacy: HideFleet, Installed: map[string]map[string]bool{"hello": {"payments-0": true}}, Standings: map[string]Standing{"hello": {
-		Took: 41 * time.Minute, Suspended: true, Proven: map[string]bool{revision: true}, Quarantined: map[string]string{revision: "rolled back"},
+		Took: 41 * time.Minute, Moved: moved(3 * time.Minute), Suspended: true, Proven: map[string]bool{revision: true}, Quarantined: map[string]string{revision: "rolled back"},
 	}}}
 	known.Clusters = []clusterv1.ManagedCluster{{ObjectMeta: metav1.ObjectMeta{Name: "payments-0", Labels: map[string]string{"region": "moon"}}}}
 	var answers []string
@@ -199,11 +200,21 @@ func TestOf_RendersWithinTheBoundsOfTheTenant(t *testing.T) {
 	}
 }
 
+// moved are the records of clusters that took so long.
+func moved(took ...time.Duration) []rollout.Record {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var records []rollout.Record
+	for _, d := range took {
+		records = append(records, rollout.Record{State: rollout.Done, Admitted: at, Since: at.Add(d)})
+	}
+	return records
+}
+
 func TestOf_SaysWhatTheHubKnows(t *testing.T) {
 	base, head := side(t, "main", declared), side(t, "head", strings.Replace(declared, "v1}", "v2}", 1))
 	revision := render.RevisionName("hello", head.Commit.AddOns[0].Digest)
 	p, err := Of(base, head, Fleet{Standings: map[string]Standing{"hello": {
-		Took: 41 * time.Minute, Clusters: 12, Suspended: true,
+		Took: 41 * time.Minute, Clusters: 12, Moved: moved(3*time.Minute, 40*time.Second), Suspended: true,
 		Proven: map[string]bool{revision: true}, Quarantined: map[string]string{revision: "rolled back"},
 	}}}, nil)
 	if err != nil {
@@ -211,7 +222,7 @@ func TestOf_SaysWhatTheHubKnows(t *testing.T) {
 	}
 	text := p.Markdown()
 	for _, want := range []string{
-		"the last rollout that succeeded took 41m for 12 clusters", "the content is in quarantine: rolled back",
+		"the last rollout that succeeded took 41m for 12 clusters", "if every cluster takes 3m, the median of 2 clusters before, without the waits", "the content is in quarantine: rolled back",
 		"the rollout is suspended on the hub", "a rollout of this content succeeded before",
 	} {
 		if !strings.Contains(text, want) {

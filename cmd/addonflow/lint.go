@@ -12,7 +12,6 @@ import (
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
-	"github.com/addonflow/addonflow/rollout/forecast"
 )
 
 type lintOptions struct {
@@ -200,7 +199,7 @@ func (p pace) printed() lintPace {
 	if p.Unknown != "" {
 		return out
 	}
-	out.PerCluster = forecast.PerCluster.String()
+	out.PerCluster = p.PerCluster.String()
 	for _, st := range p.Stages {
 		stage := lintStage{Name: st.Name, Clusters: st.Clusters, AtOnce: st.AtOnce, Waits: st.Waits}
 		if st.Soak > 0 {

@@ -30,6 +30,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/proposal"
+	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
 )
@@ -380,6 +381,7 @@ func (g *planning) fleet(ctx context.Context, sides ...proposal.Side) (proposal.
 		if r.Status.Override.Returns() && r.Status.Target != nil {
 			standing.Back = r.Status.Target.Digest
 		}
+		standing.Moved, _ = rollout.Records(r.Status.Ledger) // the rollout reports a ledger that cannot be read
 		for _, past := range r.Status.History {
 			if past.Phase == v1alpha1.PhaseSucceeded && past.Finished != nil {
 				standing.Took, standing.Clusters = past.Finished.Sub(past.Started.Time), int(past.Counts.Total)

@@ -19,7 +19,7 @@ func (r *run) findings() []Finding {
 		if r.late[name] {
 			found = append(found, Finding{
 				Field:   r.paceField(name, ".progressDeadline"),
-				Message: fmt.Sprintf("clusters of %s time out if they take %s", name, shown(PerCluster)),
+				Message: fmt.Sprintf("clusters of %s time out if they take %s", name, shown(r.took.PerCluster)),
 				Hint:    "give them a longer progressDeadline",
 			})
 		}

@@ -1,14 +1,42 @@
 package forecast
 
 import (
+	"slices"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// PerCluster is how long after its admission every cluster of a forecast is verified.
-const PerCluster = 2 * time.Minute
+// assumedPerCluster is how long a cluster takes if nothing is known of the add-on.
+const assumedPerCluster = 2 * time.Minute
+
+// Took is how long after its admission a cluster verified its content: the median of so many clusters. Without clusters
+// it is not known.
+type Took struct {
+	PerCluster time.Duration
+	Clusters   int
+}
+
+// Measured is what the clusters took that are Done, by their records, without the soaks of their stages in the forecast
+// of the policy that they were moved under.
+func Measured(records []rollout.Record, under Forecast) Took {
+	soaks := map[string]time.Duration{}
+	for _, st := range under.Stages {
+		soaks[st.Name] = st.Soak
+	}
+	var took []time.Duration
+	for _, r := range records {
+		if d := r.Since.Sub(r.Admitted) - soaks[r.Stage]; r.State == rollout.Done && d > 0 {
+			took = append(took, d)
+		}
+	}
+	if len(took) == 0 {
+		return Took{}
+	}
+	slices.Sort(took)
+	return Took{PerCluster: took[len(took)/2].Round(time.Second), Clusters: len(took)}
+}
 
 // Fleet is the clusters and placements of a forecast.
 type Fleet struct {
@@ -16,6 +44,8 @@ type Fleet struct {
 	Clusters []rollout.Cluster
 	// Placements that the policy names.
 	Placements []rollout.Placement
+	// Took is how long the clusters of the add-on took before.
+	Took Took
 	// Notes say in words what was assumed of the fleet or not evaluated.
 	Notes []string
 }
@@ -33,6 +63,10 @@ type Forecast struct {
 	Stages []Stage
 	// Unstaged counts the clusters in no stage.
 	Unstaged int
+	// PerCluster is how long after its admission every cluster of the forecast is verified. Measured clusters took that
+	// long before; 0: it is assumed.
+	PerCluster time.Duration
+	Measured   int
 	// Duration from the begin to the end. With a finding it is not the whole time.
 	Duration time.Duration
 	// Windowed: the times include those in which windows are closed, and depend on the begin.

@@ -488,3 +488,36 @@ func TestLedgerWithoutRoom(t *testing.T) {
 		t.Errorf("got %+v", found)
 	}
 }
+
+// TestMeasured_IsTheMedianWithoutTheSoak: a cluster that is still moving, or was moved without its soak, is left out.
+func TestMeasured_IsTheMedianWithoutTheSoak(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	record := func(stage string, state rollout.State, took time.Duration) rollout.Record {
+		return rollout.Record{Stage: stage, State: state, Admitted: at, Since: at.Add(took)}
+	}
+	records := []rollout.Record{
+		record("canary", rollout.Done, 10*time.Minute+50*time.Second),
+		record("everyone", rollout.Done, 40*time.Second),
+		record("everyone", rollout.Done, 4*time.Hour),
+		record("everyone", rollout.Updating, time.Second),
+		record("canary", rollout.Done, 3*time.Minute),
+	}
+	under := Forecast{Stages: []Stage{{Name: "canary", Soak: 10 * time.Minute}, {Name: "everyone"}}}
+	if got, want := Measured(records, under), (Took{PerCluster: 50 * time.Second, Clusters: 3}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := Measured(records[3:], under); got != (Took{}) {
+		t.Errorf("got %+v of no cluster", got)
+	}
+}
+
+// TestOf_TakesWhatTheClustersTookBefore: times and deadlines follow from it.
+func TestOf_TakesWhatTheClustersTookBefore(t *testing.T) {
+	policy := v1alpha1.AddOnRolloutSpec{Strategy: &v1alpha1.RolloutStrategy{Type: v1alpha1.StrategyAll}}
+	fleet := Assumed(policy, nil)
+	fleet.Took = Took{PerCluster: 50 * time.Second, Clusters: 3}
+	f, err := Of("hello", policy, fleet, Windows{})
+	if err != nil || f.Duration != 50*time.Second || f.PerCluster != 50*time.Second || f.Measured != 3 {
+		t.Errorf("got %+v, %v", f, err)
+	}
+}

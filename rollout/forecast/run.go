@@ -43,6 +43,7 @@ var ErrTooLarge = errors.New("the rollout has too many steps to be simulated")
 type run struct {
 	in    rollout.Input
 	start time.Time
+	took  Took
 	// budget is how many clusters may be decided about, all plans together.
 	budget int
 	// position of each cluster in in.Clusters.
@@ -98,6 +99,10 @@ func newRun(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet, windows
 	r := &run{
 		every: distinctBatches, budget: mostDecisions, start: time.Unix(0, 0).UTC(), position: map[string]int{}, verified: map[string]time.Time{},
 		stages: map[string]*course{}, skipped: map[string]time.Duration{}, late: map[string]bool{}, timed: map[string]bool{},
+		took: fleet.Took,
+	}
+	if r.took.Clusters == 0 {
+		r.took.PerCluster = assumedPerCluster
 	}
 	if windows.At != nil {
 		r.start, r.at = windows.Begins.UTC().Truncate(time.Minute), windows.At
@@ -173,7 +178,7 @@ func (r *run) carryOut(plan rollout.Plan) (again bool) {
 		c := &r.in.Clusters[r.position[a.Cluster]]
 		c.Running, c.UpToDate, c.UpToDateStable = a.Revision, true, false
 		c.Health = rollout.Health{State: rollout.HealthProgressing}
-		r.verified[a.Cluster] = r.in.Now.Add(PerCluster)
+		r.verified[a.Cluster] = r.in.Now.Add(r.took.PerCluster)
 		cp, _ := plan.Why(a.Cluster)
 		if deadline := r.deadlineOf(cp.Stage); !r.timed[deadline] {
 			r.timed[deadline], again = true, true
@@ -379,7 +384,10 @@ func (r *run) elapsed() time.Duration {
 
 // forecast is the result of the simulation.
 func (r *run) forecast() Forecast {
-	f := Forecast{Unstaged: int(r.last.Counts.Unstaged), Windowed: len(r.windows) > 0, Findings: r.findings()}
+	f := Forecast{
+		Unstaged: int(r.last.Counts.Unstaged), PerCluster: r.took.PerCluster, Measured: r.took.Clusters,
+		Windowed: len(r.windows) > 0, Findings: r.findings(),
+	}
 	for _, name := range r.order {
 		c := r.stages[name]
 		if i := r.declared(name); i >= 0 {

@@ -26,7 +26,7 @@ func (f Forecast) Text() string {
 		parts = append(parts, counted(f.Unstaged)+" in no stage")
 	}
 	if len(f.Findings) == 0 && f.Duration > 0 {
-		text := fmt.Sprintf("about %s if every cluster takes %s", shown(f.Duration), shown(PerCluster))
+		text := fmt.Sprintf("about %s if every cluster takes %s", shown(f.Duration), shown(f.PerCluster))
 		if f.Windowed {
 			text += " and it begins now"
 		}
