@@ -8,8 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	ranges "github.com/addonflow/addonflow/rollout/positions"
 )
 
 // summary is what a report is made of.
@@ -254,7 +257,7 @@ func document(s summary) string {
 	}
 	b.WriteString("What was run last on which commit:\n\n")
 	for _, r := range s.Ran {
-		points := strings.Join(r.Points, "; ")
+		points := joined(r.Points)
 		if i := slices.IndexFunc(s.Rows, func(w row) bool { return w.Class == r.Class }); s.Rows[i].Points == len(r.Points) {
 			points = "all"
 		}
@@ -263,4 +266,27 @@ func document(s summary) string {
 	b.WriteByte('\n')
 	results, _ := json.Marshal(s) // it has numbers and texts only
 	return strings.Replace(frame, tableLine, b.String(), 1) + "\n" + resultsLine + string(results) + " -->\n"
+}
+
+// joined names points. Those that differ in their seed only are named once, with their seeds.
+func joined(points []string) string {
+	seeds, order := map[string][]int{}, []string{}
+	for _, p := range points {
+		name, seed, _ := strings.Cut(p, ", seed ")
+		if _, known := seeds[name]; !known {
+			order = append(order, name)
+		}
+		if n, err := strconv.Atoi(seed); err == nil {
+			seeds[name] = append(seeds[name], n)
+		} else {
+			seeds[name] = nil
+		}
+	}
+	for i, name := range order {
+		if of := seeds[name]; len(of) > 0 {
+			slices.Sort(of)
+			order[i] = name + ", seed " + ranges.Format(of)
+		}
+	}
+	return strings.Join(order, "; ")
 }

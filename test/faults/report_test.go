@@ -40,3 +40,10 @@ func TestPageKeepsTheClassesThatDidNotRunSince(t *testing.T) {
 		t.Errorf("the summary is %+v, want %+v", got, want)
 	}
 }
+
+func TestPageNamesSeedsOnce(t *testing.T) {
+	got := joined([]string{"clusters flap, seed 2", "fleet flaps, seed 1", "clusters flap, seed 1", "clusters flap, seed 4", "409 at the first write"})
+	if want := "clusters flap, seed 1-2,4; fleet flaps, seed 1; 409 at the first write"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
