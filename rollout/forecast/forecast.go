@@ -19,7 +19,7 @@ type Took struct {
 }
 
 // Measured is what the clusters took that are Done, by their records, without the soaks of their stages in the forecast
-// of the policy that they were moved under.
+// of the policy that they were moved under. Records have whole seconds, and a cluster takes at least one.
 func Measured(records []rollout.Record, under Forecast) Took {
 	soaks := map[string]time.Duration{}
 	for _, st := range under.Stages {
@@ -27,7 +27,7 @@ func Measured(records []rollout.Record, under Forecast) Took {
 	}
 	var took []time.Duration
 	for _, r := range records {
-		if d := r.Since.Sub(r.Admitted) - soaks[r.Stage]; r.State == rollout.Done && d > 0 {
+		if d := r.Since.Sub(r.Admitted) - soaks[r.Stage]; r.State == rollout.Done && d >= 0 {
 			took = append(took, d)
 		}
 	}
@@ -35,7 +35,7 @@ func Measured(records []rollout.Record, under Forecast) Took {
 		return Took{}
 	}
 	slices.Sort(took)
-	return Took{PerCluster: took[len(took)/2].Round(time.Second), Clusters: len(took)}
+	return Took{PerCluster: max(took[len(took)/2], time.Second), Clusters: len(took)}
 }
 
 // Fleet is the clusters and placements of a forecast.

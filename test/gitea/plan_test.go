@@ -70,7 +70,8 @@ var _ = Describe("A pull request", func() {
 		GinkgoWriter.Println(plan.Body)
 		Expect(plan.User.Login).To(Equal(robot.User))
 		Expect(plan.Body).To(And(HavePrefix("<!-- addonflow-plan/planned -->\n"), ContainSubstring("`canary`"), ContainSubstring("`everyone`"),
-			ContainSubstring("example.com/planned:v2"), Not(ContainSubstring(clusters(1)[0]))))
+			ContainSubstring("example.com/planned:v2"),
+			ContainSubstring(", the median of 4 clusters before, without the waits"), Not(ContainSubstring(clusters(1)[0]))))
 
 		By("saying why the next commit would be refused, in the same comment")
 		broken := s.tree("v2", s.stages())
