@@ -1,18 +1,20 @@
 package gitsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/storer"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -117,7 +119,7 @@ func (s *session) restoration(p *pack, head target, then, proposed plumbing.Hash
 		}
 		roots[i] = c.TreeHash
 	}
-	changes, err := changesOf(p, s.repository.limits, roots[0], roots[1])
+	changes, err := changesOf(s.ctx, p, s.repository.limits, roots[0], roots[1])
 	if err != nil {
 		return nil, fmt.Errorf("cannot compare commits %s and %s of %s: %w", head.commit, then, s.repository.url, err)
 	}
@@ -132,7 +134,7 @@ func (s *session) restoration(p *pack, head target, then, proposed plumbing.Hash
 		if err != nil {
 			return nil, err
 		}
-		changes, err := changesOf(p, s.repository.limits, began, roots[2])
+		changes, err := changesOf(s.ctx, p, s.repository.limits, began, roots[2])
 		if err != nil {
 			return nil, fmt.Errorf("cannot read what commit %s of %s changes: %w", proposed, s.repository.url, err)
 		}
@@ -208,134 +210,86 @@ func (g *gitFiles) change(c FileChange) error {
 	}
 }
 
-// changesOf are the files that differ between two trees, sorted by path.
-func changesOf(from store, limits Limits, before, after plumbing.Hash) ([]FileChange, error) {
-	d := difference{from: from, limits: limits}
-	if before == after {
-		return nil, nil
+// changesOf returns the files that differ between two trees, sorted by path.
+func changesOf(ctx context.Context, p *pack, limits Limits, before, after plumbing.Hash) ([]FileChange, error) {
+	trees, root := &boundedTrees{pack: p, left: int64(limits.Files)}, [2]*object.Tree{}
+	for i, hash := range []plumbing.Hash{before, after} {
+		var err error
+		if root[i], err = object.GetTree(trees, hash); err != nil {
+			return nil, err
+		}
 	}
-	if err := d.directory("", before, after, 0); err != nil {
+	found, err := object.DiffTreeContext(ctx, root[0], root[1])
+	switch {
+	case trees.left < 0: // go-git does not wrap the error
+		return nil, fmt.Errorf("%w: more files and directories than are read", ErrLimitExceeded)
+	case err != nil:
+		return nil, err
+	case len(found) > restoredFiles:
+		return nil, fmt.Errorf("%w: more than %d files", ErrManyChanges, restoredFiles)
+	}
+	sort.Sort(found)
+	changes, left := make([]FileChange, 0, len(found)), int64(restoredBytes)
+	for _, f := range found {
+		c := FileChange{Path: pathOf(f)}
+		var before string
+		c.Before, before = plain(f.From.TreeEntry)
+		c.After, c.Odd = plain(f.To.TreeEntry)
+		c.Odd = cmp.Or(c.Odd, before)
+		if slices.ContainsFunc(found, func(o *object.Change) bool { return strings.HasPrefix(pathOf(o), c.Path+"/") }) {
+			c.Odd = "is a directory in one of the commits"
+		}
+		if c.Odd == "" && c.After != "" {
+			size, err := p.size(f.To.TreeEntry.Hash)
+			if err != nil {
+				return nil, err
+			}
+			if left < size {
+				c.Odd = "is too large"
+			} else if c.Content, err = newGitFiles(p, after).content(c.Path, entry{object: f.To.TreeEntry.Hash}); err != nil {
+				return nil, err
+			}
+			left -= int64(len(c.Content))
+		}
+		changes = append(changes, c)
+	}
+	return changes, nil
+}
+
+func pathOf(c *object.Change) string { return cmp.Or(c.From.Name, c.To.Name) }
+
+// plain returns the hash of a file, and why it is not a plain file.
+func plain(e object.TreeEntry) (hash, odd string) {
+	switch kind := kindOf(e.Mode); {
+	case e.Mode == filemode.Empty:
+		return "", ""
+	case kind != regular:
+		odd = "is " + kind.String()
+	case e.Mode == filemode.Executable:
+		odd = "is executable"
+	}
+	return e.Hash.String(), odd
+}
+
+// boundedTrees gives go-git the trees of a pack until it has read too many: a few kilobytes can name more files than
+// there is time for. A directory counts like eight files, so that it cannot be nested without end.
+type boundedTrees struct {
+	storer.EncodedObjectStorer
+	pack *pack
+	left int64
+}
+
+// EncodedObject implements storer.EncodedObjectStorer.
+func (b *boundedTrees) EncodedObject(_ plumbing.ObjectType, hash plumbing.Hash) (plumbing.EncodedObject, error) {
+	o, err := b.pack.object(hash)
+	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(d.changes, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
-	return d.changes, nil
-}
-
-// difference compares two trees.
-type difference struct {
-	from    store
-	limits  Limits
-	seen    int
-	bytes   int
-	changes []FileChange
-}
-
-// directory compares a directory that differs. A zero hash is a directory that is not there.
-func (d *difference) directory(dir string, before, after plumbing.Hash, depth int) error {
-	if depth > d.limits.Depth {
-		return fmt.Errorf("%w: %d directories deep", ErrLimitExceeded, depth)
+	const shortestEntry = 28
+	if b.left -= 8 + o.Size()/shortestEntry; b.left < 0 {
+		return nil, ErrLimitExceeded
 	}
-	var sides [2]map[string]object.TreeEntry
-	var names []string
-	for i, hash := range []plumbing.Hash{before, after} {
-		sides[i] = map[string]object.TreeEntry{}
-		if hash.IsZero() {
-			continue
-		}
-		t, err := d.from.tree(hash)
-		if err != nil {
-			return err
-		}
-		for _, e := range t.Entries {
-			sides[i][e.Name] = e
-			names = append(names, e.Name)
-		}
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	if d.seen += len(names); d.seen > d.limits.Files {
-		return fmt.Errorf("%w: more files and directories than are read", ErrLimitExceeded)
-	}
-	for _, name := range names {
-		b, a := sides[0][name], sides[1][name]
-		if b.Hash == a.Hash && b.Mode == a.Mode {
-			continue
-		}
-		if err := d.entry(path.Join(dir, name), b, a, depth); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// entry compares one name.
-func (d *difference) entry(at string, before, after object.TreeEntry, depth int) error {
-	isDirectory := func(e object.TreeEntry) bool { return e.Mode == filemode.Dir }
-	if isDirectory(before) || isDirectory(after) {
-		var hashes [2]plumbing.Hash
-		var files [2]object.TreeEntry
-		for i, e := range []object.TreeEntry{before, after} {
-			if isDirectory(e) {
-				hashes[i] = e.Hash
-			} else {
-				files[i] = e
-			}
-		}
-		if err := d.directory(at, hashes[0], hashes[1], depth+1); err != nil || files == [2]object.TreeEntry{} {
-			return err
-		}
-		d.changes = append(d.changes, FileChange{Path: at, Odd: "is a directory in one of the commits"})
-		return nil
-	}
-	c := FileChange{Path: at}
-	for _, side := range []struct {
-		entry object.TreeEntry
-		hash  *string
-	}{{before, &c.Before}, {after, &c.After}} {
-		switch {
-		case side.entry.Mode == filemode.Empty:
-			continue
-		case side.entry.Mode == filemode.Executable:
-			c.Odd = "is executable"
-		case kindOf(side.entry.Mode) != regular:
-			c.Odd = "is " + kindOf(side.entry.Mode).String()
-		}
-		*side.hash = side.entry.Hash.String()
-	}
-	if c.Odd == "" && c.After != "" {
-		if err := d.read(&c); err != nil {
-			return err
-		}
-	}
-	if d.changes = append(d.changes, c); len(d.changes) > restoredFiles {
-		return fmt.Errorf("%w: more than %d files", ErrManyChanges, restoredFiles)
-	}
-	return nil
-}
-
-// read reads the content of a change. A file that is too large is not read, but marked as odd.
-func (d *difference) read(c *FileChange) (err error) {
-	hash := plumbing.NewHash(c.After)
-	size, err := d.from.size(hash)
-	if err != nil {
-		return err
-	}
-	if d.bytes += int(size); d.bytes > restoredBytes {
-		d.bytes -= int(size)
-		c.Odd = "is too large"
-		return nil
-	}
-	o, err := d.from.object(hash)
-	if err != nil {
-		return err
-	}
-	reader, err := o.Reader()
-	if err != nil {
-		return corrupt(err)
-	}
-	defer func() { err = errors.Join(err, reader.Close()) }()
-	c.Content, err = io.ReadAll(reader)
-	return err
+	return o, nil
 }
 
 // SameChanges reports whether two lists change the same files in the same way.

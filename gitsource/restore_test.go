@@ -2,6 +2,9 @@ package gitsource
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -68,5 +71,63 @@ func TestRestore_NamesWhatIsNoPlainFile(t *testing.T) {
 	_, err = open(t, h.URL(), branch("main")).Restore(t.Context(), strings.Repeat("1", 40), "none")
 	if !errors.Is(err, ErrRefNotFound) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestRestore_NamesFilesThatBecameDirectories: neither the file nor the directory of its name can be restored alone.
+func TestRestore_NamesFilesThatBecameDirectories(t *testing.T) {
+	h := newHistory(t, serve(t, gitserver.Options{}))
+	then := h.write("then", map[string]string{"a": "1", "b/x": "1", "b.yaml": "1"})
+	for _, name := range []string{"a", "b/x"} {
+		_, err := h.Remove("without", name)
+		h.must(err)
+	}
+	h.write("head", map[string]string{"a/x": "1", "b": "1", "b.yaml": "2"})
+	r, err := open(t, h.URL(), branch("main")).Restore(t.Context(), then, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	odd := map[string]string{}
+	for _, c := range r.Changes {
+		odd[c.Path] = c.Odd
+	}
+	const became = "is a directory in one of the commits"
+	if want := map[string]string{"a": became, "a/x": "", "b": became, "b/x": "", "b.yaml": ""}; !maps.Equal(odd, want) {
+		t.Errorf("got %q, want %q", odd, want)
+	}
+}
+
+// TestRestore_IsBounded: a few trees can name 2^40 files, or directories in each other without end.
+func TestRestore_IsBounded(t *testing.T) {
+	for name, wide := range map[string]int{"wide": 2, "deep": 1} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory(t, serve(t, gitserver.Options{}))
+			nested := func(content string) string {
+				c := exec.CommandContext(t.Context(), "git", "-C", h.Dir(), "hash-object", "-w", "--stdin")
+				c.Stdin = strings.NewReader(content)
+				out, err := c.Output()
+				h.must(err)
+				kind, object := "100644 blob", strings.TrimSpace(string(out))
+				for range 80 / wide {
+					c := exec.CommandContext(t.Context(), "git", "-C", h.Dir(), "mktree")
+					var entries strings.Builder
+					for i := range wide {
+						fmt.Fprintf(&entries, "%s %s\t%c\n", kind, object, 'a'+i)
+					}
+					c.Stdin = strings.NewReader(entries.String())
+					out, err := c.Output()
+					h.must(err)
+					kind, object = "040000 tree", strings.TrimSpace(string(out))
+				}
+				return object
+			}
+			then := h.git("commit-tree", nested("1"), "-m", "then")
+			h.git("update-ref", "refs/heads/main", h.git("commit-tree", nested("2"), "-p", then, "-m", "head"))
+			_, err := open(t, h.URL(), branch("main"), func(o *Options) { o.Limits.Files = 500 }).Restore(t.Context(), then, "none")
+			if !errors.Is(err, ErrLimitExceeded) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
