@@ -3,7 +3,12 @@ package secret
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
+	"html"
+	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,30 +17,39 @@ const layers = 3
 
 // Redaction takes credentials out of text that a server wrote: a server may repeat the
 // request that it got, Authorization header included. The zero value changes nothing.
-type Redaction struct{ forms []string }
+type Redaction struct {
+	written *strings.Replacer
+	// forms are the credentials and what they become when they are unescaped.
+	forms []string
+}
 
-// NewRedaction returns the redaction of credentials: as they are, in base64, and both of them
-// escaped as unescaped knows it, wholly or in parts, up to three times. Empty ones are left
-// out. The parts of basic authentication are given alone and, as user:password, together.
-//
-// A text and a credential are unescaped alike and compared at each layer, with and without
-// backslashes, so that it does not matter in which way the server escaped which character. Of a
-// credential that has backslashes itself, some forms that were escaped more than once stay.
+// NewRedaction returns the redaction of credentials: as they are, in base64, and both of them escaped. Empty ones are
+// left out. The parts of basic authentication are given alone and, as user:password, together.
 func NewRedaction(secrets ...Text) Redaction {
-	var forms []string
+	var written, forms []string
 	for _, s := range secrets {
 		if s == "" {
 			continue
 		}
 		for _, form := range append(base64Forms(string(s)), string(s)) {
+			written = append(written, escapedForms(form)...)
 			for range layers + 1 {
-				forms = append(forms, form, verbatim(form).bare().text)
-				form = verbatim(form).unescaped().text
+				forms = append(forms, form, bare(form))
+				form = escape.ReplaceAllStringFunc(form, unescape)
 			}
 		}
 	}
-	slices.Sort(forms)
-	return Redaction{slices.DeleteFunc(slices.Compact(forms), func(form string) bool { return form == "" })}
+	if len(forms) == 0 {
+		return Redaction{}
+	}
+	forms = slices.DeleteFunc(forms, func(form string) bool { return form == "" })
+	written = append(written, forms...)
+	slices.SortFunc(written, func(a, b string) int { return cmp.Compare(len(b), len(a)) }) // user:password before password
+	pairs := make([]string, 0, 2*len(written))
+	for _, form := range written {
+		pairs = append(pairs, form, Redacted)
+	}
+	return Redaction{written: strings.NewReplacer(pairs...), forms: forms}
 }
 
 // base64Forms returns a text in every alphabet of base64, padded or not.
@@ -46,45 +60,65 @@ func base64Forms(s string) []string {
 	}
 }
 
-// span is the part of a text with the bytes from, from+1, ... to-1.
-type span struct{ from, to int }
-
-// Text returns the text without the credentials.
-func (r Redaction) Text(s string) string {
-	if len(r.forms) == 0 {
-		return s
-	}
-	var found []span
-	layer := verbatim(s)
-	for range layers + 1 {
-		bare := layer.bare()
-		for _, form := range r.forms {
-			found = append(found, layer.occurrences(form)...)
-			found = append(found, bare.occurrences(form)...)
-		}
-		next := layer.unescaped()
-		if next.text == layer.text {
-			break
-		}
-		layer = next
-	}
-	return without(s, found)
+// escapedForms returns a text as URLs, JSON, Go and HTML have it.
+func escapedForms(s string) []string {
+	inJSON, _ := json.Marshal(s) //nolint:errchkjson // a string
+	inGo := strconv.Quote(s)
+	return []string{url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s), string(inJSON[1 : len(inJSON)-1]), inGo[1 : len(inGo)-1]}
 }
 
-// without replaces parts of a text by Redacted. Parts that overlap or touch are replaced as one.
-func without(s string, spans []span) string {
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	var b strings.Builder
-	end := 0
-	for i, part := range spans {
-		if i == 0 || part.from > end {
-			b.WriteString(s[end:part.from])
-			b.WriteString(Redacted)
-		}
-		end = max(end, part.to)
+// Text returns the text without the credentials. If one of them is in the text in another way, such as escaped twice, or
+// each character in its own way, the whole text is replaced. To find them, text and credentials are unescaped alike and
+// compared after each round, with and without backslashes: in a text that was escaped in parts, nothing says which of
+// several backslashes escapes the next one.
+func (r Redaction) Text(s string) string {
+	if r.written == nil {
+		return s
 	}
-	b.WriteString(s[end:])
-	return b.String()
+	s = r.written.Replace(s)
+	rest := strings.ReplaceAll(s, Redacted, "\x00")
+	for range layers + 1 {
+		without := bare(rest)
+		if slices.ContainsFunc(r.forms, func(form string) bool { return strings.Contains(rest, form) || strings.Contains(without, form) }) {
+			return Redacted
+		}
+		rest = escape.ReplaceAllStringFunc(rest, unescape)
+	}
+	return s
+}
+
+// bare returns a text without backslashes.
+func bare(s string) string { return strings.ReplaceAll(s, `\`, "") }
+
+// escape is one escaped character: of a URL, of JSON, of Go or C, of HTML. Its length is bounded, so that the time for
+// a text grows with its length only, whatever a server sends.
+var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}|\+` +
+	`|\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}|\\x[0-9A-Fa-f]{2}|\\[0-7]{3}|\\["'\\/abfnrtv]` +
+	`|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][0-9A-Za-z]{1,31});`)
+
+// unescape returns the character that an escape stands for.
+func unescape(escaped string) string {
+	switch escaped[0] {
+	case '+':
+		return " "
+	case '%':
+		b, _ := strconv.ParseUint(escaped[1:], 16, 8)
+		return string([]byte{byte(b)})
+	case '&':
+		return html.UnescapeString(escaped)
+	}
+	var text string
+	if json.Unmarshal([]byte(`"`+escaped+`"`), &text) == nil {
+		return text
+	}
+	character, multibyte, _, err := strconv.UnquoteChar(escaped, '\'')
+	switch {
+	case err != nil:
+		return escaped
+	case multibyte:
+		return string(character)
+	}
+	return string([]byte{byte(character)}) //nolint:gosec // below 0x100, since it is not multibyte
 }
 
 // Error returns an error with the same text without the credentials. errors.Is and errors.As
