@@ -22,7 +22,9 @@ const azureVersion = "7.0"
 // statuses, but a branch policy reads those of the pull request only.
 func azureProvider() provider {
 	return provider{
-		open:       func(_ Config, client *restClient, repo repository) Forge { return &azure{client: client, repo: repo} },
+		open: func(_ Config, client *restClient, repo repository) statusAPI {
+			return &azure{client: client, repo: repo}
+		},
 		address:    addressing{extra: " ", commits: "commit", locate: locateAzure},
 		authorize:  func(token string) string { return basic(":" + token) },
 		permission: "the scope Code (status)",
@@ -105,15 +107,6 @@ func (a *azure) Post(ctx context.Context, status Status) error {
 		return unconfirmed()
 	}
 	return err
-}
-
-// Latest implements Forge.
-func (a *azure) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
-	shown, err := a.Shown(ctx, sha, []string{context})
-	if err != nil || shown[context] == nil {
-		return Status{}, false, err
-	}
-	return *shown[context], true, nil
 }
 
 // Shown implements Forge. Azure DevOps returns up to 1,000 contexts.

@@ -24,7 +24,7 @@ const bitbucketKeyLimit = 40
 // bitbucketProvider is the row of Bitbucket Cloud, which allows 1,000 requests an hour.
 func bitbucketProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) Forge {
+		open: func(_ Config, client *restClient, repo repository) statusAPI {
 			return &bitbucket{client: client, repo: repo}
 		},
 		address:   addressing{commits: "commits", locate: locateBitbucket},
@@ -108,25 +108,23 @@ func (b *bitbucket) Post(ctx context.Context, status Status) error {
 	return err
 }
 
-// Latest implements Forge.
-func (b *bitbucket) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
-	at := b.repo.endpoint("commit", sha, "statuses", "build", bitbucketKey(context))
-	return b.client.bitbucketLatest(ctx, at, Status{SHA: sha, Context: context}, bitbucketStates())
-}
-
 // Shown implements Forge.
 func (b *bitbucket) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
-	return first(ctx, b, sha, contexts)
+	at := b.repo.endpoint("commit", sha, "statuses", "build", bitbucketKey(contexts[0]))
+	return b.client.bitbucketShown(ctx, at, Status{SHA: sha, Context: contexts[0]}, bitbucketStates())
 }
 
-// bitbucketLatest reads the status with one key. Without it, the answer is 404, as for an unknown commit or
+// bitbucketShown reads the status with one key. Without it, the answer is 404, as for an unknown commit or
 // repository; the answer to the post that follows distinguishes them.
-func (c *restClient) bitbucketLatest(ctx context.Context, at string, of Status, states map[State]string) (Status, bool, error) {
+func (c *restClient) bitbucketShown(ctx context.Context, at string, of Status, states map[State]string) (map[string]*Status, error) {
 	var stored bitbucketStatus
 	err := c.send(ctx, call{method: http.MethodGet, url: at, expect: []int{http.StatusOK, http.StatusNotFound}}, &stored)
-	if err != nil || stored.Key == "" {
-		return Status{}, false, err
+	if err != nil {
+		return nil, err
+	}
+	if stored.Key == "" {
+		return map[string]*Status{of.Context: nil}, nil
 	}
 	of.State, of.Description, of.TargetURL = stateNamed(states, stored.State), c.redact(stored.Description), stored.URL
-	return of, true, nil
+	return map[string]*Status{of.Context: &of}, nil
 }

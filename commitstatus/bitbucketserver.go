@@ -18,7 +18,7 @@ type bitbucketServer struct {
 // it has a bucket of 60 that fills with 5 a second.
 func bitbucketServerProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) Forge {
+		open: func(_ Config, client *restClient, repo repository) statusAPI {
 			return &bitbucketServer{client: client, repo: repo}
 		},
 		address:    addressing{extra: "~", commits: "commits", locate: locateBitbucketServer},
@@ -81,15 +81,10 @@ func (b *bitbucketServer) Post(ctx context.Context, status Status) error {
 	}, nil)
 }
 
-// Latest implements Forge.
-func (b *bitbucketServer) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
-	at := b.builds(sha) + "?" + url.Values{"key": {bitbucketKey(context)}}.Encode()
-	return b.client.bitbucketLatest(ctx, at, Status{SHA: sha, Context: context}, bitbucketServerStates())
-}
-
 // Shown implements Forge.
 func (b *bitbucketServer) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
-	return first(ctx, b, sha, contexts)
+	at := b.builds(sha) + "?" + url.Values{"key": {bitbucketKey(contexts[0])}}.Encode()
+	return b.client.bitbucketShown(ctx, at, Status{SHA: sha, Context: contexts[0]}, bitbucketServerStates())
 }
 
 // builds returns the URL of the builds of a commit.

@@ -28,23 +28,27 @@ type Forge interface {
 	Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error)
 }
 
-// first is Shown where a forge is asked for one context.
-func first(ctx context.Context, f Forge, sha string, contexts []string) (map[string]*Status, error) {
-	status, ok, err := f.Latest(ctx, sha, contexts[0])
-	switch {
-	case err != nil:
-		return nil, err
-	case !ok:
-		return map[string]*Status{contexts[0]: nil}, nil
-	default:
-		return map[string]*Status{contexts[0]: &status}, nil
+// statusAPI is the part of a Forge that each kind of forge has of its own.
+type statusAPI interface {
+	Post(ctx context.Context, status Status) error
+	Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error)
+}
+
+type forge struct{ statusAPI }
+
+// Latest implements Forge.
+func (f forge) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
+	shown, err := f.Shown(ctx, sha, []string{context})
+	if err != nil || shown[context] == nil {
+		return Status{}, false, err
 	}
+	return *shown[context], true, nil
 }
 
 // provider is the part that differs between kinds of forge. The rest of the package is the same for
 // all of them.
 type provider struct {
-	open func(Config, *restClient, repository) Forge
+	open func(Config, *restClient, repository) statusAPI
 	// address reads addresses of repositories.
 	address addressing
 	// authorize returns the Authorization header for a token.
@@ -68,7 +72,7 @@ type provider struct {
 }
 
 // providers are the kinds of forges, by the value of commitStatus.provider. A new one is a file
-// with its Forge, a row here, and its name in the enum of CommitStatusSpec.Provider.
+// with its statusAPI, a row here, and its name in the enum of CommitStatusSpec.Provider.
 func providers() map[string]provider {
 	return map[string]provider{
 		"azuredevops":     azureProvider(),
@@ -157,7 +161,7 @@ func New(config Config) (Forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.open(config, client, repo), nil
+	return forge{p.open(config, client, repo)}, nil
 }
 
 // parts are what the configuration names.

@@ -15,7 +15,9 @@ type gitea struct {
 // giteaProvider is the row of Gitea, which limits no requests. The pace keeps a burst from looking like an attack.
 func giteaProvider() provider {
 	return provider{
-		open:       func(_ Config, client *restClient, repo repository) Forge { return &gitea{client: client, repo: repo} },
+		open: func(_ Config, client *restClient, repo repository) statusAPI {
+			return &gitea{client: client, repo: repo}
+		},
 		address:    addressing{commits: "commit", locate: ownerAndName(func(root *url.URL) string { return root.String() + "/api/v1" })},
 		authorize:  func(token string) string { return "token " + token },
 		requests:   giteaRequests,
@@ -29,15 +31,6 @@ func giteaProvider() provider {
 // Post implements Forge.
 func (g *gitea) Post(ctx context.Context, status Status) error {
 	return g.client.post(ctx, g.repo.endpoint("statuses", status.SHA), status, func(a, b string) bool { return a == b })
-}
-
-// Latest implements Forge.
-func (g *gitea) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
-	shown, err := g.Shown(ctx, sha, []string{context})
-	if err != nil || shown[context] == nil {
-		return Status{}, false, err
-	}
-	return *shown[context], true, nil
 }
 
 // Shown implements Forge. It reads the combined status, which has the newest status of each

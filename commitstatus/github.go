@@ -18,7 +18,9 @@ type github struct {
 // githubProvider is the row of GitHub. GitHub and GitHub Enterprise Server allow 80 requests that create content a minute.
 func githubProvider() provider {
 	return provider{
-		open:      func(_ Config, client *restClient, repo repository) Forge { return &github{client: client, repo: repo} },
+		open: func(_ Config, client *restClient, repo repository) statusAPI {
+			return &github{client: client, repo: repo}
+		},
 		address:   addressing{commits: "commit", locate: ownerAndName(githubAPI)},
 		authorize: bearer, apps: true,
 		requests:   githubRequests,
@@ -49,15 +51,6 @@ const gheDomain = ".ghe.com"
 // Post implements Forge.
 func (g *github) Post(ctx context.Context, status Status) error {
 	return g.client.post(ctx, g.repo.endpoint("statuses", status.SHA), status, strings.EqualFold)
-}
-
-// Latest implements Forge.
-func (g *github) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
-	shown, err := g.Shown(ctx, sha, []string{context})
-	if err != nil || shown[context] == nil {
-		return Status{}, false, err
-	}
-	return *shown[context], true, nil
 }
 
 // Shown implements Forge. The combined status has the newest status of each context; GitHub ignores the case of contexts.

@@ -23,7 +23,7 @@ type githubChecks struct {
 // githubChecksProvider is the row of GitHub's check runs. Each post reads before it writes.
 func githubChecksProvider() provider {
 	return provider{
-		open: func(c Config, client *restClient, repo repository) Forge {
+		open: func(c Config, client *restClient, repo repository) statusAPI {
 			return &githubChecks{client: client, repo: repo, app: c.App.Credentials.AppID()}
 		},
 		address:   addressing{commits: "commit", locate: ownerAndName(githubAPI)},
@@ -110,20 +110,18 @@ func (g *githubChecks) Post(ctx context.Context, status Status) error {
 	return nil
 }
 
-// Latest implements Forge.
-func (g *githubChecks) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
-	run, found, err := g.newest(ctx, sha, context)
-	if err != nil || !found {
-		return Status{}, false, err
-	}
-	return Status{
-		SHA: sha, Context: context, State: run.state(), Description: g.client.redact(run.Output.Title), TargetURL: run.DetailsURL,
-	}, true, nil
-}
-
 // Shown implements Forge.
 func (g *githubChecks) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
-	return first(ctx, g, sha, contexts)
+	run, found, err := g.newest(ctx, sha, contexts[0])
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return map[string]*Status{contexts[0]: nil}, nil
+	}
+	return map[string]*Status{contexts[0]: {
+		SHA: sha, Context: contexts[0], State: run.state(), Description: g.client.redact(run.Output.Title), TargetURL: run.DetailsURL,
+	}}, nil
 }
 
 // githubPage is how many check runs are requested at once, GitHub's maximum. githubPages bounds the search.

@@ -28,7 +28,7 @@ const gitlabPage = 100
 // new job.
 func gitlabProvider() provider {
 	return provider{
-		open: func(c Config, client *restClient, repo repository) Forge {
+		open: func(c Config, client *restClient, repo repository) statusAPI {
 			return &gitlab{client: client, repo: repo, ref: c.Ref}
 		},
 		address:    addressing{commits: "-/commit", locate: locateGitLab},
@@ -105,10 +105,10 @@ func (g *gitlab) Post(ctx context.Context, status Status) error {
 	return nil
 }
 
-// Latest implements Forge. Ids of jobs grow.
-func (g *gitlab) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
+// Shown implements Forge. Ids of jobs grow.
+func (g *gitlab) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
 	var statuses []gitlabStatus
-	query := url.Values{"name": {context}, perPage: {fmt.Sprint(gitlabPage)}}
+	query := url.Values{"name": contexts[:1], perPage: {fmt.Sprint(gitlabPage)}}
 	if g.ref != "" {
 		query.Set("ref", g.ref)
 	}
@@ -116,26 +116,21 @@ func (g *gitlab) Latest(ctx context.Context, sha, context string) (Status, bool,
 		method: http.MethodGet, url: g.repo.endpoint("repository", "commits", sha, "statuses") + "?" + query.Encode(), expect: []int{http.StatusOK},
 	}, &statuses)
 	if err != nil {
-		return Status{}, false, err
+		return nil, err
 	}
 	var newest gitlabStatus
 	for _, s := range statuses {
-		if s.Name == context && s.ID > newest.ID {
+		if s.Name == contexts[0] && s.ID > newest.ID {
 			newest = s
 		}
 	}
 	if newest.ID == 0 {
-		return Status{}, false, nil
+		return map[string]*Status{contexts[0]: nil}, nil
 	}
-	return Status{
-		SHA: sha, Context: context, State: stateNamed(gitlabStates(), newest.Status, "created", "running"),
+	return map[string]*Status{contexts[0]: {
+		SHA: sha, Context: contexts[0], State: stateNamed(gitlabStates(), newest.Status, "created", "running"),
 		Description: g.client.redact(newest.Description), TargetURL: newest.TargetURL,
-	}, true, nil
-}
-
-// Shown implements Forge.
-func (g *gitlab) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
-	return first(ctx, g, sha, contexts)
+	}}, nil
 }
 
 // stateNamed returns the state with the forge's name. Other names of pending are given; any other name is an Error.

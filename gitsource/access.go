@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/dial"
 )
 
@@ -31,5 +32,5 @@ func denied(host string, proxy *Proxy) string {
 	if proxy != nil {
 		host = "the proxy " + proxy.address.Host
 	}
-	return printable(host) + " " + dial.ErrLocal.Error() + "; the operator's flag --git-allow-loopback allows it"
+	return brief.Printable(host) + " " + dial.ErrLocal.Error() + "; the operator's flag --git-allow-loopback allows it"
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/dial"
 	"github.com/addonflow/addonflow/githubapp"
 )
@@ -44,7 +45,7 @@ func (c Credentials) validateApp(e transport.Endpoint, access Access) error {
 		return fmt.Errorf("%w: key %s is http, over which no credentials are sent; use https, or let the operator run with --git-allow-http-credentials",
 			ErrInvalidCredentials, githubapp.BaseURLKey)
 	case !c.app.Serves(e.Host):
-		return fmt.Errorf("%w: the App is not of %s, where the URL leads; correct the URL or key %s", ErrInvalidCredentials, printable(e.Host), githubapp.BaseURLKey)
+		return fmt.Errorf("%w: the App is not of %s, where the URL leads; correct the URL or key %s", ErrInvalidCredentials, brief.Printable(e.Host), githubapp.BaseURLKey)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 )
 
@@ -167,7 +168,7 @@ func (b *builder) plain(ctx context.Context, dir string, list []entry) []Object 
 			continue
 		}
 		if f := checkName(dir, e, folded); f != nil {
-			b.add(f.at(problem.Problem{Path: printable(name)}))
+			b.add(f.at(problem.Problem{Path: brief.Printable(name)}))
 			continue
 		}
 		switch {

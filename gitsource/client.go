@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/dial"
 )
 
@@ -121,7 +122,7 @@ func (c *client) checkAnswer(res *http.Response, start *bufio.Reader) error {
 	if media == "text/html" || string(first) == "<" {
 		return c.stop(fmt.Errorf("%w: the server answered with a web page at %s, as for a login; "+
 			"set url to what git clone takes, and secretRef if the repository needs credentials",
-			ErrNotGit, printable(res.Request.URL.Path)))
+			ErrNotGit, brief.Printable(res.Request.URL.Path)))
 	}
 	if res.Request.Method == http.MethodPost {
 		return nil

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/dial"
 	"github.com/addonflow/addonflow/githubapp"
@@ -146,7 +147,7 @@ func parseSSHKeys(address string, keys map[string][]byte) (Credentials, error) {
 	}
 	if len(hosts.of(address)) == 0 {
 		return fail("key %s has no line for %s with a key of Ed25519, ECDSA or RSA (%d bits or more); ssh-keyscan prints it; "+
-			"compare it with what the server's administrators publish", knownHostsKey, printable(knownhosts.Normalize(address)), rsaBits)
+			"compare it with what the server's administrators publish", knownHostsKey, brief.Printable(knownhosts.Normalize(address)), rsaBits)
 	}
 	return Credentials{ssh: &sshKeys{identity: identity, hosts: hosts}}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 // Bounds of one file. Aliases make YAML larger than it looks: 62 KB can expand to 40 MB with a
@@ -100,7 +102,7 @@ func (d *nodeDecoder) standardTag(n *yaml.Node) bool {
 	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq":
 		return true
 	}
-	d.wrong(n, "the tag %s is not allowed", printable(n.Tag))
+	d.wrong(n, "the tag %s is not allowed", brief.Printable(n.Tag))
 	return false
 }
 
@@ -135,7 +137,7 @@ func (d *nodeDecoder) alias(n *yaml.Node, depth int) any {
 		return nil
 	}
 	if slices.Contains(d.open, n.Alias) {
-		d.stop(n, mistake{reason: InvalidYAML, message: fmt.Sprintf("the anchor %s contains itself", printable(n.Value))})
+		d.stop(n, mistake{reason: InvalidYAML, message: fmt.Sprintf("the anchor %s contains itself", brief.Printable(n.Value))})
 		return nil
 	}
 	d.open = append(d.open, n.Alias)
@@ -243,7 +245,7 @@ func (d *nodeDecoder) key(n *yaml.Node) (string, bool) {
 	if err == nil && v != nil && jsonText(v) == n.Value {
 		return n.Value, true
 	}
-	d.wrong(n, "the key %s is read as %s", printable(n.Value), describe(v)).hint = quoteHint(n.Value)
+	d.wrong(n, "the key %s is read as %s", brief.Printable(n.Value), describe(v)).hint = quoteHint(n.Value)
 	return "", false
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 )
 
@@ -152,7 +153,7 @@ func syntaxMistake(text []byte, err error) mistake {
 		message = strings.Replace(message, found[0], "", 1)
 	}
 	m.line = cmp.Or(syntaxLine(text, err), m.line)
-	m.message = printable(message)
+	m.message = brief.Printable(message)
 	lines := strings.Split(string(text), "\n")
 	if marker := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "<<<<<<< ") }); marker >= 0 {
 		m.line, m.message, m.hint = marker+1, "an unresolved merge conflict begins here", "keep one of the two versions"
@@ -190,4 +191,4 @@ func syntaxHint(message string) string {
 	}
 }
 
-func quoteHint(text string) string { return fmt.Sprintf(`quote it: "%s"`, printable(text)) }
+func quoteHint(text string) string { return fmt.Sprintf(`quote it: "%s"`, brief.Printable(text)) }

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/types"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 )
 
@@ -193,7 +194,7 @@ func (w *walker) pluginsAt(at problem.Problem, docs []document) {
 		at.Reason, at.Hint = PluginDenied, "use the kustomization's own fields"
 		m, _ := d.value.(map[string]any)
 		kind, _ := m["kind"].(string)
-		at.Kind = printable(kind)
+		at.Kind = brief.Printable(kind)
 		switch {
 		case asksForFunction(m):
 			at.Message = "would run a program or a container, which is not allowed"

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 // Markers of a line of known_hosts.
@@ -51,7 +53,7 @@ func parseKnownHosts(file []byte) (knownHosts, error) {
 		case err != nil:
 			return nil, fmt.Errorf("line %d: %w", i+1, err)
 		case marker != "" && marker != authorityMarker && marker != revokedMarker:
-			return nil, fmt.Errorf("line %d: unknown marker @%s", i+1, printable(marker))
+			return nil, fmt.Errorf("line %d: unknown marker @%s", i+1, brief.Printable(marker))
 		}
 		known = append(known, knownHost{marker: marker, patterns: patterns, key: key})
 	}
@@ -82,7 +84,7 @@ func checkKey(key ssh.PublicKey) error {
 		}
 		return fmt.Errorf("an RSA key has fewer than %d bits", rsaBits)
 	}
-	return fmt.Errorf("keys of type %s are not supported; use Ed25519, ECDSA or RSA", printable(key.Type()))
+	return fmt.Errorf("keys of type %s are not supported; use Ed25519, ECDSA or RSA", brief.Printable(key.Type()))
 }
 
 // of returns the lines about the host and port of an address, without those whose key is too weak:
@@ -175,7 +177,7 @@ func (k knownHosts) check(address string, remote net.Addr, key ssh.PublicKey) er
 		err = checkKey(certificate.Key)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: the key of %s (%s %s) %w", ErrHostKey, printable(address), printable(key.Type()), ssh.FingerprintSHA256(key), err)
+		return fmt.Errorf("%w: the key of %s (%s %s) %w", ErrHostKey, brief.Printable(address), brief.Printable(key.Type()), ssh.FingerprintSHA256(key), err)
 	}
 	return nil
 }

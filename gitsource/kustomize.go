@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 )
 
@@ -159,7 +160,7 @@ func (w *walker) object(dir, file string, r *resource.Resource, asked bool) (Obj
 	value, ok := d.decode(r.YNode()).(map[string]any)
 	if d.stopped {
 		w.add(problem.Problem{
-			Reason: LimitExceeded, Path: file, Kind: printable(r.GetKind()), Name: printable(r.GetName()),
+			Reason: LimitExceeded, Path: file, Kind: brief.Printable(r.GetKind()), Name: brief.Printable(r.GetName()),
 			Message: fmt.Sprintf("kustomize made an object of more than %d bytes, or %d levels deep", builtBytes, maxDepth),
 		})
 		return Object{}, false
@@ -170,8 +171,8 @@ func (w *walker) object(dir, file string, r *resource.Resource, asked bool) (Obj
 			message = "kustomize made an invalid object: " + d.mistakes[0].message
 		}
 		w.add(problem.Problem{
-			Reason: RenderFailed, Path: file, Kind: printable(r.GetKind()),
-			Name: printable(r.GetName()), Message: message,
+			Reason: RenderFailed, Path: file, Kind: brief.Printable(r.GetKind()),
+			Name: brief.Printable(r.GetName()), Message: message,
 		})
 		return Object{}, false
 	}
@@ -283,6 +284,6 @@ func failedIn(dir string, err error) (in, message string) {
 // oneLine shortens kustomize's error, which may have several lines, to one line.
 func oneLine(text string) string {
 	const most = 1000
-	text = printable(strings.Join(strings.Fields(text), " "))
+	text = brief.Printable(strings.Join(strings.Fields(text), " "))
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 )
 
@@ -35,7 +36,7 @@ func (s source) identity() identity {
 func (s source) problem(reason problem.Reason, format string, args ...any) problem.Problem {
 	id := s.identity()
 	p := problem.Problem{
-		Reason: reason, Path: s.path, Kind: printable(id.kind), Name: printable(id.name),
+		Reason: reason, Path: s.path, Kind: brief.Printable(id.kind), Name: brief.Printable(id.name),
 		Message: fmt.Sprintf(format, args...),
 	}
 	if s.node != nil {

@@ -15,6 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/hash"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 const (
@@ -474,7 +476,7 @@ func (p *pack) complete(root plumbing.Hash) error {
 			index, ok := p.byHash[e.Hash]
 			switch {
 			case !ok:
-				return corrupt(fmt.Errorf("object %s (%s) is missing", e.Hash, printable(e.Name)))
+				return corrupt(fmt.Errorf("object %s (%s) is missing", e.Hash, brief.Printable(e.Name)))
 			case kind == directory && !seen[index]:
 				queue = append(queue, e.Hash)
 				seen[index] = true

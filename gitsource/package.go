@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -118,7 +119,7 @@ func (b *builder) capture(ctx context.Context, objects []Object) {
 			if f := b.captureOne(ctx, o, n); f != nil {
 				file, line := o.Position(n.field)
 				b.add(f.at(problem.Problem{
-					Path: file, Line: line, Kind: o.GetKind(), Name: printable(o.GetName()), Field: n.field,
+					Path: file, Line: line, Kind: o.GetKind(), Name: brief.Printable(o.GetName()), Field: n.field,
 				}))
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 )
 
@@ -128,7 +129,7 @@ func (b *builder) list(dir string) ([]entry, *failure) {
 	case errors.Is(err, errConflict):
 		return nil, conflict()
 	case err != nil:
-		return nil, fail(FetchFailed, "cannot read directory %s: %s", dir, printable(err.Error()))
+		return nil, fail(FetchFailed, "cannot read directory %s: %s", dir, brief.Printable(err.Error()))
 	}
 	if b.seen += len(list); b.seen > b.tree.limits.Files {
 		b.stopped = true
@@ -148,7 +149,7 @@ func (b *builder) read(name string, e entry) ([]byte, *failure) {
 		return nil, conflict()
 	}
 	if err != nil {
-		return nil, fail(FetchFailed, "cannot read it: %s", printable(err.Error()))
+		return nil, fail(FetchFailed, "cannot read it: %s", brief.Printable(err.Error()))
 	}
 	if limit := b.tree.limits.FileBytes; size > limit {
 		return nil, fail(LimitExceeded, "the file has %d bytes, at most %d are read", size, limit)
@@ -159,7 +160,7 @@ func (b *builder) read(name string, e entry) ([]byte, *failure) {
 	}
 	content, err := b.tree.files.content(name, e)
 	if err != nil {
-		return nil, fail(FetchFailed, "cannot read it: %s", printable(err.Error()))
+		return nil, fail(FetchFailed, "cannot read it: %s", brief.Printable(err.Error()))
 	}
 	b.contents[name] = content
 	return content, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -32,13 +33,13 @@ func checkReference(r v1alpha1.GitReference) error {
 	switch {
 	case r.Commit != "" && !commitPattern.MatchString(r.Commit):
 		return fmt.Errorf("%w: ref.commit %q is not a full sha; want 40 lower-case hexadecimal digits",
-			ErrInvalidReference, printable(r.Commit))
+			ErrInvalidReference, brief.Printable(r.Commit))
 	case r.Commit == "" && r.Name != "" && !strings.HasPrefix(r.Name, "refs/"):
 		return fmt.Errorf("%w: ref.name %q is not a full name; want one such as %s%s",
-			ErrInvalidReference, printable(r.Name), branchPrefix, printable(r.Name))
+			ErrInvalidReference, brief.Printable(r.Name), branchPrefix, brief.Printable(r.Name))
 	case r.Commit == "" && r.Name == "" && r.SemVer != "":
 		if _, err := semver.NewConstraint(r.SemVer); err != nil {
-			return fmt.Errorf("%w: ref.semver %q is not a range: %w", ErrInvalidReference, printable(r.SemVer), err)
+			return fmt.Errorf("%w: ref.semver %q is not a range: %w", ErrInvalidReference, brief.Printable(r.SemVer), err)
 		}
 	}
 	return nil
@@ -62,7 +63,7 @@ func selectRef(refs *packp.AdvRefs, r v1alpha1.GitReference) (target, error) {
 func lookup(refs *packp.AdvRefs, name, prefix string) (target, error) {
 	hash, ok := refs.References[name]
 	if !ok {
-		return target{}, fmt.Errorf("%w: %s%s", ErrRefNotFound, printable(name), nearest(refs, name, prefix))
+		return target{}, fmt.Errorf("%w: %s%s", ErrRefNotFound, brief.Printable(name), nearest(refs, name, prefix))
 	}
 	return targetOf(refs, name, strings.TrimPrefix(name, prefix), hash), nil
 }
@@ -80,7 +81,7 @@ func targetOf(refs *packp.AdvRefs, name, short string, hash plumbing.Hash) targe
 func highestTag(refs *packp.AdvRefs, constraint string) (target, error) {
 	wanted, err := semver.NewConstraint(constraint)
 	if err != nil {
-		return target{}, fmt.Errorf("%w: ref.semver %q is not a range: %w", ErrRefNotFound, printable(constraint), err)
+		return target{}, fmt.Errorf("%w: ref.semver %q is not a range: %w", ErrRefNotFound, brief.Printable(constraint), err)
 	}
 	var best *semver.Version
 	var found string
@@ -99,7 +100,7 @@ func highestTag(refs *packp.AdvRefs, constraint string) (target, error) {
 	}
 	if best == nil {
 		return target{}, fmt.Errorf("%w: no tag in the range %q%s",
-			ErrRefNotFound, printable(constraint), highestVersions(refs))
+			ErrRefNotFound, brief.Printable(constraint), highestVersions(refs))
 	}
 	return targetOf(refs, tagPrefix+found, found, refs.References[tagPrefix+found]), nil
 }
@@ -127,7 +128,7 @@ func highestVersions(refs *packp.AdvRefs) string {
 	})
 	var names []string
 	for _, v := range versions[:min(len(versions), candidates)] {
-		names = append(names, printable(v.Original()))
+		names = append(names, brief.Printable(v.Original()))
 	}
 	return "; the highest are " + strings.Join(names, ", ")
 }
@@ -148,7 +149,7 @@ func nearest(refs *packp.AdvRefs, name, prefix string) string {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(problem.Distance(a, name), problem.Distance(b, name)) })
 	names = names[:min(len(names), candidates)]
 	for i, n := range names {
-		names[i] = printable(strings.TrimPrefix(n, prefix))
+		names[i] = brief.Printable(strings.TrimPrefix(n, prefix))
 	}
 	return "; nearest: " + strings.Join(names, ", ")
 }

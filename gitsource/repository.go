@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/githubapp"
@@ -289,7 +290,7 @@ type shown struct{ error }
 // Error returns the text of the error without characters that could end the line.
 func (s shown) Error() string {
 	const most = 300
-	text := printable(s.error.Error())
+	text := brief.Printable(s.error.Error())
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 

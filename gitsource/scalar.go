@@ -10,6 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 var (
@@ -47,7 +49,7 @@ func scalarValue(n *yaml.Node, typed bool) (any, error) {
 		return strconv.ParseFloat(n.Value, 64) // rounded by kustomize, which is reported with its cause
 	}
 	if err == nil && tagged && tagOf(v) != n.ShortTag() {
-		return nil, fmt.Errorf("the tag %s does not fit the value %s", printable(n.Tag), printable(n.Value))
+		return nil, fmt.Errorf("the tag %s does not fit the value %s", brief.Printable(n.Tag), brief.Printable(n.Value))
 	}
 	return v, err
 }

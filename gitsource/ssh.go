@@ -18,6 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/dial"
 )
 
@@ -120,7 +121,7 @@ func (g *sshGit) refusal(err error) error {
 	case strings.Contains(err.Error(), "unable to authenticate"): // x/crypto has no error to match
 		key := g.keys.identity.PublicKey()
 		return g.stop(fmt.Errorf("%w: the server does not accept the key %s %s of user %s", ErrAuthentication,
-			key.Type(), ssh.FingerprintSHA256(key), printable(cmp.Or(g.endpoint.User, defaultUser))))
+			key.Type(), ssh.FingerprintSHA256(key), brief.Printable(cmp.Or(g.endpoint.User, defaultUser))))
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/secret"
 )
 
@@ -115,7 +116,7 @@ func (t *Tree) Author() string { return t.author }
 func headline(message string) string {
 	const most = 200
 	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
-	line = printable(strings.TrimSpace(line))
+	line = brief.Printable(strings.TrimSpace(line))
 	for len(line) > most {
 		_, size := utf8.DecodeLastRuneInString(line)
 		line = line[:len(line)-size]

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 const maxURLLength = 2048
@@ -107,22 +109,12 @@ func Redact(raw string) string {
 		path = path[strings.LastIndexByte(path, '@')+1:]
 		host = redacted
 	}
-	out := printable(host)
+	out := brief.Printable(host)
 	if hasPath {
-		out += "/" + printable(path)
+		out += "/" + brief.Printable(path)
 	}
 	if found {
-		out = printable(scheme) + "://" + out
+		out = brief.Printable(scheme) + "://" + out
 	}
 	return out
-}
-
-// printable replaces characters that could end a line of text.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0xfffd || (r >= 0x80 && r < 0xa0) {
-			return '?'
-		}
-		return r
-	}, s)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -115,7 +116,7 @@ func (v *Verification) addSSH(text string) error {
 		for _, option := range options {
 			value, ok := strings.CutPrefix(option, "expiry-time=")
 			if !ok {
-				return fmt.Errorf("has the option %s, which means nothing here; remove it", printable(option))
+				return fmt.Errorf("has the option %s, which means nothing here; remove it", brief.Printable(option))
 			}
 			if signer.expires, err = parseExpiry(strings.Trim(value, `"`)); err != nil {
 				return err
@@ -133,7 +134,7 @@ func parseExpiry(value string) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("has an expiry-time %q; want YYYYMMDD, YYYYMMDDHHMM or YYYYMMDDHHMMSS", printable(value))
+	return time.Time{}, fmt.Errorf("has an expiry-time %q; want YYYYMMDD, YYYYMMDDHHMM or YYYYMMDDHHMMSS", brief.Printable(value))
 }
 
 // needsTag reports whether the tag must be signed, needsCommit whether the commit must be.
@@ -181,7 +182,7 @@ func (v Verification) verify(p *pack, want plumbing.Hash, ref string, commit *ob
 	if v.needsTag() {
 		tag := strings.TrimPrefix(ref, tagPrefix)
 		if err := v.verifyTag(p, want, tag, commit.Hash); err != nil {
-			return refuse("tag "+printable(tag), err)
+			return refuse("tag "+brief.Printable(tag), err)
 		}
 	}
 	if v.needsCommit() {

@@ -10,6 +10,8 @@ import (
 	"path"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 // File is one entry of an archive that is not a directory.
@@ -109,7 +111,7 @@ func (p paths) add(name string) error {
 func entryName(name string, depth int) (string, error) {
 	clean := path.Clean("/" + name)[1:]
 	switch {
-	case !utf8.ValidString(name) || strings.ContainsAny(name, "\\\x00") || printable(name) != name:
+	case !utf8.ValidString(name) || strings.ContainsAny(name, "\\\x00") || brief.Printable(name) != name:
 		return "", fmt.Errorf("%w: the name %.80q in the archive cannot be used", ErrContent, name)
 	case clean == "" || strings.TrimPrefix(name, "./") != clean:
 		return "", fmt.Errorf("%w: the path %.80q in the archive is not relative and clean", ErrContent, name)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 // Media types of a chart, as Helm pushes it.
@@ -31,7 +33,7 @@ func (r *Registry) Chart(ctx context.Context, repository, digest string) (map[st
 	}
 	i := slices.IndexFunc(m.Layers, func(l ocispec.Descriptor) bool { return l.MediaType == chartContent })
 	if m.Config.MediaType != chartConfig || i < 0 {
-		return nil, fmt.Errorf("%s: %w: it is not a Helm chart, but %s", s.name(digest), ErrContent, printable(m.Config.MediaType))
+		return nil, fmt.Errorf("%s: %w: it is not a Helm chart, but %s", s.name(digest), ErrContent, brief.Printable(m.Config.MediaType))
 	}
 	entries, err := s.unpacked(digest, m.Layers[i], ChartLimits())
 	if err != nil {

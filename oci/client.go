@@ -12,6 +12,7 @@ import (
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/dial"
 )
 
@@ -94,13 +95,13 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	if originOf(r.URL) != c.origin && (redirected || !c.tokens) {
 		if r.Body != nil && r.Body != http.NoBody {
 			_ = r.Body.Close()
-			return nil, final{fmt.Errorf("%w: the registry asks for its credentials to be sent to %s", ErrRedirected, printable(r.URL.Host))}
+			return nil, final{fmt.Errorf("%w: the registry asks for its credentials to be sent to %s", ErrRedirected, brief.Printable(r.URL.Host))}
 		}
 		r = r.Clone(r.Context())
 		r.Header.Del("Authorization")
 	}
 	if r.URL.Scheme != "https" && !c.plain {
-		return nil, final{fmt.Errorf("%w: the registry leads to http://%s, without encryption", ErrRedirected, printable(r.URL.Host))}
+		return nil, final{fmt.Errorf("%w: the registry leads to http://%s, without encryption", ErrRedirected, brief.Printable(r.URL.Host))}
 	}
 	res, err := c.transport.RoundTrip(r)
 	if errors.Is(err, dial.ErrLocal) {
@@ -108,7 +109,7 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 		if c.proxy != nil {
 			host = "the proxy " + c.proxy.Host
 		}
-		return nil, final{fmt.Errorf("%w: %s %w; the operator's flag --git-allow-loopback allows it", ErrAddressDenied, printable(host), dial.ErrLocal)}
+		return nil, final{fmt.Errorf("%w: %s %w; the operator's flag --git-allow-loopback allows it", ErrAddressDenied, brief.Printable(host), dial.ErrLocal)}
 	}
 	return res, err
 }

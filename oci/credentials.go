@@ -10,6 +10,7 @@ import (
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/dial"
 )
@@ -70,13 +71,13 @@ func ParseCredentials(keys map[string][]byte) (Credentials, error) {
 			decoded, err := base64.StdEncoding.DecodeString(entry.Auth)
 			user, password, both := strings.Cut(string(decoded), ":")
 			if err != nil || !both {
-				return fail("key %s: auth of %s is not the base64 form of user:password", dockerConfigKey, printable(hostOf(place)))
+				return fail("key %s: auth of %s is not the base64 form of user:password", dockerConfigKey, brief.Printable(hostOf(place)))
 			}
 			found.Username, found.Password = user, strings.TrimRight(password, "\x00")
 		}
 		for _, value := range []string{found.Username, found.Password, found.RefreshToken, found.AccessToken} {
 			if strings.ContainsFunc(value, unicode.IsControl) {
-				return fail("key %s: the entry of %s holds a line break or control character", dockerConfigKey, printable(hostOf(place)))
+				return fail("key %s: the entry of %s holds a line break or control character", dockerConfigKey, brief.Printable(hostOf(place)))
 			}
 		}
 		out.accounts = append(out.accounts, account{place: hostOf(place), Credential: found})

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 // Errors that callers distinguish with errors.Is. None of them holds a secret.
@@ -48,18 +50,8 @@ type shown struct{ error }
 // Error returns the text of the error without characters that could end the line.
 func (s shown) Error() string {
 	const most = 300
-	text := printable(query.ReplaceAllString(s.error.Error(), "?..."))
+	text := brief.Printable(query.ReplaceAllString(s.error.Error(), "?..."))
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 func (s shown) Unwrap() error { return s.error }
-
-// printable replaces characters that could end a line of text.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0xfffd || (r >= 0x80 && r < 0xa0) {
-			return '?'
-		}
-		return r
-	}, s)
-}

@@ -19,6 +19,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/secret"
 )
 
@@ -71,7 +72,7 @@ type Registry struct {
 func Open(o Options) (*Registry, error) {
 	reference := registry.Reference{Registry: o.Host}
 	if err := reference.ValidateRegistry(); err != nil {
-		return nil, fmt.Errorf("%w: %q is not a host of a registry", ErrInvalidReference, printable(o.Host))
+		return nil, fmt.Errorf("%w: %q is not a host of a registry", ErrInvalidReference, brief.Printable(o.Host))
 	}
 	if o.Insecure && !o.Access.AllowHTTP {
 		return nil, fmt.Errorf("%w: registry %s has insecure: true; use https, or let the operator run with --git-allow-http-credentials", ErrPlainHTTP, o.Host)
@@ -116,7 +117,7 @@ var errUnread = errors.New("no complete answer")
 func (r *Registry) connect(ctx context.Context, repository string) (*session, error) {
 	reference := registry.Reference{Registry: r.options.Host, Repository: repository}
 	if err := reference.ValidateRepository(); err != nil {
-		return nil, fmt.Errorf("%w: %q is not a repository of a registry", ErrInvalidReference, printable(repository))
+		return nil, fmt.Errorf("%w: %q is not a repository of a registry", ErrInvalidReference, brief.Printable(repository))
 	}
 	ctx, free := context.WithTimeoutCause(ctx, r.options.Timeout, errUnread)
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, repositoryKey{}, repository))
@@ -202,7 +203,7 @@ func (s *session) read(body io.ReadCloser, descriptor ocispec.Descriptor, most i
 func (s *session) name(reference string) string {
 	r := s.remote.Reference
 	r.Reference = reference
-	return printable(r.String())
+	return brief.Printable(r.String())
 }
 
 // explain turns an error of the transport into one of this package. It omits the texts of the
@@ -225,9 +226,9 @@ func (s *session) explain(verb string, err error) error {
 	case errors.Is(err, errdef.ErrNotFound), answered && response.StatusCode == http.StatusNotFound:
 		return fail(fmt.Errorf("%w: the registry answered 404", ErrNotFound))
 	case answered && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden):
-		return fail(fmt.Errorf("%w: %s answered %d%s", ErrAuthentication, printable(response.URL.Host), response.StatusCode, s.elsewhere(response.URL)))
+		return fail(fmt.Errorf("%w: %s answered %d%s", ErrAuthentication, brief.Printable(response.URL.Host), response.StatusCode, s.elsewhere(response.URL)))
 	case answered:
-		return fail(fmt.Errorf("%s answered %d", printable(response.URL.Host), response.StatusCode))
+		return fail(fmt.Errorf("%s answered %d", brief.Printable(response.URL.Host), response.StatusCode))
 	}
 	// Redact before the text is cut: half a password must not be shown either.
 	return fail(shown{s.redaction.Error(err)})

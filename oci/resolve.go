@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 // Bounds of a list of tags.
@@ -69,7 +71,7 @@ func (r *Registry) Resolve(ctx context.Context, repository string, reference Ref
 func (s *session) highest(constraint string) (string, error) {
 	wanted, err := semver.NewConstraint(constraint)
 	if err != nil {
-		return "", fmt.Errorf("%w: %q is not a range of versions: %w", ErrInvalidReference, printable(constraint), err)
+		return "", fmt.Errorf("%w: %q is not a range of versions: %w", ErrInvalidReference, brief.Printable(constraint), err)
 	}
 	var best *semver.Version
 	var found string
@@ -95,7 +97,7 @@ func (s *session) highest(constraint string) (string, error) {
 		return "", s.explain("list the tags of "+s.name(""), err)
 	}
 	if best == nil {
-		return "", fmt.Errorf("%s: %w: no tag in the range %q%s", s.name(""), ErrNotFound, printable(constraint), highestOf(versions))
+		return "", fmt.Errorf("%s: %w: no tag in the range %q%s", s.name(""), ErrNotFound, brief.Printable(constraint), highestOf(versions))
 	}
 	return found, nil
 }
@@ -109,7 +111,7 @@ func highestOf(versions []*semver.Version) string {
 	slices.SortFunc(versions, func(a, b *semver.Version) int { return b.Compare(a) })
 	var names []string
 	for _, v := range versions[:min(len(versions), shownVersions)] {
-		names = append(names, printable(v.Original()))
+		names = append(names, brief.Printable(v.Original()))
 	}
 	return "; the highest are " + strings.Join(names, ", ")
 }

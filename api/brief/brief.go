@@ -67,6 +67,16 @@ func OneLine(text string) string {
 	return strings.Join(strings.Fields(visible), " ")
 }
 
+// Printable replaces characters that could end a line of text. Unlike OneLine it keeps the rest as it is.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == utf8.RuneError || (r >= 0x80 && r < 0xa0) {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
 // ellipsis ends a text that was cut.
 const ellipsis = "…"
 

@@ -27,6 +27,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/hubclient"
 	testforge "github.com/addonflow/addonflow/test/forge"
 )
 
@@ -735,10 +736,10 @@ func TestNewestCommitWakesWhatHasToReport(t *testing.T) {
 	}
 	before := read()
 	s.applied("w2", "")
-	if !newestCommitChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: read()}) {
+	if !hubclient.NewestCommitChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: read()}) {
 		t.Error("another commit is applied")
 	}
-	if newestCommitChanged().Update(event.UpdateEvent{ObjectOld: read(), ObjectNew: read()}) {
+	if hubclient.NewestCommitChanged().Update(event.UpdateEvent{ObjectOld: read(), ObjectNew: read()}) {
 		t.Error("nothing changed")
 	}
 	if got := s.reconciler.ofNewestCommit(t.Context(), read()); len(got) != 0 {

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/hubclient"
 )
 
 // addOnNameLabel is OCM's label that names the add-on of a work.
@@ -71,7 +72,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&clusterv1beta1.PlacementDecision{}, handler.EnqueueRequestsFromMapFunc(r.ofPlacement(placementOfDecision))).
 		Watches(&clusterv1.ManagedCluster{}, r.clusterEvents()).
 		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofSource), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofNewestCommit), builder.WithPredicates(newestCommitChanged())).
+		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofNewestCommit), builder.WithPredicates(hubclient.NewestCommitChanged())).
 		WatchesMetadata(&v1alpha1.AddOnRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), builder.WithPredicates(contentChanged())).
 		Watches(&v1alpha1.AddOnOrder{}, handler.EnqueueRequestsFromMapFunc(r.ofOrder)).
 		Watches(&v1alpha1.AddOnApproval{}, handler.EnqueueRequestsFromMapFunc(r.ofApproval)).

@@ -74,14 +74,6 @@ func (r *Reconciler) ofNewestCommit(ctx context.Context, obj client.Object) []re
 	})
 }
 
-// newestCommitChanged passes a source that applied or refused another commit, or that began or ceased to refuse.
-func newestCommitChanged() predicate.Predicate {
-	return hubclient.Updates(func(before, after *v1alpha1.AddOnSource) bool {
-		return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
-			before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision || before.Status.Refused() != after.Status.Refused()
-	})
-}
-
 // ofRevision wakes the rollout of the add-on that a revision belongs to.
 func (r *Reconciler) ofRevision(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{

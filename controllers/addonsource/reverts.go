@@ -62,18 +62,10 @@ func (v *Reverter) SetupWithManager(mgr ctrl.Manager, o Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("revertrequests").
 		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged(), commitJudged()))).
+			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged(), hubclient.NewestCommitChanged()))).
 		Watches(&v1alpha1.AddOnRollout{}, handler.EnqueueRequestsFromMapFunc(sourceOf), builder.WithPredicates(returned())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(1, o.Concurrent), RateLimiter: o.RateLimiter}).
 		Complete(v)
-}
-
-// commitJudged passes sources that applied or refused another commit.
-func commitJudged() predicate.Predicate {
-	return hubclient.Updates(func(before, after *v1alpha1.AddOnSource) bool {
-		return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
-			before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision
-	})
 }
 
 // returned passes rollouts that were rolled back, or that no longer differ from Git. A new rollout needs no event,

@@ -29,6 +29,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/test/gitserver"
 	"github.com/addonflow/addonflow/test/hub"
@@ -495,7 +496,7 @@ func TestReverter_TriesAgainAfterAMistakeOfAnother(t *testing.T) {
 	before := &v1alpha1.AddOnSource{}
 	after := before.DeepCopy()
 	after.Status.LastAppliedRevision = "main@sha1:2"
-	if !commitJudged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) || commitJudged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before}) {
+	if !hubclient.NewestCommitChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) || hubclient.NewestCommitChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: before}) {
 		t.Error("a commit that is applied is not what it is tried again for")
 	}
 	if _, err := s.repo.Commit("fixed", revertTree("v2", "v2")); err != nil {

@@ -4,6 +4,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // Updates passes the updates of objects of one kind for which changed is true, and no other event.
@@ -18,4 +20,12 @@ func Updates[T client.Object](changed func(before, after T) bool) predicate.Pred
 			return ok && also && changed(before, after)
 		},
 	}
+}
+
+// NewestCommitChanged passes a source that applied or refused another commit, or that began or ceased to refuse.
+func NewestCommitChanged() predicate.Predicate {
+	return Updates(func(before, after *v1alpha1.AddOnSource) bool {
+		return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
+			before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision || before.Status.Refused() != after.Status.Refused()
+	})
 }
