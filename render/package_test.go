@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/render/chart"
 )
@@ -87,10 +88,10 @@ func TestPackageDigestIsOfWhatTheClusterGets(t *testing.T) {
 // TestBuiltInValuesAreThoseGiven: every cluster gets the values that loading refuses in a
 // package, because they would be replaced on every cluster.
 func TestBuiltInValuesAreThoseGiven(t *testing.T) {
-	for _, registers := range []bool{true, false} {
-		b := builder{template: &parsedTemplate{registers: registers}, agent: &agentConfig{}}
+	for _, registration := range [][]addonv1alpha1.RegistrationSpec{nil, {{}}} {
+		b := builder{template: &parsedTemplate{registration: registration, registers: len(registration) > 0}, agent: &agentConfig{}}
 		given := slices.Sorted(maps.Keys(b.builtIns("")))
-		if diff := cmp.Diff(slices.Sorted(slices.Values(BuiltInValues(registers))), given); diff != "" {
+		if diff := cmp.Diff(slices.Sorted(slices.Values(BuiltInValues(registration))), given); diff != "" {
 			t.Errorf("built-in values (-refused +given):\n%s", diff)
 		}
 	}

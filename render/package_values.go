@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render/chart"
@@ -60,7 +61,7 @@ func (b *builder) agentValues() map[string]any {
 				Reason: flaw.ReasonInvalidVariable, Message: err.Error(),
 			})
 		}
-		if slices.Contains(BuiltInValues(b.template.registers), at[0]) {
+		if slices.Contains(BuiltInValues(b.template.registration), at[0]) {
 			b.found.add(Finding{
 				Config: b.agent.origin, Field: fmt.Sprintf("spec.customizedVariables[%d].name", i),
 				Reason: flaw.ReasonReservedVariable, Message: fmt.Sprintf("value %q is built in", at[0]), Hint: "choose another name",
@@ -176,10 +177,10 @@ func setValue(values map[string]any, at []string, value any) {
 }
 
 // BuiltInValues are the names of the values that every package gets, whatever it declares; a
-// package that registers gets one more.
-func BuiltInValues(registers bool) []string {
+// package with a registration gets one more.
+func BuiltInValues(registration []addonv1alpha1.RegistrationSpec) []string {
 	names := []string{"addonInstallNamespace", "clusterName", "installMode", "managedKubeConfigSecret"}
-	if registers {
+	if len(registration) > 0 {
 		return append(names, "hubKubeConfigSecret")
 	}
 	return names

@@ -19,7 +19,7 @@ import (
 // builtInValueFlaws finds values of an AddOnPackage that the built-in ones replace on every
 // cluster. A value file may contain them, for users who render the chart by hand.
 func builtInValueFlaws(spec v1alpha1.AddOnPackageSpec, declared map[string]any) []flaw.Flaw {
-	names := render.BuiltInValues(len(spec.Registration) > 0)
+	names := render.BuiltInValues(spec.Registration)
 	const message, hint = "is built in: this value would never be used", "remove it, or choose another name"
 	values, _ := valueAt(declared, specKey, "values").(map[string]any)
 	var flaws []flaw.Flaw
