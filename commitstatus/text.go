@@ -28,7 +28,7 @@ const (
 func oneLine(text string) string { return brief.Line(text, DescriptionLimit) }
 
 // ContextName returns the parts as a context, joined by slashes: ContextName("addonflow",
-// "hello", "canary") is "addonflow/hello/canary". Empty parts are left out, spaces and
+// "hello", "canary") is "addonflow/hello/canary". Empty parts are omitted, spaces and
 // invisible characters become dashes. A context over ContextLimit is cut, and ends in
 // a digest of the whole, so that two long names do not become one.
 func ContextName(parts ...string) string {

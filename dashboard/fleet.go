@@ -49,7 +49,7 @@ type SourceRow struct {
 }
 
 // NewFleet is the page of the rollouts and sources that the viewer may get. notes say what is
-// left out.
+// omitted.
 func NewFleet(f Frame, rollouts []v1alpha1.AddOnRollout, sources []v1alpha1.AddOnSource, notes []string, now time.Time) Fleet {
 	f.Title, f.Live = "Rollouts", true
 	p := Fleet{Frame: f, Notes: notes}

@@ -83,11 +83,11 @@ func alike(reason string) string { return generated.ReplaceAllString(reason, "-*
 
 // roomOf is how many bytes the reason of a square has, if each square of a rollout is a link.
 func roomOf(clusters []rollout.ClusterPlan) int {
-	left := linksBytes
+	remaining := linksBytes
 	for _, c := range clusters {
-		left -= squareBytes + 2*len(c.Name) // in the link and in the title
+		remaining -= squareBytes + 2*len(c.Name) // in the link and in the title
 	}
-	return left / max(len(clusters), 1)
+	return remaining / max(len(clusters), 1)
 }
 
 // drawn returns the squares of clusters of a stage, which are sorted by name. room is that of a reason.

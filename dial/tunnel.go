@@ -63,7 +63,7 @@ func connect(conn net.Conn, proxy *url.URL, address string) (net.Conn, error) {
 	if err := request.Write(conn); err != nil {
 		return nil, fmt.Errorf("cannot ask the proxy: %w", err)
 	}
-	answer := &tunnel{Conn: conn, left: headerBytes}
+	answer := &tunnel{Conn: conn, remaining: headerBytes}
 	answer.buffer = bufio.NewReader(bounded{answer})
 	response, err := http.ReadResponse(answer.buffer, request)
 	if err != nil {
@@ -73,15 +73,15 @@ func connect(conn net.Conn, proxy *url.URL, address string) (net.Conn, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the proxy answers %d", response.StatusCode)
 	}
-	answer.left = math.MaxInt64
+	answer.remaining = math.MaxInt64
 	return answer, nil
 }
 
 // tunnel reads first what arrived together with the proxy's answer: an SSH server speaks first.
 type tunnel struct {
 	net.Conn
-	buffer *bufio.Reader
-	left   int64
+	buffer    *bufio.Reader
+	remaining int64
 }
 
 func (t *tunnel) Read(p []byte) (int, error) { return t.buffer.Read(p) }
@@ -92,12 +92,12 @@ type bounded struct{ *tunnel }
 var errLong = errors.New("the answer is too long")
 
 func (b bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+	if b.remaining <= 0 {
 		return 0, errLong
 	}
 	n, err := b.Conn.Read(p)
-	if b.left != math.MaxInt64 {
-		b.left -= int64(n)
+	if b.remaining != math.MaxInt64 {
+		b.remaining -= int64(n)
 	}
 	return n, err
 }

@@ -404,6 +404,11 @@ func TestDocumentsAreShort(t *testing.T) {
 	if terms := strings.Count(text(t, "docs/concepts.md"), "\n| **"); terms == 0 || terms > 40 {
 		t.Errorf("docs/concepts.md has %d terms, at most 40", terms)
 	}
+	for row := range strings.Lines(text(t, "docs/concepts.md")) {
+		if term, meaning, _ := strings.Cut(strings.TrimPrefix(row, "| **"), "**"); term != row && (strings.Contains(term, ",") || strings.Contains(meaning, "*")) {
+			t.Errorf("a row of docs/concepts.md defines more than one term: %s", row)
+		}
+	}
 }
 
 // TestImagesAreSmall: a clone stays small, and every image is shown.

@@ -34,11 +34,11 @@ type recurring interface {
 	spans(zone *time.Location, from, to time.Time) iter.Seq[span]
 }
 
-// readRanges reads the times of a field of a window. left is how many beginnings are still looked at.
-func readRanges(field string, specs []v1alpha1.TimeRange, left *int) ([]recurring, error) {
+// readRanges reads the times of a field of a window. remaining is how many beginnings are still looked at.
+func readRanges(field string, specs []v1alpha1.TimeRange, remaining *int) ([]recurring, error) {
 	ranges := make([]recurring, 0, len(specs))
 	for i, spec := range specs {
-		r, err := readRange(spec, left)
+		r, err := readRange(spec, remaining)
 		if err != nil {
 			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
@@ -47,9 +47,9 @@ func readRanges(field string, specs []v1alpha1.TimeRange, left *int) ([]recurrin
 	return ranges, nil
 }
 
-func readRange(spec v1alpha1.TimeRange, left *int) (recurring, error) {
+func readRange(spec v1alpha1.TimeRange, remaining *int) (recurring, error) {
 	if spec.Cron != "" {
-		return readCron(spec, left)
+		return readCron(spec, remaining)
 	}
 	return readWeekly(spec)
 }
@@ -120,11 +120,11 @@ func (w weekly) spans(zone *time.Location, from, to time.Time) iter.Seq[span] {
 type cronTimes struct {
 	schedule *cron.SpecSchedule
 	duration time.Duration
-	// left is how many beginnings are still looked at, of all times of the window.
-	left *int
+	// remaining is how many beginnings are still looked at, of all times of the window.
+	remaining *int
 }
 
-func readCron(spec v1alpha1.TimeRange, left *int) (recurring, error) {
+func readCron(spec v1alpha1.TimeRange, remaining *int) (recurring, error) {
 	if spec.Duration == nil || spec.Duration.Duration <= 0 {
 		return nil, errors.New("cron needs a duration above zero")
 	}
@@ -139,14 +139,14 @@ func readCron(spec v1alpha1.TimeRange, left *int) (recurring, error) {
 	if !ok {
 		return nil, fmt.Errorf("cannot read cron %q: it has no fields", spec.Cron)
 	}
-	return cronTimes{fields, min(spec.Duration.Duration, longest), left}, nil
+	return cronTimes{fields, min(spec.Duration.Duration, longest), remaining}, nil
 }
 
 func (c cronTimes) spans(zone *time.Location, from, to time.Time) iter.Seq[span] {
 	return func(yield func(span) bool) {
 		var open span // begins that touch are one span
 		for at := range c.beginnings(zone, c.latest(zone, from), to) {
-			if *c.left--; *c.left < 0 {
+			if *c.remaining--; *c.remaining < 0 {
 				break
 			}
 			switch {

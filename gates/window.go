@@ -71,12 +71,12 @@ func readCalendar(spec v1alpha1.WindowGate, now time.Time) (*calendar, error) {
 		return nil, fmt.Errorf("unknown time zone %q: use an IANA name, such as Europe/Berlin", spec.TimeZone)
 	}
 	c := &calendar{zone: zone, end: now.Add(horizon)}
-	left := mostBeginnings
-	allow, err := readRanges("allow", spec.Allow, &left)
+	remaining := mostBeginnings
+	allow, err := readRanges("allow", spec.Allow, &remaining)
 	if err != nil {
 		return nil, err
 	}
-	exclude, err := readRanges("exclude", spec.Exclude, &left)
+	exclude, err := readRanges("exclude", spec.Exclude, &remaining)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (e *exchange) bound(start io.Reader, end io.Closer, what answer) *bounded {
 	if what == packAnswer {
 		limit = e.packBytes + packOverhead
 	}
-	body := &bounded{Reader: start, Closer: end, left: limit, claim: e.large, exceeded: func() error {
+	body := &bounded{Reader: start, Closer: end, remaining: limit, claim: e.large, exceeded: func() error {
 		return e.stop(fmt.Errorf("%w: the server's %s is larger than %d bytes", ErrLimitExceeded, what, limit))
 	}}
 	e.mu.Lock()
@@ -126,13 +126,13 @@ type truncated struct {
 	io.Closer
 }
 
-// bounded fails with exceeded once more than left bytes were read.
+// bounded fails with exceeded once more than remaining bytes were read.
 type bounded struct {
 	io.Reader
 	io.Closer
-	left, read int64
-	claim      *Claim
-	exceeded   func() error
+	remaining, read int64
+	claim           *Claim
+	exceeded        func() error
 	// head is the first packet's length and four bytes of it, tail the last four bytes; broken
 	// is set if an error ended the answer.
 	head, tail []byte
@@ -140,17 +140,17 @@ type bounded struct {
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
-	if b.left < 0 {
+	if b.remaining < 0 {
 		return 0, b.exceeded()
 	}
-	n, err := b.claim.Read(b.read, func() (int, error) { return b.Reader.Read(p[:min(int64(len(p)), b.left+1)]) })
-	b.left -= int64(n)
+	n, err := b.claim.Read(b.read, func() (int, error) { return b.Reader.Read(p[:min(int64(len(p)), b.remaining+1)]) })
+	b.remaining -= int64(n)
 	b.read += int64(n)
 	b.head = append(b.head, p[:min(n, 2*flushLength-len(b.head))]...)
 	b.tail = append(b.tail, p[max(0, n-flushLength):n]...)
 	b.tail = b.tail[max(0, len(b.tail)-flushLength):]
 	b.broken = b.broken || err != nil && !errors.Is(err, io.EOF)
-	if b.left < 0 {
+	if b.remaining < 0 {
 		return n, b.exceeded()
 	}
 	return n, err

@@ -40,7 +40,7 @@ func conflict() *failure {
 // never a guess.
 func mergeOf(from store, limits Limits, into, merged, base *object.Commit) (*gitFiles, error) {
 	m := merger{
-		files: newGitFiles(from, plumbing.ZeroHash), left: limits.Files, depth: limits.Depth,
+		files: newGitFiles(from, plumbing.ZeroHash), budget: limits.Files, depth: limits.Depth,
 	}
 	m.files.merged = map[string][]entry{}
 	dir := func(c *object.Commit) entry { return entry{kind: directory, object: c.TreeHash} }
@@ -52,11 +52,11 @@ func mergeOf(from store, limits Limits, into, merged, base *object.Commit) (*git
 	return m.files, nil
 }
 
-// merger merges directories. left is how many more entries it may compare: a few kilobytes of trees
+// merger merges directories. budget is how many more entries it may compare: a few kilobytes of trees
 // can name more files than there is time for.
 type merger struct {
-	files       *gitFiles
-	left, depth int
+	files         *gitFiles
+	budget, depth int
 }
 
 // directory merges a directory that differs on the sides. An entry without a name is absent.
@@ -79,7 +79,7 @@ func (m *merger) directory(dir string, base, ours, theirs entry, depth int) ([]e
 			sides[i][e.name], names[e.name] = e, true
 		}
 	}
-	if m.left -= len(names); m.left < 0 {
+	if m.budget -= len(names); m.budget < 0 {
 		return nil, fmt.Errorf("%w: more files and directories differ than are read", ErrLimitExceeded)
 	}
 	var out []entry
@@ -132,7 +132,7 @@ func (m *merger) entry(at string, base, ours, theirs entry, depth int) (entry, e
 // whole files would have to choose one.
 func mergeBase(from store, ours, theirs plumbing.Hash) (base plumbing.Hash, cut bool, err error) {
 	a := &ancestry{from: from, marks: map[plumbing.Hash]mark{}}
-	for hash, side := range map[plumbing.Hash]mark{ours: left, theirs: right} {
+	for hash, side := range map[plumbing.Hash]mark{ours: ofOurs, theirs: ofTheirs} {
 		if err := a.mark(hash, side); err != nil {
 			return base, false, err
 		}
@@ -148,12 +148,12 @@ func mergeBase(from store, ours, theirs plumbing.Hash) (base plumbing.Hash, cut 
 			a.open--
 		}
 		a.marks[c.Hash] |= visited
-		if m&(left|right|stale) == left|right {
+		if m&(ofOurs|ofTheirs|stale) == ofOurs|ofTheirs {
 			found = append(found, c.Hash)
 			m |= stale
 		}
 		for _, parent := range c.ParentHashes {
-			if err := a.mark(parent, m&(left|right|stale)); err != nil {
+			if err := a.mark(parent, m&(ofOurs|ofTheirs|stale)); err != nil {
 				return base, a.cut, err
 			}
 		}
@@ -172,13 +172,13 @@ func mergeBase(from store, ours, theirs plumbing.Hash) (base plumbing.Hash, cut 
 type mark uint8
 
 const (
-	left    mark = 1 << iota // an ancestor of the one
-	right                    // an ancestor of the other
-	stale                    // an ancestor of a merge base
-	visited                  // its parents are marked
+	ofOurs   mark = 1 << iota // an ancestor of the one
+	ofTheirs                  // an ancestor of the other
+	stale                     // an ancestor of a merge base
+	visited                   // its parents are marked
 )
 
-// ancestry visits two histories from the newest commit to the oldest until all that is left are
+// ancestry visits two histories from the newest commit to the oldest until all that remain are
 // ancestors of merge bases.
 type ancestry struct {
 	from  store

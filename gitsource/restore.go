@@ -212,7 +212,7 @@ func (g *gitFiles) change(c FileChange) error {
 
 // changesOf returns the files that differ between two trees, sorted by path.
 func changesOf(ctx context.Context, p *pack, limits Limits, before, after plumbing.Hash) ([]FileChange, error) {
-	trees, root := &boundedTrees{pack: p, left: int64(limits.Files)}, [2]*object.Tree{}
+	trees, root := &boundedTrees{pack: p, remaining: int64(limits.Files)}, [2]*object.Tree{}
 	for i, hash := range []plumbing.Hash{before, after} {
 		var err error
 		if root[i], err = object.GetTree(trees, hash); err != nil {
@@ -221,7 +221,7 @@ func changesOf(ctx context.Context, p *pack, limits Limits, before, after plumbi
 	}
 	found, err := object.DiffTreeContext(ctx, root[0], root[1])
 	switch {
-	case trees.left < 0: // go-git does not wrap the error
+	case trees.remaining < 0: // go-git does not wrap the error
 		return nil, fmt.Errorf("%w: more files and directories than are read", ErrLimitExceeded)
 	case err != nil:
 		return nil, err
@@ -229,7 +229,7 @@ func changesOf(ctx context.Context, p *pack, limits Limits, before, after plumbi
 		return nil, fmt.Errorf("%w: more than %d files", ErrManyChanges, restoredFiles)
 	}
 	sort.Sort(found)
-	changes, left := make([]FileChange, 0, len(found)), int64(restoredBytes)
+	changes, remaining := make([]FileChange, 0, len(found)), int64(restoredBytes)
 	for _, f := range found {
 		c := FileChange{Path: pathOf(f)}
 		var before string
@@ -244,12 +244,12 @@ func changesOf(ctx context.Context, p *pack, limits Limits, before, after plumbi
 			if err != nil {
 				return nil, err
 			}
-			if left < size {
+			if remaining < size {
 				c.Odd = "is too large"
 			} else if c.Content, err = newGitFiles(p, after).content(c.Path, entry{object: f.To.TreeEntry.Hash}); err != nil {
 				return nil, err
 			}
-			left -= int64(len(c.Content))
+			remaining -= int64(len(c.Content))
 		}
 		changes = append(changes, c)
 	}
@@ -275,8 +275,8 @@ func plain(e object.TreeEntry) (hash, odd string) {
 // there is time for. A directory counts like eight files, so that it cannot be nested without end.
 type boundedTrees struct {
 	storer.EncodedObjectStorer
-	pack *pack
-	left int64
+	pack      *pack
+	remaining int64
 }
 
 // EncodedObject implements storer.EncodedObjectStorer.
@@ -286,7 +286,7 @@ func (b *boundedTrees) EncodedObject(_ plumbing.ObjectType, hash plumbing.Hash) 
 		return nil, err
 	}
 	const shortestEntry = 28
-	if b.left -= 8 + o.Size()/shortestEntry; b.left < 0 {
+	if b.remaining -= 8 + o.Size()/shortestEntry; b.remaining < 0 {
 		return nil, ErrLimitExceeded
 	}
 	return o, nil

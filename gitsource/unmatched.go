@@ -46,11 +46,11 @@ func (w *walker) unmatched(ctx context.Context, dir string) {
 	for _, r := range marked.Resources() {
 		maps.DeleteFunc(targets, func(mark string, _ problem.Problem) bool { _, set := r.GetAnnotations()[mark]; return set })
 	}
-	var left problem.List
+	var unmatched problem.List
 	for _, p := range targets {
-		left = append(left, p)
+		unmatched = append(unmatched, p)
 	}
-	for _, p := range left.Sorted() {
+	for _, p := range unmatched.Sorted() {
 		w.warn(p)
 	}
 }

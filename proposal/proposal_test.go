@@ -337,7 +337,7 @@ func TestOf_ShowsPlacementsThatChange(t *testing.T) {
 	}
 }
 
-// TestMarkdown_CutsWholeAddOns: first diffs are left out, then add-ons, and the last line names them.
+// TestMarkdown_CutsWholeAddOns: first diffs are omitted, then add-ons, and the last line names them.
 func TestMarkdown_CutsWholeAddOns(t *testing.T) {
 	p := Proposal{Base: "main", Head: "head"}
 	for i := range 900 {

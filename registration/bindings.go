@@ -36,7 +36,7 @@ type Verdict func(Role) error
 // Bindings returns the RoleBindings that grant the agents of an add-on their roles, sorted by
 // namespace and name. One binding grants one role in one namespace: that of the cluster
 // (CurrentCluster), or a namespace that is shared by the clusters whose templates name it, with
-// all of their subjects (SingleNamespace). Roles that allowed refuses are left out.
+// all of their subjects (SingleNamespace). Roles that allowed refuses are omitted.
 //
 // If an agent is not declared, its registrations are unknown, for instance after a restart. Such
 // an agent keeps what the bindings in found grant to its own group or account, and gets nothing

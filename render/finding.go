@@ -68,7 +68,7 @@ func (f Finding) place(dir string) string {
 type InvalidError struct {
 	AddOn    string
 	Findings []Finding
-	// more counts findings that were left out.
+	// more counts findings that were omitted.
 	more int
 }
 

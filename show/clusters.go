@@ -64,7 +64,7 @@ func (c Cluster) object() unstructured.Unstructured {
 }
 
 // Clusters returns the clusters of a plan that concern the rollout, sorted by name.
-// Clusters that only a stage or strategy selects are left out.
+// Clusters that only a stage or strategy selects are omitted.
 func Clusters(r *v1alpha1.AddOnRollout, plan rollout.Plan) []Cluster {
 	out := make([]Cluster, 0, len(plan.Clusters))
 	for _, c := range plan.Clusters {

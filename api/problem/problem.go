@@ -14,7 +14,7 @@ type Reason string
 // Shown is how many problems a List prints before it counts the rest.
 const Shown = 20
 
-// Problem is one thing wrong with an input. Empty parts are left out of its text and of its JSON,
+// Problem is one thing wrong with an input. Empty parts are omitted from its text and of its JSON,
 // which is part of what `lint` and `plan` print.
 type Problem struct {
 	Reason Reason `json:"-"`

@@ -24,7 +24,7 @@ type Redaction struct {
 }
 
 // NewRedaction returns the redaction of credentials: as they are, in base64, and both of them escaped. Empty ones are
-// left out. The parts of basic authentication are given alone and, as user:password, together.
+// omitted. The parts of basic authentication are given alone and, as user:password, together.
 func NewRedaction(secrets ...Text) Redaction {
 	var written, forms []string
 	for _, s := range secrets {

@@ -29,7 +29,7 @@ import (
 )
 
 // readFleet reads ManagedClusters, and the objects that say which of them a placement selects,
-// as `kubectl get -o yaml` prints them. Objects of other kinds are left out. "" gives no fleet.
+// as `kubectl get -o yaml` prints them. Objects of other kinds are omitted. "" gives no fleet.
 func readFleet(path string) (*forecast.Known, error) {
 	if path == "" {
 		return nil, nil // without a file there is no fleet and no error

@@ -88,7 +88,7 @@ func (k listed) label(objects []client.Object) {
 	}
 }
 
-// typed turns objects into values of their kind; others are left out.
+// typed turns objects into values of their kind; others are omitted.
 func typed[T any](objects []client.Object) []T {
 	out := make([]T, 0, len(objects))
 	for _, o := range objects {

@@ -171,15 +171,15 @@ func approveRemoval(ctx context.Context, hub client.Client, r *v1alpha1.AddOnRol
 // nothingLeft returns an error while a ManagedClusterAddOn of AddonFlow is left. Only the operator
 // can remove it with its hooks.
 func nothingLeft(ctx context.Context, hub client.Client) error {
-	left := &metav1.PartialObjectMetadataList{}
-	left.SetGroupVersionKind(schema.GroupVersion(addonv1alpha1.GroupVersion).WithKind("ManagedClusterAddOnList"))
-	if err := hub.List(ctx, left, client.MatchingLabels{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}); err != nil {
+	remaining := &metav1.PartialObjectMetadataList{}
+	remaining.SetGroupVersionKind(schema.GroupVersion(addonv1alpha1.GroupVersion).WithKind("ManagedClusterAddOnList"))
+	if err := hub.List(ctx, remaining, client.MatchingLabels{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}); err != nil {
 		return hubError("list ManagedClusterAddOns", err)
 	}
-	if len(left.Items) == 0 {
+	if len(remaining.Items) == 0 {
 		return nil
 	}
-	slices.SortFunc(left.Items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(nameOf(&a), nameOf(&b)) })
+	slices.SortFunc(remaining.Items, func(a, b metav1.PartialObjectMetadata) int { return cmp.Compare(nameOf(&a), nameOf(&b)) })
 	return &exitError{code: exitFailed, err: fmt.Errorf("%s of AddonFlow without an AddOnSource left, such as %s; delete them while the operator runs, then run this again",
-		brief.Count(len(left.Items), "ManagedClusterAddOn"), nameOf(&left.Items[0]))}
+		brief.Count(len(remaining.Items), "ManagedClusterAddOn"), nameOf(&remaining.Items[0]))}
 }

@@ -206,7 +206,7 @@ func installedBy(addOn load.AddOn) []string {
 
 // worksOf are the works as the hub would hold them, those of pre-delete hooks last: it
 // holds them once the add-on is being removed. The UID of their owner is the hub's to
-// give, so the owner is left out.
+// give, so the owner is omitted.
 func worksOf(rendered render.Rendered, addOn load.AddOn, cluster string) ([]*unstructured.Unstructured, error) {
 	owner := render.Owner{Name: addOn.Name, Namespace: cluster, Revision: addOn.Digest}
 	works, _, err := rendered.Works(owner, nil)

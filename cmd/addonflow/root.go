@@ -44,14 +44,14 @@ func callExamples(cmd *cobra.Command, name string) {
 // that are the command's own. Only help leaves them out: completion offers them.
 func (c *cli) help(whole func(*cobra.Command, []string)) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, args []string) {
-		left := 0
+		remaining := 0
 		c.hubFlags().VisitAll(func(hub *pflag.Flag) {
 			if f := cmd.Flags().Lookup(hub.Name); f != nil && hub.Name != "namespace" {
 				f.Hidden = true
-				left++
+				remaining++
 			}
 		})
-		if left > 0 {
+		if remaining > 0 {
 			cmd.Long += fmt.Sprintf("\n\nThe flags of kubectl that choose a hub and a user work as well: %s options lists them.", c.name)
 		}
 		whole(cmd, args)

@@ -48,8 +48,8 @@ func newTenant() *world {
 	return w
 }
 
-// settle gives the account the rights of a tenant, and the operator that to act as it.
-func (w *world) settle() {
+// grantRights gives the account the rights of a tenant, and the operator that to act as it.
+func (w *world) grantRights() {
 	GinkgoHelper()
 	operator := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: rights.Namespace, Name: rights.ServiceAccount}
 	w.let(operator, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{deployer}, Verbs: []string{"impersonate"}})
@@ -122,7 +122,7 @@ var _ = Describe("A source with an account", func() {
 		Expect(exists(w.cma())).To(BeFalse())
 		Expect(w.revisions()).To(BeEmpty())
 
-		w.settle()
+		w.grantRights()
 		w.becomes("True ReconciliationSucceeded: ")
 		Expect(exists(w.rollout())).To(BeTrue(), "the operator writes it: the account has no right to")
 
@@ -147,7 +147,7 @@ var _ = Describe("A source with an account", func() {
 
 	It("without the right to patch changes nothing: each object is named with its line", func() {
 		w := newTenant()
-		w.settle()
+		w.grantRights()
 		accounts := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get", "create"}}
 		w.let(w.account(), accounts)
 		old := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "old"}}
@@ -170,7 +170,7 @@ var _ = Describe("A source with an account", func() {
 
 	It("without the right to patch in a Namespace that the commit creates changes nothing: the object is named with its line", func() {
 		w := newTenant()
-		w.settle()
+		w.grantRights()
 		verbs := []string{"get", "create"}
 		w.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: append(verbs, "patch")},
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}})
@@ -192,7 +192,7 @@ var _ = Describe("A source with an account", func() {
 
 	It("takes over an add-on that OCM runs with the verb patch, and without update", func() {
 		w := newTenant()
-		w.settle()
+		w.grantRights()
 		existing := w.cma()
 		existing.Spec.InstallStrategy = addonv1alpha1.InstallStrategy{Type: "Placements", Placements: []addonv1alpha1.PlacementStrategy{
 			{PlacementRef: addonv1alpha1.PlacementRef{Namespace: w.namespace, Name: "all"}},
@@ -205,7 +205,7 @@ var _ = Describe("A source with an account", func() {
 
 	It("may bring other kinds, such as the ClusterRole of an agent, within the rights of the account and no others", func() {
 		w := newTenant()
-		w.settle()
+		w.grantRights()
 		w.permits = agentRole(w)
 		w.start()
 		reads := registering(strings.Replace(currentYAML, "ROLE", "NAMESPACE-agent", 1))
@@ -227,7 +227,7 @@ var _ = Describe("A source with an account", func() {
 
 	It("never changes nor prunes what AddonFlow itself consists of, whatever the account may", func() {
 		w := newTenant()
-		w.settle()
+		w.grantRights()
 		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
 		w.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"*"}},
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})

@@ -256,7 +256,7 @@ func (f *fleet) appliedIn(sha string) string {
 			return "applied"
 		}
 	}
-	if left := f.left[sha]; len(left) > 0 {
+	if left := f.leftGit[sha]; len(left) > 0 {
 		return "applied; no longer declares " + brief.Names(left)
 	}
 	return "no add-on content changed"
@@ -282,8 +282,8 @@ type fleet struct {
 	// back names the add-ons that are rolled back from the content that the commit declares. A change of it is posted
 	// although the commit has failed already.
 	back string
-	// left are the add-ons that a commit, by its sha, was the first not to declare.
-	left map[string][]string
+	// leftGit are the add-ons that a commit, by its sha, was the first not to declare.
+	leftGit map[string][]string
 	// finishing are commits whose rollouts end although a newer commit is applied, by sha.
 	finishing map[string]*finishing
 }
@@ -293,7 +293,7 @@ type fleet struct {
 func (f *fleet) undeclared(ro *v1alpha1.AddOnRollout) {
 	switch {
 	case ro.Spec.Removal != nil:
-		f.left[ro.Spec.Removal.Commit] = append(f.left[ro.Spec.Removal.Commit], ro.Name)
+		f.leftGit[ro.Spec.Removal.Commit] = append(f.leftGit[ro.Spec.Removal.Commit], ro.Name)
 		f.leave(ro)
 	case ro.DeletionTimestamp == nil:
 		f.moving = append(f.moving, addOnStanding{ro.Name, ro.Name + " left Git"})
@@ -349,7 +349,7 @@ func (f *fleet) declare(status v1alpha1.AddOnSourceStatus, written map[string]wr
 
 // fleet returns the states of the add-ons that the rollouts declare, and of those that are being removed.
 func (p *pass) fleet(rollouts map[string]*v1alpha1.AddOnRollout) fleet {
-	f := fleet{left: map[string][]string{}}
+	f := fleet{leftGit: map[string][]string{}}
 	f.declare(p.source.Status, p.memory.rollouts, rollouts)
 	declared := map[string]bool{}
 	for _, addOn := range f.addOns {

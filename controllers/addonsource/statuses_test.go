@@ -57,7 +57,7 @@ func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
 		{"the status is that of the commit before", "", commitstatus.Pending},
 		{"the status is that of the policy's commit", "main@sha1:bbb", commitstatus.Failure},
 	} {
-		f := fleet{left: map[string][]string{}}
+		f := fleet{leftGit: map[string][]string{}}
 		applied := v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1", Commit: "main@sha1:aaa", PolicyCommit: c.policy}
 		f.declare(v1alpha1.AddOnSourceStatus{LastAppliedRevision: "main@sha1:aaa", AddOns: []v1alpha1.SourcedAddOn{applied}}, nil, map[string]*v1alpha1.AddOnRollout{"hello": ro})
 		f.add(ro, applied, writtenRollout{})
@@ -138,7 +138,7 @@ func TestFleet_DeletingAFailedRolloutChangesNoStatus(t *testing.T) {
 	conditions.MarkStalled(ro, v1alpha1.RolloutFailedReason, "%s", ro.Status.Message)
 	conditions.MarkFalse(ro, fluxmeta.ReadyCondition, v1alpha1.RolloutFailedReason, "%s", ro.Status.Message)
 	said := func() string {
-		f := fleet{left: map[string][]string{}}
+		f := fleet{leftGit: map[string][]string{}}
 		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1"}, writtenRollout{})
 		return string(f.state()) + ": " + f.text("applied")
 	}
@@ -198,7 +198,7 @@ func TestFleet_NamesWhatIsHeld(t *testing.T) {
 func TestFleet_RemovalThatTheWatchDoesNotShowYetIsPending(t *testing.T) {
 	ro := &v1alpha1.AddOnRollout{}
 	ro.Name, ro.Status.Phase, ro.Status.Outcome = "hello", v1alpha1.PhaseSucceeded, "success"
-	f := fleet{left: map[string][]string{}}
+	f := fleet{leftGit: map[string][]string{}}
 	f.undeclared(ro)
 	if got := f.text("applied"); f.state() != commitstatus.Pending || got != "applied; hello left Git" {
 		t.Errorf("%s: %q", f.state(), got)
@@ -263,7 +263,7 @@ func TestCommitThatTouchesOneOf200AddOnsCostsThreePosts(t *testing.T) {
 		if updated == 24 {
 			changed.Status.Outcome = "success"
 		}
-		f := fleet{left: map[string][]string{}}
+		f := fleet{leftGit: map[string][]string{}}
 		for name, ro := range rollouts {
 			f.add(ro, v1alpha1.SourcedAddOn{Name: name, Digest: name}, writtenRollout{})
 		}

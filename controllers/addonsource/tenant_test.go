@@ -74,7 +74,7 @@ var _ = Describe("Of two tenants", func() {
 		hostile, victim := newTenant(), newTenant()
 		policyOf(hostile, victim)
 		for _, w := range []*world{hostile, victim} {
-			w.settle()
+			w.grantRights()
 			w.commit("add hello", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
 		}
 		victim.change(itsContext)
@@ -165,7 +165,7 @@ var _ = Describe("Of two tenants", func() {
 		policy := policyOf(first, second)
 		for _, w := range []*world{first, second} {
 			w.change(itsContext)
-			w.settle()
+			w.grantRights()
 		}
 		second.letEverywhere(rbacv1.PolicyRule{APIGroups: []string{"addon.open-cluster-management.io"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 		policy.Data[second.namespace] = "addOns: ['*']\nnamespaces: ['*']\nkinds: [ConfigMap]\n"
@@ -188,7 +188,7 @@ var _ = Describe("Of two tenants", func() {
 		w := newTenant()
 		policy := policyOf(w)
 		w.change(itsContext)
-		w.settle()
+		w.grantRights()
 		w.commit("add hello", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
 		w.becomes("True ReconciliationSucceeded: ")
 		before := w.versions()
@@ -222,7 +222,7 @@ var _ = Describe("Of two tenants", func() {
 		w := newTenant()
 		policy := policyOf(w)
 		w.change(itsContext)
-		w.settle()
+		w.grantRights()
 		w.commit("add hello", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
 		w.becomes("True ReconciliationSucceeded: ")
 		before := w.versions()

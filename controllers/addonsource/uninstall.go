@@ -47,11 +47,11 @@ func (p *pass) takeLeave(ctx context.Context) error {
 	if p.memory.withdrawn.IsZero() {
 		p.memory.withdrawn = p.now
 	}
-	left := forge.LeaveFor - p.now.Sub(p.memory.withdrawn)
-	if p.source.Spec.CommitStatus == nil || !book.Owes() || left <= 0 {
+	remaining := forge.LeaveFor - p.now.Sub(p.memory.withdrawn)
+	if p.source.Spec.CommitStatus == nil || !book.Owes() || remaining <= 0 {
 		return nil
 	}
-	return wait(fluxmeta.ProgressingReason, left, "waiting for the forge to accept the last commit statuses")
+	return wait(fluxmeta.ProgressingReason, remaining, "waiting for the forge to accept the last commit statuses")
 }
 
 // withdraw removes everything of the source from the hub, as far as approved. It returns nil if

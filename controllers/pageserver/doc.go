@@ -6,7 +6,7 @@
 // Two doors lead to one handler. LocalDoor is for one user on one machine: the objects are read
 // with that user's own kubeconfig. TokenDoor is for a hub: the objects are read with the operator's
 // rights, and every part of a page needs the viewer's own right to get what it shows. What the
-// viewer may not get is left out, or refused before it is known whether it exists.
+// viewer may not get is omitted, or refused before it is known whether it exists.
 //
 // The server keeps no session. The cookie of TokenDoor has the token itself, so that every replica
 // accepts it, and so that it ends with the token.

@@ -91,7 +91,7 @@ func serving(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-// hostless returns a verdict as "State: reason" with the port of the test's server left out.
+// hostless returns a verdict as "State: reason" with the port of the test's server omitted.
 func hostless(v gates.Verdict, address string) string {
 	to, _ := url.Parse(address)
 	return strings.ReplaceAll(string(v.State)+": "+v.Reason, to.Host, "HOST")

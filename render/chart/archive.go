@@ -23,17 +23,17 @@ func isArchive(name string) bool { return subArchive.MatchString(name) }
 // unpacked once and within bounds: a megabyte can unpack to a gigabyte.
 func unpacked(files []File) ([]File, error) {
 	var out []File
-	left := int64(maxUnpacked)
+	remaining := int64(maxUnpacked)
 	for _, f := range files {
 		if !isArchive(f.Path) {
 			out = append(out, f)
 			continue
 		}
-		size, err := unpackedSize(f.Content, left)
+		size, err := unpackedSize(f.Content, remaining)
 		if err != nil {
 			return nil, &Error{File: f.Path, Message: fmt.Sprintf("is not an archive of a chart: %v", err)}
 		}
-		if left -= size; left < 0 {
+		if remaining -= size; remaining < 0 {
 			return nil, &Error{File: f.Path, Message: fmt.Sprintf("the archives in charts unpack to more than %d MiB", maxUnpacked>>20)}
 		}
 		within, err := archive.LoadArchiveFiles(bytes.NewReader(f.Content))

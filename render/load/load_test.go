@@ -54,7 +54,7 @@ func TestAddOn_DeclaresPace(t *testing.T) {
 	const pace = "      rolloutStrategy:\n        type: Progressive\n        progressive: {maxConcurrency: 25%, minSuccessTime: 1h30m, progressDeadline: 10m}\n"
 	for name, c := range map[string]struct {
 		addOn string
-		files []string // that are left out
+		files []string // that are omitted
 		want  bool
 	}{
 		"Stages":     {addOn: strings.Replace(hello()[addOnFile], pace, "", 1), want: true},

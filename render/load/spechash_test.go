@@ -169,7 +169,7 @@ func TestSpecHashOfNothing(t *testing.T) {
 	}
 }
 
-// configs draws AddOnDeploymentConfigs in either version, with fields left out,
+// configs draws AddOnDeploymentConfigs in either version, with fields omitted,
 // null or set.
 func configs() *rapid.Generator[map[string]any] {
 	return rapid.Custom(func(t *rapid.T) map[string]any {

@@ -191,7 +191,7 @@ func (t *Tab) Tree() string {
 	return text.String()
 }
 
-// printed writes a node and those below it. Nodes that only group others are left out, and so are
+// printed writes a node and those below it. Nodes that only group others are omitted, and so are
 // texts that repeat the name of their parent.
 func printed(w *strings.Builder, nodes map[string]node, n node, indent string) {
 	role, name := n.Role.String(), strings.Join(strings.Fields(n.Name.String()), " ")

@@ -147,7 +147,7 @@ func (h *History) Stored() map[string]int {
 	return stored
 }
 
-// Save writes the history to a file: one write a line, with what is not JSON left out.
+// Save writes the history to a file: one write a line, with what is not JSON omitted.
 func (h *History) Save(name string) error {
 	changes, _ := h.Changes() // what there is
 	var all bytes.Buffer
