@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Level is what an account may do in a repository.
+// Level is the permission of an account in a repository.
 type Level int
 
 // The levels that the forges distinguish. Gitea and Forgejo know no Maintain.
@@ -77,7 +77,7 @@ type Comments interface {
 	Level(ctx context.Context, by Account) (Level, error)
 	// Host is the name of the forge.
 	Host() string
-	// Permission is what the token needs for this, as the forge calls it.
+	// Permission is the forge's name of the permission that the token needs for this.
 	Permission() string
 }
 
@@ -101,7 +101,7 @@ type comments struct {
 	commentDialect
 }
 
-// commentDialect is what differs between the forges.
+// commentDialect is the part that differs between the forges.
 type commentDialect struct {
 	// merged is the URL of the request of a commit, and one whether its answer is not a list.
 	merged func(sha string) string
@@ -342,7 +342,7 @@ func (c *comments) After(ctx context.Context, request MergedRequest) ([]Comment,
 	return nil, tooManyComments(request.Number)
 }
 
-// wireMember is what an account may do: GitHub and Gitea name it, GitLab has a number and a state.
+// wireMember is the permission of an account: GitHub and Gitea name it, GitLab has a number and a state.
 type wireMember struct {
 	Permission string `json:"permission"`
 	Role       string `json:"role_name"`

@@ -23,13 +23,13 @@ type DeliveryError struct {
 	// Everyone says that the trouble is not about this status: every other request to the forge
 	// would fail now, too (rate limit, no connection).
 	Everyone bool
-	// Denied is what is wrong with the token, if that is the trouble.
+	// Denied says why the forge does not accept the token; "" if it accepts it.
 	Denied Denial
 
 	cause error
 }
 
-// Denial is what a forge has against a token.
+// Denial is the reason for which a forge does not accept a token.
 type Denial string
 
 const (

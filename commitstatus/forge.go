@@ -164,7 +164,7 @@ func New(config Config) (Forge, error) {
 	return forge{p.open(config, client, repo)}, nil
 }
 
-// parts are what the configuration names.
+// parts returns the provider, repository and client that the configuration names.
 func (c Config) parts() (provider, repository, *restClient, error) {
 	p, err := providerNamed(c.Provider)
 	if err != nil {

@@ -48,7 +48,7 @@ type checkRun struct {
 	Output     checkOutput `json:"output"`
 }
 
-// checkOutput is what the page of a run shows. The summary is Markdown, so that no text of a commit belongs there.
+// checkOutput is the content of the page of a run. The summary is Markdown, so that no text of a commit belongs there.
 type checkOutput struct {
 	Title   string `json:"title"`
 	Summary string `json:"summary"`

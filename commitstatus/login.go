@@ -42,7 +42,7 @@ func (a *App) validate(provider string, repo repository) error {
 	return nil
 }
 
-// login is what a client authenticates with: a token, or the App whose tokens it requests.
+// login authenticates a client: with a token, or with the App whose tokens it requests.
 type login struct {
 	authorize func(token string) string
 	token     Secret

@@ -48,7 +48,7 @@ type Proposals interface {
 	Branch(ctx context.Context, p Proposal) error
 	// Open opens the request of a branch that exists.
 	Open(ctx context.Context, p Proposal) (Opened, error)
-	// Permission is what the token needs for this, as the forge calls it.
+	// Permission is the forge's name of the permission that the token needs for this.
 	Permission() string
 }
 
@@ -183,7 +183,7 @@ type inOneCall struct {
 	forge  proposing
 }
 
-// proposing is what such a forge has of its own.
+// proposing is the part that differs between these forges.
 type proposing struct {
 	permission string
 	// commits and requests are where commits are made and requests opened.

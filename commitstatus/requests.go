@@ -28,7 +28,7 @@ const (
 
 // Request is an open pull request, or merge request at GitLab.
 type Request struct {
-	// Number is what the forge calls it.
+	// Number identifies it at the forge.
 	Number int64
 	// SHA is the commit at its head, and Ref the reference that the forge has for it in the
 	// repository into which it is merged.
@@ -60,7 +60,7 @@ func NewRequests(config Config) (Requests, error) {
 	return &requests{client: client, dialect: p.requests(repo)}, nil
 }
 
-// dialect is what differs between the forges.
+// dialect is the part that differs between the forges.
 type dialect struct {
 	// list is the URL of a page of the open requests into a branch, the newest first.
 	list func(branch string, page int) string
@@ -76,7 +76,7 @@ type dialect struct {
 	edit string
 	// user is the URL of the token's account.
 	user string
-	// needs is what the token needs for plans besides the permission for statuses.
+	// needs is the permission that the token needs for plans, besides that for statuses.
 	needs string
 }
 

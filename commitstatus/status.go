@@ -10,7 +10,7 @@ import (
 	"github.com/addonflow/addonflow/api/brief"
 )
 
-// State is what a commit status says. The values are those of GitHub's and
+// State is the state of a commit status. The values are those of GitHub's and
 // Gitea's APIs.
 type State string
 
@@ -50,7 +50,7 @@ type Status struct {
 	TargetURL string
 }
 
-// TargetURLLimit is what the strictest forge (GitLab) stores.
+// TargetURLLimit is the limit of the strictest forge, GitLab.
 const TargetURLLimit = 255
 
 // Validate returns why the status cannot be posted to any forge. A status whose texts went

@@ -15,7 +15,7 @@ import (
 // program is the name of the command-line tool in advice.
 const program = "addonflow"
 
-// Frame is what every page has around its content.
+// Frame is the part of every page around its content.
 type Frame struct {
 	// Base is the path that the pages are below, with a slash at its end.
 	Base string

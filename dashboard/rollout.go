@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// Subject is what a page of a rollout is made of.
+// Subject has the objects that a page of a rollout shows.
 type Subject struct {
 	Rollout *v1alpha1.AddOnRollout
 	// Source of the rollout; nil: it does not exist, or the viewer may not get it.
@@ -23,7 +23,7 @@ type Subject struct {
 	// Plan of every cluster; if it is nil, Unplanned says why.
 	Plan      *rollout.Plan
 	Unplanned string
-	// Change is what the target changes on one cluster; if it is nil, Unchanged says why.
+	// Change has the changes of the target on one cluster; if it is nil, Unchanged says why.
 	Change    *Change
 	Unchanged string
 	// Asked is the sha of the commit that the page was asked for; "": the current one.
@@ -32,7 +32,7 @@ type Subject struct {
 	Now time.Time
 }
 
-// Change is what the target changes on one cluster.
+// Change has the changes of the target on one cluster.
 type Change struct {
 	Cluster string
 	// From names the content of Before; "" if there was none.

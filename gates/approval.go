@@ -16,7 +16,7 @@ import (
 // AddOnApprovals writes them, and the verdict is stored in the status of the rollout.
 const maxText = 100
 
-// Subject is what a decision is about.
+// Subject identifies the stage, content and attempt that a decision is about.
 type Subject struct {
 	Namespace           string
 	RolloutUID          types.UID

@@ -13,7 +13,7 @@ type Comment struct {
 	AddOn, Stage, Gate string
 	// Digest are the first ten hexadecimal digits of the content.
 	Digest string
-	// Reason is what follows the first line.
+	// Reason is the text after the first line.
 	Reason string
 }
 

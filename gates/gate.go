@@ -17,7 +17,7 @@ type Verdict struct {
 	By string
 }
 
-// Question is what a measurement is about.
+// Question identifies the content and the clusters that a measurement is about.
 type Question struct {
 	Rollout types.NamespacedName
 	Stage   string

@@ -8,7 +8,7 @@ import (
 	"github.com/addonflow/addonflow/dial"
 )
 
-// Access is what the operator's flags permit to all repositories. The zero value is the strict
+// Access has the permissions that the operator's flags give to all repositories. The zero value is the strict
 // one.
 type Access struct {
 	// AllowLoopback permits loopback and link-local addresses, and the metadata services of clouds.

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// exchange is what one session knows about its exchanges with the server, whatever the
+// exchange keeps the state of one session's exchanges with the server, whatever the
 // transport: the limits of answers, why the session ended one, and how the last answer ended.
 type exchange struct {
 	packBytes int64
@@ -23,7 +23,7 @@ type exchange struct {
 	answer *bounded
 }
 
-// answer is what the server sends.
+// answer names a kind of answer of the server, for texts.
 type answer string
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// use is what kustomize does with something a kustomization names.
+// use says how kustomize uses a file or directory that a kustomization names.
 type use int
 
 const (

@@ -4,9 +4,9 @@ import "cmp"
 
 // Limits bound what one commit may cost. A zero field takes its default.
 type Limits struct {
-	// PackBytes is what the server may send for one fetch.
+	// PackBytes is how many bytes the server may send for one fetch.
 	PackBytes int64
-	// InflatedBytes is what that may unpack to: a pack of megabytes can unpack to terabytes.
+	// InflatedBytes is how many bytes they may unpack to: a pack of megabytes can unpack to terabytes.
 	InflatedBytes int64
 	// Refs is how many references a repository may have.
 	Refs int
@@ -50,6 +50,6 @@ const (
 	advertisedBytes = 16 << 20
 	// answerBytes bounds an answer that reports an error.
 	answerBytes = 64 << 10
-	// packOverhead is what framing adds to a pack: 5 bytes in 64 KiB, and progress messages.
+	// packOverhead is the size of the framing of a pack: 5 bytes in 64 KiB, and progress messages.
 	packOverhead = 1 << 20
 )

@@ -168,7 +168,7 @@ func mergeBase(from store, ours, theirs plumbing.Hash) (base plumbing.Hash, cut 
 	return base, a.cut, nil
 }
 
-// mark is what is known about a commit of an ancestry.
+// mark says from which sides a commit is reached.
 type mark uint8
 
 const (

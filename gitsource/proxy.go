@@ -61,7 +61,7 @@ func (p *Proxy) URL() *url.URL {
 	return p.address
 }
 
-// secrets are what no text may show.
+// secrets returns the credentials that no text may show.
 func (p *Proxy) secrets() []Secret {
 	if p == nil || p.address.User == nil {
 		return nil

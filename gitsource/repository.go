@@ -34,7 +34,7 @@ type Options struct {
 	Proxy *Proxy
 	// Tokens of GitHub Apps, shared by the repositories of a process; nil: of this one alone.
 	Tokens *githubapp.Tokens
-	// Access is what the operator's flags permit.
+	// Access has the permissions of the operator's flags.
 	Access Access
 	// Verification is which signatures a fetched commit needs.
 	Verification Verification

@@ -37,7 +37,7 @@ const (
 	pgpKeyBlock  = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 )
 
-// sshNamespace is what a signature of Git is for.
+// sshNamespace is the namespace of Git's SSH signatures.
 const sshNamespace = "git"
 
 // Verification is which signatures a commit or its tag needs. The zero value needs none.

@@ -16,7 +16,7 @@ import (
 	"github.com/addonflow/addonflow/dial"
 )
 
-// Access is what the operator's flags permit to all registries. The zero value is the strict one.
+// Access has the permissions that the operator's flags give to all registries. The zero value is the strict one.
 type Access struct {
 	// AllowLoopback permits loopback and link-local addresses, and the metadata services of clouds.
 	AllowLoopback bool

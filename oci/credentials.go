@@ -35,7 +35,7 @@ type account struct {
 	auth.Credential
 }
 
-// dockerConfig is what is read of a Docker configuration.
+// dockerConfig is the part of a Docker configuration that is read.
 type dockerConfig struct {
 	Auths map[string]struct {
 		Auth          string `json:"auth"`
@@ -131,7 +131,7 @@ func (c Credentials) authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// secrets are what no text may show.
+// secrets returns the credentials that no text may show.
 func (c Credentials) secrets() []secret.Text {
 	var out []secret.Text
 	for _, a := range c.accounts {

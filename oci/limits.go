@@ -9,7 +9,7 @@ const DefaultTimeout = 60 * time.Second
 type Limits struct {
 	// Bytes is the size of the archive.
 	Bytes int64
-	// Unpacked is what it may unpack to: an archive of megabytes can unpack to terabytes.
+	// Unpacked is its size in bytes after unpacking: an archive of megabytes can unpack to terabytes.
 	Unpacked int64
 	// Files is how many files and directories it may have.
 	Files int

@@ -33,7 +33,7 @@ type Options struct {
 	Credentials Credentials
 	// Proxy through which the registry is reached, with its credentials; nil: directly.
 	Proxy *url.URL
-	// Access is what the operator's flags permit.
+	// Access has the permissions of the operator's flags.
 	Access Access
 	// Timeout of one call, DefaultTimeout if zero.
 	Timeout time.Duration

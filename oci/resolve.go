@@ -18,7 +18,7 @@ const (
 	mostTags = 50_000
 )
 
-// Reference is what to follow in a repository. Precedence: digest, semver, tag.
+// Reference selects an artifact of a repository. Precedence: digest, semver, tag.
 type Reference struct {
 	// Digest of a manifest, sha256:<hex>.
 	Digest string

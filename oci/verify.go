@@ -61,7 +61,7 @@ func ParseVerification(keys map[string][]byte) (Verification, error) {
 	return v, nil
 }
 
-// signed is what cosign signs.
+// signed is the payload that cosign signs.
 type signed struct {
 	Critical struct {
 		Image struct {

@@ -23,14 +23,14 @@ import (
 type Side struct {
 	// Name is how the texts call it, such as main.
 	Name string
-	// Commit is what it declares, and Problems why it is refused.
+	// Commit has its add-ons, and Problems the reasons why it is refused.
 	Commit   load.Commit
 	Problems problem.List
 	// Masked are the configurations of which the commit has no values: they are only on the hub.
 	Masked map[render.ConfigReference]bool
 }
 
-// Privacy is what of the fleet a proposal may show.
+// Privacy says how much of the fleet a proposal may show.
 type Privacy string
 
 const (
@@ -45,7 +45,7 @@ const (
 	HideFleet Privacy = "HideFleet"
 )
 
-// Standing is what the hub knows about an add-on besides its content.
+// Standing is the state of an add-on on the hub.
 type Standing struct {
 	// Took is how long the last rollout took that succeeded, 0: not known; of so many clusters.
 	Took     time.Duration
@@ -64,7 +64,7 @@ type Standing struct {
 	Suspended bool
 }
 
-// Fleet is what is known of the clusters. Without clusters, 100 are assumed.
+// Fleet has the known clusters. Without clusters, 100 are assumed.
 type Fleet struct {
 	forecast.Known
 	Privacy Privacy
@@ -80,7 +80,7 @@ type Fleet struct {
 	Bounds *render.Bounds
 }
 
-// Proposal is what a change would do.
+// Proposal describes the effects of a change.
 type Proposal struct {
 	// Base and Head are the names of the two sides.
 	Base string `json:"base"`
@@ -104,7 +104,7 @@ type Proposal struct {
 	BaseRefused bool `json:"baseRefused,omitempty"`
 }
 
-// Change is what happens to an add-on.
+// Change says in which way an add-on changes.
 type Change string
 
 const (
@@ -120,7 +120,7 @@ const (
 	Unknown Change = "Unknown"
 )
 
-// AddOn is what the change does to one add-on.
+// AddOn describes the effects of the change on one add-on.
 type AddOn struct {
 	Name   string `json:"name"`
 	Change Change `json:"change"`
@@ -129,7 +129,7 @@ type AddOn struct {
 	To   string `json:"to,omitempty"`
 	// Clusters counts the clusters; nil: there is no estimate.
 	Clusters *Clusters `json:"clusters,omitempty"`
-	// Diffs are what changes on the clusters, one for each group of clusters that changes in the
+	// Diffs are the changes on the clusters, one for each group of clusters that changes in the
 	// same way. MoreDiffs counts the groups that were not compared.
 	Diffs     []Diff `json:"diffs,omitempty"`
 	MoreDiffs int    `json:"moreDiffs,omitempty"`
@@ -179,7 +179,7 @@ type Stage struct {
 	Ends   string `json:"ends,omitempty"`
 }
 
-// Diff is what changes on clusters that change in the same way.
+// Diff is the change on clusters that change in the same way.
 type Diff struct {
 	// Clusters counts them; 0: the clusters are assumed.
 	Clusters int `json:"clusters,omitempty"`

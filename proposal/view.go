@@ -112,7 +112,7 @@ const (
 	maskedValue = "***"
 )
 
-// inputs is what rendering reads of a cluster.
+// inputs returns the facts of a cluster that rendering reads.
 func (v *view) inputs(name string, placements []v1alpha1.PlacementReference) render.Cluster {
 	c := render.Cluster{Name: name, Placements: placements, KubeVersion: "v1.33.0"}
 	if v.assumed {

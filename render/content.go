@@ -46,7 +46,7 @@ type ConfigReference struct {
 	Name      string `json:"name"`
 }
 
-// PlacementConfigs is what one placement assigns to its clusters, in declared order.
+// PlacementConfigs are the configurations that one placement assigns to its clusters, in declared order.
 type PlacementConfigs struct {
 	v1alpha1.PlacementReference `json:",inline"`
 	Configs                     []ConfigReference `json:"configs"`

@@ -21,7 +21,7 @@ import (
 // needs no new version.
 const digestVersion = "v1"
 
-// maxNameLength is what the API server allows for the name of most objects.
+// maxNameLength is the API server's limit for names of most objects.
 const maxNameLength = 253
 
 // Digest returns v1:sha256:<hex>, the identity of the content: equal for equal

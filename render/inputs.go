@@ -26,7 +26,7 @@ const (
 	HubConfigResource   = "addonhubconfigs"
 )
 
-// Cluster is what rendering reads from a managed cluster.
+// Cluster has the facts of a managed cluster that rendering reads.
 type Cluster struct {
 	Name string
 	// Placements are all install placements that select the cluster, in the order of the
@@ -56,7 +56,7 @@ type Cluster struct {
 	Hosting string
 }
 
-// facts are what a rendering reads of a cluster beyond its name and assignment. Facts that an
+// facts are the parts of a cluster that a rendering reads besides its name and assignment. Facts that an
 // assignment does not read are empty: a change of them changes no rendering.
 type facts struct {
 	registries, values, kubeVersion, mode string

@@ -94,7 +94,7 @@ func (b *builder) taken() []string {
 	return names
 }
 
-// configValues are what the AddOnDeploymentConfig gives besides variables, each with its name
+// configValues are the values of the AddOnDeploymentConfig besides its variables, each with its name
 // for charts and for manifests.
 func (b *builder) configValues() map[string]any {
 	values := map[string]any{}

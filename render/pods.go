@@ -7,7 +7,7 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// workloadType is what rendering knows of a kind of workload.
+// workloadType describes a kind of workload to the renderer.
 type workloadType struct {
 	group, name string
 	resource    string

@@ -27,7 +27,7 @@ type Prober struct {
 	checks []check
 }
 
-// Report is what is known about an add-on on one cluster.
+// Report is the state of an add-on on one cluster.
 type Report struct {
 	// AddOn is its name.
 	AddOn string

@@ -12,7 +12,7 @@ const (
 	caBundleVariable = "CA_BUNDLE_FILE_PATH"
 )
 
-// proxyEnvironment is what a proxy configuration injects, in OCM's order. OCM omits the CA
+// proxyEnvironment has the variables that a proxy configuration injects, in OCM's order. OCM omits the CA
 // bundle's variable if no proxy is given. Here the bundle alone is delivered, too, and
 // containers must find it.
 func proxyEnvironment(proxy addonv1alpha1.ProxyConfig) []envVariable {

@@ -69,7 +69,7 @@ type outlineKey struct {
 	name, hosting string
 }
 
-// outline is what is cached of one cluster's rendering.
+// outline is the cached part of one cluster's rendering.
 type outline struct {
 	digest      string
 	hosts       bool

@@ -118,7 +118,7 @@ func (p *rendering) seal() error {
 	return err
 }
 
-// Rendered is what one cluster gets. Its fields must not be changed: some are the template's.
+// Rendered has the objects of one cluster. Its fields must not be changed: some are the template's.
 type Rendered struct {
 	// Digest is the value of addonflow.io/digest: equal for equal objects, manifestConfigs,
 	// deleteOption, executor and registration, whatever they were rendered from.

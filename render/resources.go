@@ -15,7 +15,7 @@ import (
 // maxContainerID bounds the pattern of a containerID, which is compiled.
 const maxContainerID = 256
 
-// requirement is what the containers that match a pattern require.
+// requirement has the resources that the containers that match a pattern require.
 type requirement struct {
 	container *regexp.Regexp
 	resources map[string]any

@@ -20,7 +20,7 @@ type Advice struct{ Text, Command string }
 // OrderReason stands in commands for the reason that a user gives with an order.
 const OrderReason = "REASON"
 
-// Next is what a user can do about a rollout now, the most useful first and at least one thing.
+// Next lists what a user can do about a rollout now, the most useful first and at least one thing.
 // The program is the name by which the user calls addonflow.
 func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	var out []Advice
@@ -100,7 +100,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	return out
 }
 
-// Resume is what ends the suspend of a rollout; nothing for one that is not suspended.
+// Resume returns the command that ends the suspend of a rollout, and nothing for one that is not suspended.
 func Resume(program string, r *v1alpha1.AddOnRollout) []Advice {
 	switch {
 	case r.Spec.Suspend:
@@ -131,7 +131,7 @@ func stalledBy(r *v1alpha1.AddOnRollout, reason string) bool {
 	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == reason
 }
 
-// NextOfSource is what a user can do about a source that brings nothing newer: it refused its newest
+// NextOfSource lists what a user can do about a source that applies no newer commit: it refused its newest
 // commit, or it is suspended.
 func NextOfSource(program string, s *v1alpha1.AddOnSource) []Advice {
 	switch {

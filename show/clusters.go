@@ -102,7 +102,7 @@ func moment(t time.Time) *time.Time {
 	return &utc
 }
 
-// ClustersTable is what `get clusters` prints.
+// ClustersTable returns the table of `get clusters`.
 func ClustersTable(clusters ...Cluster) *metav1.Table {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		column("Cluster"), column("Rollout"), column("Stage"), column("State"), column("Revision"), column("Reason"),

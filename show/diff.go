@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Diff is what DiffLines returns, as text.
+// Diff returns the lines of DiffLines as text.
 func (s Style) Diff(before, after []*unstructured.Unstructured) (string, error) {
 	lines, err := DiffLines(before, after)
 	if err != nil {
@@ -72,7 +72,7 @@ func side(name, text string) string {
 	return name
 }
 
-// DiffKind is what a line of a diff says.
+// DiffKind is the kind of a line of a diff.
 type DiffKind string
 
 // The kinds of lines.

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Style is what the terminal can show. The zero value is plain text of any width, as
+// Style describes the abilities of the terminal. The zero value is plain text of any width, as
 // for a file or a pipe.
 type Style struct {
 	// Colour allows ANSI colours.

@@ -30,7 +30,7 @@ func row(object runtime.Object, cells ...any) metav1.TableRow {
 	return metav1.TableRow{Cells: cells, Object: runtime.RawExtension{Object: object}}
 }
 
-// SourcesTable is what `get sources` prints.
+// SourcesTable returns the table of `get sources`.
 func SourcesTable(now time.Time, sources ...v1alpha1.AddOnSource) *metav1.Table {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		column("Name"), column("Ready"), column("Suspended"), column("Revision"), column("Add-ons"), column("Age"), column("Message"), wide("URL"), wide("Path"),
@@ -47,7 +47,7 @@ func SourcesTable(now time.Time, sources ...v1alpha1.AddOnSource) *metav1.Table 
 	return t
 }
 
-// RolloutsTable is what `get rollouts` prints.
+// RolloutsTable returns the table of `get rollouts`.
 func RolloutsTable(now time.Time, rollouts ...v1alpha1.AddOnRollout) *metav1.Table {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		column("Name"), column("Ready"), column("Suspended"), column("Phase"), column("Revision"), column("Updated"), column("Failed"),
@@ -71,7 +71,7 @@ func RolloutsTable(now time.Time, rollouts ...v1alpha1.AddOnRollout) *metav1.Tab
 	return t
 }
 
-// RevisionsTable is what `get revisions` prints.
+// RevisionsTable returns the table of `get revisions`.
 func RevisionsTable(now time.Time, revisions ...v1alpha1.AddOnRevision) *metav1.Table {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		column("Name"), column("Add-on"), column("Succeeded"), column("Age"), wide("Digest"),

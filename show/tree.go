@@ -157,7 +157,7 @@ func stageBranch(stage v1alpha1.StageStatus, last bool) branch {
 	return b
 }
 
-// StageRemark is what the message of a stage says beyond its phase and counts. The failed
+// StageRemark returns the part of a stage's message that its phase and counts do not say. The failed
 // clusters have lines of their own below the stage. A finished stage has a remark if some of its clusters do not have
 // the content.
 func StageRemark(stage v1alpha1.StageStatus) string {

@@ -31,7 +31,7 @@ import (
 // exitInterrupted is the exit code of a command ended by Ctrl-C, as shells have it.
 const exitInterrupted = 130
 
-// defaultHost is what client-go makes of no configuration at all.
+// defaultHost is client-go's host without any configuration.
 const defaultHost = "http://localhost:8080"
 
 const exitCodesHelp = `
@@ -50,7 +50,7 @@ Exit codes:
 type cli struct {
 	genericiooptions.IOStreams
 	flags *genericclioptions.ConfigFlags
-	// name is what the program is called by, for what a person is to type next.
+	// name is the name by which the user called the program, for commands in hints.
 	name   string
 	charts chart.Engines
 	// Below, what tests replace.

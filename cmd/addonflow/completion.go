@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// completionScript is what kubectl runs to complete the words after its plugin's name.
+// completionScript is the program that kubectl runs to complete the words after its plugin's name.
 const completionScript = `#!/bin/sh
 exec kubectl addonflow __complete "$@"
 `

@@ -150,7 +150,7 @@ func (o *getOptions) bindOutput(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc(output.Name, cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// formats are what -o takes.
+// formats returns the values of -o.
 func (o *getOptions) formats() []string {
 	return slices.Concat([]string{outputWide}, o.columns.AllowedFormats(), o.print.AllowedFormats())
 }
@@ -188,7 +188,7 @@ func (o *getOptions) printer() (printers.ResourcePrinter, error) {
 	return printer, nil
 }
 
-// options are what the API server is asked for.
+// options are the selectors of the request to the API server.
 func (o *getOptions) options() ([]client.ListOption, error) {
 	selector, err := metav1.ParseToLabelSelector(o.selector)
 	if err != nil {

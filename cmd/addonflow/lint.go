@@ -143,7 +143,7 @@ func (o *lintOptions) printText(dir string, result compiled, paces []pace) error
 	return nil
 }
 
-// lintResult is what `lint -o json` prints.
+// lintResult is the output of `lint -o json`.
 type lintResult struct {
 	Problems problem.List `json:"problems"`
 	Warnings problem.List `json:"warnings"`

@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// compiled is what a local directory would be as a commit.
+// compiled is a local directory as if it were a commit.
 type compiled struct {
 	objects  int
 	commit   load.Commit
@@ -24,7 +24,7 @@ type compiled struct {
 // compileDir reads a directory and compiles it as the operator compiles a commit,
 // without a hub: what is referenced and not in it is missing, not wrong. hub is what is
 // known of a hub all the same; packages are checked with the Kubernetes versions given, and
-// ignore is what spec.ignore of the source is.
+// ignore is the spec.ignore of the source.
 func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Lookup, versions ...string) (compiled, error) {
 	if stat, err := os.Stat(dir); err == nil && !stat.IsDir() {
 		return compiled{}, &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s alone: name the directory that holds it", dir)}

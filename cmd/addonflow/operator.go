@@ -231,7 +231,7 @@ func (o *controllerOptions) setupWebhooks(ctx context.Context, mgr ctrl.Manager)
 	return mgr.Add(receiver)
 }
 
-// shared is what both controllers are made with.
+// shared has the parts that both controllers use.
 type shared struct {
 	charts   *renderworker.Pool
 	gates    *gatedesk.Desk

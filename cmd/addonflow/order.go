@@ -119,7 +119,7 @@ func atLeastARollout(cmd *cobra.Command, args []string) error {
 		cmd.CommandPath(), brief.Count(len(args), "argument"), strings.Join(strings.Fields(cmd.Use)[1:], " "), cmd.CommandPath())
 }
 
-// command is what the commands have in common.
+// command returns the common part of the commands.
 func (o *orderOptions) command(use, short, effect, examples string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Example: examples,

@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/forecast"
 )
 
-// pace is what the policy of one add-on means in clusters and time.
+// pace is the policy of one add-on in clusters and time.
 type pace struct {
 	AddOn string
 	// Forecast and its text; zero if it is Unknown.

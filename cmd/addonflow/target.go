@@ -30,12 +30,12 @@ type target struct {
 	// conditions of the object.
 	conditions func(client.Object) []metav1.Condition
 	example    string
-	// advice is what a user can do about an object that failed or waits, the most useful first. The
+	// advice lists what a user can do about an object that failed or waits, the most useful first. The
 	// program is the name by which the user called this program.
 	advice func(program string, object client.Object) []show.Advice
-	// resumes is what resume cancels besides a suspend.
+	// resumes names what resume cancels besides a suspend.
 	resumes string
-	// differs is what reconcile --wait says besides the outcome.
+	// differs is the text that reconcile --wait adds to the outcome.
 	differs string
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// terminal is what the output can do.
+// terminal describes the abilities of the output.
 type terminal struct {
 	// interactive allows redrawing in place.
 	interactive bool
@@ -31,7 +31,7 @@ func terminalOf(file *os.File, getenv func(string) string) terminal {
 	return t
 }
 
-// terminalIn is what a terminal of unknown size can do in an environment.
+// terminalIn returns the abilities of a terminal of unknown size in an environment.
 func terminalIn(getenv func(string) string) terminal {
 	if getenv("TERM") == "dumb" {
 		return terminal{}

@@ -115,7 +115,7 @@ func (o *treeOptions) redraw(ctx context.Context, hub client.WithWatch, key type
 	}
 }
 
-// latest is what waits to be drawn, or else what is shown.
+// latest returns the newest rollout that waits to be drawn, or else the one that is shown.
 func latest(newest <-chan *v1alpha1.AddOnRollout, shown *v1alpha1.AddOnRollout) *v1alpha1.AddOnRollout {
 	select {
 	case r := <-newest:

@@ -73,7 +73,7 @@ func findPackage(dir, addOn string) (*packageFile, error) {
 	return created, nil
 }
 
-// packageDocument is what vendor reads of a document.
+// packageDocument has the fields of a document that vendor reads.
 type packageDocument struct {
 	Kind string `yaml:"kind"`
 	Spec struct {

@@ -65,7 +65,8 @@ func NewApprover(r *Reconciler) *Approver {
 	return &Approver{Reconciler: r, looks: map[types.NamespacedName]*look{}}
 }
 
-// look is what a look at the comments of a rollout remembers for the next one. Without it, everything is asked again.
+// look keeps the forge's answers about the comments of a rollout from one look to the next. Without it, the operator
+// asks again.
 type look struct {
 	// turn counts the questions about accounts. refused has the turn of each account that may not decide on a gate:
 	// accounts that were not asked yet come before it.
@@ -76,8 +77,8 @@ type look struct {
 	origin origin
 }
 
-// origin is what was merged or pushed after the stable content of a rollout, up to its target. The target names the
-// newest commit at the time of the look, which may be later than the commit that introduced the content.
+// origin has the commits that were merged or pushed after the stable content of a rollout, up to its target. The target
+// names the newest commit at the time of the look, which may be later than the commit that introduced the content.
 type origin struct {
 	// of is the target, line the commits from it back, and asked how many of them were asked for.
 	of    v1alpha1.Target
@@ -347,7 +348,7 @@ func newLevels(from commitstatus.Comments, l *look) *levels {
 	return &levels{from: from, known: map[string]commitstatus.Level{}, look: l}
 }
 
-// voice is what one account decided on a gate.
+// voice is the decision of one account on a gate.
 type voice struct {
 	by        commitstatus.Account
 	decisions []v1alpha1.AddOnApproval
@@ -447,7 +448,7 @@ func (g awaitedGate) permitted(ctx context.Context, asked *levels, all voices, e
 	return found, unread
 }
 
-// levelOf is what an account needs. A permission that is not known is not less than any.
+// levelOf returns the level that an account needs. A permission that is not known is not less than any.
 func levelOf(p v1alpha1.ForgePermission) commitstatus.Level {
 	switch p {
 	case v1alpha1.ForgeWrite:

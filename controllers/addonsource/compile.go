@@ -34,7 +34,7 @@ type CompileOptions struct {
 	Namespace string
 	// HubKinds accepts objects of further kinds, which the source applies as its account.
 	HubKinds bool
-	// Tenant is what the source may declare; nil: everything.
+	// Tenant limits what the source may declare; nil: no limit.
 	Tenant *tenancy.Tenant
 	// Unread is why a part of the commit could not be read (from gitsource's Build). It comes
 	// first among the returned problems, because the others may follow from it.

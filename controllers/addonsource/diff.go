@@ -55,7 +55,7 @@ func storedDigest(live *unstructured.Unstructured) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// appliedFields is what the API server records as applied by AddonFlow.
+// appliedFields returns the fields that the API server records as applied by AddonFlow.
 func appliedFields(u *unstructured.Unstructured) string {
 	for _, entry := range u.GetManagedFields() {
 		if entry.Manager == v1alpha1.FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply &&

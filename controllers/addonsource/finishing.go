@@ -58,8 +58,8 @@ func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 	}
 }
 
-// finished are what commits say whose rollouts end although a newer commit is applied. A commit is not superseded
-// before that. A verdict is final. The live commits report the fleet.
+// finished returns the statuses of commits whose rollouts end although a newer commit is applied. A commit is not
+// superseded before that. A verdict is final. The live commits report the fleet.
 func (p *pass) finished(book *forge.Book, f fleet, live []string) []commitstatus.Want {
 	var wants []commitstatus.Want
 	for _, m := range book.Marks() {

@@ -28,7 +28,7 @@ const (
 	valid
 )
 
-// outcome is what a pass did with the head. If the pass returned no error, the head is on the hub.
+// outcome says how far a pass came with the head. If the pass returned no error, the head is on the hub.
 type outcome struct {
 	reached progress
 	// content identifies what the head declares, once it is valid.

@@ -16,7 +16,7 @@ import (
 // fetches again only when something of it must be applied.
 const attemptsKept = 64
 
-// memory is what this process knows about one source, to save reads and fetches. It can be lost
+// memory holds facts about one source that this process has read, to save reads and fetches. It can be lost
 // at any time: a restart begins without it.
 type memory struct {
 	// head was resolved for generation, when the hub was at revision attempted or before this
@@ -160,7 +160,7 @@ func (m *memories) forget(source types.NamespacedName) {
 	delete(m.used, source)
 }
 
-// written is what this process knows about an object from its last write or comparison.
+// written describes an object as of its last write or comparison by this process.
 type written struct {
 	// resourceVersion of the last write.
 	resourceVersion string

@@ -28,7 +28,7 @@ const (
 
 const templateKind = "AddOnTemplate"
 
-// Permits is what an admin allows the agents of add-ons on the hub.
+// Permits limits the rights of the add-ons' agents on the hub, as the administrator set them.
 type Permits struct {
 	Roles registration.RolePolicy
 	// SigningNamespaces are the namespaces of signing CAs that a template may name; OCM's own

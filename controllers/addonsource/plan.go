@@ -33,7 +33,7 @@ type planInput struct {
 	defaultCanary bool
 	forced        bool
 	approved      approval
-	// deleting is what is being deleted, such as AddOnSource/fleet; "" if Git decides what leaves.
+	// deleting names the object that is being deleted, such as AddOnSource/fleet; "" if Git decides which objects leave.
 	deleting string
 	commit   load.Commit
 	// addOns and inventory are from the status.

@@ -336,7 +336,7 @@ func (g *planning) masked(ctx context.Context, reference load.Reference) (*unstr
 	return shown, nil
 }
 
-// fleet is what the hub knows about the clusters and the rollouts; for a fork nothing.
+// fleet reads the clusters and the rollouts from the hub; for a fork, it returns none.
 func (g *planning) fleet(ctx context.Context, sides ...proposal.Side) (proposal.Fleet, error) {
 	if g.request.Fork {
 		return proposal.Fleet{Privacy: proposal.HideFleet}, nil

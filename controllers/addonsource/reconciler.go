@@ -28,7 +28,7 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// Config is what a Reconciler needs.
+// Config has the clients and settings of a Reconciler.
 type Config struct {
 	// Client writes, and compares what is applied with what is stored. It must read
 	// unstructured objects from the API server; other reads use Live.
@@ -50,13 +50,13 @@ type Config struct {
 	AddonManager Mode
 	// DefaultCanary gives a canary to the add-ons that declare no pace.
 	DefaultCanary bool
-	// Permits is what the agents of add-ons may have on the hub.
+	// Permits limits the rights of the add-ons' agents on the hub.
 	Permits Permits
 	// Charts renders packages.
 	Charts chart.Engines
 	// Tokens of GitHub Apps, shared with whatever else acts as one; nil: for sources alone.
 	Tokens *githubapp.Tokens
-	// Git is what the operator's flags permit to repositories.
+	// Git has the permissions that the operator's flags give to repositories.
 	Git gitsource.Access
 	// Clock returns the time; nil: the system's.
 	Clock func() time.Time
@@ -109,7 +109,7 @@ type pass struct {
 	now            time.Time
 	// account has the rights of spec.serviceAccountName; nil without one. See writer and reader.
 	account client.Client
-	// tenant is what the source may declare; nil: everything.
+	// tenant limits what the source may declare; nil: no limit.
 	tenant *tenancy.Tenant
 	// requested and forced are the user's annotations that are not handled yet.
 	requested, forced bool
@@ -117,7 +117,7 @@ type pass struct {
 	// head is the revision of this pass; spec the fingerprint under which it is judged.
 	head gitsource.Revision
 	spec string
-	// verification is what spec.verify asks for.
+	// verification is the check that spec.verify requires.
 	verification gitsource.Verification
 	// cosign is which signatures registries and artifacts need, by host and by URL.
 	cosign map[string]oci.Verification

@@ -424,7 +424,7 @@ func (f revertFiles) directories(file string) bool {
 	return false
 }
 
-// revertOutcome is what became of a proposal.
+// revertOutcome is the result of a proposal.
 type revertOutcome struct {
 	branch string
 	// url is the address of the pull request. If it is "", reason and text say why, and again is the time until the

@@ -123,7 +123,7 @@ func moved(before, after client.Object) bool {
 		standingOf(before) != standingOf(after)
 }
 
-// standing is what a source reports of a rollout.
+// standing is the part of a rollout that its source reports.
 type standing struct {
 	outcome, hold, digest string
 	observed              bool

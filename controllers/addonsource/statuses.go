@@ -97,7 +97,7 @@ func (p *pass) standing() bool {
 	return !status.Refused() || commitOf(status.LastAttemptedRevision) != applied
 }
 
-// verdict is what the applied commit says of the fleet.
+// verdict returns the status of the applied commit, which summarises the fleet.
 func (p *pass) verdict(f fleet) commitstatus.Want {
 	applied := commitOf(p.source.Status.LastAppliedRevision)
 	want := p.want(applied, f.state(), f.text(f.appliedIn(applied)))
@@ -105,7 +105,7 @@ func (p *pass) verdict(f fleet) commitstatus.Want {
 	return want
 }
 
-// lastVerdict is what the applied commit says last, before the head replaces it: with the rollouts as they
+// lastVerdict returns the last status of the applied commit before the head replaces it: with the rollouts as they
 // were when the head was written to them. The watch cache may be older, and nothing derives this commit
 // afterwards. It is nil if there is nothing to say.
 func (p *pass) lastVerdict(rollouts map[string]*v1alpha1.AddOnRollout) *commitstatus.Want {
@@ -274,7 +274,7 @@ type fleet struct {
 	upToDate int
 	// updated and total count clusters.
 	updated, total int32
-	// addOns are what the rollouts declare.
+	// addOns are the add-ons that the rollouts declare.
 	addOns []v1alpha1.SourcedAddOn
 	// ahead: they are not those of the applied commit. The operator was interrupted between the objects of newer commits
 	// and the status.
@@ -543,7 +543,7 @@ func (p *pass) pendingText(h *halt) string {
 	}
 }
 
-// applying is what the head says while nothing else is known of it.
+// applying returns the text of the head's status while nothing else is known about it.
 func (p *pass) applying() string {
 	return "fetched " + shortRevision(p.head.Ref, p.head.Commit) + ", applying"
 }

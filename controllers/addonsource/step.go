@@ -2,7 +2,7 @@ package addonsource
 
 import "github.com/addonflow/addonflow/api/v1alpha1"
 
-// step is what a pass does with the head of the repository.
+// step is one thing that a pass can do with the head of the repository.
 type step int
 
 const (

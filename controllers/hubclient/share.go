@@ -15,7 +15,7 @@ const (
 	// generation is how many bytes of values one generation of a Sharer keeps. The values that the objects of
 	// an add-on have in common are some KiB; the rest are values of one cluster, which pass through.
 	generation = 1 << 20
-	// perValue is what a value takes besides its text.
+	// perValue is the memory of a value besides its text, in bytes.
 	perValue = 96
 )
 

@@ -59,7 +59,7 @@ type LocalDoor struct{ key string }
 // user's browser visits do not either.
 func NewLocalDoor() LocalDoor { return LocalDoor{rand.Text()} }
 
-// Key is what Login expects.
+// Key returns the key that Login expects.
 func (d LocalDoor) Key() string { return d.key }
 
 // localCookie carries the key. A browser accepts it without TLS only if it is not Secure.
@@ -108,7 +108,7 @@ func loopback(host string) bool {
 const (
 	// tokenCookie: a browser sends it back over TLS only, to this host only.
 	tokenCookie = "__Host-addonflow-token" //nolint:gosec // the name of a cookie
-	// tokenLimit is what browsers keep in a cookie, less its name and attributes.
+	// tokenLimit is the size of a cookie that every browser keeps, less its name and attributes.
 	tokenLimit = 3800
 	// remembered is how long the answer of a review counts; a withdrawn right or token ends then.
 	remembered = 15 * time.Second

@@ -37,7 +37,7 @@ type Inspection struct {
 
 // Options of a Server.
 type Options struct {
-	// Hub is what objects are read from: a watch cache, or the API server.
+	// Hub reads objects, from a watch cache or the API server.
 	Hub client.Reader
 	// Inspector returns what plans a rollout now, again and again; it may keep what it rendered.
 	Inspector func(key client.ObjectKey) func(context.Context) (Inspection, error)

@@ -31,7 +31,7 @@ func ours(resource, namespace, name string) Access {
 	return Access{v1alpha1.GroupVersion.Group, resource, namespace, name}
 }
 
-// clusterRights are what the reason of a cluster's state is made of; "" for all clusters.
+// clusterRights are the rights to read the objects that explain a cluster's state; "" for all clusters.
 func clusterRights(cluster string) []Access {
 	return []Access{
 		{clusterv1.GroupName, "managedclusters", "", cluster},

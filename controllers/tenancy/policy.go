@@ -27,7 +27,7 @@ var ErrInvalid = errors.New("the policy of tenants is invalid")
 // Policy has the tenants by namespace.
 type Policy map[string]Tenant
 
-// Tenant is what the AddOnSources of one namespace may declare. Names are patterns in which * stands
+// Tenant limits what the AddOnSources of one namespace may declare. Names are patterns in which * stands
 // for any characters.
 type Tenant struct {
 	// AddOns are the names of its add-ons. Other objects without a namespace, such as AddOnTemplates,

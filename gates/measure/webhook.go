@@ -18,7 +18,7 @@ import (
 // GitHub's X-Hub-Signature-256.
 const signatureHeader = "X-Signature-256"
 
-// webhookRequest is what a web service gets.
+// webhookRequest is the body that a web service gets.
 type webhookRequest struct {
 	Rollout   string          `json:"rollout"`
 	Namespace string          `json:"namespace"`

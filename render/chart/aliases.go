@@ -7,7 +7,7 @@ import (
 	goyaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// cheapExpansion is what the aliases of a text may expand to without being counted: each can at
+// cheapExpansion is the size up to which the expansion of aliases is not counted: each can at
 // most double the size, because its target may contain the aliases before it. From maxStars on
 // they are always counted.
 const (

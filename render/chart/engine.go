@@ -46,7 +46,7 @@ type Source struct {
 	Sum string
 }
 
-// Kind is what a Source holds.
+// Kind says whether a Source holds a chart or manifests.
 type Kind string
 
 // The kinds of Source.

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Error is what is wrong with one file. File is relative to the folder, and "" if no file is at
+// Error is a mistake in one file. File is relative to the folder, and "" if no file is at
 // fault; Line is 1-based, and 0 if unknown.
 type Error struct {
 	File    string

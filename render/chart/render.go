@@ -9,7 +9,7 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
-// Input is what a folder is rendered with.
+// Input has the values and versions with which a folder is rendered.
 type Input struct {
 	// Release and Namespace are .Release.Name and .Release.Namespace.
 	Release, Namespace string
@@ -22,7 +22,7 @@ type Input struct {
 	KubeVersion string
 }
 
-// Output is what a source renders to.
+// Output has the objects that a source renders to.
 type Output struct {
 	// Manifests are CRDs first, then the objects by file, in the order of the file.
 	Manifests []Manifest

@@ -27,7 +27,7 @@ const MergeConfigsAnnotation = "addonflow.io/merge-configs"
 type declaredKey struct {
 	key string
 	on  []role
-	// kind is what messages call the kind on which the key is allowed.
+	// kind names the kind on which the key is allowed, in messages.
 	kind string
 }
 

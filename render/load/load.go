@@ -64,7 +64,7 @@ type Options struct {
 	Charts chart.Engine
 }
 
-// Commit is what the objects of one commit declare.
+// Commit has the add-ons and the other objects that one commit declares.
 type Commit struct {
 	// AddOns sorted by name.
 	AddOns []AddOn
@@ -89,7 +89,7 @@ type Commit struct {
 	Interrupted error
 }
 
-// AddOn is what a commit declares for one add-on.
+// AddOn is one add-on as a commit declares it.
 type AddOn struct {
 	Name string
 	// Content and Digest are zero while the add-on has Missing references.
@@ -97,7 +97,7 @@ type AddOn struct {
 	Digest  string
 	// Missing are the references of this add-on in Commit.Missing.
 	Missing []Reference
-	// Refused is what the API server would refuse in the AddOnRollout. Other checks find the same
+	// Refused has the flaws for which the API server would refuse the AddOnRollout. Other checks find the same
 	// mistakes and explain them better, so that this is for what they accept.
 	Refused []flaw.Flaw
 	// Unfetched is the chart in a registry that was not fetched, as offline; "" otherwise.

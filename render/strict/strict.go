@@ -33,7 +33,7 @@ const (
 // selectorKey is where a workload or Service says which pods are its own.
 const selectorKey = "selector"
 
-// typeString is what JSON calls a text.
+// typeString is the name of text in JSON schemas.
 const typeString = "string"
 
 // Flaws compares a value with the Go type it will be decoded into, for kinds
