@@ -241,12 +241,13 @@ func (p *planner) readmit(s *step) {
 // free is how many slots of the step are free. It is negative if more clusters are in flight than the limit allows.
 func (s *step) free() int { return s.limit - int(s.tally.flying) }
 
-// candidates are the clusters that can be admitted to the target, failed clusters first.
+// candidates are the clusters that can be admitted to the target, failed clusters first. A cluster that got the target
+// before, and whose works were deleted, does not join: it would lose the record that it proves the target, or is the canary.
 func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
 	for _, u := range s.members {
 		switch {
-		case u.state != Waiting || !p.retargetable(u) || p.joins(u) || p.postponed(u) || p.shutOut(s, u):
+		case u.state != Waiting || !p.retargetable(u) || p.joins(u) && !u.got(p.target) || p.postponed(u) || p.shutOut(s, u):
 		case u.failedBefore():
 			failed = append(failed, u)
 		default:
@@ -263,6 +264,12 @@ func (p *planner) joins(u *unit) bool {
 	failed := u.record.failed() && u.record.Revision == p.stable &&
 		(u.record.State == TimedOut || u.record.Refusal != "" || u.c.Blocked != "" || u.c.Awaits != "")
 	return u.c.Running == "" && p.stable != "" && !failed
+}
+
+// got reports whether the revision is the content that the cluster got last. A cluster to which it could not be written
+// did not get it.
+func (u *unit) got(revision string) bool {
+	return u.record != nil && u.record.Revision == revision && u.record.State != NotWritten
 }
 
 // postponed reports whether the cluster is not admitted because of Cluster.Waits. A cluster that moves back in a revert

@@ -171,6 +171,34 @@ func TestDefaultCanary_IsTheClusterThatGotTheContent(t *testing.T) {
 	}
 }
 
+// TestDefaultCanary_WhoseWorksAreDeletedStaysTheCanary: it is admitted to the target again, and no second cluster gets the
+// content before it is verified.
+func TestDefaultCanary_WhoseWorksAreDeletedStaysTheCanary(t *testing.T) {
+	in := paceless()
+	canary := named(follows(t, &in, HealthProgressing), Admitted)
+	for i := range in.Clusters {
+		if c := &in.Clusters[i]; c.Name == canary {
+			c.Reachable = false
+		}
+	}
+	plan := follows(t, &in, HealthProgressing)
+	in.Now = in.Now.Add(2 * time.Hour)
+	if plan = follows(t, &in, HealthProgressing); named(plan, Parked) != canary {
+		t.Fatalf("%s is not parked: %s", canary, plan.Message)
+	}
+	for i := range in.Clusters {
+		if c := &in.Clusters[i]; c.Name == canary {
+			c.Running, c.UpToDate, c.Reachable, c.Health = "", false, true, Health{}
+		}
+	}
+	for range 2 {
+		plan = follows(t, &in, HealthProgressing)
+		if c, _ := plan.Why(canary); plan.Counts.InFlight != 1 || c.Revision != "v2" || c.Stage != defaultCanary {
+			t.Fatalf("%d in flight, and %s is %s in %s at %q", plan.Counts.InFlight, canary, c.State, c.Stage, c.Revision)
+		}
+	}
+}
+
 // In a revert, failed clusters are admitted first, and the limit of 10% stays.
 func TestDefaultCanary_DoesNotLeadARevert(t *testing.T) {
 	in := paceless()
