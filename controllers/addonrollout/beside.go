@@ -19,7 +19,7 @@ import (
 // refusedFor bounds the time between two attempts at a write that the hub refuses.
 const refusedFor = 5 * time.Minute
 
-// refusedWrite is a write beside the status of a rollout that the hub refused: the note of a success, a
+// refusedWrite is a write beside the status of a rollout that the hub refused: the mark of a success, a
 // withdrawal, or the answer of an order. It stops no rollout.
 type refusedWrite struct {
 	// text is empty while the write only failed: failed is when it did so first, and each turn tries it again.
@@ -76,13 +76,10 @@ func (b *besides) write(what string, do func() error) (written bool, err error) 
 // end stores the refusals and announces each of them once. It returns when the next turn is due, 0 if nothing was
 // refused. The next write of the status adds a new refusal to the journal.
 func (b *besides) end(log logr.Logger, o *plan.Observation) (again time.Duration) {
-	if w, refused := b.before[successOf(o)]; refused {
-		b.now[successOf(o)] = w
-	}
 	for _, what := range slices.Sorted(maps.Keys(b.now)) {
 		w := b.now[what]
 		again = sooner(again, max(w.due-b.elapsed, time.Second))
-		if b.before[what].text == w.text || what == successOf(o) {
+		if b.before[what].text == w.text {
 			continue
 		}
 		again = time.Second // the status names it
@@ -111,51 +108,27 @@ func (b *besides) tell(log logr.Logger, o *plan.Observation, why string) journal
 	return d
 }
 
-// successOf names the write of succeeded-at.
-func successOf(o *plan.Observation) string { return "success " + o.Target.Revision }
-
-// errUnnoted says that the hub refused to note the success of a plan. The rollout has not ended, and is planned again.
-var errUnnoted = errors.New("the success was not noted")
-
-// note notes a success on the revision before the status says it: without the note, a later revert would soak again. A
-// deleted revision needs none.
-func (r *Reconciler) note(ctx context.Context, p *plan.Plan, mem *memory) error {
-	o, what := p.Observed, successOf(p.Observed)
-	if !p.Planned.Succeeded {
-		if o.Unnoted == "" {
-			delete(mem.beside, what)
+// markSuccesses marks the revisions that succeeded, after the status that says so is stored. A deleted revision needs no
+// mark.
+func (r *Reconciler) markSuccesses(ctx context.Context, p *plan.Plan, beside *besides) error {
+	for _, s := range p.Unmarked {
+		_, err := beside.write("success "+s.Name, func() error {
+			return client.IgnoreNotFound(r.markSuccess(ctx, p.Observed.Rollout.Namespace, s))
+		})
+		if err != nil {
+			return err
 		}
-		return nil
 	}
-	beside := r.writeBeside(mem)
-	written, err := beside.write(what, func() error { return client.IgnoreNotFound(r.noteSuccess(ctx, o)) })
-	if err != nil {
-		return err
-	}
-	if written {
-		delete(mem.beside, what)
-		return nil
-	}
-	w := beside.now[what]
-	if mem.beside[what].text != w.text {
-		mem.plan.Unwritten = append(mem.plan.Unwritten, beside.tell(decisionLog(ctx, o.Rollout), o, w.text))
-	}
-	mem.failed(what, w)
-	return errUnnoted
+	return nil
 }
 
-// refusedWrites says which writes beside the status the hub refused. unnoted is why the success of the target cannot be
-// noted; it is empty when the next attempt is due.
-func (m *memory) refusedWrites(o *plan.Observation) (unnoted string, others []string) {
-	success := successOf(o)
+// refusedWrites says which writes beside the status the hub refused.
+func (m *memory) refusedWrites() []string {
+	var refused []string
 	for _, what := range slices.Sorted(maps.Keys(m.beside)) {
-		switch w := m.beside[what]; {
-		case w.text == "":
-		case what != success:
-			others = append(others, w.text)
-		case o.Look.Elapsed < w.due:
-			unnoted = w.text
+		if w := m.beside[what]; w.text != "" {
+			refused = append(refused, w.text)
 		}
 	}
-	return unnoted, others
+	return refused
 }

@@ -101,28 +101,81 @@ func TestRefusedQuarantineStopsOnlyTheRollback(t *testing.T) {
 	}
 }
 
-// TestRefusedNoteOfASuccessIsShown: the rollout has not ended until the success is noted.
-func TestRefusedNoteOfASuccessIsShown(t *testing.T) {
+// TestRefusedMarkOfASuccessIsShown: the rollout has ended, and the mark is written when the hub lets it.
+func TestRefusedMarkOfASuccessIsShown(t *testing.T) {
 	frozen := true
 	s := newScene(t, frozenRevisions(&frozen), "c1", "c2", "c3")
 	s.reporting()
-	s.target("v1")
+	v1 := s.target("v1")
 	s.applied("v1", "")
 	for range 6 {
 		s.turn()
 		s.report()
 		s.advance(time.Minute)
 	}
-	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseProgressing || !strings.HasPrefix(ro.Status.Message, "3/3 updated; cannot record the success of revision ") {
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || !strings.HasPrefix(ro.Status.Message, "3/3 updated; cannot record the success of revision ") {
 		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
 	}
-	s.expect("v1", "pending: 3/3 updated; cannot record the success of revision ")
+	s.expect("v1", "success: 3/3 updated; cannot record the success of revision ")
 	frozen = false
 	s.slow(6)
-	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Message != "3/3 updated" {
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Message != "3/3 updated" || s.succeededAt(v1) == "" {
 		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
 	}
 	s.expect("v1", "success: 3/3 updated")
+}
+
+// succeededAt is the mark of a success on the revision of a digest.
+func (s *scene) succeededAt(digest string) string {
+	return s.revision(digest).Annotations[v1alpha1.SucceededAtAnnotation]
+}
+
+// TestSuccess_WhoseMarkIsLostIsMarkedAgain: the marks of the target and of an older content get the times that they had,
+// and nothing is written after that.
+func TestSuccess_WhoseMarkIsLostIsMarkedAgain(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	of := s.succeed("v1", "v2")
+	v1, v2 := s.succeededAt(of[0]), s.succeededAt(of[1])
+	if v1 == "" || v1 >= v2 {
+		t.Fatalf("v1 %s, v2 %s", v1, v2)
+	}
+	s.neverSucceeded()
+	s.advance(time.Hour)
+	s.turns(1)
+	if s.succeededAt(of[0]) != v1 || s.succeededAt(of[1]) != v2 {
+		t.Errorf("v1 %q, want %s; v2 %q, want %s", s.succeededAt(of[0]), v1, s.succeededAt(of[1]), v2)
+	}
+	revision, status := s.revision(of[1]).ResourceVersion, s.rollout().ResourceVersion
+	s.turns(2)
+	if s.revision(of[1]).ResourceVersion != revision || s.rollout().ResourceVersion != status {
+		t.Error("it is written at rest")
+	}
+}
+
+// TestSuccess_IsMarkedByTheNextTurnAfterAKill: the operator died after it stored the status.
+func TestSuccess_IsMarkedByTheNextTurnAfterAKill(t *testing.T) {
+	dead := true
+	s := newScene(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		if o.GetObjectKind().GroupVersionKind().Kind == v1alpha1.AddOnRevisionKind && dead {
+			return errors.New("killed")
+		}
+		return c.Patch(ctx, o, p, opts...)
+	}}, "c1", "c2")
+	v1 := s.target("v1")
+	for range 6 {
+		_, _ = s.reconciler.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: s.key})
+		s.report()
+		s.advance(time.Minute)
+	}
+	if got := s.rollout().Status.Phase; got != v1alpha1.PhaseSucceeded || s.succeededAt(v1) != "" {
+		t.Fatalf("%s, succeeded at %q", got, s.succeededAt(v1))
+	}
+	dead = false
+	s.restart()
+	s.turn()
+	if s.succeededAt(v1) == "" {
+		t.Error("the revision says no success")
+	}
 }
 
 // TestRefusedAnswerStopsNoRollout: the rollout goes on, and the order is answered when the hub lets it.

@@ -96,7 +96,7 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 		return nil, err
 	}
 	r.joinAuthors(o, mem)
-	o.Unnoted, o.RefusedWrites = mem.refusedWrites(o)
+	o.RefusedWrites = mem.refusedWrites()
 	return o, nil
 }
 

@@ -2,7 +2,6 @@ package addonrollout
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/controller"
@@ -138,10 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	mem.generation = ro.Generation
 	result, err := r.turn(ctx, ro, mem)
 	r.measure(ctx, ro, started)
-	switch {
-	case errors.Is(err, errUnnoted):
-		return ctrl.Result{RequeueAfter: r.Pace}, nil
-	case apierrors.IsConflict(err):
+	if apierrors.IsConflict(err) {
 		// Another writer was first: this plan is void, the next look decides.
 		r.writeLost(ctx, ro, mem)
 		return ctrl.Result{RequeueAfter: r.Pace}, nil

@@ -34,9 +34,6 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if err := r.trace(p); err != nil {
 		return reserved{}, err
 	}
-	if err := r.note(ctx, p, mem); err != nil {
-		return reserved{}, err
-	}
 	book := r.openBook(p)
 	ro.Status = p.Next
 	ro.Status.ObservedGeneration = ro.Generation
@@ -57,6 +54,9 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	r.course.Stored(&p.Observed.Rollout.Status, ro, p.Observed.Look.Wall)
 	mem.plan = p.Memory
 	beside := r.writeBeside(mem)
+	if err := r.markSuccesses(ctx, p, beside); err != nil {
+		return reserved{}, err
+	}
 	if err := r.answerOrders(ctx, p, beside); err != nil {
 		return reserved{}, err
 	}
@@ -82,13 +82,12 @@ func (r *Reconciler) store(ctx context.Context, ro *v1alpha1.AddOnRollout) error
 	return nil
 }
 
-// noteSuccess writes succeeded-at onto the target's revision.
-func (r *Reconciler) noteSuccess(ctx context.Context, o *plan.Observation) error {
+// markSuccess writes succeeded-at onto a revision.
+func (r *Reconciler) markSuccess(ctx context.Context, namespace string, s plan.Success) error {
 	rev := &metav1.PartialObjectMetadata{}
 	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
-	rev.Namespace, rev.Name = o.Rollout.Namespace, o.Target.Revision
-	at := o.InOrder(r.Clock.Now())
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, at.Format(time.RFC3339))
+	rev.Namespace, rev.Name = namespace, s.Name
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SucceededAtAnnotation, s.At)
 	if err := r.Client.Patch(ctx, rev, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		return fmt.Errorf("cannot record the success of revision %s: %w", rev.Name, err)
 	}

@@ -562,6 +562,9 @@ func TestBlocked_KeepsWhatCannotGoBack(t *testing.T) {
 			if got := s.holding(v2); len(got) != 2 || ro.Status.Phase != v1alpha1.PhaseFailed || !strings.Contains(ro.Status.Message, "the clusters keep it") {
 				t.Errorf("%v run it; %s: %s", got, ro.Status.Phase, ro.Status.Message)
 			}
+			if got := ro.Status.History[0]; got.Phase != v1alpha1.PhaseFailed || got.Reason != ro.Status.Message {
+				t.Errorf("the history says %s: %s", got.Phase, got.Reason)
+			}
 			if got := ro.Status.Stages[0].Phase; got != rollout.StageHeld {
 				t.Errorf("the stage is %s: its clusters run blocked content", got)
 			}

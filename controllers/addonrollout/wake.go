@@ -107,10 +107,13 @@ func (r *Reconciler) rolloutsThat(ctx context.Context, keep func(*v1alpha1.AddOn
 	return requests
 }
 
-// contentChanged passes a revision that was created or deleted, or whose quarantine began or ended.
+// contentChanged passes a revision that was created or deleted, whose quarantine began or ended, or that lost the mark of
+// its success.
 func contentChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetAnnotations()[v1alpha1.QuarantinedAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.QuarantinedAnnotation]
+		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+		return before[v1alpha1.QuarantinedAnnotation] != after[v1alpha1.QuarantinedAnnotation] ||
+			before[v1alpha1.SucceededAtAnnotation] > after[v1alpha1.SucceededAtAnnotation]
 	}}
 }
 

@@ -36,8 +36,9 @@ type Observation struct {
 	// Owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
 	Owner *addonv1alpha1.ClusterManagementAddOn
 	StoredRevisions
-	// everSucceeded are those that succeeded, also those that may not be rolled out.
-	everSucceeded Succeeded
+	// everSucceeded are those that succeeded, also those that may not be rolled out. marked are those whose revision says
+	// so.
+	everSucceeded, marked Succeeded
 	// Orders about the rollout, the oldest first. Unproven says why the author of an order without
 	// an answer is not known, by the name of the order.
 	Orders   []v1alpha1.AddOnOrder
@@ -65,12 +66,9 @@ type Observation struct {
 	// Unremoved says why the hub refused the last attempt to delete the ManagedClusterAddOn of a cluster, by
 	// cluster.
 	Unremoved map[string]string
-	// RefusedWrites says which writes beside the status the hub refused, and why: a withdrawal, or the
-	// answer of an order.
+	// RefusedWrites says which writes beside the status the hub refused, and why: the mark of a success, a
+	// withdrawal, or the answer of an order.
 	RefusedWrites []string
-	// Unnoted says why the success of the target cannot be noted; "": it can. Until then the rollout has
-	// not ended.
-	Unnoted string
 	// Others are the works that AddonFlow wrote for other add-ons, by their namespace.
 	Others map[string][]*workv1.ManifestWork
 	// Approvals of the gates of the stages, and the newest results of their measurements.
@@ -90,7 +88,7 @@ type Observation struct {
 // StoredRevisions are the AddOnRevisions of an add-on on the hub.
 type StoredRevisions struct {
 	// Succeeded are the revisions that succeeded here and may be rolled out. Quarantined are those
-	// that may not, by name; Choose adds what only the status remembers. Stored are all revisions, each
+	// that may not, by name; Choose adds to both what only the status remembers. Stored are all revisions, each
 	// with every commit that introduced it, the newest first. StoredAs is the uid of each, by name.
 	Succeeded   Succeeded
 	Quarantined map[string]v1alpha1.RememberedQuarantine

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
@@ -24,8 +26,8 @@ func (o *Observation) Choose() {
 	declared := *o.Rollout.Spec.Target
 	o.Target, o.Override = declared, nil
 	o.remember()
-	o.everSucceeded = o.Succeeded
-	o.Succeeded = slices.DeleteFunc(slices.Clone(o.Succeeded), func(s Success) bool {
+	o.marked, o.everSucceeded = o.Succeeded, o.successes()
+	o.Succeeded = slices.DeleteFunc(slices.Clone(o.everSucceeded), func(s Success) bool {
 		_, barred := o.withdrawn(o.known(s.Digest))
 		return barred
 	})
@@ -158,6 +160,41 @@ func (o *Observation) remember() {
 			}
 		}
 	}
+}
+
+// successes are the successes of the stored revisions: those that the revisions say, and those that the status says. A
+// write of the mark may be lost, and a user may delete the mark.
+func (o *Observation) successes() Succeeded {
+	s, all := &o.Rollout.Status, slices.Clone(o.Succeeded)
+	add := func(t v1alpha1.Target, at metav1.Time) {
+		found := Success{Name: t.Revision, Digest: t.Digest, At: at.UTC().Format(time.RFC3339)}
+		if _, stored := o.StoredAs[t.Revision]; stored && all.at(t.Digest) < found.At {
+			all = append(slices.DeleteFunc(all, func(x Success) bool { return x.Digest == t.Digest }), found)
+		}
+	}
+	for i := range s.History {
+		h := &s.History[i]
+		ended := h.Phase == v1alpha1.PhaseSucceeded || h.Phase == v1alpha1.PhaseRolledBack
+		if ended && h.Finished != nil && h.Counts.Updated > 0 {
+			add(h.Target, *h.Finished)
+		}
+	}
+	if s.Stable != nil && s.TargetSince != nil && all.at(s.Stable.Digest) == "" {
+		add(*s.Stable, *s.TargetSince) // its rollout is no longer in the history
+	}
+	slices.SortStableFunc(all, func(a, b Success) int { return cmp.Or(strings.Compare(b.At, a.At), strings.Compare(a.Name, b.Name)) })
+	return all
+}
+
+// unmarked are the successes that the revisions do not say yet; succeeded: the rollout of the target ends Succeeded in
+// this turn.
+func (o *Observation) unmarked(succeeded bool) Succeeded {
+	lost := slices.DeleteFunc(slices.Clone(o.everSucceeded), func(s Success) bool { return o.marked.at(s.Digest) == s.At })
+	if succeeded {
+		lost = slices.DeleteFunc(lost, func(s Success) bool { return s.Digest == o.Target.Digest })
+		lost = append(lost, Success{Name: o.Target.Revision, Digest: o.Target.Digest, At: o.InOrder(o.Look.Wall).Format(time.RFC3339)})
+	}
+	return lost
 }
 
 // remembered is the history with the quarantine of each content.

@@ -43,6 +43,8 @@ type Plan struct {
 	// move in the next turn.
 	Answers     []Answer
 	Withdrawals []Withdrawal
+	// Unmarked are the revisions to mark as succeeded.
+	Unmarked Succeeded
 	// Decisions to log and announce once the status is stored.
 	Decisions Decisions
 	// Memory is passed to the next turn of this rollout. It may be lost.
@@ -160,15 +162,12 @@ type concluded struct {
 
 func (o *Observation) conclude(h ordered, d Decided) concluded {
 	h = h.promote(o.Target.Digest, d)
-	if d.Planned.Succeeded && o.Unnoted != "" {
-		d.Planned.Succeeded, d.Planned.Phase, d.Planned.Outcome = false, v1alpha1.PhaseProgressing, rollout.Pending
-		d.Planned.Message += "; " + o.Unnoted
-	}
 	next := statusAfter(h.status, d.Planned, o.stay(d), o.stamp())
 	if why := o.stranded(); why != "" {
 		d.Planned.Succeeded = false
-		next.Phase, next.Message, next.Stable = v1alpha1.PhaseFailed, why, h.status.Stable
+		next.Phase, next.Message, next.Stable, next.History = v1alpha1.PhaseFailed, why, h.status.Stable, h.status.History
 		next.Stages = withheld(next.Stages)
+		next.History = recorded(next, rollout.Failure, o.stamp())
 	}
 	next, given, withdrawals := o.withdraw(next, h)
 	c := concluded{given: given}
@@ -218,7 +217,7 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	p := Plan{
 		Observed: o, Claims: claims, Decided: c.Decided, ClockSet: b.step != 0,
 		Measures: c.measures, Next: c.status, Verdict: c.verdict, Err: cmp.Or(claims.contested, c.Refused),
-		Answers: c.given.answers, Withdrawals: c.withdrawals, Memory: c.memory,
+		Answers: c.given.answers, Withdrawals: c.withdrawals, Unmarked: o.unmarked(c.Planned.Succeeded), Memory: c.memory,
 	}
 	stored, next := &o.Rollout.Status, &p.Next
 	if p.Err != nil {
@@ -401,8 +400,7 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 	}
 	if t.stored.Stable != nil {
 		in.Stable = t.stored.Stable.Digest
-		// The watch may lag behind the note of a success that the status has already.
-		in.TargetProven = in.TargetProven || in.Stable == t.Target.Digest
+		in.TargetProven = in.TargetProven || in.Stable == t.Target.Digest // also if its revision was deleted
 		if t.stable, err = t.Revisions.content(in.Stable); err != nil {
 			return in, nil, err
 		}

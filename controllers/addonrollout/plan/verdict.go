@@ -171,10 +171,8 @@ func (p *Plan) Summaries() []rollout.Summary {
 	if mistaken := p.Observed.Mistaken(); mistaken != "" {
 		all[0].Description = mistaken + "; " + all[0].Description
 	}
-	for _, why := range []string{p.Observed.Unnoted, p.Observed.refused()} {
-		if why != "" && !strings.Contains(all[0].Description, why) {
-			all[0].Description += "; " + why
-		}
+	if why := p.Observed.refused(); why != "" && !strings.Contains(all[0].Description, why) {
+		all[0].Description += "; " + why
 	}
 	return all
 }
