@@ -198,8 +198,12 @@ func (p *planner) pass(s *step) {
 	}
 }
 
-// askDuring asks for the gates in during of every stage that has begun and is not decided.
+// askDuring asks for the gates in during of every stage that has begun and is not decided. An aborted rollout needs no
+// verdict: after a retry, gates are evaluated again.
 func (p *planner) askDuring() {
+	if p.in.Aborted != "" {
+		return
+	}
 	for _, t := range p.tracks {
 		for i, s := range t.steps {
 			if !s.begun || t.complete(i) || t.failed(i) {

@@ -279,6 +279,15 @@ func TestAMeasuredStageSoaksUntilTheGatePassed(t *testing.T) {
 	}
 }
 
+// TestAnAbortedStageIsHeldAndMeasuresNothing: its clusters are decided, and no verdict can continue the rollout.
+func TestAnAbortedStageIsHeldAndMeasuresNothing(t *testing.T) {
+	aborted := func(in *rollout.Input) { in.Aborted = "aborted by ann" }
+	plan := planned(t, rolling(6), canaryDone, during(0, measuredGate("slo")), aborted)
+	if got := plan.Stages[0]; got.Phase != rollout.StageHeld || !strings.HasSuffix(got.Message, ", aborted by ann") || len(plan.Asks) > 0 {
+		t.Errorf("the canary is %s: %s; asks %v", got.Phase, got.Message, plan.Asks)
+	}
+}
+
 // gated is the fleet of canaryFirst with gates.
 func gated(g ...change) *rollouttest.Fleet {
 	f := staged("v1", 6)

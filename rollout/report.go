@@ -173,7 +173,7 @@ func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 	if st.Phase == StageWaiting && p.in.Ended && c.waiting == 0 && !s.unverified() {
 		st.Phase = StageComplete // the rollout has ended and waits for no unavailable cluster
 	}
-	if st.Phase == StageWaiting && p.in.Aborted != "" {
+	if (st.Phase == StageWaiting || st.Phase == StageSoaking && c.flying == 0) && p.in.Aborted != "" {
 		st.Phase = StageHeld
 		st.Message += ", " + p.in.Aborted
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/manifests/admission"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // order creates an order of user ann about the current content and attempt, and returns its key.
@@ -283,6 +284,29 @@ func TestAbort_EndsTheRolloutWithoutRollback(t *testing.T) {
 	s.settle()
 	if got := s.holding(v2); len(got) != 3 {
 		t.Errorf("after the retry %v run v2", got)
+	}
+}
+
+// The history of a rollout that was aborted and replaced says of no stage that its clusters still soak.
+func TestAbort_LeavesNoStageSoakingInTheHistory(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.soaking(0, "None")
+	s.target("v1")
+	s.settle()
+	s.soaking(time.Hour, "None")
+	v2 := s.target("v2")
+	s.turns(1)
+	s.report()
+	s.turns(1)
+	s.order(v1alpha1.OrderAbort, v2, nil)
+	s.turns(2)
+	if got := s.rollout().Status.History[0].Stages; len(got) != 1 || got[0].Phase != rollout.StageSoaking {
+		t.Fatalf("while c1 soaks: %+v", got)
+	}
+	s.target("v3")
+	s.turns(2)
+	if got := s.rollout().Status.History[1].Stages; len(got) != 1 || got[0].Phase != rollout.StageHeld {
+		t.Errorf("after v3 replaced it: %+v", got)
 	}
 }
 

@@ -141,13 +141,24 @@ func (o *Observation) rediscovered() *v1alpha1.Target {
 func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Time) []v1alpha1.HistoryEntry {
 	h := slices.Clone(s.History)
 	if len(h) > 0 {
-		h[0].Attempt = s.Attempt
+		h[0].Attempt, h[0].Stages = s.Attempt, stopped(h[0].Stages)
 	}
 	if len(h) > 0 && h[0].Finished == nil {
 		h[0].Finished, h[0].SupersededBy = &now, by.Commit
 	}
 	h = slices.Insert(h, 0, v1alpha1.HistoryEntry{Target: by, Phase: v1alpha1.PhaseProgressing, Started: now})
 	return h[:min(len(h), historyKept)]
+}
+
+// stopped are the times of the stages of a rollout that is over: a stage that did not end is held for ever.
+func stopped(stages []v1alpha1.StageTimes) []v1alpha1.StageTimes {
+	stages = slices.Clone(stages)
+	for i := range stages {
+		if stages[i].Finished == nil {
+			stages[i].Phase = rollout.StageHeld
+		}
+	}
+	return stages
 }
 
 // statusAfter is the status after a plan; stay is that of the plan. It depends on its arguments only, so that
