@@ -79,7 +79,7 @@ again. The fleet then differs from Git: revert the commit, or push other content
   # To the content of a commit
   addonflow rollback hello --to 9f3c2ab -m "leaks memory since 1.4"`)
 	cmd.Args = takes
-	cmd.Flags().StringVar(&o.to, "to", "", "Commit, at least seven digits, or digest of the content to return to.")
+	cmd.Flags().StringVar(&o.to, "to", "", "The content to return to: its commit or digest, or the first digits of one.")
 	cmd.Flags().BoolVar(&o.withCRDs, "with-crds", false, "Permit that CustomResourceDefinitions are changed. None is ever removed.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if strings.TrimSpace(o.reason) == "" {
@@ -144,6 +144,9 @@ func (o *orderOptions) give(ctx context.Context, name string, arguments *v1alpha
 	}
 	key := client.ObjectKeyFromObject(r)
 	digest, err := o.subject(ctx, hub, r)
+	if err == nil && o.verb == v1alpha1.OrderRollback && o.to != "" {
+		arguments.To, err = o.named(ctx, hub, r)
+	}
 	if err != nil {
 		return err
 	}
@@ -180,35 +183,41 @@ func (o *orderOptions) subject(ctx context.Context, hub client.Reader, r *v1alph
 	return r.Spec.Target.Digest, nil
 }
 
-// named is the digest that the user named by its first digits, which are what is shown of digests.
+// named is the digest that the user named by its first digits, which are what is shown of digests. A rollback may also
+// name a commit of the content, and the operator may know one that the status does not have any more.
 func (o *orderOptions) named(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) (string, error) {
 	var list v1alpha1.AddOnRevisionList
 	if err := hub.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
 		return "", hubError("list AddOnRevisions", err)
 	}
 	known := map[string]bool{}
-	add := func(digest string) {
-		if strings.HasPrefix(digest, o.to) || strings.HasPrefix(digest[strings.LastIndex(digest, ":")+1:], o.to) {
+	add := func(digest string, commits ...string) {
+		isCommit := func(c string) bool { return strings.HasPrefix(v1alpha1.CommitOf(c), o.to) }
+		if strings.HasPrefix(digest, o.to) || strings.HasPrefix(digest[strings.LastIndex(digest, ":")+1:], o.to) ||
+			o.verb == v1alpha1.OrderRollback && slices.ContainsFunc(commits, isCommit) {
 			known[digest] = true
 		}
 	}
 	for i := range list.Items {
 		if list.Items[i].Spec.AddOn == r.Name {
-			add(list.Items[i].Spec.Digest)
+			add(list.Items[i].Spec.Digest, v1alpha1.Commits(list.Items[i].Annotations)...)
 		}
 	}
-	add(r.Spec.Target.Digest)
+	add(r.Spec.Target.Digest, r.Spec.Target.Commit)
 	for _, entry := range r.Status.History {
-		add(entry.Target.Digest) // its revision may be deleted
+		add(entry.Target.Digest, entry.Target.Commit) // its revision may be deleted
 	}
 	switch found := slices.Sorted(maps.Keys(known)); len(found) {
 	case 0:
+		if o.verb == v1alpha1.OrderRollback {
+			return o.to, nil
+		}
 		return "", &exitError{code: exitNotFound, err: fmt.Errorf("cannot %s: no content of %s has a digest that begins with %q; see %s history %s -n %s",
 			o.verb, r.Name, o.to, o.name, r.Name, r.Namespace)}
 	case 1:
 		return found[0], nil
 	default:
-		return "", &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: several digests begin with %q: %s", o.verb, o.to, strings.Join(found, ", "))}
+		return "", &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: several contents begin with %q: %s", o.verb, o.to, strings.Join(found, ", "))}
 	}
 }
 
