@@ -203,10 +203,9 @@ func TestInterrupted_IsNotAnErrorOfTheContent(t *testing.T) {
 		interrupted(t, <-done)
 	})
 	t.Run("no turn", func(t *testing.T) {
-		limits := endless
-		limits.Deadline = 200 * time.Millisecond
-		p := newPool(t, Options{Limits: limits})
+		p := newPool(t, Options{Limits: endless})
 		free := turnOf(t, p, "a")
+		p.options.Limits.Deadline = 200 * time.Millisecond
 		_, err := p.For("b").Render(long, inputFor("c1"))
 		interrupted(t, err)
 		if n := len(p.waiting); n > 0 {
