@@ -37,8 +37,36 @@ func tightLimits() Limits {
 func newPool(tb testing.TB, o Options) *Pool {
 	tb.Helper()
 	p := NewPool(o)
-	tb.Cleanup(p.Close)
+	tb.Cleanup(func() {
+		closed := make(chan struct{})
+		go func() { p.Close(); close(closed) }()
+		received(tb, closed)
+	})
 	return p
+}
+
+// received is the next value from a channel, or the zero value once it is closed. A test that would wait for ever fails
+// here, and names its line.
+func received[T any](tb testing.TB, from <-chan T) T {
+	tb.Helper()
+	select {
+	case value := <-from:
+		return value
+	case <-time.After(5 * time.Minute):
+		tb.Fatal("nothing after five minutes")
+		panic("unreachable")
+	}
+}
+
+// await looks until a condition holds. A test that would wait for ever fails here.
+func await(tb testing.TB, holds func() bool) {
+	tb.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); !holds(); {
+		if time.Now().After(deadline) {
+			tb.Fatal("it does not hold after five minutes")
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // another process, or a queue, cannot be awaited
+	}
 }
 
 // chartOf is a chart with one template, and more files by path and content.
@@ -200,7 +228,7 @@ func TestInterrupted_IsNotAnErrorOfTheContent(t *testing.T) {
 		}()
 		awaitBusy(t, p)
 		p.Close()
-		interrupted(t, <-done)
+		interrupted(t, received(t, done))
 	})
 	t.Run("no turn", func(t *testing.T) {
 		p := newPool(t, Options{Limits: endless})
@@ -224,9 +252,9 @@ func TestInterrupted_IsNotAnErrorOfTheContent(t *testing.T) {
 		awaitWaiting(t, p, 1)
 		closed := make(chan struct{})
 		go func() { p.Close(); close(closed) }()
-		interrupted(t, <-done)
+		interrupted(t, received(t, done))
 		free()
-		<-closed
+		received(t, closed)
 	})
 	t.Run("killed twice", func(t *testing.T) {
 		p := newPool(t, Options{Limits: endless})
@@ -238,7 +266,7 @@ func TestInterrupted_IsNotAnErrorOfTheContent(t *testing.T) {
 		for range attempts {
 			kill(awaitBusy(t, p))
 		}
-		interrupted(t, <-done)
+		interrupted(t, received(t, done))
 	})
 	t.Run("killed while it waits", func(t *testing.T) {
 		p := newPool(t, Options{})
@@ -259,33 +287,33 @@ func forever() *chart.Source {
 // awaitBusy waits until a child works.
 func awaitBusy(t *testing.T, p *Pool) *child {
 	t.Helper()
-	for {
+	var worker *child
+	await(t, func() bool {
 		p.mu.Lock()
 		c, busy := p.child, p.busy
 		p.mu.Unlock()
-		if c != nil && busy {
-			select {
-			case <-c.gone:
-			default:
-				return c
-			}
+		if c == nil || !busy {
+			return false
 		}
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // the start of work in another process cannot be awaited
-	}
+		select {
+		case <-c.gone:
+			return false
+		default:
+			worker = c
+			return true
+		}
+	})
+	return worker
 }
 
 // awaitWaiting waits until n renderings wait for their turn.
 func awaitWaiting(t *testing.T, p *Pool, n int) {
 	t.Helper()
-	for {
+	await(t, func() bool {
 		p.mu.Lock()
-		waiting := len(p.waiting)
-		p.mu.Unlock()
-		if waiting == n {
-			return
-		}
-		time.Sleep(time.Millisecond) //nolint:forbidigo // the growth of the queue cannot be awaited
-	}
+		defer p.mu.Unlock()
+		return len(p.waiting) == n
+	})
 }
 
 // turnOf keeps the child for an owner until free is called.
@@ -325,10 +353,10 @@ func TestPool_ServesInTheOrderOfAsking(t *testing.T) {
 				}
 				p.child.since = time.Now().Add(-c.had)
 				free()
-				if first := <-served; first != c.first {
+				if first := received(t, served); first != c.first {
 					t.Errorf("%s is served first, want %s", first, c.first)
 				}
-				<-served
+				received(t, served)
 			}
 		})
 	}
