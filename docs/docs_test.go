@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/examples"
 )
 
@@ -407,6 +408,22 @@ func TestDocumentsAreShort(t *testing.T) {
 	for row := range strings.Lines(text(t, "docs/concepts.md")) {
 		if term, meaning, _ := strings.Cut(strings.TrimPrefix(row, "| **"), "**"); term != row && (strings.Contains(term, ",") || strings.Contains(meaning, "*")) {
 			t.Errorf("a row of docs/concepts.md defines more than one term: %s", row)
+		}
+	}
+}
+
+// TestForgesNameThePermissions: the table of forges has a row for each provider, with the permission that the condition
+// CommitStatusDenied names.
+func TestForgesNameThePermissions(t *testing.T) {
+	schema := text(t, "api/v1alpha1/addonsource_types.go")
+	_, enum, _ := strings.Cut(schema, "// Provider is the forge's API.\n\t// +kubebuilder:validation:Enum=")
+	enum, _, _ = strings.Cut(enum, "\n")
+	table := strings.ReplaceAll(text(t, "docs/how-to/forges.md"), "`", "")
+	for provider := range strings.SplitSeq(enum, ";") {
+		_, row, _ := strings.Cut(table, "\n| "+provider+" | ")
+		row, _, _ = strings.Cut(row, "\n")
+		if permission := commitstatus.Permission(provider); permission == "" || !strings.Contains(row, "| "+permission) {
+			t.Errorf("the row of %s does not say that the token needs %q: %s", provider, permission, row)
 		}
 	}
 }
