@@ -34,8 +34,8 @@ type MergedRequest struct {
 	At time.Time
 }
 
-// LineLimit is how many commits of a branch are looked at.
-const LineLimit = 50
+// lineLimit is how many commits of a branch are looked at.
+const lineLimit = 50
 
 // linePages is how many pages of commits are read: the list has the commits of the branch and those of every merged
 // branch.
@@ -69,7 +69,7 @@ type Comments interface {
 	// Merged returns the request that brought a commit to a branch; false: none did.
 	Merged(ctx context.Context, sha, branch string) (MergedRequest, bool, error)
 	// Line returns a commit and those that were at the head of its branch before, the newest first, up to and
-	// without the earlier one; whole: it was found among the newest LineLimit.
+	// without the earlier one; whole: it was found among the newest lineLimit.
 	Line(ctx context.Context, sha, earlier string) (line []LineCommit, whole bool, err error)
 	// After returns the comments that were written after a request was merged, oldest first.
 	After(ctx context.Context, request MergedRequest) ([]Comment, error)
@@ -120,7 +120,7 @@ func githubComments(repo repository) commentDialect {
 	return commentDialect{
 		merged: func(sha string) string { return repo.endpoint("commits", sha, "pulls") },
 		commits: func(sha string, page int) string {
-			return repo.endpoint("commits") + atPage(page, url.Values{"sha": {sha}, perPage: {strconv.Itoa(LineLimit)}})
+			return repo.endpoint("commits") + atPage(page, url.Values{"sha": {sha}, perPage: {strconv.Itoa(lineLimit)}})
 		},
 		member:     func(by Account) string { return repo.endpoint("collaborators", by.Login, "permission") },
 		permission: "Pull requests: read, Contents: read and Metadata: read (a classic token: repo)",
@@ -132,7 +132,7 @@ func giteaComments(repo repository) commentDialect {
 	d := githubComments(repo)
 	d.merged, d.one = func(sha string) string { return repo.endpoint("commits", sha, "pull") }, true
 	d.commits = func(sha string, page int) string {
-		query := url.Values{"sha": {sha}, "limit": {strconv.Itoa(LineLimit)}, "stat": {"false"}, "verification": {"false"}, "files": {"false"}}
+		query := url.Values{"sha": {sha}, "limit": {strconv.Itoa(lineLimit)}, "stat": {"false"}, "verification": {"false"}, "files": {"false"}}
 		return repo.endpoint("commits") + atPage(page, query)
 	}
 	d.permission = "read:repository and read:issue, of a user who administers the repository"
@@ -144,7 +144,7 @@ func gitlabComments(repo repository) commentDialect {
 	return commentDialect{
 		merged: func(sha string) string { return repo.endpoint("repository", "commits", sha, "merge_requests") },
 		commits: func(sha string, page int) string {
-			return repo.endpoint("repository", "commits") + atPage(page, url.Values{"ref_name": {sha}, perPage: {strconv.Itoa(LineLimit)}})
+			return repo.endpoint("repository", "commits") + atPage(page, url.Values{"ref_name": {sha}, perPage: {strconv.Itoa(lineLimit)}})
 		},
 		newestFirst: true,
 		member:      func(by Account) string { return repo.endpoint("members", "all", strconv.FormatInt(by.ID, 10)) },
@@ -259,7 +259,7 @@ func (w wireCommit) before() string {
 // Line implements Comments.
 func (c *comments) Line(ctx context.Context, sha, earlier string) (line []LineCommit, whole bool, err error) {
 	known := map[string]wireCommit{}
-	for page := 1; page <= linePages && len(line) < LineLimit; page++ {
+	for page := 1; page <= linePages && len(line) < lineLimit; page++ {
 		var list []wireCommit
 		if err := c.read(ctx, c.commits(sha, page), &list, http.StatusOK); err != nil {
 			return nil, false, err
@@ -271,7 +271,7 @@ func (c *comments) Line(ctx context.Context, sha, earlier string) (line []LineCo
 		if len(line) > 0 {
 			at = known[line[len(line)-1].SHA].before()
 		}
-		for ; at != earlier && len(line) < LineLimit; at = known[at].before() {
+		for ; at != earlier && len(line) < lineLimit; at = known[at].before() {
 			w, ok := known[at]
 			if !ok {
 				break
@@ -285,7 +285,7 @@ func (c *comments) Line(ctx context.Context, sha, earlier string) (line []LineCo
 		if at == earlier {
 			return line, true, nil
 		}
-		if len(list) < LineLimit {
+		if len(list) < lineLimit {
 			return line, false, nil
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// RequestLimit is how many open requests of a repository are looked at, the newest first.
-const RequestLimit = 20
+// requestLimit is how many open requests of a repository are looked at, the newest first.
+const requestLimit = 20
 
 // CommentLimit is how many bytes a comment may have: GitHub stores 65,536 characters.
 const CommentLimit = 65_000
@@ -39,7 +39,7 @@ type Request struct {
 
 // Requests reads and answers the pull requests of one repository. Every error is a *DeliveryError.
 type Requests interface {
-	// Open returns the open requests into a branch that are wanted, the newest first, at most RequestLimit.
+	// Open returns the open requests into a branch that are wanted, the newest first, at most requestLimit.
 	Open(ctx context.Context, branch string, wanted func(Request) bool) ([]Request, error)
 	// Say makes the text the one comment of the token's account, or of its GitHub App, that begins with its marker: it
 	// creates the comment, or changes it in place. A comment of another account is left alone,
@@ -208,13 +208,13 @@ func (r *requests) Open(ctx context.Context, branch string, wanted func(Request)
 				open = append(open, request)
 			}
 		}
-		if len(list) == 0 || len(list) < requestPage && !r.ragged || len(open) >= RequestLimit {
+		if len(list) == 0 || len(list) < requestPage && !r.ragged || len(open) >= requestLimit {
 			break
 		}
 	}
 	// Not every forge sorts as it is asked.
 	slices.SortStableFunc(open, func(a, b Request) int { return int(b.Number - a.Number) })
-	return open[:min(len(open), RequestLimit)], nil
+	return open[:min(len(open), requestLimit)], nil
 }
 
 // wireComment is a comment; GitLab calls the author author, and the login username. App is the GitHub

@@ -58,7 +58,7 @@ func TestPages(t *testing.T) {
 		"past":    NewPast(frame(RolloutPath("default", "hello", sha("1"))), s, 1),
 		"fleet":   NewFleet(frame(""), []v1alpha1.AddOnRollout{*failed()}, []v1alpha1.AddOnSource{*fleetSource()}, nil, at()),
 		"source":  NewSource(frame(SourcePath("default", "fleet", "")), refused),
-		"cluster": NewCluster(frame(ClusterPath("eu-01")), "eu-01", []On{{failed(), planOf().Clusters[1]}}, nil),
+		"cluster": NewCluster(frame(clusterPath("eu-01")), "eu-01", []On{{failed(), planOf().Clusters[1]}}, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden(t, filepath.Join("testdata", name+".html"), html(t, view))

@@ -248,7 +248,7 @@ func NewCluster(f Frame, name string, on []On, notes []string) Cluster {
 
 func clusterRow(r *v1alpha1.AddOnRollout, c rollout.ClusterPlan) ClusterRow {
 	seen := show.ClusterOf(r, c)
-	row := ClusterRow{Mark: stateMark(c.State), Name: Link{c.Name, ClusterPath(c.Name)}, Stage: c.Stage, Reason: c.Reason, Revision: seen.Revision}
+	row := ClusterRow{Mark: stateMark(c.State), Name: Link{c.Name, clusterPath(c.Name)}, Stage: c.Stage, Reason: c.Reason, Revision: seen.Revision}
 	switch {
 	case seen.SoakingUntil != nil:
 		row.Ending = "soaking until " + momentOf(*seen.SoakingUntil).Text
@@ -298,7 +298,7 @@ func NewClusters(f Frame, s Subject, of ClustersOf) Clusters {
 		case len(p.Clusters) < rowsShown:
 			p.Clusters = append(p.Clusters, clusterRow(r, c))
 		case p.Next == "":
-			p.Next = ClustersPath(r, ClustersOf{of.Stage, of.State, c.Name})
+			p.Next = clustersPath(r, ClustersOf{of.Stage, of.State, c.Name})
 		}
 	}
 	return p

@@ -82,8 +82,8 @@ func SourcePath(namespace, name, commit string) string {
 	return path("sources", namespace, name, commit)
 }
 
-// ClusterPath is the address of a cluster's page below the base.
-func ClusterPath(name string) string { return path("clusters", name) }
+// clusterPath is the address of a cluster's page below the base.
+func clusterPath(name string) string { return path("clusters", name) }
 
 // Commit is a commit as the page names it.
 type Commit struct {
@@ -102,8 +102,8 @@ func (f Frame) commit(revision string, source *v1alpha1.AddOnSource) Commit {
 	return c
 }
 
-// ClustersPath is the address of a list of clusters below the base.
-func ClustersPath(r *v1alpha1.AddOnRollout, of ClustersOf) string {
+// clustersPath is the address of a list of clusters below the base.
+func clustersPath(r *v1alpha1.AddOnRollout, of ClustersOf) string {
 	query := url.Values{}
 	for name, value := range map[string]string{"stage": of.Stage, "state": of.State, "from": of.From} {
 		if value != "" {

@@ -409,7 +409,7 @@ func why(s Subject) *Why {
 		return nil
 	}
 	first := failing[0]
-	w := &Why{Title: "Why clusters failed", First: Link{first.Cluster, ClusterPath(first.Cluster)}, Reason: first.Reason}
+	w := &Why{Title: "Why clusters failed", First: Link{first.Cluster, clusterPath(first.Cluster)}, Reason: first.Reason}
 	reasons := map[string][]string{} // of the other clusters
 	var order []string
 	add := func(reason, cluster string) {
@@ -443,7 +443,7 @@ func why(s Subject) *Why {
 	for _, reason := range order {
 		if reason != alike(w.Reason) && len(w.Others) < groupsShown {
 			g := groupOf(groupKey{rollout.Failed, reason}, reasons[reason])
-			g.All = ClustersPath(s.Rollout, ClustersOf{State: string(rollout.Failed)})
+			g.All = clustersPath(s.Rollout, ClustersOf{State: string(rollout.Failed)})
 			w.Others = append(w.Others, g)
 		}
 	}
@@ -459,7 +459,7 @@ func what(s Subject) *What {
 	if err != nil {
 		return nil // what was rendered can be printed
 	}
-	w := &What{Cluster: Link{s.Change.Cluster, ClusterPath(s.Change.Cluster)}, From: s.Change.From, Lines: lines}
+	w := &What{Cluster: Link{s.Change.Cluster, clusterPath(s.Change.Cluster)}, From: s.Change.From, Lines: lines}
 	if len(lines) > diffLines {
 		w.Lines, w.Cut = lines[:diffLines], len(lines)-diffLines
 	}

@@ -92,16 +92,16 @@ func roomOf(clusters []rollout.ClusterPlan) int {
 
 // drawn returns the squares of clusters of a stage, which are sorted by name. room is that of a reason.
 func drawn(r *v1alpha1.AddOnRollout, stage string, clusters []rollout.ClusterPlan, room int) Squares {
-	s := Squares{All: ClustersPath(r, ClustersOf{Stage: stage})}
+	s := Squares{All: clustersPath(r, ClustersOf{Stage: stage})}
 	order, members := grouped(clusters)
 	for _, key := range order[:min(len(order), groupsShown)] {
 		g := groupOf(key, members[key])
-		g.All = ClustersPath(r, ClustersOf{Stage: stage, State: string(key.state)})
+		g.All = clustersPath(r, ClustersOf{Stage: stage, State: string(key.state)})
 		s.Groups = append(s.Groups, g)
 	}
 	for _, key := range order[min(len(order), groupsShown):] { // by state
 		if n := len(s.Rest); n == 0 || s.Rest[n-1].Mark != stateMark(key.state) {
-			s.Rest = append(s.Rest, Group{Mark: stateMark(key.state), All: ClustersPath(r, ClustersOf{Stage: stage, State: string(key.state)})})
+			s.Rest = append(s.Rest, Group{Mark: stateMark(key.state), All: clustersPath(r, ClustersOf{Stage: stage, State: string(key.state)})})
 		}
 		s.Rest[len(s.Rest)-1].Count += len(members[key])
 	}
@@ -148,7 +148,7 @@ func severity(s rollout.State) int {
 func groupOf(key groupKey, names []string) Group {
 	g := Group{Mark: stateMark(key.state), Reason: key.reason, Count: len(names)}
 	for _, name := range names[:min(len(names), namesShown)] {
-		g.First = append(g.First, Link{name, ClusterPath(name)})
+		g.First = append(g.First, Link{name, clusterPath(name)})
 	}
 	g.More = len(names) - len(g.First)
 	return g
@@ -165,7 +165,7 @@ func (s *Squares) link(clusters []rollout.ClusterPlan, room int) {
 		}
 		s.Linked = append(s.Linked, Square{
 			X: i % largeRow * largePlace, Y: i / largeRow * largePlace,
-			Mark: stateMark(c.State), Cluster: c.Name, To: ClusterPath(c.Name), Title: title,
+			Mark: stateMark(c.State), Cluster: c.Name, To: clusterPath(c.Name), Title: title,
 		})
 	}
 }

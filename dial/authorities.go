@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// ErrNoCertificate is why an authority of a tenant is refused. Callers add which key it is in.
-var ErrNoCertificate = errors.New("holds no PEM certificate")
+// errNoCertificate is why an authority of a tenant is refused. Callers add which key it is in.
+var errNoCertificate = errors.New("holds no PEM certificate")
 
 // Authorities returns the system's pool with the certificates added; nil, the system's alone, if
 // there are none.
@@ -19,7 +19,7 @@ func Authorities(pem []byte) (*x509.CertPool, error) {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, ErrNoCertificate
+		return nil, errNoCertificate
 	}
 	return pool, nil
 }

@@ -141,5 +141,5 @@ func (c *client) checkRedirect(r *http.Request, via []*http.Request) error {
 		return nil
 	}
 	return c.stop(fmt.Errorf("%w: the server answers for %s with %s; use that URL if it is the repository",
-		ErrRedirected, Redact(from.Scheme+"://"+from.Host), Redact(r.URL.Scheme+"://"+r.URL.Host)))
+		ErrRedirected, redactURL(from.Scheme+"://"+from.Host), redactURL(r.URL.Scheme+"://"+r.URL.Host)))
 }

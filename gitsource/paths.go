@@ -47,7 +47,7 @@ func join(dir, name string) (string, *failure) {
 	case name == "":
 		return "", fail(PathDenied, "the path is empty")
 	case remote(name):
-		return "", fail(RemoteResourceDenied, "%s is outside of the repository; everything must be in the commit", Redact(name))
+		return "", fail(RemoteResourceDenied, "%s is outside of the repository; everything must be in the commit", redactURL(name))
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }):
 		return "", fail(PathDenied, "the path %q has characters that cannot be printed", name)
 	case strings.TrimSpace(name) != name:

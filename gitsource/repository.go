@@ -91,7 +91,7 @@ func Open(o Options) (*Repository, error) {
 		timeout = DefaultTimeout
 	}
 	return &Repository{
-		url:         Redact(o.URL),
+		url:         redactURL(o.URL),
 		endpoint:    *endpoint,
 		reference:   o.Reference,
 		credentials: o.Credentials,

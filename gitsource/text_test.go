@@ -62,7 +62,7 @@ func TestRedact(t *testing.T) {
 		"https://git.example/a\r\nHost: evil\x1b": "https://git.example/a??Host: evil?",
 		"": "",
 	} {
-		if got := Redact(in); got != want {
+		if got := redactURL(in); got != want {
 			t.Errorf("Redact(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -132,10 +132,10 @@ func FuzzRedact(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, rest string) {
 		// Credentials in their usual place never show, whatever follows them.
-		if got := Redact("https://ana:" + canary + "@" + rest); strings.Contains(got, canary) && !strings.Contains(rest, canary) {
+		if got := redactURL("https://ana:" + canary + "@" + rest); strings.Contains(got, canary) && !strings.Contains(rest, canary) {
 			t.Errorf("%q shows a secret: %q", rest, got)
 		}
-		if got := Redact(rest); strings.ContainsAny(got, "\n\r\x00\x1b") {
+		if got := redactURL(rest); strings.ContainsAny(got, "\n\r\x00\x1b") {
 			t.Errorf("%q is more than a line of text", got)
 		}
 	})

@@ -52,7 +52,7 @@ func parseURL(raw string) (*transport.Endpoint, error) {
 	}
 	endpoint, err := transport.NewEndpoint(u.String())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s cannot be used", ErrInvalidURL, Redact(raw))
+		return nil, fmt.Errorf("%w: %s cannot be used", ErrInvalidURL, redactURL(raw))
 	}
 	if endpoint.Protocol == schemeSSH && strings.HasPrefix(endpoint.Path, "/~") {
 		endpoint.Path = endpoint.Path[1:] // below a home directory, as for git
@@ -69,7 +69,7 @@ func parseSCP(raw string) (*transport.Endpoint, error) {
 	}
 	e := &transport.Endpoint{Protocol: schemeSSH, User: parts[1], Host: parts[2], Port: defaultPort, Path: parts[3]}
 	if strings.HasPrefix(e.Path, "-") {
-		return nil, fmt.Errorf("%w: the path of %s begins with -, as an option does", ErrInvalidURL, Redact(raw))
+		return nil, fmt.Errorf("%w: the path of %s begins with -, as an option does", ErrInvalidURL, redactURL(raw))
 	}
 	return e, checkURL(&url.URL{Scheme: schemeSSH, User: url.User(e.User), Host: e.Host, Path: e.Path})
 }
@@ -78,22 +78,22 @@ func checkURL(u *url.URL) error {
 	_, secret := u.User.Password()
 	switch {
 	case u.User != nil && (secret || !strings.EqualFold(u.Scheme, schemeSSH)):
-		return fmt.Errorf("%w: %s has credentials in it; put them in a Secret", ErrInvalidURL, Redact(u.String()))
+		return fmt.Errorf("%w: %s has credentials in it; put them in a Secret", ErrInvalidURL, redactURL(u.String()))
 	case u.Hostname() == "" || strings.HasPrefix(u.Host, "-"):
-		return fmt.Errorf("%w: %s has no usable host", ErrInvalidURL, Redact(u.String()))
+		return fmt.Errorf("%w: %s has no usable host", ErrInvalidURL, redactURL(u.String()))
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return fmt.Errorf("%w: %s has a query or fragment", ErrInvalidURL, Redact(u.String()))
+		return fmt.Errorf("%w: %s has a query or fragment", ErrInvalidURL, redactURL(u.String()))
 	case strings.Trim(u.Path, "/") == "":
-		return fmt.Errorf("%w: %s names a host but no repository", ErrInvalidURL, Redact(u.String()))
+		return fmt.Errorf("%w: %s names a host but no repository", ErrInvalidURL, redactURL(u.String()))
 	case strings.Contains("/"+u.Path+"/", "/../"):
-		return fmt.Errorf("%w: %s has .. in its path", ErrInvalidURL, Redact(u.String()))
+		return fmt.Errorf("%w: %s has .. in its path", ErrInvalidURL, redactURL(u.String()))
 	}
 	return nil
 }
 
-// Redact returns a URL without user, password, query and fragment, for messages. A URL that
+// redactURL returns a URL without user, password, query and fragment, for messages. A URL that
 // cannot be parsed is cut down to its scheme.
-func Redact(raw string) string {
+func redactURL(raw string) string {
 	scheme, rest, found := strings.Cut(raw, "://")
 	if !found {
 		scheme, rest = "", raw

@@ -18,8 +18,8 @@ func archives() []string {
 	return []string{fluxContent, ocispec.MediaTypeImageLayerGzip, "application/vnd.docker.image.rootfs.diff.tar.gzip"}
 }
 
-// ArtifactLimits returns the documented limits of an artifact: those of a fetch from Git.
-func ArtifactLimits() Limits {
+// artifactLimits returns the documented limits of an artifact: those of a fetch from Git.
+func artifactLimits() Limits {
 	return Limits{Bytes: 64 << 20, Unpacked: 256 << 20, Files: 50_000, FileBytes: 1 << 20, TotalBytes: 64 << 20, Depth: 64}
 }
 
@@ -47,7 +47,7 @@ func (r *Registry) Artifact(ctx context.Context, repository, digest string) (*Ar
 	if len(m.Layers) == 0 || !slices.Contains(archives(), m.Layers[0].MediaType) {
 		return nil, fmt.Errorf("%s: %w: its first layer is not a tree of files, as flux push artifact writes it", s.name(digest), ErrContent)
 	}
-	files, err := s.unpacked(digest, m.Layers[0], ArtifactLimits())
+	files, err := s.unpacked(digest, m.Layers[0], artifactLimits())
 	if err != nil {
 		return nil, err
 	}

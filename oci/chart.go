@@ -35,7 +35,7 @@ func (r *Registry) Chart(ctx context.Context, repository, digest string) (map[st
 	if m.Config.MediaType != chartConfig || i < 0 {
 		return nil, fmt.Errorf("%s: %w: it is not a Helm chart, but %s", s.name(digest), ErrContent, brief.Printable(m.Config.MediaType))
 	}
-	entries, err := s.unpacked(digest, m.Layers[i], ChartLimits())
+	entries, err := s.unpacked(digest, m.Layers[i], chartLimits())
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func chartFiles(entries []File) (map[string][]byte, error) {
 		case f.Link || f.Special:
 			return nil, fmt.Errorf("%w: %s is not a regular file", ErrContent, f.Path)
 		case f.Content == nil:
-			return nil, fmt.Errorf("%w: %s has %d bytes, at most %d are read", ErrLimitExceeded, f.Path, f.Size, ChartLimits().FileBytes)
+			return nil, fmt.Errorf("%w: %s has %d bytes, at most %d are read", ErrLimitExceeded, f.Path, f.Size, chartLimits().FileBytes)
 		}
 		files[name] = f.Content
 	}

@@ -19,8 +19,8 @@ type Limits struct {
 	Depth int
 }
 
-// ChartLimits returns the documented limits of a chart: those of an AddOnPackage in Git.
-func ChartLimits() Limits {
+// chartLimits returns the documented limits of a chart: those of an AddOnPackage in Git.
+func chartLimits() Limits {
 	return Limits{Bytes: 8 << 20, Unpacked: 32 << 20, Files: 10_000, FileBytes: 1 << 20, TotalBytes: 8 << 20, Depth: 64}
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// MarkdownLimit is how many bytes a proposal has as Markdown at most. GitHub stores 65,536
+// markdownLimit is how many bytes a proposal has as Markdown at most. GitHub stores 65,536
 // characters in a comment.
-const MarkdownLimit = 60_000
+const markdownLimit = 60_000
 
 // Bounds of parts that are not cut as a whole.
 const (
@@ -23,7 +23,7 @@ const (
 	tail = 4000
 )
 
-// Markdown returns the proposal for a comment on a forge, in at most MarkdownLimit bytes. Add-ons
+// Markdown returns the proposal for a comment on a forge, in at most markdownLimit bytes. Add-ons
 // that do not fit are first shown without their diffs, and then named in the last line. What the
 // author of the change wrote is shown in code only, where no forge reads mentions, links or HTML.
 func (p Proposal) Markdown() string {
@@ -38,16 +38,16 @@ func (p Proposal) Markdown() string {
 	for i := range p.AddOns {
 		a := &p.AddOns[i]
 		text := a.markdown(a.details())
-		if b.Len()+len(text) > MarkdownLimit-tail {
+		if b.Len()+len(text) > markdownLimit-tail {
 			text = a.markdown("\nThe diff is too long for this comment; `addonflow plan -o json` shows it.\n")
 		}
-		if b.Len()+len(text) > MarkdownLimit-tail {
+		if b.Len()+len(text) > markdownLimit-tail {
 			cut = append(cut, code(brief.Cut(a.Name, 63)))
 			continue
 		}
 		b.WriteString(text)
 	}
-	if objects := folded("Other objects on the hub", p.Objects); b.Len()+len(objects) <= MarkdownLimit-tail {
+	if objects := folded("Other objects on the hub", p.Objects); b.Len()+len(objects) <= markdownLimit-tail {
 		b.WriteString(objects)
 	} else {
 		cut = append(cut, "the other objects on the hub")

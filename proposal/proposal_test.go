@@ -347,7 +347,7 @@ func TestMarkdown_CutsWholeAddOns(t *testing.T) {
 		})
 	}
 	text := p.Markdown()
-	if len(text) > MarkdownLimit {
+	if len(text) > markdownLimit {
 		t.Errorf("%d bytes", len(text))
 	}
 	for _, want := range []string{

@@ -17,9 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SignedFor is the lifetime of a certificate of a custom signer, as in OCM, unless its request
+// signedFor is the lifetime of a certificate of a custom signer, as in OCM, unless its request
 // asks for less or its authority ends before.
-const SignedFor = 24 * time.Hour
+const signedFor = 24 * time.Hour
 
 // backdated is how far in the past a certificate's validity begins, for clocks that are behind.
 const backdated = 5 * time.Minute
@@ -83,7 +83,7 @@ var errAuthorityEnded = errors.New("the signing CA is not valid now")
 
 // Sign issues the certificate of a request that passed CheckContent, as PEM. It is for clients
 // only, whatever the request says, and contains only names that were checked. It ends after
-// SignedFor, at the requested time, or with its authority, whichever comes first. Sign itself
+// signedFor, at the requested time, or with its authority, whichever comes first. Sign itself
 // refuses names of Kubernetes as well.
 func (a *Authority) Sign(csr *certificatesv1.CertificateSigningRequest, now time.Time, random io.Reader) ([]byte, error) {
 	addOn, cluster := AddOnOf(csr)
@@ -124,7 +124,7 @@ func (a *Authority) Sign(csr *certificatesv1.CertificateSigningRequest, now time
 }
 
 func (a *Authority) validity(seconds *int32, now time.Time) (from, until time.Time) {
-	lifetime := SignedFor
+	lifetime := signedFor
 	if seconds != nil {
 		lifetime = min(lifetime, time.Duration(*seconds)*time.Second)
 	}

@@ -149,9 +149,9 @@ func TestCertificateExpiry(t *testing.T) {
 		until  time.Time
 		want   time.Time
 	}{
-		"Default":  {"as long as OCM signs for", nil, signingTime.AddDate(1, 0, 0), signingTime.Add(SignedFor)},
+		"Default":  {"as long as OCM signs for", nil, signingTime.AddDate(1, 0, 0), signingTime.Add(signedFor)},
 		"Shorter":  {"what is asked", seconds(3600), signingTime.AddDate(1, 0, 0), signingTime.Add(time.Hour)},
-		"Longer":   {"is not given", seconds(30 * 24 * 3600), signingTime.AddDate(1, 0, 0), signingTime.Add(SignedFor)},
+		"Longer":   {"is not given", seconds(30 * 24 * 3600), signingTime.AddDate(1, 0, 0), signingTime.Add(signedFor)},
 		"CAsEnd":   {"nothing outlives its CA", nil, signingTime.Add(2 * time.Hour), signingTime.Add(2 * time.Hour)},
 		"CAAsLong": {"to the second", seconds(7200), signingTime.Add(2 * time.Hour), signingTime.Add(2 * time.Hour)},
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// MaxContent is the largest canonical content, in bytes before compression. It bounds the
+// maxContent is the largest canonical content, in bytes before compression. It bounds the
 // memory of Decode: gzip could expand an AddOnRevision of 1 MiB to a gigabyte.
-const MaxContent = 16 << 20
+const maxContent = 16 << 20
 
 var (
-	// ErrTooLarge says that the content exceeds MaxContent, or v1alpha1.MaxRevisionBody when
+	// ErrTooLarge says that the content exceeds maxContent, or v1alpha1.MaxRevisionBody when
 	// compressed. The user must split the add-on.
 	ErrTooLarge = errors.New("content is too large for an AddOnRevision")
 	// ErrInvalidBody says that Encode did not write the body, or a newer version wrote it. Its
@@ -34,8 +34,8 @@ func (c Content) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > MaxContent {
-		return nil, fmt.Errorf("cannot encode add-on %q: %w: %d bytes, at most %d", c.AddOn, ErrTooLarge, len(text), MaxContent)
+	if len(text) > maxContent {
+		return nil, fmt.Errorf("cannot encode add-on %q: %w: %d bytes, at most %d", c.AddOn, ErrTooLarge, len(text), maxContent)
 	}
 	body, err := compress(text)
 	if err != nil {
@@ -93,12 +93,12 @@ func decompress(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	r.Multistream(false) // only one stream is allowed; see below
-	text, err := io.ReadAll(io.LimitReader(r, MaxContent+1))
+	text, err := io.ReadAll(io.LimitReader(r, maxContent+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > MaxContent {
-		return nil, fmt.Errorf("more than %d bytes uncompressed", MaxContent)
+	if len(text) > maxContent {
+		return nil, fmt.Errorf("more than %d bytes uncompressed", maxContent)
 	}
 	if source.Len() > 0 {
 		return nil, errors.New("something follows the compressed content")

@@ -49,7 +49,7 @@ func TestEncodeTooLarge(t *testing.T) {
 	}
 	cases := map[string]string{
 		"Compressed":   hex.EncodeToString(noise),
-		"Uncompressed": string(bytes.Repeat([]byte("x"), MaxContent)),
+		"Uncompressed": string(bytes.Repeat([]byte("x"), maxContent)),
 	}
 	for name, text := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func zipped(tb testing.TB, text []byte) []byte {
 }
 
 func TestDecodeRefuses(t *testing.T) {
-	bomb := zipped(t, bytes.Repeat([]byte(" "), MaxContent+1))
+	bomb := zipped(t, bytes.Repeat([]byte(" "), maxContent+1))
 	good := zipped(t, []byte(`{"addOn":"a"}`))
 	cases := map[string][]byte{
 		"Nothing":       nil,

@@ -140,7 +140,7 @@ func (s side) workName(owner Owner, index int) string {
 	if s.hosting {
 		return HostingWorkName(owner.Name, owner.Namespace, index)
 	}
-	return WorkName(owner.Name, index)
+	return workName(owner.Name, index)
 }
 
 // index returns the index of a work that belongs to the side.

@@ -192,7 +192,7 @@ func TestConditionsOfTheWork(t *testing.T) {
 func TestSetsOfWorks(t *testing.T) {
 	part := func(index int, digest string) *workv1.ManifestWork {
 		w := report(t, workOf(t, "Deployment", "{}", "[]"), healthyDeployment)
-		w.Name = WorkName("hello", index)
+		w.Name = workName("hello", index)
 		w.Annotations[PartsAnnotation] = "2"
 		if digest != "" {
 			w.Annotations[v1alpha1.DigestAnnotation] = digest

@@ -195,8 +195,8 @@ func (s side) deployWorks(owner Owner, existing []*workv1.ManifestWork) (parts [
 	return parts, taken
 }
 
-// WorkName returns the name of the add-on's deploy work of an index.
-func WorkName(addOn string, index int) string {
+// workName returns the name of the add-on's deploy work of an index.
+func workName(addOn string, index int) string {
 	return fmt.Sprintf("addon-%s-deploy-%d", addOn, index)
 }
 
@@ -208,7 +208,7 @@ func deployIndex(work *workv1.ManifestWork, addOn string) (int, bool) {
 		return 0, false
 	}
 	index, err := strconv.Atoi(suffix)
-	return index, err == nil && index >= 0 && WorkName(addOn, index) == work.Name
+	return index, err == nil && index >= 0 && workName(addOn, index) == work.Name
 }
 
 // ownedBy reports whether the ManagedClusterAddOn of the add-on owns a work.

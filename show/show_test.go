@@ -363,7 +363,7 @@ func TestBar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.Int32Range(0, 1<<20).Draw(t, "total")
 		done := rapid.Int32Range(0, max(total, 1)).Draw(t, "done")
-		bar := Bar(done, total)
+		bar := progressBar(done, total)
 		full, empty := !strings.Contains(bar, "░"), !strings.Contains(bar, "█")
 		switch {
 		case utf8.RuneCountInString(bar) != barWidth:

@@ -104,9 +104,9 @@ func pad(text string, width int) string {
 // barWidth is how many cells a progress bar has.
 const barWidth = 20
 
-// Bar draws done of total as a progress bar. It is full only when everything of something
+// progressBar draws done of total as a progress bar. It is full only when everything of something
 // is done, and empty only when nothing is.
-func Bar(done, total int32) string {
+func progressBar(done, total int32) string {
 	filled := 0
 	if total > 0 {
 		filled = int(int64(min(max(done, 0), total)) * barWidth / int64(total))

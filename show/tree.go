@@ -97,7 +97,7 @@ func branches(r *v1alpha1.AddOnRollout) []branch {
 	word, m := phaseOf(r)
 	out := []branch{{
 		mark: m, name: r.Name, status: word,
-		clusters: share(status.Counts), bar: Bar(status.Counts.Updated, status.Counts.Total),
+		clusters: share(status.Counts), bar: progressBar(status.Counts.Updated, status.Counts.Total),
 	}}
 	culprit := failingStage(status)
 	for i, stage := range status.Stages {
@@ -149,7 +149,7 @@ func failingStage(status v1alpha1.AddOnRolloutStatus) int {
 func stageBranch(stage v1alpha1.StageStatus, last bool) branch {
 	b := branch{
 		twig: fork(last), mark: StageMark(stage.Phase), name: stage.Name, status: stage.Phase,
-		clusters: share(stage.Counts), bar: Bar(stage.Counts.Updated, stage.Counts.Total),
+		clusters: share(stage.Counts), bar: progressBar(stage.Counts.Updated, stage.Counts.Total),
 	}
 	if remark := StageRemark(stage); remark != "" {
 		b.bar += "  " + remark

@@ -12,7 +12,7 @@ type Path string
 
 // Child is the path of a field, or of a key of a map: labels[example.com/team].
 func (p Path) Child(key string) Path {
-	if !PlainKey(key) {
+	if !plain.MatchString(key) {
 		return p + Path("["+key+"]")
 	}
 	if p == "" {
@@ -45,14 +45,6 @@ func (p Path) Position() int {
 		return -1
 	}
 	return i
-}
-
-// Parent is the object or list that holds the field.
-func (p Path) Parent() Path {
-	if strings.HasSuffix(string(p), "]") {
-		return p[:strings.LastIndexByte(string(p), '[')]
-	}
-	return p[:max(0, strings.LastIndexByte(string(p), '.'))]
 }
 
 // Steps are the keys and indexes that lead to the field.
@@ -118,6 +110,3 @@ func (p Path) RemoveFrom(object map[string]any) {
 
 // plain is a map key that reads well after a dot in a field path.
 var plain = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
-
-// PlainKey reports whether a map key reads well after a dot in a field path.
-func PlainKey(key string) bool { return plain.MatchString(key) }

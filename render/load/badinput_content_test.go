@@ -196,16 +196,16 @@ func badMetadata(t *testing.T) []badInput {
 func badLimits(t *testing.T) []badInput {
 	t.Helper()
 	var supported strings.Builder
-	for i := range MaxSupportedConfigs {
+	for i := range maxSupportedConfigs {
 		fmt.Fprintf(&supported, "  - {group: example.com, resource: things%d}\n", i)
 	}
 	configs := hello()
-	for i := range MaxConfigs {
+	for i := range maxConfigs {
 		name := fmt.Sprintf("c%04d", i)
 		configs["configs/"+name+".yaml"] = strings.Replace(hello()[configFile], "name: agent", "name: "+name, 1)
 	}
 	addOns := tree{}
-	for i := range MaxAddOns + 1 {
+	for i := range maxAddOns + 1 {
 		name := fmt.Sprintf("a%03d", i)
 		addOns[name+".yaml"] = "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: ClusterManagementAddOn\nmetadata: {name: hello" + name + "}\n" +
 			"spec: {supportedConfigs: [{group: addon.open-cluster-management.io, resource: addontemplates, defaultConfig: {name: hello}}]}\n"

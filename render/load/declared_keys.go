@@ -18,10 +18,10 @@ const (
 	falseText = "false"
 )
 
-// MergeConfigsAnnotation on a ClusterManagementAddOn, with the value "true", merges all
+// mergeConfigsAnnotation on a ClusterManagementAddOn, with the value "true", merges all
 // AddOnDeploymentConfigs of one level, in order, while OCM reads only the first. Lists are
 // joined; of a variable, label or field that two set, the later counts.
-const MergeConfigsAnnotation = "addonflow.io/merge-configs"
+const mergeConfigsAnnotation = "addonflow.io/merge-configs"
 
 // declaredKey is a label or annotation of AddonFlow's that a commit may declare.
 type declaredKey struct {
@@ -38,7 +38,7 @@ func declaredKeys() []declaredKey {
 		{variable.FromConfigsAnnotation, []role{roleTemplate, rolePackage}, "an AddOnTemplate or AddOnPackage"},
 		{strict.NewerNamesAnnotation, []role{roleTemplate, rolePackage}, "an AddOnTemplate or AddOnPackage"},
 		{hubconfigv1alpha1.VersionLabel, []role{roleTemplate}, "an AddOnTemplate"},
-		{MergeConfigsAnnotation, []role{roleAddOn}, "a ClusterManagementAddOn"},
+		{mergeConfigsAnnotation, []role{roleAddOn}, "a ClusterManagementAddOn"},
 	}
 }
 

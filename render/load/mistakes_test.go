@@ -2,6 +2,7 @@ package load
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -97,7 +98,7 @@ func TestMistakeIsReportedFirst(t *testing.T) {
 				if len(problems) == 0 {
 					continue // any value is valid in this field
 				}
-				first, beside := flaw.Path(problems[0].Field), field.Parent()
+				first, beside := flaw.Path(problems[0].Field), parent(field)
 				if inManifest(field) {
 					beside = manifestOf(field) // a selector and its labels are in different parts of a manifest
 				}
@@ -142,4 +143,12 @@ func TestTwoMistakesInOneObjectAreBothReported(t *testing.T) {
 			}
 		}
 	})
+}
+
+// parent is the object or list that holds the field.
+func parent(p flaw.Path) flaw.Path {
+	if strings.HasSuffix(string(p), "]") {
+		return p[:strings.LastIndexByte(string(p), '[')]
+	}
+	return p[:max(0, strings.LastIndexByte(string(p), '.'))]
 }

@@ -17,12 +17,12 @@ import (
 
 // Limits of one commit.
 const (
-	// MaxAddOns is the limit of ClusterManagementAddOns in a commit.
-	MaxAddOns = 200
-	// MaxConfigs is the limit of templates and configurations in a commit.
-	MaxConfigs = 1000
-	// MaxSupportedConfigs is the limit of kinds of configuration that an add-on may list.
-	MaxSupportedConfigs = 32
+	// maxAddOns is the limit of ClusterManagementAddOns in a commit.
+	maxAddOns = 200
+	// maxConfigs is the limit of templates and configurations in a commit.
+	maxConfigs = 1000
+	// maxSupportedConfigs is the limit of kinds of configuration that an add-on may list.
+	maxSupportedConfigs = 32
 )
 
 // loader is one run of Load.
@@ -334,8 +334,8 @@ func (l *loader) checkLimits() {
 		count, most int
 		what        string
 	}{
-		{addOns, MaxAddOns, "ClusterManagementAddOns"},
-		{configs, MaxConfigs, "templates and configurations"},
+		{addOns, maxAddOns, "ClusterManagementAddOns"},
+		{configs, maxConfigs, "templates and configurations"},
 	} {
 		if limit.count > limit.most {
 			l.problems = append(l.problems, problem.Problem{

@@ -27,7 +27,7 @@ type referring struct {
 // objects it refers to, or notes which of them are missing.
 func (l *loader) resolve(d *draft) {
 	spec := d.ClusterManagementAddOn.Spec
-	c := render.Content{AddOn: d.Name, MergeConfigs: d.ClusterManagementAddOn.Annotations[MergeConfigsAnnotation] == trueText}
+	c := render.Content{AddOn: d.Name, MergeConfigs: d.ClusterManagementAddOn.Annotations[mergeConfigsAnnotation] == trueText}
 	var all []referring
 	for i, supported := range spec.SupportedConfigs {
 		c.Supported = append(c.Supported, supported.ConfigGroupResource)

@@ -36,9 +36,9 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 		})
 	}
 	flaws = append(flaws, lifecycleFlaws(cma.Annotations)...)
-	if merge, present := cma.Annotations[MergeConfigsAnnotation]; present && merge != trueText && merge != falseText {
+	if merge, present := cma.Annotations[mergeConfigsAnnotation]; present && merge != trueText && merge != falseText {
 		flaws = append(flaws, flaw.Flaw{
-			Field: flaw.Path("metadata.annotations").Child(MergeConfigsAnnotation), Reason: flaw.ReasonInvalidManifest,
+			Field: flaw.Path("metadata.annotations").Child(mergeConfigsAnnotation), Reason: flaw.ReasonInvalidManifest,
 			Message: fmt.Sprintf("%q is neither true nor false", flaw.Shown(merge)), Hint: `write "true" to merge`,
 		})
 	}
@@ -89,10 +89,10 @@ func lifecycleFlaws(annotations map[string]string) []flaw.Flaw {
 // supportedFlaws checks the kinds that an add-on lists and its default configurations.
 func supportedFlaws(supported []addonv1alpha1.ConfigMeta) []flaw.Flaw {
 	const list flaw.Path = "spec.supportedConfigs"
-	if len(supported) > MaxSupportedConfigs {
+	if len(supported) > maxSupportedConfigs {
 		return []flaw.Flaw{{
 			Field: list, Reason: flaw.ReasonLimitExceeded,
-			Message: fmt.Sprintf("lists %d kinds, at most %d are allowed", len(supported), MaxSupportedConfigs),
+			Message: fmt.Sprintf("lists %d kinds, at most %d are allowed", len(supported), maxSupportedConfigs),
 		}}
 	}
 	var flaws []flaw.Flaw
