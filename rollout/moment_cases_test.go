@@ -502,7 +502,7 @@ func momentCases() map[string]momentCase {
 		"after the success": {
 			reason: "joiners and returning clusters catch up, and the outcome stays",
 			change: []change{canaryDone, finished(c3, c4, c6), ended},
-			want:   map[string]string{c5: "Admitted v2"}, phase: v1alpha1.PhaseSucceeded, says: "5/6 updated, 1 catching up",
+			want:   map[string]string{c5: "Admitted v2"}, phase: v1alpha1.PhaseSucceeded, says: "now 5/6 updated, 1 catching up",
 		},
 		"a failure after the success": {
 			reason: "the rollout has ended; the clusters that wait behind the failure need a retry, which the commit status says",

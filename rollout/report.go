@@ -170,10 +170,11 @@ func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 			Failed: c.failed - c.again + excused, Parked: c.parked - held, Held: held, Waiting: c.waiting, Removing: c.leaving,
 		},
 	}
-	if st.Phase == StageWaiting && p.in.Ended && c.waiting == 0 && !s.unverified() {
-		st.Phase = StageComplete // the rollout has ended and waits for no unavailable cluster
-	}
-	if (st.Phase == StageWaiting || st.Phase == StageSoaking && c.flying == 0) && p.in.Aborted != "" {
+	open := st.Phase == StageWaiting || st.Phase == StageProgressing || st.Phase == StageSoaking
+	switch {
+	case open && p.in.Ended && !s.unverified():
+		st.Phase = StageComplete // the clusters that it waits for catch up, which is no rollout
+	case open && p.in.Aborted != "" && c.flying == 0:
 		st.Phase = StageHeld
 		st.Message += ", " + p.in.Aborted
 	}

@@ -135,3 +135,27 @@ func TestApproval_CountsAsUsedAfterTheStatusWasLost(t *testing.T) {
 		t.Errorf("it waits out its grace period: %+v; %q, %q", why, plan.Guard, plan.GuardHint)
 	}
 }
+
+// TestStages_StayCompleteAfterTheSuccess: a cluster that joins, and works that were overwritten by hand, are no new
+// rollout. The counts are those of now, and the message says so.
+func TestStages_StayCompleteAfterTheSuccess(t *testing.T) {
+	all := []string{c1, c2, c3, c4, c5, c6}
+	for says, changes := range map[string][]change{
+		"now 5/6 updated, 1 catching up": {finished(c3, c4, c6)},
+		"now 0/6 updated, 6 catching up": {finished(c3, c4, c5, c6), func(in *rollout.Input) {
+			for _, name := range all {
+				on(name, runs("v1", rollout.HealthVerified))(in)
+			}
+		}},
+	} {
+		plan := planned(t, rolling(6), append([]change{canaryDone, ended}, changes...)...)
+		if plan.Phase != v1alpha1.PhaseSucceeded || plan.Outcome != rollout.Success || plan.Message != says || plan.Counts.InFlight == 0 {
+			t.Errorf("%s, %s, %d in flight: %s, want %s", plan.Phase, plan.Outcome, plan.Counts.InFlight, plan.Message, says)
+		}
+		for _, stage := range plan.Stages {
+			if stage.Phase != rollout.StageComplete {
+				t.Errorf("%s: stage %s is %s: %s", says, stage.Name, stage.Phase, stage.Message)
+			}
+		}
+	}
+}

@@ -391,7 +391,8 @@ const (
 	// StageSoaking: every cluster in flight is verified and soaks, or every soak is over and a
 	// gate measures the stage.
 	StageSoaking = "Soaking"
-	// StageComplete: verified and soaked, failed within the budget, parked or held.
+	// StageComplete: verified and soaked, failed within the budget, parked or held. It stays so after the rollout has
+	// ended, while clusters that joined, or whose works or inputs changed, catch up.
 	StageComplete = "Complete"
 	// StageFailed: the failure budget is spent, a gate halts the stage, or clusters failed in a revert and none verified it.
 	StageFailed = "Failed"

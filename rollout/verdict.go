@@ -231,15 +231,16 @@ func unstagedText(c v1alpha1.Counts) string {
 	return fmt.Sprintf(", %d in no stage", c.Unstaged)
 }
 
-// caughtUpText is successText with the clusters that came after the success.
+// caughtUpText is successText with the clusters that came after the success, or lost their works after it: the rollout
+// has ended, and the counts are those of now.
 func (p *planner) caughtUpText(c v1alpha1.Counts) string {
 	text := updatedText(c)
 	if behind := c.InFlight + c.Waiting; behind > 0 {
-		text += fmt.Sprintf(", %d catching up", behind)
+		text = fmt.Sprintf("now %s, %d catching up", text, behind)
 	}
 	text += p.failuresText(c, ", ")
 	if t, i := p.firstBreach(); t != nil {
-		text += ", halted in " + t.steps[i].name
+		text = strings.TrimPrefix(text, "now ") + ", halted in " + t.steps[i].name
 	}
 	return text + p.asideText(c)
 }

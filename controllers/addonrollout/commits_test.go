@@ -670,7 +670,7 @@ func TestJoinersDoNotChangeAFinalStatus(t *testing.T) {
 	s.turn()
 	s.selects("c1", "c2", "c3")
 	s.turns(2)
-	if got := s.rollout().Status.Message; got != "2/3 updated, 1 catching up" {
+	if got := s.rollout().Status.Message; got != "now 2/3 updated, 1 catching up" {
 		t.Fatalf("a cluster joins: %s", got)
 	}
 	s.expect("v1", "success: ")
