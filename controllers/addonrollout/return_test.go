@@ -358,6 +358,37 @@ func TestRollback_IsNotBlockedByAClusterInNoStage(t *testing.T) {
 	}
 }
 
+// The message names the clusters in no stage that keep bad content: they got it before the stage was changed, and no
+// rollback or commit moves them.
+func TestBlocked_NamesTheClustersInNoStageThatKeepIt(t *testing.T) {
+	var names []string
+	for i := range 12 {
+		names = append(names, fmt.Sprintf("c%02d", i))
+	}
+	s := newScene(t, interceptor.Funcs{}, names...)
+	s.reporting()
+	s.place("prod", names[0])
+	s.atOnce(12)
+	of := s.succeed("v1", "v2")
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.Stages[0].Placement.Name = "prod" })
+	s.succeed("v3")
+	if got := s.rollout().Status.Message; got != "1/1 updated, 11 in no stage" {
+		t.Fatal(got)
+	}
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		spec.Blocked = []v1alpha1.BlockedContent{{Digest: of[1], Reason: "leaks memory"}}
+	})
+	s.settle()
+	const want = "1/1 updated, 11 in no stage; 11 in no stage with quarantined or blocked content (c01, c02, c03, c04, c05, c06, c07, c08, c09, c10, and 1 more)"
+	if got := s.rollout().Status.Message; got != want || s.says("Ready") != "True RolloutSucceeded: "+want {
+		t.Errorf("%s; Ready %s", got, s.says("Ready"))
+	}
+	s.commit("v4")
+	s.applied("v4", "")
+	s.settle()
+	s.expect("v4", "success: 1/1 updated, 11 in no stage; 11 in no stage with quarantined or blocked content (c01, ")
+}
+
 // A rollback whose clusters all fail again ends as Failed, and as RolledBack when one of them recovers.
 func TestRollback_FailsWhenNoClusterIsVerified(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")

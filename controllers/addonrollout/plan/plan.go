@@ -239,10 +239,10 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	if mistaken := o.Mistaken(); mistaken != "" {
 		next.Message += "; " + mistaken
 	}
-	if refused := o.refused(); refused != "" {
-		next.Message += "; " + refused
+	for _, aside := range p.asides() {
+		next.Message += "; " + aside
 		if p.Verdict.Message != "" {
-			p.Verdict.Message += "; " + refused
+			p.Verdict.Message += "; " + aside
 		}
 	}
 	p.Decisions = p.decisions(b.step, c.given.steps)

@@ -171,8 +171,10 @@ func (p *Plan) Summaries() []rollout.Summary {
 	if mistaken := p.Observed.Mistaken(); mistaken != "" {
 		all[0].Description = mistaken + "; " + all[0].Description
 	}
-	if why := p.Observed.refused(); why != "" && !strings.Contains(all[0].Description, why) {
-		all[0].Description += "; " + why
+	for _, aside := range p.asides() {
+		if !strings.Contains(all[0].Description, aside) {
+			all[0].Description += "; " + aside
+		}
 	}
 	return all
 }
@@ -203,8 +205,33 @@ func (p *Plan) summaries() []rollout.Summary {
 	return []rollout.Summary{s}
 }
 
-// refused says which writes beside the status the hub refused; "": none.
-func (o *Observation) refused() string { return strings.Join(o.RefusedWrites, "; ") }
+// asides are what the user must know besides how the rollout stands: which clusters keep bad content because no stage
+// moves them, and which writes beside the status the hub refused.
+func (p *Plan) asides() []string {
+	o, bad, names := p.Observed, map[string]bool{}, []string(nil)
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if c.Planned.State != rollout.Unstaged {
+			continue
+		}
+		runs := c.Running()
+		if _, known := bad[runs]; !known {
+			_, bad[runs] = o.withdrawn(o.known(runs))
+		}
+		if bad[runs] {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return o.RefusedWrites
+	}
+	shown := names[:min(len(names), failingKept)]
+	if more := len(names) - len(shown); more > 0 {
+		shown = append(slices.Clone(shown), fmt.Sprintf("and %d more", more))
+	}
+	text := fmt.Sprintf("%d in no stage with quarantined or blocked content (%s)", len(names), strings.Join(shown, ", "))
+	return slices.Insert(slices.Clone(o.RefusedWrites), 0, text)
+}
 
 // AllSettled reports whether every placement can be relied upon; where one cannot, the stages of
 // its decision groups may be missing for a moment.
