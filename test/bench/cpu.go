@@ -61,6 +61,9 @@ func commandName(binary string) string {
 // files, for the operator those of its program.
 type memory struct{ peak, files int64 }
 
+// String is the peak, and the peak without pages of files, in MiB.
+func (m memory) String() string { return fmt.Sprintf("%d, %d", m.peak>>20, (m.peak-m.files)>>20) }
+
 // memoryOf reads the memory of a process; zero on a system without /proc.
 func memoryOf(pid int) (memory, error) {
 	var m memory

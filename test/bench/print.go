@@ -17,19 +17,19 @@ func median(times []time.Duration) time.Duration {
 // print prints the measurements.
 func (b *bench) print(w io.Writer) {
 	n := float64(len(b.names))
-	fmt.Fprintf(w, "\n%d clusters. The floor is the median of three; ratios are to the floor of this run.\nRequests and CPU time are per cluster, the planner's is its share of one core.\n\n", len(b.names))
+	fmt.Fprintf(w, "\n%d clusters. The floor is the median of three; ratios are to the floor of this run.\nRequests and CPU time are per cluster, the planner's is its share of one core and needs -profile.\nThe peak is the largest resident set so far; its second number leaves out pages of the program's file.\n\n", len(b.names))
 	fmt.Fprintf(w, "%72s CPU time of\n", "")
-	fmt.Fprintf(w, "%-26s %8s %8s %7s %9s %9s %9s %10s %9s %12s %9s\n",
-		"", "time", "floor", "ratio", "requests", "conflicts", "operator", "API server", "etcd", "planner", "peak RSS")
+	fmt.Fprintf(w, "%-26s %8s %8s %7s %9s %9s %9s %10s %9s %12s %14s\n",
+		"", "time", "floor", "ratio", "requests", "conflicts", "operator", "API server", "etcd", "planner", "peak RSS, MiB")
 	for _, r := range b.results {
 		all, conflicts := r.requests.total()
 		floor, ratio := "", ""
 		if f := b.floors[r.floor]; f > 0 {
 			floor, ratio = fmt.Sprintf("%.2fs", f.Seconds()), fmt.Sprintf("%.2fx", r.took.Seconds()/f.Seconds())
 		}
-		fmt.Fprintf(w, "%-26s %7.2fs %8s %7s %9.2f %9.0f %9s %10s %9s %6.3f cores %6dMiB\n",
+		fmt.Fprintf(w, "%-26s %7.2fs %8s %7s %9.2f %9.0f %9s %10s %9s %12s %14s\n",
 			r.name, r.took.Seconds(), floor, ratio, all/n, conflicts,
-			r.cpu.per(n, b.operator), r.cpu.per(n, apiServer), r.cpu.per(n, etcd), r.planner, r.memory.peak>>20)
+			r.cpu.per(n, b.operator), r.cpu.per(n, apiServer), r.cpu.per(n, etcd), r.planner, r.memory)
 	}
 	v := b.addOn.volume()
 	fmt.Fprintf(w, "\nAddOnRollouts: %d writes, %.1f MB in all, the largest %d KiB\n", v.writes, float64(v.total)/1e6, v.largest>>10)
@@ -42,8 +42,8 @@ func (b *bench) print(w io.Writer) {
 			verdict, median(b.pushed).Seconds(), len(b.pushed), slices.Max(b.pushed).Seconds(), promised)
 	}
 	fmt.Fprintf(w, "\nkept at rest: %.1f MiB on the heap, %.1f KiB a cluster\n", float64(b.live)/(1<<20), float64(b.live)/1024/n)
-	fmt.Fprintf(w, "restart: %.2fs from the start of the process to the first work (promised: %s), %s of its CPU; then its peak is %d MiB\n",
-		b.restart.took.Seconds(), promisedRestart, b.restart.cpu, b.restart.memory.peak>>20)
+	fmt.Fprintf(w, "restart: %.2fs from the start of the process to the first work (promised: %s), %s of its CPU; then its peak is %s MiB\n",
+		b.restart.took.Seconds(), promisedRestart, b.restart.cpu, b.restart.memory)
 	fmt.Fprintf(w, "page of the rollout: %s by the operator, which makes the plan, and %s again; %d KiB\n",
 		b.page.first.Round(time.Millisecond), b.page.again.Round(time.Millisecond), b.page.bytes>>10)
 	fmt.Fprintf(w, "heartbeats: %d, and %d that failed\n", b.beats.written.Load(), b.beats.failed.Load())
