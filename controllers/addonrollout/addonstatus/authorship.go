@@ -15,9 +15,14 @@ type Authorship struct {
 	version string
 	// taken in this version.
 	taken []Takeover
-	// own are the sums of the values that AddonFlow wrote or accepted last, by kind. The values of a fleet
-	// would take more memory than the works.
-	own map[string]uint64
+	// own are the values that AddonFlow wrote or accepted last, one of each kind.
+	own []ownValue
+}
+
+// ownValue is the sum of a value: the values of a fleet would take more memory than the works.
+type ownValue struct {
+	kind string
+	sum  uint64
 }
 
 // Taken returns the fields of AddonFlow that other writers took over. An add-on whose status
@@ -31,12 +36,12 @@ func (a *Authorship) Taken(addOn *addonv1alpha1.ManagedClusterAddOn) []Takeover 
 	taken := Takeovers(addOn.ManagedFields)
 	for _, kind := range Guarded() {
 		mine := !slices.ContainsFunc(taken, func(t Takeover) bool { return t.Kind() == kind })
-		own, known := a.own[kind]
+		i := a.position(kind)
 		switch {
-		case mine, !known && OwnWords(addOn, kind):
+		case mine, i < 0 && OwnWords(addOn, kind):
 			// AddonFlow wrote it, or another writer wrote the value that AddonFlow would write.
 			a.keep(addOn, kind)
-		case !known || own != sum(addOn, kind):
+		case i < 0 || a.own[i].sum != sum(addOn, kind):
 			for _, t := range taken {
 				if t.Kind() == kind {
 					a.taken = append(a.taken, t)
@@ -61,10 +66,19 @@ func (a *Authorship) Accept(addOn *addonv1alpha1.ManagedClusterAddOn, kind strin
 }
 
 func (a *Authorship) keep(addOn *addonv1alpha1.ManagedClusterAddOn, kind string) {
-	if a.own == nil {
-		a.own = make(map[string]uint64, len(Guarded()))
+	if i := a.position(kind); i >= 0 {
+		a.own[i].sum = sum(addOn, kind)
+		return
 	}
-	a.own[kind] = sum(addOn, kind)
+	if a.own == nil {
+		a.own = make([]ownValue, 0, len(Guarded()))
+	}
+	a.own = append(a.own, ownValue{kind, sum(addOn, kind)})
+}
+
+// position of a kind in own; -1: its value is not known.
+func (a *Authorship) position(kind string) int {
+	return slices.IndexFunc(a.own, func(v ownValue) bool { return v.kind == kind })
 }
 
 // sum is the beginning of the hash of the value of a kind.
