@@ -48,7 +48,7 @@ func TestEnvironment(t *testing.T) {
 	pod := "{initContainers: [{name: i, env: [" + own + "]}], containers: [{name: c, env: [" + own + "]}]}"
 	withoutOwn := strings.Replace(injected, "{name: CLUSTER_NAME, value: cluster1}, ", "", 1)
 
-	for _, k := range workloadKinds() {
+	for _, k := range workloadKinds {
 		t.Run(k.name, func(t *testing.T) {
 			template := podTemplate(strings.TrimPrefix(k.group+"/v1", "/"), k.name, pod) + "registration: [{type: KubeClient}]"
 			spec := podSpec(objectsFor(t, template, agent)[0].Object)

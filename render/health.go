@@ -95,12 +95,11 @@ func (a ask) name() string {
 
 // kind returns what is known of the object's kind; its zero for a kind that runs no pods.
 func (a ask) kind() workloadType {
-	kinds := workloadKinds()
-	i := slices.IndexFunc(kinds, func(k workloadType) bool { return k.group == a.id.Group && k.resource == a.id.Resource })
+	i := slices.IndexFunc(workloadKinds, func(k workloadType) bool { return k.group == a.id.Group && k.resource == a.id.Resource })
 	if i < 0 {
 		return workloadType{}
 	}
-	return kinds[i]
+	return workloadKinds[i]
 }
 
 // workload reports whether the object creates pods, or objects that do. Every API server reports

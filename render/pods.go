@@ -59,27 +59,24 @@ const (
 )
 
 // workloadKinds are the kinds that run pods. OCM knows the first two;
-// versions do not matter, as for OCM.
-func workloadKinds() []workloadType {
-	return []workloadType{
-		{group: appsGroup, name: deploymentKind, resource: deploymentsResource, template: []string{specKey, templateKey}, ocm: true},
-		{group: appsGroup, name: daemonSetKind, resource: daemonSetsResource, template: []string{specKey, templateKey}, ocm: true},
-		{group: appsGroup, name: statefulSetKind, resource: statefulSetsResource, template: []string{specKey, templateKey}},
-		{group: batchGroup, name: jobKind, resource: jobsResource, template: []string{specKey, templateKey}},
-		{group: batchGroup, name: cronJobKind, resource: cronJobsResource, template: []string{specKey, "jobTemplate", specKey, templateKey}},
-		{group: appsGroup, name: replicaSetKind, resource: replicaSetsResource},
-		{name: replicationControllerKind, resource: controllersResource},
-		{name: podKind, resource: podsResource},
-	}
+// versions do not matter, as for OCM. Nothing changes them.
+var workloadKinds = []workloadType{
+	{group: appsGroup, name: deploymentKind, resource: deploymentsResource, template: []string{specKey, templateKey}, ocm: true},
+	{group: appsGroup, name: daemonSetKind, resource: daemonSetsResource, template: []string{specKey, templateKey}, ocm: true},
+	{group: appsGroup, name: statefulSetKind, resource: statefulSetsResource, template: []string{specKey, templateKey}},
+	{group: batchGroup, name: jobKind, resource: jobsResource, template: []string{specKey, templateKey}},
+	{group: batchGroup, name: cronJobKind, resource: cronJobsResource, template: []string{specKey, "jobTemplate", specKey, templateKey}},
+	{group: appsGroup, name: replicaSetKind, resource: replicaSetsResource},
+	{name: replicationControllerKind, resource: controllersResource},
+	{name: podKind, resource: podsResource},
 }
 
 func workloadKind(group, name string) (workloadType, bool) {
-	kinds := workloadKinds()
-	i := slices.IndexFunc(kinds, func(k workloadType) bool { return k.group == group && k.name == name })
+	i := slices.IndexFunc(workloadKinds, func(k workloadType) bool { return k.group == group && k.name == name })
 	if i < 0 {
 		return workloadType{}, false
 	}
-	return kinds[i], true
+	return workloadKinds[i], true
 }
 
 // pod is the pod template of a workload, to be decorated in place.

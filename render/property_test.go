@@ -40,7 +40,7 @@ func drawContent(t *rapid.T) Content {
 			})
 			continue
 		}
-		k := rapid.SampledFrom(workloadKinds()).Draw(t, "kind")
+		k := rapid.SampledFrom(workloadKinds).Draw(t, "kind")
 		pod := map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{
 			map[string]any{"name": drawName(t, "container"), "image": "quay.io/" + drawText(t, "image")},
 		}}}}
