@@ -306,22 +306,35 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 			why = "failed before; its works are written again"
 		}
 		p.grant(u, s, revision, why)
-		p.admissions = append(p.admissions, u)
-		u.admission = len(p.admissions)
+		p.enter(u)
 	}
 	return free
+}
+
+// enter notes that the record of the cluster needs room in the ledger.
+func (p *planner) enter(u *unit) {
+	p.admissions = append(p.admissions, u)
+	u.admission = len(p.admissions)
+}
+
+// renew gives the cluster a record that the ledger does not have yet.
+func (u *unit) renew(r *Record) {
+	if u.admission == 0 {
+		u.before = u.record
+	}
+	u.record = r
 }
 
 // grant gives the cluster a record of the revision. A failure with that revision stays one, in
 // the stage in which it failed. Clusters are admitted only here.
 func (p *planner) grant(u *unit, s *step, revision, why string) {
-	u.before = u.record
-	u.record = &Record{Cluster: u.c.Name, Revision: revision, Stage: s.name, State: Admitted, Admitted: p.second, Since: p.second}
-	if b := u.before; b.failed() && b.Revision == revision && b.State != NotWritten {
+	b := u.record
+	u.renew(&Record{Cluster: u.c.Name, Revision: revision, Stage: s.name, State: Admitted, Admitted: p.second, Since: p.second})
+	if b.failed() && b.Revision == revision && b.State != NotWritten {
 		u.record.Failed, u.record.Stage = true, b.Stage
 	}
 	u.record.Reverted = revision == p.target && p.returns(u)
-	u.record.Excused = revision == p.target && p.revert && u.before.failedOtherwise(p.target)
+	u.record.Excused = revision == p.target && p.revert && b.failedOtherwise(p.target)
 	u.state, u.reason, u.until = Admitted, why, time.Time{}
 	p.look(u.record.wakeAt(p.observation(u), p.pace(u, s)))
 }

@@ -36,8 +36,8 @@ type unit struct {
 	// that of its record. The cluster keeps its slot there and gets no other content.
 	step  *step
 	bound bool
-	// record of the cluster; nil: none. before is the record that an admission of this plan
-	// replaced. admission is the position of that admission, from 1; 0: there is none.
+	// record of the cluster; nil: none. before is the record that an admission or adoption of this plan
+	// replaced. admission is the position of that admission or adoption, from 1; 0: there is none.
 	record, before *Record
 	admission      int
 

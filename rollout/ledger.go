@@ -33,9 +33,9 @@ const (
 )
 
 // fit encodes the ledger with as many of the new admissions as it has room for. The other
-// clusters wait. Records that exist are never dropped for room: admissions reserve room for all their later states.
-// Records that were adopted, or written under a higher limit, had no such check. With many of them the ledger can be
-// above the limit even with the coarsest grain.
+// clusters wait, and so do clusters that were to be adopted: they are adopted again by the next plan. Records that are
+// stored are never dropped for room: admissions reserve room for all their later states. Only if the limit was higher
+// when they were stored, the ledger can be above the limit even with the coarsest grain; then no cluster is admitted.
 func (p *planner) fit() v1alpha1.Ledger {
 	if kept := p.roomFor(); kept < len(p.admissions) {
 		for _, u := range p.admissions[kept:] {
@@ -44,6 +44,9 @@ func (p *planner) fit() v1alpha1.Ledger {
 				u.state = u.record.shown() // it failed, and waits to be admitted again
 			}
 			u.reason = v1alpha1.LedgerFullReason + ": the ledger has no room; admitted as others finish"
+			if u.step != nil { // no step selects some of those that were to be adopted
+				u.step.gated, u.step.remeasured = "waits for room in the ledger ("+v1alpha1.LedgerFullReason+")", true
+			}
 		}
 		p.admissions = p.admissions[:kept]
 		p.count()

@@ -338,6 +338,38 @@ func TestLedger_FullMakesClustersWait(t *testing.T) {
 	}
 }
 
+// TestLedger_FullMakesAdoptedClustersWait: the status was lost, and the records of all clusters do not fit. The rest waits
+// for room and says so, as the message of the rollout does; no plan exceeds the limit, and at rest none changes the ledger.
+func TestLedger_FullMakesAdoptedClustersWait(t *testing.T) {
+	in := allAtOnce(longNames(4000))
+	in.LedgerLimit, in.Rebuild = 128<<10, true
+	for i := range in.Clusters {
+		in.Clusters[i].Running, in.Clusters[i].UpToDate, in.Clusters[i].UpToDateStable = "v2", true, false
+	}
+	adopted, last := 0, 15
+	for look := range last + 1 {
+		plan, err := New(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := Records(plan.Ledger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := waitingForRoom(plan)
+		if got := size(plan.Ledger); got > in.LedgerLimit || len(records) < 1000 || full != len(in.Clusters)-len(records) || len(plan.Actions) > 0 {
+			t.Fatalf("look %d: %d bytes, %d records, %d wait for room, %d actions", look, got, len(records), full, len(plan.Actions))
+		}
+		if plan.Phase != v1alpha1.PhaseProgressing || !strings.HasSuffix(plan.Message, ", waits for room in the ledger (LedgerFull)") {
+			t.Errorf("%s: %s", plan.Phase, plan.Message)
+		}
+		if len(records) < adopted || look == last && plan.LedgerChanged {
+			t.Errorf("look %d: %d records, %d before; changed %t", look, len(records), adopted, plan.LedgerChanged)
+		}
+		adopted, in.Rebuild, in.Now, in.Ledger = len(records), false, in.Now.Add(time.Second), plan.Ledger
+	}
+}
+
 func waitingForRoom(p Plan) int {
 	n := 0
 	for _, c := range p.Clusters {

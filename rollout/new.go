@@ -48,7 +48,7 @@ type planner struct {
 	removed removal.Record
 	removal removal.Plan
 
-	admissions []*unit // clusters admitted to a free slot, in order
+	admissions []*unit // clusters that were adopted or admitted to a free slot, in order
 	retargeted int     // admissions in a slot that the cluster already has
 	actions    []Action
 	asks       []Ask

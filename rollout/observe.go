@@ -84,11 +84,12 @@ func (p *planner) adopt() {
 			state = Failed // it is not known since when
 		}
 		if revision != "" {
-			u.record = &Record{
+			u.renew(&Record{
 				Cluster: u.c.Name, Revision: revision, Stage: u.step.title(),
 				State: state, Admitted: p.second, Since: p.second,
 				Excused: p.in.Rebuild && revision != p.target, // whether it had failed is lost as well
-			}
+			})
+			p.enter(u)
 		}
 	}
 }

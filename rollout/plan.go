@@ -16,7 +16,7 @@ type Plan struct {
 	Ledger v1alpha1.Ledger
 	// LedgerChanged says whether Ledger differs from Input.Ledger.
 	LedgerChanged bool
-	// Admitted counts the admissions and removals this plan reserves for the first
+	// Admitted counts the admissions, adoptions and removals this plan reserves for the first
 	// time. Above 0, Input.Ledger must have come from an uncached read.
 	Admitted int
 

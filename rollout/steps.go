@@ -58,8 +58,8 @@ type step struct {
 	// gates that the rollout has to pass in the step. begun: a cluster of it was admitted to the
 	// target. gated says which gate holds its admissions although it could start, and shut are all that do;
 	// unmeasured says which one holds its completion; "": none does. soaked is when the last soak so far
-	// ended. remeasured: the gate that gated names is measured again, so that the wait ends without an
-	// action of the user.
+	// ended. remeasured: the gate that gated names is measured again, or gated names no gate but the full
+	// ledger, so that the wait ends without an action of the user.
 	gates             []gate
 	begun             bool
 	gated, unmeasured string

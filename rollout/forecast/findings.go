@@ -67,7 +67,7 @@ func (r *run) endless() Finding {
 	case spec.Suspend:
 		f.Field, f.Hint = "suspend", "remove suspend"
 	case r.last.Phase == v1alpha1.PhaseProgressing: // nothing holds it, such as with a full ledger
-		f.Field, f.Message = r.paceField(name, ""), f.Message+", "+r.waits(name)
+		f.Field = r.paceField(name, "")
 	case i >= 0 && holds(spec.Stages[i].MaxConcurrency):
 		f.Field, f.Hint = r.paceField(name, ".maxConcurrency"), "give a number from 1 to start the stage"
 	case i >= 0:
@@ -81,16 +81,6 @@ func (r *run) endless() Finding {
 		f.Field = r.paceField(name, mandatoryField)
 	}
 	return f
-}
-
-// waits is why a cluster of the stage waits.
-func (r *run) waits(stage string) string {
-	for _, cp := range r.last.Clusters {
-		if cp.Stage == stage && cp.State == rollout.Waiting {
-			return cp.Reason
-		}
-	}
-	return ""
 }
 
 // holds reports whether a maxConcurrency holds its stage.

@@ -484,7 +484,7 @@ func TestLedgerWithoutRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := r.findings()
-	if len(found) != 1 || found[0].Field != "stages[1]" || !strings.Contains(found[0].Message, ", LedgerFull: the ledger has no room") {
+	if len(found) != 1 || found[0].Field != "stages[1]" || !strings.Contains(found[0].Message, ", waits for room in the ledger (LedgerFull)") {
 		t.Errorf("got %+v", found)
 	}
 }
