@@ -125,7 +125,9 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 			&v1alpha1.AddOnRollout{}:  {Namespaces: own, Transform: same.Share},
 			&v1alpha1.AddOnApproval{}: {Namespaces: own},
 			&v1alpha1.AddOnOrder{}:    {Namespaces: own},
-			&workv1.ManifestWork{}:    {Label: addonrollout.WorkSelector()},
+			&workv1.ManifestWork{}: {Label: addonrollout.WorkSelector(), Transform: func(in any) (any, error) {
+				return same.Share(addonrollout.TrimWork(in))
+			}},
 			&clusterv1.ManagedCluster{}: {Transform: func(in any) (any, error) {
 				return same.Share(addonrollout.TrimManagedCluster(in))
 			}},

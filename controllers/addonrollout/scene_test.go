@@ -126,10 +126,23 @@ func (s *scene) restart() {
 	s.gates = gates.NewDesk(gates.Options{Secrets: s.hub, Measure: gatesOptions(), Clock: movedClock{s.clock}})
 	s.reconciler = New(Options{
 		Charts: chart.InProcess{},
-		Client: s.hub, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(s.hub, s.hub, nil, time.Now),
+		Client: watchCache{s.hub}, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(s.hub, s.hub, nil, time.Now),
 		Gates: s.gates, Elapsed: s.elapsed, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, HidesTemplateHash: true,
 		Trace: s.trace.planned,
 	})
+}
+
+// watchCache reads works as the operator's cache has them.
+type watchCache struct{ client.Client }
+
+func (c watchCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.Client.List(ctx, list, opts...)
+	if works, ok := list.(*workv1.ManifestWorkList); ok {
+		for i := range works.Items {
+			TrimWork(&works.Items[i])
+		}
+	}
+	return err
 }
 
 // place writes a placement with its decisions, as OCM's placement controller does.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/predicates"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -46,6 +47,27 @@ func TrimManagedCluster(in any) any {
 		c.Status.Allocatable, c.Status.Capacity, c.Status.ManagedNamespaces = nil, nil, nil
 	}
 	return in
+}
+
+// TrimWork removes the parts of a ManifestWork that rollouts do not read.
+func TrimWork(in any) any {
+	w, ok := in.(*workv1.ManifestWork)
+	if !ok {
+		return in
+	}
+	w.ManagedFields = nil
+	untimed(w.Status.Conditions)
+	for i := range w.Status.ResourceStatus.Manifests {
+		untimed(w.Status.ResourceStatus.Manifests[i].Conditions)
+	}
+	return in
+}
+
+// untimed makes conditions equal that differ only in when they changed, so that clusters can share them.
+func untimed(conditions []metav1.Condition) {
+	for i := range conditions {
+		conditions[i].LastTransitionTime = metav1.Time{}
+	}
 }
 
 // SetupWithManager registers the reconciler, its indexes and its watches: the rollout itself, and

@@ -7,6 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // TestTrimManagedCluster_KeepsOnlyWhatIsRead: a certificate bundle alone is larger than everything else.
@@ -27,6 +30,28 @@ func TestTrimManagedCluster_KeepsOnlyWhatIsRead(t *testing.T) {
 	whole.Status.Allocatable = whole.Status.Capacity
 	whole.Status.ManagedNamespaces = []clusterv1.ClusterSetManagedNamespaceConfig{{ClusterSet: "default"}}
 	if diff := cmp.Diff(&read, TrimManagedCluster(whole)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestTrimWork_KeepsOnlyWhatIsRead: the times of conditions would keep clusters from sharing them.
+func TestTrimWork_KeepsOnlyWhatIsRead(t *testing.T) {
+	read := workv1.ManifestWork{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "addon-hello-deploy-0", Annotations: map[string]string{v1alpha1.DigestAnnotation: "d"}},
+		Status: workv1.ManifestWorkStatus{
+			Conditions: []metav1.Condition{{Type: workv1.WorkApplied, Status: metav1.ConditionTrue, ObservedGeneration: 2}},
+			ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{
+				ResourceMeta: workv1.ManifestResourceMeta{Kind: "ConfigMap", Name: "m"},
+				Conditions:   []metav1.Condition{{Type: workv1.ManifestApplied, Status: metav1.ConditionTrue, Message: "applied"}},
+			}}},
+		},
+	}
+	whole := read.DeepCopy()
+	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "work-agent"}}
+	whole.Status.Conditions[0].LastTransitionTime = metav1.Unix(1, 0)
+	whole.Status.ResourceStatus.Manifests[0].Conditions[0].LastTransitionTime = metav1.Unix(2, 0)
+	TrimWork(whole)
+	if diff := cmp.Diff(&read, whole); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
