@@ -111,14 +111,14 @@ func sameManifests(desired, existing *workv1.ManifestWork, same func(desired, ex
 
 // sameObject compares JSON, ignoring spacing and null timestamps.
 func sameObject(desired, existing []byte) bool {
-	a, b := decoded(desired), decoded(existing)
+	a, b := decoded(inFormOf(existing, desired)), decoded(existing)
 	return a != nil && b != nil && equality.Semantic.DeepEqual(a, b)
 }
 
 // sameMeaning compares without AddonFlow's marks, and compares Deployments and DaemonSets as
 // OCM writes them.
 func sameMeaning(desired, existing []byte) bool {
-	a, b := unmarked(desired), unmarked(existing)
+	a, b := unmarked(inFormOf(existing, desired)), unmarked(existing)
 	if a == nil || b == nil {
 		return false
 	}
@@ -145,7 +145,7 @@ func sameTyped(a, b map[string]any, typedA, typedB any) bool {
 // decoded returns an object without null timestamps; nil if it cannot be decoded.
 func decoded(raw []byte) map[string]any {
 	var fields map[string]any
-	if err := utiljson.Unmarshal(raw, &fields); err != nil || fields == nil {
+	if err := utiljson.Unmarshal(objectIn(raw), &fields); err != nil || fields == nil {
 		return nil
 	}
 	for _, path := range [][]string{{metadataKey}, {specKey, templateKey, metadataKey}} {
@@ -161,8 +161,10 @@ func decoded(raw []byte) map[string]any {
 }
 
 // unmarked is decoded without AddonFlow's marks.
-func unmarked(raw []byte) map[string]any {
-	fields := decoded(raw)
+func unmarked(raw []byte) map[string]any { return withoutMarks(decoded(raw)) }
+
+// withoutMarks removes AddonFlow's marks from an object.
+func withoutMarks(fields map[string]any) map[string]any {
 	metadata, _ := fields[metadataKey].(map[string]any)
 	annotations, _ := metadata[annotationsKey].(map[string]any)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool { return ownAnnotation(key) })

@@ -33,6 +33,10 @@ func TestContends(t *testing.T) {
 			if got.Object != tc.want || contends != (tc.want != "") || got.Yields {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
+			NewAbridger().Abridge(works[0])
+			if abridged, also := ours.Contends(works[0], nil); abridged != got || also != contends {
+				t.Errorf("abridged: got %+v, want %+v", abridged, got)
+			}
 			works[0].Namespace = "cluster2"
 			if got, contends := ours.Contends(works[0], nil); contends {
 				t.Errorf("of another cluster: %+v", got)
@@ -73,6 +77,10 @@ func TestObjectBelongsToTheOlderWork(t *testing.T) {
 			got, contends := ours.Contends(theirs[0], own)
 			if !contends || got.Yields != tc.yields {
 				t.Errorf("got %+v, %t", got, contends)
+			}
+			NewAbridger().Abridge(own[0])
+			if abridged, also := ours.Contends(theirs[0], own); abridged != got || also != contends {
+				t.Errorf("abridged: got %+v, want %+v", abridged, got)
 			}
 		})
 	}

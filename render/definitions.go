@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"slices"
+	"sync"
 
 	workv1 "open-cluster-management.io/api/work/v1"
 )
@@ -63,6 +64,7 @@ func (r *Renderer) Displaces(c Cluster, works []*workv1.ManifestWork) (gone, cha
 	if o.err != nil {
 		return nil, nil, o.err
 	}
+	rendered := sync.OnceValues(func() (Rendered, error) { return r.Render(c) })
 	for _, w := range works {
 		if !w.DeletionTimestamp.IsZero() {
 			continue
@@ -81,11 +83,11 @@ func (r *Renderer) Displaces(c Cluster, works []*workv1.ManifestWork) (gone, cha
 			case !stays:
 				gone = append(gone, id.Name)
 			case there.Sum != sha256.Sum256(raw):
-				same, err := r.means(c, id.Name, raw)
+				now, err := rendered()
 				if err != nil {
 					return nil, nil, err
 				}
-				if !same {
+				if !now.defines(id.Name, raw) {
 					changed = append(changed, id.Name)
 				}
 			}
@@ -96,13 +98,9 @@ func (r *Renderer) Displaces(c Cluster, works []*workv1.ManifestWork) (gone, cha
 	return slices.Compact(gone), slices.Compact(changed), nil
 }
 
-// means reports whether a CustomResourceDefinition has the meaning of the one that Render returns.
-func (r *Renderer) means(c Cluster, name string, raw []byte) (bool, error) {
-	rendered, err := r.Render(c)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(rendered.rendering.objects, func(o object) bool {
+// defines reports whether the rendering has a CustomResourceDefinition with the meaning of a manifest.
+func (r Rendered) defines(name string, raw []byte) bool {
+	return slices.ContainsFunc(r.rendering.objects, func(o object) bool {
 		return o.id.Kind == definitionKind && o.id.Name == name && sameMeaning(o.plain, raw)
-	}), nil
+	})
 }

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // A CustomResourceDefinition is found in every work, also in works of other writers, and compared by meaning.
@@ -42,6 +44,14 @@ func TestDisplaces_ReadsTheWorks(t *testing.T) {
 		gone, changed, err := r.Displaces(Cluster{Name: "c1"}, c.works)
 		if err != nil || !slices.Equal(gone, c.gone) || !slices.Equal(changed, c.changed) {
 			t.Errorf("%s: gone %v, changed %v, %v", name, gone, changed, err)
+		}
+		for _, w := range c.works {
+			w.Annotations = map[string]string{v1alpha1.DigestAnnotation: "d"}
+			NewAbridger().Abridge(w)
+		}
+		gone, changed, err = r.Displaces(Cluster{Name: "c1"}, c.works)
+		if err != nil || !slices.Equal(gone, c.gone) || !slices.Equal(changed, c.changed) {
+			t.Errorf("abridged, %s: gone %v, changed %v, %v", name, gone, changed, err)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func identityIn(raw []byte) (Identity, bool) {
 			Name      string `json:"name"`
 		} `json:"metadata"`
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &head); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(objectIn(raw), &head); err != nil {
 		return Identity{}, false
 	}
 	return Identity{head.APIVersion, head.Kind, head.Metadata.Namespace, head.Metadata.Name}, true

@@ -66,7 +66,7 @@ func compareMarked(desired, existing *workv1.ManifestWork) Difference {
 
 // sameContent compares JSON without the marks of any version.
 func sameContent(desired, existing []byte) bool {
-	a, b := unmarked(desired), unmarked(existing)
+	a, b := unmarked(inFormOf(existing, desired)), unmarked(existing)
 	return a != nil && b != nil && equality.Semantic.DeepEqual(a, b)
 }
 

@@ -66,6 +66,10 @@ func TestMarksOfAnotherVersionAreNoDrift(t *testing.T) {
 			if got := Compare(desired[0], existing); got != c.want {
 				t.Errorf("%s: got %v, want %v", c.reason, got, c.want)
 			}
+			NewAbridger().Abridge(existing)
+			if got := Compare(desired[0], existing); got != c.want {
+				t.Errorf("abridged, %s: got %v, want %v", c.reason, got, c.want)
+			}
 		})
 	}
 }

@@ -202,6 +202,9 @@ func TestWorksAreWrittenOnce(t *testing.T) {
 			stored := make([]*workv1.ManifestWork, 0, len(desired))
 			for _, w := range desired {
 				stored = append(stored, w.DeepCopy())
+				if rapid.Bool().Draw(t, "abridged") {
+					NewAbridger().Abridge(stored[len(stored)-1])
+				}
 			}
 			again, removeAgain, err := rendered.Works(Owner{Name: "hello", Namespace: "cluster1", UID: "u", Revision: "r"}, stored)
 			if err != nil || len(removeAgain) > 0 || len(again) != len(stored) {

@@ -46,6 +46,7 @@ import (
 	"github.com/addonflow/addonflow/manifests/admission"
 	"github.com/addonflow/addonflow/proposal"
 	"github.com/addonflow/addonflow/registration"
+	"github.com/addonflow/addonflow/render"
 )
 
 // controllerName is the field manager and event source, and begins the Lease's name.
@@ -110,7 +111,7 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 		own = map[string]cache.Config{o.namespace: {}}
 	}
 	// The objects of a fleet differ in names and times only: their equal parts are kept once, to save memory.
-	same := hubclient.NewSharer()
+	same, manifests := hubclient.NewSharer(), render.NewAbridger()
 	stripped := func(in any) (any, error) {
 		out, err := cache.TransformStripManagedFields()(in)
 		if err != nil {
@@ -126,7 +127,7 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 			&v1alpha1.AddOnApproval{}: {Namespaces: own},
 			&v1alpha1.AddOnOrder{}:    {Namespaces: own},
 			&workv1.ManifestWork{}: {Label: addonrollout.WorkSelector(), Transform: func(in any) (any, error) {
-				return same.Share(addonrollout.TrimWork(in))
+				return same.Share(addonrollout.TrimWork(in, manifests))
 			}},
 			&clusterv1.ManagedCluster{}: {Transform: func(in any) (any, error) {
 				return same.Share(addonrollout.TrimManagedCluster(in))

@@ -126,20 +126,23 @@ func (s *scene) restart() {
 	s.gates = gates.NewDesk(gates.Options{Secrets: s.hub, Measure: gatesOptions(), Clock: movedClock{s.clock}})
 	s.reconciler = New(Options{
 		Charts: chart.InProcess{},
-		Client: watchCache{s.hub}, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(s.hub, s.hub, nil, time.Now),
+		Client: watchCache{s.hub, render.NewAbridger()}, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(s.hub, s.hub, nil, time.Now),
 		Gates: s.gates, Elapsed: s.elapsed, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, HidesTemplateHash: true,
 		Trace: s.trace.planned,
 	})
 }
 
 // watchCache reads works as the operator's cache has them.
-type watchCache struct{ client.Client }
+type watchCache struct {
+	client.Client
+	manifests *render.Abridger
+}
 
 func (c watchCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	err := c.Client.List(ctx, list, opts...)
 	if works, ok := list.(*workv1.ManifestWorkList); ok {
 		for i := range works.Items {
-			TrimWork(&works.Items[i])
+			TrimWork(&works.Items[i], c.manifests)
 		}
 	}
 	return err

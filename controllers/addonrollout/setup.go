@@ -25,6 +25,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/hubclient"
+	"github.com/addonflow/addonflow/render"
 )
 
 // addOnNameLabel is OCM's label that names the add-on of a work.
@@ -49,13 +50,15 @@ func TrimManagedCluster(in any) any {
 	return in
 }
 
-// TrimWork removes the parts of a ManifestWork that rollouts do not read.
-func TrimWork(in any) any {
+// TrimWork removes the parts of a ManifestWork that rollouts do not read. What is left of its manifests can be compared,
+// and cannot be written.
+func TrimWork(in any, manifests *render.Abridger) any {
 	w, ok := in.(*workv1.ManifestWork)
 	if !ok {
 		return in
 	}
 	w.ManagedFields = nil
+	manifests.Abridge(w)
 	untimed(w.Status.Conditions)
 	for i := range w.Status.ResourceStatus.Manifests {
 		untimed(w.Status.ResourceStatus.Manifests[i].Conditions)

@@ -1,15 +1,18 @@
 package addonrollout
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
 )
 
 // TestTrimManagedCluster_KeepsOnlyWhatIsRead: a certificate bundle alone is larger than everything else.
@@ -34,7 +37,8 @@ func TestTrimManagedCluster_KeepsOnlyWhatIsRead(t *testing.T) {
 	}
 }
 
-// TestTrimWork_KeepsOnlyWhatIsRead: the times of conditions would keep clusters from sharing them.
+// TestTrimWork_KeepsOnlyWhatIsRead: the times of conditions would keep clusters from sharing them, and a manifest that
+// names its cluster cannot be shared at all.
 func TestTrimWork_KeepsOnlyWhatIsRead(t *testing.T) {
 	read := workv1.ManifestWork{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "addon-hello-deploy-0", Annotations: map[string]string{v1alpha1.DigestAnnotation: "d"}},
@@ -50,7 +54,14 @@ func TestTrimWork_KeepsOnlyWhatIsRead(t *testing.T) {
 	whole.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "work-agent"}}
 	whole.Status.Conditions[0].LastTransitionTime = metav1.Unix(1, 0)
 	whole.Status.ResourceStatus.Manifests[0].Conditions[0].LastTransitionTime = metav1.Unix(2, 0)
-	TrimWork(whole)
+	whole.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
+		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"data":{"cluster":"` + strings.Repeat("c", 1000) + `"}}`),
+	}}}
+	TrimWork(whole, render.NewAbridger())
+	if size := len(whole.Spec.Workload.Manifests[0].Raw); size > 200 {
+		t.Errorf("%d bytes are left of the manifest", size)
+	}
+	whole.Spec.Workload.Manifests = nil
 	if diff := cmp.Diff(&read, whole); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -71,5 +72,29 @@ var _ = Describe("An add-on whose labels and owners another writer removes", fun
 		for _, name := range all {
 			Expect(v1alpha1.Installed(s.addOnOf(name))).To(BeFalse(), "nothing on it shows that AddonFlow created it: "+name)
 		}
+	})
+})
+
+var _ = Describe("A work whose object a user edits by hand", func() {
+	It("is restored, and no other work is written", func(ctx SpecContext) {
+		all := clusters(2)
+		s := newScene(ctx, "edited", all)
+		s.atV1("0s", "2m", "2", 0)
+		before := s.generations()
+		work := s.workOf(all[0])
+		was := work.DeepCopy()
+		for i := range work.Spec.Workload.Manifests {
+			m := &work.Spec.Workload.Manifests[i]
+			m.Raw = bytes.ReplaceAll(m.Raw, []byte(`"replicas":1`), []byte(`"replicas":7`))
+		}
+		Expect(client.WithFieldOwner(world.Client, "kubectl-edit").Update(ctx, work)).To(Succeed())
+		Expect(work.Generation).To(Equal(was.Generation+1), "the edit changed something")
+		Eventually(func(g Gomega) {
+			restored := s.workOf(all[0])
+			g.Expect(restored.Spec.Workload).To(Equal(was.Spec.Workload))
+			g.Expect(restored.Generation).To(Equal(work.Generation + 1))
+		}).Should(Succeed())
+		before[all[0]] = work.Generation + 1
+		Consistently(s.generations, 2*time.Second).Should(Equal(before))
 	})
 })

@@ -1,0 +1,101 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+
+	"k8s.io/utils/lru"
+	workv1 "open-cluster-management.io/api/work/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// abridgedMark begins an abridged manifest. With it the text is not JSON: the hub has no such manifest, and a work with
+// one cannot be encoded, so that it is never written.
+const abridgedMark = '#'
+
+// remembered is how many manifests an Abridger remembers: those that are equal on all clusters, and those of the works
+// that agents report on at the moment.
+const remembered = 128
+
+// Abridger shortens the works of a cache. It remembers the manifests that it saw lately: most are equal on all clusters,
+// and most events of a work change only its status. It is safe for concurrent use.
+type Abridger struct{ seen *lru.Cache }
+
+// NewAbridger returns an Abridger that has seen nothing.
+func NewAbridger() *Abridger { return &Abridger{seen: lru.New(remembered)} }
+
+// Abridge replaces the manifests of a work that AddonFlow wrote, in place, by what this package reads of existing works:
+// the identity of the object, AddonFlow's marks, and a sum of the rest. Many such works differ between clusters only in
+// a name that a manifest contains, and take much less memory then. They can be compared, and cannot be written.
+//
+// A work without AddonFlow's digest stays as it is, because OCM's works are compared by meaning.
+func (a *Abridger) Abridge(work *workv1.ManifestWork) {
+	if work.Annotations[v1alpha1.DigestAnnotation] == "" {
+		return
+	}
+	for i := range work.Spec.Workload.Manifests {
+		m := &work.Spec.Workload.Manifests[i]
+		sum := sha256.Sum256(m.Raw)
+		known, _ := a.seen.Get(sum)
+		text, ok := known.([]byte)
+		if !ok {
+			text = abridged(m.Raw)
+			a.seen.Add(sum, text)
+		}
+		m.Raw = text
+	}
+}
+
+// abridged returns a manifest abridged; a text that is no object stays as it is.
+func abridged(raw []byte) []byte {
+	fields := decoded(raw)
+	if fields == nil || isAbridged(raw) {
+		return raw
+	}
+	metadata, _ := fields[metadataKey].(map[string]any)
+	kept := map[string]any{}
+	for _, key := range []string{"namespace", "name"} {
+		if value, ok := metadata[key]; ok {
+			kept[key] = value
+		}
+	}
+	annotations, _ := metadata[annotationsKey].(map[string]any)
+	marks := maps.Clone(annotations)
+	maps.DeleteFunc(marks, func(key string, _ any) bool { return !ownAnnotation(key) })
+	if len(marks) > 0 {
+		kept[annotationsKey] = marks
+	}
+	head := map[string]any{apiVersionKey: fields[apiVersionKey], kindKey: fields[kindKey], metadataKey: kept}
+	rest, err := json.Marshal(withoutMarks(fields))
+	if err != nil {
+		return raw
+	}
+	sum := sha256.Sum256(rest)
+	head["sum"] = hex.EncodeToString(sum[:])
+	text, err := json.Marshal(head)
+	if err != nil {
+		return raw
+	}
+	return append([]byte{abridgedMark}, text...)
+}
+
+func isAbridged(raw []byte) bool { return len(raw) > 0 && raw[0] == abridgedMark }
+
+// inFormOf returns a desired manifest abridged if the existing one is, so that the two can be compared.
+func inFormOf(existing, desired []byte) []byte {
+	if isAbridged(existing) {
+		return abridged(desired)
+	}
+	return desired
+}
+
+// objectIn returns the JSON of a manifest, abridged or not.
+func objectIn(raw []byte) []byte {
+	if isAbridged(raw) {
+		return raw[1:]
+	}
+	return raw
+}
