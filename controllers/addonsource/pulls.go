@@ -30,9 +30,9 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/proposal"
-	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // planTimeout bounds the work on one pull request: reading, building and answering it.
