@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +50,10 @@ type DelivererConfig struct {
 // backup, and another process may have begun a post. It waits one request time before it reads, because a post may be on
 // its way. It reads at once before the first post of a key, after a lost answer, and if a mark contradicts what this
 // process knows. Posts go before reads that only confirm a mark.
+//
+// A post can arrive after another process has posted something newer. The process whose post it was reads the forge,
+// although the mark owes nothing or is gone, and enters what it finds. What no process knows as the operator's is foreign.
+// It is in the mark, so that two processes do not contradict each other.
 type Deliverer struct {
 	config DelivererConfig
 
@@ -94,19 +100,21 @@ type contextKey struct{ sha, context string }
 
 // memory is what this process knows about a context.
 type memory struct {
-	// shows is what the forge shows: one of two statements after a post whose answer was lost,
-	// an empty statement if it shows none. It is empty if this process has not read it yet.
-	shows []Statement
-	// doubted: the mark says otherwise, or names a post that this process did not begin. It comes
-	// from a backup or another process.
+	// own are the statements that this process has seen in marks as accepted or being posted.
+	own []Statement
+	// shows is what the forge shows, an empty statement if nothing. It is nil until this process has read the forge, after
+	// a lost answer, and once another process has begun a post.
+	shows *Statement
+	// doubted: the mark contradicts what this process knows, because it comes from a backup or another process.
 	doubted bool
-	// posting is the statement whose post was begun. If another process has begun it, or has posted what the
-	// mark has as accepted, since is when this process learnt of it.
-	posting *Statement
-	since   time.Time
-	result  *Result
-	// conflict is a status at the forge that is not the operator's, as far as it knows; nil: there is none.
-	conflict *Statement
+	// posted: this process has posted since it last knew that the mark says what the forge shows. A late post may have
+	// replaced that of another process.
+	posted bool
+	// since is when this process learnt of a post that another process began, or gave up its own. The post may still be on
+	// its way.
+	since time.Time
+	// result is what the marks do not have yet.
+	result *Result
 	failure
 }
 
@@ -173,8 +181,8 @@ func (d *Deliverer) Disconnect(name string) {
 	delete(d.lines, name)
 }
 
-// Retry makes everything of a line due that the forge did not accept, and forgets conflicts, so
-// that the forge is read again.
+// Retry makes everything of a line due that the forge did not accept, and reads the forge again where it shows a foreign
+// status.
 func (d *Deliverer) Retry(name string) {
 	d.mu.Lock()
 	var keys []string
@@ -187,18 +195,17 @@ func (d *Deliverer) Retry(name string) {
 	}
 }
 
-// Replace takes the statuses of other writers that are in conflict with those of a line for the operator's own, so that
-// the commits that are live get theirs again.
+// Replace takes the foreign statuses of a line for the operator's own, so that the commits that are live get theirs
+// again.
 func (d *Deliverer) Replace(name string) {
 	d.mu.Lock()
 	var keys []string
 	if l := d.lines[name]; l != nil {
 		for key, b := range l.boxes {
-			for _, k := range b.known {
-				if k.conflict != nil {
-					k.shows, k.doubted, k.conflict = []Statement{*k.conflict}, true, nil
-					keys = append(keys, key)
-				}
+			for m, k := range b.foreign() {
+				k.own = append(k.own, *m.Foreign)
+				k.doubted, k.result = true, nil
+				keys = append(keys, key)
 			}
 		}
 	}
@@ -208,17 +215,32 @@ func (d *Deliverer) Replace(name string) {
 	}
 }
 
-// forgive forgets failures and conflicts, and reports whether there were any.
+// forgive forgets failures, doubts foreign statuses, and reports whether there were any.
 func (l *line) forgive() bool {
 	found := l.tries > 0
 	l.failure = failure{}
 	for _, b := range l.boxes {
 		for _, known := range b.known {
-			found = found || known.tries > 0 || known.conflict != nil
-			known.failure, known.conflict = failure{}, nil
+			found = found || known.tries > 0
+			known.failure = failure{}
+		}
+		for _, known := range b.foreign() {
+			found = true
+			known.doubted, known.result = true, nil
 		}
 	}
 	return found
+}
+
+// foreign are the marks with a foreign status.
+func (b *box) foreign() iter.Seq2[Mark, *memory] {
+	return func(yield func(Mark, *memory) bool) {
+		for _, m := range b.marks {
+			if m.Foreign != nil && !yield(m, b.known[contextKey{m.SHA, m.Context}]) {
+				return
+			}
+		}
+	}
 }
 
 // Refused reports whether a line is held until something outside the operator changes, such as
@@ -271,7 +293,7 @@ func (d *Deliverer) Enqueue(name, key string, marks, began []Mark) time.Duration
 }
 
 // take replaces the marks of the box. What is known about rememberedLimit other marks is kept: a backup may bring them
-// back.
+// back, and a post may be on its way.
 func (b *box) take(marks, began []Mark, now time.Time) {
 	known := make(map[contextKey]*memory, len(marks))
 	for _, m := range marks {
@@ -283,41 +305,59 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 			case m.Accepted != nil:
 				k.since = now
 			case b.begun:
-				k.shows = []Statement{{}}
+				k.shows = &Statement{}
 			}
 		}
 		known[id] = k
+		repeated := m.Posting != nil && k.owns(*m.Posting)
+		k.see(m)
 		begins := index(began, m.SHA, m.Context) >= 0
-		if k.result != nil && (m.Posting == nil || begins || k.result.Outcome == Absent || !sameWords(k.result.Statement, *m.Posting)) {
-			k.result = nil // posted again
+		if k.result != nil && (begins || !k.result.about(m) || k.result.enter(m) == m) {
+			k.result = nil
 		}
-		switch {
-		case m.Posting == nil:
-			k.posting = nil
+		switch i := index(b.marks, m.SHA, m.Context); {
 		case begins:
-			k.posting, k.since, k.never = m.Posting, time.Time{}, false
-		case k.posting == nil || !sameWords(*k.posting, *m.Posting):
-			k.posting, k.since, k.doubted = m.Posting, now, true
-		default:
-			continue
+			k.since, k.never = time.Time{}, false
+		case m.Posting != nil && (i < 0 || !sameWords(said(b.marks[i].Posting), *m.Posting)):
+			k.since, k.shows, k.doubted = now, nil, repeated
+		case m.Posting == nil && k.posted && !k.certain() && i >= 0 && b.marks[i].Posting != nil:
+			k.since = now // another process has settled what this one may have posted
 		}
-		k.doubted = k.doubted || slices.ContainsFunc(k.shows, func(s Statement) bool { return !sameWords(s, accepted(m)) })
+		k.doubted = k.doubted || k.result == nil && k.shows != nil && !sameWords(*k.shows, said(cmp.Or(m.Foreign, m.Accepted)))
+		k.posted = k.posted && !(k.certain() && k.result == nil && m.Posting == nil)
 	}
+	marks = slices.Clone(marks)
 	for id, k := range b.known {
-		if known[id] == nil && len(k.shows) > 0 && len(known) < len(marks)+rememberedLimit {
-			k.posting, k.result, k.failure, k.doubted = nil, nil, failure{}, true
+		if known[id] == nil && len(k.own) > 0 && len(known) < len(marks)+rememberedLimit {
+			unsure := k.posted && (k.result == nil || State(k.result.Shows.State) == Pending)
+			if i := index(b.marks, id.sha, id.context); i >= 0 && unsure { // the forge is read for it without a mark
+				marks = append(marks, Mark{SHA: id.sha, Context: id.context})
+				if stated(b.marks[i]) != nil {
+					k.since = now
+				}
+			}
+			k.doubted, k.failure = true, failure{}
+			if k.result != nil && !k.result.late() {
+				k.result = nil
+			}
 			known[id] = k
 		}
 	}
-	b.begun, b.marks, b.handed, b.known = true, slices.Clone(marks), now, known
+	b.begun, b.marks, b.handed, b.known = true, marks, now, known
 }
 
-// accepted returns what the forge accepted last; an empty statement if nothing.
-func accepted(m Mark) Statement {
-	if m.Accepted == nil {
-		return Statement{}
+// see remembers the statements of a mark.
+func (k *memory) see(m Mark) {
+	for _, s := range []*Statement{m.Accepted, m.Posting} {
+		if s != nil && !k.owns(*s) {
+			k.own = append(k.own, *s)
+		}
 	}
-	return *m.Accepted
+}
+
+// owns reports whether this process knows a statement as the operator's.
+func (k *memory) owns(s Statement) bool {
+	return slices.ContainsFunc(k.own, func(own Statement) bool { return sameWords(own, s) })
 }
 
 // drop forgets a key.
@@ -346,11 +386,14 @@ func (d *Deliverer) Results(key string) []Result {
 		return nil
 	}
 	var out []Result
-	for _, m := range b.marks {
-		if k := b.known[contextKey{m.SHA, m.Context}]; k != nil && k.result != nil {
+	for _, k := range b.known {
+		if k.result != nil {
 			out = append(out, *k.result)
 		}
 	}
+	slices.SortFunc(out, func(a, b Result) int {
+		return cmp.Or(strings.Compare(a.Of.SHA, b.Of.SHA), strings.Compare(a.Of.Context, b.Of.Context))
+	})
 	return out
 }
 
@@ -365,10 +408,8 @@ func (d *Deliverer) box(key string) *box {
 // Trouble is why something was not accepted.
 type Trouble struct {
 	SHA, Context string
-	// Text is the reason; for a conflict what the forge shows.
+	// Text is the reason.
 	Text string
-	// Conflict: the forge shows a newer status that is not the operator's.
-	Conflict bool
 	// Never: the forge refused permanently.
 	Never bool
 	// Denied is what is wrong with the token, if that is the trouble.
@@ -394,9 +435,7 @@ func (d *Deliverer) Troubles(key string) (troubles []Trouble, held bool) {
 		switch {
 		case k == nil:
 			continue
-		case k.conflict != nil:
-			t.Conflict, t.Text = true, k.conflict.State+": "+k.conflict.Description
-		case Delivered(m) || k.result != nil && k.result.Outcome == Accepted:
+		case Delivered(m) || m.Foreign != nil || k.result != nil && m.Posting != nil && sameWords(k.result.Shows, *m.Posting):
 			continue
 		case k.text != "":
 			t.Text, t.Never, t.Denied = k.text, k.never, k.denied
@@ -481,13 +520,15 @@ func (b *box) due(now time.Time, posts bool) (Mark, *memory) {
 
 // pends reports whether a mark has something to post, or says what this process does not know to be so. In the second
 // case the forge is read although nothing may be owed.
-func (k *memory) pends(m Mark) bool { return m.Posting != nil || m.Accepted != nil && !k.certain() }
+func (k *memory) pends(m Mark) bool {
+	return m.Posting != nil || (m.Accepted != nil || m.Foreign != nil || k.posted) && !k.certain()
+}
 
 // certain reports whether this process knows what the forge shows.
-func (k *memory) certain() bool { return len(k.shows) == 1 && !k.doubted }
+func (k *memory) certain() bool { return k.shows != nil && !k.doubted }
 
 // open reports whether anything is left to do about what is being posted.
-func (k *memory) open() bool { return k.result == nil && k.conflict == nil && !k.never }
+func (k *memory) open() bool { return k.result == nil && !k.never }
 
 // after is when the next attempt may be.
 func (k *memory) after() time.Time {
@@ -532,7 +573,7 @@ func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 	}
 	d.mu.Lock()
 	certain := next.known.certain()
-	if certain && sameWords(next.known.shows[0], *m.Posting) {
+	if certain && sameWords(*next.known.shows, *m.Posting) {
 		defer d.mu.Unlock()
 		d.succeed(next)
 		return
@@ -541,6 +582,9 @@ func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 	if !certain && !d.read(ctx, next) {
 		return
 	}
+	d.mu.Lock()
+	next.known.posted = true
+	d.mu.Unlock()
 	err := next.forge.Post(ctx, Status{
 		SHA: m.SHA, Context: m.Context, State: State(m.Posting.State), Description: m.Posting.Description, TargetURL: cmp.Or(next.url, d.config.Link(next.key, m.SHA)),
 	})
@@ -548,7 +592,10 @@ func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 	defer d.mu.Unlock()
 	if err != nil {
 		if asDeliveryError(err).Uncertain {
-			next.known.shows = append(next.known.shows, *m.Posting)
+			next.known.shows = nil
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			next.known.since = d.config.Clock() // the forge may receive it later
 		}
 		d.fail(ctx, next, err)
 		return
@@ -624,35 +671,28 @@ func (l *line) unread(sha string) []*delivery {
 // learn enters what the forge shows, nil for nothing, and reports whether the status must still be posted. The lock is
 // held.
 func (d *Deliverer) learn(next *delivery, found *Status) bool {
-	m, k, ok, said := next.mark, next.known, found != nil, Statement{}
-	if ok {
-		said = found.statement()
+	shows := Statement{}
+	if found != nil {
+		shows = found.statement()
 	}
-	is := func(s Statement) bool { return ok && sameWords(s, said) }
-	own := slices.ContainsFunc(k.shows, is)
-	switch {
-	case own && k.doubted:
-		k.result = differing(m, Outdated, said, d.config.Clock())
-	case m.Posting != nil && is(*m.Posting):
-		d.succeed(next)
-		return false
-	case ok && m.Accepted == nil:
-		k.result = differing(m, Found, said, d.config.Clock())
-	case ok && !is(*m.Accepted) && !own:
-		k.conflict = &said
-		return false
-	case !ok && m.Posting == nil:
-		k.result = &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Accepted, Outcome: Lost}
-	case m.Owed != nil && m.Posting != nil:
-		k.result = absent(m) // it is out of date, because something newer is owed
-	}
-	k.shows, k.doubted, k.since = []Statement{said}, false, time.Time{}
-	return k.result == nil && m.Posting != nil
+	next.known.posted = next.known.posted && stated(next.mark) != nil
+	d.show(next, shows)
+	return next.known.result == nil && next.mark.Posting != nil
 }
 
-// differing is the result if the forge has another statement than the mark.
-func differing(m Mark, outcome Outcome, found Statement, now time.Time) *Result {
-	return &Result{SHA: m.SHA, Context: m.Context, Statement: *stated(m), Outcome: outcome, Found: found, At: fullSeconds(now)}
+// show enters what the forge shows, and the result if it is not what the mark says. The lock is held.
+func (d *Deliverer) show(next *delivery, shows Statement) {
+	m, k := next.mark, next.known
+	r := &Result{Of: m, Shows: shows, At: fullSeconds(d.config.Clock())}
+	known := sameWords(shows, said(m.Accepted)) || sameWords(shows, said(m.Posting))
+	r.Newer = k.owns(shows) && (!known || k.doubted && m.Posting != nil)
+	k.shows, k.doubted, k.since, k.result = &shows, false, time.Time{}, nil
+	if r.enter(m) != m {
+		k.result = r
+	}
+	if sameWords(shows, said(m.Posting)) {
+		k.failure, next.line.failure = failure{}, failure{}
+	}
 }
 
 // statement converts a status that was read into the form of a mark. Another client may have
@@ -666,10 +706,8 @@ func (s Status) statement() Statement {
 
 // succeed records that the forge has the posted status. The lock is held.
 func (d *Deliverer) succeed(next *delivery) {
-	m, k := next.mark, next.known
-	k.shows, k.doubted, k.since = []Statement{*m.Posting}, false, time.Time{}
-	k.failure, next.line.failure = failure{}, failure{}
-	k.result = &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Accepted, At: fullSeconds(d.config.Clock())}
+	next.known.doubted = false
+	d.show(next, *next.mark.Posting)
 }
 
 // fail records a failed delivery. The wait doubles with every failure in a row and is never
@@ -689,14 +727,9 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 	at.outside, at.never = trouble.Permanent && trouble.RetryAfter > 0, trouble.Permanent && trouble.RetryAfter == 0
 	at.until = d.config.Clock().Add(max(backoff(at.tries), trouble.RetryAfter))
 	if k.certain() && m.Posting != nil {
-		k.result = absent(m)
+		// It is not tried again until the marks are enqueued again, because they may owe something else by now.
+		k.result = &Result{Of: m, Shows: *k.shows, At: fullSeconds(d.config.Clock())}
 	}
-}
-
-// absent is the result for a post that the forge does not have. It is not tried again until the
-// marks are enqueued again, because they may owe something else by now.
-func absent(m Mark) *Result {
-	return &Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, Outcome: Absent}
 }
 
 // backoff returns the wait after the given number of failures in a row.

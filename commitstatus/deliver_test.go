@@ -3,6 +3,7 @@ package commitstatus_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -128,11 +129,10 @@ func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began [
 		s.Contents = []string{wants[0].Content}
 	}
 	before := commitstatus.Prune(commitstatus.Overtake(marks, s), live...)
-	troubles, held := k.deliverer.Troubles("key")
-	if held {
+	if _, held := k.deliverer.Troubles("key"); held {
 		return before, nil
 	}
-	return commitstatus.Begin("gitea", before, k.now, troubles)
+	return commitstatus.Begin("gitea", before, k.now)
 }
 
 // reconcile is a whole reconcile, including the wait for its deliveries.
@@ -142,6 +142,16 @@ func (k *keeper) reconcile(live []string, wants ...commitstatus.Want) time.Durat
 	after := k.deliverer.Enqueue("line", "key", marks, began)
 	k.settle()
 	return after
+}
+
+// conflict is the foreign status of a commit; "": there is none.
+func (k *keeper) conflict(sha string) string {
+	for _, m := range k.stored {
+		if m.SHA == sha && m.Foreign != nil {
+			return m.Foreign.State + ": " + m.Foreign.Description
+		}
+	}
+	return ""
 }
 
 // settle waits until the workers have nothing to do.
@@ -296,9 +306,8 @@ func TestForeignStatusIsNotOverwritten(t *testing.T) {
 		for range 3 {
 			k.reconcile([]string{oldSHA}, say(commitstatus.Failure, "halted"))
 		}
-		troubles, _ := k.deliverer.Troubles("key")
-		if len(troubles) != 1 || !troubles[0].Conflict || troubles[0].Text != "success: by hand" || k.forge.latest(oldSHA) != "success: by hand" {
-			t.Errorf("troubles %+v, the forge shows %q", troubles, k.forge.latest(oldSHA))
+		if got := k.conflict(oldSHA); got != "success: by hand" || k.forge.latest(oldSHA) != got {
+			t.Errorf("conflict %q, the forge shows %q", got, k.forge.latest(oldSHA))
 		}
 		k.forge.log = k.forge.log[:1]
 		k.deliverer.Retry("line")
@@ -351,14 +360,16 @@ func TestAStartedOperatorReadsEachCommitOnce(t *testing.T) {
 		}
 		for range 3 {
 			for key, marks := range stored {
-				k.deliverer.Enqueue("line", key, marks, nil)
+				stored[key] = commitstatus.WithResults(marks, k.deliverer.Results(key))
+				k.deliverer.Enqueue("line", key, stored[key], nil)
 			}
 			k.settle()
 			k.now = k.now.Add(15 * time.Second)
 		}
-		troubles, _ := k.deliverer.Troubles("99")
-		if k.forge.reads != 1 || len(troubles) != 1 || !troubles[0].Conflict || troubles[0].Context != "99/3" {
-			t.Errorf("%d reads, troubles %+v", k.forge.reads, troubles)
+		k.stored = slices.Concat(slices.Collect(maps.Values(stored))...)
+		foreign := slices.DeleteFunc(k.stored, func(m commitstatus.Mark) bool { return m.Foreign == nil })
+		if k.forge.reads != 1 || len(foreign) != 1 || foreign[0].Context != "99/3" {
+			t.Errorf("%d reads, foreign %+v", k.forge.reads, foreign)
 		}
 	})
 }
@@ -419,9 +430,8 @@ func TestRestoredMarksLoseNoStatus(t *testing.T) {
 					if got := k.forge.latest(oldSHA); got != shown {
 						t.Errorf("the forge shows %q, want %q", got, shown)
 					}
-					troubles, _ := k.deliverer.Troubles("key")
-					if reported := len(troubles) == 1 && troubles[0].Conflict && troubles[0].Text == shown; reported != conflict {
-						t.Errorf("troubles %+v, mark %+v", troubles, k.stored[0])
+					if reported := k.conflict(oldSHA) == shown; reported != conflict {
+						t.Errorf("mark %+v", k.stored[0])
 					}
 					next := commitstatus.Want{SHA: newSHA, Context: "c", State: commitstatus.Success, Description: "2/2", Content: "next"}
 					k.reconcile([]string{newSHA}, next)
@@ -637,9 +647,7 @@ func TestEveryHistoryWithRestoredMarksAndRestartsEndsOrSaysWhy(t *testing.T) {
 		r.play(r.start)
 		troubles, _ := r.deliverer.Troubles("key")
 		head := r.head()
-		conflict := func(sha string) bool {
-			return slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool { return t.SHA == sha && t.Conflict })
-		}
+		conflict := func(sha string) bool { return r.conflict(sha) != "" }
 		for _, m := range r.stored {
 			if !commitstatus.Delivered(m) && !conflict(m.SHA) {
 				t.Errorf("troubles %+v, mark %+v", troubles, m)

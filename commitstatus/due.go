@@ -1,6 +1,7 @@
 package commitstatus
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -25,12 +26,12 @@ const (
 
 // Begin moves the statuses that are due at a kind of forge from owed to posting. It returns all marks, and the marks
 // that it changed. The caller stores them before it passes them to a Deliverer, because only a status that is stored
-// as posting is posted. Marks in conflict are not changed.
-func Begin(kind string, marks []Mark, now time.Time, troubles []Trouble) (all, began []Mark) {
+// as posting is posted.
+func Begin(kind string, marks []Mark, now time.Time) (all, began []Mark) {
 	all = slices.Clone(marks)
 	for i := range all {
 		m := &all[i]
-		if due, _ := Due(kind, *m, now); due && !slices.ContainsFunc(troubles, func(t Trouble) bool { return t.Conflict && t.About(*m) }) {
+		if due, _ := Due(kind, *m, now); due {
 			m.Posting, m.Owed = m.Owed, nil
 			began = append(began, *m)
 		}
@@ -39,9 +40,9 @@ func Begin(kind string, marks []Mark, now time.Time, troubles []Trouble) (all, b
 }
 
 // Due reports whether what a mark owes may be posted now to a kind of forge. If not, after is how long until time
-// alone makes it due; zero: never.
+// alone makes it due; zero: never. Nothing is due over a status of another client.
 func Due(kind string, m Mark, now time.Time) (due bool, after time.Duration) {
-	if m.Owed == nil || m.Posting != nil {
+	if m.Owed == nil || m.Posting != nil || m.Foreign != nil {
 		return false, 0
 	}
 	switch {
@@ -77,87 +78,97 @@ func counts(m Mark, s Statement) bool {
 	return m.Accepted != nil && State(s.State) == Pending
 }
 
-// Outcome is what became of a post.
-type Outcome int
-
-const (
-	// Accepted: the forge has it.
-	Accepted Outcome = iota
-	// Absent: the forge does not have it.
-	Absent
-	// Found: the forge has another statement, of which the mark knows nothing. It counts as accepted now, so that the
-	// next status of this operator is not posted at once. If it is a verdict, only a live commit gets another status.
-	Found
-	// Outdated: the forge has what this process posted after the mark, which comes from a backup. What the mark owes is
-	// dropped: it is derived again from what the forge has.
-	Outdated
-	// Lost: the forge has no status any more.
-	Lost
-)
-
-// Result is what a Deliverer knows about what a mark was posting.
+// Result is what the forge shows in the context of a mark.
 type Result struct {
-	SHA, Context string
-	// Statement that was to be posted; if nothing was, the accepted one.
-	Statement Statement
-	Outcome   Outcome
-	// Found is what the forge has instead.
-	Found Statement
-	// At is when the forge had it, in seconds since 1970.
+	// Of is the mark for which the forge was read or posted to.
+	Of Mark
+	// Shows is what the forge shows; empty: nothing.
+	Shows Statement
+	// Newer: it is the operator's, and newer than the mark, which comes from a backup or another process.
+	Newer bool
+	// At is when the forge showed it, in seconds since 1970.
 	At int64
 }
 
-// WithResults writes results into the marks and returns the new ones. A result about something
-// that a mark does not post any more changes nothing, so results may be entered twice.
+// WithResults writes results into the marks and returns the new ones. A result about another version of a mark changes
+// nothing, so results may be entered twice. A post of the operator that arrived when its mark was gone gets a mark again,
+// because it replaced the end of the commit.
 func WithResults(marks []Mark, results []Result) []Mark {
 	out := slices.Clone(marks)
 	for _, r := range results {
-		i := index(out, r.SHA, r.Context)
-		if i < 0 || out[i].Posting == nil && r.Outcome != Outdated && r.Outcome != Lost {
-			continue
-		}
-		if last := stated(out[i]); last != nil && sameWords(*last, r.Statement) {
-			enter(&out[i], r)
+		i := index(out, r.Of.SHA, r.Of.Context)
+		switch {
+		case i >= 0 && r.about(out[i]):
+			out[i] = r.enter(out[i])
+		case i < 0 && r.late():
+			out = append(out, Mark{SHA: r.Of.SHA, Context: r.Of.Context, Accepted: &r.Shows, AcceptedAt: r.At})
 		}
 	}
 	return out
 }
 
-func enter(m *Mark, r Result) {
-	posted, owed := m.Posting, m.Owed
-	switch r.Outcome {
-	case Accepted:
-		if counts(*m, *posted) {
+// about reports whether a mark says the same of the forge as the mark of the result.
+func (r Result) about(m Mark) bool {
+	return m.AcceptedAt == r.Of.AcceptedAt && sameWords(said(m.Accepted), said(r.Of.Accepted)) &&
+		sameWords(said(m.Posting), said(r.Of.Posting)) && sameWords(said(m.Foreign), said(r.Of.Foreign))
+}
+
+// late reports whether a commit without a mark shows a status of the operator that is no end.
+func (r Result) late() bool {
+	return r.Newer && State(r.Shows.State) == Pending && stated(r.Of) == nil
+}
+
+// enter returns the mark with what the forge shows.
+//
+//	the forge shows            the mark has
+//	what is being posted       it as accepted
+//	what was accepted          nothing that is being posted, if something newer is owed
+//	nothing                    nothing accepted, and owes what was
+//	a newer one of its own     it as accepted, and owes nothing: that is derived again
+//	one, and nothing was       it as accepted, and after a pending one it owes what it did: the next status is not
+//	accepted                   posted at once
+//	another one                it as foreign, and owes what was being posted
+func (r Result) enter(m Mark) Mark {
+	posted, owed, foreign := m.Posting, m.Owed, m.Foreign
+	m.Foreign = nil
+	switch shows := r.Shows; {
+	case posted != nil && sameWords(shows, *posted) && !r.Newer:
+		if counts(m, *posted) {
 			m.ProgressPosts++
 		}
 		m.Accepted, m.AcceptedAt, m.Posting = posted, r.At, nil
-	case Absent:
-		if owed == nil {
-			return // it is still what is to be posted
+	case sameWords(shows, said(m.Accepted)) && !r.Newer:
+		if posted == nil || owed == nil {
+			return m // what is being posted still is
 		}
 		m.Posting = nil
-	case Lost:
-		if owed == nil {
+	case shows == Statement{}:
+		if posted == nil && owed == nil {
 			m.Owed = m.Accepted
 		}
 		m.Accepted = nil
-		return
-	case Found, Outdated:
-		m.Accepted, m.AcceptedAt, m.Posting = &r.Found, r.At, nil
-		if State(r.Found.State).Terminal() {
+		return m
+	case r.Newer || m.Accepted == nil:
+		m.Accepted, m.AcceptedAt, m.Posting = &shows, r.At, nil
+		if State(shows.State).Terminal() {
 			m.Accepted.Content = "found" // of no want: the verdict is about content that is not known
 		}
-		if r.Outcome == Outdated || State(r.Found.State).Terminal() {
+		if r.Newer || State(shows.State).Terminal() {
 			m.Owed = nil
-			return
+			return m
 		}
-		if owed == nil {
-			owed = posted
+		owed = cmp.Or(owed, posted)
+	default:
+		if !sameWords(shows, said(foreign)) {
+			foreign = &shows
 		}
+		m.Foreign, m.Owed, m.Posting = foreign, cmp.Or(owed, posted), nil
+		return m
 	}
 	if owed != nil {
-		owe(m, *owed)
+		owe(&m, *owed)
 	}
+	return m
 }
 
 // fullSeconds returns the time in seconds since 1970, rounded up: a wait that begins there

@@ -137,6 +137,14 @@ func Last(m Mark) *Statement {
 // Delivered reports whether the forge shows the newest statement.
 func Delivered(m Mark) bool { return m.Posting == nil && m.Owed == nil }
 
+// said returns a statement of a mark; an empty one if there is none.
+func said(s *Statement) Statement {
+	if s == nil {
+		return Statement{}
+	}
+	return *s
+}
+
 func sameWords(a, b Statement) bool {
 	return a.State == b.State && a.Description == b.Description
 }

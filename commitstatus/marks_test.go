@@ -18,11 +18,11 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // accept lets a forge accept everything that is due.
 func accept(marks []commitstatus.Mark, now time.Time) []commitstatus.Mark {
-	marks, _ = commitstatus.Begin("gitea", marks, now, nil)
+	marks, _ = commitstatus.Begin("gitea", marks, now)
 	var results []commitstatus.Result
 	for _, m := range marks {
 		if m.Posting != nil {
-			results = append(results, commitstatus.Result{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, At: now.Unix()})
+			results = append(results, commitstatus.Result{Of: m, Shows: *m.Posting, At: now.Unix()})
 		}
 	}
 	return commitstatus.WithResults(marks, results)

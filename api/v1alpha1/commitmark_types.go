@@ -6,7 +6,7 @@ import "strings"
 //
 // The operator writes a post down as Posting before it sends it. So whenever the operator
 // stops, the forge shows either Accepted or Posting; anything else in that context was written
-// by another client.
+// by another client, or by the operator before its objects were restored.
 type CommitMark struct {
 	// SHA is the full object name of the commit.
 	SHA string `json:"sha"`
@@ -31,6 +31,10 @@ type CommitMark struct {
 	// Owed is what the commit should say, if that is neither accepted nor being posted.
 	// +optional
 	Owed *CommitStatement `json:"owed,omitempty"`
+	// Foreign is what the forge shows instead, if the operator does not know it as its own. Nothing is
+	// posted over it.
+	// +optional
+	Foreign *CommitStatement `json:"foreign,omitempty"`
 }
 
 // CommitStatement is what one context of one commit says.

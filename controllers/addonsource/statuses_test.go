@@ -249,10 +249,10 @@ func TestCommitThatTouchesOneOf200AddOnsCostsThreePosts(t *testing.T) {
 	tell := func(want commitstatus.Want) {
 		marks = commitstatus.Tell(marks, want)
 		var began []commitstatus.Mark
-		marks, began = commitstatus.Begin("github", marks, now, nil)
+		marks, began = commitstatus.Begin("github", marks, now)
 		for _, m := range began {
 			posts = append(posts, m.Posting.State+": "+m.Posting.Description)
-			marks = commitstatus.WithResults(marks, []commitstatus.Result{{SHA: m.SHA, Context: m.Context, Statement: *m.Posting, At: now.Unix()}})
+			marks = commitstatus.WithResults(marks, []commitstatus.Result{{Of: m, Shows: *m.Posting, At: now.Unix()}})
 		}
 	}
 	tell(p.want(sha, commitstatus.Pending, "fetched main@2222222, applying"))

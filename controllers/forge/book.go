@@ -99,12 +99,12 @@ const LeaveFor = 5 * time.Minute
 
 // Owes reports whether the forge has not accepted a verdict yet, so that the marks are still
 // needed. A status that the forge refused permanently is not owed, nor one in conflict with a
-// newer status.
+// foreign status.
 func (b *Book) Owes() bool {
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
 	return slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool {
-		return commitstatus.Judged(m) && !commitstatus.Delivered(m) && !slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool {
-			return t.About(m) && (t.Never || t.Conflict)
+		return commitstatus.Judged(m) && !commitstatus.Delivered(m) && m.Foreign == nil && !slices.ContainsFunc(troubles, func(t commitstatus.Trouble) bool {
+			return t.Never && t.About(m)
 		})
 	})
 }
@@ -150,11 +150,10 @@ const secretAgain = 10 * time.Second
 // begin starts the posts that are due. While the forge as a whole does not answer, it starts none:
 // they may be out of date by the time the forge answers.
 func (b *Book) begin() {
-	troubles, held := b.desk.deliverer.Troubles(b.key.String())
-	if held {
+	if _, held := b.desk.deliverer.Troubles(b.key.String()); held {
 		return
 	}
-	b.marks, b.began = commitstatus.Begin(b.provider, b.marks, b.desk.now(), troubles)
+	b.marks, b.began = commitstatus.Begin(b.provider, b.marks, b.desk.now())
 }
 
 // Stored returns the marks as a status keeps them; an empty list is nil, as a status without
@@ -207,7 +206,7 @@ func (b *Book) setDenied(obj conditions.Setter) {
 func (b *Book) setReported(obj conditions.Setter) {
 	const condition = v1alpha1.CommitStatusReportedCondition
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
-	conflict := slices.IndexFunc(troubles, func(t commitstatus.Trouble) bool { return t.Conflict })
+	foreign := slices.IndexFunc(b.marks, func(m commitstatus.Mark) bool { return m.Foreign != nil })
 	switch {
 	case b.owner != "":
 		conditions.MarkFalse(obj, condition, v1alpha1.OwnershipConflictReason,
@@ -220,12 +219,12 @@ func (b *Book) setReported(obj conditions.Setter) {
 		conditions.Delete(obj, condition)
 	case b.err != nil:
 		conditions.MarkFalse(obj, condition, v1alpha1.DeliveryFailedReason, "%s", b.err)
-	case conflict >= 0:
-		t := troubles[conflict]
+	case foreign >= 0:
+		m := b.marks[foreign]
 		conditions.MarkFalse(obj, condition, v1alpha1.OwnershipConflictReason,
 			"%s on commit %.10s shows %q, which another client wrote, or this operator before its objects were restored; "+
 				"set spec.commitStatus.context to a context of its own, or replace the status with addonflow reconcile source %s --force",
-			t.Context, t.SHA, t.Text, b.source)
+			m.Context, m.SHA, m.Foreign.State+": "+m.Foreign.Description, b.source)
 	case len(troubles) > 0:
 		conditions.MarkFalse(obj, condition, v1alpha1.DeliveryFailedReason,
 			"the forge has not accepted %s: %s", count(len(troubles)), troubles[0].Text)
