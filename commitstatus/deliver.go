@@ -324,7 +324,7 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 			k.since = now // another process has settled what this one may have posted
 		}
 		k.doubted = k.doubted || k.result == nil && k.shows != nil && !sameWords(*k.shows, said(cmp.Or(m.Foreign, m.Accepted)))
-		k.posted = k.posted && !(k.certain() && k.result == nil && m.Posting == nil)
+		k.posted = k.posted && (!k.certain() || k.result != nil || m.Posting != nil)
 	}
 	marks = slices.Clone(marks)
 	for id, k := range b.known {

@@ -124,6 +124,8 @@ func (o *operator) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		body = string(sent)
 	}
+	again := r.Clone(context.WithoutCancel(r.Context()))
+	again.Body = io.NopCloser(strings.NewReader(body))
 	go func() {
 		select {
 		case <-gone:
@@ -135,8 +137,6 @@ func (o *operator) RoundTrip(r *http.Request) (*http.Response, error) {
 			return
 		}
 		recorder := httptest.NewRecorder()
-		again := r.Clone(context.WithoutCancel(r.Context()))
-		again.Body = io.NopCloser(strings.NewReader(body))
 		o.forge.ServeHTTP(recorder, again)
 		answer <- recorder.Result()
 	}()
@@ -293,14 +293,14 @@ func (w *twins) happen(kinds string) {
 			o.start() // it reads what the forge shows
 		}
 	default:
-		time.Sleep(time.Duration(w.random.IntN(20)) * time.Second)
+		<-time.After(time.Duration(w.random.IntN(20)) * time.Second)
 	}
 }
 
 // postByHand writes a status as another client does.
 func (w *twins) postByHand(sha, name string) {
 	w.handmade[[2]string{sha, name}] = true
-	r := httptest.NewRequest(http.MethodPost, "/api/v1/repos/team/fleet/statuses/"+sha, strings.NewReader(fmt.Sprintf(`{"state":"success","context":%q,"description":%q}`, name, byHand)))
+	r := httptest.NewRequestWithContext(w.t.Context(), http.MethodPost, "/api/v1/repos/team/fleet/statuses/"+sha, strings.NewReader(fmt.Sprintf(`{"state":"success","context":%q,"description":%q}`, name, byHand)))
 	w.forge.ServeHTTP(httptest.NewRecorder(), r)
 }
 
@@ -324,13 +324,13 @@ func (w *twins) rest() bool {
 		}
 		if worked {
 			idle = 0
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 			continue
 		}
 		if idle++; idle > 60 {
 			return true
 		}
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 	}
 	return false
 }
@@ -426,7 +426,7 @@ func TestLatePostOfAnotherOperatorIsReplaced(t *testing.T) {
 				want.State, want.Description = commitstatus.Success, "100/100"
 				w.say(want)
 				for range 8 {
-					time.Sleep(3 * time.Second)
+					<-time.After(3 * time.Second)
 					for _, o := range []*operator{late, other} {
 						o.reconcile(false)
 						synctest.Wait()
@@ -476,7 +476,7 @@ func TestEveryHistoryOfTwoOperatorsEndsInAQuietState(t *testing.T) {
 					}
 					writes, requests := len(w.versions), w.forge.Requests()
 					for range 3 {
-						time.Sleep(time.Minute)
+						<-time.After(time.Minute)
 						for _, o := range w.operators {
 							o.reconcile(false)
 							synctest.Wait()
