@@ -181,9 +181,9 @@ func TestDefaultCanary_WhoseWorksAreDeletedStaysTheCanary(t *testing.T) {
 			c.Reachable = false
 		}
 	}
-	plan := follows(t, &in, HealthProgressing)
+	follows(t, &in, HealthProgressing)
 	in.Now = in.Now.Add(2 * time.Hour)
-	if plan = follows(t, &in, HealthProgressing); named(plan, Parked) != canary {
+	if plan := follows(t, &in, HealthProgressing); named(plan, Parked) != canary {
 		t.Fatalf("%s is not parked: %s", canary, plan.Message)
 	}
 	for i := range in.Clusters {
@@ -192,7 +192,7 @@ func TestDefaultCanary_WhoseWorksAreDeletedStaysTheCanary(t *testing.T) {
 		}
 	}
 	for range 2 {
-		plan = follows(t, &in, HealthProgressing)
+		plan := follows(t, &in, HealthProgressing)
 		if c, _ := plan.Why(canary); plan.Counts.InFlight != 1 || c.Revision != "v2" || c.Stage != defaultCanary {
 			t.Fatalf("%d in flight, and %s is %s in %s at %q", plan.Counts.InFlight, canary, c.State, c.Stage, c.Revision)
 		}
