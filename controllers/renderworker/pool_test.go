@@ -233,7 +233,7 @@ func TestInterrupted_IsNotAnErrorOfTheContent(t *testing.T) {
 	t.Run("no turn", func(t *testing.T) {
 		p := newPool(t, Options{Limits: endless})
 		free := turnOf(t, p, "a")
-		p.options.Limits.Deadline = 200 * time.Millisecond
+		p.options.Deadline = 200 * time.Millisecond
 		_, err := p.For("b").Render(long, inputFor("c1"))
 		interrupted(t, err)
 		if n := len(p.waiting); n > 0 {
