@@ -80,8 +80,9 @@ type OrderArguments struct {
 	// +listType=set
 	// +optional
 	Clusters []string `json:"clusters,omitempty"`
-	// To is the digest, or the sha of the commit, of the content that rollback returns to; absent:
-	// the newest that succeeded. A commit is known while it is in status.history.
+	// To is the digest, or the sha of the commit, of the content that rollback returns to, or seven or
+	// more hexadecimal digits that one of them begins with; absent: the newest that succeeded. A commit
+	// is known while it is in status.history.
 	// +kubebuilder:validation:Pattern="^(v[0-9]+:sha256:[0-9a-f]{64}|[0-9a-f]{7,40})$"
 	// +kubebuilder:validation:MaxLength=100
 	// +optional

@@ -79,7 +79,7 @@ again. The fleet then differs from Git: revert the commit, or push other content
   # To the content of a commit
   addonflow rollback hello --to 9f3c2ab -m "leaks memory since 1.4"`)
 	cmd.Args = takes
-	cmd.Flags().StringVar(&o.to, "to", "", "The content to return to: its commit or digest, or the first digits of one.")
+	cmd.Flags().StringVar(&o.to, "to", "", "The content to return to: its commit or digest, or at least seven digits that one of them begins with.")
 	cmd.Flags().BoolVar(&o.withCRDs, "with-crds", false, "Permit that CustomResourceDefinitions are changed. None is ever removed.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if strings.TrimSpace(o.reason) == "" {
@@ -87,7 +87,7 @@ again. The fleet then differs from Git: revert the commit, or push other content
 		}
 		var arguments *v1alpha1.OrderArguments
 		if o.to != "" || o.withCRDs {
-			arguments = &v1alpha1.OrderArguments{To: o.to, WithCRDs: o.withCRDs}
+			arguments = &v1alpha1.OrderArguments{To: o.destination(), WithCRDs: o.withCRDs}
 		}
 		return o.give(cmd.Context(), args[0], arguments)
 	}
@@ -144,9 +144,6 @@ func (o *orderOptions) give(ctx context.Context, name string, arguments *v1alpha
 	}
 	key := client.ObjectKeyFromObject(r)
 	digest, err := o.subject(ctx, hub, r)
-	if err == nil && o.verb == v1alpha1.OrderRollback && o.to != "" {
-		arguments.To, err = o.named(ctx, hub, r)
-	}
 	if err != nil {
 		return err
 	}
@@ -183,41 +180,44 @@ func (o *orderOptions) subject(ctx context.Context, hub client.Reader, r *v1alph
 	return r.Spec.Target.Digest, nil
 }
 
-// named is the digest that the user named by its first digits, which are what is shown of digests. A rollback may also
-// name a commit of the content, and the operator may know one that the status does not have any more.
+// destination is the --to of an order. Of an incomplete digest only its digits are left, as those of a commit: the
+// operator knows which content they mean, and the user needs no right to list contents.
+func (o *orderOptions) destination() string {
+	if digits := o.to[strings.LastIndex(o.to, ":")+1:]; len(digits) < 64 {
+		return digits
+	}
+	return o.to
+}
+
+// named is the digest that the user named by its first digits, which are what is shown of digests.
 func (o *orderOptions) named(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) (string, error) {
 	var list v1alpha1.AddOnRevisionList
 	if err := hub.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
 		return "", hubError("list AddOnRevisions", err)
 	}
 	known := map[string]bool{}
-	add := func(digest string, commits ...string) {
-		isCommit := func(c string) bool { return strings.HasPrefix(v1alpha1.CommitOf(c), o.to) }
-		if strings.HasPrefix(digest, o.to) || strings.HasPrefix(digest[strings.LastIndex(digest, ":")+1:], o.to) ||
-			o.verb == v1alpha1.OrderRollback && slices.ContainsFunc(commits, isCommit) {
+	add := func(digest string) {
+		if strings.HasPrefix(digest, o.to) || strings.HasPrefix(digest[strings.LastIndex(digest, ":")+1:], o.to) {
 			known[digest] = true
 		}
 	}
 	for i := range list.Items {
 		if list.Items[i].Spec.AddOn == r.Name {
-			add(list.Items[i].Spec.Digest, v1alpha1.Commits(list.Items[i].Annotations)...)
+			add(list.Items[i].Spec.Digest)
 		}
 	}
-	add(r.Spec.Target.Digest, r.Spec.Target.Commit)
+	add(r.Spec.Target.Digest)
 	for _, entry := range r.Status.History {
-		add(entry.Target.Digest, entry.Target.Commit) // its revision may be deleted
+		add(entry.Target.Digest) // its revision may be deleted
 	}
 	switch found := slices.Sorted(maps.Keys(known)); len(found) {
 	case 0:
-		if o.verb == v1alpha1.OrderRollback {
-			return o.to, nil
-		}
 		return "", &exitError{code: exitNotFound, err: fmt.Errorf("cannot %s: no content of %s has a digest that begins with %q; see %s history %s -n %s",
 			o.verb, r.Name, o.to, o.name, r.Name, r.Namespace)}
 	case 1:
 		return found[0], nil
 	default:
-		return "", &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: several contents begin with %q: %s", o.verb, o.to, strings.Join(found, ", "))}
+		return "", &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: several digests begin with %q: %s", o.verb, o.to, strings.Join(found, ", "))}
 	}
 }
 

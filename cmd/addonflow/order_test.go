@@ -84,16 +84,12 @@ func TestOrders_AreGivenAndAnswered(t *testing.T) {
 			want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderRollback, Reason: "leaks", Arguments: &v1alpha1.OrderArguments{To: "9f3c2ab", WithCRDs: true}},
 		},
 		"RollbackToTheFirstDigitsOfADigest": {
-			args: "rollback hello --to 3333333333 -m leaks", state: v1alpha1.OrderCarriedOut, out: "carried out: done",
-			want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderRollback, Reason: "leaks", Arguments: &v1alpha1.OrderArguments{To: "v1:sha256:" + strings.Repeat("3", 64)}},
+			args: "rollback hello --to v1:sha256:3333333333 -m leaks", state: v1alpha1.OrderCarriedOut, out: "carried out: done",
+			want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderRollback, Reason: "leaks", Arguments: &v1alpha1.OrderArguments{To: "3333333333"}},
 		},
-		"RollbackToTheFirstDigitsOfACommit": {
-			args: "rollback hello --to fe3e3e3e -m leaks", state: v1alpha1.OrderCarriedOut, out: "carried out: done",
-			want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderRollback, Reason: "leaks", Arguments: &v1alpha1.OrderArguments{To: "v1:sha256:" + strings.Repeat("3", 64)}},
-		},
-		"RollbackToAmbiguous": {
-			args: "rollback hello --to v1:sha256: -m leaks", code: exitFailed,
-			out: `cannot rollback: several contents begin with "v1:sha256:": v1:sha256:`,
+		"RollbackToADigest": {
+			args: "rollback hello --to " + digest + " -m leaks", state: v1alpha1.OrderCarriedOut, out: "carried out: done",
+			want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderRollback, Reason: "leaks", Arguments: &v1alpha1.OrderArguments{To: digest}},
 		},
 		"RollbackWithoutReason": {args: "rollback hello", out: "say it with -m", code: exitUsage},
 		"UnblockOfADigest": {
@@ -105,14 +101,14 @@ func TestOrders_AreGivenAndAnswered(t *testing.T) {
 			want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderUnblock, Digest: "v1:sha256:" + strings.Repeat("3", 64)},
 		},
 		"UnblockOfUnknown":   {args: "unblock hello 4444444444", out: `no content of hello has a digest that begins with "4444444444"; see addonflow history hello -n default`, code: exitNotFound},
-		"UnblockOfAmbiguous": {args: "unblock hello v1:sha256:", out: `several contents begin with "v1:sha256:"`, code: exitFailed},
+		"UnblockOfAmbiguous": {args: "unblock hello v1:sha256:", out: `several digests begin with "v1:sha256:"`, code: exitFailed},
 		"NoAnswer":           {args: "abort hello --timeout=300ms", out: "no answer within 300ms", code: exitTimeout, want: v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderAbort}},
 		"TooManyArgs":        {args: "abort hello c1", out: "it takes ROLLOUT", code: exitUsage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := hello(v1alpha1.PhaseFailed)
 			r.UID, r.Status.Attempt = "uid-1", 3
-			r.Status.History = []v1alpha1.HistoryEntry{{Target: v1alpha1.Target{Digest: "v1:sha256:" + strings.Repeat("3", 64), Commit: "main@sha1:" + strings.Repeat("fe3e3e3e", 5)}}}
+			r.Status.History = []v1alpha1.HistoryEntry{{Target: v1alpha1.Target{Digest: "v1:sha256:" + strings.Repeat("3", 64)}}}
 			var given v1alpha1.AddOnOrderSpec
 			s := newStageWith(t, answering(c.state, "done", &given), r)
 			code := s.run(t.Context(), strings.Fields(c.args)...)

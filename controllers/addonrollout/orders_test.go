@@ -472,3 +472,15 @@ func TestAbort_NeverTurnsGreen(t *testing.T) {
 		t.Errorf("after its status was lost: %s: %s", ro.Status.Phase, ro.Status.Message)
 	}
 }
+
+// TestRecall_TakesTheFirstDigitsOfADigest: ten digits are what is shown of a digest.
+func TestRecall_TakesTheFirstDigitsOfADigest(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	of := s.succeed("v1", "v2", "v3")
+	digits := strings.TrimPrefix(of[0], "v1:sha256:")[:10]
+	key := s.order(v1alpha1.OrderRollback, of[2], &v1alpha1.OrderArguments{To: digits})
+	s.rolledBack()
+	if got := s.answered(key); !strings.HasPrefix(got, "CarriedOut: ") || len(s.holding(of[0])) != 2 {
+		t.Errorf("%s; %v run v1", got, s.holding(of[0]))
+	}
+}

@@ -358,21 +358,33 @@ func forgotten(history []v1alpha1.HistoryEntry, digest string) []v1alpha1.Histor
 }
 
 // digestOf is the digest of the content that a rollback is to return to; "": the order names none,
-// or a commit that the rollout does not know.
+// or not one that the rollout knows.
 func (o *Observation) digestOf(a *v1alpha1.OrderArguments) string {
-	if a == nil {
+	if a == nil || a.To == "" {
 		return ""
 	}
 	if strings.HasPrefix(a.To, "v") {
 		return a.To
 	}
-	named := v1alpha1.BlockedContent{Commit: a.To}
-	for _, t := range o.targets() {
-		if named.Blocks(t) {
-			return t.Digest
-		}
+	if named := o.named(a.To); len(named) == 1 {
+		return named[0]
 	}
 	return ""
+}
+
+// named are the digests of the contents whose commit or digest begins with the hexadecimal digits. Of a commit that
+// introduced several, because a configuration on the hub changed, it is the newest.
+func (o *Observation) named(digits string) []string {
+	var found, commits []string
+	for _, t := range o.targets() {
+		commit, hexadecimal := v1alpha1.CommitOf(t.Commit), t.Digest[strings.LastIndex(t.Digest, ":")+1:]
+		byCommit := strings.HasPrefix(commit, digits) && !slices.Contains(commits, commit)
+		if byCommit || strings.HasPrefix(hexadecimal, digits) {
+			found, commits = append(found, t.Digest), append(commits, commit)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
 // answerWithdrawal says what an order about content does, or why it is refused.
@@ -407,6 +419,9 @@ func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1
 	if s.Arguments != nil {
 		withCRDs = withCRDs || s.Arguments.WithCRDs
 		if s.Arguments.To != "" {
+			if named := o.named(s.Arguments.To); len(named) > 1 {
+				return "", s.Arguments.To + " may mean " + strings.Join(named, " and ")
+			}
 			if to = o.digestOf(s.Arguments); !slices.ContainsFunc(o.Succeeded, func(x Success) bool { return x.Digest == to }) {
 				return "", s.Arguments.To + " did not succeed here, is quarantined or blocked, or is not stored any more"
 			}
