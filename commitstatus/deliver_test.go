@@ -531,18 +531,9 @@ func (r *restored) commit() {
 
 func (r *restored) head() commitstatus.Want { return r.wanted[r.shas[len(r.shas)-1]] }
 
-// move gives the newest commit progress, a verdict, or another attempt after a failure.
+// move goes on with the newest commit.
 func (r *restored) move() {
-	w := r.head()
-	switch {
-	case w.State == commitstatus.Success, w.State == commitstatus.Pending && r.random.IntN(3) == 0:
-		w.State, w.Description = commitstatus.Failure, "halted"
-	case r.random.IntN(3) == 0:
-		w.State, w.Description = commitstatus.Success, "100/100"
-	default:
-		w.State, w.Progress = commitstatus.Pending, (w.Progress+10)%100
-		w.Description = fmt.Sprintf("%d/100", w.Progress)
-	}
+	w := testforge.Next(r.head(), r.random)
 	r.wanted[w.SHA] = w
 }
 

@@ -57,9 +57,9 @@ type operator struct {
 	desk  *Desk
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	stop  func()
-	// seen and told are how many versions and changes its caches have. frozen caches get no new ones.
-	seen, told int
-	frozen     bool
+	// seen and changes are how many versions and changes its caches have. frozen caches get no new ones.
+	seen, changes int
+	frozen        bool
 	// next is when time makes something due.
 	next time.Time
 	// slow is how long its posts may take until they reach the forge, delay how long they take at least; refuse makes its
@@ -167,13 +167,13 @@ func (o *operator) start() {
 	go func() { defer close(stopped); _ = desk.Start(ctx) }()
 	o.gone = gone
 	o.stop = func() { cancel(); close(gone); queue.ShutDown(); <-stopped }
-	o.seen, o.next, o.frozen, o.told = 0, time.Time{}, false, 0
+	o.seen, o.next, o.frozen, o.changes = 0, time.Time{}, false, 0
 }
 
 // look fills the caches.
 func (o *operator) look() {
 	if !o.frozen {
-		o.seen, o.told = len(o.versions), len(o.wanted)
+		o.seen, o.changes = len(o.versions), len(o.wanted)
 	}
 }
 
@@ -188,12 +188,12 @@ func (o *operator) reconcile(dies bool) {
 		o.queue.Done(request)
 	}
 	o.next = time.Time{}
-	if o.seen == 0 || o.told == 0 {
+	if o.seen == 0 || o.changes == 0 {
 		return
 	}
 	source := o.source.DeepCopy()
 	o.versions[o.seen-1].DeepCopyInto(&source.Status)
-	wants := o.wanted[o.told-1]
+	wants := o.wanted[o.changes-1]
 	head := wants[0]
 	book := o.desk.Open(Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: client.ObjectKeyFromObject(source)}, source, source.Status.CommitStatuses)
 	book.Tell(wants...)
@@ -219,7 +219,7 @@ func (o *operator) reconcile(dies bool) {
 
 // due reports whether an event or time requests a reconcile.
 func (o *operator) due() bool {
-	return o.queue.Len() > 0 || o.seen != len(o.versions) || o.told != len(o.wanted) || !o.next.IsZero() && !o.next.After(time.Now())
+	return o.queue.Len() > 0 || o.seen != len(o.versions) || o.changes != len(o.wanted) || !o.next.IsZero() && !o.next.After(time.Now())
 }
 
 // contexts of every commit; the first is the whole.
@@ -245,20 +245,8 @@ func (w *twins) commit() {
 	w.say(commitstatus.Want{SHA: sha, State: commitstatus.Pending, Description: "0/100", Content: sha})
 }
 
-// move gives the newest commit progress, a verdict, or another attempt after a failure.
-func (w *twins) move() {
-	want := w.head()
-	switch {
-	case want.State == commitstatus.Success, want.State == commitstatus.Pending && w.random.IntN(3) == 0:
-		want.State, want.Description = commitstatus.Failure, "halted"
-	case w.random.IntN(3) == 0:
-		want.State, want.Description = commitstatus.Success, "100/100"
-	default:
-		want.State, want.Progress = commitstatus.Pending, (want.Progress+10)%100
-		want.Description = fmt.Sprintf("%d/100", want.Progress)
-	}
-	w.say(want)
-}
+// move goes on with the newest commit.
+func (w *twins) move() { w.say(testforge.Next(w.head(), w.random)) }
 
 // happen is one random event. Kinds are what else than slow, refused and lost posts, late caches and restarts may happen.
 func (w *twins) happen(kinds string) {

@@ -49,13 +49,13 @@ func newPool(tb testing.TB, o Options) *Pool {
 // here, and names its line.
 func received[T any](tb testing.TB, from <-chan T) T {
 	tb.Helper()
+	var value T
 	select {
-	case value := <-from:
-		return value
+	case value = <-from:
 	case <-time.After(5 * time.Minute):
 		tb.Fatal("nothing after five minutes")
-		panic("unreachable")
 	}
+	return value
 }
 
 // await looks until a condition holds. A test that would wait for ever fails here.
