@@ -11,11 +11,13 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/registration"
 )
 
@@ -40,29 +42,42 @@ func (r *Bindings) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if wait := r.wait(req.Name); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	if released, err := releasing(ctx, r.Client, req.Name); released || err != nil {
-		return ctrl.Result{}, err
-	}
-	agents, err := r.agents(ctx, req.Name)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	found, err := r.found(ctx, req.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if len(agents) == 0 && slices.ContainsFunc(found, func(b rbacv1.RoleBinding) bool { return registration.Ours(&b) }) {
-		// All of them would be deleted. But the watch shows only rollouts in --watch-namespace.
-		if elsewhere, err := r.elsewhere(ctx, req.Name); elsewhere || err != nil {
-			return ctrl.Result{}, err
-		}
+	t, err := r.observe(ctx, r.Client, req.Name, found)
+	if err == nil && !t.releasing && t.revokes() {
+		// The watches of bindings, add-ons and rollouts do not wait for each other: a binding may be shown before the agent
+		// that it is for. The watch of rollouts shows those in --watch-namespace only. So a right is taken away only after
+		// a read of the API server.
+		t, err = r.observe(ctx, r.Live, req.Name, found)
 	}
-	verdicts, err := r.judge(ctx, agents)
-	if err != nil {
+	if err != nil || t.releasing {
 		return ctrl.Result{}, err
 	}
-	t := &turn{Bindings: r, addOn: req.Name, agents: agents, found: found, verdicts: verdicts, failed: map[client.ObjectKey]error{}}
 	return t.write(ctx)
+}
+
+// observe reads the agents of an add-on and its rollout with reader, and returns what follows for the bindings found.
+func (r *Bindings) observe(ctx context.Context, reader client.Reader, addOn string, found []rbacv1.RoleBinding) (*turn, error) {
+	t := &turn{Bindings: r, addOn: addOn, found: found, failed: map[client.ObjectKey]error{}}
+	var rollouts v1alpha1.AddOnRolloutList
+	if err := reader.List(ctx, &rollouts, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot list rollouts of %s: %w", addOn, err)
+	}
+	t.releasing = slices.ContainsFunc(rollouts.Items, func(ro v1alpha1.AddOnRollout) bool { return ro.Releasing() })
+	var err error
+	if len(rollouts.Items) > 0 { // OCM is responsible for the agents of other add-ons
+		if t.agents, err = r.agents(ctx, reader, addOn); err != nil {
+			return nil, err
+		}
+	}
+	if t.verdicts, err = r.judge(ctx, t.agents); err != nil {
+		return nil, err
+	}
+	t.desired = registration.Bindings(addOn, t.agents, t.ours(), func(role registration.Role) error { return t.verdicts[role] })
+	return t, nil
 }
 
 // wait returns how long the add-on must wait for its turn. If it returns 0, the turn is taken.
@@ -78,16 +93,11 @@ func (r *Bindings) wait(addOn string) time.Duration {
 	return 0
 }
 
-// agents lists the agents of an add-on: none if AddonFlow has no rollout of it. An agent whose
-// add-on is being deleted keeps its roles until the deletion is complete, because it may have
-// to clean up.
-func (r *Bindings) agents(ctx context.Context, addOn string) ([]registration.Agent, error) {
-	ours, err := managed(ctx, r.Client, addOn)
-	if err != nil || !ours {
-		return nil, err
-	}
+// agents lists the agents of an add-on. An agent whose add-on is being deleted keeps its roles until the deletion is
+// complete, because it may have to clean up.
+func (r *Bindings) agents(ctx context.Context, reader client.Reader, addOn string) ([]registration.Agent, error) {
 	var list addonv1alpha1.ManagedClusterAddOnList
-	if err := r.Client.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", addOn, err)
 	}
 	agents := make([]registration.Agent, 0, len(list.Items))
@@ -98,16 +108,6 @@ func (r *Bindings) agents(ctx context.Context, addOn string) ([]registration.Age
 		agents = append(agents, agent)
 	}
 	return agents, nil
-}
-
-// elsewhere reports whether an add-on has a rollout that the watch does not show: then the
-// rollout and its bindings belong to another operator.
-func (r *Bindings) elsewhere(ctx context.Context, addOn string) (bool, error) {
-	shown, err := managed(ctx, r.Client, addOn)
-	if err != nil || shown {
-		return false, err
-	}
-	return managed(ctx, r.Live, addOn)
 }
 
 // found lists the bindings that carry the add-on's name, AddonFlow's and OCM's.
@@ -187,6 +187,10 @@ type turn struct {
 	agents   []registration.Agent
 	found    []rbacv1.RoleBinding
 	verdicts map[registration.Role]error
+	// releasing: the add-on's rollout is being released; then its bindings are neither written nor removed.
+	releasing bool
+	// desired are the bindings that the agents are to have.
+	desired []rbacv1.RoleBinding
 	// failed are the bindings that could not be written.
 	failed map[client.ObjectKey]error
 }
@@ -194,20 +198,20 @@ type turn struct {
 // write creates missing bindings, repairs those that differ and removes those that are no
 // longer requested.
 func (t *turn) write(ctx context.Context) (ctrl.Result, error) {
-	desired := registration.Bindings(t.addOn, t.agents, t.ours(), func(role registration.Role) error { return t.verdicts[role] })
 	existing := map[client.ObjectKey]*rbacv1.RoleBinding{}
 	for i := range t.found {
 		existing[client.ObjectKeyFromObject(&t.found[i])] = &t.found[i]
 	}
-	for i := range desired {
-		if err := t.ensure(ctx, &desired[i], existing[client.ObjectKeyFromObject(&desired[i])]); err != nil {
+	for i := range t.desired {
+		want := &t.desired[i]
+		if err := t.ensure(ctx, want, existing[client.ObjectKeyFromObject(want)]); err != nil {
 			if ctx.Err() != nil {
 				return ctrl.Result{}, err
 			}
-			t.failed[client.ObjectKeyFromObject(&desired[i])] = err
+			t.failed[client.ObjectKeyFromObject(want)] = err
 		}
 	}
-	if err := t.remove(ctx, desired); err != nil {
+	if err := t.remove(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	t.Book.decide(t.addOn, t.outcomes())
@@ -278,17 +282,35 @@ func (t *turn) delete(ctx context.Context, binding *rbacv1.RoleBinding) error {
 	return nil
 }
 
+// revokes reports whether the turn takes a right away: it removes a binding, or a subject of one.
+func (t *turn) revokes() bool {
+	kept := t.kept()
+	return slices.ContainsFunc(t.found, func(b rbacv1.RoleBinding) bool {
+		if !registration.Ours(&b) {
+			return registration.LeftByOCM(t.addOn, &b)
+		}
+		want := kept[client.ObjectKeyFromObject(&b)]
+		return want == nil || !sets.New(want.Subjects...).HasAll(b.Subjects...)
+	})
+}
+
+// kept are the desired bindings by name.
+func (t *turn) kept() map[client.ObjectKey]*rbacv1.RoleBinding {
+	kept := map[client.ObjectKey]*rbacv1.RoleBinding{}
+	for i := range t.desired {
+		kept[client.ObjectKeyFromObject(&t.desired[i])] = &t.desired[i]
+	}
+	return kept
+}
+
 // remove deletes AddonFlow's bindings that are no longer requested and, once every agent is
 // declared and bound, what OCM left of the add-on.
-func (t *turn) remove(ctx context.Context, desired []rbacv1.RoleBinding) error {
-	kept := map[client.ObjectKey]bool{}
-	for i := range desired {
-		kept[client.ObjectKeyFromObject(&desired[i])] = true
-	}
+func (t *turn) remove(ctx context.Context) error {
+	kept := t.kept()
 	replaced := len(t.agents) > 0 && len(t.failed) == 0 && !slices.ContainsFunc(t.agents, func(a registration.Agent) bool { return !a.Declared })
 	for i := range t.found {
 		binding := &t.found[i]
-		gone := registration.Ours(binding) && !kept[client.ObjectKeyFromObject(binding)]
+		gone := registration.Ours(binding) && kept[client.ObjectKeyFromObject(binding)] == nil
 		if gone || replaced && registration.LeftByOCM(t.addOn, binding) {
 			if err := t.delete(ctx, binding); err != nil {
 				return err

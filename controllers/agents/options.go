@@ -64,21 +64,6 @@ func managed(ctx context.Context, c client.Reader, addOn string) (bool, error) {
 	return len(list.Items) > 0, nil
 }
 
-// releasing reports whether an add-on's rollout is being released: then its bindings are
-// neither written nor removed.
-func releasing(ctx context.Context, c client.Reader, addOn string) (bool, error) {
-	var list v1alpha1.AddOnRolloutList
-	if err := c.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("cannot list rollouts of %s: %w", addOn, err)
-	}
-	for i := range list.Items {
-		if list.Items[i].Releasing() {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 func stateOf(obj metav1.Object, err error) (registration.State, error) {
 	switch {
 	case apierrors.IsNotFound(err):

@@ -39,32 +39,44 @@ func fakeHub(t *testing.T, objects ...client.Object) client.WithWatch {
 		WithIndex(&rbacv1.RoleBinding{}, "metadata.name", byName).Build()
 }
 
-// With --watch-namespace an operator sees the rollouts of one namespace and the bindings of
-// all. It must not delete those of another operator's add-on, and deletes those of an add-on
-// without a rollout.
-func TestBindingsOfAnotherOperatorStay(t *testing.T) {
+// TestBindingIsDeletedOnlyIfTheAPIServerShowsNoAgent: the watches of bindings, agents and rollouts do not wait for each
+// other, as after a new leader has started or a process has stood still; and with --watch-namespace an operator sees the
+// bindings of all namespaces, but the rollouts of one.
+func TestBindingIsDeletedOnlyIfTheAPIServerShowsNoAgent(t *testing.T) {
 	role := registration.Role{Kind: "ClusterRole", Name: "reader"}
+	key := agents.Key{Cluster: "c1", AddOn: "hello"}
+	rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: key.AddOn}}
+	released := rollout.DeepCopy()
+	released.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: "true"}
+	released.Spec.Removal = &v1alpha1.Removal{Commit: "ccc", Approved: true}
+	agent := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: key.Cluster, Name: key.AddOn, UID: "1"}}
 	cases := map[string]struct {
-		rollouts []client.Object // shown by an uncached read only
-		stays    bool
+		watched, unwatched []client.Object
+		stays              bool
 	}{
-		"RolloutOfAnotherNamespace": {rollouts: []client.Object{&v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "theirs", Name: "hello"}}}, stays: true},
-		"NoRollout":                 {},
+		"TheWatchDoesNotShowTheAgentYet":     {watched: []client.Object{rollout}, unwatched: []client.Object{rollout, agent}, stays: true},
+		"TheWatchStillShowsTheAgent":         {watched: []client.Object{rollout, agent}, unwatched: []client.Object{rollout}, stays: true},
+		"TheAgentIsGone":                     {watched: []client.Object{rollout}, unwatched: []client.Object{rollout}},
+		"TheRolloutIsGone":                   {watched: []client.Object{agent}, unwatched: []client.Object{agent}},
+		"TheRolloutIsOfAnotherNamespace":     {watched: []client.Object{agent}, unwatched: []client.Object{rollout, agent}, stays: true},
+		"ReleasedByTheOperatorOfTheirs":      {watched: []client.Object{agent}, unwatched: []client.Object{released}, stays: true},
+		"TheWatchDoesNotShowTheReleaseEnded": {watched: []client.Object{released}, unwatched: nil, stays: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			binding := &rbacv1.RoleBinding{
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: "c1", Name: registration.BindingName("hello", role), UID: "1",
-					Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, addonv1alpha1.AddonLabelKey: "hello"},
+					Namespace: key.Cluster, Name: registration.BindingName(key.AddOn, role), UID: "1",
+					Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, addonv1alpha1.AddonLabelKey: key.AddOn},
 				},
-				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name},
+				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: registration.DefaultSubject(key.AddOn, key.Cluster).Groups[0]}},
 			}
-			watched := fakeHub(t, binding)
+			watched := fakeHub(t, append(tc.watched, binding)...)
 			r := agents.NewBindings(agents.Options{
-				Client: watched, Live: fakeHub(t, tc.rollouts...), Book: agents.NewBook(), Clock: clocktesting.NewFakePassiveClock(time.Now()),
+				Client: watched, Live: fakeHub(t, tc.unwatched...), Book: agents.NewBook(), Clock: clocktesting.NewFakePassiveClock(time.Now()),
 			})
-			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "hello"}}); err != nil {
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: key.AddOn}}); err != nil {
 				t.Fatal(err)
 			}
 			err := watched.Get(t.Context(), client.ObjectKeyFromObject(binding), &rbacv1.RoleBinding{})
