@@ -284,7 +284,7 @@ func mixed(of []point) []point {
 	var all []point
 	for seed := range seeds {
 		name := fmt.Sprintf("another fault in each step, seed %d", seed+1)
-		p := point{name: name, class: "mixed", repeats: 100, shrinks: true, restores: true, forgets: true, forges: true, flaps: true, leaves: true, unproves: true, disturb: func(ctx context.Context, w *workload, step string) error {
+		p := point{name: name, class: "mixed", repeats: 100, shrinks: true, restores: true, forgets: true, forges: true, flaps: true, leaves: true, prunes: true, disturb: func(ctx context.Context, w *workload, step string) error {
 			chosen := of[dice(name, step).IntN(len(of))]
 			return chosen.disturb(ctx, w, step)
 		}}
@@ -378,7 +378,7 @@ func edits() []point {
 	}
 	var all []point
 	for _, e := range list {
-		all = append(all, point{name: "hand edit: " + e.name, class: "hand edits", repeats: e.repeats, forgets: e.forgets, forges: e.forges, unproves: e.kind == revision, disturb: func(ctx context.Context, w *workload, step string) error {
+		all = append(all, point{name: "hand edit: " + e.name, class: "hand edits", repeats: e.repeats, forgets: e.forgets, forges: e.forges, prunes: e.kind == revision, disturb: func(ctx context.Context, w *workload, step string) error {
 			if slices.Contains([]string{"begin", "install", "removal"}, step) {
 				return nil // it is not there yet, or it is not needed there
 			}

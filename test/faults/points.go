@@ -26,9 +26,9 @@ type point struct {
 	// shrinks: the fleet has fewer clusters for a while, which past rollouts and their statuses say.
 	// restores: older statuses are written back. forgets: beta's rollout loses its status. forges: its status says
 	// that it failed. flaps: an agent reports for a while, every other time, that its content does not run.
-	// leaves: clusters leave that are to prove content, so that it may fail because they left. unproves: beta's
-	// revisions lose their success, and those that are no target are lost.
-	shrinks, restores, forgets, forges, flaps, leaves, unproves bool
+	// leaves: clusters leave that are to prove content, so that it may fail because they left. prunes: beta's
+	// revisions that are no target are lost.
+	shrinks, restores, forgets, forges, flaps, leaves, prunes bool
 	// gone are parts of the keys of objects that the point deletes.
 	gone []string
 	// disturb is called when each step begins, and runs beside it.

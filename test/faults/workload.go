@@ -562,8 +562,8 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 	if w.point.forgets {
 		expected, state = ofAnyPast(expected, beta), ofAnyPast(state, beta)
 	}
-	if w.point.unproves {
-		expected, state = ofAnySuccess(expected), ofAnySuccess(state)
+	if w.point.prunes {
+		expected, state = ofTheTarget(expected), ofTheTarget(state)
 	}
 	if w.point.flaps {
 		expected, state = ofAnyReport(expected), ofAnyReport(state)
@@ -588,13 +588,12 @@ func ofTheOlderOperator(state map[string]string) map[string]string {
 	return plain
 }
 
-// ofAnySuccess is a state without beta's past revisions, and without the success of the newest one: only the revision
-// itself says that it succeeded, and the content of those that are no target is kept nowhere else.
-func ofAnySuccess(state map[string]string) map[string]string {
-	plain, newest := maps.Clone(state), state[rolloutKey(beta)+" spec target revision"]
+// ofTheTarget is a state without beta's past revisions: the content of those that are no target is kept nowhere else.
+func ofTheTarget(state map[string]string) map[string]string {
+	plain, target := maps.Clone(state), state[rolloutKey(beta)+" spec target revision"]
 	maps.DeleteFunc(plain, func(path, _ string) bool {
 		name, of := strings.CutPrefix(path, "/registry/addonflow.io/addonrevisions/"+demo.Namespace+"/")
-		return of && strings.HasPrefix(name, beta+"-") && (!strings.HasPrefix(name, newest+" ") || strings.HasSuffix(name, " "+v1alpha1.SucceededAtAnnotation))
+		return of && strings.HasPrefix(name, beta+"-") && !strings.HasPrefix(name, target+" ")
 	})
 	return plain
 }

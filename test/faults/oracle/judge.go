@@ -289,9 +289,12 @@ func (j *judge) rollout(c hub.Change, before, now map[string]any) {
 	}
 }
 
-// restored reports whether another writer than an operator stored the status. The entry of an earlier one stays, with
-// its time and fewer fields.
+// restored reports whether another writer than an operator stored the status, or removed it. The entry of an earlier one
+// stays, with its time and fewer fields; a removal leaves no entry.
 func restored(before, now map[string]any) bool {
+	if before["status"] != nil && now["status"] == nil {
+		return true
+	}
 	writer := func(m any) string { return text(m, "subresource") + " " + text(m, "manager") + " " + text(m, "time") }
 	known := list(before, "metadata", "managedFields")
 	return slices.ContainsFunc(list(now, "metadata", "managedFields"), func(m any) bool {

@@ -327,6 +327,14 @@ func TestJudge(t *testing.T) {
 			s.work("c2", "v1", "")
 			s.work("c2", "v1", "v1")
 		}},
+		"a status that is lost between a reservation and its work": {tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.store(rolloutKeys+"default/hello", map[string]any{"metadata": map[string]any{"name": "hello"}})
+			s.work("c2", "v1", "")
+			s.work("c2", "v1", "v1")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Updating")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+		}},
 		"a reservation that only an older status has": {want: "c2 gets v1 before it is reserved", tell: func(s *story) {
 			s.restore("c1 v1 canary Done", "c2 v1 rest Admitted")
 			s.work("c2", "v1", "")

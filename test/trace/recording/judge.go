@@ -166,8 +166,12 @@ func steps(versions []*v1alpha1.AddOnRollout, plans map[string][]addonrollout.Pl
 	return all
 }
 
-// foreign reports whether another writer than the operator stored the status of the second version.
+// foreign reports whether another writer than the operator stored the status of the second version, or removed it.
 func foreign(before, after *v1alpha1.AddOnRollout) bool {
+	none := v1alpha1.AddOnRolloutStatus{}
+	if equality.Semantic.DeepEqual(after.Status, none) && !equality.Semantic.DeepEqual(before.Status, none) {
+		return true
+	}
 	return slices.ContainsFunc(after.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
 		return m.Subresource == "status" && m.Manager != v1alpha1.FieldManager && !slices.ContainsFunc(before.ManagedFields, func(was metav1.ManagedFieldsEntry) bool {
 			return was.Subresource == m.Subresource && was.Manager == m.Manager && was.Time.Equal(m.Time)
