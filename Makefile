@@ -10,7 +10,7 @@ SIZES         ?= 1000,2000,5000,10000
 TEST_PACKAGES ?= ./test/e2e ./test/ocm ./controllers/addonsource ./rollout ./...
 TEST_PARALLEL ?= 3
 # A test that hangs is named before the limit of the whole step in .ci/run.
-TEST_TIMEOUT  ?= 20m
+TEST_TIMEOUT  ?= 25m
 FUZZ_TIME     ?= 2m
 RACE_PACKAGES ?= ./render/... ./registration/... ./commitstatus/... ./githubapp/...
 FAULTS_FLAGS  ?= $(if $(SHORT),-for 5m) $(if $(ONLY),-only '$(ONLY)') $(if $(SHORT)$(ONLY),,-report docs/reliability.md)
