@@ -60,7 +60,7 @@ func (a *attempt) dependent() bool {
 const lookups = 4
 
 func (p *pass) remembered() *attempt {
-	a := p.memories.attempt(p.key().NamespacedName, p.now)
+	a := p.memories.attempt(p.key().NamespacedName)
 	if a == nil || a.revision != p.head.String() || a.spec != p.spec {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (p *pass) attempt(ctx context.Context) (*attempt, error) {
 			return nil, err
 		}
 		a = &attempt{revision: p.head.String(), spec: p.spec, requestedAt: p.requestedAt(), author: b.author, subject: b.subject, objects: b.objects, unread: b.unread, hub: load.Lookup{}}
-		p.memories.keep(p.key().NamespacedName, a, p.now)
+		p.memories.attempts.Add(p.key().NamespacedName, a)
 	}
 	if p.requested || p.forced {
 		a.admitted = false

@@ -34,7 +34,7 @@ func (r *Reconciler) JudgeBeside(ctx context.Context, source *v1alpha1.AddOnSour
 	if err := p.mayImpersonate(ctx); err != nil {
 		return err
 	}
-	a := r.memories.attempt(p.key().NamespacedName, p.now)
+	a := r.memories.attempt(p.key().NamespacedName)
 	p.head.Commit = "another"
 	_, _, err = p.judge(ctx, &attempt{objects: a.objects, commit: a.commit})
 	return err

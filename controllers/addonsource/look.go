@@ -272,7 +272,7 @@ func (p *pass) fetch(ctx context.Context) (brought, error) {
 		}
 	}
 	known := charts{}
-	if before := p.memories.attempt(p.key().NamespacedName, p.now); before != nil && before.spec == p.spec {
+	if before := p.memories.attempt(p.key().NamespacedName); before != nil && before.spec == p.spec {
 		known = chartsOf(before)
 	}
 	b, err := p.ask(ctx, p.order(head), func(ctx context.Context, repository repository) brought {
@@ -330,7 +330,7 @@ func (p *pass) distrust(refused *gitsource.RefusedCommit) *halt {
 	// As with a fetched commit: the branch may have moved since it was resolved.
 	p.head = refused.Revision
 	p.memory.head = p.head
-	p.memories.keep(p.key().NamespacedName, nil, p.now) // what was read before, under other keys, does not count any more
+	p.memories.attempts.Remove(p.key().NamespacedName) // what was read before, under other keys, does not count any more
 	reason := v1alpha1.VerificationFailedReason
 	if errors.Is(refused, gitsource.ErrNotFastForward) {
 		reason = v1alpha1.NonFastForwardReason

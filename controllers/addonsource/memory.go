@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
@@ -102,17 +103,12 @@ func (m *memory) refusalOf(revision, spec string) *halt {
 type memories struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*memory
-	// attempts are the commits compiled last, and when each was last used.
-	attempts map[types.NamespacedName]*attempt
-	used     map[types.NamespacedName]time.Time
+	// attempts are the commits compiled last.
+	attempts *lru.Cache
 }
 
 func newMemories() *memories {
-	return &memories{
-		of:       map[types.NamespacedName]*memory{},
-		attempts: map[types.NamespacedName]*attempt{},
-		used:     map[types.NamespacedName]time.Time{},
-	}
+	return &memories{of: map[types.NamespacedName]*memory{}, attempts: lru.New(attemptsKept)}
 }
 
 func (m *memories) open(source types.NamespacedName) *memory {
@@ -125,39 +121,17 @@ func (m *memories) open(source types.NamespacedName) *memory {
 }
 
 // attempt returns the last compiled commit of a source, nil if none is kept.
-func (m *memories) attempt(source types.NamespacedName, now time.Time) *attempt {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.attempts[source] != nil {
-		m.used[source] = now
-	}
-	return m.attempts[source]
-}
-
-// keep stores the last compiled commit, and drops the least recently used one beyond the limit.
-func (m *memories) keep(source types.NamespacedName, a *attempt, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.attempts[source], m.used[source] = a, now
-	if len(m.attempts) <= attemptsKept {
-		return
-	}
-	oldest := source
-	for other, used := range m.used {
-		if used.Before(m.used[oldest]) {
-			oldest = other
-		}
-	}
-	delete(m.attempts, oldest)
-	delete(m.used, oldest)
+func (m *memories) attempt(source types.NamespacedName) *attempt {
+	kept, _ := m.attempts.Get(source)
+	a, _ := kept.(*attempt)
+	return a
 }
 
 func (m *memories) forget(source types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.of, source)
-	delete(m.attempts, source)
-	delete(m.used, source)
+	m.attempts.Remove(source)
 }
 
 // written describes an object as of its last write or comparison by this process.
