@@ -14,7 +14,7 @@ import (
 // checkMove refuses a branch that was moved to a commit which does not contain the earlier one:
 // by a force push, or by a branch that was deleted and made again.
 func (s *session) checkMove(to target) error {
-	from := s.repository.follows
+	from := s.repository.options.Follows
 	if from == "" || !strings.HasPrefix(to.name, branchPrefix) || to.commit.String() == from {
 		return nil
 	}

@@ -54,7 +54,7 @@ func (c Credentials) validateApp(e transport.Endpoint, access Access) error {
 // one. The token is requested over the connections of the repository: its proxy, its
 // authorities, its policy.
 func (r *Repository) authenticated(ctx context.Context) (*Repository, error) {
-	app := r.credentials.app
+	app := r.options.Credentials.app
 	if app == nil {
 		return r, nil
 	}
@@ -63,28 +63,28 @@ func (r *Repository) authenticated(ctx context.Context) (*Repository, error) {
 		return nil, err
 	}
 	defer c.transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()
-	token, err := r.tokens.Token(ctx, &http.Client{Transport: c.transport}, app)
+	token, err := r.options.Tokens.Token(ctx, &http.Client{Transport: c.transport}, app)
 	switch {
 	case errors.Is(err, githubapp.ErrRefused):
-		return nil, fmt.Errorf("cannot read %s: %w: %w", r.url, ErrAuthentication, err)
+		return nil, fmt.Errorf("cannot read %s: %w: %w", r.options.URL, ErrAuthentication, err)
 	case errors.Is(err, dial.ErrLocal):
-		return nil, fmt.Errorf("cannot read %s: %w: %s", r.url, ErrAddressDenied, denied("the API of the App", r.proxy))
+		return nil, fmt.Errorf("cannot read %s: %w: %s", r.options.URL, ErrAddressDenied, denied("the API of the App", r.options.Proxy))
 	case err != nil:
-		return nil, fmt.Errorf("cannot read %s: %w", r.url, err)
+		return nil, fmt.Errorf("cannot read %s: %w", r.options.URL, err)
 	}
 	with := *r
-	with.credentials.Username, with.credentials.Password = githubapp.Username, token.Text
-	with.redaction = with.credentials.redaction(r.proxy.secrets()...)
+	with.options.Credentials.Username, with.options.Credentials.Password = githubapp.Username, token.Text
+	with.redaction = with.options.Credentials.redaction(r.options.Proxy.secrets()...)
 	return &with, nil
 }
 
 // forgetToken drops the App's token if the server refused it, and reports whether there was one.
 func (r *Repository) forgetToken(err error) bool {
-	if r.credentials.app == nil || !errors.Is(err, ErrAuthentication) || errors.Is(err, githubapp.ErrRefused) {
+	if r.options.Credentials.app == nil || !errors.Is(err, ErrAuthentication) || errors.Is(err, githubapp.ErrRefused) {
 		return false
 	}
-	r.tokens.Forget(r.credentials.app)
+	r.options.Tokens.Forget(r.options.Credentials.app)
 	return true
 }

@@ -38,15 +38,15 @@ type client struct {
 }
 
 func newClient(r *Repository, e *exchange) (*client, error) {
-	pool, err := r.credentials.authorities()
+	pool, err := r.options.Credentials.authorities()
 	if err != nil {
 		return nil, err
 	}
 	out := &client{
-		exchange: e, proxy: r.proxy, certificates: r.credentials.certificates, confidential: r.credentials.confidential(),
+		exchange: e, proxy: r.options.Proxy, certificates: r.options.Credentials.certificates, confidential: r.options.Credentials.confidential(),
 		transport: &http.Transport{
-			Proxy:                  http.ProxyURL(r.proxy.URL()),
-			DialContext:            r.access.policy().Dialer(connectTimeout).DialContext,
+			Proxy:                  http.ProxyURL(r.options.Proxy.URL()),
+			DialContext:            r.options.Access.policy().Dialer(connectTimeout).DialContext,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool},
 			TLSHandshakeTimeout:    connectTimeout,
 			ForceAttemptHTTP2:      true,

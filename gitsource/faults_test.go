@@ -184,7 +184,7 @@ func TestDowngradeIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := newClient(&Repository{credentials: Credentials{BearerToken: canary}}, &exchange{})
+	known, err := newClient(&Repository{options: Options{Credentials: Credentials{BearerToken: canary}}}, &exchange{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ var deepenings = []int{20, 200, 2000}
 // error, the tree is nil. The caller closes the tree when it no longer needs it.
 func (r *Repository) Fetch(ctx context.Context, revision Revision) (*Tree, error) {
 	return converse(ctx, r, func(s *session) (*Tree, error) {
-		if r.reference.Commit == "" {
+		if r.options.Reference.Commit == "" {
 			return s.fetchRef(revision.Ref)
 		}
 		if err := checkReference(v1alpha1.GitReference{Commit: revision.Commit}); err != nil {
@@ -47,14 +47,14 @@ func (s *session) fetchRef(ref string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	reference := s.repository.reference
+	reference := s.repository.options.Reference
 	if reference.Name == "" && reference.SemVer != "" {
 		// The tag that was resolved, even if a higher one has appeared since.
 		reference = v1alpha1.GitReference{Tag: ref}
 	}
 	found, err := s.selectRef(refs, reference)
 	if err != nil {
-		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.options.URL, err)
 	}
 	if err := s.checkMove(found); err != nil {
 		return nil, err
@@ -93,21 +93,21 @@ func (s *session) fetchCommit(sha plumbing.Hash) (*Tree, error) {
 	}
 	return nil, fmt.Errorf("cannot fetch %s: %w: the server does not hand out commit %s, and it is not among "+
 		"the newest %d of the branch; set ref.branch to the one it is on",
-		s.repository.url, ErrRefNotFound, sha, deepenings[len(deepenings)-1])
+		s.repository.options.URL, ErrRefNotFound, sha, deepenings[len(deepenings)-1])
 }
 
 // branchOf is where to look for a commit: ref.branch, else HEAD.
 func (s *session) branchOf(refs *packp.AdvRefs) (plumbing.Hash, error) {
-	if branch := s.repository.reference.Branch; branch != "" {
+	if branch := s.repository.options.Reference.Branch; branch != "" {
 		found, err := lookup(refs, branchPrefix+branch, branchPrefix)
 		if err != nil {
-			return plumbing.ZeroHash, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+			return plumbing.ZeroHash, fmt.Errorf("cannot fetch %s: %w", s.repository.options.URL, err)
 		}
 		return found.want, nil
 	}
 	if refs.Head == nil {
 		return plumbing.ZeroHash, fmt.Errorf("cannot fetch %s: %w: the repository has no HEAD; set ref.branch",
-			s.repository.url, ErrRefNotFound)
+			s.repository.options.URL, ErrRefNotFound)
 	}
 	return *refs.Head, nil
 }
@@ -156,12 +156,12 @@ func (s *session) read(response *packp.UploadPackResponse, request *packp.Upload
 	if err := s.claim.Turn(s.ctx); err != nil {
 		return nil, s.explain("fetch", err)
 	}
-	p, err := openPack(content, s.repository.limits.InflatedBytes)
+	p, err := openPack(content, s.repository.options.Limits.InflatedBytes)
 	if errors.Is(err, ErrCorrupt) {
 		err = s.cutOff(err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.options.URL, err)
 	}
 	return p, nil
 }
@@ -204,12 +204,12 @@ func readPack(r io.Reader, caps *capability.List) ([]byte, error) {
 func (s *session) tree(p *pack, hash plumbing.Hash, ref string) (*Tree, error) {
 	commit, err := p.commit(hash)
 	if err != nil {
-		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.options.URL, err)
 	}
 	if err := p.complete(commit.TreeHash); err != nil {
-		return nil, fmt.Errorf("cannot fetch %s: commit %s: %w", s.repository.url, commit.Hash, err)
+		return nil, fmt.Errorf("cannot fetch %s: commit %s: %w", s.repository.options.URL, commit.Hash, err)
 	}
-	if err := s.repository.verify.verify(p, hash, ref, commit); err != nil {
+	if err := s.repository.options.Verification.verify(p, hash, ref, commit); err != nil {
 		return nil, err
 	}
 	tree := &Tree{
@@ -217,7 +217,7 @@ func (s *session) tree(p *pack, hash plumbing.Hash, ref string) (*Tree, error) {
 		subject:   headline(s.repository.redaction.Text(commit.Message)),
 		author:    headline(s.repository.redaction.Text(commit.Author.Name)),
 		files:     newGitFiles(p, commit.TreeHash),
-		limits:    s.repository.limits,
+		limits:    s.repository.options.Limits,
 		redaction: s.repository.redaction,
 		claim:     s.claim,
 	}

@@ -24,13 +24,13 @@ func (s *session) merge(ref string) (*Merge, error) {
 	if err != nil {
 		return nil, err
 	}
-	into, err := s.selectRef(refs, s.repository.reference)
+	into, err := s.selectRef(refs, s.repository.options.Reference)
 	if err != nil {
-		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.options.URL, err)
 	}
 	from, err := lookup(refs, ref, "")
 	if err != nil {
-		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.options.URL, err)
 	}
 	for i, depth := range deepenings {
 		p, err := s.pack(depth, into.want, from.want)
@@ -39,7 +39,7 @@ func (s *session) merge(ref string) (*Merge, error) {
 		}
 		base, cut, err := mergeBase(p, into.commit, from.commit)
 		if err != nil {
-			return nil, fmt.Errorf("cannot merge %s of %s: %w", ref, s.repository.url, err)
+			return nil, fmt.Errorf("cannot merge %s of %s: %w", ref, s.repository.options.URL, err)
 		}
 		if !base.IsZero() {
 			return s.merged(p, into, from, base)
@@ -49,7 +49,7 @@ func (s *session) merge(ref string) (*Merge, error) {
 		}
 	}
 	return nil, fmt.Errorf("cannot merge %s of %s: %w: no common commit among the newest %d; rebase",
-		ref, s.repository.url, ErrNoMergeBase, deepenings[len(deepenings)-1])
+		ref, s.repository.options.URL, ErrNoMergeBase, deepenings[len(deepenings)-1])
 }
 
 // merged returns the trees of a merge.
@@ -61,13 +61,13 @@ func (s *session) merged(p *pack, into, from target, base plumbing.Hash) (*Merge
 			err = p.complete(c.TreeHash)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot fetch %s: commit %s: %w", s.repository.url, hash, err)
+			return nil, fmt.Errorf("cannot fetch %s: commit %s: %w", s.repository.options.URL, hash, err)
 		}
 		commits = append(commits, c)
 	}
-	files, err := mergeOf(p, s.repository.limits, commits[0], commits[1], commits[2])
+	files, err := mergeOf(p, s.repository.options.Limits, commits[0], commits[1], commits[2])
 	if err != nil {
-		return nil, fmt.Errorf("cannot merge %s of %s: %w", from.short, s.repository.url, err)
+		return nil, fmt.Errorf("cannot merge %s of %s: %w", from.short, s.repository.options.URL, err)
 	}
 	m := &Merge{
 		Into: Revision{Ref: into.short, Commit: into.commit.String()}, From: Revision{Ref: from.short, Commit: from.commit.String()},
@@ -80,5 +80,5 @@ func (s *session) merged(p *pack, into, from target, base plumbing.Hash) (*Merge
 
 // files returns a tree without a commit of its own.
 func (s *session) files(files *gitFiles) *Tree {
-	return &Tree{files: files, limits: s.repository.limits, redaction: s.repository.redaction}
+	return &Tree{files: files, limits: s.repository.options.Limits, redaction: s.repository.redaction}
 }

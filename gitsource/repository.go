@@ -52,19 +52,10 @@ type Options struct {
 // Repository reads one remote repository. It is safe for concurrent use and keeps
 // nothing open between calls.
 type Repository struct {
-	url         string
-	endpoint    transport.Endpoint
-	reference   v1alpha1.GitReference
-	credentials Credentials
-	proxy       *Proxy
-	tokens      *githubapp.Tokens
-	access      Access
-	verify      Verification
-	follows     string
-	timeout     time.Duration
-	limits      Limits
-	room        *Room
-	redaction   secret.Redaction
+	// options with their defaults, and the URL without credentials.
+	options   Options
+	endpoint  transport.Endpoint
+	redaction secret.Redaction
 }
 
 // Open checks the options; it does not connect. The error is ErrInvalidURL,
@@ -86,25 +77,11 @@ func Open(o Options) (*Repository, error) {
 	if o.Tokens == nil {
 		o.Tokens = githubapp.New(nil)
 	}
-	timeout := o.Timeout
-	if timeout <= 0 {
-		timeout = DefaultTimeout
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
 	}
-	return &Repository{
-		url:         redactURL(o.URL),
-		endpoint:    *endpoint,
-		reference:   o.Reference,
-		credentials: o.Credentials,
-		proxy:       o.Proxy,
-		tokens:      o.Tokens,
-		access:      o.Access,
-		verify:      o.Verification,
-		follows:     o.Follows,
-		timeout:     timeout,
-		limits:      o.Limits.withDefaults(),
-		room:        o.Room,
-		redaction:   o.Credentials.redaction(o.Proxy.secrets()...),
-	}, nil
+	o.URL, o.Limits = redactURL(o.URL), o.Limits.withDefaults()
+	return &Repository{options: o, endpoint: *endpoint, redaction: o.Credentials.redaction(o.Proxy.secrets()...)}, nil
 }
 
 // Host returns the name of the server.
@@ -116,17 +93,17 @@ func (r *Repository) Host() string { return r.endpoint.Host }
 // ErrLimitExceeded, or a connection error, which may be retried. Errors and Trees never contain the repository's
 // credentials, even if the server repeats them.
 func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
-	if r.reference.Commit != "" {
-		return Revision{Commit: r.reference.Commit}, nil
+	if r.options.Reference.Commit != "" {
+		return Revision{Commit: r.options.Reference.Commit}, nil
 	}
 	return converse(ctx, r, func(s *session) (Revision, error) {
 		refs, err := s.references()
 		if err != nil {
 			return Revision{}, err
 		}
-		found, err := s.selectRef(refs, r.reference)
+		found, err := s.selectRef(refs, r.options.Reference)
 		if err != nil {
-			return Revision{}, fmt.Errorf("cannot resolve %s: %w", r.url, err)
+			return Revision{}, fmt.Errorf("cannot resolve %s: %w", r.options.URL, err)
 		}
 		return Revision{Ref: found.short, Commit: found.commit.String()}, nil
 	})
@@ -184,14 +161,14 @@ type git interface {
 }
 
 func (r *Repository) connect(ctx context.Context) (*session, error) {
-	s := &session{repository: r, exchange: &exchange{packBytes: r.limits.PackBytes}}
+	s := &session{repository: r, exchange: &exchange{packBytes: r.options.Limits.PackBytes}}
 	git, err := r.transport(s.exchange)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w", r.url, err)
+		return nil, fmt.Errorf("cannot open %s: %w", r.options.URL, err)
 	}
 	s.git = git
-	s.ctx, s.cancel = context.WithTimeout(ctx, r.timeout)
-	s.claim = r.room.Claim(s.ctx, func(err error) { //nolint:contextcheck // the session's own context, derived from the caller's
+	s.ctx, s.cancel = context.WithTimeout(ctx, r.options.Timeout)
+	s.claim = r.options.Room.Claim(s.ctx, func(err error) { //nolint:contextcheck // the session's own context, derived from the caller's
 		_ = s.stop(err)
 		s.cancel()
 	})
@@ -202,14 +179,14 @@ func (r *Repository) connect(ctx context.Context) (*session, error) {
 // transport returns the transport of the URL's scheme. It does not connect.
 func (r *Repository) transport(e *exchange) (git, error) {
 	if r.endpoint.Protocol == schemeSSH {
-		return &sshGit{exchange: e, endpoint: r.endpoint, keys: r.credentials.ssh, access: r.access, proxy: r.proxy}, nil
+		return &sshGit{exchange: e, endpoint: r.endpoint, keys: r.options.Credentials.ssh, access: r.options.Access, proxy: r.options.Proxy}, nil
 	}
 	c, err := newClient(r, e)
 	if err != nil {
 		return nil, err
 	}
 	endpoint := r.endpoint // a redirect changes the session's copy
-	git, err := githttp.NewClient(c.http).NewUploadPackSession(&endpoint, authorize{r.credentials})
+	git, err := githttp.NewClient(c.http).NewUploadPackSession(&endpoint, authorize{r.options.Credentials})
 	return httpGit{git, c.transport}, err
 }
 
@@ -234,14 +211,14 @@ func (s *session) close() {
 func (s *session) references() (*packp.AdvRefs, error) {
 	refs, err := s.git.AdvertisedReferencesContext(s.ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		return nil, fmt.Errorf("cannot resolve %s: %w: the repository is empty", s.repository.url, ErrRefNotFound)
+		return nil, fmt.Errorf("cannot resolve %s: %w: the repository is empty", s.repository.options.URL, ErrRefNotFound)
 	}
 	if err != nil {
 		return nil, s.explain("list the references of", err)
 	}
-	if n, limit := len(refs.References), s.repository.limits.Refs; n > limit {
+	if n, limit := len(refs.References), s.repository.options.Limits.Refs; n > limit {
 		return nil, fmt.Errorf("cannot list the references of %s: %w: %d references, at most %d are read",
-			s.repository.url, ErrLimitExceeded, n, limit)
+			s.repository.options.URL, ErrLimitExceeded, n, limit)
 	}
 	s.advertised = refs
 	return refs, nil
@@ -260,13 +237,13 @@ func (s *session) selectRef(refs *packp.AdvRefs, r v1alpha1.GitReference) (targe
 // explain turns an error of the transport into one of this package. It omits error pages of the
 // server and redacts its other texts, because a server may repeat the request's headers.
 func (s *session) explain(verb string, err error) error {
-	fail := func(cause error) error { return fmt.Errorf("cannot %s %s: %w", verb, s.repository.url, cause) }
+	fail := func(cause error) error { return fmt.Errorf("cannot %s %s: %w", verb, s.repository.options.URL, cause) }
 	var status *githttp.Err
 	switch {
 	case s.stopped() != nil:
 		return fail(s.stopped())
 	case errors.Is(s.ctx.Err(), context.DeadlineExceeded):
-		return fail(fmt.Errorf("no complete answer within %s: %w", s.repository.timeout, context.DeadlineExceeded))
+		return fail(fmt.Errorf("no complete answer within %s: %w", s.repository.options.Timeout, context.DeadlineExceeded))
 	case s.ctx.Err() != nil:
 		return fail(s.ctx.Err())
 	case s.lost() != nil:

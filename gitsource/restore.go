@@ -73,9 +73,9 @@ func (s *session) restore(then plumbing.Hash, branch string) (*Restoration, erro
 	if err != nil {
 		return nil, err
 	}
-	head, err := s.selectRef(refs, s.repository.reference)
+	head, err := s.selectRef(refs, s.repository.options.Reference)
 	if err != nil {
-		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.url, err)
+		return nil, fmt.Errorf("cannot fetch %s: %w", s.repository.options.URL, err)
 	}
 	wants, proposed := []plumbing.Hash{head.want}, plumbing.ZeroHash
 	if found, err := lookup(refs, branchPrefix+branch, branchPrefix); err == nil {
@@ -100,7 +100,7 @@ func (s *session) deepen(then plumbing.Hash, head target, wants []plumbing.Hash)
 		}
 	}
 	return nil, fmt.Errorf("cannot fetch %s: %w: the server does not hand out commit %s, and it is not among the newest %d of %s",
-		s.repository.url, ErrRefNotFound, then, deepenings[len(deepenings)-1], head.short)
+		s.repository.options.URL, ErrRefNotFound, then, deepenings[len(deepenings)-1], head.short)
 }
 
 // restoration compares the commits of a pack.
@@ -115,13 +115,13 @@ func (s *session) restoration(p *pack, head target, then, proposed plumbing.Hash
 			err = p.complete(c.TreeHash)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot fetch %s: commit %s: %w", s.repository.url, hash, err)
+			return nil, fmt.Errorf("cannot fetch %s: commit %s: %w", s.repository.options.URL, hash, err)
 		}
 		roots[i] = c.TreeHash
 	}
-	changes, err := changesOf(s.ctx, p, s.repository.limits, roots[0], roots[1])
+	changes, err := changesOf(s.ctx, p, s.repository.options.Limits, roots[0], roots[1])
 	if err != nil {
-		return nil, fmt.Errorf("cannot compare commits %s and %s of %s: %w", head.commit, then, s.repository.url, err)
+		return nil, fmt.Errorf("cannot compare commits %s and %s of %s: %w", head.commit, then, s.repository.options.URL, err)
 	}
 	r := &Restoration{
 		Head: s.files(newGitFiles(p, roots[0])), Then: s.files(newGitFiles(p, roots[1])),
@@ -134,9 +134,9 @@ func (s *session) restoration(p *pack, head target, then, proposed plumbing.Hash
 		if err != nil {
 			return nil, err
 		}
-		changes, err := changesOf(s.ctx, p, s.repository.limits, began, roots[2])
+		changes, err := changesOf(s.ctx, p, s.repository.options.Limits, began, roots[2])
 		if err != nil {
-			return nil, fmt.Errorf("cannot read what commit %s of %s changes: %w", proposed, s.repository.url, err)
+			return nil, fmt.Errorf("cannot read what commit %s of %s changes: %w", proposed, s.repository.options.URL, err)
 		}
 		r.Proposed = &changes
 	}
@@ -162,7 +162,7 @@ func (s *session) beganAt(p *pack, head target, proposed plumbing.Hash) (plumbin
 		err = p.complete(c.TreeHash)
 	}
 	if err != nil {
-		return plumbing.ZeroHash, fmt.Errorf("cannot read where the branch of commit %s of %s began: %w", proposed, s.repository.url, err)
+		return plumbing.ZeroHash, fmt.Errorf("cannot read where the branch of commit %s of %s began: %w", proposed, s.repository.options.URL, err)
 	}
 	return c.TreeHash, nil
 }
