@@ -14,6 +14,7 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
@@ -205,7 +206,7 @@ func moved(took ...time.Duration) []rollout.Record {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var records []rollout.Record
 	for _, d := range took {
-		records = append(records, rollout.Record{State: rollout.Done, Admitted: at, Since: at.Add(d)})
+		records = append(records, rollout.Record{RecordKey: v1alpha1.RecordKey{State: rollout.Done}, Admitted: at, Since: at.Add(d)})
 	}
 	return records
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/addonflow/addonflow/api/brief"
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // admit fills the free slots of every track. A step starts when the step before it is
@@ -329,7 +330,7 @@ func (u *unit) renew(r *Record) {
 // the stage in which it failed. Clusters are admitted only here.
 func (p *planner) grant(u *unit, s *step, revision, why string) {
 	b := u.record
-	u.renew(&Record{Cluster: u.c.Name, Revision: revision, Stage: s.name, State: Admitted, Admitted: p.second, Since: p.second})
+	u.renew(&Record{Cluster: u.c.Name, RecordKey: v1alpha1.RecordKey{Revision: revision, Stage: s.name, State: Admitted}, Admitted: p.second, Since: p.second})
 	if b.failed() && b.Revision == revision && b.State != NotWritten {
 		u.record.Failed, u.record.Stage = true, b.Stage
 	}

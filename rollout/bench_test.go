@@ -48,7 +48,7 @@ func fleetOf(n int) rollout.Input {
 	var records []rollout.Record
 	for i, name := range names[:10+len(flying)] {
 		r := rollout.Record{
-			Cluster: name, Revision: "v2", Stage: "everyone", State: rollout.Updating,
+			Cluster: name, RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "everyone", State: rollout.Updating},
 			Admitted: in.Now.Add(-5 * time.Minute), Since: in.Now.Add(-5 * time.Minute),
 		}
 		switch {

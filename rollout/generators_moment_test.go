@@ -173,13 +173,15 @@ func drawLedger(t *rapid.T, names []string) v1alpha1.Ledger {
 			continue
 		}
 		r := rollout.Record{
-			Cluster: name, Revision: revision,
-			Stage: rapid.SampledFrom([]string{"of the past", "s0", "s1", "rest", "all", "group-0", "group-canary"}).Draw(t, "admitted in"),
-			State: rapid.SampledFrom([]rollout.State{
-				rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Done, rollout.Failed,
-				rollout.TimedOut, rollout.NotWritten, rollout.Lost, rollout.Parked, rollout.Left, rollout.LeftFailed,
-			}).Draw(t, "state"),
-			Admitted: ago(t, "admitted"),
+			Cluster: name, Admitted: ago(t, "admitted"),
+			RecordKey: v1alpha1.RecordKey{
+				Revision: revision,
+				Stage:    rapid.SampledFrom([]string{"of the past", "s0", "s1", "rest", "all", "group-0", "group-canary"}).Draw(t, "admitted in"),
+				State: rapid.SampledFrom([]rollout.State{
+					rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Done, rollout.Failed,
+					rollout.TimedOut, rollout.NotWritten, rollout.Lost, rollout.Parked, rollout.Left, rollout.LeftFailed,
+				}).Draw(t, "state"),
+			},
 		}
 		switch r.State {
 		case rollout.Admitted, rollout.Updating, rollout.Soaking, rollout.Lost, rollout.Parked:

@@ -229,8 +229,7 @@ func sameLedger(a, b v1alpha1.Ledger) bool {
 }
 
 func sameGroup(a, b v1alpha1.RecordGroup) bool {
-	same := slices.EqualFunc(a.Times, b.Times, func(a, b v1alpha1.RecordTimes) bool {
+	return a.RecordKey == b.RecordKey && slices.EqualFunc(a.Times, b.Times, func(a, b v1alpha1.RecordTimes) bool {
 		return a.Clusters == b.Clusters && a.Admitted.Equal(&b.Admitted) && a.Since.Equal(&b.Since) && a.Ahead.Equal(b.Ahead)
 	})
-	return same && groupOf(a) == groupOf(b)
 }

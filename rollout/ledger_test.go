@@ -41,11 +41,12 @@ func drawRecords(t *rapid.T) []Record {
 	records := make([]Record, len(names))
 	for i, name := range names {
 		records[i] = Record{
-			Cluster:  name,
-			Revision: rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "revision"),
-			Stage:    rapid.SampledFrom([]string{"", "canary"}).Draw(t, "stage"),
-			State:    rapid.SampledFrom([]State{Admitted, Updating, Soaking, Done, Failed, TimedOut, NotWritten, Lost, Parked, Left, LeftFailed}).Draw(t, "state"),
-			Admitted: second("admitted"), Since: second("since"),
+			Cluster: name, Admitted: second("admitted"), Since: second("since"),
+			RecordKey: v1alpha1.RecordKey{
+				Revision: rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "revision"),
+				Stage:    rapid.SampledFrom([]string{"", "canary"}).Draw(t, "stage"),
+				State:    rapid.SampledFrom([]State{Admitted, Updating, Soaking, Done, Failed, TimedOut, NotWritten, Lost, Parked, Left, LeftFailed}).Draw(t, "state"),
+			},
 		}
 		r := &records[i]
 		r.Failed = r.State != Done && !failure(r.State) && rapid.Bool().Draw(t, "failed before")
@@ -101,19 +102,19 @@ func TestLedger_TimesAreRoundedUp(t *testing.T) {
 func TestLedger_GroupsRecordsThatShareEverything(t *testing.T) {
 	at := metav1.NewTime(noon)
 	l := ledgerOf([]Record{
-		{Cluster: "a", Revision: "v2", Stage: "s", State: Soaking, Admitted: noon, Since: noon},
-		{Cluster: "b", Revision: "v2", Stage: "s", State: Updating, Admitted: noon, Since: noon},
-		{Cluster: "c", Revision: "v2", Stage: "s", State: Soaking, Admitted: noon, Since: noon},
-		{Cluster: "d", Revision: "v2", Stage: "s", State: Soaking, Admitted: noon, Since: noon.Add(time.Second)},
-		{Cluster: "e", Revision: "v2", Stage: "s", State: Soaking, Failed: true, Admitted: noon, Since: noon},
+		{Cluster: "a", RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "s", State: Soaking}, Admitted: noon, Since: noon},
+		{Cluster: "b", RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "s", State: Updating}, Admitted: noon, Since: noon},
+		{Cluster: "c", RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "s", State: Soaking}, Admitted: noon, Since: noon},
+		{Cluster: "d", RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "s", State: Soaking}, Admitted: noon, Since: noon.Add(time.Second)},
+		{Cluster: "e", RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "s", State: Soaking, Failed: true}, Admitted: noon, Since: noon},
 	}, time.Second)
 	want := []v1alpha1.RecordGroup{
-		{Revision: "v2", Stage: "s", State: Soaking, Times: []v1alpha1.RecordTimes{
+		{RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "s", State: Soaking}, Times: []v1alpha1.RecordTimes{
 			{Admitted: at, Since: at, Clusters: "0,2"},
 			{Admitted: at, Since: metav1.NewTime(noon.Add(time.Second)), Clusters: "3"},
 		}},
-		{Revision: "v2", Stage: "s", State: Soaking, Failed: true, Times: []v1alpha1.RecordTimes{{Admitted: at, Since: at, Clusters: "4"}}},
-		{Revision: "v2", Stage: "s", State: Updating, Times: []v1alpha1.RecordTimes{{Admitted: at, Since: at, Clusters: "1"}}},
+		{RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "s", State: Soaking, Failed: true}, Times: []v1alpha1.RecordTimes{{Admitted: at, Since: at, Clusters: "4"}}},
+		{RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "s", State: Updating}, Times: []v1alpha1.RecordTimes{{Admitted: at, Since: at, Clusters: "1"}}},
 	}
 	if diff := cmp.Diff(want, l.Records); diff != "" {
 		t.Error(diff)
@@ -129,7 +130,7 @@ func TestLedger_IsRefusedIfInvalid(t *testing.T) {
 		l := v1alpha1.Ledger{Names: names}
 		for _, p := range positions {
 			l.Records = append(l.Records, v1alpha1.RecordGroup{
-				Revision: "v2", State: Updating, Times: []v1alpha1.RecordTimes{{Admitted: at, Since: at, Clusters: p}},
+				RecordKey: v1alpha1.RecordKey{Revision: "v2", State: Updating}, Times: []v1alpha1.RecordTimes{{Admitted: at, Since: at, Clusters: p}},
 			})
 		}
 		return l
@@ -391,7 +392,7 @@ func FuzzRecords(f *testing.F) {
 		}
 		at := metav1.NewTime(noon)
 		records, err := Records(v1alpha1.Ledger{Names: names, Records: []v1alpha1.RecordGroup{{
-			Revision: "v2", State: State(state), Times: []v1alpha1.RecordTimes{{Admitted: at, Since: at, Clusters: positions}},
+			RecordKey: v1alpha1.RecordKey{Revision: "v2", State: State(state)}, Times: []v1alpha1.RecordTimes{{Admitted: at, Since: at, Clusters: positions}},
 		}}})
 		if err != nil {
 			if !errors.Is(err, ErrCorruptLedger) {

@@ -205,7 +205,7 @@ func newModel() *model {
 		var names []string
 		for i, name := range m.names {
 			if mask&(1<<i) != 0 {
-				records, names = append(records, rollout.Record{Cluster: name, Revision: "c", State: rollout.Done}), append(names, name)
+				records, names = append(records, rollout.Record{Cluster: name, RecordKey: v1alpha1.RecordKey{Revision: "c", State: rollout.Done}}), append(names, name)
 			}
 		}
 		m.zipped[strings.Join(names, "\n")] = rollouttest.LedgerOf(records...).Names
@@ -255,8 +255,8 @@ func (m *model) input(p modelPolicy, fleet []place) rollout.Input {
 			continue
 		}
 		in.Ledger.Records = append(in.Ledger.Records, v1alpha1.RecordGroup{
-			Revision: s.revision, Stage: p.at(at.stage), State: s.state, Failed: s.erred,
-			Times: []v1alpha1.RecordTimes{{Admitted: ago(s.admitted), Since: ago(s.since), Clusters: fmt.Sprint(len(named))}},
+			RecordKey: v1alpha1.RecordKey{Revision: s.revision, Stage: p.at(at.stage), State: s.state, Failed: s.erred},
+			Times:     []v1alpha1.RecordTimes{{Admitted: ago(s.admitted), Since: ago(s.since), Clusters: fmt.Sprint(len(named))}},
 		})
 		named = append(named, name)
 	}

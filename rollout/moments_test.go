@@ -127,7 +127,7 @@ func recorded(state rollout.State, revision string, admitted, since time.Duratio
 				stage = "canary"
 			}
 			records = append(slices.DeleteFunc(records, func(r rollout.Record) bool { return r.Cluster == name }), rollout.Record{
-				Cluster: name, Revision: revision, Stage: stage, State: state,
+				Cluster: name, RecordKey: v1alpha1.RecordKey{Revision: revision, Stage: stage, State: state},
 				Admitted: now().Add(-admitted), Since: now().Add(-since),
 			})
 		}

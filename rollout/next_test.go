@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -214,7 +216,7 @@ func TestNext(t *testing.T) {
 			if c.p == (pace{}) {
 				c.p = patient
 			}
-			before := Record{Cluster: "c1", Revision: "v2", Stage: "canary", State: c.state, Failed: c.failed, Admitted: noon.Add(-c.admitted), Since: noon.Add(-c.since)}
+			before := Record{Cluster: "c1", RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "canary", State: c.state, Failed: c.failed}, Admitted: noon.Add(-c.admitted), Since: noon.Add(-c.since)}
 			if c.ahead != 0 {
 				before.Ahead = noon.Add(c.ahead)
 			}
@@ -248,7 +250,7 @@ func TestNext(t *testing.T) {
 
 // TestNext_KeepsTheRefusalUntilTheWorksAreWritten: a new process has made no attempt yet.
 func TestNext_KeepsTheRefusalUntilTheWorksAreWritten(t *testing.T) {
-	r, _ := next(Record{Cluster: "c1", State: Admitted, Admitted: noon, Since: noon}, with(sound, refusing(0)), patient, noon)
+	r, _ := next(Record{Cluster: "c1", RecordKey: v1alpha1.RecordKey{State: Admitted}, Admitted: noon, Since: noon}, with(sound, refusing(0)), patient, noon)
 	r, why := next(r, with(sound, unwritten), patient, noon)
 	if want := "admitted; a webhook denied the request"; why != want {
 		t.Errorf("after a restart: %q, want %q", why, want)
@@ -278,7 +280,7 @@ func TestNextWakesInTime(t *testing.T) {
 		"Lost, default deadline": {Lost, with(sound, unavailable, silent), undeclared},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Record{Cluster: "c1", Revision: "v2", State: c.state, Admitted: noon, Since: noon}
+			r := Record{Cluster: "c1", RecordKey: v1alpha1.RecordKey{Revision: "v2", State: c.state}, Admitted: noon, Since: noon}
 			at := r.wakeAt(c.o, c.p)
 			if early, _ := next(r, c.o, c.p, at.Add(-time.Second)); early.State != c.state {
 				t.Errorf("%s a second before %s", early.State, at)

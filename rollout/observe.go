@@ -85,9 +85,11 @@ func (p *planner) adopt() {
 		}
 		if revision != "" {
 			u.renew(&Record{
-				Cluster: u.c.Name, Revision: revision, Stage: u.step.title(),
-				State: state, Admitted: p.second, Since: p.second,
-				Excused: p.in.Rebuild && revision != p.target, // whether it had failed is lost as well
+				Cluster: u.c.Name, Admitted: p.second, Since: p.second,
+				RecordKey: v1alpha1.RecordKey{
+					Revision: revision, Stage: u.step.title(), State: state,
+					Excused: p.in.Rebuild && revision != p.target, // whether it had failed is lost as well
+				},
 			})
 			p.enter(u)
 		}

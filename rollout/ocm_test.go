@@ -73,7 +73,7 @@ func (m moment) ours() ([]string, rollout.Plan, error) {
 		}
 		in.Clusters = append(in.Clusters, c)
 		if age > 0 {
-			r := rollout.Record{Cluster: name, Revision: "v2", State: state, Admitted: in.Now.Add(-age), Since: in.Now.Add(-age)}
+			r := rollout.Record{Cluster: name, RecordKey: v1alpha1.RecordKey{Revision: "v2", State: state}, Admitted: in.Now.Add(-age), Since: in.Now.Add(-age)}
 			records = append(records, r)
 		}
 	}

@@ -29,25 +29,12 @@ const (
 
 // Record is the entry of one cluster in the ledger: the content it was admitted to, the stage
 // of the admission, and its state. Times have a precision of a second.
+//
+// Failed is false in a state that is a failure itself. Reverted is false once the cluster is Done. Reported ends with any
+// other report. Only a record whose works are not written has a Refusal.
 type Record struct {
-	Cluster  string
-	Revision string // digest of the content
-	Stage    string
-	State    State
-	// Failed: the cluster failed with this content before. It counts as a failure until it is
-	// Done. In a state that is a failure itself it is false.
-	Failed bool
-	// Excused: the cluster failed with other content, and has verified none since. A failure with the content of a
-	// revert then does not count against the budget.
-	Excused bool
-	// Reverted: a revert moved the cluster back to the content, which needs no soak. It is false once the cluster is Done.
-	Reverted bool
-	// Reported: the failure that the cluster reports was reported before it took its slot, and is that of an
-	// earlier attempt. It ends with any other report.
-	Reported bool
-	// Refusal says why the hub refused the last write of the works; "": it did not. Only a record
-	// whose works are not written has one.
-	Refusal  string
+	Cluster string
+	v1alpha1.RecordKey
 	Admitted time.Time // when it took its slot: by its admission, or by its return without one
 	Since    time.Time // when the clock of the state started
 	// Ahead is the change of availability that the soak counts although the managed cluster dates it after Since; zero:
@@ -147,10 +134,7 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 			if records[i].Revision != "" {
 				twice = fmt.Errorf("position %d has two records", i)
 			}
-			records[i] = Record{
-				Revision: g.Revision, Stage: g.Stage, State: g.State, Failed: g.Failed, Excused: g.Excused, Reverted: g.Reverted, Reported: g.Reported, Refusal: g.Refusal,
-				Admitted: t.Admitted.UTC(), Since: t.Since.UTC(),
-			}
+			records[i] = Record{RecordKey: g.RecordKey, Admitted: t.Admitted.UTC(), Since: t.Since.UTC()}
 			if t.Ahead != nil {
 				records[i].Ahead = t.Ahead.UTC()
 			}
@@ -202,14 +186,6 @@ func packNames(names []string) []byte {
 	return b.Bytes()
 }
 
-// groupKey identifies a group of records, timeKey the times within a group.
-type groupKey struct {
-	revision, stage                     string
-	state                               State
-	failed, excused, reverted, reported bool
-	refusal                             string
-}
-
 // refusalsKept is how many different refusals a ledger has in words; others are otherRefusal. A refusal
 // that names the cluster would make a group of records of every cluster.
 const (
@@ -217,11 +193,7 @@ const (
 	otherRefusal = "the hub refuses the works"
 )
 
-func groupOf(g v1alpha1.RecordGroup) groupKey {
-	return groupKey{g.Revision, g.Stage, g.State, g.Failed, g.Excused, g.Reverted, g.Reported, g.Refusal}
-}
-
-// timeKey has the times in seconds; ahead is 0 without one.
+// timeKey identifies times within a group, in seconds; ahead is 0 without one.
 type timeKey struct{ admitted, since, ahead int64 }
 
 // packRecords encodes records, sorted by cluster, as groups of positions in names. Times are
@@ -229,17 +201,17 @@ type timeKey struct{ admitted, since, ahead int64 }
 // States without a slot have no running clock; a minute is precise enough for them. The
 // result is deterministic: decoded and encoded again, it is the same.
 func packRecords(records []*Record, names []string, grain time.Duration) []v1alpha1.RecordGroup {
-	at := map[groupKey]map[timeKey][]int{}
+	at := map[v1alpha1.RecordKey]map[timeKey][]int{}
 	i, refusals := 0, []string{"", otherRefusal}
 	for _, r := range records {
 		for names[i] != r.Cluster {
 			i++
 		}
-		g := groupKey{r.Revision, r.Stage, r.State, r.Failed, r.Excused, r.Reverted, r.Reported, r.Refusal}
-		if known := slices.Contains(refusals, g.refusal); !known && len(refusals) < refusalsKept+2 {
-			refusals = append(refusals, g.refusal)
+		g := r.RecordKey
+		if known := slices.Contains(refusals, g.Refusal); !known && len(refusals) < refusalsKept+2 {
+			refusals = append(refusals, g.Refusal)
 		} else if !known {
-			g.refusal = otherRefusal
+			g.Refusal = otherRefusal
 		}
 		if at[g] == nil {
 			at[g] = map[timeKey][]int{}
@@ -256,7 +228,7 @@ func packRecords(records []*Record, names []string, grain time.Duration) []v1alp
 	}
 	groups := make([]v1alpha1.RecordGroup, 0, len(at))
 	for g, times := range at {
-		groups = append(groups, v1alpha1.RecordGroup{Revision: g.revision, Stage: g.stage, State: g.state, Failed: g.failed, Excused: g.excused, Reverted: g.reverted, Reported: g.reported, Refusal: g.refusal, Times: packTimes(times)})
+		groups = append(groups, v1alpha1.RecordGroup{RecordKey: g, Times: packTimes(times)})
 	}
 	slices.SortFunc(groups, func(a, b v1alpha1.RecordGroup) int {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.State, b.State),

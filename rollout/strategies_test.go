@@ -263,7 +263,7 @@ func TestAll_EachClusterHasARecord(t *testing.T) {
 	var want []rollout.Record
 	for _, name := range rollouttest.Names(3) {
 		want = append(want, rollout.Record{
-			Cluster: name, Revision: "v2", Stage: "all", State: rollout.Admitted, Admitted: f.Now, Since: f.Now,
+			Cluster: name, RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "all", State: rollout.Admitted}, Admitted: f.Now, Since: f.Now,
 		})
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

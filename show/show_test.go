@@ -244,8 +244,8 @@ NAME      STATUS        CLUSTERS             PROGRESS
 		"FailedWithACanaryInFlight": {with(failed(), func(r *v1alpha1.AddOnRollout) {
 			since := at().Add(-time.Minute)
 			r.Status.Ledger = rollouttest.LedgerOf(
-				rollout.Record{Cluster: "eu-01", Revision: digestOf("2"), Stage: "canary", State: rollout.Failed, Admitted: since, Since: since},
-				rollout.Record{Cluster: "us-01", Revision: digestOf("2"), Stage: "canary", State: rollout.Updating, Admitted: since, Since: since},
+				rollout.Record{Cluster: "eu-01", RecordKey: v1alpha1.RecordKey{Revision: digestOf("2"), Stage: "canary", State: rollout.Failed}, Admitted: since, Since: since},
+				rollout.Record{Cluster: "us-01", RecordKey: v1alpha1.RecordKey{Revision: digestOf("2"), Stage: "canary", State: rollout.Updating}, Admitted: since, Since: since},
 			)
 		}), `
 Rollout   default/hello   ✗ Failed   stage 1/2 canary

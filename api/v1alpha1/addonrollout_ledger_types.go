@@ -79,6 +79,13 @@ type Ledger struct {
 
 // RecordGroup holds the records that share revision, stage, state and failures.
 type RecordGroup struct {
+	RecordKey `json:",inline"`
+	// Times lists the clusters by the times of their records.
+	Times []RecordTimes `json:"times"`
+}
+
+// RecordKey is what the records of a group share.
+type RecordKey struct {
 	// Revision is the digest of the content that the clusters were admitted to.
 	Revision string `json:"revision"`
 	// Stage in which the clusters were admitted; empty if no stage selected them.
@@ -106,8 +113,6 @@ type RecordGroup struct {
 	// The works are not written.
 	// +optional
 	Refusal string `json:"refusal,omitempty"`
-	// Times lists the clusters by the times of their records.
-	Times []RecordTimes `json:"times"`
 }
 
 // RecordTimes are the clusters of a group that share their times. Both times have a

@@ -51,7 +51,7 @@ func TestUsedByRollout(t *testing.T) {
 	r := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
 	r.Spec.Target = &v1alpha1.Target{Revision: "target"}
 	r.Status.Stable = &v1alpha1.Target{Revision: "stable"}
-	r.Status.Ledger.Records = []v1alpha1.RecordGroup{{Revision: oldDigest}, {Revision: newDigest}}
+	r.Status.Ledger.Records = []v1alpha1.RecordGroup{{RecordKey: v1alpha1.RecordKey{Revision: oldDigest}}, {RecordKey: v1alpha1.RecordKey{Revision: newDigest}}}
 	r.Spec.Blocked = []v1alpha1.BlockedContent{{Commit: "0123abc"}}
 	revisions := history(4)
 	for i := range revisions[:3] {

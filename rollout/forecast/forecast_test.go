@@ -493,7 +493,7 @@ func TestLedgerWithoutRoom(t *testing.T) {
 func TestMeasured_IsTheMedianWithoutTheSoak(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	record := func(stage string, state rollout.State, took time.Duration) rollout.Record {
-		return rollout.Record{Stage: stage, State: state, Admitted: at, Since: at.Add(took)}
+		return rollout.Record{RecordKey: v1alpha1.RecordKey{Stage: stage, State: state}, Admitted: at, Since: at.Add(took)}
 	}
 	records := []rollout.Record{
 		record("canary", rollout.Done, 10*time.Minute+50*time.Second),

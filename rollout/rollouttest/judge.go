@@ -340,7 +340,7 @@ func (j *judgement) adopted(name string, a rollout.Record) error {
 	if a.State == rollout.Admitted && j.in.Rebuild {
 		return nil // it was in flight with other content, and is retargeted with the same plan
 	}
-	return may(rollout.Record{State: rollout.Updating}, a, (&story{}).with(j.look(name, a)))
+	return may(rollout.Record{RecordKey: v1alpha1.RecordKey{State: rollout.Updating}}, a, (&story{}).with(j.look(name, a)))
 }
 
 // unused reports whether content is taken back before it was written to the cluster of a record.

@@ -21,7 +21,7 @@ func LedgerOf(records ...rollout.Record) v1alpha1.Ledger {
 	var l v1alpha1.Ledger
 	for i, r := range records {
 		names = append(names, r.Cluster)
-		l.Records = append(l.Records, v1alpha1.RecordGroup{Revision: r.Revision, Stage: r.Stage, State: r.State, Failed: r.Failed, Excused: r.Excused, Reverted: r.Reverted, Reported: r.Reported, Times: []v1alpha1.RecordTimes{{
+		l.Records = append(l.Records, v1alpha1.RecordGroup{RecordKey: r.RecordKey, Times: []v1alpha1.RecordTimes{{
 			Admitted: metav1.NewTime(r.Admitted), Since: metav1.NewTime(r.Since), Clusters: strconv.Itoa(i),
 		}}})
 	}

@@ -95,9 +95,9 @@ func ledger(admitted int) []v1alpha1.AddOnRolloutStatus {
 	return []v1alpha1.AddOnRolloutStatus{{
 		Phase: v1alpha1.PhaseSucceeded, Target: &v1alpha1.Target{Digest: "new"},
 		Ledger: v1alpha1.Ledger{Records: []v1alpha1.RecordGroup{
-			{Revision: "new", Stage: "canary", State: v1alpha1.ClusterSoaking, Times: []v1alpha1.RecordTimes{{Admitted: second(0), Since: second(1)}}},
-			{Revision: "new", Stage: "everyone", State: v1alpha1.ClusterUpdating, Times: []v1alpha1.RecordTimes{{Admitted: second(admitted), Since: second(admitted)}}},
-			{Revision: "old", Stage: "everyone", State: v1alpha1.ClusterDone, Times: []v1alpha1.RecordTimes{{Admitted: second(0), Since: second(0)}}},
+			{RecordKey: v1alpha1.RecordKey{Revision: "new", Stage: "canary", State: v1alpha1.ClusterSoaking}, Times: []v1alpha1.RecordTimes{{Admitted: second(0), Since: second(1)}}},
+			{RecordKey: v1alpha1.RecordKey{Revision: "new", Stage: "everyone", State: v1alpha1.ClusterUpdating}, Times: []v1alpha1.RecordTimes{{Admitted: second(admitted), Since: second(admitted)}}},
+			{RecordKey: v1alpha1.RecordKey{Revision: "old", Stage: "everyone", State: v1alpha1.ClusterDone}, Times: []v1alpha1.RecordTimes{{Admitted: second(0), Since: second(0)}}},
 		}},
 	}}
 }

@@ -30,7 +30,7 @@ func TestAdvance(t *testing.T) {
 	running := v1alpha1.AddOnRolloutStatus{
 		Target: &a, TargetSince: &then, Phase: v1alpha1.PhaseProgressing, Stable: &b, Attempt: 3,
 		Stages:  []v1alpha1.StageStatus{{Name: "canary", Gates: []v1alpha1.GateStatus{{Name: "qa"}}}},
-		Ledger:  v1alpha1.Ledger{Records: []v1alpha1.RecordGroup{{Revision: a.Digest}}},
+		Ledger:  v1alpha1.Ledger{Records: []v1alpha1.RecordGroup{{RecordKey: v1alpha1.RecordKey{Revision: a.Digest}}}},
 		History: []v1alpha1.HistoryEntry{{Target: a, Phase: v1alpha1.PhaseProgressing, Started: then}},
 	}
 	t.Run("SameTarget", func(t *testing.T) {

@@ -21,7 +21,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // ledger has one record, of cluster c1.
 func ledger(state rollout.State) v1alpha1.Ledger {
-	return rollouttest.LedgerOf(rollout.Record{Cluster: "c1", Revision: "v2", Stage: "canary", State: state, Admitted: noon, Since: noon})
+	return rollouttest.LedgerOf(rollout.Record{Cluster: "c1", RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "canary", State: state}, Admitted: noon, Since: noon})
 }
 
 func stored(version string, l v1alpha1.Ledger) *v1alpha1.AddOnRollout {
