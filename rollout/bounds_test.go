@@ -323,7 +323,7 @@ func TestProperty_RemovalsStayWithinGraceAndBudget(t *testing.T) {
 			pl := placement("all", names[:rapid.IntRange(0, n).Draw(t, "left")]...)
 			switch rapid.IntRange(0, 4).Draw(t, "trust") {
 			case 0:
-				pl.Existence = rollout.Missing
+				pl.Settlement = rollout.Missing
 			case 1:
 				pl.Settlement = rollout.Unsettled
 			}

@@ -261,7 +261,7 @@ func (w *world) selects(is bool, name string) {
 func (w *world) settle(all bool) {
 	pls := slices.Clone(w.fleet.Policy.Placements)
 	for i := range pls {
-		pls[i].Existence, pls[i].Settlement = rollout.Exists, rollout.Settled
+		pls[i].Settlement = rollout.Settled
 		if !all && rapid.Bool().Draw(w.T, "this one") {
 			distrust(w.T, &pls[i])
 		}

@@ -25,7 +25,7 @@ func placement(name string, clusters ...string) rollout.Placement {
 // grouped is a settled placement with the decision groups.
 func grouped(name string, groups ...rollout.Group) rollout.Placement {
 	return rollout.Placement{
-		Namespace: "default", Name: name, Existence: rollout.Exists, Settlement: rollout.Settled, Groups: groups,
+		Namespace: "default", Name: name, Settlement: rollout.Settled, Groups: groups,
 	}
 }
 

@@ -216,7 +216,7 @@ func (p *planner) untrusted(placements []Placement) string {
 
 func (pl Placement) untrusted() string {
 	switch {
-	case pl.Existence != Exists:
+	case pl.Settlement == Missing:
 		return "Placement " + pl.Namespace + "/" + pl.Name + " does not exist"
 	case pl.Settlement == Undecided:
 		return "OCM has not decided about Placement " + pl.Namespace + "/" + pl.Name
@@ -234,5 +234,5 @@ func (p *planner) placementOf(ref v1alpha1.PlacementReference) Placement {
 			return pl
 		}
 	}
-	return Placement{Namespace: ref.Namespace, Name: ref.Name, Existence: Missing}
+	return Placement{Namespace: ref.Namespace, Name: ref.Name}
 }

@@ -73,12 +73,9 @@ func drawPlacement(t *rapid.T, named v1alpha1.PlacementReference, clusters []str
 }
 
 // distrust makes a placement one that cannot be relied upon: in motion, not decided
-// about, not there, or not looked for.
+// about, or not there.
 func distrust(t *rapid.T, pl *rollout.Placement) {
-	pl.Settlement = rapid.SampledFrom([]rollout.Settlement{rollout.Unsettled, rollout.Unsettled, rollout.Undecided, ""}).Draw(t, "settlement")
-	if rapid.Bool().Draw(t, "missing") {
-		pl.Existence = rapid.SampledFrom([]rollout.Existence{rollout.Missing, ""}).Draw(t, "existence")
-	}
+	pl.Settlement = rapid.SampledFrom([]rollout.Settlement{rollout.Unsettled, rollout.Undecided, rollout.Missing}).Draw(t, "settlement")
 }
 
 func drawConfig(t *rapid.T) clusterv1alpha1.RolloutConfig {

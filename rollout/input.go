@@ -84,18 +84,12 @@ type Input struct {
 	LedgerLimit int
 }
 
-// Existence says whether a placement was found on the hub.
-type Existence string
-
-// Settlement says whether a placement's decisions can be relied upon.
+// Settlement says whether a placement exists, and whether its decisions can be relied upon.
 type Settlement string
 
 const (
-	// Missing: the placement was looked for and is not there.
-	Missing Existence = "Missing"
-	// Exists: the placement was read.
-	Exists Existence = "Exists"
-
+	// Missing: the placement is not on the hub, or was not looked for.
+	Missing Settlement = ""
 	// Undecided: OCM has not decided about the current version of the placement. It counts as if it did not exist: it
 	// says nothing about any cluster.
 	Undecided Settlement = "Undecided"
@@ -106,11 +100,9 @@ const (
 	Settled Settlement = "Settled"
 )
 
-// Placement is a Placement and its decisions as observed. The zero values of
-// Existence and Settlement are read as Missing and Unsettled.
+// Placement is a Placement and its decisions as observed.
 type Placement struct {
 	Namespace, Name string
-	Existence       Existence
 	Settlement      Settlement
 	// Groups are the decision groups, in any order; a cluster in none of them is not
 	// selected. A placement without group strategy has one group, index 0, no name.

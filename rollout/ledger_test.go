@@ -204,7 +204,7 @@ func usualNames(n int) []string {
 func allAtOnce(names []string) Input {
 	in := Input{
 		Now: noon, Stable: "v1", ParkAfter: time.Minute,
-		Placements: []Placement{{Namespace: "default", Name: "all", Existence: Exists, Settlement: Settled, Groups: []Group{{Clusters: names}}}},
+		Placements: []Placement{{Namespace: "default", Name: "all", Settlement: Settled, Groups: []Group{{Clusters: names}}}},
 	}
 	in.Spec.Target = &v1alpha1.Target{Digest: "v2"}
 	in.Spec.Stages = []v1alpha1.Stage{{

@@ -315,7 +315,7 @@ func momentCases() map[string]momentCase {
 			reason: "its members are not known, so that it is not complete: they must not get the target in the next stage",
 			change: []change{func(in *rollout.Input) {
 				in.Placements = []rollout.Placement{{
-					Namespace: "default", Name: "canary", Existence: rollout.Exists, Settlement: rollout.Unsettled,
+					Namespace: "default", Name: "canary", Settlement: rollout.Unsettled,
 				}, in.Placements[1]}
 			}},
 			want:  map[string]string{c1: "Waiting v1", c3: "Waiting v1"},

@@ -14,9 +14,9 @@ import (
 )
 
 // unreadableCanary makes the canary's placement one that cannot be relied upon.
-func unreadableCanary(e rollout.Existence, s rollout.Settlement) change {
+func unreadableCanary(s rollout.Settlement) change {
 	return func(in *rollout.Input) {
-		in.Placements = []rollout.Placement{{Namespace: "default", Name: "canary", Existence: e, Settlement: s}, in.Placements[1]}
+		in.Placements = []rollout.Placement{{Namespace: "default", Name: "canary", Settlement: s}, in.Placements[1]}
 	}
 }
 
@@ -50,8 +50,8 @@ func twoPaces(in *rollout.Input) {
 // decided or in motion, its clusters keep the soak, the deadline and the slot they have there.
 func TestPlacementThatCannotBeReadEndsNoClock(t *testing.T) {
 	for name, unreadable := range map[string]change{
-		"missing": unreadableCanary(rollout.Missing, ""), "undecided": unreadableCanary(rollout.Exists, rollout.Undecided),
-		"in motion": unreadableCanary(rollout.Exists, rollout.Unsettled),
+		"missing": unreadableCanary(rollout.Missing), "undecided": unreadableCanary(rollout.Undecided),
+		"in motion": unreadableCanary(rollout.Unsettled),
 	} {
 		for state, tc := range map[string]momentCase{
 			"a soak": {
@@ -88,7 +88,7 @@ func TestPlacementThatCannotBeReadEndsNoClock(t *testing.T) {
 						RolloutConfig: clusterv1alpha1.RolloutConfig{MinSuccessTime: metav1.Duration{Duration: time.Hour}},
 					})
 				},
-				inSoak("v2", 2*time.Minute, time.Minute, c1), on(c1, verified("v2")), inStage("canary"), unreadableCanary(rollout.Missing, ""),
+				inSoak("v2", 2*time.Minute, time.Minute, c1), on(c1, verified("v2")), inStage("canary"), unreadableCanary(rollout.Missing),
 			},
 			want: map[string]string{c1: "Soaking v2"},
 		})

@@ -44,7 +44,7 @@ func (p *planner) removalInput() removal.Input {
 	}
 	for _, pl := range p.install {
 		switch why := pl.untrusted(); {
-		case pl.Existence != Exists || pl.Settlement == Undecided:
+		case pl.Settlement == Missing || pl.Settlement == Undecided:
 			in.Trust, in.Untrusted = removal.Silent, why
 		case why != "" && in.Trust == removal.Settled:
 			in.Trust, in.Untrusted = removal.Unsettled, why

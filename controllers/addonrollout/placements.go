@@ -31,7 +31,7 @@ func readPlacements(ctx context.Context, c client.Reader, refs []v1alpha1.Placem
 // readPlacement reads one placement. A placement that does not exist selects and removes no
 // cluster; its left-over decisions are not read.
 func readPlacement(ctx context.Context, c client.Reader, ref v1alpha1.PlacementReference) (rollout.Placement, error) {
-	out := rollout.Placement{Namespace: ref.Namespace, Name: ref.Name, Existence: rollout.Missing}
+	out := rollout.Placement{Namespace: ref.Namespace, Name: ref.Name}
 	var p clusterv1beta1.Placement
 	if err := c.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &p); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -48,7 +48,7 @@ func readPlacement(ctx context.Context, c client.Reader, ref v1alpha1.PlacementR
 	if err != nil {
 		return out, fmt.Errorf("cannot list decisions of placement %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	out.Existence, out.Settlement = rollout.Exists, settlement(&p, decisions.Items)
+	out.Settlement = settlement(&p, decisions.Items)
 	out.Groups = DecisionGroups(decisions.Items)
 	out.ClustersPerDecisionGroup = p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup
 	return out, nil

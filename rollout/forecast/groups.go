@@ -16,7 +16,7 @@ import (
 // the clusters among rest that belong to the declared group at i.
 func decide(ref v1alpha1.PlacementReference, st clusterv1beta1.GroupStrategy, selected []string, in func(i int, rest []string) ([]string, error)) (rollout.Placement, error) {
 	pl := rollout.Placement{
-		Namespace: ref.Namespace, Name: ref.Name, Existence: rollout.Exists, Settlement: rollout.Settled,
+		Namespace: ref.Namespace, Name: ref.Name, Settlement: rollout.Settled,
 		ClustersPerDecisionGroup: st.ClustersPerDecisionGroup,
 	}
 	length := groupLength(st.ClustersPerDecisionGroup, len(selected))

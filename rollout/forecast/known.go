@@ -110,7 +110,7 @@ func (k Known) placement(ref v1alpha1.PlacementReference) (pl rollout.Placement,
 	}
 	if at >= 0 && !changed {
 		pl = k.Decisions[at]
-		pl.Existence, pl.Settlement = rollout.Exists, rollout.Settled
+		pl.Settlement = rollout.Settled
 		for _, p := range []*clusterv1beta1.Placement{declared, observed} {
 			if p != nil {
 				pl.ClustersPerDecisionGroup = p.Spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup

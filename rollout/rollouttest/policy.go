@@ -736,9 +736,7 @@ func (p *policy) installPlacements() []rollout.Placement {
 }
 
 func distrusted(pls ...rollout.Placement) bool {
-	return slices.ContainsFunc(pls, func(pl rollout.Placement) bool {
-		return pl.Existence != rollout.Exists || pl.Settlement != rollout.Settled
-	})
+	return slices.ContainsFunc(pls, func(pl rollout.Placement) bool { return pl.Settlement != rollout.Settled })
 }
 
 func selects(pl rollout.Placement, name string) bool {

@@ -32,7 +32,7 @@ func record(t *testing.T) []rollouttest.Step {
 		Name: "everyone", Placement: all, MaxConcurrency: &one, MinSuccessTime: metav1.Duration{Duration: time.Minute},
 	}}
 	f.Policy.Placements = []rollout.Placement{{
-		Namespace: "default", Name: "all", Existence: rollout.Exists, Settlement: rollout.Settled, Groups: []rollout.Group{{Clusters: names}},
+		Namespace: "default", Name: "all", Settlement: rollout.Settled, Groups: []rollout.Group{{Clusters: names}},
 	}}
 	f.SetTarget("v2")
 	var steps []rollouttest.Step

@@ -138,7 +138,7 @@ func keptVerdict(cause string, in rollout.Input, plan rollout.Plan) Verdict {
 }
 
 func absent(placements []rollout.Placement) bool {
-	return slices.ContainsFunc(placements, func(p rollout.Placement) bool { return p.Existence != rollout.Exists })
+	return slices.ContainsFunc(placements, func(p rollout.Placement) bool { return p.Settlement == rollout.Missing })
 }
 
 // missingMessage says which revision is missing, which clusters wait for it, and how to restore
@@ -236,7 +236,5 @@ func (p *Plan) asides() []string {
 // AllSettled reports whether every placement can be relied upon; where one cannot, the stages of
 // its decision groups may be missing for a moment.
 func AllSettled(placements []rollout.Placement) bool {
-	return !slices.ContainsFunc(placements, func(p rollout.Placement) bool {
-		return p.Existence != rollout.Exists || p.Settlement != rollout.Settled
-	})
+	return !slices.ContainsFunc(placements, func(p rollout.Placement) bool { return p.Settlement != rollout.Settled })
 }
