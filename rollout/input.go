@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/removal"
 )
 
 // Values of Cluster.Running that name no revision. They never equal one.
@@ -119,17 +120,14 @@ type Group struct {
 }
 
 // Installation says whose ManagedClusterAddOn a cluster has.
-type Installation string
+type Installation = removal.Installation
 
+// The values of an Installation.
 const (
-	// NotInstalled: there is no ManagedClusterAddOn. Also the zero value.
-	NotInstalled Installation = "None"
-	// Ours: AddonFlow created it.
-	Ours Installation = "Ours"
-	// HandMade: AddonFlow did not create it. It takes part in rollouts and is never deleted.
-	HandMade Installation = "HandMade"
-	// Deleting: it carries a deletion timestamp.
-	Deleting Installation = "Deleting"
+	NotInstalled = removal.NotInstalled
+	Ours         = removal.Ours
+	HandMade     = removal.HandMade
+	Deleting     = removal.Deleting
 )
 
 // Selection is what selects the clusters that get an add-on: by placements, by labels or by hand.

@@ -56,7 +56,7 @@ func (p *planner) removalInput() removal.Input {
 			continue
 		}
 		in.Clusters = append(in.Clusters, removal.Cluster{
-			Name: u.c.Name, Installed: removal.Installation(u.c.Installed), Gone: u.c.Gone,
+			Name: u.c.Name, Installed: u.c.Installed, Gone: u.c.Gone,
 			Unselected:     p.selective() && !u.selected() && !p.kept(u),
 			NeededBy:       u.c.NeededBy,
 			Refused:        bounded(u.c.Unremoved),

@@ -63,7 +63,7 @@ const (
 	NotInstalled Installation = "None"
 	// Ours: AddonFlow created it.
 	Ours Installation = "Ours"
-	// HandMade: a user created it; it is never deleted.
+	// HandMade: AddonFlow did not create it. It takes part in rollouts and is never deleted.
 	HandMade Installation = "HandMade"
 	// Deleting: it carries a deletion timestamp.
 	Deleting Installation = "Deleting"
