@@ -22,7 +22,7 @@ const azureVersion = "7.0"
 // statuses, but a branch policy reads those of the pull request only.
 func azureProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) statusAPI {
+		open: func(_ Config, client *restClient, repo repository) Forge {
 			return &azure{client: client, repo: repo}
 		},
 		address:    addressing{extra: " ", commits: "commit", locate: locateAzure},

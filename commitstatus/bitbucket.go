@@ -24,7 +24,7 @@ const bitbucketKeyLimit = 40
 // bitbucketProvider is the row of Bitbucket Cloud, which allows 1,000 requests an hour.
 func bitbucketProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) statusAPI {
+		open: func(_ Config, client *restClient, repo repository) Forge {
 			return &bitbucket{client: client, repo: repo}
 		},
 		address:   addressing{commits: "commits", locate: locateBitbucket},

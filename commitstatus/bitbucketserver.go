@@ -18,7 +18,7 @@ type bitbucketServer struct {
 // it has a bucket of 60 that fills with 5 a second.
 func bitbucketServerProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) statusAPI {
+		open: func(_ Config, client *restClient, repo repository) Forge {
 			return &bitbucketServer{client: client, repo: repo}
 		},
 		address:    addressing{extra: "~", commits: "commits", locate: locateBitbucketServer},

@@ -47,7 +47,7 @@ const CheckContext = "addonflow-check"
 // Forges do not delete statuses.
 func Check(ctx context.Context, kind string, forge Forge, sha string) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
-		_, found, err := forge.Latest(ctx, sha, ContextName(CheckContext, "never-posted"))
+		_, found, err := Latest(ctx, forge, sha, ContextName(CheckContext, "never-posted"))
 		if err == nil && found {
 			err = errors.New("the forge shows a status that was never posted")
 		}
@@ -83,7 +83,7 @@ func (s checkStep) take(ctx context.Context, forge Forge, status, before Status,
 	case err != nil:
 		return err
 	}
-	got, found, err := forge.Latest(ctx, status.SHA, status.Context)
+	got, found, err := Latest(ctx, forge, status.SHA, status.Context)
 	switch {
 	case err != nil:
 		return err

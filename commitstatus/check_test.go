@@ -2,8 +2,6 @@ package commitstatus_test
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -52,16 +50,11 @@ func (f *forgetful) Post(_ context.Context, s commitstatus.Status) error {
 }
 
 func (f *forgetful) Shown(context.Context, string, []string) (map[string]*commitstatus.Status, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (f *forgetful) Latest(_ context.Context, _, name string) (commitstatus.Status, bool, error) {
-	for _, s := range slices.Backward(f.shown) {
-		if s.Context == name {
-			return s, true, nil
-		}
+	shown := map[string]*commitstatus.Status{}
+	for _, s := range f.shown {
+		shown[s.Context] = &s
 	}
-	return commitstatus.Status{}, false, nil
+	return shown, nil
 }
 
 // TestCheckFindsAForgeThatDoesNotShowWhatItAccepted: the first step that differs is named, and the check ends there.

@@ -271,7 +271,7 @@ func TestStatusesOfTheForgeAreRedacted(t *testing.T) {
 	for _, provider := range []string{"gitea", "github"} {
 		server := httptest.NewServer(&recorded{code: http.StatusOK, body: `{"statuses":[` + stored + `]}`})
 		t.Cleanup(server.Close)
-		got, ok, err := dial(t, provider, server.URL+"/fleet/addons").Latest(t.Context(), testSHA, "a")
+		got, ok, err := commitstatus.Latest(t.Context(), dial(t, provider, server.URL+"/fleet/addons"), testSHA, "a")
 		if err != nil || !ok || got.State != commitstatus.Success || strings.Contains(got.Description, testToken) {
 			t.Errorf("%s: got %+v, %v, %v", provider, got, ok, err)
 		}
@@ -301,7 +301,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 		server := httptest.NewServer(served)
 		t.Cleanup(server.Close)
 		client := dial(t, "gitea", server.URL+"/fleet/addons")
-		_, _, errLatest := client.Latest(t.Context(), testSHA, "a")
+		_, _, errLatest := commitstatus.Latest(t.Context(), client, testSHA, "a")
 		for _, err := range []error{client.Post(t.Context(), testStatus()), errLatest} {
 			if !permanent(err) {
 				t.Errorf("%d: got %v", code, err)
@@ -363,7 +363,7 @@ func TestLatestPagesUntilFound(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = f.Close() })
 			client := dial(t, provider, f.Address("fleet/addons"))
-			if _, ok, err := client.Latest(t.Context(), testSHA, "addonflow/hello"); ok || err != nil {
+			if _, ok, err := commitstatus.Latest(t.Context(), client, testSHA, "addonflow/hello"); ok || err != nil {
 				t.Fatalf("in an empty forge: %v, %v", ok, err)
 			}
 			status := testStatus()
@@ -386,14 +386,14 @@ func TestLatestPagesUntilFound(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, ok, err := client.Latest(t.Context(), testSHA, "addonflow/hello")
+			got, ok, err := commitstatus.Latest(t.Context(), client, testSHA, "addonflow/hello")
 			if err != nil || !ok {
 				t.Fatalf("got %v, %v", ok, err)
 			}
 			if diff := cmp.Diff(status, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if _, ok, err := client.Latest(t.Context(), testSHA, "never/posted"); ok || err != nil {
+			if _, ok, err := commitstatus.Latest(t.Context(), client, testSHA, "never/posted"); ok || err != nil {
 				t.Errorf("unknown context: %v, %v", ok, err)
 			}
 		})

@@ -605,7 +605,7 @@ func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 
 // read reads the forge and reports whether the status must still be posted.
 func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
-	found, ok, err := next.forge.Latest(ctx, next.mark.SHA, next.mark.Context)
+	found, ok, err := Latest(ctx, next.forge, next.mark.SHA, next.mark.Context)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {

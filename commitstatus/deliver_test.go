@@ -43,41 +43,28 @@ func (f *memoryForge) Post(_ context.Context, s commitstatus.Status) error {
 	return err
 }
 
-func (f *memoryForge) Latest(_ context.Context, sha, name string) (commitstatus.Status, bool, error) {
+func (f *memoryForge) Shown(_ context.Context, sha string, contexts []string) (map[string]*commitstatus.Status, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
 	if f.unread != nil {
-		return commitstatus.Status{}, false, f.unread
+		return nil, f.unread
 	}
-	for _, e := range slices.Backward(f.log) {
-		if e.SHA == sha && e.Context == name {
-			return commitstatus.Status{SHA: sha, Context: name, State: commitstatus.State(e.State), Description: e.Description}, true, nil
-		}
-	}
-	return commitstatus.Status{}, false, nil
-}
-
-func (f *memoryForge) Shown(ctx context.Context, sha string, contexts []string) (map[string]*commitstatus.Status, error) {
 	shown := map[string]*commitstatus.Status{}
 	for _, name := range contexts {
-		s, ok, err := f.Latest(ctx, sha, name)
-		if err != nil {
-			return nil, err
-		}
-		f.reads--
 		shown[name] = nil
-		if ok {
-			shown[name] = &s
+	}
+	for _, e := range f.log {
+		if e.SHA == sha && slices.Contains(contexts, e.Context) {
+			shown[e.Context] = &commitstatus.Status{SHA: sha, Context: e.Context, State: commitstatus.State(e.State), Description: e.Description}
 		}
 	}
-	f.reads++
 	return shown, nil
 }
 
 // latest is what the forge shows.
 func (f *memoryForge) latest(sha string) string {
-	s, ok, _ := f.Latest(context.Background(), sha, "c")
+	s, ok, _ := commitstatus.Latest(context.Background(), f, sha, "c")
 	if !ok {
 		return ""
 	}

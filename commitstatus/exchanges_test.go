@@ -171,13 +171,13 @@ func TestForgesPostAndReadAsDocumented(t *testing.T) {
 			none := c.latest
 			none.code, none.answer = c.none.code, c.none.answer
 			client := c.dial(t, scripted(t, none, c.post, c.latest))
-			if _, ok, err := client.Latest(t.Context(), testSHA, "addonflow/hello"); ok || err != nil {
+			if _, ok, err := commitstatus.Latest(t.Context(), client, testSHA, "addonflow/hello"); ok || err != nil {
 				t.Fatalf("without a status: %v, %v", ok, err)
 			}
 			if err := client.Post(t.Context(), testStatus()); err != nil {
 				t.Fatal(err)
 			}
-			got, ok, err := client.Latest(t.Context(), testSHA, "addonflow/hello")
+			got, ok, err := commitstatus.Latest(t.Context(), client, testSHA, "addonflow/hello")
 			if err != nil || !ok {
 				t.Fatalf("got %v, %v", ok, err)
 			}
@@ -225,7 +225,7 @@ func TestEveryStateComesBackFromEveryForge(t *testing.T) {
 				if found, ok := sent[c.state].(string); !ok || !strings.Contains(strings.Join(word, " "), found) {
 					t.Errorf("sent %v, want one of %v", sent[c.state], word)
 				}
-				got, ok, err := client.Latest(t.Context(), testSHA, status.Context)
+				got, ok, err := commitstatus.Latest(t.Context(), client, testSHA, status.Context)
 				if diff := cmp.Diff(status, got); diff != "" || !ok || err != nil {
 					t.Errorf("%v, %v\n-want +got:\n%s", ok, err, diff)
 				}

@@ -20,25 +20,14 @@ type Forge interface {
 	// Post adds a status. It returns nil only when the forge confirmed that it stored
 	// exactly this one. A forge appends; posting twice shows twice.
 	Post(ctx context.Context, status Status) error
-	// Latest returns the newest status of a context, and false if the forge has none
-	// of it for that commit.
-	Latest(ctx context.Context, sha, context string) (Status, bool, error)
-	// Shown is Latest for contexts of one commit, by context; nil: the forge has none. A context that
+	// Shown returns the newest statuses of one commit, by context; nil: the forge has none. A context that
 	// it does not read is absent. It reads at least the first, and all if the forge lists them in one request.
 	Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error)
 }
 
-// statusAPI is the part of a Forge that each kind of forge has of its own.
-type statusAPI interface {
-	Post(ctx context.Context, status Status) error
-	Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error)
-}
-
-type forge struct{ statusAPI }
-
-// Latest implements Forge.
-func (f forge) Latest(ctx context.Context, sha, context string) (Status, bool, error) {
-	shown, err := f.Shown(ctx, sha, []string{context})
+// Latest returns the newest status of a context, and false if the forge has none of it for that commit.
+func Latest(ctx context.Context, forge Forge, sha, context string) (Status, bool, error) {
+	shown, err := forge.Shown(ctx, sha, []string{context})
 	if err != nil || shown[context] == nil {
 		return Status{}, false, err
 	}
@@ -48,7 +37,7 @@ func (f forge) Latest(ctx context.Context, sha, context string) (Status, bool, e
 // provider is the part that differs between kinds of forge. The rest of the package is the same for
 // all of them.
 type provider struct {
-	open func(Config, *restClient, repository) statusAPI
+	open func(Config, *restClient, repository) Forge
 	// address reads addresses of repositories.
 	address addressing
 	// authorize returns the Authorization header for a token.
@@ -72,7 +61,7 @@ type provider struct {
 }
 
 // providers are the kinds of forges, by the value of commitStatus.provider. A new one is a file
-// with its statusAPI, a row here, and its name in the enum of CommitStatusSpec.Provider.
+// with its Forge, a row here, and its name in the enum of CommitStatusSpec.Provider.
 func providers() map[string]provider {
 	return map[string]provider{
 		"azuredevops":     azureProvider(),
@@ -161,7 +150,7 @@ func New(config Config) (Forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return forge{p.open(config, client, repo)}, nil
+	return p.open(config, client, repo), nil
 }
 
 // parts returns the provider, repository and client that the configuration names.

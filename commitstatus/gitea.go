@@ -15,7 +15,7 @@ type gitea struct {
 // giteaProvider is the row of Gitea, which limits no requests. The pace keeps a burst from looking like an attack.
 func giteaProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) statusAPI {
+		open: func(_ Config, client *restClient, repo repository) Forge {
 			return &gitea{client: client, repo: repo}
 		},
 		address:    addressing{commits: "commit", locate: ownerAndName(func(root *url.URL) string { return root.String() + "/api/v1" })},

@@ -18,7 +18,7 @@ type github struct {
 // githubProvider is the row of GitHub. GitHub and GitHub Enterprise Server allow 80 requests that create content a minute.
 func githubProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) statusAPI {
+		open: func(_ Config, client *restClient, repo repository) Forge {
 			return &github{client: client, repo: repo}
 		},
 		address:   addressing{commits: "commit", locate: ownerAndName(githubAPI)},

@@ -23,7 +23,7 @@ type githubChecks struct {
 // githubChecksProvider is the row of GitHub's check runs. Each post reads before it writes.
 func githubChecksProvider() provider {
 	return provider{
-		open: func(c Config, client *restClient, repo repository) statusAPI {
+		open: func(c Config, client *restClient, repo repository) Forge {
 			return &githubChecks{client: client, repo: repo, app: c.App.Credentials.AppID()}
 		},
 		address:   addressing{commits: "commit", locate: ownerAndName(githubAPI)},

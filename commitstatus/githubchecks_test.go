@@ -102,7 +102,7 @@ func TestCheckRuns_AreReadAsStatuses(t *testing.T) {
 			status = "queued"
 		}
 		client := checks(t, exchange{checksList, appsHeader, "", http.StatusOK, nil, runs(run(4, status, conclusion, "canary 1/2, soaking until 14:32 UTC"))})
-		got, found, err := client.Latest(t.Context(), testSHA, "addonflow/hello")
+		got, found, err := commitstatus.Latest(t.Context(), client, testSHA, "addonflow/hello")
 		expected := testStatus()
 		expected.State = want
 		if diff := cmp.Diff(expected, got); diff != "" || !found || err != nil {

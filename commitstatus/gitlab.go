@@ -28,7 +28,7 @@ const gitlabPage = 100
 // new job.
 func gitlabProvider() provider {
 	return provider{
-		open: func(c Config, client *restClient, repo repository) statusAPI {
+		open: func(c Config, client *restClient, repo repository) Forge {
 			return &gitlab{client: client, repo: repo, ref: c.Ref}
 		},
 		address:    addressing{commits: "-/commit", locate: locateGitLab},

@@ -214,7 +214,7 @@ func (g *planning) run(ctx context.Context) error {
 	if !plan.Accepted() {
 		status.State = commitstatus.Failure
 	}
-	now, there, err := g.statuses.Latest(ctx, status.SHA, status.Context)
+	now, there, err := commitstatus.Latest(ctx, g.statuses, status.SHA, status.Context)
 	if err != nil {
 		return err
 	}

@@ -424,7 +424,7 @@ func TestForgeWithAPrivateAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown, ok, err := checked.Latest(t.Context(), sha, "addonflow/team"); err != nil || !ok || shown.State != commitstatus.Success {
+	if shown, ok, err := commitstatus.Latest(t.Context(), checked, sha, "addonflow/team"); err != nil || !ok || shown.State != commitstatus.Success {
 		t.Errorf("the command line reads %+v, %v, %v", shown, ok, err)
 	}
 }
