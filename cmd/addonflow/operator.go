@@ -269,10 +269,12 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 		Tenants:           o.readTenants(s.mgr.GetAPIReader()),
 		Trace:             trace,
 	})
-	return r.SetupWithManager(ctx, s.mgr, controller.Options{
-		MaxConcurrentReconciles: o.concurrent,
-		RateLimiter:             runtimecontroller.GetRateLimiter(o.rateLimiter),
-	}, crtmetrics.Registry)
+	return r.SetupWithManager(ctx, s.mgr, o.workers(), crtmetrics.Registry)
+}
+
+// workers are the options of a controller, with a rate limiter of its own.
+func (o *controllerOptions) workers() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: o.concurrent, RateLimiter: runtimecontroller.GetRateLimiter(o.rateLimiter)}
 }
 
 // setupAgents registers the controllers that let agents onto the hub.
@@ -322,24 +324,17 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Tenants: o.readTenants(s.mgr.GetAPIReader()),
 	})
 	crtmetrics.Registry.MustRegister(r.Collector())
-	queue := addonsource.Options{
-		Concurrent:  o.concurrent,
-		RateLimiter: runtimecontroller.GetRateLimiter(o.rateLimiter),
-	}
-	if err := r.SetupWithManager(s.mgr, queue); err != nil {
+	if err := r.SetupWithManager(s.mgr, o.workers()); err != nil {
 		return err
 	}
 	planner := addonsource.NewPlanner(r, func(ctx context.Context) (proposal.Fleet, error) { return hubFleet(ctx, s.mgr.GetClient()) })
-	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
-	if err := planner.SetupWithManager(s.mgr, queue); err != nil {
+	if err := planner.SetupWithManager(s.mgr, o.workers()); err != nil {
 		return err
 	}
-	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
-	if err := addonsource.NewReverter(r).SetupWithManager(s.mgr, queue); err != nil {
+	if err := addonsource.NewReverter(r).SetupWithManager(s.mgr, o.workers()); err != nil {
 		return err
 	}
-	queue.RateLimiter = runtimecontroller.GetRateLimiter(o.rateLimiter)
-	return addonsource.NewApprover(r).SetupWithManager(s.mgr, queue)
+	return addonsource.NewApprover(r).SetupWithManager(s.mgr, o.workers())
 }
 
 // readTenants returns what reads the policy of tenants, nil if there is none.

@@ -157,11 +157,11 @@ func (a *Approver) forget(key types.NamespacedName) {
 }
 
 // SetupWithManager registers the controller.
-func (a *Approver) SetupWithManager(mgr ctrl.Manager, o Options) error {
+func (a *Approver) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("approvalcomments").
 		For(&v1alpha1.AddOnRollout{}, builder.WithPredicates(awaits())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(1, o.Concurrent), RateLimiter: o.RateLimiter}).
+		WithOptions(options).
 		Complete(a)
 }
 

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -51,7 +52,7 @@ func (w *world) run() {
 	reconciler := addonsource.New(addonsource.Config{
 		Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: record.NewFakeRecorder(1000), Desk: desk, Charts: chart.InProcess{},
 	})
-	Expect(reconciler.SetupWithManager(mgr, addonsource.Options{Concurrent: 2})).To(Succeed())
+	Expect(reconciler.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: 2})).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()

@@ -63,12 +63,12 @@ func NewPlanner(r *Reconciler, fleet func(context.Context) (proposal.Fleet, erro
 }
 
 // SetupWithManager registers the controller.
-func (l *Planner) SetupWithManager(mgr ctrl.Manager, o Options) error {
+func (l *Planner) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pullrequests").
 		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged()))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(1, o.Concurrent), RateLimiter: o.RateLimiter}).
+		WithOptions(options).
 		Complete(l)
 }
 

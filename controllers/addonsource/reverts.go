@@ -58,13 +58,13 @@ type Reverter struct{ *Reconciler }
 func NewReverter(r *Reconciler) *Reverter { return &Reverter{Reconciler: r} }
 
 // SetupWithManager registers the controller.
-func (v *Reverter) SetupWithManager(mgr ctrl.Manager, o Options) error {
+func (v *Reverter) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("revertrequests").
 		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged(), hubclient.NewestCommitChanged()))).
 		Watches(&v1alpha1.AddOnRollout{}, handler.EnqueueRequestsFromMapFunc(sourceOf), builder.WithPredicates(returned())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(1, o.Concurrent), RateLimiter: o.RateLimiter}).
+		WithOptions(options).
 		Complete(v)
 }
 

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -23,22 +22,10 @@ import (
 	"github.com/addonflow/addonflow/controllers/hubclient"
 )
 
-// Options configure the controller's queue.
-type Options struct {
-	// Concurrent is how many sources are reconciled at once; no reconcile waits for a
-	// Git server. 4 if not positive.
-	Concurrent int
-	// RateLimiter backs off after errors of the hub; nil: controller-runtime's.
-	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
-}
-
 // SetupWithManager registers the controller. Besides the sources it watches what it applied, so
 // that drift is repaired at once: AddOnRollouts and, by metadata only, ClusterManagementAddOns
 // and AddOnRevisions. Other objects are compared once per interval.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o Options) error {
-	if o.Concurrent <= 0 {
-		o.Concurrent = 4
-	}
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	toSource := handler.EnqueueRequestsFromMapFunc(sourceOf)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("addonsource").
@@ -50,7 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesMetadata(metadataOf(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind)), toSource, builder.WithPredicates(deleted())).
 		WatchesRawSource(r.errands.ends()).
 		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnSourceKind)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Concurrent, RateLimiter: o.RateLimiter}).
+		WithOptions(options).
 		Complete(r)
 }
 
