@@ -153,17 +153,14 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	}
 	gotk := metrics.NewRecorder()
 	crtmetrics.Registry.MustRegister(gotk.Collectors()...)
-	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), commitstatus.NewHTTPClient(dial.Policy{AllowLoopback: o.git.AllowLoopback}), operatorClock().Now)
-	desk.LinkTo(o.pages.publicURL)
-	if o.tenants != "" {
-		desk.Separate()
-	}
-	if !o.git.AllowHTTPCredentials {
-		desk.RequireTLS()
-	}
-	crtmetrics.Registry.MustRegister(desk.Collector())
 	tokens := githubapp.New(nil)
-	desk.ShareTokens(tokens)
+	desk := forge.NewDesk(forge.Options{
+		Secrets: mgr.GetAPIReader(), Sources: mgr.GetClient(),
+		HTTP:   commitstatus.NewHTTPClient(dial.Policy{AllowLoopback: o.git.AllowLoopback}),
+		Tokens: tokens, Now: operatorClock().Now, Pages: o.pages.publicURL,
+		Separate: o.tenants != "", RequireTLS: !o.git.AllowHTTPCredentials,
+	})
+	crtmetrics.Registry.MustRegister(desk.Collector())
 	if err := mgr.Add(desk); err != nil {
 		return fmt.Errorf("cannot set up commit statuses: %w", err)
 	}

@@ -126,7 +126,7 @@ func (s *scene) restart() {
 	s.gates = gates.NewDesk(gates.Options{Secrets: s.hub, Measure: gatesOptions(), Clock: movedClock{s.clock}})
 	s.reconciler = New(Options{
 		Charts: chart.InProcess{},
-		Client: watchCache{s.hub, render.NewAbridger()}, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(s.hub, s.hub, nil, time.Now),
+		Client: watchCache{s.hub, render.NewAbridger()}, Live: s.hub, Recorder: s.events, Clock: s.clock, Desk: forge.NewDesk(forge.Options{Secrets: s.hub, Sources: s.hub, Now: time.Now}),
 		Gates: s.gates, Elapsed: s.elapsed, ParkAfter: 10 * time.Minute, RemovalGrace: 5 * time.Minute, HidesTemplateHash: true,
 		Trace: s.trace.planned,
 	})

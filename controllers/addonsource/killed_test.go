@@ -281,7 +281,7 @@ func (s *story) live() map[declared]bool {
 func (s *story) pass() error {
 	head := s.commits[len(s.commits)-1]
 	p := &pass{
-		Reconciler: &Reconciler{Config: Config{Client: s, Live: s, Desk: forge.NewDesk(s, s, nil, time.Now), Clock: time.Now}, writes: &writes{}},
+		Reconciler: &Reconciler{Config: Config{Client: s, Live: s, Desk: forge.NewDesk(forge.Options{Secrets: s, Sources: s, Now: time.Now}), Clock: time.Now}, writes: &writes{}},
 		source:     s.source.DeepCopy(), before: s.source.DeepCopy(), memory: s.memory, spec: "spec",
 		head: gitsource.Revision{Ref: "main", Commit: head.sha}, applied: map[objectKey]*unstructured.Unstructured{},
 	}

@@ -47,7 +47,7 @@ func (w *world) run() {
 		},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	desk := forge.NewDesk(mgr.GetAPIReader(), mgr.GetClient(), &http.Client{Timeout: time.Minute}, time.Now)
+	desk := forge.NewDesk(forge.Options{Secrets: mgr.GetAPIReader(), Sources: mgr.GetClient(), HTTP: &http.Client{Timeout: time.Minute}, Now: time.Now})
 	Expect(mgr.Add(desk)).To(Succeed())
 	reconciler := addonsource.New(addonsource.Config{
 		Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: record.NewFakeRecorder(1000), Desk: desk, Charts: chart.InProcess{},

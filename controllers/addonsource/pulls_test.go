@@ -183,7 +183,7 @@ func newPlanScene(t *testing.T, spec v1alpha1.PullRequestsSpec) *planScene {
 			ProxyConfig:           addonv1alpha1.ProxyConfig{HTTPProxy: "http://hidden-proxy.internal"},
 		}},
 	).Build()
-	desk := forge.NewDesk(s.hub, s.hub, &http.Client{Timeout: 2 * time.Second}, time.Now)
+	desk := forge.NewDesk(forge.Options{Secrets: s.hub, Sources: s.hub, HTTP: &http.Client{Timeout: 2 * time.Second}, Now: time.Now})
 	s.planner = NewPlanner(New(Config{Client: s.hub, Live: s.hub, Events: s.events, Desk: desk, Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}}),
 		func(context.Context) (proposal.Fleet, error) {
 			fleet := proposal.Fleet{}

@@ -258,7 +258,7 @@ func newRevertScene(t *testing.T, then ...map[string]string) *revertScene {
 
 // restart begins an operator without memory.
 func (s *revertScene) restart() {
-	desk := forge.NewDesk(s.hub, s.hub, &http.Client{Timeout: 5 * time.Second}, time.Now)
+	desk := forge.NewDesk(forge.Options{Secrets: s.hub, Sources: s.hub, HTTP: &http.Client{Timeout: 5 * time.Second}, Now: time.Now})
 	s.reverter = NewReverter(New(Config{Client: s.hub, Live: s.hub, Events: s.events, Desk: desk, Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}}))
 }
 

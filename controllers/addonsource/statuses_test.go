@@ -100,7 +100,7 @@ func TestFleet_KnowsWhichCommitsRolloutsHaveBeforeTheStatusDoes(t *testing.T) {
 // TestTellHead_NamesWhatADefinitionLacksNow: a verdict on no content stands as long as its text does.
 func TestTellHead_NamesWhatADefinitionLacksNow(t *testing.T) {
 	p := &pass{source: &v1alpha1.AddOnSource{}, before: &v1alpha1.AddOnSource{}, head: gitsource.Revision{Commit: strings.Repeat("2", 40)}}
-	book := forge.NewDesk(nil, nil, nil, time.Now).Open(forge.Key{}, nil, nil)
+	book := forge.NewDesk(forge.Options{Now: time.Now}).Open(forge.Key{}, nil, nil)
 	for _, text := range []string{"it is being deleted", "it is missing"} {
 		p.tellHead(book, outcome{}, wait(v1alpha1.DefinitionMissingReason, time.Second, "%s", text))
 		if said := commitstatus.Last(book.Marks()[0]); said.Description != text {
@@ -360,7 +360,7 @@ func TestFinished_JudgesACommitByAllOfItsAddOns(t *testing.T) {
 		"the other failed":            {rollout("other", v1alpha1.OnNewCommitSupersede, v1alpha1.PhaseFailed, ""), commitstatus.Failure},
 	} {
 		p := &pass{source: &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}}}
-		book := forge.NewDesk(nil, nil, nil, time.Now).Open(forge.Key{}, nil, nil)
+		book := forge.NewDesk(forge.Options{Now: time.Now}).Open(forge.Key{}, nil, nil)
 		book.Tell(commitstatus.Want{SHA: sha, Context: forge.ContextName(p.source), State: commitstatus.Pending})
 		var f fleet
 		f.finish(rollout("hello", v1alpha1.OnNewCommitFinish, v1alpha1.PhaseSucceeded, ""))

@@ -134,10 +134,7 @@ func (w *world) start() {
 	config.Wrap(w.requests.wrap)
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	w.desk = forge.NewDesk(c, c, &http.Client{Timeout: time.Minute}, time.Now)
-	if w.tenants != nil {
-		w.desk.Separate()
-	}
+	w.desk = forge.NewDesk(forge.Options{Secrets: c, Sources: c, HTTP: &http.Client{Timeout: time.Minute}, Now: time.Now, Separate: w.tenants != nil})
 	w.stop()
 	w.stop = deliver(w.desk)
 	if w.events != nil {

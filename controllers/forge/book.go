@@ -153,7 +153,7 @@ func (b *Book) begin() {
 	if _, held := b.desk.deliverer.Troubles(b.key.String()); held {
 		return
 	}
-	b.marks, b.began = commitstatus.Begin(b.provider, b.marks, b.desk.now())
+	b.marks, b.began = commitstatus.Begin(b.provider, b.marks, b.desk.options.Now())
 }
 
 // Stored returns the marks as a status keeps them; an empty list is nil, as a status without

@@ -42,16 +42,32 @@ func parseKey(s string) (Key, bool) {
 	return Key{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, ok
 }
 
+// Options of a Desk.
+type Options struct {
+	// Secrets reads Secrets, by name only: the manager's API reader, so that none is cached.
+	Secrets client.Reader
+	// Sources reads AddOnSources from a watch cache.
+	Sources client.Reader
+	// HTTP is the client of the forges; nil: the default one.
+	HTTP *http.Client
+	// Tokens of GitHub Apps, which others may request as well; nil: of the desk alone.
+	Tokens *githubapp.Tokens
+	// Now is the clock.
+	Now func() time.Time
+	// Pages is the address below which statuses of sources without a target URL link to the page of
+	// their rollout, or of their source; "": they link to nothing.
+	Pages string
+	// Separate: only what is OfNamespace is posted, so that no source can own a context of another namespace.
+	Separate bool
+	// RequireTLS: no token is sent over http.
+	RequireTLS bool
+}
+
 // Desk delivers the commit statuses of a process. It is safe for concurrent use.
 type Desk struct {
-	secrets client.Reader
-	// sources reads AddOnSources from a watch cache.
-	sources   client.Reader
-	http      *http.Client
-	tokens    *githubapp.Tokens
+	options   Options
 	deliverer *commitstatus.Deliverer
 	posts     *metrics.Forges
-	now       func() time.Time
 
 	mu       sync.Mutex
 	queues   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -60,65 +76,44 @@ type Desk struct {
 	routes map[client.ObjectKey]address
 	// requests has the user's last request about each object.
 	requests map[Key]string
-	// pages is where statuses without a target URL link to; "": nowhere.
-	pages     string
-	separate  bool
-	encrypted bool
 }
 
-// NewDesk returns a desk. It reads Secrets, by name only, with the first reader: the manager's
-// API reader, so that no Secret is cached. It lists AddOnSources with the second, from a watch
-// cache. A nil http client is the default one. Nothing is posted until Start; add the desk to
-// the manager. now is the clock.
-func NewDesk(secrets, sources client.Reader, httpClient *http.Client, now func() time.Time) *Desk {
+// NewDesk returns a desk. Nothing is posted until Start; add the desk to the manager.
+func NewDesk(o Options) *Desk {
+	if o.Tokens == nil {
+		o.Tokens = githubapp.New(o.Now)
+	}
+	o.Pages = strings.TrimSuffix(o.Pages, "/")
 	d := &Desk{
-		secrets:  secrets,
-		sources:  sources,
-		http:     httpClient,
-		tokens:   githubapp.New(now),
+		options:  o,
 		posts:    metrics.NewForges(),
-		now:      now,
 		queues:   map[string]workqueue.TypedRateLimitingInterface[reconcile.Request]{},
 		limiters: map[string]*rate.Limiter{},
 		routes:   map[client.ObjectKey]address{},
 		requests: map[Key]string{},
 	}
-	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: now, Notify: d.notify, Link: d.link})
+	d.deliverer = commitstatus.NewDeliverer(commitstatus.DelivererConfig{Clock: o.Now, Notify: d.notify, Link: d.link})
 	return d
 }
 
-// ShareTokens makes the desk use tokens of GitHub Apps that others request as well. Call it before Start.
-func (d *Desk) ShareTokens(tokens *githubapp.Tokens) { d.tokens = tokens }
-
-// Separate makes the desk post only what is OfNamespace, so that no source can own a context of
-// another namespace. Call it before Start.
-func (d *Desk) Separate() { d.separate = true }
-
-// RequireTLS makes the desk send no token over http. Call it before Start.
-func (d *Desk) RequireTLS() { d.encrypted = true }
-
 // Collector has the metrics of the desk.
 func (d *Desk) Collector() prometheus.Collector { return d.posts }
-
-// LinkTo makes statuses of sources without a target URL link to the page of their rollout, or of
-// their source, below an address. Call it before Start. "": they link to nothing.
-func (d *Desk) LinkTo(pages string) { d.pages = strings.TrimSuffix(pages, "/") }
 
 // link is the page that a status of an object links to. An address that a forge would refuse is
 // cut to that of all pages.
 func (d *Desk) link(s, sha string) string {
 	key, ok := parseKey(s)
-	if d.pages == "" || !ok {
+	if d.options.Pages == "" || !ok {
 		return ""
 	}
 	page := dashboard.SourcePath(key.Namespace, key.Name, sha)
 	if key.Kind == v1alpha1.AddOnRolloutKind {
 		page = dashboard.RolloutPath(key.Namespace, key.Name, sha)
 	}
-	if at := d.pages + "/" + page; len(at) <= commitstatus.TargetURLLimit {
+	if at := d.options.Pages + "/" + page; len(at) <= commitstatus.TargetURLLimit {
 		return at
 	}
-	return d.pages + "/"
+	return d.options.Pages + "/"
 }
 
 // lookAtSecrets is how often the Secret of a forge that refuses the operator is read again.
@@ -159,7 +154,7 @@ func (d *Desk) lookAtRefused(ctx context.Context) {
 			continue
 		}
 		source := &v1alpha1.AddOnSource{}
-		if d.sources.Get(ctx, key, source) != nil || source.Spec.CommitStatus == nil {
+		if d.options.Sources.Get(ctx, key, source) != nil || source.Spec.CommitStatus == nil {
 			continue
 		}
 		_ = d.connect(ctx, source) // the condition reports what is wrong with the Secret

@@ -145,7 +145,7 @@ func newBench(t *testing.T, token string) *bench {
 func (b *bench) start(now func() time.Time) {
 	t := b.t
 	t.Helper()
-	b.desk = NewDesk(b.hub, b.hub, &http.Client{Timeout: time.Minute}, now)
+	b.desk = NewDesk(Options{Secrets: b.hub, Sources: b.hub, HTTP: &http.Client{Timeout: time.Minute}, Now: now})
 	b.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	if err := b.desk.Outcomes(v1alpha1.AddOnSourceKind).Start(t.Context(), b.queue); err != nil {
 		t.Fatal(err)
@@ -585,7 +585,7 @@ func TestAddressTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, goodWord)
 			if name == "PlainText" {
-				b.desk.RequireTLS()
+				b.desk.options.RequireTLS = true
 			}
 			c.change(b.source.Spec.CommitStatus)
 			after := b.reconcile(want(commitstatus.Success, "applied"))

@@ -19,15 +19,14 @@ func TestStatusLinksToItsPage(t *testing.T) {
 		"TooLong": {"https://hub.example", v1alpha1.AddOnRolloutKind + "/fleet/" + strings.Repeat("a", 200), "https://hub.example/"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &Desk{}
-			d.LinkTo(c.pages)
+			d := NewDesk(Options{Pages: c.pages})
 			if got := d.link(c.key, sha); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
 	b := newBench(t, goodWord)
-	b.desk.LinkTo("https://hub.example")
+	b.desk.options.Pages = "https://hub.example"
 	b.reconcile(want(commitstatus.Success, "applied"))
 	b.awaitRequest()
 	if e, _ := b.forge.Latest(sha, "addonflow/team"); e.TargetURL != "https://hub.example/sources/fleet/team/"+sha {

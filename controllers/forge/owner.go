@@ -17,7 +17,7 @@ import (
 // gets the same result: a suspended source still has rollouts, and a source that is being
 // deleted still has verdicts to post.
 func (d *Desk) owner(ctx context.Context, source *v1alpha1.AddOnSource) (client.ObjectKey, error) {
-	if d.separate && !OfNamespace(source) {
+	if d.options.Separate && !OfNamespace(source) {
 		return client.ObjectKey{}, fmt.Errorf("spec.commitStatus.context must begin with %s", NamespacePrefix(source))
 	}
 	others, err := d.sharing(ctx, source)
@@ -69,13 +69,13 @@ func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1
 		return nil, nil //nolint:nilerr // Address reports it, once there is something to post
 	}
 	list := &v1alpha1.AddOnSourceList{}
-	if err := d.sources.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := d.options.Sources.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot list sources: %w", err)
 	}
 	var others []*v1alpha1.AddOnSource
 	for i := range list.Items {
 		other := &list.Items[i]
-		if client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(source) || !shareContexts(source, other) || d.separate && !OfNamespace(other) {
+		if client.ObjectKeyFromObject(other) == client.ObjectKeyFromObject(source) || !shareContexts(source, other) || d.options.Separate && !OfNamespace(other) {
 			continue
 		}
 		if to, err := commitstatus.Repository(other.Spec.CommitStatus.Provider, other.Spec.CommitStatus.Address); err == nil && to == repository {

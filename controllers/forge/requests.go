@@ -54,7 +54,7 @@ func (d *Desk) config(ctx context.Context, source *v1alpha1.AddOnSource) (commit
 	if owner != client.ObjectKeyFromObject(source) {
 		return commitstatus.Config{}, fmt.Errorf("the commit status context belongs to source %s, which reports to the same repository", owner)
 	}
-	by, err := loginOf(ctx, d.secrets, source)
+	by, err := loginOf(ctx, d.options.Secrets, source)
 	if err != nil {
 		return commitstatus.Config{}, err
 	}

@@ -76,7 +76,7 @@ func (d *Desk) connected(source *v1alpha1.AddOnSource) bool {
 // condition: it names objects and keys, never values.
 func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, error) {
 	spec := source.Spec.CommitStatus
-	by, err := loginOf(ctx, d.secrets, source)
+	by, err := loginOf(ctx, d.options.Secrets, source)
 	if err != nil {
 		return route{}, err
 	}
@@ -111,10 +111,10 @@ func Of(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource
 
 // configOf returns the configuration of the forge of a source, as the flags permit it.
 func (d *Desk) configOf(source *v1alpha1.AddOnSource, by login) (commitstatus.Config, error) {
-	if d.encrypted && strings.HasPrefix(strings.ToLower(source.Spec.CommitStatus.Address), "http:") {
+	if d.options.RequireTLS && strings.HasPrefix(strings.ToLower(source.Spec.CommitStatus.Address), "http:") {
 		return commitstatus.Config{}, errors.New("cannot use the address: the token is not sent over http; use https, or let the operator run with --git-allow-http-credentials")
 	}
-	return configOf(source, by, d.tokens, d.http)
+	return configOf(source, by, d.options.Tokens, d.options.HTTP)
 }
 
 // configOf returns the configuration of the forge of a source. A nil client is the default one.

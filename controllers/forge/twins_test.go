@@ -156,7 +156,7 @@ func (o *operator) start() {
 	if o.stop != nil {
 		o.stop()
 	}
-	o.desk = NewDesk(o.hub, o.hub, &http.Client{Transport: o}, time.Now)
+	o.desk = NewDesk(Options{Secrets: o.hub, Sources: o.hub, HTTP: &http.Client{Transport: o}, Now: time.Now})
 	o.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	if err := o.desk.Outcomes(v1alpha1.AddOnSourceKind).Start(o.t.Context(), o.queue); err != nil {
 		o.t.Fatal(err)
