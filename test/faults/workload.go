@@ -550,29 +550,22 @@ func (w *workload) state() map[string]string { return oracle.EndState(w.history.
 // differences are those between what the hub has at a stand and the undisturbed run.
 func (w *workload) differences(stand int, state map[string]string) []string {
 	expected, state := w.expected.Standing[stand], unedited(state)
-	if w.point.shrinks {
-		expected, state = ofAnyFleet(expected), ofAnyFleet(state)
-	}
-	if w.point.leaves {
-		expected, state = ofAnyCanary(expected), ofAnyCanary(state)
-	}
-	if w.point.restores {
-		expected, state = fromAnyMoment(expected), fromAnyMoment(state)
-	}
-	if w.point.forgets {
-		expected, state = ofAnyPast(expected, beta), ofAnyPast(state, beta)
-	}
-	if w.point.prunes {
-		expected, state = ofTheTarget(expected), ofTheTarget(state)
-	}
-	if w.point.flaps {
-		expected, state = ofAnyReport(expected), ofAnyReport(state)
-	}
-	if w.point.upgraded || w.point.rolledBack {
-		expected, state = ofAnyVersion(expected), ofAnyVersion(state)
-	}
-	if w.point.rolledBack {
-		expected, state = ofTheOlderOperator(expected), ofTheOlderOperator(state)
+	for _, mask := range []struct {
+		when bool
+		of   func(map[string]string) map[string]string
+	}{
+		{w.point.shrinks, ofAnyFleet},
+		{w.point.leaves, ofAnyCanary},
+		{w.point.restores, fromAnyMoment},
+		{w.point.forgets, func(state map[string]string) map[string]string { return ofAnyPast(state, beta) }},
+		{w.point.prunes, ofTheTarget},
+		{w.point.flaps, ofAnyReport},
+		{w.point.upgraded || w.point.rolledBack, ofAnyVersion},
+		{w.point.rolledBack, ofTheOlderOperator},
+	} {
+		if mask.when {
+			expected, state = mask.of(expected), mask.of(state)
+		}
 	}
 	return oracle.Differences(expected, state)
 }
