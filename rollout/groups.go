@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 )
 
@@ -240,12 +239,4 @@ func unknownGroup(w clusterv1alpha1.MandatoryDecisionGroup, groups []group) erro
 		return fmt.Errorf("%w: no decision group is named %q; %s", ErrUnknownDecisionGroup, w.GroupName, have)
 	}
 	return fmt.Errorf("%w: no decision group has index %d; %s", ErrUnknownDecisionGroup, w.GroupIndex, have)
-}
-
-// percentOrNumber is the declared quantity, or the default if none is declared.
-func percentOrNumber(v *intstr.IntOrString, otherwise quantity) quantity {
-	if v == nil {
-		return otherwise
-	}
-	return quantityOf(*v)
 }

@@ -26,7 +26,11 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	}
 	pl := p.placementOf(ru.PlacementReference)
 	chosen := p.selected(nil, pl.Groups...)
-	size := percentOrNumber(ru.MaxConcurrentlyUpdating, quantity{n: rollingShare, percent: true}).of(len(chosen))
+	declared := quantity{n: rollingShare, percent: true}
+	if ru.MaxConcurrentlyUpdating != nil {
+		declared = quantityOf(*ru.MaxConcurrentlyUpdating)
+	}
+	size := declared.of(len(chosen))
 	share := &step{name: heldShare, concurrency: quantity{n: max(1, size)}}
 	rest := &step{name: theRest, concurrency: share.concurrency, byStrategy: true, hold: "held by strategy"}
 	if p.revert || p.target == p.stable {

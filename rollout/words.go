@@ -3,7 +3,6 @@ package rollout
 import (
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/addonflow/addonflow/api/brief"
@@ -24,10 +23,6 @@ func bounded(text string) string {
 	}
 	return string([]rune(text)[:reasonLimit-3]) + "..."
 }
-
-// Clock formats a time of day for texts: rounded up to the minute, with the date if it is
-// not today's.
-func Clock(t, now time.Time) string { return clock.Text(t, now) }
 
 // standing is "canary 1/2, soaking until 14:32 UTC".
 func (p *planner) standing(s *step) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // Cluster is one cluster of one rollout, in the operator's own plan.
@@ -112,15 +113,15 @@ func ClustersTable(clusters ...Cluster) *metav1.Table {
 		// cli-runtime prints the namespace of a row from its object.
 		owner := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Rollout}}
 		t.Rows = append(t.Rows, row(owner, c.Cluster, c.Rollout, orNone(c.Stage), c.State, orNone(c.Revision), orNone(c.Reason),
-			clock(c.SoakingUntil), clock(c.Deadline)))
+			timeOfDay(c.SoakingUntil), timeOfDay(c.Deadline)))
 	}
 	return t
 }
 
-// clock is a time of day as commit statuses have it.
-func clock(t *time.Time) string {
+// timeOfDay is a time of day as commit statuses have it.
+func timeOfDay(t *time.Time) string {
 	if t == nil {
 		return none
 	}
-	return rollout.Clock(*t, *t)
+	return clock.Text(*t, *t)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/clock"
 	"github.com/addonflow/addonflow/show"
 )
 
@@ -106,7 +107,7 @@ func reasonLine(c show.Cluster) string {
 		b.WriteString(": " + c.Reason)
 	}
 	if c.Deadline != nil {
-		b.WriteString(", deadline " + rollout.Clock(*c.Deadline, time.Now()))
+		b.WriteString(", deadline " + clock.Text(*c.Deadline, time.Now()))
 	}
 	return b.String()
 }

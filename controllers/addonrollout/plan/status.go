@@ -79,7 +79,7 @@ func anew(records []v1alpha1.RecordGroup, digest string, reverting bool) []v1alp
 	records = slices.Clone(records)
 	for i := range records {
 		g := &records[i]
-		r := rollout.Record{RecordKey: v1alpha1.RecordKey{State: g.State, Failed: g.Failed}}
+		r := rollout.Record{RecordKey: g.RecordKey}
 		switch {
 		case g.Revision != digest || !r.CountsAsFailure():
 		case reverting:
