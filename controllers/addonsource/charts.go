@@ -39,7 +39,7 @@ func (p *pass) registries(ctx context.Context) (registries, error) {
 // registry opens one registry with what its Secret has.
 func (p *pass) registry(ctx context.Context, spec v1alpha1.RegistrySpec, verification oci.Verification) (*oci.Registry, error) {
 	options := oci.Options{
-		Host: spec.Host, Insecure: spec.Insecure, Verification: verification, Room: sharedRoom{p.room},
+		Host: spec.Host, Insecure: spec.Insecure, Verification: verification, Room: sharedRoom{p.room}, Timeout: p.timeout(),
 		Access: oci.Access{AllowLoopback: p.Git.AllowLoopback, AllowHTTP: p.Git.AllowHTTPCredentials},
 	}
 	if spec.SecretRef != nil {
@@ -56,9 +56,6 @@ func (p *pass) registry(ctx context.Context, spec v1alpha1.RegistrySpec, verific
 		return nil, err
 	}
 	options.Proxy = proxy.URL()
-	if p.source.Spec.Timeout != nil {
-		options.Timeout = p.source.Spec.Timeout.Duration
-	}
 	opened, err := oci.Open(options)
 	if err != nil {
 		return nil, stall(v1alpha1.InvalidURLReason, "%s", err)

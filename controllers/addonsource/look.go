@@ -10,6 +10,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/jitter"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,6 +103,11 @@ func (p *pass) ask(ctx context.Context, o order, run func(context.Context, repos
 	return brought{}, errAway
 }
 
+// timeout of one call of a server; 0: the default.
+func (p *pass) timeout() time.Duration {
+	return ptr.Deref(p.source.Spec.Timeout, metav1.Duration{}).Duration
+}
+
 func (p *pass) open(ctx context.Context) (repository, error) {
 	if p.source.Spec.OCI != nil {
 		return p.openArtifact(ctx)
@@ -118,16 +124,13 @@ func (p *pass) openGit(ctx context.Context) (*gitsource.Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Tokens: p.Tokens, Access: p.Git, Room: p.room}
+	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Tokens: p.Tokens, Access: p.Git, Room: p.room, Timeout: p.timeout()}
 	options.Verification = p.verification
 	if applied, err := gitsource.ParseRevision(p.source.Status.LastAppliedRevision); err == nil && applied.Ref == p.head.Ref && !p.source.Spec.AllowForcePush {
 		options.Follows = applied.Commit
 	}
 	if p.source.Spec.Reference != nil {
 		options.Reference = *p.source.Spec.Reference
-	}
-	if p.source.Spec.Timeout != nil {
-		options.Timeout = p.source.Spec.Timeout.Duration
 	}
 	repository, err := gitsource.Open(options)
 	if err != nil {

@@ -157,7 +157,7 @@ func (p *pass) tellHead(book *forge.Book, out outcome, h *halt) {
 	switch {
 	case h == nil:
 	case h.kind == refused:
-		want := p.want(p.head.Commit, commitstatus.Failure, refusalText(h, commitstatus.DescriptionLimit))
+		want := p.want(p.head.Commit, commitstatus.Failure, refusalText(h))
 		want.Content = digestOfTexts(refusedUnder(p.spec))
 		book.Tell(want)
 	case h.reason == v1alpha1.DefinitionMissingReason:
@@ -166,7 +166,7 @@ func (p *pass) tellHead(book *forge.Book, out outcome, h *halt) {
 		book.Tell(want)
 	case judged:
 	case h.kind == stalled && len(h.problems) > 0:
-		book.Tell(p.want(p.head.Commit, commitstatus.Error, refusalText(h, commitstatus.DescriptionLimit)))
+		book.Tell(p.want(p.head.Commit, commitstatus.Error, refusalText(h)))
 	case h.kind == stalled:
 		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+h.text))
 	default:
@@ -559,7 +559,7 @@ func shortRevision(ref, commit string) string {
 
 // refusalText returns the first problem, the number of the others, and the position of the
 // first.
-func refusalText(h *halt, limit int) string {
+func refusalText(h *halt) string {
 	if len(h.problems) == 0 {
 		return h.text
 	}
@@ -572,5 +572,5 @@ func refusalText(h *halt, limit int) string {
 	return commitstatus.Refusal{
 		Problem: first.Message, Hint: first.Hint, More: len(h.problems) - 1,
 		Place: strings.TrimSuffix(place, ": "), Object: strings.TrimSuffix(object, ": "),
-	}.Text(limit)
+	}.Text(commitstatus.DescriptionLimit)
 }

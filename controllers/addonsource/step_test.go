@@ -100,7 +100,7 @@ func TestParseMode(t *testing.T) {
 
 func TestRefusalText(t *testing.T) {
 	long := problem.Problem{Path: "addons/hello/addontemplate.yaml", Line: 12, Message: strings.Repeat("wrong ", 60)}
-	text := refusalText(refuse(v1alpha1.ValidationFailedReason, problem.List{long, {Path: "b.yaml", Message: "x"}, {Path: "c.yaml", Message: "y"}}), commitstatus.DescriptionLimit)
+	text := refusalText(refuse(v1alpha1.ValidationFailedReason, problem.List{long, {Path: "b.yaml", Message: "x"}, {Path: "c.yaml", Message: "y"}}))
 	if !strings.HasPrefix(text, "wrong ") || !strings.HasSuffix(text, " (and 2 more) at addons/hello/addontemplate.yaml:12") {
 		t.Errorf("got %q, want file, line and how many more", text)
 	}
