@@ -161,7 +161,7 @@ func stageBranch(stage v1alpha1.StageStatus, last bool) branch {
 // clusters have lines of their own below the stage. A finished stage has a remark if some of its clusters do not have
 // the content.
 func StageRemark(stage v1alpha1.StageStatus) string {
-	if finished(stage.Phase) && stage.Counts.Updated == stage.Counts.Total || stage.Phase == "Failed" {
+	if finished(stage.Phase) && stage.Counts.Updated == stage.Counts.Total || stage.Phase == rollout.StageFailed {
 		return ""
 	}
 	text := strings.TrimPrefix(FirstLine(stage.Message), fmt.Sprintf("%d/%d", stage.Counts.Updated, stage.Counts.Total))

@@ -56,9 +56,9 @@ func (o *Options) apply(ctx context.Context, object client.Object) error {
 
 // managed reports whether AddonFlow has a rollout of an add-on; OCM is responsible for agents
 // of other add-ons.
-func managed(ctx context.Context, c client.Reader, addOn string) (bool, error) {
+func (o *Options) managed(ctx context.Context, addOn string) (bool, error) {
 	var list v1alpha1.AddOnRolloutList
-	if err := c.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.Client.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("cannot list rollouts of %s: %w", addOn, err)
 	}
 	return len(list.Items) > 0, nil

@@ -71,7 +71,7 @@ func (r *Requests) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if finished(csr) {
 		return ctrl.Result{}, nil
 	}
-	ours, err := managed(ctx, r.Client, addOn)
+	ours, err := r.managed(ctx, addOn)
 	if err != nil || !ours {
 		return ctrl.Result{}, err
 	}

@@ -37,7 +37,7 @@ func (r *Tokens) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if err := r.Client.Get(ctx, req.NamespacedName, addOn); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	ours, err := managed(ctx, r.Client, addOn.Name)
+	ours, err := r.managed(ctx, addOn.Name)
 	if err != nil || !ours || addOn.DeletionTimestamp != nil {
 		return ctrl.Result{}, err
 	}
