@@ -37,12 +37,6 @@ type Observation struct {
 	Reason string
 }
 
-// Observe reads the health of an add-on on one cluster from its works, with prober
-// WorkloadAvailability; see Prober.Observe.
-func Observe(works []*workv1.ManifestWork, addOn string) Observation {
-	return Prober{}.Observe(Report{AddOn: addOn, Works: works})
-}
-
 // Observe reads the health of an add-on on one cluster. It skips works of other add-ons, hooks,
 // and works that are being deleted.
 //

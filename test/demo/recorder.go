@@ -103,7 +103,7 @@ func (r *Recorder) watch(ctx context.Context, w watcher) error {
 func (r *Recorder) note(object runtime.Object) {
 	switch o := object.(type) {
 	case *workv1.ManifestWork:
-		seen := render.Observe([]*workv1.ManifestWork{o}, AddOn)
+		seen := render.Prober{}.Observe(render.Report{AddOn: AddOn, Works: []*workv1.ManifestWork{o}})
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.works = append(r.works, Change{
