@@ -112,8 +112,8 @@ func newTurns(pace time.Duration) *rate.Limiter {
 	return rate.NewLimiter(rate.Every(pace), turnsAtOnce)
 }
 
-// pause returns how long a rollout must wait for its turn. If it returns 0, the turn is taken.
-func (m *memory) pause(now time.Time) time.Duration {
+// takeTurn returns how long a rollout must wait for its turn. If it returns 0, the turn is taken.
+func (m *memory) takeTurn(now time.Time) time.Duration {
 	turn := m.turns.ReserveN(now, 1)
 	wait := turn.DelayFrom(now)
 	if wait > 0 {

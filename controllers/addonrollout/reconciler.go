@@ -123,7 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if mem.turns == nil || r.respecified(ctx, req.NamespacedName, mem) {
 		mem.turns = newTurns(r.Pace)
 	}
-	if wait := mem.pause(started); wait > 0 {
+	if wait := mem.takeTurn(started); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	ro := &v1alpha1.AddOnRollout{}

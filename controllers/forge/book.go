@@ -84,7 +84,7 @@ func (b *Book) EndAll(description string) { b.marks = commitstatus.End(b.marks, 
 // other objects of the source. It does so once for each request of the user: a request can stay
 // open for long, and later refusals wait as usual. "": no request.
 func (b *Book) Retry(source *v1alpha1.AddOnSource, request string) {
-	if b.desk.answers(b.key, request) {
+	if b.desk.storeRequest(b.key, request) {
 		b.desk.deliverer.Retry(lineOf(source))
 	}
 }

@@ -172,8 +172,8 @@ func (d *Desk) Outcomes(kind string) source.Source {
 	})
 }
 
-// answers reports whether the request is new, and stores it.
-func (d *Desk) answers(key Key, request string) bool {
+// storeRequest stores the user's last request about an object, and reports whether it is new.
+func (d *Desk) storeRequest(key Key, request string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if request == "" || d.requests[key] == request {

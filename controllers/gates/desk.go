@@ -78,7 +78,8 @@ func (d *Desk) Ask(key types.NamespacedName, asks []gates.Measure) {
 	d.schedule()
 }
 
-// Results returns the newest result of each gate that is measured for a rollout, and keeps them.
+// Results returns the newest result of each gate that is measured for a rollout, and keeps them. It marks them as seen
+// for Ask.
 func (d *Desk) Results(key types.NamespacedName) []gates.Measured {
 	d.mu.Lock()
 	defer d.mu.Unlock()
