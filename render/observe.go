@@ -27,7 +27,7 @@ type Observation struct {
 	Verified bool
 	// Failed: a workload reports a failure of this content. A work that cannot be applied is
 	// not failed: the agent keeps trying, and what is missing (a namespace, a CRD, a
-	// permission) may appear. It fails at the deadline.
+	// permission) may appear. Package rollout fails the cluster if that lasts for 10 minutes.
 	Failed bool
 	// NotApplied is the agent's reason why it could not apply the current works, of the first
 	// of them; "" if it could, or has not reported. Bounded like Reason.

@@ -10,8 +10,10 @@
 // carries out Plan.Actions. If the write is refused, the caller drops the plan and never
 // retries it.
 //
-// The ledger holds one record per cluster: {revision, stage, state, admitted, since}.
-// A plan knows the past from these records only. The steps of a plan:
+// The ledger holds one record per cluster: {revision, stage, state, failed, admitted, since} and
+// flags (see Record). A plan knows from these records only what a cluster was admitted to and how
+// that ended. The input says what is past of the rollout itself: its stable revision, since when it
+// has its target, whether that reverts or has ended, and the verdicts of gates. The steps of a plan:
 //
 //	attach    ledger -> a record per cluster                           (observe.go, records.go)
 //	roles     which clusters are in the install set                    (fleet.go)
@@ -24,9 +26,10 @@
 //	fit       as many admissions as fit into the ledger's limit        (ledger.go)
 //	report    phase, counts, stages and a reason for every cluster     (report.go, verdict.go, words.go)
 //
-// An observation changes a record in next only, an admission in grant only. A step is a set
-// of clusters with a pace. A track is a sequence of steps worked in order; tracks run in
-// parallel (steps.go). Every strategy becomes tracks of steps.
+// An observation changes a record in next only, an admission in grant only. Besides these, an
+// order to retry clears failures (orders.go), and new content that renders the same works takes over
+// the record (carryOver). A step is a set of clusters with a pace. A track is a sequence of steps
+// worked in order; tracks run in parallel (steps.go). Every strategy becomes tracks of steps.
 //
 // Times in the ledger have the precision of a second and are rounded up, so that a
 // soak or deadline may be a second longer than declared and is never shorter.

@@ -55,8 +55,8 @@ const pauseGrain = time.Minute
 const applyErrorSeen = time.Minute
 
 // next updates a record from what was observed. It also returns the reason for the state.
-// It is the only place in which a record changes without an admission. Feedback counts
-// only while the works are what the record's revision asks for.
+// It is the only place in which an observation changes a record. Feedback counts only while the
+// works are what the record's revision asks for.
 //
 //	state                      observed                                 next
 //	Admitted Updating Soaking  a failure is reported                    Failed
@@ -89,7 +89,7 @@ const applyErrorSeen = time.Minute
 //	Failed TimedOut, or before not in the install set                   LeftFailed
 //	other than Done NotWritten not in the install set                   Left
 //
-// Nothing else changes a record. In particular a Done cluster stays Done, whatever its
+// Other observations change no record. In particular a Done cluster stays Done, whatever its
 // health; and a cluster that needs an admission (its own inputs changed, or its works were
 // never written) keeps its record until it has one.
 //

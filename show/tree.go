@@ -66,7 +66,7 @@ func (s Style) head(b *strings.Builder, r *v1alpha1.AddOnRollout, now time.Time)
 	}
 	fmt.Fprintf(b, "   stable %s", commitOf(r.Status.Stable))
 	if r.Status.Reverting {
-		b.WriteString("   verified here before")
+		b.WriteString("   succeeded here before")
 	}
 	b.WriteString(s.reported(r) + "\n")
 	if text := Message(r); text != "" {

@@ -61,9 +61,10 @@ const (
 )
 
 // Ledger is the memory of a rollout: one record per cluster, and the removals. A record stays
-// until its cluster is admitted to other content. There are two exceptions: when a rollout ends
+// until its cluster is admitted to other content. There are three exceptions: when a rollout ends
 // Succeeded, records of other revisions are dropped; after that, records of clusters that no
-// longer exist are dropped.
+// longer exist are dropped; and records of clusters that were admitted to content that is reverted
+// or quarantined before they got its works are dropped.
 type Ledger struct {
 	// Names of all clusters in the ledger: sorted, joined by newlines, gzip'd. Every other
 	// field names a cluster by its position in this list.
@@ -77,7 +78,7 @@ type Ledger struct {
 	Removal *RemovalRecord `json:"removal,omitempty"`
 }
 
-// RecordGroup holds the records that share revision, stage, state and failures.
+// RecordGroup holds the records that share everything but their times.
 type RecordGroup struct {
 	RecordKey `json:",inline"`
 	// Times lists the clusters by the times of their records.

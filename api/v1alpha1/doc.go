@@ -10,8 +10,8 @@
 //
 // Data flows in one direction: a commit becomes AddOnRevisions, an AddOnRollout names the
 // target revision, its status says which clusters may run it. AddOnRollout.status.ledger is the
-// only clock and the only memory of a rollout; the operator decides nothing by a condition that
-// it wrote itself.
+// only memory of slots; status.targetSince and stages[].gates[] hold the times of the rollout and of
+// its gates. The operator decides nothing by a condition that it wrote itself.
 //
 // The package imports API types only: no client, no logic beyond accessors.
 //

@@ -2,10 +2,11 @@
 //
 //	New(Observation) -> Plan
 //
-// An Observation is everything that was read; nothing here changes it. A Plan is everything
-// that follows from it: where every cluster stands and what is to be written there, the status
-// to store, the decisions to log. Package rollout decides which clusters may move. This package
-// makes its input: it renders the revisions for each cluster and compares.
+// An Observation is everything that was read. Choose adds which content the fleet is to run, and
+// Confirm can withdraw that; New changes nothing. A Plan is everything that follows from it: where
+// every cluster stands and what is to be written there, the status to store, the decisions to log.
+// Package rollout decides which clusters may move. This package makes its input: it renders the
+// revisions for each cluster and compares.
 //
 //	observation.go  Observation and Member: what was read
 //	plan.go         New and its phases, and the input of rollout.New

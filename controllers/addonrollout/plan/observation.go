@@ -22,7 +22,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Observation is everything that one turn read. It is not changed after that.
+// Observation is everything that one turn read, and which content the fleet is to run, which Choose and Confirm decide.
+// New does not change it.
 type Observation struct {
 	// Look is when the turn began.
 	Look Look

@@ -19,9 +19,10 @@ import (
 )
 
 // Choose decides which content the fleet is to run: what Git declares. If that is quarantined or blocked, it
-// is the content of the newest success, or of the newest order that names content. No other code decides
-// this. It follows from the spec and the revisions on the hub, so a lost status changes nothing. The caller
-// has listed the revisions, and reads their bodies after it.
+// is the content of the newest success, or of the newest order that names content. With onNewCommit Finish, it
+// is the content whose rollout has not ended. Only Confirm can withdraw this choice. It follows from the spec,
+// the revisions on the hub, and the status, which remembers what was deleted with a revision. The caller has
+// listed the revisions, and reads their bodies after it.
 func (o *Observation) Choose() {
 	declared := *o.Rollout.Spec.Target
 	o.Target, o.Override = declared, nil
