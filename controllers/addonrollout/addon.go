@@ -47,7 +47,7 @@ func (d *round) install(ctx context.Context, c *plan.Cluster) (*addonv1alpha1.Ma
 // firstFinalizers are the finalizers with which a ManagedClusterAddOn is created. That saves
 // a write; they are corrected before its first work is written.
 func (d *round) firstFinalizers(c *plan.Cluster) []string {
-	renderer, err := d.Observed.Revisions.Renderer(d.Observed.Target.Digest)
+	renderer, err := d.Observed.Renderer(d.Observed.Target.Digest)
 	if err != nil {
 		return nil
 	}

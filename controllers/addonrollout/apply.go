@@ -343,7 +343,7 @@ func (d *round) repair(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha
 	if !c.Movable() || d.IsTarget(c.Planned.Revision) || c.HostingProblem() != "" || c.Refused.Contended && len(c.Works) == 0 {
 		return nil
 	}
-	renderer, err := d.Observed.Revisions.Renderer(c.Planned.Revision)
+	renderer, err := d.Observed.Renderer(c.Planned.Revision)
 	if err != nil {
 		return err
 	}

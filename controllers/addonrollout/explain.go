@@ -184,7 +184,7 @@ func (e *MissingError) Error() string { return strings.Join(e.Details, "; ") }
 func nameMissing(p *plan.Plan) error {
 	target := p.Observed.Target.Digest
 	missing := map[string]string{}
-	if _, err := p.Observed.Revisions.Renderer(target); errors.Is(err, plan.ErrRevisionMissing) {
+	if _, err := p.Observed.Renderer(target); errors.Is(err, plan.ErrRevisionMissing) {
 		missing[target] = err.Error()
 	}
 	for i := range p.Clusters {

@@ -116,7 +116,7 @@ func (t *turn) recall(m *Member) (*v1alpha1.PlacementReference, error) {
 	if install == nil || len(m.SelectedBy) > 0 || Installation(m.AddOn) != rollout.Ours || m.Health.Digest == "" {
 		return nil, nil
 	}
-	runs, err := t.Revisions.Renderer(m.Health.Revision)
+	runs, err := t.Renderer(m.Health.Revision)
 	if errors.Is(err, ErrRevisionMissing) || err == nil && m.upToDate(runs, nil) {
 		return nil, nil
 	}

@@ -362,10 +362,10 @@ func (r Revisions) Interrupted() error {
 
 // Renderer returns the renderer of a digest, or the error of reading it. The error is a
 // *MissingRevision if the AddOnRevision does not exist or its content does not match its name.
-func (r Revisions) Renderer(digest string) (*render.Renderer, error) {
-	c, ok := r[digest]
+func (o *Observation) Renderer(digest string) (*render.Renderer, error) {
+	c, ok := o.Revisions[digest]
 	if !ok {
-		return nil, &MissingRevision{Name: digest}
+		return nil, &MissingRevision{Name: render.RevisionName(o.Rollout.Name, digest)}
 	}
 	return c.Renderer, c.err
 }

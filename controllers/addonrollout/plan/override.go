@@ -404,9 +404,9 @@ func (o *Observation) preventing(from, to string, mayChange bool) string {
 // revision to another, on which of them, and what to do; "": none. A cluster that does not run the former
 // blocks no other: see keeps.
 func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
-	back, err := o.Revisions.Renderer(to)
+	back, err := o.Renderer(to)
 	if err != nil {
-		return "revision " + to + " cannot be read: " + err.Error()
+		return err.Error()
 	}
 	var lost loss
 	var names []string
@@ -529,7 +529,7 @@ func (o *Observation) lossOf(m *Member, in render.Cluster, back *render.Renderer
 // are absent there, changed differ. If the works are equal to the rendering of their revision, displaced compares two
 // cached renderings. Otherwise (half written, a lost mark, a missing revision) it reads the works.
 func (o *Observation) displaced(m *Member, in render.Cluster, back *render.Renderer) (gone, changed []string, err error) {
-	present, err := o.Revisions.Renderer(m.Health.Revision)
+	present, err := o.Renderer(m.Health.Revision)
 	if err != nil {
 		return back.Displaces(in, m.Works)
 	}

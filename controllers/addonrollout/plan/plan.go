@@ -534,7 +534,7 @@ func (p *Plan) Retries() bool {
 // equal digests mean equal objects. This happens after an add-on was released and taken over by
 // another source.
 func (p *Plan) Repairs(c *Cluster, digest string) (*render.Renderer, error) {
-	renderer, err := p.Observed.Revisions.Renderer(digest)
+	renderer, err := p.Observed.Renderer(digest)
 	if !errors.Is(err, ErrRevisionMissing) {
 		return renderer, err
 	}
