@@ -257,6 +257,73 @@ func TestEveryRowNamesItsTest(t *testing.T) {
 	}
 }
 
+var (
+	// heldIn is a path in the column "held in" of the promises: a file, or a package.
+	heldIn = regexp.MustCompile(`\b[a-z]+(?:/[a-z]+)*\.go\b|\b[a-z]+(?:/[a-z]+)+\b|\b(?:addonsource|addonrollout|commitstatus|rollout)\b`)
+	// quotedName is a function there, in the file or package named before it.
+	quotedName = regexp.MustCompile("`([A-Za-z]+)`")
+	declared   = regexp.MustCompile(`(?m)^func (?:\([^)]+\) )?(\w+)[(\[]`)
+)
+
+// TestEveryPromiseNamesTheCodeThatHoldsIt: every file, package and function in the column "held in" exists. A file without a
+// directory is in the directory of the file before it.
+func TestEveryPromiseNamesTheCodeThatHoldsIt(t *testing.T) {
+	_, table, _ := strings.Cut(text(t, "docs/design.md"), "\n| promise | held in |")
+	paths, functions := 0, 0
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 5 || strings.Trim(cells[2], "- ") == "" || strings.TrimSpace(cells[2]) == "held in" {
+			continue
+		}
+		at, dir := "", "."
+		for _, word := range regexp.MustCompile(heldIn.String()+"|"+quotedName.String()).FindAllString(cells[2], -1) {
+			if name, isName := strings.CutPrefix(word, "`"); isName {
+				functions++
+				if name = strings.TrimSuffix(name, "`"); !slices.Contains(functionsOf(t, at), name) {
+					t.Errorf("docs/design.md: %s has no function %s", at, name)
+				}
+				continue
+			}
+			paths++
+			found := false
+			for _, candidate := range []string{word, "controllers/" + word, path.Join(dir, word)} {
+				if info, err := os.Stat(filepath.Join(root, candidate)); err == nil && !found {
+					found, at, dir = true, candidate, candidate
+					if !info.IsDir() {
+						dir = path.Dir(candidate)
+					}
+				}
+			}
+			if !found {
+				t.Errorf("docs/design.md names %s, which does not exist", word)
+			}
+		}
+	}
+	if paths < 40 || functions < 8 {
+		t.Errorf("found %d paths and %d functions only", paths, functions)
+	}
+}
+
+// functionsOf are the functions and methods of a file or package.
+func functionsOf(t *testing.T, at string) []string {
+	t.Helper()
+	files := []string{at}
+	if path.Ext(at) != ".go" {
+		found, err := fs.Glob(os.DirFS(root), at+"/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = slices.DeleteFunc(found, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	}
+	var names []string
+	for _, name := range files {
+		for _, match := range declared.FindAllStringSubmatch(text(t, name), -1) {
+			names = append(names, match[1])
+		}
+	}
+	return names
+}
+
 // TestEveryExampleOfAProposalHasARow: an example without a row was not judged.
 func TestEveryExampleOfAProposalHasARow(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(root, "test/proposals/testdata/*/*/case.yaml"))
