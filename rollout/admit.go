@@ -26,7 +26,7 @@ func (p *planner) admit() {
 		halt := t.halt()
 		blocked := halt
 		for i, s := range t.steps {
-			if s.reverting && blocked != "" && halt == "" && s.hold == "" {
+			if s.revert && blocked != "" && halt == "" && s.hold == "" {
 				p.gated(s)
 				p.retarget(s) // they are in flight to the content that the revert replaces
 			}
@@ -180,7 +180,7 @@ func (p *planner) retarget(s *step) {
 func (p *planner) turning(s *step) []*unit {
 	var flying []*unit
 	for _, u := range s.members {
-		if u.record.InFlight() && (!s.reverting || p.retargetable(u)) {
+		if u.record.InFlight() && (!s.revert || p.retargetable(u)) {
 			flying = append(flying, u)
 		}
 	}
@@ -193,7 +193,7 @@ func (p *planner) turning(s *step) []*unit {
 		}
 		return a.record.Admitted.Compare(b.record.Admitted)
 	})
-	if !s.reverting {
+	if !s.revert {
 		flying = flying[:min(s.limit, len(flying))]
 	}
 	return slices.DeleteFunc(flying, func(u *unit) bool {
@@ -275,7 +275,7 @@ func (u *unit) got(revision string) bool {
 
 // postponed reports whether the cluster is not admitted because of Cluster.Waits. A cluster that moves back in a revert
 // does not wait.
-func (p *planner) postponed(u *unit) bool { return u.c.Waits != "" && !p.returns(u) }
+func (p *planner) postponed(u *unit) bool { return u.c.Waits != "" && !p.movesBack(u) }
 
 // waitText is Waits as a reason of the cluster.
 func (c *Cluster) waitText() string { return bounded(c.Waits) }
@@ -334,7 +334,7 @@ func (p *planner) grant(u *unit, s *step, revision, why string) {
 	if b.failed() && b.Revision == revision && b.State != NotWritten {
 		u.record.Failed, u.record.Stage = true, b.Stage
 	}
-	u.record.Reverted = revision == p.target && p.returns(u)
+	u.record.Reverted = revision == p.target && p.movesBack(u)
 	u.record.Excused = revision == p.target && p.revert && b.failedOtherwise(p.target)
 	u.state, u.reason, u.until = Admitted, why, time.Time{}
 	p.look(u.record.wakeAt(p.observation(u), p.pace(u, s)))

@@ -53,7 +53,7 @@ func (p *planner) gatesOf(st v1alpha1.Stage) []gate {
 	var found []gate
 	for when, declared := range moments(st.Gates) {
 		for _, g := range declared {
-			passes := p.in.TargetProven && g.Type != v1alpha1.GateWindow || p.goingBack && !g.Window.HoldsReverts
+			passes := p.in.TargetProven && g.Type != v1alpha1.GateWindow || p.revertOpen && !g.Window.HoldsReverts
 			if !passes {
 				found = append(found, gate{g, p.verdictOf(st.Name, g.Name, when)})
 			}
@@ -161,7 +161,7 @@ func (p *planner) gated(s *step) string {
 // holds reports whether a gate that does not pass holds a cluster: a cluster that moves back in a revert does not wait
 // for a window, unless the window holds reverts.
 func (p *planner) holds(g *gate, u *unit) bool {
-	return g.Type != v1alpha1.GateWindow || g.Window.HoldsReverts || !p.returns(u)
+	return g.Type != v1alpha1.GateWindow || g.Window.HoldsReverts || !p.movesBack(u)
 }
 
 // shutOut reports whether the strategy, or a gate of the step, keeps the cluster from being admitted now.

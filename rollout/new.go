@@ -39,8 +39,8 @@ type planner struct {
 	// names are the names in the stored ledger; absent are the clusters with a record that the input does not have.
 	names  []string
 	absent []*unit
-	// revert: clusters that run other content move back to a proven target. goingBack: that revert has not ended.
-	revert, goingBack bool
+	// revert: clusters that run other content move back to a proven target. revertOpen: that revert has not ended.
+	revert, revertOpen bool
 	// nowhere is the step of clusters without a step: no soak, no deadline.
 	nowhere        step
 	unstagedReason string
@@ -100,7 +100,7 @@ func newPlanner(in *Input) *planner {
 		missing: bounded(in.TargetMissing),
 		revert:  in.TargetProven && in.Reverting, promotions: map[string]int{},
 	}
-	p.goingBack = p.revert && !in.Ended && !in.Returned
+	p.revertOpen = p.revert && !in.Ended && !in.Returned
 	if in.Spec.Target != nil {
 		p.target = in.Spec.Target.Digest
 	}

@@ -43,9 +43,9 @@ type pace struct {
 	// applyErrorAfter is how long after the write an apply error of the agent becomes a failure, and
 	// how long after the admission a refusal of the hub; 0: never.
 	applyErrorAfter time.Duration
-	// takenBack: a revert has not moved the cluster yet, or has moved it but has not ended. If the cluster is lost, it
+	// inRevert: a revert has not moved the cluster yet, or has moved it but has not ended. If the cluster is lost, it
 	// keeps no slot.
-	takenBack bool
+	inRevert bool
 }
 
 // pauseGrain is how often the clock of a state is restarted while writes are paused.
@@ -224,7 +224,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 			return Admitted, ""
 		case o.available:
 			return Updating, ""
-		case p.takenBack, late:
+		case p.inRevert, late:
 			return Parked, ""
 		}
 		if o.paused != "" {

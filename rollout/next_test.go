@@ -61,12 +61,12 @@ func flapped(ago time.Duration) func(*observation) {
 // `since` ago.
 func TestNext(t *testing.T) {
 	const s, m = time.Second, time.Minute
-	undeclared, none, proven, takenBack, longest := patient, patient, patient, patient, patient
+	undeclared, none, proven, inRevert, longest := patient, patient, patient, patient, patient
 	longest.soak = math.MaxInt64
 	undeclared.declared = false
 	none.deadline, none.declared = 0, false
 	proven.soak = 0
-	takenBack.takenBack = true
+	inRevert.inRevert = true
 	hasty := undeclared
 	hasty.deadline = 5 * m
 	for name, c := range map[string]struct {
@@ -185,7 +185,7 @@ func TestNext(t *testing.T) {
 		"Lost: back and verified":                      {state: Lost, admitted: 15 * m, since: 5 * m, o: sound, want: Soaking},
 		"Lost: back, its works not written":            {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, unwritten), want: Admitted},
 		"Lost: its last word is a failure":             {state: Lost, admitted: 15 * m, since: 5 * m, o: with(sound, failing, unavailable), want: Failed},
-		"Lost: a revert takes its content back":        {state: Lost, admitted: 15 * m, since: s, o: with(sound, silent, unavailable), p: takenBack, want: Parked},
+		"Lost: in a revert":                            {state: Lost, admitted: 15 * m, since: s, o: with(sound, silent, unavailable), p: inRevert, want: Parked},
 		"Parked: not available":                        {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, silent, unavailable), want: Parked, kept: true},
 		"Parked: back, not verified":                   {state: Parked, admitted: 60 * m, since: 30 * m, o: with(sound, updating), want: Updating, anew: true},
 		"Parked: back and verified":                    {state: Parked, admitted: 60 * m, since: 30 * m, o: sound, want: Soaking, anew: true},

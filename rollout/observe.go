@@ -261,13 +261,13 @@ func (p *planner) pace(u *unit, s *step) pace {
 		parkAfter: p.in.ParkAfter, applyErrorAfter: p.in.ApplyErrorAfter,
 	}
 	r := u.record.Revision
-	if r == p.stable && r != p.target || r == p.target && (p.goingBack || p.revert && u.record.Reverted) || p.promoted(u.record) {
+	if r == p.stable && r != p.target || r == p.target && (p.revertOpen || p.revert && u.record.Reverted) || p.promoted(u.record) {
 		pc.soak = 0
 	}
 	if p.spec.Removal != nil {
 		pc.soak = untilRestored
 	}
-	pc.takenBack = p.goingBack || p.revert && r != p.target
+	pc.inRevert = p.revertOpen || p.revert && r != p.target
 	return pc
 }
 

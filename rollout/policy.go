@@ -47,7 +47,7 @@ func (p *planner) buildTracks() error {
 	p.index()
 	first := p.installsFirst()
 	for _, s := range p.steps {
-		s.proven, s.reverting, s.goingBack = p.in.TargetProven, p.revert, p.goingBack
+		s.proven, s.revert, s.revertOpen = p.in.TargetProven, p.revert, p.revertOpen
 		if s.proven || first {
 			s.emptyHold = "" // proven content needs no proof
 		}
@@ -100,7 +100,7 @@ func (p *planner) completeSteps() {
 func (p *planner) leftBehind(u *unit) bool {
 	r := u.record
 	back := r != nil && r.Revision == p.target && !p.due(u)
-	return r != nil && (r.InFlight() || p.strays(u)) || back && (p.goingBack || r.State != Done)
+	return r != nil && (r.InFlight() || p.strays(u)) || back && (p.revertOpen || r.State != Done)
 }
 
 // include makes the cluster a member of the step.

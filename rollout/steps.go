@@ -42,8 +42,8 @@ type step struct {
 	atOnce bool
 	// proven: a rollout of the target ended Succeeded here before.
 	proven bool
-	// reverting: clusters that run other content move back to a proven target. goingBack: that revert has not ended.
-	reverting, goingBack bool
+	// revert: clusters that run other content move back to a proven target. revertOpen: that revert has not ended.
+	revert, revertOpen bool
 
 	// hold says why no cluster is moved to the target, however many slots are free;
 	// joiners may still be installed at the stable revision.
@@ -173,7 +173,7 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		t.updated++
 	case Admitted, Updating, Soaking, Lost:
 		switch {
-		case !s.reverting || u.record.Revision == p.target || p.retargetable(u):
+		case !s.revert || u.record.Revision == p.target || p.retargetable(u):
 			t.addFlying(u)
 		case !u.leaving && u.held && u.record.Revision != p.target:
 			t.parked, t.held = t.parked+1, append(t.held, u)
@@ -266,10 +266,10 @@ func (p *planner) excused(u *unit) bool {
 	return p.revert && u.record != nil && u.record.Excused && !p.strays(u)
 }
 
-// returns reports whether a move of the cluster to the target replaces reverted content. This does not depend on
+// movesBack reports whether a move of the cluster to the target replaces reverted content. This does not depend on
 // whether the rollout has ended, because a cluster that was lost or held can move back after the end.
-func (p *planner) returns(u *unit) bool {
-	return p.revert && u.c.Running != "" && (p.goingBack || p.strays(u))
+func (p *planner) movesBack(u *unit) bool {
+	return p.revert && u.c.Running != "" && (p.revertOpen || p.strays(u))
 }
 
 // strays reports whether the cluster runs other content of AddonFlow than the target.
@@ -370,7 +370,7 @@ func (t *track) decided(i int) bool {
 	case s.empty():
 		return s.emptyHold == ""
 	}
-	proven := s.proven && (c.outdated == 0 || s.goingBack)
+	proven := s.proven && (c.outdated == 0 || s.revertOpen)
 	return proven || c.done > 0 || c.parked+c.failed == 0 && (c.left == 0 || s.all)
 }
 
@@ -378,7 +378,7 @@ func (t *track) decided(i int) bool {
 // the content.
 func (s *step) unverified() bool {
 	c := s.tally
-	return s.reverting && c.total > 0 && c.done+c.updated+c.flying+c.waiting == 0
+	return s.revert && c.total > 0 && c.done+c.updated+c.flying+c.waiting == 0
 }
 
 // Phases of a stage.

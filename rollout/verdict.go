@@ -66,7 +66,7 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 // cluster is available, and it is still Progressing.
 func (p *planner) completePhase(counts v1alpha1.Counts) v1alpha1.Phase {
 	switch {
-	case !p.goingBack || counts.Updated > 0 || counts.Total == 0:
+	case !p.revertOpen || counts.Updated > 0 || counts.Total == 0:
 		return v1alpha1.PhaseSucceeded
 	case counts.Failed > 0:
 		return v1alpha1.PhaseFailed

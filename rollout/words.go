@@ -107,7 +107,7 @@ func (p *planner) pendingText(s *step) string {
 func (p *planner) lostNames(s *step) []string {
 	var names []string
 	for _, u := range s.members {
-		if u.state == Lost && (!s.reverting || p.retargetable(u)) && len(names) < brief.Shown {
+		if u.state == Lost && (!s.revert || p.retargetable(u)) && len(names) < brief.Shown {
 			names = append(names, u.c.Name)
 		}
 	}

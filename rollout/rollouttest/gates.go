@@ -12,7 +12,7 @@ import (
 func (j *judgement) shut(i int, name string) string {
 	s := j.steps[i]
 	for _, v := range s.gatesBefore {
-		passed := v.Type == v1alpha1.GateWindow && !v.Window.HoldsReverts && j.returns(name)
+		passed := v.Type == v1alpha1.GateWindow && !v.Window.HoldsReverts && j.movesBack(name)
 		if v.said.State != v1alpha1.GatePassed && !passed {
 			return v.Name
 		}

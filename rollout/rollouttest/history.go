@@ -28,8 +28,8 @@ type look struct {
 	soak, deadline    time.Duration
 	declared          bool
 	park, applyErrors time.Duration
-	// takenBack: a revert moves the cluster, or has moved it.
-	takenBack bool
+	// inRevert: a revert moves the cluster, or has moved it.
+	inRevert bool
 }
 
 // verified reports whether the look saw the content verified.
@@ -201,7 +201,7 @@ func (s *story) slotEnded(slack time.Duration) bool {
 	if l.deadline > 0 && (l.declared || l.deadline < keeps) {
 		keeps = l.deadline
 	}
-	return away && l.timed && (l.takenBack || !l.paused && !l.at.Before(since.Add(keeps)))
+	return away && l.timed && (l.inRevert || !l.paused && !l.at.Before(since.Add(keeps)))
 }
 
 // second is the time rounded up to a second, as a ledger stores it.

@@ -187,7 +187,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 		changed: second(c.AvailableChanged), blocked: j.barred(c, revision), awaits: c.Awaits != "", refused: c.Unwritten != "" || r.Refusal != "", refusedSince: c.UnwrittenSince,
 		paused: j.in.Contested != "" || j.in.Spec.Removal != nil || j.in.TargetMissing != "" && revision == j.target(),
 		park:   j.in.ParkAfter, applyErrors: j.in.ApplyErrorAfter,
-		takenBack: j.goingBack() || j.reverting() && revision != j.target(),
+		inRevert: j.revertOpen() || j.revert() && revision != j.target(),
 	}
 	at := j.stepOf(name)
 	if at < 0 && (revision == j.target() || slotted(r)) {
@@ -202,7 +202,7 @@ func (j *judgement) look(name string, r rollout.Record) look {
 	if r.State == rollout.Soaking && j.ordered(v1alpha1.OrderPromote, r) {
 		l.soak = 0
 	}
-	if revision == j.target() && (j.goingBack() || j.reverting() && r.Reverted) || revision == j.in.Stable && revision != j.target() {
+	if revision == j.target() && (j.revertOpen() || j.revert() && r.Reverted) || revision == j.in.Stable && revision != j.target() {
 		l.soak = 0
 	}
 	return l
@@ -288,7 +288,7 @@ func (j *judgement) record(name string) error {
 		return unobserved(b, had, a)
 	case had && a.Revision != j.target() && j.same(b) && j.policyRead():
 		return errors.New("the target renders the same, and the record names other content")
-	case had && a == b && !slotted(a) && a.Revision != j.target() && j.in.Ended && j.finished() && (!j.reverting() || !j.strays(name)):
+	case had && a == b && !slotted(a) && a.Revision != j.target() && j.in.Ended && j.finished() && (!j.revert() || !j.strays(name)):
 		return errors.New("a record of other content stays after success")
 	case j.excusesWrongly(name) != nil:
 		return j.excusesWrongly(name)
@@ -346,7 +346,7 @@ func (j *judgement) adopted(name string, a rollout.Record) error {
 // unused reports whether content is taken back before it was written to the cluster of a record.
 func (j *judgement) unused(b rollout.Record, c rollout.Cluster) bool {
 	return b.State == rollout.Admitted && !b.Failed && c.Running != b.Revision && c.Running != rollout.Mixed &&
-		(j.in.Withdrawn && b.Revision == j.target() || j.reverting() && b.Revision != j.target() && b.Revision != j.in.Stable)
+		(j.in.Withdrawn && b.Revision == j.target() || j.revert() && b.Revision != j.target() && b.Revision != j.in.Stable)
 }
 
 // dropped checks the removal of a record. Records of other content are removed when the rollout
@@ -367,7 +367,7 @@ func (j *judgement) dropped(b rollout.Record) error {
 	if (b.Revision == j.target() || j.same(b)) && exists && !c.Gone {
 		return errors.New("the record of the target is dropped")
 	}
-	if j.reverting() && j.strays(b.Cluster) && j.member(b.Cluster) {
+	if j.revert() && j.strays(b.Cluster) && j.member(b.Cluster) {
 		return errors.New("the record of a cluster that is still to go back is dropped")
 	}
 	return nil
@@ -389,7 +389,7 @@ func (j *judgement) excusesWrongly(name string) error {
 		return errors.New("a new failure is excused")
 	}
 	still := isFailure(a) || a.State == rollout.Admitted
-	back := j.reverting() && a.Revision == j.target()
+	back := j.revert() && a.Revision == j.target()
 	forgotten := !back && (j.admitted(name) || a.Revision != j.target() && a.Revision != b.Revision)
 	return unless(a.Excused || verified || forgotten || !still || !b.Excused && (b.Revision == j.target() || !failed), "an old failure is not excused")
 }
@@ -430,7 +430,7 @@ func (j *judgement) admission(name string, a rollout.Record) error {
 		return fmt.Errorf("admitted to %s, which is not the target", a.Revision)
 	case j.in.LedgerLimit == 0 && (!a.Admitted.Equal(second(j.in.Now)) || !a.Since.Equal(a.Admitted)):
 		return fmt.Errorf("admitted with old clocks: %s, %s", a.Admitted, a.Since)
-	case a.Reverted != (a.Revision == j.target() && j.returns(name)):
+	case a.Reverted != (a.Revision == j.target() && j.movesBack(name)):
 		return fmt.Errorf("moved back: %t", a.Reverted)
 	case j.has(c, a.Revision) && !j.retargeted(name):
 		return errors.New("admitted to what it has")

@@ -92,7 +92,7 @@ func readPolicy(in rollout.Input, records, after map[string]rollout.Record) *pol
 	for _, name := range p.install {
 		// What a revert takes back leaves also the clusters that no step selects any more.
 		r := p.records[name]
-		if at := p.stagesOf(r); p.reverting() && p.stepOf(name) < 0 && p.goesBack(name) && len(at) > 0 {
+		if at := p.stagesOf(r); p.revert() && p.stepOf(name) < 0 && p.goesBack(name) && len(at) > 0 {
 			p.steps[at[0]].members = append(p.steps[at[0]].members, name)
 			slices.Sort(p.steps[at[0]].members)
 		}
@@ -124,7 +124,7 @@ func (p *policy) goesBack(name string) bool {
 	if c := p.clusters[name]; !admitted { // after the status was lost, everything that differs is in flight
 		return p.in.Rebuild && c.Running != "" && c.Running != rollout.Foreign && (p.in.Stable == "" || !c.UpToDateStable)
 	}
-	back := p.holds(name) && !p.again(r) && (p.goingBack() || r.State != rollout.Done)
+	back := p.holds(name) && !p.again(r) && (p.revertOpen() || r.State != rollout.Done)
 	return slotted(r) || p.strays(name) || back
 }
 
@@ -132,7 +132,7 @@ func (p *policy) goesBack(name string) bool {
 // can be written.
 func (p *policy) passBy() {
 	for name, c := range p.clusters {
-		if p.reverting() && p.strays(name) && (c.Blocked != "" || c.Refused != "") {
+		if p.revert() && p.strays(name) && (c.Blocked != "" || c.Refused != "") {
 			c.Reachable, c.Blocked, c.Refused = false, "", ""
 			p.clusters[name] = c
 		}
@@ -235,7 +235,7 @@ func (p *policy) readDefaultCanary() {
 	if chosen != "" && !done && len(canary.members) == 0 {
 		canary.members = []string{chosen}
 	}
-	if p.reverting() {
+	if p.revert() {
 		canary.members = nil
 	}
 	for _, name := range p.install {
@@ -245,7 +245,7 @@ func (p *policy) readDefaultCanary() {
 	}
 	var track []int
 	for _, s := range []step{canary, rest} {
-		if p.reverting() && s.name == "canary" {
+		if p.revert() && s.name == "canary" {
 			continue // failed clusters go first
 		}
 		s.deadline = stageDeadline
@@ -303,7 +303,7 @@ func (p *policy) verdicts(st v1alpha1.Stage, when v1alpha1.GateMoment, gates []v
 	var found []verdict
 	for _, g := range gates {
 		window := g.Type == v1alpha1.GateWindow
-		if p.goingBack() && (!window || !g.Window.HoldsReverts) || p.in.TargetProven && !window {
+		if p.revertOpen() && (!window || !g.Window.HoldsReverts) || p.in.TargetProven && !window {
 			continue
 		}
 		v := verdict{Gate: g}
@@ -317,10 +317,10 @@ func (p *policy) verdicts(st v1alpha1.Stage, when v1alpha1.GateMoment, gates []v
 	return found
 }
 
-// reverting reports whether clusters that run other content go back to a proven target; goingBack,
+// revert reports whether clusters that run other content go back to a proven target; revertOpen,
 // whether the rollout that moves them has not ended.
-func (p *policy) reverting() bool { return p.in.TargetProven && p.in.Reverting }
-func (p *policy) goingBack() bool { return p.reverting() && !p.in.Ended && !p.in.Returned }
+func (p *policy) revert() bool     { return p.in.TargetProven && p.in.Reverting }
+func (p *policy) revertOpen() bool { return p.revert() && !p.in.Ended && !p.in.Returned }
 
 // strays reports whether the cluster runs other content of AddonFlow than the target.
 func (p *policy) strays(name string) bool {
@@ -329,10 +329,10 @@ func (p *policy) strays(name string) bool {
 	return named && c.Running != p.target() && !c.UpToDate
 }
 
-// returns reports whether the target takes back what the cluster runs: while the fleet goes back, and
+// movesBack reports whether the target replaces reverted content that the cluster runs: while the fleet goes back, and
 // after that on a cluster that was left behind.
-func (p *policy) returns(name string) bool {
-	return p.reverting() && p.clusters[name].Running != "" && (p.goingBack() || p.strays(name))
+func (p *policy) movesBack(name string) bool {
+	return p.revert() && p.clusters[name].Running != "" && (p.revertOpen() || p.strays(name))
 }
 
 // returning reports whether one of the clusters will be a member again once its
@@ -460,7 +460,7 @@ func (p *policy) readRolling(ru v1alpha1.RollingUpdateWithPlacement) {
 		size = share(*ru.MaxConcurrentlyUpdating, len(chosen))
 	}
 	atOnce := intstr.FromInt(max(1, size))
-	if p.target() == p.in.Stable || p.reverting() {
+	if p.target() == p.in.Stable || p.revert() {
 		p.add(&track, step{name: sharedStep, members: p.install, concurrency: atOnce})
 		return
 	}

@@ -109,7 +109,7 @@ func (j *judgement) tally(i int) tally {
 // otherwise it would wait for the content that it reverts.
 func (j *judgement) passedBy(name string) bool {
 	leaving := j.leaving(name) && !distrusted(j.installPlacements()...)
-	return j.reverting() && (leaving || j.held(name) && j.after[name].Revision != j.target())
+	return j.revert() && (leaving || j.held(name) && j.after[name].Revision != j.target())
 }
 
 // stagesOf returns the positions of the steps to which a record belongs if no step selects its cluster: the step of
@@ -206,7 +206,7 @@ func (j *judgement) complete(i int) bool {
 		return false
 	case t.members+t.left+t.failed+t.done+t.flying == 0:
 		return !s.holdEmpty || j.in.TargetProven || j.in.Stable == "" && !j.runsAnother()
-	case j.in.TargetProven && (t.outdated == 0 || j.goingBack()):
+	case j.in.TargetProven && (t.outdated == 0 || j.revertOpen()):
 		return t.failed == 0 || t.done+t.unchanged > 0
 	}
 	return t.done > 0 || t.parked+t.failed == 0 && (t.left == 0 || s.all)
@@ -245,7 +245,7 @@ func (j *judgement) slots() error {
 			return j.broken(again, "%s was admitted again in %s with %d in flight of %d", again, s.name, flying, s.limit)
 		case admitted != "" && flying > s.limit:
 			return j.broken(admitted, "%s was admitted in %s with %d in flight of %d", admitted, s.name, flying, s.limit)
-		case moved != "" && !j.reverting() && atTarget > s.limit:
+		case moved != "" && !j.revert() && atTarget > s.limit:
 			return j.broken(moved, "%s was retargeted in %s with %d of %d at the target", moved, s.name, atTarget, s.limit)
 		}
 		if admitted != "" {
@@ -285,7 +285,7 @@ func (j *judgement) joins(name string) bool {
 // postponed reports whether no content may reach the cluster, because something it depends on is not
 // there. A revert still takes back what the cluster runs.
 func (j *judgement) postponed(c rollout.Cluster) bool {
-	return c.Waits != "" && !j.returns(c.Name)
+	return c.Waits != "" && !j.movesBack(c.Name)
 }
 
 // order: the target is given only in a step whose predecessors are complete,
@@ -307,7 +307,7 @@ func (j *judgement) order() error {
 				continue // it failed with the target already
 			}
 			for _, k := range s.before {
-				if !j.complete(k) && (!j.reverting() || !j.retargeted(name)) {
+				if !j.complete(k) && (!j.revert() || !j.retargeted(name)) {
 					return j.broken(name, "%s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
 				}
 			}
@@ -371,7 +371,7 @@ func (j *judgement) refilled() error {
 
 // excused reports whether a failure of the cluster is older than the revert that moved the cluster.
 func (j *judgement) excused(name string) bool {
-	return j.reverting() && j.after[name].Excused && !j.strays(name)
+	return j.revert() && j.after[name].Excused && !j.strays(name)
 }
 
 // waits reports whether a cluster could be given the target and holds no slot.

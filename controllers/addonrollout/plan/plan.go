@@ -121,7 +121,7 @@ func (o *Observation) begin() begun {
 		b.memory.bad, b.memory.refusals = nil, nil
 		stored.TargetSince, stored.Stages = shifted(stored.TargetSince, b.step), shiftGates(stored.Stages, b.step)
 	}
-	b.status = advance(stored, o, o.stamp())
+	b.status = movedToTarget(stored, o, o.stamp())
 	b.status.History = o.remembered(b.status.History)
 	return b
 }
@@ -289,7 +289,7 @@ func Preview(o *Observation, reported error) (Plan, error) {
 	if o.InvalidHealth != nil {
 		return Plan{}, o.InvalidHealth
 	}
-	begun := begun{status: advance(o.Rollout.Status, o, metav1.NewTime(o.Look.Wall)), memory: o.Memory}
+	begun := begun{status: movedToTarget(o.Rollout.Status, o, metav1.NewTime(o.Look.Wall)), memory: o.Memory}
 	decided, err := o.decide(begun, ordered{status: begun.status}, contested)
 	if err != nil {
 		return Plan{}, err
@@ -470,7 +470,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		}
 	}
 	// If neither the target nor the current content can be rendered for the cluster, the commit
-	// is not the cause: the cluster is held back and blocks no other.
+	// is not the cause: the cluster is parked and blocks no other.
 	if j.Refused != nil && !j.Refused.keeps {
 		c.Reachable, c.Away = false, j.Refused.brief
 	}

@@ -13,11 +13,11 @@ import (
 // historyKept bounds status.history.
 const historyKept = 10
 
-// advance returns the status to plan with. If the target changed, the status moves to the new one: the
+// movedToTarget returns the status to plan with. If the target changed, the status moves to the new one: the
 // ledger stays, because its clusters hold slots, and the clock starts again. If the status is empty, its
 // stable revision is looked for among those that succeeded on this hub. An add-on that is declared again
 // after its removal is installed anew.
-func advance(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time) v1alpha1.AddOnRolloutStatus {
+func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next, target, s := *stored.DeepCopy(), o.Target, o.Succeeded
 	next.Override = o.Override.DeepCopy()
 	if next.Stable != nil && next.Stable.Digest != target.Digest {

@@ -34,19 +34,19 @@ func TestAdvance(t *testing.T) {
 		History: []v1alpha1.HistoryEntry{{Target: a, Phase: v1alpha1.PhaseProgressing, Started: then}},
 	}
 	t.Run("SameTarget", func(t *testing.T) {
-		if got := advance(running, at(a), now); !equality.Semantic.DeepEqual(got, running) {
+		if got := movedToTarget(running, at(a), now); !equality.Semantic.DeepEqual(got, running) {
 			t.Errorf("the same target changes nothing, got %+v", got)
 		}
 	})
 	t.Run("NewTarget", func(t *testing.T) {
-		got := advance(running, at(b, Succeeded{{Name: "b", Digest: b.Digest, At: "2026-01-01T00:00:00Z"}}...), now)
+		got := movedToTarget(running, at(b, Succeeded{{Name: "b", Digest: b.Digest, At: "2026-01-01T00:00:00Z"}}...), now)
 		if *got.Target != b || !got.TargetSince.Equal(&now) || got.Phase != "" {
 			t.Errorf("a new target starts its own clock: %+v", got)
 		}
 		if got.Attempt != 1 || got.Stages[0].Gates != nil {
 			t.Errorf("other content has no verdicts yet: attempt %d, %+v", got.Attempt, got.Stages)
 		}
-		if again := advance(got, at(a), now); again.Attempt != 4 {
+		if again := movedToTarget(got, at(a), now); again.Attempt != 4 {
 			t.Errorf("content that had three attempts is tried again in attempt %d, want 4", again.Attempt)
 		}
 		if len(got.Ledger.Records) != 1 {
@@ -61,28 +61,28 @@ func TestAdvance(t *testing.T) {
 	})
 	t.Run("SameContentOtherCommit", func(t *testing.T) {
 		moved := targetOf("a", "main@sha1:9")
-		got := advance(running, at(moved), now)
+		got := movedToTarget(running, at(moved), now)
 		if got.Target.Commit != moved.Commit || !got.TargetSince.Equal(&then) || got.Phase != running.Phase {
 			t.Errorf("equal content goes on under its new commit: %+v", got)
 		}
 		ended := running
 		ended.Stable = &a
-		got = advance(ended, at(moved), now)
+		got = movedToTarget(ended, at(moved), now)
 		if *got.Stable != moved || len(got.History) != 1 || got.History[0].Target != moved || ended.History[0].Target != a {
 			t.Errorf("a commit that Git may not have any more is still named: stable %+v, history %+v", got.Stable, got.History)
 		}
-		if got = advance(running, at(moved), now); *got.Stable != b {
+		if got = movedToTarget(running, at(moved), now); *got.Stable != b {
 			t.Errorf("other content is of another commit: %+v", got.Stable)
 		}
 	})
 	t.Run("LostStatus", func(t *testing.T) {
 		s := Succeeded{{Name: "b", Digest: b.Digest, At: "2026-01-02T00:00:00Z"}, {Name: "c", Digest: "x", At: "2026-01-01T00:00:00Z"}}
 		o := at(a, s...)
-		if got := advance(v1alpha1.AddOnRolloutStatus{}, o, now); got.Stable != nil {
+		if got := movedToTarget(v1alpha1.AddOnRolloutStatus{}, o, now); got.Stable != nil {
 			t.Errorf("no cluster runs the add-on, and stable is %+v", got.Stable)
 		}
 		o.Members = []*Member{{Works: []*workv1.ManifestWork{{}}}}
-		got := advance(v1alpha1.AddOnRolloutStatus{}, o, now)
+		got := movedToTarget(v1alpha1.AddOnRolloutStatus{}, o, now)
 		if got.Stable == nil || got.Stable.Digest != b.Digest {
 			t.Errorf("stable is what succeeded last, got %+v", got.Stable)
 		}
@@ -91,7 +91,7 @@ func TestAdvance(t *testing.T) {
 
 func TestConcludeIsIdempotent(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	status := advance(v1alpha1.AddOnRolloutStatus{}, at(targetOf("a", "main@sha1:1")), now)
+	status := movedToTarget(v1alpha1.AddOnRolloutStatus{}, at(targetOf("a", "main@sha1:1")), now)
 	plan := rollout.Plan{Phase: v1alpha1.PhaseSucceeded, Message: "24 of 24", Succeeded: true, Counts: v1alpha1.Counts{Total: 24, Updated: 24}}
 	first := statusAfter(status, plan, "", now)
 	plan.Succeeded = false
@@ -105,7 +105,7 @@ func TestConcludeIsIdempotent(t *testing.T) {
 	if joined := statusAfter(second, rollout.Plan{Phase: v1alpha1.PhaseProgressing}, "", now); !joined.Returned {
 		t.Error("Returned is false after a cluster joined")
 	}
-	if next := advance(second, at(targetOf("b", "main@sha1:2")), now); next.Returned {
+	if next := movedToTarget(second, at(targetOf("b", "main@sha1:2")), now); next.Returned {
 		t.Error("a new target has not ended yet")
 	}
 }
@@ -113,7 +113,7 @@ func TestConcludeIsIdempotent(t *testing.T) {
 // TestHistory_NamesClustersThatFailAfterTheHalt: the other canary fails after its rollout was halted.
 func TestHistory_NamesClustersThatFailAfterTheHalt(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	status := advance(v1alpha1.AddOnRolloutStatus{}, at(targetOf("a", "main@sha1:1")), now)
+	status := movedToTarget(v1alpha1.AddOnRolloutStatus{}, at(targetOf("a", "main@sha1:1")), now)
 	failing := []v1alpha1.ClusterReason{{Cluster: "c1", Reason: "crashes"}, {Cluster: "c2", Reason: "crashes"}}
 	halted := statusAfter(status, rollout.Plan{Phase: v1alpha1.PhaseFailed, Counts: v1alpha1.Counts{Total: 8, Failed: 1, InFlight: 1}, Failing: failing[:1]}, "", now)
 	later := metav1.NewTime(now.Add(time.Minute))
@@ -168,12 +168,12 @@ func TestHistory_KeepsTheRollbackBesideTheRevert(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			success := Succeeded{{Name: "a", Digest: good.Digest, At: "2026-01-01T00:00:00Z"}}
-			status := advance(v1alpha1.AddOnRolloutStatus{}, at(bad, success...), now)
+			status := movedToTarget(v1alpha1.AddOnRolloutStatus{}, at(bad, success...), now)
 			status = statusAfter(status, rollout.Plan{Phase: v1alpha1.PhaseFailed, Message: "1 failed"}, "", now)
 			o := at(good, success...)
 			o.Rollout.Spec.Target, o.Override = &bad, &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: bad}
-			status = statusAfter(advance(status, o, now), rollout.Plan{Phase: tc.phase, Message: "back"}, "", now)
-			status = statusAfter(advance(status, at(revert, success...), now), rollout.Plan{Phase: v1alpha1.PhaseSucceeded}, "", now)
+			status = statusAfter(movedToTarget(status, o, now), rollout.Plan{Phase: tc.phase, Message: "back"}, "", now)
+			status = statusAfter(movedToTarget(status, at(revert, success...), now), rollout.Plan{Phase: v1alpha1.PhaseSucceeded}, "", now)
 			h := status.History
 			if len(h) != 3 || h[0].Phase != v1alpha1.PhaseSucceeded || h[0].Target != revert || h[1].Phase != tc.want || h[1].SupersededBy != tc.by || h[2].Phase != v1alpha1.PhaseFailed {
 				t.Errorf("the history is %+v", h)
