@@ -13,7 +13,7 @@
 //	                     OCM's governance policies, with their CRD and a registration
 //	cert-manager/        a real chart with its CRDs, and webhooks that a controller completes
 //	fleet-inventory/     an agent with a registration: credentials of its own for the hub
-//	manifests/           a folder of Go-template manifests instead of one
+//	manifests/           a folder of Go-template manifests instead of an AddOnTemplate
 package examples
 
 import "embed"

@@ -41,8 +41,8 @@ func (w *walker) patchNamedIn(dir, message string) problem.Problem {
 	return at
 }
 
-// longestNamed returns the length of the longest path of an operation that a message names. The text of anything but a
-// JSON patch has none.
+// longestNamed returns the length of the longest path of an operation that a message names; 0 if the text is not a JSON
+// patch.
 func longestNamed(text []byte, message string) int {
 	var operations []struct{ Path, From string }
 	if json.Unmarshal(text, &operations) != nil {

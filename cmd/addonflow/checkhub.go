@@ -102,7 +102,7 @@ func served(fix string, kinds ...schema.GroupVersionKind) func(context.Context, 
 	}
 }
 
-// joined wants a cluster that is available.
+// joined returns an error if no cluster is available.
 func joined(ctx context.Context, hub client.Client) error {
 	var clusters clusterv1.ManagedClusterList
 	if err := hub.List(ctx, &clusters); err != nil {

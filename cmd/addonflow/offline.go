@@ -22,9 +22,8 @@ type compiled struct {
 }
 
 // compileDir reads a directory and compiles it as the operator compiles a commit,
-// without a hub: what is referenced and not in it is missing, not wrong. hub is what is
-// known of a hub all the same; packages are checked with the Kubernetes versions given, and
-// ignore is the spec.ignore of the source.
+// without a hub: what is referenced and not in it is missing, not wrong. hub has the objects that flags
+// give; packages are checked with the Kubernetes versions given, and ignore is the spec.ignore of the source.
 func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Lookup, versions ...string) (compiled, error) {
 	if stat, err := os.Stat(dir); err == nil && !stat.IsDir() {
 		return compiled{}, &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s alone: name the directory that holds it", dir)}

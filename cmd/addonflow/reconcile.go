@@ -161,7 +161,7 @@ func (o *reconcileOptions) returned(ctx context.Context, hub client.Reader, sour
 	return differ, nil
 }
 
-// report prints what the operator found, and gives it the exit code of its outcome.
+// report prints what the operator found. The error that it returns has the exit code of the outcome.
 func (o *reconcileOptions) report(t target, object client.Object, outcome show.Outcome) error {
 	marks := map[show.Outcome]string{show.Succeeded: "✔", show.Failed: "✗", show.Waiting: "⏸", show.Running: "⟳"}
 	key := client.ObjectKeyFromObject(object)

@@ -15,8 +15,8 @@ import (
 )
 
 // setupTokens registers the controller of the objects behind tokens, with a watch cache of
-// its own: in coexist mode none of it is watched. An operator that was not granted what
-// manifests/replace adds does everything else, as it did before there was this one.
+// its own: in coexist mode none of it is watched. Without the rights of manifests/replace, only this
+// controller is off.
 func setupTokens(ctx context.Context, mgr ctrl.Manager, options agents.Options, workers controller.Options) error {
 	granted, err := mayWatchTokens(ctx, mgr.GetClient())
 	if err != nil {

@@ -184,8 +184,8 @@ func (j *judgement) track(i int) []int {
 	return found
 }
 
-// failed reports whether the failures of a step leave no cluster of it that could prove the
-// content, or are beyond its budget.
+// failed reports whether a step failed: its failures exceed its budget, or clusters failed and no
+// other cluster can prove the content.
 func (j *judgement) failed(i int) bool {
 	t := j.tallies[i]
 	return j.spent(i) || t.done == 0 && t.failed > 0 && t.flying+t.waiting == 0

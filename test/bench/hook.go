@@ -55,8 +55,8 @@ func (b *bench) fromPush(ctx context.Context) error {
 	return nil
 }
 
-// untilFirstWork commits a content and takes the time from then, with act after it, to the first work that the
-// operator wrote.
+// untilFirstWork commits a content and measures the time from the commit to the first ManifestWork that the operator
+// wrote. act runs after the commit.
 func (b *bench) untilFirstWork(ctx context.Context, tag string, act func(sha string) error) (time.Duration, error) {
 	tree, err := demo.HelloTree(tag, time.Second)
 	if err != nil {

@@ -570,9 +570,8 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 	return oracle.Differences(expected, state)
 }
 
-// ofTheOlderOperator is a state without what the operator before does that runs at the end: it takes off an annotation
-// that it does not know, for which it names the commit that comes meanwhile as the policy's; and it leaves a condition
-// that it does not know.
+// ofTheOlderOperator removes from a state what an older operator deletes or leaves stale: the policyCommit and the
+// condition Overridden.
 func ofTheOlderOperator(state map[string]string) map[string]string {
 	plain := maps.Clone(state)
 	maps.DeleteFunc(plain, func(path, _ string) bool {

@@ -29,7 +29,7 @@ type Entry struct {
 	Sequence int64 `json:"sequence"`
 	// Time is when the status was stored.
 	Time time.Time `json:"time"`
-	// API is how it came in.
+	// API is the one through which the status was posted.
 	API API `json:"api"`
 	// Repository is owner/name.
 	Repository string `json:"repository"`

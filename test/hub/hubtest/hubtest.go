@@ -8,7 +8,7 @@ import (
 	"github.com/addonflow/addonflow/test/hub"
 )
 
-// Patience is how long a test waits for what is bound to happen, on a loaded machine.
+// Patience is how long a test waits on a loaded machine before it fails.
 const Patience = 2 * time.Minute
 
 // Start starts a hub that is stopped with the test.
