@@ -30,10 +30,10 @@ const (
 // then queues the source again.
 var errAway = errors.New("waiting for the Git server")
 
-// order identifies what an errand is for. A result for another order is discarded: the source
+// errandKey identifies what an errand is for. A result for another key is discarded: the source
 // has changed since, another process has moved the hub to another revision, or the user has
 // requested a new look.
-type order struct {
+type errandKey struct {
 	generation int64
 	// attempted is the revision that the hub was at.
 	attempted string
@@ -43,8 +43,8 @@ type order struct {
 	content gitsource.Revision
 }
 
-// brought is the result of an errand.
-type brought struct {
+// fetchResult is what an errand fetched, or why it could not.
+type fetchResult struct {
 	head            gitsource.Revision
 	author, subject string
 	objects         []gitsource.Object
@@ -54,15 +54,15 @@ type brought struct {
 
 // errand is one conversation with a Git server on behalf of one source.
 type errand struct {
-	order order
-	host  string
+	key  errandKey
+	host string
 	// doubtful is set if the last conversation of the source failed.
 	doubtful bool
-	run      func(context.Context) brought
+	run      func(context.Context) fetchResult
 	cancel   context.CancelFunc
 	// done is closed when result can be read.
 	done   chan struct{}
-	result brought
+	result fetchResult
 }
 
 // errands are those of all sources, at most one per source. No reconcile waits for one. They
@@ -102,23 +102,23 @@ func newErrands() *errands {
 	return &errands{of: map[types.NamespacedName]*errand{}, running: map[lane]int{}}
 }
 
-// take returns the result for an order, once.
-func (e *errands) take(source types.NamespacedName, o order) (brought, bool) {
+// take returns the result for a key, once.
+func (e *errands) take(source types.NamespacedName, key errandKey) (fetchResult, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sent := e.of[source]
-	if sent == nil || sent.order != o || !sent.ended() {
-		return brought{}, false
+	if sent == nil || sent.key != key || !sent.ended() {
+		return fetchResult{}, false
 	}
 	delete(e.of, source)
 	return sent.result, true
 }
 
-// awaits reports whether an errand for an order is running, or has ended.
-func (e *errands) awaits(source types.NamespacedName, o order) bool {
+// awaits reports whether an errand for a key is running, or has ended.
+func (e *errands) awaits(source types.NamespacedName, key errandKey) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.of[source] != nil && e.of[source].order == o
+	return e.of[source] != nil && e.of[source].key == key
 }
 
 // send starts an errand and stops any other of the source.
@@ -131,7 +131,7 @@ func (e *errands) send(ctx context.Context, source types.NamespacedName, next *e
 	e.drop(source)
 	e.of[source] = next
 	e.waiting = append(e.waiting, waitingErrand{ctx, source, next})
-	e.admit()
+	e.startWaiting()
 }
 
 // stop ends the errand of a source, if there is one.
@@ -150,8 +150,8 @@ func (e *errands) drop(source types.NamespacedName) {
 	}
 }
 
-// admit starts every errand for which there is a place.
-func (e *errands) admit() {
+// startWaiting starts every errand for which there is a place.
+func (e *errands) startWaiting() {
 	e.waiting = slices.DeleteFunc(e.waiting, func(w waitingErrand) bool {
 		for l, most := range w.errand.lanes() {
 			if e.running[l] >= most {
@@ -179,18 +179,18 @@ func (e *errands) work(w waitingErrand) {
 			delete(e.running, l)
 		}
 	}
-	e.admit()
+	e.startWaiting()
 	if e.of[w.source] == w.errand && e.queue != nil {
 		e.queue.Add(reconcile.Request{NamespacedName: w.source})
 	}
 }
 
 // safely runs the errand. A panic fails one source only, as in a reconcile.
-func (e *errand) safely(ctx context.Context) (result brought) {
+func (e *errand) safely(ctx context.Context) (result fetchResult) {
 	defer func() {
 		if r := recover(); r != nil {
 			ctrl.LoggerFrom(ctx).Error(fmt.Errorf("panic: %v", r), "Cannot read the repository", "stack", string(debug.Stack()))
-			result = brought{err: errors.New("cannot read the repository: internal error; the log of the operator has it")}
+			result = fetchResult{err: errors.New("cannot read the repository: internal error; the log of the operator has it")}
 		}
 	}()
 	return e.run(ctx)

@@ -18,18 +18,18 @@ func sourceNo(n int) types.NamespacedName {
 
 // hanging is an errand that only its context ends. It reports its start.
 func hanging(host string, doubtful bool, started chan<- struct{}) *errand {
-	return &errand{host: host, doubtful: doubtful, run: func(ctx context.Context) brought {
+	return &errand{host: host, doubtful: doubtful, run: func(ctx context.Context) fetchResult {
 		if started != nil {
 			started <- struct{}{}
 		}
 		<-ctx.Done()
-		return brought{err: ctx.Err()}
+		return fetchResult{err: ctx.Err()}
 	}}
 }
 
 // answeringServer is an errand to a server that answers at once.
 func answeringServer(host string) *errand {
-	return &errand{host: host, run: func(context.Context) brought { return brought{head: gitsource.Revision{Commit: host}} }}
+	return &errand{host: host, run: func(context.Context) fetchResult { return fetchResult{head: gitsource.Revision{Commit: host}} }}
 }
 
 func TestErrands_HangingServersLeavePlacesToOthers(t *testing.T) {
@@ -41,10 +41,10 @@ func TestErrands_HangingServersLeavePlacesToOthers(t *testing.T) {
 	good := answeringServer("answers.example")
 	e.send(t.Context(), sourceNo(-1), good)
 	<-good.done
-	if b, ok := e.take(sourceNo(-1), order{}); !ok || b.head.Commit != "answers.example" {
+	if b, ok := e.take(sourceNo(-1), errandKey{}); !ok || b.head.Commit != "answers.example" {
 		t.Errorf("got %v and %v", b, ok)
 	}
-	if _, ok := e.take(sourceNo(-1), order{}); ok {
+	if _, ok := e.take(sourceNo(-1), errandKey{}); ok {
 		t.Error("the same answer twice")
 	}
 }
@@ -82,24 +82,24 @@ func TestErrands_AnotherOrderEndsTheErrandUnderWay(t *testing.T) {
 	e.send(t.Context(), sourceNo(0), first)
 	<-started
 	second := answeringServer("git.example")
-	second.order = order{generation: 2}
+	second.key = errandKey{generation: 2}
 	e.send(t.Context(), sourceNo(0), second)
 	<-first.done
 	<-second.done
-	if e.awaits(sourceNo(0), order{}) {
+	if e.awaits(sourceNo(0), errandKey{}) {
 		t.Error("the first errand is still awaited")
 	}
-	if _, ok := e.take(sourceNo(0), order{generation: 2}); !ok {
+	if _, ok := e.take(sourceNo(0), errandKey{generation: 2}); !ok {
 		t.Error("the second errand brought nothing")
 	}
 }
 
 func TestErrands_APanicIsTheFailureOfOneSource(t *testing.T) {
 	e := newErrands()
-	broken := &errand{run: func(context.Context) brought { panic("kustomize") }}
+	broken := &errand{run: func(context.Context) fetchResult { panic("kustomize") }}
 	e.send(t.Context(), sourceNo(0), broken)
 	<-broken.done
-	b, ok := e.take(sourceNo(0), order{})
+	b, ok := e.take(sourceNo(0), errandKey{})
 	if !ok || b.err == nil || !strings.Contains(b.err.Error(), "internal error") {
 		t.Errorf("got %v and %v", b, ok)
 	}

@@ -30,7 +30,7 @@ const firstWait = time.Second
 // revision since, that process saw a newer head.
 func (p *pass) look(ctx context.Context) (gitsource.Revision, error) {
 	if !p.unanswered() {
-		if p.memory.knows(p.source) && (p.now.Before(p.memory.nextLook) || p.errands.awaits(p.key().NamespacedName, p.order(p.memory.head))) {
+		if p.memory.knows(p.source) && (p.now.Before(p.memory.nextLook) || p.errands.awaits(p.key().NamespacedName, p.errandKey(p.memory.head))) {
 			return p.memory.head, nil
 		}
 		if h := p.memory.stillUnread(p.source.Generation, p.now); h != nil {
@@ -61,18 +61,18 @@ func (p *pass) requestedAt() string {
 // unanswered reports whether the user requested a look that has not been made yet.
 func (p *pass) unanswered() bool { return p.requested && p.memory.answered != p.requestedAt() }
 
-// order identifies an errand of this pass.
-func (p *pass) order(content gitsource.Revision) order {
-	return order{
+// errandKey identifies an errand of this pass.
+func (p *pass) errandKey(content gitsource.Revision) errandKey {
+	return errandKey{
 		generation: p.source.Generation, attempted: p.source.Status.LastAttemptedRevision, requestedAt: p.requestedAt(), content: content,
 	}
 }
 
 // resolve asks the repository what the reference names.
 func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
-	b, err := p.ask(ctx, p.order(gitsource.Revision{}), func(ctx context.Context, repository repository) brought {
+	b, err := p.ask(ctx, p.errandKey(gitsource.Revision{}), func(ctx context.Context, repository repository) fetchResult {
 		head, err := repository.Resolve(ctx)
-		return brought{head: head, err: err}
+		return fetchResult{head: head, err: err}
 	})
 	if err != nil {
 		return gitsource.Revision{}, err
@@ -84,23 +84,23 @@ func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
 }
 
 // ask returns the result of an errand, or sends it and ends the pass with errAway.
-func (p *pass) ask(ctx context.Context, o order, run func(context.Context, repository) brought) (brought, error) {
+func (p *pass) ask(ctx context.Context, key errandKey, run func(context.Context, repository) fetchResult) (fetchResult, error) {
 	source := p.key().NamespacedName
-	if b, ok := p.errands.take(source, o); ok {
+	if b, ok := p.errands.take(source, key); ok {
 		p.course.Read(source, unreadReason(b.err), p.now)
 		return b, nil
 	}
-	if !p.errands.awaits(source, o) {
+	if !p.errands.awaits(source, key) {
 		repository, err := p.open(ctx)
 		if err != nil {
-			return brought{}, err
+			return fetchResult{}, err
 		}
 		p.errands.send(ctx, source, &errand{
-			order: o, host: repository.Host(), doubtful: p.memory.failures > 0,
-			run: func(ctx context.Context) brought { return run(ctx, repository) },
+			key: key, host: repository.Host(), doubtful: p.memory.failures > 0,
+			run: func(ctx context.Context) fetchResult { return run(ctx, repository) },
 		})
 	}
-	return brought{}, errAway
+	return fetchResult{}, errAway
 }
 
 // timeout of one call of a server; 0: the default.
@@ -265,38 +265,38 @@ func (p *pass) backoff() time.Duration {
 
 // fetch reads the head and builds the objects that it declares. It returns the readable ones
 // and the reasons for the others; compile judges both together.
-func (p *pass) fetch(ctx context.Context) (brought, error) {
+func (p *pass) fetch(ctx context.Context) (fetchResult, error) {
 	options, head := p.buildOptions(), p.head
 	var from registries
-	if !p.errands.awaits(p.key().NamespacedName, p.order(head)) {
+	if !p.errands.awaits(p.key().NamespacedName, p.errandKey(head)) {
 		var err error
 		if from, err = p.registries(ctx); err != nil {
-			return brought{}, err
+			return fetchResult{}, err
 		}
 	}
 	known := charts{}
 	if before := p.memories.attempt(p.key().NamespacedName); before != nil && before.spec == p.spec {
 		known = chartsOf(before)
 	}
-	b, err := p.ask(ctx, p.order(head), func(ctx context.Context, repository repository) brought {
+	b, err := p.ask(ctx, p.errandKey(head), func(ctx context.Context, repository repository) fetchResult {
 		tree, err := repository.Fetch(ctx, head)
 		if err != nil {
-			return brought{err: err}
+			return fetchResult{err: err}
 		}
 		objects, unread := tree.Build(ctx, options)
 		tree.Close()
 		defer from.close()
 		denied, err := from.fetch(ctx, objects, known)
-		return brought{
+		return fetchResult{
 			head: tree.Revision(), author: tree.Author(), subject: tree.Subject(),
 			objects: objects, unread: unread.Then(denied), err: err,
 		}
 	})
 	if err != nil {
-		return brought{}, err
+		return fetchResult{}, err
 	}
 	if refused, ok := errors.AsType[*gitsource.RefusedCommit](b.err); ok {
-		return brought{}, p.distrust(refused)
+		return fetchResult{}, p.distrust(refused)
 	}
 	if b.head.Commit != "" {
 		// The branch may have moved since it was resolved; the fetched commit counts.
@@ -304,20 +304,20 @@ func (p *pass) fetch(ctx context.Context) (brought, error) {
 		p.memory.head = p.head
 	}
 	if errors.Is(b.err, gitsource.ErrLimitExceeded) || errors.Is(b.err, oci.ErrLimitExceeded) {
-		return brought{}, refuse(v1alpha1.LimitExceededReason, problem.List{{
+		return fetchResult{}, refuse(v1alpha1.LimitExceededReason, problem.List{{
 			Reason: v1alpha1.LimitExceededReason, Message: b.err.Error(),
 		}})
 	}
 	if errors.Is(b.err, oci.ErrContent) {
-		return brought{}, refuse(v1alpha1.BuildFailedReason, problem.List{{Reason: v1alpha1.BuildFailedReason, Message: b.err.Error()}})
+		return fetchResult{}, refuse(v1alpha1.BuildFailedReason, problem.List{{Reason: v1alpha1.BuildFailedReason, Message: b.err.Error()}})
 	}
 	if b.err != nil {
-		return brought{}, p.unread(ctx, b.err)
+		return fetchResult{}, p.unread(ctx, b.err)
 	}
 	for _, one := range b.unread {
 		// The commit is not at fault if content could not be read: it is tried again.
 		if one.Reason == gitsource.FetchFailed {
-			return brought{}, wait(v1alpha1.FetchFailedReason, p.backoff(), "%s", one)
+			return fetchResult{}, wait(v1alpha1.FetchFailedReason, p.backoff(), "%s", one)
 		}
 	}
 	return b, nil
