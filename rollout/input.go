@@ -192,13 +192,13 @@ type Cluster struct {
 	// NeededBy are the add-ons that depend on this one and are still on the cluster. It is removed
 	// after them.
 	NeededBy []string
-	// Unwritten says in words why the hub refused its works at the last attempt; "": it did not, or
+	// Unwritten says in words why the hub refused the last write of its works; "": it did not, or
 	// none was made since the operator started. It becomes a failure if it lasts. UnwrittenSince is
-	// since when every attempt was refused.
+	// since when every write was refused.
 	Unwritten      string
 	UnwrittenSince time.Time
-	// Unremoved says in words why the hub refused the last attempt to delete the ManagedClusterAddOn; "": it
-	// did not, or no attempt was made since the operator started.
+	// Unremoved says in words why the hub refused the last deletion of the ManagedClusterAddOn; "": it did
+	// not, or none was made since the operator started.
 	Unremoved string
 	// Departure of a cluster that is Deleting and waits for something.
 	Departure Departure

@@ -24,8 +24,8 @@ type observation struct {
 	// awaits says what its works wait for before they are written. away says why the cluster
 	// can receive no content although it is available.
 	awaits, away string
-	// unwritten says why the hub refused its works at the last attempt; "" if it did not.
-	// unwrittenSince is since when every attempt was refused.
+	// unwritten says why the hub refused the last write of its works; "" if it did not.
+	// unwrittenSince is since when every write was refused.
 	unwritten      string
 	unwrittenSince time.Time
 }
@@ -114,7 +114,7 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 		second := clock.RoundUp(now, time.Second)
 		if state.InFlight() && !r.InFlight() {
 			r.Admitted = second                         // it takes a slot again
-			r.Reported = o.health.State == HealthFailed // of an earlier attempt
+			r.Reported = o.health.State == HealthFailed // of an earlier admission
 		}
 		r.Failed = r.failed() && r.State != NotWritten && !failure(state) && state != Done
 		r.Excused = r.Excused && !verified(state)
@@ -266,7 +266,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 			return Failed, r.Refusal
 		case o.health.NotApplied != "":
 			return Failed, "not applied: " + bounded(o.health.NotApplied)
-		case o.written && o.health.State == HealthFailed: // an earlier attempt failed alike
+		case o.written && o.health.State == HealthFailed: // an earlier admission failed alike
 			return Failed, reported
 		}
 		return Failed, "it failed; " + orElse(o.health.Reason, "no feedback since")
@@ -301,7 +301,7 @@ func departed(r *Record, failed bool) (State, string) {
 const failedThenLeft = "it failed before it left"
 
 // failing reports whether the cluster reports a failure that counts. A failure that it reported before it took its slot
-// belongs to an earlier attempt. It counts only if it lasts as long as an apply error may. The record stores this,
+// belongs to an earlier admission. It counts only if it lasts as long as an apply error may. The record stores this,
 // because after a restart or a change of its clock the operator does not know since when the cluster reports the
 // failure.
 func (r *Record) failing(o observation, p pace, now time.Time) bool {
@@ -381,7 +381,7 @@ func (r *Record) wakeAt(o observation, p pace) time.Time {
 	}
 	wake := r.deadline(o, p)
 	seen, ok := r.applyError(o)
-	if r.State == Updating && o.health.State == HealthFailed { // reported before this attempt
+	if r.State == Updating && o.health.State == HealthFailed { // reported before this admission
 		seen, ok = o.health.BadSince, true
 	}
 	if ok && p.applyErrorAfter > 0 {

@@ -45,7 +45,7 @@ func TestReasons(t *testing.T) {
 			change: []change{admitted("v1.5", time.Minute, c3), on(c3, runs("v1.5", rollout.HealthFailed))},
 			want:   map[string]string{c3: "waits for canary to complete"},
 		},
-		"two that report the same failure, one of them since before its last attempt": {
+		"two that report the same failure, one of them since before its last admission": {
 			reason: "the same failure has the same text",
 			change: []change{
 				recorded(rollout.Failed, "v2", time.Minute, time.Minute, c1, c2), on(c1, runs("v2", rollout.HealthFailed), crashing),

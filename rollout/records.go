@@ -74,7 +74,7 @@ func failure(s State) bool {
 // verified reports whether a cluster in the state has verified its content.
 func verified(s State) bool { return s == Soaking || s == Done }
 
-// awaitsReport reports whether a cluster in the state may still report the failure of an earlier attempt.
+// awaitsReport reports whether a cluster in the state may still report the failure of an earlier admission.
 func awaitsReport(s State) bool { return s == Updating || s == Lost }
 
 // recordState reports whether a record can have the state.

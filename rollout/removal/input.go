@@ -81,8 +81,8 @@ type Cluster struct {
 	// NeededBy are the add-ons that depend on this one and are still on the cluster. It does not leave before them,
 	// even with an approval.
 	NeededBy []string
-	// Refused says in words why the hub refused the last attempt to delete the ManagedClusterAddOn; "": it
-	// did not. An attempt whose answer is not known is not refused.
+	// Refused says in words why the hub refused the last deletion of the ManagedClusterAddOn; "": it
+	// did not. A deletion whose answer is not known is not refused.
 	Refused string
 	// DeletionReason says in words what a deletion in progress waits for.
 	DeletionReason string

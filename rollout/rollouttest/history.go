@@ -16,7 +16,7 @@ type look struct {
 	changed         time.Time // of Available, by the managed cluster's clock
 	blocked         string
 	awaits          bool // something must pass before its works can be written
-	refused         bool // the hub refused the last attempt to write its works
+	refused         bool // the hub refused the last write of its works
 	refusedSince    time.Time
 	// paused: the operator may not write its works, although nothing is wrong with them.
 	paused bool
@@ -49,7 +49,7 @@ func (l look) ill() bool {
 }
 
 // reports reports whether a look saw the agent report a failure that counts. What it reported before the
-// cluster took its slot is of an earlier attempt, and counts again if it lasts.
+// cluster took its slot is of an earlier admission, and counts again if it lasts.
 func (s *story) reports(l look) bool {
 	earlier := s.stale || l.badBefore(s.taken)
 	lasts := l.applyErrors > 0 && !l.at.Before(s.taken.Add(l.applyErrors))
@@ -68,7 +68,7 @@ type story struct {
 	// taken is when it took its slot. erred: it failed with the content, and was not Done since.
 	taken time.Time
 	erred bool
-	// stale: every look since it took its slot saw the failure of an earlier attempt.
+	// stale: every look since it took its slot saw the failure of an earlier admission.
 	stale bool
 }
 

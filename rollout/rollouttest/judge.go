@@ -311,7 +311,7 @@ func (j *judgement) record(name string) error {
 		return fmt.Errorf("it notes %s as the time of its slot, before %s", a.Admitted, b.Admitted)
 	}
 	if l := s.last(); a.Reported && !b.Reported && (!taken || l.health.State != rollout.HealthFailed) {
-		return errors.New("a new failure counts as that of an earlier attempt")
+		return errors.New("a new failure counts as that of an earlier admission")
 	}
 	return errors.Join(may(b, a, s), must(b, a, s))
 }

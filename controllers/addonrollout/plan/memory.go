@@ -17,8 +17,8 @@ type Memory struct {
 	// apart are works of other add-ons, by cluster, that have no object in common with those of this one. Without it
 	// every object on a cluster would be compared with every other at every turn.
 	apart map[string]Fingerprint
-	// bad are failures and apply errors. Without it an apply error would never become a failure, and a
-	// failure that was there before the last attempt would end that at once.
+	// bad are failures and apply errors. Without it an apply error would never become a failure, and an old
+	// failure would fail the new admission at once.
 	bad sightings
 	// refusals of the hub. Without them one would never become a failure.
 	refusals sightings

@@ -62,9 +62,9 @@ type Observation struct {
 	Members []*Member
 	// Revisions has every revision that the rollout, its ledger or a work names.
 	Revisions Revisions
-	// Refusals says why the hub refused the last attempt to write the works of a cluster, by cluster.
+	// Refusals says why the hub refused the last write of the works of a cluster, by cluster.
 	Refusals map[string]string
-	// Unremoved says why the hub refused the last attempt to delete the ManagedClusterAddOn of a cluster, by
+	// Unremoved says why the hub refused the last deletion of the ManagedClusterAddOn of a cluster, by
 	// cluster.
 	Unremoved map[string]string
 	// RefusedWrites says which writes beside the status the hub refused, and why: the mark of a success, a
