@@ -84,7 +84,7 @@ func overlay(object, over map[string]any) {
 	}
 }
 
-func TestVerifiedIsEarned(t *testing.T) {
+func TestVerified_OnlyIfEveryWorkloadReportsTheContent(t *testing.T) {
 	const (
 		healthy  = "metadata: {generation: 2}\nspec: {replicas: 2}\nstatus: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, readyReplicas: 2, availableReplicas: 2}"
 		daemons  = "metadata: {generation: 2}\nstatus: {observedGeneration: 2, desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberReady: 3, numberAvailable: 3}"

@@ -391,7 +391,7 @@ func TestRenderUsage(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
+func TestVersion_IsPrinted(t *testing.T) {
 	s := newStage(t)
 	if code := s.run(t.Context(), "version"); code != 0 || !strings.HasPrefix(s.out.String(), "addonflow ") {
 		t.Error(gocmp.Diff("addonflow ...", s.out.String()))

@@ -335,9 +335,9 @@ func frozenAnswers(frozen *bool) interceptor.Funcs {
 	}}
 }
 
-// TestRecallWithoutAnswerMovesTheFleet: the revision is quarantined once. The rollback, an unblock and the next
+// TestRollbackOrderWithoutAnswerMovesTheFleet: the revision is quarantined once. The rollback, an unblock and the next
 // commit continue as if the hub had stored the answers to the orders.
-func TestRecallWithoutAnswerMovesTheFleet(t *testing.T) {
+func TestRollbackOrderWithoutAnswerMovesTheFleet(t *testing.T) {
 	frozen := true
 	s := newScene(t, frozenAnswers(&frozen), "c1", "c2", "c3")
 	of := s.succeed("v1", "v2", "v3")

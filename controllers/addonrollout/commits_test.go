@@ -222,10 +222,10 @@ func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
 	}
 }
 
-// TestHandBrokenPaceIsBlamedOnNoOlderCommit: a pace that was broken on the hub is red on the
+// TestPaceBrokenOnTheHub_FailsOnlyTheNewestCommit: a pace that was broken on the hub is red on the
 // newest commit while it lasts. The commits that declared the policy and the content stay as they
 // were, also after the source restored the pace.
-func TestHandBrokenPaceIsBlamedOnNoOlderCommit(t *testing.T) {
+func TestPaceBrokenOnTheHub_FailsOnlyTheNewestCommit(t *testing.T) {
 	for name, turns := range map[string]int{"AtRest": 10, "DuringTheRollout": 2} {
 		t.Run(name, func(t *testing.T) {
 			edited := false
@@ -838,9 +838,9 @@ func TestForgeWithoutATokenDelaysNoRollout(t *testing.T) {
 	}
 }
 
-// TestNewContentWaitsForNoPace: the AddOnRevision of new content wakes the rollout before the content is its target. The
+// TestNewContent_IsPlannedAtOnceAfterAnotherTurn: the AddOnRevision of new content wakes the rollout before the content is its target. The
 // turn for that must not make the target wait a second.
-func TestNewContentWaitsForNoPace(t *testing.T) {
+func TestNewContent_IsPlannedAtOnceAfterAnotherTurn(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.within(0, "10m")
 	s.target("v1")

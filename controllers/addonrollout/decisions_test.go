@@ -159,8 +159,8 @@ func TestDecisionsOfOneTurnFollowTheirCauses(t *testing.T) {
 	}
 }
 
-// TestAtRestNothingIsDecided: neither a turn nor a restart makes a decision, or a write.
-func TestAtRestNothingIsDecided(t *testing.T) {
+// TestFleetAtRest_CausesNoDecisionAndNoWrite: neither a turn nor a restart makes a decision, or a write.
+func TestFleetAtRest_CausesNoDecisionAndNoWrite(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()
 	s.target("v1")

@@ -76,7 +76,7 @@ func (s *scene) unmark(cluster string, marks ...string) {
 
 // A rollout fails because the hub refuses one of the works of its first cluster; the other one brought a
 // CustomResourceDefinition. No rollback takes it off.
-func TestRollback_TakesNoDefinitionOffAHalfWrittenCluster(t *testing.T) {
+func TestRollback_KeepsTheDefinitionsOfAHalfWrittenCluster(t *testing.T) {
 	target := ""
 	s := newScene(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 		if w, ok := o.(*workv1.ManifestWork); ok && w.Annotations[v1alpha1.RevisionAnnotation] == target && strings.HasSuffix(w.Name, "-1") {
@@ -137,7 +137,7 @@ func TestRollback_JudgesADefinitionByTheWorks(t *testing.T) {
 				key := s.order(v1alpha1.OrderRollback, v2, nil)
 				s.ticks(4, time.Second)
 				if got := s.answered(key); !strings.HasPrefix(got, "Refused: it would "+verb+" CustomResourceDefinition things.example.com of c1") {
-					t.Errorf("the recall is %s", got)
+					t.Errorf("the rollback order is %s", got)
 				}
 				s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
 					spec.Blocked = []v1alpha1.BlockedContent{{Digest: v2, Reason: "leaks memory"}}
@@ -256,7 +256,7 @@ func TestRollback_PassesADefinitionThatTheAgentKeeps(t *testing.T) {
 			key := s.order(v1alpha1.OrderRollback, v2, nil)
 			s.turns(4)
 			if got := s.answered(key); strings.HasPrefix(got, "CarriedOut") != applied {
-				t.Errorf("the recall is %s", got)
+				t.Errorf("the rollback order is %s", got)
 			}
 			if got := s.holding(v1); len(got) == 1 != applied {
 				t.Errorf("%v run v1", got)

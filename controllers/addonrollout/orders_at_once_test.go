@@ -10,8 +10,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Of two recalls at once the newer takes effect, and the older is refused by its name.
-func TestOfTwoRecallsAtOnceTheOlderIsRefused(t *testing.T) {
+// Of two rollback orders at once the newer takes effect, and the older is refused by its name.
+func TestOfTwoRollbackOrdersAtOnceTheOlderIsRefused(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	of := s.succeed("v1", "v2", "v3")
 	older := s.order(v1alpha1.OrderRollback, of[2], &v1alpha1.OrderArguments{To: of[0]})
@@ -26,9 +26,9 @@ func TestOfTwoRecallsAtOnceTheOlderIsRefused(t *testing.T) {
 	s.runs(of[1], "c1", "c2", "c3")
 }
 
-// A recall is carried out whether a retry was given before it or after it in the same turn. After it, there
+// A rollback order is carried out whether a retry was given before it or after it in the same turn. After it, there
 // is nothing to retry.
-func TestRecallBesideARetryIsCarriedOut(t *testing.T) {
+func TestRollbackOrderBesideARetryIsCarriedOut(t *testing.T) {
 	for _, first := range []v1alpha1.OrderVerb{v1alpha1.OrderRollback, v1alpha1.OrderRetry} {
 		t.Run(string(first)+"First", func(t *testing.T) {
 			s, v1, v2 := stopped(t)
@@ -44,7 +44,7 @@ func TestRecallBesideARetryIsCarriedOut(t *testing.T) {
 				recall, retry = b, a
 			}
 			if got := s.answered(recall); !strings.HasPrefix(got, "CarriedOut") {
-				t.Errorf("the recall is answered %q", got)
+				t.Errorf("the rollback order is answered %q", got)
 			}
 			if got := s.answered(retry); first == v1alpha1.OrderRollback && (!strings.HasPrefix(got, "Refused") || !strings.Contains(got, recall.Name)) {
 				t.Errorf("the retry is answered %q", got)

@@ -310,8 +310,8 @@ func TestAbort_LeavesNoStageSoakingInTheHistory(t *testing.T) {
 	}
 }
 
-// A recall takes green content back, to the content that it names, until it is unblocked.
-func TestRecall_TakesGreenContentBackUntilItIsUnblocked(t *testing.T) {
+// A rollback order takes green content back, to the content that it names, until it is unblocked.
+func TestRollbackOrder_MovesTheFleetOffGreenContentUntilItIsUnblocked(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	digests := map[string]string{}
 	for _, tag := range []string{"v1", "v2", "v3"} {
@@ -336,7 +336,7 @@ func TestRecall_TakesGreenContentBackUntilItIsUnblocked(t *testing.T) {
 }
 
 // A stage that was green says no success of content that no cluster runs, nor before its clusters have it again.
-func TestRecall_TakesTheVerdictsOfTheStagesBack(t *testing.T) {
+func TestRollbackOrder_TurnsTheStatusesOfTheStagesRed(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
 	s.oneByOne()
@@ -361,8 +361,8 @@ func TestRecall_TakesTheVerdictsOfTheStagesBack(t *testing.T) {
 	s.expect("v2", "success: 2/2", "everyone")
 }
 
-// A recall is about content: an attempt that began meanwhile does not keep it.
-func TestRecall_IsOfTheContentInEveryAttempt(t *testing.T) {
+// A rollback order is about content: an attempt that began meanwhile does not keep it.
+func TestRollbackOrder_IsOfTheContentInEveryAttempt(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	var last string
 	for _, tag := range []string{"v1", "v2"} {
@@ -382,8 +382,8 @@ func TestRecall_IsOfTheContentInEveryAttempt(t *testing.T) {
 	}
 }
 
-// A recall of a suspended rollout is carried out, but moves no cluster before the rollout is resumed: the answer says so.
-func TestRecall_OfASuspendedRolloutSaysThatNothingMoves(t *testing.T) {
+// A rollback order of a suspended rollout is carried out, but moves no cluster before the rollout is resumed: the answer says so.
+func TestRollbackOrder_OfASuspendedRolloutSaysThatNothingMoves(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	of := s.succeed("v1", "v2")
 	s.suspend()
@@ -473,8 +473,8 @@ func TestAbort_NeverTurnsGreen(t *testing.T) {
 	}
 }
 
-// TestRecall_TakesTheFirstDigitsOfADigest: ten digits are what is shown of a digest.
-func TestRecall_TakesTheFirstDigitsOfADigest(t *testing.T) {
+// TestRollbackOrder_AcceptsTheFirstDigitsOfADigest: ten digits are what is shown of a digest.
+func TestRollbackOrder_AcceptsTheFirstDigitsOfADigest(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	of := s.succeed("v1", "v2", "v3")
 	digits := strings.TrimPrefix(of[0], "v1:sha256:")[:10]

@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-func TestSettlement(t *testing.T) {
+func TestPlacement_IsSettledOnceItsDecisionsAreComplete(t *testing.T) {
 	satisfied := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionTrue}
 	empty := metav1.Condition{Type: clusterv1beta1.PlacementConditionSatisfied, Status: metav1.ConditionFalse, Reason: "NoManagedClusterMatched"}
 	broken := metav1.Condition{Type: clusterv1beta1.PlacementConditionMisconfigured, Status: metav1.ConditionTrue}

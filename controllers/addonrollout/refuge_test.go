@@ -66,9 +66,9 @@ func TestRollback_ToADeletedRevisionGoesToNoOlderContent(t *testing.T) {
 	})
 }
 
-// A recall is not answered as carried out if its content has no AddOnRevision, which would carry the quarantine. An
+// A rollback order is not answered as carried out if its content has no AddOnRevision, which would carry the quarantine. An
 // entry of spec.blocked needs none.
-func TestRecall_OfADeletedRevisionIsRefused(t *testing.T) {
+func TestRollbackOrder_OfADeletedRevisionIsRefused(t *testing.T) {
 	all := []string{"c1", "c2", "c3"}
 	s := newScene(t, interceptor.Funcs{}, all...)
 	of := s.succeed("v1", "v2")
@@ -76,7 +76,7 @@ func TestRecall_OfADeletedRevisionIsRefused(t *testing.T) {
 	key := s.order(v1alpha1.OrderRollback, of[1], nil)
 	s.ticks(4, time.Second, all...)
 	if got := s.answered(key); !strings.HasPrefix(got, "Refused: revision hello-") || !strings.Contains(got, "spec.blocked") {
-		t.Errorf("the recall is %s", got)
+		t.Errorf("the rollback order is %s", got)
 	}
 	s.runs(of[1], all...)
 	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
@@ -86,9 +86,9 @@ func TestRecall_OfADeletedRevisionIsRefused(t *testing.T) {
 	s.runs(of[0], all...)
 }
 
-// A recall goes only to content that succeeded and is stored: an order that names other content is refused, and moves
+// A rollback order goes only to content that succeeded and is stored: an order that names other content is refused, and moves
 // no cluster.
-func TestRecall_ToContentWithoutSuccessOrBodyIsRefused(t *testing.T) {
+func TestRollbackOrder_ToContentWithoutSuccessOrBodyIsRefused(t *testing.T) {
 	all := []string{"c1", "c2", "c3"}
 	s := newScene(t, interceptor.Funcs{}, all...)
 	s.within(0, "1m")

@@ -22,7 +22,7 @@ func history(n int) []metav1.PartialObjectMetadata {
 	return out
 }
 
-func TestSuperfluous(t *testing.T) {
+func TestRevisionsBeyondTheHistoryLimit_AreDeletedOldestFirst(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		used   map[string]bool

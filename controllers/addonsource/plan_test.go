@@ -79,8 +79,8 @@ func TestTargetOf(t *testing.T) {
 	}
 }
 
-// TestSaidOf: the author of content stays that of the commit that introduced it.
-func TestSaidOf(t *testing.T) {
+// TestAuthorOfContent_IsThatOfTheCommitThatIntroducedIt: the author of content stays that of the commit that introduced it.
+func TestAuthorOfContent_IsThatOfTheCommitThatIntroducedIt(t *testing.T) {
 	in := fleetInput(nil)
 	in.author, in.subject = "Bob", "hello: v2"
 	in.addOns = []v1alpha1.SourcedAddOn{{Name: "hello", Commit: "main@sha1:aaa", Author: "Ana", Subject: "hello: v1"}}

@@ -87,7 +87,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-func TestParseMode(t *testing.T) {
+func TestParseMode_RefusesAnUnknownMode(t *testing.T) {
 	for _, s := range []string{"coexist", "replace"} {
 		if m, err := ParseMode(s); err != nil || string(m) != s {
 			t.Errorf("ParseMode(%q) = %q, %v", s, m, err)

@@ -230,9 +230,9 @@ func TestLiveForm(t *testing.T) {
 	}
 }
 
-// TestMarkFenced: the annotation keeps the time at which OCM's addon-manager was fenced off
+// TestFencedAt_KeepsItsTimeUntilTheFenceIsDown: the annotation keeps the time at which OCM's addon-manager was fenced off
 // until the fence was down again.
-func TestMarkFenced(t *testing.T) {
+func TestFencedAt_KeepsItsTimeUntilTheFenceIsDown(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	since := parse(t, claimedAddOn)
 	since.SetAnnotations(with(since.GetAnnotations(), v1alpha1.FencedAtAnnotation, "2025-12-31T00:00:00Z"))

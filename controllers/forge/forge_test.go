@@ -214,8 +214,8 @@ func overtaken(b *Book) {
 	b.Overtake(commitstatus.Succession{Live: []string{nextSHA}, By: nextSHA, Whole: "addonflow/team"})
 }
 
-// TestDelivers follows one status from the want to the condition.
-func TestDelivers(t *testing.T) {
+// TestCommitStatus_IsPostedAndReportedInTheCondition follows one status from the want to the condition.
+func TestCommitStatus_IsPostedAndReportedInTheCondition(t *testing.T) {
 	b := newBench(t, goodWord)
 	b.reconcile(want(commitstatus.Success, "applied"))
 	if status, _ := b.condition(); status != metav1.ConditionUnknown {

@@ -216,8 +216,8 @@ func TestLastWebhookOfAFloodIsNotLost(t *testing.T) {
 	})
 }
 
-// TestLooksOfAnotherReplicaCount: the pause is that of the source, not of the process.
-func TestLooksOfAnotherReplicaCount(t *testing.T) {
+// TestWebhooks_OfTwoReplicasShareThePauseOfTheSource: the pause is that of the source, not of the process.
+func TestWebhooks_OfTwoReplicasShareThePauseOfTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "gitlab")
 		second, err := New(w.receiver.Options, prometheus.NewRegistry())

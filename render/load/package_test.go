@@ -269,9 +269,9 @@ func TestPackageContentRoundTrip(t *testing.T) {
 	}
 }
 
-// TestPackageOfManifests renders a folder of manifests with the names of values in the user
+// TestPackageOfManifests_RendersWithTheValuesOfTheGuide renders a folder of manifests with the names of values in the user
 // guide.
-func TestPackageOfManifests(t *testing.T) {
+func TestPackageOfManifests_RendersWithTheValuesOfTheGuide(t *testing.T) {
 	commit := packagedHello().
 		edited(t, packageFile, "helm: {path: chart}", "manifests: {path: manifests}").
 		with("hello/manifests/agent.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  it: '{{ .ClusterName }} {{ .AddonInstallNamespace }} {{ .HubKubeConfigSecret }} {{ .InstallMode }} {{ .clusterName }}'\n  disk: {{ .NodeSelector.disk }}\n  replicas: '{{ .agent.replicas }}'\n").

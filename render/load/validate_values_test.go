@@ -80,9 +80,9 @@ func TestValuesThatStopARollout(t *testing.T) {
 	}
 }
 
-// TestValuesThatSomeClusterTakes: lint accepts values that it could only guess about, and
+// TestLint_AcceptsValuesThatOnlyAClusterCanJudge: lint accepts values that it could only guess about, and
 // leaves them to the canary.
-func TestValuesThatSomeClusterTakes(t *testing.T) {
+func TestLint_AcceptsValuesThatOnlyAClusterCanJudge(t *testing.T) {
 	hello := templates{t}
 	for name, commit := range map[string]tree{
 		"variables in names":              hello.with("- name: agent", "- name: 'a-{{GREETING}}'"),

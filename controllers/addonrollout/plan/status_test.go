@@ -23,7 +23,7 @@ func at(target v1alpha1.Target, succeeded ...Success) *Observation {
 	return &Observation{Rollout: &v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &target}}, Target: target, StoredRevisions: StoredRevisions{Succeeded: succeeded}}
 }
 
-func TestAdvance(t *testing.T) {
+func TestStatus_MovesToANewTarget(t *testing.T) {
 	then := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	now := metav1.NewTime(then.Add(time.Hour))
 	a, b := targetOf("a", "main@sha1:1"), targetOf("b", "main@sha1:2")
