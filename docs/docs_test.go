@@ -304,6 +304,30 @@ func TestEveryPromiseNamesTheCodeThatHoldsIt(t *testing.T) {
 	}
 }
 
+// TestAnswersOfArchitectureNameWhatTheLinkedFilesHave: a name in an answer is a word of a file that the answer links.
+func TestAnswersOfArchitectureNameWhatTheLinkedFilesHave(t *testing.T) {
+	_, table, _ := strings.Cut(text(t, "docs/architecture.md"), "\n## Questions\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	names := 0
+	for line := range strings.Lines(table) {
+		var linked strings.Builder
+		for _, match := range link.FindAllStringSubmatch(line, -1) {
+			if path.Ext(match[1]) == ".go" {
+				linked.WriteString(text(t, path.Join("docs", match[1])))
+			}
+		}
+		for _, match := range quotedName.FindAllStringSubmatch(line, -1) {
+			names++
+			if !regexp.MustCompile(`(?i)\b` + match[1] + `\b`).MatchString(linked.String()) {
+				t.Errorf("docs/architecture.md: no file that the answer links has %s: %.80s", match[1], line)
+			}
+		}
+	}
+	if names < 30 {
+		t.Errorf("found %d names only", names)
+	}
+}
+
 // functionsOf are the functions and methods of a file or package.
 func functionsOf(t *testing.T, at string) []string {
 	t.Helper()
