@@ -190,7 +190,7 @@ func (f *findings) install(in v1alpha1.Install) {
 		field := fmt.Sprintf("installStrategy.placements[%d]", i)
 		if seen[ip.PlacementReference] {
 			*f = append(*f, FieldError{
-				Field: field, Reason: DuplicatePlacement, Hint: "keep one; of two placements the later has a cluster",
+				Field: field, Reason: DuplicatePlacement, Hint: "keep one; if two placements select a cluster, the last one applies",
 				Message: fmt.Sprintf("placement %s/%s is listed twice", ip.Namespace, ip.Name),
 			})
 		}
@@ -300,7 +300,7 @@ func (f *findings) blocks(field string, s v1alpha1.RolloutStrategy) {
 }
 
 // all refuses a failure budget and a soak: strategy All has no later clusters that they could
-// hold back.
+// protect.
 func (f *findings) all(field string, c clusterv1alpha1.RolloutConfig) {
 	if c.MinSuccessTime.Duration != 0 {
 		f.add(field+".minSuccessTime", "strategy All has no soak", hintAll)

@@ -35,7 +35,7 @@ func (f *findings) gates(field string, gates *v1alpha1.Gates) {
 			if seen[g.Name] {
 				*f = append(*f, FieldError{
 					Field: at + ".name", Reason: DuplicateGate, Message: fmt.Sprintf("gate %q is listed twice in this stage", g.Name),
-					Hint: "a verdict is found by the gate's name",
+					Hint: "rename one of the gates",
 				})
 			}
 			seen[g.Name] = true

@@ -130,7 +130,7 @@ func (o *uninstallOptions) awaitEmpty(ctx context.Context, hub client.Client) er
 	defer cancel()
 	err := wait.PollUntilContextCancel(limited, 500*time.Millisecond, true, step)
 	if limited.Err() != nil && ctx.Err() == nil {
-		return &exitError{code: exitTimeout, err: fmt.Errorf("add-ons are left after %s; the operator stays and goes on removing them; run this again to wait", o.timeout)}
+		return &exitError{code: exitTimeout, err: fmt.Errorf("add-ons are left after %s; the operator stays and continues; run this again to wait", o.timeout)}
 	}
 	if wait.Interrupted(err) {
 		return hubError("wait for the add-ons to leave", ctx.Err())

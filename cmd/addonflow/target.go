@@ -155,8 +155,8 @@ func newResumeCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "resume", Short: "Resume a suspended source or rollout"}
 	return c.eachTarget(cmd, func(t target) *cobra.Command {
 		return &cobra.Command{
-			Short: "Resume a " + t.kind + " by taking the annotation " + v1alpha1.SuspendAnnotation + " away",
-			Long: "Resume a " + t.kind + " by taking the annotation " + v1alpha1.SuspendAnnotation + " away." + t.resumes + "\n\n" +
+			Short: "Resume a " + t.kind + " by removing the annotation " + v1alpha1.SuspendAnnotation,
+			Long: "Resume a " + t.kind + " by removing the annotation " + v1alpha1.SuspendAnnotation + "." + t.resumes + "\n\n" +
 				"A suspend that spec declares wins: then the " + t.kind + " stays suspended, and the\nexit code is 4.",
 			Example: fmt.Sprintf(`  # After a suspend on the command line
   addonflow resume %[1]s %[3]s

@@ -196,7 +196,7 @@ func (o *uninstallOptions) free(ctx context.Context, hub client.Client) error {
 		return err
 	}
 	for _, kind := range absent {
-		if _, err := fmt.Fprintf(o.Out, "%ss: the hub does not serve this kind, nothing to free\n", kind); err != nil {
+		if _, err := fmt.Fprintf(o.Out, "%ss: the hub does not serve this kind, no finalizers to remove\n", kind); err != nil {
 			return err
 		}
 	}

@@ -87,8 +87,8 @@ func TestUninstall_GoesOnWhereAKindOrAnObjectIsGone(t *testing.T) {
 	if code := s.run(t.Context(), "uninstall"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, s.err.String())
 	}
-	want := "ClusterManagementAddOns: the hub does not serve this kind, nothing to free\n" +
-		"AddOnRollouts: the hub does not serve this kind, nothing to free\n" +
+	want := "ClusterManagementAddOns: the hub does not serve this kind, no finalizers to remove\n" +
+		"AddOnRollouts: the hub does not serve this kind, no finalizers to remove\n" +
 		"AddOnSource default/gone: is gone already\nAddOnSource default/there: finalizer removed\n"
 	if diff := cmp.Diff(want, s.out.String()); diff != "" {
 		t.Error(diff)

@@ -203,7 +203,7 @@ func nameMissing(p *plan.Plan) error {
 		missing[revision] = err.Error()
 		if revision != target {
 			reason := reasonOf(&p.Planned, c.Name)
-			*reason = join(*reason, "held at what it runs: "+err.Error())
+			*reason = join(*reason, "keeps its content: "+err.Error())
 		}
 	}
 	if len(missing) == 0 {

@@ -29,7 +29,7 @@ func TestExplainNamesMissingRevisions(t *testing.T) {
 		stateC1 rollout.State
 	}{
 		"Target": {"clusters with the content keep it, waiting clusters are not moved", true, "", "revision %s is missing: no cluster is admitted", rollout.Updating},
-		"Old":    {"a cluster that waits at a missing revision is not repaired", false, "", "held at what it runs: revision is missing: %s", rollout.Updating},
+		"Old":    {"a cluster that waits at a missing revision is not repaired", false, "", "keeps its content: revision is missing: %s", rollout.Updating},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1", "c2")

@@ -40,7 +40,7 @@ func TestMissingTargetIsReportedWithoutTheSource(t *testing.T) {
 	s.delete(revision)
 	for _, process := range []string{"the same", "the next"} {
 		s.turns(2)
-		want := "Unknown RevisionMissing: revision " + revision.Name + " is missing: held at what they run, without repair: " +
+		want := "Unknown RevisionMissing: revision " + revision.Name + " is missing: its content stays, without repair, on " +
 			"4 clusters (c1, c2, c3 and 1 more), and no cluster is admitted; source fleet restores it when it is read and declares the same content: " +
 			"addonflow reconcile source fleet -n team"
 		if got := s.says(meta.ReadyCondition); got != want {
@@ -87,7 +87,7 @@ func TestTargetThatCannotBeReadIsReported(t *testing.T) {
 	s.restart()
 	s.turn()
 	want := "Unknown RevisionMissing: revision " + revision.Name + " cannot be used: "
-	if got := s.says(meta.ReadyCondition); !strings.HasPrefix(got, want) || !strings.Contains(got, "(delete it): held at what they run, without repair: 1 cluster (c1)") {
+	if got := s.says(meta.ReadyCondition); !strings.HasPrefix(got, want) || !strings.Contains(got, "(delete it): its content stays, without repair, on 1 cluster (c1)") {
 		t.Errorf("got %q, want %q first", got, want)
 	}
 }

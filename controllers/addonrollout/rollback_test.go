@@ -248,7 +248,7 @@ func TestRollback_OfARevertPauses(t *testing.T) {
 	s.advance(time.Minute)
 	s.turns(5)
 	ro := s.rollout()
-	want := "not rolled back: it is a revert, and Git took " + commitNamed("v2")[:10] + " back"
+	want := "not rolled back: Git already reverted " + commitNamed("v2")[:10]
 	if ro.Status.Phase != v1alpha1.PhaseFailed || !strings.Contains(ro.Status.Message, want) {
 		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
 	}
@@ -473,7 +473,7 @@ func TestOnNewCommit_ARevertDoesNotWait(t *testing.T) {
 }
 
 // No cluster is admitted to content in the turn that withdraws it.
-func TestRecall_AdmitsNoClusterInTheTurnThatWithdrawsTheContent(t *testing.T) {
+func TestRollbackOrder_AdmitsNoClusterInTheTurnThatWithdrawsTheContent(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.oneByOne()
 	s.target("v1")
@@ -486,11 +486,11 @@ func TestRecall_AdmitsNoClusterInTheTurnThatWithdrawsTheContent(t *testing.T) {
 	key := s.order(v1alpha1.OrderRollback, v2, nil)
 	s.turn()
 	if got := s.holding(v2); !slices.Equal(got, before) {
-		t.Errorf("%v held the content before the recall, %v after it (%s)", before, got, s.answered(key))
+		t.Errorf("%v held the content before the rollback order, %v after it (%s)", before, got, s.answered(key))
 	}
 	s.rolledBack()
 	if got := s.holding(v2); len(got) != 0 {
-		t.Errorf("%v still hold the recalled content", got)
+		t.Errorf("%v still hold the content that was rolled back", got)
 	}
 }
 

@@ -127,7 +127,7 @@ func writtenOtherwise(object gitsource.Object, field string, pace map[string]any
 		}
 		p := problem.Problem{
 			Reason: rollout.InvalidRolloutStrategy, Kind: object.GetKind(), Name: object.GetName(), Field: at,
-			Message: fmt.Sprintf("%.40s is the number %d to YAML", written, number), Hint: "write a whole number in plain digits, such as 25, or a percentage such as 25%",
+			Message: fmt.Sprintf("YAML reads %.40s as %d", written, number), Hint: "write a whole number in plain digits, such as 25, or a percentage such as 25%",
 		}
 		p.Path, p.Line = object.Position(at)
 		problems = append(problems, p)

@@ -152,9 +152,9 @@ func TestCompile(t *testing.T) {
 				"t.yaml": compiledTemplate, "r.yaml": strings.Replace(compiledRollout, "maxConcurrency: 1", "maxConcurrency: 25.0", 1),
 			},
 			want: []string{
-				"a.yaml:19: ClusterManagementAddOn/hello: spec.installStrategy.placements[0].rolloutStrategy.progressive.maxConcurrency: 025 is the number 21 to YAML; write a whole number in plain digits",
-				"a.yaml:20: ClusterManagementAddOn/hello: spec.installStrategy.placements[0].rolloutStrategy.progressive.maxFailures: 1e1 is the number 10 to YAML",
-				"r.yaml:11: AddOnRollout/hello: spec.stages[0].maxConcurrency: 25.0 is the number 25 to YAML",
+				"a.yaml:19: ClusterManagementAddOn/hello: spec.installStrategy.placements[0].rolloutStrategy.progressive.maxConcurrency: YAML reads 025 as 21; write a whole number in plain digits",
+				"a.yaml:20: ClusterManagementAddOn/hello: spec.installStrategy.placements[0].rolloutStrategy.progressive.maxFailures: YAML reads 1e1 as 10",
+				"r.yaml:11: AddOnRollout/hello: spec.stages[0].maxConcurrency: YAML reads 25.0 as 25",
 			},
 		},
 		"Gates": {

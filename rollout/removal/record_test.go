@@ -148,18 +148,18 @@ func TestOverdue(t *testing.T) {
 func TestReasons(t *testing.T) {
 	long := removal.Departure{Since: ago(time.Hour)}
 	for want, in := range map[string]removal.Input{
-		"Stays it left the install set: grace period until 12:05 UTC":                         with(unselected(1)),
-		"Stays it left the install set: budget of 2 per 5m0s spent: next at 12:04 UTC":        with(unselected(1), left(long, "c40"), spent(2, time.Minute)),
-		"Leaves removed: it left the install set":                                             with(unselected(1), left(long, "c40")),
-		"Leaves removed: approved for commit abc":                                             with(unselected(1), approval("abc")),
-		"Stays the add-on left Git: grace period until 12:05 UTC":                             with(leftGit(true)),
-		"Stays approved; removed at 12:01 UTC unless it is selected again, because " + moving: with(unselected(1), approval("abc"), placements(removal.Unsettled, moving)),
-		"Stays suspended: no cluster is removed":                                              with(unselected(1), suspended),
-		"Stays LedgerFull: the ledger has no room; its grace period starts later":             with(unselected(1), func(in *removal.Input) { in.Full = true }),
-		"Keeps hand-made: it stays while the add-on is removed":                               with(leftGit(true), on("c40", becomes(removal.HandMade))),
-		"LeavesAgain removed: the add-on left Git":                                            with(leftGit(true), whole, left(removal.Departure{Since: ago(time.Hour), Reserved: true}, "c40")),
-		"Leaves removed: approved for commit fed":                                             with(leftGit(true), approval("fed")),
-		"Stays it left the install set: grace period until 2026-03-03 11:59 UTC":              with(unselected(1), func(in *removal.Input) { in.Grace = 24*time.Hour - time.Minute }),
+		"Stays it left the install set: grace period until 12:05 UTC":                  with(unselected(1)),
+		"Stays it left the install set: budget of 2 per 5m0s spent: next at 12:04 UTC": with(unselected(1), left(long, "c40"), spent(2, time.Minute)),
+		"Leaves removed: it left the install set":                                      with(unselected(1), left(long, "c40")),
+		"Leaves removed: approved for commit abc":                                      with(unselected(1), approval("abc")),
+		"Stays the add-on left Git: grace period until 12:05 UTC":                      with(leftGit(true)),
+		"Stays approved; waits until 12:01 UTC because " + moving:                      with(unselected(1), approval("abc"), placements(removal.Unsettled, moving)),
+		"Stays suspended: no cluster is removed":                                       with(unselected(1), suspended),
+		"Stays LedgerFull: the ledger has no room; its grace period starts later":      with(unselected(1), func(in *removal.Input) { in.Full = true }),
+		"Keeps hand-made: it stays while the add-on is removed":                        with(leftGit(true), on("c40", becomes(removal.HandMade))),
+		"LeavesAgain removed: the add-on left Git":                                     with(leftGit(true), whole, left(removal.Departure{Since: ago(time.Hour), Reserved: true}, "c40")),
+		"Leaves removed: approved for commit fed":                                      with(leftGit(true), approval("fed")),
+		"Stays it left the install set: grace period until 2026-03-03 11:59 UTC":       with(unselected(1), func(in *removal.Input) { in.Grace = 24*time.Hour - time.Minute }),
 	} {
 		plan := removal.New(in)
 		d := plan.Decisions[len(plan.Decisions)-1]

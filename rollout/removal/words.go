@@ -41,7 +41,7 @@ func (p *planner) graceText(end time.Time) string {
 }
 
 func (p *planner) confirmText(at time.Time) string {
-	return fmt.Sprintf("approved; removed at %s unless it is selected again, because %s", clock.Text(at, p.in.Now), p.in.Untrusted)
+	return fmt.Sprintf("approved; waits until %s because %s", clock.Text(at, p.in.Now), p.in.Untrusted)
 }
 
 func (p *planner) budgetText() string {

@@ -350,7 +350,7 @@ func (o *Observation) obstacle() string {
 	case o.Rollout.Status.Stable != nil && o.Rollout.Status.Stable.Digest == o.Target.Digest:
 		return "it is the stable revision"
 	case o.Succeeded.Has(o.Target.Revision):
-		return "it is a revert, and Git took " + titleOf(o.known(to)) + " back"
+		return "Git already reverted " + titleOf(o.known(to))
 	}
 	return o.preventing(o.Target.Digest, to, o.policyChangesDefinitions())
 }

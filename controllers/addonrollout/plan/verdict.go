@@ -161,7 +161,7 @@ func heldText(held []rollout.ClusterPlan) string {
 	for _, c := range held[:min(brief.Shown, len(held))] {
 		names = append(names, c.Name)
 	}
-	return fmt.Sprintf("held at what they run, without repair: %s (%s), and no cluster is admitted", brief.Count(len(held), "cluster"), brief.NamesOf(len(held), names))
+	return fmt.Sprintf("its content stays, without repair, on %s (%s), and no cluster is admitted", brief.Count(len(held), "cluster"), brief.NamesOf(len(held), names))
 }
 
 // Summaries are what the add-on and its stages say on a commit. If the rollout cannot be
