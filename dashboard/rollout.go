@@ -89,7 +89,7 @@ type Gate struct {
 	Since                    Moment
 }
 
-// Why says why clusters failed, or why the fleet is taken back.
+// Why says why clusters failed, or why the fleet is rolled back.
 type Why struct {
 	Title string
 	// First is the cluster with that reason; without a text, the reason is of no single cluster.
@@ -276,7 +276,7 @@ func begun(f Frame, s Subject) Rollout {
 }
 
 // standing is the one sentence about where a rollout stands. It names the content that the counts
-// are about, which is not the declared one while the fleet is taken back from that.
+// are about, which is not the declared one while the fleet is rolled back from that.
 func standing(r *v1alpha1.AddOnRollout) string {
 	if !show.Current(r) {
 		return "The operator has not planned the newest commit yet."
@@ -287,7 +287,7 @@ func standing(r *v1alpha1.AddOnRollout) string {
 	}
 	text := fmt.Sprintf("%d of %s run %s", r.Status.Counts.Updated, brief.Count(int(r.Status.Counts.Total), "cluster"), content)
 	if o := r.Status.Override; o.Returns() {
-		return text + ", taken back from " + show.ShortCommit(o.Leaves().Commit) + "."
+		return text + ", rolled back from " + show.ShortCommit(o.Leaves().Commit) + "."
 	}
 	if message := show.Message(r); message != "" {
 		text += ": " + message
@@ -404,7 +404,7 @@ func why(s Subject) *Why {
 	case !show.Current(s.Rollout):
 		return nil
 	case len(failing) == 0 && o.Returns() && o.Reason != "":
-		return &Why{Title: "Why it was taken back", Reason: o.Reason}
+		return &Why{Title: "Why it was rolled back", Reason: o.Reason}
 	case len(failing) == 0:
 		return nil
 	}

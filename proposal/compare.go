@@ -160,7 +160,7 @@ func (c comparison) clusters(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error
 		for i := range fleet.Clusters {
 			fleet.Clusters[i].UpToDate = true
 		}
-		out.Notes = append(out.Notes, "a rollback or recall takes the clusters back to this content already")
+		out.Notes = append(out.Notes, "a rollback moves the clusters back to this content already")
 	case out.Change == Added || out.Change == Content:
 		if err := c.diffs(out, &fleet, was, selectionOf(policy, fleet)); err != nil {
 			return err

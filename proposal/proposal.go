@@ -58,7 +58,7 @@ type Standing struct {
 	Commits map[string][]string
 	// Quarantined is why an AddOnRevision is not rolled out, by its name.
 	Quarantined map[string]string
-	// Back is the digest of the content to which a rollback or recall takes the clusters; "": they have what the base declares.
+	// Back is the digest of the content to which a rollback takes the clusters; "": they have what the base declares.
 	Back string
 	// Suspended: the rollout is suspended on the hub.
 	Suspended bool

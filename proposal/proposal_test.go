@@ -283,7 +283,7 @@ func TestOf_CountsNoClusterThatARollbackTookBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := p.AddOns[0]; a.Change != Content || a.Clusters.Changed != 0 || !slices.Contains(a.Notes, "a rollback or recall takes the clusters back to this content already") {
+	if a := p.AddOns[0]; a.Change != Content || a.Clusters.Changed != 0 || !slices.Contains(a.Notes, "a rollback moves the clusters back to this content already") {
 		t.Errorf("%s: %+v", p.Summary(), a)
 	}
 }

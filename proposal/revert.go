@@ -56,7 +56,7 @@ func shortDigest(digest string) string {
 	return digest[:at] + fmt.Sprintf("%.10s", digest[at:])
 }
 
-// Revert is a rollback or recall as its pull request explains it.
+// Revert is a rollback as its pull request explains it.
 type Revert struct {
 	AddOn string
 	// From and To are the digests, and Bad and Good the commits.
@@ -75,7 +75,7 @@ func (r Revert) Markdown() string {
 	var b strings.Builder
 	verb := "rolled back by itself"
 	if r.Author != "" {
-		verb = "taken back by " + code(brief.Cut(r.Author, 100))
+		verb = "rolled back by " + code(brief.Cut(r.Author, 100))
 	}
 	fmt.Fprintf(&b, "The content of add-on %s from commit %.10s was %s:\n\n%s\n", code(r.AddOn), r.Bad, verb,
 		fenced("text", []string{brief.Cut(brief.OneLine(r.Reason), problemBytes)}))

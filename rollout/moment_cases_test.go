@@ -83,10 +83,10 @@ func momentCases() map[string]momentCase {
 			change: []change{lost(29*time.Minute, 28*time.Minute, c1), on(c1, stuck, offline)},
 			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, says: "waits for 1 that are not available (cluster-01)",
 		},
-		"held back by its configuration": {
+		"parked by its configuration": {
 			reason: "it blocks no cluster, takes no slot, and is named with the reason",
 			change: []change{canaryDone, on(c3, away)},
-			want:   map[string]string{c3: "Parked v1", c4: "Admitted v2"}, says: "1 held back (cluster-03: its configuration is missing)",
+			want:   map[string]string{c3: "Parked v1", c4: "Admitted v2"}, says: "1 parked (cluster-03: its configuration is missing)",
 		},
 		"held by its ManagedCluster": {
 			reason: "it blocks no cluster, takes no slot, and is named",
@@ -149,7 +149,7 @@ func momentCases() map[string]momentCase {
 			change: []change{canaryDone, finished(c3, c4, c5, c6), ended, on(c3, edited, held)},
 			want:   map[string]string{c3: "Held v2"}, phase: v1alpha1.PhaseSucceeded, outcome: rollout.Success, says: "5/6 updated, 1 held by annotation (cluster-03)",
 		},
-		"held back while in flight": {
+		"parked while in flight": {
 			reason: "it keeps its slot like a cluster that is lost",
 			change: []change{canaryDone, admitted("v2", time.Minute, c3), on(c3, stuck, away)},
 			want:   map[string]string{c3: "Lost v2", c4: "Waiting v1"},
@@ -540,7 +540,7 @@ func momentCases() map[string]momentCase {
 			reason: "a revert that reached no cluster is not done",
 			change: append([]change{revert}, forAll([]string{c1, c2, c3, c4, c5, c6}, func(name string) change { return on(name, offline) })...),
 			want:   map[string]string{c1: "Parked v1"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
-			says: "0/6 updated, 6 not available, caught up on return",
+			says: "0/6 updated, 6 not available (updated on return)",
 		},
 		"a deleted pace": {
 			reason: "strategy All does not give failed content to the other clusters",

@@ -66,7 +66,7 @@ func (p *planner) removalInput() removal.Input {
 	return in
 }
 
-// cause is why the cluster failed or is held back. While the cluster leaves, its reason says
+// cause is why the cluster failed or is parked. While the cluster leaves, its reason says
 // why it leaves instead.
 func (u *unit) cause() string {
 	if u.fault != "" {

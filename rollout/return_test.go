@@ -143,10 +143,10 @@ func TestRevertThatNoClusterVerifiesFails(t *testing.T) {
 	for name, ending := range map[string]rollouttest.Ending{"failing": rollouttest.Fails, "silent": rollouttest.Silent} {
 		t.Run(name, func(t *testing.T) {
 			f, text := reverted(t, at(2*time.Hour, "v1 is bad as well", takes(ending, c1, c2, c3)))
-			expect(t, f, v1alpha1.PhaseFailed, "0/3 updated, 3 failed as before (cluster-01: ", text)
+			expect(t, f, v1alpha1.PhaseFailed, "0/3 updated, 3 failed again, not counted (cluster-01: ", text)
 			takes(rollouttest.Healthy, c2)(f)
 			f.Clusters[c2].Had = f.Now
-			expect(t, f, v1alpha1.PhaseSucceeded, "1/3 updated, 2 failed as before (cluster-01: ", play(t, f, 7*time.Hour))
+			expect(t, f, v1alpha1.PhaseSucceeded, "1/3 updated, 2 failed again, not counted (cluster-01: ", play(t, f, 7*time.Hour))
 		})
 	}
 }
@@ -155,9 +155,9 @@ func TestRevertThatNoClusterVerifiesFails(t *testing.T) {
 // clusters that are not available.
 func TestRevertCountsTheFailuresThatItExcuses(t *testing.T) {
 	f, text := reverted(t, at(2*time.Hour, "v1 is bad on cluster-03", takes(rollouttest.Silent, c3)))
-	expect(t, f, v1alpha1.PhaseSucceeded, "2/3 updated, 1 failed as before (cluster-03: ", text)
+	expect(t, f, v1alpha1.PhaseSucceeded, "2/3 updated, 1 failed again, not counted (cluster-03: ", text)
 	stage := planned(t, f.Input()).Stages[0]
-	if stage.Counts.Failed != 1 || stage.Counts.Parked != 0 || stage.Message != "2/3, 1 failed as before (cluster-03: past its progress deadline: no feedback yet)" {
+	if stage.Counts.Failed != 1 || stage.Counts.Parked != 0 || stage.Message != "2/3, 1 failed again, not counted (cluster-03: past its progress deadline: no feedback yet)" {
 		t.Errorf("%+v: %s", stage.Counts, stage.Message)
 	}
 }
@@ -181,7 +181,7 @@ func TestRevertParksAClusterThatIsLost(t *testing.T) {
 	f := everyoneOneByOne(3, 0, 3)
 	text := play(t, f, 3*time.Hour, at(0, "commit v1", commit("v1")), at(time.Hour, "commit v2", commit("v2")),
 		at(2*time.Hour, "back to v1", commit("v1")), at(2*time.Hour+30*time.Second, "cluster-03 is lost", lose(c3)))
-	if !strings.Contains(text, "Succeeded: 2/3 updated, 1 not available, caught up on return") || strings.Contains(text, "lost        cluster-03") {
+	if !strings.Contains(text, "Succeeded: 2/3 updated, 1 not available (updated on return)") || strings.Contains(text, "lost        cluster-03") {
 		t.Errorf("cluster-03 is not parked at once:\n%s", text)
 	}
 }
@@ -337,7 +337,7 @@ func TestRevertPassesByAClusterThatCannotBeWritten(t *testing.T) {
 				f.Clusters[c2].Blocked = "its hosting cluster does not exist"
 				f.SetTarget("v0")
 			}))
-			expect(t, f, v1alpha1.PhaseSucceeded, "3/4 updated, 1 held back (cluster-02: its hosting cluster does not exist)", text)
+			expect(t, f, v1alpha1.PhaseSucceeded, "3/4 updated, 1 parked (cluster-02: its hosting cluster does not exist)", text)
 			f.Clusters[c2].Blocked = ""
 			expect(t, f, v1alpha1.PhaseSucceeded, "4/4 updated", play(t, f, 2*day))
 			expectBack(t, f, "v0")

@@ -203,7 +203,7 @@ func (p *planner) asideText(c v1alpha1.Counts) string {
 	away := p.away()
 	text := awayText(away)
 	if n := int(c.Parked) - len(away); n > 0 {
-		text = fmt.Sprintf(", %d not available, caught up on return", n) + text
+		text = fmt.Sprintf(", %d not available (updated on return)", n) + text
 	}
 	var held []*unit
 	for _, s := range p.steps {

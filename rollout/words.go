@@ -114,12 +114,12 @@ func (p *planner) lostNames(s *step) []string {
 	return names
 }
 
-// awayText is ", 2 held back (c1: reason; c2: reason)"; "" for none.
+// awayText is ", 2 parked (c1: reason; c2: reason)"; "" for none.
 func awayText(away []*unit) string {
 	if len(away) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d held back (%s)", len(away), namedText(len(away), away))
+	return fmt.Sprintf(", %d parked (%s)", len(away), namedText(len(away), away))
 }
 
 // onHoldText is ", 2 held by annotation (c1, c2)"; "" for none.
@@ -139,12 +139,12 @@ func failedText(n int, first []*unit) string {
 	return fmt.Sprintf("%d failed (%s)", n, namedText(n, first))
 }
 
-// excusedText is ", 2 failed as before (c1: reason; c2: reason)"; "" for none.
+// excusedText is ", 2 failed again, not counted (c1: reason; c2: reason)"; "" for none.
 func excusedText(excused []*unit) string {
 	if len(excused) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d failed as before (%s)", len(excused), namedText(len(excused), excused))
+	return fmt.Sprintf(", %d failed again, not counted (%s)", len(excused), namedText(len(excused), excused))
 }
 
 // namedText is "c1: reason; c2: reason; and 4 more"; first are the first of n clusters.

@@ -137,7 +137,7 @@ func judged(reason string) bool {
 }
 
 // Current reports whether the status is about the current spec, and about every order that was carried out: until an order
-// is answered, the status may still be that of the content which the order takes back.
+// is answered, the status may still be that of the content which the order rolls back.
 func Current(r *v1alpha1.AddOnRollout) bool {
 	if r.Status.ObservedGeneration != r.Generation || len(r.Status.CarriedOut) > 0 {
 		return false

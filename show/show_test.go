@@ -134,7 +134,7 @@ func TestLine(t *testing.T) {
 		"Pending": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Spec.Target = targetOf("3")
 		}), "○ hello main@3333333 Pending: the operator has not reconciled it yet"},
-		// A recall of content that had succeeded takes effect in the turn after the one that stores it.
+		// A rollback order of content that had succeeded takes effect in the turn after the one that stores it.
 		"OrderThatIsNotAnswered": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase = v1alpha1.PhaseSucceeded
 			r.Status.CarriedOut = []v1alpha1.GivenOrder{{Name: "hello-rollback-1", Author: "alice", Reason: "leaks"}}

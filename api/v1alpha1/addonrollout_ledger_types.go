@@ -28,7 +28,8 @@ const (
 	ClusterNotWritten ClusterState = "NotWritten"
 	// ClusterLost: the cluster is not available and keeps its slot for a while.
 	ClusterLost ClusterState = "Lost"
-	// ClusterParked: the cluster is not available and holds no slot. This is not a failure.
+	// ClusterParked: the cluster cannot get content now and holds no slot: it is not available, or its own
+	// configurations cannot be used. This is not a failure.
 	ClusterParked ClusterState = "Parked"
 	// ClusterLeft: the cluster left the add-on before it was Done.
 	ClusterLeft ClusterState = "Left"
@@ -107,7 +108,7 @@ type RecordKey struct {
 	// +optional
 	Reverted bool `json:"reverted,omitempty"`
 	// Reported: the clusters report a failure that they reported before they took their slots. It is
-	// that of an earlier attempt.
+	// that of an earlier admission.
 	// +optional
 	Reported bool `json:"reported,omitempty"`
 	// Refusal says why the hub refused the last write of the clusters' works; empty if it did not.

@@ -148,8 +148,8 @@ type Counts struct {
 	// Failed clusters failed or are past the deadline, those included that left after that and
 	// are not in Total.
 	Failed int32 `json:"failed"`
-	// Parked clusters are not available: lost after their admission, or not available when
-	// their turn came. They are updated when they return.
+	// Parked clusters cannot get content now: they are not available, or their own configurations
+	// cannot be used. They are updated once they can. This is not a failure.
 	Parked int32 `json:"parked"`
 	// Held clusters are not admitted because an annotation of their ManagedClusters holds them.
 	// They are updated when the hold is over.

@@ -331,7 +331,7 @@ type CommitStatusSpec struct {
 	// add-on that a commit changes or moves (addOn), or also one for each of its stages (stage, the default).
 	// +optional
 	Detail CommitStatusDetail `json:"detail,omitempty"`
-	// RevertPullRequest opens a pull request after a rollback or recall, at GitHub, GitLab, Gitea and
+	// RevertPullRequest opens a pull request after a rollback, at GitHub, GitLab, Gitea and
 	// Forgejo, for a source that follows a branch. Its branch addonflow/revert-... restores the files
 	// of the add-on as of the commit whose content the clusters run again. It is opened once for each
 	// rollout, only if building it gives that content and changes nothing else, and never merged by

@@ -8,9 +8,9 @@ const (
 	// CommitStatusDeniedCondition is True while the forge refuses the token; its message names
 	// the permission that the token needs. It is absent otherwise. Rollouts do not wait for it.
 	CommitStatusDeniedCondition = "CommitStatusDenied"
-	// RevertProposedCondition says whether there is a pull request for content that was rolled back or
-	// recalled; its message has the address, or why there is none. It is absent while Git declares
-	// what the fleet runs, and without spec.commitStatus.revertPullRequest.
+	// RevertProposedCondition says whether there is a pull request for content that was rolled back; its
+	// message has the address, or why there is none. It is absent while Git declares what the fleet runs, and
+	// without spec.commitStatus.revertPullRequest.
 	RevertProposedCondition = "RevertProposed"
 	// OverriddenCondition is True while clusters go back, or went back, from content that Git declares; its
 	// message names the add-ons and how to make Git declare what the clusters run. It is absent otherwise.

@@ -100,7 +100,7 @@ type OverrideKind string
 const (
 	// OverrideRollback: the declared content failed.
 	OverrideRollback OverrideKind = "Rollback"
-	// OverrideRecall: an order took the declared content back.
+	// OverrideRecall: an order rolls the declared content back.
 	OverrideRecall OverrideKind = "Recall"
 	// OverrideBlocked: spec.blocked names the declared content.
 	OverrideBlocked OverrideKind = "Blocked"
@@ -134,7 +134,7 @@ func (o *Override) Leaves() Target {
 
 // Override says that status.target is not the content that Git declares, and why.
 type Override struct {
-	// Kind is Rollback, Recall, Blocked or Finish.
+	// Kind is Rollback, Recall (an order to roll back), Blocked or Finish.
 	Kind OverrideKind `json:"kind"`
 	// Declared is the content that Git declares.
 	Declared Target `json:"declared"`

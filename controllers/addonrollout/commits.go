@@ -280,9 +280,9 @@ func moves(planned rollout.Plan, stage string) bool {
 
 // tellEnded ends the contexts of a live commit that the rollout does not report any more:
 // removals that are over, stages that a change of policy dropped, and all stages of a rollout
-// that cannot be planned or that takes the content back. Such a context ends with the add-on and
+// that cannot be planned or that rolls the content back. Such a context ends with the add-on and
 // gets its state. If it ended sooner, a required check would turn green without proof, or stay red
-// on a good commit. A verdict stays, but not if its content is taken back.
+// on a good commit. A verdict stays, but not if its content is rolled back.
 func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Want) {
 	whole := wants[0]
 	for _, m := range b.Marks() {

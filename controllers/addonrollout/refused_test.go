@@ -70,7 +70,7 @@ func TestClusterWithoutAValueForTheFirstContentIsHeldBack(t *testing.T) {
 	s.targetOf(zonedAt("v1"), "v1")
 	s.settle()
 	ro := s.rollout()
-	if ro.Status.Phase != v1alpha1.PhaseSucceeded || !strings.HasPrefix(ro.Status.Message, "1/2 updated, 1 held back (c1: ") {
+	if ro.Status.Phase != v1alpha1.PhaseSucceeded || !strings.HasPrefix(ro.Status.Message, "1/2 updated, 1 parked (c1: ") {
 		t.Errorf("got %s: %s", ro.Status.Phase, ro.Status.Message)
 	}
 }

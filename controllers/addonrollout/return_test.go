@@ -326,7 +326,7 @@ func TestRollback_IsNotBlockedByAClusterThatDoesNotMove(t *testing.T) {
 	}
 	s.available("c2", metav1.ConditionTrue)
 	s.ticks(4, 0, "c1", "c2", "c3")
-	keeps := "1 held back (c2: going back would remove CustomResourceDefinition things.example.com; a revert in Git does that"
+	keeps := "1 parked (c2: going back would remove CustomResourceDefinition things.example.com; a revert in Git does that"
 	if ro := s.rollout(); !slices.Equal(s.holding(v0), []string{"c2"}) || !strings.Contains(ro.Status.Message, keeps) {
 		t.Errorf("%v run v0: %s", s.holding(v0), ro.Status.Message)
 	}
@@ -400,11 +400,11 @@ func TestRollback_FailsWhenNoClusterIsVerified(t *testing.T) {
 	s.advance(time.Minute)
 	s.ticks(20, 20*time.Second)
 	ro := s.rollout()
-	if !strings.Contains(ro.Status.Message, "; stopped rolling back to "+commitNamed("v1")[:10]) || ro.Status.Phase != v1alpha1.PhaseFailed || !strings.HasPrefix(ro.Status.Message, "0/3 updated, 3 failed as before (c1: ") {
+	if !strings.Contains(ro.Status.Message, "; stopped rolling back to "+commitNamed("v1")[:10]) || ro.Status.Phase != v1alpha1.PhaseFailed || !strings.HasPrefix(ro.Status.Message, "0/3 updated, 3 failed again, not counted (c1: ") {
 		t.Fatalf("%v run v1; %s: %s", s.holding(v1), ro.Status.Phase, ro.Status.Message)
 	}
 	s.ticks(4, 0, "c2")
-	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack || !strings.Contains(ro.Status.Message, "1/3 updated, 2 failed as before (c1: ") {
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack || !strings.Contains(ro.Status.Message, "1/3 updated, 2 failed again, not counted (c1: ") {
 		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
 	}
 }
@@ -531,8 +531,8 @@ func TestRollback_OfContentThatFailedOnNoClusterPauses(t *testing.T) {
 	}
 }
 
-// With onNewCommit Finish the fleet goes back from recalled content before newer content follows.
-func TestRecall_IsDoneBeforeNewerContentThatWaits(t *testing.T) {
+// With onNewCommit Finish the fleet goes back from content that was rolled back before newer content follows.
+func TestRollbackOrder_IsDoneBeforeNewerContentThatWaits(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.within(0, "10m")
 	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.OnNewCommit = v1alpha1.OnNewCommitFinish })
@@ -677,7 +677,7 @@ func (s *scene) succeed(tags ...string) (digests []string) {
 
 // The newest decision wins: where an order sends the fleet, it goes, also from content that it went
 // back to before.
-func TestRecall_GoesWhereItSaysWhileTheFleetIsBackAlready(t *testing.T) {
+func TestRollbackOrder_GoesWhereItSaysWhileTheFleetIsBackAlready(t *testing.T) {
 	for _, how := range []string{"quarantined", "blocked"} {
 		t.Run(how, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
@@ -704,9 +704,9 @@ func TestRecall_GoesWhereItSaysWhileTheFleetIsBackAlready(t *testing.T) {
 	}
 }
 
-// A second recall would leave the content to which the fleet was rolled back, although nothing is wrong with it. It is
+// A second rollback order would leave the content to which the fleet was rolled back, although nothing is wrong with it. It is
 // refused as an order that was given twice, unless it names the content to move to.
-func TestRecall_TwiceLeavesNoContentThatTheFleetWentBackTo(t *testing.T) {
+func TestRollbackOrder_TwiceLeavesNoContentThatTheFleetWentBackTo(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.within(0, "1m")
 	of := s.succeed("v1", "v2", "v3")
@@ -727,7 +727,7 @@ func TestRecall_TwiceLeavesNoContentThatTheFleetWentBackTo(t *testing.T) {
 }
 
 // A permission of an order is valid for the rollback of that order, whatever Git declares.
-func TestRecall_WithCRDsWhileTheFleetIsBackAlready(t *testing.T) {
+func TestRollbackOrder_WithCRDsWhileTheFleetIsBackAlready(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.within(0, "1m")
 	v1 := s.targetOf(s.defining("v1", "v1"), "v1")
@@ -950,7 +950,7 @@ func TestBlocked_SaysThatAnEntryNamesNoKnownContent(t *testing.T) {
 }
 
 // An aborted rollout in which a cluster fails says both, and that it is not rolled back.
-func TestAbort_IsSaidWhenAClusterFailsAfterIt(t *testing.T) {
+func TestAbortedRollout_NamesTheAbortAndTheClusterThatFailsLater(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.within(0, "1m")
 	s.declare(rollsBack)
@@ -1012,9 +1012,9 @@ func TestOlderStatus_AdoptsAClusterWhoseWorksAreWrittenInPart(t *testing.T) {
 	}
 }
 
-// While a recall can move no cluster, stages, commit statuses and the change of a cluster say that all of them still
+// While a rollback order can move no cluster, stages, commit statuses and the change of a cluster say that all of them still
 // run the content. After the end they count the clusters that still run it.
-func TestRecall_SaysHowManyClustersStillRunTheContent(t *testing.T) {
+func TestRollbackOrder_SaysHowManyClustersStillRunTheContent(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.reporting()
 	s.oneByOne()

@@ -47,7 +47,7 @@ const (
 	revertRarely = 5 * time.Minute
 )
 
-// Reverter proposes pull requests for content that was rolled back or recalled. It is a controller of
+// Reverter proposes pull requests for content that was rolled back. It is a controller of
 // its own, so that neither a forge nor a repository delays a rollout. The branch of
 // a proposal and its pull request are the state, and are found by the name of the branch, which follows
 // from the quarantine of the content. The quarantine names the pull request for the texts of the rollout.
@@ -81,7 +81,7 @@ func returned() predicate.Predicate {
 }
 
 // isBack reports whether the clusters of a rollout are back at earlier content of Git, because what
-// Git declares failed or was recalled. Content that Git itself blocks needs no proposal.
+// Git declares was rolled back. Content that Git itself blocks needs no proposal.
 func isBack(r *v1alpha1.AddOnRollout) bool {
 	o := r.Status.Override
 	return o.Returns() && !o.Waits() && r.Status.Phase == v1alpha1.PhaseRolledBack && r.Status.Target != nil &&

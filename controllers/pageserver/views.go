@@ -208,7 +208,7 @@ func member(c rollout.ClusterPlan) bool {
 	}
 }
 
-// previous is the content before that of a rollout, or the one that the fleet is taken back from;
+// previous is the content before that of a rollout, or the one that the fleet is rolled back from;
 // zero: there was none.
 func previous(ro *v1alpha1.AddOnRollout) v1alpha1.Target {
 	if o := ro.Status.Override; o.Returns() {

@@ -124,7 +124,7 @@ var _ = Describe("Configurations that ManagedClusterAddOns name", func() {
 		Eventually(func() map[string]string { return s.running(all[5]) }).Should(allAt("mine", all[5]))
 	})
 
-	It("hold back and name the cluster whose configuration is missing, unsupported or wrong, and no other", func(ctx SpecContext) {
+	It("park and name the cluster whose configuration is missing, unsupported or wrong, and no other", func(ctx SpecContext) {
 		all := clusters(3)
 		s := newScene(ctx, "hindered", all)
 		policy := s.stages("0s", "2m", "3", 0)
@@ -138,7 +138,7 @@ var _ = Describe("Configurations that ManagedClusterAddOns name", func() {
 		before := s.generations()
 		sha := s.deliver("v2", s.tuned("v2", policy))
 		Expect(moved(before, s.generations())).To(Equal([]string{all[0], all[2]}), "clusters that need it are not written")
-		Eventually(s.statusOf).WithArguments(sha).Should(And(HavePrefix("success: 2/3 updated, 1 held back ("+all[1]), ContainSubstring("hindered-gone")))
+		Eventually(s.statusOf).WithArguments(sha).Should(And(HavePrefix("success: 2/3 updated, 1 parked ("+all[1]), ContainSubstring("hindered-gone")))
 
 		By("unsupported")
 		s.override(ctx, all[1:2], addonv1alpha1.AddOnConfig{

@@ -123,7 +123,7 @@ var _ = Describe("A revert pull request", func() {
 		s.setToken(s.token("recalling-writes", "write:repository"))
 		s.lookAgain(ctx)
 		Eventually(s.pulls).Should(HaveLen(1))
-		Expect(s.pulls()[0].Body).To(And(ContainSubstring("leaks memory"), ContainSubstring("taken back by")))
+		Expect(s.pulls()[0].Body).To(And(ContainSubstring("leaks memory"), ContainSubstring("rolled back by")))
 
 		By("closing it: it is not opened again")
 		Expect(ana.Do(ctx, http.MethodPatch, fmt.Sprintf("repos/%s/pulls/%d", s.repository, s.pulls()[0].Number), map[string]string{"state": "closed"}, nil)).To(Succeed())

@@ -76,10 +76,10 @@ type judgement struct{ done, refused string }
 
 // applyOrders judges the new orders in the order in which they were given, and answers those about the attempt:
 // retry and abort. An order that was right when it was given is not refused because a retry that was given in the
-// same turn began another attempt; after a recall, there is no attempt any more to give orders about.
+// same turn began another attempt; after a rollback, there is no attempt any more to give orders about.
 func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
 	h := ordered{status: next, content: map[string]judgement{}}
-	recalled := ""
+	replaced := ""
 	all, fresh := o.open()
 	h.status.CarriedOut = nil
 	for _, order := range all {
@@ -102,7 +102,7 @@ func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
 			done, refused := o.answerWithdrawal(order, next)
 			h.content[order.Name] = judgement{done, refused}
 			if refused == "" && s.Verb == v1alpha1.OrderRollback {
-				recalled = "order " + order.Name + ", given before it, takes the content back"
+				replaced = "order " + order.Name + ", given before it, rolls the content back"
 			}
 			continue
 		}
@@ -114,7 +114,7 @@ func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
 		if s.Arguments != nil {
 			asked.Stage, asked.Clusters = s.Arguments.Stage, s.Arguments.Clusters
 		}
-		done, refused := "", cmp.Or(o.Unproven[order.Name], o.outdated(order, attempt), recalled)
+		done, refused := "", cmp.Or(o.Unproven[order.Name], o.outdated(order, attempt), replaced)
 		if refused == "" && s.Verb == v1alpha1.OrderPromote {
 			h.orders, h.promotes = append(h.orders, asked), append(h.promotes, order)
 			continue
