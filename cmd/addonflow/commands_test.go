@@ -97,12 +97,12 @@ func TestReadingCommands(t *testing.T) {
 		},
 		"DiffWithdrawn": {
 			args: "diff hello", objects: []client.Object{withdrawn()},
-			err: "From main@0000000 to main@1111111 on us-01:\nGit declares main@2222222, which was withdrawn (halted in canary). What ends that: addonflow status hello -n default\n",
+			err: "From main@0000000 to main@1111111 on us-01:\nGit declares main@2222222, which is quarantined or blocked (halted in canary). What ends that: addonflow status hello -n default\n",
 			out: "--- v1 ConfigMap hello\n+++ v1 ConfigMap hello\n@@ -1,6 +1,6 @@\n apiVersion: v1\n data:\n-  tag: v1\n+  tag: v2\n kind: ConfigMap\n metadata:\n   name: hello\n",
 		},
 		"WhyWithdrawn": {
 			args: "why hello eu-01", objects: []client.Object{withdrawn()}, out: "eu-01: Done in stage canary at hello-2222222222\n",
-			err: "Git declares main@2222222, which was withdrawn (halted in canary). What ends that: addonflow status hello -n default\n",
+			err: "Git declares main@2222222, which is quarantined or blocked (halted in canary). What ends that: addonflow status hello -n default\n",
 		},
 		"DiffNotFound":     {args: "diff absent", code: exitNotFound, err: "cannot read rollout default/absent"},
 		"DiffArguments":    {args: "diff", code: exitUsage, err: "accepts between 1 and 2 arg(s), received 0"},

@@ -95,7 +95,7 @@ func (c *cli) hintOverride(r *v1alpha1.AddOnRollout) {
 		c.hint("Git declares %s, which waits until the clusters are at the target: %s",
 			show.ShortCommit(o.Declared.Commit), show.Command(c.name, "status", r.Name, "-n", r.Namespace))
 	default:
-		c.hint("Git declares %s, which was withdrawn (%s). What ends that: %s",
+		c.hint("Git declares %s, which is quarantined or blocked (%s). What ends that: %s",
 			show.ShortCommit(o.Declared.Commit), show.FirstLine(o.Reason), show.Command(c.name, "status", r.Name, "-n", r.Namespace))
 	}
 }

@@ -20,7 +20,7 @@ import (
 const refusedFor = 5 * time.Minute
 
 // refusedWrite is a write beside the status of a rollout that the hub refused: the mark of a success, a
-// withdrawal, or the answer of an order. It stops no rollout.
+// change of quarantine, or the answer of an order. It stops no rollout.
 type refusedWrite struct {
 	// text is empty while the write only failed: failed is when it did so first, and each turn tries it again.
 	text   string

@@ -70,8 +70,8 @@ func (r *Reconciler) proveOrders(ctx context.Context, orders []v1alpha1.AddOnOrd
 // remembers them is stored: a rollout never goes back before its failure is stored. It deletes answered orders that are old.
 func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan, beside *besides) error {
 	waits := map[string]bool{}
-	for _, w := range p.Withdrawals {
-		written, err := beside.write(strings.TrimSpace("withdraw "+w.Revision+" "+w.Order), func() error { return r.withdraw(ctx, p.Observed.Rollout.Namespace, w) })
+	for _, w := range p.QuarantineChanges {
+		written, err := beside.write(strings.TrimSpace("quarantine "+w.Revision+" "+w.Order), func() error { return r.changeQuarantine(ctx, p.Observed.Rollout.Namespace, w) })
 		if err != nil {
 			return err
 		}
@@ -132,14 +132,14 @@ func (r *Reconciler) deleteLeftOrders(ctx context.Context, of client.ObjectKey) 
 	return nil
 }
 
-// withdraw begins or ends the quarantine of a revision. From then on every operator acts on it,
+// changeQuarantine begins or ends the quarantine of a revision. From then on every operator acts on it,
 // whatever happens to this one. The write is bound to the version of the revision that was read.
-func (r *Reconciler) withdraw(ctx context.Context, namespace string, w plan.Withdrawal) error {
+func (r *Reconciler) changeQuarantine(ctx context.Context, namespace string, w plan.QuarantineChange) error {
 	rev := &metav1.PartialObjectMetadata{}
 	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: w.Revision}, rev); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil // there is no content to withdraw; the status remembers
+			return nil // there is no content to quarantine; the status remembers
 		}
 		return fmt.Errorf("cannot read revision %s to change its quarantine: %w", w.Revision, err)
 	}

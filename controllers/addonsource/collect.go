@@ -88,7 +88,7 @@ func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMet
 	}
 	newest, at := "", ""
 	for _, revision := range revisions {
-		if withdrawn(r, revision.Annotations) {
+		if barred(r, revision.Annotations) {
 			used[revision.Name] = true
 			continue
 		}
@@ -103,9 +103,9 @@ func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMet
 	return used
 }
 
-// withdrawn reports whether the revision with the annotations is quarantined, or spec.blocked of its
+// barred reports whether the revision with the annotations is quarantined, or spec.blocked of its
 // rollout names it.
-func withdrawn(r *v1alpha1.AddOnRollout, annotations map[string]string) bool {
+func barred(r *v1alpha1.AddOnRollout, annotations map[string]string) bool {
 	_, quarantined := v1alpha1.ReadQuarantine(annotations)
 	return quarantined || slices.ContainsFunc(r.Spec.Blocked, func(b v1alpha1.BlockedContent) bool {
 		digest := annotations[v1alpha1.RevisionAnnotation]

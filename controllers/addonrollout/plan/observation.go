@@ -68,7 +68,7 @@ type Observation struct {
 	// cluster.
 	Unremoved map[string]string
 	// RefusedWrites says which writes beside the status the hub refused, and why: the mark of a success, a
-	// withdrawal, or the answer of an order.
+	// change of quarantine, or the answer of an order.
 	RefusedWrites []string
 	// Others are the works that AddonFlow wrote for other add-ons, by their namespace.
 	Others map[string][]*workv1.ManifestWork

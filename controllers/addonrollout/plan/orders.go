@@ -19,8 +19,8 @@ type Answer struct {
 	Message string
 }
 
-// Withdrawal is a change of the quarantine of a revision .
-type Withdrawal struct {
+// QuarantineChange is a change of the quarantine of a revision.
+type QuarantineChange struct {
 	Revision string
 	// Order that asks for it; "": none.
 	Order string
@@ -99,7 +99,7 @@ func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
 	for _, order := range fresh {
 		s := order.Spec
 		if s.Verb == v1alpha1.OrderRollback || s.Verb == v1alpha1.OrderUnblock {
-			done, refused := o.answerWithdrawal(order, next)
+			done, refused := o.answerContentOrder(order, next)
 			h.content[order.Name] = judgement{done, refused}
 			if refused == "" && s.Verb == v1alpha1.OrderRollback {
 				replaced = "order " + order.Name + ", given before it, rolls the content back"
@@ -287,11 +287,11 @@ func aborted(s v1alpha1.AddOnRolloutStatus) string {
 	return brief.Line(text, 200)
 }
 
-// withdraw answers the orders about content: rollback and unblock. If several orders are about one revision, the
+// answerContentOrders answers the orders about content: rollback and unblock. If several orders are about one revision, the
 // newest decides. Its change is written until the revision has it, but not again while the hub refuses to store the
 // answer, because a turn that writes a quarantine moves no cluster.
-func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, h ordered) (v1alpha1.AddOnRolloutStatus, given, []Withdrawal) {
-	var withdrawals []Withdrawal
+func (o *Observation) answerContentOrders(next v1alpha1.AddOnRolloutStatus, h ordered) (v1alpha1.AddOnRolloutStatus, given, []QuarantineChange) {
+	var changes []QuarantineChange
 	all, fresh := o.open()
 	g, newest := h.given, map[string]string{} // the newest order that counts, by digest
 	for _, order := range all {
@@ -318,7 +318,7 @@ func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, h ordered) (v1a
 			}
 			g.follow(order, &next, judged.done)
 		}
-		w := Withdrawal{Revision: o.known(s.Digest).Revision, Order: order.Name}
+		w := QuarantineChange{Revision: o.known(s.Digest).Revision, Order: order.Name}
 		if s.Verb == v1alpha1.OrderUnblock {
 			next.History = forgotten(next.History, s.Digest)
 		}
@@ -328,17 +328,17 @@ func (o *Observation) withdraw(next v1alpha1.AddOnRolloutStatus, h ordered) (v1a
 				To: o.digestOf(s.Arguments), WithCRDs: s.Arguments != nil && s.Arguments.WithCRDs,
 			}
 		}
-		withdrawals = slices.DeleteFunc(withdrawals, func(earlier Withdrawal) bool { return earlier.Revision == w.Revision })
+		changes = slices.DeleteFunc(changes, func(earlier QuarantineChange) bool { return earlier.Revision == w.Revision })
 		if slices.Contains(fresh, order) || !o.tookEffect(order, w) {
-			withdrawals = append(withdrawals, w)
+			changes = append(changes, w)
 		}
 	}
-	return next, g, withdrawals
+	return next, g, changes
 }
 
 // tookEffect reports whether the revision already has the quarantine that a rollback begins, or lacks the one that an
 // unblock ends. A quarantine that began after the unblock does not count.
-func (o *Observation) tookEffect(order *v1alpha1.AddOnOrder, w Withdrawal) bool {
+func (o *Observation) tookEffect(order *v1alpha1.AddOnOrder, w QuarantineChange) bool {
 	q, quarantined := o.Quarantined[w.Revision]
 	if w.Quarantine != nil {
 		return quarantined && q.Order == order.Name
@@ -387,14 +387,14 @@ func (o *Observation) named(digits string) []string {
 	return slices.Compact(found)
 }
 
-// answerWithdrawal says what an order about content does, or why it is refused.
-func (o *Observation) answerWithdrawal(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) (done, refused string) {
+// answerContentOrder says what an order about content does, or why it is refused.
+func (o *Observation) answerContentOrder(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) (done, refused string) {
 	s := order.Spec
 	if why := o.Unproven[order.Name]; why != "" {
 		return "", why
 	}
 	if s.Verb == v1alpha1.OrderUnblock {
-		override, barred := o.withdrawn(o.known(s.Digest))
+		override, barred := o.barredBy(o.known(s.Digest))
 		switch {
 		case barred && override.Kind == v1alpha1.OverrideBlocked:
 			return "", "spec.blocked names it: remove the entry in Git"

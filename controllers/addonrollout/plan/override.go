@@ -29,17 +29,17 @@ func (o *Observation) Choose() {
 	o.remember()
 	o.marked, o.everSucceeded = o.Succeeded, o.successes()
 	o.Succeeded = slices.DeleteFunc(slices.Clone(o.everSucceeded), func(s Success) bool {
-		_, barred := o.withdrawn(o.known(s.Digest))
+		_, barred := o.barredBy(o.known(s.Digest))
 		return barred
 	})
 	if o.Rollout.Spec.Removal != nil {
 		return
 	}
 	leaves := declared
-	override, barred := o.withdrawn(declared)
+	override, barred := o.barredBy(declared)
 	if first := o.unfinished(declared); !barred && first != nil {
 		leaves = *first
-		if override, barred = o.withdrawn(leaves); !barred {
+		if override, barred = o.barredBy(leaves); !barred {
 			o.Target = *o.Rollout.Status.Target
 			o.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideFinish, Declared: declared, Reason: "onNewCommit is Finish"}
 			return
@@ -73,7 +73,7 @@ func (o *Observation) unfinished(declared v1alpha1.Target) *v1alpha1.Target {
 		!slices.ContainsFunc(o.Stored, func(t v1alpha1.Target) bool { return t.Revision == s.Target.Revision }) { // it would never end
 		return nil
 	}
-	_, barred := o.withdrawn(*s.Target)
+	_, barred := o.barredBy(*s.Target)
 	_, quarantined := o.quarantine(s.Target.Digest)
 	switch {
 	case quarantined && !s.Override.Returns() && o.refuge(*s.Target) != "":
@@ -99,8 +99,8 @@ func endedPhases() []v1alpha1.Phase {
 	return []v1alpha1.Phase{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack, v1alpha1.PhaseRemoved}
 }
 
-// withdrawn says why no cluster may run a target's content: it is quarantined or blocked.
-func (o *Observation) withdrawn(t v1alpha1.Target) (v1alpha1.Override, bool) {
+// barredBy says why no cluster may run a target's content: it is quarantined or blocked.
+func (o *Observation) barredBy(t v1alpha1.Target) (v1alpha1.Override, bool) {
 	if q, ok := o.quarantine(t.Digest); ok {
 		kind := v1alpha1.OverrideRollback
 		if q.Order != "" {
@@ -212,9 +212,9 @@ func (o *Observation) remembered(history []v1alpha1.HistoryEntry) []v1alpha1.His
 
 // remembering is the history with the quarantines that this turn writes: no turn may see their annotations
 // before the revisions are deleted.
-func (o *Observation) remembering(history []v1alpha1.HistoryEntry, withdrawals []Withdrawal) []v1alpha1.HistoryEntry {
+func (o *Observation) remembering(history []v1alpha1.HistoryEntry, changes []QuarantineChange) []v1alpha1.HistoryEntry {
 	history = slices.Clone(history)
-	for _, w := range withdrawals {
+	for _, w := range changes {
 		for i := range history {
 			if h := &history[i]; w.Quarantine != nil && h.Target.Revision == w.Revision {
 				h.Quarantine = &v1alpha1.RememberedQuarantine{Quarantine: *w.Quarantine, RevisionUID: o.StoredAs[w.Revision]}
@@ -225,12 +225,12 @@ func (o *Observation) remembering(history []v1alpha1.HistoryEntry, withdrawals [
 }
 
 // restored quarantines the revisions that were created again.
-func (o *Observation) restored(history []v1alpha1.HistoryEntry) []Withdrawal {
-	var again []Withdrawal
+func (o *Observation) restored(history []v1alpha1.HistoryEntry) []QuarantineChange {
+	var again []QuarantineChange
 	for i := range history {
 		name, q := history[i].Target.Revision, history[i].Quarantine
 		if uid, stored := o.StoredAs[name]; q != nil && stored && uid != q.RevisionUID {
-			again = append(again, Withdrawal{Revision: name, Quarantine: &q.Quarantine})
+			again = append(again, QuarantineChange{Revision: name, Quarantine: &q.Quarantine})
 		}
 	}
 	return again
@@ -270,7 +270,7 @@ func (o *Observation) lostRefuge(from v1alpha1.Target) string {
 	if q, _ := o.quarantine(from.Digest); to == nil || to.Digest == from.Digest || o.Succeeded.at(q.To) != "" {
 		return ""
 	}
-	if _, barred := o.withdrawn(*to); barred || o.everSucceeded.Has(to.Revision) {
+	if _, barred := o.barredBy(*to); barred || o.everSucceeded.Has(to.Revision) {
 		return ""
 	}
 	return to.Digest

@@ -39,10 +39,10 @@ type Plan struct {
 	Verdict Verdict
 	// Err is why the rollout admits no cluster; nil: it may. Verdict reports it.
 	Err error
-	// Answers to orders. Withdrawals are the changes of quarantine that orders and a rollback make; clusters
+	// Answers to orders. QuarantineChanges are the changes of quarantine that orders and a rollback make; clusters
 	// move in the next turn.
-	Answers     []Answer
-	Withdrawals []Withdrawal
+	Answers           []Answer
+	QuarantineChanges []QuarantineChange
 	// Unmarked are the revisions to mark as succeeded.
 	Unmarked Succeeded
 	// Decisions to log and announce once the status is stored.
@@ -126,7 +126,7 @@ func (o *Observation) begin() begun {
 	return b
 }
 
-// InOrder is the time to store for a success or a withdrawal that happens now. These times order the
+// InOrder is the time to store for a success or a quarantine that happens now. These times order the
 // contents, so each is later than the last one, even if the clock was set back.
 func (o *Observation) InOrder(now time.Time) metav1.Time {
 	now = now.UTC().Truncate(time.Second)
@@ -153,11 +153,11 @@ func (o *Observation) stamp() metav1.Time { return metav1.NewTime(o.Look.Wall).R
 // quarantined in this turn.
 type concluded struct {
 	Decided
-	status      v1alpha1.AddOnRolloutStatus
-	verdict     Verdict
-	measures    []gates.Measure
-	given       given
-	withdrawals []Withdrawal
+	status   v1alpha1.AddOnRolloutStatus
+	verdict  Verdict
+	measures []gates.Measure
+	given    given
+	changes  []QuarantineChange
 }
 
 func (o *Observation) conclude(h ordered, d Decided) concluded {
@@ -169,7 +169,7 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 		next.Stages = withheld(next.Stages)
 		next.History = recorded(next, rollout.Failure, o.stamp())
 	}
-	next, given, withdrawals := o.withdraw(next, h)
+	next, given, changes := o.answerContentOrders(next, h)
 	c := concluded{given: given}
 	if next.Phase == v1alpha1.PhaseFailed && !o.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
 		obstacle := o.obstacle()
@@ -185,16 +185,16 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 			next.Message += "; not rolled back: " + obstacle
 		} else {
 			q := v1alpha1.Quarantine{Time: o.InOrder(o.Look.Wall), Reason: o.failureText(next.Message, d)}
-			withdrawals = slices.Insert(withdrawals, 0, Withdrawal{Revision: o.Target.Revision, Quarantine: &q})
+			changes = slices.Insert(changes, 0, QuarantineChange{Revision: o.Target.Revision, Quarantine: &q})
 			next.Phase = v1alpha1.PhaseRollingBack // the next turn moves the clusters back: the user has nothing to do
 		}
 	}
-	next.History = o.remembering(next.History, withdrawals)
-	if slices.ContainsFunc(withdrawals, func(w Withdrawal) bool { return w.Quarantine != nil }) {
+	next.History = o.remembering(next.History, changes)
+	if slices.ContainsFunc(changes, func(w QuarantineChange) bool { return w.Quarantine != nil }) {
 		d = d.frozen()
 		next.Ledger, next.Counts, next.Stages = d.Planned.Ledger, d.Planned.Counts, d.Planned.Stages
 	}
-	c.withdrawals = slices.Concat(withdrawals, o.restored(next.History)) // later, so that it freezes nothing
+	c.changes = slices.Concat(changes, o.restored(next.History)) // later, so that it freezes nothing
 	d.gates = d.asked(o.Look.Wall)
 	next.Stages = withVerdicts(next.Stages, d.gates)
 	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned, next)
@@ -217,7 +217,7 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	p := Plan{
 		Observed: o, Claims: claims, Decided: c.Decided, ClockSet: b.step != 0,
 		Measures: c.measures, Next: c.status, Verdict: c.verdict, Err: cmp.Or(claims.contested, c.Refused),
-		Answers: c.given.answers, Withdrawals: c.withdrawals, Unmarked: o.unmarked(c.Planned.Succeeded), Memory: c.memory,
+		Answers: c.given.answers, QuarantineChanges: c.changes, Unmarked: o.unmarked(c.Planned.Succeeded), Memory: c.memory,
 	}
 	stored, next := &o.Rollout.Status, &p.Next
 	if p.Err != nil {

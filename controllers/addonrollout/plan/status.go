@@ -21,7 +21,7 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 	next, target, s := *stored.DeepCopy(), o.Target, o.Succeeded
 	next.Override = o.Override.DeepCopy()
 	if next.Stable != nil && next.Stable.Digest != target.Digest {
-		if _, barred := o.withdrawn(*next.Stable); barred {
+		if _, barred := o.barredBy(*next.Stable); barred {
 			next.Stable = o.rediscovered()
 		}
 	}

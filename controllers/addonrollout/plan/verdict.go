@@ -216,7 +216,7 @@ func (p *Plan) asides() []string {
 		}
 		runs := c.Running()
 		if _, known := bad[runs]; !known {
-			_, bad[runs] = o.withdrawn(o.known(runs))
+			_, bad[runs] = o.barredBy(o.known(runs))
 		}
 		if bad[runs] {
 			names = append(names, c.Name)
