@@ -27,7 +27,7 @@ func (p *planner) admit() {
 		blocked := halt
 		for i, s := range t.steps {
 			if s.revert && blocked != "" && halt == "" && s.hold == "" {
-				p.gated(s)
+				p.askGates(s)
 				p.retarget(s) // they are in flight to the content that the revert replaces
 			}
 			stopped := cmp.Or(blocked, t.halted(i))
@@ -103,7 +103,7 @@ func (p *planner) admitStep(s *step, blocked string) {
 	why := cmp.Or(blocked, s.hold, s.inherited())
 	open := why == "" || blocked == "" && s.byStrategy
 	if open {
-		why = cmp.Or(why, p.gated(s))
+		why = cmp.Or(why, p.askGates(s))
 	}
 	free := s.free()
 	if open {
@@ -232,7 +232,7 @@ func (p *planner) readmit(s *step) {
 			found = append(found, u)
 		}
 	}
-	if len(found) == 0 || slices.ContainsFunc(s.gates, func(g gate) bool { return !p.passes(s, &g) }) {
+	if len(found) == 0 || slices.ContainsFunc(s.gates, func(g gate) bool { return !p.askGate(s, &g) }) {
 		return
 	}
 	free := s.free()

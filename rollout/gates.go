@@ -133,9 +133,9 @@ func (p *planner) unmeasurable(s *step, g *gate) string {
 	return "; every cluster that had the content is gone: let the placement of stage " + s.name + " select another one, or remove the gate from the stage"
 }
 
-// gated says which gate holds the admissions of a step that could start; "": none does, or no
-// cluster waits for the target that the gate holds.
-func (p *planner) gated(s *step) string {
+// askGates asks for the verdicts of a step that could start, and says which gate holds its admissions; "": none does, or
+// no cluster waits for the target that the gate holds.
+func (p *planner) askGates(s *step) string {
 	s.shut = nil
 	if len(s.gates) == 0 {
 		return ""
@@ -147,7 +147,7 @@ func (p *planner) gated(s *step) string {
 	s.gated = ""
 	for i := range s.gates {
 		g := &s.gates[i]
-		if p.passes(s, g) {
+		if p.askGate(s, g) {
 			continue
 		}
 		s.shut = append(s.shut, g)
@@ -169,9 +169,9 @@ func (p *planner) shutOut(s *step, u *unit) bool {
 	return s.byStrategy && !p.unprotected(u) || slices.ContainsFunc(s.shut, func(g *gate) bool { return p.holds(g, u) })
 }
 
-// passes reports whether a gate lets a cluster of the step be admitted now. It asks for the
-// verdict of a gate before the stage, and of a window at every admission.
-func (p *planner) passes(s *step, g *gate) bool {
+// askGate asks for the verdict of a gate before the stage, and of a window at every admission. It reports whether the
+// gate lets a cluster of the step be admitted now.
+func (p *planner) askGate(s *step, g *gate) bool {
 	v := &g.verdict
 	if v.When == v1alpha1.GateDuring {
 		late := v.Since.Add(g.errorAfter())
