@@ -219,6 +219,11 @@ func (s *step) own() *step {
 	return s
 }
 
+// HoldsStage reports whether the policy holds a stage: its maxConcurrency is 0.
+func HoldsStage(st v1alpha1.Stage) bool {
+	return st.MaxConcurrency != nil && quantityOf(*st.MaxConcurrency).n == 0
+}
+
 // stages returns the track of the declared stages. A cluster belongs to the first stage that
 // selects it. Percentages are of all members of a stage, Done or not.
 func (p *planner) stages() *track {
@@ -232,9 +237,9 @@ func (p *planner) stages() *track {
 		s.concurrency = defaultConcurrency([]Placement{pl})
 		if st.MaxConcurrency != nil {
 			s.concurrency = quantityOf(*st.MaxConcurrency)
-			if s.concurrency.n == 0 {
-				s.hold = "held: maxConcurrency of stage " + st.Name + " is 0"
-			}
+		}
+		if HoldsStage(st) {
+			s.hold = "held: maxConcurrency of stage " + st.Name + " is 0"
 		}
 		if st.MaxFailures != nil {
 			s.tolerance = quantityOf(*st.MaxFailures)

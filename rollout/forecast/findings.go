@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -68,7 +67,7 @@ func (r *run) endless() Finding {
 		f.Field, f.Hint = "suspend", "remove suspend"
 	case r.last.Phase == v1alpha1.PhaseProgressing: // nothing holds it, such as with a full ledger
 		f.Field = r.paceField(name, "")
-	case i >= 0 && holds(spec.Stages[i].MaxConcurrency):
+	case i >= 0 && rollout.HoldsStage(spec.Stages[i]):
 		f.Field, f.Hint = r.paceField(name, ".maxConcurrency"), "give a number from 1 to start the stage"
 	case i >= 0:
 		f.Field = r.paceField(name, ".placement")
@@ -81,11 +80,6 @@ func (r *run) endless() Finding {
 		f.Field = r.paceField(name, mandatoryField)
 	}
 	return f
-}
-
-// holds reports whether a maxConcurrency holds its stage.
-func holds(limit *intstr.IntOrString) bool {
-	return limit != nil && (limit.String() == "0" || limit.String() == "0%")
 }
 
 // declared is the position of the declared stage of the name; -1: there is none.
