@@ -153,7 +153,7 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	}
 	gotk := metrics.NewRecorder()
 	crtmetrics.Registry.MustRegister(gotk.Collectors()...)
-	tokens := githubapp.New(nil)
+	tokens := githubapp.New(operatorClock().Now)
 	desk := forge.NewDesk(forge.Options{
 		Secrets: mgr.GetAPIReader(), Sources: mgr.GetClient(),
 		HTTP:   commitstatus.NewHTTPClient(dial.Policy{AllowLoopback: o.git.AllowLoopback}),
