@@ -115,12 +115,12 @@ func (s *eventSender) Start(ctx context.Context) error {
 // NeedLeaderElection is false: a follower runs the sender as well, but has no events to send.
 func (s *eventSender) NeedLeaderElection() bool { return false }
 
-// Event records an event.
+// Event implements record.EventRecorder.
 func (s *eventSender) Event(object runtime.Object, kind, reason, message string) {
 	s.AnnotatedEventf(object, nil, kind, reason, "%s", message)
 }
 
-// Eventf records an event.
+// Eventf implements record.EventRecorder.
 func (s *eventSender) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
 	s.AnnotatedEventf(object, nil, kind, reason, format, args...)
 }

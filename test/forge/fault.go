@@ -10,7 +10,7 @@ import (
 type FaultKind string
 
 const (
-	// None: nothing.
+	// None: requests are served as usual.
 	None FaultKind = ""
 	// InternalError answers 500 and stores nothing.
 	InternalError FaultKind = "InternalError"
