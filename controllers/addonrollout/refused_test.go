@@ -62,9 +62,9 @@ func TestContentWithoutAValueOnTheCanaryHaltsTheRollout(t *testing.T) {
 	}
 }
 
-// TestClusterWithoutAValueForTheFirstContentIsHeldBack: on a first install the cluster is not a
+// TestClusterWithoutAValueForTheFirstContentIsParked: on a first install the cluster is not a
 // failure of the commit, and the other clusters get the content.
-func TestClusterWithoutAValueForTheFirstContentIsHeldBack(t *testing.T) {
+func TestClusterWithoutAValueForTheFirstContentIsParked(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.zone("c2")
 	s.targetOf(zonedAt("v1"), "v1")
