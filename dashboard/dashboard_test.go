@@ -77,6 +77,63 @@ func TestPageShowsNoValueOfASecret(t *testing.T) {
 	}
 }
 
+// A page is about the commit that it is asked for, whatever the fleet runs instead.
+func TestPageOfACommit_IsAboutThatCommit(t *testing.T) {
+	fixed, finishing := rolledBack().Rollout, progressing().Rollout
+	fixed.Spec.Target, fixed.Status.Target, fixed.Status.Override = targetOf("3"), targetOf("3"), nil
+	fixed.Status.Phase = v1alpha1.PhaseProgressing
+	fixed.Status.History = append([]v1alpha1.HistoryEntry{{Target: *targetOf("3"), Phase: v1alpha1.PhaseProgressing}}, fixed.Status.History...)
+	finishing.Spec.Target = targetOf("3")
+	finishing.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideFinish, Declared: *targetOf("3")}
+	takenBack := finishing.DeepCopy()
+	takenBack.Status.Phase, takenBack.Status.Target, takenBack.Status.History = v1alpha1.PhaseRollingBack, targetOf("1"), rolledBack().Rollout.Status.History
+	takenBack.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("3"), From: targetOf("2")}
+	unseen := rolledBack().Rollout
+	unseen.Spec.Target, unseen.Generation = targetOf("3"), 3
+	onlyRollback := rolledBack().Rollout
+	onlyRollback.Status.History = onlyRollback.Status.History[:2]
+	policy := progressing().Rollout
+	policy.Spec.PolicyCommit, policy.Spec.Target, policy.Status.Target = "main@sha1:"+sha("1"), targetOf("2"), targetOf("2")
+	const waits = "Commit 3333333 waits until this rollout has ended. This page is about the commit that it waits for."
+	for name, c := range map[string]struct {
+		rollout              *v1alpha1.AddOnRollout
+		asked, commit, state string
+		note                 string
+	}{
+		"TakenBack":                    {rolledBack().Rollout, "2", "main@2222222", "RolledBack", ""},
+		"TheFleetIsBackOnIt":           {rolledBack().Rollout, "1", "main@1111111", "Succeeded", "24 of 24 clusters run main@1111111, taken back from main@2222222."},
+		"ItsOwnRolloutIsNotKept":       {onlyRollback, "1", "main@1111111", "RolledBack", "24 of 24 clusters run main@1111111, taken back from main@2222222."},
+		"TheFleetWasBackOnIt":          {fixed, "1", "main@1111111", "Succeeded", "This commit is not rolled out any more."},
+		"TheFixOfIt":                   {fixed, "3", "main@3333333", "Progressing", ""},
+		"NotPlannedAfterARollback":     {unseen, "3", "main@3333333", "Pending", ""},
+		"IsFinished":                   {finishing, "2", "main@2222222", "Progressing", ""},
+		"WaitsForItsEnd":               {finishing, "3", "main@2222222", "Progressing", waits},
+		"TakenBackAndNewerWaits":       {takenBack, "2", "main@2222222", "RollingBack", ""},
+		"WaitsForTheRollback":          {takenBack, "3", "main@2222222", "RollingBack", waits},
+		"AlsoDeclaredThePolicyOfToday": {policy, "1", "main@1111111", "Succeeded", "This commit is not rolled out any more."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Subject{Rollout: c.rollout, Source: fleetSource(), Now: at(), Asked: sha(c.asked)}
+			page := Rollout{}
+			switch current, past := Concerns(s.Rollout, s.Source, s.Asked); {
+			case past >= 0:
+				page = NewPast(frame(""), s, past)
+			case current:
+				page = NewRollout(frame(""), s)
+			}
+			text := html(t, page)
+			if page.Commit.Short != c.commit || page.Mark.Word != c.state || !strings.Contains(text, c.note) {
+				t.Errorf("%s %s, want %s %s: %s", page.Commit.Short, page.Mark.Word, c.commit, c.state, text)
+			}
+			for _, wrong := range []string{"did not change the content", "waits until", "not rolled out any more"} {
+				if strings.Contains(text, wrong) && !strings.Contains(c.note, wrong) {
+					t.Errorf("the page says %q", wrong)
+				}
+			}
+		})
+	}
+}
+
 // TestHostileTextStaysText: names, reasons and messages come from Git, from clusters and from users
 // of the hub.
 func TestHostileTextStaysText(t *testing.T) {

@@ -128,6 +128,9 @@ type Past struct {
 	Stages               []PastStage
 	Failing              []v1alpha1.ClusterReason
 	Revision             string
+	// Now says what the clusters do with the commit now; Current is the rollout that is under way or ended last.
+	Now     string
+	Current Link
 }
 
 // PastStage is a stage of a past rollout.
@@ -145,17 +148,43 @@ const (
 	entriesOpen = 12
 )
 
-// Concerns reports how a commit concerns a rollout: it is the current one, or the entry of the
-// history with that index; -1 and false: neither.
+// Content is the content that the current rollout is about: what Git declares, or what the fleet is taken back from. If
+// the declared content waits for a rollout to end, it is the content of that one. nil: there is none yet.
+func Content(r *v1alpha1.AddOnRollout) *v1alpha1.Target {
+	switch o := r.Status.Override; {
+	case r.Spec.Target == nil:
+		return r.Status.Target
+	case o == nil || o.Declared != *r.Spec.Target: // the newest commit is not planned yet
+		return r.Spec.Target
+	case o.Returns():
+		return new(o.Leaves())
+	}
+	return r.Status.Target
+}
+
+// CurrentCommit is the sha of the commit that the current rollout is about; "": it has none yet.
+func CurrentCommit(r *v1alpha1.AddOnRollout) string {
+	if c := Content(r); c != nil {
+		return v1alpha1.CommitOf(c.Commit)
+	}
+	return ""
+}
+
+// Concerns reports how a commit concerns a rollout: its page is that of the current rollout, or that of the entry of the
+// history with that index; false and -1: neither.
 func Concerns(r *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, sha string) (current bool, past int) {
 	matches := func(revision string) bool {
 		return len(sha) >= 7 && strings.HasPrefix(v1alpha1.CommitOf(revision), sha)
 	}
-	shown := []string{r.Spec.PolicyCommit}
-	for _, t := range []*v1alpha1.Target{r.Spec.Target, r.Status.Target} {
-		if t != nil {
-			shown = append(shown, t.Commit)
-		}
+	if c := Content(r); c != nil && matches(c.Commit) {
+		return true, -1
+	}
+	if past := begunBy(r, matches); past >= 0 {
+		return false, past
+	}
+	shown := []string{r.Spec.PolicyCommit} // without a rollout of their own
+	if r.Spec.Target != nil {
+		shown = append(shown, r.Spec.Target.Commit)
 	}
 	if source != nil {
 		shown = append(shown, source.Status.LastAppliedRevision, source.Status.LastAttemptedRevision)
@@ -163,28 +192,31 @@ func Concerns(r *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, sha string
 	if r.Spec.Removal != nil {
 		shown = append(shown, "sha1:"+r.Spec.Removal.Commit)
 	}
-	if slices.ContainsFunc(shown, matches) {
-		return true, -1
-	}
-	return false, slices.IndexFunc(r.Status.History, func(h v1alpha1.HistoryEntry) bool { return matches(h.Target.Commit) })
+	return slices.ContainsFunc(shown, matches), -1
 }
 
-// CurrentCommit is the sha of the content that a rollout is about; "": it has none yet.
-func CurrentCommit(r *v1alpha1.AddOnRollout) string {
-	switch {
-	case r.Spec.Target != nil:
-		return v1alpha1.CommitOf(r.Spec.Target.Commit)
-	case r.Status.Target != nil:
-		return v1alpha1.CommitOf(r.Status.Target.Commit)
+// begunBy is the index of the newest rollout in the history that a commit began. A rollback to the commit is another
+// rollout of its content: it counts only if the history has no other. -1: the history has none.
+func begunBy(r *v1alpha1.AddOnRollout, matches func(revision string) bool) int {
+	rollback := -1
+	for i := range r.Status.History {
+		h := &r.Status.History[i]
+		switch {
+		case !matches(h.Target.Commit):
+		case h.Phase != v1alpha1.PhaseRollingBack && h.Phase != v1alpha1.PhaseRolledBack && (i > 0 || !r.Status.Override.Returns()):
+			return i
+		case rollback < 0:
+			rollback = i
+		}
 	}
-	return ""
+	return rollback
 }
 
 // NewRollout is the page of the current rollout.
 func NewRollout(f Frame, s Subject) Rollout {
 	r := s.Rollout
 	p := begun(f, s)
-	word, mark := show.Headline(r)
+	word, mark := show.PhaseOf(r)
 	p.Mark, p.Live = markOf(word, mark), true
 	p.Author, p.Subject = said(s, p.Commit)
 	p.Standing = standing(r)
@@ -226,6 +258,10 @@ func NewPast(f Frame, s Subject, index int) Rollout {
 	p.Past, p.Commit, p.Mark = &entry, entry.Commit, entry.Mark
 	p.Author, p.Subject = said(s, p.Commit)
 	p.Since, p.Took = entry.Started, entry.Took
+	entry.Now, entry.Current = "This commit is not rolled out any more.", Link{"The current rollout", RolloutPath(p.Namespace, p.Name, CurrentCommit(s.Rollout))}
+	if t := s.Rollout.Status.Target; t != nil && t.Commit == h.Target.Commit {
+		entry.Now, p.Live = standing(s.Rollout), true
+	}
 	p.Standing = fmt.Sprintf("%d of %s ran it when its rollout ended", h.Counts.Updated, brief.Count(int(h.Counts.Total), "cluster"))
 	if text := show.FirstLine(h.Reason); text != "" {
 		p.Standing += ": " + text
@@ -255,6 +291,9 @@ func asked(s Subject) []string {
 		return nil
 	}
 	short := s.Asked[:min(len(s.Asked), 7)]
+	if o := s.Rollout.Status.Override; o.Waits() && strings.HasPrefix(v1alpha1.CommitOf(o.Declared.Commit), s.Asked) {
+		return []string{"Commit " + short + " waits until this rollout has ended. This page is about the commit that it waits for."}
+	}
 	if s.Source != nil && s.Source.Status.Refused() && strings.HasPrefix(v1alpha1.CommitOf(s.Source.Status.LastAttemptedRevision), s.Asked) {
 		return []string{"Commit " + short + " is refused by source " + s.Source.Name + ", so that nothing of it is applied. This page is about the content before it."}
 	}
@@ -264,11 +303,7 @@ func asked(s Subject) []string {
 func begun(f Frame, s Subject) Rollout {
 	r := s.Rollout
 	p := Rollout{Frame: f, Namespace: r.Namespace, Name: r.Name}
-	target := r.Spec.Target
-	if target == nil {
-		target = r.Status.Target
-	}
-	if target != nil {
+	if target := Content(r); target != nil {
 		p.Commit = f.commit(target.Commit, s.Source)
 		p.Source = Link{target.Source, SourcePath(r.Namespace, target.Source, "")}
 	}

@@ -34,6 +34,7 @@ func states(tb testing.TB) map[string]any {
 		"hidden":      NewRollout(frame(RolloutPath("default", "hello", sha("2"))), hidden),
 		"thousands":   NewRollout(frame(RolloutPath("default", "hello", sha("2"))), inThousands()),
 		"refused":     NewRollout(frame(RolloutPath("default", "hello", sha("3"))), refused),
+		"restored":    NewPast(frame(RolloutPath("default", "hello", sha("1"))), rolledBack(), 2),
 		"past":        NewPast(frame(RolloutPath("default", "hello", sha("1"))), s, 1),
 		"fleet":       NewFleet(frame(""), fleet, []v1alpha1.AddOnSource{*fleetSource(), *refusedSource()}, nil, at()),
 		"nothing":     NewFleet(local, nil, nil, nil, at()),
@@ -164,6 +165,11 @@ func rolledBack() Subject {
 	r := s.Rollout
 	r.Status.Stages[0].Phase, r.Status.Stages[1].Phase = "Complete", "Complete"
 	r.Status.Target = targetOf("1")
+	begun, ended := ago(4*time.Minute), ago(time.Minute)
+	r.Status.History = append([]v1alpha1.HistoryEntry{
+		{Target: *targetOf("1"), Phase: v1alpha1.PhaseRolledBack, Started: ended, Finished: &ended, Counts: r.Status.Counts},
+		{Target: *targetOf("2"), Phase: v1alpha1.PhaseFailed, Started: begun, Finished: &ended, Counts: v1alpha1.Counts{Total: 24, Failed: 2, Waiting: 22}},
+	}, r.Status.History...)
 	r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2"), Reason: "gate errors: 12.5 % of requests fail, at most 5 % may"}
 	return s
 }

@@ -189,12 +189,12 @@ func Headline(r *v1alpha1.AddOnRollout) (string, Mark) {
 	if r.Status.Override.Waits() && OutcomeOf(r) == Running {
 		return pending, Mark{"○", dim}
 	}
-	return phaseOf(r)
+	return PhaseOf(r)
 }
 
-// phaseOf is Headline for what the clusters do, which is about other content than the target if
+// PhaseOf is Headline for what the clusters do, which is about other content than the target if
 // that waits.
-func phaseOf(r *v1alpha1.AddOnRollout) (string, Mark) {
+func PhaseOf(r *v1alpha1.AddOnRollout) (string, Mark) {
 	switch {
 	case !Current(r):
 		return pending, Mark{"○", dim}

@@ -94,7 +94,7 @@ func (s Style) reported(r *v1alpha1.AddOnRollout) string {
 // branches are the lines of the tree: the rollout, its stages, the failing clusters.
 func branches(r *v1alpha1.AddOnRollout) []branch {
 	status := r.Status
-	word, m := phaseOf(r)
+	word, m := PhaseOf(r)
 	out := []branch{{
 		mark: m, name: r.Name, status: word,
 		clusters: share(status.Counts), bar: progressBar(status.Counts.Updated, status.Counts.Total),
