@@ -222,6 +222,15 @@ func TestGeneratedNamesDoNotSplitReasons(t *testing.T) {
 	}
 }
 
+// A revert of content that was rolled back moves no cluster.
+func TestPage_OfContentThatTheClustersRanBeforeShowsNoChange(t *testing.T) {
+	s := subject(t)
+	s.Change.From = targetOf("2")
+	if page := html(t, NewRollout(frame(""), s)); !strings.Contains(page, ">eu-01</a>, which ran this content before.") || strings.Contains(page, "against") {
+		t.Error(page)
+	}
+}
+
 // TestFleetByNeed: what a user must look at comes first.
 func TestFleetByNeed(t *testing.T) {
 	named := func(name string, phase v1alpha1.Phase) v1alpha1.AddOnRollout {

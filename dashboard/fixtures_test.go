@@ -123,7 +123,7 @@ func subject(tb testing.TB) Subject {
 	return Subject{
 		Rollout: failed(), Source: fleetSource(), Plan: planOf(), Now: at(), Asked: sha("2"),
 		Change: &Change{
-			Cluster: "eu-01", From: "main@1111111",
+			Cluster: "eu-01", From: targetOf("1"),
 			Before: []*unstructured.Unstructured{object(tb, fmt.Sprintf(deployment, 1)), object(tb, fmt.Sprintf(secret, "hunter1"))},
 			After:  []*unstructured.Unstructured{object(tb, fmt.Sprintf(deployment, 2)), object(tb, fmt.Sprintf(secret, "hunter2"))},
 		},

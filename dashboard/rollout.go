@@ -23,7 +23,7 @@ type Subject struct {
 	// Plan of every cluster; if it is nil, Unplanned says why.
 	Plan      *rollout.Plan
 	Unplanned string
-	// Change has the changes of the target on one cluster; if it is nil, Unchanged says why.
+	// Change has the changes of the content on one cluster; if it is nil, Unchanged says why.
 	Change    *Change
 	Unchanged string
 	// Asked is the sha of the commit that the page was asked for; "": the current one.
@@ -32,11 +32,11 @@ type Subject struct {
 	Now time.Time
 }
 
-// Change has the changes of the target on one cluster.
+// Change has the changes of content on one cluster.
 type Change struct {
 	Cluster string
-	// From names the content of Before; "" if there was none.
-	From          string
+	// From is the content of Before, which the cluster ran before; nil: none that is known.
+	From          *v1alpha1.Target
 	Before, After []*unstructured.Unstructured
 }
 
@@ -104,8 +104,10 @@ type Why struct {
 // What is the rendered difference on one cluster.
 type What struct {
 	Cluster Link
-	From    string
-	Lines   []show.DiffLine
+	// From names the content before. Same: the cluster ran the same content before.
+	From  string
+	Same  bool
+	Lines []show.DiffLine
 	// Cut counts the lines that are not shown.
 	Cut int
 }
@@ -494,7 +496,10 @@ func what(s Subject) *What {
 	if err != nil {
 		return nil // what was rendered can be printed
 	}
-	w := &What{Cluster: Link{s.Change.Cluster, clusterPath(s.Change.Cluster)}, From: s.Change.From, Lines: lines}
+	w := &What{Cluster: Link{s.Change.Cluster, clusterPath(s.Change.Cluster)}, Lines: lines}
+	if from := s.Change.From; from != nil {
+		w.From, w.Same = cmp.Or(show.ShortCommit(from.Commit), from.Revision), from.Digest == Content(s.Rollout).Digest
+	}
 	if len(lines) > diffLines {
 		w.Lines, w.Cut = lines[:diffLines], len(lines)-diffLines
 	}

@@ -100,6 +100,7 @@ func TestReadingCommands(t *testing.T) {
 			err: "From main@0000000 to main@1111111 on us-01:\nGit declares main@2222222, which is quarantined or blocked (halted in canary). What ends that: addonflow status hello -n default\n",
 			out: "--- v1 ConfigMap hello\n+++ v1 ConfigMap hello\n@@ -1,6 +1,6 @@\n apiVersion: v1\n data:\n-  tag: v1\n+  tag: v2\n kind: ConfigMap\n metadata:\n   name: hello\n",
 		},
+		"DiffOfTheSame": {args: "diff hello us-02", objects: []client.Object{hello("")}, err: "This rollout does not change us-02, which ran the content of main@2222222 before.\n"},
 		"WhyWithdrawn": {
 			args: "why hello eu-01", objects: []client.Object{withdrawn()}, out: "eu-01: Done in stage canary at hello-2222222222\n",
 			err: "Git declares main@2222222, which is quarantined or blocked (halted in canary). What ends that: addonflow status hello -n default\n",

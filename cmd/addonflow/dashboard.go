@@ -21,6 +21,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/pageserver"
+	"github.com/addonflow/addonflow/dashboard"
 	"github.com/addonflow/addonflow/render/chart"
 )
 
@@ -89,7 +90,14 @@ func inspector(hub client.Client, charts chart.Engines) func(client.ObjectKey) f
 			if missing, ok := errors.AsType[*addonrollout.MissingError](err); ok {
 				note, err = "Clusters are held: "+missing.Error()+".", nil
 			}
-			return pageserver.Inspection{Plan: i.Plan(), Note: note, Change: i.Change}, err
+			change := func(ctx context.Context, by v1alpha1.Target) (*dashboard.Change, error) {
+				c, err := i.Change(ctx, by)
+				if err != nil || c.Cluster == "" {
+					return nil, err
+				}
+				return &dashboard.Change{Cluster: c.Cluster, From: c.From, Before: c.Before, After: c.After}, nil
+			}
+			return pageserver.Inspection{Plan: i.Plan(), Note: note, Change: change}, err
 		}
 	}
 }

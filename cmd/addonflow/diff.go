@@ -23,9 +23,9 @@ func newDiffCommand(c *cli) *cobra.Command {
 
 The command renders the content that the cluster runs and the target, with your own
 credentials and without writing anything, and prints their difference as a unified diff per
-object. If the cluster runs the target, it compares the stable revision with the target. The
-values of Secrets are masked. Without a cluster it takes the first one that does not run the
-target. The same for a commit that is not merged yet: plan.`,
+object. If the rollout has moved the cluster to the target already, it compares what the
+cluster ran before. The values of Secrets are masked. Without a cluster it takes the first one
+that does not run the target. The same for a commit that is not merged yet: plan.`,
 		Example: `  # What does the rollout bring?
   addonflow diff hello
   # On one cluster, with its own values
@@ -56,10 +56,14 @@ func (c *cli) diff(ctx context.Context, name, cluster string) error {
 	if err != nil {
 		return hubError("show the change of "+rolloutKey(key), err)
 	}
-	target := effective(r)
+	target := show.ShortCommit(change.To.Commit)
 	defer c.hintOverride(r)
-	if change.Cluster == "" {
-		c.hint("Every cluster of %s runs the target, %s.", rolloutKey(key), show.ShortCommit(target.Commit))
+	switch {
+	case change.Cluster == "":
+		c.hint("Every cluster of %s runs the target, %s.", rolloutKey(key), target)
+		return nil
+	case change.From != nil && change.From.Digest == change.To.Digest:
+		c.hint("This rollout does not change %s, which ran the content of %s before.", change.Cluster, target)
 		return nil
 	}
 	diff, err := c.terminal().style.Diff(change.Before, change.After)
@@ -70,20 +74,12 @@ func (c *cli) diff(ctx context.Context, name, cluster string) error {
 	if t := change.From; t != nil {
 		from = cmp.Or(show.ShortCommit(t.Commit), t.Revision)
 	}
-	c.hint("From %s to %s on %s:", from, show.ShortCommit(target.Commit), change.Cluster)
+	c.hint("From %s to %s on %s:", from, target, change.Cluster)
 	if diff == "" {
 		c.hint("no difference")
 	}
 	_, err = fmt.Fprint(c.Out, diff)
 	return err
-}
-
-// effective is the target of a rollout: what Git declares, unless the operator overrides it.
-func effective(r *v1alpha1.AddOnRollout) *v1alpha1.Target {
-	if r.Status.Override != nil && r.Status.Target != nil {
-		return r.Status.Target
-	}
-	return r.Spec.Target
 }
 
 // hintOverride says that Git declares other content than the target, and why.

@@ -84,14 +84,25 @@ func explained(context.Context, client.Client, types.NamespacedName) (rollout.Pl
 }
 
 // changed is a change of one object on us-01.
-func changed(context.Context, client.Client, types.NamespacedName, string) (addonrollout.Change, error) {
+func changed(ctx context.Context, hub client.Client, key types.NamespacedName, cluster string) (addonrollout.Change, error) {
+	r := &v1alpha1.AddOnRollout{}
+	if err := hub.Get(ctx, key, r); err != nil {
+		return addonrollout.Change{}, err
+	}
+	to := r.Spec.Target
+	if r.Status.Override != nil {
+		to = r.Status.Target
+	}
+	if cluster == "us-02" { // it ran the target before
+		return addonrollout.Change{Cluster: cluster, Clusters: 1, From: to, To: *to}, nil
+	}
 	object := func(tag string) []*unstructured.Unstructured {
 		return []*unstructured.Unstructured{{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "hello"}, "data": map[string]any{"tag": tag},
 		}}}
 	}
 	from := &v1alpha1.Target{Commit: "main@sha1:" + strings.Repeat("0", 40)}
-	return addonrollout.Change{Cluster: "us-01", Clusters: 2, From: from, Before: object("v1"), After: object("v2")}, nil
+	return addonrollout.Change{Cluster: "us-01", Clusters: 2, From: from, To: *to, Before: object("v1"), After: object("v2")}, nil
 }
 
 // run runs a command line and returns its exit code.

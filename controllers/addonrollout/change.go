@@ -3,7 +3,6 @@ package addonrollout
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,15 +13,16 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Change is what the target of a rollout changes on one cluster.
+// Change is what content changes on one cluster.
 type Change struct {
 	// Cluster is the first one of the stage that does not run the target.
 	Cluster string
 	// Clusters of the stage that do not run the target.
 	Clusters int
-	// From is the content that Before are the objects of: what the cluster runs, or the stable revision if the cluster
-	// runs the target or nothing that is stored; nil: none. After are the objects of the target.
+	// From is the content that the cluster ran before it gets, or got, To; nil: none. It has the digest of To if the
+	// cluster ran that all along. Before and After are the objects of both.
 	From          *v1alpha1.Target
+	To            v1alpha1.Target
 	Before, After []*unstructured.Unstructured
 }
 
@@ -52,10 +52,10 @@ func ChangeOn(ctx context.Context, c client.Client, key client.ObjectKey, cluste
 	return change, err
 }
 
-// changeOfFirst is the change on the first wanted cluster; empty without such a cluster.
+// changeOfFirst is the change by the target on the first wanted cluster; without such a cluster it has only To.
 func (i *Inspection) changeOfFirst(ctx context.Context, wanted func(*plan.Cluster) bool) (Change, error) {
 	p := i.plan
-	var change Change
+	change := Change{To: p.Observed.Target}
 	var first *plan.Cluster
 	for i := range p.Clusters {
 		at := &p.Clusters[i]
@@ -68,33 +68,41 @@ func (i *Inspection) changeOfFirst(ctx context.Context, wanted func(*plan.Cluste
 		change.Clusters++
 	}
 	if first == nil {
-		return Change{}, nil
+		return change, nil
 	}
-	change.Cluster = first.Name
+	steps, err := p.Steps()
+	if err != nil {
+		return Change{}, err
+	}
+	return i.change(ctx, steps.ToTarget(first), change)
+}
+
+// Change returns what content of the rollout changes, or changed, on a cluster that gets or got it. Without such a
+// cluster it has only To.
+func (i *Inspection) Change(ctx context.Context, by v1alpha1.Target) (Change, error) {
+	steps, err := i.plan.Steps()
+	if err != nil {
+		return Change{}, err
+	}
+	return i.change(ctx, steps.ToContent(by), Change{To: by})
+}
+
+// change completes a change by what a step renders.
+func (i *Inspection) change(ctx context.Context, step plan.Step, change Change) (Change, error) {
+	if step.Cluster == nil {
+		return change, nil
+	}
 	var err error
-	if change.From = p.Observed.Replaces(first); change.From != nil {
-		if change.Before, err = i.objectsOf(ctx, first, change.From.Digest); err != nil {
+	change.Cluster, change.From = step.Cluster.Name, step.From
+	if change.From != nil {
+		if change.Before, err = i.objectsOf(ctx, step.Cluster, change.From.Digest); err != nil {
 			return Change{}, err
 		}
 	}
-	change.After, err = i.objectsOf(ctx, first, p.Observed.Target.Digest)
-	return change, err
-}
-
-// Change returns what the target changes on a cluster, against the content of a digest; against
-// nothing for "". A cluster that the plan does not have is an error.
-func (i *Inspection) Change(ctx context.Context, cluster, from string) (before, after []*unstructured.Unstructured, err error) {
-	at := slices.IndexFunc(i.plan.Clusters, func(c plan.Cluster) bool { return c.Name == cluster })
-	if at < 0 {
-		return nil, nil, fmt.Errorf("cannot find cluster %q in the plan", cluster)
+	if change.After, err = i.objectsOf(ctx, step.Cluster, change.To.Digest); err != nil {
+		return Change{}, err
 	}
-	if from != "" {
-		if before, err = i.objectsOf(ctx, &i.plan.Clusters[at], from); err != nil {
-			return nil, nil, err
-		}
-	}
-	after, err = i.objectsOf(ctx, &i.plan.Clusters[at], i.plan.Observed.Target.Digest)
-	return before, after, err
+	return change, nil
 }
 
 func (i *Inspection) objectsOf(ctx context.Context, c *plan.Cluster, digest string) ([]*unstructured.Unstructured, error) {

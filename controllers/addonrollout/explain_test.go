@@ -200,8 +200,8 @@ func TestInspectRendersWhatChanged(t *testing.T) {
 		if err != nil || engine.renderings != c.want {
 			t.Errorf("%s renders %d clusters, %v; want %d", c.look, engine.renderings, err, c.want)
 		}
-		if _, after, err := i.Change(t.Context(), "c1", ""); err != nil || len(after) != 1 {
-			t.Errorf("%s: what changes is %v, %v", c.look, after, err)
+		if change, err := i.Change(t.Context(), *ro.Spec.Target); err != nil || len(change.After) != 1 {
+			t.Errorf("%s: what changes is %+v, %v", c.look, change, err)
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,9 +29,8 @@ type Inspection struct {
 	Plan rollout.Plan
 	// Note says what the plan lacks; "": nothing.
 	Note string
-	// Change returns the objects of a cluster: of the content with the digest from, and of the
-	// target.
-	Change func(ctx context.Context, cluster, from string) (before, after []*unstructured.Unstructured, err error)
+	// Change returns what content changes, or changed, on a cluster that gets or got it; nil: no cluster does.
+	Change func(ctx context.Context, by v1alpha1.Target) (*dashboard.Change, error)
 }
 
 // Options of a Server.

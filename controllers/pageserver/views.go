@@ -16,8 +16,6 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/dashboard"
-	"github.com/addonflow/addonflow/rollout"
-	"github.com/addonflow/addonflow/show"
 )
 
 // Resources that pages show.
@@ -146,10 +144,10 @@ func (s *Server) plan(r *request, subject *dashboard.Subject) (Inspection, error
 	return inspection, nil
 }
 
-// change adds what the target changes on one cluster: the first that fails, else the first that
-// does not run the target, else the first.
+// change adds what the content that the page is about changes on one cluster.
 func (s *Server) change(r *request, subject *dashboard.Subject, inspection Inspection) error {
-	if subject.Plan == nil || inspection.Change == nil {
+	content := dashboard.Content(subject.Rollout)
+	if subject.Plan == nil || content == nil || inspection.Change == nil {
 		return nil
 	}
 	ro := subject.Rollout
@@ -161,72 +159,11 @@ func (s *Server) change(r *request, subject *dashboard.Subject, inspection Inspe
 		subject.Unchanged = "What changes is not shown: you may not get " + missing + "."
 		return nil
 	}
-	cluster, from := changed(ro, subject.Plan), previous(ro)
-	if cluster == "" {
-		return nil
-	}
-	before, after, err := inspection.Change(r.Context(), cluster, from.Digest)
-	if err != nil {
+	if subject.Change, err = inspection.Change(r.Context(), *content); err != nil {
 		subject.Unchanged = "What changes is not shown: the content before, or the one after it, is not kept or cannot be rendered."
 		return nil //nolint:nilerr // the page says it, and has all other parts
 	}
-	subject.Change = &dashboard.Change{Cluster: cluster, From: show.ShortCommit(from.Commit), Before: before, After: after}
-	if from.Commit == "" {
-		subject.Change.From = from.Revision
-	}
 	return nil
-}
-
-func changed(ro *v1alpha1.AddOnRollout, plan *rollout.Plan) string {
-	for _, f := range ro.Status.Failing {
-		if c, ok := plan.Why(f.Cluster); ok && member(c) {
-			return c.Name
-		}
-	}
-	first := ""
-	for _, c := range plan.Clusters {
-		if !member(c) {
-			continue
-		}
-		if c.State != rollout.Done && c.State != rollout.Unchanged {
-			return c.Name
-		}
-		if first == "" {
-			first = c.Name
-		}
-	}
-	return first
-}
-
-// member reports whether the add-on is rendered for a cluster.
-func member(c rollout.ClusterPlan) bool {
-	switch c.State {
-	case rollout.Ignored, rollout.Removing, rollout.Gone, rollout.Left, rollout.LeftFailed, rollout.Unstaged:
-		return false
-	default:
-		return true
-	}
-}
-
-// previous is the content before that of a rollout, or the one that the fleet is rolled back from;
-// zero: there was none.
-func previous(ro *v1alpha1.AddOnRollout) v1alpha1.Target {
-	if o := ro.Status.Override; o.Returns() {
-		return o.Leaves()
-	}
-	target := ro.Status.Target
-	if target == nil {
-		target = ro.Spec.Target
-	}
-	if stable := ro.Status.Stable; stable != nil && stable.Digest != target.Digest {
-		return *stable
-	}
-	for _, h := range ro.Status.History {
-		if h.Target.Digest != target.Digest && h.Phase == v1alpha1.PhaseSucceeded {
-			return h.Target
-		}
-	}
-	return v1alpha1.Target{}
 }
 
 // rollout is the page of a rollout at a commit.

@@ -304,17 +304,6 @@ func (o *Observation) targets() []v1alpha1.Target {
 	return append(known, o.Stored...)
 }
 
-// Replaces is the content that the target replaces on a cluster: what the cluster runs, or the stable revision if the
-// cluster runs the target or nothing that is stored; nil: there is none.
-func (o *Observation) Replaces(c *Cluster) *v1alpha1.Target {
-	runs := c.Running()
-	if _, stored := o.StoredAs[render.RevisionName(o.Rollout.Name, runs)]; !stored || runs == o.Target.Digest {
-		return o.Rollout.Status.Stable
-	}
-	known := o.known(runs)
-	return &known
-}
-
 // stranded says why no cluster is admitted to the declared content and none can be rolled back; otherwise it is "".
 func (o *Observation) stranded() string {
 	if o.Barrier == "" {
