@@ -48,7 +48,7 @@ type Door interface {
 	// ErrLogin if it is wrong.
 	Login(w http.ResponseWriter, r *http.Request, secret string) error
 	// Logout ends what Login began.
-	Logout(w http.ResponseWriter)
+	Logout(w http.ResponseWriter, r *http.Request)
 }
 
 // LocalDoor lets one user in, who knows a key. The objects are read with the user's own
@@ -62,8 +62,15 @@ func NewLocalDoor() LocalDoor { return LocalDoor{rand.Text()} }
 // Key returns the key that Login expects.
 func (d LocalDoor) Key() string { return d.key }
 
-// localCookie carries the key. A browser accepts it without TLS only if it is not Secure.
-const localCookie = "addonflow-key"
+// localCookie is the name of the cookie that carries the key. A browser accepts it without TLS only if it is not Secure.
+// It sends the cookies of a host to all of its ports, so the name has the port: another door has another key.
+func localCookie(r *http.Request) string {
+	_, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		return "addonflow-key"
+	}
+	return "addonflow-key-" + port
+}
 
 // Enter accepts a request that has the key and whose host is a loopback name. A site elsewhere can point a
 // name of its own at this machine; such a request is refused.
@@ -71,7 +78,7 @@ func (d LocalDoor) Enter(r *http.Request) (*Viewer, error) {
 	if !loopback(r.Host) {
 		return nil, ErrLogin
 	}
-	cookie, err := r.Cookie(localCookie)
+	cookie, err := r.Cookie(localCookie(r))
 	if err != nil || !d.fits(cookie.Value) {
 		return nil, ErrLogin
 	}
@@ -87,13 +94,13 @@ func (d LocalDoor) Login(w http.ResponseWriter, r *http.Request, secret string) 
 	if !loopback(r.Host) || !d.fits(secret) {
 		return ErrLogin
 	}
-	http.SetCookie(w, &http.Cookie{Name: localCookie, Value: d.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}) //nolint:gosec // no TLS on loopback
+	http.SetCookie(w, &http.Cookie{Name: localCookie(r), Value: d.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}) //nolint:gosec // no TLS on loopback
 	return nil
 }
 
 // Logout removes the cookie.
-func (d LocalDoor) Logout(w http.ResponseWriter) {
-	http.SetCookie(w, &http.Cookie{Name: localCookie, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteLaxMode}) //nolint:gosec // no TLS on loopback
+func (d LocalDoor) Logout(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, &http.Cookie{Name: localCookie(r), Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteLaxMode}) //nolint:gosec // no TLS on loopback
 }
 
 // loopback reports whether a request was sent to this machine by a name that only it has.
@@ -185,7 +192,7 @@ func (d *TokenDoor) Login(w http.ResponseWriter, r *http.Request, secret string)
 }
 
 // Logout removes the cookie.
-func (d *TokenDoor) Logout(w http.ResponseWriter) {
+func (d *TokenDoor) Logout(w http.ResponseWriter, _ *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: tokenCookie, Path: "/", MaxAge: -1, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
 

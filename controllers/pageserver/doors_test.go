@@ -397,6 +397,31 @@ func TestLocalDoor(t *testing.T) {
 	}
 }
 
+// Browsers send the cookies of 127.0.0.1 to every port of it.
+func TestLocalDoor_LeavesOtherDashboardsOfTheMachineOpen(t *testing.T) {
+	w := newWorld(t)
+	first, second := NewLocalDoor(), NewLocalDoor()
+	server, other := httptest.NewServer(w.pages(w.hub, first)), httptest.NewServer(w.pages(w.hub, second))
+	t.Cleanup(server.Close)
+	t.Cleanup(other.Close)
+	b := newBrowser(t, server)
+	b.do("GET", "/login?key="+first.Key(), nil)
+	b.base = other.URL
+	b.do("GET", "/login?key="+second.Key(), nil)
+	for _, base := range []string{server.URL, other.URL} {
+		b.base = base
+		if code, to, _ := b.do("GET", "/", nil); code != http.StatusOK {
+			t.Errorf("%s: %d to %s", base, code, to)
+		}
+	}
+	b.do("POST", "/logout", url.Values{})
+	for _, c := range b.cookies {
+		if out := strings.HasSuffix(other.URL, strings.TrimPrefix(c.Name, "addonflow-key-")); out != (c.MaxAge < 0) {
+			t.Errorf("after the logout of %s: %s", other.URL, c)
+		}
+	}
+}
+
 // TestPlansThatAreNotLookedAtAreForgotten: a plan, and what was rendered for it, has every cluster of a fleet.
 func TestPlansThatAreNotLookedAtAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

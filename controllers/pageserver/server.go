@@ -283,7 +283,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	s.Door.Logout(w)
+	s.Door.Logout(w, r)
 	http.Redirect(w, r, s.Base+"login", http.StatusSeeOther)
 }
 
