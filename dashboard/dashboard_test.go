@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -167,6 +168,9 @@ func TestHostileTextStaysText(t *testing.T) {
 		page := strings.ToLower(html(t, view))
 		if strings.Count(page, "<script") != 1 || strings.Contains(page, "<img") || strings.Contains(page, `href="javascript:`) {
 			t.Errorf("%s: the text became code:\n%s", name, page)
+		}
+		if strings.ContainsFunc(page, func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }) || strings.Contains(page, "alert(1)") && !strings.Contains(page, `\u202e`) {
+			t.Errorf("%s: text can turn round what stands beside it", name)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
+	"strings"
+	"unicode"
 )
 
 //go:embed templates/*.html
@@ -71,8 +73,27 @@ func (p *Pages) Write(w io.Writer, view any) error {
 	default:
 		return fmt.Errorf("cannot write a page of %T", view)
 	}
-	if err := p.set.ExecuteTemplate(w, name, view); err != nil {
+	var page strings.Builder
+	err := p.set.ExecuteTemplate(&page, name, view)
+	if err == nil {
+		_, err = io.WriteString(w, inOrder(page.String()))
+	}
+	if err != nil {
 		return fmt.Errorf("cannot write page %s: %w", name, err)
 	}
 	return nil
+}
+
+// inOrder returns text with an escape for each character that changes the order in which text is shown: text from Git
+// could otherwise turn round what stands beside it.
+func inOrder(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.Is(unicode.Bidi_Control, r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
