@@ -135,6 +135,17 @@ func TestPageOfACommit_IsAboutThatCommit(t *testing.T) {
 	}
 }
 
+// A page from which rollouts are omitted does not say that there is none.
+func TestFleet_WithoutTheRightToListSaysNothingOfTheRest(t *testing.T) {
+	const none = "There is no rollout here yet."
+	if page := html(t, NewFleet(frame(""), nil, nil, []string{"You may not list the rollouts of any namespace."}, at())); strings.Contains(page, none) {
+		t.Error(page)
+	}
+	if page := html(t, NewFleet(frame(""), nil, nil, nil, at())); !strings.Contains(page, none) {
+		t.Error(page)
+	}
+}
+
 // TestHostileTextStaysText: names, reasons and messages come from Git, from clusters and from users
 // of the hub.
 func TestHostileTextStaysText(t *testing.T) {

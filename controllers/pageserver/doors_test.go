@@ -120,9 +120,14 @@ func (w *world) grant(namespace, name string, rule rbacv1.PolicyRule) {
 // token is one of jane's ServiceAccount.
 func (w *world) token() string {
 	w.t.Helper()
+	return w.tokenOf("jane")
+}
+
+func (w *world) tokenOf(name string) string {
+	w.t.Helper()
 	request := &authenticationv1.TokenRequest{}
-	jane := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "jane"}}
-	w.must(w.hub.SubResource("token").Create(w.t.Context(), jane, request))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+	w.must(w.hub.SubResource("token").Create(w.t.Context(), account, request))
 	return request.Status.Token
 }
 
@@ -418,6 +423,28 @@ func TestLocalDoor_LeavesOtherDashboardsOfTheMachineOpen(t *testing.T) {
 	for _, c := range b.cookies {
 		if out := strings.HasSuffix(other.URL, strings.TrimPrefix(c.Name, "addonflow-key-")); out != (c.MaxAge < 0) {
 			t.Errorf("after the logout of %s: %s", other.URL, c)
+		}
+	}
+}
+
+// Each kind that is hidden as a whole is named.
+func TestFleet_NamesTheKindsThatAreHidden(t *testing.T) {
+	w := newWorld(t)
+	w.grant("other", "sam", rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"addonsources"}, Verbs: []string{"get", "list"}})
+	w.must(w.hub.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sam"}}))
+	server := httptest.NewTLSServer(w.pages(w.hub, NewTokenDoor(w.hub, w.clock)))
+	t.Cleanup(server.Close)
+	b := newBrowser(t, server)
+	for name, want := range map[string][]bool{"jane": {false, true}, "sam": {true, false}} {
+		b.do("POST", "/login", url.Values{"token": {w.tokenOf(name)}})
+		_, _, text := b.do("GET", "/", nil)
+		for i, kind := range []string{"rollouts", "sources"} {
+			if strings.Contains(text, "You may not list the "+kind+" of any namespace.") != want[i] {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+		if strings.Contains(text, "There is no rollout here yet.") {
+			t.Errorf("%s is told that there is none", name)
 		}
 	}
 }

@@ -240,7 +240,6 @@ func (s *Server) everything(r *request) (rollouts []v1alpha1.AddOnRollout, sourc
 	case err != nil:
 		return nil, nil, nil, err
 	}
-	hidden := false
 	allowed := func(resource, namespace string) bool {
 		// A right to all namespaces saves a question for each of them.
 		for _, in := range []string{"", namespace} {
@@ -252,13 +251,15 @@ func (s *Server) everything(r *request) (rollouts []v1alpha1.AddOnRollout, sourc
 				return true
 			}
 		}
-		hidden = true
 		return false
 	}
 	rollouts = slices.DeleteFunc(allRollouts.Items, func(ro v1alpha1.AddOnRollout) bool { return err != nil || !allowed(rolloutsResource, ro.Namespace) })
 	sources = slices.DeleteFunc(allSources.Items, func(so v1alpha1.AddOnSource) bool { return err != nil || !allowed(sourcesResource, so.Namespace) })
-	if hidden && len(rollouts)+len(sources) == 0 {
-		notes = append(notes, "You may not list the rollouts or sources of any namespace.")
+	if len(rollouts) == 0 && len(allRollouts.Items) > 0 {
+		notes = append(notes, "You may not list the rollouts of any namespace.")
+	}
+	if len(sources) == 0 && len(allSources.Items) > 0 {
+		notes = append(notes, "You may not list the sources of any namespace.")
 	}
 	return rollouts, sources, notes, err
 }
