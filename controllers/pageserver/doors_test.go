@@ -36,6 +36,7 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -66,7 +67,7 @@ func newWorld(t *testing.T) *world {
 	}
 	h := hubtest.Start(t, hub.Options{CRDYAML: crds, Namespaces: []string{"team", "other"}})
 	w := &world{t: t, config: h.Config(), scheme: runtime.NewScheme(), clock: clocktesting.NewFakePassiveClock(time.Now())}
-	w.must(errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme), addonv1alpha1.Install(w.scheme)))
+	w.must(errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme), addonv1alpha1.Install(w.scheme), clusterv1.Install(w.scheme)))
 	w.hub = w.client(w.config)
 	for _, namespace := range []string{"team", "other"} {
 		ro := &v1alpha1.AddOnRollout{
@@ -423,6 +424,23 @@ func TestLocalDoor_LeavesOtherDashboardsOfTheMachineOpen(t *testing.T) {
 	for _, c := range b.cookies {
 		if out := strings.HasSuffix(other.URL, strings.TrimPrefix(c.Name, "addonflow-key-")); out != (c.MaxAge < 0) {
 			t.Errorf("after the logout of %s: %s", other.URL, c)
+		}
+	}
+}
+
+// The page of a cluster without add-ons is not that of a name without a cluster.
+func TestCluster_ThatDoesNotExistHasNoPage(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.hub.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-01"}}))
+	door := NewLocalDoor()
+	server := httptest.NewServer(w.pages(w.hub, door))
+	t.Cleanup(server.Close)
+	b := newBrowser(t, server)
+	b.do("GET", "/login?key="+door.Key(), nil)
+	for name, want := range map[string]int{"eu-01": http.StatusOK, "absent": http.StatusNotFound} {
+		code, _, text := b.do("GET", "/clusters/"+name, nil)
+		if code != want || strings.Contains(text, "No add-on of AddonFlow is on this cluster") != (want == http.StatusOK) {
+			t.Errorf("%s: %d %s", name, code, text)
 		}
 	}
 }

@@ -298,6 +298,9 @@ func (s *Server) cluster(r *request) (any, error) {
 		return nil, err
 	}
 	rollouts, err := s.rolloutsOn(r, name)
+	if err == nil && len(rollouts) == 0 {
+		err = s.Hub.Get(r.Context(), client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})
+	}
 	if err != nil {
 		return nil, err
 	}
