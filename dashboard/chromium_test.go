@@ -178,11 +178,9 @@ func TestChromium_KeyboardReachesEverything(t *testing.T) {
 	}
 }
 
-// TestChromium_AnOpenPageFollows: the page is loaded again after an event, the sentence is announced,
-// and the focus stays on the element that had it.
-func TestChromium_AnOpenPageFollows(t *testing.T) {
-	views := states(t)
-	first, second := html(t, views["progressing"]), html(t, views["failed"])
+// changing serves two versions of a page and opens it. change sends the event that the second is there.
+func changing(t *testing.T, first, second string) (tab *chromium.Tab, change func()) {
+	t.Helper()
 	var changed atomic.Bool
 	events := make(chan struct{})
 	mux := http.NewServeMux()
@@ -209,11 +207,22 @@ func TestChromium_AnOpenPageFollows(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	tab := chromium.Start(t).Open(t, chromium.View{Width: wide, Height: high, Scheme: "light"})
+	tab = chromium.Start(t).Open(t, chromium.View{Width: wide, Height: high, Scheme: "light"})
 	tab.Load(server.URL + "/page")
+	t.Cleanup(func() { close(events) }) // before the server waits for its requests
+	return tab, func() {
+		changed.Store(true)
+		events <- struct{}{}
+	}
+}
+
+// TestChromium_AnOpenPageFollows: the page is loaded again after an event, the sentence is announced,
+// and the focus stays on the element that had it.
+func TestChromium_AnOpenPageFollows(t *testing.T) {
+	views := states(t)
+	tab, change := changing(t, html(t, views["progressing"]), html(t, views["failed"]))
 	tab.Evaluate(`document.querySelector("h1").tabIndex = -1; document.querySelector(".crumbs a").focus()`, nil)
-	changed.Store(true)
-	events <- struct{}{}
+	change()
 	var now struct{ Announced, Title, Focus string }
 	tab.Evaluate(`new Promise(done => {
 		const look = () => announce.textContent ? done({Announced: announce.textContent.trim(), Title: document.title, Focus: document.activeElement.textContent}) : requestAnimationFrame(look);
@@ -223,7 +232,30 @@ func TestChromium_AnOpenPageFollows(t *testing.T) {
 	if !strings.Contains(now.Announced, "Failed") || !strings.Contains(now.Title, "Failed") || now.Focus != "fleet" {
 		t.Errorf("%+v", now)
 	}
-	close(events)
+}
+
+// The journal of a rollout that moves can be read: what the user opened stays open.
+func TestChromium_WhatIsOpenStaysOpenWhenThePageChanges(t *testing.T) {
+	page := func(decisions int) string {
+		s := progressing()
+		for range decisions {
+			s.Rollout.Status.Journal = append(s.Rollout.Status.Journal, s.Rollout.Status.Journal[0])
+		}
+		return html(t, NewRollout(frame(""), s))
+	}
+	for _, opens := range []bool{true, false} {
+		tab, change := changing(t, page(20), page(21))
+		tab.Evaluate(fmt.Sprintf(`document.querySelector("details").open = %t`, opens), nil)
+		change()
+		var open bool
+		tab.Evaluate(`new Promise(done => {
+			const look = () => document.querySelector("summary").textContent === "10 earlier decisions" ? done(document.querySelector("details").open) : requestAnimationFrame(look);
+			look();
+		})`, &open)
+		if open != opens {
+			t.Errorf("open is %t, want %t", open, opens)
+		}
+	}
 }
 
 // TestChromium_TenThousandClusters: what is sent for the page is small; the time of the first paint

@@ -1,5 +1,6 @@
 // The page works without this script. It loads the page again when the server says that what it
-// shows has changed, keeps the focus where it was, and adds buttons that copy commands.
+// shows has changed, keeps the focus where it was and details open, and adds buttons that copy
+// commands.
 "use strict";
 (() => {
   const announce = document.getElementById("announce");
@@ -38,7 +39,9 @@
       const main = document.getElementById("main");
       if (answer.redirected || !fresh.getElementById("main")) { location.reload(); return; }
       const before = standing(), focused = main.contains(document.activeElement) ? place(document.activeElement) : null;
+      const open = [...main.querySelectorAll("details[open]")].map(details => details.id);
       main.replaceChildren(...fresh.getElementById("main").childNodes);
+      for (const id of open) document.getElementById(id)?.setAttribute("open", "");
       document.title = fresh.title;
       buttons();
       if (focused) focused.reduce((at, i) => at?.children[i], main)?.focus({ preventScroll: true });
