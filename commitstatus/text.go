@@ -57,7 +57,7 @@ func shortDigest(text string) string {
 }
 
 // command finds what a text tells the reader to run: at the end of a clause, or in parentheses.
-var command = regexp.MustCompile(`; addonflow [^;,()]+| \((?:git checkout|pull request|addonflow) [^()]+\)`)
+var command = regexp.MustCompile(`; addonflow [^;,()]+| \((?:git restore|pull request|addonflow) [^()]+\)`)
 
 // Shorten returns the text in at most limit characters. If it is longer, the middle of its
 // paths is cut first; then the end of what stands in parentheses, the longest first, because counts

@@ -30,7 +30,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 			out = append(out, Advice{Text: "Push a fix."})
 			return
 		}
-		add(text, "git", "checkout", v1alpha1.CommitOf(t.Commit), "--", "PATH")
+		out = append(out, Advice{text, v1alpha1.RestoreCommand(v1alpha1.CommitOf(t.Commit))})
 	}
 	on := func(verb string, rest ...string) []string {
 		return append([]string{program, verb, r.Name, "-n", r.Namespace}, rest...)

@@ -122,6 +122,12 @@ func CommitOf(revision string) string {
 	return name
 }
 
+// RestoreCommand is the git command that makes the directory PATH what it was at a commit. Unlike git checkout, it also
+// removes the files that later commits added.
+func RestoreCommand(sha string) string {
+	return "git restore --source " + sha + " --staged --worktree -- PATH"
+}
+
 // Commits are the commits that introduced the content of an AddOnRevision, <ref>@sha1:<commit>, the
 // newest first.
 func Commits(annotations map[string]string) []string {

@@ -287,7 +287,7 @@ func TestRollback_IsSaidOnTheCommits(t *testing.T) {
 	s.turn()
 	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
 	s.turn()
-	undo := " from " + commitNamed("v2")[:10] + " (git checkout " + commitNamed("v1")[:10] + " -- PATH makes Git agree): halted in everyone"
+	undo := " from " + commitNamed("v2")[:10] + " (git restore --source " + commitNamed("v1")[:10] + " --staged --worktree -- PATH): halted in everyone"
 	s.expect("v2", "failure: rolling back to "+commitNamed("v1")[:10]+undo)
 	s.rolledBack()
 	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+undo)
@@ -652,7 +652,7 @@ func TestRollback_NamesTheClustersThatAreHeld(t *testing.T) {
 	for range 4 {
 		s.settleOnce()
 	}
-	s.expect("v2", back+" (git checkout")
+	s.expect("v2", back+" (git restore")
 }
 
 // A rollout that never succeeded moved some clusters. They go back as well, and the status of the commit

@@ -594,7 +594,7 @@ func backText(s v1alpha1.AddOnRolloutStatus, stay string) string {
 	case s.Override.Proposed != "":
 		text += " (pull request " + strings.TrimPrefix(path.Base(s.Override.Proposed), "#") + " makes Git agree)"
 	case strings.Contains(s.Target.Commit, "sha1:"):
-		text += " (git checkout " + shaOf(*s.Target) + " -- PATH makes Git agree)"
+		text += " (" + v1alpha1.RestoreCommand(shaOf(*s.Target)) + ")"
 	}
 	return text + ": " + s.Override.Reason
 }

@@ -1,0 +1,57 @@
+package show
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/test/gitserver"
+)
+
+// TestTheCommandThatRestoresGit_RemovesAddedFiles: the bad commit changes a file, deletes one and adds one. After the
+// command, the directory of the add-on has the tree of the good commit, and other directories are as they were.
+func TestTheCommandThatRestoresGit_RemovesAddedFiles(t *testing.T) {
+	server, err := gitserver.Start(gitserver.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	repo, err := server.Create("fleet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit := func(sha string, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sha
+	}
+	good := commit(repo.Commit("v1", map[string]string{"hello/a.yaml": "v1", "hello/b.yaml": "v1", "other/a.yaml": "v1"}))
+	commit(repo.Remove("v2", "hello/b.yaml"))
+	bad := commit(repo.Commit("v2", map[string]string{"hello/a.yaml": "v2", "hello/manifests/extra.yaml": "bad", "other/a.yaml": "v2"}))
+
+	r := failed()
+	r.Status.Stable = &v1alpha1.Target{Commit: "main@sha1:" + good}
+	restore := strings.ReplaceAll(Next("addonflow", r)[0].Command, "PATH", "hello")
+	const as = "git -c user.name=ana -c user.email=ana@example.com commit -qm restored"
+	run := func(line string) string {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), "sh", "-ec", line)
+		c.Dir = repo.Clone()
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", line, err, out)
+		}
+		return string(out)
+	}
+	run(restore + " && " + as)
+	if left := run("git status --porcelain; git diff --name-status " + good + " HEAD -- hello; git diff --name-status " + bad + " HEAD -- other"); left != "" {
+		t.Errorf("after %s:\n%s", restore, left)
+	}
+}
