@@ -195,7 +195,9 @@ func NewSource(f Frame, s *v1alpha1.AddOnSource) Source {
 			p.Trouble = c.Message
 		}
 	}
-	p.Next = append(p.Next, show.Advice{Text: "Read the repository now.", Command: show.Command(program, "reconcile", "source", s.Name, "-n", s.Namespace, "--wait")})
+	if now := show.ReadNow(program, s); !slices.ContainsFunc(p.Next, func(a show.Advice) bool { return a.Command == now }) {
+		p.Next = append(p.Next, show.Advice{Text: "Read the repository now.", Command: now})
+	}
 	for _, a := range s.Status.AddOns {
 		p.AddOns = append(p.AddOns, SourcedRow{Link{a.Name, RolloutPath(s.Namespace, a.Name, v1alpha1.CommitOf(a.Commit))}, f.commit(a.Commit, s)})
 	}

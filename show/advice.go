@@ -131,18 +131,44 @@ func stalledBy(r *v1alpha1.AddOnRollout, reason string) bool {
 	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == reason
 }
 
-// NextOfSource lists what a user can do about a source that applies no newer commit: it refused its newest
-// commit, or it is suspended.
+// NextOfSource lists what a user can do about a source that applies no newer commit: it is suspended, or it refused
+// its newest commit.
 func NextOfSource(program string, s *v1alpha1.AddOnSource) []Advice {
+	var out []Advice
 	switch {
-	case Refusal(s) != "" || SourceOutcome(s) == Failed:
-		return []Advice{{"Fix the errors, and push. This checks a directory before the next commit.", Command(program, "lint", "PATH")}}
 	case s.Spec.Suspend:
-		return []Advice{{"The AddOnSource says spec.suspend: true. Change it where the source is declared.", ""}}
+		out = append(out, Advice{"The AddOnSource says spec.suspend: true. Change it where the source is declared.", ""})
 	case v1alpha1.SuspendedByAnnotation(s.Annotations):
-		return []Advice{{"Continue reading the repository.", Command(program, "resume", "source", s.Name, "-n", s.Namespace)}}
+		out = append(out, Advice{"Continue reading the repository.", Command(program, "resume", "source", s.Name, "-n", s.Namespace)})
 	}
-	return nil
+	switch {
+	case Refusal(s) == "" && SourceOutcome(s) != Failed:
+	case lintFinds(s):
+		out = append(out, Advice{"Fix the errors, and push. This checks a directory before the next commit.", Command(program, "lint", "PATH")})
+	default:
+		out = append(out, Advice{"Change what the message above names. Then let the operator look again.", ReadNow(program, s)})
+	}
+	return out
+}
+
+// ReadNow is the command that makes the operator read the repository.
+func ReadNow(program string, s *v1alpha1.AddOnSource) string {
+	return Command(program, "reconcile", "source", s.Name, "-n", s.Namespace, "--wait")
+}
+
+// lintFinds reports whether the problems of a source are in the files of the commit. Signatures, the history of the
+// branch, tenants and the rights of accounts are not. It is true if the conditions show no problem any more.
+func lintFinds(s *v1alpha1.AddOnSource) bool {
+	stuck := meta.FindStatusCondition(s.Status.Conditions, fluxmeta.StalledCondition)
+	if stuck == nil || stuck.Status != metav1.ConditionTrue {
+		return true
+	}
+	switch stuck.Reason {
+	case v1alpha1.BuildFailedReason, v1alpha1.ValidationFailedReason, v1alpha1.LimitExceededReason:
+		account := "system:serviceaccount:" + s.Namespace + ":" + s.Spec.ServiceAccountName // as the API server names it
+		return s.Spec.ServiceAccountName == "" || !strings.Contains(stuck.Message, account)
+	}
+	return false
 }
 
 // plainWord matches words that a shell takes as they are.

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,55 @@ func TestNextCommand(t *testing.T) {
 				if strings.HasPrefix(a.Text, "Or ") { // status prints "Or: " before it
 					t.Errorf("the advice %q", a.Text)
 				}
+			}
+		})
+	}
+}
+
+// TestNextOfSource_HelpsAgainstTheReason: lint is advised for problems that it can find, and a suspended source is
+// resumed first.
+func TestNextOfSource_HelpsAgainstTheReason(t *testing.T) {
+	const (
+		lint   = "addonflow lint PATH"
+		look   = "addonflow reconcile source fleet -n team --wait"
+		resume = "addonflow resume source fleet -n team"
+	)
+	stalled := func(reason, message string) []metav1.Condition {
+		return []metav1.Condition{
+			{Type: "Stalled", Status: metav1.ConditionTrue, Reason: reason, Message: message},
+			{Type: "Ready", Status: metav1.ConditionFalse, Reason: reason, Message: message},
+		}
+	}
+	for name, c := range map[string]struct {
+		conditions []metav1.Condition
+		suspended  bool
+		want       []string
+	}{
+		"Invalid":      {stalled(v1alpha1.ValidationFailedReason, "a.yaml:3: wrong"), false, []string{lint}},
+		"Unsigned":     {stalled(v1alpha1.VerificationFailedReason, "the commit is not signed"), false, []string{look}},
+		"MovedBack":    {stalled(v1alpha1.NonFastForwardReason, "the branch moved"), false, []string{look}},
+		"NotATenant":   {stalled(v1alpha1.TenantDeniedReason, "spec.serviceAccountName is required"), false, []string{look}},
+		"MissingRight": {stalled(v1alpha1.ValidationFailedReason, `configmaps is forbidden: User "system:serviceaccount:team:deployer" cannot get resource "configmaps"`), false, []string{look}},
+		"Suspended":    {nil, true, []string{resume}},
+		// The suspend replaces the conditions of the refusal.
+		"RefusedAndSuspended": {[]metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: v1alpha1.SuspendedReason}}, true, []string{resume, lint}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "fleet"}}
+			s.Spec.ServiceAccountName = "deployer"
+			s.Status.Conditions, s.Status.LastAppliedRevision = c.conditions, "main@sha1:1"
+			if c.conditions != nil {
+				s.Status.LastAttemptedRevision = "main@sha1:2"
+			}
+			if c.suspended {
+				s.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"}
+			}
+			var got []string
+			for _, a := range NextOfSource("addonflow", s) {
+				got = append(got, a.Command)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}

@@ -183,7 +183,7 @@ func TestReconcileSaysTheReasonWhileItWaits(t *testing.T) {
 			looked.Status.SetLastHandledReconcileRequest(looked.Annotations[meta.ReconcileRequestAnnotation])
 			looked.Status.Conditions[0].Message = message
 			if i == len(turns)-1 {
-				looked.Status.Conditions[1].Type = meta.StalledCondition
+				looked.Status.Conditions[1].Type, looked.Status.Conditions[1].Reason = meta.StalledCondition, v1alpha1.ValidationFailedReason
 			}
 			if err := s.hub.Status().Update(ctx, &looked); err != nil {
 				t.Error(err)
