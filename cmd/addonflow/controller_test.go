@@ -1,11 +1,14 @@
 package main
 
 import (
+	"reflect"
 	"runtime/debug"
 	"testing"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/pageserver"
 )
 
@@ -95,6 +98,25 @@ func TestController_CollectsGarbageEarly(t *testing.T) {
 		err := cmd.ExecuteContext(t.Context())
 		if got := debug.SetGCPercent(before); err == nil || got != want {
 			t.Errorf("GOGC=%q: the threshold is %d, want %d; %v", setting, got, want, err)
+		}
+	}
+}
+
+// TestWatchNamespace_ConfinesEveryKind: an event of another namespace would wake a rollout that this operator does not
+// reconcile.
+func TestWatchNamespace_ConfinesEveryKind(t *testing.T) {
+	confined := map[string]bool{}
+	for object, by := range (&controllerOptions{namespace: "team"}).cacheOptions().ByObject {
+		_, only := by.Namespaces["team"]
+		confined[reflect.TypeOf(object).Elem().Name()] = only && len(by.Namespaces) == 1
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for kind := range scheme.KnownTypes(v1alpha1.GroupVersion) {
+		if scheme.Recognizes(v1alpha1.GroupVersion.WithKind(kind+"List")) && !confined[kind] {
+			t.Errorf("%s is watched in all namespaces", kind)
 		}
 	}
 }

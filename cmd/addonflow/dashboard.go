@@ -141,7 +141,7 @@ func (o *controllerOptions) setupPages(mgr ctrl.Manager, charts chart.Engines) e
 		return err
 	}
 	pages, err := pageserver.New(pageserver.Options{
-		Hub: hub, Inspector: inspector(hub, charts), Door: pageserver.NewTokenDoor(hub, clock.RealClock{}), Base: base, Poll: pollCache,
+		Hub: hub, Inspector: inspector(hub, charts), Door: pageserver.NewTokenDoor(hub, clock.RealClock{}), Base: base, Watched: o.namespace, Poll: pollCache,
 	})
 	if err != nil {
 		return err

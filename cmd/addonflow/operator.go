@@ -126,6 +126,7 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 			&v1alpha1.AddOnRollout{}:  {Namespaces: own, Transform: same.Share},
 			&v1alpha1.AddOnApproval{}: {Namespaces: own},
 			&v1alpha1.AddOnOrder{}:    {Namespaces: own},
+			&v1alpha1.AddOnRevision{}: {Namespaces: own},
 			&workv1.ManifestWork{}: {Label: addonrollout.WorkSelector(), Transform: func(in any) (any, error) {
 				return same.Share(addonrollout.TrimWork(in, manifests))
 			}},
@@ -312,6 +313,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 		Events:       s.recorder,
 		Metrics:      s.metrics,
 		Desk:         s.desk,
+		Namespace:    o.namespace,
 		AddonManager: s.mode, DefaultCanary: o.defaultCanary,
 		Clock:   operatorClock().Now,
 		Charts:  s.charts,

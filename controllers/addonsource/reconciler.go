@@ -46,6 +46,8 @@ type Config struct {
 	Metrics controller.Metrics
 	// Desk delivers commit statuses.
 	Desk *forge.Desk
+	// Namespace is the only one whose sources are reconciled; "": all.
+	Namespace string
 	// AddonManager says whether OCM's addon-manager runs; Coexist if empty.
 	AddonManager Mode
 	// DefaultCanary gives a canary to the add-ons that declare no pace.
@@ -128,6 +130,9 @@ type pass struct {
 
 // Reconcile runs one pass over one source.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if r.Namespace != "" && req.Namespace != r.Namespace {
+		return ctrl.Result{}, nil // the mark of a ClusterManagementAddOn names it, which another operator applied
+	}
 	source := &v1alpha1.AddOnSource{}
 	if err := r.Live.Get(ctx, req.NamespacedName, source); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -45,6 +45,8 @@ type Options struct {
 	Base string
 	// Namespace is listed if the credentials may not list all; "": none.
 	Namespace string
+	// Watched is the only namespace that Hub reads rollouts and sources of; "": all.
+	Watched string
 	// Poll is how often it is looked whether a page that is open has changed.
 	Poll time.Duration
 }

@@ -86,6 +86,14 @@ func (s *Server) optional(ctx context.Context, key client.ObjectKey, into client
 	return err == nil, err
 }
 
+// get reads a rollout or source.
+func (s *Server) get(ctx context.Context, key client.ObjectKey, into client.Object) error {
+	if s.Watched != "" && key.Namespace != s.Watched {
+		return &refusal{code: http.StatusNotFound, title: "Not found", text: "These pages show the rollouts and sources of namespace " + s.Watched + " only."}
+	}
+	return s.Hub.Get(ctx, key, into)
+}
+
 // subject reads the rollout of the address, and its source.
 func (s *Server) subject(r *request) (dashboard.Subject, error) {
 	if err := named(r.Request, "namespace", "name"); err != nil {
@@ -96,7 +104,7 @@ func (s *Server) subject(r *request) (dashboard.Subject, error) {
 		return dashboard.Subject{}, err
 	}
 	subject := dashboard.Subject{Rollout: &v1alpha1.AddOnRollout{}, Now: time.Now()}
-	if err := s.Hub.Get(r.Context(), key, subject.Rollout); err != nil {
+	if err := s.get(r.Context(), key, subject.Rollout); err != nil {
 		return subject, err
 	}
 	if subject.Rollout.Spec.Target == nil {
@@ -282,7 +290,7 @@ func (s *Server) source(r *request) (any, error) {
 		return nil, err
 	}
 	var source v1alpha1.AddOnSource
-	if err := s.Hub.Get(r.Context(), key, &source); err != nil {
+	if err := s.get(r.Context(), key, &source); err != nil {
 		return nil, err
 	}
 	return dashboard.NewSource(r.frame, &source), nil
@@ -369,7 +377,7 @@ func (s *Server) version(r *request, path string) (string, error) {
 			return "", err
 		}
 		var source v1alpha1.AddOnSource
-		if err := s.Hub.Get(r.Context(), key, &source); err != nil {
+		if err := s.get(r.Context(), key, &source); err != nil {
 			return "", err
 		}
 		add(&source)
