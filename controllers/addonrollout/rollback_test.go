@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -156,6 +157,37 @@ func TestRollback_NewContentProceedsAndTheOldStaysQuarantined(t *testing.T) {
 	s.settle()
 	if len(s.holding(v2)) != 3 {
 		t.Errorf("after the quarantine %v run v2", s.holding(v2))
+	}
+}
+
+// Quarantined content that Git declares again moves no cluster. The success of the content that the clusters keep stays
+// in the history, and the message does not say that clusters left the content.
+func TestHistory_KeepsTheSuccessIfQuarantinedContentIsDeclaredAgain(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	_, v2 := s.failed()
+	s.rolledBack()
+	s.targetOf(contentAt("v1"), "w3")
+	s.settle()
+	succeeded := s.rollout().Status.History[0]
+	if succeeded.Phase != v1alpha1.PhaseSucceeded {
+		t.Fatalf("the revert is %s: %s", succeeded.Phase, succeeded.Reason)
+	}
+	s.advance(time.Hour)
+	s.targetOf(contentAt("v2"), "w4")
+	ro := s.rolledBack()
+	kept := ro.Status.History[1]
+	kept.Attempt = succeeded.Attempt // written when the rollout is over
+	if ro.Status.History[0].Phase != v1alpha1.PhaseRolledBack || !equality.Semantic.DeepEqual(kept, succeeded) {
+		t.Errorf("the history is %+v, want the success as it was: %+v", ro.Status.History, succeeded)
+	}
+	want := "keeps " + commitNamed("w3")[:10] + " instead of " + commitNamed("w4")[:10] + " ("
+	if len(s.holding(v2)) != 0 || !strings.HasPrefix(ro.Status.Message, want) {
+		t.Errorf("the message is %q, want %q", ro.Status.Message, want)
+	}
+	s.restart()
+	s.turns(3)
+	if again := s.rollout(); again.ResourceVersion != ro.ResourceVersion {
+		t.Error("the rollout is written again")
 	}
 }
 

@@ -573,8 +573,12 @@ func problemText(message string, c v1alpha1.Counts) string {
 	return strings.Replace(message, fmt.Sprintf(", %d untouched", c.Waiting), "", 1)
 }
 
-// wayText says from which content to which the clusters move. stay names the clusters that keep the content.
+// wayText says from which content to which the clusters move. stay names the clusters that keep the content. If the
+// rollout before this one ended Succeeded with the same content, no cluster moves.
 func wayText(s v1alpha1.AddOnRolloutStatus, stay string) string {
+	if h := s.History; len(h) > 1 && h[1].Target.Digest == s.Target.Digest && h[1].Phase == v1alpha1.PhaseSucceeded {
+		return "keeps " + titleOf(*s.Target) + " instead of " + titleOf(s.Override.Leaves()) + stay
+	}
 	verb := "rolling back"
 	if s.Phase == v1alpha1.PhaseRolledBack {
 		verb = "rolled back"

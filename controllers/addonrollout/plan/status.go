@@ -31,17 +31,15 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 		next.Attempt++
 	}
 	removed := next.Phase == v1alpha1.PhaseRemoved && o.Rollout.Spec.Removal == nil
-	if next.Target != nil && *next.Target == target && !removed {
-		return next
-	}
 	if next.Target == nil || removed {
 		next.Stable = o.rediscovered()
 	}
 	if next.Target != nil && next.Target.Digest == target.Digest && !removed {
-		// Another commit has the same content, as after a rewritten history: the rollout continues and
+		// Another commit may have the same content, as after a rewritten history: the rollout continues and
 		// reports the new commit, because Git may not have the old one any more.
+		endedOrMoved := *next.Target != target || len(next.History) > 0 && next.History[0].Finished != nil
 		next.Target = &target
-		if stored.Override.Returns() != next.Override.Returns() { // a rollback and a revert are two rollouts
+		if stored.Override.Returns() != next.Override.Returns() && endedOrMoved { // a rollback and a revert are two rollouts
 			next.History = supersede(next, target, now)
 		}
 		if next.Stable != nil && next.Stable.Digest == target.Digest {
