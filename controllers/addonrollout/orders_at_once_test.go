@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -51,5 +52,84 @@ func TestRollbackOrderBesideARetryIsCarriedOut(t *testing.T) {
 			}
 			s.runs(v1, "c1", "c2", "c3")
 		})
+	}
+}
+
+// If a recall and an unblock of the same content are given at once, the newer decides, and the older is refused by its name.
+// The operator judges the newer by what the older would leave.
+func TestOfARecallAndAnUnblockAtOnceTheNewerDecides(t *testing.T) {
+	t.Run("UnblockOfGreenContent", func(t *testing.T) {
+		s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+		of := s.succeed("v1", "v2")
+		recall := s.order(v1alpha1.OrderRollback, of[1], nil)
+		unblock := s.order(v1alpha1.OrderUnblock, of[1], nil)
+		retry := s.order(v1alpha1.OrderRetry, of[1], nil)
+		s.ticks(14, time.Second, "c1", "c2", "c3")
+		s.expectAnswers(map[client.ObjectKey]string{
+			recall:  "Refused: order " + unblock.Name + ", given after it, decides",
+			unblock: "CarriedOut: " + of[1] + " may be rolled out again",
+			retry:   "Refused: the rollout did not fail",
+		})
+		s.runs(of[1], "c1", "c2", "c3")
+		if got := s.rollout().Status; got.Phase != v1alpha1.PhaseSucceeded || got.Override != nil {
+			t.Errorf("%s, override %+v", got.Phase, got.Override)
+		}
+	})
+	for name, arguments := range map[string]*v1alpha1.OrderArguments{"Recall": nil, "RecallToOlderContent": {To: commitNamed("v1")}} {
+		t.Run(name+"WhileTheFleetIsBack", func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			of := s.succeed("v1", "v2", "v3")
+			s.order(v1alpha1.OrderRollback, of[2], nil)
+			s.ticks(14, time.Second, "c1", "c2", "c3")
+			s.runs(of[1], "c1", "c2", "c3")
+			unblock := s.order(v1alpha1.OrderUnblock, of[2], nil)
+			recall := s.order(v1alpha1.OrderRollback, of[1], arguments)
+			s.ticks(14, time.Second, "c1", "c2", "c3")
+			want, back := "Refused: the clusters went back to "+commitNamed("v2")[:10]+" from "+commitNamed("v3")[:10]+" already; to leave", of[1]
+			if arguments != nil {
+				want, back = "CarriedOut: quarantined "+of[1]+"; back to "+commitNamed("v1")[:10], of[0]
+			}
+			s.expectAnswers(map[client.ObjectKey]string{unblock: "Refused: order " + recall.Name + ", given after it, decides", recall: want})
+			s.runs(back, "c1", "c2", "c3")
+		})
+	}
+	t.Run("UnblockAfterARecallThatWasGivenAfterAnUnblock", func(t *testing.T) {
+		s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+		of := s.succeed("v1", "v2")
+		s.order(v1alpha1.OrderRollback, of[1], nil)
+		s.ticks(14, time.Second, "c1", "c2", "c3")
+		first := s.order(v1alpha1.OrderUnblock, of[1], nil)
+		s.order(v1alpha1.OrderRollback, of[0], nil)
+		last := s.order(v1alpha1.OrderUnblock, of[1], nil)
+		s.ticks(14, time.Second, "c1", "c2", "c3")
+		s.expectAnswers(map[client.ObjectKey]string{
+			first: "Refused: order " + last.Name + ", given after it, decides",
+			last:  "CarriedOut: " + of[1] + " may be rolled out again",
+		})
+		s.runs(of[1], "c1", "c2", "c3")
+	})
+}
+
+// A recall may return to content whose quarantine an order before it ends.
+func TestRecall_ReturnsToContentThatIsUnblockedAtOnce(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	of := s.succeed("v1", "v2")
+	s.order(v1alpha1.OrderRollback, of[1], nil)
+	s.ticks(14, time.Second, "c1", "c2", "c3")
+	of = append(of, s.succeed("v3")...)
+	s.order(v1alpha1.OrderUnblock, of[1], nil)
+	recall := s.order(v1alpha1.OrderRollback, of[2], &v1alpha1.OrderArguments{To: commitNamed("v2")})
+	s.ticks(14, time.Second, "c1", "c2", "c3")
+	s.expectAnswers(map[client.ObjectKey]string{recall: "CarriedOut: quarantined " + of[2] + "; back to " + commitNamed("v2")[:10]})
+	s.runs(of[1], "c1", "c2", "c3")
+}
+
+// expectAnswers compares the beginnings of the answers to orders.
+func (s *scene) expectAnswers(want map[client.ObjectKey]string) {
+	s.t.Helper()
+	for key, begin := range want {
+		if got := s.answered(key); !strings.HasPrefix(got, begin) {
+			s.t.Errorf("%s is answered %q, want %q", key.Name, got, begin)
+		}
 	}
 }

@@ -305,9 +305,14 @@ func (o *Observation) Named() []string {
 		names[o.refuge(o.Target)] = true
 	}
 	for i := range o.Orders {
-		if s := &o.Orders[i].Spec; s.Verb == v1alpha1.OrderRollback && o.Orders[i].Status.State == "" {
+		s, open := &o.Orders[i].Spec, o.Orders[i].Status.State == ""
+		switch {
+		case !open:
+		case s.Verb == v1alpha1.OrderRollback:
 			names[o.refuge(o.Target)] = true
 			names[o.digestOf(s.Arguments)] = true
+		case s.Verb == v1alpha1.OrderUnblock:
+			names[o.known(s.Digest).Digest] = true // a rollback that is given after it may return to it
 		}
 	}
 	for _, g := range o.Rollout.Status.Ledger.Records {

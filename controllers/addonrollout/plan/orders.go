@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -78,9 +79,9 @@ type judgement struct{ done, refused string }
 // retry and abort. An order that was right when it was given is not refused because a retry that was given in the
 // same turn began another attempt; after a rollback, there is no attempt any more to give orders about.
 func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
-	h := ordered{status: next, content: map[string]judgement{}}
-	replaced := ""
 	all, fresh := o.open()
+	h := ordered{status: next, content: o.judgeContent(all, next)}
+	replaced := ""
 	h.status.CarriedOut = nil
 	for _, order := range all {
 		if done, known := o.carriedOut(order); known {
@@ -98,10 +99,8 @@ func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
 	}
 	for _, order := range fresh {
 		s := order.Spec
-		if s.Verb == v1alpha1.OrderRollback || s.Verb == v1alpha1.OrderUnblock {
-			done, refused := o.answerContentOrder(order, next)
-			h.content[order.Name] = judgement{done, refused}
-			if refused == "" && s.Verb == v1alpha1.OrderRollback {
+		if judged, content := h.content[order.Name]; content {
+			if judged.refused == "" && s.Verb == v1alpha1.OrderRollback {
 				replaced = "order " + order.Name + ", given before it, rolls the content back"
 			}
 			continue
@@ -287,53 +286,112 @@ func aborted(s v1alpha1.AddOnRolloutStatus) string {
 	return brief.Line(text, 200)
 }
 
-// answerContentOrders answers the orders about content: rollback and unblock. If several orders are about one revision, the
-// newest decides. Its change is written until the revision has it, but not again while the hub refuses to store the
-// answer, because a turn that writes a quarantine moves no cluster.
-func (o *Observation) answerContentOrders(next v1alpha1.AddOnRolloutStatus, h ordered) (v1alpha1.AddOnRolloutStatus, given, []QuarantineChange) {
-	var changes []QuarantineChange
-	all, fresh := o.open()
-	g, newest := h.given, map[string]string{} // the newest order that counts, by digest
+// judgeContent judges the new orders about content, by name: rollback and unblock. Each is judged by the quarantines that
+// the orders before it leave. If several orders are about one content, the newest decides.
+func (o *Observation) judgeContent(all []*v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) map[string]judgement {
+	judged, newest := map[string]judgement{}, map[string]string{} // newest is the order that decides, by digest
+	before := o
 	for _, order := range all {
-		judged, ok := h.content[order.Name]
-		_, done := o.carriedOut(order)
-		content := order.Spec.Verb == v1alpha1.OrderRollback || order.Spec.Verb == v1alpha1.OrderUnblock
-		if ok && judged.refused == "" || done && content {
-			newest[order.Spec.Digest] = order.Name
+		if !aboutContent(order) {
+			continue
+		}
+		after, j := before.with(o.quarantineChange(order)), judgement{}
+		if _, known := o.carriedOut(order); !known {
+			by := before
+			if order.Spec.Verb == v1alpha1.OrderRollback {
+				by = after // it replaces an older rollback of the content
+			}
+			j.done, j.refused = by.answerContentOrder(order, next)
+			judged[order.Name] = j
+		}
+		if j.refused == "" {
+			before, newest[order.Spec.Digest] = after, order.Name
+		}
+		if o.confirms(order) {
+			left := o.known(o.Override.Leaves().Digest)
+			q, _ := o.quarantine(left.Digest)
+			before, newest[left.Digest] = before.with(QuarantineChange{Revision: left.Revision, Quarantine: &q.Quarantine}), order.Name
 		}
 	}
 	for _, order := range all {
-		s := order.Spec
-		if s.Verb != v1alpha1.OrderRollback && s.Verb != v1alpha1.OrderUnblock {
+		j, fresh := judged[order.Name]
+		if by := newest[order.Spec.Digest]; fresh && j.refused == "" && by != order.Name {
+			judged[order.Name] = judgement{refused: "order " + by + ", given after it, decides"}
+		}
+	}
+	return judged
+}
+
+// confirms reports whether an order confirms that the clusters went back from quarantined content: a rollback of what they
+// left, or of what they went back to. An unblock that was given before it does not count, also if the rollback is refused.
+func (o *Observation) confirms(order *v1alpha1.AddOnOrder) bool {
+	if order.Spec.Verb != v1alpha1.OrderRollback || !o.Override.Returns() || o.Unproven[order.Name] != "" {
+		return false
+	}
+	left := o.Override.Leaves().Digest
+	_, quarantined := o.quarantine(left)
+	return quarantined && (order.Spec.Digest == left || order.Spec.Digest == o.Target.Digest)
+}
+
+// with is the observation as it is after the quarantine of a revision changed.
+func (o *Observation) with(w QuarantineChange) *Observation {
+	after := *o
+	after.Quarantined = maps.Clone(o.Quarantined)
+	if w.Quarantine == nil {
+		delete(after.Quarantined, w.Revision)
+	} else {
+		after.Quarantined[w.Revision] = v1alpha1.RememberedQuarantine{Quarantine: *w.Quarantine, RevisionUID: o.StoredAs[w.Revision]}
+	}
+	after.permit()
+	return &after
+}
+
+// answerContentOrders answers the orders about content. A change of a quarantine is written until the revision has it, but not again
+// while the hub refuses to store the answer, because a turn that writes a quarantine moves no cluster.
+func (o *Observation) answerContentOrders(next v1alpha1.AddOnRolloutStatus, h ordered) (v1alpha1.AddOnRolloutStatus, given, []QuarantineChange) {
+	var changes []QuarantineChange
+	all, _ := o.open()
+	g := h.given
+	for _, order := range all {
+		if !aboutContent(order) {
 			continue
 		}
-		if slices.Contains(fresh, order) {
-			judged := h.content[order.Name]
-			if by := newest[s.Digest]; judged.refused == "" && by != order.Name {
-				judged.refused = "order " + by + ", given after it, takes its place"
-			}
-			if judged.refused != "" {
-				g.answers = append(g.answers, Answer{order, v1alpha1.OrderRefused, judged.refused})
-				continue
-			}
+		judged, fresh := h.content[order.Name]
+		if judged.refused != "" {
+			g.answers = append(g.answers, Answer{order, v1alpha1.OrderRefused, judged.refused})
+			continue
+		}
+		if fresh {
 			g.follow(order, &next, judged.done)
 		}
-		w := QuarantineChange{Revision: o.known(s.Digest).Revision, Order: order.Name}
-		if s.Verb == v1alpha1.OrderUnblock {
-			next.History = forgotten(next.History, s.Digest)
-		}
-		if s.Verb == v1alpha1.OrderRollback {
-			w.Quarantine = &v1alpha1.Quarantine{
-				Time: o.InOrder(o.Look.Wall), Reason: s.Reason, Order: order.Name, Author: s.Author,
-				To: o.digestOf(s.Arguments), WithCRDs: s.Arguments != nil && s.Arguments.WithCRDs,
-			}
+		w := o.quarantineChange(order)
+		if w.Quarantine == nil {
+			next.History = forgotten(next.History, order.Spec.Digest)
 		}
 		changes = slices.DeleteFunc(changes, func(earlier QuarantineChange) bool { return earlier.Revision == w.Revision })
-		if slices.Contains(fresh, order) || !o.tookEffect(order, w) {
+		if fresh || !o.tookEffect(order, w) {
 			changes = append(changes, w)
 		}
 	}
 	return next, g, changes
+}
+
+// aboutContent reports whether an order changes a quarantine.
+func aboutContent(order *v1alpha1.AddOnOrder) bool {
+	return order.Spec.Verb == v1alpha1.OrderRollback || order.Spec.Verb == v1alpha1.OrderUnblock
+}
+
+// quarantineChange is the change that an order about content asks for.
+func (o *Observation) quarantineChange(order *v1alpha1.AddOnOrder) QuarantineChange {
+	s := order.Spec
+	w := QuarantineChange{Revision: o.known(s.Digest).Revision, Order: order.Name}
+	if s.Verb == v1alpha1.OrderRollback {
+		w.Quarantine = &v1alpha1.Quarantine{
+			Time: o.InOrder(o.Look.Wall), Reason: s.Reason, Order: order.Name, Author: s.Author,
+			To: o.digestOf(s.Arguments), WithCRDs: s.Arguments != nil && s.Arguments.WithCRDs,
+		}
+	}
+	return w
 }
 
 // tookEffect reports whether the revision already has the quarantine that a rollback begins, or lacks the one that an

@@ -28,10 +28,7 @@ func (o *Observation) Choose() {
 	o.Target, o.Override = declared, nil
 	o.remember()
 	o.marked, o.everSucceeded = o.Succeeded, o.successes()
-	o.Succeeded = slices.DeleteFunc(slices.Clone(o.everSucceeded), func(s Success) bool {
-		_, barred := o.barredBy(o.known(s.Digest))
-		return barred
-	})
+	o.permit()
 	if o.Rollout.Spec.Removal != nil {
 		return
 	}
@@ -55,6 +52,14 @@ func (o *Observation) Choose() {
 	} else {
 		o.keep("no other revision succeeded here")
 	}
+}
+
+// permit leaves in Succeeded the revisions that succeeded and are neither quarantined nor blocked.
+func (o *Observation) permit() {
+	o.Succeeded = slices.DeleteFunc(slices.Clone(o.everSucceeded), func(s Success) bool {
+		_, barred := o.barredBy(o.known(s.Digest))
+		return barred
+	})
 }
 
 // keep leaves the clusters at what they run, because there is nothing that they can go back to.
