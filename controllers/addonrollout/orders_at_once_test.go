@@ -133,3 +133,21 @@ func (s *scene) expectAnswers(want map[client.ObjectKey]string) {
 		}
 	}
 }
+
+// A recall to the content that the clusters have, or go back to, is refused by that name, and not because no other content
+// succeeded.
+func TestRecall_ToTheContentThatTheClustersHaveIsRefused(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	of := s.succeed("v1", "v2", "v3")
+	to := func(tag string) *v1alpha1.OrderArguments { return &v1alpha1.OrderArguments{To: commitNamed(tag)[:10]} }
+	current := s.order(v1alpha1.OrderRollback, of[2], to("v3"))
+	s.turn()
+	s.order(v1alpha1.OrderRollback, of[2], nil)
+	s.turns(2)
+	onTheWay := s.order(v1alpha1.OrderRollback, of[1], to("v2"))
+	s.turn()
+	s.expectAnswers(map[client.ObjectKey]string{
+		current:  "Refused: " + commitNamed("v3")[:10] + " is the content to roll back; name other content with --to",
+		onTheWay: "Refused: the clusters went back to " + commitNamed("v2")[:10] + " from " + commitNamed("v3")[:10] + " already; to leave",
+	})
+}

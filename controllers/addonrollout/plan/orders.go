@@ -469,7 +469,8 @@ func (o *Observation) answerContentOrder(order *v1alpha1.AddOnOrder, next v1alph
 	if s.Digest != o.Target.Digest { // whatever the attempt
 		return "", o.outdated(order, next)
 	}
-	if o.Override.Returns() && o.Override.Leaves().Digest != s.Digest && (s.Arguments == nil || s.Arguments.To == "") {
+	named := o.digestOf(s.Arguments)
+	if o.Override.Returns() && o.Override.Leaves().Digest != s.Digest && (s.Arguments == nil || s.Arguments.To == "" || named == s.Digest) {
 		return "", fmt.Sprintf("the clusters went back to %s from %s already; to leave %[1]s as well, say where to with --to",
 			titleOf(o.known(s.Digest)), titleOf(o.Override.Leaves()))
 	}
@@ -477,10 +478,13 @@ func (o *Observation) answerContentOrder(order *v1alpha1.AddOnOrder, next v1alph
 	if s.Arguments != nil {
 		withCRDs = withCRDs || s.Arguments.WithCRDs
 		if s.Arguments.To != "" {
-			if named := o.named(s.Arguments.To); len(named) > 1 {
-				return "", s.Arguments.To + " may mean " + strings.Join(named, " and ")
+			if meant := o.named(s.Arguments.To); len(meant) > 1 {
+				return "", s.Arguments.To + " may mean " + strings.Join(meant, " and ")
 			}
-			if to = o.digestOf(s.Arguments); !slices.ContainsFunc(o.Succeeded, func(x Success) bool { return x.Digest == to }) {
+			if named == s.Digest {
+				return "", titleOf(o.known(named)) + " is the content to roll back; name other content with --to"
+			}
+			if to = named; !slices.ContainsFunc(o.Succeeded, func(x Success) bool { return x.Digest == to }) {
 				return "", s.Arguments.To + " did not succeed here, is quarantined or blocked, or is not stored any more"
 			}
 		}
