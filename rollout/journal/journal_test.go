@@ -257,3 +257,25 @@ func BenchmarkTurn(b *testing.B) {
 		Steps(Clusters(before, after), before, after, sizes)
 	}
 }
+
+// TestStartSaysWhatTheContentReplaces: if the status was lost, that is the content that succeeded last.
+func TestStartSaysWhatTheContentReplaces(t *testing.T) {
+	older, newer := v1alpha1.Target{Digest: "a", Commit: "main@a"}, v1alpha1.Target{Digest: "b", Commit: "main@b"}
+	for name, tc := range map[string]struct {
+		before, next v1alpha1.AddOnRolloutStatus
+		want         string
+	}{
+		"FirstContent":           {next: v1alpha1.AddOnRolloutStatus{Target: &newer}, want: "Started: the first content of this add-on"},
+		"NewContent":             {before: v1alpha1.AddOnRolloutStatus{Target: &older}, next: v1alpha1.AddOnRolloutStatus{Target: &newer}, want: "Started: replaces main@a"},
+		"LostStatus":             {next: v1alpha1.AddOnRolloutStatus{Target: &newer, Stable: &older}, want: "Started: replaces main@a"},
+		"Revert":                 {before: v1alpha1.AddOnRolloutStatus{Target: &older}, next: v1alpha1.AddOnRolloutStatus{Target: &newer, Reverting: true}, want: "Reverted: to content that succeeded here before; replaces main@a"},
+		"LostStatusOfAnEndedOne": {next: v1alpha1.AddOnRolloutStatus{Target: &newer, Stable: &newer, Reverting: true}, want: "Reverted: to content that succeeded here before"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Rollout(tc.before, tc.next)
+			if i := slices.IndexFunc(d, func(d Decision) bool { return d.Kind == Started || d.Kind == Reverted }); i < 0 || string(d[i].Kind)+": "+d[i].Reason != tc.want {
+				t.Errorf("the decisions are %+v, want %s", d, tc.want)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package journal
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -100,16 +101,13 @@ func aboutTarget(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 			From: string(before.Phase), Reason: "by " + next.Target.Commit,
 		})
 	}
-	start := Decision{Kind: Started, Reason: "the first content of this add-on"}
-	if before.Target != nil {
-		start.Reason = "replaces " + before.Target.Commit
+	replaces := ""
+	if old := cmp.Or(before.Target, next.Stable); old != nil && !sameTarget(old, next.Target) { // a status that was lost names no target
+		replaces = "replaces " + cmp.Or(old.Commit, old.Revision)
 	}
+	start := Decision{Kind: Started, Reason: cmp.Or(replaces, "the first content of this add-on")}
 	if next.Reverting {
-		start.Kind = Reverted
-		start.Reason = "to content that succeeded here before"
-		if before.Target != nil {
-			start.Reason += "; replaces " + before.Target.Commit
-		}
+		start.Kind, start.Reason = Reverted, strings.TrimSuffix("to content that succeeded here before; "+replaces, "; ")
 	}
 	if o := next.Override; o.Returns() {
 		start.Kind, start.Reason = RollbackStarted, "from "+o.Leaves().Commit+": "+o.Reason
