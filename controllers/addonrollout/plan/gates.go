@@ -261,11 +261,13 @@ func (d *Decided) measures(o *Observation, attempt int32) []gates.Measure {
 }
 
 // withVerdicts returns the stages with the verdicts of their gates. A stage that the planner does
-// not list, because it could not plan, keeps its verdicts: a failed gate stays Failed.
+// not list, because it could not plan, keeps its verdicts: a failed gate stays Failed. A stage that
+// is complete waits for no gate: one that was not asked for, as after a retry, is left out.
 func withVerdicts(stages []v1alpha1.StageStatus, all []gate) []v1alpha1.StageStatus {
 	for _, g := range all {
 		i := slices.IndexFunc(stages, func(s v1alpha1.StageStatus) bool { return s.Name == g.stage })
-		if i < 0 && g.status.Since == nil {
+		over := i < 0 || stages[i].Phase == rollout.StageComplete || stages[i].Phase == rollout.StageNothingToDo
+		if over && g.status.Since == nil {
 			continue
 		}
 		if i < 0 {

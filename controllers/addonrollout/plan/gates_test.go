@@ -197,3 +197,25 @@ func TestWhichClustersAreCompared(t *testing.T) {
 		t.Errorf("without a stable revision, control are %q", q.Control)
 	}
 }
+
+// A stage that is complete, as after a retry of another stage, waits for no gate. A gate of it that was asked for keeps its
+// verdict, and so does a gate of a stage that has not begun.
+func TestCompleteStageHasNoGateThatWasNotAskedFor(t *testing.T) {
+	since := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	verdict := func(name string, state v1alpha1.GateState, since *metav1.Time) v1alpha1.GateStatus {
+		return v1alpha1.GateStatus{Name: name, Type: v1alpha1.GateApproval, When: v1alpha1.GateBefore, State: state, Since: since}
+	}
+	unasked, passed := verdict("go", v1alpha1.GateWaiting, nil), verdict("qa", v1alpha1.GatePassed, &since)
+	var all []gate
+	for _, stage := range []string{"canary", "everyone", "nothing"} {
+		all = append(all, gate{stage: stage, status: unasked}, gate{stage: stage, status: passed})
+	}
+	got := withVerdicts([]v1alpha1.StageStatus{
+		{Name: "canary", Phase: rollout.StageComplete}, {Name: "everyone", Phase: rollout.StageWaiting}, {Name: "nothing", Phase: rollout.StageNothingToDo},
+	}, all)
+	for i, want := range [][]v1alpha1.GateStatus{{passed}, {unasked, passed}, {passed}} {
+		if diff := cmp.Diff(want, got[i].Gates); diff != "" {
+			t.Errorf("stage %s: %s", got[i].Name, diff)
+		}
+	}
+}
