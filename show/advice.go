@@ -47,6 +47,9 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 		return out
 	}
 	outcome := OutcomeOf(r)
+	if r.Status.Aborted != nil && outcome == Failed {
+		add("The rollout was aborted. This continues it; other content from Git replaces it.", on("retry", "-m", OrderReason)...)
+	}
 	switch {
 	case r.Status.Override.Returns() && r.Status.Override.Waits():
 		add("Newer content in Git follows once the clusters are back.")
@@ -59,7 +62,6 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	case stalledBy(r, v1alpha1.OwnershipConflictReason):
 		add("Stop the writer that the message above names. Then let the operator look again.", program, "reconcile", "rollout", r.Name, "-n", r.Namespace)
 	case outcome == Failed && r.Status.Aborted != nil:
-		add("The rollout was aborted. This continues it; other content from Git replaces it.", on("retry", "-m", OrderReason)...)
 	case outcome == Failed && r.Spec.Target != nil && r.Status.Phase == v1alpha1.PhaseFailed:
 		restore("Push a fix, or commit the content that succeeded last (PATH is the directory of the add-on). Only the clusters that got the content move.", r.Status.Stable)
 		add("The content was not at fault: try the failed clusters again.", on("retry", "-m", OrderReason)...)

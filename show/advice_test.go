@@ -65,6 +65,10 @@ func TestNextCommand(t *testing.T) {
 			r.Status.Phase = v1alpha1.PhaseSucceeded
 			r.Status.Conditions = []metav1.Condition{{Type: "Stalled", Status: metav1.ConditionTrue, Reason: v1alpha1.OwnershipConflictReason}}
 		}, "addonflow reconcile rollout hello -n default"},
+		"AbortedOnTheWayBack": {func(r *v1alpha1.AddOnRollout) {
+			r.Status.Aborted, r.Status.Target = &v1alpha1.GivenOrder{}, targetOf("1")
+			r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRecall, Declared: *targetOf("2")}
+		}, "addonflow retry hello -n default -m REASON"},
 		"Aborted": {func(r *v1alpha1.AddOnRollout) { r.Status.Aborted = &v1alpha1.GivenOrder{} }, "addonflow retry hello -n default -m REASON"},
 	} {
 		t.Run(name, func(t *testing.T) {
