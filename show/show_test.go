@@ -312,6 +312,20 @@ NAME   STATUS    CLUSTERS   PROGRESS
 	}
 }
 
+// TestTree_SaysOfTheCommitThatItRollsOut: when its content became the target, and that it succeeded before. If the clusters
+// go back, this is not said of the commit that they leave.
+func TestTree_SaysOfTheCommitThatItRollsOut(t *testing.T) {
+	r := progressing()
+	r.Status.Reverting = true
+	if got := (Style{}).Tree(r, at()); !strings.Contains(got, "Commit    main@2222222 (4m ago, verified here before)   stable main@1111111") {
+		t.Errorf("of a revert:\n%s", got)
+	}
+	r.Status.Target, r.Status.Override = targetOf("1"), &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2")}
+	if got := (Style{}).Tree(r, at()); !strings.Contains(got, "Commit    main@2222222   stable main@1111111") {
+		t.Errorf("of a rollback:\n%s", got)
+	}
+}
+
 // Without its codes, coloured output equals plain output.
 func TestTreeColour(t *testing.T) {
 	coloured := Style{Colour: true}.Tree(failed(), at())

@@ -61,14 +61,19 @@ func (s Style) head(b *strings.Builder, r *v1alpha1.AddOnRollout, now time.Time)
 		target = r.Status.Target
 	}
 	fmt.Fprintf(b, "\nCommit    %s", s.paint(bold, commitOf(target)))
-	if Current(r) && r.Status.TargetSince != nil && !r.Status.Override.Waits() {
-		fmt.Fprintf(b, " (%s ago)", Age(now, r.Status.TargetSince))
+	if moving := r.Status.Target; Current(r) && moving != nil && target != nil && moving.Digest == target.Digest {
+		var notes []string
+		if r.Status.TargetSince != nil {
+			notes = append(notes, Age(now, r.Status.TargetSince)+" ago")
+		}
+		if r.Status.Reverting {
+			notes = append(notes, "succeeded here before")
+		}
+		if len(notes) > 0 {
+			b.WriteString(" (" + strings.Join(notes, ", ") + ")")
+		}
 	}
-	fmt.Fprintf(b, "   stable %s", commitOf(r.Status.Stable))
-	if r.Status.Reverting {
-		b.WriteString("   succeeded here before")
-	}
-	b.WriteString(s.reported(r) + "\n")
+	fmt.Fprintf(b, "   stable %s%s\n", commitOf(r.Status.Stable), s.reported(r))
 	if text := Message(r); text != "" {
 		fmt.Fprintf(b, "Message   %s\n", text)
 	}
