@@ -429,6 +429,9 @@ func TestTables(t *testing.T) {
 		Name: "eu-01", Stage: "canary", State: rollout.Soaking, Revision: digestOf("2"), Reason: "soaks", SoakingUntil: at(),
 	})
 	stranger := ClusterOf(progressing(), rollout.ClusterPlan{Name: "us-01", State: rollout.Unstaged, Revision: rollout.Foreign})
+	recalled, unreadable := *revision.DeepCopy(), v1alpha1.AddOnRevision{}
+	recalled.Annotations[v1alpha1.QuarantinedAnnotation] = `{"time":"` + at().Add(-time.Hour).UTC().Format(time.RFC3339) + `","reason":"leaks memory\nsince 1.4"}`
+	unreadable.Annotations = map[string]string{v1alpha1.QuarantinedAnnotation: "true"}
 	stopped := failed()
 	stopped.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "true"}
 	for name, c := range map[string]struct {
@@ -444,8 +447,10 @@ func TestTables(t *testing.T) {
 			"[hello Unknown False Failed main@2222222 0/24 1 1/2 canary 26h main@1111111 stage canary: 1 of 2 failed, none allowed]",
 			"[hello Unknown True Failed main@2222222 0/24 1 1/2 canary 26h main@1111111 stage canary: 1 of 2 failed, none allowed; suspended]",
 		}},
-		"Revisions": {RevisionsTable(at(), revision, v1alpha1.AddOnRevision{}), []string{
-			"[hello-1111111111 hello 2m ago 60m " + digestOf("1") + "]", "[  – – ]",
+		"Revisions": {RevisionsTable(at(), revision, recalled, unreadable), []string{
+			"[hello-1111111111 hello 2m ago – 60m " + digestOf("1") + " –]",
+			"[hello-1111111111 hello 2m ago 60m ago 60m " + digestOf("1") + " leaks memory]",
+			"[  – True –  annotation addonflow.io/quarantined cannot be read]",
 		}},
 		"Clusters": {ClustersTable(cluster, stranger), []string{
 			"[eu-01 hello canary Soaking hello-2222222222 soaks 14:30 UTC –]",

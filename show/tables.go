@@ -74,11 +74,18 @@ func RolloutsTable(now time.Time, rollouts ...v1alpha1.AddOnRollout) *metav1.Tab
 // RevisionsTable returns the table of `get revisions`.
 func RevisionsTable(now time.Time, revisions ...v1alpha1.AddOnRevision) *metav1.Table {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		column("Name"), column("Add-on"), column("Succeeded"), column("Age"), wide("Digest"),
+		column("Name"), column("Add-on"), column("Succeeded"), column("Quarantined"), column("Age"), wide("Digest"), wide("Reason"),
 	}}
 	for i := range revisions {
 		r := &revisions[i]
-		t.Rows = append(t.Rows, row(r, r.Name, r.Spec.AddOn, succeeded(now, r), Age(now, &r.CreationTimestamp), r.Spec.Digest))
+		since, reason := none, none
+		if q, quarantined := v1alpha1.ReadQuarantine(r.Annotations); quarantined {
+			since, reason = truth(true), orNone(FirstLine(q.Reason))
+			if !q.Time.IsZero() {
+				since = Age(now, &q.Time) + " ago"
+			}
+		}
+		t.Rows = append(t.Rows, row(r, r.Name, r.Spec.AddOn, succeeded(now, r), since, Age(now, &r.CreationTimestamp), r.Spec.Digest, reason))
 	}
 	return t
 }

@@ -72,7 +72,7 @@ func TestReadingCommands(t *testing.T) {
 		"WrongFormat":      {args: "get rollouts -o fancy", code: exitUsage, err: `cannot print as "fancy": one of wide, custom-columns, custom-columns-file, json`},
 		"NotFound":         {args: "get rollouts absent", objects: []client.Object{hello("")}, code: exitNotFound, err: "cannot find rollouts absent; use -n NAMESPACE for another namespace\n"},
 		"Sources":          {args: "get sources --no-headers", objects: []client.Object{fleetSource("True", "applied")}, out: "fleet   True   False   main@2222222   0     60m   applied\n"},
-		"Revisions":        {args: "get revisions --no-headers", objects: []client.Object{revision()}, out: "hello-2222222222   hello   –     0s\n"},
+		"Revisions":        {args: "get revisions --no-headers", objects: []client.Object{revision()}, out: "hello-2222222222   hello   –     –     0s\n"},
 		"Clusters":         {args: "get clusters --no-headers", objects: []client.Object{hello("")}, out: "eu-01   hello   canary     Done      hello-2222222222   –\nus-01   hello   everyone   Waiting   hello-2222222222   stage canary is not complete\n"},
 		"ClustersName":     {args: "get clusters hello -o name", objects: []client.Object{hello("")}, out: "managedcluster.cluster.open-cluster-management.io/eu-01\nmanagedcluster.cluster.open-cluster-management.io/us-01\n"},
 		"ClustersNotFound": {args: "get clusters absent", code: exitNotFound, err: "cannot find clusters of rollouts absent; use -n NAMESPACE for another namespace\n"},

@@ -136,8 +136,8 @@ func TestWide(t *testing.T) {
 			"fleet   True    False       main@2222222   0         60m   applied   https://git.example.com/fleet.git   –\n",
 		"get rollouts -o wide": "NAME    READY     SUSPENDED   PHASE         REVISION       UPDATED   FAILED   STAGE   AGE   STABLE   MESSAGE\n" +
 			"hello   Unknown   False       Progressing   main@2222222   1/2       0        1/1     60m   –        as it is\n",
-		"get revisions -o wide": "NAME               ADD-ON   SUCCEEDED   AGE   DIGEST\n" +
-			"hello-2222222222   hello    –           0s    " + digest + "\n",
+		"get revisions -o wide": "NAME               ADD-ON   SUCCEEDED   QUARANTINED   AGE   DIGEST                                                                       REASON\n" +
+			"hello-2222222222   hello    –           –             0s    " + digest + "   –\n",
 		"get clusters -o wide": "CLUSTER   ROLLOUT   STAGE      STATE     REVISION           REASON                         SOAKING UNTIL   DEADLINE\n" +
 			"eu-01     hello     canary     Done      hello-2222222222   –                              –               –\n" +
 			"us-01     hello     everyone   Waiting   hello-2222222222   stage canary is not complete   –               –\n",
