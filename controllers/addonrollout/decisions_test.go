@@ -391,3 +391,28 @@ func TestRemovalIsReportedWithItsCommit(t *testing.T) {
 		t.Errorf("the journal has %v, announced\n%s", journaled(s.rollout()), events)
 	}
 }
+
+// A cluster that failed with earlier content recovers while the canary of the new content is halted. Why it waits is not why
+// it recovered.
+func TestJournal_DoesNotSayOfARecoveredClusterWhatItWaitsFor(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.canary("c1")
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		for i := range spec.Stages {
+			spec.Stages[i].ProgressDeadline = "1m"
+		}
+	})
+	s.target("v1")
+	s.settle()
+	s.target("v2")
+	s.ticks(6, 0, "c1")
+	s.ticks(3, time.Minute, "c1")
+	s.target("v3")
+	s.ticks(4, time.Minute)
+	s.ticks(3, 0, "c2")
+	ro := s.rollout()
+	i := slices.IndexFunc(ro.Status.Journal, func(e v1alpha1.JournalEntry) bool { return e.Decision == "Recovered" })
+	if i < 0 || ro.Status.Journal[i].Reason != "c2" || !strings.HasPrefix(ro.Status.Message, "halted in canary") {
+		t.Errorf("%s; the journal is %+v", ro.Status.Message, ro.Status.Journal)
+	}
+}

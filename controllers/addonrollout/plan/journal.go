@@ -23,7 +23,7 @@ func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisio
 		// Both ledgers must use the clock as it is now.
 		before, after := standings(rollout.Shift(ro.Status.Ledger, step)), standings(next.Ledger)
 		for i := range after {
-			if c, ok := p.Planned.Why(after[i].Cluster); ok {
+			if c, ok := p.Planned.Why(after[i].Cluster); ok && c.State != rollout.Waiting { // what it waits for is not why its record changed
 				after[i].Reason = c.Reason
 			}
 		}
