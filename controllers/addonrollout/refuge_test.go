@@ -104,7 +104,7 @@ func TestRollbackOrder_ToContentWithoutSuccessOrBodyIsRefused(t *testing.T) {
 		s.ticks(4, time.Second, all...)
 		want := "Refused: " + to + " did not succeed here, is quarantined or blocked, or is not stored any more"
 		if name == "Itself" {
-			want = "Refused: no other revision succeeded here"
+			want = "Refused: " + commitNamed("v4")[:10] + " is the content to roll back; name other content with --to"
 		}
 		if got := s.answered(key); got != want {
 			t.Errorf("%s: %s", name, got)
