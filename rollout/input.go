@@ -164,8 +164,10 @@ type Cluster struct {
 	Away string
 	// Held: the cluster is not to be admitted before HeldUntil; zero: without end. Drift is repaired, and a cluster in
 	// flight finishes with its content.
+	// HeldFor is the value of the annotation if it is neither a time nor "true".
 	Held      bool
 	HeldUntil time.Time
+	HeldFor   string
 	// AvailableChanged is when Available last changed, by the clock of the managed cluster;
 	// zero: unknown. It can lengthen a soak and nothing else.
 	AvailableChanged time.Time

@@ -338,7 +338,11 @@ func (c *Cluster) heldText(now time.Time) string {
 	if !c.HeldUntil.IsZero() {
 		text += " until " + clock.Text(c.HeldUntil, now)
 	}
-	return text + " by annotation " + v1alpha1.HoldUntilAnnotation + " of its ManagedCluster"
+	text += " by annotation " + v1alpha1.HoldUntilAnnotation + " of its ManagedCluster"
+	if c.HeldFor != "" {
+		text += fmt.Sprintf(`; its value %q is neither "true" nor a time such as 2026-01-02T15:04:05Z`, c.HeldFor)
+	}
+	return text
 }
 
 // runsTarget is the reason of a Done cluster. It includes the current health, because a cluster can become unhealthy

@@ -122,14 +122,18 @@ func awayText(away []*unit) string {
 	return fmt.Sprintf(", %d parked (%s)", len(away), namedText(len(away), away))
 }
 
-// onHoldText is ", 2 held by annotation (c1, c2)"; "" for none.
+// onHoldText is ", 2 held by annotation (c1, c2 until "tomorrow", which is no time)"; "" for none.
 func onHoldText(held []*unit) string {
 	if len(held) == 0 {
 		return ""
 	}
 	names := make([]string, 0, brief.Shown)
 	for _, u := range held[:min(brief.Shown, len(held))] {
-		names = append(names, u.c.Name)
+		name := u.c.Name
+		if u.c.HeldFor != "" {
+			name += fmt.Sprintf(" until %q, which is no time", u.c.HeldFor)
+		}
+		names = append(names, name)
 	}
 	return fmt.Sprintf(", %d held by annotation (%s)", len(held), brief.NamesOf(len(held), names))
 }

@@ -95,7 +95,7 @@ func TestHeldClusterIsLeftAloneUntilItsHoldIsOver(t *testing.T) {
 			end: func(s *scene) { s.hold("c1", "") },
 		},
 		"a time that cannot be read": {
-			until: "tomorrow", reason: "held by annotation addonflow.io/hold-until of its ManagedCluster",
+			until: "tomorrow", reason: `held by annotation addonflow.io/hold-until of its ManagedCluster; its value "tomorrow" is neither "true" nor a time such as 2026-01-02T15:04:05Z`,
 			end: func(s *scene) { s.hold("c1", "2026-01-01T00:00:00Z") },
 		},
 	} {
@@ -114,7 +114,11 @@ func TestHeldClusterIsLeftAloneUntilItsHoldIsOver(t *testing.T) {
 				t.Errorf("c1 is %s: %s", state, reason)
 			}
 			status := s.rollout().Status
-			if status.Counts.Held != 1 || status.Stages[0].Counts.Held != 1 || status.Message != "1/2 updated, 1 held by annotation (c1)" {
+			message := "1/2 updated, 1 held by annotation (c1)"
+			if tc.until == "tomorrow" {
+				message = `1/2 updated, 1 held by annotation (c1 until "tomorrow", which is no time)`
+			}
+			if status.Counts.Held != 1 || status.Stages[0].Counts.Held != 1 || status.Message != message {
 				t.Errorf("%+v, stage %+v: %s", status.Counts, status.Stages[0].Counts, status.Message)
 			}
 			w := s.works()["c1"]

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/gates"
@@ -462,6 +463,9 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 	if j.Cluster != nil {
 		c.Labels, c.InstallDisabled = j.Cluster.Labels, InstallDisabled(j.Cluster)
 		c.Held, c.HeldUntil = v1alpha1.HeldByAnnotation(j.Cluster.Annotations)
+		if value := j.Cluster.Annotations[v1alpha1.HoldUntilAnnotation]; c.HeldUntil.IsZero() && value != "true" {
+			c.HeldFor = brief.Line(value, 60)
+		}
 	}
 	c.Reachable, c.AvailableChanged = Reachable(j.Cluster)
 	if c.Reachable && j.Hosts && j.Hosting.Cluster != nil {
