@@ -317,7 +317,7 @@ NAME   STATUS    CLUSTERS   PROGRESS
 func TestTree_SaysOfTheCommitThatItRollsOut(t *testing.T) {
 	r := progressing()
 	r.Status.Reverting = true
-	if got := (Style{}).Tree(r, at()); !strings.Contains(got, "Commit    main@2222222 (4m ago, verified here before)   stable main@1111111") {
+	if got := (Style{}).Tree(r, at()); !strings.Contains(got, "Commit    main@2222222 (4m ago, succeeded here before)   stable main@1111111") {
 		t.Errorf("of a revert:\n%s", got)
 	}
 	r.Status.Target, r.Status.Override = targetOf("1"), &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2")}
