@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +39,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/manifests"
@@ -59,6 +61,26 @@ type world struct {
 	clock  *clocktesting.FakePassiveClock
 }
 
+// withoutHub is a world with objects only: the hub decides no right.
+func withoutHub(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	w := &world{t: t, scheme: runtime.NewScheme(), clock: clocktesting.NewFakePassiveClock(time.Now())}
+	w.must(errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme), addonv1alpha1.Install(w.scheme), clusterv1.Install(w.scheme)))
+	w.hub = fake.NewClientBuilder().WithScheme(w.scheme).WithObjects(objects...).Build()
+	return w
+}
+
+// rights is a door for a viewer who may get objects of some kinds in every namespace.
+type rights []string
+
+func (r rights) Enter(*http.Request) (*Viewer, error) {
+	return &Viewer{May: func(_ context.Context, a Access) (bool, error) { return slices.Contains(r, a.Resource), nil }}, nil
+}
+
+func (rights) Login(http.ResponseWriter, *http.Request, string) error { return nil }
+
+func (rights) Logout(http.ResponseWriter, *http.Request) {}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	crds, err := manifests.CRDFiles()
@@ -66,8 +88,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	h := hubtest.Start(t, hub.Options{CRDYAML: crds, Namespaces: []string{"team", "other"}})
-	w := &world{t: t, config: h.Config(), scheme: runtime.NewScheme(), clock: clocktesting.NewFakePassiveClock(time.Now())}
-	w.must(errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme), addonv1alpha1.Install(w.scheme), clusterv1.Install(w.scheme)))
+	w := withoutHub(t)
+	w.config = h.Config()
 	w.hub = w.client(w.config)
 	for _, namespace := range []string{"team", "other"} {
 		ro := &v1alpha1.AddOnRollout{
@@ -121,14 +143,9 @@ func (w *world) grant(namespace, name string, rule rbacv1.PolicyRule) {
 // token is one of jane's ServiceAccount.
 func (w *world) token() string {
 	w.t.Helper()
-	return w.tokenOf("jane")
-}
-
-func (w *world) tokenOf(name string) string {
-	w.t.Helper()
 	request := &authenticationv1.TokenRequest{}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
-	w.must(w.hub.SubResource("token").Create(w.t.Context(), account, request))
+	jane := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "jane"}}
+	w.must(w.hub.SubResource("token").Create(w.t.Context(), jane, request))
 	return request.Status.Token
 }
 
@@ -405,7 +422,7 @@ func TestLocalDoor(t *testing.T) {
 
 // Browsers send the cookies of 127.0.0.1 to every port of it.
 func TestLocalDoor_LeavesOtherDashboardsOfTheMachineOpen(t *testing.T) {
-	w := newWorld(t)
+	w := withoutHub(t)
 	first, second := NewLocalDoor(), NewLocalDoor()
 	server, other := httptest.NewServer(w.pages(w.hub, first)), httptest.NewServer(w.pages(w.hub, second))
 	t.Cleanup(server.Close)
@@ -430,13 +447,10 @@ func TestLocalDoor_LeavesOtherDashboardsOfTheMachineOpen(t *testing.T) {
 
 // The page of a cluster without add-ons is not that of a name without a cluster.
 func TestCluster_ThatDoesNotExistHasNoPage(t *testing.T) {
-	w := newWorld(t)
-	w.must(w.hub.Create(t.Context(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-01"}}))
-	door := NewLocalDoor()
-	server := httptest.NewServer(w.pages(w.hub, door))
+	w := withoutHub(t, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-01"}})
+	server := httptest.NewServer(w.pages(w.hub, rights{"managedclusters", "managedclusteraddons", "manifestworks"}))
 	t.Cleanup(server.Close)
 	b := newBrowser(t, server)
-	b.do("GET", "/login?key="+door.Key(), nil)
 	for name, want := range map[string]int{"eu-01": http.StatusOK, "absent": http.StatusNotFound} {
 		code, _, text := b.do("GET", "/clusters/"+name, nil)
 		if code != want || strings.Contains(text, "No add-on of AddonFlow is on this cluster") != (want == http.StatusOK) {
@@ -447,22 +461,19 @@ func TestCluster_ThatDoesNotExistHasNoPage(t *testing.T) {
 
 // Each kind that is hidden as a whole is named.
 func TestFleet_NamesTheKindsThatAreHidden(t *testing.T) {
-	w := newWorld(t)
-	w.grant("other", "sam", rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"addonsources"}, Verbs: []string{"get", "list"}})
-	w.must(w.hub.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "sam"}}))
-	server := httptest.NewTLSServer(w.pages(w.hub, NewTokenDoor(w.hub, w.clock)))
-	t.Cleanup(server.Close)
-	b := newBrowser(t, server)
-	for name, want := range map[string][]bool{"jane": {false, true}, "sam": {true, false}} {
-		b.do("POST", "/login", url.Values{"token": {w.tokenOf(name)}})
-		_, _, text := b.do("GET", "/", nil)
-		for i, kind := range []string{"rollouts", "sources"} {
-			if strings.Contains(text, "You may not list the "+kind+" of any namespace.") != want[i] {
-				t.Errorf("%s: %s", name, text)
+	name := metav1.ObjectMeta{Namespace: "team", Name: "hello"}
+	w := withoutHub(t, &v1alpha1.AddOnRollout{ObjectMeta: name}, &v1alpha1.AddOnSource{ObjectMeta: name})
+	for _, may := range []rights{{}, {rolloutsResource}, {sourcesResource}} {
+		server := httptest.NewServer(w.pages(w.hub, may))
+		t.Cleanup(server.Close)
+		_, _, text := newBrowser(t, server).do("GET", "/", nil)
+		for kind, resource := range map[string]string{"rollouts": rolloutsResource, "sources": sourcesResource} {
+			if strings.Contains(text, "You may not list the "+kind+" of any namespace.") == slices.Contains(may, resource) {
+				t.Errorf("with %v: %s", may, text)
 			}
 		}
 		if strings.Contains(text, "There is no rollout here yet.") {
-			t.Errorf("%s is told that there is none", name)
+			t.Errorf("with %v, the page says that there is none", may)
 		}
 	}
 }
