@@ -74,6 +74,9 @@ func (r *Renderer) CheckPlacements(placements []v1alpha1.PlacementReference, ver
 	return found.list
 }
 
+// ProbeVersion is the Kubernetes version of the imaginary cluster, unless the chart does not allow it.
+func ProbeVersion() string { return probeVersions()[0] }
+
 // probeVersions are the Kubernetes versions with which a package may be checked, the most
 // likely first.
 func probeVersions() []string {

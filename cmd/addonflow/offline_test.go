@@ -329,6 +329,48 @@ func TestLint_WarnsOfJobsThatTheAgentReplaces(t *testing.T) {
 	}
 }
 
+// TestLint_WarnsOfSecretsWithValues: what a template or chart brings is stored in Git and on the hub, where others can
+// read it.
+func TestLint_WarnsOfSecretsWithValues(t *testing.T) {
+	const warning = "the values of Secret agent can be read in Git, in AddOnRevisions and in ManifestWorks; create the Secret on the managed clusters"
+	for name, tc := range map[string]struct{ file, values, want string }{
+		"stringData in a template": {"addontemplate.yaml", "stringData: {token: t0ps3cret}", "addontemplate.yaml:"},
+		"data in a template":       {"addontemplate.yaml", "data: {token: dDBwczNjcmV0}", "addontemplate.yaml:"},
+		"no values":                {"addontemplate.yaml", "type: Opaque", ""},
+		"a chart":                  {"chart/chart/templates/secret.yaml", "stringData: {token: t0ps3cret}", "AddOnPackage/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret := "{apiVersion: v1, kind: Secret, metadata: {name: agent, namespace: default}, " + tc.values + "}\n"
+			dir := t.TempDir()
+			if file, charted := strings.CutPrefix(tc.file, "chart/"); charted {
+				example, err := fs.Sub(examples.Files, "chart")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.CopyFS(dir, example); err != nil {
+					t.Fatal(err)
+				}
+				put(t, dir, file, secret)
+			} else {
+				dir = broken(t, tc.file, "      manifests:\n", "      manifests:\n      - "+secret)
+			}
+			code, out, hints := lintOf(t, dir)
+			if code != 0 {
+				t.Errorf("exit code %d: %s", code, out)
+			}
+			warned := 0
+			for line := range strings.Lines(hints) {
+				if strings.Contains(line, warning) && strings.Contains(line, tc.want) {
+					warned++
+				}
+			}
+			if warned != min(1, len(tc.want)) || strings.Contains(out+hints, "t0ps3cret") {
+				t.Errorf("got %s", hints)
+			}
+		})
+	}
+}
+
 // TestSpacedVariable: braces with spaces are text. If there is a variable of that name, lint warns with the line.
 func TestSpacedVariable(t *testing.T) {
 	dir := broken(t, "addontemplate.yaml", "{{GREETING}}", "{{ GREETING }} {{ CLUSTER_NAME}} {{ $labels.job }} {{ other }}")

@@ -27,6 +27,8 @@ type draft struct {
 	broken bool
 	// absent are the Missing references with their fields.
 	absent []referring
+	// secrets names the Secrets with values that the package brings.
+	secrets []string
 }
 
 // buildAddOns makes an AddOn of every ClusterManagementAddOn that can be decoded.

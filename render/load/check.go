@@ -37,6 +37,7 @@ func (l *loader) checkAddOns() {
 		}
 		if len(found) == 0 {
 			l.checkConflicts(claims, d, renderer)
+			d.findSecrets(renderer)
 		}
 		if _, err := renderer.Interruptions(); err != nil {
 			l.interrupted = err
@@ -147,6 +148,32 @@ func (l *loader) checkConflicts(all claims, d *draft, r *render.Renderer) {
 			}
 		}
 	}
+}
+
+// findSecrets finds the Secrets with values that the package of an add-on brings to a cluster with the usual version.
+func (d *draft) findSecrets(r *render.Renderer) {
+	if d.pkg == nil {
+		return
+	}
+	rendered, err := r.Render(render.Cluster{Name: render.ProbeCluster, KubeVersion: render.ProbeVersion()})
+	if err != nil {
+		return // a package that such a cluster cannot have
+	}
+	objects, err := rendered.Objects()
+	if err != nil {
+		return
+	}
+	for _, object := range objects {
+		if hasSecretValues(object.Object) {
+			d.secrets = append(d.secrets, object.GetName())
+		}
+	}
+}
+
+func hasSecretValues(object map[string]any) bool {
+	data, _ := object["data"].(map[string]any)
+	text, _ := object["stringData"].(map[string]any)
+	return object["apiVersion"] == "v1" && object["kind"] == secretKind && len(data)+len(text) > 0
 }
 
 // take claims an object for an add-on. It returns a flaw if another add-on has claimed it.

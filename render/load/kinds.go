@@ -46,6 +46,7 @@ const (
 	setBindingKind = "ManagedClusterSetBinding"
 	namespaceKind  = "Namespace"
 	configMapKind  = "ConfigMap"
+	secretKind     = "Secret"
 )
 
 // role is the meaning of an object in a commit.

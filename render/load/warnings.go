@@ -30,6 +30,7 @@ func (l *loader) warnings() problem.List {
 	for _, d := range l.addOns {
 		l.warnOfBraces(d, said)
 		l.warnOfJobs(d, said)
+		l.warnOfSecrets(d, said)
 		l.warnOfAbsent(d, said)
 		l.warnOfGroups(d, said)
 		if d.Unfetched != "" {
@@ -91,6 +92,36 @@ func (l *loader) warnOfJobs(d *draft, said *loader) {
 					"annotate it with " + addonv1alpha1.AddonPreDeleteHookAnnotationKey + " to run it when the add-on is removed",
 			})
 		}
+	}
+}
+
+// warnOfSecrets warns of Secrets with values.
+func (l *loader) warnOfSecrets(d *draft, said *loader) {
+	found := func(name string) render.Finding {
+		return render.Finding{
+			Reason:  flaw.ReasonUnsupportedKind,
+			Message: fmt.Sprintf("the values of Secret %s can be read in Git, in AddOnRevisions and in ManifestWorks", name),
+			Hint:    "create the Secret on the managed clusters, and refer to it by name",
+		}
+	}
+	for _, t := range d.Content.Templates {
+		if _, declared := l.configs[Reference{Group: addonGroup, Resource: render.TemplateResource, Name: t.Name}]; !declared {
+			continue
+		}
+		manifests, _ := manifestsOf(map[string]any{specKey: t.Spec})
+		for i, manifest := range manifests {
+			object, _ := manifest.(map[string]any)
+			if hasSecretValues(object) {
+				f := found(fmt.Sprint(valueAt(object, metadataKey, nameKey)))
+				f.Template, f.Field = t.Name, string(manifestsAt.Index(i))
+				said.reportFinding(d, f)
+			}
+		}
+	}
+	for _, name := range d.secrets {
+		f := found(name)
+		f.Package = d.pkg.object.GetName()
+		said.reportFinding(d, f)
 	}
 }
 
