@@ -173,3 +173,25 @@ func rolledBack() Subject {
 	r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2"), Reason: "gate errors: 12.5 % of requests fail, at most 5 % may"}
 	return s
 }
+
+// TestPast_OfTheOldestRolloutThatIsKept: the page of a commit shows how its rollout ended, although the list of clusters
+// and stages is not kept for as long.
+func TestPast_OfTheOldestRolloutThatIsKept(t *testing.T) {
+	s := rolledBack()
+	s.Rollout.Status.History = nil
+	for i := range 50 {
+		s.Rollout.Status.History = append(s.Rollout.Status.History, v1alpha1.HistoryEntry{
+			Target: v1alpha1.Target{Revision: "hello-1", Commit: fmt.Sprintf("main@sha1:%040d", i)}, Phase: v1alpha1.PhaseFailed,
+			Counts: v1alpha1.Counts{Total: 24, Updated: 2}, Reason: "halted in canary: 1 failed",
+		})
+	}
+	oldest := fmt.Sprintf("%040d", 49)
+	current, past := Concerns(s.Rollout, s.Source, oldest)
+	if current || past != 49 {
+		t.Fatalf("current %t, past %d", current, past)
+	}
+	p := NewPast(frame(RolloutPath("default", "hello", oldest)), s, past)
+	if p.Standing != "2 of 24 clusters ran it when its rollout ended: halted in canary: 1 failed." || p.Commit.SHA != oldest {
+		t.Errorf("got %q of %s", p.Standing, p.Commit.SHA)
+	}
+}

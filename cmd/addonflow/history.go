@@ -18,7 +18,7 @@ func newHistoryCommand(c *cli) *cobra.Command {
 		Short: "Print the last rollouts of an add-on and the decisions of the operator",
 		Long: `Print the last rollouts of an add-on and the decisions of the operator.
 
-The first table has the last ten rollouts, newest first: how each ended and why, when its
+The first table has the last 50 rollouts, newest first: how each ended and why, when its
 stages began, and the first ten clusters that failed. The second has the last decisions about
 stages, oldest first: at most 100. A decision that clusters of a stage come to one by one is
 shown when their number reaches 1, 2, 4, 8 and so on, or the size of the stage. The operator's

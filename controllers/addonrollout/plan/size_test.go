@@ -32,17 +32,32 @@ func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
 		times = append(times, v1alpha1.StageTimes{Name: long, Phase: rollout.StageComplete, Started: now, Finished: &now})
 	}
 	status := v1alpha1.AddOnRolloutStatus{Message: text, Target: &target, Stable: &target, Failing: failing}
-	for range historyKept {
-		status.History = append(status.History, v1alpha1.HistoryEntry{
-			Target: target, Phase: v1alpha1.PhaseFailed, Started: now, Finished: &now, Reason: text, Failing: failing, Stages: times, SupersededBy: commit,
-			Quarantine: &v1alpha1.RememberedQuarantine{
-				Quarantine:  v1alpha1.Quarantine{Time: now, Reason: strings.Repeat("t", 1024), Order: long, Author: text, To: digest, WithCRDs: true},
-				RevisionUID: "00000000-0000-0000-0000-000000000000",
-			},
-		})
-	}
 	const n = 10000
 	counts := v1alpha1.Counts{Total: n, Updated: n, InFlight: n, Failed: n, Waiting: n}
+	full := v1alpha1.HistoryEntry{
+		Target: target, Attempt: n, Phase: v1alpha1.PhaseFailed, Started: now, Finished: &now, Counts: counts, Reason: text, Failing: failing, Stages: times, SupersededBy: commit,
+	}
+	for i := range 60 {
+		status.History = supersede(status, v1alpha1.Target{}, now)
+		status.History[0], status.Attempt = full, int32(i)
+	}
+	if got := len(status.History); got != 50 || size(t, status.History) > historyBytes {
+		t.Errorf("%d entries in %d bytes, want %d in at most %d", got, size(t, status.History), historyKept, historyBytes)
+	}
+	if newest, oldest := status.History[1], status.History[historyKept-1]; len(newest.Failing) == 0 || oldest.Attempt != 10 || oldest.Reason != text {
+		t.Errorf("%d clusters of the newest rollout that ended; the oldest is that of attempt %d: %s", len(newest.Failing), oldest.Attempt, oldest.Reason)
+	}
+	full.Quarantine = &v1alpha1.RememberedQuarantine{
+		Quarantine:  v1alpha1.Quarantine{Time: now, Reason: strings.Repeat("t", 1024), Order: long, Author: text, To: digest, WithCRDs: true},
+		RevisionUID: "00000000-0000-0000-0000-000000000000",
+	}
+	for range historyKept {
+		status.History = supersede(status, v1alpha1.Target{}, now)
+		status.History[0] = full
+	}
+	if got := size(t, status.History); got > historyBytes || len(status.History) < historyKept/3 {
+		t.Errorf("%d entries of quarantined content in %d bytes, at most %d", len(status.History), got, historyBytes)
+	}
 	for i := range 400 { // one for each decision group; of declared stages there are fewer, and they have gates
 		st := v1alpha1.StageStatus{Name: long, Phase: rollout.StageProgressing, SoakingUntil: &now, Message: text, Counts: counts}
 		if i >= stagesSpared {
@@ -64,13 +79,6 @@ func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
 			Owed:     &v1alpha1.CommitStatement{State: "error", Description: "superseded by 0123456789ab", Content: strings.Repeat("0", 10)},
 		})
 	}
-	size := func(what any) int {
-		text, err := json.Marshal(what)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(text)
-	}
 	all := 0
 	for _, st := range status.Stages {
 		all += len(st.Gates)
@@ -78,16 +86,25 @@ func TestObjectWithEverythingAtItsLimitIsStored(t *testing.T) {
 	ledger := rollout.DefaultLedgerLimit - all*gateRoom - (len(status.Stages)-stagesSpared)*stageRoom
 	bare := status.Stages[0]
 	bare.Gates = nil
-	if got := size(bare); got >= stageRoom {
+	if got := size(t, bare); got >= stageRoom {
 		t.Errorf("a stage has %d bytes, and %d are left for it", got, stageRoom)
 	}
-	if got := size(status.Stages[0].Gates[0]); got >= gateRoom {
+	if got := size(t, status.Stages[0].Gates[0]); got >= gateRoom {
 		t.Errorf("a verdict has %d bytes, and %d are left for it", got, gateRoom)
 	}
-	whole := ledger + v1alpha1.JournalBytes + size(v1alpha1.AddOnRollout{Status: status})
+	whole := ledger + v1alpha1.JournalBytes + size(t, v1alpha1.AddOnRollout{Status: status})
 	t.Logf("%d bytes: ledger %d, journal %d, history %d, marks %d, stages %d", whole, ledger, v1alpha1.JournalBytes,
-		size(status.History), size(status.CommitStatuses), size(status.Stages))
+		size(t, status.History), size(t, status.CommitStatuses), size(t, status.Stages))
 	if whole > limit {
 		t.Errorf("%d bytes, at most %d", whole, limit)
 	}
+}
+
+func size(t *testing.T, what any) int {
+	t.Helper()
+	text, err := json.Marshal(what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(text)
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 
@@ -10,8 +11,12 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// historyKept bounds status.history.
-const historyKept = 10
+// Bounds of status.history: entries, their size as JSON, and what of it is kept free for the newest entry, which grows.
+const (
+	historyKept  = 50
+	historyBytes = 64 << 10
+	newestBytes  = 10 << 10
+)
 
 // movedToTarget returns the status to plan with. If the target changed, the status moves to the new one: the
 // ledger stays, because its clusters hold slots, and the clock starts again. If the status is empty, its
@@ -145,7 +150,35 @@ func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Tim
 		h[0].Finished, h[0].SupersededBy = &now, by.Commit
 	}
 	h = slices.Insert(h, 0, v1alpha1.HistoryEntry{Target: by, Phase: v1alpha1.PhaseProgressing, Started: now})
-	return h[:min(len(h), historyKept)]
+	return bounded(h)
+}
+
+// bounded keeps the newest entries. If they are too large, the oldest ones lose their clusters and stages first: how
+// each rollout ended is known for longer.
+func bounded(h []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
+	h = h[:min(len(h), historyKept)]
+	size := newestBytes
+	for i := range h[1:] {
+		size += bytesOf(h[i+1])
+	}
+	for i := len(h) - 1; i > 0 && size > historyBytes; i-- {
+		size -= bytesOf(h[i])
+		h[i].Failing, h[i].Stages = nil, nil
+		size += bytesOf(h[i])
+	}
+	for ; len(h) > 1 && size > historyBytes; h = h[:len(h)-1] {
+		size -= bytesOf(h[len(h)-1])
+	}
+	return h
+}
+
+// bytesOf is the size of an entry in a list.
+func bytesOf(h v1alpha1.HistoryEntry) int {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return historyBytes // it cannot be stored either
+	}
+	return len(text) + len(",")
 }
 
 // stopped are the times of the stages of a rollout that is over: a stage that did not end is held for ever.
