@@ -26,11 +26,8 @@ func (p *planner) admit() {
 		halt := t.halt()
 		blocked := halt
 		for i, s := range t.steps {
-			if s.revert && blocked != "" && halt == "" && s.hold == "" {
-				p.askGates(s)
-				p.retarget(s) // they are in flight to the content that the revert replaces
-			}
 			stopped := cmp.Or(blocked, t.halted(i))
+			s.early = s.revert && stopped != "" && halt == "" && s.hold == ""
 			p.admitStep(s, stopped)
 			if blocked = stopped; blocked == "" && !t.complete(i) {
 				blocked = t.blocks(i)
@@ -102,11 +99,14 @@ func (p *planner) explainAll(why string) {
 func (p *planner) admitStep(s *step, blocked string) {
 	why := cmp.Or(blocked, s.hold, s.inherited())
 	open := why == "" || blocked == "" && s.byStrategy
+	if open || s.early {
+		p.askGates(s)
+	}
 	if open {
-		why = cmp.Or(why, p.askGates(s))
+		why = cmp.Or(why, s.gated)
 	}
 	free := s.free()
-	if open {
+	if open || s.early {
 		before := len(p.admissions) + p.retargeted
 		p.retarget(s)
 		free = p.grantAll(s, p.candidates(s), p.target, free)
@@ -122,10 +122,14 @@ func (p *planner) admitStep(s *step, blocked string) {
 
 // explain sets the reason of each cluster that still waits. why is what blocks the step for the target; "": nothing. If
 // open, it is a gate or the strategy, and does not hold every cluster. A cluster that it does not hold, and a joiner,
-// wait for a free slot.
+// wait for a free slot. So does a cluster that does not wait for the steps before.
 func (p *planner) explain(s *step, open bool, why string, free int) {
 	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	for _, u := range s.members {
+		open, why := open, why
+		if s.early && p.leads(u) {
+			open, why = true, s.gated
+		}
 		unblocked := why == "" || open && !p.shutOut(s, u) || p.joins(u) && s.limit > 0
 		switch {
 		case u.state != Waiting:
@@ -242,13 +246,14 @@ func (p *planner) readmit(s *step) {
 // free is how many slots of the step are free. It is negative if more clusters are in flight than the limit allows.
 func (s *step) free() int { return s.limit - int(s.tally.flying) }
 
-// candidates are the clusters that can be admitted to the target, failed clusters first. A cluster that got the target
-// before, and whose works were deleted, does not join: it would lose the record that it proves the target, or is the canary.
+// candidates are the clusters that can be admitted to the target, failed clusters first. While the steps before are
+// not complete, only the clusters that lead a rollback are. A cluster that got the target before, and whose works were
+// deleted, does not join: it would lose the record that it proves the target, or is the canary.
 func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
 	for _, u := range s.members {
 		switch {
-		case u.state != Waiting || !p.retargetable(u) || p.joins(u) && !u.got(p.target) || p.postponed(u) || p.shutOut(s, u):
+		case u.state != Waiting || !p.retargetable(u) || p.joins(u) && !u.got(p.target) || p.postponed(u) || p.shutOut(s, u), s.early && !p.leads(u):
 		case u.failedBefore():
 			failed = append(failed, u)
 		default:
@@ -256,6 +261,13 @@ func (p *planner) candidates(s *step) []*unit {
 		}
 	}
 	return append(failed, others...)
+}
+
+// leads reports whether a cluster does not wait for the steps before its own: the operator moves the cluster back from
+// the content with which it failed.
+func (p *planner) leads(u *unit) bool {
+	failed := u.record.failedOtherwise(p.target) || u.c.Health.State == HealthFailed
+	return p.in.RollingBack && failed && p.movesBack(u)
 }
 
 // joins reports whether a waiting cluster starts at the stable revision, because it runs nothing.

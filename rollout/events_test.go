@@ -24,6 +24,11 @@ func (w *world) events() map[string]func() {
 				w.fleet.SetTarget(p.Stable)
 			}
 		},
+		"roll back": func() {
+			if p.Stable != "" {
+				w.fleet.RollBack(p.Stable)
+			}
+		},
 		"suspend": func() { p.Suspended = true }, "suspend in Git": func() { p.Spec.Suspend = true },
 		"resume":  func() { p.Suspended, p.Spec.Suspend = false, false },
 		"contest": func() { p.Contested = "ownership conflict: b owns it" }, "settle the conflict": func() { p.Contested = "" },

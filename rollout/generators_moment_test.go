@@ -118,6 +118,7 @@ func drawInput(t *rapid.T) rollout.Input {
 		Contested:       words(t, 12, "contested", "ownership conflict: add-on hello belongs to source a/b"),
 		Ended:           seldom(t, 5, "ended"),
 		Reverting:       rapid.Bool().Draw(t, "reverting"),
+		RollingBack:     rapid.Bool().Draw(t, "rolling back"),
 		Returned:        seldom(t, 5, "returned"),
 		Rebuild:         seldom(t, 12, "rebuild"),
 		ApplyErrorAfter: rapid.SampledFrom([]time.Duration{0, 10 * time.Minute}).Draw(t, "apply error after"),

@@ -42,6 +42,9 @@ type Input struct {
 	// Reverting: the content was proven when it became the target. Clusters that run other content
 	// go back to it without soaks, gates and dependencies, also when they return after the end.
 	Reverting bool
+	// RollingBack: the operator reverts, although Git declares the content that the clusters leave. Clusters that failed
+	// with that content do not wait for the stages before their own.
+	RollingBack bool
 	// Returned: a rollout of the content has ended Succeeded since it became the target. After that, moves of other
 	// clusters are no longer part of the revert.
 	Returned bool

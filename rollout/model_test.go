@@ -152,6 +152,7 @@ func modelPolicies() []modelPolicy {
 		{name: "stages, one at a time, no failure", stages: 3, at: stageName, set: canary},
 		{name: "stages, two at a time, one failure, no soak", stages: 3, at: stageName, set: stages(2, 1, 0)},
 		{name: "stages on a revert", stages: 3, at: stageName, set: revert(canary)},
+		{name: "stages on a rollback", stages: 3, at: stageName, set: func(in *rollout.Input) { revert(canary)(in); in.RollingBack = true }},
 		{name: "stages on a first install", stages: 1, at: stageName, set: func(in *rollout.Input) { canary(in); in.Stable = "" }},
 		{name: "stages after success", stages: 1, at: stageName, set: func(in *rollout.Input) {
 			canary(in)

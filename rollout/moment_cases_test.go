@@ -311,6 +311,39 @@ func momentCases() map[string]momentCase {
 			change: []change{revert, admitted("v2", time.Minute, c1), on(c1, verified("v2"))},
 			want:   map[string]string{c1: "Done v2", c2: "Admitted v2", c3: "Waiting v1"},
 		},
+		"rollback of failures behind the canary": {
+			reason:  "failed clusters do not wait for the canary, and share the slot of their stage",
+			change:  []change{rollback, oneAtATime, recorded(rollout.Failed, "v0", time.Hour, time.Hour, c4, c5), on(c4, runs("v0", rollout.HealthFailed)), on(c5, runs("v0", rollout.HealthFailed))},
+			want:    map[string]string{c1: "Admitted v2", c2: "Waiting v1", c3: "Waiting v1", c4: "Admitted v2", c5: "Waiting v0"},
+			reasons: map[string]string{c3: "waits for canary to complete", c5: "waits for a free slot in everyone: 1 of 1 in flight"},
+		},
+		"rollback of a failure while a window holds reverts": {
+			reason: "the failed cluster waits for the window of its stage, and for no other stage",
+			change: []change{rollback, func(in *rollout.Input) {
+				window := openWindow("night")
+				window.Window.HoldsReverts = true
+				in.Spec.Stages[1].Gates = &v1alpha1.Gates{Before: []v1alpha1.Gate{window}}
+			}, recorded(rollout.Failed, "v0", time.Hour, time.Hour, c4), on(c4, runs("v0", rollout.HealthFailed))},
+			want:    map[string]string{c1: "Admitted v2", c3: "Waiting v1", c4: "Waiting v0"},
+			reasons: map[string]string{c3: "waits for canary to complete", c4: "waits for window night"},
+		},
+		"rollback of a failure while its stage is held": {
+			reason: "maxConcurrency 0 holds every cluster of the stage",
+			change: []change{rollback, func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(0)) },
+				recorded(rollout.Failed, "v0", time.Hour, time.Hour, c4), on(c4, runs("v0", rollout.HealthFailed))},
+			want: map[string]string{c1: "Admitted v2", c4: "Waiting v0"},
+		},
+		"rollback after the canary failed with the stable content": {
+			reason: "a spent budget stops a rollback, also for failed clusters",
+			change: []change{rollback, recorded(rollout.Failed, "v0", time.Hour, time.Hour, c4), on(c4, runs("v0", rollout.HealthFailed)),
+				recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthFailed))},
+			want: map[string]string{c1: "Failed v2", c4: "Waiting v0"}, phase: v1alpha1.PhaseFailed,
+		},
+		"git revert of a failure behind the canary": {
+			reason: "a revert in Git keeps the order of the stages",
+			change: []change{revert, recorded(rollout.Failed, "v0", time.Hour, time.Hour, c4), on(c4, runs("v0", rollout.HealthFailed))},
+			want:   map[string]string{c1: "Admitted v2", c3: "Waiting v1", c4: "Waiting v0"},
+		},
 		"unsettled canary": {
 			reason: "its members are not known, so that it is not complete: they must not get the target in the next stage",
 			change: []change{func(in *rollout.Input) {

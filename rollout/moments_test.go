@@ -19,10 +19,12 @@ type momentCase struct {
 	reason string
 	change []change
 	want   map[string]string // "State revision" of the clusters in question
-	phase  v1alpha1.Phase    // "" where it does not matter
-	says   string            // a part of the message
-	silent string            // no part of the message; "" where it does not matter
-	halted bool
+	// reasons of clusters begin with these texts.
+	reasons map[string]string
+	phase   v1alpha1.Phase // "" where it does not matter
+	says    string         // a part of the message
+	silent  string         // no part of the message; "" where it does not matter
+	halted  bool
 	// outcome is the status of the commit; "" where it does not matter.
 	outcome rollout.Outcome
 }
@@ -217,6 +219,19 @@ func ended(in *rollout.Input) {
 // revert says that v2 succeeded before it became the target again.
 func revert(in *rollout.Input) { in.TargetProven, in.Reverting = true, true }
 
+// rollback says that the operator reverts, and not Git.
+func rollback(in *rollout.Input) {
+	revert(in)
+	in.RollingBack = true
+}
+
+// oneAtATime limits each stage to one cluster in flight.
+func oneAtATime(in *rollout.Input) {
+	for i := range in.Spec.Stages {
+		in.Spec.Stages[i].MaxConcurrency = new(number(1))
+	}
+}
+
 func TestMoments(t *testing.T) {
 	for name, tc := range momentCases() {
 		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
@@ -233,6 +248,11 @@ func checkMoment(t *testing.T, tc momentCase) {
 			t.Fatalf("the plan does not know %s", name)
 		}
 		got[name] = strings.TrimSpace(string(c.State) + " " + c.Revision)
+	}
+	for name, want := range tc.reasons {
+		if c, _ := plan.Why(name); !strings.HasPrefix(c.Reason, want) {
+			t.Errorf("%s: %s has reason %q, want %q", tc.reason, name, c.Reason, want)
+		}
 	}
 	c := plan.Counts
 	// Clusters that left after they failed are counted as well, and are in no total.

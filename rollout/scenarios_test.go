@@ -41,6 +41,19 @@ func scenarios() map[string]func() rollouttest.Scenario {
 				at(20*time.Minute, "git revert to v1", commit("v1")),
 			}}
 		},
+		"rollback-of-a-failure-behind-the-canary": func() rollouttest.Scenario {
+			f := staged("v1", 8)
+			f.Policy.Spec.Stages[0].MaxConcurrency = new(number(1))
+			f.Policy.Spec.Stages[1].MaxConcurrency = new(number(2))
+			take(rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}, "v2", "cluster-03", "cluster-04")(f)
+			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{
+				at(0, "commit v2, which fails on cluster-03 and 04", commit("v2")),
+				at(2*time.Hour, "the operator rolls back to v1; cluster-01 is stuck there", func(f *rollouttest.Fleet) {
+					take(rollouttest.Behaviour{Ending: rollouttest.Stuck}, "v1", "cluster-01")(f)
+					f.RollBack("v1")
+				}),
+			}}
+		},
 		"revert-from-behind-a-lost-canary": func() rollouttest.Scenario {
 			f := staged("v1", 8)
 			f.Policy.Placements[0] = placement("canary", "cluster-01")

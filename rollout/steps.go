@@ -44,6 +44,9 @@ type step struct {
 	proven bool
 	// revert: clusters that run other content move back to a proven target. revertOpen: that revert has not ended.
 	revert, revertOpen bool
+	// early: the steps before are not complete. A revert moves clusters in flight all the same, and a rollback also
+	// clusters that failed.
+	early bool
 
 	// hold says why no cluster is moved to the target, however many slots are free;
 	// joiners may still be installed at the stable revision.

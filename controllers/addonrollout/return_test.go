@@ -1087,3 +1087,32 @@ func TestRollback_ThatStopsCountsEachClusterOnce(t *testing.T) {
 	}
 	s.expect("v2", "failure: rolled back on 0/3; see addonflow/fleet/hello", "everyone")
 }
+
+// A cluster of the last stage fails. Its way back does not depend on the healthy canary.
+func TestRollback_MovesAFailedClusterWithoutWaitingForEarlierStages(t *testing.T) {
+	s := gatedScene(t, nil, nil)
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		rollsBack(spec)
+		one := intstr.FromInt32(1)
+		spec.Stages[1].MaxConcurrency, spec.Stages[1].ProgressDeadline = &one, "1m"
+	})
+	v2 := s.target("v2")
+	for range 4 {
+		s.turn()
+		s.report("c1")
+	}
+	if got := s.holding(v2); !slices.Equal(got, []string{"c1", "c2"}) {
+		t.Fatalf("%v run v2", got)
+	}
+	s.advance(2 * time.Minute)
+	s.turns(3)
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRollingBack {
+		t.Fatalf("the rollout is %s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	if got := s.holding(v2); len(got) > 0 {
+		t.Errorf("%v wait with v2", got)
+	}
+	if ro := s.rolledBack(); ro.Status.Counts.Updated != 3 {
+		t.Errorf("%s", ro.Status.Message)
+	}
+}

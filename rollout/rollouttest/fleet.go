@@ -180,6 +180,13 @@ func (f *Fleet) SetTarget(digest string) {
 	}
 	f.Policy.Spec.Target = &v1alpha1.Target{Digest: digest, Commit: "main@sha1:" + digest}
 	f.Policy.TargetProven, f.Policy.Reverting, f.Policy.Returned = f.Succeeded[digest], f.Succeeded[digest], false
+	f.Policy.RollingBack = false
+}
+
+// RollBack makes the revision the target, as the operator does although Git declares the other content.
+func (f *Fleet) RollBack(digest string) {
+	f.SetTarget(digest)
+	f.Policy.RollingBack = true
 }
 
 // Order is an order of a user. It takes effect with the next plan that is stored. Each retry is a

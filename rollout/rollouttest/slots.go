@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -290,7 +291,7 @@ func (j *judgement) postponed(c rollout.Cluster) bool {
 
 // order: the target is given only in a step whose predecessors are complete,
 // whose budget is not spent, and that nothing holds. A revert waits for no predecessor
-// where a cluster in flight turns back.
+// where a cluster in flight turns back, a rollback also where a cluster failed.
 func (j *judgement) order() error {
 	for i, s := range j.steps {
 		for _, name := range s.members {
@@ -307,7 +308,7 @@ func (j *judgement) order() error {
 				continue // it failed with the target already
 			}
 			for _, k := range s.before {
-				if !j.complete(k) && (!j.revert() || !j.retargeted(name)) {
+				if !j.complete(k) && (!j.revert() || !j.retargeted(name)) && !j.goesFirst(name) {
 					return j.broken(name, "%s got the target in %s while %s is not complete: %+v", name, s.name, j.steps[k].name, j.tallies[k])
 				}
 			}
@@ -356,17 +357,35 @@ func (j *judgement) refilled() error {
 	for i, s := range j.steps {
 		t := j.tallies[i]
 		left := t.done == 0 && t.left > 0
-		if left || j.waitsForAGoneStage(i) || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) ||
-			slices.ContainsFunc(s.before, func(k int) bool { return !j.complete(k) }) {
+		if left || j.waitsForAGoneStage(i) || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) {
 			continue
 		}
+		later := slices.ContainsFunc(s.before, func(k int) bool { return !j.complete(k) })
 		for _, name := range s.members {
-			if j.waits(name) && !j.holdsBack(s, name) && j.shut(i, name) == "" {
+			if j.waits(name) && !j.holdsBack(s, name) && j.shut(i, name) == "" && (!later || j.mustGoFirst(name)) {
 				return j.broken(name, "%s waits in %s with %d in flight of %d", name, s.name, t.flying, s.limit)
 			}
 		}
 	}
 	return nil
+}
+
+// goesFirst reports whether a rollback moves the cluster before the stages before its own are complete: the cluster
+// failed at some time with the content that it leaves.
+func (j *judgement) goesFirst(name string) bool {
+	b, c, s := j.before[name], j.clusters[name], j.stories[name]
+	failed := j.in.Rebuild || c.Health.State == rollout.HealthFailed || b.Excused
+	if s != nil && b.Revision != j.target() {
+		failed = failed || s.erred || s.failed() || s.late(time.Minute) || s.refusedFor() || s.spent()
+	}
+	return j.in.RollingBack && j.movesBack(name) && failed
+}
+
+// mustGoFirst reports whether that is beyond doubt: the ledger still says so, or the cluster reports it now.
+func (j *judgement) mustGoFirst(name string) bool {
+	a := j.after[name]
+	failed := a.Revision != j.target() && isFailure(a) && a.State != rollout.NotWritten
+	return j.in.RollingBack && j.movesBack(name) && (failed || j.clusters[name].Health.State == rollout.HealthFailed)
 }
 
 // excused reports whether a failure of the cluster is older than the revert that moved the cluster.

@@ -378,6 +378,7 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 		Suspended:       Suspended(ro),
 		TargetProven:    t.Succeeded.Has(t.Target.Revision),
 		Reverting:       t.stored.Reverting,
+		RollingBack:     t.Override.Returns(),
 		Returned:        t.stored.Returned,
 		Ended:           t.ended(),
 		Rebuild:         ro.Status.Target == nil,
