@@ -174,7 +174,7 @@ func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 	switch {
 	case open && p.in.Ended && !s.unverified():
 		st.Phase = StageComplete // the clusters that it waits for catch up, which is no rollout
-	case open && p.in.Aborted != "" && c.flying == 0:
+	case (open || st.Phase == StageHeld) && p.in.Aborted != "" && c.flying == 0:
 		st.Phase = StageHeld
 		st.Message += ", " + p.in.Aborted
 	}

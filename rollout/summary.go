@@ -49,7 +49,7 @@ const OverdueContext = "pre_delete_hooks"
 // of the add-on. The caller ends it with a success.
 //
 // When the whole rollout has an outcome, every stage has one: a stage that did not start
-// because another one failed is a failure as well.
+// because another one failed, or the user aborted the rollout, is a failure as well.
 func Summarise(p Plan) []Summary {
 	said := []Summary{{State: p.Outcome, Description: p.Message, Percent: percent(p.Counts)}}
 	failed := ""
@@ -86,9 +86,13 @@ func summariseStage(st v1alpha1.StageStatus, whole Outcome, failed string) Summa
 			s.Description = "no cluster in this stage"
 		}
 	case (st.Phase == StageWaiting || st.Phase == StageHeld) && whole == Failure && st.Counts.InFlight == 0:
-		s.State, s.Description = Failure, "not started: "+failed+" failed"
-		if st.Counts.Updated > 0 {
+		s.State = Failure
+		switch {
+		case failed == "": // the rollout was aborted, as the message says
+		case st.Counts.Updated > 0:
 			s.Description = st.Message + "; " + failed + " failed"
+		default:
+			s.Description = "not started: " + failed + " failed"
 		}
 	}
 	return s

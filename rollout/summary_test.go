@@ -48,6 +48,17 @@ func TestSummarise(t *testing.T) {
 				{Context: "everyone", State: rollout.Failure, Description: "not started: canary failed"},
 			},
 		},
+		"aborted after the first canary, and a stage is held that would come next": {
+			[]change{
+				finished("cluster-01"), func(in *rollout.Input) { in.Aborted = "aborted by ann: incident 7" },
+				func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(0)) },
+			},
+			[]rollout.Summary{
+				{State: rollout.Failure, Description: "aborted by ann: incident 7; canary 1/2", Percent: 16},
+				{Context: "canary", State: rollout.Failure, Description: "1/2, aborted by ann: incident 7", Percent: 50},
+				{Context: "everyone", State: rollout.Failure, Description: "0/4, held: maxConcurrency of stage everyone is 0, aborted by ann: incident 7"},
+			},
+		},
 		"a revert, with a canary that is not available": {
 			[]change{
 				revert, on("cluster-01", offline), on("cluster-02", offline),
