@@ -296,6 +296,28 @@ func TestDependency_CycleIsStalledOnEachRollout(t *testing.T) {
 	}
 }
 
+// A cycle that another source closes makes a green commit red, because the rollout is Stalled.
+func TestDependency_CycleTurnsTheNewestCommitRed(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.reporting()
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.expect("v1", "success: 1/1 updated")
+	b := newBase(s, "c1")
+	b.change(func(ro *v1alpha1.AddOnRollout) { ro.Spec.DependsOn = []v1alpha1.Dependency{{AddOn: "hello"}} })
+	b.to("v1")
+	s.turns(2)
+	if ro := s.rollout(); ro.Status.Outcome != string(rollout.Failure) || conditions.GetReason(ro, meta.StalledCondition) != v1alpha1.DependencyCycleReason {
+		t.Errorf("the outcome is %s: %s", ro.Status.Outcome, s.says(meta.StalledCondition))
+	}
+	s.expect("v1", "failure: dependsOn is a cycle: hello -> base -> hello")
+	b.change(func(ro *v1alpha1.AddOnRollout) { ro.Spec.DependsOn = nil })
+	b.moves("c1")
+	s.turns(2)
+	s.expect("v1", "success: 1/1 updated")
+}
+
 // Add-ons that leave Git together are removed in reverse order: on each cluster the dependent goes
 // first, with its works, and then its dependency.
 func TestDependency_IsRemovedAfterItsDependents(t *testing.T) {

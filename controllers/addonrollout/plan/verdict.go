@@ -196,7 +196,11 @@ func (p *Plan) summaries() []rollout.Summary {
 		return []rollout.Summary{{State: rollout.Failure, Description: text}}
 	}
 	if p.Err == nil {
-		return rollout.Summarise(p.Planned)
+		said := p.Planned
+		if p.Verdict.Stalled != "" && said.Outcome != rollout.Failure { // no commit is greener than its rollout
+			said.Outcome, said.Message = rollout.Failure, p.Verdict.Message
+		}
+		return rollout.Summarise(said)
 	}
 	s := rollout.Summary{State: rollout.Pending, Description: p.Verdict.Message}
 	if p.Verdict.Stalled != "" {
