@@ -240,7 +240,20 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 		}
 		wants = append(wants, want)
 	}
+	if p.Err == nil && p.Observed.Override.Returns() && !p.Planned.Undivided {
+		for _, st := range p.Next.Stages { // also of a commit whose marks are lost
+			wants = append(wants, takenBack(p, wants[0], contextName(p.Observed, st.Name)))
+		}
+	}
 	return wants
+}
+
+// takenBack is what the context of a stage says in a rollback, with the state of the add-on.
+func takenBack(p *plan.Plan, whole commitstatus.Want, context string) commitstatus.Want {
+	back, w := backOf(p, context), whole
+	w.Context, w.Failing, w.Held = context, nil, ""
+	w.Description, w.Content = back+"; see "+whole.Context, whole.Content+back
+	return w
 }
 
 // held says what a summary waits for; "": its clusters move. It waits while works are not applied, while no cluster
@@ -305,8 +318,7 @@ func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Wan
 			}
 			w.State, w.Description = commitstatus.Success, "no removal is overdue any more"
 		case p.Err == nil && p.Observed.Override.Returns():
-			back := backOf(p, m.Context)
-			w.Description, w.Content = back+"; see "+whole.Context, w.Content+back
+			w = takenBack(p, w, m.Context)
 		case p.Err != nil && whole.State == commitstatus.Failure:
 			if commitstatus.Judged(m) {
 				continue

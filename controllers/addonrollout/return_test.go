@@ -1116,3 +1116,22 @@ func TestRollback_MovesAFailedClusterWithoutWaitingForEarlierStages(t *testing.T
 		t.Errorf("%s", ro.Status.Message)
 	}
 }
+
+// The marks of commit statuses are lost with the status. The forge still shows what the stages said before.
+func TestRecall_StatesTheStagesOfACommitWhoseMarksAreLost(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.oneByOne()
+	for _, tag := range []string{"v1", "v2"} {
+		s.target(tag)
+		s.applied(tag, "")
+		s.settle()
+		s.advance(time.Minute)
+	}
+	s.order(v1alpha1.OrderRollback, s.rollout().Spec.Target.Digest, nil)
+	s.turns(2)
+	s.expect("v2", "failure: the content is not rolled back yet; see addonflow/fleet/hello", "everyone")
+	s.restoreStatus(v1alpha1.AddOnRolloutStatus{})
+	s.rolledBack()
+	s.expect("v2", "failure: the content is rolled back; see addonflow/fleet/hello", "everyone")
+}
