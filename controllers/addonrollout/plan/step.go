@@ -100,6 +100,7 @@ func (s *Steps) toContent(c *Cluster, digest string) (step Step, rank int) {
 	switch c.Planned.State {
 	case rollout.Ignored, rollout.Removing, rollout.Gone, rollout.Left, rollout.LeftFailed, rollout.Unstaged:
 		return Step{}, 0
+	default:
 	}
 	if digest != o.Target.Digest {
 		if entry < 0 || !failed && !left && c.Running() != digest {
