@@ -30,12 +30,12 @@ func TestNextCommand(t *testing.T) {
 		edit func(*v1alpha1.AddOnRollout)
 		want string
 	}{
-		"Failed":     {func(*v1alpha1.AddOnRollout) {}, "git restore --source " + strings.Repeat("1", 40) + " --staged --worktree -- PATH"},
+		"Failed":     {func(*v1alpha1.AddOnRollout) {}, "git restore -SWs " + strings.Repeat("1", 40) + " -- PATH"},
 		"NotSeenYet": {func(r *v1alpha1.AddOnRollout) { r.Generation++ }, "addonflow status hello -n default --watch"},
 		"RolledBack": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Override = v1alpha1.PhaseRolledBack, &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2")}
 			r.Status.Target = targetOf("1")
-		}, "git restore --source " + strings.Repeat("1", 40) + " --staged --worktree -- PATH"},
+		}, "git restore -SWs " + strings.Repeat("1", 40) + " -- PATH"},
 		"Proposed": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Target = v1alpha1.PhaseRolledBack, targetOf("1")
 			r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2"), Proposed: "https://gitea.example/team/fleet/pulls/12"}

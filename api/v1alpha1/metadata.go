@@ -122,10 +122,11 @@ func CommitOf(revision string) string {
 	return name
 }
 
-// RestoreCommand is the git command that makes the directory PATH what it was at a commit. Unlike git checkout, it also
+// RestoreCommand is the git command that makes the directory PATH what it was at a commit, in the index (S) and in the
+// working tree (W). Its options are short, because commit statuses have 140 characters. Unlike git checkout, it also
 // removes the files that later commits added.
 func RestoreCommand(sha string) string {
-	return "git restore --source " + sha + " --staged --worktree -- PATH"
+	return "git restore -SWs " + sha + " -- PATH"
 }
 
 // Commits are the commits that introduced the content of an AddOnRevision, <ref>@sha1:<commit>, the
