@@ -188,7 +188,7 @@ func (d onDisk) named(name string) (plumbing.Hash, error) {
 			return reference.Hash(), nil
 		}
 	}
-	return plumbing.ZeroHash, fmt.Errorf("%w; a remote branch is origin/%s, and may have to be fetched", ErrRefNotFound, name)
+	return plumbing.ZeroHash, fmt.Errorf("%w; a branch that only the remote has is named origin/%s, after git fetch", ErrRefNotFound, name)
 }
 
 func (d onDisk) has(h plumbing.Hash) bool {

@@ -67,7 +67,7 @@ func (p Proposal) headline() string {
 	case !p.Accepted():
 		return "**Would not be rolled out.**"
 	case len(p.AddOns) == 0 && len(p.Objects) == 0:
-		return fmt.Sprintf("**Nothing to roll out.** %s do not change.", brief.Count(p.Unchanged, "add-on"))
+		return fmt.Sprintf("**Nothing to roll out.** %s unchanged.", brief.Count(p.Unchanged, "add-on"))
 	}
 	return "**" + p.Summary() + ".**"
 }

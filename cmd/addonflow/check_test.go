@@ -58,6 +58,14 @@ func TestCheckForge(t *testing.T) {
 	}
 }
 
+// TestCheckForge_WantsAFullSHA: a forge does not complete the first digits of a commit, and would be blamed.
+func TestCheckForge_WantsAFullSHA(t *testing.T) {
+	s := newStage(t)
+	if code := s.run(t.Context(), "check", "forge", "fleet", "--commit", "2222222"); code != exitUsage || !strings.Contains(s.err.String(), `--commit "2222222" is not the full sha of a commit`) {
+		t.Errorf("exit code %d: %s", code, s.err.String())
+	}
+}
+
 // servesAll is a hub that serves every kind that AddonFlow knows.
 type servesAll struct{ client.WithWatch }
 

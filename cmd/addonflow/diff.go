@@ -53,6 +53,9 @@ func (c *cli) diff(ctx context.Context, name, cluster string) error {
 	if missing, ok := errors.AsType[*addonrollout.MissingError](err); ok {
 		return &exitError{code: exitFailed, err: missing}
 	}
+	if errors.Is(err, addonrollout.ErrNoSuchCluster) {
+		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find cluster %q in %s: neither its install strategy nor a stage selects it", cluster, rolloutKey(key))}
+	}
 	if err != nil {
 		return hubError("show the change of "+rolloutKey(key), err)
 	}

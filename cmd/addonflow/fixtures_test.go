@@ -85,6 +85,9 @@ func explained(context.Context, client.Client, types.NamespacedName) (rollout.Pl
 
 // changed is a change of one object on us-01.
 func changed(ctx context.Context, hub client.Client, key types.NamespacedName, cluster string) (addonrollout.Change, error) {
+	if cluster == "nosuch" {
+		return addonrollout.Change{}, addonrollout.ErrNoSuchCluster
+	}
 	r := &v1alpha1.AddOnRollout{}
 	if err := hub.Get(ctx, key, r); err != nil {
 		return addonrollout.Change{}, err

@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +13,9 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 )
+
+// ErrNoSuchCluster: the plan does not have the cluster.
+var ErrNoSuchCluster = errors.New("cannot find the cluster in the plan")
 
 // Change is what content changes on one cluster.
 type Change struct {
@@ -47,7 +51,7 @@ func ChangeOn(ctx context.Context, c client.Client, key client.ObjectKey, cluste
 		return at.Name == cluster || cluster == "" && at.Planned.State != rollout.Done && at.Planned.State != rollout.Unchanged
 	})
 	if err == nil && cluster != "" && change.Cluster == "" {
-		return Change{}, fmt.Errorf("cannot find cluster %q in the plan", cluster)
+		return Change{}, fmt.Errorf("%w: %q", ErrNoSuchCluster, cluster)
 	}
 	return change, err
 }

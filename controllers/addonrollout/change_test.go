@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func TestChangeOfAStage(t *testing.T) {
 	if got, err := ChangeOn(t.Context(), s.hub, s.key, "c3", chart.InProcess{}); err != nil || got.Cluster != "c3" {
 		t.Errorf("on a cluster that runs the target: %+v, %v", got, err)
 	}
-	if _, err := ChangeOn(t.Context(), s.hub, s.key, "c4", chart.InProcess{}); err == nil {
+	if _, err := ChangeOn(t.Context(), s.hub, s.key, "c4", chart.InProcess{}); !errors.Is(err, ErrNoSuchCluster) {
 		t.Error("a cluster that the rollout does not have has a change")
 	}
 }
