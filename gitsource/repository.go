@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,8 +86,10 @@ func Open(o Options) (*Repository, error) {
 	return &Repository{options: o, endpoint: *endpoint, redaction: o.Credentials.redaction(o.Proxy.secrets()...)}, nil
 }
 
-// Host returns the name of the server.
-func (r *Repository) Host() string { return r.endpoint.Host }
+// Host returns the name of the server, with its port.
+func (r *Repository) Host() string {
+	return net.JoinHostPort(r.endpoint.Host, strconv.Itoa(r.endpoint.Port))
+}
 
 // Resolve returns the revision that the reference names now, with one ls-remote; a reference
 // that is a commit needs no request. The error is ErrRefNotFound, ErrAuthentication, ErrHostKey,

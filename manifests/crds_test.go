@@ -235,6 +235,7 @@ func TestSchemasRefuse(t *testing.T) {
 		"unknown signature":           {source + "{url: 'https://git.example.com/fleet', interval: 1m, verify: {mode: Some, secretRef: {name: keys}}}", "spec.verify.mode"},
 		"unknown provider":            {source + "{url: 'https://git.example.com/fleet', interval: 1m, provider: azure}", "spec.provider"},
 		"no interval":                 {source + "{url: 'https://git.example.com/fleet'}", "spec.interval: Required"},
+		"timeout above the maximum":   {source + "{url: 'https://git.example.com/fleet', interval: 1m, timeout: 601s}", "timeout must be at most 10m"},
 		"interval of a second":        {source + "{url: 'https://git.example.com/fleet', interval: 1s}", "interval must be at least 10s"},
 		"interval in days":            {source + "{url: 'https://git.example.com/fleet', interval: 1d}", "spec.interval"},
 		"short commit":                {source + "{url: 'https://git.example.com/fleet', interval: 1m, ref: {commit: abc1234}}", "spec.ref.commit"},

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -10,6 +12,10 @@ const AddOnSourceKind = "AddOnSource"
 
 // GitHubProvider is the provider of a source that is read as a GitHub App.
 const GitHubProvider = "github"
+
+// MaxTimeout is the longest spec.timeout of an AddOnSource. A server that never answers takes a
+// place of the operator for that long.
+const MaxTimeout = 10 * time.Minute
 
 // AddOnSourceSpec says which Git repository add-ons are declared in. Field
 // names and meaning are those of Flux's GitRepository and Kustomization.
@@ -47,10 +53,11 @@ type AddOnSourceSpec struct {
 	// +required
 	Interval metav1.Duration `json:"interval"`
 
-	// Timeout of one Git operation, 60s if absent.
+	// Timeout of one Git operation, 60s if absent; at most 10m.
 	// +kubebuilder:default="60s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m))+$"
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('10m')",message="timeout must be at most 10m"
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 

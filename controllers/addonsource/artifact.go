@@ -14,7 +14,7 @@ import (
 
 // repository is where the add-ons of a source are declared: a Git repository, or an artifact.
 type repository interface {
-	// Host returns the name of the server.
+	// Host returns the name of the server, with its port.
 	Host() string
 	// Resolve returns the revision that the reference names now.
 	Resolve(ctx context.Context) (gitsource.Revision, error)

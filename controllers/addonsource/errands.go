@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -18,13 +19,8 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 )
 
-// Limits of concurrent conversations with Git servers. Sources whose last conversation failed
-// get at most half of the places, so that servers that hang leave the other half to servers
-// that answer.
-const (
-	errandsAtOnce  = 128
-	errandsPerHost = 32
-)
+// errandsAtOnce is how many conversations with servers run at once.
+const errandsAtOnce = 128
 
 // errAway ends a pass that needs an answer of the Git server. An errand fetches the answer and
 // then queues the source again.
@@ -54,12 +50,15 @@ type fetchResult struct {
 
 // errand is one conversation with a Git server on behalf of one source.
 type errand struct {
-	key  errandKey
+	key errandKey
+	// host is the server, with its port.
 	host string
 	// doubtful is set if the last conversation of the source failed.
 	doubtful bool
-	run      func(context.Context) fetchResult
-	cancel   context.CancelFunc
+	// sent is when the errand began to wait for a place.
+	sent   time.Time
+	run    func(context.Context) fetchResult
+	cancel context.CancelFunc
 	// done is closed when result can be read.
 	done   chan struct{}
 	result fetchResult
@@ -72,7 +71,7 @@ type errands struct {
 	of map[types.NamespacedName]*errand
 	// waiting for a place, the oldest first.
 	waiting []waitingErrand
-	running map[lane]int
+	running map[group]int
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
@@ -82,24 +81,36 @@ type waitingErrand struct {
 	errand *errand
 }
 
-// lane is a group of errands with a limit: all errands, or those to one host; of each, all or
-// only the doubtful ones.
-type lane struct {
-	host     string
-	doubtful bool
+// group is a set of errands that share a namespace, a host, or both. The zero value is all
+// errands.
+type group struct {
+	namespace, host string
+	doubtful        bool
 }
 
-// lanes returns the lanes in which an errand takes a place.
-func (e *errand) lanes() map[lane]int {
-	most := map[lane]int{{}: errandsAtOnce, {host: e.host}: errandsPerHost}
-	if e.doubtful {
-		most[lane{doubtful: true}], most[lane{host: e.host, doubtful: true}] = errandsAtOnce/2, errandsPerHost/2
+// groups returns those that an errand belongs to.
+func (w waitingErrand) groups() []group {
+	namespace, host := w.source.Namespace, w.errand.host
+	all := []group{{}, {namespace: namespace}, {host: host}, {namespace: namespace, host: host}}
+	if w.errand.doubtful {
+		all = append(all, group{namespace: namespace, host: host, doubtful: true})
 	}
-	return most
+	return all
+}
+
+// fits reports whether there is a place for an errand. A running errand counts once for each
+// group that it shares with this one. So a namespace or host that takes many places needs more
+// of them free for its next errand than one that takes none, which needs a single one.
+func (e *errands) fits(w waitingErrand) bool {
+	taken := 0
+	for _, g := range w.groups() {
+		taken += e.running[g]
+	}
+	return taken < errandsAtOnce
 }
 
 func newErrands() *errands {
-	return &errands{of: map[types.NamespacedName]*errand{}, running: map[lane]int{}}
+	return &errands{of: map[types.NamespacedName]*errand{}, running: map[group]int{}}
 }
 
 // take returns the result for a key, once.
@@ -119,6 +130,17 @@ func (e *errands) awaits(source types.NamespacedName, key errandKey) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.of[source] != nil && e.of[source].key == key
+}
+
+// waitsSince returns since when the errand of a source waits for a place; false if it does not.
+func (e *errands) waitsSince(source types.NamespacedName) (time.Time, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at := slices.IndexFunc(e.waiting, func(w waitingErrand) bool { return w.source == source })
+	if at < 0 {
+		return time.Time{}, false
+	}
+	return e.waiting[at].errand.sent, true
 }
 
 // send starts an errand and stops any other of the source.
@@ -153,13 +175,11 @@ func (e *errands) drop(source types.NamespacedName) {
 // startWaiting starts every errand for which there is a place.
 func (e *errands) startWaiting() {
 	e.waiting = slices.DeleteFunc(e.waiting, func(w waitingErrand) bool {
-		for l, most := range w.errand.lanes() {
-			if e.running[l] >= most {
-				return false
-			}
+		if !e.fits(w) {
+			return false
 		}
-		for l := range w.errand.lanes() {
-			e.running[l]++
+		for _, g := range w.groups() {
+			e.running[g]++
 		}
 		go e.work(w)
 		return true
@@ -174,9 +194,9 @@ func (e *errands) work(w waitingErrand) {
 	defer e.mu.Unlock()
 	w.errand.result = result
 	close(w.errand.done)
-	for l := range w.errand.lanes() {
-		if e.running[l]--; e.running[l] == 0 {
-			delete(e.running, l)
+	for _, g := range w.groups() {
+		if e.running[g]--; e.running[g] == 0 {
+			delete(e.running, g)
 		}
 	}
 	e.startWaiting()

@@ -32,12 +32,67 @@ func answeringServer(host string) *errand {
 	return &errand{host: host, run: func(context.Context) fetchResult { return fetchResult{head: gitsource.Revision{Commit: host}} }}
 }
 
-func TestErrands_HangingServersLeavePlacesToOthers(t *testing.T) {
+// TestErrands_NoNamespaceAndNoHostTakesAllPlaces: more errands hang than there are places. They are
+// those of one namespace or of several, to one host or to several.
+func TestErrands_NoNamespaceAndNoHostTakesAllPlaces(t *testing.T) {
+	cases := map[string]struct{ namespaces, hosts, each int }{
+		"4 hosts x 32 sources of one namespace": {1, 4, 32},
+		"400 hosts of one namespace":            {1, 400, 1},
+		"one host of one namespace":             {1, 1, 400},
+		"the host of the others":                {1, 1, 400},
+		"one host of 20 namespaces":             {20, 1, 40},
+		"4 hosts of each of 5 namespaces":       {5, 4, 32},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := newErrands()
+			defer e.stopAll()
+			for n := range c.namespaces {
+				for i := range c.hosts * c.each {
+					source := types.NamespacedName{Namespace: fmt.Sprintf("evil-%d", n), Name: fmt.Sprint(i)}
+					e.send(t.Context(), source, hanging(fmt.Sprintf("hangs-%d.example:443", i/c.each), false, nil))
+				}
+			}
+			host := "answers.example:443"
+			if name == "the host of the others" {
+				host = "hangs-0.example:443"
+			}
+			for i := range 2 * errandsAtOnce {
+				good := answeringServer(host)
+				e.send(t.Context(), sourceNo(i), good)
+				if _, waits := e.waitsSince(sourceNo(i)); waits {
+					t.Fatalf("good source %d waits", i)
+				}
+				<-good.done
+			}
+		})
+	}
+}
+
+// TestErrands_AFreePlaceIsForTheNamespaceThatRunsFewest: as many namespaces as there are places take all of them. Each
+// has another errand that waits.
+func TestErrands_AFreePlaceIsForTheNamespaceThatRunsFewest(t *testing.T) {
 	e := newErrands()
 	defer e.stopAll()
-	for i := range 10 * errandsPerHost {
-		e.send(t.Context(), sourceNo(i), hanging("hangs.example", false, nil))
+	evil := func(n int) types.NamespacedName {
+		return types.NamespacedName{Namespace: fmt.Sprintf("evil-%d", n%errandsAtOnce), Name: fmt.Sprint(n)}
 	}
+	for n := range 2 * errandsAtOnce {
+		e.send(t.Context(), evil(n), hanging(fmt.Sprintf("hangs-%d.example", n), false, nil))
+	}
+	good := answeringServer("answers.example")
+	e.send(t.Context(), sourceNo(0), good)
+	if _, waits := e.waitsSince(sourceNo(0)); !waits {
+		t.Fatal("a place is free")
+	}
+	e.stop(evil(errandsAtOnce))
+	e.stop(evil(0))
+	<-good.done
+}
+
+func TestErrands_AnAnswerIsTakenOnce(t *testing.T) {
+	e := newErrands()
+	defer e.stopAll()
 	good := answeringServer("answers.example")
 	e.send(t.Context(), sourceNo(-1), good)
 	<-good.done
@@ -49,25 +104,24 @@ func TestErrands_HangingServersLeavePlacesToOthers(t *testing.T) {
 	}
 }
 
-func TestErrands_SourcesThatFailedLeaveHalfOfTheirHost(t *testing.T) {
+func TestErrands_SourcesThatFailedLeavePlacesOfTheirHost(t *testing.T) {
 	e := newErrands()
 	defer e.stopAll()
-	started := make(chan struct{}, 2*errandsPerHost)
-	for i := range errandsPerHost {
+	started := make(chan struct{}, errandsAtOnce)
+	for i := range errandsAtOnce {
 		e.send(t.Context(), sourceNo(i), hanging("git.example", true, started))
 	}
-	for range errandsPerHost / 2 {
-		<-started
-	}
-	e.mu.Lock()
-	if n := len(e.waiting); n != errandsPerHost/2 {
-		t.Errorf("%d wait, want %d", n, errandsPerHost/2)
-	}
-	e.mu.Unlock()
-	for i := range 3 * errandsPerHost {
+	<-started
+	for i := range errandsAtOnce {
 		good := answeringServer("git.example")
 		e.send(t.Context(), sourceNo(1000+i), good)
 		<-good.done
+	}
+	e.mu.Lock()
+	before := e.running[group{}]
+	e.mu.Unlock()
+	for range before - 1 {
+		<-started
 	}
 	// A freed place goes to an errand that waits for it.
 	e.stop(sourceNo(0))

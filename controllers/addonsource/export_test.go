@@ -25,6 +25,18 @@ func (r *Reconciler) Await(source types.NamespacedName) bool {
 	return true
 }
 
+// TakeAllPlaces leaves no place for an errand until the returned function runs.
+func (r *Reconciler) TakeAllPlaces() (free func()) {
+	take := func(n int) {
+		r.errands.mu.Lock()
+		defer r.errands.mu.Unlock()
+		r.errands.running[group{}] += n
+		r.errands.startWaiting()
+	}
+	take(errandsAtOnce)
+	return func() { take(-errandsAtOnce) }
+}
+
 // JudgeBeside judges the commit that the source has applied as the plan of a pull request judges one.
 func (r *Reconciler) JudgeBeside(ctx context.Context, source *v1alpha1.AddOnSource) error {
 	p, err := r.beside(ctx, source)

@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,10 +35,13 @@ import (
 // patience is a generous timeout for slow machines, not an expected duration.
 const patience = time.Minute
 
-// run starts a manager for the sources of the world's namespace.
-func (w *world) run() {
+// run starts a manager for the sources of the world's namespace, and of others.
+func (w *world) run(others ...string) {
 	GinkgoHelper()
 	only := cache.ByObject{Namespaces: map[string]cache.Config{w.namespace: {}}}
+	for _, other := range others {
+		only.Namespaces[other] = cache.Config{}
+	}
 	mgr, err := ctrl.NewManager(theHub.Config(), ctrl.Options{
 		Scheme:     scheme,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
@@ -125,6 +130,61 @@ var _ = Describe("A running operator", func() {
 		}).WithTimeout(patience).Should(Equal(v1alpha1.FetchFailedReason), "spec.timeout bounds the look")
 	})
 
+	It("applies a source while 128 of another namespace hang on four hosts", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus = nil })
+		evil := w.namespace + "-evil"
+		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: evil}})
+		var asked atomic.Int32
+		for host := range 4 {
+			hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				asked.Add(1)
+				<-r.Context().Done()
+			}))
+			DeferCleanup(hangs.Close)
+			for i := range 32 {
+				w.create(w.newSource(fmt.Sprintf("hangs-%d-%d", host, i), func(s *v1alpha1.AddOnSource) {
+					s.Namespace, s.Spec.URL, s.Spec.CommitStatus = evil, hangs.URL+"/hangs.git", nil
+					s.Spec.Timeout = &metav1.Duration{Duration: v1alpha1.MaxTimeout}
+				}))
+			}
+		}
+		w.run(evil)
+		Eventually(asked.Load).WithTimeout(patience).Should(BeNumerically(">=", 50), "about as many as one namespace may have")
+		sha := w.commit("add hello", addOnFiles())
+		w.request("now")
+		Eventually(func() string { return w.source().Status.LastAppliedRevision }).WithTimeout(patience).Should(HaveSuffix(sha))
+	})
+
+	It("says that it waits for a place for longer than its timeout", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+		w.clock.Step(time.Hour)
+
+		free := w.reconciler.TakeAllPlaces()
+		key := client.ObjectKeyFromObject(w.source())
+		waits := func() {
+			GinkgoHelper()
+			result, err := w.reconciler.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Minute)))
+			w.clock.Step(result.RequeueAfter)
+		}
+		waits()
+		Expect(conditions.IsReady(w.source())).To(BeTrue(), "a short wait is nothing to report")
+		for range 4 { // the desk may ask for passes in between
+			waits()
+		}
+		source := w.source()
+		Expect(conditions.GetMessage(source, "Reconciling")).To(ContainSubstring("not been read for longer than spec.timeout"))
+		Expect(conditions.IsReady(source)).To(BeFalse())
+
+		free()
+		w.passes()
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+	})
+
 	It("applies 190 sources with large repositories while the servers of 10 others send a line a second", func() {
 		const all, hanging, large = 200, 10, 1200 << 10
 		released := make(chan struct{})
@@ -158,7 +218,7 @@ var _ = Describe("A running operator", func() {
 			sources = append(sources, w.newSource(name, func(s *v1alpha1.AddOnSource) {
 				s.Spec.CommitStatus, s.Spec.Path = nil, "teams/"+name
 				if i%(all/hanging) == 0 {
-					s.Spec.URL, s.Spec.Timeout = slow.URL+"/hangs.git", &metav1.Duration{Duration: 59 * time.Minute}
+					s.Spec.URL, s.Spec.Timeout = slow.URL+"/hangs.git", &metav1.Duration{Duration: v1alpha1.MaxTimeout}
 				}
 			}))
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/jitter"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,16 +95,32 @@ func (p *pass) ask(ctx context.Context, key errandKey, run func(context.Context,
 			return fetchResult{}, err
 		}
 		p.errands.send(ctx, source, &errand{
-			key: key, host: repository.Host(), doubtful: p.memory.failures > 0,
+			key: key, host: repository.Host(), doubtful: p.memory.failures > 0, sent: p.now,
 			run: func(ctx context.Context) fetchResult { return run(ctx, repository) },
 		})
 	}
 	return fetchResult{}, errAway
 }
 
-// timeout of one call of a server; 0: the default.
+// timeout bounds one operation on a repository. A longer one in the spec was stored before the
+// CRD had a maximum.
 func (p *pass) timeout() time.Duration {
-	return ptr.Deref(p.source.Spec.Timeout, metav1.Duration{}).Duration
+	if t := p.source.Spec.Timeout; t != nil && t.Duration > 0 {
+		return min(t.Duration, v1alpha1.MaxTimeout)
+	}
+	return gitsource.DefaultTimeout
+}
+
+// placeless returns a halt if the errand of the source has waited for a place for longer than
+// the source's timeout; nil if not.
+func (p *pass) placeless() error {
+	sent, waits := p.errands.waitsSince(p.key().NamespacedName)
+	if !waits || p.now.Sub(sent) < p.timeout() {
+		return nil
+	}
+	return wait(v1alpha1.FetchFailedReason, p.timeout(), "the repository has not been read for longer than spec.timeout: "+
+		"other sources of this namespace, of its server, or of both are being read, and the operator limits how many are read at once; "+
+		"suspend sources whose servers do not answer, or lower their spec.timeout")
 }
 
 func (p *pass) open(ctx context.Context) (repository, error) {
@@ -124,7 +139,9 @@ func (p *pass) openGit(ctx context.Context) (*gitsource.Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := gitsource.Options{URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Tokens: p.Tokens, Access: p.Git, Room: p.room, Timeout: p.timeout()}
+	options := gitsource.Options{
+		URL: p.source.Spec.URL, Credentials: credentials, Proxy: proxy, Tokens: p.Tokens, Access: p.Git, Room: p.room, Timeout: p.timeout(),
+	}
 	options.Verification = p.verification
 	if applied, err := gitsource.ParseRevision(p.source.Status.LastAppliedRevision); err == nil && applied.Ref == p.head.Ref && !p.source.Spec.AllowForcePush {
 		options.Follows = applied.Commit

@@ -166,7 +166,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	out, err := p.follow(ctx)
 	if errors.Is(err, errAway) {
-		out, err = outcome{reached: unanswered}, nil
+		out, err = outcome{reached: unanswered}, p.placeless()
 	}
 	return p.report(ctx, out, err)
 }

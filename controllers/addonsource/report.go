@@ -93,7 +93,7 @@ func (p *pass) remember(out outcome, h *halt) {
 func (p *pass) mark(out outcome, h *halt) {
 	applied := "Applied revision " + p.head.String() // the head is on the hub
 	switch {
-	case out.unchanged():
+	case h == nil && out.unchanged():
 	case h == nil && suspended(p.source) && p.source.DeletionTimestamp.IsZero():
 		p.markSuspended()
 	case h == nil && out.reached == steady && p.showsReady(applied):
@@ -250,6 +250,9 @@ func (p *pass) requeue(h *halt, forge time.Duration) (ctrl.Result, error) {
 	after := p.nextLook()
 	if h != nil && h.kind == stalled && h.reason == v1alpha1.InvalidURLReason || suspended(p.source) && p.source.DeletionTimestamp.IsZero() {
 		after = 0
+	}
+	if _, waits := p.errands.waitsSince(p.key().NamespacedName); waits {
+		after = sooner(after, p.timeout())
 	}
 	switch {
 	case h != nil && h.kind == waiting:
