@@ -785,6 +785,9 @@ func TestReturnAfterTheTargetWasReplaced(t *testing.T) {
 func TestEmptyStage(t *testing.T) {
 	all := []string{c1, c2, c3, c4, c5, c6}
 	empty := withoutCanary(all...)
+	gone := func(in *rollout.Input) {
+		in.Placements[0] = rollout.Placement{Namespace: "default", Name: "canary", Existence: rollout.Missing}
+	}
 	pass := func(in *rollout.Input) { in.Spec.Stages[0].WhenEmpty = v1alpha1.WhenEmptyPass }
 	const held = "held: Placement default/canary of stage canary selects no cluster of the install set; select one, or set whenEmpty: Pass"
 	for name, tc := range map[string]momentCase{
@@ -826,6 +829,22 @@ func TestEmptyStage(t *testing.T) {
 			reason: "the content is proven",
 			change: []change{empty, revert},
 			want:   map[string]string{c1: "Admitted v2", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"its placement does not exist": {
+			reason: "it may select any cluster",
+			change: []change{gone},
+			want:   map[string]string{c1: "Waiting v1", c6: "Waiting v1"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending,
+			says: "held: Placement default/canary does not exist",
+		},
+		"its placement does not exist on a revert": {
+			reason: "the content is proven",
+			change: []change{gone, revert},
+			want:   map[string]string{c1: "Admitted v2", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"its placement does not exist, and its clusters failed with what is reverted": {
+			reason: "they move back in the stage that selects them now",
+			change: []change{gone, revert, on(c1, runs("v9", rollout.HealthFailed)), on(c2, runs("v9", rollout.HealthFailed)), recorded(rollout.Failed, "v9", time.Hour, time.Minute, c1, c2)},
+			want:   map[string]string{c1: "Admitted v2", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
 		},
 		"it does not hold what succeeded": {
 			reason: "the rollout has ended, and a returning cluster catches up",

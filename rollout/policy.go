@@ -229,7 +229,7 @@ func HoldsStage(st v1alpha1.Stage) bool {
 func (p *planner) stages() *track {
 	t := &track{}
 	for _, st := range p.spec.Stages {
-		pl := p.placementOf(st.Placement)
+		pl := p.stagePlacement(st.Placement)
 		s := &step{name: st.Name, members: p.selected(nil, pl.Groups...), returning: p.returning(pl.Groups...)}
 		if pl.untrusted() != "" {
 			s.members = p.withRecorded(s.members, func(stage string) bool { return stage == st.Name })
@@ -262,6 +262,16 @@ func (p *planner) stages() *track {
 		t.steps = append(t.steps, s.own())
 	}
 	return t
+}
+
+// stagePlacement returns the observed placement of a stage. If it does not exist, it is empty for proven content: the
+// stage has nothing to prove, and a revert must not wait for it.
+func (p *planner) stagePlacement(ref v1alpha1.PlacementReference) Placement {
+	pl := p.placementOf(ref)
+	if p.in.TargetProven && pl.Existence != Exists {
+		pl.Existence, pl.Settlement, pl.Groups = Exists, Settled, nil
+	}
+	return pl
 }
 
 // distrust holds a step whose members cannot be determined; why is the reason, "": none.

@@ -269,6 +269,9 @@ func (p *policy) readStages() {
 		if !s.declared {
 			s.deadline = stageDeadline
 		}
+		if absent := pl.Existence != rollout.Exists; absent && p.in.TargetProven {
+			pl = rollout.Placement{Existence: rollout.Exists, Settlement: rollout.Settled} // nothing to prove
+		}
 		for _, name := range p.install {
 			before := distrusted(pl) && p.records[name].Stage == st.Name
 			if (selects(pl, name) || before) && !p.taken(name) {
