@@ -786,7 +786,7 @@ func TestEmptyStage(t *testing.T) {
 	all := []string{c1, c2, c3, c4, c5, c6}
 	empty := withoutCanary(all...)
 	gone := func(in *rollout.Input) {
-		in.Placements[0] = rollout.Placement{Namespace: "default", Name: "canary", Existence: rollout.Missing}
+		in.Placements[0] = rollout.Placement{Namespace: "default", Name: "canary"}
 	}
 	pass := func(in *rollout.Input) { in.Spec.Stages[0].WhenEmpty = v1alpha1.WhenEmptyPass }
 	const held = "held: Placement default/canary of stage canary selects no cluster of the install set; select one, or set whenEmpty: Pass"

@@ -268,8 +268,8 @@ func (p *planner) stages() *track {
 // stage has nothing to prove, and a revert must not wait for it.
 func (p *planner) stagePlacement(ref v1alpha1.PlacementReference) Placement {
 	pl := p.placementOf(ref)
-	if p.in.TargetProven && pl.Existence != Exists {
-		pl.Existence, pl.Settlement, pl.Groups = Exists, Settled, nil
+	if p.in.TargetProven && pl.Settlement == Missing {
+		pl.Settlement, pl.Groups = Settled, nil
 	}
 	return pl
 }

@@ -52,14 +52,11 @@ const OverdueContext = "pre_delete_hooks"
 // because another one failed, or the user aborted the rollout, is a failure as well.
 func Summarise(p Plan) []Summary {
 	said := []Summary{{State: p.Outcome, Description: p.Message, Percent: percent(p.Counts)}}
-	failed := ""
+	failed := "" // the first stage that failed, of those so far
 	for _, st := range p.Stages {
-		if st.Phase == StageFailed {
+		if failed == "" && st.Phase == StageFailed {
 			failed = st.Name
-			break
 		}
-	}
-	for _, st := range p.Stages {
 		if !p.Undivided {
 			said = append(said, summariseStage(st, p.Outcome, failed))
 		}
@@ -88,7 +85,7 @@ func summariseStage(st v1alpha1.StageStatus, whole Outcome, failed string) Summa
 	case (st.Phase == StageWaiting || st.Phase == StageHeld) && whole == Failure && st.Counts.InFlight == 0:
 		s.State = Failure
 		switch {
-		case failed == "": // the rollout was aborted, as the message says
+		case failed == "": // no stage before it failed: its message says what it waits for, or that the rollout was aborted
 		case st.Counts.Updated > 0:
 			s.Description = st.Message + "; " + failed + " failed"
 		default:

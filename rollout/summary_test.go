@@ -59,6 +59,19 @@ func TestSummarise(t *testing.T) {
 				{Context: "everyone", State: rollout.Failure, Description: "0/4, held: maxConcurrency of stage everyone is 0, aborted by ann: incident 7"},
 			},
 		},
+		"failed, and then the canary is renamed to a placement that does not exist": {
+			[]change{
+				recorded(rollout.Failed, "v2", time.Hour, time.Minute, "cluster-01"), on("cluster-01", runs("v2", rollout.HealthFailed)),
+				func(in *rollout.Input) {
+					in.Spec.Stages[0].Name, in.Spec.Stages[0].Placement.Name = "canry", "canry"
+				},
+			},
+			[]rollout.Summary{
+				{State: rollout.Failure, Description: "halted in everyone: 1 failed (cluster-01: Deployment/agent: 1 of 2 ready), 5 untouched"},
+				{Context: "canry", State: rollout.Failure, Description: "0/0, held: Placement default/canry does not exist", Percent: 100},
+				{Context: "everyone", State: rollout.Failure, Description: "0/6, 1 failed (cluster-01: Deployment/agent: 1 of 2 ready)"},
+			},
+		},
 		"a revert, with a canary that is not available": {
 			[]change{
 				revert, on("cluster-01", offline), on("cluster-02", offline),

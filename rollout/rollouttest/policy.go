@@ -269,8 +269,8 @@ func (p *policy) readStages() {
 		if !s.declared {
 			s.deadline = stageDeadline
 		}
-		if absent := pl.Existence != rollout.Exists; absent && p.in.TargetProven {
-			pl = rollout.Placement{Existence: rollout.Exists, Settlement: rollout.Settled} // nothing to prove
+		if absent := pl.Settlement == rollout.Missing; absent && p.in.TargetProven {
+			pl = rollout.Placement{Settlement: rollout.Settled} // nothing to prove
 		}
 		for _, name := range p.install {
 			before := distrusted(pl) && p.records[name].Stage == st.Name
