@@ -860,7 +860,7 @@ func TestEmptyStage(t *testing.T) {
 			reason: "no cluster was moved, so that the commit is pending",
 			change: []change{share},
 			want:   map[string]string{c1: "Waiting v1"}, phase: v1alpha1.PhaseHeld, outcome: rollout.Pending,
-			says: "held: Placement default/canary selects no cluster of the install set",
+			says: "held: Placement default/canary selects no cluster of the install set; select one, or name another placement",
 		},
 		"a share without a cluster on a first install": {
 			reason: "a first install ignores the placement",

@@ -51,7 +51,7 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	share.own()
 	rest.members = p.members(nil)
 	if len(chosen) == 0 {
-		share.emptyHold = fmt.Sprintf("held: Placement %s/%s selects no cluster of the install set", ru.Namespace, ru.Name)
+		share.emptyHold = fmt.Sprintf("held: Placement %s/%s selects no cluster of the install set; select one, or name another placement", ru.Namespace, ru.Name)
 	}
 	share.distrust(pl.untrusted())
 	return &track{steps: []*step{share, rest.own()}}

@@ -208,7 +208,7 @@ func TestWhatNeverEnds(t *testing.T) {
 		"EmptyShare": {
 			policy:     "strategy: {type: RollingUpdateWithPlacement, rollingUpdateWithPlacement: {namespace: default, name: some}}",
 			placements: "{some: {numberOfClusters: 0}}",
-			want:       "strategy.rollingUpdateWithPlacement: the rollout never ends: share 0/0, held: Placement default/some selects no cluster of the install set",
+			want:       "strategy.rollingUpdateWithPlacement: the rollout never ends: share 0/0, held: Placement default/some selects no cluster of the install set; select one, or name another placement",
 		},
 		"UnknownMandatoryGroup": {
 			policy:     "strategy: {type: Progressive, progressive: {mandatoryDecisionGroups: [{groupIndex: 3}]}}",
