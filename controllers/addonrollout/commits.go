@@ -124,6 +124,9 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	older := make([]commitstatus.Want, 0, len(wants))
 	for _, w := range wants {
 		w.SHA, w.Older = origin, c.newest != origin
+		if w.Older && ended(b.Marks(), origin, whole) && !commitstatus.Shown(b.Marks(), origin, w.Context) {
+			continue // a newer commit declared the stage
+		}
 		if w.Older && w.Context == contextName(o, rollout.RemovalContext) {
 			w.State, w.Description = commitstatus.Success, "continued on "+c.newest[:min(len(c.newest), 10)]
 		}
@@ -150,6 +153,13 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	}
 	b.Overtake(commitstatus.Succession{Live: live, Contents: []string{c.content}, By: by, Whole: whole, Wants: follow})
 	return b
+}
+
+// ended reports whether a commit has its verdict in a context.
+func ended(marks []commitstatus.Mark, sha, context string) bool {
+	return slices.ContainsFunc(marks, func(m commitstatus.Mark) bool {
+		return m.SHA == sha && m.Context == context && commitstatus.Judged(m)
+	})
 }
 
 // bookRunning replaces openBook while the declared content waits for the current rollout (onNewCommit: Finish). The

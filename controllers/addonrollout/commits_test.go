@@ -134,6 +134,22 @@ func TestNewestCommitMirrorsAFailedRollout(t *testing.T) {
 	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
 }
 
+// TestOlderCommitThatFailedGetsNoContextOfALaterStage: a commit that changes only the pace declares a stage after the
+// rollout has failed.
+func TestOlderCommitThatFailedGetsNoContextOfALaterStage(t *testing.T) {
+	s := failingScene(t)
+	spec := s.rollout().Spec
+	stages := slices.Clone(spec.Stages)
+	stages[0].Name = "all"
+	spec.Stages = stages
+	s.policy("w3", spec)
+	s.applied("w3", "")
+	s.turns(2)
+	s.expect("w3", "failure: ", "all")
+	s.expect("v2", "", "all")
+	s.expect("v2", "failure: ", "everyone")
+}
+
 // TestNewestCommitMirrorsARunningRollout: progress is posted on the newest commit, and the final
 // status on every commit with the content.
 func TestNewestCommitMirrorsARunningRollout(t *testing.T) {
