@@ -336,7 +336,7 @@ func TestKustomizeProblems(t *testing.T) {
 			[]string{`InvalidYAML kustomization.yaml:5: patches[0].patch: key "a" already set in line 1`},
 		},
 		"braces":           {"resources: [a.yaml]\nnamePrefix: {{X}}", nil, []string{`InvalidYAML kustomization.yaml:2: a key must be a string, not a mapping or list; quote it: "{{X}}"`}},
-		"no name":          {"resources: [b.yaml]", []string{"b.yaml", "apiVersion: v1\nkind: ConfigMap\n"}, []string{"InvalidManifest b.yaml:1: ConfigMap: metadata.name: is missing"}},
+		"no name":          {"resources: [b.yaml]", []string{"b.yaml", "apiVersion: v1\nkind: ConfigMap\n"}, []string{"InvalidManifest b.yaml:1: ConfigMap: metadata.name: the field is missing"}},
 		"LFS for a value":  {"configMapGenerator: [{name: g, files: [big.bin]}]", []string{"big.bin", lfsPointer + "v1\n"}, []string{"LFSPointer big.bin:1: the file is in Git LFS, the commit holds only a pointer to it; commit the file itself"}},
 		"a large resource": {"resources: [b.yaml]", []string{"b.yaml", strings.Repeat("#", 1<<20+1)}, []string{"LimitExceeded b.yaml: the file has 1048577 bytes, at most 1048576 are read"}},
 		"a URL in place of a patch": {

@@ -100,7 +100,7 @@ func withoutItems(s source) problem.Problem {
 		return s.unknown(misspelt, "items")
 	}
 	if !present {
-		p.Message = "is missing"
+		p.Message = "the field is missing"
 	}
 	return p
 }
@@ -164,7 +164,7 @@ func checkManifest(s source) problem.List {
 			name := topLevel(field)
 			problems = append(problems, s.unknown(s.misspelt(name), name))
 		case !present || value == nil:
-			p := s.problem(InvalidManifest, "is missing")
+			p := s.problem(InvalidManifest, "the field is missing")
 			p.Field = field
 			problems = append(problems, p)
 		case !ok || text == "":
