@@ -156,7 +156,7 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 		return out, err
 	}
 	if len(todo.going) > 0 {
-		return out, wait(v1alpha1.AddOnDeletedReason, p.backoff(), "waiting for %s to disappear: it was deleted on the hub and has finalizers of other writers",
+		return out, wait(v1alpha1.AddOnDeletedReason, p.backoff(), "waiting for %s to disappear: it was deleted on the hub and still has finalizers",
 			brief.Names(sortedTexts(todo.going)))
 	}
 	p.conclude(todo, seen)

@@ -144,7 +144,8 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 		rollout := w.rollout()
 		w.read(rollout)
 		Expect(rollout.Spec.Target.Commit).To(HaveSuffix(sha))
-		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(HavePrefix("waiting for ClusterManagementAddOn/" + w.addOn + " to disappear"))
+		Expect(conditions.GetMessage(w.source(), fluxmeta.ReadyCondition)).To(And(
+			HavePrefix("waiting for ClusterManagementAddOn/"+w.addOn+" to disappear"), HaveSuffix("and still has finalizers")))
 		Expect(w.delivered(sha, "pending").Description).To(ContainSubstring("waiting for ClusterManagementAddOn/" + w.addOn))
 
 		cma.Finalizers = nil
