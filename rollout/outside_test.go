@@ -693,3 +693,16 @@ func TestRecordsEndWithTheRollout(t *testing.T) {
 		})
 	}
 }
+
+// A full ledger has no room for the record of a cluster that runs the target and that no stage selects.
+func TestLedger_FullHasNoRoomForAnAdoptedClusterInNoStage(t *testing.T) {
+	plan := planned(t, rolling(6), on("cluster-06", verified("v2")), func(in *rollout.Input) {
+		in.Placements[1] = placement("all", rollouttest.Names(5)...)
+		in.Spec.Install, in.Spec.ClusterLabelSelector = nil, nil
+		in.Spec.Stages[0].MinSuccessTime.Duration = 0
+		in.LedgerLimit = 10
+	})
+	if c, ok := plan.Why("cluster-06"); !ok || c.Revision != "v2" || len(plan.Ledger.Records) > 0 {
+		t.Errorf("%+v, ledger %+v", c, plan.Ledger)
+	}
+}

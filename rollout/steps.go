@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -121,6 +122,7 @@ func (s *step) empty() bool {
 func (p *planner) count() {
 	for _, s := range p.steps {
 		t := tally{}
+		s.former = slices.DeleteFunc(s.former, func(u *unit) bool { return u.record == nil }) // no room in the ledger
 		for _, u := range s.members {
 			p.countMember(u, s, &t)
 		}
