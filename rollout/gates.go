@@ -99,7 +99,7 @@ func (s *step) failedGate() *gate {
 // pass in an evaluation that began after the last soak. A cluster counts in the stage that admitted it, even if another
 // stage selects it now. A stage that admitted no cluster has nothing to measure.
 func (p *planner) measure(s *step) {
-	s.unmeasured, s.begun, s.soaked = "", false, time.Time{}
+	s.unmeasured, s.soaked = "", time.Time{}
 	if len(s.gates) == 0 {
 		return
 	}
@@ -108,7 +108,6 @@ func (p *planner) measure(s *step) {
 		if r.Revision != p.target || u.step != s && r.Stage != s.name {
 			continue
 		}
-		s.begun = true
 		if r.State == Done {
 			s.soaked = later(s.soaked, clock.RoundUp(r.Since, time.Minute)) // as the ledger stores it
 		}

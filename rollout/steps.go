@@ -59,13 +59,13 @@ type step struct {
 	returning bool
 	// unknown: the members cannot be determined now, so the step is never complete.
 	unknown bool
-	// gates that the rollout has to pass in the step. begun: a cluster of it was admitted to the
-	// target. gated says which gate holds its admissions although it could start, and shut are all that do;
-	// unmeasured says which one holds its completion; "": none does. soaked is when the last soak so far
+	// begun: a cluster of the step was admitted to the target.
+	begun bool
+	// gates that the rollout has to pass in the step. gated says which gate holds its admissions although it could
+	// start, and shut are all that do; unmeasured says which one holds its completion; "": none does. soaked is when the last soak so far
 	// ended. remeasured: the gate that gated names is measured again, or gated names no gate but the full
 	// ledger, so that the wait ends without an action of the user.
 	gates             []gate
-	begun             bool
 	gated, unmeasured string
 	soaked            time.Time
 	shut              []*gate
@@ -121,6 +121,7 @@ func (s *step) empty() bool {
 // there as left: otherwise a placement could replace one canary after the other.
 func (p *planner) count() {
 	for _, s := range p.steps {
+		s.begun = false
 		t := tally{}
 		s.former = slices.DeleteFunc(s.former, func(u *unit) bool { return u.record == nil }) // no room in the ledger
 		for _, u := range s.members {
@@ -142,13 +143,18 @@ func (p *planner) count() {
 		s.tally = t
 	}
 	for u := range p.recorded() {
-		r := u.record
-		if u.step == nil || r.Revision != p.target || r.Stage == u.step.name {
+		r, s := u.record, p.named[u.record.Stage]
+		if r.Revision != p.target {
 			continue
 		}
-		s := p.named[r.Stage]
+		if s != nil {
+			s.begun = true
+		}
+		if u.step != nil {
+			u.step.begun = true
+		}
 		switch {
-		case s == nil:
+		case s == nil, u.step == nil, u.step == s:
 		case r.State == Done && !p.due(u):
 			s.tally.done++
 		case r.State == Lost || r.State == Parked:
@@ -391,7 +397,8 @@ const (
 	// StageWaiting: the stage before it is not complete, or no cluster was admitted yet. Or the revert passes by the
 	// stage, because none of its clusters can be moved now.
 	StageWaiting = "Waiting"
-	// StageProgressing: clusters are in flight.
+	// StageProgressing: a cluster was admitted to the target, and clusters are in flight. A repair and a joiner at the
+	// stable revision start no stage.
 	StageProgressing = "Progressing"
 	// StageSoaking: every cluster in flight is verified and soaks, or every soak is over and a
 	// gate measures the stage.
@@ -420,9 +427,9 @@ func (t *track) phase(i int) string {
 		return StageNothingToDo
 	case t.complete(i):
 		return StageComplete
-	case c.flying > 0 && c.flying == c.soaking, t.decided(i):
+	case s.begun && c.flying > 0 && c.flying == c.soaking, t.decided(i):
 		return StageSoaking
-	case c.flying > 0:
+	case s.begun && c.flying > 0:
 		return StageProgressing
 	case s.holding() != "":
 		return StageHeld
