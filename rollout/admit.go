@@ -317,6 +317,8 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 			why = "joins at the stable revision"
 		case u.state != Waiting:
 			why = "failed before; its works are written again"
+		case u.record != nil && u.record.State == Done && u.got(revision):
+			why = "its works or its configuration changed after it was done; they are written again"
 		}
 		p.grant(u, s, revision, why)
 		p.enter(u)

@@ -24,7 +24,8 @@ type JournalEntry struct {
 	// +optional
 	Stage string `json:"stage,omitempty"`
 	// Clusters of the stage to which the decision applies so far. An entry is made when this
-	// number passes a power of two, or reaches the size of the stage.
+	// number passes a power of two, or reaches the size of the stage. Repaired has one entry for
+	// each stage and commit, with the number of repairs.
 	// +optional
 	Clusters int32 `json:"clusters,omitempty"`
 	// Reason, with the names of the first clusters if something failed.

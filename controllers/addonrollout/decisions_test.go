@@ -416,3 +416,22 @@ func TestJournal_DoesNotSayOfARecoveredClusterWhatItWaitsFor(t *testing.T) {
 		t.Errorf("%s; the journal is %+v", ro.Status.Message, ro.Status.Journal)
 	}
 }
+
+// TestAClusterThatIsAdmittedAgainIsARepair: the work of a cluster that was Done is deleted. The journal says what was
+// wrong and counts one cluster; the stage and the rollout decide nothing.
+func TestAClusterThatIsAdmittedAgainIsARepair(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	before := journaled(s.rollout())
+	s.delete(s.works()["c2"])
+	s.settle()
+	got := s.rollout().Status.Journal
+	if len(got) != len(before)+1 {
+		t.Fatalf("the journal has %v, and had %v", journaled(s.rollout()), before)
+	}
+	last := got[len(got)-1]
+	if last.Decision != "Repaired" || last.Clusters != 1 || !strings.HasPrefix(last.Reason, "c2: its works ") {
+		t.Errorf("the journal says %+v", last)
+	}
+}

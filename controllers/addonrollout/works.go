@@ -106,7 +106,7 @@ func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1a
 		if err := d.writeWork(ctx, w, existing); err != nil {
 			return wrote, worksFailed(failedToApply, err)
 		}
-		if repair != "" && c.Planned.State != rollout.Admitted { // on an Admitted cluster it is the move
+		if repair != "" && c.Planned.State != rollout.Admitted { // on an Admitted cluster it is the move, or a repair that the ledger shows
 			d.did(journal.Repaired, c.Name, c.Planned.Stage, c.Planned.Revision, "work "+w.Name+" "+repair)
 		}
 	}

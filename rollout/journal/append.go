@@ -13,17 +13,28 @@ import (
 // Append returns the journal with the decisions at its end. It drops the oldest entries until
 // at most JournalEntries remain, in at most JournalBytes of JSON. It does not change the
 // journal that is passed.
+//
+// The repairs of one stage at one commit are one entry with their number, the newest time and the newest reason.
+// Otherwise a writer that changes a work again and again would push every other decision out.
 func Append(journal []v1alpha1.JournalEntry, at metav1.Time, decisions []Decision) []v1alpha1.JournalEntry {
 	if len(decisions) == 0 {
 		return journal
 	}
 	out := slices.Clone(journal)
 	for _, d := range decisions {
-		out = append(out, v1alpha1.JournalEntry{
-			At: at, Decision: string(d.Kind), Commit: shortCommit(d.Commit), Stage: d.Stage,
-			Clusters: int32(min(d.Count, math.MaxInt32)), //nolint:gosec // it fits
-			Reason:   shortened(d.Reason, reasonLimit),
-		})
+		entry := v1alpha1.JournalEntry{At: at, Decision: string(d.Kind), Commit: shortCommit(d.Commit), Stage: d.Stage, Reason: shortened(d.Reason, reasonLimit)}
+		count := d.Count
+		if d.Kind == Repaired {
+			out = slices.DeleteFunc(out, func(e v1alpha1.JournalEntry) bool {
+				same := e.Decision == entry.Decision && e.Commit == entry.Commit && e.Stage == entry.Stage
+				if same {
+					count += int(e.Clusters)
+				}
+				return same
+			})
+		}
+		entry.Clusters = int32(min(count, math.MaxInt32)) //nolint:gosec // it fits
+		out = append(out, entry)
 	}
 	return bounded(out)
 }

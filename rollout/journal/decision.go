@@ -44,7 +44,8 @@ const (
 	Returned Kind = "Returned"
 	// Removed: the ManagedClusterAddOn of the cluster was deleted.
 	Removed Kind = "Removed"
-	// Repaired: a work that differed from the cluster's revision was written again.
+	// Repaired: a work that differed from the cluster's revision, or was missing, is written again. The cluster had that
+	// revision before, so no stage moves.
 	Repaired Kind = "Repaired"
 )
 
@@ -175,6 +176,7 @@ func appendDecision(all []Decision, was, now Standing) []Decision {
 //	to          from                                   decision
 //	Admitted    Updating at the same revision          none: the works are to be written anew
 //	            Soaking, Lost at the same revision     SoakReset, Returned
+//	            Done at the same revision              Repaired
 //	            any other, or another revision         Admitted
 //	the same    the same, at another revision          Kept
 //	            Soaking, since later                   SoakReset
@@ -196,6 +198,8 @@ func appendDecision(all []Decision, was, now Standing) []Decision {
 func kindOf(was, now Standing) Kind {
 	moved := was.Revision != now.Revision && was.State != v1alpha1.ClusterWaiting
 	switch {
+	case now.State == v1alpha1.ClusterAdmitted && was.State == v1alpha1.ClusterDone && !moved:
+		return Repaired
 	case now.State == v1alpha1.ClusterAdmitted && (moved || !was.State.InFlight()):
 		return Admitted
 	case was.State == now.State && moved:
@@ -313,7 +317,8 @@ type step struct {
 // power of two, or reached the size of the stage or 0. A stage of n clusters therefore has
 // at most about log2(n) decisions of a kind.
 //
-// sizes are the number of clusters of each stage.
+// sizes are the number of clusters of each stage while the target is rolled out; nil afterwards. Then what a cluster
+// does after its admission or repair is about that cluster, and not about its stage.
 func Steps(clusters []Decision, before, after []Standing, sizes map[string]int) []Decision {
 	groups := map[step][]Decision{}
 	var order []step
@@ -329,6 +334,9 @@ func Steps(clusters []Decision, before, after []Standing, sizes map[string]int) 
 	})
 	var out []Decision
 	for _, s := range order {
+		if sizes == nil && (s.kind == Moved || s.kind == Verified || s.kind == Soaked) {
+			continue
+		}
 		was, is := s.count(before), s.count(after)
 		if s.kind == Removed || s.kind == Repaired || s.kind == SoakReset { // no state of a record
 			was, is = 0, len(groups[s])

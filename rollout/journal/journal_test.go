@@ -34,7 +34,7 @@ func TestEveryChangeOfARecordIsOneDecision(t *testing.T) {
 	states := []v1alpha1.ClusterState{waiting, admitted, updating, soaking, done, failed, timedOut, lost, parked, left, leftFailed, notWritten}
 	want := map[v1alpha1.ClusterState][]Kind{
 		// to:    waiting admitted  updating   soaking   done      failed    timedOut  lost      parked    left      leftFailed notWritten
-		admitted:   {Admitted, "", "", SoakReset, Admitted, Admitted, Admitted, Returned, Admitted, Admitted, Admitted, Admitted},
+		admitted:   {Admitted, "", "", SoakReset, Repaired, Admitted, Admitted, Returned, Admitted, Admitted, Admitted, Admitted},
 		updating:   {Adopted, Moved, "", SoakReset, Moved, Moved, Moved, Returned, Returned, Returned, Returned, Moved},
 		soaking:    {Verified, Verified, Verified, "", Verified, Recovered, Recovered, Returned, Returned, Returned, Returned, Verified},
 		done:       {"", Verified, Verified, Soaked, "", Recovered, Recovered, Verified, Verified, Verified, Verified, Verified},
@@ -102,7 +102,6 @@ func TestAMoveThatWasVerifiedAtOnceIsTwoDecisions(t *testing.T) {
 // TestATenThousandClustersMakeTensOfSteps: the info log and the journal stay readable.
 func TestATenThousandClustersMakeTensOfSteps(t *testing.T) {
 	const clusters, limit = 10_000, 1_000
-	sizes := map[string]int{"everyone": clusters}
 	states := make([]v1alpha1.ClusterState, clusters) // "" waits
 	standings := func() []Standing {
 		var out []Standing
@@ -135,7 +134,7 @@ func TestATenThousandClustersMakeTensOfSteps(t *testing.T) {
 		after := standings()
 		of := Clusters(before, after)
 		decided += len(of)
-		steps += len(Steps(of, before, after, sizes))
+		steps += len(Steps(of, before, after, map[string]int{"everyone": clusters}))
 		before = after
 		if !moved {
 			break
@@ -147,6 +146,55 @@ func TestATenThousandClustersMakeTensOfSteps(t *testing.T) {
 	t.Logf("%d decisions about clusters make %d steps", decided, steps)
 	if steps < 4 || steps > 80 {
 		t.Errorf("%d steps, want tens", steps)
+	}
+}
+
+// TestRepairsOfAWholeFleetLeaveTheJournalOfTheRollout: every cluster that was Done is written again, 25 at a time. No stage
+// is admitted, moved or verified again, and the decisions of the rollout stay in the journal.
+func TestRepairsOfAWholeFleetLeaveTheJournalOfTheRollout(t *testing.T) {
+	const clusters, batch = 10_000, 25
+	journal := Append(nil, metav1.Time{}, []Decision{{Kind: Started, Commit: "c"}, {Kind: Admitted, Stage: "everyone", Commit: "c", Count: clusters}, {Kind: Succeeded, Commit: "c"}})
+	standings := make([]Standing, clusters)
+	for i := range standings {
+		standings[i] = Standing{Cluster: fmt.Sprintf("c%05d", i), Revision: "r", Stage: "everyone", State: done}
+	}
+	next := func(state v1alpha1.ClusterState, from int) {
+		after := slices.Clone(standings)
+		for i := from; i < min(from+batch, clusters); i++ {
+			after[i].State, after[i].Reason = state, "its works were deleted"
+		}
+		steps := Steps(Clusters(standings, after), standings, after, nil)
+		for _, s := range steps {
+			if s.Kind != Repaired || s.Count != batch {
+				t.Fatalf("a repair makes %+v", s)
+			}
+		}
+		journal, standings = Append(journal, metav1.Time{}, steps), after
+	}
+	for from := 0; from < clusters; from += batch {
+		for _, state := range []v1alpha1.ClusterState{admitted, updating, soaking, done} {
+			next(state, from)
+		}
+	}
+	if len(journal) != 4 || journal[0].Decision != "Started" || journal[3].Decision != "Repaired" || journal[3].Clusters != clusters {
+		t.Errorf("the journal is %+v", journal)
+	}
+	if last := journal[len(journal)-1]; !strings.Contains(last.Reason, "c09975: its works were deleted") {
+		t.Errorf("the newest repairs are not named: %s", last.Reason)
+	}
+}
+
+// TestRepairsOfOneClusterAreOneEntry: a writer that changes a work again and again evicts no other decision.
+func TestRepairsOfOneClusterAreOneEntry(t *testing.T) {
+	journal := Append(nil, metav1.Time{}, []Decision{{Kind: Halted, Stage: "canary", Commit: "c"}})
+	for range 1000 {
+		of := []Decision{{Kind: Repaired, Cluster: "eu-02", Stage: "everyone", Commit: "c", Reason: "work addon-hello-deploy-0 differed"}}
+		steps := Steps(of, nil, nil, nil)
+		steps[0].Commit = "c"
+		journal = Append(journal, metav1.Time{}, steps)
+	}
+	if len(journal) != 2 || journal[0].Decision != "Halted" || journal[1].Clusters != 1000 {
+		t.Errorf("the journal is %+v", journal)
 	}
 }
 
@@ -222,6 +270,8 @@ func TestRolloutDecisionsNameTargetStagesAndEnd(t *testing.T) {
 		status("a", v1alpha1.PhaseSucceeded, "Complete", "NothingToDo"),
 		status("c", v1alpha1.PhaseProgressing, "Progressing", "Waiting"),
 		status("d", v1alpha1.PhaseProgressing, "Progressing", "Waiting"),
+		status("d", v1alpha1.PhaseSucceeded, "Progressing", "NothingToDo"),
+		status("d", v1alpha1.PhaseSucceeded, "Progressing", "Complete"), // a cluster of it is repaired
 	}
 	var got []string
 	for i := 1; i < len(story); i++ {
@@ -233,7 +283,7 @@ func TestRolloutDecisionsNameTargetStagesAndEnd(t *testing.T) {
 		"Started", "StageStarted canary", "StageCompleted canary", "StageStarted everyone", "StageCompleted everyone", "Succeeded",
 		"Started", "StageStarted canary", "Halted canary",
 		"Reverted", "StageStarted canary", "StageCompleted canary", "Succeeded",
-		"Started", "StageStarted canary", "Superseded", "Started", "StageStarted canary",
+		"Started", "StageStarted canary", "Superseded", "Started", "StageStarted canary", "Succeeded",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n %s\nwant\n %s", strings.Join(got, "\n "), strings.Join(want, "\n "))
@@ -252,9 +302,8 @@ func BenchmarkTurn(b *testing.B) {
 		after[i] = before[i]
 		after[i].State = done
 	}
-	sizes := map[string]int{"everyone": clusters}
 	for b.Loop() {
-		Steps(Clusters(before, after), before, after, sizes)
+		Steps(Clusters(before, after), before, after, map[string]int{"everyone": clusters})
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	stageComplete    = "Complete"
 	stageFailed      = "Failed"
 	stageHeld        = "Held"
+	stageNothingToDo = "NothingToDo"
 )
 
 // Rollout returns the decisions about the target, the stages and the whole rollout that
@@ -180,7 +181,7 @@ func aboutStage(was string, stage v1alpha1.StageStatus) Decision {
 			d.Kind = StageStarted
 		}
 	case stageComplete:
-		if was != "" { // else it had nothing to do for this target
+		if was != "" && was != stageNothingToDo { // otherwise the target changed none of its clusters
 			d.Kind = StageCompleted
 		}
 	case stageFailed:

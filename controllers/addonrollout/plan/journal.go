@@ -28,7 +28,11 @@ func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisio
 			}
 		}
 		d.Clusters = journal.Clusters(before, after)
-		d.Steps = journal.Steps(d.Clusters, before, after, sizes(next.Stages))
+		var stages map[string]int
+		if !p.Input.Ended {
+			stages = sizes(next.Stages)
+		}
+		d.Steps = journal.Steps(d.Clusters, before, after, stages)
 	}
 	var about []journal.Decision
 	if next.Target != nil { // otherwise nothing was planned yet, and an event says why
