@@ -102,8 +102,8 @@ func TestPageOfACommit_IsAboutThatCommit(t *testing.T) {
 		note                 string
 	}{
 		"TakenBack":                    {rolledBack().Rollout, "2", "main@2222222", "RolledBack", ""},
-		"TheFleetIsBackOnIt":           {rolledBack().Rollout, "1", "main@1111111", "Succeeded", "24 of 24 clusters run main@1111111, taken back from main@2222222."},
-		"ItsOwnRolloutIsNotKept":       {onlyRollback, "1", "main@1111111", "RolledBack", "24 of 24 clusters run main@1111111, taken back from main@2222222."},
+		"TheFleetIsBackOnIt":           {rolledBack().Rollout, "1", "main@1111111", "Succeeded", "24 of 24 clusters run main@1111111, rolled back from main@2222222."},
+		"ItsOwnRolloutIsNotKept":       {onlyRollback, "1", "main@1111111", "RolledBack", "24 of 24 clusters run main@1111111, rolled back from main@2222222."},
 		"TheFleetWasBackOnIt":          {fixed, "1", "main@1111111", "Succeeded", "This commit is not rolled out any more."},
 		"TheFixOfIt":                   {fixed, "3", "main@3333333", "Progressing", ""},
 		"NotPlannedAfterARollback":     {unseen, "3", "main@3333333", "Pending", ""},

@@ -150,7 +150,7 @@ const (
 	entriesOpen = 12
 )
 
-// Content is the content that the current rollout is about: what Git declares, or what the fleet is taken back from. If
+// Content is the content that the current rollout is about: what Git declares, or what the fleet is rolled back from. If
 // the declared content waits for a rollout to end, it is the content of that one. nil: there is none yet.
 func Content(r *v1alpha1.AddOnRollout) *v1alpha1.Target {
 	switch o := r.Status.Override; {
