@@ -98,7 +98,7 @@ func BenchmarkCompareAndObserve(b *testing.B) {
 	})
 	b.Run("observe", func(b *testing.B) {
 		for b.Loop() {
-			observed([]*workv1.ManifestWork{existing}, "hello")
+			observed([]*workv1.ManifestWork{existing})
 		}
 	})
 }

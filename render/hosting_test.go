@@ -104,11 +104,11 @@ func TestVerifiedOnBothClusters(t *testing.T) {
 			w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: c, Status: metav1.ConditionTrue, ObservedGeneration: 1})
 		}
 	}
-	o := observed(works, "hello")
+	o := observed(works)
 	if o.Verified || !strings.Contains(o.Reason, "Deployment agent-cluster1") {
 		t.Errorf("the Deployment on the hosting cluster has echoed nothing: %+v", o)
 	}
-	if o := observed(works[:1], "hello"); o.Verified || o.Reason != "1 of 2 works written" {
+	if o := observed(works[:1]); o.Verified || o.Reason != "1 of 2 works written" {
 		t.Errorf("without the hosting work: %+v", o)
 	}
 }

@@ -41,9 +41,9 @@ func workOf(t *testing.T, kind, spec, configs string) *workv1.ManifestWork {
 	return works[0]
 }
 
-// observed is what the default prober reads.
-func observed(works []*workv1.ManifestWork, addOn string) Observation {
-	return Prober{}.Observe(Report{AddOn: addOn, Works: works})
+// observed is what the default prober reads of add-on hello.
+func observed(works []*workv1.ManifestWork) Observation {
+	return Prober{}.Observe(Report{AddOn: "hello", Works: works})
 }
 
 // report returns the work with an agent's report, in which each live object is its manifest
@@ -133,7 +133,7 @@ func TestVerified_OnlyIfEveryWorkloadReportsTheContent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			work := report(t, workOf(t, c.kind, c.spec, c.configs), c.live)
 			c.want.Revision, c.want.Digest = "v1:sha256:revision", work.Annotations[v1alpha1.DigestAnnotation]
-			if diff := cmp.Diff(c.want, observed([]*workv1.ManifestWork{work}, "hello")); diff != "" {
+			if diff := cmp.Diff(c.want, observed([]*workv1.ManifestWork{work})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
 		})
@@ -187,7 +187,7 @@ func TestConditionsOfTheWork(t *testing.T) {
 			work := report(t, workOf(t, "Deployment", "{}", "[]"), healthyDeployment)
 			c.change(work)
 			c.want.Revision, c.want.Digest = "v1:sha256:revision", work.Annotations[v1alpha1.DigestAnnotation]
-			if diff := cmp.Diff(c.want, observed([]*workv1.ManifestWork{work}, "hello")); diff != "" {
+			if diff := cmp.Diff(c.want, observed([]*workv1.ManifestWork{work})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
 		})
@@ -225,7 +225,7 @@ func TestSetsOfWorks(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := observed(c.works, "hello"); !c.want(got) {
+			if got := observed(c.works); !c.want(got) {
 				t.Errorf("%s: got %+v", c.reason, got)
 			}
 		})
@@ -251,14 +251,14 @@ func TestFailureOfEarlierContentIsIgnored(t *testing.T) {
 			conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: stuck, lastUpdateTime: "` + since + `"}]}}`
 	}
 	bad := report(t, write(content("bad")), stuck("2", "2024-01-01T00:00:00Z"))
-	if o := observed([]*workv1.ManifestWork{bad}, "hello"); !o.Failed {
+	if o := observed([]*workv1.ManifestWork{bad}); !o.Failed {
 		t.Fatalf("the bad image is not seen: %+v", o)
 	}
 	reverted := write(content("good"), bad)
-	if o := observed([]*workv1.ManifestWork{report(t, reverted, stuck("3", "2024-01-01T00:00:00Z"))}, "hello"); o.Failed || o.Verified {
+	if o := observed([]*workv1.ManifestWork{report(t, reverted, stuck("3", "2024-01-01T00:00:00Z"))}); o.Failed || o.Verified {
 		t.Errorf("the former failure counts: %+v", o)
 	}
-	if o := observed([]*workv1.ManifestWork{report(t, reverted, stuck("3", "2024-01-01T00:20:00Z"))}, "hello"); !o.Failed {
+	if o := observed([]*workv1.ManifestWork{report(t, reverted, stuck("3", "2024-01-01T00:20:00Z"))}); !o.Failed {
 		t.Errorf("a new failure does not count: %+v", o)
 	}
 	if got := Compare(write(content("good"), reverted), reverted); got != Same {
@@ -313,7 +313,7 @@ func FuzzObserve(f *testing.F) {
 			values = append(values, workv1.FeedbackValue{Name: name, Value: workv1.FieldValue{Type: workv1.String, String: &text}})
 		}
 		work.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values = values
-		o := observed([]*workv1.ManifestWork{work}, "hello")
+		o := observed([]*workv1.ManifestWork{work})
 		own := digest == work.Annotations[v1alpha1.DigestAnnotation]
 		if (o.Verified || o.Failed) && !own {
 			t.Fatalf("digest %q: %+v", digest, o)
@@ -332,7 +332,7 @@ func TestWorksWithoutWorkloadsAreVerifiedByTheirConditions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := observed([]*workv1.ManifestWork{report(t, works[0], "{}")}, "hello"); !o.Verified {
+	if o := observed([]*workv1.ManifestWork{report(t, works[0], "{}")}); !o.Verified {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -329,14 +329,18 @@ func momentCases() map[string]momentCase {
 		},
 		"rollback of a failure while its stage is held": {
 			reason: "maxConcurrency 0 holds every cluster of the stage",
-			change: []change{rollback, func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(0)) },
-				recorded(rollout.Failed, "v0", time.Hour, time.Hour, c4), on(c4, runs("v0", rollout.HealthFailed))},
+			change: []change{
+				rollback, func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(0)) },
+				recorded(rollout.Failed, "v0", time.Hour, time.Hour, c4), on(c4, runs("v0", rollout.HealthFailed)),
+			},
 			want: map[string]string{c1: "Admitted v2", c4: "Waiting v0"},
 		},
 		"rollback after the canary failed with the stable content": {
 			reason: "a spent budget stops a rollback, also for failed clusters",
-			change: []change{rollback, recorded(rollout.Failed, "v0", time.Hour, time.Hour, c4), on(c4, runs("v0", rollout.HealthFailed)),
-				recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthFailed))},
+			change: []change{
+				rollback, recorded(rollout.Failed, "v0", time.Hour, time.Hour, c4), on(c4, runs("v0", rollout.HealthFailed)),
+				recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthFailed)),
+			},
 			want: map[string]string{c1: "Failed v2", c4: "Waiting v0"}, phase: v1alpha1.PhaseFailed,
 		},
 		"git revert of a failure behind the canary": {

@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// ErrNoSuchCluster: the plan does not have the cluster.
+// ErrNoSuchCluster means that the plan does not have the cluster.
 var ErrNoSuchCluster = errors.New("cannot find the cluster in the plan")
 
 // Change is what content changes on one cluster.
