@@ -58,6 +58,9 @@ func drawCluster(t *rapid.T, in rollout.Input, name string) rollout.Cluster {
 	drawSelected(t, in, &c)
 	if c.Held = seldom(t, 8, "held"); c.Held {
 		c.HeldUntil = rapid.SampledFrom([]time.Time{{}, now(), now().Add(time.Hour)}).Draw(t, "held until")
+		if c.HeldUntil.IsZero() {
+			c.HeldFor = rapid.SampledFrom([]string{"", "tomorrow"}).Draw(t, "held for")
+		}
 	}
 	if !c.Reachable {
 		c.Away = words(t, 3, "held back", "its configuration is missing")
