@@ -252,14 +252,14 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	}
 	if p.Err == nil && p.Observed.Override.Returns() && !p.Planned.Undivided {
 		for _, st := range p.Next.Stages { // also of a commit whose marks are lost
-			wants = append(wants, takenBack(p, wants[0], contextName(p.Observed, st.Name)))
+			wants = append(wants, duringRollback(p, wants[0], contextName(p.Observed, st.Name)))
 		}
 	}
 	return wants
 }
 
-// takenBack is what the context of a stage says in a rollback, with the state of the add-on.
-func takenBack(p *plan.Plan, whole commitstatus.Want, context string) commitstatus.Want {
+// duringRollback is what the context of a stage says in a rollback, with the state of the add-on.
+func duringRollback(p *plan.Plan, whole commitstatus.Want, context string) commitstatus.Want {
 	back, w := backOf(p, context), whole
 	w.Context, w.Failing, w.Held = context, nil, ""
 	w.Description, w.Content = back+"; see "+whole.Context, whole.Content+back
@@ -328,7 +328,7 @@ func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Wan
 			}
 			w.State, w.Description = commitstatus.Success, "no removal is overdue any more"
 		case p.Err == nil && p.Observed.Override.Returns():
-			w = takenBack(p, w, m.Context)
+			w = duringRollback(p, w, m.Context)
 		case p.Err != nil && whole.State == commitstatus.Failure:
 			if commitstatus.Judged(m) {
 				continue

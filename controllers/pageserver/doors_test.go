@@ -70,7 +70,7 @@ func withoutHub(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// rights is a door for a viewer who may get objects of some kinds in every namespace.
+// rights is a door for a viewer with the right to get objects of some kinds in every namespace.
 type rights []string
 
 func (r rights) Enter(*http.Request) (*Viewer, error) {

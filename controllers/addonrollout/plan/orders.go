@@ -346,8 +346,8 @@ func (o *Observation) with(w QuarantineChange) *Observation {
 	return &after
 }
 
-// answerContentOrders answers the orders about content. A change of a quarantine is written until the revision has it, but not again
-// while the hub refuses to store the answer, because a turn that writes a quarantine moves no cluster.
+// answerContentOrders answers the orders about content. A change of a quarantine is written until the revision has it,
+// but not again while the hub refuses to store the answer, because a turn that writes a quarantine moves no cluster.
 func (o *Observation) answerContentOrders(next v1alpha1.AddOnRolloutStatus, h ordered) (v1alpha1.AddOnRolloutStatus, given, []QuarantineChange) {
 	var changes []QuarantineChange
 	all, _ := o.open()
