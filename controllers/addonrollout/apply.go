@@ -57,7 +57,7 @@ type applied struct {
 
 // trouble is why the plan of one cluster could not be carried out.
 type trouble struct {
-	// reason is RevisionMissing, ApplyFailed or ObjectConflict.
+	// reason is RevisionMissing, ApplyFailed, ObjectConflict or OwnershipConflict.
 	reason string
 	text   string
 	// refusal says what the hub refused to write, and why; "": another trouble, which may be over at the
@@ -65,6 +65,8 @@ type trouble struct {
 	refusal string
 	// removal: the ManagedClusterAddOn was to be deleted.
 	removal bool
+	// conflict about a work of the cluster; nil: none.
+	conflict error
 }
 
 // round is one round of writes for one rollout.
@@ -95,6 +97,7 @@ func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 	d.liveOwner = sync.OnceValues(func() (*addonv1alpha1.ClusterManagementAddOn, error) {
 		return readOwner(ctx, r.Live, d.rollout.Name)
 	})
+	p.mem.dropCounts(p.rollout, d.now.Time)
 	there := make(map[string]bool, len(p.Clusters))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.Workers)
@@ -159,6 +162,8 @@ func (d *round) note(ctx context.Context, c *plan.Cluster, err error) error {
 		d.leave(c.Name)
 	case errors.Is(err, plan.ErrRevisionMissing):
 		d.enter(c.Name, trouble{reason: v1alpha1.RevisionMissingReason, text: err.Error()})
+	case errors.Is(err, plan.ErrOwnership):
+		d.enter(c.Name, trouble{reason: v1alpha1.OwnershipConflictReason, text: err.Error(), conflict: err})
 	default:
 		d.enter(c.Name, trouble{reason: v1alpha1.ApplyFailedReason, text: err.Error(), refusal: refusal(err), removal: c.Remove})
 		d.tellFailure(ctx, c, err)

@@ -44,6 +44,9 @@ type memory struct {
 	// troubles of clusters. Without it ClustersWritten would not name a cluster that the last
 	// round did not get to, and a cluster whose works the hub refuses would never fail.
 	troubles map[string]trouble
+	// counts are the works that were written in the last minute. Without them another owner of a work would be
+	// overwritten for ever.
+	counts map[client.ObjectKey]writtenWork
 	// beside are the writes beside the status that the hub refused, by what was written. Without them
 	// every turn would try them again, and no status would name them.
 	beside map[string]refusedWrite
@@ -93,7 +96,9 @@ func (s *memories) own(ro *v1alpha1.AddOnRollout) bool {
 }
 
 func newMemory() *memory {
-	return &memory{unchanged: map[string]plan.Fingerprint{}, authors: map[types.UID]*addonstatus.Authorship{}}
+	return &memory{
+		unchanged: map[string]plan.Fingerprint{}, authors: map[types.UID]*addonstatus.Authorship{}, counts: map[client.ObjectKey]writtenWork{},
+	}
 }
 
 // forget drops a rollout that is gone.

@@ -39,6 +39,7 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 		Prober:   prober.Prober, Policy: prober.policy, InvalidHealth: prober.err, Denied: as.denied,
 	}
 	o.Refusals, o.Unremoved = mem.refusals()
+	o.Contested = mem.conflict()
 	var err error
 	if o.Source, err = r.readSource(ctx, ro); err != nil {
 		return nil, err

@@ -167,6 +167,7 @@ func markWritten(ro *v1alpha1.AddOnRollout, troubles map[string]trouble, complet
 		{v1alpha1.ApplyFailedReason, "cannot write "},
 		{v1alpha1.RevisionMissingReason, "held "},
 		{v1alpha1.ObjectConflictReason, "overruled on "},
+		{v1alpha1.OwnershipConflictReason, "contested on "},
 	} {
 		if clusters := said[t.reason]; len(clusters) > 0 {
 			first, parts = cmp.Or(first, t.reason), append(parts, t.what+named(clusters))

@@ -102,10 +102,14 @@ func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1a
 				repair = "differed from the revision"
 			}
 		}
+		if err := d.contested(ctx, w); err != nil {
+			return wrote, err
+		}
 		wrote = true
 		if err := d.writeWork(ctx, w, existing); err != nil {
 			return wrote, worksFailed(failedToApply, err)
 		}
+		d.countWrite(c.Name, w)
 		if repair != "" && c.Planned.State != rollout.Admitted { // on an Admitted cluster it is the move, or a repair that the ledger shows
 			d.did(journal.Repaired, c.Name, c.Planned.Stage, c.Planned.Revision, "work "+w.Name+" "+repair)
 		}

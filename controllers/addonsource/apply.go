@@ -11,12 +11,12 @@ import (
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/ssa"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/contest"
 	"github.com/addonflow/addonflow/render"
 )
 
@@ -84,7 +84,7 @@ func (p *pass) write(ctx context.Context, c change) error {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot apply %s: %w", key, err))
 	case owned:
 		p.applied[key] = hub.answer
-		p.writes.record(key, c.desired, hub.answer)
+		p.writes.record(key, c.desired, hub.answer, p.now)
 		return p.guard(ctx, hub.answer)
 	}
 	if log := ctrl.LoggerFrom(ctx); p.repairs(c) {
@@ -93,7 +93,7 @@ func (p *pass) write(ctx context.Context, c change) error {
 		log.V(1).Info("Applied the object", "object", key.String(), "commit", p.head.Commit)
 	}
 	p.applied[key] = hub.answer
-	p.writes.record(key, c.desired, hub.answer)
+	p.writes.record(key, c.desired, hub.answer, p.now)
 	return nil
 }
 
@@ -114,13 +114,12 @@ func driftOf(live *unstructured.Unstructured) string {
 	if live == nil {
 		return "it was deleted on the hub"
 	}
-	var last metav1.ManagedFieldsEntry
-	for _, entry := range live.GetManagedFields() {
-		if entry.Manager != v1alpha1.FieldManager && entry.Subresource == "" && entry.Time != nil && (last.Time == nil || last.Time.Before(entry.Time)) {
-			last = entry
-		}
-	}
-	return "it was changed on the hub; last by " + cmp.Or(last.Manager, "a writer without a name")
+	return "it was changed on the hub; last by " + lastWriter(live)
+}
+
+// lastWriter is the field manager that wrote an object last, besides AddonFlow.
+func lastWriter(live *unstructured.Unstructured) string {
+	return cmp.Or(contest.LastWriter(live.GetManagedFields()), "a writer without a name")
 }
 
 // isClaim reports whether the object was not of this source when it was read: it is new, it has no owner, or its

@@ -110,6 +110,7 @@ func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 		c.refused, err = objections(err, c)
 		return true, err
 	case entry.Action != ssa.UnchangedAction || appliedFields(hub.tried) != appliedFields(c.live):
+		c.sameValues = entry.Action == ssa.UnchangedAction
 		c.sameSpec = equality.Semantic.DeepEqual(hub.tried.Object["spec"], c.live.Object["spec"])
 		return true, nil
 	}

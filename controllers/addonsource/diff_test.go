@@ -2,6 +2,7 @@ package addonsource
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,7 +66,7 @@ func TestUnchanged_OnlyAsLongAsNeitherSideChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			memory := &writes{}
 			key := objectKey{Kind: "X", Name: "a"}
-			memory.record(key, parse(t, desired), stored(t))
+			memory.record(key, parse(t, desired), stored(t), time.Now())
 			if got := unchanged(c.live(stored(t)), parse(t, c.desired), memory.of(key)); got != c.want {
 				t.Errorf("%s: got %t, want %t", c.reason, got, c.want)
 			}

@@ -127,6 +127,9 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	if err != nil {
 		return out, err
 	}
+	if conflicts := p.contests(todo.changes()); len(conflicts) > 0 {
+		return out, contested(a.objects, conflicts)
+	}
 	out.reached, out.content = valid, declarationOf(todo.addOns)
 	if err := p.intend(ctx, todo, p.ownRollouts(seen)); err != nil {
 		return out, err

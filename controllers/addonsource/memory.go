@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/contest"
 	"github.com/addonflow/addonflow/gitsource"
 )
 
@@ -43,6 +44,9 @@ type memory struct {
 	// undecided is the head that edits placements, and undecidedSince when it was on the hub.
 	undecided      string
 	undecidedSince time.Time
+	// contested are the objects of other owners that the last pass found. They stay contested until they are as the
+	// commit declares them, or the user requests a reconcile.
+	contested map[objectKey]bool
 	// forced is set until a forced reconcile is complete.
 	forced bool
 }
@@ -141,6 +145,8 @@ type written struct {
 	// desired is the digest of what was last applied or compared, stored that of what the hub
 	// had then.
 	desired, stored string
+	// applies counts the writes of desired.
+	applies contest.Count
 }
 
 // writes keeps the last write to each object: the event that it causes needs no pass, and its
@@ -151,13 +157,18 @@ type writes struct {
 }
 
 // record stores a write and the API server's answer.
-func (w *writes) record(key objectKey, desired, answer *unstructured.Unstructured) {
-	w.put(key, written{resourceVersion: answer.GetResourceVersion(), desired: digestOf(desired), stored: storedDigest(answer)})
+func (w *writes) record(key objectKey, desired, answer *unstructured.Unstructured, now time.Time) {
+	digest := digestOf(desired)
+	w.put(key, written{
+		resourceVersion: answer.GetResourceVersion(), desired: digest, stored: storedDigest(answer),
+		applies: w.of(key).applies.Written(digest, now),
+	})
 }
 
 // compared records that applying desired to live would change nothing.
 func (w *writes) compared(key objectKey, desired, live *unstructured.Unstructured) {
-	w.put(key, written{resourceVersion: w.of(key).resourceVersion, desired: digestOf(desired), stored: storedDigest(live)})
+	last := w.of(key)
+	w.put(key, written{resourceVersion: last.resourceVersion, desired: digestOf(desired), stored: storedDigest(live), applies: last.applies})
 }
 
 func (w *writes) put(key objectKey, entry written) {

@@ -61,6 +61,30 @@ func conflictWith(key objectKey, desired *unstructured.Unstructured, in planInpu
 	return conflict{}, false
 }
 
+// contests returns the conflicts with clients that undo each write of an object. What they restored is no conflict. A reconcile that the user requests
+// writes each of them once more.
+func (p *pass) contests(changes []change) []conflict {
+	found := map[objectKey]bool{}
+	var conflicts []conflict
+	for _, c := range changes {
+		key := keyOf(c.desired)
+		applies := p.writes.of(key).applies
+		if p.requested || c.sameValues || !applies.Full(digestOf(c.desired)) || applies.Quiet(p.now) && !p.memory.contested[key] {
+			continue
+		}
+		found[key] = true
+		writer := "another client"
+		if c.live != nil {
+			writer = "field manager " + lastWriter(c.live)
+		}
+		conflicts = append(conflicts, conflict{
+			object: key, owner: writer, fix: ", which undoes every write: stop it; addonflow reconcile source " + p.source.Name,
+		})
+	}
+	p.memory.contested = found
+	return conflicts
+}
+
 // released reports whether the owner of an AddOnRollout no longer needs it: its add-on was
 // removed from the whole fleet.
 func released(key objectKey, seen *observation) bool {

@@ -50,6 +50,8 @@ type change struct {
 	desired, live *unstructured.Unstructured
 	// sameSpec: the dry run showed that the spec stays, so that only metadata changes.
 	sameSpec bool
+	// sameValues: it showed that every value stays, so that AddonFlow only becomes the manager of fields.
+	sameValues bool
 	// refused is why the API server refused the dry run.
 	refused problem.List
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/contest"
 	testforge "github.com/addonflow/addonflow/test/forge"
 )
 
@@ -217,6 +218,55 @@ var _ = Describe("Drift", func() {
 		Expect(*supported(cma)).To(HaveLen(1))
 		Expect(conditions.IsReady(w.source())).To(BeTrue())
 		Expect(w.source().Status.LastHandledForceAt).To(Equal("now"))
+	})
+})
+
+var _ = Describe("A client that undoes every repair of an object", func() {
+	It("is a conflict that names it, until the object is as Git declares it or the user asks", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		cma := w.cma()
+		rename := func(to string) {
+			GinkgoHelper()
+			w.read(cma)
+			cma.Spec.AddOnMeta.DisplayName = to
+			Expect(admin.Update(context.Background(), cma, client.FieldOwner("gitops"))).To(Succeed())
+		}
+		repairs := 0
+		for range 3 * contest.Writes {
+			rename("Goodbye")
+			w.passes()
+			if w.read(cma); cma.Spec.AddOnMeta.DisplayName == "Hello" {
+				repairs++
+			}
+		}
+		Expect(repairs).To(BeNumerically("<", contest.Writes), "the first write counts as well")
+		source := w.source()
+		Expect(conditions.GetReason(source, fluxmeta.StalledCondition)).To(Equal(v1alpha1.OwnershipConflictReason))
+		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(HavePrefix("addons/clustermanagementaddon.yaml:1: ClusterManagementAddOn/" + w.addOn +
+			": belongs to field manager gitops, which undoes every write: stop it; addonflow reconcile source " + source.Name))
+
+		w.look()
+		Expect(conditions.IsStalled(w.source())).To(BeTrue(), "time alone ends no conflict")
+		rename("Hello")
+		w.passes()
+		Expect(conditions.IsReady(w.source())).To(BeTrue(), "no user needs to ask if the client gives way")
+		rename("Goodbye")
+		w.passes()
+		w.read(cma)
+		Expect(cma.Spec.AddOnMeta.DisplayName).To(Equal("Hello"), "and later drift is repaired again")
+
+		for range contest.Writes {
+			rename("Goodbye")
+			w.passes()
+		}
+		Expect(conditions.IsStalled(w.source())).To(BeTrue())
+		w.request("stopped")
+		w.passes()
+		w.read(cma)
+		Expect(cma.Spec.AddOnMeta.DisplayName).To(Equal("Hello"))
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
 	})
 })
 

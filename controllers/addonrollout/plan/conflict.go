@@ -76,7 +76,7 @@ func (o *Observation) claims() (Claims, error) {
 		return Claims{}, err
 	}
 	c = o.writers(target.Renderer)
-	c.contested = cmp.Or(c.contested, o.fenceDown())
+	c.contested = cmp.Or(c.contested, o.fenceDown(), o.Contested)
 	return c, nil
 }
 

@@ -64,6 +64,8 @@ type Observation struct {
 	Revisions Revisions
 	// Refusals says why the hub refused the last write of the works of a cluster, by cluster.
 	Refusals map[string]string
+	// Contested is the ErrOwnership about a work that another client changes each time it is written; nil: none.
+	Contested error
 	// Unremoved says why the hub refused the last deletion of the ManagedClusterAddOn of a cluster, by
 	// cluster.
 	Unremoved map[string]string

@@ -1,0 +1,126 @@
+package addonrollout
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/controllers/contest"
+)
+
+// fights runs turns. After each, another client does the same to the work of c1, if AddonFlow wrote it in that turn. It
+// returns how often AddonFlow did.
+func (s *scene) fights(turns int, foreign func(*workv1.ManifestWork)) (writes int) {
+	s.t.Helper()
+	before := s.versions()["c1"]
+	for range turns {
+		s.turn()
+		w := s.works()["c1"]
+		if w == nil || w.ResourceVersion == before {
+			continue
+		}
+		writes++
+		foreign(w)
+		before = s.versions()["c1"]
+	}
+	return writes
+}
+
+// otherwise changes a work as another controller would that has other content for it.
+func (s *scene) otherwise(w *workv1.ManifestWork) {
+	s.t.Helper()
+	w.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"y"}}`)
+	s.update(w)
+}
+
+// TestClientThatUndoesEveryWriteOfAWorkHoldsTheRollout: AddonFlow stops writing the work after a few attempts, names
+// the cluster, and admits no other. A request of the user, who stopped the client, repairs the work.
+func TestClientThatUndoesEveryWriteOfAWorkHoldsTheRollout(t *testing.T) {
+	for name, foreign := range map[string]func(*scene) func(*workv1.ManifestWork){
+		"changes": func(s *scene) func(*workv1.ManifestWork) { return s.otherwise },
+		"restores the former work": func(s *scene) func(*workv1.ManifestWork) {
+			former := s.works()["c1"].DeepCopy()
+			return func(w *workv1.ManifestWork) {
+				w.Annotations, w.Spec = former.DeepCopy().Annotations, former.DeepCopy().Spec
+				s.update(w)
+			}
+		},
+		"deletes": func(s *scene) func(*workv1.ManifestWork) {
+			return func(w *workv1.ManifestWork) { s.delete(w) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			s.reporting()
+			s.oneByOne()
+			v1 := s.target("v1")
+			s.settle()
+			undo := foreign(s)
+			v2 := s.target("v2")
+			if writes := s.fights(90, undo); writes > contest.Writes {
+				t.Errorf("the work of c1 was written %d times in 90 turns", writes)
+			}
+			s.named("work c1/addon-hello-deploy-0")
+			if got := s.reported(); !strings.HasSuffix(got, ": stop it; addonflow reconcile rollout hello") {
+				t.Errorf("the commit names no way out: %q", got)
+			}
+			for _, cluster := range []string{"c2", "c3"} {
+				if got := s.works()[cluster].Annotations[v1alpha1.RevisionAnnotation]; got != v1 {
+					t.Errorf("%s was admitted while c1 is contested: at %s", cluster, got)
+				}
+			}
+			c2 := s.works()["c2"]
+			s.otherwise(c2)
+			s.turn()
+			if got := s.works()["c2"]; strings.Contains(string(got.Spec.Workload.Manifests[0].Raw), "ConfigMap") {
+				t.Error("c2, which no client contests, is not repaired")
+			}
+			ro := s.rollout()
+			ro.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"}
+			s.update(ro)
+			s.settle()
+			if got := s.works()["c1"].Annotations[v1alpha1.RevisionAnnotation]; got != v2 {
+				t.Errorf("c1 is at %s after the client was stopped, want %s", got, v2)
+			}
+		})
+	}
+}
+
+// TestContestEndsWhenTheWorkHasItsContentAgain: the client restores what AddonFlow wrote, and no user needs to ask.
+func TestContestEndsWhenTheWorkHasItsContentAgain(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	good := s.works()["c1"].DeepCopy()
+	s.otherwise(s.works()["c1"])
+	if writes := s.fights(20, s.otherwise); writes > contest.Writes {
+		t.Errorf("the work of c1 was written %d times", writes)
+	}
+	if got := s.says(meta.StalledCondition); !strings.Contains(got, "work c1/addon-hello-deploy-0") {
+		t.Fatalf("a work of a fleet at rest is contested as well: Stalled says %q", got)
+	}
+	w := s.works()["c1"]
+	w.Spec = good.Spec
+	s.update(w)
+	s.settle()
+}
+
+// TestHandEditsAreRepairedHoweverManyThereAre: a user who edits a work now and then is no other owner.
+func TestHandEditsAreRepairedHoweverManyThereAre(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	for range 3 * contest.Writes {
+		s.otherwise(s.works()["c1"])
+		s.turn()
+		if got := s.works()["c1"]; strings.Contains(string(got.Spec.Workload.Manifests[0].Raw), "ConfigMap") {
+			t.Fatalf("the work is not repaired: %s", s.says(meta.StalledCondition))
+		}
+		s.advance(contest.Within + time.Second)
+	}
+}

@@ -1,0 +1,54 @@
+// Package contest recognises another owner of an object by what it does: it undoes each write of AddonFlow. An object
+// that a user edits now and then is repaired. Two owners that overwrite each other would do so for ever, so that
+// AddonFlow stops, names the other, and waits for the user.
+package contest
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// A client that undoes Writes writes of the same content, each Within of the one before, is another owner.
+const (
+	Writes = 4
+	Within = time.Minute
+)
+
+// Count is how often one content was written to one object, each time Within of the one before. The zero value has no
+// write.
+type Count struct {
+	content string
+	writes  int
+	last    time.Time
+}
+
+// Written counts a write. Other content starts anew, and so does a write after a quiet time.
+func (c Count) Written(content string, now time.Time) Count {
+	if c.content != content || c.Quiet(now) {
+		c = Count{content: content}
+	}
+	return Count{content, c.writes + 1, now}
+}
+
+// Full reports whether another client undoes the writes of this content, if the object differs from it now. The count
+// stays full until another write: the caller drops it when the object has its content again, or the user asks for a
+// write.
+func (c Count) Full(content string) bool { return c.content == content && c.writes >= Writes }
+
+// Quiet reports whether the last write is longer ago than Within.
+func (c Count) Quiet(now time.Time) bool { return now.Sub(c.last) > Within }
+
+// LastWriter is the field manager that wrote an object last, besides AddonFlow and the writers of its status; "": none
+// is known.
+func LastWriter(entries []metav1.ManagedFieldsEntry) string {
+	var last metav1.ManagedFieldsEntry
+	for _, e := range entries {
+		if e.Manager != v1alpha1.FieldManager && e.Subresource == "" && e.Time != nil && (last.Time == nil || last.Time.Before(e.Time)) {
+			last = e
+		}
+	}
+	return last.Manager
+}
