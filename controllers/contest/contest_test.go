@@ -39,8 +39,11 @@ func TestWritesOfOneContentInQuickSuccessionFillTheCount(t *testing.T) {
 func TestLastWriterIsNeitherAddonFlowNorAnAgent(t *testing.T) {
 	at := func(s int) *metav1.Time { return &metav1.Time{Time: time.Unix(int64(s), 0)} }
 	entries := []metav1.ManagedFieldsEntry{
-		{Manager: "addon-manager", Time: at(1)}, {Manager: "other", Time: at(3)}, {Manager: "before", Time: at(2)},
-		{Manager: v1alpha1.FieldManager, Time: at(4)}, {Manager: "work-agent", Subresource: "status", Time: at(5)},
+		{Manager: "addon-manager", Time: at(1)},
+		{Manager: "other", Time: at(3)},
+		{Manager: "before", Time: at(2)},
+		{Manager: v1alpha1.FieldManager, Time: at(4)},
+		{Manager: "work-agent", Subresource: "status", Time: at(5)},
 	}
 	if got := LastWriter(entries); got != "other" {
 		t.Errorf("got %q", got)
