@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -143,22 +144,37 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 	return err
 }
 
+// plannedWithin is how long the result of a source waits for the first plans of what it applied. An operator that works
+// plans at once; until then it is not known whether the content is quarantined.
+const plannedWithin = 10 * time.Second
+
 // returned are the rollouts of a source whose clusters went back from the content that the source declares. Newer
 // content that waits for them is not refused.
 func (o *reconcileOptions) returned(ctx context.Context, hub client.Reader, source client.ObjectKey) ([]*v1alpha1.AddOnRollout, error) {
-	var list v1alpha1.AddOnRolloutList
-	if err := hub.List(ctx, &list, client.InNamespace(source.Namespace)); err != nil {
-		return nil, hubError("list the rollouts of source "+source.String(), err)
-	}
 	var differ []*v1alpha1.AddOnRollout
-	for i := range list.Items {
-		r := &list.Items[i]
-		if r.Spec.Target != nil && r.Spec.Target.Source == source.Name && !leaving(r) &&
-			show.Current(r) && r.Status.Override.Returns() && !r.Status.Override.Waits() {
-			differ = append(differ, r)
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, plannedWithin, true, func(ctx context.Context) (bool, error) {
+		var list v1alpha1.AddOnRolloutList
+		if err := hub.List(ctx, &list, client.InNamespace(source.Namespace)); err != nil {
+			return false, hubError("list the rollouts of source "+source.String(), err)
 		}
+		planned := true
+		differ = nil
+		for i := range list.Items {
+			r := &list.Items[i]
+			switch {
+			case r.Spec.Target == nil || r.Spec.Target.Source != source.Name || leaving(r):
+			case !show.Current(r):
+				planned = false
+			case r.Status.Override.Returns() && !r.Status.Override.Waits():
+				differ = append(differ, r)
+			}
+		}
+		return planned, nil
+	})
+	if wait.Interrupted(err) {
+		return differ, nil
 	}
-	return differ, nil
+	return differ, err
 }
 
 // report prints what the operator found. The error that it returns has the exit code of the outcome.

@@ -130,7 +130,7 @@ func TestReconcile(t *testing.T) {
 }
 
 // TestReconcileOfASourceWhoseContentWasWithdrawn: the commit is applied and the source is ready, but the fleet differs
-// from Git. A rollout of another source, and one that has not been planned since the commit, do not count.
+// from Git. A rollout of another source does not count. One that is not planned since the commit is waited for.
 func TestReconcileOfASourceWhoseContentWasWithdrawn(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.AddOnRollout)
@@ -138,16 +138,28 @@ func TestReconcileOfASourceWhoseContentWasWithdrawn(t *testing.T) {
 	}{
 		"RolledBack":    {func(*v1alpha1.AddOnRollout) {}, exitSuspended},
 		"OfAnother":     {func(r *v1alpha1.AddOnRollout) { r.Spec.Target.Source = "other" }, 0},
-		"NotPlannedYet": {func(r *v1alpha1.AddOnRollout) { r.Generation++ }, 0},
+		"NotPlanned":    {func(r *v1alpha1.AddOnRollout) { r.Generation = 1000 }, 0},
+		"PlannedSoon":   {func(r *v1alpha1.AddOnRollout) { r.Generation++ }, exitSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := proposed()
 			c.change(r)
-			s := &stage{}
-			*s = *newStageWith(t, requested(t, s), fleetSource("True", "Applied revision main"), r)
+			s, looks := &stage{}, int64(0)
+			calls := requested(t, s)
+			calls.List = func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				err := hub.List(ctx, list, options...)
+				if rollouts, is := list.(*v1alpha1.AddOnRolloutList); is { // the operator plans between two looks
+					for i := range rollouts.Items {
+						rollouts.Items[i].Status.ObservedGeneration += looks
+					}
+					looks++
+				}
+				return err
+			}
+			*s = *newStageWith(t, calls, fleetSource("True", "Applied revision main"), r)
 			s.cli.Out, s.cli.ErrOut = &s.out, &s.err
 			s.cli.connect = func() (client.WithWatch, error) { return s.hub, nil }
-			if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait"); code != c.code {
+			if code := s.run(t.Context(), "reconcile", "source", "fleet", "--wait", "--timeout", "1s"); code != c.code {
 				t.Errorf("exit code %d, want %d; %s", code, c.code, s.err.String())
 			}
 			if c.code == 0 {
