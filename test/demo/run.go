@@ -90,7 +90,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		Binary: o.Binary, Clusters: names, Canaries: names[:canaryCount], Output: o.Out,
 		Fleet: fleet.Options{Latency: o.scaled(usualLatency), DeadlineAfter: o.scaled(usualPatience)},
 		// The service that measures is on this machine.
-		OperatorFlags: []string{"--gate-allow-http", "--gate-allow-loopback"},
+		OperatorFlags: []string{"--gate-allow-http", "--gate-allow-loopback", "--enable-leader-election"}, // addonflow check asks for its Lease
 	}
 	fmt.Fprintf(o.Out, "AddonFlow: a hub, %d clusters, a Git repository and a forge on this machine\n", o.Clusters)
 	w, err := StartWorld(ctx, world)
