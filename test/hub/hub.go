@@ -101,6 +101,23 @@ func Start(ctx context.Context, opts Options) (*Hub, error) {
 	return h, nil
 }
 
+// startControlPlane tries again: a port that was free when it was chosen may be taken by another hub before it is used.
+func (h *Hub) startControlPlane(ctx context.Context, binaries hubbin.Assets, opts Options) (*envtest.ControlPlane, error) {
+	for attempt := 1; ; attempt++ {
+		plane, err := h.newControlPlane(ctx, binaries, opts)
+		if err != nil {
+			return nil, err
+		}
+		if err = plane.Start(); err == nil {
+			return plane, nil
+		}
+		err = errors.Join(fmt.Errorf("cannot start the control plane of %s: %w", binaries.Dir, err), plane.Stop())
+		if attempt == 3 || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
 // boot leaves the hub in a state that Stop can end, even if it fails.
 func (h *Hub) boot(ctx context.Context, binaries hubbin.Assets, crds []*apiextensionsv1.CustomResourceDefinition, opts Options) error {
 	collecting := false
@@ -109,12 +126,9 @@ func (h *Hub) boot(ctx context.Context, binaries hubbin.Assets, crds []*apiexten
 			close(h.stopped)
 		}
 	}()
-	plane, err := h.newControlPlane(ctx, binaries, opts)
+	plane, err := h.startControlPlane(ctx, binaries, opts)
 	if err != nil {
 		return err
-	}
-	if err := plane.Start(); err != nil {
-		return fmt.Errorf("cannot start the control plane of %s: %w", binaries.Dir, err)
 	}
 	h.plane = plane
 	if err := h.furnish(ctx, crds, opts); err != nil || opts.WithoutCollector {
