@@ -50,8 +50,12 @@ func (r *Bindings) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err == nil && !t.releasing && t.revokes() {
 		// The watches of bindings, add-ons and rollouts do not wait for each other: a binding may be shown before the agent
 		// that it is for. The watch of rollouts shows those in --watch-namespace only. So a right is taken away only after
-		// a read of the API server.
+		// a read of the API server. If only that shows a rollout, it is another operator's, or its event is on the way.
+		watched := t
 		t, err = r.observe(ctx, r.Live, req.Name, found)
+		if err == nil && t.managed && !watched.managed {
+			return ctrl.Result{}, nil
+		}
 	}
 	if err != nil || t.releasing {
 		return ctrl.Result{}, err
@@ -67,8 +71,9 @@ func (r *Bindings) observe(ctx context.Context, reader client.Reader, addOn stri
 		return nil, fmt.Errorf("cannot list rollouts of %s: %w", addOn, err)
 	}
 	t.releasing = slices.ContainsFunc(rollouts.Items, func(ro v1alpha1.AddOnRollout) bool { return ro.Releasing() })
+	t.managed = len(rollouts.Items) > 0
 	var err error
-	if len(rollouts.Items) > 0 { // OCM is responsible for the agents of other add-ons
+	if t.managed { // OCM is responsible for the agents of other add-ons
 		if t.agents, err = r.agents(ctx, reader, addOn); err != nil {
 			return nil, err
 		}
@@ -187,6 +192,8 @@ type turn struct {
 	agents   []registration.Agent
 	found    []rbacv1.RoleBinding
 	verdicts map[registration.Role]error
+	// managed: AddonFlow has a rollout of the add-on.
+	managed bool
 	// releasing: the add-on's rollout is being released; then its bindings are neither written nor removed.
 	releasing bool
 	// desired are the bindings that the agents are to have.

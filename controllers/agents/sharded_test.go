@@ -87,6 +87,37 @@ func TestBindingIsDeletedOnlyIfTheAPIServerShowsNoAgent(t *testing.T) {
 	}
 }
 
+// TestBindingsOfAnotherOperatorAreNotWritten: with --watch-namespace an operator sees the bindings of all namespaces, but
+// the rollouts of one. Its view of a binding may be older than a write of the operator that the add-on belongs to.
+func TestBindingsOfAnotherOperatorAreNotWritten(t *testing.T) {
+	role := registration.Role{Kind: "ClusterRole", Namespace: "shared", Name: "reader"}
+	group := func(cluster string) rbacv1.Subject {
+		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: registration.DefaultSubject("hello", cluster).Groups[0]}
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: role.Namespace, Name: registration.BindingName("hello", role), UID: "1",
+			Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, addonv1alpha1.AddonLabelKey: "hello"},
+		},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name},
+		Subjects: []rbacv1.Subject{group("c1"), group("left")},
+	}
+	written := binding.DeepCopy()
+	written.Subjects = []rbacv1.Subject{group("c1"), group("joined")}
+	hub := fakeHub(t, written, &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "theirs", Name: "hello"}},
+		&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c1", Name: "hello", UID: "1"}},
+		&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "joined", Name: "hello", UID: "2"}})
+	watched := fakeHub(t, binding)
+	refuse := interceptor.NewClient(watched, interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+		t.Error("the binding of another operator's add-on is written")
+		return nil
+	}})
+	r := agents.NewBindings(agents.Options{Client: refuse, Live: hub, Book: agents.NewBook(), Clock: clocktesting.NewFakePassiveClock(time.Now())})
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "hello"}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestBindingThatFailedIsTriedAgainSoon: an agent does not wait for its rights because one answer was lost. Only what an
 // admin must change is left alone for minutes.
 func TestBindingThatFailedIsTriedAgainSoon(t *testing.T) {
