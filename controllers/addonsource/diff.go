@@ -27,8 +27,14 @@ func unchanged(live, desired *unstructured.Unstructured, last written) bool {
 	return live != nil && last.desired != "" && last.desired == digestOf(desired) && last.stored == storedDigest(live)
 }
 
-// digestOf identifies what is applied.
+// digestOf identifies what is applied. It leaves out the time of a fence, which differs each time that another client
+// removed the fence.
 func digestOf(u *unstructured.Unstructured) string {
+	if annotations := u.GetAnnotations(); annotations[v1alpha1.FencedAtAnnotation] != "" {
+		delete(annotations, v1alpha1.FencedAtAnnotation)
+		u = u.DeepCopy()
+		u.SetAnnotations(annotations)
+	}
 	sum := sha256.New()
 	if json.NewEncoder(sum).Encode(u.Object) != nil {
 		return ""

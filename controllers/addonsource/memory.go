@@ -165,6 +165,13 @@ func (w *writes) record(key objectKey, desired, answer *unstructured.Unstructure
 	})
 }
 
+// fenced counts a write that only fences an object off, so that desired can be applied.
+func (w *writes) fenced(desired *unstructured.Unstructured, now time.Time) {
+	last := w.of(keyOf(desired))
+	last.applies = last.applies.Written(digestOf(desired), now)
+	w.put(keyOf(desired), last)
+}
+
 // compared records that applying desired to live would change nothing.
 func (w *writes) compared(key objectKey, desired, live *unstructured.Unstructured) {
 	last := w.of(key)

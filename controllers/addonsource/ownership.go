@@ -61,8 +61,8 @@ func conflictWith(key objectKey, desired *unstructured.Unstructured, in planInpu
 	return conflict{}, false
 }
 
-// contests returns the conflicts with clients that undo each write of an object. What they restored is no conflict. A reconcile that the user requests
-// writes each of them once more.
+// contests returns the conflicts with clients that undo each write of an object. What they restored is no conflict. A
+// reconcile that the user requests writes each of them once more.
 func (p *pass) contests(changes []change) []conflict {
 	found := map[objectKey]bool{}
 	var conflicts []conflict

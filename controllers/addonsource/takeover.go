@@ -3,6 +3,7 @@ package addonsource
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,8 +95,12 @@ func (p *pass) takeOver(ctx context.Context, todo plan) error {
 	}
 	for _, t := range todo.takeOvers {
 		// The next pass reads what other writers changed meanwhile.
-		if err := p.takeStep(ctx, t); err != nil && !apierrors.IsConflict(err) {
+		err := p.takeStep(ctx, t)
+		if err != nil && !apierrors.IsConflict(err) {
 			return retry(v1alpha1.TakingOverReason, fmt.Errorf("cannot take over %s: %w", t.addOn, err))
+		}
+		if i := slices.IndexFunc(todo.addOnObjects, func(c change) bool { return c.desired.GetName() == t.addOn }); i >= 0 && err == nil && t.step == fenceOff {
+			p.writes.fenced(todo.addOnObjects[i].desired, p.now)
 		}
 	}
 	first := todo.takeOvers[0]
