@@ -43,7 +43,8 @@ func (r *Renderer) Check() []Finding {
 		if a == r.defaults && a.template == nil && templated && !r.names(TemplateResource) {
 			continue // possibly no cluster gets the defaults
 		}
-		for _, f := range r.check(a, nil) {
+		list, _ := r.check(a, nil)
+		for _, f := range list {
 			found.add(f)
 		}
 	}
@@ -54,28 +55,30 @@ func (r *Renderer) Check() []Finding {
 // placements; without placements, for clusters with the defaults. It renders a package with
 // each of the given Kubernetes versions; without versions, with one that the chart allows. If
 // Interruptions changed meanwhile, findings may be missing.
-func (r *Renderer) CheckPlacements(placements []v1alpha1.PlacementReference, versions []string) []Finding {
+//
+// It also returns what a cluster of each placement gets, with the first version. Without findings
+// it is complete, but for templates with variables that only a cluster gives: it is empty for them.
+func (r *Renderer) CheckPlacements(placements []v1alpha1.PlacementReference, versions []string) ([]Finding, []Rendered) {
 	assignments := []*assignment{r.defaults}
 	for i := range placements {
-		a := r.assignmentOf(placements[i : i+1])
-		if i == 0 {
-			assignments = nil
-		}
-		if !slices.Contains(assignments, a) {
-			assignments = append(assignments, a)
-		}
+		assignments = append(assignments[:i], r.assignmentOf(placements[i:i+1]))
 	}
 	var found findings
+	known, probes := map[*assignment]Rendered{}, make([]Rendered, 0, len(assignments))
 	for _, a := range assignments {
-		for _, f := range r.check(a, versions) {
-			found.add(f)
+		probe, checked := known[a]
+		if !checked {
+			var list []Finding
+			list, probe = r.check(a, versions)
+			for _, f := range list {
+				found.add(f)
+			}
+			known[a] = probe
 		}
+		probes = append(probes, probe)
 	}
-	return found.list
+	return found.list, probes
 }
-
-// ProbeVersion is the Kubernetes version of the imaginary cluster, unless the chart does not allow it.
-func ProbeVersion() string { return probeVersions()[0] }
 
 // probeVersions are the Kubernetes versions with which a package may be checked, the most
 // likely first.
@@ -93,7 +96,7 @@ func probeVersions() []string {
 
 // check renders one assignment for each of the Kubernetes versions, or for one that the chart
 // allows if none is given. It does not repeat findings of the first version for the others.
-func (r *Renderer) check(a *assignment, versions []string) []Finding {
+func (r *Renderer) check(a *assignment, versions []string) ([]Finding, Rendered) {
 	if !a.packaged() {
 		return r.checkFor(a, "")
 	}
@@ -103,23 +106,24 @@ func (r *Renderer) check(a *assignment, versions []string) []Finding {
 		switch {
 		case errors.Is(err, ErrInterrupted):
 			r.interrupt(err)
-			return nil
+			return nil, Rendered{}
 		case err != nil:
-			return append(slices.Clone(a.template.found.list), pkg.finding(err))
+			return append(slices.Clone(a.template.found.list), pkg.finding(err)), Rendered{}
 		}
 		return r.checkFor(a, version)
 	}
-	found := r.checkFor(a, versions[0])
+	found, probe := r.checkFor(a, versions[0])
 	first := slices.Clone(found)
 	for _, version := range versions[1:] {
-		for _, f := range r.checkFor(a, version) {
+		list, _ := r.checkFor(a, version)
+		for _, f := range list {
 			if !slices.Contains(first, f) {
 				f.Message = "with Kubernetes " + version + ": " + f.Message
 				found = append(found, f)
 			}
 		}
 	}
-	return found
+	return found, probe
 }
 
 // names reports whether the defaults name a configuration of a kind.
@@ -129,17 +133,18 @@ func (r *Renderer) names(resource string) bool {
 	})
 }
 
-// checkFor renders one assignment for the probe.
-func (r *Renderer) checkFor(a *assignment, version string) []Finding {
-	b, err := newBuilder(r.addOn, a, facts{kubeVersion: version, variables: a.probeVariables()}, ProbeCluster)
+// checkFor renders one assignment for the probe. The rendering is empty if it has sample values.
+func (r *Renderer) checkFor(a *assignment, version string) ([]Finding, Rendered) {
+	samples := a.probeVariables()
+	b, err := newBuilder(r.addOn, a, facts{kubeVersion: version, variables: samples}, ProbeCluster)
 	if err != nil {
-		return r.findings(err)
+		return r.findings(err), Rendered{}
 	}
 	p := b.build()
 	before := slices.Clone(b.found.list)
 	if a.packaged() && len(b.found.list) == 0 {
 		if err := b.verify(); err != nil {
-			return r.findings(err)
+			return r.findings(err), Rendered{}
 		}
 	}
 	for i := range b.manifests {
@@ -153,7 +158,10 @@ func (r *Renderer) checkFor(a *assignment, version string) []Finding {
 	if hooks > WorkLimit && len(together) > 1 {
 		b.found.add(hooksTooLarge(b.template.name, hooks))
 	}
-	return b.stamped()
+	if samples != "" {
+		return b.stamped(), Rendered{}
+	}
+	return b.stamped(), p.rendered("")
 }
 
 // checkRendered checks one manifest by its rendered object. It skips manifests with earlier

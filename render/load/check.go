@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -31,13 +32,12 @@ func (l *loader) checkAddOns() {
 			l.reportNormalised(d.addOn, flaw.Flaw{Reason: flaw.ReasonInvalidTemplate, Message: err.Error()})
 			continue
 		}
-		found := d.check(renderer, l.options.KubeVersions)
+		found, probes := d.check(renderer, l.options.KubeVersions)
 		for _, f := range found {
 			l.reportFinding(d, f)
 		}
 		if len(found) == 0 {
-			l.checkConflicts(claims, d, renderer)
-			d.findSecrets(renderer)
+			l.checkObjects(claims, d, probes)
 		}
 		if _, err := renderer.Interruptions(); err != nil {
 			l.interrupted = err
@@ -49,15 +49,20 @@ func (l *loader) checkAddOns() {
 // every placement has its own configurations: then only hand-made ManagedClusterAddOns use the
 // defaults, and their author sees what is missing. Renderer.Check does not know the install
 // strategy and would refuse the commit.
-func (d *draft) check(r *render.Renderer, versions []string) []render.Finding {
+func (d *draft) check(r *render.Renderer, versions []string) ([]render.Finding, []render.Rendered) {
+	return r.CheckPlacements(d.placements(), versions)
+}
+
+// placements are those on which the add-on is installed.
+func (d *draft) placements() []v1alpha1.PlacementReference {
 	if d.Install.Type != addonv1alpha1.AddonInstallStrategyPlacements {
-		return r.CheckPlacements(nil, versions)
+		return nil
 	}
 	var placements []v1alpha1.PlacementReference
 	for _, p := range d.Install.Placements {
 		placements = append(placements, p.PlacementReference)
 	}
-	return r.CheckPlacements(placements, versions)
+	return placements
 }
 
 // seal gives an add-on its digest, if its content fits into an AddOnRevision.
@@ -121,51 +126,28 @@ type claim struct {
 // claims are the first claims to the objects of each placement's clusters.
 type claims map[v1alpha1.PlacementReference]map[render.Identity]claim
 
-// checkConflicts finds objects that two add-ons deploy to the clusters of one placement: their
+// checkObjects finds objects that two add-ons deploy to the clusters of one placement: their
 // works would overwrite each other for ever. A Namespace that both describe alike is not a
-// conflict. Clusters that two different placements share are unknown here and not compared.
-func (l *loader) checkConflicts(all claims, d *draft, r *render.Renderer) {
-	if d.Install.Type != addonv1alpha1.AddonInstallStrategyPlacements {
-		return
-	}
-	for _, p := range d.Install.Placements {
-		cluster := render.Cluster{Name: render.ProbeCluster, Placements: []v1alpha1.PlacementReference{p.PlacementReference}}
-		rendered, err := r.Render(cluster)
-		if err != nil {
-			continue // Check found nothing, so the error is about the probe's name only
-		}
-		objects, err := rendered.Objects()
+// conflict. Clusters that two different placements share are unknown here and not compared. It
+// also finds the Secrets with values of a package.
+func (l *loader) checkObjects(all claims, d *draft, probes []render.Rendered) {
+	placements := d.placements()
+	for n, probe := range probes {
+		objects, err := probe.Objects()
 		if err != nil {
 			continue
 		}
-		if all[p.PlacementReference] == nil {
-			all[p.PlacementReference] = map[render.Identity]claim{}
-		}
 		for i, object := range objects {
-			if f, conflict := all.take(p.PlacementReference, d.Name, object); conflict {
-				f.Field = manifestsAt.Index(i) // objects are in the template's order
-				l.reportConflict(d, rendered.Template, f)
+			if d.pkg != nil && hasSecretValues(object.Object) && !slices.Contains(d.secrets, object.GetName()) {
+				d.secrets = append(d.secrets, object.GetName())
 			}
-		}
-	}
-}
-
-// findSecrets finds the Secrets with values that the package of an add-on brings to a cluster with the usual version.
-func (d *draft) findSecrets(r *render.Renderer) {
-	if d.pkg == nil {
-		return
-	}
-	rendered, err := r.Render(render.Cluster{Name: render.ProbeCluster, KubeVersion: render.ProbeVersion()})
-	if err != nil {
-		return // a package that such a cluster cannot have
-	}
-	objects, err := rendered.Objects()
-	if err != nil {
-		return
-	}
-	for _, object := range objects {
-		if hasSecretValues(object.Object) {
-			d.secrets = append(d.secrets, object.GetName())
+			if n == len(placements) {
+				continue // the defaults
+			}
+			if f, conflict := all.take(placements[n], d.Name, object); conflict {
+				f.Field = manifestsAt.Index(i) // objects are in the template's order
+				l.reportConflict(d, probe.Template, f)
+			}
 		}
 	}
 }
@@ -179,6 +161,9 @@ func hasSecretValues(object map[string]any) bool {
 // take claims an object for an add-on. It returns a flaw if another add-on has claimed it.
 func (c claims) take(p v1alpha1.PlacementReference, addOn string, object *unstructured.Unstructured) (flaw.Flaw, bool) {
 	id := render.IdentityOf(object.Object).Object()
+	if c[p] == nil {
+		c[p] = map[render.Identity]claim{}
+	}
 	first, claimed := c[p][id]
 	if !claimed {
 		c[p][id] = claim{addOn: addOn, object: object}

@@ -332,6 +332,52 @@ func BenchmarkPackageRender(b *testing.B) {
 	}
 }
 
+// TestPackagesOfOneObjectConflict: also if the charts ask for a version of Kubernetes.
+func TestPackagesOfOneObjectConflict(t *testing.T) {
+	for name, needs := range map[string]string{"AnyVersion": "", "AVersion": "kubeVersion: '>=1.25.0-0'\n", "ANewVersion": "kubeVersion: '>=1.40.0-0'\n"} {
+		t.Run(name, func(t *testing.T) {
+			commit := packagedHello()
+			commit["hello/chart/Chart.yaml"] += needs
+			for file, text := range packagedHello() {
+				if file != configFile {
+					commit["other/"+file] = strings.NewReplacer("{name: hello}", "{name: other}", "addOn: hello", "addOn: other").Replace(text)
+				}
+			}
+			commit["other/hello/chart/Chart.yaml"] += needs
+			_, problems := Load(commit.packageObjects(t), nil, Options{Charts: chart.InProcess{}})
+			want := complaint{flaw.ReasonObjectConflict, "other/" + packageFile, []string{`add-ons "hello" and "other" both deploy ConfigMap hello-agent/hello-settings to the clusters of placement hello/everyone`}}
+			if len(problems) != 1 || !want.matches(problems[0]) {
+				t.Errorf("got %v", problems)
+			}
+		})
+	}
+}
+
+// TestPackageWithASecretIsRenderedOnce: one rendering serves every check, and the warning about the Secret's values.
+func TestPackageWithASecretIsRenderedOnce(t *testing.T) {
+	commit := packagedHello().with("hello/chart/templates/secret.yaml", "{{ if .Values.agent.replicas }}\n{apiVersion: v1, kind: Secret, metadata: {name: key}, stringData: {a: b}}\n{{ end }}\n")
+	commit["hello/chart/Chart.yaml"] += "kubeVersion: '>=1.40.0-0'\n"
+	renderings := 0
+	loaded, problems := Load(commit.packageObjects(t), nil, Options{Charts: counted{chart.InProcess{}, &renderings}})
+	if len(problems) > 0 || strings.Count(loaded.Warnings.Error(), "the values of Secret key can be read") != 1 {
+		t.Errorf("problems %v, warnings %v", problems, loaded.Warnings)
+	}
+	if renderings != 1 {
+		t.Errorf("%d renderings", renderings)
+	}
+}
+
+// counted counts renderings.
+type counted struct {
+	chart.Engine
+	renderings *int
+}
+
+func (c counted) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
+	*c.renderings++
+	return c.Engine.Render(s, in)
+}
+
 // TestPackageInHostedMode: the chart gets the install mode, and Default otherwise.
 func TestPackageInHostedMode(t *testing.T) {
 	content := loadPackaged(t, packagedHello()).Content
