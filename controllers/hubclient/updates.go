@@ -1,6 +1,8 @@
 package hubclient
 
 import (
+	"slices"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -22,10 +24,12 @@ func Updates[T client.Object](changed func(before, after T) bool) predicate.Pred
 	}
 }
 
-// NewestCommitChanged passes a source that applied or refused another commit, or that began or ceased to refuse.
+// NewestCommitChanged passes a source that applied or refused another commit, or the same one from another path, or that
+// began or ceased to refuse.
 func NewestCommitChanged() predicate.Predicate {
 	return Updates(func(before, after *v1alpha1.AddOnSource) bool {
 		return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
-			before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision || before.Status.Refused() != after.Status.Refused()
+			before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision || before.Status.Refused() != after.Status.Refused() ||
+			!slices.Equal(before.Status.AddOns, after.Status.AddOns)
 	})
 }

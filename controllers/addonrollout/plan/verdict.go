@@ -21,7 +21,7 @@ type Verdict struct {
 	Message string
 	// Place is FILE:LINE of what has the problem, Object the object there; "" if Git does not declare it.
 	Place, Object string
-	// Unplaced is set while the source has not stored yet where the problem is. Until then no event is sent.
+	// Unplaced is set while the source has not stored yet where the problem is. Until then no event is sent and no verdict is posted.
 	Unplaced bool
 }
 
@@ -61,9 +61,9 @@ func verdictOf(err error) (Verdict, bool) {
 }
 
 // locate adds where the applied commit declares the pace. A source writes the spec of a rollout first and its own
-// status, which has the place, last.
+// status, which has the place, last. No commit declares the pace of an add-on that is removed.
 func (v *Verdict) locate(o *Observation) {
-	if o.Source == nil || o.Rollout.SpecEdited() {
+	if o.Source == nil || o.Rollout.SpecEdited() || o.Rollout.Spec.Removal != nil {
 		return
 	}
 	for _, a := range o.Source.Status.AddOns {
