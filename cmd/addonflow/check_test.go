@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,5 +138,22 @@ func TestCheckHub_NamesTheKindsThatAreMissing(t *testing.T) {
 		if code != exitFailed || !strings.Contains(s.out.String(), want) {
 			t.Errorf("exit code %d, %q, want %q", code, s.out.String(), want)
 		}
+	}
+}
+
+// TestCheckHub_HubThatGivesNoAnswer: no check has failed, and a script must not take the exit code for that of a hub that
+// lacks something.
+func TestCheckHub_HubThatGivesNoAnswer(t *testing.T) {
+	for name, none := range map[string]error{
+		"NotReached": &url.Error{Op: "Get", URL: "https://hub.example.com", Err: errors.New("connection refused")},
+		"LoginEnded": apierrors.NewUnauthorized("the token has expired"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStageWith(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return none }})
+			s.hub = servesAll{s.hub}
+			if code := s.run(t.Context(), "check"); code != exitUnreachable || !strings.Contains(s.err.String(), "cannot check the hub: ") {
+				t.Errorf("exit code %d, want %d: %s%s", code, exitUnreachable, s.out.String(), s.err.String())
+			}
+		})
 	}
 }

@@ -36,7 +36,7 @@ func (c *cli) checkHub(ctx context.Context, pre bool) error {
 	failed := 0
 	for _, check := range c.hubChecks(pre) {
 		err := check.missing(ctx, hub)
-		if errors.Is(err, context.Canceled) {
+		if errors.Is(err, context.Canceled) || silent(err) {
 			return hubError("check the hub", err)
 		}
 		line := "✔ " + check.what

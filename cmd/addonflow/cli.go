@@ -232,7 +232,19 @@ func offline(cmd *cobra.Command) *cobra.Command {
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions
 	}
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return failure(run(cmd, args)) }
+	}
 	return cmd
+}
+
+// failure gives an error of a command that ran the exit code of a failure, unless it has one. Errors without an exit
+// code are those of arguments and flags: wrong usage.
+func failure(err error) error {
+	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
+		return err
+	}
+	return &exitError{code: exitFailed, err: err}
 }
 
 // takes wants exactly the arguments that the command's usage names, after its own name.
@@ -271,7 +283,6 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 // hubError gives an error of the hub its exit code, and a text for a person.
 func hubError(doing string, err error) error {
 	var status apierrors.APIStatus
-	var network net.Error
 	switch {
 	case err == nil:
 		return nil
@@ -282,8 +293,14 @@ func hubError(doing string, err error) error {
 	case apierrors.IsNotFound(err):
 		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot %s: %w; use -n NAMESPACE for another namespace", doing, err)}
 	case apierrors.IsInvalid(err): // the input is refused
-	case errors.As(err, &status), errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF):
+	case errors.As(err, &status), silent(err):
 		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot %s: %w", doing, err)}
 	}
 	return &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: %w", doing, err)}
+}
+
+// silent reports whether the hub gives this user no answer at all: it cannot be reached, or does not accept the login.
+func silent(err error) bool {
+	var network net.Error
+	return apierrors.IsUnauthorized(err) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF)
 }

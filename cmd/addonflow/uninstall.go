@@ -235,7 +235,7 @@ func heldBy(ctx context.Context, hub client.Client) (held []metav1.PartialObject
 			absent = append(absent, kind.Kind)
 			continue
 		} else if err != nil {
-			return nil, nil, fmt.Errorf("cannot list %ss: %w", kind.Kind, err)
+			return nil, nil, hubError("list "+kind.Kind+"s", err)
 		}
 		for _, object := range list.Items {
 			if controllerutil.ContainsFinalizer(&object, v1alpha1.Finalizer) {
@@ -261,7 +261,7 @@ func (c *cli) freed(ctx context.Context, hub client.Client, object *metav1.Parti
 	name := nameOf(object)
 	if object.Kind == "ClusterManagementAddOn" && object.DeletionTimestamp != nil {
 		if _, err := addonsource.Disown(ctx, hub, hub, object); err != nil && !unserved(err) {
-			return fmt.Errorf("cannot free %s %s: %w", object.Kind, name, err)
+			return hubError("free "+object.Kind+" "+name, err)
 		}
 	}
 	said := "finalizer removed"
@@ -270,7 +270,7 @@ func (c *cli) freed(ctx context.Context, hub client.Client, object *metav1.Parti
 		said, err = "is gone already", nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot remove the finalizer from %s %s: %w", object.Kind, name, err)
+		return hubError("remove the finalizer from "+object.Kind+" "+name, err)
 	}
 	_, err = fmt.Fprintf(c.Out, "%s %s: %s\n", object.Kind, name, said)
 	return err
@@ -283,7 +283,7 @@ func unserved(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsN
 func (c *cli) noOperator(ctx context.Context, hub client.Client) error {
 	var leases coordinationv1.LeaseList
 	if err := hub.List(ctx, &leases); err != nil {
-		return fmt.Errorf("cannot list Leases: %w", err)
+		return hubError("list Leases", err)
 	}
 	for i := range leases.Items {
 		if l := &leases.Items[i]; c.holds(l) {

@@ -193,3 +193,21 @@ func TestUninstall_OfAHubWithoutAddOnsNeedsNoOperator(t *testing.T) {
 		}
 	}
 }
+
+// TestUninstall_ErrorOfTheHubIsNotWrongUsage: whatever request fails, a script can tell it from a wrong flag.
+func TestUninstall_ErrorOfTheHubIsNotWrongUsage(t *testing.T) {
+	for name, refused := range map[string]string{"Leases": "LeaseList", "Rollouts": "AddOnRolloutList"} {
+		t.Run(name, func(t *testing.T) {
+			s := newStageWith(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				_, leases := list.(*coordinationv1.LeaseList)
+				if list.GetObjectKind().GroupVersionKind().Kind == refused || leases && refused == "LeaseList" {
+					return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no right"))
+				}
+				return c.List(ctx, list, opts...)
+			}})
+			if code := s.run(t.Context(), "uninstall"); code != exitUnreachable {
+				t.Errorf("exit code %d, want %d: %s", code, exitUnreachable, s.err.String())
+			}
+		})
+	}
+}

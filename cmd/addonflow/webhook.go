@@ -36,7 +36,7 @@ func (c *cli) webhook(ctx context.Context, name, base string) error {
 		return err
 	}
 	if parsed, err := url.Parse(base); base != "" && (err != nil || parsed.Scheme != "https" && parsed.Scheme != "http" || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "") {
-		return fmt.Errorf("cannot use --base-url %q: it is not a URL such as https://hooks.example.com", base)
+		return &exitError{code: exitUsage, err: fmt.Errorf("cannot use --base-url %q: it is not a URL such as https://hooks.example.com", base)}
 	}
 	var source v1alpha1.AddOnSource
 	if err := hub.Get(ctx, key, &source); err != nil {
