@@ -17,7 +17,7 @@ import (
 func newEventsCommand(c *cli) *cobra.Command {
 	o := &getOptions{cli: c}
 	kind := listed{
-		name: "events", kind: "Event", group: corev1.SchemeGroupVersion, list: &corev1.EventList{},
+		name: "events", kind: "Event", group: corev1.SchemeGroupVersion, list: &corev1.EventList{}, expires: true,
 		table: func(now time.Time, objects []client.Object) *metav1.Table {
 			return show.EventsTable(now, typed[corev1.Event](objects)...)
 		},

@@ -41,6 +41,8 @@ type listed struct {
 	short   string
 	example string
 	list    client.ObjectList
+	// expires: the hub deletes the objects after a time, which is no news.
+	expires bool
 	table   func(now time.Time, objects []client.Object) *metav1.Table
 }
 

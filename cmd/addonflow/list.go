@@ -10,6 +10,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -49,7 +50,7 @@ func (l *listing) run(ctx context.Context, kind listed) error {
 	return l.follow(ctx, kind.name, kind.list, func(changes []change) error {
 		var objects []client.Object
 		for _, ch := range changes {
-			if l.wanted(ch.object) {
+			if l.wanted(ch.object) && (ch.kind != watch.Deleted || !kind.expires) {
 				objects = append(objects, ch.object)
 			}
 		}

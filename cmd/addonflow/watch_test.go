@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -111,6 +112,33 @@ func TestGetClustersWatched(t *testing.T) {
 	}
 	if n := strings.Count(s.out.String(), "\n"); n != 3 {
 		t.Errorf("the clusters stand there once, and no more: %s", s.out.String())
+	}
+}
+
+// TestEventsWatched_OmitEventsThatTheHubDeletesAfterAnHour: printed again, they would look as if they had just happened.
+func TestEventsWatched_OmitEventsThatTheHubDeletesAfterAnHour(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newStageWith(t, interceptor.Funcs{Watch: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+		w, err := hub.Watch(ctx, list, options...)
+		if err != nil {
+			return w, err
+		}
+		events := threeEvents()
+		fresh, ok := events[1].DeepCopyObject().(client.Object)
+		if !ok {
+			t.Fatalf("cannot copy a %T", events[1])
+		}
+		fresh.SetName("fresh")
+		fresh.SetResourceVersion("")
+		return w, errors.Join(hub.Delete(ctx, events[0]), hub.Create(ctx, fresh))
+	}}, threeEvents()...)
+	out := &until{lines: 3, cancel: cancel}
+	s.cli.Out = out
+	if code := s.run(ctx, "events", "-w", "--no-headers"); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d; %s", code, exitInterrupted, s.err.String())
+	}
+	if n := strings.Count(out.String(), "cannot read"); n != 1 {
+		t.Errorf("the deleted event is printed %d times:\n%s", n, out)
 	}
 }
 
