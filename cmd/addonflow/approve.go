@@ -183,7 +183,7 @@ func (o *decideOptions) waiting(r *v1alpha1.AddOnRollout, name string) (waitingG
 	}
 	if r.Status.Aborted != nil {
 		return waitingGate{}, &exitError{code: exitFailed, err: fmt.Errorf(
-			"cannot %s: the rollout was aborted; addonflow retry %s begins another attempt, which needs another decision", o.verb, r.Name)}
+			"cannot %s: the rollout was aborted; %s begins another attempt, which needs another decision", o.verb, show.Command(o.name, "retry", r.Name, "-n", r.Namespace))}
 	}
 	return waitingGate{gate: gate, stage: stage, subject: gates.Subject{
 		Namespace: r.Namespace, RolloutUID: r.UID, Stage: name, Gate: gate.Name, Digest: target.Digest, Attempt: r.Status.Attempt,

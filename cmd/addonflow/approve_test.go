@@ -186,7 +186,7 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 		"NotAskedYet": {args: "approve hello fleet --yes", change: func(r *v1alpha1.AddOnRollout) {
 			r.Status.Stages[1].Gates, r.Status.Stages[1].Message = nil, "stage canary is not complete"
 		}, code: exitFailed, err: "cannot approve: gate qa is not asked yet: stage fleet is Waiting, stage canary is not complete"},
-		"Aborted":        {args: "approve hello fleet --yes", change: func(r *v1alpha1.AddOnRollout) { r.Status.Aborted = &v1alpha1.GivenOrder{Name: "x", Author: "bob"} }, code: exitFailed, err: "cannot approve: the rollout was aborted; addonflow retry hello begins another attempt, which needs another decision"},
+		"Aborted":        {args: "approve hello fleet --yes", change: func(r *v1alpha1.AddOnRollout) { r.Status.Aborted = &v1alpha1.GivenOrder{Name: "x", Author: "bob"} }, code: exitFailed, err: "cannot approve: the rollout was aborted; addonflow retry hello -n default begins another attempt, which needs another decision"},
 		"Unplanned":      {args: "approve hello fleet --yes", change: func(r *v1alpha1.AddOnRollout) { r.Spec.Target = &v1alpha1.Target{Digest: "newer"} }, code: exitTimeout, err: "has not planned the newest target"},
 		"Twice":          {args: "approve hello fleet --yes", change: qaIs(v1alpha1.GateWaiting, "not counted"), earlier: decided(v1alpha1.Approve, "bob"), code: exitFailed, err: "cannot approve: the decision of bob on gate qa is Approve already, and the gate is Waiting: not counted; to withdraw it, delete AddOnApproval hello-bob in namespace default"},
 		"AfterRejection": {args: "approve hello fleet --yes", earlier: decided(v1alpha1.Reject, "bob"), code: exitFailed, err: "the decision of bob on gate qa is Reject already"},
