@@ -212,6 +212,19 @@ func TestCommitsOfARollout(t *testing.T) {
 	}
 }
 
+// TestWhy_LinksToClustersInTheirState: the list behind the link is filtered by the state, so clusters that timed out are
+// not in a list of those that failed.
+func TestWhy_LinksToClustersInTheirState(t *testing.T) {
+	s := subject(t)
+	for i := range 12 {
+		s.Plan.Clusters = append(s.Plan.Clusters, rollout.ClusterPlan{Name: fmt.Sprintf("x-%02d", i), Stage: "canary", State: rollout.TimedOut, Reason: "not verified in 30m"})
+	}
+	others := NewRollout(frame("x"), s).Why.Others
+	if len(others) != 1 || others[0].Count != 12 || others[0].Word != "TimedOut" || !strings.HasSuffix(others[0].All, "clusters?state=TimedOut") {
+		t.Fatalf("got %+v", others)
+	}
+}
+
 // TestGeneratedNamesDoNotSplitReasons: clusters that fail alike are one group, though the names of
 // their ReplicaSets and pods differ.
 func TestGeneratedNamesDoNotSplitReasons(t *testing.T) {

@@ -447,17 +447,21 @@ func why(s Subject) *Why {
 	}
 	first := failing[0]
 	w := &Why{Title: "Why clusters failed", First: Link{first.Cluster, clusterPath(first.Cluster)}, Reason: first.Reason}
-	reasons := map[string][]string{} // of the other clusters
-	var order []string
-	add := func(reason, cluster string) {
-		if cluster == first.Cluster {
+	alikeFirst := 0
+	others := map[groupKey][]string{}
+	var order []groupKey
+	add := func(state rollout.State, reason, cluster string) {
+		key := groupKey{state, alike(reason)}
+		switch {
+		case cluster == first.Cluster:
 			return
+		case key.reason == alike(w.Reason):
+			alikeFirst++
+			return
+		case others[key] == nil:
+			order = append(order, key)
 		}
-		reason = alike(reason)
-		if reasons[reason] == nil {
-			order = append(order, reason)
-		}
-		reasons[reason] = append(reasons[reason], cluster)
+		others[key] = append(others[key], cluster)
 	}
 	if s.Plan != nil {
 		if c, ok := s.Plan.Why(first.Cluster); ok && c.Reason != "" {
@@ -465,24 +469,22 @@ func why(s Subject) *Why {
 		}
 		for _, c := range s.Plan.Clusters {
 			if show.ClusterMark(c.State).Tone() == "bad" {
-				add(c.Reason, c.Name)
+				add(c.State, c.Reason, c.Name)
 			}
 		}
 	} else {
 		for _, f := range failing {
-			add(f.Reason, f.Cluster)
+			add(rollout.Failed, f.Reason, f.Cluster)
 		}
 	}
-	if n := len(reasons[alike(w.Reason)]); n > 0 {
-		w.Same = fmt.Sprintf("The same on %d more.", n)
+	if alikeFirst > 0 {
+		w.Same = fmt.Sprintf("The same on %d more.", alikeFirst)
 	}
-	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(len(reasons[b]), len(reasons[a])) })
-	for _, reason := range order {
-		if reason != alike(w.Reason) && len(w.Others) < groupsShown {
-			g := groupOf(groupKey{rollout.Failed, reason}, reasons[reason])
-			g.All = clustersPath(s.Rollout, ClustersOf{State: string(rollout.Failed)})
-			w.Others = append(w.Others, g)
-		}
+	slices.SortStableFunc(order, func(a, b groupKey) int { return cmp.Compare(len(others[b]), len(others[a])) })
+	for _, key := range order[:min(len(order), groupsShown)] {
+		g := groupOf(key, others[key])
+		g.All = clustersPath(s.Rollout, ClustersOf{State: string(key.state)})
+		w.Others = append(w.Others, g)
 	}
 	return w
 }
