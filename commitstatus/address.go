@@ -14,7 +14,7 @@ type repository struct {
 	api string
 	// host is the forge's name and port, for error texts.
 	host string
-	// name is one for a repository, whichever form of its address was given.
+	// name is the same for every form of the address of a repository.
 	name string
 	// web is the URL of the repository's page, and commits the path below it at which commits have theirs.
 	web, commits string
@@ -46,7 +46,7 @@ func (p place) over(host string) place {
 	return place{root: &url.URL{Scheme: "https", Host: host}, segments: p.segments}
 }
 
-// named returns the one name of the repository with this path. Forges take paths in any case.
+// named returns the name of the repository with this path, in lower case: forges ignore the case of paths.
 func (p place) named(path ...string) string {
 	return forgeHost(p.root) + "/" + strings.ToLower(strings.Join(path, "/"))
 }
@@ -144,8 +144,8 @@ func Host(provider, address string) (string, error) {
 	return repo.host, err
 }
 
-// forgeHost returns the host of a forge, one for all that are github.com, without the
-// port that its scheme has anyway.
+// forgeHost returns the host of a forge without the default port of its scheme. The web and API hosts of a GitHub have one
+// name.
 func forgeHost(root *url.URL) string {
 	host := root.Host
 	switch root.Scheme {

@@ -96,13 +96,14 @@ const applyErrorSeen = time.Minute
 // A cluster that failed and is in flight again is a failure until it is Done, which Record.Failed
 // keeps. If its works cannot be written, it is Failed, not NotWritten.
 //
-// A verified cluster is excused no more: if it fails after that, it is news.
+// A revert does not count a failure that the cluster had before it (Record.Excused). Once the cluster was verified, a
+// failure counts again.
 //
-// A deadline is how long a cluster may be Updating, or Lost. It starts with the state, so that
-// a new write, a return, and health that is lost in the soak have all of it. While writes are
-// paused, it does not run. Admitted is when the cluster took its slot. From then, a cluster has
-// its deadline and its soak to come and go; afterwards, health that is lost is TimedOut, and a
-// cluster that is lost is Parked. Without a deadline a slot has no end.
+// A deadline is how long a cluster may be Updating, or Lost. It starts with the state: a cluster whose works are
+// written again, that returns, or that becomes unhealthy in its soak has a whole deadline. While writes are
+// paused, it does not run. Record.Admitted is when the cluster took its slot. Once the sum of deadline and soak has
+// passed since then, no deadline starts again: a cluster that becomes unhealthy is TimedOut, and one that is not
+// available is Parked. Without a deadline, a slot has no end.
 func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 	for {
 		r.Refusal = r.refusal(o)

@@ -71,11 +71,12 @@ func TestRedaction_ErrorsStayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// FuzzRedaction puts a credential into a text, escaped in two ways. First each character in a way
-// of its own, and that once more as a whole; not for a credential with backslashes, because the same
-// text may then stand for another credential. Then up to twice as servers do: for a URL, a string of
-// code or HTML, where an escape escapes its own signs, and of the other characters those that the
-// bits of a byte select; once for a credential with backslashes.
+// FuzzRedaction puts a credential into a text in two forms, and expects that redaction removes both:
+//
+//   - Each character is escaped in its own way, and the result is escaped once more as a whole. Credentials with
+//     backslashes are left out, because the same text may then stand for another credential.
+//   - The whole credential is escaped up to twice, as servers do for a URL, a string of code or HTML; with backslashes,
+//     once. The signs of the escape itself are always escaped, and the bits of a byte select which others are.
 func FuzzRedaction(f *testing.F) {
 	f.Add("s3cret", "you sent ", " to us", []byte{0})
 	f.Add("[", "[", "]", []byte{1, 2})

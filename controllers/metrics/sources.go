@@ -49,7 +49,7 @@ func (s *Sources) Read(key types.NamespacedName, reason string, now time.Time) {
 	s.last.WithLabelValues(key.Namespace, key.Name).Set(float64(now.Unix()))
 }
 
-// Stored measures a source whose status was stored.
+// Stored updates the metrics of a source after its status was stored.
 func (s *Sources) Stored(key types.NamespacedName, marks []v1alpha1.CommitMark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

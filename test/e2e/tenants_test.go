@@ -145,7 +145,7 @@ var _ = Describe("An operator with tenants", Serial, func() {
 		guarded.OperatorFlags = append(slices.Clone(options.OperatorFlags), "--tenants="+rights.Namespace+"/"+policy.Name)
 		Expect(world.StartOperator(guarded)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) {
-			for _, t := range []tenant{peaceful, hostile} { // without the flag they would be free
+			for _, t := range []tenant{peaceful, hostile} { // without the flag no policy bounds them
 				t.patch(ctx, `{"spec":{"suspend":true}}`)
 			}
 			Expect(world.Operator.Stop()).To(Succeed())

@@ -123,7 +123,7 @@ func (s *scene) secret(name string, values map[string]string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: name}, StringData: values}
 }
 
-// tokens are all that were created.
+// tokens has every token that the suite created.
 var tokens struct {
 	sync.Mutex
 	all []string
@@ -143,8 +143,8 @@ func (s *scene) token(name string, scopes ...string) string {
 // planted begins every value that the suite puts into a URL or a file to be found again.
 const planted = "planted-9c41"
 
-// secretsShown names what only Secrets and URLs may hold and is in something that the operator said: in its log, in events
-// and statuses, in objects, and at the forge. Tokens that were revoked meanwhile count, too.
+// secretsShown names the credentials that occur outside of Secrets and URLs: in the operator's log, in events, statuses and
+// other objects, and at the forge. Tokens that were revoked meanwhile count, too.
 func secretsShown(ctx context.Context) []string {
 	GinkgoHelper()
 	texts := atForge(ctx)

@@ -50,7 +50,7 @@ func payload(host, digest string) []byte {
 	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, host, digest)
 }
 
-// PayloadOf is the digest of what is signed about a digest.
+// PayloadOf is the digest of the statement that cosign signs for an image or chart of a digest.
 func PayloadOf(host, of string) string { return digest.FromBytes(payload(host, of)).String() }
 
 // Signature signs a digest.
