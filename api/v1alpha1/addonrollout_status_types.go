@@ -113,10 +113,10 @@ type AddOnRolloutStatus struct {
 	// +optional
 	CommitStatuses []CommitMark `json:"commitStatuses,omitempty"`
 
-	// ParkAfter and RemovalGracePeriod are the flags of the operator that wrote this
-	// status, for tools that plan as it does.
+	// ParkAfter is the flag --park-after of the operator that wrote this status, for tools that plan as it does.
 	// +optional
 	ParkAfter *metav1.Duration `json:"parkAfter,omitempty"`
+	// RemovalGracePeriod is the flag --removal-grace-period of that operator, for the same tools.
 	// +optional
 	RemovalGracePeriod *metav1.Duration `json:"removalGracePeriod,omitempty"`
 	// TargetBounds are those of the tenant, for the same tools; absent: none.
