@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
@@ -254,30 +253,11 @@ func fenced(language string, lines []string) string {
 	var b strings.Builder
 	b.WriteString(fence + language + "\n")
 	for _, line := range lines {
-		b.WriteString(visible(line) + "\n")
+		b.WriteString(brief.Visible(line) + "\n")
 	}
 	b.WriteString(fence + "\n")
 	return b.String()
 }
-
-// visible is a line in which every character is seen: some hide or reorder what follows them.
-func visible(line string) string {
-	if strings.IndexFunc(line, hidden) < 0 {
-		return line
-	}
-	var b strings.Builder
-	for _, r := range line {
-		if hidden(r) {
-			fmt.Fprintf(&b, "\\u%04x", r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-// hidden reports whether a character is not seen as itself.
-func hidden(r rune) bool { return r != '\t' && r != ' ' && !unicode.IsPrint(r) }
 
 // code is a text as code in one line, also in a cell of a table.
 func code(text string) string {

@@ -35,6 +35,10 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	on := func(verb string, rest ...string) []string {
 		return append([]string{program, verb, r.Name, "-n", r.Namespace}, rest...)
 	}
+	if r.Spec.Target == nil && !Current(r) {
+		add("No source has declared the add-on yet, and the operator does not work on it before. Commit the add-on, or delete this AddOnRollout.")
+		return out
+	}
 	if !Current(r) {
 		add("The operator has not planned the newest commit yet.", on("status", "--watch")...)
 		return out
@@ -50,6 +54,9 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	if r.Status.Aborted != nil && outcome == Failed {
 		add("The rollout was aborted. This continues it; other content from Git replaces it.", on("retry", "-m", OrderReason)...)
 	}
+	if r.Status.Aborted == nil && r.Status.Phase == v1alpha1.PhaseFailed && r.Status.Override.Returns() {
+		add("The rollback stopped. Fix what the message above names, and try the failed clusters again.", on("retry", "-m", OrderReason)...)
+	}
 	switch {
 	case r.Status.Override.Returns() && r.Status.Override.Waits():
 		add("Newer content in Git follows once the clusters are back.")
@@ -62,6 +69,15 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	case stalledBy(r, v1alpha1.OwnershipConflictReason):
 		add("Stop the writer that the message above names. Then let the operator look again.", program, "reconcile", "rollout", r.Name, "-n", r.Namespace)
 	case outcome == Failed && r.Status.Aborted != nil:
+	case stalledBy(r, v1alpha1.InvalidTenantsReason), stalledBy(r, v1alpha1.TenantDeniedReason):
+		add("Ask an admin of the hub to change the policy of tenants, or push what the policy allows.")
+	case stalledBy(r, v1alpha1.InvalidHealthReason) && r.Spec.Target != nil:
+		add("spec.health was edited on the hub. This makes the operator restore it from Git.", program, "reconcile", "source", r.Spec.Target.Source, "-n", r.Namespace, "--wait")
+	case stalledBy(r, v1alpha1.InvalidLedgerReason):
+		add("status.ledger was edited. Repair it, or empty it: clusters that run content which never succeeded then count as in flight.",
+			"kubectl", "edit", "addonrollout", r.Name, "-n", r.Namespace, "--subresource=status")
+	case r.Status.Phase == v1alpha1.PhaseSucceeded && stalledBy(r, v1alpha1.RolloutFailedReason):
+		add("Clusters failed after the rollout had succeeded. Fix what the message above names, and try them again, or push a fix.", on("retry", "-m", OrderReason)...)
 	case outcome == Failed && r.Spec.Target != nil && r.Status.Phase == v1alpha1.PhaseFailed:
 		restore("Push a fix, or commit the content that succeeded last (PATH is the directory of the add-on). Only the clusters that got the content move.", r.Status.Stable)
 		add("The content was not at fault: try the failed clusters again.", on("retry", "-m", OrderReason)...)

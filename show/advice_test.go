@@ -26,12 +26,19 @@ func TestCommandsAreSafeToPaste(t *testing.T) {
 // TestNextCommand: every state has the command that helps first.
 func TestNextCommand(t *testing.T) {
 	since := metav1.NewTime(at())
+	stalled := func(reason string) func(*v1alpha1.AddOnRollout) {
+		return func(r *v1alpha1.AddOnRollout) {
+			r.Status.Phase = v1alpha1.PhaseProgressing
+			r.Status.Conditions = []metav1.Condition{{Type: "Stalled", Status: metav1.ConditionTrue, Reason: reason}}
+		}
+	}
 	for name, c := range map[string]struct {
 		edit func(*v1alpha1.AddOnRollout)
 		want string
 	}{
 		"Failed":     {func(*v1alpha1.AddOnRollout) {}, "git restore -SWs " + strings.Repeat("1", 40) + " -- PATH"},
 		"NotSeenYet": {func(r *v1alpha1.AddOnRollout) { r.Generation++ }, "addonflow status hello -n default --watch"},
+		"MadeByHand": {func(r *v1alpha1.AddOnRollout) { r.Spec.Target, r.Status = nil, v1alpha1.AddOnRolloutStatus{} }, ""},
 		"RolledBack": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Override = v1alpha1.PhaseRolledBack, &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2")}
 			r.Status.Target = targetOf("1")
@@ -65,6 +72,13 @@ func TestNextCommand(t *testing.T) {
 			r.Status.Phase = v1alpha1.PhaseSucceeded
 			r.Status.Conditions = []metav1.Condition{{Type: "Stalled", Status: metav1.ConditionTrue, Reason: v1alpha1.OwnershipConflictReason}}
 		}, "addonflow reconcile rollout hello -n default"},
+		"FailedAfterTheSuccess": {func(r *v1alpha1.AddOnRollout) { r.Status.Phase = v1alpha1.PhaseSucceeded }, "addonflow retry hello -n default -m REASON"},
+		"LedgerEdited":          {stalled(v1alpha1.InvalidLedgerReason), "kubectl edit addonrollout hello -n default --subresource=status"},
+		"HealthEdited":          {stalled(v1alpha1.InvalidHealthReason), "addonflow reconcile source fleet -n default --wait"},
+		"NotATenant":            {stalled(v1alpha1.TenantDeniedReason), ""},
+		"StoppedOnTheWayBack": {func(r *v1alpha1.AddOnRollout) {
+			r.Status.Target, r.Status.Override = targetOf("1"), &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2")}
+		}, "addonflow retry hello -n default -m REASON"},
 		"AbortedOnTheWayBack": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Aborted, r.Status.Target = &v1alpha1.GivenOrder{}, targetOf("1")
 			r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRecall, Declared: *targetOf("2")}
@@ -79,6 +93,9 @@ func TestNextCommand(t *testing.T) {
 				t.Errorf("got %+v, want %s", got, c.want)
 			}
 			for _, a := range got {
+				if strings.Contains(a.Text, "Change what the message above names, and push") {
+					t.Errorf("nothing in Git helps, but the advice is %q", a.Text)
+				}
 				if strings.HasPrefix(a.Text, "Or ") { // status prints "Or: " before it
 					t.Errorf("the advice %q", a.Text)
 				}

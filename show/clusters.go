@@ -112,7 +112,7 @@ func ClustersTable(clusters ...Cluster) *metav1.Table {
 	for _, c := range clusters {
 		// cli-runtime prints the namespace of a row from its object.
 		owner := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Rollout}}
-		t.Rows = append(t.Rows, row(owner, c.Cluster, c.Rollout, orNone(c.Stage), c.State, orNone(c.Revision), orNone(c.Reason),
+		t.Rows = append(t.Rows, row(owner, c.Cluster, c.Rollout, orNone(c.Stage), c.State, orNone(c.Revision), orNone(FirstLine(c.Reason)),
 			timeOfDay(c.SoakingUntil), timeOfDay(c.Deadline)))
 	}
 	return t

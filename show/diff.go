@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/addonflow/addonflow/api/brief"
 )
 
 // Diff returns the lines of DiffLines as text.
@@ -32,7 +34,8 @@ type DiffLine struct {
 }
 
 // DiffLines returns what differs between two sets of objects as a unified diff per object, in the
-// order of after; objects that are only in before come last. The values of Secrets are masked.
+// order of after; objects that are only in before come last. The values of Secrets are masked, and characters that are not
+// seen as themselves are escapes: a user decides by what the diff shows.
 func DiffLines(before, after []*unstructured.Unstructured) ([]DiffLine, error) {
 	old, names, err := texts(before, after, "before")
 	if err != nil {
@@ -58,7 +61,7 @@ func DiffLines(before, after []*unstructured.Unstructured) ([]DiffLine, error) {
 			return nil, fmt.Errorf("cannot compare %s: %w", name, err)
 		}
 		for line := range strings.Lines(text) {
-			out = append(out, DiffLine{kindOf(line), strings.TrimSuffix(line, "\n")})
+			out = append(out, DiffLine{kindOf(line), brief.Visible(strings.TrimSuffix(line, "\n"))})
 		}
 	}
 	return out, nil

@@ -3,6 +3,7 @@ package show
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -63,5 +64,16 @@ func TestDiff(t *testing.T) {
 	got, err := Style{}.Diff(before, after)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestDiff_ShowsEveryCharacter: an approver decides by what is seen.
+func TestDiff_ShowsEveryCharacter(t *testing.T) {
+	config := func(value string) []*unstructured.Unstructured {
+		return []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"x": value}}}}
+	}
+	got, err := Style{}.Diff(config("a"), config("\u202eb\u200bc\u2066\x1b[2J"))
+	if err != nil || !strings.Contains(got, `\u202eb`) || strings.ContainsFunc(got, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		t.Errorf("%v: %q", err, got)
 	}
 }

@@ -51,7 +51,7 @@ func JournalTable(r *v1alpha1.AddOnRollout) *metav1.Table {
 		if e.Clusters > 0 {
 			clusters = fmt.Sprint(e.Clusters)
 		}
-		t.Rows = append(t.Rows, row(r, timestamp(e.At), e.Decision, orNone(e.Stage), clusters, orNone(e.Commit), orNone(e.Reason)))
+		t.Rows = append(t.Rows, row(r, timestamp(e.At), e.Decision, orNone(e.Stage), clusters, orNone(e.Commit), orNone(FirstLine(e.Reason))))
 	}
 	return t
 }

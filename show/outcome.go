@@ -163,7 +163,7 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 	phase, m := Headline(r)
 	text := fmt.Sprintf("%s %s %s %s", s.paint(m.colour, m.Icon), r.Name, commitOf(target), s.paint(m.colour, phase))
 	if !Current(r) {
-		return text + ": " + notYetSeen
+		return text + ": " + unseen(r)
 	}
 	if !r.Status.Override.Waits() {
 		text += fmt.Sprintf(" %d/%d", r.Status.Counts.Updated, r.Status.Counts.Total)
@@ -179,9 +179,17 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 const (
 	pending = "Pending"
 	stalled = "Stalled"
-	// notYetSeen is the message of a pending rollout.
+	// notYetSeen is the message of a pending rollout that has a target.
 	notYetSeen = "the operator has not reconciled it yet"
 )
+
+// unseen says what a pending rollout waits for.
+func unseen(r *v1alpha1.AddOnRollout) string {
+	if r.Spec.Target == nil {
+		return "no source has declared the add-on yet"
+	}
+	return notYetSeen
+}
 
 // Headline is the word a rollout is shown with, and its mark: its phase, or a word of the
 // tool's own.

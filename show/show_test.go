@@ -107,6 +107,9 @@ func TestLine(t *testing.T) {
 		rollout *v1alpha1.AddOnRollout
 		want    string
 	}{
+		"MadeByHand": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Spec.Target, r.Status = nil, v1alpha1.AddOnRolloutStatus{}
+		}), "○ hello – Pending: no source has declared the add-on yet"},
 		"Progressing": {progressing(), "⟳ hello main@2222222 Progressing 11/24: everyone 9/22, 6 in flight"},
 		"Failed":      {failed(), "✗ hello main@2222222 Failed 0/24: stage canary: 1 of 2 failed, none allowed"},
 		"Stalled": {with(progressing(), func(r *v1alpha1.AddOnRollout) {

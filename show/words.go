@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -88,8 +89,18 @@ func StagePosition(stages []v1alpha1.StageStatus) string {
 	return fmt.Sprintf("%d/%d", len(stages), len(stages))
 }
 
-// FirstLine returns the first line of a text; conditions of a refused commit have many.
+// FirstLine returns the first line of a text, without characters that a terminal would obey; conditions of a refused
+// commit have many lines. The text may be of a user or of a file in Git.
 func FirstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
-	return line
+	return brief.OneLine(line)
+}
+
+// Lines returns a text with each of its lines as FirstLine returns it.
+func Lines(text string) string {
+	var lines []string
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		lines = append(lines, FirstLine(line))
+	}
+	return strings.Join(lines, "\n")
 }

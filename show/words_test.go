@@ -1,9 +1,11 @@
 package show
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -32,5 +34,21 @@ func TestGuideHasEveryPhase(t *testing.T) {
 func TestShare_SaysNoMoreOfARemovalThanTheCount(t *testing.T) {
 	if got := share(v1alpha1.Counts{Removing: 3}); got != "0/0  3 to remove" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestNoTextOfAUserReachesTheTerminalAsItIs: a file in Git gives the reason of a block, and a user that of an order.
+func TestNoTextOfAUserReachesTheTerminalAsItIs(t *testing.T) {
+	const hostile = "leaks \x1b[2J\r\u202ememory\a"
+	r := failed()
+	r.Status.Message, r.Status.Failing[0].Reason, r.Status.Conditions = hostile, hostile, nil
+	r.Status.Stages[0].Message, r.Status.Stages[1].Message = hostile, hostile
+	cluster := ClustersTable(Cluster{Cluster: "eu-01", Reason: hostile})
+	for name, text := range map[string]string{
+		"line": Style{}.Line(r), "tree": Style{}.Tree(r, at()), "table": fmt.Sprint(cluster.Rows[0].Cells...), "lines": Lines("a.yaml:1: wrong\n" + hostile),
+	} {
+		if !strings.Contains(text, "memory") || strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && !unicode.IsPrint(c) }) {
+			t.Errorf("%s: %q", name, text)
+		}
 	}
 }

@@ -77,6 +77,24 @@ func Printable(text string) string {
 	}, text)
 }
 
+// Visible returns text with an escape for each character that is not seen as itself, such as one that hides or reorders
+// what follows it. Unlike OneLine it keeps runs of spaces.
+func Visible(text string) string {
+	hidden := func(r rune) bool { return r != '\t' && r != ' ' && !unicode.IsPrint(r) }
+	if strings.IndexFunc(text, hidden) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if hidden(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
 // ellipsis ends a text that was cut.
 const ellipsis = "…"
 
