@@ -136,10 +136,10 @@ func TestReconcileOfASourceWhoseContentWasWithdrawn(t *testing.T) {
 		change func(*v1alpha1.AddOnRollout)
 		code   int
 	}{
-		"RolledBack":    {func(*v1alpha1.AddOnRollout) {}, exitSuspended},
-		"OfAnother":     {func(r *v1alpha1.AddOnRollout) { r.Spec.Target.Source = "other" }, 0},
-		"NotPlanned":    {func(r *v1alpha1.AddOnRollout) { r.Generation = 1000 }, 0},
-		"PlannedSoon":   {func(r *v1alpha1.AddOnRollout) { r.Generation++ }, exitSuspended},
+		"RolledBack":  {func(*v1alpha1.AddOnRollout) {}, exitSuspended},
+		"OfAnother":   {func(r *v1alpha1.AddOnRollout) { r.Spec.Target.Source = "other" }, 0},
+		"NotPlanned":  {func(r *v1alpha1.AddOnRollout) { r.Generation = 1000 }, 0},
+		"PlannedSoon": {func(r *v1alpha1.AddOnRollout) { r.Generation++ }, exitSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := proposed()
@@ -230,5 +230,13 @@ func TestInterrupted(t *testing.T) {
 				t.Errorf("exit code %d, want %d; %s", code, exitInterrupted, s.err.String())
 			}
 		})
+	}
+}
+
+// TestReadyMessage_IsTextOnly: a file in Git gives a part of it, such as the reason of a block.
+func TestReadyMessage_IsTextOnly(t *testing.T) {
+	got := readyMessage([]metav1.Condition{{Type: meta.ReadyCondition, Message: "a.yaml:1: wrong\nblocked: leaks \x1b[2J\u202ememory\n"}})
+	if want := "a.yaml:1: wrong\nblocked: leaks [2J memory"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/show"
 )
 
 // removeAll deletes every AddOnSource, and returns when the operator has removed every add-on. Without a
@@ -117,7 +118,7 @@ func (o *uninstallOptions) awaitEmpty(ctx context.Context, hub client.Client) er
 			if err := approveRemoval(ctx, hub, r); err != nil {
 				return false, err
 			}
-			if err := o.say(said, v1alpha1.AddOnRolloutKind, r, r.Status.Message); err != nil {
+			if err := o.say(said, v1alpha1.AddOnRolloutKind, r, show.Lines(r.Status.Message)); err != nil {
 				return false, err
 			}
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/spf13/cobra"
@@ -216,7 +215,7 @@ func annotate(ctx context.Context, hub client.Client, t target, key types.Namesp
 // readyMessage is the Ready condition of an object in words.
 func readyMessage(conditions []metav1.Condition) string {
 	if ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition); ready != nil {
-		return strings.TrimSpace(ready.Message)
+		return show.Lines(ready.Message)
 	}
 	return "nothing reported yet"
 }

@@ -103,8 +103,8 @@ func reasonLine(c show.Cluster) string {
 	if c.Revision != "" {
 		b.WriteString(" at " + c.Revision)
 	}
-	if c.Reason != "" {
-		b.WriteString(": " + c.Reason)
+	if reason := show.FirstLine(c.Reason); reason != "" {
+		b.WriteString(": " + reason)
 	}
 	if c.Deadline != nil {
 		b.WriteString(", deadline " + clock.Text(*c.Deadline, time.Now()))
