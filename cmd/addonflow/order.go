@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -189,8 +190,15 @@ func (o *orderOptions) destination() string {
 	return o.to
 }
 
-// named is the digest that the user named by its first digits, which are what is shown of digests.
+// wholeDigest matches a digest of which nothing is left out.
+var wholeDigest = regexp.MustCompile(`^v[0-9]+:sha256:[0-9a-f]{64}$`)
+
+// named is the digest that the user named by its first digits, which are what is shown of digests. A whole digest needs no
+// right to list contents.
 func (o *orderOptions) named(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) (string, error) {
+	if wholeDigest.MatchString(o.to) {
+		return o.to, nil
+	}
 	var list v1alpha1.AddOnRevisionList
 	if err := hub.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
 		return "", hubError("list AddOnRevisions", err)

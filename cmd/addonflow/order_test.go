@@ -53,6 +53,19 @@ func TestOrderThatTheHubFindsInvalidIsRefusedInput(t *testing.T) {
 	}
 }
 
+// TestUnblockOfAWholeDigestNeedsNoRightToListContents: the smallest Role of the guide does not have it.
+func TestUnblockOfAWholeDigestNeedsNoRightToListContents(t *testing.T) {
+	var given v1alpha1.AddOnOrderSpec
+	hub := answering(v1alpha1.OrderCarriedOut, "done", &given)
+	hub.List = func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("addonrevisions").GroupResource(), "", nil)
+	}
+	s := newStageWith(t, hub, hello(v1alpha1.PhaseRolledBack))
+	if code := s.run(t.Context(), "unblock", "hello", digest); code != 0 || given.Digest != digest {
+		t.Errorf("exit code %d, digest %q: %s", code, given.Digest, s.err.String())
+	}
+}
+
 // The commands create orders in the user's own name, about the current content and attempt, and print the
 // operator's answer.
 func TestOrders_AreGivenAndAnswered(t *testing.T) {
