@@ -122,6 +122,15 @@ func TestRenderExamples(t *testing.T) {
 	}
 }
 
+// TestRender_NamesTheAddOnsOfTheDirectory: a typo in --add-on is not taken for an empty directory.
+func TestRender_NamesTheAddOnsOfTheDirectory(t *testing.T) {
+	s := newStage(t)
+	const want = `cannot find add-on "hallo" in ../../examples/hello; it has hello`
+	if code := s.run(t.Context(), "render", "../../examples/hello", "--add-on", "hallo"); code != exitNotFound || !strings.Contains(s.err.String(), want) {
+		t.Errorf("exit code %d: %s", code, s.err.String())
+	}
+}
+
 // The output is long, so the test checks two facts of it.
 func TestRenderOverlay(t *testing.T) {
 	s := newStage(t)
@@ -228,8 +237,8 @@ func TestLintProblems(t *testing.T) {
 	}
 }
 
-// TestLintReadsOn: what cannot be read does not hide what is wrong with the rest, and
-// is not missed on the hub.
+// TestLintReadsOn: a file that cannot be read hides no problem of the other files, and its objects are not reported as
+// missing.
 func TestLintReadsOn(t *testing.T) {
 	dir := broken(t, "addontemplate.yaml", "addonName: hello", "addonName: other")
 	if err := os.WriteFile(filepath.Join(dir, "addondeploymentconfig.yaml"), []byte("a: b\n  c: d\n"), 0o644); err != nil {
@@ -393,7 +402,7 @@ func TestSpacedVariable(t *testing.T) {
 	}
 }
 
-// TestLint_WarnsOfPatchesThatMatchNothing: what kustomize takes and drops is said, and nothing is refused for it.
+// TestLint_WarnsOfPatchesThatMatchNothing: kustomize accepts such a patch and drops it, so lint warns and refuses nothing.
 func TestLint_WarnsOfPatchesThatMatchNothing(t *testing.T) {
 	dir := broken(t, "addonrollout.yaml", "", "")
 	text := "resources: [addontemplate.yaml, addondeploymentconfig.yaml, clustermanagementaddon.yaml, addonrollout.yaml]\n" +

@@ -14,6 +14,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/load"
@@ -107,7 +108,7 @@ func (o *renderOptions) run(ctx context.Context, dir string) error {
 		return o.addOn != "" && a.Name != o.addOn
 	})
 	if len(addOns) == 0 {
-		return &exitError{code: exitNotFound, err: fmt.Errorf("cannot find an add-on to render in %s", dir)}
+		return &exitError{code: exitNotFound, err: absentAddOn(dir, o.addOn, result.commit)}
 	}
 	for _, addOn := range addOns {
 		if err := o.render(addOn, placements); err != nil {
@@ -118,6 +119,18 @@ func (o *renderOptions) run(ctx context.Context, dir string) error {
 		}
 	}
 	return nil
+}
+
+// absentAddOn is the error for an add-on that a directory does not have. It names those that it has.
+func absentAddOn(dir, asked string, commit load.Commit) error {
+	names := make([]string, 0, len(commit.AddOns))
+	for _, a := range commit.AddOns {
+		names = append(names, a.Name)
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("cannot find an add-on to render in %s: it has no ClusterManagementAddOn", dir)
+	}
+	return fmt.Errorf("cannot find add-on %q in %s; it has %s", asked, dir, brief.Names(names))
 }
 
 func parsePlacements(names []string) ([]v1alpha1.PlacementReference, error) {
