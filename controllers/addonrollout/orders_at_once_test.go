@@ -198,3 +198,15 @@ func TestOrders_AreReadWithoutFieldsOfOtherOrders(t *testing.T) {
 	s.expectAnswers(map[client.ObjectKey]string{refused: "Refused", recall: "CarriedOut"})
 	s.runs(of[1], "c1", "c2", "c3")
 }
+
+// Of a retry and an abort at once, the newer decides.
+func TestAbortOfARetryThatWasGivenAtOnceEndsTheAttempt(t *testing.T) {
+	s, v1, v2 := stopped(t)
+	retry, abort := s.order(v1alpha1.OrderRetry, v2, nil), s.order(v1alpha1.OrderAbort, v2, nil)
+	s.ticks(6, time.Second, "c1", "c2", "c3")
+	s.expectAnswers(map[client.ObjectKey]string{retry: "CarriedOut: attempt 2", abort: "CarriedOut: ended the rollout"})
+	if got := s.rollout().Status; got.Phase != v1alpha1.PhaseFailed || got.Attempt != 2 {
+		t.Errorf("%s in attempt %d: %s", got.Phase, got.Attempt, got.Message)
+	}
+	s.runs(v1, "c2", "c3")
+}

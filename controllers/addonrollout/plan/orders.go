@@ -226,7 +226,7 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 			return "", "the rollout did not fail"
 		}
 		next.Attempt = max(next.Attempt+1, nextAttempt(next.History, o)) // a decision may name the next one already
-		next.Aborted = nil
+		next.Aborted, next.Phase = nil, v1alpha1.PhaseProgressing        // an abort that was given after it ends this attempt
 		next.Stages = slices.Clone(next.Stages)
 		for i := range next.Stages {
 			next.Stages[i].Gates = nil // another attempt needs new verdicts
