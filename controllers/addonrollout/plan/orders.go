@@ -227,10 +227,7 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 		}
 		next.Attempt = max(next.Attempt+1, nextAttempt(next.History, o)) // a decision may name the next one already
 		next.Aborted, next.Phase = nil, v1alpha1.PhaseProgressing        // an abort that was given after it ends this attempt
-		next.Stages = slices.Clone(next.Stages)
-		for i := range next.Stages {
-			next.Stages[i].Gates = nil // another attempt needs new verdicts
-		}
+		next.Stages = unjudged(next.Stages)
 		return fmt.Sprintf("attempt %d; %s again", next.Attempt, brief.Count(len(affected), "cluster")) + o.stayed(), ""
 	}
 }

@@ -33,7 +33,7 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 	next.Attempt = max(next.Attempt, 1)
 	if next.Target != nil && next.Target.Digest == target.Digest && next.Aborted != nil && declaredBy(stored) != o.Rollout.Spec.Target.Digest {
 		next.Aborted = nil // it ended the way to content that Git did not declare, or no longer declares
-		next.Attempt++
+		next.Attempt, next.Stages = next.Attempt+1, unjudged(next.Stages)
 	}
 	removed := next.Phase == v1alpha1.PhaseRemoved && o.Rollout.Spec.Removal == nil
 	if next.Target == nil || removed {
@@ -60,12 +60,19 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 	next.Ledger.Records = anew(next.Ledger.Records, target.Digest, next.Reverting)
 	next.Target, next.TargetSince = &target, &now
 	next.Attempt = nextAttempt(next.History, o)
-	for i := range next.Stages {
-		next.Stages[i].Gates = nil // other content needs new verdicts
-	}
+	next.Stages = unjudged(next.Stages)
 	// The phase belongs to the rollout of a target; the new one has none yet.
 	next.Phase = ""
 	return next
+}
+
+// unjudged are the stages without the verdicts of their gates: other content and another attempt need new ones.
+func unjudged(stages []v1alpha1.StageStatus) []v1alpha1.StageStatus {
+	stages = slices.Clone(stages)
+	for i := range stages {
+		stages[i].Gates = nil
+	}
+	return stages
 }
 
 // declaredBy is the digest of the content that Git declared when a status was stored.

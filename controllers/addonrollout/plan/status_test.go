@@ -75,6 +75,17 @@ func TestStatus_MovesToANewTarget(t *testing.T) {
 			t.Errorf("other content is of another commit: %+v", got.Stable)
 		}
 	})
+	t.Run("DeclaredAgainAfterAnAbort", func(t *testing.T) {
+		aborted := running
+		aborted.Aborted, aborted.Override = &v1alpha1.GivenOrder{Author: "ann"}, &v1alpha1.Override{Kind: v1alpha1.OverrideFinish, Declared: b}
+		got := movedToTarget(aborted, at(a), now)
+		if got.Aborted != nil || got.Attempt != 4 || got.Stages[0].Gates != nil {
+			t.Errorf("attempt %d has the verdicts of the one before: %+v", got.Attempt, got.Stages)
+		}
+		if aborted.Stages[0].Gates == nil {
+			t.Error("the stored status was changed")
+		}
+	})
 	t.Run("LostStatus", func(t *testing.T) {
 		s := Succeeded{{Name: "b", Digest: b.Digest, At: "2026-01-02T00:00:00Z"}, {Name: "c", Digest: "x", At: "2026-01-01T00:00:00Z"}}
 		o := at(a, s...)
