@@ -30,9 +30,7 @@ func (r *Reconciler) readOrders(ctx context.Context, ro *v1alpha1.AddOnRollout) 
 	}
 	open := func(x v1alpha1.AddOnOrder) bool { return x.Spec.Rollout == ro.Name && x.Status.State == "" }
 	if slices.ContainsFunc(list.Items, open) {
-		// Uncached: an order that was answered must not be carried out again. An empty list: what an answer of the API
-		// server leaves out would stay as it was in another order.
-		list = v1alpha1.AddOnOrderList{}
+		// Uncached: an order that was answered must not be carried out again.
 		if err := r.Live.List(ctx, &list, client.InNamespace(ro.Namespace)); err != nil {
 			return nil, fmt.Errorf("cannot list orders: %w", err)
 		}

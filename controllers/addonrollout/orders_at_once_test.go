@@ -1,10 +1,6 @@
 package addonrollout
 
 import (
-	"context"
-	"encoding/json"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,49 +150,6 @@ func TestRecall_ToTheContentThatTheClustersHaveIsRefused(t *testing.T) {
 		current:  "Refused: " + commitNamed("v3")[:10] + " is the content to roll back; name other content with --to",
 		onTheWay: "Refused: the clusters went back to " + commitNamed("v2")[:10] + " from " + commitNamed("v3")[:10] + " already; to leave",
 	})
-}
-
-// apiServer decodes lists as a client of an API server does: what an answer leaves out stays as it was in the list.
-type apiServer struct{ client.Reader }
-
-func (r apiServer) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	answer, ok := reflect.New(reflect.TypeOf(list).Elem()).Interface().(client.ObjectList)
-	if !ok {
-		return r.Reader.List(ctx, list, opts...)
-	}
-	answer.GetObjectKind().SetGroupVersionKind(list.GetObjectKind().GroupVersionKind())
-	if err := r.Reader.List(ctx, answer, opts...); err != nil {
-		return err
-	}
-	text, err := json.Marshal(answer)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, list)
-}
-
-// backwards lists orders in another order than the API server, as a watch cache may.
-type backwards struct{ client.Client }
-
-func (c backwards) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	err := c.Client.List(ctx, list, opts...)
-	if orders, ok := list.(*v1alpha1.AddOnOrderList); ok {
-		slices.Reverse(orders.Items)
-	}
-	return err
-}
-
-// An order is read as the API server has it, with nothing of another order in it.
-func TestOrders_AreReadWithoutFieldsOfOtherOrders(t *testing.T) {
-	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-	of := s.succeed("v1", "v2", "v3")
-	refused := s.order(v1alpha1.OrderRollback, of[0], &v1alpha1.OrderArguments{To: commitNamed("v1")})
-	s.turn()
-	s.reconciler.Live, s.reconciler.Client = apiServer{s.reconciler.Live}, backwards{s.reconciler.Client}
-	recall := s.order(v1alpha1.OrderRollback, of[2], nil)
-	s.ticks(14, time.Second, "c1", "c2", "c3")
-	s.expectAnswers(map[client.ObjectKey]string{refused: "Refused", recall: "CarriedOut"})
-	s.runs(of[1], "c1", "c2", "c3")
 }
 
 // Of a retry and an abort at once, the newer decides.
