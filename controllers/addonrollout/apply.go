@@ -162,7 +162,7 @@ func (d *round) note(ctx context.Context, c *plan.Cluster, err error) error {
 		d.leave(c.Name)
 	case errors.Is(err, plan.ErrRevisionMissing):
 		d.enter(c.Name, trouble{reason: v1alpha1.RevisionMissingReason, text: err.Error()})
-	case errors.Is(err, plan.ErrOwnership):
+	case errors.Is(err, plan.ErrContested):
 		d.enter(c.Name, trouble{reason: v1alpha1.OwnershipConflictReason, text: err.Error(), conflict: err})
 	default:
 		d.enter(c.Name, trouble{reason: v1alpha1.ApplyFailedReason, text: err.Error(), refusal: refusal(err), removal: c.Remove})

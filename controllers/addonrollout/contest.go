@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -31,7 +30,10 @@ func (d *round) contested(ctx context.Context, work *workv1.ManifestWork) error 
 	d.mu.Lock()
 	c := d.mem.counts[key]
 	d.mu.Unlock()
-	if c.err != nil || !c.writes.Full(workContent(work)) {
+	if !c.writes.Full(workContent(work)) {
+		return nil
+	}
+	if c.err != nil {
 		return c.err
 	}
 	writer := "another client"
@@ -43,7 +45,7 @@ func (d *round) contested(ctx context.Context, work *workv1.ManifestWork) error 
 		}
 	}
 	c.err = fmt.Errorf("%w: %s undoes every write of work %s: stop it; addonflow reconcile rollout %s",
-		plan.ErrOwnership, writer, key, d.rollout.Name)
+		plan.ErrContested, writer, key, d.rollout.Name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mem.counts[key] = c
@@ -63,19 +65,9 @@ func (d *round) countWrite(cluster string, work *workv1.ManifestWork) {
 func (m *memory) dropCounts(ro *v1alpha1.AddOnRollout, now time.Time) {
 	requested := plan.RequestedAt(ro) != ""
 	maps.DeleteFunc(m.counts, func(_ client.ObjectKey, c writtenWork) bool {
-		lasts := m.troubles[c.cluster].reason == v1alpha1.OwnershipConflictReason
+		lasts := m.troubles[c.cluster].conflict != nil
 		return requested || !lasts && c.writes.Quiet(now)
 	})
-}
-
-// conflict is the ownership conflict of the first cluster that has one; nil: none has.
-func (m *memory) conflict() error {
-	for _, name := range slices.Sorted(maps.Keys(m.troubles)) {
-		if t := m.troubles[name]; t.reason == v1alpha1.OwnershipConflictReason {
-			return t.conflict
-		}
-	}
-	return nil
 }
 
 // workContent identifies the content of a rendered work.

@@ -108,6 +108,87 @@ func TestContestEndsWhenTheWorkHasItsContentAgain(t *testing.T) {
 	w.Spec = good.Spec
 	s.update(w)
 	s.settle()
+	s.target("v2") // at once: what another client did with other content does not count
+	s.settle()
+}
+
+// TestContestedClusterIsNotUpdated: the operator does not know what a contested work holds, so that no report about it
+// counts, and the cluster is not updated. It is verified again after the conflict.
+func TestContestedClusterIsNotUpdated(t *testing.T) {
+	image := func(s *scene) func(*workv1.ManifestWork) {
+		return func(w *workv1.ManifestWork) {
+			w.Spec.Workload.Manifests[0].Raw = []byte(strings.ReplaceAll(string(w.Spec.Workload.Manifests[0].Raw), "hello:v", "hello:other-v"))
+			s.update(w)
+		}
+	}
+	ends := func(s *scene) {
+		ro := s.rollout()
+		ro.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"}
+		s.update(ro)
+		s.settle()
+		if got := s.reported(); !strings.HasPrefix(got, "success: ") {
+			s.t.Errorf("the commit says %q after the conflict", got)
+		}
+	}
+	t.Run("InFlight", func(t *testing.T) {
+		s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+		s.reporting()
+		s.oneByOne()
+		s.target("v1")
+		s.settle()
+		s.target("v2")
+		s.fights(20, image(s))
+		s.report("c1")
+		s.turns(3)
+		if c := s.rollout().Status.Counts; c.Updated != 0 || c.InFlight != 1 {
+			t.Errorf("c1 has other content than v2: %+v", c)
+		}
+		ends(s)
+	})
+	t.Run("AtRest", func(t *testing.T) {
+		s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+		s.reporting()
+		s.target("v1")
+		s.settle()
+		image(s)(s.works()["c1"])
+		s.fights(20, image(s))
+		s.report("c1")
+		s.turns(3)
+		if ro := s.rollout(); ro.Status.Counts.Updated != 2 || ro.Status.Message != "now 2/3 updated, 1 catching up" {
+			t.Errorf("c1 has other content than v1: %s, %+v", ro.Status.Message, ro.Status.Counts)
+		}
+		if version := s.rollout().ResourceVersion; s.turn().RequeueAfter == 0 || s.rollout().ResourceVersion != version {
+			t.Error("a conflict costs a write a turn")
+		}
+		ends(s)
+	})
+}
+
+// TestContestOutlivesTheStatus: a status that is lost during a conflict is rebuilt, and the conflict ends as otherwise.
+func TestContestOutlivesTheStatus(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.oneByOne()
+	v1 := s.target("v1")
+	s.settle()
+	good := s.works()["c1"].DeepCopy()
+	s.otherwise(s.works()["c1"])
+	s.fights(20, s.otherwise)
+	ro := s.rollout()
+	ro.Status = v1alpha1.AddOnRolloutStatus{}
+	if err := s.hub.Status().Update(t.Context(), ro); err != nil {
+		t.Fatal(err)
+	}
+	s.target("v2")
+	s.turns(3)
+	s.runs(v1, "c1", "c2")
+	if got := s.rollout().Status; got.Phase != v1alpha1.PhaseHeld || !strings.Contains(got.Message, "work c1/addon-hello-deploy-0") {
+		t.Errorf("%s: %s", got.Phase, got.Message)
+	}
+	w := s.works()["c1"]
+	w.Spec = good.Spec
+	s.update(w)
+	s.settle()
 }
 
 // TestHandEditsAreRepairedHoweverManyThereAre: a user who edits a work now and then is no other owner.

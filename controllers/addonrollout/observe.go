@@ -39,7 +39,6 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 		Prober:   prober.Prober, Policy: prober.policy, InvalidHealth: prober.err, Denied: as.denied,
 	}
 	o.Refusals, o.Unremoved = mem.refusals()
-	o.Contested = mem.conflict()
 	var err error
 	if o.Source, err = r.readSource(ctx, ro); err != nil {
 		return nil, err
@@ -63,6 +62,9 @@ func (r *Reconciler) observe(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	}
 	if o.Members, o.Unseen, err = r.readMembers(ctx, ro, o.Placements, o.Prober); err != nil {
 		return nil, err
+	}
+	for _, m := range o.Members {
+		m.Contested = mem.troubles[m.Name].conflict
 	}
 	if o.Others, err = r.worksOfOthers(ctx, ro.Name); err != nil {
 		return nil, err

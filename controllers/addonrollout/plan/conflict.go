@@ -22,6 +22,10 @@ var ErrOwnership = errors.New("ownership conflict")
 // errSettling is the ErrOwnership of a writer that is fenced off and may not be at rest yet: it ends by itself.
 var errSettling = fmt.Errorf("%w", ErrOwnership)
 
+// ErrContested is the ErrOwnership of a client that undoes each write of a work. The next writes show whether it ends, so
+// that the rollout is planned also if its status was lost.
+var ErrContested = fmt.Errorf("%w", ErrOwnership)
+
 // ErrTenantDenied says that the policy of tenants does not let a rollout write to clusters.
 var ErrTenantDenied = errors.New("denied to the tenant")
 
@@ -76,8 +80,18 @@ func (o *Observation) claims() (Claims, error) {
 		return Claims{}, err
 	}
 	c = o.writers(target.Renderer)
-	c.contested = cmp.Or(c.contested, o.fenceDown(), o.Contested)
+	c.contested = cmp.Or(c.contested, o.fenceDown(), o.contested())
 	return c, nil
+}
+
+// contested is the conflict about a work of the first cluster that has one; nil: none has.
+func (o *Observation) contested() error {
+	for _, m := range o.Members {
+		if m.Contested != nil {
+			return m.Contested
+		}
+	}
+	return nil
 }
 
 // RequestedAt returns the request of the user that was not done yet, "" without one.

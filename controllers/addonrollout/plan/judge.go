@@ -79,7 +79,7 @@ func (t *turn) judge(m *Member) (Judged, error) {
 		j.Hosts = m.Hosting.Hosted && (m.worksAt(t.Rollout.Name) != "" || t.target.hosts(&j) || has.hosts(&j))
 	}
 	t.contend(&j)
-	if m.Hindered == nil && t.blocked(&j) == "" {
+	if m.Hindered == nil && m.Contested == nil && t.blocked(&j) == "" {
 		t.compare(&j)
 	}
 	if m.Hindered == nil && j.Refused == nil && !j.AtTarget {

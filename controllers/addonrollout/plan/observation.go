@@ -64,8 +64,6 @@ type Observation struct {
 	Revisions Revisions
 	// Refusals says why the hub refused the last write of the works of a cluster, by cluster.
 	Refusals map[string]string
-	// Contested is the ErrOwnership about a work that another client changes each time it is written; nil: none.
-	Contested error
 	// Unremoved says why the hub refused the last deletion of the ManagedClusterAddOn of a cluster, by
 	// cluster.
 	Unremoved map[string]string
@@ -137,6 +135,8 @@ type Member struct {
 	Configs []render.Config
 	// Hindered is why nothing can be written to the cluster now; nil: it can.
 	Hindered *Hindrance
+	// Contested is the ErrContested about one of its works, whose content is not known meanwhile; nil: there is none.
+	Contested error
 	// Health is the state of the current content of the works. Serves: OCM's feedback rules
 	// report no pod that is not ready.
 	Health render.Observation

@@ -93,7 +93,7 @@ func New(o *Observation) (Plan, error) {
 		return Plan{}, err
 	}
 	begun := o.begin()
-	if c := claims.contested; c != nil && (!errors.Is(c, ErrOwnership) || o.Rollout.Status.Target == nil) {
+	if c := claims.contested; c != nil && (!errors.Is(c, ErrOwnership) || o.Rollout.Status.Target == nil && !errors.Is(c, ErrContested)) {
 		return o.plan(claims, begun, concluded{Decided: Decided{memory: begun.memory}, status: begun.status})
 	}
 	after := o.applyOrders(begun.status)
@@ -230,7 +230,7 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 			p.Verdict.locate(o)
 		}
 	}
-	if p.Err != nil && stored.Target == nil {
+	if !p.planned() && stored.Target == nil {
 		// Nothing was planned: the status stays empty, so that a later turn rebuilds it.
 		next.Target, next.TargetSince, next.History, next.Attempt = nil, nil, stored.History, stored.Attempt
 	}
