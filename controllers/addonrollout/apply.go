@@ -236,6 +236,9 @@ func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 		if addOn, err = d.install(ctx, c); err != nil {
 			return err
 		}
+		if runs := c.Running(); runs != "" && runs != rollout.Foreign { // if its works are gone as well, the ledger shows the repair
+			d.did(journal.Repaired, c.Name, c.Planned.Stage, runs, "ManagedClusterAddOn was missing")
+		}
 	}
 	switch {
 	case addOn == nil:

@@ -208,6 +208,30 @@ func TestInfoLinesGrowWithDoublingsAndNotWithClusters(t *testing.T) {
 	}
 }
 
+// TestAManagedClusterAddOnThatAUserDeletedIsRepaired: it is created again, which is in the journal, whether the garbage
+// collector was there before or not.
+func TestAManagedClusterAddOnThatAUserDeletedIsRepaired(t *testing.T) {
+	for name, collected := range map[string]bool{"WithItsWorks": true, "BeforeItsWorks": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+			s.oneByOne()
+			s.target("v1")
+			s.settle()
+			if got := s.journalled("Repaired"); len(got) != 0 {
+				t.Fatalf("an installation is no repair: %v", got)
+			}
+			s.delete(s.addOn("c1"))
+			if collected {
+				s.delete(s.works()["c1"])
+			}
+			s.settle()
+			if got := s.journalled("Repaired"); len(got) != 1 || !strings.HasPrefix(got[0], "everyone: c1: ") {
+				t.Errorf("the journal has %v", got)
+			}
+		})
+	}
+}
+
 // TestARepairOfDriftIsADecision: it is logged and in the journal at once.
 func TestARepairOfDriftIsADecision(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
