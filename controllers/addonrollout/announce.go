@@ -127,6 +127,9 @@ func logClusters(log logr.Logger, all []journal.Decision) {
 // logSteps logs decisions about stages and the whole rollout.
 func logSteps(log logr.Logger, all []journal.Decision) {
 	for _, d := range all {
+		if d.Continues {
+			continue // a repair of the whole fleet would be a line for each batch
+		}
 		log.Info(string(d.Kind), "commit", d.Commit, "revision", d.Revision, "stage", d.Stage, "clusters", d.Count,
 			"from", d.From, "to", d.To, "reason", d.Reason)
 	}

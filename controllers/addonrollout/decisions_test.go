@@ -206,6 +206,24 @@ func TestInfoLinesGrowWithDoublingsAndNotWithClusters(t *testing.T) {
 	if len(info) > 40 || info[len(info)-1] != "Succeeded" {
 		t.Errorf("%d lines at info:\n %s", len(info), strings.Join(info, "\n "))
 	}
+	for _, w := range s.works() {
+		s.delete(w)
+	}
+	for turn := 0; turn < 3*clusters && (len(s.works()) < clusters || s.rollout().Status.Counts.Updated < clusters); turn++ {
+		s.turn()
+		var some []string
+		for i := turn % 5; i < clusters; i += 5 {
+			some = append(some, names[i])
+		}
+		s.report(some...)
+	}
+	again := linesAt(*lines, 0)[len(info):]
+	if len(again) == 0 || len(again) > 10 {
+		t.Errorf("a repair of all clusters makes %d lines at info:\n %s", len(again), strings.Join(again, "\n "))
+	}
+	if repaired := s.journalled("Repaired"); len(repaired) != 1 || s.rollout().Status.Journal[len(s.rollout().Status.Journal)-1].Clusters != clusters {
+		t.Errorf("the journal has %v", repaired)
+	}
 }
 
 // TestAManagedClusterAddOnThatAUserDeletedIsRepaired: it is created again, which is in the journal, whether the garbage

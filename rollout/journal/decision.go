@@ -132,6 +132,9 @@ type Decision struct {
 	From, To string
 	// Reason in words.
 	Reason string
+	// Continues: it adds to repairs of its stage that are under way. The journal counts it, and the log has its clusters
+	// at debug.
+	Continues bool
 }
 
 // Clusters returns the decisions about each cluster whose standing changed, by name. Both
@@ -268,7 +271,8 @@ func away(s v1alpha1.ClusterState) bool {
 }
 
 // fits reports whether a decision holds for a cluster in a state. For Returned it reports
-// whether the cluster is still away: that decision counts the clusters that have not returned.
+// whether the cluster is still away: that decision counts the clusters that have not returned. For Repaired it reports
+// whether the cluster may be under repair: no record says so.
 func (k Kind) fits(s v1alpha1.ClusterState) bool {
 	switch k {
 	case Admitted, Adopted, Kept:
@@ -291,6 +295,8 @@ func (k Kind) fits(s v1alpha1.ClusterState) bool {
 		return s == v1alpha1.ClusterLeft || s == v1alpha1.ClusterLeftFailed
 	case Returned:
 		return away(s)
+	case Repaired:
+		return s.InFlight()
 	default:
 		return false // not of a state of a record
 	}
@@ -338,6 +344,7 @@ func Steps(clusters []Decision, before, after []Standing, sizes map[string]int) 
 			continue
 		}
 		was, is := s.count(before), s.count(after)
+		continues := s.kind == Repaired && is > 0 && magnitude(was) == magnitude(is)
 		if s.kind == Removed || s.kind == Repaired || s.kind == SoakReset { // no state of a record
 			was, is = 0, len(groups[s])
 		}
@@ -347,7 +354,7 @@ func Steps(clusters []Decision, before, after []Standing, sizes map[string]int) 
 		first := groups[s][0]
 		out = append(out, Decision{
 			Kind: s.kind, Revision: s.revision, Stage: s.stage, Count: is,
-			From: first.From, To: first.To, Reason: s.reason(groups[s]),
+			From: first.From, To: first.To, Reason: s.reason(groups[s]), Continues: continues,
 		})
 	}
 	return out

@@ -184,6 +184,40 @@ func TestRepairsOfAWholeFleetLeaveTheJournalOfTheRollout(t *testing.T) {
 	}
 }
 
+// TestRepairsOfAWholeFleetAreFewLines: the log has the repairs of a stage once, and not once for each batch.
+func TestRepairsOfAWholeFleetAreFewLines(t *testing.T) {
+	const clusters, batch = 10_000, 100
+	state := func(i, from int) v1alpha1.ClusterState {
+		if i >= from && i < from+batch {
+			return admitted
+		}
+		return done
+	}
+	standings := func(from int) []Standing {
+		all := make([]Standing, clusters)
+		for i := range all {
+			all[i] = Standing{Cluster: fmt.Sprintf("c%05d", i), Revision: "r", Stage: "everyone", State: state(i, from)}
+		}
+		return all
+	}
+	before, lines, repaired := standings(clusters), 0, 0
+	for from := 0; from < clusters; from += batch {
+		after := standings(from)
+		for _, s := range Steps(Clusters(before, after), before, after, nil) {
+			if s.Kind == Repaired {
+				repaired += s.Count
+			}
+			if !s.Continues {
+				lines++
+			}
+		}
+		before = after
+	}
+	if lines != 1 || repaired != clusters {
+		t.Errorf("%d repairs make %d lines", repaired, lines)
+	}
+}
+
 // TestRepairsOfOneClusterAreOneEntry: a writer that changes a work again and again evicts no other decision.
 func TestRepairsOfOneClusterAreOneEntry(t *testing.T) {
 	journal := Append(nil, metav1.Time{}, []Decision{{Kind: Halted, Stage: "canary", Commit: "c"}})
