@@ -1,7 +1,9 @@
 package addonrollout
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,10 +11,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -289,6 +294,51 @@ func TestALostWriteIsADecision(t *testing.T) {
 	}
 	if got := linesAt(*lines, 0); count != 1 || strings.Count(strings.Join(got, " "), "WriteLost") != 1 {
 		t.Errorf("%d in the journal, logged %v", count, got)
+	}
+}
+
+// TestARepairOfARoundWhoseStatusIsRefusedIsInTheJournal: the work is written, so that no later turn repairs it again.
+func TestARepairOfARoundWhoseStatusIsRefusedIsInTheJournal(t *testing.T) {
+	overtaken := true
+	s := newScene(t, overtaking(&overtaken), "c1", "c2")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	w := s.works()["c2"]
+	w.Spec.Workload.Manifests = []workv1.Manifest{}
+	s.update(w)
+	overtaken = false
+	s.turns(3)
+	if got := s.journalled("Repaired"); !overtaken || len(got) != 1 || !strings.HasPrefix(got[0], "everyone: c2: work ") {
+		t.Errorf("the journal has %v", got)
+	}
+}
+
+// TestDecisionsOfATurnWhoseOtherWritesFailAreAnnounced: the status has them, so that no later turn decides them again.
+func TestDecisionsOfATurnWhoseOtherWritesFailAreAnnounced(t *testing.T) {
+	fails := false
+	s := newScene(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		if o.GetObjectKind().GroupVersionKind().Kind == v1alpha1.AddOnRevisionKind && fails {
+			fails = false
+			return apierrors.NewConflict(schema.GroupResource{Group: "addonflow.io", Resource: "addonrevisions"}, o.GetName(), errors.New("it was changed"))
+		}
+		return c.Patch(ctx, o, p, opts...)
+	}}, "c1", "c2")
+	s.oneByOne()
+	s.target("v1")
+	s.turns(2)
+	s.report()
+	s.turn()
+	s.report()
+	s.announced()
+	lines := s.logged()
+	fails = true // the mark of the success
+	s.turns(2)
+	if got := linesAt(*lines, 0); fails || !slices.Contains(got, "Succeeded") {
+		t.Errorf("logged %v", got)
+	}
+	if got := strings.Join(s.announced(), "\n"); !strings.Contains(got, "RolloutSucceeded") {
+		t.Errorf("announced %s", got)
 	}
 }
 

@@ -130,6 +130,7 @@ func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) er
 	}
 	ro.Status.Journal = journal.Append(ro.Status.Journal, metav1.NewTime(r.Clock.Now()).Rfc3339Copy(), did)
 	if err := r.store(ctx, ro); err != nil {
+		p.mem.plan.Unwritten = append(p.mem.plan.Unwritten, did...)
 		return err
 	}
 	if after != nil && !same {

@@ -53,6 +53,10 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	}
 	r.course.Stored(&p.Observed.Rollout.Status, ro, p.Observed.Look.Wall)
 	mem.plan = p.Memory
+	log := decisionLog(ctx, ro)
+	logClusters(log, p.Decisions.Clusters) // before the writes that may fail: the next turn does not decide it again
+	logSteps(log, p.Decisions.Steps)
+	r.announce(ro, p)
 	beside := r.writeBeside(mem)
 	if err := r.markSuccesses(ctx, p, beside); err != nil {
 		return reserved{}, err
@@ -60,16 +64,12 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	if err := r.answerOrders(ctx, p, beside); err != nil {
 		return reserved{}, err
 	}
-	again := beside.end(decisionLog(ctx, ro), p.Observed)
+	again := beside.end(log, p.Observed)
 	r.ask(ro, p)
 	for _, a := range p.Accepted {
 		mem.authorOf(a.AddOn.UID).Accept(a.AddOn, a.Kind)
 	}
 	again = sooner(again, book.Deliver()) // now: otherwise a post that the status shows as posting starts 15 s later
-	log := decisionLog(ctx, ro)
-	logClusters(log, p.Decisions.Clusters)
-	logSteps(log, p.Decisions.Steps)
-	r.announce(ro, p)
 	return reserved{Plan: p, rollout: ro, mem: mem, again: again}, nil
 }
 
