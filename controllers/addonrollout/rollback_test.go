@@ -119,6 +119,32 @@ func TestRollback_TakesAFailedRolloutBack(t *testing.T) {
 	}
 }
 
+// An operator that finds the status of before the bad content moves the clusters back without their soak.
+func TestRollback_WithAnOlderStatusHasNoSoak(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.canary("c1")
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		rollsBack(spec)
+		spec.Stages[0].MinSuccessTime.Duration, spec.Stages[0].ProgressDeadline = time.Hour, "1m"
+	})
+	v1 := s.commit("v1")
+	s.ticks(12, 20*time.Minute, "c1", "c2", "c3")
+	older := s.rollout().Status
+	v2 := s.commit("v2")
+	s.ticks(3, 0, "c2", "c3")
+	s.advance(time.Minute)
+	s.turn()
+	if got := s.holding(v2); older.Phase != v1alpha1.PhaseSucceeded || s.rollout().Status.Phase != v1alpha1.PhaseRollingBack || !slices.Equal(got, []string{"c1"}) {
+		t.Fatalf("the older status is %s, the rollout %s, and %v have the content", older.Phase, s.rollout().Status.Phase, got)
+	}
+	s.restoreStatus(older)
+	s.ticks(6, time.Second, "c1", "c2", "c3")
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack {
+		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	s.runs(v1, "c1", "c2", "c3")
+}
+
 // The quarantine is all that a rollback depends on: an operator that finds an empty status goes on
 // with it.
 func TestRollback_ContinuesWhenTheStatusIsLost(t *testing.T) {

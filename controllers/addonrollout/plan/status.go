@@ -43,6 +43,7 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 		// Another commit may have the same content, as after a rewritten history: the rollout continues and
 		// reports the new commit, because Git may not have the old one any more.
 		endedOrMoved := *next.Target != target || len(next.History) > 0 && next.History[0].Finished != nil
+		next.Reverting = next.Reverting || next.Override.Returns() // also if the status is older than what the clusters leave
 		next.Target = &target
 		if stored.Override.Returns() != next.Override.Returns() && endedOrMoved { // a rollback and a revert are two rollouts
 			next.History = supersede(next, target, now)
