@@ -42,7 +42,7 @@ var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Ku
 // A directory with a kustomization file is built by kustomize, in memory. Of any other directory Build reads every
 // *.yaml and *.yml file, and its sub-directories in the same way, so that a nested kustomization is built as one (as
 // Flux does). It skips names that start with a dot, the folders of Helm charts and the paths that an AddOnPackage
-// names; those are read into Object.Folder.
+// names; those are read into Object.Folder. If a file with an AddOnPackage has a syntax error, nothing else is read.
 //
 // Objects come in the order of their files, or as kustomize orders them. Build does not check which kinds are allowed.
 func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.List) {
@@ -60,10 +60,12 @@ func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.Lis
 	if f != nil {
 		return nil, problem.List{f.at(problem.Problem{Field: "spec.path"})}
 	}
-	b.packages(dir)
-	objects := b.directory(ctx, dir)
-	b.duplicates(objects)
-	b.capture(ctx, objects)
+	var objects []Object
+	if b.packages(dir); !b.hidden {
+		objects = b.directory(ctx, dir)
+		b.duplicates(objects)
+		b.capture(ctx, objects)
+	}
 	for i := range b.problems {
 		b.problems[i].Message = t.redaction.Text(b.problems[i].Message)
 	}
@@ -83,6 +85,8 @@ type builder struct {
 	broken   map[string]bool
 	// packed are the folders and files that belong to an AddOnPackage.
 	packed map[string]bool
+	// hidden: an AddOnPackage cannot be read. Which files belong to it is not known, and they would be reported instead.
+	hidden bool
 	// warn is BuildOptions.Warn.
 	warn  func(problem.Problem)
 	seen  int

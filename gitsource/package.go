@@ -239,7 +239,7 @@ func (c *capturing) relative(name string) string {
 // packages finds the folders that AddOnPackages below a directory name, so that their templates
 // are not read as objects of the commit. Kustomizations are skipped: their files are listed in
 // the kustomization. Files that cannot be read are reported when they are built, or here if
-// reading stops because of them.
+// nothing is built because of them.
 func (b *builder) packages(dir string) {
 	list, f := b.list(dir)
 	if f != nil && b.stopped {
@@ -268,7 +268,13 @@ func (b *builder) packagesOf(name string, e entry) {
 	if f != nil || !strings.Contains(string(content), v1alpha1.AddOnPackageKind) {
 		return
 	}
-	docs, _ := decodeYAML(content)
+	docs, mistakes := decodeYAML(content)
+	if len(mistakes) > 0 && strings.Contains(string(content), "kind: "+v1alpha1.AddOnPackageKind) {
+		for _, m := range mistakes {
+			b.add(m.at(name))
+		}
+		b.hidden = true
+	}
 	for _, doc := range docs {
 		value, _ := doc.value.(map[string]any)
 		if !packaged(value) {

@@ -75,6 +75,17 @@ func TestPackageFolders(t *testing.T) {
 	}
 }
 
+// TestPackageThatCannotBeRead_IsTheOnlyProblem: its values and templates are no objects of the commit, and come before it
+// in the order of files.
+func TestPackageThatCannotBeRead_IsTheOnlyProblem(t *testing.T) {
+	commit := withChart().and("a/zpackage.yaml", strings.Replace(packageText, "helm:\n    path: chart", "manifests:\n    path: templates", 1)+"  addOn: [\n").
+		and("a/package.yaml", "").and("a/templates/agent.yaml", "{{ if }")
+	_, problems := commit.local(t).Build(t.Context(), BuildOptions{Path: "a"})
+	if len(problems) != 1 || problems[0].Path != "a/zpackage.yaml" || problems[0].Line < 9 {
+		t.Errorf("got %v", problems)
+	}
+}
+
 func TestPackageRefused(t *testing.T) {
 	replaced := func(from, to string) tree {
 		return withChart().and("a/package.yaml", strings.Replace(packageText, from, to, 1))
