@@ -127,9 +127,6 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	if err != nil {
 		return out, err
 	}
-	if conflicts := p.contests(todo.changes()); len(conflicts) > 0 {
-		return out, contested(a.objects, conflicts)
-	}
 	out.reached, out.content = valid, declarationOf(todo.addOns)
 	if err := p.intend(ctx, todo, p.ownRollouts(seen)); err != nil {
 		return out, err
@@ -185,6 +182,9 @@ func (p *pass) judge(ctx context.Context, a *attempt) (plan, *observation, error
 	}
 	if err := p.diff(ctx, &todo); err != nil {
 		return plan{}, nil, err
+	}
+	if conflicts := p.contests(todo.changes()); len(conflicts) > 0 { // before own, which takes the fields of the other client
+		return plan{}, nil, contested(a.objects, conflicts)
 	}
 	if err := p.admit(ctx, a, todo); err != nil {
 		return plan{}, nil, err

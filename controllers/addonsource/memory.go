@@ -166,9 +166,9 @@ func (w *writes) record(key objectKey, desired, answer *unstructured.Unstructure
 }
 
 // fenced counts a write that only fences an object off, so that desired can be applied.
-func (w *writes) fenced(desired *unstructured.Unstructured, now time.Time) {
+func (w *writes) fenced(desired, answer *unstructured.Unstructured, now time.Time) {
 	last := w.of(keyOf(desired))
-	last.applies = last.applies.Written(digestOf(desired), now)
+	last.resourceVersion, last.applies = answer.GetResourceVersion(), last.applies.Written(digestOf(desired), now)
 	w.put(keyOf(desired), last)
 }
 

@@ -68,7 +68,11 @@ func (p *pass) contests(changes []change) []conflict {
 	var conflicts []conflict
 	for _, c := range changes {
 		key := keyOf(c.desired)
-		applies := p.writes.of(key).applies
+		last := p.writes.of(key)
+		applies := last.applies
+		if c.live != nil && c.live.GetResourceVersion() == last.resourceVersion {
+			continue // nothing undid the fence
+		}
 		if p.requested || c.sameValues || !applies.Full(digestOf(c.desired)) || applies.Quiet(p.now) && !p.memory.contested[key] {
 			continue
 		}

@@ -270,6 +270,29 @@ var _ = Describe("A client that undoes every repair of an object", func() {
 	})
 })
 
+var _ = Describe("A client that replaces a whole object", func() {
+	It("is a conflict as well, although it removes the marks of AddonFlow with each write", func() {
+		w := newWorld()
+		w.commit("add hello", addOnFiles())
+		w.passes()
+		cma, repairs := w.cma(), 0
+		for range 3 * contest.Writes {
+			w.read(cma)
+			cma.Spec.AddOnMeta.DisplayName, cma.Annotations, cma.Labels = "Goodbye", nil, nil
+			Expect(admin.Update(context.Background(), cma, client.FieldOwner("terraform"))).To(Succeed())
+			w.clock.Step(2 * time.Second)
+			w.passes()
+			if w.read(cma); cma.Spec.AddOnMeta.DisplayName == "Hello" {
+				repairs++
+			}
+		}
+		Expect(repairs).To(BeNumerically("<=", contest.Writes))
+		source := w.source()
+		Expect(conditions.GetReason(source, fluxmeta.StalledCondition)).To(Equal(v1alpha1.OwnershipConflictReason))
+		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(ContainSubstring("belongs to field manager terraform, which undoes every write"))
+	})
+})
+
 var _ = Describe("A user", func() {
 	It("requests a look before the interval is over", func() {
 		w := newWorld()

@@ -100,7 +100,7 @@ func (p *pass) takeOver(ctx context.Context, todo plan) error {
 			return retry(v1alpha1.TakingOverReason, fmt.Errorf("cannot take over %s: %w", t.addOn, err))
 		}
 		if i := slices.IndexFunc(todo.addOnObjects, func(c change) bool { return c.desired.GetName() == t.addOn }); i >= 0 && err == nil && t.step == fenceOff {
-			p.writes.fenced(todo.addOnObjects[i].desired, p.now)
+			p.writes.fenced(todo.addOnObjects[i].desired, t.live, p.now)
 		}
 	}
 	first := todo.takeOvers[0]
@@ -129,7 +129,11 @@ func (p *pass) takeStep(ctx context.Context, t takeOver) error {
 func (p *pass) fenceOff(ctx context.Context, live *unstructured.Unstructured) error {
 	fenced := live.DeepCopy()
 	fenced.SetAnnotations(unclaimed(with(live.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue)))
-	return patchExactly(ctx, p.writer(keyOf(live)), live, fenced)
+	if err := patchExactly(ctx, p.writer(keyOf(live)), live, fenced); err != nil {
+		return err
+	}
+	live.Object = fenced.Object
+	return nil
 }
 
 // patchExactly writes after, bound to the version that was read.
