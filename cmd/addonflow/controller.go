@@ -35,6 +35,7 @@ type controllerOptions struct {
 	eventsAddr     string
 	notifyURL      string
 	notifyKeyFile  string
+	notifier       *notifier
 	concurrent     int
 	allNamespaces  bool
 	namespace      string
@@ -66,7 +67,7 @@ func newControllerCommand() *cobra.Command {
 		Long: `Run the operator against the hub of the current kubeconfig.
 
 It ends with exit code 0 when asked to (SIGINT, SIGTERM), 1 when it fails, such as after
-the loss of its leadership, 2 for wrong usage and 6 where the hub cannot be reached.`,
+the loss of its leadership, 2 for wrong usage and 6 if the hub cannot be reached.`,
 		Example: `  # On a hub, as the deployment runs it
   addonflow controller --enable-leader-election
 
@@ -149,6 +150,9 @@ func (o *controllerOptions) run(ctx context.Context) error {
 	if err := o.parseTenants(); err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
+	if o.notifier, err = newNotifier(o.notifyURL, o.notifyKeyFile, ctrl.Log.WithName("notify")); err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
 	o.namespace = o.watched(runtimeNamespace())
 	log := logger.NewLogger(o.logger)
 	logger.SetLogger(log)
@@ -160,8 +164,11 @@ func (o *controllerOptions) run(ctx context.Context) error {
 		return &exitError{code: exitUnreachable, err: fmt.Errorf("cannot load a kubeconfig: %w", err)}
 	}
 	mgr, err := o.newManager(ctx, config, mode)
-	if err != nil {
+	switch {
+	case silent(err):
 		return &exitError{code: exitUnreachable, err: err}
+	case err != nil:
+		return &exitError{code: exitFailed, err: err}
 	}
 	if err := o.checkTenants(ctx, mgr.GetAPIReader()); err != nil {
 		return &exitError{code: exitFailed, err: err}

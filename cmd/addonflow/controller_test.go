@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"reflect"
 	"runtime/debug"
 	"testing"
@@ -85,6 +86,19 @@ func TestPagesFlags(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", base, err, c.base)
 			}
 		})
+	}
+}
+
+// TestController_WrongFlagIsNoUnreachableHub: the hub is not asked before the flags are known to be right.
+func TestController_WrongFlagIsNoUnreachableHub(t *testing.T) {
+	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	for _, flag := range []string{"--notify-url=https://hooks.example.com", "--public-url=hub.example.com", "--tenants=x/y/z"} {
+		cmd := newControllerCommand()
+		cmd.SetArgs([]string{flag})
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		if exit, ok := errors.AsType[*exitError](cmd.ExecuteContext(t.Context())); !ok || exit.code != exitUsage {
+			t.Errorf("%s: %v", flag, exit)
+		}
 	}
 }
 

@@ -202,10 +202,7 @@ func (o *controllerOptions) setupEvents(mgr ctrl.Manager) (*eventSender, error) 
 	if err != nil {
 		return nil, err
 	}
-	if recorder.notifier, err = newNotifier(o.notifyURL, o.notifyKeyFile, ctrl.Log.WithName("notify")); err != nil {
-		return nil, err
-	}
-	if recorder.notifier != nil {
+	if recorder.notifier = o.notifier; recorder.notifier != nil {
 		if err := mgr.Add(recorder.notifier); err != nil {
 			return nil, err
 		}
