@@ -28,8 +28,9 @@ writing anything. With -o the clusters are a List; a RolloutCluster in it is not
 object of the API: metadata has the rollout's namespace and the cluster's name.`,
 		Example: `  # Every cluster of one rollout
   addonflow get clusters hello
-  # The failed clusters of every rollout on the hub
-  addonflow get clusters -A -o jsonpath='{range .items[?(@.state=="Failed")]}{.metadata.name}: {.reason}{"\n"}{end}'`,
+  # The clusters of every rollout on the hub that failed, also if they timed out or left after it
+  addonflow get clusters -A --no-headers -o custom-columns=STATE:.state,CLUSTER:.metadata.name,ROLLOUT:.rollout,REASON:.reason |
+    grep -E '^(Failed|TimedOut|NotWritten|LeftFailed) '`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			l, err := o.listing(names)
 			if err != nil {

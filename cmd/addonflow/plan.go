@@ -38,7 +38,7 @@ func newPlanCommand(c *cli) *cobra.Command {
 		Long: `Say what a branch would do to the fleet, without a cluster.
 
 The commit --to is built as if it was merged into the commit --from: a file that only one of
-the two changed since they parted is taken from there. If both changed a file, the plan is
+the two changed since they diverged is taken from there. If both changed a file, the plan is
 refused with "conflict: rebase". Only commits are read, no uncommitted file, and nothing of them
 is run.
 
@@ -47,10 +47,9 @@ values of Secrets masked, the number of clusters, the stages in order with their
 time that the declared pace takes. Without --fleet there are 100 clusters, divided as in lint.
 --fleet FILE takes yours; see lint --help for the commands that write it.
 
-For a required check: exit code 0 says that the operator would apply the result, also if it
-would change nothing; 1 that it would refuse it or
-not roll it out (spec.blocked), or that the branch has to be rebased; 5 that a
-commit, or the commit from which both parted, is not in the clone.`,
+For a required check, use the exit code. 0: the operator would apply the result, also if it
+changes nothing. 1: the operator would refuse it or not roll it out (spec.blocked), or the branch
+has to be rebased. 5: a commit, or the commit from which both diverged, is not in the clone.`,
 		Example: `  # What does my branch do?
   addonflow plan --from main
   # In a pipeline, as a comment

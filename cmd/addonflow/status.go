@@ -32,9 +32,9 @@ func newStatusCommand(c *cli) *cobra.Command {
 With --watch, one line per change until the rollout has an outcome: succeeded,
 failed, or waiting for a user.
 
-The exit code is also 1 while the source refuses its newest commit or cannot read one:
-the state is then that of an older commit. After a push, ask the source to look first, as in
-the example.`,
+The exit code is also 1 while the source refuses its newest commit or is stalled: the state
+is then that of an older commit. It says nothing about a commit that the source has not read
+yet. After a push, make the source read it first, as in the example.`,
 		Example: `  # In a pipeline, after a push
   addonflow reconcile source fleet --wait && addonflow status hello --watch --timeout 30m
   # Is it done?
@@ -118,8 +118,8 @@ func (o *statusOptions) verdict(ctx context.Context, hub client.Reader, r *v1alp
 	return exitOf(outcome)
 }
 
-// refused returns an error if the rollout's source refused its newest commit, or cannot read any. If the source does
-// not exist, there is no error; if it cannot be read, refused prints a warning.
+// refused returns an error if the rollout's source refused its newest commit, or is stalled. If the source does
+// not exist, there is no error; if it cannot be read or is suspended, refused says so.
 func (o *statusOptions) refused(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) error {
 	if r.Spec.Target == nil {
 		return nil
@@ -134,13 +134,16 @@ func (o *statusOptions) refused(ctx context.Context, hub client.Reader, r *v1alp
 		o.hint("warning: cannot read source %s, so whether it refused a newer commit is not known: %s", key, err)
 		return nil
 	}
-	why := show.Refusal(&source)
-	if why == "" {
-		return nil
+	switch why := show.Refusal(&source); {
+	case why != "":
+		o.hint("✗ source %s %s; rollout %s is of what was applied before", key, why, r.Name)
+		o.hintNext(sourceTarget(), &source, show.Failed)
+		return &exitError{code: exitFailed}
+	case show.SourceOutcome(&source) == show.Waiting:
+		o.hint("source %s is suspended: it reads no newer commit", key)
+		o.hintNext(sourceTarget(), &source, show.Waiting)
 	}
-	o.hint("✗ source %s %s; rollout %s is of what was applied before", key, why, r.Name)
-	o.hintNext(sourceTarget(), &source, show.Failed)
-	return &exitError{code: exitFailed}
+	return nil
 }
 
 // exitOf is the exit code of an outcome, for every command that has one.

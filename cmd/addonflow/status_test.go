@@ -103,6 +103,15 @@ func TestNextLineNamesTheFix(t *testing.T) {
 	}
 }
 
+// TestStatus_SaysThatTheSourceIsSuspended: the commit that was just pushed is not read.
+func TestStatus_SaysThatTheSourceIsSuspended(t *testing.T) {
+	s := newStage(t, hello(v1alpha1.PhaseSucceeded), suspendedSource(false, map[string]string{v1alpha1.SuspendAnnotation: "true"}))
+	const want = "source default/fleet is suspended: it reads no newer commit\nNext: Continue reading the repository.\n  addonflow resume source fleet -n default\n"
+	if code := s.run(t.Context(), "status", "hello"); code != 0 || s.err.String() != want {
+		t.Errorf("exit code %d, %q, want %q", code, s.err.String(), want)
+	}
+}
+
 // TestFollowReportsADeletionBetweenReadAndList: a rollout that is deleted between the first read and
 // the first list is gone; the command does not wait for it to return.
 func TestFollowReportsADeletionBetweenReadAndList(t *testing.T) {

@@ -48,11 +48,11 @@ Services, rights, policies. The CRDs, the Namespace, sources and rollouts stay: 
 is installed again continues. No add-on is removed from a cluster. To hand add-ons over while the
 operator runs, use release. An installation by Helm is deleted with helm uninstall first.
 
-With --remove-add-ons the add-ons go first. The command names them and asks for the address of the
-hub, or takes it from --confirm. It then deletes every AddOnSource and approves the removals that
-follow, without grace period and budget; pre-delete hooks run. Only when no cluster has an add-on
-of AddonFlow is the operator taken away. If the command is interrupted, or a cluster cannot be
-reached, the operator stays and goes on; run the command again to wait for it.
+With --remove-add-ons, the add-ons are removed first. The command names them and asks for the
+address of the hub, or takes it from --confirm. It then deletes every AddOnSource and approves the
+removals that follow, without grace period and budget; pre-delete hooks run. The operator is deleted
+only when no cluster has an add-on of AddonFlow. If the command is interrupted, or a cluster cannot
+be reached, the operator stays and continues; run the command again to wait for it.
 
 An operator without leader election has no Lease and adds the finalizers again: the command
 checks this after five seconds, and fails if a finalizer is back.`,
