@@ -84,6 +84,12 @@ func (o *operator) ends(phase v1alpha1.Phase) {
 	})
 }
 
+// rolloutStalled records the condition Stalled of the rollout.
+func (o *operator) rolloutStalled() {
+	o.conditions.RecordCondition(corev1.ObjectReference{Kind: v1alpha1.AddOnRolloutKind, Namespace: helloKey.Namespace, Name: helloKey.Name},
+		metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue})
+}
+
 // alertStories are what happens, by minute, and the alerts that fire some minutes later, once
 // only.
 func alertStories() map[string]struct {
@@ -123,6 +129,22 @@ func alertStories() map[string]struct {
 				10: func(o *operator) { o.ends(v1alpha1.PhaseRolledBack) },
 			},
 			map[int][]string{15: {"AddonFlowRolledBack"}},
+		},
+		"a rollout is stalled": {
+			map[int]func(*operator){0: func(o *operator) {
+				o.begins("a")
+				o.ends(v1alpha1.PhaseSucceeded)
+				o.rolloutStalled()
+			}},
+			map[int][]string{10: nil, 20: {"AddonFlowRolloutStalled"}},
+		},
+		"a failed rollout is stalled as well": {
+			map[int]func(*operator){0: func(o *operator) {
+				o.begins("a")
+				o.ends(v1alpha1.PhaseFailed)
+				o.rolloutStalled()
+			}},
+			map[int][]string{20: {"AddonFlowRolloutFailed"}},
 		},
 		"nothing moves": {
 			map[int]func(*operator){0: func(o *operator) { o.begins("a") }},
