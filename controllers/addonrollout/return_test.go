@@ -1088,6 +1088,34 @@ func TestRollback_ThatStopsCountsEachClusterOnce(t *testing.T) {
 	s.expect("v2", "failure: rolled back on 0/3; see addonflow/fleet/hello", "everyone")
 }
 
+// show.Next names this for a rollback that stopped.
+func TestRetry_ContinuesARollbackThatStopped(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.within(0, "1m")
+	s.oneByOne()
+	for _, tag := range []string{"v1", "v2"} {
+		s.target(tag)
+		s.settle()
+		s.advance(time.Minute)
+	}
+	s.within(0, "1m")
+	v2 := s.rollout().Spec.Target.Digest
+	s.order(v1alpha1.OrderRollback, v2, nil)
+	s.ticks(12, 20*time.Second) // c1 does not become healthy
+	ro := s.rollout()
+	if ro.Status.Phase != v1alpha1.PhaseFailed || !ro.Status.Override.Returns() {
+		t.Fatalf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	key := s.order(v1alpha1.OrderRetry, ro.Status.Target.Digest, nil)
+	s.ticks(20, 0, "c1", "c2", "c3")
+	if got := s.answered(key); !strings.HasPrefix(got, "CarriedOut: ") {
+		t.Fatal(got)
+	}
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack || len(s.holding(v2)) > 0 {
+		t.Errorf("%v run v2; %s: %s", s.holding(v2), ro.Status.Phase, ro.Status.Message)
+	}
+}
+
 // A cluster of the last stage fails. Its way back does not depend on the healthy canary.
 func TestRollback_MovesAFailedClusterWithoutWaitingForEarlierStages(t *testing.T) {
 	s := gatedScene(t, nil, nil)
