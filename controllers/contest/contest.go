@@ -10,7 +10,7 @@ import (
 
 // A client that undoes Writes writes of the same content, each Within of the one before, is another owner.
 const (
-	Writes = 4
+	Writes = 10
 	Within = time.Minute
 )
 

@@ -1,6 +1,7 @@
 package contest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -12,19 +13,19 @@ import (
 func TestWritesOfOneContentInQuickSuccessionFillTheCount(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, c := range map[string]struct {
-		contents []string
+		contents string
 		apart    time.Duration
 		full     bool
 	}{
-		"too few":                  {[]string{"a", "a", "a"}, time.Second, false},
-		"enough":                   {[]string{"a", "a", "a", "a"}, Within, true},
-		"each after a quiet time":  {[]string{"a", "a", "a", "a", "a"}, Within + time.Second, false},
-		"other content in between": {[]string{"a", "a", "b", "a", "a", "a"}, time.Second, false},
+		"too few":                  {strings.Repeat("a", Writes-1), time.Second, false},
+		"enough":                   {strings.Repeat("a", Writes), Within, true},
+		"each after a quiet time":  {strings.Repeat("a", 2*Writes), Within + time.Second, false},
+		"other content in between": {"aab" + strings.Repeat("a", Writes-1), time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var count Count
 			for i, content := range c.contents {
-				count = count.Written(content, start.Add(time.Duration(i)*c.apart))
+				count = count.Written(string(content), start.Add(time.Duration(i)*c.apart))
 			}
 			if got := count.Full("a"); got != c.full {
 				t.Errorf("full: got %t, want %t", got, c.full)

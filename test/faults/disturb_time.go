@@ -177,7 +177,7 @@ func flap(name string, of []string) disturbance {
 				begin = func(ctx context.Context) error { return w.placeWithout(ctx, cluster) }
 				end = func(ctx context.Context) error { return w.placeWithout(ctx, "") }
 			}
-			if err := begin(ctx); err != nil {
+			if err := insist(ctx, func() error { return begin(ctx) }); err != nil {
 				return err
 			}
 			err := pause(ctx, between(dice, 200*time.Millisecond, 2*time.Second))
