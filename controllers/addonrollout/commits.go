@@ -112,9 +112,6 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 		return b
 	}
 	b.Retry(o.Source, plan.RequestedAt(ro))
-	if p.Verdict.Unplaced {
-		return b // the source names the place in a moment, and a verdict is posted once
-	}
 	c, whole := commitsOf(o.Source, ro), contextName(o, "")
 	if o.Override.Waits() {
 		return r.bookRunning(b, p, c)
@@ -239,6 +236,7 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	}
 	if v := p.Verdict; v.Place != "" {
 		said[0].Description = commitstatus.Refusal{Problem: said[0].Description, Place: v.Place, Object: v.Object}.Text(commitstatus.DescriptionLimit)
+		content += v.Place // the source names it after the rollout saw the spec
 	}
 	content += p.Observed.Mistaken() + strings.Join(p.Observed.RefusedWrites, "; ")
 	wants := make([]commitstatus.Want, 0, len(said))

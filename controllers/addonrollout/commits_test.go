@@ -181,9 +181,9 @@ func TestNewestCommitMirrorsARunningRollout(t *testing.T) {
 	s.expect("w4", "")
 }
 
-// TestPolicyThatCannotWorkIsRedOnItsCommit: the commit that declares an invalid policy is red, an invalid pace as soon as
-// the status of its source names the place. The older commit that introduced the content is not
-// red: it keeps its final status, or stays pending until the pace works again.
+// TestPolicyThatCannotWorkIsRedOnItsCommit: the commit that declares an invalid pace is red at once,
+// even before the status of its source names it. The older commit that introduced the content is
+// not red: it keeps its final status, or stays pending until the pace works again.
 func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		// turns before the pace breaks, and what v1 says then and to the end.
@@ -220,9 +220,7 @@ func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
 				s.applied("w3", "")
 			}
 			s.turn()
-			if c.readme || c.health { // otherwise the source has not named the place of the pace yet
-				s.expect("w2", broken)
-			}
+			s.expect("w2", broken)
 			s.expect("v1", c.before)
 			s.applied("w3", "")
 			s.turn()
@@ -536,8 +534,8 @@ func TestRolloutThatCannotBePlannedIsRedAtOnce(t *testing.T) {
 	}
 }
 
-// TestContextOfAPaceThatCannotWorkNamesItsPlace: the file and line follow the problem, within the limit of the forge. A turn
-// that sees the rollout's spec before the source names them posts nothing, so that the verdict is posted once.
+// TestContextOfAPaceThatCannotWorkNamesItsPlace: the file and line follow the problem, within the limit of the forge, also
+// when the turn sees the rollout's spec before the source names them.
 func TestContextOfAPaceThatCannotWorkNamesItsPlace(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
@@ -546,7 +544,8 @@ func TestContextOfAPaceThatCannotWorkNamesItsPlace(t *testing.T) {
 	ro.Spec.Strategy = unknownGroup()
 	s.update(ro)
 	s.turn()
-	s.expect("v2", "")
+	s.expect("v2", `failure: unknown mandatory decision group: no decision group is named "typo"; the groups are 0 (without a name)`)
+	s.accepted()
 	s.applied("v2", "")
 	source := &v1alpha1.AddOnSource{}
 	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
@@ -565,7 +564,7 @@ func TestContextOfAPaceThatCannotWorkNamesItsPlace(t *testing.T) {
 }
 
 // TestEventOfAPaceThatCannotWorkIsSentOnceWithItsPlace: the source stores the place after the rollout's spec. A turn in
-// between sends no event, so that the only event names file and line.
+// between marks the commit and sends no event, so that the only event names file and line.
 func TestEventOfAPaceThatCannotWorkIsSentOnceWithItsPlace(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
@@ -574,7 +573,7 @@ func TestEventOfAPaceThatCannotWorkIsSentOnceWithItsPlace(t *testing.T) {
 	ro.Spec.Strategy = unknownGroup()
 	s.update(ro)
 	s.turns(2)
-	s.expect("v1", "")
+	s.expect("v1", "failure: ")
 	s.applied("v1", "")
 	source := &v1alpha1.AddOnSource{}
 	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
@@ -591,29 +590,6 @@ func TestEventOfAPaceThatCannotWorkIsSentOnceWithItsPlace(t *testing.T) {
 		!strings.HasSuffix(events[0], " at addons/hello/addonrollout.yaml:7: AddOnRollout/hello: spec.strategy") {
 		t.Errorf("got %d events, want one with the place:\n%s", len(events), strings.Join(events, "\n"))
 	}
-}
-
-// TestRemovalThatThePaceStopsIsReported: no commit declares the pace any more, so that no source will name its place.
-func TestRemovalThatThePaceStopsIsReported(t *testing.T) {
-	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
-	s.reporting()
-	s.target("v1")
-	s.applied("v1", "")
-	s.settle()
-	ro := s.rollout()
-	ro.Spec.Removal, ro.Spec.Strategy = &v1alpha1.Removal{Commit: commitNamed("w3")}, &v1alpha1.RolloutStrategy{Type: "of another version"}
-	s.update(ro)
-	source := &v1alpha1.AddOnSource{}
-	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
-		t.Fatal(err)
-	}
-	source.Status.AddOns, source.Status.LastAppliedRevision = nil, "main@sha1:"+commitNamed("w3")
-	source.Status.LastAttemptedRevision = source.Status.LastAppliedRevision
-	if err := s.hub.Status().Update(t.Context(), source); err != nil {
-		t.Fatal(err)
-	}
-	s.turns(2)
-	s.expect("w3", "failure: invalid rollout strategy")
 }
 
 // TestRefusedCommitIsNotApplied: the context of an add-on that moves is red on a refused commit. Its rollout

@@ -175,12 +175,14 @@ func (b *bench) reconcile(change func(*Book)) time.Duration {
 	return book.Deliver()
 }
 
-// awaitRequest waits for the request that the outcome of a delivery causes.
+// awaitRequest waits for the request that the outcome of a delivery causes. Outcomes that come together cause one.
 func (b *bench) awaitRequest() {
 	b.t.Helper()
+	late := time.AfterFunc(2*time.Minute, b.queue.ShutDown)
+	defer late.Stop()
 	request, stop := b.queue.Get()
 	if stop {
-		b.t.Fatal("the queue stopped")
+		b.t.Fatal("no outcome caused a request")
 	}
 	b.queue.Done(request)
 	if request.NamespacedName != b.key.NamespacedName {
@@ -497,13 +499,13 @@ func TestAfterARestoreTheUserCanReplaceWhatTheForgeShows(t *testing.T) {
 		t.Errorf("read after %s: condition %q %q", after, status, message)
 	}
 	b.reconcile(func(book *Book) { book.Replace(b.source) })
-	for range 3 { // it is read again, and posted
+	for { // it is read again, and posted
 		b.awaitRequest()
 		b.reconcile(want(commitstatus.Success, "applied"))
-	}
-	status, _ := b.condition()
-	if e, _ := b.forge.Latest(sha, "addonflow/team"); e.State != "success" || status != metav1.ConditionTrue {
-		t.Errorf("the forge shows %+v, condition %q", e, status)
+		status, _ := b.condition()
+		if e, _ := b.forge.Latest(sha, "addonflow/team"); e.State == "success" && status == metav1.ConditionTrue {
+			return
+		}
 	}
 }
 

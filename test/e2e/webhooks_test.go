@@ -67,6 +67,13 @@ var _ = Describe("A webhook", func() {
 		s.awaitPhase(sha, v1alpha1.PhaseSucceeded)
 
 		By("looking once a second in a flood of replays")
+		last := -1
+		Eventually(func() bool { // an operator that another test restarted looks at every source
+			now := world.Git.Requests().LsRemote
+			quiet := now == last
+			last = now
+			return quiet
+		}).WithPolling(2 * time.Second).Should(BeTrue())
 		event, err := by.Push(demo.ForgeRepository, "main", sha)
 		Expect(err).NotTo(HaveOccurred())
 		fetches, looks, begun := world.Git.Requests(), map[string]bool{}, time.Now()

@@ -21,7 +21,7 @@ type Verdict struct {
 	Message string
 	// Place is FILE:LINE of what has the problem, Object the object there; "" if Git does not declare it.
 	Place, Object string
-	// Unplaced is set while the source has not stored yet where the problem is. Until then no event is sent and no verdict is posted.
+	// Unplaced is set while the source has not stored yet where the problem is. Until then no event is sent.
 	Unplaced bool
 }
 
