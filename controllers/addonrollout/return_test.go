@@ -1059,6 +1059,16 @@ func TestRollbackOrder_SaysHowManyClustersStillRunTheContent(t *testing.T) {
 	s.expect("v2", "failure: the content is rolled back; see addonflow/fleet/hello", "everyone")
 }
 
+// stopsGoingBack gives the order to roll back, and c1 does not become healthy. It returns the digest that the fleet leaves.
+func (s *scene) stopsGoingBack() string {
+	s.t.Helper()
+	s.within(0, "1m")
+	left := s.rollout().Spec.Target.Digest
+	s.order(v1alpha1.OrderRollback, left, nil)
+	s.ticks(12, 20*time.Second)
+	return left
+}
+
 // A rollback that stops counts each cluster once: the clusters that were not moved are not untouched.
 func TestRollback_ThatStopsCountsEachClusterOnce(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
@@ -1071,10 +1081,7 @@ func TestRollback_ThatStopsCountsEachClusterOnce(t *testing.T) {
 		s.settle()
 		s.advance(time.Minute)
 	}
-	s.within(0, "1m")
-	v2 := s.rollout().Spec.Target.Digest
-	s.order(v1alpha1.OrderRollback, v2, nil)
-	s.ticks(12, 20*time.Second) // c1 does not become healthy
+	v2 := s.stopsGoingBack()
 	ro := s.rollout()
 	said := s.reportedOn("v2")
 	if ro.Status.Phase != v1alpha1.PhaseFailed || !slices.Equal(s.holding(v2), []string{"c2", "c3"}) {
@@ -1098,10 +1105,7 @@ func TestRetry_ContinuesARollbackThatStopped(t *testing.T) {
 		s.settle()
 		s.advance(time.Minute)
 	}
-	s.within(0, "1m")
-	v2 := s.rollout().Spec.Target.Digest
-	s.order(v1alpha1.OrderRollback, v2, nil)
-	s.ticks(12, 20*time.Second) // c1 does not become healthy
+	v2 := s.stopsGoingBack()
 	ro := s.rollout()
 	if ro.Status.Phase != v1alpha1.PhaseFailed || !ro.Status.Override.Returns() {
 		t.Fatalf("%s: %s", ro.Status.Phase, ro.Status.Message)
