@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -36,10 +37,15 @@ func (r *Reconciler) readOrders(ctx context.Context, ro *v1alpha1.AddOnRollout) 
 		}
 	}
 	orders := slices.DeleteFunc(list.Items, func(x v1alpha1.AddOnOrder) bool { return x.Spec.Rollout != ro.Name })
-	slices.SortFunc(orders, func(a, b v1alpha1.AddOnOrder) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(orders, givenBefore)
 	return orders, nil
+}
+
+// givenBefore compares orders without an answer by when they were given. The API server stores that by the second; within
+// one, the resource versions decide.
+func givenBefore(a, b v1alpha1.AddOnOrder) int {
+	version, _ := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion) // 0 if one is not a number
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), version, strings.Compare(a.Name, b.Name))
 }
 
 // proveOrders returns, by name, the open orders whose author the API server did not prove, and why: the admission

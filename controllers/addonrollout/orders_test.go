@@ -59,6 +59,27 @@ func (s *scene) proven() {
 	}
 }
 
+// Two orders of one second are carried out in the order in which the API server stored them, whatever their names.
+func TestOrders_OfOneSecondAreInTheOrderInWhichTheyWereGiven(t *testing.T) {
+	second := metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	given := func(name, version string, at metav1.Time) v1alpha1.AddOnOrder {
+		return v1alpha1.AddOnOrder{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version, CreationTimestamp: at}}
+	}
+	want := []v1alpha1.AddOnOrder{
+		given("e", "2000", metav1.NewTime(second.Add(-time.Second))), // labelled later
+		given("d", "999", second), given("c", "1000", second), given("b", "1001", second),
+		given("a", "900", metav1.NewTime(second.Add(time.Second))),
+	}
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortFunc(got, givenBefore)
+	for i := range want {
+		if got[i].Name != want[i].Name {
+			t.Errorf("order %d: got %s, want %s", i, got[i].Name, want[i].Name)
+		}
+	}
+}
+
 // An order whose author the API server did not prove is refused.
 func TestOrders_OfUnprovenAuthorsAreRefused(t *testing.T) {
 	s, _, v2 := stopped(t)
