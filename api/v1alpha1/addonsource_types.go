@@ -445,12 +445,6 @@ type SourcedAddOn struct {
 	// Policy is a digest of what the AddOnRollout declares besides the content.
 	// +optional
 	Policy string `json:"policy,omitempty"`
-	// PacePlace is the file and line that declare the pace; absent if the commit declares none.
-	// +optional
-	PacePlace string `json:"pacePlace,omitempty"`
-	// PaceObject is the object and field at that place.
-	// +optional
-	PaceObject string `json:"paceObject,omitempty"`
 }
 
 // Declares reports whether the spec of an AddOnRollout is the one that the applied commit

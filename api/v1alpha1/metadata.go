@@ -32,6 +32,10 @@ const (
 	CommitsAnnotation = "addonflow.io/commits"
 	// PolicyAnnotation on an AddOnRollout is a digest of what its spec declares besides the target, as Git has it.
 	PolicyAnnotation = "addonflow.io/policy"
+	// PacePlaceAnnotation on an AddOnRollout is the file and line that declare its pace; absent if its commit declares none.
+	PacePlaceAnnotation = "addonflow.io/pace-place"
+	// PaceObjectAnnotation is the object and field at that place.
+	PaceObjectAnnotation = "addonflow.io/pace-object"
 	// QuarantinedAnnotation on an AddOnRevision is a Quarantine as JSON. It ends when the annotation
 	// is removed.
 	QuarantinedAnnotation = "addonflow.io/quarantined"

@@ -80,7 +80,7 @@ func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	}
 	before := p.Observed.Rollout
 	said := conditions.GetReason(before, meta.StalledCondition) + conditions.GetMessage(before, meta.StalledCondition)
-	if stalled := p.Verdict.Stalled; stalled != "" && p.Err != nil && !p.Verdict.Unplaced && said != stalled+p.Verdict.Text() {
+	if stalled := p.Verdict.Stalled; stalled != "" && p.Err != nil && said != stalled+p.Verdict.Text() {
 		r.Recorder.Event(ro, corev1.EventTypeWarning, stalled, p.Verdict.Text())
 	}
 	if p.Restored != "" {

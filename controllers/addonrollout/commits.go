@@ -236,7 +236,6 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	}
 	if v := p.Verdict; v.Place != "" {
 		said[0].Description = commitstatus.Refusal{Problem: said[0].Description, Place: v.Place, Object: v.Object}.Text(commitstatus.DescriptionLimit)
-		content += v.Place // the source names it after the rollout saw the spec
 	}
 	content += p.Observed.Mistaken() + strings.Join(p.Observed.RefusedWrites, "; ")
 	wants := make([]commitstatus.Want, 0, len(said))

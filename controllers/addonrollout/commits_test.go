@@ -182,7 +182,7 @@ func TestNewestCommitMirrorsARunningRollout(t *testing.T) {
 }
 
 // TestPolicyThatCannotWorkIsRedOnItsCommit: the commit that declares an invalid pace is red at once,
-// even before the status of its source names it. The older commit that introduced the content is
+// also before the status of its source names it. The older commit that introduced the content is
 // not red: it keeps its final status, or stays pending until the pace works again.
 func TestPolicyThatCannotWorkIsRedOnItsCommit(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -534,58 +534,31 @@ func TestRolloutThatCannotBePlannedIsRedAtOnce(t *testing.T) {
 	}
 }
 
-// TestContextOfAPaceThatCannotWorkNamesItsPlace: the file and line follow the problem, within the limit of the forge, also
-// when the turn sees the rollout's spec before the source names them.
-func TestContextOfAPaceThatCannotWorkNamesItsPlace(t *testing.T) {
+// TestPaceThatCannotWorkIsReportedOnceWithItsPlace: commit status and event name file and line, within the limit of the
+// forge, also before the status of the source names the commit. Neither is repeated.
+func TestPaceThatCannotWorkIsReportedOnceWithItsPlace(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
 	s.target("v2")
 	ro := s.rollout()
 	ro.Spec.Strategy = unknownGroup()
+	ro.Annotations = map[string]string{
+		v1alpha1.PacePlaceAnnotation: "addons/hello/addonrollout.yaml:7", v1alpha1.PaceObjectAnnotation: "AddOnRollout/hello: spec.strategy",
+	}
 	s.update(ro)
-	s.turn()
-	s.expect("v2", `failure: unknown mandatory decision group: no decision group is named "typo"; the groups are 0 (without a name)`)
-	s.accepted()
-	s.applied("v2", "")
-	source := &v1alpha1.AddOnSource{}
-	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
-		t.Fatal(err)
-	}
-	source.Status.AddOns[0].PacePlace, source.Status.AddOns[0].PaceObject = "addons/hello/addonrollout.yaml:7", "AddOnRollout/hello: spec.strategy"
-	if err := s.hub.Status().Update(t.Context(), source); err != nil {
-		t.Fatal(err)
-	}
 	s.turn()
 	got := s.reportedOn("v2")
 	if !strings.HasPrefix(got, `failure: unknown mandatory decision group: no decision group is named "typo"`) || !strings.Contains(got, " at addons/hello/addonrollout.yaml:7") ||
 		utf8.RuneCountInString(got) > len("failure: ")+commitstatus.DescriptionLimit {
 		t.Errorf("%q", got)
 	}
-}
-
-// TestEventOfAPaceThatCannotWorkIsSentOnceWithItsPlace: the source stores the place after the rollout's spec. A turn in
-// between marks the commit and sends no event, so that the only event names file and line.
-func TestEventOfAPaceThatCannotWorkIsSentOnceWithItsPlace(t *testing.T) {
-	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
-	s.reporting()
-	s.target("v1")
-	ro := s.rollout()
-	ro.Spec.Strategy = unknownGroup()
-	s.update(ro)
-	s.turns(2)
-	s.expect("v1", "failure: ")
-	s.applied("v1", "")
-	source := &v1alpha1.AddOnSource{}
-	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
-		t.Fatal(err)
-	}
-	source.Status.AddOns[0].PacePlace, source.Status.AddOns[0].PaceObject = "addons/hello/addonrollout.yaml:7", "AddOnRollout/hello: spec.strategy"
-	if err := s.hub.Status().Update(t.Context(), source); err != nil {
-		t.Fatal(err)
-	}
+	s.applied("v2", "")
 	s.turns(2)
 	s.restart()
 	s.turns(2)
+	if again := s.reportedOn("v2"); again != got {
+		t.Errorf("posted again: %q", again)
+	}
 	if events := s.announced(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning InvalidRolloutStrategy ") ||
 		!strings.HasSuffix(events[0], " at addons/hello/addonrollout.yaml:7: AddOnRollout/hello: spec.strategy") {
 		t.Errorf("got %d events, want one with the place:\n%s", len(events), strings.Join(events, "\n"))

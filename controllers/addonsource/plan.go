@@ -141,13 +141,11 @@ func newPlan(in planInput) (plan, error) {
 		sourced := v1alpha1.SourcedAddOn{
 			Name: addOn.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: spec.PolicyCommit, Policy: policy,
 		}
-		sourced.PacePlace, sourced.PaceObject = paceOf(addOn)
 		sourced.Author, sourced.Subject = saidOf(target.Commit, in)
 		todo.addOns = append(todo.addOns, sourced)
 		known := slices.ContainsFunc(in.addOns, func(before v1alpha1.SourcedAddOn) bool {
-			before.PacePlace, before.PaceObject = sourced.PacePlace, sourced.PaceObject // it may have moved in its file
-			before.Author, before.Subject = sourced.Author, sourced.Subject             // no part of the content
-			before.Policy = sourced.Policy                                              // nor of its revision
+			before.Author, before.Subject = sourced.Author, sourced.Subject // no part of the content
+			before.Policy = sourced.Policy                                  // nor of its revision
 			return before == sourced
 		})
 		if !known || !slices.Contains(in.seen.introduced[target.Revision], target.Commit) {
@@ -160,7 +158,11 @@ func newPlan(in planInput) (plan, error) {
 		if err != nil {
 			return plan{}, fmt.Errorf("cannot plan the rollout of %s: %w", addOn.Name, err)
 		}
-		desired.SetAnnotations(with(desired.GetAnnotations(), v1alpha1.PolicyAnnotation, policy))
+		annotations := with(desired.GetAnnotations(), v1alpha1.PolicyAnnotation, policy)
+		if place, object := paceOf(addOn); place != "" {
+			annotations[v1alpha1.PacePlaceAnnotation], annotations[v1alpha1.PaceObjectAnnotation] = place, object
+		}
+		desired.SetAnnotations(annotations)
 		todo.add(in, keyOf(desired), desired)
 	}
 	todo.leaving = leavingAddOns(in, names(in.commit.AddOns))

@@ -313,3 +313,29 @@ func TestDefaultCanary_IsForAddOnsWithoutAPace(t *testing.T) {
 		}
 	}
 }
+
+// TestRolloutNamesWhereItsPaceIsDeclared: a rollout that judges its pace can name file and line at once.
+func TestRolloutNamesWhereItsPaceIsDeclared(t *testing.T) {
+	at := func(kind, _ string) (string, int) { return "addons/" + kind + ".yaml", 7 }
+	staged := &v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "canary"}}}
+	todo, err := newPlan(fleetInput([]load.AddOn{
+		{Name: "paced", Digest: newDigest, Position: at, Paced: true}, {Name: "plain", Digest: newDigest, Position: at},
+		{Name: "staged", Digest: newDigest, Position: at, Rollout: staged},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, c := range todo.rollouts {
+		a := c.desired.GetAnnotations()
+		got[c.desired.GetName()] = a[v1alpha1.PacePlaceAnnotation] + " " + a[v1alpha1.PaceObjectAnnotation]
+	}
+	want := map[string]string{
+		"paced":  "addons/ClusterManagementAddOn.yaml:7 ClusterManagementAddOn/paced: spec.installStrategy.placements",
+		"plain":  " ",
+		"staged": "addons/AddOnRollout.yaml:7 AddOnRollout/staged: spec.stages",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

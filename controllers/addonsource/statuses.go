@@ -404,9 +404,9 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 			f.policies = append(f.policies, commitOf(ro.Spec.PolicyCommit))
 		}
 		text := addOn.Name + ": " + failureOf(ro)
-		if conditions.GetReason(ro, fluxmeta.StalledCondition) == v1alpha1.InvalidRolloutStrategyReason && !edited && addOn.PacePlace != "" {
-			text = strings.TrimSuffix(text, " at "+addOn.PacePlace+": "+addOn.PaceObject)
-			text = commitstatus.Refusal{Problem: text, Place: addOn.PacePlace, Object: addOn.PaceObject}.Text(commitstatus.DescriptionLimit)
+		place, object := ro.Annotations[v1alpha1.PacePlaceAnnotation], ro.Annotations[v1alpha1.PaceObjectAnnotation]
+		if cause, placed := strings.CutSuffix(text, " at "+place+": "+object); placed {
+			text = commitstatus.Refusal{Problem: cause, Place: place, Object: object}.Text(commitstatus.DescriptionLimit)
 		}
 		f.failed = append(f.failed, addOnStanding{addOn.Name, text})
 	default:

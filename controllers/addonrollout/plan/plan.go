@@ -227,7 +227,7 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 			return Plan{}, p.Err
 		}
 		if p.Verdict.Stalled == v1alpha1.InvalidRolloutStrategyReason {
-			p.Verdict.locate(o)
+			p.Verdict.locate(o.Rollout)
 		}
 	}
 	if !p.planned() && stored.Target == nil {

@@ -21,8 +21,6 @@ type Verdict struct {
 	Message string
 	// Place is FILE:LINE of what has the problem, Object the object there; "" if Git does not declare it.
 	Place, Object string
-	// Unplaced is set while the source has not stored yet where the problem is. Until then no event is sent.
-	Unplaced bool
 }
 
 // Text is the message with the place.
@@ -60,19 +58,12 @@ func verdictOf(err error) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// locate adds where the applied commit declares the pace. A source writes the spec of a rollout first and its own
-// status, which has the place, last. No commit declares the pace of an add-on that is removed.
-func (v *Verdict) locate(o *Observation) {
-	if o.Source == nil || o.Rollout.SpecEdited() || o.Rollout.Spec.Removal != nil {
-		return
+// locate adds where Git declares the pace. No commit declares that of an add-on that is removed, or what another writer
+// changed.
+func (v *Verdict) locate(ro *v1alpha1.AddOnRollout) {
+	if !ro.SpecEdited() && ro.Spec.Removal == nil {
+		v.Place, v.Object = ro.Annotations[v1alpha1.PacePlaceAnnotation], ro.Annotations[v1alpha1.PaceObjectAnnotation]
 	}
-	for _, a := range o.Source.Status.AddOns {
-		if a.Name == o.Rollout.Name && a.Declares(&o.Rollout.Spec) {
-			v.Place, v.Object = a.PacePlace, a.PaceObject
-			return
-		}
-	}
-	v.Unplaced = true
 }
 
 // guardMessage says what holds a removal back, and how to lift it.
