@@ -2,12 +2,14 @@ package addonrollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,10 +152,14 @@ func carriedOut(ctx context.Context, ro *v1alpha1.AddOnRollout, did []journal.De
 	return steps
 }
 
-// writeLost logs that a plan was dropped because another writer was first. The journal has
+// writeLost logs that the rest of a plan was dropped because another writer changed an object first. The journal has
 // it with the next write.
-func (r *Reconciler) writeLost(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) {
-	d := journal.Decision{Kind: journal.WriteLost, Reason: "another writer changed the status first; the operator plans again"}
+func (r *Reconciler) writeLost(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, conflict error) {
+	object := "the object"
+	if s, ok := errors.AsType[*apierrors.StatusError](conflict); ok && s.ErrStatus.Details != nil {
+		object = s.ErrStatus.Details.Kind + "/" + s.ErrStatus.Details.Name
+	}
+	d := journal.Decision{Kind: journal.WriteLost, Reason: "another writer changed " + object + " first; the operator plans again"}
 	if t := ro.Spec.Target; t != nil {
 		d.Commit, d.Revision = t.Commit, t.Digest
 	}

@@ -274,7 +274,7 @@ func TestARepairOfDriftIsADecision(t *testing.T) {
 	}
 }
 
-// TestALostWriteIsADecision: it is logged at once, and in the journal with the next write.
+// TestALostWriteIsADecision: it names the object, and is logged at once, and in the journal with the next write.
 func TestALostWriteIsADecision(t *testing.T) {
 	overtaken := false
 	s := newScene(t, overtaking(&overtaken), "c1")
@@ -288,7 +288,7 @@ func TestALostWriteIsADecision(t *testing.T) {
 	s.turns(2)
 	count := 0
 	for _, e := range s.rollout().Status.Journal {
-		if e.Decision == "WriteLost" {
+		if e.Decision == "WriteLost" && strings.Contains(e.Reason, "addonrollouts/hello") {
 			count++
 		}
 	}

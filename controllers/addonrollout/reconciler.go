@@ -139,7 +139,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.measure(ctx, ro, started)
 	if apierrors.IsConflict(err) {
 		// Another writer was first: this plan is void, the next look decides.
-		r.writeLost(ctx, ro, mem)
+		r.writeLost(ctx, ro, mem, err)
 		return ctrl.Result{RequeueAfter: r.Pace}, nil
 	}
 	return result, err

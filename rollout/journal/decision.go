@@ -91,7 +91,7 @@ const (
 	RemovalEnded Kind = "RemovalEnded"
 	// Ordered: a user gave an order, and it took effect.
 	Ordered Kind = "Ordered"
-	// WriteLost: another writer was first; the plan was dropped.
+	// WriteLost: another writer was first; the rest of the plan was dropped.
 	WriteLost Kind = "WriteLost"
 	// WriteRefused: the hub refused a write beside the status, which is tried again.
 	WriteRefused Kind = "WriteRefused"
