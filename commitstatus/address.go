@@ -110,24 +110,26 @@ func ownerAndName(api func(root *url.URL) string) func(place) (repository, error
 	}
 }
 
+// locate returns a kind of forge, and the repository on it that an address names.
+func locate(kind, address string) (provider, repository, error) {
+	p, err := providerNamed(kind)
+	if err != nil {
+		return provider{}, repository{}, err
+	}
+	repo, err := parseAddress(address, p.address)
+	return p, repo, err
+}
+
 // Repository returns one name for a repository on a kind of forge, whichever form of its address is given: web page or
 // API endpoint, http or https, in any case, with or without .git. The error is that of New.
 func Repository(provider, address string) (string, error) {
-	p, err := providerNamed(provider)
-	if err != nil {
-		return "", err
-	}
-	repo, err := parseAddress(address, p.address)
+	_, repo, err := locate(provider, address)
 	return repo.name, err
 }
 
 // CommitPage returns the URL of a commit's page at the forge. The error is that of New.
 func CommitPage(provider, address, sha string) (string, error) {
-	p, err := providerNamed(provider)
-	if err != nil {
-		return "", err
-	}
-	repo, err := parseAddress(address, p.address)
+	_, repo, err := locate(provider, address)
 	if err != nil {
 		return "", err
 	}
@@ -136,11 +138,7 @@ func CommitPage(provider, address, sha string) (string, error) {
 
 // Host returns the name of the forge of an address, as Comments does. The error is that of New.
 func Host(provider, address string) (string, error) {
-	p, err := providerNamed(provider)
-	if err != nil {
-		return "", err
-	}
-	repo, err := parseAddress(address, p.address)
+	_, repo, err := locate(provider, address)
 	return repo.host, err
 }
 

@@ -10,10 +10,7 @@ import (
 )
 
 // azure uses the REST API of Azure DevOps Services and Server.
-type azure struct {
-	client *restClient
-	repo   repository
-}
+type azure struct{ *restClient }
 
 // azureVersion is of Azure DevOps Server 2022, and known to Services.
 const azureVersion = "7.0"
@@ -22,9 +19,7 @@ const azureVersion = "7.0"
 // statuses, but a branch policy reads those of the pull request only.
 func azureProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) Forge {
-			return &azure{client: client, repo: repo}
-		},
+		open:       func(_ Config, c *restClient) Forge { return &azure{c} },
 		address:    addressing{extra: " ", commits: "commit", locate: locateAzure},
 		authorize:  func(token string) string { return basic(":" + token) },
 		permission: "the scope Code (status)",
@@ -93,14 +88,11 @@ func azureStates() map[State]string {
 
 // Post implements Forge. Azure DevOps keeps every status; the newest of a context counts.
 func (a *azure) Post(ctx context.Context, status Status) error {
-	if err := status.Validate(); err != nil {
-		return invalid(err)
-	}
 	body := azureStatus{
 		State: azureStates()[status.State], Description: status.Description, TargetURL: status.TargetURL, Context: azureContextOf(status.Context),
 	}
 	var stored azureStatus
-	err := a.client.send(ctx, call{
+	err := a.send(ctx, call{
 		method: http.MethodPost, url: a.statuses(status.SHA, url.Values{}), body: body, expect: []int{http.StatusCreated, http.StatusOK},
 	}, &stored)
 	if err == nil && (stored.State != body.State || stored.Context != body.Context) {
@@ -115,7 +107,7 @@ func (a *azure) Shown(ctx context.Context, sha string, contexts []string) (map[s
 		Value []azureStatus `json:"value"`
 	}
 	at := a.statuses(sha, url.Values{"latestOnly": {"true"}})
-	if err := a.client.send(ctx, call{method: http.MethodGet, url: at, expect: []int{http.StatusOK}}, &list); err != nil {
+	if err := a.send(ctx, call{method: http.MethodGet, url: at, expect: []int{http.StatusOK}}, &list); err != nil {
 		return nil, err
 	}
 	shown := make(map[string]*Status, len(contexts))
@@ -130,7 +122,7 @@ func (a *azure) Shown(ctx context.Context, sha string, contexts []string) (map[s
 		if newest.ID > 0 {
 			shown[name] = &Status{
 				SHA: sha, Context: name, State: stateNamed(azureStates(), newest.State, "notSet"),
-				Description: a.client.redact(newest.Description), TargetURL: newest.TargetURL,
+				Description: a.redact(newest.Description), TargetURL: newest.TargetURL,
 			}
 		}
 	}
@@ -140,5 +132,5 @@ func (a *azure) Shown(ctx context.Context, sha string, contexts []string) (map[s
 // statuses returns the URL of the statuses of a commit.
 func (a *azure) statuses(sha string, query url.Values) string {
 	query.Set("api-version", azureVersion)
-	return a.repo.endpoint("commits", sha, "statuses") + "?" + query.Encode()
+	return a.endpoint("commits", sha, "statuses") + "?" + query.Encode()
 }

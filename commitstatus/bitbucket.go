@@ -13,10 +13,7 @@ import (
 )
 
 // bitbucket uses the API of Bitbucket Cloud, version 2.0.
-type bitbucket struct {
-	client *restClient
-	repo   repository
-}
+type bitbucket struct{ *restClient }
 
 // bitbucketKeyLimit is how long the key of a status may be.
 const bitbucketKeyLimit = 40
@@ -24,9 +21,7 @@ const bitbucketKeyLimit = 40
 // bitbucketProvider is the row of Bitbucket Cloud, which allows 1,000 requests an hour.
 func bitbucketProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) Forge {
-			return &bitbucket{client: client, repo: repo}
-		},
+		open:      func(_ Config, c *restClient) Forge { return &bitbucket{c} },
 		address:   addressing{commits: "commits", locate: locateBitbucket},
 		authorize: bitbucketAuthorization,
 		// The API asks for the scope repository; an API token has its own name for it.
@@ -90,16 +85,13 @@ func (r repository) link(status Status) string {
 
 // Post implements Forge. A status with the same key is replaced.
 func (b *bitbucket) Post(ctx context.Context, status Status) error {
-	if err := status.Validate(); err != nil {
-		return invalid(err)
-	}
 	body := bitbucketStatus{
 		Key: bitbucketKey(status.Context), State: bitbucketStates()[status.State], Name: status.Context,
-		URL: b.repo.link(status), Description: status.Description,
+		URL: b.link(status), Description: status.Description,
 	}
 	var stored bitbucketStatus
-	err := b.client.send(ctx, call{
-		method: http.MethodPost, url: b.repo.endpoint("commit", status.SHA, "statuses", "build"), body: body,
+	err := b.send(ctx, call{
+		method: http.MethodPost, url: b.endpoint("commit", status.SHA, "statuses", "build"), body: body,
 		expect: []int{http.StatusCreated, http.StatusOK},
 	}, &stored)
 	if err == nil && (stored.State != body.State || stored.Key != body.Key) {
@@ -110,8 +102,8 @@ func (b *bitbucket) Post(ctx context.Context, status Status) error {
 
 // Shown implements Forge.
 func (b *bitbucket) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
-	at := b.repo.endpoint("commit", sha, "statuses", "build", bitbucketKey(contexts[0]))
-	return b.client.bitbucketShown(ctx, at, Status{SHA: sha, Context: contexts[0]}, bitbucketStates())
+	at := b.endpoint("commit", sha, "statuses", "build", bitbucketKey(contexts[0]))
+	return b.bitbucketShown(ctx, at, Status{SHA: sha, Context: contexts[0]}, bitbucketStates())
 }
 
 // bitbucketShown reads the status with one key. Without it, the answer is 404, as for an unknown commit or

@@ -9,18 +9,13 @@ import (
 )
 
 // bitbucketServer uses the REST API of Bitbucket Data Center. Builds have the state CANCELLED since 8.0.
-type bitbucketServer struct {
-	client *restClient
-	repo   repository
-}
+type bitbucketServer struct{ *restClient }
 
 // bitbucketServerProvider is the row of Bitbucket Data Center. Its limit of requests is its administrator's; by default
 // it has a bucket of 60 that fills with 5 a second.
 func bitbucketServerProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) Forge {
-			return &bitbucketServer{client: client, repo: repo}
-		},
+		open:       func(_ Config, c *restClient) Forge { return &bitbucketServer{c} },
 		address:    addressing{extra: "~", commits: "commits", locate: locateBitbucketServer},
 		authorize:  bitbucketAuthorization, // an HTTP access token, or <user>:<password>
 		permission: "Repository read (REPO_READ)",
@@ -69,14 +64,11 @@ func bitbucketServerStates() map[State]string {
 
 // Post implements Forge. A status with the same key is replaced. The answer is 204, without a body.
 func (b *bitbucketServer) Post(ctx context.Context, status Status) error {
-	if err := status.Validate(); err != nil {
-		return invalid(err)
-	}
-	return b.client.send(ctx, call{
+	return b.send(ctx, call{
 		method: http.MethodPost, url: b.builds(status.SHA), expect: []int{http.StatusNoContent},
 		body: bitbucketStatus{
 			Key: bitbucketKey(status.Context), State: bitbucketServerStates()[status.State], Name: status.Context,
-			URL: b.repo.link(status), Description: status.Description,
+			URL: b.link(status), Description: status.Description,
 		},
 	}, nil)
 }
@@ -84,10 +76,10 @@ func (b *bitbucketServer) Post(ctx context.Context, status Status) error {
 // Shown implements Forge.
 func (b *bitbucketServer) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
 	at := b.builds(sha) + "?" + url.Values{"key": {bitbucketKey(contexts[0])}}.Encode()
-	return b.client.bitbucketShown(ctx, at, Status{SHA: sha, Context: contexts[0]}, bitbucketServerStates())
+	return b.bitbucketShown(ctx, at, Status{SHA: sha, Context: contexts[0]}, bitbucketServerStates())
 }
 
 // builds returns the URL of the builds of a commit.
 func (b *bitbucketServer) builds(sha string) string {
-	return b.repo.endpoint("commits", sha, "builds")
+	return b.endpoint("commits", sha, "builds")
 }

@@ -84,20 +84,19 @@ type Comments interface {
 // NewComments returns the comments in the repository that the configuration names. The error is for
 // the author of the configuration, such as that the forge's comments are not read.
 func NewComments(config Config) (Comments, error) {
-	p, repo, client, err := config.parts()
+	p, client, err := config.parts()
 	if err != nil {
 		return nil, err
 	}
 	if p.comments == nil {
 		return nil, fmt.Errorf("cannot read comments of provider %q", config.Provider)
 	}
-	return &comments{requests: &requests{client: client, dialect: p.requests(repo)}, repo: repo, commentDialect: p.comments(repo)}, nil
+	return &comments{&requests{client: client, dialect: p.requests(client.repository)}, p.comments(client.repository)}, nil
 }
 
 // comments is the client of every dialect.
 type comments struct {
 	*requests
-	repo repository
 	commentDialect
 }
 
@@ -201,7 +200,7 @@ func (c *comments) read(ctx context.Context, at string, out any, expect ...int) 
 }
 
 // Host implements Comments.
-func (c *comments) Host() string { return c.repo.host }
+func (c *comments) Host() string { return c.client.host }
 
 // Permission implements Comments.
 func (c *comments) Permission() string { return c.permission }

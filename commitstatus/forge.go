@@ -37,7 +37,7 @@ func Latest(ctx context.Context, forge Forge, sha, context string) (Status, bool
 // provider is the part that differs between kinds of forge. The rest of the package is the same for
 // all of them.
 type provider struct {
-	open func(Config, *restClient, repository) Forge
+	open func(Config, *restClient) Forge
 	// address reads addresses of repositories.
 	address addressing
 	// authorize returns the Authorization header for a token.
@@ -55,7 +55,7 @@ type provider struct {
 	requests func(repository) dialect
 	// comments is how approvals by comment are read, and proposals how pull requests are opened; nil: they are not.
 	comments  func(repository) commentDialect
-	proposals func(*restClient, repository) Proposals
+	proposals func(*restClient) Proposals
 	// keepsPendingText: the text of a pending status cannot be replaced while it is pending.
 	keepsPendingText bool
 }
@@ -146,25 +146,32 @@ type Config struct {
 // New returns the forge that the configuration names. It does not connect. The error is for the
 // author of the configuration and contains no secret.
 func New(config Config) (Forge, error) {
-	p, repo, client, err := config.parts()
+	p, client, err := config.parts()
 	if err != nil {
 		return nil, err
 	}
-	return p.open(config, client, repo), nil
+	return checked{p.open(config, client)}, nil
 }
 
-// parts returns the provider, repository and client that the configuration names.
-func (c Config) parts() (provider, repository, *restClient, error) {
-	p, err := providerNamed(c.Provider)
-	if err != nil {
-		return provider{}, repository{}, nil, err
+// checked refuses to post what no forge takes.
+type checked struct{ Forge }
+
+// Post implements Forge.
+func (c checked) Post(ctx context.Context, status Status) error {
+	if err := status.Validate(); err != nil {
+		return invalid(err)
 	}
-	repo, err := parseAddress(c.Address, p.address)
+	return c.Forge.Post(ctx, status)
+}
+
+// parts returns the provider, and the client of the repository, that the configuration names.
+func (c Config) parts() (provider, *restClient, error) {
+	p, repo, err := locate(c.Provider, c.Address)
 	if err != nil {
-		return provider{}, repository{}, nil, err
+		return provider{}, nil, err
 	}
 	client, err := newRESTClient(c, p, repo)
-	return p, repo, client, err
+	return p, client, err
 }
 
 // newRESTClient returns the client that all forges share.
@@ -198,7 +205,7 @@ func newRESTClient(config Config, p provider, repo repository) (*restClient, err
 		clock = time.Now
 	}
 	return &restClient{
-		http: &transport, host: repo.host, limiter: config.Limiter, clock: clock,
+		repository: repo, http: &transport, limiter: config.Limiter, clock: clock,
 		login: &login{authorize: p.authorize, token: token, app: config.App},
 	}, nil
 }

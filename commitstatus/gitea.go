@@ -7,17 +7,12 @@ import (
 )
 
 // gitea uses the API of Gitea and Forgejo, version 1.
-type gitea struct {
-	client *restClient
-	repo   repository
-}
+type gitea struct{ *restClient }
 
 // giteaProvider is the row of Gitea, which limits no requests. The pace keeps a burst from looking like an attack.
 func giteaProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) Forge {
-			return &gitea{client: client, repo: repo}
-		},
+		open:       func(_ Config, c *restClient) Forge { return &gitea{c} },
 		address:    addressing{commits: "commit", locate: ownerAndName(func(root *url.URL) string { return root.String() + "/api/v1" })},
 		authorize:  func(token string) string { return "token " + token },
 		requests:   giteaRequests,
@@ -30,14 +25,14 @@ func giteaProvider() provider {
 
 // Post implements Forge.
 func (g *gitea) Post(ctx context.Context, status Status) error {
-	return g.client.post(ctx, g.repo.endpoint("statuses", status.SHA), status, func(a, b string) bool { return a == b })
+	return g.post(ctx, g.endpoint("statuses", status.SHA), status, func(a, b string) bool { return a == b })
 }
 
 // Shown implements Forge. It reads the combined status, which has the newest status of each
 // context: Gitea sorts the plain list by seconds, so that two statuses of one second come in
 // any order.
 func (g *gitea) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
-	return g.client.combined(ctx, g.repo.endpoint("commits", sha, "status"), sha, contexts, func(a, b string) bool { return a == b })
+	return g.combined(ctx, g.endpoint("commits", sha, "status"), sha, contexts, func(a, b string) bool { return a == b })
 }
 
 // giteaChange is a file as Gitea changes it.
@@ -50,14 +45,14 @@ type giteaChange struct {
 
 // giteaProposals opens pull requests. The branch begins at the head of the other one, whichever that
 // is by now; a file that changed meanwhile is refused by its hash.
-func giteaProposals(c *restClient, r repository) Proposals {
+func giteaProposals(c *restClient) Proposals {
 	return &inOneCall{client: c, forge: proposing{
 		permission: "write:repository, of a user who may push branches",
-		commits:    r.endpoint("contents"), requests: r.endpoint("pulls"),
+		commits:    c.endpoint("contents"), requests: c.endpoint("pulls"),
 		// An absent request is not found, and so is a repository that the token does not see; the
 		// call that creates the branch reports the latter.
 		find: func(ctx context.Context, p Proposal) (w wireOpened, err error) {
-			at := r.endpoint("pulls", p.Into) + "/" + (&url.URL{Path: p.Branch}).EscapedPath()
+			at := c.endpoint("pulls", p.Into) + "/" + (&url.URL{Path: p.Branch}).EscapedPath()
 			err = c.propose(ctx, http.MethodGet, at, nil, &w, http.StatusOK, http.StatusNotFound)
 			return w, err
 		},

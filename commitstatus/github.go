@@ -10,22 +10,17 @@ import (
 )
 
 // github uses GitHub's REST API, on github.com and on Enterprise Server.
-type github struct {
-	client *restClient
-	repo   repository
-}
+type github struct{ *restClient }
 
 // githubProvider is the row of GitHub. GitHub and GitHub Enterprise Server allow 80 requests that create content a minute.
 func githubProvider() provider {
 	return provider{
-		open: func(_ Config, client *restClient, repo repository) Forge {
-			return &github{client: client, repo: repo}
-		},
+		open:      func(_ Config, c *restClient) Forge { return &github{c} },
 		address:   addressing{commits: "commit", locate: ownerAndName(githubAPI)},
 		authorize: bearer, apps: true,
 		requests:   githubRequests,
 		comments:   githubComments,
-		proposals:  func(c *restClient, r repository) Proposals { return &githubProposals{client: c, repo: r} },
+		proposals:  func(c *restClient) Proposals { return &githubProposals{c} },
 		permission: "Commit statuses: write (a classic token: repo:status)",
 		pace:       rate.Every(time.Second), burst: 20,
 		foldsCase: true,
@@ -50,10 +45,10 @@ const gheDomain = ".ghe.com"
 
 // Post implements Forge.
 func (g *github) Post(ctx context.Context, status Status) error {
-	return g.client.post(ctx, g.repo.endpoint("statuses", status.SHA), status, strings.EqualFold)
+	return g.post(ctx, g.endpoint("statuses", status.SHA), status, strings.EqualFold)
 }
 
 // Shown implements Forge. The combined status has the newest status of each context; GitHub ignores the case of contexts.
 func (g *github) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
-	return g.client.combined(ctx, g.repo.endpoint("commits", sha, "status"), sha, contexts, strings.EqualFold)
+	return g.combined(ctx, g.endpoint("commits", sha, "status"), sha, contexts, strings.EqualFold)
 }

@@ -14,8 +14,7 @@ import (
 // githubChecks uses GitHub's check runs, which only a GitHub App may write. They take the place of commit statuses:
 // where a name is required and has both, GitHub requires both.
 type githubChecks struct {
-	client *restClient
-	repo   repository
+	*restClient
 	// app is the number of the App. Other Apps may have runs of the same name, which the operator ignores.
 	app string
 }
@@ -23,9 +22,7 @@ type githubChecks struct {
 // githubChecksProvider is the row of GitHub's check runs. Each post reads before it writes.
 func githubChecksProvider() provider {
 	return provider{
-		open: func(c Config, client *restClient, repo repository) Forge {
-			return &githubChecks{client: client, repo: repo, app: c.App.Credentials.AppID()}
-		},
+		open:      func(config Config, c *restClient) Forge { return &githubChecks{c, config.App.Credentials.AppID()} },
 		address:   addressing{commits: "commit", locate: ownerAndName(githubAPI)},
 		authorize: bearer, apps: true, needsApp: true,
 		permission: "Checks: write",
@@ -33,7 +30,7 @@ func githubChecksProvider() provider {
 		foldsCase: true,
 		requests:  githubRequests,
 		comments:  githubComments,
-		proposals: func(c *restClient, r repository) Proposals { return &githubProposals{client: c, repo: r} },
+		proposals: func(c *restClient) Proposals { return &githubProposals{c} },
 	}
 }
 
@@ -77,9 +74,6 @@ func (r checkRun) state() State {
 // Post implements Forge. There is one run for a context, which is updated in place, so that the suite of the commit has
 // no older verdict in it. Only a run that is completed cannot become pending again: a new one takes its place.
 func (g *githubChecks) Post(ctx context.Context, status Status) error {
-	if err := status.Validate(); err != nil {
-		return invalid(err)
-	}
 	if status.Description == "" {
 		return invalid(errors.New("a check run needs a text"))
 	}
@@ -94,14 +88,14 @@ func (g *githubChecks) Post(ctx context.Context, status Status) error {
 	if status.State.Terminal() {
 		next.Status, next.Conclusion = checkCompleted, conclusions()[status.State]
 	}
-	request := call{method: http.MethodPatch, url: g.repo.endpoint("check-runs", strconv.FormatInt(run.ID, 10)), expect: []int{http.StatusOK}}
+	request := call{method: http.MethodPatch, url: g.endpoint("check-runs", strconv.FormatInt(run.ID, 10)), expect: []int{http.StatusOK}}
 	if !found || run.Status == checkCompleted && next.Status != checkCompleted {
 		next.HeadSHA = status.SHA
-		request = call{method: http.MethodPost, url: g.repo.endpoint("check-runs"), expect: []int{http.StatusCreated}}
+		request = call{method: http.MethodPost, url: g.endpoint("check-runs"), expect: []int{http.StatusCreated}}
 	}
 	request.body = next
 	var stored checkRun
-	if err := g.client.send(ctx, request, &stored); err != nil {
+	if err := g.send(ctx, request, &stored); err != nil {
 		return err
 	}
 	if stored.Name != status.Context || stored.state() != status.State {
@@ -120,7 +114,7 @@ func (g *githubChecks) Shown(ctx context.Context, sha string, contexts []string)
 		return map[string]*Status{contexts[0]: nil}, nil
 	}
 	return map[string]*Status{contexts[0]: {
-		SHA: sha, Context: contexts[0], State: run.state(), Description: g.client.redact(run.Output.Title), TargetURL: run.DetailsURL,
+		SHA: sha, Context: contexts[0], State: run.state(), Description: g.redact(run.Output.Title), TargetURL: run.DetailsURL,
 	}}, nil
 }
 
@@ -140,8 +134,8 @@ func (g *githubChecks) newest(ctx context.Context, sha, name string) (newest che
 		var answer struct {
 			Runs []checkRun `json:"check_runs"`
 		}
-		request := call{method: http.MethodGet, url: g.repo.endpoint("commits", sha, "check-runs") + "?" + query.Encode(), expect: []int{http.StatusOK}}
-		if err := g.client.send(ctx, request, &answer); err != nil {
+		request := call{method: http.MethodGet, url: g.endpoint("commits", sha, "check-runs") + "?" + query.Encode(), expect: []int{http.StatusOK}}
+		if err := g.send(ctx, request, &answer); err != nil {
 			return checkRun{}, false, err
 		}
 		for _, run := range answer.Runs {

@@ -12,9 +12,8 @@ import (
 
 // gitlab uses GitLab's REST API, version 4.
 type gitlab struct {
-	client *restClient
-	repo   repository
-	ref    string
+	*restClient
+	ref string
 }
 
 // gitlabPage is how many statuses are requested at once, GitLab's maximum. A context has one in each pipeline of the
@@ -28,9 +27,7 @@ const gitlabPage = 100
 // new job.
 func gitlabProvider() provider {
 	return provider{
-		open: func(c Config, client *restClient, repo repository) Forge {
-			return &gitlab{client: client, repo: repo, ref: c.Ref}
-		},
+		open:       func(config Config, c *restClient) Forge { return &gitlab{c, config.Ref} },
 		address:    addressing{commits: "-/commit", locate: locateGitLab},
 		authorize:  bearer, // of personal, project and group access tokens, and of OAuth
 		requests:   gitlabRequests,
@@ -82,15 +79,12 @@ func gitlabStates() map[State]string {
 
 // Post implements Forge.
 func (g *gitlab) Post(ctx context.Context, status Status) error {
-	if err := status.Validate(); err != nil {
-		return invalid(err)
-	}
 	body := gitlabStatus{
 		State: gitlabStates()[status.State], Name: status.Context, Ref: g.ref, TargetURL: status.TargetURL, Description: status.Description,
 	}
 	var stored gitlabStatus
-	err := g.client.send(ctx, call{
-		method: http.MethodPost, url: g.repo.endpoint("statuses", status.SHA), body: body, expect: []int{http.StatusCreated},
+	err := g.send(ctx, call{
+		method: http.MethodPost, url: g.endpoint("statuses", status.SHA), body: body, expect: []int{http.StatusCreated},
 	}, &stored)
 	refused, ok := errors.AsType[*DeliveryError](err)
 	switch {
@@ -112,8 +106,8 @@ func (g *gitlab) Shown(ctx context.Context, sha string, contexts []string) (map[
 	if g.ref != "" {
 		query.Set("ref", g.ref)
 	}
-	err := g.client.send(ctx, call{
-		method: http.MethodGet, url: g.repo.endpoint("repository", "commits", sha, "statuses") + "?" + query.Encode(), expect: []int{http.StatusOK},
+	err := g.send(ctx, call{
+		method: http.MethodGet, url: g.endpoint("repository", "commits", sha, "statuses") + "?" + query.Encode(), expect: []int{http.StatusOK},
 	}, &statuses)
 	if err != nil {
 		return nil, err
@@ -129,7 +123,7 @@ func (g *gitlab) Shown(ctx context.Context, sha string, contexts []string) (map[
 	}
 	return map[string]*Status{contexts[0]: {
 		SHA: sha, Context: contexts[0], State: stateNamed(gitlabStates(), newest.Status, "created", "running"),
-		Description: g.client.redact(newest.Description), TargetURL: newest.TargetURL,
+		Description: g.redact(newest.Description), TargetURL: newest.TargetURL,
 	}}, nil
 }
 
@@ -155,15 +149,15 @@ type gitlabAction struct {
 }
 
 // gitlabProposals opens merge requests: https://docs.gitlab.com/api/commits/ and .../merge_requests/.
-func gitlabProposals(c *restClient, r repository) Proposals {
+func gitlabProposals(c *restClient) Proposals {
 	return &inOneCall{client: c, forge: proposing{
 		permission: "the scope api and the role Developer",
-		commits:    r.endpoint("repository", "commits"), requests: r.endpoint("merge_requests"),
+		commits:    c.endpoint("repository", "commits"), requests: c.endpoint("merge_requests"),
 		// A branch of a fork can have the same name.
 		find: func(ctx context.Context, p Proposal) (wireOpened, error) {
 			query := url.Values{"source_branch": {p.Branch}, "target_branch": {p.Into}, ofState: {"all"}, perPage: {"20"}}
 			var list []wireOpened
-			err := c.propose(ctx, http.MethodGet, r.endpoint("merge_requests")+"?"+query.Encode(), nil, &list, http.StatusOK)
+			err := c.propose(ctx, http.MethodGet, c.endpoint("merge_requests")+"?"+query.Encode(), nil, &list, http.StatusOK)
 			for _, w := range list {
 				if w.SourceProject == w.TargetProject {
 					return w, err

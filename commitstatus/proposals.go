@@ -55,14 +55,14 @@ type Proposals interface {
 // NewProposals returns the proposals to the repository that the configuration names. The error is for
 // the author of the configuration, such as that the forge has none.
 func NewProposals(config Config) (Proposals, error) {
-	p, repo, client, err := config.parts()
+	p, client, err := config.parts()
 	if err != nil {
 		return nil, err
 	}
 	if p.proposals == nil {
 		return nil, fmt.Errorf("cannot open pull requests: provider %q is not one of %s", config.Provider, named(func(p provider) bool { return p.proposals != nil }))
 	}
-	return p.proposals(client, repo), nil
+	return p.proposals(client), nil
 }
 
 // wireOpened is a request in the answers of GitHub and Gitea (number, html_url) and GitLab.
@@ -91,10 +91,7 @@ func (c *restClient) confirmed(w wireOpened) (Opened, error) {
 }
 
 // githubProposals uses GitHub's REST API: https://docs.github.com/en/rest/git and .../rest/pulls/pulls.
-type githubProposals struct {
-	client *restClient
-	repo   repository
-}
+type githubProposals struct{ *restClient }
 
 // Permission implements Proposals.
 func (g *githubProposals) Permission() string {
@@ -103,15 +100,15 @@ func (g *githubProposals) Permission() string {
 
 // Opened implements Proposals.
 func (g *githubProposals) Opened(ctx context.Context, p Proposal) (Opened, bool, error) {
-	_, at, _ := strings.Cut(g.repo.api, "/repos/")
+	_, at, _ := strings.Cut(g.api, "/repos/")
 	owner, _, _ := strings.Cut(at, "/")
 	query := url.Values{"head": {owner + ":" + p.Branch}, "base": {p.Into}, ofState: {"all"}, perPage: {"1"}}
 	var list []wireOpened
-	err := g.client.propose(ctx, http.MethodGet, g.repo.endpoint("pulls")+"?"+query.Encode(), nil, &list, http.StatusOK)
+	err := g.propose(ctx, http.MethodGet, g.endpoint("pulls")+"?"+query.Encode(), nil, &list, http.StatusOK)
 	if err != nil || len(list) == 0 {
 		return Opened{}, false, err
 	}
-	o, err := g.client.confirmed(list[0])
+	o, err := g.confirmed(list[0])
 	return o, err == nil, err
 }
 
@@ -142,7 +139,7 @@ func (g *githubProposals) Branch(ctx context.Context, p Proposal) error {
 			SHA string `json:"sha"`
 		} `json:"tree"`
 	}
-	if err := g.client.propose(ctx, http.MethodGet, g.repo.endpoint("git", "commits", p.Head), nil, &head, http.StatusOK); err != nil {
+	if err := g.propose(ctx, http.MethodGet, g.endpoint("git", "commits", p.Head), nil, &head, http.StatusOK); err != nil {
 		return err
 	}
 	tree := githubTree{Base: head.Tree.SHA}
@@ -156,25 +153,25 @@ func (g *githubProposals) Branch(ctx context.Context, p Proposal) error {
 	var made struct {
 		SHA string `json:"sha"`
 	}
-	if err := g.client.propose(ctx, http.MethodPost, g.repo.endpoint("git", "trees"), tree, &made, http.StatusCreated); err != nil {
+	if err := g.propose(ctx, http.MethodPost, g.endpoint("git", "trees"), tree, &made, http.StatusCreated); err != nil {
 		return err
 	}
 	commit := githubCommit{Message: p.Title, Tree: made.SHA, Parents: []string{p.Head}}
-	if err := g.client.propose(ctx, http.MethodPost, g.repo.endpoint("git", "commits"), commit, &made, http.StatusCreated); err != nil {
+	if err := g.propose(ctx, http.MethodPost, g.endpoint("git", "commits"), commit, &made, http.StatusCreated); err != nil {
 		return err
 	}
 	ref := map[string]string{"ref": "refs/heads/" + p.Branch, "sha": made.SHA}
-	return g.client.propose(ctx, http.MethodPost, g.repo.endpoint("git", "refs"), ref, &struct{}{}, http.StatusCreated)
+	return g.propose(ctx, http.MethodPost, g.endpoint("git", "refs"), ref, &struct{}{}, http.StatusCreated)
 }
 
 // Open implements Proposals.
 func (g *githubProposals) Open(ctx context.Context, p Proposal) (Opened, error) {
 	var w wireOpened
 	body := map[string]string{"title": p.Title, "head": p.Branch, "base": p.Into, "body": p.Body}
-	if err := g.client.propose(ctx, http.MethodPost, g.repo.endpoint("pulls"), body, &w, http.StatusCreated); err != nil {
+	if err := g.propose(ctx, http.MethodPost, g.endpoint("pulls"), body, &w, http.StatusCreated); err != nil {
 		return Opened{}, err
 	}
-	return g.client.confirmed(w)
+	return g.confirmed(w)
 }
 
 // inOneCall makes proposals at forges that create a branch and its commit in one call.

@@ -50,14 +50,14 @@ type Requests interface {
 // NewRequests returns the requests of the repository that the configuration names. The error is for
 // the author of the configuration, such as that the forge has no plans.
 func NewRequests(config Config) (Requests, error) {
-	p, repo, client, err := config.parts()
+	p, client, err := config.parts()
 	if err != nil {
 		return nil, err
 	}
 	if p.requests == nil {
 		return nil, fmt.Errorf("cannot answer pull requests: provider %q is not one of %s", config.Provider, named(func(p provider) bool { return p.requests != nil }))
 	}
-	return &requests{client: client, dialect: p.requests(repo)}, nil
+	return &requests{client: client, dialect: p.requests(client.repository)}, nil
 }
 
 // dialect is the part that differs between the forges.

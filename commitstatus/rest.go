@@ -41,10 +41,10 @@ func NewHTTPClient(policy dial.Policy) *http.Client {
 	}}
 }
 
-// restClient sends JSON requests to one forge and converts every failure into a DeliveryError.
+// restClient sends JSON requests about one repository and converts every failure into a DeliveryError.
 type restClient struct {
+	repository
 	http    *http.Client
-	host    string
 	login   *login
 	limiter *rate.Limiter
 	clock   func() time.Time
@@ -193,9 +193,6 @@ func (c *restClient) redact(s string) string {
 // post adds the status at the URL. Gitea and GitHub take the same body and answer 201 with the
 // stored status; same compares contexts.
 func (c *restClient) post(ctx context.Context, url string, status Status, same func(a, b string) bool) error {
-	if err := status.Validate(); err != nil {
-		return invalid(err)
-	}
 	body := wireStatus{State: status.State, TargetURL: status.TargetURL, Description: status.Description, Context: status.Context}
 	var stored wireStatus
 	if err := c.send(ctx, call{method: http.MethodPost, url: url, body: body, expect: []int{http.StatusCreated}}, &stored); err != nil {
