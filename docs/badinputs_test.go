@@ -18,6 +18,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/examples"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 var update = flag.Bool("update", false, "write the messages in bad-inputs.md anew; commit the difference only if it reads well")
@@ -254,7 +255,7 @@ func lint(t *testing.T, tree map[string]string) problem.List {
 	limits.Deadline = time.Hour // a busy machine takes long over ten seconds of CPU time
 	charts := renderworker.NewPool(renderworker.Options{Limits: limits})
 	defer charts.Close()
-	_, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{Unread: unread, Charts: charts.For(dir)})
+	_, problems := addonsource.Compile(objects, nil, addonsource.CompileOptions{Unread: unread, Options: load.Options{Charts: charts.For(dir)}})
 	return problems
 }
 

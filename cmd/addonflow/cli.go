@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -212,6 +213,16 @@ func (c *cli) rollout(ctx context.Context, name string) (client.WithWatch, *v1al
 // hint prints advice for the user. It is not part of the command's output.
 func (c *cli) hint(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.ErrOut, format+"\n", args...)
+}
+
+// printJSON prints a value as indented JSON.
+func (c *cli) printJSON(value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cannot print as JSON: %w", err)
+	}
+	_, err = fmt.Fprintf(c.Out, "%s\n", text)
+	return err
 }
 
 // command gives a command of ours its exit codes in the help, the flags of kubectl,

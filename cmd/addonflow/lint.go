@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -112,7 +111,7 @@ func (o *lintOptions) run(ctx context.Context, dir string) error {
 		}
 	}
 	if o.output == outputJSON {
-		err = o.printJSON(result, paces)
+		err = o.printJSON(result.asJSON(paces))
 	} else {
 		err = o.printText(dir, result, paces)
 	}
@@ -178,20 +177,16 @@ type lintStage struct {
 	Ends   string   `json:"ends,omitempty"`
 }
 
-func (o *lintOptions) printJSON(result compiled, paces []pace) error {
-	printed := lintResult{Problems: append(problem.List{}, result.problems...), Warnings: append(problem.List{}, result.commit.Warnings...), Paces: []lintPace{}}
-	for _, u := range result.commit.Undefined {
+// asJSON is what the command prints as JSON.
+func (r compiled) asJSON(paces []pace) lintResult {
+	printed := lintResult{Problems: append(problem.List{}, r.problems...), Warnings: append(problem.List{}, r.commit.Warnings...), Paces: []lintPace{}}
+	for _, u := range r.commit.Undefined {
 		printed.Undefined = append(printed.Undefined, u.Name)
 	}
 	for _, p := range paces {
 		printed.Paces = append(printed.Paces, p.printed())
 	}
-	text, err := json.MarshalIndent(printed, "", "  ")
-	if err != nil {
-		return fmt.Errorf("cannot print as JSON: %w", err)
-	}
-	_, err = fmt.Fprintf(o.Out, "%s\n", text)
-	return err
+	return printed
 }
 
 func (p pace) printed() lintPace {

@@ -32,21 +32,29 @@ func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Looku
 	if err != nil {
 		return compiled{}, &exitError{code: exitNotFound, err: err}
 	}
+	result := c.compileTree(ctx, dir, tree, ignore, hub, versions)
+	switch {
+	case result.objects+len(result.problems) == 0:
+		return compiled{}, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find anything to check: no *.yaml or *.yml file in %s declares an object", dir)}
+	case len(result.problems) == 0 && result.commit.Interrupted != nil:
+		return compiled{}, &exitError{code: exitFailed, err: fmt.Errorf("cannot check the packages of %s: %w; try again", dir, result.commit.Interrupted)}
+	}
+	return result, nil
+}
+
+// compileTree compiles what a directory has in a tree.
+func (c *cli) compileTree(ctx context.Context, dir string, tree *gitsource.Tree, ignore string, hub load.Lookup, versions []string) compiled {
 	var warnings problem.List
 	objects, unread := tree.Build(ctx, gitsource.BuildOptions{
 		Ignore: ignore, Warn: func(p problem.Problem) { warnings = append(warnings, p) },
 	})
-	if len(objects)+len(unread) == 0 {
-		return compiled{}, &exitError{code: exitNotFound, err: fmt.Errorf("cannot find anything to check: no *.yaml or *.yml file in %s declares an object", dir)}
-	}
-	commit, problems := addonsource.Compile(objects, hub, addonsource.CompileOptions{Unread: unread, KubeVersions: versions, Charts: c.charts.For(dir), Now: time.Now()})
-	if len(problems) == 0 && commit.Interrupted != nil {
-		return compiled{}, &exitError{code: exitFailed, err: fmt.Errorf("cannot check the packages of %s: %w; try again", dir, commit.Interrupted)}
-	}
+	commit, problems := addonsource.Compile(objects, hub, addonsource.CompileOptions{
+		Unread: unread, Now: time.Now(), Options: load.Options{KubeVersions: versions, Charts: c.charts.For(dir)},
+	})
 	if len(problems) == 0 {
 		commit.Warnings = slices.Concat(warnings, commit.Warnings, addonsource.HubWarnings(objects, commit))
 	}
-	return compiled{objects: len(objects), commit: commit, problems: problems}, nil
+	return compiled{objects: len(objects), commit: commit, problems: problems}
 }
 
 // warn names what may not be meant, and what only a hub can know.

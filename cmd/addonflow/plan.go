@@ -2,18 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
-	"github.com/addonflow/addonflow/controllers/addonsource"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/proposal"
 	"github.com/addonflow/addonflow/render"
@@ -123,15 +120,8 @@ func (o *planOptions) run(ctx context.Context) error {
 
 // side compiles one of the two commits. A commit without an object is a source with nothing in it.
 func (o *planOptions) side(ctx context.Context, name string, tree *gitsource.Tree, hub load.Lookup) proposal.Side {
-	var warnings problem.List
-	objects, unread := tree.Build(ctx, gitsource.BuildOptions{
-		Ignore: o.ignore, Warn: func(p problem.Problem) { warnings = append(warnings, p) },
-	})
-	commit, problems := addonsource.Compile(objects, hub, addonsource.CompileOptions{Unread: unread, KubeVersions: o.versions, Charts: o.charts.For(o.dir), Now: time.Now()})
-	if len(problems) == 0 {
-		commit.Warnings = append(append(warnings, commit.Warnings...), addonsource.HubWarnings(objects, commit)...)
-	}
-	return proposal.Side{Name: name, Commit: commit, Problems: problems}
+	result := o.compileTree(ctx, o.dir, tree, o.ignore, hub, o.versions)
+	return proposal.Side{Name: name, Commit: result.commit, Problems: result.problems}
 }
 
 func (o *planOptions) print(planned proposal.Proposal) error {
@@ -139,10 +129,5 @@ func (o *planOptions) print(planned proposal.Proposal) error {
 		_, err := fmt.Fprint(o.Out, planned.Markdown())
 		return err
 	}
-	text, err := json.MarshalIndent(planned, "", "  ")
-	if err != nil {
-		return fmt.Errorf("cannot print as JSON: %w", err)
-	}
-	_, err = fmt.Fprintf(o.Out, "%s\n", text)
-	return err
+	return o.printJSON(planned)
 }

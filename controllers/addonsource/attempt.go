@@ -118,10 +118,10 @@ type lookUp func(context.Context, load.Reference) (*unstructured.Unstructured, e
 // compileObjects compiles objects, and again with what they refer to, which it reads into hub. Without
 // read, nothing is read.
 func (p *pass) compileObjects(ctx context.Context, objects []gitsource.Object, unread problem.List, hub load.Lookup, charts string, read lookUp) (load.Commit, problem.List, error) {
-	options := CompileOptions{
-		AddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, HubKinds: p.account != nil, Tenant: p.tenant, Unread: unread, AsksDefinitions: read != nil,
-		Charts: chart.EngineFor(p.Charts, charts), Now: p.now,
-	}
+	options := CompileOptions{Tenant: p.tenant, Unread: unread, Now: p.now, Options: load.Options{
+		AllowedAddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, HubKinds: p.account != nil, AsksDefinitions: read != nil,
+		Charts: chart.EngineFor(p.Charts, charts),
+	}}
 	for left := lookups; ; left-- {
 		commit, problems := Compile(objects, hub, options)
 		found := 0

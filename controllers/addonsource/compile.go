@@ -16,8 +16,6 @@ import (
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/gates/measure"
 	"github.com/addonflow/addonflow/gitsource"
-	"github.com/addonflow/addonflow/render"
-	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/load"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -27,26 +25,13 @@ const addOnKind = "ClusterManagementAddOn"
 
 // CompileOptions say what a source may declare.
 type CompileOptions struct {
-	// AddOns is the allow-list of add-on names; empty allows every name.
-	AddOns []string
-	// Namespace of the AddOnSource. Empty, as offline: AddOnRollouts of any namespace are
-	// accepted.
-	Namespace string
-	// HubKinds accepts objects of further kinds, which the source applies as its account.
-	HubKinds bool
+	// Options without Bounds, which are those of the tenant.
+	load.Options
 	// Tenant limits what the source may declare; nil: no limit.
 	Tenant *tenancy.Tenant
 	// Unread is why a part of the commit could not be read (from gitsource's Build). It comes
 	// first among the returned problems, because the others may follow from it.
 	Unread problem.List
-	// AsksDefinitions says that the caller reads missing CustomResourceDefinitions. Otherwise
-	// objects of a kind without a definition in the lookup are taken as declared.
-	AsksDefinitions bool
-	// KubeVersions are the Kubernetes versions with which packages are checked; empty: one that
-	// the chart allows.
-	KubeVersions []string
-	// Charts renders the packages of the commit. It may be nil if there are none.
-	Charts chart.Engine
 	// Now is the time from which windows must open within a year.
 	Now time.Time
 }
@@ -65,15 +50,10 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 	for _, object := range objects {
 		located = append(located, object)
 	}
-	var bounds *render.Bounds
 	if o.Tenant != nil {
-		bounds = o.Tenant.Bounds()
+		o.Bounds = o.Tenant.Bounds()
 	}
-	commit, problems := load.Load(located, hub, load.Options{
-		Bounds:        bounds,
-		AllowedAddOns: o.AddOns, Namespace: o.Namespace, HubKinds: o.HubKinds, AsksDefinitions: o.AsksDefinitions,
-		KubeVersions: o.KubeVersions, Charts: o.Charts,
-	})
+	commit, problems := load.Load(located, hub, o.Options)
 	var refused problem.List
 	for _, addOn := range commit.AddOns {
 		refused = append(refused, checkPolicy(addOn, o.Now)...)

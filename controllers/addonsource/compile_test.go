@@ -286,7 +286,7 @@ func TestCompile(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			objects, unread := built(t, c.files)
-			commit, problems := Compile(objects, load.Lookup{}, CompileOptions{AddOns: c.allow, Unread: unread})
+			commit, problems := Compile(objects, load.Lookup{}, CompileOptions{Unread: unread, Options: load.Options{AllowedAddOns: c.allow}})
 			if len(problems) != len(c.want) {
 				t.Fatalf("%s: got %d problems, want %d:\n%s", c.reason, len(problems), len(c.want), problems.Error())
 			}

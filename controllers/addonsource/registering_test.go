@@ -64,7 +64,7 @@ func TestCompileRegistration(t *testing.T) {
 		} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				objects, unread := built(t, files)
-				_, problems := Compile(objects, load.Lookup{}, CompileOptions{Unread: unread, Charts: chart.InProcess{}})
+				_, problems := Compile(objects, load.Lookup{}, CompileOptions{Unread: unread, Options: load.Options{Charts: chart.InProcess{}}})
 				if c.want == "" {
 					if len(problems) > 0 {
 						t.Errorf("%s: %v", c.reason, problems)

@@ -31,6 +31,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/hubclient"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/render/load"
 	"github.com/addonflow/addonflow/test/gitserver"
 	"github.com/addonflow/addonflow/test/hub"
 )
@@ -189,7 +190,7 @@ func digestIn(t *testing.T, files map[string]string) string {
 		t.Fatal(err)
 	}
 	objects, problems := tree.Build(t.Context(), gitsource.BuildOptions{})
-	commit, more := Compile(objects, nil, CompileOptions{Namespace: "fleet"})
+	commit, more := Compile(objects, nil, CompileOptions{Options: load.Options{Namespace: "fleet"}})
 	if len(problems)+len(more) > 0 {
 		t.Fatal(problems, more)
 	}

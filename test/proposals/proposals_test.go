@@ -78,7 +78,7 @@ func walk(t *testing.T, dir string) {
 	}
 	hub := hubOf(t, dir)
 	objects, unread := tree.Build(t.Context(), gitsource.BuildOptions{})
-	commit, problems := addonsource.Compile(objects, hub.lookup, addonsource.CompileOptions{Unread: unread, Charts: chart.InProcess{}})
+	commit, problems := addonsource.Compile(objects, hub.lookup, addonsource.CompileOptions{Unread: unread, Options: load.Options{Charts: chart.InProcess{}}})
 	said := &strings.Builder{}
 	for _, p := range problems {
 		said.WriteString(strings.TrimPrefix(p.String(), "test/proposals/"+filepath.ToSlash(filepath.Join(dir, "commit"))+"/") + "\n")
