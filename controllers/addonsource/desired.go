@@ -110,9 +110,7 @@ func markFenced(desired, live *unstructured.Unstructured, source string, now tim
 }
 
 func supportedConfigs(u *unstructured.Unstructured) []any {
-	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "supportedConfigs")
-	entries, _ := list.([]any)
-	return entries
+	return listAt(u, "spec", "supportedConfigs")
 }
 
 // withoutTemplates returns the entries of kinds other than AddOnTemplate.

@@ -27,7 +27,7 @@ func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 	seen := map[string]bool{}
 	for i := range ro.Status.History {
 		h := &ro.Status.History[i]
-		sha := commitOf(h.Target.Commit)
+		sha := v1alpha1.CommitOf(h.Target.Commit)
 		if seen[sha] {
 			continue // an older rollout of it
 		}
@@ -42,7 +42,7 @@ func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 		c.finishes = c.finishes || ro.Spec.OnNewCommit == v1alpha1.OnNewCommitFinish
 		c.updated, c.total = c.updated+h.Counts.Updated, c.total+h.Counts.Total
 		switch from := ro.Status.Override; {
-		case from.Waits() && from.Returns() && commitOf(from.Leaves().Commit) == sha:
+		case from.Waits() && from.Returns() && v1alpha1.CommitOf(from.Leaves().Commit) == sha:
 			c.failed = append(c.failed, addOnStanding{ro.Name, ro.Name + ": " + ro.Status.Message})
 		case h.SupersededBy != "":
 			c.superseded = true

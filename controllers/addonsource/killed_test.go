@@ -246,7 +246,7 @@ func (s *story) end() {
 	}
 	for i := range s.commits {
 		c := &s.commits[i]
-		c.succeeded = c.succeeded || c.sha == commitOf(s.source.Status.LastAppliedRevision) && c.placement == s.placement && len(s.live()) == 1 && s.live()[c.declared]
+		c.succeeded = c.succeeded || c.sha == v1alpha1.CommitOf(s.source.Status.LastAppliedRevision) && c.placement == s.placement && len(s.live()) == 1 && s.live()[c.declared]
 	}
 }
 

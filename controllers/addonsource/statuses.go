@@ -19,7 +19,6 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
-	"github.com/addonflow/addonflow/gitsource"
 )
 
 // openBook records what commits should say in the source's own context, which is the whole:
@@ -47,7 +46,7 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	if out.replaced != nil {
 		book.Tell(*out.replaced)
 	}
-	applied, head := commitOf(p.source.Status.LastAppliedRevision), p.head.Commit
+	applied, head := v1alpha1.CommitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
 	// While a definition is missing, its commit says so; a pass that only began to read knows nothing newer.
 	missing := out.unchanged() && conditions.GetReason(p.source, fluxmeta.ReadyCondition) == v1alpha1.DefinitionMissingReason
@@ -93,13 +92,13 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 // was refused later, under another spec.
 func (p *pass) standing() bool {
 	status := p.source.Status
-	applied := commitOf(status.LastAppliedRevision)
-	return !status.Refused() || commitOf(status.LastAttemptedRevision) != applied
+	applied := v1alpha1.CommitOf(status.LastAppliedRevision)
+	return !status.Refused() || v1alpha1.CommitOf(status.LastAttemptedRevision) != applied
 }
 
 // verdict returns the status of the applied commit, which summarises the fleet.
 func (p *pass) verdict(f fleet) commitstatus.Want {
-	applied := commitOf(p.source.Status.LastAppliedRevision)
+	applied := v1alpha1.CommitOf(p.source.Status.LastAppliedRevision)
 	want := p.want(applied, f.state(), f.text(f.appliedIn(applied)))
 	want.Progress, want.Content, want.Held, want.Failing = f.percent(), contentOf(f.addOns)+f.back, f.held(), f.failing()
 	return want
@@ -129,7 +128,7 @@ func (p *pass) tellDeleted(ctx context.Context, book *forge.Book) error {
 	}
 	fleet := p.fleet(rollouts)
 	const ended = "ended: the source was deleted"
-	want := p.want(commitOf(p.source.Status.LastAppliedRevision), commitstatus.Error, ended)
+	want := p.want(v1alpha1.CommitOf(p.source.Status.LastAppliedRevision), commitstatus.Error, ended)
 	if held := fleet.held(); held != "" {
 		want.Description = "the source was deleted; " + held
 	}
@@ -252,7 +251,7 @@ func (p *pass) verdicts(book *forge.Book, applied commitstatus.Want, f fleet) []
 // appliedIn says what a commit with the content of the fleet changed.
 func (f *fleet) appliedIn(sha string) string {
 	for _, addOn := range f.addOns {
-		if commitOf(addOn.Commit) == sha {
+		if v1alpha1.CommitOf(addOn.Commit) == sha {
 			return "applied"
 		}
 	}
@@ -401,7 +400,7 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		edited := policyFailed && ro.SpecEdited() // on the hub, by no commit
 		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == "" && !edited
 		if policyFailed && ro.Spec.PolicyCommit != "" && !edited {
-			f.policies = append(f.policies, commitOf(ro.Spec.PolicyCommit))
+			f.policies = append(f.policies, v1alpha1.CommitOf(ro.Spec.PolicyCommit))
 		}
 		text := addOn.Name + ": " + failureOf(ro)
 		place, object := ro.Annotations[v1alpha1.PacePlaceAnnotation], ro.Annotations[v1alpha1.PaceObjectAnnotation]
@@ -519,15 +518,6 @@ func (f *fleet) text(applied string) string {
 		parts = append(parts, fmt.Sprintf("%d add-ons up to date", f.upToDate))
 	}
 	return strings.Join(parts, "; ")
-}
-
-// commitOf returns the sha of a revision, "" if there is none.
-func commitOf(revision string) string {
-	parsed, err := gitsource.ParseRevision(revision)
-	if err != nil {
-		return ""
-	}
-	return parsed.Commit
 }
 
 // pendingText says what the head waits for. It names no attempt and no time, so that it is

@@ -225,10 +225,5 @@ func clearHash(config *addonv1alpha1.ConfigSpecHash) {
 
 // namesTemplate reports whether the configurations of a ManagedClusterAddOn name a template.
 func namesTemplate(configs []addonv1alpha1.AddOnConfig) bool {
-	for _, config := range configs {
-		if isTemplateReference(config.ConfigGroupResource) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(configs, func(c addonv1alpha1.AddOnConfig) bool { return isTemplateReference(c.ConfigGroupResource) })
 }

@@ -1,6 +1,7 @@
 package addonsource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/uninstalling"
-	"github.com/addonflow/addonflow/gitsource"
 )
 
 // uninstall is the pass over a source that is being deleted. The finalizer stays until its
@@ -103,12 +103,7 @@ func (p *pass) withdraw(ctx context.Context) error {
 
 // lastCommit returns the sha of the last commit the source saw. Approvals name it.
 func (p *pass) lastCommit() string {
-	for _, s := range []string{p.source.Status.LastAttemptedRevision, p.source.Status.LastAppliedRevision} {
-		if revision, err := gitsource.ParseRevision(s); err == nil {
-			return revision.Commit
-		}
-	}
-	return ""
+	return cmp.Or(v1alpha1.CommitOf(p.source.Status.LastAttemptedRevision), v1alpha1.CommitOf(p.source.Status.LastAppliedRevision))
 }
 
 // deleteRollouts deletes the rollouts, which have nothing left to do, and the unused revisions,
