@@ -8,7 +8,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
@@ -87,13 +86,4 @@ func (r *Reconciler) ask(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 		r.Gates.Forget(key)
 	}
 	r.Gates.Ask(key, p.Measures)
-}
-
-// ofApproval wakes the rollout that a decision is about.
-func (r *Reconciler) ofApproval(_ context.Context, obj client.Object) []reconcile.Request {
-	a, ok := obj.(*v1alpha1.AddOnApproval)
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: a.Namespace, Name: a.Spec.Rollout}}}
 }

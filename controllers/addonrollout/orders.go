@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
@@ -167,12 +166,4 @@ func (r *Reconciler) changeQuarantine(ctx context.Context, namespace string, w p
 		return fmt.Errorf("cannot change the quarantine of revision %s: %w", w.Revision, err)
 	}
 	return nil
-}
-
-func (r *Reconciler) ofOrder(_ context.Context, obj client.Object) []reconcile.Request {
-	order, ok := obj.(*v1alpha1.AddOnOrder)
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: order.Namespace, Name: order.Spec.Rollout}}}
 }

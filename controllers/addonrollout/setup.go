@@ -98,9 +98,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&clusterv1.ManagedCluster{}, r.clusterEvents()).
 		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofSource), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.AddOnSource{}, handler.EnqueueRequestsFromMapFunc(r.ofNewestCommit), builder.WithPredicates(hubclient.NewestCommitChanged())).
-		WatchesMetadata(&v1alpha1.AddOnRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofRevision), builder.WithPredicates(contentChanged())).
-		Watches(&v1alpha1.AddOnOrder{}, handler.EnqueueRequestsFromMapFunc(r.ofOrder)).
-		Watches(&v1alpha1.AddOnApproval{}, handler.EnqueueRequestsFromMapFunc(r.ofApproval)).
+		WatchesMetadata(&v1alpha1.AddOnRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofNamed), builder.WithPredicates(contentChanged())).
+		Watches(&v1alpha1.AddOnOrder{}, handler.EnqueueRequestsFromMapFunc(r.ofNamed)).
+		Watches(&v1alpha1.AddOnApproval{}, handler.EnqueueRequestsFromMapFunc(r.ofNamed)).
 		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnRolloutKind)).
 		WatchesRawSource(r.Gates.Outcomes()).
 		WatchesRawSource(woken).

@@ -74,11 +74,16 @@ func (r *Reconciler) ofNewestCommit(ctx context.Context, obj client.Object) []re
 	})
 }
 
-// ofRevision wakes the rollout of the add-on that a revision belongs to.
-func (r *Reconciler) ofRevision(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{
-		Namespace: obj.GetNamespace(), Name: obj.GetLabels()[v1alpha1.AddOnLabel],
-	}}}
+// ofNamed wakes the rollout that an order, a decision or a revision is about.
+func (r *Reconciler) ofNamed(_ context.Context, obj client.Object) []reconcile.Request {
+	name := obj.GetLabels()[v1alpha1.AddOnLabel]
+	switch o := obj.(type) {
+	case *v1alpha1.AddOnOrder:
+		name = o.Spec.Rollout
+	case *v1alpha1.AddOnApproval:
+		name = o.Spec.Rollout
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}}}
 }
 
 // ofAgents wakes the rollout of an add-on after the permissions of its agents changed.
