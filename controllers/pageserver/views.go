@@ -86,36 +86,33 @@ func (s *Server) optional(ctx context.Context, key client.ObjectKey, into client
 	return err == nil, err
 }
 
-// get reads a rollout or source.
-func (s *Server) get(ctx context.Context, key client.ObjectKey, into client.Object) error {
+// object reads the rollout or source of the address.
+func (s *Server) object(r *request, resource string, into client.Object) error {
+	if err := named(r.Request, "namespace", "name"); err != nil {
+		return err
+	}
+	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	if err := r.must(ours(resource, key.Namespace, key.Name)); err != nil {
+		return err
+	}
 	if s.Watched != "" && key.Namespace != s.Watched {
 		return &refusal{code: http.StatusNotFound, title: "Not found", text: "These pages show the rollouts and sources of namespace " + s.Watched + " only."}
 	}
-	return s.Hub.Get(ctx, key, into)
+	return s.Hub.Get(r.Context(), key, into)
 }
 
 // subject reads the rollout of the address, and its source.
 func (s *Server) subject(r *request) (dashboard.Subject, error) {
-	if err := named(r.Request, "namespace", "name"); err != nil {
-		return dashboard.Subject{}, err
-	}
-	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-	if err := r.must(ours(rolloutsResource, key.Namespace, key.Name)); err != nil {
-		return dashboard.Subject{}, err
-	}
 	subject := dashboard.Subject{Rollout: &v1alpha1.AddOnRollout{}, Now: time.Now()}
-	if err := s.get(r.Context(), key, subject.Rollout); err != nil {
+	if err := s.object(r, rolloutsResource, subject.Rollout); err != nil || subject.Rollout.Spec.Target == nil {
 		return subject, err
 	}
-	if subject.Rollout.Spec.Target == nil {
-		return subject, nil
-	}
-	name := subject.Rollout.Spec.Target.Source
-	if missing, err := r.missing(ours(sourcesResource, key.Namespace, name)); err != nil || missing != "" {
+	key := client.ObjectKey{Namespace: subject.Rollout.Namespace, Name: subject.Rollout.Spec.Target.Source}
+	if missing, err := r.missing(ours(sourcesResource, key.Namespace, key.Name)); err != nil || missing != "" {
 		return subject, err
 	}
 	source := &v1alpha1.AddOnSource{}
-	found, err := s.optional(r.Context(), client.ObjectKey{Namespace: key.Namespace, Name: name}, source)
+	found, err := s.optional(r.Context(), key, source)
 	if found {
 		subject.Source = source
 	}
@@ -282,18 +279,11 @@ func (s *Server) list(ctx context.Context, into client.ObjectList) error {
 }
 
 func (s *Server) source(r *request) (any, error) {
-	if err := named(r.Request, "namespace", "name"); err != nil {
+	source := &v1alpha1.AddOnSource{}
+	if err := s.object(r, sourcesResource, source); err != nil {
 		return nil, err
 	}
-	key := client.ObjectKey{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-	if err := r.must(ours(sourcesResource, key.Namespace, key.Name)); err != nil {
-		return nil, err
-	}
-	var source v1alpha1.AddOnSource
-	if err := s.get(r.Context(), key, &source); err != nil {
-		return nil, err
-	}
-	return dashboard.NewSource(r.frame, &source), nil
+	return dashboard.NewSource(r.frame, source), nil
 }
 
 // cluster is the page of a cluster, with every add-on that it has.
@@ -359,10 +349,12 @@ func (s *Server) version(r *request, path string) (string, error) {
 	parts := strings.Split(path, "/")
 	var versions []string
 	add := func(o client.Object) { versions = append(versions, string(o.GetUID())+o.GetResourceVersion()) }
-	switch {
-	case parts[0] == "rollouts" && len(parts) >= 3:
+	if len(parts) >= 3 {
 		r.SetPathValue("namespace", parts[1])
 		r.SetPathValue("name", parts[2])
+	}
+	switch {
+	case parts[0] == "rollouts" && len(parts) >= 3:
 		subject, err := s.subject(r)
 		if err != nil {
 			return "", err
@@ -372,15 +364,11 @@ func (s *Server) version(r *request, path string) (string, error) {
 			add(subject.Source)
 		}
 	case parts[0] == "sources" && len(parts) >= 3:
-		key := client.ObjectKey{Namespace: parts[1], Name: parts[2]}
-		if err := r.must(ours(sourcesResource, key.Namespace, key.Name)); err != nil {
+		source := &v1alpha1.AddOnSource{}
+		if err := s.object(r, sourcesResource, source); err != nil {
 			return "", err
 		}
-		var source v1alpha1.AddOnSource
-		if err := s.get(r.Context(), key, &source); err != nil {
-			return "", err
-		}
-		add(&source)
+		add(source)
 	case parts[0] == "clusters" && len(parts) == 2:
 		if err := r.must(clusterRights(parts[1])...); err != nil {
 			return "", err
