@@ -115,6 +115,7 @@ func need(r *v1alpha1.AddOnRollout) int {
 	return needsUser + 2
 }
 
+// toneOrder sorts tones: what needs a user first.
 func toneOrder(tone string) int {
 	return slices.Index([]string{"bad", "held", "moving", "idle", "good"}, tone)
 }

@@ -131,19 +131,7 @@ func grouped(clusters []rollout.ClusterPlan) ([]groupKey, map[groupKey][]string)
 }
 
 // severity sorts states: what needs a user first.
-func severity(s rollout.State) int {
-	switch show.ClusterMark(s).Tone() {
-	case "bad":
-		return 0
-	case "held":
-		return 1
-	case "moving":
-		return 2
-	case "idle":
-		return 3
-	}
-	return 4
-}
+func severity(s rollout.State) int { return toneOrder(show.ClusterMark(s).Tone()) }
 
 func groupOf(key groupKey, names []string) Group {
 	g := Group{Mark: stateMark(key.state), Reason: key.reason, Count: len(names)}

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -156,10 +157,7 @@ func Current(r *v1alpha1.AddOnRollout) bool {
 //
 //	⟳ hello main@9f3c2ab Progressing 11/24: stage everyone, 6 in flight
 func (s Style) Line(r *v1alpha1.AddOnRollout) string {
-	target := r.Spec.Target
-	if target == nil {
-		target = r.Status.Target
-	}
+	target := cmp.Or(r.Spec.Target, r.Status.Target)
 	phase, m := Headline(r)
 	text := fmt.Sprintf("%s %s %s %s", s.paint(m.colour, m.Icon), r.Name, commitOf(target), s.paint(m.colour, phase))
 	if !Current(r) {

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -60,11 +61,7 @@ func RolloutsTable(now time.Time, rollouts ...v1alpha1.AddOnRollout) *metav1.Tab
 			ready = string(metav1.ConditionUnknown)
 		}
 		phase, _ := Headline(r)
-		target := r.Spec.Target
-		if target == nil {
-			target = r.Status.Target
-		}
-		t.Rows = append(t.Rows, row(r, r.Name, ready, truth(suspended(r)), phase, commitOf(target),
+		t.Rows = append(t.Rows, row(r, r.Name, ready, truth(suspended(r)), phase, commitOf(cmp.Or(r.Spec.Target, r.Status.Target)),
 			fmt.Sprintf("%d/%d", r.Status.Counts.Updated, r.Status.Counts.Total), strconv.Itoa(int(r.Status.Counts.Failed)),
 			StagePosition(r.Status.Stages), Age(now, &r.CreationTimestamp), commitOf(r.Status.Stable), orNone(Message(r))))
 	}
@@ -145,9 +142,4 @@ func truth(is bool) string {
 	return string(metav1.ConditionFalse)
 }
 
-func orNone(text string) string {
-	if text == "" {
-		return none
-	}
-	return text
-}
+func orNone(text string) string { return cmp.Or(text, none) }

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,10 +57,7 @@ func (s Style) head(b *strings.Builder, r *v1alpha1.AddOnRollout, now time.Time)
 	if len(r.Status.Stages) > 0 {
 		b.WriteString("   stage " + StagePosition(r.Status.Stages))
 	}
-	target := r.Spec.Target
-	if target == nil {
-		target = r.Status.Target
-	}
+	target := cmp.Or(r.Spec.Target, r.Status.Target)
 	fmt.Fprintf(b, "\nCommit    %s", s.paint(bold, commitOf(target)))
 	if moving := r.Status.Target; Current(r) && moving != nil && target != nil && moving.Digest == target.Digest {
 		var notes []string
