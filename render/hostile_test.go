@@ -9,6 +9,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
 	"github.com/addonflow/addonflow/render/variable"
 )
@@ -58,14 +59,14 @@ func TestFindingsAreBounded(t *testing.T) {
 // TestValuesOfPackagesAreNotShared: a customised variable that a package maps below the node
 // selector changes the values of one rendering, not the configuration.
 func TestValuesOfPackagesAreNotShared(t *testing.T) {
-	for _, engine := range []string{EngineHelm, EngineManifests} {
+	for _, engine := range []chart.Kind{chart.HelmChart, chart.ManifestsFolder} {
 		selector := map[string]any{"zone": "a"}
 		b := &builder{
 			agent:      &agentConfig{nodeSelector: selector, variables: []addonv1alpha1.CustomizedVariable{{Name: "DISK", Value: "ssd"}}},
 			template:   &parsedTemplate{pkg: &parsedPackage{Package: &Package{Engine: engine}}},
 			assignment: &assignment{},
 		}
-		at := map[string]string{EngineHelm: "global.nodeSelector.disk", EngineManifests: "NodeSelector.disk"}[engine]
+		at := map[chart.Kind]string{chart.HelmChart: "global.nodeSelector.disk", chart.ManifestsFolder: "NodeSelector.disk"}[engine]
 		b.template.pkg.Variables = []v1alpha1.PackageVariable{{Name: "DISK", Value: at}}
 		values := b.agentValues()
 		if global, ok := values["global"].(map[string]any); ok {

@@ -18,20 +18,14 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// Engines of a Package.
-const (
-	EngineHelm      = "helm"
-	EngineManifests = "manifests"
-)
-
 // Package is an AddOnPackage with everything it names: enough to render any cluster again, even
 // if the repository is gone. An add-on with a Package has no Templates; every cluster gets the
 // Package.
 type Package struct {
 	// Name of the AddOnPackage.
 	Name string `json:"name"`
-	// Engine is EngineHelm or EngineManifests.
-	Engine string `json:"engine"`
+	// Engine reads the files.
+	Engine chart.Kind `json:"engine"`
 	// Files of the folder, sorted by path.
 	Files []PackageFile `json:"files"`
 	// Values are the value files and the values of the package, merged; nulls are kept.
@@ -77,7 +71,7 @@ func (p *Package) files() []chart.File {
 // FolderField is the field of the AddOnPackage that names its folder, spec.helm.path or
 // spec.manifests.path. A chart of a registry is content as that of a folder, so Load puts
 // spec.helm.oci in its place.
-func (p *Package) FolderField() string { return "spec." + p.Engine + ".path" }
+func (p *Package) FolderField() string { return "spec." + string(p.Engine) + ".path" }
 
 // parsedPackage is a Package with the engine that renders its files.
 type parsedPackage struct {
@@ -88,12 +82,8 @@ type parsedPackage struct {
 
 // parsePackage reads a package in place of a template.
 func parsePackage(addOn string, p *Package, charts chart.Engine) *parsedTemplate {
-	kind := chart.HelmChart
-	if p.Engine == EngineManifests {
-		kind = chart.ManifestsFolder
-	}
 	t := &parsedTemplate{
-		pkg: &parsedPackage{Package: p, source: chart.NewSource(kind, p.files()), charts: charts}, newer: p.Newer, configs: p.ManifestConfigs, configsAt: "spec.manifestConfigs",
+		pkg: &parsedPackage{Package: p, source: chart.NewSource(p.Engine, p.files()), charts: charts}, newer: p.Newer, configs: p.ManifestConfigs, configsAt: "spec.manifestConfigs",
 		registration: p.Registration, registers: len(p.Registration) > 0,
 		fromConfigs: p.FromConfigs, ofCluster: map[string]bool{},
 	}

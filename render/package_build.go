@@ -17,11 +17,11 @@ func (b *builder) renderPackage() error {
 	if err != nil {
 		return b.packageError(err)
 	}
-	out, err := b.template.pkg.charts.Render(b.template.pkg.source, in)
+	rendered, err := b.template.pkg.charts.Render(b.template.pkg.source, in)
 	if err != nil {
 		return b.packageError(err)
 	}
-	for _, m := range out.Manifests {
+	for _, m := range rendered {
 		b.take(m)
 	}
 	return nil

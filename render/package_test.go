@@ -21,7 +21,7 @@ func charted(text string) Content {
 		{Path: "templates/settings.yaml", Text: text},
 		{Path: "values.yaml", Text: "logLevel: 0\n"},
 	}
-	return Content{AddOn: "hello", Package: &Package{Name: "hello", Engine: EngineHelm, Files: files}}
+	return Content{AddOn: "hello", Package: &Package{Name: "hello", Engine: chart.HelmChart, Files: files}}
 }
 
 // TestPackageDigestIsOfWhatTheClusterGets: equal digests mean equal objects, whatever the
@@ -124,9 +124,9 @@ func (f *flaky) Verify(s *chart.Source, in chart.Input) error {
 	return f.InProcess.Verify(s, in)
 }
 
-func (f *flaky) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
+func (f *flaky) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, error) {
 	if err := f.interrupted(); err != nil {
-		return chart.Output{}, err
+		return nil, err
 	}
 	return f.InProcess.Render(s, in)
 }

@@ -111,7 +111,7 @@ func (b *builder) configValues() map[string]any {
 		{"global.resourceRequirements", "ResourceRequirements", b.requirementValues()},
 	} {
 		at := v.manifests
-		if b.template.pkg.Engine == EngineHelm {
+		if b.template.pkg.Engine == chart.HelmChart {
 			at = v.chart
 		}
 		if v.value != nil && v.value != "" {

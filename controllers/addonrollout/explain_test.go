@@ -160,7 +160,7 @@ type counted struct {
 
 func (c *counted) For(string) chart.Engine { return c }
 
-func (c *counted) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
+func (c *counted) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, error) {
 	c.renderings++
 	return c.InProcess.Render(s, in)
 }
@@ -170,7 +170,7 @@ func (c *counted) Render(s *chart.Source, in chart.Input) (chart.Output, error) 
 func TestInspectRendersWhatChanged(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
-		Name: "hello", Engine: render.EngineManifests,
+		Name: "hello", Engine: chart.ManifestsFolder,
 		Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: agents}\n"}},
 	}}, "v1")
 	s.turns(6)

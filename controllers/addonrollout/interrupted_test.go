@@ -22,9 +22,9 @@ type killed struct {
 
 func (k *killed) For(string) chart.Engine { return k }
 
-func (k *killed) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
+func (k *killed) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, error) {
 	if k.on {
-		return chart.Output{}, fmt.Errorf("%w: killed", chart.ErrInterrupted)
+		return nil, fmt.Errorf("%w: killed", chart.ErrInterrupted)
 	}
 	return k.InProcess.Render(s, in)
 }
@@ -36,7 +36,7 @@ func TestInterruptedRendering_HoldsBackNoCluster(t *testing.T) {
 	engine := &killed{on: true}
 	s.reconciler.renderers.charts = engine
 	s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
-		Name: "hello", Engine: render.EngineManifests,
+		Name: "hello", Engine: chart.ManifestsFolder,
 		Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: agents}\n"}},
 	}}, "v1")
 	s.advance(time.Second)

@@ -144,7 +144,7 @@ func TestChartThatExhaustsAResourceEndsInAnError(t *testing.T) {
 			switch {
 			case err == nil:
 				rendered++
-				t.Logf("renders %d objects", len(out.Manifests))
+				t.Logf("renders %d objects", len(out))
 			case !blamed:
 				t.Fatalf("got %v, want an error of the chart", err)
 			case failed.File != "templates/it.yaml":

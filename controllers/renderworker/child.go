@@ -102,7 +102,7 @@ func (c *child) begin(s *chart.Source) error {
 	if _, err := c.read(); err != nil { // it reports that it is ready
 		return err
 	}
-	payload, err := json.Marshal(load{Kind: s.Kind, Files: s.Files})
+	payload, err := json.Marshal(s)
 	if err != nil {
 		return &broken{err: err}
 	}

@@ -16,7 +16,7 @@ import (
 type kind byte
 
 const (
-	// To the child: load the chart of all later requests; answer one request.
+	// To the child: load the chart of all later requests, a chart.Source; answer one request.
 	kindLoad    kind = 'l'
 	kindRequest kind = 'q'
 	// From the child: ready for the next frame; the file it renders next; a limit was reached.
@@ -53,12 +53,6 @@ func readFrame(r io.Reader) (kind, []byte, error) {
 	payload := make([]byte, size)
 	_, err := io.ReadFull(r, payload)
 	return kind(head[0]), payload, err
-}
-
-// load is the payload of kindLoad.
-type load struct {
-	Kind  chart.Kind   `json:"kind"`
-	Files []chart.File `json:"files"`
 }
 
 // operation is a method of chart.Engine.

@@ -305,14 +305,14 @@ func (e engine) Verify(s *chart.Source, in chart.Input) error {
 	return err
 }
 
-func (e engine) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
+func (e engine) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, error) {
 	a, err := e.pool.ask(e.owner, s, request{Operation: render, Input: &in})
 	if err != nil {
-		return chart.Output{}, err
+		return nil, err
 	}
 	manifests, err := decoded(a.Manifests)
 	if err != nil {
-		return chart.Output{}, fmt.Errorf("%w: %w", chart.ErrInterrupted, err)
+		return nil, fmt.Errorf("%w: %w", chart.ErrInterrupted, err)
 	}
-	return chart.Output{Manifests: manifests}, nil
+	return manifests, nil
 }

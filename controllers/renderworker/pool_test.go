@@ -101,7 +101,7 @@ func entryOf(tb testing.TB, e chart.Engine, s *chart.Source, cluster string) any
 	if err != nil {
 		tb.Fatal(err)
 	}
-	data, _ := out.Manifests[0].Fields["data"].(map[string]any)
+	data, _ := out[0].Fields["data"].(map[string]any)
 	return data["it"]
 }
 
@@ -183,7 +183,7 @@ func TestPool_ServesConcurrentRequests(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					data, _ := out.Manifests[0].Fields["data"].(map[string]any)
+					data, _ := out[0].Fields["data"].(map[string]any)
 					if want := fmt.Sprintf("o%d-c%d", owner, i); data["it"] != want {
 						t.Errorf("got %v, want %s", data["it"], want)
 					}
@@ -393,8 +393,8 @@ func TestThousandClusters(t *testing.T) {
 	begin := time.Now()
 	for i := range 1000 {
 		out, err := e.Render(s, inputFor(fmt.Sprintf("cluster-%d", i)))
-		if err != nil || len(out.Manifests) != 3 {
-			t.Fatal(len(out.Manifests), err)
+		if err != nil || len(out) != 3 {
+			t.Fatal(len(out), err)
 		}
 	}
 	t.Logf("1,000 clusters of the chart that helm create writes: %s", time.Since(begin).Round(time.Millisecond))

@@ -87,11 +87,11 @@ type frame struct {
 func (w *worker) take(f frame) error {
 	switch f.kind {
 	case kindLoad:
-		var l load
-		if err := json.Unmarshal(f.payload, &l); err != nil {
+		var s chart.Source
+		if err := json.Unmarshal(f.payload, &s); err != nil {
 			return err
 		}
-		c, err := chart.NewSource(l.Kind, l.Files).Load()
+		c, err := s.Load()
 		if err != nil {
 			w.wrong = inContent(err)
 			return w.answer(answer{Error: w.wrong})
@@ -121,11 +121,11 @@ func (w *worker) carryOut(r request) answer {
 	case verify:
 		return answer{Error: inContent(w.chart.Verify(*r.Input))}
 	default:
-		out, err := w.chart.Render(*r.Input)
+		rendered, err := w.chart.Render(*r.Input)
 		if err != nil {
 			return answer{Error: inContent(err)}
 		}
-		manifests, err := encoded(out.Manifests)
+		manifests, err := encoded(rendered)
 		return answer{Error: inContent(err), Manifests: manifests}
 	}
 }

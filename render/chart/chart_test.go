@@ -21,7 +21,7 @@ func objects(t *testing.T, from tree, in Input) []string {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, m := range out.Manifests {
+	for _, m := range out {
 		metadata, _ := m.Fields["metadata"].(map[string]any)
 		kind, _ := m.Fields["kind"].(string)
 		namespace, _ := metadata["namespace"].(string)
@@ -180,7 +180,7 @@ spec:
 			"list":        map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
 		},
 	}}}}}
-	if diff := cmp.Diff(want, out.Manifests[0].Fields["spec"]); diff != "" {
+	if diff := cmp.Diff(want, out[0].Fields["spec"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -196,10 +196,10 @@ func TestNotInstalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(out.Manifests) != 2 {
-		t.Fatalf("%d objects, want the ConfigMap and the Secret", len(out.Manifests))
+	if len(out) != 2 {
+		t.Fatalf("%d objects, want the ConfigMap and the Secret", len(out))
 	}
-	metadata, _ := out.Manifests[1].Fields["metadata"].(map[string]any)
+	metadata, _ := out[1].Fields["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	if _, orphaned := annotations[orphanAnnotation]; !orphaned {
 		t.Errorf("a resource that Helm keeps is deleted with the add-on: %v", annotations)

@@ -1,6 +1,6 @@
 // Package chart renders a Helm chart, or a folder of Go-template manifests, into objects.
 //
-//	files --Source--> Engine --Render(Input)--> Output: objects with their files
+//	files --Source--> Engine --Render(Input)--> Manifests: objects with their files
 //
 // Charts are read and rendered by Helm's own library. The rendering is
 //

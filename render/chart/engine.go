@@ -20,7 +20,7 @@ type Engine interface {
 	// Verify refuses a source whose rendering depends on the order of a map.
 	Verify(s *Source, in Input) error
 	// Render renders the source for one cluster.
-	Render(s *Source, in Input) (Output, error)
+	Render(s *Source, in Input) ([]Manifest, error)
 }
 
 // Engines gives each owner of charts, such as a source, an Engine. Owners share nothing.
@@ -99,10 +99,10 @@ func (InProcess) Verify(s *Source, in Input) error {
 }
 
 // Render is part of Engine.
-func (InProcess) Render(s *Source, in Input) (Output, error) {
+func (InProcess) Render(s *Source, in Input) ([]Manifest, error) {
 	c, err := s.Load()
 	if err != nil {
-		return Output{}, err
+		return nil, err
 	}
 	return c.Render(in)
 }

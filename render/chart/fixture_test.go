@@ -63,6 +63,6 @@ func it(t *testing.T, from tree, in Input) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, _ := out.Manifests[len(out.Manifests)-1].Fields["data"].(map[string]any)
+	entries, _ := out[len(out)-1].Fields["data"].(map[string]any)
 	return entries["it"]
 }

@@ -136,7 +136,7 @@ func (c helmCase) ours(t *testing.T) (map[string]any, error) {
 		out["crd "+crd.File] = crd.Text
 	}
 	objects := 0
-	for _, m := range rendered.Manifests {
+	for _, m := range rendered {
 		if m.Fields["kind"] != "CustomResourceDefinition" || !strings.HasPrefix(m.File, "crds/") {
 			objects++
 		}

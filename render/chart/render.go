@@ -22,23 +22,17 @@ type Input struct {
 	KubeVersion string
 }
 
-// Output has the objects that a source renders to.
-type Output struct {
-	// Manifests are CRDs first, then the objects by file, in the order of the file.
-	Manifests []Manifest
-}
-
-// Render renders the folder. The error is an *Error.
-func (c *Chart) Render(in Input) (Output, error) {
+// Render renders the folder: CRDs first, then the objects by file, in the order of the file. The error is an *Error.
+func (c *Chart) Render(in Input) ([]Manifest, error) {
 	texts, crds, err := c.texts(&execution{}, in)
 	if err != nil {
-		return Output{}, asError(err)
+		return nil, asError(err)
 	}
 	manifests, err := c.manifests(texts, crds, in)
 	if err != nil {
-		return Output{}, asError(err)
+		return nil, asError(err)
 	}
-	return Output{Manifests: manifests}, nil
+	return manifests, nil
 }
 
 // texts renders the templates.

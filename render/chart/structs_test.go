@@ -18,7 +18,7 @@ func ofManifests(t *testing.T, value string, in Input) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields, _ := out.Manifests[0].Fields["data"].(map[string]any)
+	fields, _ := out[0].Fields["data"].(map[string]any)
 	return fields["it"], nil
 }
 
@@ -112,8 +112,8 @@ func TestManifestBesideAPartialOfItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := c.Render(Input{Release: "hello", Namespace: "agents"})
-	if err != nil || len(out.Manifests) != 1 || out.Manifests[0].Fields["data"] == nil {
-		t.Errorf("the partial takes the place of the manifest: %v, %v", out.Manifests, err)
+	if err != nil || len(out) != 1 || out[0].Fields["data"] == nil {
+		t.Errorf("the partial takes the place of the manifest: %v, %v", out, err)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestManifestsAreCalledByTheirPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []any
-	for _, m := range out.Manifests {
+	for _, m := range out {
 		fields, _ := m.Fields["data"].(map[string]any)
 		got = append(got, m.File, fields["it"])
 	}

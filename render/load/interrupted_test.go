@@ -18,8 +18,8 @@ func (killed) Admits(*chart.Source, []string) (string, error) { return "", errKi
 
 func (killed) Verify(*chart.Source, chart.Input) error { return errKilled }
 
-func (killed) Render(*chart.Source, chart.Input) (chart.Output, error) {
-	return chart.Output{}, errKilled
+func (killed) Render(*chart.Source, chart.Input) ([]chart.Manifest, error) {
+	return nil, errKilled
 }
 
 // TestInterruptedPackageIsNoProblem: an interruption is not a problem of the commit, which is

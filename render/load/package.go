@@ -161,13 +161,13 @@ func (l *loader) readPackage(o *loaded) *render.Package {
 	}
 	spec := declared.Spec
 	pkg := &render.Package{
-		Name: object.GetName(), Engine: render.EngineHelm, Values: map[string]any{},
+		Name: object.GetName(), Engine: chart.HelmChart, Values: map[string]any{},
 		Variables: spec.Variables, Registration: spec.Registration, ManifestConfigs: spec.ManifestConfigs,
 	}
 	pkg.FromConfigs, _ = variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation]) // packageFlaws checked both
 	pkg.Newer, _ = strict.ParseNewerNames(object.GetAnnotations()[strict.NewerNamesAnnotation])
 	if spec.Manifests != nil {
-		pkg.Engine = render.EngineManifests
+		pkg.Engine = chart.ManifestsFolder
 	}
 	_, files := foldered.Folder(string(folderField(o, pkg)))
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -235,9 +235,9 @@ func packageFlaw(o *loaded, f render.Finding) flaw.Flaw {
 	if f.File == "" || !ok {
 		return about
 	}
-	for _, engine := range []string{render.EngineHelm, render.EngineManifests} {
-		if dir, files := foldered.Folder("spec." + engine + ".path"); files != nil {
-			at := flaw.Path(specKey).Child(engine).Child("path")
+	for _, engine := range []chart.Kind{chart.HelmChart, chart.ManifestsFolder} {
+		if dir, files := foldered.Folder("spec." + string(engine) + ".path"); files != nil {
+			at := flaw.Path(specKey).Child(string(engine)).Child("path")
 			about.File, about.Line, about.Field = path.Join(dir, archive(f.File, files)), max(f.Line, 1), at
 			if about.File != path.Join(dir, f.File) {
 				about.Line, about.Message = 1, f.File+": "+about.Message

@@ -373,7 +373,7 @@ type counted struct {
 	renderings *int
 }
 
-func (c counted) Render(s *chart.Source, in chart.Input) (chart.Output, error) {
+func (c counted) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, error) {
 	*c.renderings++
 	return c.Engine.Render(s, in)
 }

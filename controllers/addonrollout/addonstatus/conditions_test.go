@@ -26,7 +26,7 @@ metadata: {name: m%d, namespace: ns, annotations: {addon.open-cluster-management
 `, i, location)
 	}
 	r, err := render.NewRenderer(render.Content{AddOn: "hello", Package: &render.Package{
-		Name: "hello", Engine: render.EngineManifests, Files: []render.PackageFile{{Path: "maps.yaml", Text: text.String()}},
+		Name: "hello", Engine: chart.ManifestsFolder, Files: []render.PackageFile{{Path: "maps.yaml", Text: text.String()}},
 	}}, chart.InProcess{})
 	if err != nil {
 		t.Fatal(err)
