@@ -11,13 +11,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -135,18 +136,11 @@ const authenticated = "system:authenticated"
 // TokenDoor asks the hub whose a token is and what its user may get.
 type TokenDoor struct {
 	hub     client.Client
-	clock   clock.PassiveClock
 	limiter *rate.Limiter
-
-	mu    sync.Mutex
-	users map[[sha256.Size]byte]answer[authenticationv1.UserInfo]
-	may   map[string]answer[bool]
-}
-
-// answer is that of a review, and until when it counts.
-type answer[T any] struct {
-	value T
-	until time.Time
+	// users and may are the answers of reviews that count: users by the sum of their token, and rights.
+	users, may *cache.LRUExpireCache
+	// known are the sums of tokens that were those of users.
+	known *lru.Cache
 }
 
 // NewTokenDoor returns a door that creates TokenReviews and SubjectAccessReviews on the hub.
@@ -154,8 +148,8 @@ type answer[T any] struct {
 // does by the authority of the TLS configuration.
 func NewTokenDoor(hub client.Client, passive clock.PassiveClock) *TokenDoor {
 	return &TokenDoor{
-		hub: hub, clock: passive, limiter: rate.NewLimiter(10, 20),
-		users: map[[sha256.Size]byte]answer[authenticationv1.UserInfo]{}, may: map[string]answer[bool]{},
+		hub: hub, limiter: rate.NewLimiter(10, 20), known: lru.New(answersKept),
+		users: cache.NewLRUExpireCacheWithClock(answersKept, passive), may: cache.NewLRUExpireCacheWithClock(answersKept, passive),
 	}
 }
 
@@ -202,13 +196,11 @@ func (d *TokenDoor) userOf(ctx context.Context, token string) (authenticationv1.
 		return authenticationv1.UserInfo{}, ErrLogin
 	}
 	key := sha256.Sum256([]byte(token))
-	if known, ok := recall(d, d.users, key); ok {
-		return known, nil
+	answer, _ := d.users.Get(key)
+	if user, ok := answer.(authenticationv1.UserInfo); ok {
+		return user, nil
 	}
-	d.mu.Lock()
-	_, seen := d.users[key] // a guess does not slow down users who are logged in
-	d.mu.Unlock()
-	if !seen && !d.limiter.Allow() {
+	if _, known := d.known.Get(key); !known && !d.limiter.Allow() { // a guess does not slow down users who are logged in
 		return authenticationv1.UserInfo{}, ErrBusy
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
@@ -218,7 +210,8 @@ func (d *TokenDoor) userOf(ctx context.Context, token string) (authenticationv1.
 	if !review.Status.Authenticated || review.Status.Error != "" || review.Status.User.Username == "" {
 		return authenticationv1.UserInfo{}, ErrLogin
 	}
-	keep(d, d.users, key, review.Status.User)
+	d.users.Add(key, review.Status.User, remembered)
+	d.known.Add(key, nil)
 	return review.Status.User, nil
 }
 
@@ -231,8 +224,9 @@ func (d *TokenDoor) viewer(user authenticationv1.UserInfo) *Viewer {
 	identity := identify(user)
 	return &Viewer{Name: user.Username, May: func(ctx context.Context, a Access) (bool, error) {
 		key := strings.Join([]string{identity, a.Group, a.Resource, a.Namespace, a.Name}, "\x00")
-		if known, ok := recall(d, d.may, key); ok {
-			return known, nil
+		answer, _ := d.may.Get(key)
+		if allowed, ok := answer.(bool); ok {
+			return allowed, nil
 		}
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra,
@@ -242,7 +236,7 @@ func (d *TokenDoor) viewer(user authenticationv1.UserInfo) *Viewer {
 			return false, err
 		}
 		allowed := review.Status.Allowed && !review.Status.Denied
-		keep(d, d.may, key, allowed)
+		d.may.Add(key, allowed, remembered)
 		return allowed, nil
 	}}
 }
@@ -255,20 +249,4 @@ func identify(user authenticationv1.UserInfo) string {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
-}
-
-func recall[K comparable, T any](d *TokenDoor, answers map[K]answer[T], key K) (T, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known, ok := answers[key]
-	return known.value, ok && d.clock.Now().Before(known.until)
-}
-
-func keep[K comparable, T any](d *TokenDoor, answers map[K]answer[T], key K, value T) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(answers) >= answersKept {
-		clear(answers)
-	}
-	answers[key] = answer[T]{value, d.clock.Now().Add(remembered)}
 }
