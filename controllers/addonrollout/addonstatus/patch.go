@@ -1,12 +1,11 @@
 package addonstatus
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
@@ -29,9 +28,13 @@ func Patch(before, after *addonv1alpha1.ManagedClusterAddOn) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the status: %w", err)
 	}
-	difference, err := mergeDifference(was, is)
+	text, err := jsonpatch.CreateMergePatch(was, is)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot compare the status: %w", err)
+	}
+	var difference map[string]any
+	if err := json.Unmarshal(text, &difference); err != nil {
+		return nil, fmt.Errorf("cannot compare the status: %w", err)
 	}
 	maps.Copy(difference, lists)
 	body, err := json.Marshal(map[string]any{
@@ -45,8 +48,7 @@ func Patch(before, after *addonv1alpha1.ManagedClusterAddOn) ([]byte, error) {
 }
 
 // replaceList enters a list that differs into the difference and removes it from both statuses. A
-// merge patch replaces whole lists, so that the former list need not be encoded. Other fields are
-// compared as text.
+// merge patch replaces whole lists, so that the former list need not be encoded.
 func replaceList[T any](difference map[string]any, name string, was, is *[]T) {
 	if !equality.Semantic.DeepEqual(*was, *is) {
 		difference[name] = nil // removes the field
@@ -55,35 +57,4 @@ func replaceList[T any](difference map[string]any, name string, was, is *[]T) {
 		}
 	}
 	*was, *is = nil, nil
-}
-
-// mergeDifference returns the merge patch (RFC 7386) from object a to b: null removes a field,
-// lists and scalars are replaced, objects are compared by field. Equal values are equal texts,
-// because the same encoder wrote both.
-func mergeDifference(a, b []byte) (map[string]any, error) {
-	var was, is map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(a, &was), json.Unmarshal(b, &is)); err != nil {
-		return nil, fmt.Errorf("cannot compare: %w", err)
-	}
-	out := map[string]any{}
-	for key := range was {
-		if _, ok := is[key]; !ok {
-			out[key] = nil
-		}
-	}
-	for key, value := range is {
-		former := was[key]
-		switch {
-		case bytes.Equal(former, value):
-		case bytes.HasPrefix(former, []byte("{")) && bytes.HasPrefix(value, []byte("{")):
-			inner, err := mergeDifference(former, value)
-			if err != nil {
-				return nil, err
-			}
-			out[key] = inner
-		default:
-			out[key] = value
-		}
-	}
-	return out, nil
 }

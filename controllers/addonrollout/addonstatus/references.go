@@ -17,7 +17,7 @@ func references(current []addonv1alpha1.ConfigReference, m Move) []addonv1alpha1
 			continue
 		}
 		ref := addonv1alpha1.ConfigReference{
-			ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: want.Group, Resource: want.Resource},
+			ConfigGroupResource: kindOf(want),
 			ConfigReferent:      addonv1alpha1.ConfigReferent{Namespace: want.Namespace, Name: want.Name},
 			DesiredConfig:       desiredConfig(want, m),
 		}
@@ -39,10 +39,7 @@ func references(current []addonv1alpha1.ConfigReference, m Move) []addonv1alpha1
 // desiredConfig is the hash that OCM would show. If OCM's addon-manager may run, the hash of the
 // template stays empty: with a hash OCM's template manager would deploy the add-on at once.
 func desiredConfig(want render.ConfigHash, m Move) *addonv1alpha1.ConfigSpecHash {
-	c := &addonv1alpha1.ConfigSpecHash{
-		ConfigReferent: addonv1alpha1.ConfigReferent{Namespace: want.Namespace, Name: want.Name},
-		SpecHash:       want.SpecHash,
-	}
+	c := specHash(want)
 	if m.HidesTemplateHash && IsTemplate(want.Group, want.Resource) {
 		c.SpecHash = ""
 	}
