@@ -2,6 +2,7 @@ package journal
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -373,13 +374,7 @@ func (s step) count(standings []Standing) int {
 }
 
 // magnitude is the number of binary digits of n.
-func magnitude(n int) int {
-	digits := 0
-	for ; n > 0; n >>= 1 {
-		digits++
-	}
-	return digits
-}
+func magnitude(n int) int { return bits.Len(uint(n)) } //nolint:gosec // a number of clusters
 
 // rank orders the kinds of one stage: what was seen of its clusters, and what follows from that.
 func rank(k Kind) int {

@@ -6,16 +6,7 @@ import (
 	"strings"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-)
-
-// Phases of a stage that decisions are about.
-const (
-	stageProgressing = "Progressing"
-	stageSoaking     = "Soaking"
-	stageComplete    = "Complete"
-	stageFailed      = "Failed"
-	stageHeld        = "Held"
-	stageNothingToDo = "NothingToDo"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // Rollout returns the decisions about the target, the stages and the whole rollout that
@@ -28,9 +19,13 @@ func Rollout(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 	}
 	halted := false
 	for _, stage := range next.Stages {
-		gates := aboutGates(verdictsOf(stages, stage.Name, before.Attempt == next.Attempt), stage)
+		was := stageNamed(stages, stage.Name)
+		if before.Attempt != next.Attempt {
+			was.Gates = nil // their verdicts are of another attempt
+		}
+		gates := aboutGates(was.Gates, stage)
 		out = append(out, gates...)
-		d := aboutStage(phaseOf(stages, stage.Name), stage)
+		d := aboutStage(was.Phase, stage)
 		if d.Kind == "" || d.Kind == StageHeld && len(gates) > 0 { // the gate says what holds it
 			continue
 		}
@@ -123,22 +118,14 @@ func ended(s v1alpha1.AddOnRolloutStatus) bool {
 		s.Phase == v1alpha1.PhaseFailed || s.Phase == v1alpha1.PhaseRemoved
 }
 
-// phaseOf is the phase of a stage; "": there is no such stage.
-func phaseOf(stages []v1alpha1.StageStatus, name string) string {
-	i := slices.IndexFunc(stages, func(s v1alpha1.StageStatus) bool { return s.Name == name })
-	if i < 0 {
-		return ""
+// stageNamed is the stage of a name; its zero: there is no such stage.
+func stageNamed(stages []v1alpha1.StageStatus, name string) v1alpha1.StageStatus {
+	for _, s := range stages {
+		if s.Name == name {
+			return s
+		}
 	}
-	return stages[i].Phase
-}
-
-// verdictsOf are the verdicts of the gates of a stage in the same attempt.
-func verdictsOf(stages []v1alpha1.StageStatus, name string, same bool) []v1alpha1.GateStatus {
-	i := slices.IndexFunc(stages, func(s v1alpha1.StageStatus) bool { return s.Name == name })
-	if i < 0 || !same {
-		return nil
-	}
-	return stages[i].Gates
+	return v1alpha1.StageStatus{}
 }
 
 // aboutGates are the changes of the verdicts of a stage's gates. The Waiting of a gate in during is left out, because
@@ -170,23 +157,23 @@ func aboutGates(before []v1alpha1.GateStatus, stage v1alpha1.StageStatus) []Deci
 // aboutStage is the decision between two phases of a stage; its kind is "" for none.
 func aboutStage(was string, stage v1alpha1.StageStatus) Decision {
 	d := Decision{Stage: stage.Name, Count: int(stage.Counts.Total), From: was, To: stage.Phase, Reason: stage.Message}
-	begun := was == stageProgressing || was == stageSoaking
+	begun := was == rollout.StageProgressing || was == rollout.StageSoaking
 	switch stage.Phase {
 	case was:
-	case stageProgressing, stageSoaking:
+	case rollout.StageProgressing, rollout.StageSoaking:
 		switch {
-		case was == stageFailed:
+		case was == rollout.StageFailed:
 			d.Kind = Resumed
-		case !begun && was != stageComplete:
+		case !begun && was != rollout.StageComplete:
 			d.Kind = StageStarted
 		}
-	case stageComplete:
-		if was != "" && was != stageNothingToDo { // otherwise the target changed none of its clusters
+	case rollout.StageComplete:
+		if was != "" && was != rollout.StageNothingToDo { // otherwise the target changed none of its clusters
 			d.Kind = StageCompleted
 		}
-	case stageFailed:
+	case rollout.StageFailed:
 		d.Kind = Halted
-	case stageHeld:
+	case rollout.StageHeld:
 		d.Kind = StageHeld
 	}
 	return d
