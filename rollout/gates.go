@@ -109,7 +109,7 @@ func (p *planner) measure(s *step) {
 			continue
 		}
 		if r.State == Done {
-			s.soaked = later(s.soaked, clock.RoundUp(r.Since, time.Minute)) // as the ledger stores it
+			s.soaked = clock.Later(s.soaked, clock.RoundUp(r.Since, time.Minute)) // as the ledger stores it
 		}
 	}
 	for i := range s.gates {

@@ -199,7 +199,7 @@ func Shift(l v1alpha1.Ledger, d time.Duration) v1alpha1.Ledger {
 // Clamp replaces every time of a ledger that is later than now by now. A new operator uses
 // it, because the clock of the operator that stored such a time was ahead.
 func Clamp(l v1alpha1.Ledger, now time.Time) v1alpha1.Ledger {
-	return retimed(l, func(t time.Time) time.Time { return earlier(t, now) })
+	return retimed(l, func(t time.Time) time.Time { return clock.Earlier(t, now) })
 }
 
 func retimed(l v1alpha1.Ledger, change func(time.Time) time.Time) v1alpha1.Ledger {

@@ -139,8 +139,8 @@ func (s *step) title() string {
 
 // look notes that the plan changes at t, if t is still to come.
 func (p *planner) look(t time.Time) {
-	if t.After(p.now) && (p.recheck.IsZero() || t.Before(p.recheck)) {
-		p.recheck = t
+	if t.After(p.now) {
+		p.recheck = clock.First(p.recheck, t)
 	}
 }
 

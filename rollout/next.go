@@ -386,19 +386,9 @@ func (r *Record) wakeAt(o observation, p pace) time.Time {
 		seen, ok = o.health.BadSince, true
 	}
 	if ok && p.applyErrorAfter > 0 {
-		fails := later(r.Since.Add(p.applyErrorAfter), seen.Add(applyErrorSeen))
-		if wake.IsZero() || fails.Before(wake) {
-			wake = fails
-		}
+		wake = clock.First(wake, clock.Later(r.Since.Add(p.applyErrorAfter), seen.Add(applyErrorSeen)))
 	}
 	return wake
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 func orElse(text, otherwise string) string {

@@ -270,13 +270,6 @@ func packTimes(times map[timeKey][]int) []v1alpha1.RecordTimes {
 // coarse is the second at which a time is stored: rounded up to a multiple of grain.
 func coarse(t time.Time, grain time.Duration) int64 { return clock.RoundUp(t, grain).Unix() }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
 // within reports whether the ledger has at most that many bytes in an object. It counts them only
 // if what they can be at most is more.
 func within(l v1alpha1.Ledger, limit int) bool {

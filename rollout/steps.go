@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // track is a sequence of steps; a step starts when the one before it is complete.
@@ -244,7 +245,7 @@ func (t *tally) addFlying(u *unit) {
 	}
 	if u.state == Soaking {
 		t.soaking++
-		t.until = later(t.until, u.until)
+		t.until = clock.Later(t.until, u.until)
 	}
 	if u.refusal() != "" {
 		t.refused++

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/rollout/clock"
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
@@ -78,7 +79,7 @@ func (b *besides) write(what string, do func() error) (written bool, err error) 
 func (b *besides) end(log logr.Logger, o *plan.Observation) (again time.Duration) {
 	for _, what := range slices.Sorted(maps.Keys(b.now)) {
 		w := b.now[what]
-		again = sooner(again, max(w.due-b.elapsed, time.Second))
+		again = clock.Sooner(again, max(w.due-b.elapsed, time.Second))
 		if b.before[what].text == w.text {
 			continue
 		}

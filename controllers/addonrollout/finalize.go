@@ -12,6 +12,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // hold adds AddonFlow's finalizer to a rollout before it writes to any cluster.
@@ -96,5 +97,5 @@ func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, s
 			return left, err
 		}
 	}
-	return sooner(left, book.Deliver()), nil
+	return clock.Sooner(left, book.Deliver()), nil
 }

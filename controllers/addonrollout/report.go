@@ -22,6 +22,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/rollout/clock"
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
@@ -45,13 +46,13 @@ func (r *Reconciler) report(ctx context.Context, p reserved, wrote applied) (ctr
 	if err := r.complete(ctx, p, wrote); err != nil {
 		return ctrl.Result{}, err
 	}
-	again := sooner(p.again, r.again(p, wrote))
+	again := clock.Sooner(p.again, r.again(p, wrote))
 	switch err := r.publish(ctx, p); {
 	case apierrors.IsConflict(err):
-		again = sooner(again, r.Pace) // the watch does not show the last write yet
+		again = clock.Sooner(again, r.Pace) // the watch does not show the last write yet
 	case err != nil:
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot publish the status for OCM's tools")
-		again = sooner(again, retryAfter)
+		again = clock.Sooner(again, retryAfter)
 	}
 	for _, other := range p.Yielding {
 		r.wake(other)
@@ -67,45 +68,34 @@ func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 		after = max(at.Sub(p.Observed.Look.Wall), r.Pace)
 	}
 	if counts := p.rollout.Status.Counts; counts.InFlight > 0 || counts.Removing > 0 || !at.IsZero() {
-		after = sooner(after, watchedEvery)
+		after = clock.Sooner(after, watchedEvery)
 	}
 	if wrote.unfinished {
-		after = sooner(after, r.Pace)
+		after = clock.Sooner(after, r.Pace)
 	}
 	if wrote.created || p.Observed.Unseen {
-		after = sooner(after, unseenFor)
+		after = clock.Sooner(after, unseenFor)
 	}
 	if p.Retries() {
-		after = sooner(after, configRetry)
+		after = clock.Sooner(after, configRetry)
 	}
 	if p.Observed.Approvals.Unproven != nil {
-		after = sooner(after, watchedEvery) // no event tells when the policy is there
+		after = clock.Sooner(after, watchedEvery) // no event tells when the policy is there
 	}
 	if !p.SettlesAt.IsZero() {
-		after = sooner(after, max(p.SettlesAt.Sub(p.Observed.Look.Wall), r.Pace))
+		after = clock.Sooner(after, max(p.SettlesAt.Sub(p.Observed.Look.Wall), r.Pace))
 	} else if errors.Is(p.Err, plan.ErrOwnership) || errors.Is(p.Err, plan.ErrTenantDenied) {
-		after = sooner(after, ownerAgain)
+		after = clock.Sooner(after, ownerAgain)
 	}
 	for _, t := range wrote.troubles {
 		if t.reason == v1alpha1.ApplyFailedReason {
-			return sooner(after, retryAfter)
+			return clock.Sooner(after, retryAfter)
 		}
 	}
 	if len(wrote.troubles) > 0 {
-		after = sooner(after, heldFor) // the body may be restored, which wakes us; this is for the rest
+		after = clock.Sooner(after, heldFor) // the body may be restored, which wakes us; this is for the rest
 	}
 	return after
-}
-
-// sooner returns the shorter of two waits; 0: none.
-func sooner(a, b time.Duration) time.Duration {
-	if a <= 0 {
-		return b
-	}
-	if b <= 0 {
-		return a
-	}
-	return min(a, b)
 }
 
 // complete writes the result of the round to the status: the clusters that could not be

@@ -15,6 +15,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // reserved is a plan whose ledger is stored. Only such a plan may be carried out.
@@ -69,7 +70,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	for _, a := range p.Accepted {
 		mem.authorOf(a.AddOn.UID).Accept(a.AddOn, a.Kind)
 	}
-	again = sooner(again, book.Deliver()) // now: otherwise a post that the status shows as posting starts 15 s later
+	again = clock.Sooner(again, book.Deliver()) // now: otherwise a post that the status shows as posting starts 15 s later
 	return reserved{Plan: p, rollout: ro, mem: mem, again: again}, nil
 }
 

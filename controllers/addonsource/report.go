@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // report ends a pass: one status write, only if the status changed; then the event; then the
@@ -252,15 +253,15 @@ func (p *pass) requeue(h *halt, forge time.Duration) (ctrl.Result, error) {
 		after = 0
 	}
 	if _, waits := p.errands.waitsSince(p.key().NamespacedName); waits {
-		after = sooner(after, p.timeout())
+		after = clock.Sooner(after, p.timeout())
 	}
 	switch {
 	case h != nil && h.kind == waiting:
-		after = sooner(after, h.after)
+		after = clock.Sooner(after, h.after)
 	case h != nil && h.kind == stalled && h.reason == v1alpha1.OwnershipConflictReason:
-		after = sooner(after, ownerAgain)
+		after = clock.Sooner(after, ownerAgain)
 	}
-	return ctrl.Result{RequeueAfter: sooner(after, forge)}, nil
+	return ctrl.Result{RequeueAfter: clock.Sooner(after, forge)}, nil
 }
 
 // ownerAgain is the pause before a pass reads the owner of an object again while another source owns
@@ -273,12 +274,4 @@ func (p *pass) nextLook() time.Duration {
 		return after
 	}
 	return p.source.Spec.Interval.Duration
-}
-
-// sooner returns the shorter of two waits, where 0 means that there is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }

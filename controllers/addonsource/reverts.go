@@ -36,6 +36,7 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/proposal"
 	"github.com/addonflow/addonflow/render/load"
+	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // revertTimeout bounds the work on one proposal, and revertAgain is the pause before one is tried
@@ -128,7 +129,7 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		}
 		outcomes = append(outcomes, outcome)
 		if outcome.again > 0 {
-			after = sooner(after, outcome.again)
+			after = clock.Sooner(after, outcome.again)
 		}
 	}
 	for _, o := range v.note(source, outcomes) {

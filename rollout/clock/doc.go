@@ -1,2 +1,2 @@
-// Package clock rounds the times of a plan and formats them for texts.
+// Package clock rounds and compares the times of a plan and formats them for texts.
 package clock

@@ -7,6 +7,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // passed are the verdicts of a simulation: every gate but a window lets its stage continue at once. How long people
@@ -104,9 +105,7 @@ func (r *run) opens(plan rollout.Plan) (next time.Time) {
 			if v.Stage != ask.Stage || v.Name != ask.Name || v.State == v1alpha1.GatePassed || w.until.IsZero() || r.every != everyBatch && r.course(v.Stage).full() {
 				continue
 			}
-			if at := w.until.Add(-r.skipped[""]); next.IsZero() || at.Before(next) {
-				next = at
-			}
+			next = clock.First(next, w.until.Add(-r.skipped[""]))
 		}
 	}
 	return next

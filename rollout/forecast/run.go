@@ -155,14 +155,9 @@ func (r *run) simulate() error {
 
 // next is when the next decision is due, in whole seconds as in the ledger; zero: never.
 func (r *run) next(plan rollout.Plan) time.Time {
-	next := plan.RecheckAt
-	if opens := r.opens(plan); next.IsZero() || !opens.IsZero() && opens.Before(next) {
-		next = opens
-	}
+	next := clock.First(plan.RecheckAt, r.opens(plan))
 	for _, t := range r.verified {
-		if next.IsZero() || t.Before(next) {
-			next = t
-		}
+		next = clock.First(next, t)
 	}
 	return clock.RoundUp(next, time.Second)
 }

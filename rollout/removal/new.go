@@ -216,7 +216,7 @@ func (p *planner) decide() {
 			p.say(c.Name, Stays, fullText, time.Time{})
 		case d.Approved && p.in.Trust == Unsettled && p.in.Now.Before(confirmed):
 			p.waits.confirm++
-			p.waits.confirmed = earliest(p.waits.confirmed, confirmed)
+			p.waits.confirmed = clock.First(p.waits.confirmed, confirmed)
 			p.say(c.Name, Stays, p.confirmText(confirmed), confirmed)
 		case d.Reserved:
 			p.say(c.Name, LeavesAgain, p.leavesText(d)+refusedText(c), time.Time{})
@@ -226,7 +226,7 @@ func (p *planner) decide() {
 			p.reserve(c.Name)
 		case p.in.Now.Before(grace):
 			p.waits.grace++
-			p.waits.graced = earliest(p.waits.graced, grace)
+			p.waits.graced = clock.First(p.waits.graced, grace)
 			p.say(c.Name, Stays, p.graceText(grace)+refusedText(c), grace)
 		default:
 			ripe = append(ripe, departing{c.Name, d.Since})
@@ -340,16 +340,8 @@ func (p *planner) sum() {
 // look notes that the plan changes at t, if t is still to come.
 func (p *planner) look(t time.Time) {
 	if t.After(p.in.Now) {
-		p.plan.Next = earliest(p.plan.Next, t)
+		p.plan.Next = clock.First(p.plan.Next, t)
 	}
-}
-
-// earliest is the earlier of two times; a zero time is none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // Remaining counts the ManagedClusterAddOns that the removal of the whole add-on waits for.
