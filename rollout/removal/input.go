@@ -130,7 +130,4 @@ type Decision struct {
 	Cluster string
 	Verdict Verdict
 	Reason  string
-	// Until is the earliest time at which a cluster that stays may leave, where the clock
-	// decides that.
-	Until time.Time
 }

@@ -196,7 +196,7 @@ func (p *planner) decide() {
 	var ripe []departing
 	for _, c := range p.clusters {
 		if p.whole && c.Installed == HandMade && !c.Gone {
-			p.say(c.Name, Keeps, "hand-made: it stays while the add-on is removed", time.Time{})
+			p.say(c.Name, Keeps, "hand-made: it stays while the add-on is removed")
 		}
 		if !p.leaves(c) {
 			continue
@@ -210,16 +210,16 @@ func (p *planner) decide() {
 			p.waits.unsettled++
 		case p.in.Held != "" || p.unapproved():
 			p.waits.held++
-			p.say(c.Name, Stays, p.heldText(), time.Time{})
+			p.say(c.Name, Stays, p.heldText())
 		case !noted:
 			p.waits.full++
-			p.say(c.Name, Stays, fullText, time.Time{})
+			p.say(c.Name, Stays, fullText)
 		case d.Approved && p.in.Trust == Unsettled && p.in.Now.Before(confirmed):
 			p.waits.confirm++
 			p.waits.confirmed = clock.First(p.waits.confirmed, confirmed)
-			p.say(c.Name, Stays, p.confirmText(confirmed), confirmed)
+			p.say(c.Name, Stays, p.confirmText(confirmed))
 		case d.Reserved:
-			p.say(c.Name, LeavesAgain, p.leavesText(d)+refusedText(c), time.Time{})
+			p.say(c.Name, LeavesAgain, p.leavesText(d)+refusedText(c))
 		case len(c.NeededBy) > 0:
 			p.need(c)
 		case d.Approved:
@@ -227,7 +227,7 @@ func (p *planner) decide() {
 		case p.in.Now.Before(grace):
 			p.waits.grace++
 			p.waits.graced = clock.First(p.waits.graced, grace)
-			p.say(c.Name, Stays, p.graceText(grace)+refusedText(c), grace)
+			p.say(c.Name, Stays, p.graceText(grace)+refusedText(c))
 		default:
 			ripe = append(ripe, departing{c.Name, d.Since})
 		}
@@ -241,7 +241,7 @@ func (p *planner) decide() {
 		p.waits.budget, p.waits.budgeted = len(waiting), p.periodEnds()
 		why := p.budgetText()
 		for _, u := range waiting {
-			p.say(u.name, Stays, why, p.waits.budgeted)
+			p.say(u.name, Stays, why)
 		}
 	}
 	slices.SortFunc(p.plan.Decisions, func(a, b Decision) int { return strings.Compare(a.Cluster, b.Cluster) })
@@ -271,7 +271,7 @@ func (p *planner) need(c Cluster) {
 	for _, addOn := range c.NeededBy {
 		p.waits.by[addOn] = true
 	}
-	p.say(c.Name, Stays, p.cause()+": waits until "+addOns(c.NeededBy)+" removed here", time.Time{})
+	p.say(c.Name, Stays, p.cause()+": waits until "+addOns(c.NeededBy)+" removed here")
 }
 
 // reserve decides the removal of a cluster.
@@ -279,11 +279,11 @@ func (p *planner) reserve(cluster string) {
 	d := p.record.Leaving[cluster]
 	d.Reserved = true
 	p.record.Leaving[cluster] = d
-	p.say(cluster, Leaves, p.leavesText(d), time.Time{})
+	p.say(cluster, Leaves, p.leavesText(d))
 }
 
-func (p *planner) say(cluster string, verdict Verdict, reason string, until time.Time) {
-	p.plan.Decisions = append(p.plan.Decisions, Decision{Cluster: cluster, Verdict: verdict, Reason: reason, Until: until})
+func (p *planner) say(cluster string, verdict Verdict, reason string) {
+	p.plan.Decisions = append(p.plan.Decisions, Decision{Cluster: cluster, Verdict: verdict, Reason: reason})
 }
 
 func (p *planner) budget() int { return max(1, p.record.Total*budgetPercent/100) }
