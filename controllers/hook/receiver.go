@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -94,32 +95,18 @@ func (r *Receiver) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
 func (r *Receiver) Start(ctx context.Context) error {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", r.Address)
-	if err != nil {
-		return fmt.Errorf("cannot listen for webhooks: %w", err)
-	}
-	server := r.server(ctx)
 	defer r.asker.stop()
-	stopped := make(chan struct{})
-	end := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
-		defer cancel()
-		_ = server.Shutdown(closing)
-	})
-	defer end()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	server := &manager.Server{Name: "webhooks", Server: r.server(ctx), ShutdownTimeout: new(stopWithin)}
+	if err := server.Start(ctx); err != nil {
 		return fmt.Errorf("cannot serve webhooks: %w", err)
 	}
-	<-stopped
 	return nil
 }
 
 // server returns the server, whose requests end with the context.
 func (r *Receiver) server(ctx context.Context) *http.Server {
 	return &http.Server{
-		Handler: r, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout, IdleTimeout: time.Minute,
+		Addr: r.Address, Handler: r, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: readTimeout, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 16 << 10, BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 }
