@@ -3,6 +3,7 @@ package pageserver
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -64,7 +65,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			text = ": nothing new\n\n"
 		}
 		if text != "" {
-			if control.SetWriteDeadline(time.Now().Add(writeWithin)) != nil || write(w, control, text) != nil {
+			if write(w, control, text) != nil {
 				return
 			}
 			sent = time.Now()
@@ -80,9 +81,14 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// write sends an event. The deadline is removed afterwards: with HTTP/2, one that passes ends the stream although
+// nothing is being written.
 func write(w http.ResponseWriter, control *http.ResponseController, text string) error {
+	if err := control.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
+		return err
+	}
 	if _, err := w.Write([]byte(text)); err != nil { //nolint:gosec // an event stream of digests
 		return err
 	}
-	return control.Flush()
+	return errors.Join(control.Flush(), control.SetWriteDeadline(time.Time{}))
 }

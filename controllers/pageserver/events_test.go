@@ -1,0 +1,90 @@
+package pageserver
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+)
+
+// pipes is a listener in memory, whose connections are in the bubble of a test.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error {
+	close(p)
+	return nil
+}
+
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	p <- theirs
+	return ours, nil
+}
+
+// TestEvents_GoOnAfterATimeWithoutNews: with HTTP/2, a deadline that passes ends a stream although nothing is being written.
+func TestEvents_GoOnAfterATimeWithoutNews(t *testing.T) {
+	certificate := issue(t, t.TempDir(), "server").pair
+	for protocol, version2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
+		t.Run(protocol, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ro := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hello"}}
+				w, listener, ended := withoutHub(t, ro), pipes(make(chan net.Conn)), make(chan error)
+				ctx, cancel := context.WithCancel(t.Context())
+				secure := tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
+				go func() { ended <- Serve(ctx, secure, w.pages(w.hub, rights{rolloutsResource})) }()
+				transport := &http.Transport{DialContext: listener.dial, ForceAttemptHTTP2: version2, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+				r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1/events/rollouts/team/hello", http.NoBody)
+				w.must(err)
+				answer, err := transport.RoundTrip(r)
+				w.must(err)
+				if answer.Proto != protocol {
+					t.Errorf("answered with %s", answer.Proto)
+				}
+				lines := bufio.NewScanner(answer.Body)
+				next := func() string {
+					for lines.Scan() {
+						if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+							return text
+						}
+					}
+					t.Errorf("the events ended: %v", lines.Err())
+					return ""
+				}
+				before := next()
+				time.AfterFunc(time.Minute, func() {
+					w.must(w.hub.Get(ctx, client.ObjectKeyFromObject(ro), ro))
+					ro.Annotations = map[string]string{"a": "b"}
+					w.must(w.hub.Update(ctx, ro))
+				})
+				if next() == before {
+					t.Error("the same version after a change")
+				}
+				_ = answer.Body.Close()
+				synctest.Wait()
+				transport.CloseIdleConnections()
+				cancel()
+				w.must(<-ended)
+				time.Sleep(time.Minute) //nolint:forbidigo // the clock of the bubble: every connection has ended
+			})
+		})
+	}
+}
