@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -18,6 +19,36 @@ const (
 	aliveEvery = 20 * time.Second
 )
 
+// streams counts the streams of events that are open, by viewer.
+type streams struct {
+	mu  sync.Mutex
+	all int
+	of  map[string]int
+}
+
+// enter takes one of openStreams places, if one is free. A place counts twice for the next one of its viewer, so that no
+// viewer takes all of them.
+func (s *streams) enter(viewer string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all+s.of[viewer] >= openStreams {
+		return false
+	}
+	s.all++
+	s.of[viewer]++
+	return true
+}
+
+// leave gives a place back.
+func (s *streams) leave(viewer string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.of[viewer]--; s.of[viewer] == 0 {
+		delete(s.of, viewer)
+	}
+}
+
 // events sends the version of a page when it changes, as server-sent events. Who may see the page
 // is asked again each time.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
@@ -29,13 +60,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "log in first", http.StatusUnauthorized)
 		return
 	}
-	select {
-	case s.open <- struct{}{}:
-		defer func() { <-s.open }()
-	default:
+	if !s.open.enter(viewer.Name) {
 		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
 		return
 	}
+	defer s.open.leave(viewer.Name)
 	ctx, cancel := context.WithTimeout(r.Context(), streamFor)
 	defer cancel()
 	w.Header().Set("Content-Type", "text/event-stream")

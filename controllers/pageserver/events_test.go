@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,5 +87,35 @@ func TestEvents_GoOnAfterATimeWithoutNews(t *testing.T) {
 				time.Sleep(time.Minute) //nolint:forbidigo // the clock of the bubble: every connection has ended
 			})
 		})
+	}
+}
+
+// byName is a door for everybody, by the name in a header.
+type byName struct{ rights }
+
+func (d byName) Enter(r *http.Request) (*Viewer, error) {
+	viewer, err := d.rights.Enter(r)
+	viewer.Name = r.Header.Get("Viewer")
+	return viewer, err
+}
+
+// TestEvents_OfOneViewerLeavePlacesToOthers: a browser whose stream is refused does not try again.
+func TestEvents_OfOneViewerLeavePlacesToOthers(t *testing.T) {
+	w := withoutHub(t, &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hello"}})
+	server := httptest.NewServer(w.pages(w.hub, byName{rights{rolloutsResource}}))
+	t.Cleanup(server.Close)
+	open := func(viewer string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/events/rollouts/team/hello", http.NoBody)
+		w.must(err)
+		r.Header.Set("Viewer", viewer)
+		answer, err := server.Client().Do(r)
+		w.must(err)
+		t.Cleanup(func() { _ = answer.Body.Close() })
+		return answer.StatusCode
+	}
+	for open("mallory") == http.StatusOK {
+	}
+	if code := open("jane"); code != http.StatusOK {
+		t.Errorf("another viewer: %d", code)
 	}
 }

@@ -56,8 +56,7 @@ type Server struct {
 	Options
 	pages *dashboard.Pages
 	plans plans
-	// open are the streams of events; each holds a place.
-	open chan struct{}
+	open  streams
 }
 
 const (
@@ -76,7 +75,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	return &Server{
-		Options: o, pages: pages, open: make(chan struct{}, openStreams),
+		Options: o, pages: pages, open: streams{of: map[string]int{}},
 		plans: plans{of: lru.NewWithEvictionFunc(plansKept, forgotten), atOnce: make(chan struct{}, 2)},
 	}, nil
 }
