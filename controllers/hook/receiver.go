@@ -32,8 +32,8 @@ const (
 	// no place of another source. Most forges do not send again what gets 503: the interval of the source remains.
 	requestsAtOnce = 32
 	bodiesAtOnce   = 8
-	// secretFor is how long a token is used without reading the Secret again, so that a flood of wrong signatures
-	// causes no flood of requests to the hub.
+	// secretFor is how long a token, or the error of reading it, is used without reading the Secret again, so that a
+	// flood of webhooks causes no flood of requests to the hub.
 	secretFor = 5 * time.Second
 	// secretTimeout bounds the read of a Secret, for which other webhooks wait.
 	secretTimeout = 5 * time.Second
@@ -69,8 +69,10 @@ type Receiver struct {
 	bodies map[client.ObjectKey]int
 }
 
+// token is what was read of a Secret.
 type token struct {
 	value secret.Text
+	err   error
 	name  string
 	read  time.Time
 }
@@ -209,30 +211,38 @@ func (r *Receiver) sourceAt(ctx context.Context, path string) (*v1alpha1.AddOnSo
 // tokenKey is the key of the token in the Secret.
 const tokenKey = "token"
 
-// token returns the token of a source. It is read again after secretFor, or if another Secret is named.
+// token returns the token of a source. The Secret is read again after secretFor, or if another one is named.
 func (r *Receiver) token(ctx context.Context, source *v1alpha1.AddOnSource) (secret.Text, error) {
 	key, name := client.ObjectKeyFromObject(source), source.Spec.Webhook.SecretRef.Name
 	now := r.Clock()
 	r.mu.Lock()
 	defer r.mu.Unlock() // one reads, and the others use what it read
 	if known := r.tokens[key]; known.name == name && now.Sub(known.read) < secretFor {
-		return known.value, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
-	defer cancel()
-	var stored corev1.Secret
-	if err := r.Secrets.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: name}, &stored); err != nil {
-		return "", fmt.Errorf("cannot read secret %q: %w", name, err)
-	}
-	value := secret.Text(strings.TrimSpace(string(stored.Data[tokenKey])))
-	if value == "" {
-		return "", fmt.Errorf("secret %q has no key %q", name, tokenKey)
+		return known.value, known.err
 	}
 	for other, t := range r.tokens {
 		if now.Sub(t.read) >= secretFor {
 			delete(r.tokens, other)
 		}
 	}
-	r.tokens[key] = token{value: value, name: name, read: now}
+	found := token{name: name, read: now}
+	found.value, found.err = r.read(ctx, client.ObjectKey{Namespace: source.Namespace, Name: name})
+	r.tokens[key] = found
+	return found.value, found.err
+}
+
+// read reads the token in a Secret. Its time is limited, and does not end with the webhook that causes it: others use
+// the result.
+func (r *Receiver) read(ctx context.Context, key client.ObjectKey) (secret.Text, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), secretTimeout)
+	defer cancel()
+	var stored corev1.Secret
+	if err := r.Secrets.Get(ctx, key, &stored); err != nil {
+		return "", fmt.Errorf("cannot read secret %q: %w", key.Name, err)
+	}
+	value := secret.Text(strings.TrimSpace(string(stored.Data[tokenKey])))
+	if value == "" {
+		return "", fmt.Errorf("secret %q has no key %q", key.Name, tokenKey)
+	}
 	return value, nil
 }

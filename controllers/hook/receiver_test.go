@@ -194,6 +194,36 @@ func TestFloodOfWebhooksIsOneLookASecond(t *testing.T) {
 	})
 }
 
+// TestSecretThatCannotBeReadIsReadNoMoreOften: the webhooks of a source whose Secret is missing cause no flood of requests
+// to the hub, for which the webhooks of other sources would wait.
+func TestSecretThatCannotBeReadIsReadNoMoreOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "gitlab")
+		stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hook"}}
+		if err := w.hub.Delete(t.Context(), stored); err != nil {
+			t.Fatal(err)
+		}
+		proof := proofs(testToken, testBody)["gitlab"]
+		for range 1000 {
+			if code, _ := w.send(http.MethodPost, testPath, testBody, proof); code != http.StatusInternalServerError {
+				t.Fatalf("answered %d", code)
+			}
+			<-time.After(5 * time.Millisecond) // five seconds in all
+		}
+		if n := w.reads.Load(); n > 2 {
+			t.Errorf("the Secret was read %d times", n)
+		}
+		stored = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hook"}, Data: map[string][]byte{"token": []byte(testToken)}}
+		if err := w.hub.Create(t.Context(), stored); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(secretFor)
+		if code, _ := w.send(http.MethodPost, testPath, testBody, proof); code != http.StatusAccepted {
+			t.Errorf("answered %d when the Secret is there", code)
+		}
+	})
+}
+
 // TestLastWebhookOfAFloodIsNotLost: a push during the pause is looked at after it.
 func TestLastWebhookOfAFloodIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
