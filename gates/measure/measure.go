@@ -13,9 +13,9 @@ import (
 const (
 	// reasonLimit is how many characters of a reason are kept.
 	reasonLimit = 300
-	// searched is how many characters of a server's text are searched for credentials. The rest
-	// is not shown.
-	searched = 4096
+	// searched is how many bytes of a server's text are searched for credentials. A longer text is not shown:
+	// cut to be searched, it could end in a part of one.
+	searched = 64 << 10
 )
 
 // Measure evaluates a gate of type prometheus or webhook. The Secret is nil if the gate names
@@ -31,7 +31,10 @@ func Measure(ctx context.Context, gate v1alpha1.Gate, credentials *Secret, q gat
 	if err != nil {
 		v = gates.Verdict{State: v1alpha1.GateError, Reason: err.Error()}
 	}
-	v.Reason = brief.Line(server.redaction.Text(brief.Cut(v.Reason, searched)), reasonLimit)
+	if len(v.Reason) > searched {
+		v.Reason = fmt.Sprintf("%s sends a text of more than %d bytes, which is not shown", server.address.Host, searched)
+	}
+	v.Reason = brief.Line(server.redaction.Text(v.Reason), reasonLimit)
 	return v
 }
 

@@ -426,6 +426,22 @@ func TestMeasure_ShowsNoCredential(t *testing.T) {
 	}
 }
 
+// TestMeasure_ShowsNoPartOfACredential: wherever a long text is cut, the part of the credential before the cut is not shown.
+func TestMeasure_ShowsNoPartOfACredential(t *testing.T) {
+	before := 0
+	address := serving(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"state":"Failed","message":%q}`, strings.Repeat(" ", before)+"s3cret-key")
+	})
+	for _, around := range []int{300, 4 << 10, 64 << 10, 256 << 10} {
+		for before = around - 12; before <= around; before++ {
+			got := measure.Measure(t.Context(), webhook(address), secretFor(address, "key", "s3cret-key"), question(), onThisMachine)
+			if got.State != v1alpha1.GateFailed || strings.Contains(got.Reason, "s3") {
+				t.Errorf("after %d characters: %v", before, got)
+			}
+		}
+	}
+}
+
 func TestWebhook_IsSigned(t *testing.T) {
 	var got []string
 	address := serving(t, func(w http.ResponseWriter, r *http.Request) {
