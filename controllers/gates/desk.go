@@ -32,9 +32,9 @@ type Desk struct {
 
 	mu       sync.Mutex
 	rollouts map[types.NamespacedName]map[identity]*job
-	// running counts measurements, at counts them by host.
+	// running counts measurements, of counts them by namespace of the rollout, at by host.
 	running int
-	at      map[string]int
+	of, at  map[string]int
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
@@ -44,6 +44,7 @@ func NewDesk(o Options) *Desk {
 		options:  o,
 		changed:  make(chan struct{}, 1),
 		rollouts: map[types.NamespacedName]map[identity]*job{},
+		of:       map[string]int{},
 		at:       map[string]int{},
 	}
 }

@@ -262,6 +262,29 @@ func TestDesk_OneThatHangsDelaysNoOther(t *testing.T) {
 	b.idle() // nor has it a result
 }
 
+// TestDesk_ManyThatHangDelayNoOtherNamespace: as many servers hang as there are measurements at once.
+func TestDesk_ManyThatHangDelayNoOtherNamespace(t *testing.T) {
+	b, s, hung := newBench(t), newService(t, atOnceAnswered), atomic.Int32{}
+	var asks []gates.Measure
+	for range atOnce {
+		hangs := newService(t, func(r *http.Request) {
+			hung.Add(1)
+			hanging(r)
+		})
+		asks = append(asks, hangs.ask(hangs.address))
+	}
+	hostile := types.NamespacedName{Namespace: "hostile", Name: "hello"}
+	b.Ask(hostile, asks)
+	for hung.Load() < atOnce/2 {
+		time.Sleep(time.Millisecond) //nolint:forbidigo // until its share of the measurements hangs
+	}
+	b.Ask(other, []gates.Measure{s.ask("smoke")})
+	b.expect(other, "Passed: 1 at 00:00")
+	if n := len(b.Results(hostile)); n > 0 {
+		t.Errorf("%d measurements that hang ended before", n)
+	}
+}
+
 func TestDesk_DropsResultsOfWhatIsNotAsked(t *testing.T) {
 	b, s := newBench(t), newService(t, atOnceAnswered)
 	for name, change := range map[string]func(*gates.Measure){

@@ -10,8 +10,8 @@
 // lost: the next one of an ask begins only after the rollout has asked again, that is, after
 // its status has the previous one.
 //
-// At most a few measurements run at once, and only some of them at one host, so that a server
-// that hangs delays the gates of no other.
+// At most a few measurements run at once, and only some of them at one host or for one namespace, so
+// that servers that hang delay no gate of another server and namespace.
 //
 // The rules of a measurement are in package gates; this package adds Kubernetes: the Secret of
 // a gate, read uncached and by name, and the work queue.

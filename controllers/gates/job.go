@@ -21,7 +21,7 @@ import (
 
 const (
 	// atOnce is how many measurements run at the same time, and atHost how many of them at one
-	// host.
+	// host. Each counts twice for the next one of its namespace, so that no namespace takes all places.
 	atOnce = 32
 	atHost = 4
 	// defaultInterval is the interval of a gate without one, shortestInterval that of a gate
@@ -99,7 +99,7 @@ func (d *Desk) schedule() {
 	}
 }
 
-// begin begins the measurements that are due, the longest due first, up to atOnce and atHost.
+// begin begins the measurements that are due, the longest due first, while there are places.
 // It returns when the next one is due; zero: never.
 func (d *Desk) begin(ctx context.Context, measuring *sync.WaitGroup) time.Time {
 	d.mu.Lock()
@@ -119,10 +119,11 @@ func (d *Desk) begin(ctx context.Context, measuring *sync.WaitGroup) time.Time {
 	}
 	slices.SortFunc(due, func(a, b *job) int { return a.when().Compare(b.when()) })
 	for _, j := range due {
-		if d.running == atOnce || d.at[j.host] == atHost {
+		if d.running+d.of[j.rollout.Namespace] >= atOnce || d.at[j.host] == atHost {
 			continue // the end of a measurement makes room
 		}
 		d.running++
+		d.of[j.rollout.Namespace]++
 		d.at[j.host]++
 		within, cancel := context.WithCancel(ctx)
 		ask := j.ask
@@ -141,6 +142,9 @@ func (d *Desk) end(j *job, ask gates.Measure, began time.Time, verdict gates.Ver
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.running--
+	if d.of[j.rollout.Namespace]--; d.of[j.rollout.Namespace] == 0 {
+		delete(d.of, j.rollout.Namespace)
+	}
 	if d.at[j.host]--; d.at[j.host] == 0 {
 		delete(d.at, j.host)
 	}
