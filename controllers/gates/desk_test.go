@@ -318,7 +318,9 @@ func TestDesk_AsksAgainWhenTheFirstClusterMoved(t *testing.T) {
 	b.expect(hello, "Passed: 1 at 00:00")
 	asks := []gates.Measure{s.ask("smoke")}
 	b.Ask(hello, asks)
-	b.expect(hello, "Passed: 2 at 00:00")
+	b.idle() // the status would take a second result of a second for the first one
+	b.pass(time.Second)
+	b.expect(hello, "Passed: 2 at 00:01")
 	b.Ask(hello, asks)
 	b.idle()
 }

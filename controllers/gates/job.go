@@ -78,17 +78,24 @@ func (j *job) drop() {
 	}
 }
 
-// when returns the time of the next measurement. It is at once if the first clusters moved: the
-// last measurement was without any.
+// when returns the time of the next measurement. It does not wait for the interval if the first clusters moved, because
+// the last measurement was without any. It does not begin in the second in which the last one began: the status has
+// that time in seconds, and would take the new result for the last one.
 func (j *job) when() time.Time {
-	after := j.ask.After
-	switch {
-	case j.result != nil && !j.moved && len(j.ask.Question.Moved) > 0:
-		return j.result.Began
-	case j.result != nil && j.result.Began.Before(after) && after.Before(j.due):
-		return after
+	if j.result == nil {
+		return j.due
 	}
-	return j.due
+	next, soonest := j.due, j.result.Began.Add(shortestInterval)
+	switch after := j.ask.After; {
+	case !j.moved && len(j.ask.Question.Moved) > 0:
+		return soonest
+	case j.result.Began.Before(after) && after.Before(next):
+		next = after
+	}
+	if next.Before(soonest) {
+		return soonest
+	}
+	return next
 }
 
 // schedule wakes the scheduler.
