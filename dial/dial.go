@@ -68,6 +68,8 @@ func isLocal(a netip.Addr) bool {
 func isMetadata(a netip.Addr) bool {
 	switch a.WithZone("").String() {
 	case "fd00:ec2::254", // AWS
+		"fd00:ec2::23",    // AWS, credentials of pods
+		"fd00:42::42",     // Scaleway
 		"fd20:ce::254",    // Google Cloud
 		"100.100.100.200", // Alibaba Cloud
 		"168.63.129.16":   // Azure

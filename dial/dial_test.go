@@ -20,7 +20,7 @@ func TestDialer_RefusesThisMachine(t *testing.T) {
 	for _, host := range []string{
 		"127.0.0.1", "localhost", "127.1.2.3", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "169.254.169.254",
 		"fe80::1%lo", "64:ff9b::a9fe:a9fe", "64:ff9b::7f00:1",
-		"fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "64:ff9b::6464:64c8",
+		"fd00:ec2::254", "fd00:ec2::23", "fd00:42::42", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "64:ff9b::6464:64c8",
 	} {
 		if _, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort(host, "9")); !errors.Is(err, dial.ErrLocal) {
 			t.Errorf("%s: got %v, want %v", host, err, dial.ErrLocal)
