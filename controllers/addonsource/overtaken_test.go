@@ -347,8 +347,9 @@ var _ = Describe("A commit whose pace cannot work", func() {
 		w.look()
 		w.changeRolloutStatus(func(r *v1alpha1.AddOnRollout) {
 			r.Status.Outcome, r.Status.ObservedGeneration = "failure", r.Generation
-			conditions.MarkStalled(r, v1alpha1.InvalidRolloutStrategyReason, "no such group")
-			conditions.MarkFalse(r, fluxmeta.ReadyCondition, v1alpha1.InvalidRolloutStrategyReason, "no such group")
+			refused := "no such group at " + r.Annotations[v1alpha1.PacePlaceAnnotation] + ": " + r.Annotations[v1alpha1.PaceObjectAnnotation]
+			conditions.MarkStalled(r, v1alpha1.InvalidRolloutStrategyReason, "%s", refused)
+			conditions.MarkFalse(r, fluxmeta.ReadyCondition, v1alpha1.InvalidRolloutStrategyReason, "%s", refused)
 		})
 		w.passes()
 		w.delivered(readme, "failure")
