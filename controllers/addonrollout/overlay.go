@@ -3,10 +3,10 @@ package addonrollout
 import (
 	"fmt"
 	"maps"
-	"strconv"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -135,7 +135,6 @@ func (o *overlay[T]) confirmed(shown map[client.ObjectKey]bool, mine func(T) boo
 // Resource versions of one resource are ordered numbers (Kubernetes 1.35, KEP-5504);
 // a version that does not parse never counts as older, which costs a conflict at worst.
 func olderVersion(a, b client.Object) bool {
-	va, errA := strconv.ParseUint(a.GetResourceVersion(), 10, 64)
-	vb, errB := strconv.ParseUint(b.GetResourceVersion(), 10, 64)
-	return errA == nil && errB == nil && va < vb
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order < 0
 }
