@@ -10,7 +10,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
-	"github.com/addonflow/addonflow/rollout/rollouttest"
+	"github.com/addonflow/addonflow/test/rollouttest"
 )
 
 // healthy is a fleet that takes everything, with a policy that can be carried to its

@@ -8,7 +8,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
-	"github.com/addonflow/addonflow/rollout/rollouttest"
+	"github.com/addonflow/addonflow/test/rollouttest"
 )
 
 // Moments: single inputs in any state, also in ones that no history leads to. Revisions are

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/addonflow/addonflow/rollout"
-	"github.com/addonflow/addonflow/rollout/rollouttest"
+	"github.com/addonflow/addonflow/test/rollouttest"
 )
 
 // TestMoments_PlanIsAFunctionOfItsInput plans for random moments, also such as no history

@@ -11,7 +11,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/rollout/removal"
-	"github.com/addonflow/addonflow/rollout/rollouttest"
+	"github.com/addonflow/addonflow/test/rollouttest"
 )
 
 // remembered puts a record of removals into the ledger, beside the records of clusters.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
-	"github.com/addonflow/addonflow/rollout/rollouttest"
+	"github.com/addonflow/addonflow/test/rollouttest"
 )
 
 var update = flag.Bool("update", false, "write the golden transcripts anew; commit the difference only if you understand it")

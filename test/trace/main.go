@@ -16,7 +16,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/addonflow/addonflow/rollout/rollouttest"
+	"github.com/addonflow/addonflow/test/rollouttest"
 )
 
 func main() {
