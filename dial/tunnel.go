@@ -22,13 +22,14 @@ const headerBytes = 64 << 10
 func (p Policy) Tunnel(ctx context.Context, timeout time.Duration, proxy *url.URL, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	conn, err := p.Dialer(timeout).DialContext(ctx, "tcp", hostPort(proxy))
+	dialled, err := p.Dialer(timeout).DialContext(ctx, "tcp", hostPort(proxy))
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach the proxy: %w", err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = dialled.Close() })
+	conn := dialled
 	if proxy.Scheme == "https" {
-		conn = tls.Client(conn, &tls.Config{ServerName: proxy.Hostname(), MinVersion: tls.VersionTLS12})
+		conn = tls.Client(dialled, &tls.Config{ServerName: proxy.Hostname(), MinVersion: tls.VersionTLS12})
 	}
 	through, err := connect(conn, proxy, address)
 	if !stop() && err == nil {

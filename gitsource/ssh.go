@@ -83,15 +83,15 @@ func address(e transport.Endpoint) string {
 // connect opens the connection, which ends with ctx.
 func (g *sshGit) connect(ctx context.Context) error {
 	at := address(g.endpoint)
-	conn, err := g.access.dial(ctx, g.proxy, at)
+	server, err := g.access.dial(ctx, g.proxy, at)
 	if errors.Is(err, dial.ErrLocal) {
 		return g.stop(fmt.Errorf("%w: %s", ErrAddressDenied, denied(at, g.proxy)))
 	}
 	if err != nil {
 		return err
 	}
-	context.AfterFunc(ctx, func() { _ = conn.Close() })
-	conn = watched{conn, g.exchange}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	conn := watched{server, g.exchange}
 	c, channels, requests, err := ssh.NewClientConn(conn, at, &ssh.ClientConfig{
 		User: cmp.Or(g.endpoint.User, defaultUser),
 		Auth: []ssh.AuthMethod{ssh.PublicKeys(g.keys.identity)},
