@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -287,9 +288,9 @@ func (t *turn) compare(j *Judged) {
 			j.Adopted = t.stable.Renderer
 		}
 	default:
-		j.AtTarget = t.target.upToDate(j)
+		j.AtTarget = t.target.upToDate(j) && t.intact(j, t.target)
 		if j.AtStable = j.AtTarget; t.stable.digest != t.target.digest { // at rest they are one: no second digest
-			j.AtStable = t.stable.upToDate(j)
+			j.AtStable = t.stable.upToDate(j) && t.intact(j, t.stable)
 		}
 	}
 }
@@ -311,6 +312,38 @@ func (m *Member) upToDate(r *render.Renderer, had *v1alpha1.PlacementReference) 
 	}
 	digest, err := r.Digest(m.renderInput(had))
 	return err == nil && digest == m.Health.Digest
+}
+
+// intact reports whether works that name the content have it. Another client can change a work and leave its marks: what
+// the agent reports about such a work is no proof of the content. A Done cluster has its proof, and the work is repaired
+// without an admission. The result true is remembered while the specs of the works are the same.
+func (t *turn) intact(j *Judged, c Content) bool {
+	if c.Renderer == nil || j.AddOn == nil || !t.unproven[j.Name] {
+		return true
+	}
+	specs := []string{j.Health.Digest, string(j.AddOn.UID)}
+	for _, w := range j.Works {
+		specs = append(specs, string(w.UID), strconv.FormatInt(w.Generation, 10))
+	}
+	fingerprint := fingerprintOf(specs)
+	if t.Memory.intact[j.Name] != fingerprint {
+		rendered, err := c.Renderer.Render(j.RenderInput())
+		if err != nil {
+			return false
+		}
+		owner := render.Owner{Name: j.AddOn.Name, Namespace: j.AddOn.Namespace, UID: j.AddOn.UID, Source: t.SourceName(), Revision: j.Health.Revision}
+		desired, _, err := rendered.Works(owner, j.Works)
+		if err != nil {
+			return false
+		}
+		for _, w := range desired {
+			if render.Compare(w, j.Work(w.Namespace, w.Name)) == render.Different {
+				return false
+			}
+		}
+	}
+	t.leaves.intact[j.Name] = fingerprint
+	return true
 }
 
 // takenOver reports whether works that OCM wrote hold the objects that the revision renders for

@@ -14,6 +14,9 @@ type Memory struct {
 	// alike are OCM's works whose content equals the content that should run, by cluster. Without
 	// this field every turn would compare every work of a fleet that was taken over.
 	alike map[string]Fingerprint
+	// intact are works that have the content which they name, by cluster that is to prove it. Without this field every
+	// turn would render all clusters in flight.
+	intact map[string]Fingerprint
 	// apart are works of other add-ons, by cluster, that have no object in common with those of this one. Without it
 	// every object on a cluster would be compared with every other at every turn.
 	apart map[string]Fingerprint

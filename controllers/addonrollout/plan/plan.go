@@ -304,6 +304,8 @@ type turn struct {
 	// stored is the status to plan with: the stored status, moved to the target of spec.
 	stored         v1alpha1.AddOnRolloutStatus
 	target, stable Content
+	// unproven are the clusters whose records are not Done.
+	unproven map[string]bool
 	// leaves is the memory for the next turn.
 	leaves   Memory
 	yielding map[types.NamespacedName]bool
@@ -312,8 +314,12 @@ type turn struct {
 }
 
 func (o *Observation) decide(b begun, h ordered, contested error) (Decided, error) {
-	t := &turn{Observation: o, stored: h.status, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
-	t.leaves.alike, t.leaves.apart = map[string]Fingerprint{}, map[string]Fingerprint{}
+	t := &turn{Observation: o, stored: h.status, unproven: map[string]bool{}, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
+	t.leaves.alike, t.leaves.apart, t.leaves.intact = map[string]Fingerprint{}, map[string]Fingerprint{}, map[string]Fingerprint{}
+	records, _ := rollout.Records(h.status.Ledger) // the planner refuses a ledger with an error
+	for i := range records {
+		t.unproven[records[i].Cluster] = records[i].State != rollout.Done
+	}
 	in, judged, err := t.input()
 	if err != nil {
 		return Decided{}, err
