@@ -32,17 +32,18 @@ const (
 	DefaultHookTimeout  = 10 * time.Minute
 )
 
-// Inspector explains one rollout again and again. It keeps the renderers of the revisions that the last
-// plan used, so that a cluster is rendered again only if its revision or its inputs changed.
+// Inspector explains one rollout again and again, for one caller at a time. It keeps the renderers of the revisions that
+// the last plan used, and what it compared, so that a cluster is rendered again only if its revision or its inputs changed.
 type Inspector struct {
 	hub       client.Client
 	key       client.ObjectKey
 	renderers *renderers
+	compared  plan.Memory
 }
 
 // NewInspector returns an Inspector that has rendered nothing yet. c may read uncached.
 func NewInspector(c client.Client, key client.ObjectKey, charts chart.Engines) *Inspector {
-	return &Inspector{c, key, newRenderers(c, charts)}
+	return &Inspector{hub: c, key: key, renderers: newRenderers(c, charts)}
 }
 
 // Inspection is a plan and what it was made of.
@@ -91,11 +92,14 @@ func (s *Inspector) explained(ctx context.Context) (Inspection, error) {
 		HookTimeout:  DefaultHookTimeout,
 	})
 	r.renderers = s.renderers
-	o, err := r.observe(ctx, &ro, newMemory(), standing{bounds: (*render.Bounds)(ro.Status.TargetBounds)})
+	mem := newMemory()
+	mem.plan = s.compared
+	o, err := r.observe(ctx, &ro, mem, standing{bounds: (*render.Bounds)(ro.Status.TargetBounds)})
 	if err != nil {
 		return Inspection{}, err
 	}
 	p, err := plan.Preview(o, reportedConflict(&ro))
+	s.compared = p.Memory.Compared()
 	return Inspection{p, newRenderers(s.hub, s.renderers.charts)}, err
 }
 

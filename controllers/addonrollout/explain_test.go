@@ -186,7 +186,7 @@ func TestInspectRendersWhatChanged(t *testing.T) {
 		do   func()
 		want int
 	}{
-		{"the first look", func() {}, 3},
+		{"the first look", func() {}, 6}, // the works of a cluster in flight are compared with another rendering
 		{"the second look", func() {}, 0},
 		{"the look after the values of c2 changed", func() {
 			c2 := s.addOn("c2")

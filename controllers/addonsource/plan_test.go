@@ -319,7 +319,8 @@ func TestRolloutNamesWhereItsPaceIsDeclared(t *testing.T) {
 	at := func(kind, _ string) (string, int) { return "addons/" + kind + ".yaml", 7 }
 	staged := &v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "canary"}}}
 	todo, err := newPlan(fleetInput([]load.AddOn{
-		{Name: "paced", Digest: newDigest, Position: at, Paced: true}, {Name: "plain", Digest: newDigest, Position: at},
+		{Name: "paced", Digest: newDigest, Position: at, Paced: true},
+		{Name: "plain", Digest: newDigest, Position: at},
 		{Name: "staged", Digest: newDigest, Position: at, Rollout: staged},
 	}))
 	if err != nil {

@@ -374,7 +374,7 @@ func (s step) count(standings []Standing) int {
 }
 
 // magnitude is the number of binary digits of n.
-func magnitude(n int) int { return bits.Len(uint(n)) } //nolint:gosec // a number of clusters
+func magnitude(n int) int { return bits.Len(uint(n)) }
 
 // rank orders the kinds of one stage: what was seen of its clusters, and what follows from that.
 func rank(k Kind) int {

@@ -32,6 +32,9 @@ type Memory struct {
 	Unwritten []journal.Decision
 }
 
+// Compared is the part of the memory that only saves comparisons: without it a plan is the same.
+func (m Memory) Compared() Memory { return Memory{alike: m.alike, intact: m.intact, apart: m.apart} }
+
 // Fingerprint stands for everything that a decision depends on, in far less memory than its text. The zero
 // value is that of nothing.
 type Fingerprint [sha256.Size]byte
