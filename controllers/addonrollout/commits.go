@@ -99,11 +99,11 @@ func contentOf(digest string) string {
 //
 //	the commit that introduced the content   add-on and stages; where a newer commit carries
 //	                                         it, no progress, and nothing after the verdict
-//	the newest commit that carries it        the same, while the rollout is not Succeeded
+//	the newest commit that carries it        the same, while the rollout is not finished
 //	the commit that introduced the policy    the add-on, while the policy cannot work and is as
 //	                                         declared; older commits with the same content wait
 //	                                         meanwhile
-//	a newer commit that was refused          the add-on, while the rollout is not Succeeded: "not applied"
+//	a newer commit that was refused          the add-on, while the rollout is not finished: "not applied"
 //	any other                                see commitstatus.Overtake
 func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	o, ro := p.Observed, p.Observed.Rollout
@@ -141,7 +141,7 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 		b.Tell(detailed(b, p, newest)...)
 		tellEnded(b, p, c.newest, withSHA(wants, c.newest))
 	}
-	if c.refused != "" && (p.Next.Phase != v1alpha1.PhaseSucceeded || commitstatus.Shown(b.Marks(), c.refused, whole)) {
+	if c.refused != "" && (!finished(p.Next.Phase) || commitstatus.Shown(b.Marks(), c.refused, whole)) {
 		b.Tell(detailed(b, p, []commitstatus.Want{{
 			SHA: c.refused, Context: whole, State: commitstatus.Failure, Content: "refused",
 			Description: "not applied: the commit is refused, see " + forge.ContextName(o.Source),
@@ -160,6 +160,11 @@ func ended(marks []commitstatus.Mark, sha, context string) bool {
 	return slices.ContainsFunc(marks, func(m commitstatus.Mark) bool {
 		return m.SHA == sha && m.Context == context && commitstatus.Judged(m)
 	})
+}
+
+// finished reports whether a rollout in this phase has no cluster to move or to remove.
+func finished(phase v1alpha1.Phase) bool {
+	return phase == v1alpha1.PhaseSucceeded || phase == v1alpha1.PhaseRemoved
 }
 
 // bookRunning replaces openBook while the declared content waits for the current rollout (onNewCommit: Finish). The
@@ -218,7 +223,7 @@ func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
 		return true
 	}
 	if w.State == commitstatus.Success {
-		return p.Next.Phase != v1alpha1.PhaseSucceeded && p.Next.Phase != v1alpha1.PhaseRemoved
+		return !finished(p.Next.Phase)
 	}
 	succeeded := slices.ContainsFunc(p.Observed.Source.Status.CommitStatuses, func(m v1alpha1.CommitMark) bool {
 		last := commitstatus.Last(m)

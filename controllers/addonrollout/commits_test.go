@@ -585,6 +585,31 @@ func TestRefusedCommitIsNotApplied(t *testing.T) {
 	s.expect("w3", "")
 }
 
+// TestRefusedCommitSaysNothingOfARemovedAddOn: an add-on that no cluster has and Git does not declare cannot turn the
+// refused commit green again.
+func TestRefusedCommitSaysNothingOfARemovedAddOn(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.within(0, "10m")
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	s.removed()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, source); err != nil {
+		t.Fatal(err)
+	}
+	source.Status = v1alpha1.AddOnSourceStatus{
+		LastAppliedRevision: "main@sha1:" + commitNamed("v9"), LastAttemptedRevision: "main@sha1:" + commitNamed("w10"),
+		LastAttemptedSpec: "spec" + v1alpha1.RefusedSuffix,
+	}
+	if err := s.hub.Status().Update(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	s.turns(2)
+	s.expect("w10", "")
+}
+
 // detail sets commitStatus.detail of the source.
 func (s *scene) detail(detail v1alpha1.CommitStatusDetail) {
 	s.t.Helper()
