@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // Outcome is the outcome of a rollout for a script.
@@ -31,7 +32,8 @@ const (
 // code of every command. If the status is about an older spec or target, the outcome is Running.
 // A suspended rollout that failed is Failed. A rollout that a strategy or a guard holds is
 // Waiting, even if the commit status is green. While the target waits for the rollout of other
-// content, phase and counts are about that content, and the outcome is Running.
+// content, phase and counts are about that content, and the outcome is Running. So it is after a problem of a rollout
+// that had succeeded, until its clusters have the content again.
 func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	if !Current(r) {
 		return Running
@@ -47,7 +49,7 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	}
 	switch r.Status.Phase {
 	case v1alpha1.PhaseSucceeded:
-		if lost(r.Status.Counts) {
+		if lost(r.Status.Counts) || r.Status.Outcome == string(rollout.Pending) {
 			return Running
 		}
 		return Succeeded

@@ -11,6 +11,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/contest"
+	"github.com/addonflow/addonflow/show"
 )
 
 // fights runs turns. After each, another client does the same to the work of c1, if AddonFlow wrote it in that turn. It
@@ -162,6 +163,38 @@ func TestContestedClusterIsNotUpdated(t *testing.T) {
 		}
 		ends(s)
 	})
+}
+
+// TestCommitIsGreenAgainWhenTheContestedClusterIsVerified: the user ends a conflict about a fleet at rest. Until the
+// cluster is verified again, neither the commit nor addonflow reconcile --wait has a success, and its counts are right.
+func TestCommitIsGreenAgainWhenTheContestedClusterIsVerified(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.target("v1")
+	s.settle()
+	s.otherwise(s.works()["c1"])
+	s.fights(20, s.otherwise)
+	if got := s.reported(); !strings.HasPrefix(got, "failure: ownership conflict: ") {
+		t.Fatalf("the commit says %q", got)
+	}
+	s.accepted()
+	ro := s.rollout()
+	ro.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"}
+	s.update(ro)
+	s.turn()
+	if got := s.reported(); got != "pending: resumed: now 2/3 updated, 1 catching up" {
+		t.Errorf("the commit says %q while c1 is not verified", got)
+	}
+	if ro := s.rollout(); ro.Status.LastHandledReconcileAt != "now" || show.OutcomeOf(ro) != show.Running {
+		t.Errorf("request %q, %s: %s", ro.Status.LastHandledReconcileAt, show.OutcomeOf(ro), ro.Status.Message)
+	}
+	s.settle()
+	if got := s.reported(); got != "success: 3/3 updated" {
+		t.Errorf("the commit says %q", got)
+	}
+	if got := show.OutcomeOf(s.rollout()); got != show.Succeeded {
+		t.Errorf("the outcome is %s", got)
+	}
 }
 
 // TestContestOutlivesTheStatus: a status that is lost during a conflict is rebuilt, and the conflict ends as otherwise.

@@ -111,7 +111,7 @@ func setConditions(ro *v1alpha1.AddOnRollout, v plan.Verdict) {
 	case v.Waiting != "":
 		conditions.MarkReconciling(ro, v.Waiting, "%s", v.Text())
 		conditions.MarkUnknown(ro, meta.ReadyCondition, v.Waiting, "%s", v.Text())
-	case s.Phase == v1alpha1.PhaseSucceeded, s.Phase == v1alpha1.PhaseRemoved:
+	case s.Phase == v1alpha1.PhaseSucceeded && s.Outcome != string(rollout.Pending), s.Phase == v1alpha1.PhaseRemoved:
 		atRest(ro)
 		conditions.MarkTrue(ro, meta.ReadyCondition, v1alpha1.RolloutSucceededReason, "%s", s.Message)
 	case s.Phase == v1alpha1.PhaseRolledBack:

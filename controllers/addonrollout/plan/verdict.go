@@ -188,6 +188,9 @@ func (p *Plan) summaries() []rollout.Summary {
 	}
 	if p.Err == nil {
 		said := p.Planned
+		if said.Outcome == rollout.Success && p.recovers() {
+			said.Outcome = rollout.Pending
+		}
 		if p.Verdict.Stalled != "" && said.Outcome != rollout.Failure { // no commit is greener than its rollout
 			said.Outcome, said.Message = rollout.Failure, p.Verdict.Message
 		}
@@ -198,6 +201,12 @@ func (p *Plan) summaries() []rollout.Summary {
 		s.State = rollout.Failure
 	}
 	return []rollout.Summary{s}
+}
+
+// recovers reports whether a rollout that had ended was stopped later, and clusters do not have the content again yet.
+func (p *Plan) recovers() bool {
+	stored, c := rollout.Outcome(p.Observed.Rollout.Status.Outcome), p.Planned.Counts
+	return p.Input.Ended && (stored == rollout.Failure || stored == rollout.Pending) && c.InFlight+c.Waiting > 0
 }
 
 // asides are what the user must know besides how the rollout stands: which clusters keep bad content because no stage
