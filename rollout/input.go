@@ -11,8 +11,9 @@ import (
 
 // Values of Cluster.Running that name no revision. They never equal one.
 const (
-	// Mixed: AddonFlow wrote the works, but their parts name different revisions; or the
-	// works are gone and their content is not stored anywhere. The cluster waits to be admitted.
+	// Mixed: AddonFlow wrote the works, but their parts name different revisions; or there are no
+	// works, and their content is not stored anywhere or the stable revision cannot be rendered
+	// for the cluster. The cluster waits to be admitted.
 	Mixed = "mixed"
 	// Foreign: the cluster has works of the add-on that AddonFlow did not write.
 	Foreign = "foreign"

@@ -75,6 +75,36 @@ func TestClusterWithoutAValueForTheFirstContentIsParked(t *testing.T) {
 	}
 }
 
+// TestClusterWithoutAValueForTheStableContentGetsTheFix: the cluster does not start at the stable revision, which
+// cannot be rendered for it, and holds no slot for it. It is admitted to the fix like any other cluster.
+func TestClusterWithoutAValueForTheStableContentGetsTheFix(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.zone("c1")
+	s.zone("c2")
+	s.within(0, "10m")
+	s.targetOf(zonedAt("v1"), "v1")
+	s.settle()
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Counts.Parked != 1 {
+		t.Fatalf("v1 is everywhere but on c3, got %s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	v2 := s.target("v2")
+	s.turn()
+	plan := s.plan()
+	if c3, _ := plan.Why("c3"); c3.State != rollout.Waiting || c3.Reason != "waits for a free slot in everyone: 1 of 1 in flight" {
+		t.Errorf("c3 waits like any other cluster: got %s: %s", c3.State, c3.Reason)
+	}
+	for range 20 {
+		s.settleOnce()
+		plan := s.plan()
+		if c3, _ := plan.Why("c3"); c3.State.InFlight() && c3.Revision != v2 {
+			t.Fatalf("c3 is admitted to %s: %s", c3.Revision, c3.Reason)
+		}
+	}
+	if got := s.holding(v2); len(got) != 3 {
+		t.Errorf("only %v have the fix: %s", got, s.rollout().Status.Message)
+	}
+}
+
 // within makes the rollout move one cluster at a time, with failures allowed and a
 // deadline.
 func (s *scene) within(failures int32, deadline string) {

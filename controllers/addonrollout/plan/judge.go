@@ -75,7 +75,7 @@ func (t *turn) judge(m *Member) (Judged, error) {
 			return j, err
 		}
 		if j.Refused != nil {
-			j.Refused.keeps = has.Renderer != nil && has.digest != t.target.digest && has.Renderer.Refuses(j.RenderInput()) == nil
+			j.Refused.keeps = has.Renderer != nil && has.digest != t.target.digest && has.refuses(&j) == nil
 		}
 		j.Hosts = m.Hosting.Hosted && (m.worksAt(t.Rollout.Name) != "" || t.target.hosts(&j) || has.hosts(&j))
 	}
@@ -144,10 +144,7 @@ func (t *turn) has(m *Member) (Content, error) {
 
 // refuse says why the target cannot be rendered for a member; nil: it can.
 func (t *turn) refuse(j *Judged) *Refusal {
-	if t.target.Renderer == nil {
-		return nil
-	}
-	err := t.target.Renderer.Refuses(j.RenderInput())
+	err := t.target.refuses(j)
 	if err == nil {
 		return nil
 	}
@@ -156,6 +153,14 @@ func (t *turn) refuse(j *Judged) *Refusal {
 		refused.brief = invalid.Brief()
 	}
 	return refused
+}
+
+// refuses is why the content cannot be rendered for a member; nil: it can, or its body is not known.
+func (c Content) refuses(j *Judged) error {
+	if c.Renderer == nil {
+		return nil
+	}
+	return c.Renderer.Refuses(j.RenderInput())
 }
 
 // hosts reports whether the revision renders anything for the member's hosting cluster. The
@@ -398,12 +403,18 @@ func (m *Member) awaits() string {
 	return ""
 }
 
+// startsAnew reports whether a member without works cannot start at the stable revision like a
+// joiner, but waits to be admitted to the target: it ran otherwise, or the stable revision cannot be
+// rendered for it.
+func (t *turn) startsAnew(j *Judged) bool {
+	return j.Running() == "" && j.Hindered == nil && (j.ranOtherwise() || t.stable.refuses(j) != nil)
+}
+
 // ranOtherwise reports whether a member without works ran content before, with other
 // configurations in its ManagedClusterAddOn than now, according to its status. Any revision is
-// then new content for it. It does not start at the stable revision like a joiner, but waits to
-// be admitted. Other causes of a different rendering, such as a label, cannot be detected.
+// then new content for it. Other causes of a different rendering, such as a label, cannot be detected.
 func (m *Member) ranOtherwise() bool {
-	if m.AddOn == nil || m.Hindered != nil || addonstatus.NeverApplied(m.AddOn.Status.ConfigReferences) {
+	if m.AddOn == nil || addonstatus.NeverApplied(m.AddOn.Status.ConfigReferences) {
 		return false
 	}
 	for i := range m.Configs {

@@ -459,7 +459,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		Departure:      plannedDeparture(j.Member, t.Rollout.Name, t.HookTimeout),
 	}
 	switch {
-	case c.Running == "" && j.ranOtherwise():
+	case t.startsAnew(j):
 		c.Running = rollout.Mixed
 	case c.Running == rollout.Mixed && j.names(t.Target.Digest):
 		c.Running = t.Target.Digest // it was admitted to the target, and its works are written in part
