@@ -131,6 +131,41 @@ func (f *flaky) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, error
 	return f.InProcess.Render(s, in)
 }
 
+// refusing is an engine that refuses every chart, and counts how often it was asked.
+type refusing struct {
+	chart.InProcess
+	renderings int
+}
+
+func (e *refusing) Render(*chart.Source, chart.Input) ([]chart.Manifest, error) {
+	e.renderings++
+	return nil, &chart.Error{Message: "it used 10s of CPU time"}
+}
+
+// TestRefusedPackageIsRenderedOnce: content that reaches a limit for a cluster uses all of the limit each time it is
+// rendered. So the error is cached until an input of the cluster changes.
+func TestRefusedPackageIsRenderedOnce(t *testing.T) {
+	engine := &refusing{}
+	r, err := NewRenderer(charted("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: hello}\n"), engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, version := range []string{"v1.33.0", "v1.34.0"} {
+		c := Cluster{Name: "c1", KubeVersion: version}
+		for range 3 {
+			_, of := r.Render(c)
+			for _, err := range []error{of, r.Refuses(c)} {
+				if invalid, ok := errors.AsType[*InvalidError](err); !ok || invalid.Findings[0].Message != "it used 10s of CPU time" {
+					t.Errorf("got %v", err)
+				}
+			}
+		}
+		if engine.renderings != i+1 {
+			t.Errorf("%d renderings with %d versions of Kubernetes", engine.renderings, i+1)
+		}
+	}
+}
+
 // TestInterruptedPackageIsNotBlamed: an interruption is not a finding and is not cached.
 func TestInterruptedPackageIsNotBlamed(t *testing.T) {
 	content := charted("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: hello}\n")

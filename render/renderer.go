@@ -135,25 +135,15 @@ func (r *Renderer) agentConfig(c Config) *agentConfig {
 
 // Render returns what the cluster gets. The error is an *InvalidError for content
 // that cannot be rendered for it, ErrInvalidImageRegistries or ErrInvalidValues for
-// an annotation, or ErrInterrupted.
+// an annotation, or ErrInterrupted. Every other error than the last is cached, because
+// content that reaches a limit uses all of it each time.
 func (r *Renderer) Render(c Cluster) (Rendered, error) {
-	if c.Name == "" {
-		return Rendered{}, ErrNoClusterName
+	key := r.keyOf(c)
+	if o, known := r.outlined(key); known && o.err != nil {
+		return Rendered{}, o.err
 	}
-	a := r.assignmentFor(c)
-	b, err := newBuilder(r.addOn, a, c.facts(a), c.Name)
-	if errors.Is(err, ErrInterrupted) {
-		r.interrupt(err)
-	}
-	if err != nil {
-		return Rendered{}, err
-	}
-	p := b.build()
-	b.stamped()
-	if err := b.found.err(r.addOn); err != nil {
-		return Rendered{}, err
-	}
-	return p.rendered(c.Hosting), nil
+	rendered, o := r.render(key)
+	return rendered, o.err
 }
 
 // Digest returns the digest of what Render returns. It is cached, so that a second call renders
@@ -174,29 +164,60 @@ func (r *Renderer) Hosts(c Cluster) (bool, error) {
 func (r *Renderer) Refuses(c Cluster) error { return r.outline(c).err }
 
 func (r *Renderer) outline(c Cluster) outline {
-	a := r.assignmentFor(c)
-	key := outlineKey{a, c.facts(a), c.Name, c.Hosting}
-	r.mu.Lock()
-	o, known := r.outlines[key]
-	r.mu.Unlock()
-	if known {
-		return o
+	key := r.keyOf(c)
+	o, known := r.outlined(key)
+	if !known {
+		_, o = r.render(key)
 	}
-	rendered, err := r.Render(c)
+	return o
+}
+
+func (r *Renderer) keyOf(c Cluster) outlineKey {
+	a := r.assignmentFor(c)
+	return outlineKey{a, c.facts(a), c.Name, c.Hosting}
+}
+
+func (r *Renderer) outlined(key outlineKey) (outline, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o, known := r.outlines[key]
+	return o, known
+}
+
+// render renders, and caches the outline.
+func (r *Renderer) render(key outlineKey) (Rendered, outline) {
+	rendered, err := r.build(key)
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		err = invalid.shortened() // thousands of clusters may lack the same variables
 	}
-	o = outline{digest: rendered.Digest, hosts: rendered.Hosts(), definitions: rendered.definitions(), err: err}
+	o := outline{digest: rendered.Digest, hosts: rendered.Hosts(), definitions: rendered.definitions(), err: err}
 	if errors.Is(err, ErrInterrupted) {
-		return o
+		r.interrupt(err)
+		return rendered, o
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.outlines) >= maxOutlines {
+	if _, known := r.outlines[key]; !known && len(r.outlines) >= maxOutlines {
 		clear(r.outlines)
 	}
 	r.outlines[key] = o
-	return o
+	return rendered, o
+}
+
+func (r *Renderer) build(key outlineKey) (Rendered, error) {
+	if key.name == "" {
+		return Rendered{}, ErrNoClusterName
+	}
+	b, err := newBuilder(r.addOn, key.assignment, key.facts, key.name)
+	if err != nil {
+		return Rendered{}, err
+	}
+	p := b.build()
+	b.stamped()
+	if err := b.found.err(r.addOn); err != nil {
+		return Rendered{}, err
+	}
+	return p.rendered(key.hosting), nil
 }
 
 // Interruptions returns how many renderings ended with ErrInterrupted so far, and the error of

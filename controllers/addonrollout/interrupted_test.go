@@ -3,6 +3,7 @@ package addonrollout
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,5 +53,51 @@ func TestInterruptedRendering_HoldsBackNoCluster(t *testing.T) {
 	works := &workv1.ManifestWorkList{}
 	if err := s.hub.List(t.Context(), works); err != nil || len(works.Items) != 2 {
 		t.Errorf("%d works, %v; want one of each cluster", len(works.Items), err)
+	}
+}
+
+// refusing is an engine that refuses every package for one cluster, and counts how often it was asked to render there.
+type refusing struct {
+	chart.InProcess
+	cluster    string
+	renderings atomic.Int32
+}
+
+func (e *refusing) For(string) chart.Engine { return e }
+
+func (e *refusing) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, error) {
+	if in.BuiltIns["clusterName"] == e.cluster {
+		e.renderings.Add(1)
+		return nil, &chart.Error{Message: "it used 10s of CPU time"}
+	}
+	return e.InProcess.Render(s, in)
+}
+
+// TestRefusedClusterIsRenderedOnce: a package that reaches a limit on one cluster uses all of the limit each time it is
+// rendered there. No turn renders it again, neither for a cluster without a work nor for one that can get neither the
+// target nor what it runs.
+func TestRefusedClusterIsRenderedOnce(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	engine := &refusing{cluster: "c2"}
+	s.reconciler.renderers.charts = engine
+	release := func(revision string) {
+		s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
+			Name: "hello", Engine: chart.ManifestsFolder,
+			Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + revision + ", namespace: agents}\n"}},
+		}}, revision)
+		s.turns(8)
+	}
+	release("v1")
+	if n := engine.renderings.Load(); n != 1 {
+		t.Errorf("it is rendered %d times for a cluster without a work", n)
+	}
+	engine.cluster = "c1"
+	engine.renderings.Store(0)
+	c1 := s.addOn("c1")
+	c1.Annotations = map[string]string{"addon.open-cluster-management.io/values": "{}"}
+	s.update(c1)
+	release("v2")
+	if n := engine.renderings.Load(); n != 2 {
+		t.Errorf("two revisions are rendered %d times for a cluster whose values changed", n)
 	}
 }
