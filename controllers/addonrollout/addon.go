@@ -36,6 +36,8 @@ func (d *round) install(ctx context.Context, c *plan.Cluster) (*addonv1alpha1.Ma
 		Annotations:     selectedBy(addOnAnnotations(c.Member), c.Planned.SelectedBy),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d.Observed.Owner, ownerKind())},
 	}}
+	ctx, cancel := context.WithTimeout(ctx, clusterFor)
+	defer cancel()
 	if err := d.Client.Create(ctx, addOn); err != nil {
 		return nil, fmt.Errorf("cannot install: %w", err)
 	}
@@ -66,6 +68,8 @@ func (d *round) remove(ctx context.Context, c *plan.Cluster) error {
 	if plan.Installation(c.AddOn) != rollout.Ours {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, clusterFor)
+	defer cancel()
 	err := d.Client.Delete(ctx, c.AddOn, client.Preconditions{UID: &c.AddOn.UID, ResourceVersion: &c.AddOn.ResourceVersion})
 	if err != nil {
 		return fmt.Errorf("cannot remove: %w", err)

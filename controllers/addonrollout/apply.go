@@ -26,7 +26,7 @@ import (
 // thousands of clusters are being written. The next round continues; its plan is computed again.
 // clusterFor bounds the requests of one cluster, so that a request that hangs blocks a worker and
 // not the round. It is far above the response time of a hub under load; a shorter limit would cause
-// 504 and retries.
+// 504 and retries. It begins after the cluster is rendered, which may wait for a turn and has a limit of its own.
 const (
 	applyFor   = 5 * time.Second
 	clusterFor = 30 * time.Second
@@ -109,9 +109,7 @@ func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 			continue
 		}
 		g.Go(func() error {
-			bounded, cancel := context.WithTimeout(ctx, clusterFor)
-			defer cancel()
-			return d.note(ctx, c, d.write(bounded, c))
+			return d.note(ctx, c, d.write(ctx, c))
 		})
 	}
 	err := g.Wait()
@@ -246,21 +244,23 @@ func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 	case addOn.DeletionTimestamp != nil:
 		return d.depart(ctx, c)
 	}
-	addOn, err := d.reclaim(ctx, addOn)
+	hub, cancel := context.WithTimeout(ctx, clusterFor)
+	defer cancel()
+	addOn, err := d.reclaim(hub, addOn)
 	if err != nil {
 		return err
 	}
-	if addOn, err = d.syncAnnotations(ctx, c, addOn); err != nil {
+	if addOn, err = d.syncAnnotations(hub, c, addOn); err != nil {
 		return err
 	}
 	switch {
 	case c.Hindered != nil:
-		return d.tell(ctx, addOn, c.Hindered.Conditions()...)
+		return d.tell(hub, addOn, c.Hindered.Conditions()...)
 	case c.Refused != nil && (!c.Movable() || d.IsTarget(c.Planned.Revision) || c.Planned.State == rollout.Failed):
-		return errors.Join(d.repair(ctx, c, addOn), d.tell(ctx, addOn, c.Refused.Conditions()...))
+		return errors.Join(d.tell(hub, addOn, c.Refused.Conditions()...), d.repair(ctx, c, addOn))
 	case c.HostingProblem() != "":
 		// The works on both clusters stay until the annotation is corrected.
-		return d.tell(ctx, addOn, *c.Hosting.Condition())
+		return d.tell(hub, addOn, *c.Hosting.Condition())
 	case c.Planned.Revision == rollout.Foreign && c.Adopted != nil:
 		return d.sync(ctx, c, addOn, c.Adopted)
 	case c.Movable():
@@ -270,7 +270,7 @@ func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 		}
 		return d.sync(ctx, c, addOn, renderer)
 	case d.Waits(c):
-		return d.await(ctx, addOn)
+		return d.await(hub, addOn)
 	}
 	return nil
 }
@@ -288,6 +288,8 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 	if err != nil {
 		return worksFailed(failedToRender, fmt.Errorf("cannot render: %w", err))
 	}
+	ctx, cancel := context.WithTimeout(ctx, clusterFor)
+	defer cancel()
 	adopted := c.Planned.Revision == rollout.Foreign
 	if !adopted && !c.Admitted() && rendered.Digest != c.Health.Digest {
 		// An input of the cluster changed on the hub, such as its placement, or its works do
@@ -362,6 +364,8 @@ func (d *round) repair(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha
 	if len(c.Works) > 0 && rendered.Digest != c.Health.Digest {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, clusterFor)
+	defer cancel()
 	_, err = d.writeWorks(ctx, c, addOn, rendered)
 	return err
 }

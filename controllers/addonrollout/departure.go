@@ -24,6 +24,8 @@ func (d *round) depart(ctx context.Context, c *plan.Cluster) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, clusterFor)
+	defer cancel()
 	for _, w := range start {
 		if err := d.writeWork(ctx, w, nil); err != nil {
 			return err

@@ -1,14 +1,18 @@
 package addonrollout
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/render"
@@ -100,4 +104,43 @@ func TestRefusedClusterIsRenderedOnce(t *testing.T) {
 	if n := engine.renderings.Load(); n != 2 {
 		t.Errorf("two revisions are rendered %d times for a cluster whose values changed", n)
 	}
+}
+
+// queued is an engine whose renderings wait for a turn, longer than a hub may take.
+type queued struct{ chart.InProcess }
+
+func (e queued) For(string) chart.Engine { return e }
+
+func (e queued) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, error) {
+	<-time.After(2 * clusterFor)
+	return e.InProcess.Render(s, in)
+}
+
+// TestWaitForARenderingIsNotTheHubs: the time limit of the requests of a cluster does not begin before it is rendered.
+func TestWaitForARenderingIsNotTheHubs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return c.Create(ctx, obj, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+			},
+		}, "c1")
+		s.reconciler.renderers.charts = queued{}
+		s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
+			Name: "hello", Engine: chart.ManifestsFolder,
+			Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: agents}\n"}},
+		}}, "v1")
+		s.turns(6)
+		if works := s.works(); len(works) != 1 {
+			t.Errorf("it is not written: %s", s.says(meta.ReadyCondition))
+		}
+	})
 }
