@@ -142,8 +142,8 @@ func (r *Renderer) Render(c Cluster) (Rendered, error) {
 	if o, known := r.outlined(key); known && o.err != nil {
 		return Rendered{}, o.err
 	}
-	rendered, o := r.render(key)
-	return rendered, o.err
+	rendered, _, err := r.render(key)
+	return rendered, err
 }
 
 // Digest returns the digest of what Render returns. It is cached, so that a second call renders
@@ -167,7 +167,7 @@ func (r *Renderer) outline(c Cluster) outline {
 	key := r.keyOf(c)
 	o, known := r.outlined(key)
 	if !known {
-		_, o = r.render(key)
+		_, o, _ = r.render(key)
 	}
 	return o
 }
@@ -184,16 +184,16 @@ func (r *Renderer) outlined(key outlineKey) (outline, bool) {
 	return o, known
 }
 
-// render renders, and caches the outline.
-func (r *Renderer) render(key outlineKey) (Rendered, outline) {
+// render renders, and caches the outline. The error of the outline has fewer findings.
+func (r *Renderer) render(key outlineKey) (Rendered, outline, error) {
 	rendered, err := r.build(key)
-	if invalid, ok := errors.AsType[*InvalidError](err); ok {
-		err = invalid.shortened() // thousands of clusters may lack the same variables
-	}
 	o := outline{digest: rendered.Digest, hosts: rendered.Hosts(), definitions: rendered.definitions(), err: err}
 	if errors.Is(err, ErrInterrupted) {
 		r.interrupt(err)
-		return rendered, o
+		return rendered, o, err
+	}
+	if invalid, ok := errors.AsType[*InvalidError](err); ok {
+		o.err = invalid.shortened() // thousands of clusters may lack the same variables
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,7 +201,7 @@ func (r *Renderer) render(key outlineKey) (Rendered, outline) {
 		clear(r.outlines)
 	}
 	r.outlines[key] = o
-	return rendered, o
+	return rendered, o, err
 }
 
 func (r *Renderer) build(key outlineKey) (Rendered, error) {
