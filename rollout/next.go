@@ -32,8 +32,9 @@ type observation struct {
 
 // pace is what the stage of a cluster and the content say about its clocks.
 type pace struct {
-	// soak after the content was verified; 0: none.
-	soak time.Duration
+	// soak after the content was verified; 0: none. endless says why no soak ends now; "": each ends.
+	soak    time.Duration
+	endless string
 	// deadline is how long a cluster may stay in a state that it should leave; 0: for ever.
 	// declared: the user wrote it.
 	deadline time.Duration
@@ -206,10 +207,10 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 			return lost, ""
 		case o.health.State == HealthProgressing:
 			return ill, ""
+		case verified && p.endless != "":
+			return Soaking, "soaking; " + p.endless
 		case verified && (p.soak == 0 || !now.Before(end)):
 			return Done, ""
-		case verified && p.soak >= untilRestored:
-			return Soaking, "soaking; " + removalDeclared
 		case verified:
 			return Soaking, "soaking until " + clock.Text(end, now)
 		case late:
@@ -377,7 +378,7 @@ func (r *Record) wakeAt(o observation, p pace) time.Time {
 	switch {
 	case r.pauses(o):
 		return r.Since.Add(pauseGrain)
-	case r.State == Soaking && o.health.State == HealthVerified:
+	case r.State == Soaking && o.health.State == HealthVerified && p.endless == "":
 		return r.Since.Add(p.soak)
 	}
 	wake := r.deadline(o, p)

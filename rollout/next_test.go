@@ -61,11 +61,12 @@ func flapped(ago time.Duration) func(*observation) {
 // `since` ago.
 func TestNext(t *testing.T) {
 	const s, m = time.Second, time.Minute
-	undeclared, none, proven, inRevert, longest := patient, patient, patient, patient, patient
+	undeclared, none, proven, endless, inRevert, longest := patient, patient, patient, patient, patient, patient
 	longest.soak = math.MaxInt64
 	undeclared.declared = false
 	none.deadline, none.declared = 0, false
 	proven.soak = 0
+	endless.endless = "the add-on is to be removed"
 	inRevert.inRevert = true
 	hasty := undeclared
 	hasty.deadline = 5 * m
@@ -154,6 +155,7 @@ func TestNext(t *testing.T) {
 		"Soaking: changed by a clock that is ahead":       {state: Soaking, admitted: 20 * m, since: 10 * m, o: with(sound, flapped(-60*m)), want: Soaking},
 		"Soaking: the same, which it counts already":      {state: Soaking, admitted: 20 * m, since: 10 * m, ahead: 60 * m, o: with(sound, flapped(-60*m)), want: Done},
 		"Soaking: its own inputs changed":                 {state: Soaking, admitted: 20 * m, since: 9 * m, o: with(sound, unwritten), want: Admitted},
+		"Soaking: at its end, and no soak ends":           {state: Soaking, admitted: 20 * m, since: 10 * m, o: sound, p: endless, want: Soaking, kept: true},
 		"Soaking: the content was proven in the meantime": {state: Soaking, admitted: 20 * m, since: m, o: sound, p: proven, want: Done},
 
 		"Done: verified":                            {state: Done, admitted: 60 * m, since: 30 * m, o: sound, want: Done, kept: true},

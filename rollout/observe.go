@@ -100,10 +100,6 @@ func (p *planner) adopt() {
 // to be removed.
 const removalDeclared = "the add-on is to be removed"
 
-// untilRestored is the soak while the add-on is to be removed: there are no steps then, and no cluster may become Done.
-// If Git declares the add-on again, the soak is that of the step.
-const untilRestored = 100 * 365 * 24 * time.Hour
-
 // observe updates every record from what was observed, and sets state and reason of each
 // cluster.
 func (p *planner) observe() {
@@ -137,7 +133,7 @@ func (p *planner) follow(u *unit, s *step) {
 		u.record = &moved
 	}
 	u.reason = why
-	if u.record.State == Soaking && pc.soak < untilRestored {
+	if u.record.State == Soaking && pc.endless == "" {
 		u.until = u.record.Since.Add(pc.soak)
 	}
 	p.look(u.record.wakeAt(o, pc))
@@ -251,9 +247,10 @@ func (p *planner) observation(u *unit) observation {
 
 // pace returns the clocks of a record from its step and its content. The stable revision needs no soak on a cluster
 // that joins. The target of a revert needs none either: until the revert has ended, and on a cluster that it moves back
-// later. Both are proven.
+// later. Both are proven. While there is no pace that works, no soak ends and no deadline runs: the add-on is to be removed,
+// or the strategy cannot be carried out. A strategy with a wrong group may lack the stage that the clusters soak for.
 func (p *planner) pace(u *unit, s *step) pace {
-	if s == nil {
+	if s == nil || p.unknownGroup != nil {
 		s = &p.nowhere
 	}
 	pc := pace{
@@ -264,8 +261,11 @@ func (p *planner) pace(u *unit, s *step) pace {
 	if r == p.stable && r != p.target || r == p.target && (p.revertOpen || p.revert && u.record.Reverted) || p.promoted(u.record) {
 		pc.soak = 0
 	}
-	if p.spec.Removal != nil {
-		pc.soak = untilRestored
+	switch {
+	case p.spec.Removal != nil:
+		pc.endless = removalDeclared
+	case p.unknownGroup != nil:
+		pc.endless = heldFor(p.unknownGroup)
 	}
 	pc.inRevert = p.revertOpen || p.revert && r != p.target
 	return pc

@@ -273,6 +273,26 @@ func scenarios() map[string]func() rollouttest.Scenario {
 			f.Policy.Placements = []rollout.Placement{placement("edge", names[:4]...), placement("core", names[3:]...)}
 			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{at(0, "commit v2", commit("v2"))}}
 		},
+		"unknown-mandatory-group-in-the-soak": func() rollouttest.Scenario {
+			f := staged("v1", 6)
+			stages := f.Policy.Spec.Stages
+			stages[0].MaxConcurrency = new(number(2))
+			take(rollouttest.Behaviour{After: time.Minute, IllFrom: 7 * time.Minute, IllUntil: 8 * time.Minute}, "v2", "cluster-02")(f)
+			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{
+				at(0, "commit v2", commit("v2")),
+				at(5*time.Minute, "a strategy with a wrong group instead of the stages", func(f *rollouttest.Fleet) {
+					f.Policy.Spec.Stages, f.Policy.Spec.Strategy = nil, &v1alpha1.RolloutStrategy{
+						Type: v1alpha1.StrategyProgressive,
+						Progressive: &clusterv1alpha1.RolloutProgressive{
+							MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupName: "canarry"}),
+						},
+					}
+				}),
+				at(9*time.Minute, "the stages again", func(f *rollouttest.Fleet) {
+					f.Policy.Spec.Stages, f.Policy.Spec.Strategy = stages, nil
+				}),
+			}}
+		},
 		"unknown-mandatory-group": func() rollouttest.Scenario {
 			f := paced(3, progressive(clusterv1alpha1.RolloutProgressive{
 				MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupName: "canarry"}),

@@ -31,6 +31,7 @@ func stories() map[string]string {
 		"status-lost":                             "An emptied status is rebuilt from the works: a cluster that differs from the stable revision is in flight from now, and soaks again.",
 		"suspended-in-the-middle":                 "Suspending admits no further cluster, clusters in flight finish, and resuming repeats nothing.",
 		"unchanged-clusters-take-no-part":         "Clusters for which v2 renders what they have count as updated, and cost nothing.",
+		"unknown-mandatory-group-in-the-soak":     "No soak ends while the pace cannot work, and a cluster that becomes unhealthy meanwhile soaks again.",
 		"unknown-mandatory-group":                 "A typo in the name of a mandatory group would skip a canary: every cluster is held.",
 		"gate-approval-between-canary-and-fleet":  "Two people approve the content after the canary; the second approval starts the fleet.",
 		"gate-rejected-and-reverted":              "One person rejects the content after the canary. The rollout halts, and the revert passes the gate by.",

@@ -84,7 +84,7 @@ func (p *planner) pendingText(s *step) string {
 	switch {
 	case moving > 0:
 		return fmt.Sprintf(", %d in flight", moving)
-	case c.soaking > 0:
+	case c.soaking > 0 && !c.until.IsZero():
 		return ", soaking until " + clock.Text(c.until, p.now)
 	case c.lost > 0:
 		return fmt.Sprintf(", waits for %d that are not available (%s)", c.lost, brief.NamesOf(int(c.lost), p.lostNames(s)))

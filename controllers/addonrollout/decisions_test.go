@@ -164,6 +164,30 @@ func TestDecisionsOfOneTurnFollowTheirCauses(t *testing.T) {
 	}
 }
 
+// TestPaceThatCannotWork_HidesNoDecision: it admits no cluster and ends no soak, and what becomes of the clusters in
+// flight is logged.
+func TestPaceThatCannotWork_HidesNoDecision(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.oneByOne()
+	s.target("v1")
+	s.settle()
+	s.target("v2")
+	s.turn()
+	lines, known := s.logged(), len(s.rollout().Status.Journal)
+	ro := s.rollout()
+	ro.Spec.Stages, ro.Spec.Strategy = nil, unknownGroup()
+	s.update(ro)
+	for range 3 {
+		s.settleOnce()
+	}
+	if got, want := linesAt(*lines, 1), []string{"Moved everyone c1", "Verified everyone c1"}; !slices.Equal(got, want) {
+		t.Errorf("debug lines %q, want %q", got, want)
+	}
+	if got := journaled(s.rollout())[known:]; !slices.Contains(got, "Moved everyone") || !slices.Contains(got, "Verified everyone") {
+		t.Errorf("the journal has %q", got)
+	}
+}
+
 // TestFleetAtRest_CausesNoDecisionAndNoWrite: neither a turn nor a restart makes a decision, or a write.
 func TestFleetAtRest_CausesNoDecisionAndNoWrite(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")

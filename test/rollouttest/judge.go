@@ -205,8 +205,14 @@ func (j *judgement) look(name string, r rollout.Record) look {
 	if revision == j.target() && (j.revertOpen() || j.revert() && r.Reverted) || revision == j.in.Stable && revision != j.target() {
 		l.soak = 0
 	}
+	if j.unknownGroup { // it is not known which stage proves the content
+		l.soak, l.deadline, l.declared = forever, 0, false
+	}
 	return l
 }
+
+// forever is longer than any rollout.
+const forever = 100 * 365 * 24 * time.Hour
 
 // ordered reports whether a user gave an order that is about the record.
 func (j *judgement) ordered(verb v1alpha1.OrderVerb, r rollout.Record) bool {

@@ -19,7 +19,7 @@ type Decisions struct {
 func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisions {
 	ro, next := p.Observed.Rollout, &p.Next
 	var d Decisions
-	if p.planned() {
+	if p.Input != nil { // a pace that cannot work changes records, too
 		// Both ledgers must use the clock as it is now.
 		before, after := standings(rollout.Shift(ro.Status.Ledger, step)), standings(next.Ledger)
 		for i := range after {
