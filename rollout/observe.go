@@ -245,10 +245,12 @@ func (p *planner) observation(u *unit) observation {
 	return o
 }
 
-// pace returns the clocks of a record from its step and its content. The stable revision needs no soak on a cluster
-// that joins. The target of a revert needs none either: until the revert has ended, and on a cluster that it moves back
-// later. Both are proven. While there is no pace that works, no soak ends and no deadline runs: the add-on is to be removed,
-// or the strategy cannot be carried out. A strategy with a wrong group may lack the stage that the clusters soak for.
+// pace returns the clocks of a record from its step and its content. As long as the stage of the admission is declared,
+// the soak is not shorter than that of this stage: otherwise a cluster that moves to another stage would prove content
+// too early. The stable revision needs no soak on a cluster that joins. The target of a revert needs none either: until
+// the revert has ended, and on a cluster that it moves back later. Both are proven. While there is no pace that works, no
+// soak ends and no deadline runs: the add-on is to be removed, or the strategy cannot be carried out. A strategy with a
+// wrong group may lack the stage that the clusters soak for.
 func (p *planner) pace(u *unit, s *step) pace {
 	if s == nil || p.unknownGroup != nil {
 		s = &p.nowhere
@@ -256,6 +258,9 @@ func (p *planner) pace(u *unit, s *step) pace {
 	pc := pace{
 		soak: s.soak, deadline: s.deadline, declared: s.declared,
 		parkAfter: p.in.ParkAfter, applyErrorAfter: p.in.ApplyErrorAfter,
+	}
+	if own := p.named[u.record.Stage]; own != nil {
+		pc.soak = max(pc.soak, own.soak)
 	}
 	r := u.record.Revision
 	if r == p.stable && r != p.target || r == p.target && (p.revertOpen || p.revert && u.record.Reverted) || p.promoted(u.record) {

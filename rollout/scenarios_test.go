@@ -273,6 +273,30 @@ func scenarios() map[string]func() rollouttest.Scenario {
 			f.Policy.Placements = []rollout.Placement{placement("edge", names[:4]...), placement("core", names[3:]...)}
 			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{at(0, "commit v2", commit("v2"))}}
 		},
+		"canary-placement-empties-in-the-soak": func() rollouttest.Scenario {
+			f := staged("v1", 6)
+			f.Policy.Spec.Stages[0].MaxConcurrency = new(number(2))
+			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{
+				at(0, "commit v2", commit("v2")),
+				at(2*time.Minute, "Placement canary selects no cluster", func(f *rollouttest.Fleet) {
+					f.Policy.Placements = []rollout.Placement{placement("canary"), f.Policy.Placements[1]}
+				}),
+			}}
+		},
+		"canaries-leave-in-the-soak": func() rollouttest.Scenario {
+			f := staged("v1", 6)
+			f.Policy.Spec.Stages[0].MaxConcurrency = new(number(2))
+			f.Policy.Spec.Stages[0].MinSuccessTime = metav1.Duration{Duration: time.Hour} // longer than their removal takes
+			return rollouttest.Scenario{Fleet: f, Until: day, Events: []event{
+				at(0, "commit v2", commit("v2")),
+				at(2*time.Minute, "Placement canary selects no cluster", func(f *rollouttest.Fleet) {
+					f.Policy.Placements = []rollout.Placement{placement("canary"), f.Policy.Placements[1]}
+				}),
+				at(2*time.Minute+time.Second, "Placement all drops the canaries", func(f *rollouttest.Fleet) {
+					f.Policy.Placements = []rollout.Placement{placement("canary"), placement("all", rollouttest.Names(6)[2:]...)}
+				}),
+			}}
+		},
 		"unknown-mandatory-group-in-the-soak": func() rollouttest.Scenario {
 			f := staged("v1", 6)
 			stages := f.Policy.Spec.Stages

@@ -31,6 +31,8 @@ func stories() map[string]string {
 		"status-lost":                             "An emptied status is rebuilt from the works: a cluster that differs from the stable revision is in flight from now, and soaks again.",
 		"suspended-in-the-middle":                 "Suspending admits no further cluster, clusters in flight finish, and resuming repeats nothing.",
 		"unchanged-clusters-take-no-part":         "Clusters for which v2 renders what they have count as updated, and cost nothing.",
+		"canary-placement-empties-in-the-soak":    "A stage that becomes empty holds the others until a cluster that was admitted in it has soaked for its whole soak.",
+		"canaries-leave-in-the-soak":              "Canaries that leave in the soak prove nothing, although their stage is empty.",
 		"unknown-mandatory-group-in-the-soak":     "No soak ends while the pace cannot work, and a cluster that becomes unhealthy meanwhile soaks again.",
 		"unknown-mandatory-group":                 "A typo in the name of a mandatory group would skip a canary: every cluster is held.",
 		"gate-approval-between-canary-and-fleet":  "Two people approve the content after the canary; the second approval starts the fleet.",

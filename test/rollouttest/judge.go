@@ -199,6 +199,9 @@ func (j *judgement) look(name string, r rollout.Record) look {
 		s := j.steps[at]
 		l.timed, l.soak, l.deadline, l.declared = true, s.soak, s.deadline, s.declared
 	}
+	if own := j.stepNamed(r.Stage); own >= 0 { // it proves the content for the stage that it was admitted in
+		l.soak = max(l.soak, j.steps[own].soak)
+	}
 	if r.State == rollout.Soaking && j.ordered(v1alpha1.OrderPromote, r) {
 		l.soak = 0
 	}
