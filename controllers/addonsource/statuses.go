@@ -265,12 +265,14 @@ func (f *fleet) appliedIn(sha string) string {
 // fleet is where the add-ons of a source stand.
 type fleet struct {
 	failed, onHold, moving []addOnStanding
+	// partly are the add-ons that succeeded although not every cluster is updated.
+	partly []addOnStanding
 	// contentFailed: the content of at least one add-on failed, not only a policy that a later
 	// commit declared. Older commits with the same content fail with it.
 	contentFailed bool
 	// policies are the commits that declared a policy that failed.
 	policies []string
-	// upToDate counts the other add-ons.
+	// upToDate counts the other add-ons, whose clusters are all updated.
 	upToDate int
 	// updated and total count clusters, and failures those that failed with a failed add-on.
 	updated, total, failures int32
@@ -392,6 +394,10 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 	f.updated, f.total = f.updated+ro.Status.Counts.Updated, f.total+ro.Status.Counts.Total
 	switch commitstatus.State(ro.Status.Outcome) {
 	case commitstatus.Success:
+		if counts := ro.Status.Counts; counts.Updated < counts.Total {
+			f.partly = append(f.partly, addOnStanding{addOn.Name, fmt.Sprintf("%s %d/%d updated", addOn.Name, counts.Updated, counts.Total)})
+			return
+		}
 		f.upToDate++
 	case commitstatus.Failure:
 		if ro.Status.Override.Returns() {
@@ -504,7 +510,7 @@ func (f *fleet) text(applied string) string {
 		parts = append(parts, applied)
 	}
 	const shown = 3
-	standings := slices.Concat(f.failed, f.onHold, f.moving)
+	standings := slices.Concat(f.failed, f.onHold, f.moving, f.partly)
 	for i, a := range standings {
 		if i == shown {
 			parts = append(parts, fmt.Sprintf("%d more", len(standings)-shown))

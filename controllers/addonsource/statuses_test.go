@@ -70,6 +70,20 @@ func TestFleet_ClusterThatFailsAfterTheHaltIsReported(t *testing.T) {
 	}
 }
 
+// TestFleet_SuccessWithoutEveryClusterHasItsCounts: a cluster is parked, failed within the budget, or held by the strategy.
+func TestFleet_SuccessWithoutEveryClusterHasItsCounts(t *testing.T) {
+	f := fleet{}
+	for name, updated := range map[string]int32{"hello": 11, "other": 12} {
+		ro := &v1alpha1.AddOnRollout{}
+		ro.Spec.Target = &v1alpha1.Target{Digest: "v1"}
+		ro.Status.Outcome, ro.Status.Counts = "success", v1alpha1.Counts{Total: 12, Updated: updated}
+		f.add(ro, v1alpha1.SourcedAddOn{Name: name, Digest: "v1"}, writtenRollout{})
+	}
+	if got := f.text("applied"); f.state() != commitstatus.Success || got != "applied; hello 11/12 updated; 1 add-on up to date" {
+		t.Errorf("%s: %q", f.state(), got)
+	}
+}
+
 // TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied: the operator was killed between the write
 // of the spec and that of the status. What the rollout makes of the spec is reported on its commit.
 func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
