@@ -551,3 +551,43 @@ func TestAClusterThatIsAdmittedAgainIsARepair(t *testing.T) {
 		t.Errorf("the journal says %+v", last)
 	}
 }
+
+// TestStepsCountNoFormerMemberOfAStage: a cluster that was a canary, and is in the next stage now, is no canary that the
+// revert admits.
+func TestStepsCountNoFormerMemberOfAStage(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3", "c4")
+	s.place("three", "c1", "c2", "c3")
+	s.place("two", "c1", "c2")
+	canary := func(placement string) {
+		s.oneByOne()
+		ro := s.rollout()
+		everyone, two := ro.Spec.Stages[0], intstr.FromInt32(2)
+		first := v1alpha1.Stage{
+			Name: "canary", Placement: v1alpha1.PlacementReference{Namespace: "team", Name: placement}, MaxConcurrency: &two, ProgressDeadline: "None",
+		}
+		ro.Spec.Stages = []v1alpha1.Stage{first, everyone}
+		s.update(ro)
+	}
+	canary("three")
+	s.target("v1")
+	s.settle()
+	canary("two")
+	s.settle()
+	s.target("v2")
+	s.turns(2)
+	lines := s.logged()
+	s.target("v1")
+	s.turn()
+	admitted := 0
+	for _, l := range *lines {
+		if l.Msg != "Admitted" || l.Stage != "canary" || l.Cluster != "" {
+			continue
+		}
+		if admitted++; l.Clusters != 2 || l.Reason != "+2: c1, c2" {
+			t.Errorf("%d clusters: %s", l.Clusters, l.Reason)
+		}
+	}
+	if admitted == 0 {
+		t.Error("no canary is admitted")
+	}
+}

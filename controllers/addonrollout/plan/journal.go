@@ -32,6 +32,10 @@ func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisio
 		if !p.Input.Ended {
 			stages = sizes(next.Stages)
 		}
+		if len(d.Clusters) > 0 {
+			p.joinStages(d.Clusters, before)
+			p.joinStages(d.Clusters, after)
+		}
 		d.Steps = journal.Steps(d.Clusters, before, after, stages)
 	}
 	var about []journal.Decision
@@ -50,6 +54,20 @@ func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisio
 	NameCommits(d.Clusters, next)
 	NameCommits(d.Steps, next)
 	return d
+}
+
+// joinStages counts the clusters that no decision is about in the stage that they are in now. Their records name the stage
+// that admitted them, of which they may be former members.
+func (p *Plan) joinStages(decided []journal.Decision, all []journal.Standing) {
+	about := make(map[string]bool, len(decided))
+	for i := range decided {
+		about[decided[i].Cluster] = true
+	}
+	for i := range all {
+		if c, ok := p.Planned.Why(all[i].Cluster); ok && c.Stage != "" && !about[c.Name] {
+			all[i].Stage = c.Stage
+		}
+	}
 }
 
 // standings returns the records of a ledger: none if the ledger cannot be read, which the planner reports.
