@@ -50,6 +50,7 @@ func Assumed(policy v1alpha1.AddOnRolloutSpec, declared []clusterv1beta1.Placeme
 	if a.grouped {
 		fleet.Notes = append(fleet.Notes, "the sizes of decision groups")
 	}
+	fleet.Notes = append(fleet.Notes, a.needed...)
 	return fleet
 }
 
@@ -62,6 +63,8 @@ type assumption struct {
 	// guesses in words; grouped: the pace depends on decision groups of unknown size.
 	guesses []string
 	grouped bool
+	// needed are the decision groups, in words, that a Placement outside the tree must have.
+	needed []string
 }
 
 // install selects the clusters that get the add-on; without install placements all do.
@@ -157,6 +160,11 @@ func (a *assumption) placements(policy v1alpha1.AddOnRolloutSpec) []rollout.Plac
 			groups = pl.Spec.DecisionStrategy.GroupStrategy
 		} else {
 			groups = wantedGroups(policy, ref)
+			for _, g := range groups.DecisionGroups {
+				if g.GroupName != "" {
+					a.needed = append(a.needed, fmt.Sprintf("Placement %s/%s on the hub, which is not declared here, has the decision group %s", ref.Namespace, ref.Name, g.GroupName))
+				}
+			}
 		}
 		a.grouped = a.grouped || len(groups.DecisionGroups) > 0 && byGroups(policy, ref)
 		// The division has no error.

@@ -126,7 +126,8 @@ func TestPace(t *testing.T) {
 		"MandatoryGroupsOfAPlacementOnTheHub": {
 			policy: "strategy: {type: Progressive, progressive: {mandatoryDecisionGroups: [{groupName: canary}], maxConcurrency: 11, minSuccessTime: 8m}}",
 			want: "group-canary 1 cluster, soak 8m; rest 99 clusters, 11 at a time, soak 8m; about 1h40m if every cluster takes 2m\n" +
-				"~ 100 clusters\n~ the sizes of decision groups\n",
+				"~ 100 clusters\n~ the sizes of decision groups\n" +
+				"~ Placement default/all on the hub, which is not declared here, has the decision group canary\n",
 		},
 		"GroupByGroup": {
 			policy:     "strategy: {type: ProgressivePerGroup, progressivePerGroup: {minSuccessTime: 8m}}",
