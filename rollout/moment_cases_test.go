@@ -142,7 +142,7 @@ func momentCases() map[string]momentCase {
 			reason: "a stage in which no cluster is verified is not complete",
 			change: []change{on(c1, heldUntil(time.Hour)), on(c2, offline)},
 			want:   map[string]string{c1: "Held v1", c2: "Parked v1", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
-			says: "canary 0/2, waits for a cluster that is available and not held, 1 not available, 1 held by annotation (cluster-01)", outcome: rollout.Pending,
+			says: "canary 0/2, waits for a cluster that is available and is not held, 1 not available, 1 held by annotation (cluster-01)", outcome: rollout.Pending,
 		},
 		"held after the success": {
 			reason: "a change of its own inputs waits for the end of the hold",

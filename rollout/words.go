@@ -93,14 +93,23 @@ func (p *planner) pendingText(s *step) string {
 	case c.waiting == 0 && s.unmeasured != "" && s.failedGate() == nil:
 		return ", " + s.unmeasured
 	case c.waiting == 0 && c.done == 0 && c.parked > 0 && (!s.proven || s.unverified()):
-		if len(c.held) > 0 {
-			return ", waits for a cluster that is available and not held"
-		}
-		return ", waits for a cluster that is available"
+		return ", waits for a cluster that " + wanted(c)
 	case s.holding() != "" && (c.waiting > 0 || s.unknown || s.empty()):
 		return ", " + s.holding()
 	}
 	return ""
+}
+
+// wanted says which cluster could verify the content. A parked cluster may be available and lack something else.
+func wanted(c tally) string {
+	text := "is available"
+	if len(c.away) > 0 {
+		text = "can get the content"
+	}
+	if len(c.held) > 0 {
+		text += " and is not held"
+	}
+	return text
 }
 
 // lostNames are the first clusters that the step waits for and that are not available.

@@ -70,8 +70,25 @@ func TestClusterWithoutAValueForTheFirstContentIsParked(t *testing.T) {
 	s.targetOf(zonedAt("v1"), "v1")
 	s.settle()
 	ro := s.rollout()
-	if ro.Status.Phase != v1alpha1.PhaseSucceeded || !strings.HasPrefix(ro.Status.Message, "1/2 updated, 1 parked (c1: ") {
+	if ro.Status.Phase != v1alpha1.PhaseSucceeded || !strings.HasPrefix(ro.Status.Message, "1/2 updated, 1 parked (c1: content cannot be rendered: no value for CLUSTER_LABEL_zone (") {
 		t.Errorf("got %s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+}
+
+// TestFirstContentThatNoClusterCanHaveIsNamed: the clusters are available, and neither status nor commit says that the
+// stage waits for one that is.
+func TestFirstContentThatNoClusterCanHaveIsNamed(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
+	s.oneByOne()
+	s.targetOf(zonedAt("v1"), "v1")
+	s.turns(3)
+	want := "everyone 0/2, waits for a cluster that can get the content, 2 parked (c1: content cannot be rendered: no value for CLUSTER_LABEL_zone ("
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseProgressing || !strings.HasPrefix(ro.Status.Message, want) {
+		t.Errorf("got %s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	if got := s.reported(); !strings.HasPrefix(got, "pending: ") || !strings.Contains(got, "cannot be rendered: no value for CLUSTER_LABEL_zone") {
+		t.Errorf("the commit says %q", got)
 	}
 }
 

@@ -481,9 +481,9 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 		}
 	}
 	// If neither the target nor the current content can be rendered for the cluster, the commit
-	// is not the cause: the cluster is parked and blocks no other.
+	// is not the cause: the cluster is parked and blocks no other. It may be available.
 	if j.Refused != nil && !j.Refused.keeps {
-		c.Reachable, c.Away = false, j.Refused.brief
+		c.Reachable, c.Away = false, "content cannot be rendered: "+j.Refused.brief
 	}
 	if j.Hindered != nil {
 		c.Reachable, c.Away = false, j.Hindered.Message
