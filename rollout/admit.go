@@ -164,6 +164,8 @@ func (t *track) halted(i int) string {
 		return "halted: in " + s.name + " " + s.abandonedText()
 	case s.all:
 		return fmt.Sprintf("halted: %d failed before the pace was changed", s.tally.elsewhere)
+	case t.failures(i) <= s.maxFailures:
+		return fmt.Sprintf("halted: %d failed in %s, where no cluster is verified", t.failures(i), s.name)
 	default:
 		return fmt.Sprintf("halted: %d failed in %s, %d allowed", t.failures(i), s.name, s.maxFailures)
 	}

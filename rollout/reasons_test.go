@@ -8,6 +8,7 @@ import (
 
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/test/rollouttest"
 )
@@ -93,4 +94,17 @@ func TestUnknownGroupHoldsEveryCluster(t *testing.T) {
 			t.Errorf("the reason of %s is %q", c.Name, c.Reason)
 		}
 	}
+}
+
+// TestHaltWithinTheBudgetSaysThatNoClusterIsVerified: all clusters of a stage failed, and its budget allows that. The
+// budget is not why the stage is halted.
+func TestHaltWithinTheBudgetSaysThatNoClusterIsVerified(t *testing.T) {
+	checkMoment(t, momentCase{
+		change: []change{
+			func(in *rollout.Input) { in.Spec.Stages[0].MaxFailures = new(number(5)) },
+			recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1, c2), on(c1, runs("v2", rollout.HealthFailed)), on(c2, runs("v2", rollout.HealthFailed)),
+		},
+		want: map[string]string{c1: "Failed v2", c2: "Failed v2", c3: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
+		reasons: map[string]string{c3: "halted: 2 failed in canary, where no cluster is verified"},
+	})
 }
