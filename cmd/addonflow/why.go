@@ -100,7 +100,13 @@ func reasonLine(c show.Cluster) string {
 	if c.Stage != "" {
 		b.WriteString(" in stage " + c.Stage)
 	}
-	if c.Revision != "" {
+	switch c.Revision {
+	case "":
+	case rollout.Foreign:
+		b.WriteString(" with works that AddonFlow did not write")
+	case rollout.Mixed:
+		b.WriteString(" at no known revision")
+	default:
 		b.WriteString(" at " + c.Revision)
 	}
 	if reason := show.FirstLine(c.Reason); reason != "" {
