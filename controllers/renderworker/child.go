@@ -37,6 +37,12 @@ type child struct {
 
 type key struct{ owner, sum string }
 
+// namespace of the owner; an owner without one is alone in its own.
+func (k key) namespace() string {
+	namespace, _, _ := strings.Cut(k.owner, "/")
+	return namespace
+}
+
 // broken is the end of a child, or why it cannot be used. wrong is what is wrong with the
 // chart, nil if the chart is not at fault.
 type broken struct {

@@ -11,7 +11,8 @@
 //     before the child reads its first frame; everywhere the child watches its own memory.
 //     A rendering that reaches one of these two limits is an error of the chart, and names
 //     the template.
-//   - Renderings wait in one queue, in the order of their requests.
+//   - Renderings wait in one queue. The next one is of the namespace that has used the
+//     child least lately, and in it of the owner that has.
 //   - Three failures are chart.ErrInterrupted: a deadline, of the wait or of the rendering;
 //     a child that does not start; a child that is killed from outside. They say nothing
 //     about the content, and the caller tries again.

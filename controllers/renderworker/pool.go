@@ -1,9 +1,11 @@
 package renderworker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -42,13 +44,16 @@ const (
 	linger = 20 * time.Millisecond
 	// turnFor is how long a chart may keep the child while another one waits.
 	turnFor = 2 * time.Second
+	// halfLife is how long half of the time counts for which an owner had the child.
+	halfLife = time.Minute
 )
 
 // Pool renders charts in a child process, one at a time. It is safe for concurrent use. Close
 // ends it.
 //
-// Renderings wait in one queue. A chart may keep the child for turnFor at most, for its other
-// clusters. Then the rendering that has waited longest is next.
+// A chart may keep the child for turnFor at most, for its other clusters. Then the next rendering
+// is of the namespace that has used the child least lately, and in it of the owner that has. So a
+// chart that is slow on every cluster delays no other by more than one rendering.
 type Pool struct {
 	options Options
 	// ctx ends the waits and the child.
@@ -58,6 +63,12 @@ type Pool struct {
 	mu sync.Mutex
 	// busy: one rendering has its turn and uses the child.
 	busy bool
+	// turn is of whom it is, and began when it began.
+	turn  key
+	began time.Time
+	// namespaces and owners had the child for so long lately. halved is when these times were last halved.
+	namespaces, owners map[string]time.Duration
+	halved             time.Time
 	// child is the last one that was started; nil if it has ended.
 	child   *child
 	waiting []*waiter
@@ -75,12 +86,13 @@ func NewPool(o Options) *Pool {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
 	}
-	p := &Pool{options: o}
+	p := &Pool{options: o, namespaces: map[string]time.Duration{}, owners: map[string]time.Duration{}, halved: time.Now()}
 	p.ctx, p.close = context.WithCancelCause(context.Background())
 	return p
 }
 
-// For returns the engine for the charts of one owner, such as a source. Owners share no child.
+// For returns the engine for the charts of one owner, such as a source: namespace/name, or a name
+// of no namespace. Owners share no child.
 func (p *Pool) For(owner string) chart.Engine { return engine{pool: p, owner: owner} }
 
 // Start closes the pool when the context ends. With it the pool is a Runnable of a controller
@@ -157,13 +169,13 @@ func (p *Pool) await(ctx context.Context, k key) error {
 	return context.Cause(ctx)
 }
 
-// next begins the turn of the rendering that has waited longest. While the child is reserved
-// for its chart, only a rendering of that chart is next. The lock is held.
+// next begins the turn of the rendering whose owner has used the child least. While the child is
+// reserved for its chart, only a rendering of that chart is next. The lock is held.
 func (p *Pool) next() {
 	if p.busy || len(p.waiting) == 0 {
 		return
 	}
-	i := 0
+	i := slices.Index(p.waiting, slices.MinFunc(p.waiting, p.byUse))
 	if kept := p.child.kept(time.Now()); kept > 0 {
 		i = slices.IndexFunc(p.waiting, func(w *waiter) bool { return w.key == p.child.key })
 		if i < 0 {
@@ -171,9 +183,36 @@ func (p *Pool) next() {
 			return
 		}
 	}
-	p.busy = true
+	p.begin(p.waiting[i].key)
 	close(p.waiting[i].turn)
 	p.waiting = slices.Delete(p.waiting, i, i+1)
+}
+
+// byUse compares how long the owners of two renderings had the child lately.
+func (p *Pool) byUse(a, b *waiter) int {
+	return cmp.Or(
+		cmp.Compare(p.namespaces[a.key.namespace()], p.namespaces[b.key.namespace()]),
+		cmp.Compare(p.owners[a.key.owner], p.owners[b.key.owner]),
+	)
+}
+
+// begin begins a turn. The lock is held.
+func (p *Pool) begin(k key) { p.busy, p.turn, p.began = true, k, time.Now() }
+
+// charge counts the time of a turn that ends. The lock is held.
+func (p *Pool) charge() {
+	now := time.Now()
+	if lives := now.Sub(p.halved) / halfLife; lives > 0 {
+		p.halved = now
+		for _, used := range []map[string]time.Duration{p.namespaces, p.owners} {
+			maps.DeleteFunc(used, func(who string, _ time.Duration) bool {
+				used[who] >>= lives
+				return used[who] == 0
+			})
+		}
+	}
+	p.namespaces[p.turn.namespace()] += now.Sub(p.began)
+	p.owners[p.turn.owner] += now.Sub(p.began)
 }
 
 // look calls next.
@@ -207,6 +246,7 @@ func (p *Pool) start(k key, s *chart.Source) (*child, error) {
 func (p *Pool) leave(c *child) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.charge()
 	p.busy, p.child = false, c
 	p.next()
 }
@@ -237,7 +277,7 @@ func (p *Pool) endIdle() {
 		p.mu.Unlock()
 		return
 	}
-	p.busy = true
+	p.begin(key{})
 	p.mu.Unlock()
 	p.endChild()
 }

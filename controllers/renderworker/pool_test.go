@@ -327,10 +327,9 @@ func turnOf(t *testing.T, p *Pool, owner string) (free func()) {
 	return func() { p.release(c) }
 }
 
-// TestPool_ServesInTheOrderOfAsking: renderings are served in the order of their requests,
-// except for those within the turn of a chart. A chart with requests without a pause does not
-// delay others further.
-func TestPool_ServesInTheOrderOfAsking(t *testing.T) {
+// TestPool_AChartKeepsItsTurn: renderings within the turn of a chart come first. A chart with
+// requests without a pause does not delay others further.
+func TestPool_AChartKeepsItsTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		had   time.Duration
 		first string
@@ -359,6 +358,40 @@ func TestPool_ServesInTheOrderOfAsking(t *testing.T) {
 				received(t, served)
 			}
 		})
+	}
+}
+
+// TestPool_ServesWhoUsedItLeast: renderings that wait already delay none of a namespace, or of an owner in the same
+// namespace, that has used the child less.
+func TestPool_ServesWhoUsedItLeast(t *testing.T) {
+	p := newPool(t, Options{})
+	free := turnOf(t, p, "greedy/a")
+	served := make(chan string)
+	for i, owner := range []string{"greedy/a", "greedy/a", "greedy/b", "modest/a"} {
+		go func() {
+			end := turnOf(t, p, owner)
+			served <- owner
+			end()
+		}()
+		awaitWaiting(t, p, i+1)
+	}
+	p.child.since = time.Now().Add(-turnFor)
+	free()
+	for _, want := range []string{"modest/a", "greedy/b", "greedy/a", "greedy/a"} {
+		if next := received(t, served); next != want {
+			t.Errorf("%s is served, want %s", next, want)
+		}
+	}
+}
+
+// TestPool_ForgetsUse: what an owner used long ago does not count.
+func TestPool_ForgetsUse(t *testing.T) {
+	p := newPool(t, Options{})
+	turnOf(t, p, "fleet/a")()
+	p.halved = time.Now().Add(-100 * halfLife)
+	turnOf(t, p, "fleet/b")()
+	if used, known := p.owners["fleet/a"]; known || p.namespaces["fleet"] != p.owners["fleet/b"] {
+		t.Errorf("%s, of the namespace %s, want only %s", used, p.namespaces["fleet"], p.owners["fleet/b"])
 	}
 }
 
