@@ -205,9 +205,9 @@ func (p *Pool) charge() {
 	if lives := now.Sub(p.halved) / halfLife; lives > 0 {
 		p.halved = now
 		for _, used := range []map[string]time.Duration{p.namespaces, p.owners} {
-			maps.DeleteFunc(used, func(who string, _ time.Duration) bool {
-				used[who] >>= lives
-				return used[who] == 0
+			maps.DeleteFunc(used, func(name string, _ time.Duration) bool {
+				used[name] >>= lives
+				return used[name] == 0
 			})
 		}
 	}

@@ -405,9 +405,10 @@ func (m *Member) awaits() string {
 
 // startsAnew reports whether a member without works cannot start at the stable revision like a
 // joiner, but waits to be admitted to the target: it ran otherwise, or the stable revision cannot be
-// rendered for it.
+// rendered for it. A turn that rebuilds a lost status would take such a cluster for one in flight.
 func (t *turn) startsAnew(j *Judged) bool {
-	return j.Running() == "" && j.Hindered == nil && (j.ranOtherwise() || t.stable.refuses(j) != nil)
+	lost := t.Rollout.Status.Target == nil
+	return j.Running() == "" && j.Hindered == nil && (j.ranOtherwise() || !lost && t.stable.refuses(j) != nil)
 }
 
 // ranOtherwise reports whether a member without works ran content before, with other
