@@ -7,7 +7,7 @@ import (
 )
 
 // The pace of a context. A change of state is posted at once. The first pending and every verdict do
-// not count; pending after anything else does, and another text of a failure, because forges store few statuses of one
+// not count; pending after anything else does, and a failure of more clusters, because forges store few statuses of one
 // context.
 const (
 	// ProgressStep is the least change in percent that is worth a progress post at once.
@@ -80,7 +80,7 @@ func counts(m Mark, s Statement) bool {
 	case m.Accepted == nil:
 		return false
 	case State(s.State) == Failure:
-		return s.State == m.Accepted.State && s.Content == m.Accepted.Content
+		return s.State == m.Accepted.State && s.Content == m.Accepted.Content && s.Failures > m.Accepted.Failures
 	}
 	return State(s.State) == Pending
 }
