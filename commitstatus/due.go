@@ -7,8 +7,7 @@ import (
 )
 
 // The pace of a context. A change of state is posted at once. The first pending and every verdict do
-// not count; pending after anything else does, and a failure of more clusters, because forges store few statuses of one
-// context.
+// not count; pending after anything else does, because forges store few statuses of one context.
 const (
 	// ProgressStep is the least change in percent that is worth a progress post at once.
 	ProgressStep = 10
@@ -51,12 +50,12 @@ func Due(kind string, m Mark, now time.Time) (due bool, after time.Duration) {
 		return true, 0
 	case m.Accepted.State != m.Owed.State:
 		return m.ProgressPosts < ProgressPostLimit, 0
-	case State(m.Owed.State) == Pending && providers()[kind].keepsPendingText:
+	case providers()[kind].keepsPendingText:
 		return false, 0
 	}
 	limit, wait := ProgressPostLimit, ProgressInterval
 	change := m.Owed.Progress - m.Accepted.Progress
-	if State(m.Owed.State) == Pending && max(change, -change) < ProgressStep {
+	if max(change, -change) < ProgressStep {
 		limit = StandstillPostLimit
 		if m.Accepted.Held == m.Owed.Held {
 			wait = StandstillInterval
@@ -76,13 +75,7 @@ func Due(kind string, m Mark, now time.Time) (due bool, after time.Duration) {
 
 // counts reports whether posting the statement would count towards ProgressPostLimit.
 func counts(m Mark, s Statement) bool {
-	switch {
-	case m.Accepted == nil:
-		return false
-	case State(s.State) == Failure:
-		return s.State == m.Accepted.State && s.Content == m.Accepted.Content && s.Failures > m.Accepted.Failures
-	}
-	return State(s.State) == Pending
+	return m.Accepted != nil && State(s.State) == Pending
 }
 
 // Result is what the forge shows in the context of a mark.

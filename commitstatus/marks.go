@@ -27,10 +27,9 @@ type Want struct {
 	// Content names what the statement is about, such as the digest of an add-on. If the same
 	// content becomes pending again, its verdict stays posted.
 	Content string
-	// Failing are the names of what failed, and Failures is how many failures the text counts. A failure is posted again
-	// with another text only if there are more failures, or if the accepted text names none of them.
-	Failing  []string
-	Failures int
+	// Failing are the names of what failed. A failure is posted again with another text
+	// only if the accepted text names none of them.
+	Failing []string
 	// Older says that a newer commit carries the content as well. Such a commit gets no
 	// progress, and nothing after its verdict.
 	Older bool
@@ -40,7 +39,7 @@ type Want struct {
 func (w Want) statement() Statement {
 	return Statement{
 		State: string(w.State), Description: Shorten(DescriptionLimit, w.Description),
-		Progress: min(max(w.Progress, 0), 100), Content: w.Content, Held: shortDigest(w.Held), Failures: w.Failures,
+		Progress: min(max(w.Progress, 0), 100), Content: w.Content, Held: shortDigest(w.Held),
 	}
 }
 
@@ -56,7 +55,7 @@ const resumedText = "resumed: "
 //	pending         any               the want; progress of an older commit is not
 //	success         pending, same     nothing: a cluster that joins moves no verdict
 //	success         success, same     nothing
-//	failure, error  same state, same  nothing, unless more fail, or the text names none that fail now
+//	failure, error  same state, same  nothing, unless the text names none that fail now
 //	failure         pending, same     "resumed: ..."
 //	verdict         any, older        nothing
 //	verdict         otherwise         the want
@@ -89,7 +88,7 @@ func tell(m *Mark, w Want) {
 		return
 	case same && state == Success && (w.State == Pending || w.State == Success):
 		return
-	case same && state == w.State && state.Terminal() && w.Failures <= last.Failures && !outlived(last.Description, w.Failing):
+	case same && state == w.State && state.Terminal() && !outlived(last.Description, w.Failing):
 		return
 	}
 	if base := stated(*m); base != nil && State(base.State) == Failure && base.Content == next.Content && w.State == Pending {

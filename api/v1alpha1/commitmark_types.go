@@ -22,7 +22,7 @@ type CommitMark struct {
 	// AcceptedAt is when, in seconds since 1970.
 	// +optional
 	AcceptedAt int64 `json:"acceptedAt,omitempty"`
-	// ProgressPosts counts the accepted posts that count towards the limit of a context: those about progress.
+	// ProgressPosts counts the accepted pending posts that followed another pending post.
 	// +optional
 	ProgressPosts int `json:"progressPosts,omitempty"`
 	// Posting is what is being posted; the forge may have it already.
@@ -53,9 +53,6 @@ type CommitStatement struct {
 	// Content names the content that the statement is about.
 	// +optional
 	Content string `json:"content,omitempty"`
-	// Failures is how many failures the text counts.
-	// +optional
-	Failures int `json:"failures,omitempty"`
 }
 
 // RefusedSuffix ends status.lastAttemptedSpec of a source that refused

@@ -249,7 +249,6 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 			Context: contextName(p.Observed, s.Context), State: commitstatus.State(s.State), Description: s.Description,
 			Progress: s.Percent, Content: content + p.Stay(), Held: held(p, s), Failing: failing(p.Planned, s.Context),
 		}
-		want.Failures = len(want.Failing)
 		if s.State == rollout.Success && p.Planned.Counts.Total == 0 {
 			want.Content = "" // no cluster has verified it: the first joiner may change the verdict
 		}
@@ -266,7 +265,7 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 // duringRollback is what the context of a stage says in a rollback, with the state of the add-on.
 func duringRollback(p *plan.Plan, whole commitstatus.Want, context string) commitstatus.Want {
 	back, w := backOf(p, context), whole
-	w.Context, w.Failing, w.Failures, w.Held = context, nil, 0, ""
+	w.Context, w.Failing, w.Held = context, nil, ""
 	w.Description, w.Content = back+"; see "+whole.Context, whole.Content+back
 	return w
 }
@@ -318,7 +317,7 @@ func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Wan
 			continue
 		}
 		w := whole
-		w.SHA, w.Context, w.Failing, w.Failures = sha, m.Context, nil, 0
+		w.SHA, w.Context, w.Failing = sha, m.Context, nil
 		switch {
 		case m.Context == contextName(p.Observed, ""):
 			continue

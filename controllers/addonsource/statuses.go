@@ -100,8 +100,7 @@ func (p *pass) standing() bool {
 func (p *pass) verdict(f fleet) commitstatus.Want {
 	applied := v1alpha1.CommitOf(p.source.Status.LastAppliedRevision)
 	want := p.want(applied, f.state(), f.text(f.appliedIn(applied)))
-	want.Progress, want.Content, want.Held = f.percent(), contentOf(f.addOns)+f.back, f.held()
-	want.Failing, want.Failures = f.failing(), len(f.failed)+int(f.failures)
+	want.Progress, want.Content, want.Held, want.Failing = f.percent(), contentOf(f.addOns)+f.back, f.held(), f.failing()
 	return want
 }
 
@@ -274,8 +273,8 @@ type fleet struct {
 	policies []string
 	// upToDate counts the other add-ons, whose clusters are all updated.
 	upToDate int
-	// updated and total count clusters, and failures those that failed with a failed add-on.
-	updated, total, failures int32
+	// updated and total count clusters.
+	updated, total int32
 	// addOns are the add-ons that the rollouts declare.
 	addOns []v1alpha1.SourcedAddOn
 	// ahead: they are not those of the applied commit. The operator was interrupted between the objects of newer commits
@@ -414,7 +413,7 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		if cause, placed := strings.CutSuffix(text, " at "+place+": "+object); placed {
 			text = commitstatus.Refusal{Problem: cause, Place: place, Object: object}.Text(commitstatus.DescriptionLimit)
 		}
-		f.failed, f.failures = append(f.failed, addOnStanding{addOn.Name, text}), f.failures+ro.Status.Counts.Failed
+		f.failed = append(f.failed, addOnStanding{addOn.Name, text})
 	default:
 		f.stand(ro, addOn.Name)
 	}

@@ -42,34 +42,6 @@ func TestFleet_RolloutMadeAnewCountsFromOne(t *testing.T) {
 	}
 }
 
-// TestFleet_ClusterThatFailsAfterTheHaltIsReported: the commit of the source counts the clusters that failed, once each.
-func TestFleet_ClusterThatFailsAfterTheHaltIsReported(t *testing.T) {
-	p := &pass{source: &v1alpha1.AddOnSource{}}
-	var marks []commitstatus.Mark
-	says := func(failed int32, message string) string {
-		ro := &v1alpha1.AddOnRollout{}
-		ro.Spec.Target = &v1alpha1.Target{Digest: "v1"}
-		ro.Status.Outcome, ro.Status.Message, ro.Status.Counts.Failed = "failure", message, failed
-		conditions.MarkStalled(ro, v1alpha1.RolloutFailedReason, "%s", message)
-		var f fleet
-		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1"}, writtenRollout{})
-		marks = commitstatus.Tell(marks, p.verdict(f))
-		return commitstatus.Last(marks[0]).Description
-	}
-	for _, c := range []struct {
-		failed        int32
-		message, want string
-	}{
-		{1, "1 failed, 1 in flight", "hello: 1 failed, 1 in flight"},
-		{2, "2 failed", "hello: 2 failed"},
-		{1, "1 failed", "hello: 2 failed"},
-	} {
-		if got := says(c.failed, c.message); got != c.want {
-			t.Errorf("%d failed: %q, want %q", c.failed, got, c.want)
-		}
-	}
-}
-
 // TestFleet_SuccessWithoutEveryClusterHasItsCounts: a cluster is parked, failed within the budget, or held by the strategy.
 func TestFleet_SuccessWithoutEveryClusterHasItsCounts(t *testing.T) {
 	f := fleet{}
