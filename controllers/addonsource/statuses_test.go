@@ -208,6 +208,22 @@ func TestFleet_NamesWhatIsHeld(t *testing.T) {
 	}
 }
 
+// TestFleet_SaysHowItGoesBack: the rollout names the pull request after the failure was posted, and maybe after the
+// pass that opened it.
+func TestFleet_SaysHowItGoesBack(t *testing.T) {
+	at := func(phase v1alpha1.Phase, proposed string) *v1alpha1.AddOnRollout {
+		ro := &v1alpha1.AddOnRollout{}
+		ro.Name, ro.Spec.Target = "hello", &v1alpha1.Target{Digest: "v2"}
+		ro.Status.Phase, ro.Status.Outcome = phase, "failure"
+		ro.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Proposed: proposed}
+		return ro
+	}
+	going, back, proposed := at(v1alpha1.PhaseRollingBack, ""), at(v1alpha1.PhaseRolledBack, ""), at(v1alpha1.PhaseRolledBack, "https://gitea.example/team/fleet/pulls/12")
+	if !moved(going, back) || !moved(back, proposed) || moved(proposed, proposed.DeepCopy()) {
+		t.Error("the source does not report that the fleet is back, or which pull request makes Git agree")
+	}
+}
+
 // The watch may lag behind the removal that the same pass wrote: the commit is pending all the same.
 func TestFleet_RemovalThatTheWatchDoesNotShowYetIsPending(t *testing.T) {
 	ro := &v1alpha1.AddOnRollout{}
