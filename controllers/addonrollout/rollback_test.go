@@ -119,7 +119,7 @@ func TestRollback_TakesAFailedRolloutBack(t *testing.T) {
 	}
 }
 
-// An operator that finds the status of before the bad content moves the clusters back without their soak.
+// An operator that finds the status of before the bad content moves the clusters back without their soak, and says so.
 func TestRollback_WithAnOlderStatusHasNoSoak(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.canary("c1")
@@ -139,8 +139,12 @@ func TestRollback_WithAnOlderStatusHasNoSoak(t *testing.T) {
 	}
 	s.restoreStatus(older)
 	s.ticks(6, time.Second, "c1", "c2", "c3")
-	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseRolledBack {
-		t.Errorf("%s: %s", ro.Status.Phase, ro.Status.Message)
+	ro := s.rollout()
+	if want := "rolled back to " + commitNamed("v1")[:10] + " from " + commitNamed("v2")[:10]; ro.Status.Phase != v1alpha1.PhaseRolledBack || !strings.HasPrefix(ro.Status.Message, want) {
+		t.Errorf("%s: %s, want %q", ro.Status.Phase, ro.Status.Message, want)
+	}
+	if h := ro.Status.History[1]; h.Target.Digest != v2 || h.Phase != v1alpha1.PhaseFailed || h.Quarantine == nil {
+		t.Errorf("the history does not have the content that failed: %+v", ro.Status.History)
 	}
 	s.runs(v1, "c1", "c2", "c3")
 }

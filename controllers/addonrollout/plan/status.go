@@ -46,7 +46,7 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 		next.Reverting = next.Reverting || next.Override.Returns() // also if the status is older than what the clusters leave
 		next.Target = &target
 		if stored.Override.Returns() != next.Override.Returns() && endedOrMoved { // a rollback and a revert are two rollouts
-			next.History = supersede(next, target, now)
+			next.History = o.withLeft(supersede(next, target, now))
 		}
 		if next.Stable != nil && next.Stable.Digest == target.Digest {
 			next.Stable = &target
@@ -159,6 +159,24 @@ func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Tim
 	}
 	h = slices.Insert(h, 0, v1alpha1.HistoryEntry{Target: by, Phase: v1alpha1.PhaseProgressing, Started: now})
 	return bounded(h)
+}
+
+// withLeft adds the rollout of the content that the fleet leaves, if the history does not have it although the content
+// was quarantined after the newest rollout that it has: the status is an older one, for example from a backup.
+func (o *Observation) withLeft(h []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
+	if !o.Override.Returns() || len(h) < 2 {
+		return h
+	}
+	left, last := o.Override.Leaves(), &h[1]
+	q, quarantined := o.quarantine(left.Digest)
+	if !quarantined || last.Target.Digest == left.Digest || !q.Time.After(last.Finished.Time) {
+		return h
+	}
+	lost := v1alpha1.HistoryEntry{Target: left, Phase: v1alpha1.PhaseFailed, Reason: q.Reason, Started: q.Time, Finished: &q.Time}
+	if o.everSucceeded.Has(left.Revision) {
+		lost.Phase = v1alpha1.PhaseSucceeded
+	}
+	return bounded(slices.Insert(h, 1, lost))
 }
 
 // bounded keeps the newest entries. If they are too large, the oldest ones lose their clusters and stages first: how
