@@ -717,7 +717,7 @@ func ofAnyPast(state map[string]string, addOn string) map[string]string {
 }
 
 // stageDone is what the context of a stage says that ended: whether it moved its clusters, or they had its content already.
-var stageDone = regexp.MustCompile(`^(\d+/\d+|nothing to change)$`)
+var stageDone = regexp.MustCompile(`^([\d#]+/[\d#]+|nothing to change)$`)
 
 // sized is a text without numbers. After how many clusters are updated it says of the others where they are.
 func sized(text string) string {
@@ -754,10 +754,10 @@ func (w *workload) says(key, status string) string {
 	if w.point.flaps {
 		text = strings.ReplaceAll(text, soaks, moves)
 	}
-	switch {
-	case w.point.shrinks:
+	if w.point.shrinks {
 		text = sized(text)
-	case w.point.restores:
+	}
+	if w.point.restores {
 		text = stageDone.ReplaceAllString(strings.ReplaceAll(text, " to "+revertedBy, " to "+revertedTo), rollout.StageComplete)
 	}
 	return state + ": " + text
