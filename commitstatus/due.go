@@ -7,7 +7,8 @@ import (
 )
 
 // The pace of a context. A change of state is posted at once. The first pending and every verdict do
-// not count; pending after anything else does, because forges store few statuses of one context.
+// not count; pending after anything else does, and another failure of the same content, because forges store few statuses
+// of one context.
 const (
 	// ProgressStep is the least change in percent that is worth a progress post at once.
 	ProgressStep = 10
@@ -50,7 +51,7 @@ func Due(kind string, m Mark, now time.Time) (due bool, after time.Duration) {
 		return true, 0
 	case m.Accepted.State != m.Owed.State:
 		return m.ProgressPosts < ProgressPostLimit, 0
-	case providers()[kind].keepsPendingText:
+	case State(m.Owed.State) == Pending && providers()[kind].keepsPendingText:
 		return false, 0
 	}
 	limit, wait := ProgressPostLimit, ProgressInterval
@@ -75,7 +76,10 @@ func Due(kind string, m Mark, now time.Time) (due bool, after time.Duration) {
 
 // counts reports whether posting the statement would count towards ProgressPostLimit.
 func counts(m Mark, s Statement) bool {
-	return m.Accepted != nil && State(s.State) == Pending
+	if m.Accepted == nil {
+		return false
+	}
+	return State(s.State) == Pending || State(s.State) == Failure && s.State == m.Accepted.State && s.Content == m.Accepted.Content
 }
 
 // Result is what the forge shows in the context of a mark.

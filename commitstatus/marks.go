@@ -21,15 +21,13 @@ type Want struct {
 	Description  string
 	// Progress in percent; posts about progress are paced by it.
 	Progress int
-	// Held names what the outcome waits for if it is not clusters that move, such as an approval; "": it waits for
-	// clusters. A pending statement is not posted again while Held is the same and there is little progress.
+	// Held names why nothing moves: what a pending outcome waits for, such as an approval, or what failed; "": clusters
+	// move. A pending statement is not posted again while Held is the same and there is little progress, and a failure is
+	// not posted again with another text while Held is the same.
 	Held string
 	// Content names what the statement is about, such as the digest of an add-on. If the same
 	// content becomes pending again, its verdict stays posted.
 	Content string
-	// Failing are the names of what failed. A failure is posted again with another text
-	// only if the accepted text names none of them.
-	Failing []string
 	// Older says that a newer commit carries the content as well. Such a commit gets no
 	// progress, and nothing after its verdict.
 	Older bool
@@ -55,7 +53,7 @@ const resumedText = "resumed: "
 //	pending         any               the want; progress of an older commit is not
 //	success         pending, same     nothing: a cluster that joins moves no verdict
 //	success         success, same     nothing
-//	failure, error  same state, same  nothing, unless the text names none that fail now
+//	failure, error  same state, same  nothing, unless something else failed
 //	failure         pending, same     "resumed: ..."
 //	verdict         any, older        nothing
 //	verdict         otherwise         the want
@@ -88,20 +86,13 @@ func tell(m *Mark, w Want) {
 		return
 	case same && state == Success && (w.State == Pending || w.State == Success):
 		return
-	case same && state == w.State && state.Terminal() && !outlived(last.Description, w.Failing):
+	case same && state == w.State && state.Terminal() && (last.Held == next.Held || m.ProgressPosts >= StandstillPostLimit):
 		return
 	}
 	if base := stated(*m); base != nil && State(base.State) == Failure && base.Content == next.Content && w.State == Pending {
 		next.Description = Shorten(DescriptionLimit, resumedText+next.Description)
 	}
 	owe(m, next)
-}
-
-// outlived reports whether the text names none of those that fail now.
-func outlived(text string, failing []string) bool {
-	return len(failing) > 0 && !slices.ContainsFunc(failing, func(name string) bool {
-		return strings.HasPrefix(text, name+": ") || strings.Contains(text, " "+name+": ") || strings.Contains(text, "("+name+": ")
-	})
 }
 
 // owe makes next what the context should say.

@@ -39,8 +39,8 @@ func say(state commitstatus.State, text string, edit ...func(*commitstatus.Want)
 
 func older(w *commitstatus.Want) { w.Older = true }
 func other(w *commitstatus.Want) { w.Content = "b" }
-func names(who string) func(*commitstatus.Want) {
-	return func(w *commitstatus.Want) { w.Failing = []string{who} }
+func failed(clusters string) func(*commitstatus.Want) {
+	return func(w *commitstatus.Want) { w.Held = clusters }
 }
 
 // words of the newest statement.
@@ -72,9 +72,10 @@ func TestTell(t *testing.T) {
 		"FailureAfterSuccess":    {[]commitstatus.Want{say(success, "2/2")}, say(failure, "halted"), "failure: halted", true},
 		"AnOlderKeepsItsVerdict": {[]commitstatus.Want{say(success, "2/2")}, say(failure, "halted", older), "success: 2/2", false},
 		"OtherContent":           {[]commitstatus.Want{say(success, "2/2")}, say(pending, "0/2", other), "pending: 0/2", true},
-		"FailureGrows":           {[]commitstatus.Want{say(failure, "1 failed (x: a)")}, say(failure, "2 failed (x: a; y: b)", names("x")), "failure: 1 failed (x: a)", false},
-		"OthersFail":             {[]commitstatus.Want{say(failure, "1 failed (x: a)")}, say(failure, "1 failed (y: b)", names("y")), "failure: 1 failed (y: b)", true},
-		"ANameThatEndsAlike":     {[]commitstatus.Want{say(failure, "1 failed (north-x: a)")}, say(failure, "1 failed (x: b)", names("x")), "failure: 1 failed (x: b)", true},
+		"FailureGrows":           {[]commitstatus.Want{say(failure, "1 failed (x: a)", failed("x"))}, say(failure, "2 failed (x: a; y: b)", failed("x y")), "failure: 2 failed (x: a; y: b)", true},
+		"FailureShrinks":         {[]commitstatus.Want{say(failure, "2 failed (x: a; y: b)", failed("x y"))}, say(failure, "1 failed (y: b)", failed("y")), "failure: 1 failed (y: b)", true},
+		"OthersFail":             {[]commitstatus.Want{say(failure, "1 failed (x: a)", failed("x"))}, say(failure, "1 failed (y: b)", failed("y")), "failure: 1 failed (y: b)", true},
+		"OtherWordsOfAFailure":   {[]commitstatus.Want{say(failure, "1 failed (x: a), 2 untouched", failed("x"))}, say(failure, "1 failed (x: b), 3 untouched", failed("x")), "failure: 1 failed (x: a), 2 untouched", false},
 		"Resumed":                {[]commitstatus.Want{say(failure, "halted")}, say(pending, "1/2"), "pending: resumed: 1/2", true},
 		"FailureIsOver":          {[]commitstatus.Want{say(failure, "halted")}, say(success, "2/2"), "success: 2/2", true},
 		"HeadAgain":              {[]commitstatus.Want{say(superseded, "superseded by x")}, say(pending, "0/2"), "pending: 0/2", true},
@@ -103,6 +104,7 @@ func TestDuePacesProgressOnly(t *testing.T) {
 	little := commitstatus.Tell(marks, say(commitstatus.Pending, "1/20", step(5)))
 	much := commitstatus.Tell(marks, say(commitstatus.Pending, "2/20", step(10)))
 	verdict := commitstatus.Tell(marks, say(commitstatus.Failure, "halted"))
+	grown := commitstatus.Tell(accept(commitstatus.Tell(marks, say(commitstatus.Failure, "1 failed (x: a)", failed("x"))), noon), say(commitstatus.Failure, "2 failed (x: a)", failed("x y")))
 	reopened := commitstatus.Tell(accept(verdict, noon), say(commitstatus.Pending, "1/20"))
 	hold := func(why string) func(*commitstatus.Want) { return func(w *commitstatus.Want) { w.Held = why } }
 	held := commitstatus.Tell(marks, say(commitstatus.Pending, "0/20, held", hold("no placement")))
@@ -123,6 +125,7 @@ func TestDuePacesProgressOnly(t *testing.T) {
 		"HoldIsOver":         {resumed[0], false, commitstatus.ProgressInterval},
 		"CountsBesideAHold":  {counted[0], false, commitstatus.StandstillInterval},
 		"Verdict":            {verdict[0], true, 0},
+		"AnotherFailure":     {grown[0], false, commitstatus.ProgressInterval},
 		"FailureIsOver":      {reopened[0], true, 0},
 		"Nothing":            {marks[0], false, 0},
 	} {
@@ -140,6 +143,10 @@ func TestDuePacesProgressOnly(t *testing.T) {
 	reopened[0].ProgressPosts = commitstatus.ProgressPostLimit
 	if due, _ := commitstatus.Due("gitea", reopened[0], noon.Add(time.Hour)); due {
 		t.Error("a context that fails again and again is posted without limit")
+	}
+	grown[0].Owed, grown[0].ProgressPosts = nil, commitstatus.StandstillPostLimit
+	if grown = commitstatus.Tell(grown, say(commitstatus.Failure, "3 failed (x: a)", failed("x y z"))); grown[0].Owed != nil {
+		t.Error("clusters that fail and recover again and again are posted without limit")
 	}
 	future := much[0]
 	future.ProgressPosts, future.AcceptedAt = 1, noon.Add(2*time.Hour).Unix()

@@ -22,7 +22,8 @@ type CommitMark struct {
 	// AcceptedAt is when, in seconds since 1970.
 	// +optional
 	AcceptedAt int64 `json:"acceptedAt,omitempty"`
-	// ProgressPosts counts the accepted pending posts that followed another pending post.
+	// ProgressPosts counts the accepted posts about progress: pending after anything else, and a failure after another of
+	// the same content.
 	// +optional
 	ProgressPosts int `json:"progressPosts,omitempty"`
 	// Posting is what is being posted; the forge may have it already.
@@ -47,7 +48,7 @@ type CommitStatement struct {
 	// Progress in percent.
 	// +optional
 	Progress int `json:"progress,omitempty"`
-	// Held is a digest of why nothing moves; absent while anything does, or could.
+	// Held is a digest of why nothing moves, or of what failed; absent while anything moves, or could.
 	// +optional
 	Held string `json:"held,omitempty"`
 	// Content names the content that the statement is about.

@@ -247,7 +247,7 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	for _, s := range said {
 		want := commitstatus.Want{
 			Context: contextName(p.Observed, s.Context), State: commitstatus.State(s.State), Description: s.Description,
-			Progress: s.Percent, Content: content + p.Stay(), Held: held(p, s), Failing: failing(p.Planned, s.Context),
+			Progress: s.Percent, Content: content + p.Stay(), Held: held(p, s),
 		}
 		if s.State == rollout.Success && p.Planned.Counts.Total == 0 {
 			want.Content = "" // no cluster has verified it: the first joiner may change the verdict
@@ -265,17 +265,19 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 // duringRollback is what the context of a stage says in a rollback, with the state of the add-on.
 func duringRollback(p *plan.Plan, whole commitstatus.Want, context string) commitstatus.Want {
 	back, w := backOf(p, context), whole
-	w.Context, w.Failing, w.Held = context, nil, ""
+	w.Context, w.Held = context, ""
 	w.Description, w.Content = back+"; see "+whole.Context, whole.Content+back
 	return w
 }
 
-// held says what a summary waits for; "": its clusters move. It waits while works are not applied, while no cluster
-// moves, and while a missing revision or the user holds the rollout. A stage that has not begun waits for the stage
-// before it.
+// held says what a summary waits for, or what failed; "": its clusters move. It waits while works are not applied, while
+// no cluster moves, and while a missing revision or the user holds the rollout. A stage that has not begun waits for the
+// stage before it.
 func held(p *plan.Plan, s rollout.Summary) string {
 	stage := slices.IndexFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool { return st.Name == s.Context })
 	switch {
+	case s.State == rollout.Failure:
+		return failed(p.Planned, s.Context)
 	case s.State != rollout.Pending:
 	case notApplied(p.Planned, s.Context) != "":
 		return notApplied(p.Planned, s.Context)
@@ -317,7 +319,7 @@ func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Wan
 			continue
 		}
 		w := whole
-		w.SHA, w.Context, w.Failing = sha, m.Context, nil
+		w.SHA, w.Context, w.Held = sha, m.Context, ""
 		switch {
 		case m.Context == contextName(p.Observed, ""):
 			continue
@@ -366,15 +368,19 @@ func backOf(p *plan.Plan, context string) string {
 	return "the content is not rolled back yet"
 }
 
-// failing are the clusters that failed in a stage, and in all for "".
-func failing(planned rollout.Plan, stage string) []string {
+// failed names the clusters that failed in a stage, and in all for "". It says as well whether others are in flight: how
+// they end is not known yet.
+func failed(planned rollout.Plan, stage string) string {
 	var names []string
 	for _, c := range planned.Clusters {
 		if (c.State == rollout.Failed || c.State == rollout.TimedOut) && (stage == "" || c.Stage == stage) {
 			names = append(names, c.Name)
 		}
 	}
-	return names
+	if moves(planned, stage) {
+		names = append(names, "and others in flight")
+	}
+	return strings.Join(names, " ")
 }
 
 // contextName is the context of the add-on, or of a part of it.

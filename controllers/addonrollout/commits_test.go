@@ -134,6 +134,41 @@ func TestNewestCommitMirrorsAFailedRollout(t *testing.T) {
 	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
 }
 
+// TestCommitCountsTheClustersThatFailAfterTheHalt: a cluster that was in flight at the halt and fails after it is a new
+// failure. The commit counts it once.
+func TestCommitCountsTheClustersThatFailAfterTheHalt(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.within(0, "10m")
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	two := intstr.FromInt32(2)
+	ro := s.rollout()
+	ro.Spec.Stages[0].MaxConcurrency = &two
+	s.update(ro)
+	s.zone("c2")
+	s.targetOf(zonedAt("v2"), "v2")
+	s.applied("v2", "")
+	s.turns(2)
+	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
+	if got := s.reportedOn("v2"); !strings.Contains(got, "1 in flight, 1 untouched") {
+		t.Fatalf("v2 says %q", got)
+	}
+	s.accepted()
+	s.advance(10 * time.Minute)
+	s.turn()
+	s.expect("v2", "failure: halted in everyone: 2 failed (c1: ")
+	s.expect("v2", "failure: 0/3, 2 failed (c1: ", "everyone")
+	s.accepted()
+	s.turns(2)
+	for _, m := range s.rollout().Status.CommitStatuses {
+		if !commitstatus.Delivered(m) {
+			t.Errorf("%s is posted again: %+v", m.Context, m.Owed)
+		}
+	}
+}
+
 // TestOlderCommitThatFailedGetsNoContextOfALaterStage: a commit that changes only the pace declares a stage after the
 // rollout has failed.
 func TestOlderCommitThatFailedGetsNoContextOfALaterStage(t *testing.T) {

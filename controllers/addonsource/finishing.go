@@ -68,7 +68,7 @@ func (p *pass) finished(book *forge.Book, f fleet, live []string) []commitstatus
 			continue
 		}
 		want := p.want(m.SHA, c.state(), c.text("applied"))
-		want.Progress, want.Held, want.Failing = c.percent(), c.held(), c.failing()
+		want.Progress, want.Held = c.percent(), c.held()
 		wants = append(wants, want)
 	}
 	return wants

@@ -112,7 +112,7 @@ func moved(before, after client.Object) bool {
 
 // standing is the part of a rollout that its source reports.
 type standing struct {
-	outcome, hold, digest, back string
+	outcome, hold, failures, digest, back string
 
 	observed bool
 	// tenth of the clusters that are updated, so that a status is posted at most once per
@@ -126,7 +126,7 @@ func standingOf(o client.Object) standing {
 	if !ok {
 		return standing{}
 	}
-	s := standing{outcome: r.Status.Outcome, hold: holdOf(r), back: wayBack(r), observed: r.Status.ObservedGeneration == r.Generation}
+	s := standing{outcome: r.Status.Outcome, hold: holdOf(r), failures: failuresOf(r), back: wayBack(r), observed: r.Status.ObservedGeneration == r.Generation}
 	if r.Status.Target != nil {
 		s.digest = r.Status.Target.Digest
 	}

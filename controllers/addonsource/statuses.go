@@ -1,6 +1,7 @@
 package addonsource
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -100,7 +101,7 @@ func (p *pass) standing() bool {
 func (p *pass) verdict(f fleet) commitstatus.Want {
 	applied := v1alpha1.CommitOf(p.source.Status.LastAppliedRevision)
 	want := p.want(applied, f.state(), f.text(f.appliedIn(applied)))
-	want.Progress, want.Content, want.Held, want.Failing = f.percent(), contentOf(f.addOns)+f.back, f.held(), f.failing()
+	want.Progress, want.Content, want.Held = f.percent(), contentOf(f.addOns)+f.back, cmp.Or(f.failures, f.held())
 	return want
 }
 
@@ -283,6 +284,8 @@ type fleet struct {
 	// back names the add-ons that are rolled back from the content that the commit declares. A change of it is posted
 	// although the commit has failed already.
 	back string
+	// failures names what failed: the clusters of each add-on that failed.
+	failures string
 	// leftGit are the add-ons that a commit, by its sha, was the first not to declare.
 	leftGit map[string][]string
 	// finishing are commits whose rollouts end although a newer commit is applied, by sha.
@@ -413,10 +416,23 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		if cause, placed := strings.CutSuffix(text, " at "+place+": "+object); placed {
 			text = commitstatus.Refusal{Problem: cause, Place: place, Object: object}.Text(commitstatus.DescriptionLimit)
 		}
-		f.failed = append(f.failed, addOnStanding{addOn.Name, text})
+		f.failed, f.failures = append(f.failed, addOnStanding{addOn.Name, text}), f.failures+" "+addOn.Name+failuresOf(ro)
 	default:
 		f.stand(ro, addOn.Name)
 	}
+}
+
+// failuresOf names the first clusters that failed with an add-on, how many there are, and whether others are in flight; ""
+// if the add-on did not fail.
+func failuresOf(ro *v1alpha1.AddOnRollout) string {
+	if ro.Status.Outcome != string(commitstatus.Failure) {
+		return ""
+	}
+	text := fmt.Sprintf(" %d %t", ro.Status.Counts.Failed, ro.Status.Counts.InFlight > 0)
+	for _, f := range ro.Status.Failing {
+		text += " " + f.Cluster
+	}
+	return text
 }
 
 // wayBack says how far an add-on is back at earlier content, and which pull request makes Git agree; "" if it does not
@@ -500,15 +516,6 @@ func (f *fleet) percent() int {
 		return 100
 	}
 	return int(f.updated) * 100 / int(f.total)
-}
-
-// failing names the add-ons that failed.
-func (f *fleet) failing() []string {
-	var names []string
-	for _, a := range f.failed {
-		names = append(names, a.name)
-	}
-	return names
 }
 
 // text describes the whole fleet: "applied; hello 3/24; 11 add-ons up to date".

@@ -56,6 +56,46 @@ func TestFleet_SuccessWithoutEveryClusterHasItsCounts(t *testing.T) {
 	}
 }
 
+// TestFleet_ClusterThatFailsAfterTheHaltIsReported: the commit of the source counts the clusters that failed.
+func TestFleet_ClusterThatFailsAfterTheHaltIsReported(t *testing.T) {
+	p := &pass{source: &v1alpha1.AddOnSource{}}
+	var marks []commitstatus.Mark
+	says := func(counts v1alpha1.Counts, message string, clusters ...string) (*v1alpha1.AddOnRollout, string) {
+		ro := &v1alpha1.AddOnRollout{}
+		ro.Spec.Target = &v1alpha1.Target{Digest: "v1"}
+		ro.Status.Outcome, ro.Status.Message, ro.Status.Counts = "failure", message, counts
+		for _, name := range clusters {
+			ro.Status.Failing = append(ro.Status.Failing, v1alpha1.ClusterReason{Cluster: name})
+		}
+		conditions.MarkStalled(ro, v1alpha1.RolloutFailedReason, "%s", message)
+		var f fleet
+		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1"}, writtenRollout{})
+		marks = commitstatus.Tell(marks, p.verdict(f))
+		return ro, commitstatus.Last(marks[0]).Description
+	}
+	var before *v1alpha1.AddOnRollout
+	for _, c := range []struct {
+		counts   v1alpha1.Counts
+		message  string
+		clusters []string
+		want     string
+	}{
+		{v1alpha1.Counts{Failed: 1, InFlight: 2}, "1 failed, 2 in flight", []string{"c1"}, "1 failed, 2 in flight"},
+		{v1alpha1.Counts{Failed: 1, InFlight: 1}, "1 failed, 1 in flight", []string{"c1"}, "1 failed, 2 in flight"},
+		{v1alpha1.Counts{Failed: 2}, "2 failed", []string{"c1", "c2"}, "2 failed"},
+		{v1alpha1.Counts{Failed: 1}, "1 failed", []string{"c2"}, "1 failed"},
+	} {
+		ro, got := says(c.counts, c.message, c.clusters...)
+		if got != "hello: "+c.want {
+			t.Errorf("%s: %q, want %q", c.message, got, "hello: "+c.want)
+		}
+		if before != nil && moved(before, ro) != (c.message == c.want) {
+			t.Errorf("%s: the source looks at it: %t", c.message, moved(before, ro))
+		}
+		before = ro
+	}
+}
+
 // TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied: the operator was killed between the write
 // of the spec and that of the status. What the rollout makes of the spec is reported on its commit.
 func TestFleet_SpecOfANewerCommitIsNoVerdictOnTheApplied(t *testing.T) {
@@ -298,7 +338,7 @@ func TestCommitThatTouchesOneOf200AddOnsCostsThreePosts(t *testing.T) {
 			f.add(ro, v1alpha1.SourcedAddOn{Name: name, Digest: name}, writtenRollout{})
 		}
 		want := p.want(sha, f.state(), f.text("applied"))
-		want.Progress, want.Content, want.Held, want.Failing = f.percent(), "content", f.held(), f.failing()
+		want.Progress, want.Content, want.Held = f.percent(), "content", f.held()
 		tell(want)
 	}
 	if len(posts) > 3 || posts[len(posts)-1] != "success: applied; 200 add-ons up to date" {
