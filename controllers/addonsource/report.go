@@ -136,13 +136,13 @@ func (p *pass) setOverridden(ctx context.Context) error {
 	}
 	reason, texts := v1alpha1.RolledBackReason, []string(nil)
 	for _, name := range slices.Sorted(maps.Keys(rollouts)) {
-		ro := rollouts[name]
-		if !ro.Status.Override.Returns() || ro.Spec.Removal != nil {
+		why, text := overriddenBy(rollouts[name])
+		if why == "" {
 			continue
 		}
-		texts = append(texts, name+": "+ro.Status.Message)
-		if ro.Status.Phase != v1alpha1.PhaseRolledBack {
-			reason = v1alpha1.RollingBackReason
+		texts = append(texts, name+": "+text)
+		if why != v1alpha1.RolledBackReason {
+			reason = why
 		}
 	}
 	if len(texts) == 0 {
@@ -155,6 +155,18 @@ func (p *pass) setOverridden(ctx context.Context) error {
 	}
 	conditions.MarkTrue(p.source, v1alpha1.OverriddenCondition, reason, "%s", strings.Join(texts, "; "))
 	return nil
+}
+
+// overriddenBy is the reason for which a rollout does not run what Git declares, with its text; "": it runs that, or is
+// removed.
+func overriddenBy(ro *v1alpha1.AddOnRollout) (reason, text string) {
+	switch {
+	case !ro.Status.Override.Returns() || ro.Spec.Removal != nil:
+		return "", ""
+	case ro.Status.Phase != v1alpha1.PhaseRolledBack:
+		return v1alpha1.RollingBackReason, ro.Status.Message
+	}
+	return v1alpha1.RolledBackReason, ro.Status.Message
 }
 
 // showsReady reports whether the conditions already say that the head is applied. What follows the

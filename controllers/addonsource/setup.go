@@ -2,6 +2,7 @@ package addonsource
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/fluxcd/pkg/runtime/predicates"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -80,7 +81,7 @@ func deleted() predicate.Predicate {
 }
 
 // movedByOthers passes deletions, and changes that other writers make to applied objects. The status of
-// a rollout changes every second: only its standing and the end of a removal or release pass.
+// a rollout changes every second: only its standing passes.
 func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicate.Predicate {
 	ownWrite := func(o client.Object) bool {
 		return r.writes.of(keyOf(o)).resourceVersion == o.GetResourceVersion()
@@ -106,48 +107,57 @@ func moved(before, after client.Object) bool {
 		before.GetLabels()[v1alpha1.ManagedByLabel] != after.GetLabels()[v1alpha1.ManagedByLabel]:
 		return true
 	}
-	return phaseOf(before) != phaseOf(after) && phaseOf(after) == v1alpha1.PhaseRemoved || !isReleasedRollout(before) && isReleasedRollout(after) ||
-		standingOf(before) != standingOf(after)
+	return !reflect.DeepEqual(standingOf(before), standingOf(after))
 }
 
-// standing is the part of a rollout that its source reports.
+// standing is all that a source reports of one rollout, or waits for, with rounded counts: they change every second
+// while clusters move.
 type standing struct {
-	outcome, hold, failures, digest, back string
+	fleet
 
-	observed bool
+	target, overridden string
+	observed, released bool
 	// tenth of the clusters that are updated, so that a status is posted at most once per
 	// tenth.
-	tenth int32
+	tenth int
 }
 
-// standingOf returns the state of a rollout; the zero value for any other object.
+// standingOf returns the state of a rollout, as the source adds it to its fleet; the zero value for any other object.
 func standingOf(o client.Object) standing {
 	r, ok := o.(*v1alpha1.AddOnRollout)
-	if !ok {
+	if !ok || r.Spec.Target == nil {
 		return standing{}
 	}
-	s := standing{outcome: r.Status.Outcome, hold: holdOf(r), failures: failuresOf(r), back: wayBack(r), observed: r.Status.ObservedGeneration == r.Generation}
+	s := standing{observed: !unobserved(r), released: leaving{rollout: r}.released()}
 	if r.Status.Target != nil {
-		s.digest = r.Status.Target.Digest
+		s.target = r.Status.Target.Digest
 	}
-	if total := r.Status.Counts.Total; total > 0 {
-		s.tenth = r.Status.Counts.Updated * 10 / total
+	reason, text := overriddenBy(r)
+	if s.overridden = reason; reason != v1alpha1.RollingBackReason {
+		s.overridden += text
 	}
+	s.add(r, sourced(r), writtenRollout{})
+	s.tenth = s.percent() / 10
+	s.round(r.Status.Phase)
 	return s
 }
 
-// isReleasedRollout reports whether an object is a rollout whose clusters were released.
-func isReleasedRollout(o client.Object) bool {
-	r, ok := o.(*v1alpha1.AddOnRollout)
-	return ok && r.Released()
-}
-
-// phaseOf returns the phase of a rollout, "" for any other object.
-func phaseOf(o client.Object) v1alpha1.Phase {
-	if r, ok := o.(*v1alpha1.AddOnRollout); ok {
-		return r.Status.Phase
+// round drops the texts and numbers that change with every cluster that moves. Those of a failure do so only in a
+// rollback.
+func (f *fleet) round(phase v1alpha1.Phase) {
+	f.updated, f.total = 0, 0
+	counting := [][]addOnStanding{f.moving, f.partly}
+	if phase == v1alpha1.PhaseRollingBack {
+		counting = append(counting, f.failed)
 	}
-	return ""
+	for _, standings := range counting {
+		for i := range standings {
+			standings[i].text = ""
+		}
+	}
+	for _, c := range f.finishing {
+		c.round(phase)
+	}
 }
 
 func rolloutKindOf(o client.Object) objectKey { return rolloutKey(o.GetNamespace(), o.GetName()) }

@@ -342,12 +342,21 @@ func (f *fleet) declare(status v1alpha1.AddOnSourceStatus, written map[string]wr
 		case removal != nil:
 			delete(declared, name)
 		default:
-			declared[name] = v1alpha1.SourcedAddOn{Name: name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit, PolicyCommit: ro.Spec.PolicyCommit, Policy: ro.Annotations[v1alpha1.PolicyAnnotation]}
+			declared[name] = sourced(ro)
 		}
 		f.ahead = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		f.addOns = append(f.addOns, declared[name])
+	}
+}
+
+// sourced is the add-on that the spec of a rollout declares.
+func sourced(ro *v1alpha1.AddOnRollout) v1alpha1.SourcedAddOn {
+	target := ro.Spec.Target
+	return v1alpha1.SourcedAddOn{
+		Name: ro.Name, Revision: target.Revision, Digest: target.Digest, Commit: target.Commit,
+		PolicyCommit: ro.Spec.PolicyCommit, Policy: ro.Annotations[v1alpha1.PolicyAnnotation],
 	}
 }
 
@@ -422,12 +431,8 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 	}
 }
 
-// failuresOf names the first clusters that failed with an add-on, how many there are, and whether others are in flight; ""
-// if the add-on did not fail.
+// failuresOf names the first clusters that failed with an add-on, how many there are, and whether others are in flight.
 func failuresOf(ro *v1alpha1.AddOnRollout) string {
-	if ro.Status.Outcome != string(commitstatus.Failure) {
-		return ""
-	}
 	text := fmt.Sprintf(" %d %t", ro.Status.Counts.Failed, ro.Status.Counts.InFlight > 0)
 	for _, f := range ro.Status.Failing {
 		text += " " + f.Cluster
