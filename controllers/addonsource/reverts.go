@@ -69,24 +69,23 @@ func (v *Reverter) SetupWithManager(mgr ctrl.Manager, options controller.Options
 		Complete(v)
 }
 
-// returned passes rollouts that were rolled back, or that no longer differ from Git. A new rollout needs no event,
-// because its source is new to the controller as well.
+// returned passes rollouts that were rolled back, that go back to other content, or that no longer differ from Git. A new
+// rollout needs no event, because its source is new to the controller as well.
 func returned() predicate.Predicate {
-	was := func(r *v1alpha1.AddOnRollout) string {
-		if !isBack(r) {
-			return ""
-		}
-		return r.Status.Override.Declared.Digest
-	}
-	return hubclient.Updates(func(before, after *v1alpha1.AddOnRollout) bool { return was(before) != was(after) })
+	return hubclient.Updates(func(before, after *v1alpha1.AddOnRollout) bool { return revertOf(before) != revertOf(after) })
 }
 
-// isBack reports whether the clusters of a rollout are back at earlier content of Git, because what
-// Git declares was rolled back. Content that Git itself blocks needs no proposal.
-func isBack(r *v1alpha1.AddOnRollout) bool {
-	o := r.Status.Override
-	return o.Returns() && !o.Waits() && r.Status.Phase == v1alpha1.PhaseRolledBack && r.Status.Target != nil &&
-		(o.Kind == v1alpha1.OverrideRollback || o.Kind == v1alpha1.OverrideRecall) && strings.Contains(r.Status.Target.Commit, "sha1:")
+// revertOf is what makes Git declare the content that the clusters of a rollout are back at, because what Git declares
+// was rolled back; the zero value if they are not. Content that Git itself blocks needs no proposal.
+func revertOf(r *v1alpha1.AddOnRollout) proposal.Revert {
+	o, target := r.Status.Override, r.Status.Target
+	if !o.Returns() || o.Waits() || r.Status.Phase != v1alpha1.PhaseRolledBack || target == nil ||
+		o.Kind != v1alpha1.OverrideRollback && o.Kind != v1alpha1.OverrideRecall || !strings.Contains(target.Commit, "sha1:") {
+		return proposal.Revert{}
+	}
+	return proposal.Revert{
+		AddOn: r.Name, From: o.Declared.Digest, To: target.Digest, Bad: v1alpha1.CommitOf(o.Declared.Commit), Good: v1alpha1.CommitOf(target.Commit),
+	}
 }
 
 // Reconcile proposes what a source's rollouts went back to. What goes wrong is a condition of the
@@ -187,25 +186,22 @@ func (v *Reverter) wanted(ctx context.Context, source *v1alpha1.AddOnSource) ([]
 	var wanted []wantedRevert
 	for i := range rollouts.Items {
 		r := &rollouts.Items[i]
-		if key, ok := namespacedName(r.Annotations[v1alpha1.SourceAnnotation]); !ok || key != client.ObjectKeyFromObject(source) || !isBack(r) {
+		w := wantedRevert{Revert: revertOf(r)}
+		if key, ok := namespacedName(r.Annotations[v1alpha1.SourceAnnotation]); !ok || key != client.ObjectKeyFromObject(source) || w.AddOn == "" {
 			continue
 		}
-		declared, target := r.Status.Override.Declared, *r.Status.Target
-		revision := metadataOf(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
-		if err := v.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: declared.Revision}, revision); err != nil {
+		declared, revision := r.Status.Override.Declared.Revision, metadataOf(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
+		if err := v.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: declared}, revision); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}
-			return nil, fmt.Errorf("cannot read revision %s: %w", declared.Revision, err)
+			return nil, fmt.Errorf("cannot read revision %s: %w", declared, err)
 		}
 		quarantine, ok := v1alpha1.ReadQuarantine(revision.Annotations)
 		if !ok || quarantine.Time.IsZero() {
 			continue
 		}
-		w := wantedRevert{Revert: proposal.Revert{
-			AddOn: r.Name, From: declared.Digest, To: target.Digest, Bad: v1alpha1.CommitOf(declared.Commit), Good: v1alpha1.CommitOf(target.Commit),
-			Reason: quarantine.Reason, Author: quarantine.Author,
-		}}
+		w.Reason, w.Author = quarantine.Reason, quarantine.Author
 		w.branch, w.revision, w.noted = revertBranch(w.Revert, quarantine), revision, quarantine.Proposed
 		wanted = append(wanted, w)
 	}

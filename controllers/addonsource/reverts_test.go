@@ -452,6 +452,23 @@ func TestReverter_ProposesNothingThatGitTookBack(t *testing.T) {
 	}
 }
 
+// TestReturned_ToOtherContentWakesTheReverter: the pull request of before restores what the clusters no longer run. If
+// the two contents render the same there, the rollout is back in one turn.
+func TestReturned_ToOtherContentWakesTheReverter(t *testing.T) {
+	before := &v1alpha1.AddOnRollout{}
+	before.Status.Phase, before.Status.Target = v1alpha1.PhaseRolledBack, &v1alpha1.Target{Digest: "v2", Commit: "main@sha1:bbb"}
+	before.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: v1alpha1.Target{Digest: "v3", Commit: "main@sha1:ccc"}}
+	before.Name = "hello"
+	after := before.DeepCopy()
+	after.Status.Target = &v1alpha1.Target{Digest: "v1", Commit: "main@sha1:aaa"}
+	if !returned().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Error("no pull request restores v1")
+	}
+	if returned().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after.DeepCopy()}) {
+		t.Error("an update without a change wakes the reverter")
+	}
+}
+
 // TestReverter_ContinuesAfterTheBranchMoved: another team merges between the branch of the proposal and its pull request.
 // A commit that was put below the change is one of another, whatever the last one changes.
 func TestReverter_ContinuesAfterTheBranchMoved(t *testing.T) {
