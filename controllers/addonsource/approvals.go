@@ -240,14 +240,13 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		a.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	source := &v1alpha1.AddOnSource{}
+	after, source := a.pause(waiting), &v1alpha1.AddOnSource{}
 	if err := a.Live.Get(ctx, key, source); err != nil {
 		if apierrors.IsNotFound(err) {
-			return ctrl.Result{}, nil
+			return ctrl.Result{RequeueAfter: after}, nil // it may be created again, and the gate still waits
 		}
 		return ctrl.Result{}, fmt.Errorf("cannot read the source: %w", err)
 	}
-	after := a.pause(waiting)
 	permission, err := a.enter(ctx, rollout, source, waiting)
 	if refused, ok := errors.AsType[*commitstatus.DeliveryError](err); ok {
 		after = max(after, min(refused.RetryAfter, 10*time.Minute))

@@ -264,8 +264,12 @@ func TestApprover_AuthorsAreThoseOfEverythingSinceTheStableContent(t *testing.T)
 	}})
 	look := func() (by []string) {
 		t.Helper()
-		if _, err := NewApprover(s.planner.Reconciler).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rollout)}); err != nil {
+		result, err := NewApprover(s.planner.Reconciler).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rollout)})
+		if err != nil {
 			t.Fatal(err)
+		}
+		if result.RequeueAfter == 0 {
+			t.Error("no later comment is read, although the gate waits")
 		}
 		var list v1alpha1.AddOnApprovalList
 		if err := s.hub.List(t.Context(), &list); err != nil {
@@ -288,4 +292,8 @@ func TestApprover_AuthorsAreThoseOfEverythingSinceTheStableContent(t *testing.T)
 	if got := s.event(); !strings.Contains(got, "ApprovalsNotRead") || !strings.Contains(got, "no pull request into main brought commit 2222222222") {
 		t.Errorf("event %q", got)
 	}
+	if err := s.hub.Delete(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	look() // until the source is created again
 }
