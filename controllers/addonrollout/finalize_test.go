@@ -18,6 +18,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
+	"github.com/addonflow/addonflow/controllers/hubclient"
 	testforge "github.com/addonflow/addonflow/test/forge"
 )
 
@@ -234,14 +235,14 @@ func TestRolloutThatLostItsFinalizerGetsItBack(t *testing.T) {
 	edited := before.DeepCopy()
 	edited.Finalizers = nil
 	s.update(edited)
-	if taken := finalizerTaken(); !taken.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: s.rollout()}) {
+	if taken := hubclient.FinalizerTaken(); !taken.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: s.rollout()}) {
 		t.Error("not woken")
 	}
 	s.turn()
 	if got := s.rollout().Finalizers; !slices.Equal(got, []string{v1alpha1.Finalizer}) {
 		t.Errorf("finalizers are %q", got)
 	}
-	if finalizerTaken().Update(event.UpdateEvent{ObjectOld: edited, ObjectNew: s.rollout()}) {
+	if hubclient.FinalizerTaken().Update(event.UpdateEvent{ObjectOld: edited, ObjectNew: s.rollout()}) {
 		t.Error("woken by its own write")
 	}
 }

@@ -12,7 +12,6 @@ import (
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -127,14 +126,6 @@ func contentChanged() predicate.Predicate {
 func (r *Reconciler) statusOfOthers() predicate.Predicate {
 	return hubclient.Updates(func(before, after *v1alpha1.AddOnRollout) bool {
 		return !equality.Semantic.DeepEqual(before.Status, after.Status) && !r.memories.own(after)
-	})
-}
-
-// finalizerTaken passes a rollout that lost AddonFlow's finalizer. Its next turn adds the finalizer again: without
-// it, a rollout at rest would be deleted while clusters have the add-on, and a release would be taken for done.
-func finalizerTaken() predicate.Predicate {
-	return hubclient.Updates(func(before, after *v1alpha1.AddOnRollout) bool {
-		return controllerutil.ContainsFinalizer(before, v1alpha1.Finalizer) && !controllerutil.ContainsFinalizer(after, v1alpha1.Finalizer)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -31,5 +32,13 @@ func NewestCommitChanged() predicate.Predicate {
 		return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
 			before.Status.LastAttemptedRevision != after.Status.LastAttemptedRevision || before.Status.Refused() != after.Status.Refused() ||
 			!slices.Equal(before.Status.AddOns, after.Status.AddOns)
+	})
+}
+
+// FinalizerTaken passes an object that lost AddonFlow's finalizer. Its next reconcile adds the finalizer again: without
+// it, an object at rest would be deleted while clusters have its add-ons, and a release would be taken for done.
+func FinalizerTaken() predicate.Predicate {
+	return Updates(func(before, after client.Object) bool {
+		return controllerutil.ContainsFinalizer(before, v1alpha1.Finalizer) && !controllerutil.ContainsFinalizer(after, v1alpha1.Finalizer)
 	})
 }
