@@ -3,45 +3,99 @@ package gates
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// horizon is how far Window looks ahead.
-const horizon = 366 * 24 * time.Hour
+// horizon is how far a window is looked at ahead.
+const horizon = 366 * day
 
-// Window evaluates a window at a time: Passed while it is open; Waiting while it is closed, with
-// the reason "opens Mon 09:00 CET"; Error if it cannot be read. It returns the next time at
-// which that changes; zero: not within a year.
-func Window(spec v1alpha1.WindowGate, now time.Time) (Verdict, time.Time) {
+// Openings expire after known, or with the last of mostOpenings. So they cost little memory, and little time even if a
+// window is slow to read and changes each minute.
+const known, mostOpenings = day, 30
+
+// Openings are when a window is open, as it was read at a time. The zero value is expired.
+type Openings struct {
+	read, expire time.Time
+	zone         *time.Location
+	open         []span
+	err          error
+}
+
+// ReadWindow reads a window at a time. This may take a tenth of a second.
+func ReadWindow(spec v1alpha1.WindowGate, now time.Time) Openings {
+	o := Openings{read: now, expire: now.Add(known)}
 	c, err := readCalendar(spec, now)
 	if err != nil {
-		return Verdict{State: v1alpha1.GateError, Reason: err.Error()}, time.Time{}
+		o.err = err
+		return o
 	}
 	defer c.stop()
-	opening, closing := c.opening(now)
+	o.zone = c.zone
+	for s := range c.openings(now) {
+		if o.open = append(o.open, s); len(o.open) == mostOpenings {
+			o.expire = earlier(o.expire, s.to)
+			break
+		}
+	}
+	return o
+}
+
+// Expired reports whether the window has to be read again to evaluate it at a time.
+func (o *Openings) Expired(now time.Time) bool {
+	return now.Before(o.read) || !now.Before(o.expire)
+}
+
+// next returns when the window is first open from a time on, and when it closes after that; zero: not within a year.
+func (o *Openings) next(now time.Time) (opening, closing time.Time) {
+	end := now.Add(horizon)
+	i := slices.IndexFunc(o.open, func(s span) bool { return s.to.After(now) })
+	if i < 0 || !o.open[i].from.Before(end) {
+		return time.Time{}, time.Time{}
+	}
+	if closing = o.open[i].to; !closing.Before(end) {
+		closing = time.Time{}
+	}
+	return later(o.open[i].from, now), closing
+}
+
+// At evaluates the window at a time at which its openings are not expired: Passed while it is open; Waiting while it is
+// closed, with the reason "opens Mon 09:00 CET"; Error if it cannot be read. It returns the next time at which that
+// changes; zero: not within a year.
+func (o *Openings) At(now time.Time) (Verdict, time.Time) {
+	if o.err != nil {
+		return Verdict{State: v1alpha1.GateError, Reason: o.err.Error()}, time.Time{}
+	}
+	opening, closing := o.next(now)
 	switch {
 	case opening.IsZero():
 		return Verdict{State: v1alpha1.GateWaiting, Reason: "does not open within a year"}, time.Time{}
 	case opening.After(now):
-		return Verdict{State: v1alpha1.GateWaiting, Reason: "opens " + moment(opening.In(c.zone), now)}, opening
+		return Verdict{State: v1alpha1.GateWaiting, Reason: "opens " + moment(opening.In(o.zone), now)}, opening
 	case closing.IsZero():
 		return Verdict{State: v1alpha1.GatePassed, Reason: "open"}, time.Time{}
 	default:
-		return Verdict{State: v1alpha1.GatePassed, Reason: "open until " + moment(closing.In(c.zone), now)}, closing
+		return Verdict{State: v1alpha1.GatePassed, Reason: "open until " + moment(closing.In(o.zone), now)}, closing
 	}
+}
+
+// Window reads a window and evaluates it at the same time.
+func Window(spec v1alpha1.WindowGate, now time.Time) (Verdict, time.Time) {
+	o := ReadWindow(spec, now)
+	return o.At(now)
 }
 
 // CheckWindow refuses a window that no fleet could satisfy: an unknown zone, a cron expression
 // that cannot be read, or no opening in the year after now.
 func CheckWindow(spec v1alpha1.WindowGate, now time.Time) error {
-	c, err := readCalendar(spec, now)
-	if err != nil {
-		return err
+	o := ReadWindow(spec, now)
+	if o.err != nil {
+		return o.err
 	}
-	defer c.stop()
-	if opening, _ := c.opening(now); opening.IsZero() {
+	if opening, _ := o.next(now); opening.IsZero() {
 		return errors.New("the window does not open within a year")
 	}
 	return nil
@@ -70,7 +124,7 @@ func readCalendar(spec v1alpha1.WindowGate, now time.Time) (*calendar, error) {
 	if err != nil || spec.TimeZone == "" || spec.TimeZone == "Local" { // what these mean is Go's idea
 		return nil, fmt.Errorf("unknown time zone %q: use an IANA name, such as Europe/Berlin", spec.TimeZone)
 	}
-	c := &calendar{zone: zone, end: now.Add(horizon)}
+	c := &calendar{zone: zone, end: now.Add(horizon + known)}
 	remaining := mostBeginnings
 	allow, err := readRanges("allow", spec.Allow, &remaining)
 	if err != nil {
@@ -92,31 +146,30 @@ func (c *calendar) stop() {
 	c.exclude.stop()
 }
 
-// opening returns when the window is first open from now on, and when it closes after that. A
-// zero opening: not before the end; a zero closing: the same.
-func (c *calendar) opening(now time.Time) (opening, closing time.Time) {
-	at := now
-	for at.Before(c.end) {
-		allowed := span{at, c.end}
-		if c.allow != nil {
-			allowed = c.allow.after(at)
+// openings yields the times at which the window is open, in their order. One that has not closed at the end closes there.
+func (c *calendar) openings(now time.Time) iter.Seq[span] {
+	return func(yield func(span) bool) {
+		for at := now; at.Before(c.end); {
+			allowed := span{at, c.end}
+			if c.allow != nil {
+				allowed = c.allow.after(at)
+			}
+			if allowed.from.After(at) {
+				at = allowed.from
+				continue
+			}
+			excluded := c.exclude.after(at)
+			if !excluded.from.After(at) {
+				at = excluded.to
+				continue
+			}
+			closing := earlier(allowed.to, excluded.from)
+			if !yield(span{at, closing}) {
+				return
+			}
+			at = closing
 		}
-		if allowed.from.After(at) {
-			at = allowed.from
-			continue
-		}
-		excluded := c.exclude.after(at)
-		if !excluded.from.After(at) {
-			at = excluded.to
-			continue
-		}
-		closing = earlier(allowed.to, excluded.from)
-		if !closing.Before(c.end) {
-			closing = time.Time{}
-		}
-		return at, closing
 	}
-	return time.Time{}, time.Time{}
 }
 
 func earlier(a, b time.Time) time.Time {

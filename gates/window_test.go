@@ -38,6 +38,7 @@ func cron(expression string, duration time.Duration) v1alpha1.TimeRange {
 }
 
 const (
+	day      = 24 * time.Hour
 	berlin   = "Europe/Berlin"
 	newYork  = "America/New_York"
 	lordHowe = "Australia/Lord_Howe"
@@ -112,6 +113,45 @@ func TestWindow(t *testing.T) {
 				t.Errorf("changes at %s, want %s", changes, c.changes)
 			}
 		})
+	}
+}
+
+// TestOpenings_SayWhatANewReadingSays: a rollout reads a window once, and evaluates it at every turn until it expires.
+func TestOpenings_SayWhatANewReadingSays(t *testing.T) {
+	read := at(t, "UTC", "2026-11-20 10:00")
+	for name, c := range map[string]struct {
+		spec v1alpha1.WindowGate
+		// expires is how long after the reading the openings expire.
+		expires time.Duration
+	}{
+		"Office":        {v1alpha1.WindowGate{TimeZone: berlin, Allow: []v1alpha1.TimeRange{weekdays("09:00-17:00")}}, day},
+		"AlwaysOpen":    {v1alpha1.WindowGate{TimeZone: berlin}, day},
+		"NeverOpen":     {v1alpha1.WindowGate{TimeZone: berlin, Exclude: []v1alpha1.TimeRange{weekdays("")}}, day},
+		"OpensInAYear":  {v1alpha1.WindowGate{TimeZone: "UTC", Allow: []v1alpha1.TimeRange{cron("0 22 21 11 *", time.Hour)}}, day},
+		"ClosesInAYear": {v1alpha1.WindowGate{TimeZone: "UTC", Exclude: []v1alpha1.TimeRange{cron("0 22 21 11 *", time.Hour)}}, day},
+		"Unreadable":    {v1alpha1.WindowGate{TimeZone: "Nowhere"}, day},
+		"EachOtherMinute": {
+			v1alpha1.WindowGate{TimeZone: berlin, Allow: []v1alpha1.TimeRange{cron("*/2 * * * *", time.Minute)}}, 59 * time.Minute,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			openings := gates.ReadWindow(c.spec, read)
+			for now := read; now.Before(read.Add(c.expires)); now = now.Add(30 * time.Second) {
+				if openings.Expired(now) {
+					t.Fatalf("expired at %s", now)
+				}
+				verdict, changes := openings.At(now)
+				if want, wanted := gates.Window(c.spec, now); verdict != want || !changes.Equal(wanted) {
+					t.Fatalf("%s: got %v, changes at %s; a new reading says %v, %s", now, verdict, changes, want, wanted)
+				}
+			}
+			if !openings.Expired(read.Add(-1)) || !openings.Expired(read.Add(c.expires)) {
+				t.Error("not expired before it was read, or after it")
+			}
+		})
+	}
+	if none := (gates.Openings{}); !none.Expired(read) || !none.Expired(time.Time{}) {
+		t.Error("no reading is not expired")
 	}
 }
 

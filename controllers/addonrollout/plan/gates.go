@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -47,6 +48,15 @@ type gate struct {
 	changesAt time.Time
 }
 
+// windowKey identifies a window gate of a rollout.
+type windowKey struct{ stage, gate string }
+
+// window is a window as declared, and when it is open.
+type window struct {
+	declared *v1alpha1.WindowGate
+	gates.Openings
+}
+
 // judgeGates returns the gates of the declared stages, each with its verdict about the target.
 func (t *turn) judgeGates() []gate {
 	var found []gate
@@ -70,9 +80,7 @@ func (t *turn) judgeGate(stage string, when v1alpha1.GateMoment, declared v1alph
 	g.status = g.stored
 	switch g.Type {
 	case v1alpha1.GateWindow:
-		verdict, changes := gates.Window(*g.Window, t.Look.Wall)
-		g.enter(verdict, t.Look.Wall)
-		g.changesAt = changes
+		t.evaluate(&g)
 	case v1alpha1.GateApproval:
 		t.approve(&g)
 	case v1alpha1.GatePrometheus, v1alpha1.GateWebhook:
@@ -109,6 +117,19 @@ func (g *gate) enter(v gates.Verdict, now time.Time) {
 		g.status.Since = &stamp
 	}
 	g.status.State, g.status.Reason, g.status.By = v.State, brief.Line(v.Reason, gateTextLimit), brief.Line(v.By, gateTextLimit)
+}
+
+// evaluate evaluates a window, and reads it only if it was edited or its openings are expired.
+func (t *turn) evaluate(g *gate) {
+	key, now := windowKey{g.stage, g.Name}, t.Look.Wall
+	w := t.Memory.windows[key]
+	if w.Expired(now) || !equality.Semantic.DeepEqual(w.declared, g.Window) {
+		w = window{g.Window, gates.ReadWindow(*g.Window, now)}
+	}
+	t.leaves.windows[key] = w
+	verdict, changes := w.At(now)
+	g.enter(verdict, now)
+	g.changesAt = changes
 }
 
 // approve counts the decisions of people. A rejection stays until the attempt changes. An approval

@@ -2,12 +2,14 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -217,5 +219,70 @@ func TestCompleteStageHasNoGateThatWasNotAskedFor(t *testing.T) {
 		if diff := cmp.Diff(want, got[i].Gates); diff != "" {
 			t.Errorf("stage %s: %s", got[i].Name, diff)
 		}
+	}
+}
+
+// windowed is an observation of a rollout whose stages have windows that are open in each of these hours, by stage.
+func windowed(now time.Time, hours ...string) *Observation {
+	target := v1alpha1.Target{Digest: "d", Revision: "hello-d"}
+	o := &Observation{
+		Look: Look{Wall: now}, Target: target,
+		Rollout: &v1alpha1.AddOnRollout{Spec: v1alpha1.AddOnRolloutSpec{Target: &target}},
+		Owner:   &addonv1alpha1.ClusterManagementAddOn{},
+	}
+	for i, open := range hours {
+		o.Rollout.Spec.Stages = append(o.Rollout.Spec.Stages, v1alpha1.Stage{Name: fmt.Sprintf("s%d", i), Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{{
+			Name: "hours", Type: v1alpha1.GateWindow, Window: &v1alpha1.WindowGate{TimeZone: "UTC", Allow: []v1alpha1.TimeRange{{Hours: open}}},
+		}}}})
+	}
+	return o
+}
+
+// TestWindowsAreReadOnceADay: reading a window may take a tenth of a second, and a rollout may have 155 windows and a
+// turn each second.
+func TestWindowsAreReadOnceADay(t *testing.T) {
+	const day = 24 * time.Hour
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	memory := Memory{}
+	for _, step := range []struct {
+		name  string
+		after time.Duration
+		hours []string
+		want  int
+	}{
+		{"the first turn", 0, []string{"09:00-17:00", "10:00-17:00"}, 2},
+		{"a second later", time.Second, []string{"09:00-17:00", "10:00-17:00"}, 0},
+		{"after one opened", 6 * time.Hour, []string{"09:00-17:00", "10:00-17:00"}, 0},
+		{"a day later", day, []string{"09:00-17:00", "10:00-17:00"}, 2},
+		{"edited", day, []string{"09:00-17:00", "11:00-17:00"}, 1},
+		{"the clock was set forward", 31 * day, []string{"09:00-17:00", "11:00-17:00"}, 2},
+		{"the clock was set back", 2 * day, []string{"09:00-17:00", "11:00-17:00"}, 2},
+		{"set back to before one was read", 2*day - time.Second, []string{"09:00-17:00"}, 1},
+		{"none is declared", 2 * day, nil, 0},
+	} {
+		now, readings := start.Add(step.after), 0
+		o := windowed(now, step.hours...)
+		o.Memory = memory
+		p, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(p.Memory.windows); got != len(step.hours) {
+			t.Errorf("%s: %d windows are remembered, want %d", step.name, got, len(step.hours))
+		}
+		for key, w := range p.Memory.windows {
+			if !reflect.DeepEqual(memory.windows[key].Openings, w.Openings) {
+				readings++
+			}
+		}
+		if readings != step.want {
+			t.Errorf("%s: %d are read, want %d", step.name, readings, step.want)
+		}
+		for i, got := range p.Input.Gates {
+			if want, changes := gates.Window(*p.gates[i].Window, now); got.State != want.State || got.Reason != want.Reason || !got.ChangesAt.Equal(changes) {
+				t.Errorf("%s: got %+v, want %v", step.name, got, want)
+			}
+		}
+		memory = p.Memory
 	}
 }

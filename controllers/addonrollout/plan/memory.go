@@ -20,6 +20,8 @@ type Memory struct {
 	// apart are works of other add-ons, by cluster, that have no object in common with those of this one. Without it
 	// every object on a cluster would be compared with every other at every turn.
 	apart map[string]Fingerprint
+	// windows of the gates, as they were read. Without it every turn would read every window, which may take seconds.
+	windows map[windowKey]window
 	// bad are failures and apply errors. Without it an apply error would never become a failure, and an old
 	// failure would fail the new admission at once.
 	bad sightings
@@ -32,8 +34,10 @@ type Memory struct {
 	Unwritten []journal.Decision
 }
 
-// Compared is the part of the memory that only saves comparisons: without it a plan is the same.
-func (m Memory) Compared() Memory { return Memory{alike: m.alike, intact: m.intact, apart: m.apart} }
+// Compared is the part of the memory that only saves work: without it a plan is the same.
+func (m Memory) Compared() Memory {
+	return Memory{alike: m.alike, intact: m.intact, apart: m.apart, windows: m.windows}
+}
 
 // Fingerprint stands for everything that a decision depends on, in far less memory than its text. The zero
 // value is that of nothing.

@@ -316,6 +316,7 @@ type turn struct {
 func (o *Observation) decide(b begun, h ordered, contested error) (Decided, error) {
 	t := &turn{Observation: o, stored: h.status, unproven: map[string]bool{}, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
 	t.leaves.alike, t.leaves.apart, t.leaves.intact = map[string]Fingerprint{}, map[string]Fingerprint{}, map[string]Fingerprint{}
+	t.leaves.windows = map[windowKey]window{}
 	records, _ := rollout.Records(h.status.Ledger) // the planner refuses a ledger with an error
 	for i := range records {
 		t.unproven[records[i].Cluster] = records[i].State != rollout.Done
