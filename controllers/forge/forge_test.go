@@ -463,9 +463,11 @@ func TestReconcileOfTheSourceRetriesItsRollouts(t *testing.T) {
 	b.reconcile(nothing)
 	requests := b.forge.Requests()
 	other := b.desk.Open(Key{Kind: v1alpha1.AddOnRolloutKind, NamespacedName: b.key.NamespacedName}, b.source, nil)
+	b.forge.Set(testforge.Fault{Kind: testforge.Hang}) // the outcome comes after the request that the retry causes
 	other.Retry(b.source, "now")
 	b.awaitRequest()
 	b.reconcile(nothing)
+	b.forge.Set(testforge.Fault{})
 	b.awaitRequest()
 	if b.forge.Requests() == requests {
 		t.Error("nothing was tried again")
