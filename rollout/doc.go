@@ -26,9 +26,10 @@
 //	fit       as many admissions as fit into the ledger's limit        (ledger.go)
 //	report    phase, counts, stages and a reason for every cluster     (report.go, verdict.go, words.go)
 //
-// An observation changes a record in next only, an admission in grant only. Besides these, an
-// order to retry clears failures (orders.go), and new content that renders the same works takes over
-// the record (carryOver). A step is a set of clusters with a pace. A track is a sequence of steps
+// An observation changes a record in next only, an admission in grant only. Besides these, adopt
+// makes records, an order to retry clears failures (orders.go), new content that renders the same
+// works takes over the record (carryOver), and records are dropped: of reverted or quarantined content
+// that the cluster never got (relinquish), and at the end of a rollout (records in ledger.go). A step is a set of clusters with a pace. A track is a sequence of steps
 // worked in order; tracks run in parallel (steps.go). Every strategy becomes tracks of steps.
 //
 // Times in the ledger have the precision of a second and are rounded up, so that a
