@@ -17,7 +17,8 @@
 //
 // A mark names what is being posted before it is posted. After the end of a process the
 // forge therefore shows what the mark has as accepted or as being posted, and one read says
-// which. So nothing is lost, and nothing is posted twice.
+// which. So nothing is lost. A status is posted twice only if the forge had accepted it and
+// did not show it when it was read.
 //
 // The marks and the text take the time as an argument; only the Deliverer and the HTTP
 // clients have a clock, and that one can be replaced.
