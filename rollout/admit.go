@@ -364,7 +364,7 @@ func (s *step) abandonedText() string {
 
 // formerNames names the first few of n clusters that left before they were Done.
 func (s *step) formerNames(n int) string {
-	var names []string
+	names := namesOf(s.tally.strayed)
 	for _, u := range s.former {
 		if u.record.State != Done && !u.record.failed() {
 			names = append(names, u.c.Name)

@@ -102,7 +102,35 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 			leave: func(f *rollouttest.Fleet) {
 				f.Policy.Placements[0] = placement("canary")
 			},
-			message: "halted in everyone: 1 failed",
+			message: "halted in canary: 1 failed",
+		},
+		"moved to the others in flight, where failures are allowed": {
+			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
+			wait:      time.Minute,
+			leave: func(f *rollouttest.Fleet) {
+				f.Policy.Placements[0] = placement("canary", "cluster-03")
+				f.Clusters["cluster-03"].Alike["v2"] = "v1"
+				f.Policy.Spec.Stages[1].MaxFailures = new(number(5))
+			},
+			message: "halted in canary: 1 failed (cluster-01",
+		},
+		"failed, and moved to the others": {
+			behaviour: rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute},
+			wait:      10 * time.Minute,
+			leave: func(f *rollouttest.Fleet) {
+				f.Policy.Placements[0] = placement("canary", "cluster-02")
+			},
+			message: "halted in canary: 1 failed (cluster-01",
+		},
+		"moved to the others in flight, and lost": {
+			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
+			wait:      time.Minute,
+			leave: func(f *rollouttest.Fleet) {
+				f.Policy.Spec.Stages[0].WhenEmpty = v1alpha1.WhenEmptyPass
+				f.Policy.Placements[0] = placement("canary")
+				lose(canary...)(f)
+			},
+			message: "left before any was verified and soaked (cluster-01",
 		},
 		"failed, lost, and dropped": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute},
@@ -137,6 +165,36 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 			}
 			f.Policy.Placements[0] = placement("canary", "cluster-03") // an empty canary would hold the next commit
 			expectNextCommit(t, f)
+		})
+	}
+}
+
+// TestStageWaitsForItsClustersThatAnotherStageSelects: the placement of the canary drops a cluster in its soak. Until
+// the soak has ended, no other cluster gets the content, although the placement is empty and may be, or the content
+// changes nothing for the cluster that it selects instead.
+func TestStageWaitsForItsClustersThatAnotherStageSelects(t *testing.T) {
+	for name, canary := range map[string][]string{"empty": nil, "unchanged": {"cluster-05"}} {
+		t.Run(name, func(t *testing.T) {
+			f := staged("v1", 6)
+			f.Policy.Placements[0] = placement("canary", "cluster-01")
+			f.Policy.Spec.Stages[0].WhenEmpty = v1alpha1.WhenEmptyPass
+			f.Policy.Spec.Stages[1].MaxConcurrency = new(percent("100%"))
+			f.Clusters["cluster-05"].Alike["v2"] = "v1"
+			transcript := play(t, f, day, at(0, "commit v2", commit("v2")), at(2*time.Minute, name, func(f *rollouttest.Fleet) {
+				f.Policy.Placements[0] = placement("canary", canary...)
+			}))
+			expect(t, f, v1alpha1.PhaseSucceeded, "6/6 updated", transcript)
+			for _, text := range []string{
+				", waits for 1 that another stage selects now (cluster-01)\n",
+				"00:11:00 Progressing: everyone",
+			} {
+				if !strings.Contains(transcript, text) {
+					t.Errorf("%q is missing:\n%s", text, transcript)
+				}
+			}
+			if early, _, _ := strings.Cut(transcript, "00:11:00"); strings.Count(early, " move ") != 1 || strings.Contains(early, "everyone") {
+				t.Errorf("content that has not soaked goes further:\n%s", transcript)
+			}
 		})
 	}
 }

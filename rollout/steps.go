@@ -102,6 +102,8 @@ type tally struct {
 	failures []*unit   // the first few failures
 	excused  []*unit   // clusters that failed with the target, and spend no budget
 	away     []*unit   // of those parked, the ones with Cluster.Away set
+	onward   []*unit   // admitted in the step, in flight, and another step selects them now
+	strayed  []*unit   // of those left, the ones that another step selects now
 	held     []*unit   // of those parked, the ones that their ManagedClusters hold
 	refused  int32     // of those flying, the ones whose works the agent could not apply, or the hub refuses
 	refuses  *unit     // the first of them by name
@@ -114,12 +116,12 @@ const shownFailures = 10
 // empty reports whether the step has neither a member nor a record of the target.
 func (s *step) empty() bool {
 	c := s.tally
-	return c.total == 0 && c.flying+c.done+c.failed+c.left == 0
+	return c.total == 0 && c.flying+c.done+c.failed+c.left == 0 && len(c.onward) == 0
 }
 
-// count tallies the clusters of every step by their current states. A cluster that became Done in a
-// step counts there as done even if another step selects it now. A lost or parked cluster counts
-// there as left: otherwise a placement could replace one canary after the other.
+// count tallies the clusters of every step by their current states. A cluster that became Done or failed in a
+// step counts there even if another step selects it now, and while it is in flight the step waits for it. If it is lost,
+// parked or left meanwhile, it counts there as left: otherwise a placement could replace one canary after the other.
 func (p *planner) count() {
 	for _, s := range p.steps {
 		s.begun = false
@@ -158,8 +160,17 @@ func (p *planner) count() {
 		case s == nil, u.step == nil, u.step == s:
 		case r.State == Done && !p.due(u):
 			s.tally.done++
-		case r.State == Lost || r.State == Parked:
+		case r.State == Lost || r.State == Parked || r.State == Left:
 			s.tally.left++
+			s.tally.strayed = append(s.tally.strayed, u)
+		case r.InFlight():
+			s.tally.onward = append(s.tally.onward, u)
+		}
+		if s != nil && u.step != nil && u.step != s && r.failed() && !p.due(u) && !p.excused(u) {
+			s.tally.addFailure(u, s)
+			if !failure(r.State) {
+				s.tally.again++
+			}
 		}
 	}
 	for _, s := range p.steps {
@@ -334,7 +345,7 @@ func (t *track) failed(i int) bool {
 	if s.proven {
 		proof += c.updated
 	}
-	return n > s.maxFailures || c.failed > 0 && proof+c.flying+c.waiting == 0
+	return n > s.maxFailures || c.failed > 0 && proof+c.flying+c.waiting == 0 && len(c.onward) == 0
 }
 
 // abandoned reports whether the clusters that could have verified the target left the step. While other clusters are in
@@ -348,6 +359,7 @@ func (s *step) abandoned() bool { return s.missing() > 0 }
 // missing counts the clusters by which a step is abandoned; 0: it is not.
 func (s *step) missing() int {
 	c := s.tally
+	flying := int(c.flying) + len(c.onward)
 	switch {
 	case s.proven || c.done > 0 || s.all && c.inherited == 0:
 		return 0
@@ -355,9 +367,9 @@ func (s *step) missing() int {
 		return 0
 	case s.atOnce && c.inherited > 0:
 		return int(c.inherited)
-	case c.total == 0 && c.flying == 0:
+	case c.total == 0 && flying == 0:
 		return int(c.left + c.parked)
-	case int(c.left) > max(int(c.total), s.maxFailures), c.waiting+c.flying+c.parked == 0:
+	case int(c.left) > max(int(c.total)+len(c.onward), s.maxFailures), int(c.waiting+c.parked)+flying == 0:
 		return int(c.left)
 	}
 	return 0
@@ -368,16 +380,16 @@ func (s *step) missing() int {
 func (t *track) complete(i int) bool { return t.decided(i) && t.steps[i].unmeasured == "" }
 
 // decided reports whether step i waits for no more clusters: every member is Done, failed within the budget, parked or
-// held, and at least one is Done; or the target changes nothing for any member. Proven content needs no Done cluster,
-// unless the inputs of an unavailable or held cluster changed after it was Done. A revert does not wait for lost
-// clusters, which are parked at once.
+// held, and at least one is Done; or the target changes nothing for any member, and no cluster was admitted that
+// another step selects now. Proven content needs no Done cluster, unless the inputs of an unavailable or held cluster
+// changed after it was Done. A revert does not wait for lost clusters, which are parked at once.
 func (t *track) decided(i int) bool {
 	s := t.steps[i]
 	c := s.tally
 	switch {
 	case s.unknown || c.flying > 0 || c.waiting > 0 || t.breached(i):
 		return false
-	case s.returning && c.done == 0 && !s.proven:
+	case (s.returning || len(c.onward) > 0) && c.done == 0 && !s.proven:
 		return false
 	case s.empty():
 		return s.emptyHold == ""
@@ -430,7 +442,7 @@ func (t *track) phase(i int) string {
 		return StageComplete
 	case s.begun && c.flying > 0 && c.flying == c.soaking, t.decided(i):
 		return StageSoaking
-	case s.begun && c.flying > 0:
+	case s.begun && int(c.flying)+len(c.onward) > 0:
 		return StageProgressing
 	case s.holding() != "":
 		return StageHeld

@@ -90,6 +90,8 @@ func (p *planner) pendingText(s *step) string {
 		return fmt.Sprintf(", waits for %d that are not available (%s)", c.lost, brief.NamesOf(int(c.lost), p.lostNames(s)))
 	case s.abandoned():
 		return ", " + s.abandonedText()
+	case len(c.onward) > 0 && c.done == 0 && c.waiting == 0 && !s.proven:
+		return fmt.Sprintf(", waits for %d that another stage selects now (%s)", len(c.onward), brief.Names(namesOf(c.onward)))
 	case c.waiting == 0 && s.unmeasured != "" && s.failedGate() == nil:
 		return ", " + s.unmeasured
 	case c.waiting == 0 && c.done == 0 && c.parked > 0 && (!s.proven || s.unverified()):
@@ -119,6 +121,15 @@ func (p *planner) lostNames(s *step) []string {
 		if u.state == Lost && (!s.revert || p.retargetable(u)) && len(names) < brief.Shown {
 			names = append(names, u.c.Name)
 		}
+	}
+	return names
+}
+
+// namesOf are the names of clusters.
+func namesOf(units []*unit) []string {
+	names := make([]string, len(units))
+	for i, u := range units {
+		names[i] = u.c.Name
 	}
 	return names
 }

@@ -14,6 +14,8 @@ type tally struct {
 	done, unchanged, flying, failed, parked, waiting, left int
 	// elsewhere are failures that another stage recorded.
 	elsewhere, members int
+	// onward were admitted here, are in flight and in another step now.
+	onward int
 	// inherited are in no step and of a stage that is gone, and neither done nor failed.
 	inherited int
 	// outdated were done before their own inputs changed, and are not available.
@@ -68,8 +70,13 @@ func (j *judgement) tally(i int) tally {
 			switch {
 			case a.State == rollout.Done && j.clusters[name].UpToDate:
 				t.done++
-			case a.State == rollout.Lost || a.State == rollout.Parked:
+			case a.State == rollout.Lost || a.State == rollout.Parked || a.State == rollout.Left:
 				t.left++
+			case slotted(a):
+				t.onward++
+			}
+			if (isFailure(a) || a.Failed) && !j.again(a) && !j.excused(name) {
+				t.failed++
 			}
 		}
 		never := j.member(name) && a.State == rollout.NotWritten && j.again(a)
@@ -189,7 +196,7 @@ func (j *judgement) track(i int) []int {
 // other cluster can prove the content.
 func (j *judgement) failed(i int) bool {
 	t := j.tallies[i]
-	return j.spent(i) || t.done == 0 && t.failed > 0 && t.flying+t.waiting == 0
+	return j.spent(i) || t.done == 0 && t.failed > 0 && t.flying+t.waiting+t.onward == 0
 }
 
 // complete reports whether the step after this one may start: every cluster is decided, the
@@ -201,7 +208,7 @@ func (j *judgement) complete(i int) bool {
 	s, t := j.steps[i], j.tallies[i]
 	open := t.flying + t.waiting
 	switch {
-	case s.returning && t.done == 0 && !j.in.TargetProven:
+	case (s.returning || t.onward > 0) && t.done == 0 && !j.in.TargetProven:
 		return false
 	case s.unknown, open > 0, !s.all && j.failures(i) > s.maxFailures, s.all && t.failed > 0:
 		return false
