@@ -87,8 +87,19 @@ func Open(o Options) (*Repository, error) {
 }
 
 // Host returns the name of the server, with its port.
-func (r *Repository) Host() string {
-	return net.JoinHostPort(r.endpoint.Host, strconv.Itoa(r.endpoint.Port))
+func (r *Repository) Host() string { return hostOf(&r.endpoint) }
+
+// HostOf returns the name of the server of a URL, with its port. The error is ErrInvalidURL.
+func HostOf(url string) (string, error) {
+	endpoint, err := parseURL(url)
+	if err != nil {
+		return "", err
+	}
+	return hostOf(endpoint), nil
+}
+
+func hostOf(endpoint *transport.Endpoint) string {
+	return net.JoinHostPort(endpoint.Host, strconv.Itoa(endpoint.Port))
 }
 
 // Resolve returns the revision that the reference names now, with one ls-remote; a reference

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/jitter"
 	"github.com/fluxcd/pkg/runtime/predicates"
 	corev1 "k8s.io/api/core/v1"
@@ -35,20 +36,36 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// planTimeout bounds the work on one pull request: reading, building and answering it.
-const planTimeout = 3 * time.Minute
+// planTimeout bounds the plan of a pull request after it was read, and then the answer. plansAtOnce is how many plans are
+// made at once: each has two commits and the fleet in memory.
+const (
+	planTimeout = 3 * time.Minute
+	plansAtOnce = 4
+)
 
 // Planner answers the pull requests of AddOnSources with plans. It is a controller of its own, so that neither a forge
-// nor a large request delays a rollout. Nothing is stored on the hub: the state is in the comment at the forge, and an
-// unchanged plan is not written again.
+// nor a large request delays a rollout. A visit reads and answers the requests of one source outside of the workers, so
+// that a server that hangs delays no other source. Nothing is stored on the hub: the state is in the comment at the
+// forge, and an unchanged plan is not written again.
 type Planner struct {
 	*Reconciler
 	// Fleet reads the clusters, the placements with their decisions and bindings, and who has which add-on.
 	Fleet func(context.Context) (proposal.Fleet, error)
+	// visits take turns like the errands of sources. No more than plansAtOnce of them have a seat.
+	visits *errands
+	seats  chan struct{}
 
 	mu sync.Mutex
 	// answered is which requests of each source have a plan, and of what.
 	answered map[client.ObjectKey]map[int64]planned
+	// lastVisits are what the last visit to each source was for.
+	lastVisits map[client.ObjectKey]lastVisit
+}
+
+// lastVisit is what a visit answers: the user's request at that time, "" without one. failed: it ended with an error.
+type lastVisit struct {
+	requestedAt string
+	failed      bool
 }
 
 // planned identifies what a plan is about.
@@ -59,7 +76,10 @@ type planned struct {
 
 // NewPlanner returns a planner that reads repositories as the reconciler does.
 func NewPlanner(r *Reconciler, fleet func(context.Context) (proposal.Fleet, error)) *Planner {
-	return &Planner{Reconciler: r, Fleet: fleet, answered: map[client.ObjectKey]map[int64]planned{}}
+	return &Planner{
+		Reconciler: r, Fleet: fleet, visits: newErrands(), seats: make(chan struct{}, plansAtOnce),
+		answered: map[client.ObjectKey]map[int64]planned{}, lastVisits: map[client.ObjectKey]lastVisit{},
+	}
 }
 
 // SetupWithManager registers the controller.
@@ -68,12 +88,13 @@ func (l *Planner) SetupWithManager(mgr ctrl.Manager, options controller.Options)
 		Named("pullrequests").
 		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged()))).
+		WatchesRawSource(l.visits.ends()).
 		WithOptions(options).
 		Complete(l)
 }
 
-// Reconcile answers the requests of one source. What goes wrong at the forge or in the repository is
-// an event, and is tried again after the interval.
+// Reconcile begins or ends a visit to one source. What goes wrong at the forge or in the repository is an event, and is
+// tried again after the interval.
 func (l *Planner) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	source := &v1alpha1.AddOnSource{}
 	if err := l.Live.Get(ctx, req.NamespacedName, source); err != nil {
@@ -88,22 +109,62 @@ func (l *Planner) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		l.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	after := jitter.JitteredIntervalDuration(source.Spec.Interval.Duration)
-	err := l.answer(ctx, source)
+	key := errandKey{generation: source.Generation}
+	if result, ended := l.visits.take(req.NamespacedName, key); ended {
+		if after := l.end(ctx, source, result.err); after > 0 {
+			return ctrl.Result{RequeueAfter: after}, nil
+		}
+	}
+	if l.visits.awaits(req.NamespacedName, key) {
+		return ctrl.Result{}, nil // its end queues the source
+	}
+	host, err := gitsource.HostOf(source.Spec.URL)
+	if err != nil {
+		return ctrl.Result{}, nil //nolint:nilerr // the source says so, and only another spec helps
+	}
+	l.visits.send(ctx, req.NamespacedName, &errand{
+		key: key, host: host, doubtful: l.begin(source), sent: l.Clock(),
+		run: func(ctx context.Context) fetchResult { return fetchResult{err: l.answer(ctx, source)} },
+	})
+	return ctrl.Result{}, nil
+}
+
+// begin notes what a visit is for, and reports whether the last one failed.
+func (l *Planner) begin(source *v1alpha1.AddOnSource) (failed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := client.ObjectKeyFromObject(source)
+	failed = l.lastVisits[key].failed
+	l.lastVisits[key] = lastVisit{requestedAt: source.Annotations[fluxmeta.ReconcileRequestAnnotation], failed: failed}
+	return failed
+}
+
+// end reports how a visit went. It returns the time until the next one; 0: the user has requested one meanwhile.
+func (l *Planner) end(ctx context.Context, source *v1alpha1.AddOnSource, err error) (after time.Duration) {
+	after = jitter.JitteredIntervalDuration(source.Spec.Interval.Duration)
 	if refused, ok := errors.AsType[*commitstatus.DeliveryError](err); ok {
 		after = max(after, refused.RetryAfter)
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("Cannot plan pull requests", "error", err.Error())
 		l.Events.Event(source, corev1.EventTypeWarning, "PullRequestsNotPlanned", err.Error())
 	}
-	return ctrl.Result{RequeueAfter: after}, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := l.lastVisits[client.ObjectKeyFromObject(source)]
+	l.lastVisits[client.ObjectKeyFromObject(source)] = lastVisit{requestedAt: last.requestedAt, failed: err != nil}
+	if last.requestedAt != source.Annotations[fluxmeta.ReconcileRequestAnnotation] {
+		return 0
+	}
+	return after
 }
 
 func (l *Planner) forget(key client.ObjectKey) {
+	l.visits.stop(key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.answered, key)
+	delete(l.lastVisits, key)
 }
 
 // answer plans the requests of a source that have no plan yet, or one of another commit. The error is
@@ -153,6 +214,9 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 			if failures++; failed == nil {
 				failed = fmt.Errorf("cannot plan pull request %d: %w", request.Number, err)
 			}
+			if errors.Is(err, context.DeadlineExceeded) {
+				break // the server hangs, also for the others
+			}
 			continue
 		}
 		l.done(key, request.Number, about)
@@ -201,14 +265,18 @@ type planning struct {
 
 // run plans the request and posts the plan. The status comes first: a check must not wait for a comment.
 func (g *planning) run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, planTimeout)
-	defer cancel()
-	plan, head, err := g.plan(ctx)
+	merge, err := g.read(ctx)
 	if err != nil {
 		return err
 	}
+	plan, err := g.seated(ctx, merge)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
 	status := commitstatus.Status{
-		SHA: head, Context: forge.PlanContextName(g.source), State: commitstatus.Success,
+		SHA: merge.from.Commit, Context: forge.PlanContextName(g.source), State: commitstatus.Success,
 		Description: commitstatus.Shorten(commitstatus.DescriptionLimit, plan.Summary()),
 	}
 	if !plan.Accepted() {
@@ -227,38 +295,83 @@ func (g *planning) run(ctx context.Context) error {
 	return err
 }
 
-// plan returns the plan, and the commit that it is about.
-func (g *planning) plan(ctx context.Context) (proposal.Proposal, string, error) {
-	base, head := forge.Branch(g.source), fmt.Sprintf("#%d", g.request.Number)
+// seated makes the plan of a request that was read. Neither the Git server nor the forge, which may hang, keeps a seat.
+func (g *planning) seated(ctx context.Context, merge readMerge) (proposal.Proposal, error) {
+	select {
+	case g.planner.seats <- struct{}{}:
+		defer func() { <-g.planner.seats }()
+	case <-ctx.Done():
+		return proposal.Proposal{}, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
+	return g.plan(ctx, merge)
+}
+
+// builtTree is what the objects of a commit are, or why they could not be read.
+type builtTree struct {
+	objects []gitsource.Object
+	unread  problem.List
+}
+
+// build reads a commit that is not applied. Charts that the source does not list are not read.
+func (p *pass) build(ctx context.Context, tree *gitsource.Tree) builtTree {
+	objects, unread := tree.Build(ctx, p.buildOptions())
+	listed := registries{}
+	for _, spec := range p.source.Spec.Registries {
+		listed[spec.Host] = nil
+	}
+	return builtTree{objects, unread.Then(listed.denied(objects))}
+}
+
+// readMerge is a request as it was read.
+type readMerge struct {
+	// from is the commit of the request. refused is why it cannot be merged, if so.
+	from          gitsource.Revision
+	refused       problem.List
+	before, after builtTree
+}
+
+// read reads the request and the branch, and builds both.
+func (g *planning) read(ctx context.Context) (readMerge, error) {
 	merge, err := g.repository.Propose(ctx, g.request.Ref)
 	if errors.Is(err, gitsource.ErrNoMergeBase) {
-		refused := problem.List{{Reason: gitsource.MergeConflict, Message: err.Error()}}
-		plan, err := proposal.Of(proposal.Side{Name: base}, proposal.Side{Name: head, Problems: refused}, proposal.Fleet{}, nil)
-		return plan, g.request.SHA, err
+		return readMerge{
+			from: gitsource.Revision{Commit: g.request.SHA}, refused: problem.List{{Reason: gitsource.MergeConflict, Message: err.Error()}},
+		}, nil
 	}
 	if err != nil {
-		return proposal.Proposal{}, "", err
+		return readMerge{}, err
 	}
 	defer merge.Close()
-	before, _, err := g.side(ctx, base, merge.Before)
-	if err != nil {
-		return proposal.Proposal{}, "", err
+	return readMerge{from: merge.From, before: g.build(ctx, merge.Before), after: g.build(ctx, merge.After)}, ctx.Err()
+}
+
+// plan returns the plan of a request.
+func (g *planning) plan(ctx context.Context, merge readMerge) (proposal.Proposal, error) {
+	base, head := forge.Branch(g.source), fmt.Sprintf("#%d", g.request.Number)
+	if len(merge.refused) > 0 {
+		return proposal.Of(proposal.Side{Name: base}, proposal.Side{Name: head, Problems: merge.refused}, proposal.Fleet{}, nil)
 	}
-	after, objects, err := g.side(ctx, head, merge.After)
+	before, err := g.side(ctx, base, merge.before)
 	if err != nil {
-		return proposal.Proposal{}, "", err
+		return proposal.Proposal{}, err
 	}
-	notes, err := g.refusedByHub(ctx, merge.From, &after, objects)
+	after, err := g.side(ctx, head, merge.after)
 	if err != nil {
-		return proposal.Proposal{}, "", err
+		return proposal.Proposal{}, err
+	}
+	notes, err := g.refusedByHub(ctx, merge.from, &after, merge.after.objects)
+	if err != nil {
+		return proposal.Proposal{}, err
 	}
 	fleet, err := g.fleet(ctx, before, after)
 	if err != nil {
-		return proposal.Proposal{}, "", err
+		return proposal.Proposal{}, err
 	}
 	plan, err := proposal.Of(before, after, fleet, g.Charts)
 	plan.Notes = append(plan.Notes, notes...)
-	return plan, merge.From.Commit, err
+	return plan, err
 }
 
 // refusedByHub adds to the side what the checks of a commit find on the hub; for a fork, nothing is read there. What a
@@ -282,12 +395,12 @@ func (g *planning) refusedByHub(ctx context.Context, head gitsource.Revision, si
 	return notes, nil
 }
 
-func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) (proposal.Side, []gitsource.Object, error) {
+func (g *planning) side(ctx context.Context, name string, b builtTree) (proposal.Side, error) {
 	if g.request.Fork {
-		return g.compileTree(ctx, name, tree, g.key().String()+"/plan", nil)
+		return g.compileBuilt(ctx, name, b, g.key().String()+"/plan", nil)
 	}
 	masked := map[render.ConfigReference]bool{}
-	side, objects, err := g.compileTree(ctx, name, tree, g.key().String()+"/plan", func(ctx context.Context, r load.Reference) (*unstructured.Unstructured, error) {
+	side, err := g.compileBuilt(ctx, name, b, g.key().String()+"/plan", func(ctx context.Context, r load.Reference) (*unstructured.Unstructured, error) {
 		object, err := g.masked(ctx, r)
 		if object != nil && !r.Definition() {
 			masked[render.ConfigReference(r)] = true
@@ -295,19 +408,20 @@ func (g *planning) side(ctx context.Context, name string, tree *gitsource.Tree) 
 		return object, err
 	})
 	side.Masked = masked
-	return side, objects, err
+	return side, err
 }
 
 // compileTree compiles a commit that is not applied, and returns its objects as well.
 func (p *pass) compileTree(ctx context.Context, name string, tree *gitsource.Tree, charts string, read lookUp) (proposal.Side, []gitsource.Object, error) {
-	objects, unread := tree.Build(ctx, p.buildOptions())
-	listed := registries{}
-	for _, spec := range p.source.Spec.Registries {
-		listed[spec.Host] = nil
-	}
-	unread = unread.Then(listed.denied(objects))
-	commit, problems, err := p.compileObjects(ctx, objects, unread, load.Lookup{}, charts, read)
-	return proposal.Side{Name: name, Commit: commit, Problems: problems}, objects, cmp.Or(err, ctx.Err())
+	b := p.build(ctx, tree)
+	side, err := p.compileBuilt(ctx, name, b, charts, read)
+	return side, b.objects, err
+}
+
+// compileBuilt is compileTree of a commit that is built.
+func (p *pass) compileBuilt(ctx context.Context, name string, b builtTree, charts string, read lookUp) (proposal.Side, error) {
+	commit, problems, err := p.compileObjects(ctx, b.objects, b.unread, load.Lookup{}, charts, read)
+	return proposal.Side{Name: name, Commit: commit, Problems: problems}, cmp.Or(err, ctx.Err())
 }
 
 // masked reads an object that is only on the hub, without its values: the author of a request decides

@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -80,10 +84,10 @@ func (f *requestForge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = f.requests
 	case path == "/repos/team/fleet/pulls":
 		answer = []any{}
-	case strings.HasSuffix(path, "/issues/7/comments") && r.Method == http.MethodPost:
+	case strings.HasSuffix(path, "/comments") && r.Method == http.MethodPost:
 		f.comments, code = append(f.comments, sent.Body), http.StatusCreated
 		answer = comment(len(f.comments) - 1)
-	case strings.HasSuffix(path, "/issues/7/comments"):
+	case strings.HasSuffix(path, "/comments"):
 		list := []any{}
 		for i := range f.comments {
 			list = append(list, comment(i))
@@ -239,9 +243,13 @@ func (s *planScene) askFor(text string, repo int) {
 	}}
 }
 
-// plan runs one pass, and returns the comments and statuses on the forge.
+// plan makes one visit, and returns the comments and statuses on the forge.
 func (s *planScene) plan() (comments, statuses []string) {
 	s.t.Helper()
+	if _, err := s.planner.Reconcile(s.t.Context(), s.request); err != nil {
+		s.t.Fatal(err)
+	}
+	<-s.planner.visits.of[s.request.NamespacedName].done
 	result, err := s.planner.Reconcile(s.t.Context(), s.request)
 	if err != nil || result.RequeueAfter <= 0 {
 		s.t.Fatalf("%v, %v", result, err)
@@ -555,5 +563,92 @@ func TestPlanner_SaysWhyThereIsNoPlan(t *testing.T) {
 	close(s.forge.hang)
 	if e := s.event(); !strings.Contains(e, "PullRequestsNotPlanned cannot list pull requests: cannot reach ") {
 		t.Errorf("event %q", e)
+	}
+}
+
+// TestPlanner_WaitsForNoServerThatHangs: the Git server answers which commits there are, and sends none. It holds no
+// worker, is asked once for all requests, and delays no other source.
+func TestPlanner_WaitsForNoServerThatHangs(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.ask("v2", 1)
+	s.forge.requests = append(s.forge.requests, maps.Clone(s.forge.requests[0]))
+	s.forge.requests[1]["number"] = 8
+	head, _ := s.forge.requests[0]["head"].(map[string]any)
+	if err := s.repo.SetRef("refs/pull/8/head", fmt.Sprint(head["sha"])); err != nil {
+		t.Fatal(err)
+	}
+	server, err := url.Parse(s.repo.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetches := make(chan struct{}, 10)
+	behind := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: server.Scheme, Host: server.Host})
+	hangs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			behind.ServeHTTP(w, r)
+			return
+		}
+		fetches <- struct{}{}
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer hangs.Close()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
+		t.Fatal(err)
+	}
+	source.Name, source.ResourceVersion, source.Spec.URL = "hangs", "", hangs.URL+server.Path
+	source.Spec.Timeout = &metav1.Duration{Duration: 2 * time.Second}
+	if err := s.hub.Create(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	key := client.ObjectKeyFromObject(source)
+	if _, err := s.planner.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+		t.Fatal(err)
+	}
+	<-fetches
+	if comments, _ := s.plan(); len(comments) != 1 {
+		t.Errorf("comments: %v; %s", comments, s.event())
+	}
+	if e := s.event(); e != "" {
+		t.Errorf("the visit to the server that hangs has ended: %s", e)
+	}
+	<-s.planner.visits.of[key].done
+	if result, err := s.planner.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil || result.RequeueAfter <= 0 {
+		t.Errorf("%v, %v", result, err)
+	}
+	if e := s.event(); !strings.Contains(e, "PullRequestsNotPlanned cannot plan pull request ") || len(fetches) > 0 {
+		t.Errorf("event %q, and %d more fetches", e, len(fetches))
+	}
+}
+
+// TestPlanner_PushDuringAVisitCausesAnother: a push makes the request or the branch another, and a webhook says so.
+func TestPlanner_PushDuringAVisitCausesAnother(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.ask("v2", 1)
+	visit := func() (result ctrl.Result) {
+		t.Helper()
+		result, err := s.planner.Reconcile(t.Context(), s.request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent := s.planner.visits.of[s.request.NamespacedName]; sent != nil {
+			<-sent.done
+		}
+		return result
+	}
+	visit()
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
+		t.Fatal(err)
+	}
+	source.Annotations = map[string]string{fluxmeta.ReconcileRequestAnnotation: "now"}
+	if err := s.hub.Update(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	s.ask("v3", 1)
+	visit()
+	if visit(); len(s.forge.comments) != 1 || !strings.Contains(s.forge.comments[0], "+  version: v3") {
+		t.Errorf("comments: %v; %s", s.forge.comments, s.event())
 	}
 }
