@@ -55,18 +55,19 @@ func Entered(decisions []v1alpha1.AddOnApproval, operator, host string) []v1alph
 // Approval counts the decisions on one Subject. Each user counts once. If an approver rejected,
 // that decides, whatever the same or another approver approved.
 func Approval(spec v1alpha1.ApprovalGate, decisions []v1alpha1.AddOnApproval) Verdict {
-	users := map[string]*votes{}
+	users := map[voter]*votes{}
 	for i := range decisions {
 		d := &decisions[i].Spec
-		by := d.By()
+		by := voter{d.By(), d.Forge != nil}
 		if users[by] == nil {
 			users[by] = &votes{}
 		}
 		users[by].add(spec, d)
 	}
 	var approved, rejected, because, strangers []string
-	for _, name := range slices.Sorted(maps.Keys(users)) {
-		switch v := users[name]; {
+	for _, by := range slices.SortedFunc(maps.Keys(users), func(a, b voter) int { return strings.Compare(a.name, b.name) }) {
+		name := by.name
+		switch v := users[by]; {
 		case !v.counts:
 			strangers = append(strangers, name)
 		case v.rejects:
@@ -136,6 +137,12 @@ func GroupsOf(spec v1alpha1.ApprovalGate, groups []string) []string {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(spec.Approvers.Groups), func(g string) bool { return !slices.Contains(groups, g) })
+}
+
+// voter is a user of the hub, or an account of a forge. A user of the hub may have a name such as login@host.
+type voter struct {
+	name    string
+	onForge bool
 }
 
 // votes are all decisions of one user.

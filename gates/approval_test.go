@@ -61,6 +61,18 @@ func TestApproval(t *testing.T) {
 	}
 }
 
+// TestApproval_UserOfTheHubIsNoAccountOfAForge: their names may be equal.
+func TestApproval_UserOfTheHubIsNoAccountOfAForge(t *testing.T) {
+	spec := v1alpha1.ApprovalGate{Approvers: &v1alpha1.Approvers{Users: []string{"alice"}}, Forge: &v1alpha1.ForgeApproval{}}
+	account := approved("operator")
+	account.Spec.Forge = &v1alpha1.ForgeAuthor{Host: "gitea.example", Login: "ana"}
+	got := Approval(spec, []v1alpha1.AddOnApproval{account, rejected("no", "ana@gitea.example")})
+	want := Verdict{v1alpha1.GatePassed, "approved by ana@gitea.example; ana@gitea.example is not an approver", "ana@gitea.example"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestDecisionsOnSomethingElse: each part of the subject matters, and a withdrawn decision does
 // not count.
 func TestDecisionsOnSomethingElse(t *testing.T) {
