@@ -92,7 +92,7 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 		return err
 	}
 	a.hub = hub
-	commit, problems, err := p.compileObjects(ctx, a.objects, a.unread, hub, p.key().String(), p.lookUp)
+	commit, problems, err := p.compileObjects(ctx, a.objects, a.unread, hub, p.chartOwner(), p.lookUp)
 	if err != nil {
 		return err
 	}
@@ -114,6 +114,12 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 
 // lookUp reads what a commit refers to on the hub; nil: the hub does not have it.
 type lookUp func(context.Context, load.Reference) (*unstructured.Unstructured, error)
+
+// chartOwner is the owner of the charts of the source. It begins with the namespace, because the namespaces take turns in
+// rendering, and differs from that of any rollout.
+func (p *pass) chartOwner() string {
+	return p.source.Namespace + "/" + v1alpha1.AddOnSourceKind + "/" + p.source.Name
+}
 
 // compileObjects compiles objects, and again with what they refer to, which it reads into hub. Without
 // read, nothing is read.

@@ -32,6 +32,7 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/proposal"
 	"github.com/addonflow/addonflow/render"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/load"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -369,7 +370,7 @@ func (g *planning) plan(ctx context.Context, merge readMerge) (proposal.Proposal
 	if err != nil {
 		return proposal.Proposal{}, err
 	}
-	plan, err := proposal.Of(before, after, fleet, g.Charts)
+	plan, err := proposal.Of(before, after, fleet, chart.Within(g.Charts, g.chartOwner()+"/plan"))
 	plan.Notes = append(plan.Notes, notes...)
 	return plan, err
 }
@@ -397,10 +398,10 @@ func (g *planning) refusedByHub(ctx context.Context, head gitsource.Revision, si
 
 func (g *planning) side(ctx context.Context, name string, b builtTree) (proposal.Side, error) {
 	if g.request.Fork {
-		return g.compileBuilt(ctx, name, b, g.key().String()+"/plan", nil)
+		return g.compileBuilt(ctx, name, b, g.chartOwner()+"/plan", nil)
 	}
 	masked := map[render.ConfigReference]bool{}
-	side, err := g.compileBuilt(ctx, name, b, g.key().String()+"/plan", func(ctx context.Context, r load.Reference) (*unstructured.Unstructured, error) {
+	side, err := g.compileBuilt(ctx, name, b, g.chartOwner()+"/plan", func(ctx context.Context, r load.Reference) (*unstructured.Unstructured, error) {
 		object, err := g.masked(ctx, r)
 		if object != nil && !r.Definition() {
 			masked[render.ConfigReference(r)] = true

@@ -38,6 +38,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/proposal"
+	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout/forecast"
 	"github.com/addonflow/addonflow/test/gitserver"
 	"github.com/addonflow/addonflow/test/hub"
@@ -288,7 +289,7 @@ func TestPlanner_KeepsOneCommentAndOneStatus(t *testing.T) {
 
 // TestPlanner_FailsForWhatTheHubRefuses: a request is judged by the checks of a commit, and nothing is written.
 func TestPlanner_FailsForWhatTheHubRefuses(t *testing.T) {
-	const chart = `---
+	const packaged = `---
 apiVersion: addon.open-cluster-management.io/v1alpha1
 kind: ClusterManagementAddOn
 metadata: {name: agent}
@@ -307,7 +308,7 @@ spec:
 	}{
 		"an add-on of another source":           {owner: "default/fleet", want: "failure addonflow-plan/fleet: would be refused: addon.yaml:1: ", comment: "addon.yaml:1: ClusterManagementAddOn/hello: belongs to source default/fleet; declare it in one source only"},
 		"an add-on of a source that is deleted": {owner: "default/gone", want: "success addonflow-plan/fleet: 1 add-on: hello; 3 cluster changes"},
-		"an unlisted registry":                  {more: chart, want: "failure addonflow-plan/fleet: would be refused: addon.yaml:38: AddOnPackage/agent: spec.helm.oci: charts are not read from charts.example.com"},
+		"an unlisted registry":                  {more: packaged, want: "failure addonflow-plan/fleet: would be refused: addon.yaml:38: AddOnPackage/agent: spec.helm.oci: charts are not read from charts.example.com"},
 		"a fork":                                {owner: "default/fleet", repository: 2, want: "success addonflow-plan/fleet: 1 add-on: hello"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -563,6 +564,30 @@ func TestPlanner_SaysWhyThereIsNoPlan(t *testing.T) {
 	close(s.forge.hang)
 	if e := s.event(); !strings.Contains(e, "PullRequestsNotPlanned cannot list pull requests: cannot reach ") {
 		t.Errorf("event %q", e)
+	}
+}
+
+// owners are those for which engines were asked.
+type owners []string
+
+func (o *owners) For(owner string) chart.Engine {
+	*o = append(*o, owner)
+	return nil
+}
+
+// TestPlanner_RendersAsItsNamespace: namespaces take turns in rendering, and no two owners share a child.
+func TestPlanner_RendersAsItsNamespace(t *testing.T) {
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	asked := &owners{}
+	s.planner.Charts = asked
+	s.ask("v2", 1)
+	if comments, _ := s.plan(); len(comments) != 1 || len(*asked) == 0 {
+		t.Fatalf("comments: %v; asked: %v; %s", comments, *asked, s.event())
+	}
+	for _, owner := range *asked {
+		if !strings.HasPrefix(owner, "fleet/AddOnSource/fleet/plan") {
+			t.Errorf("charts of %q are not those of plans of the source", owner)
+		}
 	}
 }
 

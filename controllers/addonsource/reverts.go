@@ -300,7 +300,7 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 // configurations; these and the ClusterManagementAddOn; all files of their directories that declare no other object.
 // AddOnRollouts, which are policy, stay as they are.
 func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedRevert) (files []gitsource.FileChange, why string, err error) {
-	charts := p.key().String() + "/revert"
+	charts := p.chartOwner() + "/revert"
 	head, objects, err := p.compileTree(ctx, "the branch", r.Head, charts, p.lookUp)
 	if err != nil {
 		return nil, "", err

@@ -36,6 +36,21 @@ func EngineFor(charts Engines, owner string) Engine {
 	return charts.For(owner)
 }
 
+// Within returns engines for the parts of an owner, such as the add-ons of a source; nil without Engines.
+func Within(charts Engines, owner string) Engines {
+	if charts == nil {
+		return nil
+	}
+	return parts{charts, owner}
+}
+
+type parts struct {
+	charts Engines
+	owner  string
+}
+
+func (p parts) For(owner string) Engine { return p.charts.For(p.owner + "/" + owner) }
+
 // Source is a Helm chart or a folder of manifests that has not been read yet. It is immutable.
 type Source struct {
 	// Kind says how Load reads the files.
