@@ -119,3 +119,35 @@ func TestEvents_OfOneViewerLeavePlacesToOthers(t *testing.T) {
 		t.Errorf("another viewer: %d", code)
 	}
 }
+
+// TestPages_OfOneViewerLeaveTheProcessorToOthers: a page costs the operator time, whoever asks for it.
+func TestPages_OfOneViewerLeaveTheProcessorToOthers(t *testing.T) {
+	now := time.Unix(1000, 0)
+	pages, err := New(Options{Hub: withoutHub(t).hub, Door: byName{rights{rolloutsResource}}, Base: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages.asked.now = func() time.Time { return now }
+	look := func(viewer string) int {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		r.Header.Set("Viewer", viewer)
+		w := httptest.NewRecorder()
+		pages.Handler().ServeHTTP(w, r)
+		return w.Code
+	}
+	for range pagesAtOnce {
+		if code := look("mallory"); code != http.StatusOK {
+			t.Fatal(code)
+		}
+	}
+	if code := look("mallory"); code != http.StatusTooManyRequests {
+		t.Errorf("one page more: %d", code)
+	}
+	if code := look("jane"); code != http.StatusOK {
+		t.Errorf("another viewer: %d", code)
+	}
+	now = now.Add(time.Second / pagesPerSecond)
+	if code := look("mallory"); code != http.StatusOK {
+		t.Errorf("later: %d", code)
+	}
+}

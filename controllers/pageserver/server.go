@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/lru"
@@ -57,6 +58,7 @@ type Server struct {
 	pages *dashboard.Pages
 	plans plans
 	open  streams
+	asked paces
 }
 
 const (
@@ -75,7 +77,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	return &Server{
-		Options: o, pages: pages, open: streams{of: map[string]int{}},
+		Options: o, pages: pages, open: streams{of: map[string]int{}}, asked: paces{now: time.Now, of: lru.New(answersKept)},
 		plans: plans{of: lru.NewWithEvictionFunc(plansKept, forgotten), atOnce: make(chan struct{}, 2)},
 	}, nil
 }
@@ -162,6 +164,10 @@ func (s *Server) page(view func(*request) (any, error)) http.HandlerFunc {
 			return
 		}
 		frame.Viewer = viewer.Name
+		if !s.asked.allow(viewer.Name) {
+			s.refuse(w, frame, &refusal{code: http.StatusTooManyRequests, title: "Too many requests", text: "You asked for many pages in a short time. Try again in a few seconds."})
+			return
+		}
 		shown, err := view(&request{r, viewer, frame})
 		if to, ok := errors.AsType[*redirection](err); ok {
 			http.Redirect(w, r, s.Base+to.to, http.StatusFound)
@@ -303,6 +309,35 @@ func named(r *http.Request, parts ...string) error {
 		}
 	}
 	return nil
+}
+
+// One viewer gets pagesAtOnce pages at once, and pagesPerSecond after that: a page of a large fleet takes much of a
+// processor that the operator shares.
+const (
+	pagesPerSecond = 5
+	pagesAtOnce    = 50
+)
+
+// paces bounds how many pages each viewer gets.
+type paces struct {
+	now func() time.Time
+
+	mu sync.Mutex
+	// of has a *rate.Limiter for each viewer; the one who asked for no page for longest makes room.
+	of *lru.Cache
+}
+
+// allow reports whether a viewer may have another page now.
+func (p *paces) allow(viewer string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, _ := p.of.Get(viewer)
+	limiter, ok := found.(*rate.Limiter)
+	if !ok {
+		limiter = rate.NewLimiter(pagesPerSecond, pagesAtOnce)
+		p.of.Add(viewer, limiter)
+	}
+	return limiter.AllowN(p.now(), 1)
 }
 
 // plans caches the latest plans, so that many viewers of a rollout cost one plan.
