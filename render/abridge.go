@@ -16,6 +16,10 @@ import (
 // one cannot be encoded, so that it is never written.
 const abridgedMark = '#'
 
+// ownDigest stands in the status of an abridged work for the digest in its annotation. Workloads that echo it report the
+// same on all clusters, whose works can share the values then.
+const ownDigest = "#"
+
 // remembered is how many manifests an Abridger remembers: those that are equal on all clusters, and those of the works
 // that agents report on at the moment.
 const remembered = 128
@@ -29,7 +33,8 @@ func NewAbridger() *Abridger { return &Abridger{seen: lru.New(remembered)} }
 
 // Abridge replaces the manifests of a work that AddonFlow wrote, in place, by what this package reads of existing works:
 // the identity of the object, AddonFlow's marks, and a sum of the rest. Many such works differ between clusters only in
-// a name that a manifest contains, and take much less memory then. They can be compared, and cannot be written.
+// a name that a manifest contains, and take much less memory then. They can be compared, and cannot be written. In the
+// feedback, it abridges the digest of the work itself, and what a complete Deployment says about its ReplicaSet.
 //
 // A work without AddonFlow's digest stays as it is, because OCM's works are compared by meaning.
 func (a *Abridger) Abridge(work *workv1.ManifestWork) {
@@ -47,6 +52,36 @@ func (a *Abridger) Abridge(work *workv1.ManifestWork) {
 		}
 		m.Raw = text
 	}
+	for i := range work.Status.ResourceStatus.Manifests {
+		abridgeFeedback(work.Status.ResourceStatus.Manifests[i].StatusFeedbacks.Values, work.Annotations[v1alpha1.DigestAnnotation])
+	}
+}
+
+func abridgeFeedback(reported values, digest string) {
+	complete := reported.text(valueReason) == "NewReplicaSetAvailable"
+	for i := range reported {
+		text := reported[i].Value.String
+		switch name := reported[i].Name; {
+		case text == nil:
+		case name == valueDigest && *text == digest:
+			*text = ownDigest
+		case complete && (name == valueMessage || name == valueSince):
+			*text = "" // it names a ReplicaSet of one cluster, and is read after a failure only
+		}
+	}
+}
+
+// StatusOf returns a copy of the status of an existing work for a work with other content: the digest that it reports is
+// that of the existing work, abridged or not.
+func StatusOf(existing *workv1.ManifestWork) workv1.ManifestWorkStatus {
+	status := existing.Status.DeepCopy()
+	for i := range status.ResourceStatus.Manifests {
+		reported := values(status.ResourceStatus.Manifests[i].StatusFeedbacks.Values)
+		if text := reported.find(valueDigest).String; text != nil {
+			*text = reported.echo(existing)
+		}
+	}
+	return *status
 }
 
 // abridged returns a manifest abridged; a text that is no object stays as it is.

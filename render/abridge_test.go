@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -68,5 +69,82 @@ func TestWorkOfAnotherWriterIsNotAbridged(t *testing.T) {
 	NewAbridger().Abridge(w)
 	if !bytes.Equal(w.Spec.Workload.Manifests[0].Raw, was.Spec.Workload.Manifests[0].Raw) {
 		t.Errorf("got %s", w.Spec.Workload.Manifests[0].Raw)
+	}
+}
+
+// deploymentWork is the work of a cluster whose Deployment reports these fields.
+func deploymentWork(t *testing.T, cluster, live string) *workv1.ManifestWork {
+	t.Helper()
+	content := contentOf(t, podTemplate("apps/v1", "Deployment", "{containers: [{name: c, args: ['{{CLUSTER_NAME}}']}]}"), "")
+	works, _, err := renderedFor(t, content, Cluster{Name: cluster}).Works(Owner{Name: "hello", Namespace: cluster}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report(t, works[0], live)
+}
+
+// progressing adds the condition of a Deployment to what it reports.
+func progressing(reason, message string) string {
+	return strings.TrimSuffix(healthyDeployment, "}") + fmt.Sprintf(
+		", conditions: [{type: Progressing, reason: %s, message: %q, lastUpdateTime: '2026-01-02T03:04:05Z'}]}", reason, message)
+}
+
+// TestAbridgedFeedbackProvesTheSame: what is abridged decides nothing, and names nothing that a user reads.
+func TestAbridgedFeedbackProvesTheSame(t *testing.T) {
+	for name, w := range map[string]*workv1.ManifestWork{
+		"healthy":       deploymentWork(t, "c1", healthyDeployment),
+		"complete":      deploymentWork(t, "c1", progressing("NewReplicaSetAvailable", "ReplicaSet w-1 has successfully progressed.")),
+		"failed":        deploymentWork(t, "c1", progressing("ProgressDeadlineExceeded", "ReplicaSet w-1 has timed out progressing.")),
+		"other content": deploymentWork(t, "c1", "metadata: {annotations: {addonflow.io/digest: other}}\n"+healthyDeployment[len("metadata: {generation: 1}\n"):]),
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, failure := observed([]*workv1.ManifestWork{w}), reportedFailures([]workPart{{existing: w}})
+			for range 2 { // a watch may abridge an object twice
+				NewAbridger().Abridge(w)
+				if got := observed([]*workv1.ManifestWork{w}); got != want {
+					t.Errorf("got %+v, want %+v", got, want)
+				}
+				if got := reportedFailures([]workPart{{existing: w}}); got != failure {
+					t.Errorf("got failure %q, want %q", got, failure)
+				}
+			}
+		})
+	}
+}
+
+// TestAbridgedFeedbackIsEqualOnAllClusters, so that their works share it.
+func TestAbridgedFeedbackIsEqualOnAllClusters(t *testing.T) {
+	one := deploymentWork(t, "c1", progressing("NewReplicaSetAvailable", "ReplicaSet w-1 has successfully progressed."))
+	other := deploymentWork(t, "c2", progressing("NewReplicaSetAvailable", "ReplicaSet w-2 has successfully progressed."))
+	if one.Annotations[v1alpha1.DigestAnnotation] == other.Annotations[v1alpha1.DigestAnnotation] {
+		t.Fatal("the clusters have one digest")
+	}
+	NewAbridger().Abridge(one)
+	NewAbridger().Abridge(other)
+	if diff := cmp.Diff(one.Status, other.Status); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAbridgedFeedbackProvesNoOtherContent: the operator remembers a work that it wrote with the status of the work before.
+func TestAbridgedFeedbackProvesNoOtherContent(t *testing.T) {
+	before, written := deploymentWork(t, "c1", healthyDeployment), deploymentWork(t, "c2", healthyDeployment)
+	NewAbridger().Abridge(before)
+	if o := observed([]*workv1.ManifestWork{before}); !o.Verified {
+		t.Fatal(o.Reason)
+	}
+	written.Status = StatusOf(before)
+	if o := observed([]*workv1.ManifestWork{written}); o.Current || o.Verified {
+		t.Errorf("verified by the digest of the content before: %+v", o)
+	}
+}
+
+// TestExpressionsReadTheDigestOfAnAbridgedWork as the agent reported it.
+func TestExpressionsReadTheDigestOfAnAbridgedWork(t *testing.T) {
+	w := deploymentWork(t, "c1", healthyDeployment)
+	NewAbridger().Abridge(w)
+	feedback, _ := readable(w, &w.Status.ResourceStatus.Manifests[0])[feedbackVariable].(map[string]any)
+	if got := feedback[valueDigest]; got != w.Annotations[v1alpha1.DigestAnnotation] {
+		t.Errorf("got %v", got)
 	}
 }

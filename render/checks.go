@@ -214,7 +214,7 @@ func (c *check) judge(work *workv1.ManifestWork, m *workv1.ManifestCondition) ju
 			return judgement{reason: h.reason}
 		}
 	}
-	read := readable(m)
+	read := readable(work, m)
 	for _, x := range []struct {
 		name       string
 		expression *expression
@@ -273,13 +273,16 @@ func askOf(work *workv1.ManifestWork, m workv1.ManifestResourceMeta) (ask, bool)
 	return ask{}, false
 }
 
-// readable returns what expressions read about one object.
-func readable(m *workv1.ManifestCondition) map[string]any {
+// readable returns what expressions read about one object of a work.
+func readable(work *workv1.ManifestWork, m *workv1.ManifestCondition) map[string]any {
 	feedback := make(map[string]any, len(m.StatusFeedbacks.Values))
 	for i := range m.StatusFeedbacks.Values {
 		if value := plainValue(&m.StatusFeedbacks.Values[i].Value); value != nil {
 			feedback[m.StatusFeedbacks.Values[i].Name] = value
 		}
+	}
+	if _, echoes := feedback[valueDigest]; echoes {
+		feedback[valueDigest] = values(m.StatusFeedbacks.Values).echo(work)
 	}
 	conditions := make(map[string]map[string]string, len(m.Conditions))
 	for i := range m.Conditions {

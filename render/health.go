@@ -79,7 +79,7 @@ func (a ask) echoed(v values, work *workv1.ManifestWork) (health, bool) {
 	if !a.asks(valueDigest) {
 		return health{}, true
 	}
-	switch v.text(valueDigest) {
+	switch v.echo(work) {
 	case work.Annotations[v1alpha1.DigestAnnotation]:
 		return health{}, true
 	case "":
@@ -252,6 +252,14 @@ func (v values) text(name string) string {
 		return ""
 	}
 	return *value.String
+}
+
+// echo returns the digest that a workload of the work reports; "": none.
+func (v values) echo(work *workv1.ManifestWork) string {
+	if text := v.text(valueDigest); text != ownDigest {
+		return text
+	}
+	return work.Annotations[v1alpha1.DigestAnnotation]
 }
 
 // number returns a value that is an integer; ok is false for anything else.

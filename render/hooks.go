@@ -216,7 +216,7 @@ func hookState(work *workv1.ManifestWork, id workv1.ResourceIdentifier) (done, f
 		gaveUp = v.text(valueFailed) == string(metav1.ConditionTrue)
 	}
 	name := kind + " " + id.Name
-	switch echoed := v.text(valueDigest); {
+	switch echoed := v.echo(work); {
 	case echoed == "":
 		return false, false, name + " has not been reported"
 	case echoed != work.Annotations[v1alpha1.DigestAnnotation]:

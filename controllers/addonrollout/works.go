@@ -142,7 +142,7 @@ func (d *round) writeWork(ctx context.Context, rendered, existing *workv1.Manife
 		if err := d.Client.Update(ctx, work); err != nil {
 			return fmt.Errorf("cannot update work %s: %w", work.Name, err)
 		}
-		work.Status = existing.Status // the write was preconditioned on its version
+		work.Status = render.StatusOf(existing) // the write was preconditioned on its version
 		d.works.put(work)
 		return nil
 	}
