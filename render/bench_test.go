@@ -3,6 +3,7 @@ package render
 import (
 	"crypto/sha256"
 	"fmt"
+	"runtime"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,4 +131,28 @@ func BenchmarkObserveCEL(b *testing.B) {
 			b.Fatal(o.Reason)
 		}
 	}
+}
+
+// BenchmarkOutlines prints what a Renderer remembers of each cluster.
+func BenchmarkOutlines(b *testing.B) {
+	const clusters = 10_000
+	for b.Loop() {
+		r := newRenderer(b, contentOf(b, helloTemplate, helloAgent))
+		before := heapInUse()
+		for i := range clusters {
+			if _, err := r.Digest(Cluster{Name: fmt.Sprintf("cluster-%05d", i)}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(heapInUse()-before)/clusters, "B/cluster")
+		runtime.KeepAlive(r)
+	}
+}
+
+// heapInUse is the memory of what can be reached.
+func heapInUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

@@ -54,19 +54,27 @@ type Renderer struct {
 
 	mu  sync.Mutex
 	own map[ownKey]*assignment
-	// outlines of clusters, so that a cluster is rendered again only when it is written.
+	// outlines of clusters, so that a cluster is rendered again only when it is written. alike are their inputs, each
+	// once.
 	outlines map[outlineKey]outline
+	alike    map[outlineInputs]*outlineInputs
 	// interruptions counts the renderings that ended with ErrInterrupted; interrupted is the
 	// error of the last one.
 	interruptions int
 	interrupted   error
 }
 
-// outlineKey is everything that one cluster's rendering depends on.
+// outlineInputs is everything that one cluster's rendering depends on, except its name. Most clusters of a fleet have the same.
+type outlineInputs struct {
+	assignment *assignment
+	facts      facts
+	hosting    string
+}
+
+// outlineKey identifies one cluster's rendering.
 type outlineKey struct {
-	assignment    *assignment
-	facts         facts
-	name, hosting string
+	*outlineInputs
+	name string
 }
 
 // outline is the cached part of one cluster's rendering.
@@ -105,6 +113,7 @@ func NewRendererWithin(bounds *Bounds, c Content, charts chart.Engine) (*Rendere
 		agents:     map[ConfigReference]*agentConfig{},
 		own:        map[ownKey]*assignment{},
 		outlines:   map[outlineKey]outline{},
+		alike:      map[outlineInputs]*outlineInputs{},
 	}
 	if c.Package != nil {
 		r.pkg = parsePackage(c.AddOn, c.Package, charts)
@@ -174,7 +183,16 @@ func (r *Renderer) outline(c Cluster) outline {
 
 func (r *Renderer) keyOf(c Cluster) outlineKey {
 	a := r.assignmentFor(c)
-	return outlineKey{a, c.facts(a), c.Name, c.Hosting}
+	in := outlineInputs{a, c.facts(a), c.Hosting}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	same, known := r.alike[in]
+	if !known {
+		kept := in // only what is kept is on the heap
+		same = &kept
+		r.alike[in] = same
+	}
+	return outlineKey{same, c.Name}
 }
 
 func (r *Renderer) outlined(key outlineKey) (outline, bool) {
@@ -199,6 +217,7 @@ func (r *Renderer) render(key outlineKey) (Rendered, outline, error) {
 	defer r.mu.Unlock()
 	if _, known := r.outlines[key]; !known && len(r.outlines) >= maxOutlines {
 		clear(r.outlines)
+		clear(r.alike)
 	}
 	r.outlines[key] = o
 	return rendered, o, err
