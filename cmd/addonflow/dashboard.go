@@ -22,7 +22,6 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 	"github.com/addonflow/addonflow/controllers/pageserver"
 	"github.com/addonflow/addonflow/dashboard"
-	"github.com/addonflow/addonflow/render/chart"
 )
 
 // How often it is looked whether an open page has changed: in the operator's cache, and on the hub.
@@ -61,7 +60,10 @@ func (c *cli) dashboard(ctx context.Context, port int) error {
 		return err
 	}
 	door := pageserver.NewLocalDoor()
-	pages, err := pageserver.New(pageserver.Options{Hub: hub, Inspector: inspector(hub, c.charts), Door: door, Base: "/", Namespace: namespace, Poll: pollHub})
+	inspector := inspecting(func(key client.ObjectKey) *addonrollout.Inspector {
+		return addonrollout.NewInspector(hub, key, c.charts)
+	})
+	pages, err := pageserver.New(pageserver.Options{Hub: hub, Inspector: inspector, Door: door, Base: "/", Namespace: namespace, Poll: pollHub})
 	if err != nil {
 		return err
 	}
@@ -80,10 +82,10 @@ func (c *cli) dashboard(ctx context.Context, port int) error {
 	return nil
 }
 
-// inspector plans with the reads of a client.
-func inspector(hub client.Client, charts chart.Engines) func(client.ObjectKey) func(context.Context) (pageserver.Inspection, error) {
+// inspecting plans each rollout with an inspector of its own.
+func inspecting(inspector func(client.ObjectKey) *addonrollout.Inspector) func(client.ObjectKey) func(context.Context) (pageserver.Inspection, error) {
 	return func(key client.ObjectKey) func(context.Context) (pageserver.Inspection, error) {
-		of := addonrollout.NewInspector(hub, key, charts)
+		of := inspector(key)
 		return func(ctx context.Context) (pageserver.Inspection, error) {
 			i, err := of.Inspect(ctx)
 			note := ""
@@ -127,8 +129,9 @@ func uncached() []client.Object {
 	return []client.Object{&v1alpha1.AddOnRevision{}, &corev1.Namespace{}, crd}
 }
 
-// setupPages serves the pages from the operator's cache, on every replica.
-func (o *controllerOptions) setupPages(mgr ctrl.Manager, charts chart.Engines) error {
+// setupPages serves the pages from the operator's cache, on every replica. What the turns of rollouts rendered is not
+// rendered again.
+func (o *controllerOptions) setupPages(mgr ctrl.Manager, rollouts *addonrollout.Reconciler) error {
 	base, err := o.pages.base()
 	if err != nil || o.pages.listener.Address == "" {
 		return err
@@ -141,7 +144,7 @@ func (o *controllerOptions) setupPages(mgr ctrl.Manager, charts chart.Engines) e
 		return err
 	}
 	pages, err := pageserver.New(pageserver.Options{
-		Hub: hub, Inspector: inspector(hub, charts), Door: pageserver.NewTokenDoor(hub, clock.RealClock{}), Base: base, Watched: o.namespace, Poll: pollCache,
+		Hub: hub, Inspector: inspecting(func(key client.ObjectKey) *addonrollout.Inspector { return rollouts.Inspector(hub, key) }), Door: pageserver.NewTokenDoor(hub, clock.RealClock{}), Base: base, Watched: o.namespace, Poll: pollCache,
 	})
 	if err != nil {
 		return err

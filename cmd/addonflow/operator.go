@@ -169,9 +169,6 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 	if err := mgr.Add(charts); err != nil {
 		return fmt.Errorf("cannot set up charts: %w", err)
 	}
-	if err := o.setupPages(mgr, charts); err != nil {
-		return fmt.Errorf("cannot set up pages: %w", err)
-	}
 	gateDesk := gatedesk.NewDesk(gatedesk.Options{Secrets: mgr.GetAPIReader(), Measure: o.gates, Clock: operatorClock()})
 	if err := mgr.Add(gateDesk); err != nil {
 		return fmt.Errorf("cannot set up gates: %w", err)
@@ -181,8 +178,12 @@ func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manag
 		mgr: mgr, recorder: recorder, tokens: tokens, desk: desk, book: agents.NewBook(), mode: mode,
 		metrics: runtimecontroller.NewMetrics(mgr, gotk, v1alpha1.Finalizer),
 	}
-	if err := o.setupRollouts(ctx, parts); err != nil {
+	rollouts, err := o.setupRollouts(ctx, parts)
+	if err != nil {
 		return fmt.Errorf("cannot set up rollouts: %w", err)
+	}
+	if err := o.setupPages(mgr, rollouts); err != nil {
+		return fmt.Errorf("cannot set up pages: %w", err)
 	}
 	if err := o.setupAgents(ctx, parts); err != nil {
 		return fmt.Errorf("cannot set up registration: %w", err)
@@ -242,10 +243,10 @@ type shared struct {
 	metrics  runtimecontroller.Metrics
 }
 
-func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
+func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) (*addonrollout.Reconciler, error) {
 	trace, err := traceTo(o.traceFile)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := addonrollout.New(addonrollout.Options{
 		Client:            client.WithFieldOwner(s.mgr.GetClient(), v1alpha1.FieldManager),
@@ -264,7 +265,7 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) error {
 		Tenants:           o.readTenants(s.mgr.GetAPIReader()),
 		Trace:             trace,
 	})
-	return r.SetupWithManager(ctx, s.mgr, o.workers(), crtmetrics.Registry)
+	return r, r.SetupWithManager(ctx, s.mgr, o.workers(), crtmetrics.Registry)
 }
 
 // workers are the options of a controller, with a rate limiter of its own.

@@ -111,7 +111,7 @@ func (i *Inspection) change(ctx context.Context, step plan.Step, change Change) 
 
 func (i *Inspection) objectsOf(ctx context.Context, c *plan.Cluster, digest string) ([]*unstructured.Unstructured, error) {
 	ro := i.plan.Observed.Rollout
-	renderer, err := i.shown.get(ctx, ro.Namespace, ro.Name, digest, nil)
+	renderer, err := i.shown.get(ctx, revisionKey{ro.Namespace, ro.Name, digest}, nil)
 	if err != nil {
 		return nil, err
 	}

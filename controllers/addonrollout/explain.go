@@ -46,6 +46,13 @@ func NewInspector(c client.Client, key client.ObjectKey, charts chart.Engines) *
 	return &Inspector{hub: c, key: key, renderers: newRenderers(c, charts)}
 }
 
+// Inspector returns an Inspector that reads with c, and uses what the turns of this process rendered.
+func (r *Reconciler) Inspector(c client.Client, key client.ObjectKey) *Inspector {
+	i := NewInspector(c, key, r.Charts)
+	i.renderers.warm = r.renderers
+	return i
+}
+
 // Inspection is a plan and what it was made of.
 type Inspection struct {
 	plan plan.Plan

@@ -165,6 +165,34 @@ func (c *counted) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, err
 	return c.InProcess.Render(s, in)
 }
 
+// TestOperatorsInspector_RendersNoClusterAgain: the first viewer of a page does not wait until the fleet is rendered again.
+// A revision that was deleted since is missing, as in a turn.
+func TestOperatorsInspector_RendersNoClusterAgain(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	engine := &counted{}
+	s.reconciler.Charts, s.reconciler.renderers.charts = engine, engine
+	digest := s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
+		Name: "hello", Engine: chart.ManifestsFolder,
+		Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: agents}\n"}},
+	}}, "v1")
+	s.turns(6)
+	engine.renderings = 0
+	const inFlight = 3 // their works are compared with another rendering
+	if _, err := s.reconciler.Inspector(s.hub, s.key).Inspect(t.Context()); err != nil || engine.renderings != inFlight {
+		t.Errorf("%d renderings, %v; want %d", engine.renderings, err, inFlight)
+	}
+	if kept := len(s.reconciler.renderers.kept); kept != 1 {
+		t.Errorf("%d renderers are left for the next turn, want 1", kept)
+	}
+	if err := s.hub.Delete(t.Context(), s.revision(digest)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.reconciler.Inspector(s.hub, s.key).Inspect(t.Context())
+	if missing, ok := errors.AsType[*MissingError](err); !ok || !missing.Target {
+		t.Errorf("after the revision was deleted: %v", err)
+	}
+}
+
 // TestInspectRendersWhatChanged: a second look renders no cluster, and a third one the cluster whose values
 // changed. A look at what changes there, without the bounds of the tenant, costs the next plan nothing.
 func TestInspectRendersWhatChanged(t *testing.T) {

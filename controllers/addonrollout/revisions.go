@@ -26,6 +26,9 @@ type renderers struct {
 	live   client.Reader
 	charts chart.Engines
 
+	// warm are those of the operator's turns, which have rendered the fleet already; nil: none. They are used and stay.
+	warm *renderers
+
 	mu   sync.Mutex
 	kept map[revisionKey]*render.Renderer
 }
@@ -40,12 +43,20 @@ func newRenderers(live client.Reader, charts chart.Engines) *renderers {
 
 // get returns the renderer of one add-on's revision, within bounds. The error is a *plan.MissingRevision if the
 // AddOnRevision does not exist or its content does not match its name.
-func (s *renderers) get(ctx context.Context, namespace, addOn, digest string, bounds *render.Bounds) (*render.Renderer, error) {
-	key := client.ObjectKey{Namespace: namespace, Name: render.RevisionName(addOn, digest)}
-	kept := revisionKey{namespace, addOn, digest}
-	if r := s.lookup(kept); r != nil && r.IsWithin(bounds) {
-		return r, nil
+func (s *renderers) get(ctx context.Context, kept revisionKey, bounds *render.Bounds) (*render.Renderer, error) {
+	for _, of := range []*renderers{s, s.warm} {
+		if r := of.lookup(kept); r != nil && r.IsWithin(bounds) {
+			return r, nil
+		}
 	}
+	return s.read(ctx, kept, bounds)
+}
+
+// read is get of a revision that was perhaps deleted since it was decoded.
+func (s *renderers) read(ctx context.Context, kept revisionKey, bounds *render.Bounds) (*render.Renderer, error) {
+	s.drop(kept)
+	namespace, addOn, digest := kept.namespace, kept.addOn, kept.digest
+	key := client.ObjectKey{Namespace: namespace, Name: render.RevisionName(addOn, digest)}
 	var rev v1alpha1.AddOnRevision
 	if err := s.live.Get(ctx, key, &rev); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -88,6 +99,9 @@ func (s *renderers) cached(addOn, digest string) *render.Renderer {
 }
 
 func (s *renderers) lookup(key revisionKey) *render.Renderer {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kept[key]
@@ -99,7 +113,7 @@ func (s *renderers) keep(key revisionKey, r *render.Renderer) {
 	s.kept[key] = r
 }
 
-// drop forgets a renderer, so that its revision is read again.
+// drop forgets a renderer.
 func (s *renderers) drop(key revisionKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,10 +169,11 @@ func (r *Reconciler) readStored(ctx context.Context, ro *v1alpha1.AddOnRollout) 
 func (r *Reconciler) readContents(ctx context.Context, ro *v1alpha1.AddOnRollout, digests []string, stored map[string]types.UID, bounds *render.Bounds) plan.Revisions {
 	contents := plan.Revisions{}
 	for _, digest := range digests {
+		key, read := revisionKey{ro.Namespace, ro.Name, digest}, r.renderers.get
 		if _, ok := stored[render.RevisionName(ro.Name, digest)]; !ok {
-			r.renderers.drop(revisionKey{ro.Namespace, ro.Name, digest})
+			read = r.renderers.read
 		}
-		renderer, err := r.renderers.get(ctx, ro.Namespace, ro.Name, digest, bounds)
+		renderer, err := read(ctx, key, bounds)
 		contents.Add(digest, renderer, err)
 	}
 	r.renderers.retain(client.ObjectKeyFromObject(ro), contents)
