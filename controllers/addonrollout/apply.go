@@ -23,7 +23,8 @@ import (
 )
 
 // applyFor bounds one round of writes, so that a suspend or a new commit takes effect while
-// thousands of clusters are being written. The next round continues; its plan is computed again.
+// thousands of clusters are being written. A new spec, such as that of a new commit, ends it at once. The next round
+// continues; its plan is computed again.
 // clusterFor bounds the requests of one cluster, so that a request that hangs blocks a worker and
 // not the round. It is far above the response time of a hub under load; a shorter limit would cause
 // 504 and retries. It begins after the cluster is rendered, which may wait for a turn and has a limit of its own.
@@ -104,7 +105,7 @@ func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 	for _, i := range inOrder(p.Clusters, p.mem.next) {
 		c := &p.Clusters[i]
 		there[c.Name] = true
-		if d.Clock.Now().After(d.stop) {
+		if d.Clock.Now().After(d.stop) || r.respecified(ctx, client.ObjectKeyFromObject(p.rollout), p.mem) {
 			d.postpone(c.Name)
 			continue
 		}

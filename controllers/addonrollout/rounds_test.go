@@ -71,6 +71,35 @@ func TestMissingRevisionIsAskedForOnceAndNamed(t *testing.T) {
 	}
 }
 
+// TestRound_EndsWhenTheSpecChanges: no cluster is written with content that was replaced meanwhile.
+func TestRound_EndsWhenTheSpecChanges(t *testing.T) {
+	var s *scene
+	written := 0
+	s = newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		if _, ok := obj.(*workv1.ManifestWork); ok {
+			if written++; written == 1 {
+				s.target("v2")
+				ro := s.rollout()
+				ro.Generation++ // as the API server does
+				s.update(ro)
+			}
+		}
+		return c.Create(ctx, obj, opts...)
+	}}, "c1", "c2", "c3", "c4")
+	s.reconciler.Workers = 1
+	s.target("v1")
+	for written == 0 {
+		s.turn()
+	}
+	if written > 2 { // one may be on its way when the spec changes
+		t.Errorf("%d works have the content that was replaced", written)
+	}
+	s.settle()
+	if ro := s.rollout(); ro.Status.Counts.Updated != 4 || ro.Status.Stable == nil || ro.Status.Stable.Digest != ro.Spec.Target.Digest {
+		t.Errorf("the rollout is %s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+}
+
 func TestDeletedRevisionDoesNotBlockTheSuccessOfItsRollout(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1")
 	digest := s.target("v1")
