@@ -6,6 +6,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/predicates"
 	"github.com/prometheus/client_golang/prometheus"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
@@ -46,6 +47,11 @@ func TrimManagedCluster(in any) any {
 		c.ManagedFields = nil
 		c.Spec.ManagedClusterClientConfigs = nil
 		c.Status.Allocatable, c.Status.Capacity, c.Status.ManagedNamespaces = nil, nil, nil
+		available := apimeta.FindStatusCondition(c.Status.Conditions, clusterv1.ManagedClusterConditionAvailable)
+		c.Status.Conditions = nil
+		if available != nil {
+			c.Status.Conditions = []metav1.Condition{*available}
+		}
 	}
 	return in
 }

@@ -31,6 +31,9 @@ func TestTrimManagedCluster_KeepsOnlyWhatIsRead(t *testing.T) {
 	whole.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: "https://c1", CABundle: []byte("bundle")}}
 	whole.Status.Capacity = clusterv1.ResourceList{clusterv1.ResourceCPU: resource.MustParse("16")}
 	whole.Status.Allocatable = whole.Status.Capacity
+	whole.Status.Conditions = []metav1.Condition{
+		{Type: clusterv1.ManagedClusterConditionJoined}, {Type: clusterv1.ManagedClusterConditionAvailable}, {Type: clusterv1.ManagedClusterConditionHubAccepted},
+	}
 	whole.Status.ManagedNamespaces = []clusterv1.ClusterSetManagedNamespaceConfig{{ClusterSet: "default"}}
 	if diff := cmp.Diff(&read, TrimManagedCluster(whole)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
