@@ -719,12 +719,16 @@ func ofAnyPast(state map[string]string, addOn string) map[string]string {
 // stageDone is what the context of a stage says that ended: whether it moved its clusters, or they had its content already.
 var stageDone = regexp.MustCompile(`^([\d#]+/[\d#]+|nothing to change)$`)
 
+// partly is what the source says of add-ons of which a cluster was away when they succeeded.
+var partly = regexp.MustCompile(`(; \w+ #/# updated)+(; # add-ons? up to date)?$`)
+
 // sized is a text without numbers. After how many clusters are updated it says of the others where they are.
 func sized(text string) string {
 	text = numbers.ReplaceAllString(text, "#")
 	if strings.HasPrefix(text, "#/#") {
 		text, _, _ = strings.Cut(text, ",")
 	}
+	text = partly.ReplaceAllString(text, "; # add-ons up to date")
 	const updated = "#/# updated"
 	if before, _, found := strings.Cut(text, updated+","); found {
 		text = before + updated

@@ -104,6 +104,10 @@ type judge struct {
 	// verified since.
 	latest  map[string]string
 	settled map[string]bool
+	// written is the revision at which a cluster's work got its newest content, and parked are clusters that were lost
+	// after that, and parked: they count towards no limit, also when they return.
+	written map[string]int64
+	parked  map[string]bool
 	// attempts are those in which the ledger gave a cluster its newest record.
 	attempts map[string]float64
 	// admissions are the Admitted records that were stored, by add-on and cluster.
@@ -123,7 +127,7 @@ type judge struct {
 func Judge(changes []hub.Change, e Expectations) (Account, []string) {
 	j := &judge{
 		Expectations: e, objects: map[string]Object{}, reserved: map[string]map[string]record{}, verified: map[string]map[string]time.Time{},
-		latest: map[string]string{}, settled: map[string]bool{}, attempts: map[string]float64{},
+		latest: map[string]string{}, settled: map[string]bool{}, written: map[string]int64{}, parked: map[string]bool{}, attempts: map[string]float64{},
 		admissions: map[string][]record{}, original: map[string]string{}, orphaning: map[string]bool{},
 		declared: map[string]int64{}, absent: map[string]int64{},
 	}
@@ -274,6 +278,9 @@ func (j *judge) rollout(c hub.Change, before, now map[string]any) {
 		if r.revision != old[cluster].revision || r.inFlight() && !old[cluster].inFlight() {
 			j.attempts[addOn+"/"+cluster], _ = get(now, "status", "attempt").(float64)
 		}
+		if of := addOn + "/" + cluster; r.state == "Parked" && j.absent["/"+cluster] >= max(j.written[of], 1) {
+			j.parked[of] = true
+		}
 		// An older status that is written back brings admissions that were judged before.
 		if of := addOn + "/" + cluster; r.state == "Admitted" && !slices.Contains(j.admissions[of], r) {
 			j.admissions[of] = append(j.admissions[of], r)
@@ -397,7 +404,8 @@ func (j *judge) work(c hub.Change, before, now map[string]any) {
 		if j.latest[key] != digest {
 			j.unproven(c, addOn, cluster, revision, writtenAt(now, ""))
 			j.confined(c, addOn, cluster, now)
-			j.settled[key] = false
+			j.settled[key], j.parked[key] = false, false
+			j.written[key] = c.Revision
 		}
 		j.latest[key] = digest
 	}
@@ -607,6 +615,9 @@ func (j *judge) limits(c hub.Change) {
 		for _, s := range stages {
 			holding, moving := 0, 0
 			for cluster, r := range records {
+				if j.parked[addOn+"/"+cluster] {
+					continue
+				}
 				if r.inFlight() && (s.Name == "" || r.stage == s.Name) {
 					holding++
 				}

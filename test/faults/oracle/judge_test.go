@@ -87,6 +87,11 @@ func (s *story) approve() {
 	}})
 }
 
+// available stores whether a cluster is.
+func (s *story) available(cluster, status string) {
+	s.store(clusterKeys+cluster, map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ManagedClusterConditionAvailable", "status": status}}}})
+}
+
 // work stores a cluster's work, as it is written, or with the feedback of its agent.
 func (s *story) work(cluster, content, feedback string) {
 	fields := []any{map[string]any{"time": s.at.Format(time.RFC3339)}}
@@ -233,6 +238,25 @@ func TestJudge(t *testing.T) {
 			s.work("c3", "v1", "")
 			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done")
 		}},
+		"a lost cluster that is parked": {tell: func(s *story) {
+			s.available("c2", "True")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.work("c2", "v1", "")
+			s.available("c2", "Unknown")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Parked", "c3 v1 rest Admitted")
+			s.work("c3", "v1", "")
+			s.available("c2", "True")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Updating", "c3 v1 rest Updating")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done")
+		}},
+		"a cluster that is parked although it was never lost": {want: `the works of 2 clusters of stage "rest" are not verified; the limit is 1`, tell: func(s *story) {
+			s.available("c2", "True")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.work("c2", "v1", "")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Parked", "c3 v1 rest Admitted")
+			s.work("c3", "v1", "")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done")
+		}},
 		"a slot that stays": {want: "the slot of c1 is never released", tell: func(*story) {}},
 		"a hand-made add-on that changes": {want: "changes", tell: func(s *story) {
 			s.store(handMade, made)
@@ -271,7 +295,7 @@ func TestJudge(t *testing.T) {
 		}},
 		"a cluster that is passed by while it is not available": {tell: func(s *story) {
 			for _, status := range []string{"True", "Unknown"} {
-				s.store(clusterKeys+"c3", map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "ManagedClusterConditionAvailable", "status": status}}}})
+				s.available("c3", status)
 			}
 			s.approved()
 		}},
