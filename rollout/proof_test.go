@@ -364,6 +364,21 @@ func TestGroupThatDisappearsHoldsTheNextOne(t *testing.T) {
 	}
 }
 
+// TestHaltOfAMandatoryGroupNamesItsOwnFailures: the budget of the other clusters allows theirs.
+func TestHaltOfAMandatoryGroupNamesItsOwnFailures(t *testing.T) {
+	names := rollouttest.Names(8)
+	f := paced(8, progressive(clusterv1alpha1.RolloutProgressive{
+		RolloutConfig:           clusterv1alpha1.RolloutConfig{MaxFailures: percent("50%")},
+		MandatoryDecisionGroups: mandatory(clusterv1alpha1.MandatoryDecisionGroup{GroupName: "canary"}),
+		MaxConcurrency:          number(1),
+	}), group(0, "canary", names[:2]...), group(1, "", names[2:]...))
+	take(rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}, "v2", c3, c4)(f)
+	transcript := play(t, f, day, at(0, "commit v2", commit("v2")), at(4*time.Minute, "the group selects cluster-04, which failed", func(f *rollouttest.Fleet) {
+		f.Policy.Placements[0] = grouped("all", group(0, "canary", c1, c2, c4), group(1, "", c3, c5, c6, names[6], names[7]))
+	}))
+	expect(t, f, v1alpha1.PhaseFailed, "halted in all/group-canary: 1 failed (cluster-04: Deployment/agent: ProgressDeadlineExceeded), 3 untouched", transcript)
+}
+
 // TestCanaryThatIsVerifiedAndLeavesIsNamed: the stage names the canary in the plan in which the
 // soak ends.
 func TestCanaryThatIsVerifiedAndLeavesIsNamed(t *testing.T) {

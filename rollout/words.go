@@ -185,7 +185,7 @@ func namedText(n int, first []*unit) string {
 func (p *planner) haltedText(t *track, i int, c v1alpha1.Counts) string {
 	s := t.steps[i]
 	failures := s.tally.failures
-	if t.shared {
+	if t.shared && !s.mandatory {
 		failures = nil
 		for _, other := range t.steps {
 			failures = append(failures, other.tally.failures...)
