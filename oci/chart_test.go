@@ -216,7 +216,6 @@ func TestChart_NamesWhatIsWrong(t *testing.T) {
 		})
 	}
 
-	front := serve(t)
 	for name, c := range map[string]struct {
 		part   string
 		answer http.HandlerFunc
@@ -250,6 +249,7 @@ func TestChart_NamesWhatIsWrong(t *testing.T) {
 		"nothing in time": {"/blobs/", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
+			front := serve(t) // of its own: an earlier request may still be answered
 			front.answer = func(w http.ResponseWriter, r *http.Request) {
 				if strings.Contains(r.URL.Path, c.part) {
 					c.answer(w, r)

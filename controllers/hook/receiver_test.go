@@ -50,7 +50,7 @@ type world struct {
 	receiver       *Receiver
 	hub            client.Client
 	patches, reads atomic.Int32
-	logged         *bytes.Buffer
+	logged         *logs
 }
 
 func newWorld(t *testing.T, kind string) *world {
@@ -64,7 +64,7 @@ func newWorld(t *testing.T, kind string) *world {
 	source.Status.WebhookPath = testPath
 	other := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "without"}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hook"}, Data: map[string][]byte{"token": []byte(testToken + "\n")}}
-	w := &world{t: t, logged: &bytes.Buffer{}}
+	w := &world{t: t, logged: &logs{}}
 	w.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(source, other, secret).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, hub client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			w.patches.Add(1)
@@ -80,13 +80,31 @@ func newWorld(t *testing.T, kind string) *world {
 	var err error
 	w.receiver, err = New(Options{
 		Sources: w.hub, Secrets: w.hub, Client: w.hub,
-		Log: funcr.New(func(prefix, args string) { fmt.Fprintln(w.logged, prefix, args) }, funcr.Options{}),
+		Log: funcr.New(w.logged.add, funcr.Options{}),
 	}, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.receiver.asker.stop)
 	return w
+}
+
+// logs is what was logged, by requests that run at once.
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) add(prefix, args string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintln(&l.text, prefix, args)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // send sends a webhook and returns the code and body of the answer.
