@@ -121,8 +121,8 @@ func (p *planner) admitStep(s *step, blocked string) {
 }
 
 // explain sets the reason of each cluster that still waits. why is what blocks the step for the target; "": nothing. If
-// open, it is a gate or the strategy, and does not hold every cluster. A cluster that it does not hold, and a joiner,
-// wait for a free slot. So does a cluster that does not wait for the steps before.
+// open is true, a gate or the strategy blocks the step, and some clusters may be exempt. Three kinds of clusters wait
+// only for a free slot: exempt ones, joiners, and those that do not wait for the steps before.
 func (p *planner) explain(s *step, open bool, why string, free int) {
 	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	for _, u := range s.members {
@@ -148,7 +148,7 @@ func (s *step) inherited() string {
 	if s.tally.done > 0 || s.proven || !s.atOnce || s.tally.inherited == 0 {
 		return ""
 	}
-	return fmt.Sprintf("waits for %d admitted in a stage that no longer exists", s.tally.inherited)
+	return fmt.Sprintf("waits for %s admitted in a stage that no longer exists", brief.Count(int(s.tally.inherited), "cluster"))
 }
 
 // halted says why step i and the steps after it admit no further cluster; "": step i does
@@ -163,11 +163,11 @@ func (t *track) halted(i int) string {
 	case s.abandoned() && t.failures(i) <= s.maxFailures:
 		return "halted: in " + s.name + " " + s.abandonedText()
 	case s.all:
-		return fmt.Sprintf("halted: %d failed before the pace was changed", s.tally.elsewhere)
+		return fmt.Sprintf("halted: %s failed before the pace was changed", brief.Count(int(s.tally.elsewhere), "cluster"))
 	case t.failures(i) <= s.maxFailures:
-		return fmt.Sprintf("halted: %d failed in %s, where no cluster is verified", t.failures(i), s.name)
+		return fmt.Sprintf("halted: %s failed in %s, where no cluster is verified", brief.Count(t.failures(i), "cluster"), s.name)
 	default:
-		return fmt.Sprintf("halted: %d failed in %s, %d allowed", t.failures(i), s.name, s.maxFailures)
+		return fmt.Sprintf("halted: %s failed in %s, %d allowed", brief.Count(t.failures(i), "cluster"), s.name, s.maxFailures)
 	}
 }
 
@@ -249,8 +249,9 @@ func (p *planner) readmit(s *step) {
 func (s *step) free() int { return s.limit - int(s.tally.flying) }
 
 // candidates are the clusters that can be admitted to the target, failed clusters first. While the steps before are
-// not complete, only the clusters that lead a rollback are. A cluster that got the target before, and whose works were
-// deleted, does not join: it would lose the record that it proves the target, or is the canary.
+// not complete, these are only the clusters that lead a rollback. A cluster that got the target before, and whose works
+// were deleted, is a candidate as well. If it joined at the stable revision, it would lose its record, and with it the
+// proof of the target, or its place in the canary.
 func (p *planner) candidates(s *step) []*unit {
 	var failed, others []*unit
 	for _, u := range s.members {
@@ -356,10 +357,10 @@ func (p *planner) grant(u *unit, s *step, revision, why string) {
 	p.look(u.record.wakeAt(p.observation(u), p.pace(u, s)))
 }
 
-// abandonedText is "2 left before any was verified and soaked (c1, c2)".
+// abandonedText is "2 clusters left, none verified and soaked (c1, c2)".
 func (s *step) abandonedText() string {
 	n := s.missing()
-	return fmt.Sprintf("%d left before any was verified and soaked (%s)", n, s.formerNames(n))
+	return fmt.Sprintf("%s left, none verified and soaked (%s)", brief.Count(n, "cluster"), s.formerNames(n))
 }
 
 // formerNames names the first few of n clusters that left before they were Done.

@@ -12,5 +12,5 @@ var (
 	ErrUnknownDecisionGroup = errors.New("unknown mandatory decision group")
 	// ErrCorruptLedger: the stored ledger is invalid. A plan without it could admit beyond
 	// every limit, so the operator waits until the ledger is repaired.
-	ErrCorruptLedger = errors.New("corrupt admission ledger")
+	ErrCorruptLedger = errors.New("status.ledger is invalid; repair or empty it")
 )

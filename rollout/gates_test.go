@@ -177,7 +177,7 @@ func TestGates(t *testing.T) {
 		"content that succeeded before, outside of a window": {
 			reason: "a window judges the time of every admission",
 			change: []change{ended, before(0, openWindow("office"))},
-			want:   map[string]string{c1: "Waiting v1"}, says: "catching up",
+			want:   map[string]string{c1: "Waiting v1"}, says: "6 to update",
 		},
 		"the soaks are over and the gate was not evaluated since": {
 			reason: "the evaluation in the soak proves nothing about its end",

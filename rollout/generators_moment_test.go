@@ -11,7 +11,7 @@ import (
 	"github.com/addonflow/addonflow/test/rollouttest"
 )
 
-// Moments: single inputs in any state, also in ones that no history leads to. Revisions are
+// A moment is one input in any state, also in a state that no sequence of plans leads to. Revisions are
 // a, b and c; the target is c.
 
 // ago draws a time before now, on the minute, so that several clocks can end at the same time.

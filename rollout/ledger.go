@@ -3,6 +3,7 @@ package rollout
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,11 +19,12 @@ import (
 // with a finer one.
 var grains = []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour}
 
-// Upper bounds in bytes of JSON: a position with its comma; a group of records without the
-// texts and positions in it; the times of a group. statesOfOne is how many states a record
-// can have: eleven, six of them also after a failure, all but three of these also excused; Updating and
-// Lost, each with or without a failure and an excuse, also with a report of before. Whether a revert moved its cluster
-// does not change before it is Done.
+// Upper bounds in bytes of JSON: positionRoom of a position with its comma; groupRoom of a group of records
+// without the texts and positions in it; timesRoom of the times of a group.
+//
+// statesOfOne is how many combinations of state and flags a record can have: eleven states, six of them also with
+// Failed, and all but three of these also with Excused. Updating and Lost can also have Reported, with or without Failed
+// and Excused. Reverted does not count: it does not change before the cluster is Done.
 // timesOfOne is how many times the records of one group have with the coarsest grain.
 const (
 	positionRoom = 8
@@ -43,7 +45,7 @@ func (p *planner) fit() v1alpha1.Ledger {
 			if !p.due(u) {
 				u.state = u.record.shown() // it failed, and waits to be admitted again
 			}
-			u.reason = v1alpha1.LedgerFullReason + ": the ledger has no room; admitted as others finish"
+			u.reason = fmt.Sprintf("%s: the ledger is at its limit of %d bytes; admitted when other clusters have finished, no action needed", v1alpha1.LedgerFullReason, p.limit())
 			if u.step != nil { // no step selects some of those that were to be adopted
 				u.step.gated, u.step.remeasured = "waits for room in the ledger ("+v1alpha1.LedgerFullReason+")", true
 			}

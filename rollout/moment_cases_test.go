@@ -81,7 +81,7 @@ func momentCases() map[string]momentCase {
 		"lost within the declared deadline": {
 			reason: "it keeps its slot until the deadline",
 			change: []change{lost(29*time.Minute, 28*time.Minute, c1), on(c1, stuck, offline)},
-			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, says: "waits for 1 that are not available (cluster-01)",
+			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, says: "waits for 1 unavailable cluster (cluster-01)",
 		},
 		"parked by its configuration": {
 			reason: "it blocks no cluster, takes no slot, and is named with the reason",
@@ -539,13 +539,13 @@ func momentCases() map[string]momentCase {
 		"after the success": {
 			reason: "joiners and returning clusters catch up, and the outcome stays",
 			change: []change{canaryDone, finished(c3, c4, c6), ended},
-			want:   map[string]string{c5: "Admitted v2"}, phase: v1alpha1.PhaseSucceeded, says: "now 5/6 updated, 1 catching up",
+			want:   map[string]string{c5: "Admitted v2"}, phase: v1alpha1.PhaseSucceeded, says: "now 5/6 updated, 1 to update",
 		},
 		"a failure after the success": {
 			reason: "the rollout has ended; the clusters that wait behind the failure need a retry, which the commit status says",
 			change: []change{canaryDone, finished(c3, c4), ended, admitted("v2", time.Hour, c5), on(c5, failing)},
 			want:   map[string]string{c5: "Failed v2", c6: "Waiting v1"}, phase: v1alpha1.PhaseSucceeded,
-			says: "4/6 updated, 1 catching up, 1 failed (cluster-05: Deployment/agent: 1 of 2 ready), halted in everyone", halted: true,
+			says: "4/6 updated, 1 to update, 1 failed (cluster-05: Deployment/agent: 1 of 2 ready), halted in everyone", halted: true,
 			outcome: rollout.Failure,
 		},
 		"a stage that is added after the success": {

@@ -54,10 +54,9 @@ func (p *planner) attach(l v1alpha1.Ledger) error {
 	return nil
 }
 
-// adopt gives records to clusters that run the target and have no record of it. The target
-// never succeeded here, so AddonFlow wrote their works, and the record was lost or replaced
-// by an older one.
-// If the stored status is empty, every cluster that differs from the stable revision gets a
+// adopt gives records to clusters that run the target and have no record of it, if the target never
+// succeeded here. Only an admission can have given them the target, so their record was lost, or an
+// older one was restored. If the stored status is empty, every cluster that differs from the stable revision gets a
 // record; without a stable revision every cluster that has works. Adopted clusters are in
 // flight from now, even above the limit.
 func (p *planner) adopt() {
@@ -247,10 +246,10 @@ func (p *planner) observation(u *unit) observation {
 
 // pace returns the clocks of a record from its step and its content. As long as the stage of the admission is declared,
 // the soak is not shorter than that of this stage: otherwise a cluster that moves to another stage would prove content
-// too early. The stable revision needs no soak on a cluster that joins. The target of a revert needs none either: until
-// the revert has ended, and on a cluster that it moves back later. Both are proven. While there is no pace that works, no
-// soak ends and no deadline runs: the add-on is to be removed, or the strategy cannot be carried out. A strategy with a
-// wrong group may lack the stage that the clusters soak for.
+// too early. Proven content needs no soak in two cases: the stable revision on a cluster that joins, and the target of
+// a revert, until the revert has ended and on a cluster that moves back later. If the add-on is to be removed, or the
+// strategy cannot be carried out, no soak ends and no deadline runs: a strategy with a wrong group may lack the stage
+// that the clusters soak for.
 func (p *planner) pace(u *unit, s *step) pace {
 	if s == nil || p.unknownGroup != nil {
 		s = &p.nowhere
@@ -345,9 +344,14 @@ func (c *Cluster) heldText(now time.Time) string {
 	}
 	text += " by annotation " + v1alpha1.HoldUntilAnnotation + " of its ManagedCluster"
 	if c.HeldFor != "" {
-		text += fmt.Sprintf(`; its value %q is neither "true" nor a time such as 2026-01-02T15:04:05Z`, c.HeldFor)
+		text += "; " + c.invalidHold()
 	}
 	return text
+}
+
+// invalidHold says that the value of the annotation cannot be used, and what can be.
+func (c *Cluster) invalidHold() string {
+	return fmt.Sprintf(`its value %q is neither "true" nor a time such as 2026-01-02T15:04:05Z`, c.HeldFor)
 }
 
 // runsTarget is the reason of a Done cluster. It includes the current health, because a cluster can become unhealthy

@@ -447,7 +447,7 @@ func TestRecordsOfAGoneStageCountInTheFirst(t *testing.T) {
 		"it left, and strategy All moves every cluster at once": {
 			reason: "the content was not verified anywhere",
 			change: []change{early(rollout.Left), unselected, all},
-			want:   map[string]string{c2: "Waiting v1", c3: "Waiting v1"}, phase: v1alpha1.PhaseFailed, says: "halted in all: 1 left before any was verified",
+			want:   map[string]string{c2: "Waiting v1", c3: "Waiting v1"}, phase: v1alpha1.PhaseFailed, says: "halted in all: 1 cluster left, none verified",
 		},
 		"it left, strategy All moves every cluster at once, and one of them is done": {
 			change: []change{early(rollout.Left), unselected, finished(c2), all},

@@ -85,7 +85,7 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 				}
 				f.Policy.Spec.Stages[0].Name = "first"
 			},
-			message: "left before any was verified and soaked (cluster-01",
+			message: "left, none verified and soaked (cluster-01",
 		},
 		"lost in flight, and dropped by their placements": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -94,7 +94,7 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 				lose(canary...)(f)
 				unplace(f, canary...)
 			},
-			message: "left before any was verified and soaked (cluster-01",
+			message: "left, none verified and soaked (cluster-01",
 		},
 		"moved from the canary's placement to the others in flight": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
@@ -150,7 +150,7 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 					delete(f.Clusters, name)
 				}
 			},
-			message: "left before any was verified and soaked (cluster-01",
+			message: "left, none verified and soaked (cluster-01",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,8 +236,8 @@ func TestSubstitutesOfLostCanariesAreBounded(t *testing.T) {
 	}
 	transcript := play(t, f, day, events...)
 	for _, text := range []string{
-		"Progressing: canary 0/1, 1 in flight, 1 left before any was verified (cluster-01)",
-		"Failed: halted in canary: 2 left before any was verified and soaked (cluster-01, cluster-02)",
+		"Progressing: canary 0/1, 1 in flight, 1 cluster left, none verified (cluster-01)",
+		"Failed: halted in canary: 2 clusters left, none verified and soaked (cluster-01, cluster-02)",
 	} {
 		if !strings.Contains(transcript, text) {
 			t.Errorf("%q is missing:\n%s", text, transcript)
@@ -274,7 +274,7 @@ func TestDeletedPaceDoesNotRestartAFailedRollout(t *testing.T) {
 		"every canary left": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
 			events:    []event{at(time.Minute, "they leave", vanish), at(10*time.Minute, "the file goes", drop)},
-			phase:     v1alpha1.PhaseFailed, message: "1 left before any was verified and soaked (cluster-01)", untouched: 8,
+			phase:     v1alpha1.PhaseFailed, message: "1 cluster left, none verified and soaked (cluster-01)", untouched: 8,
 		},
 		"the canary failed, and is verified later": {
 			behaviour: rollouttest.Behaviour{After: 40 * time.Minute},
@@ -329,14 +329,14 @@ func TestGroupThatDisappearsHoldsTheNextOne(t *testing.T) {
 		message string
 	}{
 		"dropped and lost": {
-			leave: lose(names[:2]...), phase: v1alpha1.PhaseFailed, message: "halted in all/group-bb: 2 left before any was verified and soaked (cluster-01, cluster-02)",
+			leave: lose(names[:2]...), phase: v1alpha1.PhaseFailed, message: "halted in all/group-bb: 2 clusters left, none verified and soaked (cluster-01, cluster-02)",
 		},
 		"dropped, lost and deleted": {
 			leave: func(f *rollouttest.Fleet) {
 				delete(f.Clusters, names[0])
 				delete(f.Clusters, names[1])
 			},
-			phase: v1alpha1.PhaseFailed, message: "halted in all/group-bb: 2 left before any was verified and soaked (cluster-01, cluster-02)",
+			phase: v1alpha1.PhaseFailed, message: "halted in all/group-bb: 2 clusters left, none verified and soaked (cluster-01, cluster-02)",
 		},
 		"back in time": {leave: lose(names[:2]...), back: true, phase: v1alpha1.PhaseSucceeded, message: "6/6 updated"},
 	} {

@@ -105,6 +105,6 @@ func TestHaltWithinTheBudgetSaysThatNoClusterIsVerified(t *testing.T) {
 			recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1, c2), on(c1, runs("v2", rollout.HealthFailed)), on(c2, runs("v2", rollout.HealthFailed)),
 		},
 		want: map[string]string{c1: "Failed v2", c2: "Failed v2", c3: "Waiting v1"}, phase: v1alpha1.PhaseFailed,
-		reasons: map[string]string{c3: "halted: 2 failed in canary, where no cluster is verified"},
+		reasons: map[string]string{c3: "halted: 2 clusters failed in canary, where no cluster is verified"},
 	})
 }

@@ -103,7 +103,7 @@ func recordsOf(l v1alpha1.Ledger, names []string) ([]Record, error) {
 	records := make([]Record, len(names))
 	for i, g := range l.Records {
 		if err := readGroup(g, records); err != nil {
-			return nil, fmt.Errorf("%w: group %d: %w", ErrCorruptLedger, i, err)
+			return nil, fmt.Errorf("%w: records[%d]: %w", ErrCorruptLedger, i, err)
 		}
 	}
 	for i, name := range names {
@@ -116,23 +116,23 @@ func recordsOf(l v1alpha1.Ledger, names []string) ([]Record, error) {
 func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 	switch {
 	case g.Revision == "":
-		return errors.New("no revision")
+		return errors.New("revision is empty")
 	case !recordState(g.State):
-		return fmt.Errorf("unknown state %q", g.State)
+		return fmt.Errorf("state %q is unknown", g.State)
 	case g.Failed && (failure(g.State) || g.State == Done):
-		return fmt.Errorf("failed before, and %s", g.State)
+		return fmt.Errorf("failed is true, but must be absent with state %s", g.State)
 	case g.Excused && verified(g.State):
-		return fmt.Errorf("excused, and %s", g.State)
+		return fmt.Errorf("excused is true, but must be absent with state %s", g.State)
 	case g.Reverted && g.State == Done:
-		return errors.New("a move back, and Done")
+		return fmt.Errorf("reverted is true, but must be absent with state %s", g.State)
 	case g.Reported && !awaitsReport(g.State):
-		return fmt.Errorf("reported before, and %s", g.State)
+		return fmt.Errorf("reported is true, but must be absent with state %s", g.State)
 	}
 	for _, t := range g.Times {
 		var twice error
 		err := positions.Each(t.Clusters, len(records), func(i int) {
 			if records[i].Revision != "" {
-				twice = fmt.Errorf("position %d has two records", i)
+				twice = fmt.Errorf("times: position %d has two records", i)
 			}
 			records[i] = Record{RecordKey: g.RecordKey, Admitted: t.Admitted.UTC(), Since: t.Since.UTC()}
 			if t.Ahead != nil {

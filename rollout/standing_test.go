@@ -141,8 +141,8 @@ func TestApproval_CountsAsUsedAfterTheStatusWasLost(t *testing.T) {
 func TestStages_StayCompleteAfterTheSuccess(t *testing.T) {
 	all := []string{c1, c2, c3, c4, c5, c6}
 	for says, changes := range map[string][]change{
-		"now 5/6 updated, 1 catching up": {finished(c3, c4, c6)},
-		"now 0/6 updated, 6 catching up": {finished(c3, c4, c5, c6), func(in *rollout.Input) {
+		"now 5/6 updated, 1 to update": {finished(c3, c4, c6)},
+		"now 0/6 updated, 6 to update": {finished(c3, c4, c5, c6), func(in *rollout.Input) {
 			for _, name := range all {
 				on(name, runs("v1", rollout.HealthVerified))(in)
 			}

@@ -62,10 +62,10 @@ type step struct {
 	unknown bool
 	// begun: a cluster of the step was admitted to the target.
 	begun bool
-	// gates that the rollout has to pass in the step. gated says which gate holds its admissions although it could
-	// start, and shut are all that do; unmeasured says which one holds its completion; "": none does. soaked is when the last soak so far
-	// ended. remeasured: the gate that gated names is measured again, or gated names no gate but the full
-	// ledger, so that the wait ends without an action of the user.
+	// gates that the rollout has to pass in the step. gated names the first gate that holds its admissions although the
+	// step could start; shut are all of these gates. unmeasured names the gate that holds its completion. "": none.
+	// soaked is the end of the last soak so far. remeasured: the wait ends without an action of the user, because the
+	// gate in gated is measured again, or gated is about the full ledger.
 	gates             []gate
 	gated, unmeasured string
 	soaked            time.Time
@@ -349,11 +349,11 @@ func (t *track) failed(i int) bool {
 }
 
 // abandoned reports whether the clusters that could have verified the target left the step. While other clusters are in
-// the step, one of them can still verify the target. But the step is also abandoned if more clusters left than remain and
-// than maxFailures allows: otherwise a placement that replaces each cluster that leaves would spread the content over
-// the whole fleet. A step
-// that moves all of its clusters at once waits for the clusters of a stage that no longer exists, such as a decision
-// group that disappeared with its last cluster. If they left, the step is abandoned.
+// the step, one of them can still verify the target. But the step is also abandoned if the number of clusters that left
+// is greater than both the number that remain and maxFailures. Otherwise a placement that replaces each cluster that
+// leaves would spread the content over the whole fleet. A step that moves all of its clusters at once waits for the
+// clusters of a stage that no longer exists, such as a decision group that disappeared with its last cluster. If these
+// clusters left, the step is abandoned.
 func (s *step) abandoned() bool { return s.missing() > 0 }
 
 // missing counts the clusters by which a step is abandoned; 0: it is not.

@@ -236,7 +236,7 @@ func unstagedText(c v1alpha1.Counts) string {
 func (p *planner) caughtUpText(c v1alpha1.Counts) string {
 	text := updatedText(c)
 	if behind := c.InFlight + c.Waiting; behind > 0 {
-		text = fmt.Sprintf("now %s, %d catching up", text, behind)
+		text = fmt.Sprintf("now %s, %d to update", text, behind)
 	}
 	text += p.failuresText(c, ", ")
 	if t, i := p.firstBreach(); t != nil {

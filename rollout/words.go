@@ -44,7 +44,7 @@ func (p *planner) detail(s *step) string {
 	}
 	text += excusedText(c.excused)
 	if c.left > 0 && c.done == 0 && s.missing() == 0 {
-		text += fmt.Sprintf(", %d left before any was verified (%s)", c.left, s.formerNames(int(c.left)))
+		text += fmt.Sprintf(", %s left, none verified (%s)", brief.Count(int(c.left), "cluster"), s.formerNames(int(c.left)))
 	}
 	if names := s.formerDone(); len(names) > 0 {
 		text += fmt.Sprintf(", %d verified and no longer selected (%s)", len(names), brief.Names(names))
@@ -87,7 +87,7 @@ func (p *planner) pendingText(s *step) string {
 	case c.soaking > 0 && !c.until.IsZero():
 		return ", soaking until " + clock.Text(c.until, p.now)
 	case c.lost > 0:
-		return fmt.Sprintf(", waits for %d that are not available (%s)", c.lost, brief.NamesOf(int(c.lost), p.lostNames(s)))
+		return fmt.Sprintf(", waits for %s (%s)", brief.Count(int(c.lost), "unavailable cluster"), brief.NamesOf(int(c.lost), p.lostNames(s)))
 	case s.abandoned():
 		return ", " + s.abandonedText()
 	case len(c.onward) > 0 && c.done == 0 && c.waiting == 0 && !s.proven:
@@ -142,7 +142,7 @@ func awayText(away []*unit) string {
 	return fmt.Sprintf(", %d parked (%s)", len(away), namedText(len(away), away))
 }
 
-// onHoldText is ", 2 held by annotation (c1, c2 until "tomorrow", which is no time)"; "" for none.
+// onHoldText is ", 2 held by annotation (c1, c2: its value "tomorrow" is neither ...)"; "" for none.
 func onHoldText(held []*unit) string {
 	if len(held) == 0 {
 		return ""
@@ -151,7 +151,7 @@ func onHoldText(held []*unit) string {
 	for _, u := range held[:min(brief.Shown, len(held))] {
 		name := u.c.Name
 		if u.c.HeldFor != "" {
-			name += fmt.Sprintf(" until %q, which is no time", u.c.HeldFor)
+			name += ": " + u.c.invalidHold()
 		}
 		names = append(names, name)
 	}

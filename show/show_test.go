@@ -118,9 +118,9 @@ func TestLine(t *testing.T) {
 			}}
 		}), "✗ hello main@2222222 Stalled 11/24: source b owns it"},
 		"LostByMostClusters": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
-			r.Status.Phase, r.Status.Message = v1alpha1.PhaseSucceeded, "now 0/10 updated, 10 catching up"
+			r.Status.Phase, r.Status.Message = v1alpha1.PhaseSucceeded, "now 0/10 updated, 10 to update"
 			r.Status.Counts = v1alpha1.Counts{Total: 10, InFlight: 10}
-		}), "⟳ hello main@2222222 Succeeded 0/10: now 0/10 updated, 10 catching up"},
+		}), "⟳ hello main@2222222 Succeeded 0/10: now 0/10 updated, 10 to update"},
 		"Deleted": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			now := metav1.NewTime(at())
 			r.DeletionTimestamp, r.Status.Phase = &now, v1alpha1.PhaseSucceeded

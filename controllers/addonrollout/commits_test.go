@@ -446,7 +446,7 @@ func TestReasonOfAWaitIsReportedSoon(t *testing.T) {
 				}
 				s.lose(cluster)
 			}
-		}, "pending: everyone 0/2, waits for 1 that are not available (c1), 1 not available"},
+		}, "pending: everyone 0/2, waits for 1 unavailable cluster (c1), 1 not available"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
@@ -719,7 +719,7 @@ func TestJoinersDoNotChangeAFinalStatus(t *testing.T) {
 	s.turn()
 	s.selects("c1", "c2", "c3")
 	s.turns(2)
-	if got := s.rollout().Status.Message; got != "now 2/3 updated, 1 catching up" {
+	if got := s.rollout().Status.Message; got != "now 2/3 updated, 1 to update" {
 		t.Fatalf("a cluster joins: %s", got)
 	}
 	s.expect("v1", "success: ")

@@ -67,7 +67,7 @@ func TestClientThatUndoesEveryWriteOfAWorkHoldsTheRollout(t *testing.T) {
 				t.Errorf("the work of c1 was written %d times in 90 turns", writes)
 			}
 			s.named("work c1/addon-hello-deploy-0")
-			if got := s.reported(); !strings.HasSuffix(got, ": stop it; addonflow reconcile rollout hello") {
+			if got := s.reported(); !strings.HasSuffix(got, ": stop the client; addonflow reconcile rollout hello -n team") {
 				t.Errorf("the commit names no way out: %q", got)
 			}
 			for _, cluster := range []string{"c2", "c3"} {
@@ -155,7 +155,7 @@ func TestContestedClusterIsNotUpdated(t *testing.T) {
 		s.fights(20, image(s))
 		s.report("c1")
 		s.turns(3)
-		if ro := s.rollout(); ro.Status.Counts.Updated != 2 || ro.Status.Message != "now 2/3 updated, 1 catching up" {
+		if ro := s.rollout(); ro.Status.Counts.Updated != 2 || ro.Status.Message != "now 2/3 updated, 1 to update" {
 			t.Errorf("c1 has other content than v1: %s, %+v", ro.Status.Message, ro.Status.Counts)
 		}
 		if version := s.rollout().ResourceVersion; s.turn().RequeueAfter == 0 || s.rollout().ResourceVersion != version {
@@ -182,7 +182,7 @@ func TestCommitIsGreenAgainWhenTheContestedClusterIsVerified(t *testing.T) {
 	ro.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"}
 	s.update(ro)
 	s.turn()
-	if got := s.reported(); got != "pending: resumed: now 2/3 updated, 1 catching up" {
+	if got := s.reported(); got != "pending: resumed: now 2/3 updated, 1 to update" {
 		t.Errorf("the commit says %q while c1 is not verified", got)
 	}
 	if ro := s.rollout(); ro.Status.LastHandledReconcileAt != "now" || show.OutcomeOf(ro) != show.Running {

@@ -116,7 +116,7 @@ func TestHeldClusterIsLeftAloneUntilItsHoldIsOver(t *testing.T) {
 			status := s.rollout().Status
 			message := "1/2 updated, 1 held by annotation (c1)"
 			if tc.until == "tomorrow" {
-				message = `1/2 updated, 1 held by annotation (c1 until "tomorrow", which is no time)`
+				message = `1/2 updated, 1 held by annotation (c1: its value "tomorrow" is neither "true" nor a time such as 2026-01-02T15:04:05Z)`
 			}
 			if status.Counts.Held != 1 || status.Stages[0].Counts.Held != 1 || status.Message != message {
 				t.Errorf("%+v, stage %+v: %s", status.Counts, status.Stages[0].Counts, status.Message)

@@ -38,8 +38,8 @@ func decide(ref v1alpha1.PlacementReference, st clusterv1beta1.GroupStrategy, se
 	return pl, nil
 }
 
-// groupLength is clustersPerDecisionGroup of the selected clusters, rounded up; without a valid
-// one they are a single group.
+// groupLength is clustersPerDecisionGroup as a number of clusters, rounded up. If it is absent or invalid, all
+// selected clusters are one group.
 func groupLength(v intstr.IntOrString, selected int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&v, selected, true)
 	if err != nil || n <= 0 {

@@ -365,11 +365,11 @@ func TestRemoval(t *testing.T) {
 
 		"out of Git": {
 			reason: "every cluster waits for approval", in: with(leftGit(false)), stays: names(40), record: func(r *removal.Record) { *r = removal.Record{} },
-			guard: "removal waits for approval: set prune: true on the source, or annotate the rollout with addonflow.io/approve-removal: fed",
+			guard: "removal waits for approval: to keep the add-on, restore its files in Git or run addonflow release; to remove it, set prune: true on the source, or annotate the rollout with addonflow.io/approve-removal: fed",
 		},
 		"CRD is being deleted": {
 			reason: "nothing is to be approved", in: with(leftGit(false), func(in *removal.Input) { in.Removal.Deleting = "CustomResourceDefinition/a" }), stays: names(40), record: func(r *removal.Record) { *r = removal.Record{} },
-			guard: "CustomResourceDefinition/a is being deleted, which removes no add-on; to end it, delete the operator, then run addonflow uninstall",
+			guard: "CustomResourceDefinition/a is being deleted, which removes no add-on; add-ons keep running; to finish the deletion, delete the operator's Deployment, then run addonflow uninstall",
 		},
 		"out of Git, the former commit is approved": {in: with(leftGit(false), approval("abc")), stays: names(40), guard: "addonflow.io/approve-removal: fed"},
 		"out of Git, no longer approved": {

@@ -61,6 +61,9 @@ func (p *planner) heldText() string {
 	if p.whole && p.in.Removal.Deleting != "" {
 		return p.cause() + ", which approves no removal: to keep the add-on, run addonflow release; to remove it, " + annotate
 	}
+	if p.whole {
+		return "removal waits for approval: to keep the add-on, restore its files in Git or run addonflow release; to remove it, set prune: true on the source, or " + annotate
+	}
 	return "removal waits for approval: set prune: true on the source, or " + annotate
 }
 

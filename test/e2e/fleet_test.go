@@ -99,7 +99,7 @@ var _ = Describe("A fleet that changes", func() {
 			Expect(world.Fleet.Leave(ctx, demo.Namespace, placement, all[0])).To(Succeed(), "as OCM does with its taint")
 		}
 		Eventually(s.installed).Should(Equal(all[1:]), "its grace period is over")
-		Eventually(func() string { return s.rollout().Status.Message }).Should(HavePrefix("halted in canary: 1 left before any was verified and soaked (" + all[0] + ")"))
+		Eventually(func() string { return s.rollout().Status.Message }).Should(HavePrefix("halted in canary: 1 cluster left, none verified and soaked (" + all[0] + ")"))
 		Expect(s.rollout().Status.Phase).To(Equal(v1alpha1.PhaseFailed))
 		Consistently(func() map[string]string { return s.running(all[1:]...) }, "3s").Should(allAt("v1", all[1:]...))
 		Eventually(s.statusOf).WithArguments(sha).Should(HavePrefix("failure: halted in canary: 1 left"))
