@@ -65,20 +65,20 @@ func TestEventsReachAReceiver(t *testing.T) {
 	defer receiver.Close()
 	s, hub := senderTo(t, receiver.URL)
 	s.AnnotatedEventf(aRollout(), map[string]string{"event.toolkit.fluxcd.io/revision": "main@sha1:abc"},
-		corev1.EventTypeWarning, "RolloutFailed", "Stopped %s: %s", "main@sha1:abc", "halted in canary")
+		corev1.EventTypeWarning, "RolloutFailed", "Halted the rollout of %s: %s", "main@sha1:abc", "halted in canary")
 	e := <-received
 	if e.InvolvedObject.Kind != "AddOnRollout" || e.InvolvedObject.APIVersion != "addonflow.io/v1alpha1" ||
 		e.InvolvedObject.Namespace != "fleet" || e.InvolvedObject.Name != "hello" || e.InvolvedObject.UID != "42" {
 		t.Errorf("it is about %+v", e.InvolvedObject)
 	}
-	if e.Severity != "error" || e.Reason != "RolloutFailed" || e.Message != "Stopped main@sha1:abc: halted in canary" ||
+	if e.Severity != "error" || e.Reason != "RolloutFailed" || e.Message != "Halted the rollout of main@sha1:abc: halted in canary" ||
 		e.ReportingController != "addonflow" || e.Timestamp.IsZero() {
 		t.Errorf("it says %+v", e)
 	}
 	if len(e.Metadata) != 2 || e.Metadata["event.toolkit.fluxcd.io/revision"] != "main@sha1:abc" || e.Metadata["event.toolkit.fluxcd.io/token"] != "once" {
 		t.Errorf("its metadata are %v", e.Metadata)
 	}
-	if got := <-hub.Events; !strings.HasPrefix(got, "Warning RolloutFailed Stopped main@sha1:abc: halted in canary") {
+	if got := <-hub.Events; !strings.HasPrefix(got, "Warning RolloutFailed Halted the rollout of main@sha1:abc: halted in canary") {
 		t.Errorf("on the hub it is %q", got)
 	}
 }

@@ -27,7 +27,7 @@ func happened(kind, reason string) eventToSend {
 	about := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hello"}}
 	about.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	return eventToSend{
-		object: about, reason: reason, message: "Stopped main@sha1:222: 1 failed",
+		object: about, reason: reason, message: "Halted the rollout of main@sha1:222: 1 failed",
 		metadata: map[string]string{"event.toolkit.fluxcd.io/revision": "main@sha1:222", "addonflow.io/stage": "canary"},
 	}
 }
@@ -71,7 +71,7 @@ func TestNotificationsAreSignedCloudEvents(t *testing.T) {
 		want := cloudEvent{
 			SpecVersion: "1.0", ID: event.ID, Type: kind, Source: "/apis/addonflow.io/v1alpha1/namespaces/team/addonrollouts/hello",
 			Subject: "team/hello", Time: "2026-03-01T12:00:00Z", DataContentType: "application/json",
-			Data: notice{Namespace: "team", Rollout: "hello", Reason: event.Data.Reason, Message: "Stopped main@sha1:222: 1 failed", Revision: "main@sha1:222", Stage: "canary"},
+			Data: notice{Namespace: "team", Rollout: "hello", Reason: event.Data.Reason, Message: "Halted the rollout of main@sha1:222: 1 failed", Revision: "main@sha1:222", Stage: "canary"},
 		}
 		if diff := cmp.Diff(want, event); diff != "" || len(event.ID) != 32 {
 			t.Errorf("id %q (-want +got):\n%s", event.ID, diff)

@@ -37,9 +37,9 @@ func noticeOf(d journal.Decision) (notice, bool) {
 	normal, warning := corev1.EventTypeNormal, corev1.EventTypeWarning
 	switch d.Kind {
 	case journal.Started:
-		return notice{normal, v1alpha1.RolloutProgressingReason, "Started rolling out"}, true
+		return notice{normal, v1alpha1.RolloutProgressingReason, "Started the rollout of"}, true
 	case journal.Reverted:
-		return notice{normal, v1alpha1.RolloutRevertedReason, "Reverting with"}, true
+		return notice{normal, v1alpha1.RolloutRevertedReason, "Started the revert to"}, true
 	case journal.RollbackStarted:
 		return notice{warning, v1alpha1.RollingBackReason, "Rolling back to"}, true
 	case journal.RolledBack:
@@ -47,27 +47,27 @@ func noticeOf(d journal.Decision) (notice, bool) {
 	case journal.StageStarted:
 		return notice{normal, v1alpha1.StageStartedReason, "Started stage " + d.Stage + " of"}, true
 	case journal.GateWaits:
-		return notice{normal, v1alpha1.GateWaitingReason, "Stage " + d.Stage + " waits with"}, true
+		return notice{normal, v1alpha1.GateWaitingReason, "Stage " + d.Stage + " waits for a gate in the rollout of"}, true
 	case journal.GatePassed:
-		return notice{normal, v1alpha1.GatePassedReason, "A gate of stage " + d.Stage + " passed"}, true
+		return notice{normal, v1alpha1.GatePassedReason, "A gate of stage " + d.Stage + " passed in the rollout of"}, true
 	case journal.GateFailed:
-		return notice{warning, v1alpha1.GateFailedReason, "A gate of stage " + d.Stage + " failed"}, true
+		return notice{warning, v1alpha1.GateFailedReason, "A gate of stage " + d.Stage + " failed in the rollout of"}, true
 	case journal.GateError:
-		return notice{warning, v1alpha1.GateErrorReason, "A gate of stage " + d.Stage + " cannot be evaluated for"}, true
+		return notice{warning, v1alpha1.GateErrorReason, "A gate of stage " + d.Stage + " cannot be evaluated in the rollout of"}, true
 	case journal.Halted:
-		return notice{warning, v1alpha1.RolloutFailedReason, "Stopped"}, true
+		return notice{warning, v1alpha1.RolloutFailedReason, "Halted the rollout of"}, true
 	case journal.Held:
-		return notice{normal, v1alpha1.RolloutHeldReason, "Held"}, true
+		return notice{normal, v1alpha1.RolloutHeldReason, "Held the rollout of"}, true
 	case journal.Succeeded:
-		return notice{normal, v1alpha1.RolloutSucceededReason, "Rolled out"}, true
+		return notice{normal, v1alpha1.RolloutSucceededReason, "Completed the rollout of"}, true
 	case journal.RemovalStarted:
-		return notice{normal, v1alpha1.RemovalStartedReason, "Started removing, by"}, true
+		return notice{normal, v1alpha1.RemovalStartedReason, "Started the removal that follows from"}, true
 	case journal.RemovalEnded:
-		return notice{normal, v1alpha1.RemovalEndedReason, "Removed from the fleet, by"}, true
+		return notice{normal, v1alpha1.RemovalEndedReason, "Completed the removal that follows from"}, true
 	case journal.ClockStepped:
-		return notice{warning, v1alpha1.ClockSteppedReason, "The operator's clock was set during"}, true
+		return notice{warning, v1alpha1.ClockSteppedReason, "The operator's clock was set during the rollout of"}, true
 	case journal.WriteRefused:
-		return notice{warning, v1alpha1.WriteRefusedReason, "The hub refused a write for"}, true
+		return notice{warning, v1alpha1.WriteRefusedReason, "The hub refused a write in the rollout of"}, true
 	default:
 		return notice{}, false
 	}

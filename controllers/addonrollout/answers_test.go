@@ -198,7 +198,7 @@ func TestEventsOutliveAConflict(t *testing.T) {
 	for event := range s.events.Events {
 		said = append(said, event)
 	}
-	if text := strings.Join(said, "\n"); !strings.Contains(text, "Started rolling out") {
+	if text := strings.Join(said, "\n"); !strings.Contains(text, "Started the rollout of") {
 		t.Errorf("no event says that it began:\n%s", text)
 	}
 }

@@ -44,8 +44,8 @@ func (d *round) contested(ctx context.Context, work *workv1.ManifestWork) error 
 			writer = strconv.Quote(by)
 		}
 	}
-	c.err = fmt.Errorf("%w: %s undoes every write of work %s: stop it; addonflow reconcile rollout %s",
-		plan.ErrContested, writer, key, d.rollout.Name)
+	c.err = fmt.Errorf("%w: %s undoes writes of work %s: stop the client; addonflow reconcile rollout %s -n %s",
+		plan.ErrContested, writer, key, d.rollout.Name, d.rollout.Namespace)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mem.counts[key] = c

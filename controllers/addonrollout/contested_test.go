@@ -78,8 +78,8 @@ func TestAddOnTemplatesListedAgainHoldTheRollout(t *testing.T) {
 	s.turn()
 	s.report()
 	s.turns(3)
-	s.named("lists addontemplates on ClusterManagementAddOn hello")
-	if got := s.reported(); !strings.HasSuffix(got, ": stop it; addonflow reconcile source fleet --force") {
+	s.named("lists addontemplates of add-on hello")
+	if got := s.reported(); !strings.HasSuffix(got, ": stop that writer; addonflow reconcile source fleet -n team --force") {
 		t.Errorf("the commit names no way out: %q", got)
 	}
 	if ro := s.rollout(); ro.Status.Counts.Updated != 1 || ro.Status.Counts.Waiting != 2 {

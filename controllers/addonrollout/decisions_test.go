@@ -118,12 +118,12 @@ func TestAFailedAndRevertedRolloutIsInLogJournalAndHistory(t *testing.T) {
 		t.Errorf("announced\n %s", strings.Join(got, "\n "))
 	} else {
 		for i, begin := range []string{
-			"Normal RolloutProgressing Started rolling out main@sha1:" + commitNamed("v2"),
+			"Normal RolloutProgressing Started the rollout of main@sha1:" + commitNamed("v2"),
 			"Normal StageStarted Started stage everyone of main@sha1:" + commitNamed("v2"),
-			"Warning RolloutFailed Stopped main@sha1:" + commitNamed("v2") + ": halted in everyone: 1 failed (c1: ",
-			"Normal RolloutReverted Reverting with main@sha1:" + commitNamed("v1"),
+			"Warning RolloutFailed Halted the rollout of main@sha1:" + commitNamed("v2") + ": halted in everyone: 1 failed (c1: ",
+			"Normal RolloutReverted Started the revert to main@sha1:" + commitNamed("v1"),
 			"Normal StageStarted Started stage everyone of main@sha1:" + commitNamed("v1"),
-			"Normal RolloutSucceeded Rolled out main@sha1:" + commitNamed("v1"),
+			"Normal RolloutSucceeded Completed the rollout of main@sha1:" + commitNamed("v1"),
 		} {
 			if !strings.HasPrefix(got[i], begin) {
 				t.Errorf("event %d is %q, want %q", i, got[i], begin)
@@ -503,7 +503,7 @@ func TestRemovalIsReportedWithItsCommit(t *testing.T) {
 		ended = ended || e.Decision == "RemovalEnded" && ours
 	}
 	events := strings.Join(s.announced(), "\n")
-	if !begun || !ended || !strings.Contains(events, "RemovalStarted Started removing, by "+commitNamed("v9")) || !strings.Contains(events, "RemovalEnded Removed from the fleet, by "+commitNamed("v9")) {
+	if !begun || !ended || !strings.Contains(events, "RemovalStarted Started the removal that follows from "+commitNamed("v9")) || !strings.Contains(events, "RemovalEnded Completed the removal that follows from "+commitNamed("v9")) {
 		t.Errorf("the journal has %v, announced\n%s", journaled(s.rollout()), events)
 	}
 }

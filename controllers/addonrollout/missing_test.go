@@ -41,7 +41,7 @@ func TestMissingTargetIsReportedWithoutTheSource(t *testing.T) {
 	for _, process := range []string{"the same", "the next"} {
 		s.turns(2)
 		want := "Unknown RevisionMissing: revision " + revision.Name + " is missing: its content stays, without repair, on " +
-			"4 clusters (c1, c2, c3 and 1 more), and no cluster is admitted; source fleet restores it when it is read and declares the same content: " +
+			"4 clusters (c1, c2, c3 and 1 more), and no cluster is admitted; if source fleet still declares this content, restore it: " +
 			"addonflow reconcile source fleet -n team"
 		if got := s.says(meta.ReadyCondition); got != want {
 			t.Errorf("%s process says\n%s, want\n%s", process, got, want)

@@ -220,8 +220,8 @@ func TestOrders_AreRefusedWhenTheyMakeNoSense(t *testing.T) {
 		arguments *v1alpha1.OrderArguments
 		want      string
 	}{
-		"OtherContent":       {v1alpha1.OrderRetry, v1, nil, "the order is about attempt 1 of " + v1},
-		"ClusterDidNotFail":  {v1alpha1.OrderRetry, v2, &v1alpha1.OrderArguments{Clusters: []string{"c1", "c2"}}, "did not fail with this content: c2"},
+		"OtherContent":       {v1alpha1.OrderRetry, v1, nil, "the order is about attempt 1 of " + commitNamed("v1")[:10]},
+		"ClusterDidNotFail":  {v1alpha1.OrderRetry, v2, &v1alpha1.OrderArguments{Clusters: []string{"c1", "c2"}}, "only clusters that failed with this content can be tried again; these did not: c2"},
 		"NothingSoaks":       {v1alpha1.OrderPromote, v2, &v1alpha1.OrderArguments{Stage: "everyone"}, "no cluster is soaking in stage everyone"},
 		"AlreadyFailed":      {v1alpha1.OrderAbort, v2, nil, "the rollout is Failed"},
 		"NotQuarantined":     {v1alpha1.OrderUnblock, v2, nil, v2 + " is not quarantined"},

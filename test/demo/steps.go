@@ -214,7 +214,7 @@ func (s *show) breakImage(ctx context.Context) (string, error) {
 		return "", err
 	}
 	s.checked("works: those of %d clusters as they were, all running v2; the canaries' old pods still serve", untouched)
-	return fmt.Sprintf("main@%.7s  stopped in canary, %d clusters untouched   commit status: failure", sha, untouched), nil
+	return fmt.Sprintf("main@%.7s  halted in canary, %d clusters untouched   commit status: failure", sha, untouched), nil
 }
 
 // revert is step 4.

@@ -144,13 +144,13 @@ var _ = Describe("The decisions", func() {
 		Expect(past.Stages).To(HaveLen(1))
 
 		By("and a receiver of events got them, commit by commit")
-		Eventually(notified.of).WithArguments("decided", reverted).Should(ContainElement(HavePrefix("info RolloutSucceeded: Rolled out main@sha1:" + reverted)))
+		Eventually(notified.of).WithArguments("decided", reverted).Should(ContainElement(HavePrefix("info RolloutSucceeded: Completed the rollout of main@sha1:" + reverted)))
 		Expect(notified.of("decided", bad)).To(And(
-			ContainElement(HavePrefix("info RolloutProgressing: Started rolling out main@sha1:"+bad)),
+			ContainElement(HavePrefix("info RolloutProgressing: Started the rollout of main@sha1:"+bad)),
 			ContainElement(HavePrefix("info StageStarted canary: Started stage canary of main@sha1:"+bad)),
-			ContainElement(HavePrefix("error RolloutFailed canary: Stopped main@sha1:"+bad+": halted in canary: 1 failed")),
+			ContainElement(HavePrefix("error RolloutFailed canary: Halted the rollout of main@sha1:"+bad+": halted in canary: 1 failed")),
 		))
-		Expect(notified.of("decided", reverted)).To(ContainElement(HavePrefix("info RolloutReverted: Reverting with main@sha1:" + reverted)))
-		Expect(s.events(demo.Namespace, v1alpha1.RolloutFailedReason)).To(ConsistOf(HavePrefix("Stopped main@sha1:" + bad)))
+		Expect(notified.of("decided", reverted)).To(ContainElement(HavePrefix("info RolloutReverted: Started the revert to main@sha1:" + reverted)))
+		Expect(s.events(demo.Namespace, v1alpha1.RolloutFailedReason)).To(ConsistOf(HavePrefix("Halted the rollout of main@sha1:" + bad)))
 	})
 })

@@ -127,8 +127,8 @@ func (o *Observation) fenceDown() error {
 	if writer == v1alpha1.FieldManager {
 		return nil
 	}
-	return fmt.Errorf("%w: %q lists addontemplates on ClusterManagementAddOn %s: stop it; addonflow reconcile source %s --force",
-		ErrOwnership, writer, o.Owner.Name, o.Rollout.Spec.Target.Source)
+	return fmt.Errorf("%w: %q lists addontemplates of add-on %s: stop that writer; addonflow reconcile source %s -n %s --force",
+		ErrOwnership, writer, o.Owner.Name, o.Rollout.Spec.Target.Source, o.Rollout.Namespace)
 }
 
 func listsTemplates(owner *addonv1alpha1.ClusterManagementAddOn) bool {
@@ -162,8 +162,8 @@ func (o *Observation) writers(target *render.Renderer) Claims {
 				repaired, writer = append(repaired, m.Name), t.Manager
 			default:
 				c.Barred, c.SettlesAt = true, time.Time{}
-				c.contested = fmt.Errorf("%w: %q wrote %s of ManagedClusterAddOn %s/%s: stop it; addonflow reconcile rollout %s",
-					ErrOwnership, t.Manager, t.Field, m.Name, m.AddOn.Name, m.AddOn.Name)
+				c.contested = fmt.Errorf("%w: %q wrote %s of ManagedClusterAddOn %s/%s: stop that writer; addonflow reconcile rollout %s -n %s",
+					ErrOwnership, t.Manager, t.Field, m.Name, m.AddOn.Name, m.AddOn.Name, o.Rollout.Namespace)
 				return c
 			}
 		}

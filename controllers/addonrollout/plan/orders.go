@@ -75,9 +75,9 @@ type ordered struct {
 // judgement is what an order does, or why it is refused.
 type judgement struct{ done, refused string }
 
-// applyOrders judges the new orders in the order in which they were given, and answers those about the attempt:
-// retry and abort. An order that was right when it was given is not refused because a retry that was given in the
-// same turn began another attempt; after a rollback, there is no attempt any more to give orders about.
+// applyOrders judges the new orders, the oldest first, and answers those about the attempt: retry and abort. If a retry
+// in the same turn begins another attempt, the orders about the previous attempt are still carried out. After a rollback
+// in the same turn, they are refused, because no attempt runs.
 func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
 	all, fresh := o.open()
 	h := ordered{status: next, content: o.judgeContent(all, next)}
@@ -196,8 +196,8 @@ func (o *Observation) outdated(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRo
 	if order.Spec.Digest == o.Target.Digest && order.Spec.Attempt == next.Attempt {
 		return ""
 	}
-	return fmt.Sprintf("the order is about attempt %d of %s; the rollout is at attempt %d of %s",
-		order.Spec.Attempt, order.Spec.Digest, next.Attempt, o.Target.Digest)
+	return fmt.Sprintf("the order is about attempt %d of %s; the rollout is at attempt %d of %s; if the order still applies, give it again",
+		order.Spec.Attempt, titleOf(o.known(order.Spec.Digest)), next.Attempt, titleOf(o.known(o.Target.Digest)))
 }
 
 // answer says what an order about the attempt does, or why it is refused.
@@ -217,7 +217,7 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 			}
 		}
 		if len(not) > 0 {
-			return "", "did not fail with this content: " + brief.Names(not)
+			return "", "only clusters that failed with this content can be tried again; these did not: " + brief.Names(not)
 		}
 		if len(affected) == 0 && next.Aborted == nil && next.Phase != v1alpha1.PhaseFailed {
 			if o.Override.Returns() {
@@ -468,7 +468,7 @@ func (o *Observation) answerContentOrder(order *v1alpha1.AddOnOrder, next v1alph
 	}
 	named := o.digestOf(s.Arguments)
 	if o.Override.Returns() && o.Override.Leaves().Digest != s.Digest && (s.Arguments == nil || s.Arguments.To == "" || named == s.Digest) {
-		return "", fmt.Sprintf("the clusters went back to %s from %s already; to leave %[1]s as well, say where to with --to",
+		return "", fmt.Sprintf("the clusters already went back from %[2]s to %[1]s; to leave %[1]s as well, name the destination with --to COMMIT",
 			titleOf(o.known(s.Digest)), titleOf(o.Override.Leaves()))
 	}
 	to, withCRDs := o.refuge(o.known(s.Digest)), o.policyChangesDefinitions()

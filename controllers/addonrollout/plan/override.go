@@ -563,8 +563,7 @@ func (t *turn) keeps(j *Judged) string {
 	return "going back would " + lost.verb() + "; " + lost.remedy()
 }
 
-// overridden is the message of a rollout to content that Git does not declare. stay names the clusters that
-// keep the content which the others leave.
+// overridden is the message of a rollout to content that Git does not declare. stay is the text of Stay.
 func overridden(s v1alpha1.AddOnRolloutStatus, stay string) string {
 	if s.Phase == v1alpha1.PhaseFailed { // the problem first
 		return problemText(s.Message, s.Counts) + "; " + backText(s, stay)
@@ -608,8 +607,8 @@ func backText(s v1alpha1.AddOnRolloutStatus, stay string) string {
 	return text + ": " + s.Override.Reason
 }
 
-// Stay names clusters that keep the content which the others leave, such as ", 2 held by annotation (c1, c2)". It is
-// "" if all of them leave it, or if the fleet does not go back.
+// Stay names the clusters that keep the content from which the fleet goes back, such as ", 2 held by annotation (c1,
+// c2)". It is "" if no cluster keeps it, or if the fleet does not go back.
 func (p *Plan) Stay() string { return p.Observed.stay(p.Decided) }
 
 func (o *Observation) stay(d Decided) string {
@@ -647,7 +646,7 @@ func (o *Observation) stay(d Decided) string {
 	return text.String()
 }
 
-// Why a cluster keeps the content which the others leave.
+// Why a cluster keeps the content from which the fleet goes back.
 const (
 	heldByAnnotation = "held by annotation"
 	heldByCRD        = "held by a CRD"

@@ -58,8 +58,9 @@ func (s *Steps) ToTarget(c *Cluster) Step {
 	return Step{c, s.before(c, o.Target.Digest, s.begun())}
 }
 
-// before is the content of the newest rollout older than an entry of the history that reached a cluster, as far as the
-// history says: it is other content, and the stage of the cluster began.
+// before is the content that a cluster probably ran before an entry of the history. It is that of the newest older
+// rollout to other content that ended, or in which the stage of the cluster began. If the history has none, it is the
+// stable content.
 func (s *Steps) before(c *Cluster, digest string, entry int) *v1alpha1.Target {
 	status := &s.plan.Observed.Rollout.Status
 	for i := entry + 1; i < len(status.History); i++ {
@@ -76,8 +77,8 @@ func (s *Steps) before(c *Cluster, digest string, entry int) *v1alpha1.Target {
 	return nil
 }
 
-// ToContent is a step to content: that of a cluster that failed with it, otherwise of the first one that it changes. The
-// zero Step: the content is not the target, and no cluster is known to have got it.
+// ToContent is a step to the content: that of a cluster that failed with the content, or else of the first cluster
+// that the content changes. It is the zero Step if the content is not the target and no cluster is known to have got it.
 func (s *Steps) ToContent(content v1alpha1.Target) Step {
 	var best Step
 	last := 0

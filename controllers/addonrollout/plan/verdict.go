@@ -139,8 +139,8 @@ func missingMessage(o *Observation, in rollout.Input, plan rollout.Plan) string 
 	held := slices.DeleteFunc(slices.Clone(plan.Clusters), func(c rollout.ClusterPlan) bool {
 		return c.Revision != o.Target.Digest || c.State == rollout.Removing || c.State == rollout.Gone
 	})
-	return fmt.Sprintf("%s: %s; source %s restores it when it is read and declares the same content: addonflow reconcile source %s -n %s",
-		in.TargetMissing, heldText(held), ro.Spec.Target.Source, ro.Spec.Target.Source, ro.Namespace)
+	return fmt.Sprintf("%s: %s; if source %s still declares this content, restore it: addonflow reconcile source %[3]s -n %[4]s",
+		in.TargetMissing, heldText(held), ro.Spec.Target.Source, ro.Namespace)
 }
 
 // heldText counts the clusters that run the missing revision and names the first of them.
