@@ -229,7 +229,7 @@ func TestRoom_SlowServersDelayNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	tree.Close()
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "the server took more than 100ms for 1 MiB of a large answer, while another large repository waited") {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "the server took more than 100ms for 1 MiB of a large answer, and another large repository waited") {
 		t.Errorf("got %v, want that the server was slow", err)
 	}
 }

@@ -94,7 +94,7 @@ func corrupt(err error) error { return fmt.Errorf("%w: %w", ErrCorrupt, err) }
 func verifyChecksum(content []byte) error {
 	body := len(content) - hash.Size
 	if body <= 0 {
-		return corrupt(fmt.Errorf("%d bytes are no pack", len(content)))
+		return corrupt(fmt.Errorf("the answer has %d bytes, too few for a pack", len(content)))
 	}
 	sum := hash.New(crypto.SHA1)
 	_, _ = sum.Write(content[:body])
@@ -175,7 +175,7 @@ func (p *pack) scanObject(limit int64, found deltas) (int64, error) {
 	} else {
 		base, ok := slices.BinarySearchFunc(p.objects, header.OffsetReference, func(o packed, at int64) int { return cmp.Compare(o.offset, at) })
 		if !ok {
-			return 0, corrupt(errors.New("a delta of no object"))
+			return 0, corrupt(errors.New("a delta refers to an object that is not in the pack"))
 		}
 		found.ofIndex[int32(base)] = append(found.ofIndex[int32(base)], index) //nolint:gosec // at most packObjects
 	}
@@ -192,7 +192,7 @@ func (p *pack) next(w io.Writer, size int64) error {
 	case err != nil:
 		return corrupt(err)
 	case n != size:
-		return corrupt(fmt.Errorf("an object of %d bytes says that it has %d", n, size))
+		return corrupt(fmt.Errorf("an object has %d bytes, but its header says %d", n, size))
 	}
 	return nil
 }
@@ -214,9 +214,9 @@ func checkSize(kind plumbing.ObjectType, size, limit int64) error {
 		limit = min(limit, deltaBytes)
 	case plumbing.BlobObject, plumbing.AnyObject:
 	case plumbing.InvalidObject:
-		return corrupt(errors.New("an object of no kind"))
+		return corrupt(fmt.Errorf("an object has the unknown type %d", kind))
 	default:
-		return corrupt(errors.New("an object of no kind"))
+		return corrupt(fmt.Errorf("an object has the unknown type %d", kind))
 	}
 	if size >= 0 && size <= limit {
 		return nil

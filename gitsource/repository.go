@@ -264,9 +264,9 @@ func (s *session) explain(verb string, err error) error {
 	case s.lost() != nil:
 		return fail(fmt.Errorf("the connection ended: %w", s.lost()))
 	case errors.Is(err, transport.ErrAuthenticationRequired):
-		return fail(fmt.Errorf("%w: the server answered 401", ErrAuthentication))
+		return fail(fmt.Errorf("%w: the server answered 401; check the Secret of spec.secretRef", ErrAuthentication))
 	case errors.Is(err, transport.ErrAuthorizationFailed):
-		return fail(fmt.Errorf("%w: the server answered 403", ErrAuthentication))
+		return fail(fmt.Errorf("%w: the server answered 403; check the Secret of spec.secretRef and its rights", ErrAuthentication))
 	case errors.Is(err, transport.ErrRepositoryNotFound):
 		return fail(fmt.Errorf("%w: the server answered 404", ErrRepositoryNotFound))
 	case errors.As(unwrapUnexpected(err), &status):

@@ -112,7 +112,7 @@ func (c *Claim) yield(more, whole <-chan struct{}) {
 		case <-slow.C:
 			wanted = c.room.wanted
 		case wanted <- struct{}{}:
-			c.end(fmt.Errorf("the server took more than %s for 1 MiB of a large answer, while another large repository waited", c.room.pace))
+			c.end(fmt.Errorf("the server took more than %s for 1 MiB of a large answer, and another large repository waited; the operator tries again later", c.room.pace))
 			return
 		case <-whole:
 			return

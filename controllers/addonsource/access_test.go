@@ -75,7 +75,7 @@ var _ = Describe("Access to a repository", func() {
 			s.Spec.SecretRef = &fluxmeta.LocalObjectReference{Name: "git"}
 		})
 		w.pass()
-		Expect(w.whyNotReady()).To(HavePrefix(`False InvalidCredentials: secret "git": invalid credentials: key known_hosts has no line for [127.0.0.1]:`))
+		Expect(w.whyNotReady()).To(HavePrefix("False InvalidCredentials: spec.secretRef: Secret " + w.namespace + "/git: invalid credentials: key known_hosts has no line for [127.0.0.1]:"))
 
 		secret.Data["known_hosts"] = []byte(hosts)
 		Expect(admin.Update(GinkgoT().Context(), secret)).To(Succeed())
@@ -131,7 +131,7 @@ var _ = Describe("Access to a repository", func() {
 		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.ProxySecretRef = &fluxmeta.LocalObjectReference{Name: "proxy"} })
 		w.commit("add hello", addOnFiles())
 		w.pass()
-		Expect(w.whyNotReady()).To(Equal(`False InvalidCredentials: secret "proxy" does not exist`))
+		Expect(w.whyNotReady()).To(Equal("False InvalidCredentials: spec.proxySecretRef: Secret " + w.namespace + "/proxy does not exist"))
 
 		secret := w.newSecret("proxy", map[string][]byte{"address": []byte(proxy.URL()), "username": []byte("ana"), "password": []byte("canary-7f3b")})
 		w.clock.Step(w.source().Spec.Interval.Duration)
@@ -173,7 +173,7 @@ var _ = Describe("A commit that is not to be trusted", func() {
 		})
 		unsigned := w.commit("add hello", addOnFiles())
 		w.pass()
-		Expect(w.whyNotReady()).To(Equal(`False InvalidCredentials: secret "signers" does not exist`))
+		Expect(w.whyNotReady()).To(Equal("False InvalidCredentials: spec.verify.secretRef: Secret " + w.namespace + "/signers does not exist"))
 		signers := w.newSecret("signers", map[string][]byte{"ana.sshpub": public})
 		w.look()
 		Expect(w.whyNotReady()).To(Equal("False VerificationFailed: commit " + unsigned[:10] + " is not signed; sign it with a key that spec.verify.secretRef has"))

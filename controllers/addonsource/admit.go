@@ -189,7 +189,7 @@ func (p *pass) tryCreate(ctx context.Context, desired *unstructured.Unstructured
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
 		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for Namespace %s on the hub", desired.GetNamespace())
 	case transient(err):
-		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot try %s: %w", keyOf(desired), err))
+		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("the dry run of %s failed: %w", keyOf(desired), err))
 	default:
 		return refusals(err, desired, u.GetName()), nil
 	}
@@ -204,7 +204,7 @@ func (p *pass) tryFirstApply(ctx context.Context, c *change, created map[string]
 	kind := c.desired.GroupVersionKind()
 	mapping, err := p.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot try %s: %w", keyOf(c.desired), err))
+		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("the dry run of %s failed: %w", keyOf(c.desired), err))
 	}
 	resource := mapping.Resource.GroupResource()
 	allowed, err := p.accountMay(ctx, "apply "+keyOf(c.desired).String(), authorizationv1.ResourceAttributes{

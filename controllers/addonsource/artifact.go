@@ -108,12 +108,13 @@ func (p *pass) cosignKeys(ctx context.Context) (map[string]map[string][]byte, er
 		if spec == nil {
 			continue
 		}
-		keys, err := p.secret(ctx, spec.SecretRef.Name)
+		field := "verify.secretRef of " + what
+		keys, err := p.secret(ctx, field, spec.SecretRef.Name)
 		if err != nil {
 			return nil, err
 		}
 		if p.cosign[what], err = oci.ParseVerification(keys); err != nil {
-			return nil, p.unusable(spec.SecretRef.Name, err)
+			return nil, p.unusable(field, spec.SecretRef.Name, err)
 		}
 		all[what] = keys
 	}

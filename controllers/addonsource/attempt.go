@@ -103,7 +103,8 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 		return retry(v1alpha1.RenderInterruptedReason, fmt.Errorf("cannot check the packages of the commit now: %w", commit.Interrupted))
 	}
 	if i := slices.IndexFunc(commit.AddOns, func(addOn load.AddOn) bool { return addOn.Unfetched != "" }); i >= 0 {
-		return wait(v1alpha1.FetchFailedReason, p.backoff(), "the chart %s was not fetched", commit.AddOns[i].Unfetched)
+		return wait(v1alpha1.FetchFailedReason, p.backoff(), "the chart %s was not fetched with this commit; to fetch it again, run addonflow reconcile source %s -n %s --force",
+			commit.AddOns[i].Unfetched, p.source.Name, p.source.Namespace)
 	}
 	a.commit = commit
 	if len(commit.Missing) > 0 {

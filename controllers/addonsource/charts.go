@@ -43,12 +43,13 @@ func (p *pass) registry(ctx context.Context, spec v1alpha1.RegistrySpec, verific
 		Access: oci.Access{AllowLoopback: p.Git.AllowLoopback, AllowHTTP: p.Git.AllowHTTPCredentials},
 	}
 	if spec.SecretRef != nil {
-		keys, err := p.secret(ctx, spec.SecretRef.Name)
+		field := "secretRef of registry " + spec.Host
+		keys, err := p.secret(ctx, field, spec.SecretRef.Name)
 		if err != nil {
 			return nil, err
 		}
 		if options.Credentials, err = oci.ParseCredentials(keys); err != nil {
-			return nil, p.unusable(spec.SecretRef.Name, err)
+			return nil, p.unusable(field, spec.SecretRef.Name, err)
 		}
 	}
 	proxy, err := p.proxy(ctx)

@@ -53,12 +53,12 @@ var _ = Describe("A chart in a registry", func() {
 			s.Spec.Registries = []v1alpha1.RegistrySpec{{Host: server.Host, Insecure: true, SecretRef: &fluxmeta.LocalObjectReference{Name: "pull"}}}
 		})
 		w.pass()
-		Expect(w.whyNotReady()).To(Equal(`False InvalidCredentials: secret "pull" does not exist`))
+		Expect(w.whyNotReady()).To(Equal("False InvalidCredentials: secretRef of registry " + server.Host + ": Secret " + w.namespace + "/pull does not exist"))
 
 		secret := w.newSecret("pull", map[string][]byte{".dockerconfigjson": registry.DockerConfig(server.Host, "ana", "canary-55d1")})
 		w.look()
 		Expect(w.whyNotReady()).To(Equal("False InvalidCredentials: " + w.named(at) + "cannot read " + strings.Replace(reference, ":1.0.0", "", 1) + ": authentication failed: " + server.Host + " answered 401"))
-		Expect(w.delivered(sha, "pending").Description).To(Equal("cannot be fetched yet"), "the verdict was about another spec")
+		Expect(w.delivered(sha, "pending").Description).To(Equal("cannot be fetched yet: InvalidCredentials, see AddOnSource fleet"), "the verdict was about another spec")
 
 		secret.Data[".dockerconfigjson"] = server.DockerConfig()
 		Expect(admin.Update(GinkgoT().Context(), secret)).To(Succeed())
@@ -188,7 +188,7 @@ var _ = Describe("An artifact in a registry", func() {
 		digest := pushed(w, server, "1.10.0", addOnFiles())
 		pushed(w, server, "2.0.0", map[string]string{"addons/broken.yaml": "x: ["})
 		w.pass()
-		Expect(w.whyNotReady()).To(Equal(`False InvalidCredentials: secret "cosign" does not exist`))
+		Expect(w.whyNotReady()).To(Equal("False InvalidCredentials: verify.secretRef of " + w.source().Spec.OCI.URL + ": Secret " + w.namespace + "/cosign does not exist"))
 		w.newSecret("cosign", map[string][]byte{"cosign.pub": signer.Public(GinkgoTB())})
 		w.look()
 		Expect(w.whyNotReady()).To(HavePrefix("False VerificationFailed: " + server.Host + "/team/fleet@" + digest + ": signature refused: it is not signed: "))

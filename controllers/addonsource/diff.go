@@ -143,7 +143,7 @@ func objections(err error, c *change) (problem.List, error) {
 	case apierrors.IsConflict(err), c.live != nil && apierrors.IsNotFound(err): // ownership is forced, so the conflict is about the object's version
 		return nil, changedMeanwhile(c)
 	case transient(err):
-		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot try %s: %w", keyOf(c.desired), err))
+		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("the dry run of %s failed: %w", keyOf(c.desired), err))
 	}
 	return refusals(err, c.desired, c.desired.GetName()), nil
 }

@@ -164,7 +164,7 @@ func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
 	case ref == nil:
 		return gitsource.Credentials{}, nil
 	}
-	keys, err := p.secret(ctx, ref.Name)
+	keys, err := p.secret(ctx, "spec.secretRef", ref.Name)
 	if err != nil {
 		return gitsource.Credentials{}, err
 	}
@@ -177,7 +177,7 @@ func (p *pass) credentials(ctx context.Context) (gitsource.Credentials, error) {
 		return gitsource.Credentials{}, p.unread(ctx, err)
 	}
 	if err != nil {
-		return gitsource.Credentials{}, p.unusable(ref.Name, err)
+		return gitsource.Credentials{}, p.unusable("spec.secretRef", ref.Name, err)
 	}
 	return credentials, nil
 }
@@ -187,13 +187,13 @@ func (p *pass) proxy(ctx context.Context) (*gitsource.Proxy, error) {
 	if ref == nil {
 		return nil, nil
 	}
-	keys, err := p.secret(ctx, ref.Name)
+	keys, err := p.secret(ctx, "spec.proxySecretRef", ref.Name)
 	if err != nil {
 		return nil, err
 	}
 	proxy, err := gitsource.ParseProxy(keys)
 	if err != nil {
-		return nil, p.unusable(ref.Name, err)
+		return nil, p.unusable("spec.proxySecretRef", ref.Name, err)
 	}
 	return proxy, nil
 }
@@ -203,23 +203,23 @@ func (p *pass) publicKeys(ctx context.Context) (map[string][]byte, error) {
 	if verify == nil {
 		return nil, nil
 	}
-	keys, err := p.secret(ctx, verify.SecretRef.Name)
+	keys, err := p.secret(ctx, "spec.verify.secretRef", verify.SecretRef.Name)
 	if err != nil {
 		return nil, err
 	}
 	if p.verification, err = gitsource.ParseVerification(verify.Mode, keys, p.Clock); err != nil {
-		return nil, p.unusable(verify.SecretRef.Name, err)
+		return nil, p.unusable("spec.verify.secretRef", verify.SecretRef.Name, err)
 	}
 	return keys, nil
 }
 
-// secret reads a Secret of the source's namespace. If it is missing or malformed, the pass is
+// secret reads the Secret of the source's namespace that a field names. If it is missing or malformed, the pass is
 // repeated after a while, because Secrets are not watched.
-func (p *pass) secret(ctx context.Context, name string) (map[string][]byte, error) {
+func (p *pass) secret(ctx context.Context, field, name string) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
 	if err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.source.Namespace, Name: name}, secret); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "secret %q does not exist", name)
+			return nil, wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "%s: Secret %s/%s does not exist", field, p.source.Namespace, name)
 		}
 		return nil, retry(v1alpha1.FetchFailedReason, err)
 	}
@@ -227,8 +227,8 @@ func (p *pass) secret(ctx context.Context, name string) (map[string][]byte, erro
 }
 
 // unusable says what is wrong with a Secret.
-func (p *pass) unusable(name string, err error) *halt {
-	return wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "secret %q: %s", name, err)
+func (p *pass) unusable(field, name string, err error) *halt {
+	return wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "%s: Secret %s/%s: %s", field, p.source.Namespace, name, err)
 }
 
 // unread converts an error of gitsource into a halt. Only an invalid URL is certainly a mistake

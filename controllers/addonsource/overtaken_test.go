@@ -271,7 +271,7 @@ var _ = Describe("A commit whose content the next one brings before it is writte
 		w.clock.Step(2 * time.Minute)
 		w.pass()
 		Expect(w.delivered(edited, "error").Description).To(Equal("superseded by " + head[:10]))
-		Expect(w.delivered(head, "pending").Description).To(Equal("cannot be fetched yet"))
+		Expect(w.delivered(head, "pending").Description).To(Equal("cannot be fetched yet: FetchFailed, see AddOnSource fleet"))
 	})
 })
 

@@ -54,7 +54,7 @@ func conflictWith(key objectKey, desired *unstructured.Unstructured, in planInpu
 		return conflict{
 			object: key,
 			owner:  "field manager " + v1alpha1.TemplateWriter(live),
-			fix:    ", which lists addontemplates again: stop it; addonflow reconcile source " + strings.TrimPrefix(in.source, in.namespace+"/") + " --force",
+			fix:    ", which lists addontemplates again: stop that writer; addonflow reconcile source " + strings.TrimPrefix(in.source, in.namespace+"/") + " -n " + in.namespace + " --force",
 			hint:   "addontemplates start OCM's template manager",
 		}, true
 	}
@@ -82,7 +82,7 @@ func (p *pass) contests(changes []change) []conflict {
 			writer = "field manager " + lastWriter(c.live)
 		}
 		conflicts = append(conflicts, conflict{
-			object: key, owner: writer, fix: ", which undoes every write: stop it; addonflow reconcile source " + p.source.Name,
+			object: key, owner: writer, fix: ", which undoes every write: stop that writer; addonflow reconcile source " + p.source.Name + " -n " + p.source.Namespace,
 		})
 	}
 	p.memory.contested = found

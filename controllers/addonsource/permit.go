@@ -172,5 +172,5 @@ func (p *pass) tryBind(ctx context.Context, role registration.Role) (denied, err
 	case apierrors.IsNotFound(err):
 		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for Namespace %s on the hub", role.Namespace)
 	}
-	return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot try to bind %s: %w", role.Key(), err))
+	return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("the dry run of a RoleBinding to %s failed: %w", role.Key(), err))
 }

@@ -116,8 +116,8 @@ func (l leaving) note() string {
 			l.addOn, v1alpha1.DeletionGuardReason, l.removal.Deleting, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit) +
 			"; to keep it, run addonflow release " + l.addOn
 	default:
-		return fmt.Sprintf("%s left Git and is held (%s): set spec.prune, or annotate AddOnRollout %s with %s=%s",
-			l.addOn, v1alpha1.DeletionGuardReason, l.addOn, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit)
+		return fmt.Sprintf("%s left Git and is held (%s): to keep it, restore its files in Git or run addonflow release %[1]s; to remove it, set spec.prune or annotate AddOnRollout %[1]s with %[3]s=%[4]s",
+			l.addOn, v1alpha1.DeletionGuardReason, v1alpha1.ApproveRemovalAnnotation, l.removal.Commit)
 	}
 }
 

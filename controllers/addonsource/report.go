@@ -71,9 +71,9 @@ func haltOf(err error) (*halt, error) {
 	return nil, err
 }
 
-// remember records the verdict on a refused commit: in the status, so that the commit is not read again, and in memory,
-// so that its text can be repeated. The verdict remains until the commit is found valid. Its text is dropped when a
-// pass checked the commit again without a result: the next pass continues from there.
+// remember records the verdict on a refused commit. The status has the verdict, so that the commit is not read again.
+// The memory has its text, so that the text can be repeated. The verdict remains until the commit is found valid. If a
+// pass checked the commit again and reached no verdict, the text is dropped, and the next pass checks the commit.
 func (p *pass) remember(out outcome, h *halt) {
 	if out.reached >= judged {
 		p.memory.refusal = nil
@@ -220,11 +220,11 @@ func (p *pass) setWebhookPath() {
 // storeTries bounds how often one pass writes its status.
 const storeTries = 5
 
-// store writes the status if it changed. It does not use fluxcd's SerialPatcher, which writes
-// conditions and the rest in two requests after a read; only this controller writes here. The
-// patch is bound to the status it was computed from, so that two operators cannot lose each
-// other's marks of commit statuses. A change of anything else, such as the annotation that requests
-// a look, is no conflict: the commit is on the hub, and nothing else records that.
+// store writes the status if it changed. It does not use fluxcd's SerialPatcher, which needs a read and
+// two requests for conditions and the rest; only this controller writes the status. The patch requires
+// the status that it was computed from, so that two operators cannot lose each other's marks of commit
+// statuses. Any other change of the object, such as an annotation that requests a reconcile, must not
+// make the patch fail: the commit is already on the hub, and only this status records it.
 func (p *pass) store(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.before.Status, p.source.Status) {
 		return nil

@@ -245,7 +245,7 @@ var _ = Describe("A client that undoes every repair of an object", func() {
 		source := w.source()
 		Expect(conditions.GetReason(source, fluxmeta.StalledCondition)).To(Equal(v1alpha1.OwnershipConflictReason))
 		Expect(conditions.GetMessage(source, fluxmeta.StalledCondition)).To(HavePrefix("addons/clustermanagementaddon.yaml:1: ClusterManagementAddOn/" + w.addOn +
-			": belongs to field manager gitops, which undoes every write: stop it; addonflow reconcile source " + source.Name))
+			": belongs to field manager gitops, which undoes every write: stop that writer; addonflow reconcile source " + source.Name + " -n " + source.Namespace))
 
 		w.look()
 		Expect(conditions.IsStalled(w.source())).To(BeTrue(), "time alone ends no conflict")

@@ -554,7 +554,7 @@ func (p *pass) pendingText(h *halt) string {
 	case v1alpha1.ReferenceNotFoundReason, v1alpha1.TakingOverReason, v1alpha1.AddOnDeletedReason, v1alpha1.PlacementUndecidedReason:
 		return h.text
 	case v1alpha1.FetchFailedReason, v1alpha1.InvalidCredentialsReason, v1alpha1.LimitExceededReason, v1alpha1.RefNotFoundReason:
-		return "cannot be fetched yet"
+		return "cannot be fetched yet: " + h.reason + ", see AddOnSource " + p.source.Name
 	default:
 		return p.applying()
 	}
