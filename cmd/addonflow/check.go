@@ -98,7 +98,7 @@ func (c *cli) checkForge(ctx context.Context, name, commit string) error {
 		if refused, ok := errors.AsType[*commitstatus.DeliveryError](finding.Err); ok && refused.Denied != "" {
 			c.hint("Next: the token needs %s", commitstatus.Permission(kind))
 		}
-		return &exitError{code: exitFailed, err: fmt.Errorf("%s does not do what the operator needs; commit %.10s may keep statuses of %s", kind, commit, commitstatus.CheckContext)}
+		return &exitError{code: exitFailed, err: fmt.Errorf("the step above failed at %s, and the operator needs it; commit %.10s may keep statuses of the context %s", kind, commit, commitstatus.CheckContext)}
 	}
 	c.hint("Commit %.10s keeps its statuses: delete its branch", commit)
 	return nil

@@ -94,6 +94,7 @@ func TestCheckHub(t *testing.T) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "addonflow-system", Name: leaseName("")}, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: at()},
 	}}
+	down := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-07"}}
 	all := []client.Object{cluster, policy, binding, lease}
 	for name, c := range map[string]struct {
 		args    string
@@ -104,7 +105,8 @@ func TestCheckHub(t *testing.T) {
 	}{
 		"MayBeInstalled": {"check --pre", all[:1], true, 0, "✔ your rights to install\nNext: kubectl apply -k manifests/prerequisites"},
 		"NoRights":       {"check --pre", all[:1], false, exitFailed, "✗ your rights to install: you may not create customresourcedefinitions, namespaces, "},
-		"NoClusters":     {"check --pre", nil, true, exitFailed, "✗ clusters that have joined: none of 0 ManagedClusters is available"},
+		"NoClusters":     {"check --pre", nil, true, exitFailed, "✗ clusters that have joined: the hub has no ManagedCluster; run clusteradm join"},
+		"NoneAvailable":  {"check --pre", []client.Object{down}, true, exitFailed, "✗ clusters that have joined: none of 1 ManagedCluster is available; check that the klusterlets run"},
 		"Installed":      {"check", all, true, 0, "✔ the policy that proves the authors of approvals\n✔ a leading operator\n"},
 		"NoPolicy":       {"check", []client.Object{cluster, lease}, true, exitFailed, "ValidatingAdmissionPolicy addonflow-approvals is missing"},
 		"NoOperator":     {"check", all[:3], true, exitFailed, "✗ a leading operator: no operator holds a Lease"},

@@ -113,11 +113,14 @@ func joined(ctx context.Context, hub client.Client) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("none of %s is available; clusteradm join, then clusteradm accept", brief.Count(len(clusters.Items), "ManagedCluster"))
+	if len(clusters.Items) == 0 {
+		return errors.New("the hub has no ManagedCluster; run clusteradm join, then clusteradm accept")
+	}
+	return fmt.Errorf("none of %s is available; check that the klusterlets run and reach the hub, and that each cluster is accepted", brief.Count(len(clusters.Items), "ManagedCluster"))
 }
 
-// mayInstall wants the user's rights to create what the installation consists of. Roles can be
-// created only with the rights that they grant, which Kubernetes checks then.
+// mayInstall returns an error if the user may not create the objects of the installation. Whether the user also
+// has the rights that the roles grant, Kubernetes checks when the roles are created.
 func mayInstall(ctx context.Context, hub client.Client) error {
 	var missing []string
 	for _, r := range []authorizationv1.ResourceAttributes{

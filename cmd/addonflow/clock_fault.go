@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// operatorClock is a clock that is set while the operator runs: what the file named by
-// ADDONFLOW_FAULT_CLOCK has is added to its time of day.
+// operatorClock is a clock that a test can change while the operator runs: the duration in the
+// file that ADDONFLOW_FAULT_CLOCK names is added to its time of day.
 func operatorClock() clock.Clock { return setClock{file: os.Getenv("ADDONFLOW_FAULT_CLOCK")} }
 
 type setClock struct {
@@ -19,14 +19,14 @@ type setClock struct {
 	file string
 }
 
-// Now is the system's time with another time of day. Its monotonic reading stays, as when a
-// system's clock is set: only the field with the seconds since 1885 changes, which has 33 bits
-// above the 30 bits with the nanoseconds.
+// Now is the system's time with a changed time of day. The monotonic reading stays, as when the clock
+// of a system is set. time.Time stores the seconds since 1885 in 33 bits above the 30 bits of the
+// nanoseconds; only the seconds change.
 func (c setClock) Now() time.Time {
 	now := time.Now()
 	text, err := os.ReadFile(c.file)
 	if err != nil {
-		return now // it was not set yet
+		return now // no test has set it yet
 	}
 	by, err := time.ParseDuration(string(text))
 	if err != nil {

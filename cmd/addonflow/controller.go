@@ -132,8 +132,8 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.jitter.BindFlags(fs)
 }
 
-// garbagePercent is the operator's GOGC: how much garbage may gather, as a part of the heap in use. It takes a quarter
-// off the peak of its own memory against Go's 100, for a tenth more of its CPU time; see docs/scale.md.
+// garbagePercent is the operator's GOGC, in percent of the heap in use. Against Go's default of 100, the peak of the
+// operator's memory is a quarter lower, and its CPU time a tenth higher; see docs/scale.md.
 const garbagePercent = 50
 
 func (o *controllerOptions) run(ctx context.Context) error {

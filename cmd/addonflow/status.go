@@ -93,7 +93,7 @@ func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key typ
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && o.timeout > 0:
-		return &exitError{code: exitTimeout, err: fmt.Errorf("%s still progressing after %s", key.Name, o.timeout)}
+		return &exitError{code: exitTimeout, err: fmt.Errorf("%s is still progressing after %s; see addonflow tree %s -n %s", rolloutKey(key), o.timeout, key.Name, key.Namespace)}
 	case err != nil:
 		return hubError("watch "+rolloutKey(key), err)
 	}
@@ -101,7 +101,7 @@ func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key typ
 		if leaving(last) {
 			return nil
 		}
-		return &exitError{code: exitNotFound, err: fmt.Errorf("%s is gone", rolloutKey(key))}
+		return &exitError{code: exitNotFound, err: fmt.Errorf("%s was deleted before it ended; addonflow get rollouts -n %s lists the others", rolloutKey(key), key.Namespace)}
 	}
 	return o.verdict(ctx, hub, last)
 }
