@@ -20,8 +20,9 @@ type Forge interface {
 	// Post adds a status. It returns nil only when the forge confirmed that it stored
 	// exactly this one. A forge appends; posting twice shows twice.
 	Post(ctx context.Context, status Status) error
-	// Shown returns the newest statuses of one commit, by context; nil: the forge has none. A context that
-	// it does not read is absent. It reads at least the first, and all if the forge lists them in one request.
+	// Shown returns the newest statuses of one commit, by context. A context with the value nil has no status at
+	// the forge. A context without an entry was not read. Shown reads at least the first of the contexts, and all
+	// of them if the forge lists them in one request.
 	Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error)
 }
 

@@ -107,8 +107,8 @@ type RecordKey struct {
 	// soak, because the content is proven.
 	// +optional
 	Reverted bool `json:"reverted,omitempty"`
-	// Reported: the clusters report a failure that they reported before they took their slots. It is
-	// that of an earlier admission.
+	// Reported: when the clusters took their slots, they already reported a failure. It belongs to an
+	// earlier admission, and does not count at once.
 	// +optional
 	Reported bool `json:"reported,omitempty"`
 	// Refusal says why the hub refused the last write of the clusters' works; empty if it did not.
@@ -125,8 +125,8 @@ type RecordTimes struct {
 	Admitted metav1.Time `json:"admitted"`
 	// Since is when the clusters entered their state; soaks and deadlines start here.
 	Since metav1.Time `json:"since"`
-	// Ahead is when the managed clusters say that their availability last changed, if that was after Since: their
-	// clocks are ahead, and the soak counts the change already.
+	// Ahead is the lastTransitionTime of the condition Available of the ManagedClusters, if it is after Since.
+	// The soak has already taken this change into account: only a later one restarts it.
 	// +optional
 	Ahead *metav1.Time `json:"ahead,omitempty"`
 	// Clusters are positions in the ledger's names, ascending, as ranges: "0-3,7".

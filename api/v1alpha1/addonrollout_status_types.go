@@ -11,17 +11,18 @@ type Phase string
 const (
 	// PhaseProgressing: clusters are being moved to the target.
 	PhaseProgressing Phase = "Progressing"
-	// PhaseSucceeded: every cluster of the rollout runs the target, with failures within the
-	// budget.
+	// PhaseSucceeded: every cluster of the rollout runs the target, has failed within the failure
+	// budget, is parked, or is held by an annotation.
 	PhaseSucceeded Phase = "Succeeded"
-	// PhaseFailed: more clusters failed than the failure budget allows; no further cluster is
-	// admitted.
+	// PhaseFailed: no further cluster is admitted, because more clusters failed than the failure budget
+	// allows, a gate failed, the clusters that could verify the content left, or an order ended the rollout.
 	PhaseFailed Phase = "Failed"
 	// PhaseRollingBack: clusters are being moved back to the target, which Git does not declare.
 	PhaseRollingBack Phase = "RollingBack"
 	// PhaseRolledBack: the clusters were moved back to the target, which Git does not declare.
 	PhaseRolledBack Phase = "RolledBack"
-	// PhaseHeld: the strategy's share of clusters is moved; the other clusters are held.
+	// PhaseHeld: no further cluster is admitted for a reason other than a failure, such as a strategy that
+	// moves a share of the clusters, a gate that waits, or an empty stage.
 	PhaseHeld Phase = "Held"
 	// PhaseSuspended: no cluster is admitted until the rollout is resumed.
 	PhaseSuspended Phase = "Suspended"
@@ -54,8 +55,8 @@ type AddOnRolloutStatus struct {
 	// +optional
 	Outcome string `json:"outcome,omitempty"`
 
-	// Target the ledger is about. It follows spec.target in the same write that first plans for
-	// it, unless override says why it is other content.
+	// Target is the content that the rollout moves clusters to. The operator sets it to spec.target in the write
+	// that stores the first plan for it. It is other content only if override says why.
 	// +optional
 	Target *Target `json:"target,omitempty"`
 	// Override says why target is not the content that Git declares; absent: it is.

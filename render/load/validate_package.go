@@ -118,8 +118,8 @@ func packageVariableFlaws(variables []v1alpha1.PackageVariable) []flaw.Flaw {
 	return flaws
 }
 
-// conditionRuleFlaws is the rule about manifestConfigs that AddOnTemplate's CRD has in CEL: an
-// AddOnPackage has no CRD.
+// conditionRuleFlaws checks manifestConfigs of an AddOnPackage. For an AddOnTemplate, the API server checks
+// the same rule, which its CRD has in CEL; an AddOnPackage has no CRD.
 func conditionRuleFlaws(at flaw.Path, configs []workv1.ManifestConfigOption) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	for i, config := range configs {
