@@ -165,7 +165,7 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 	if !Current(r) {
 		return text + ": " + unseen(r)
 	}
-	if !r.Status.Override.Waits() {
+	if r.Spec.Removal == nil && !r.Status.Override.Waits() { // no cluster of a removal is to be updated
 		text += fmt.Sprintf(" %d/%d", r.Status.Counts.Updated, r.Status.Counts.Total)
 	}
 	if message := Message(r); message != "" {

@@ -129,6 +129,10 @@ func TestLine(t *testing.T) {
 				Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.DeletionGuardReason, Message: "24/24; the AddOnRollout is being deleted",
 			}}
 		}), "✔ hello main@2222222 Succeeded 24/24: 24/24; the AddOnRollout is being deleted"},
+		"Removing": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
+			r.Spec.Removal = &v1alpha1.Removal{Commit: "c", Approved: true}
+			r.Status.Phase, r.Status.Message, r.Status.Counts = v1alpha1.PhaseRemoving, "3 still to be removed", v1alpha1.Counts{Removing: 3}
+		}), "⟳ hello main@2222222 Removing: 3 still to be removed"},
 		"FirstPlanFailed": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Status = v1alpha1.AddOnRolloutStatus{ObservedGeneration: r.Generation, Conditions: []metav1.Condition{{
 				Type: meta.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.InvalidRolloutStrategyReason, Message: "unknown group typo",

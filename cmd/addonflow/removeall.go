@@ -67,7 +67,7 @@ func (o *uninstallOptions) confirmed(rollouts []v1alpha1.AddOnRollout) error {
 	o.hint("To be removed from the hub %s:", config.Host)
 	for i := range rollouts {
 		r := &rollouts[i]
-		said := "from " + brief.Count(int(r.Status.Counts.Total), "cluster")
+		said := "from " + brief.Count(int(r.Status.Counts.Total+r.Status.Counts.Removing), "cluster")
 		if r.ReleaseRequested() {
 			said = "stays on its clusters: its release was requested"
 		}
