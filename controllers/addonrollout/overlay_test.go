@@ -11,6 +11,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 func TestOverlay(t *testing.T) {
@@ -97,5 +99,29 @@ func TestWritesOfADeletedRolloutAreForgotten(t *testing.T) {
 	s.turn()
 	if a, w := len(s.reconciler.addOns.written), len(s.reconciler.works.written); a+w > 0 {
 		t.Errorf("%d add-ons and %d works are remembered for no rollout", a, w)
+	}
+}
+
+// TestWrittenWork_IsRememberedWithTheDigestThatWasReported: the cache abridges the digest of its own content, and the agent
+// has not seen the new content yet.
+func TestWrittenWork_IsRememberedWithTheDigestThatWasReported(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.target("v1")
+	s.settle()
+	before := s.works()["c1"].Annotations[v1alpha1.DigestAnnotation]
+	s.target("v2")
+	s.turn()
+	written := s.reconciler.works.written[client.ObjectKey{Namespace: "c1", Name: "addon-hello-deploy-0"}].object
+	if written == nil || written.Annotations[v1alpha1.DigestAnnotation] == before {
+		t.Fatalf("the new work is not remembered: %+v", written)
+	}
+	found := false
+	for _, m := range written.Status.ResourceStatus.Manifests {
+		for _, v := range m.StatusFeedbacks.Values {
+			found = found || v.Value.String != nil && *v.Value.String == before
+		}
+	}
+	if !found {
+		t.Errorf("the status has not the digest before, %s: %+v", before, written.Status.ResourceStatus.Manifests)
 	}
 }
