@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/pageserver"
@@ -131,6 +134,17 @@ func TestWatchNamespace_ConfinesEveryKind(t *testing.T) {
 	for kind := range scheme.KnownTypes(v1alpha1.GroupVersion) {
 		if scheme.Recognizes(v1alpha1.GroupVersion.WithKind(kind+"List")) && !confined[kind] {
 			t.Errorf("%s is watched in all namespaces", kind)
+		}
+	}
+}
+
+// TestWorks_HaveNoIndexByNamespace: it would take more memory than what a work does not share with others.
+func TestWorks_HaveNoIndexByNamespace(t *testing.T) {
+	for kind, want := range map[runtime.Object]bool{&workv1.ManifestWork{}: false, &addonv1alpha1.ManagedClusterAddOn{}: true} {
+		indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+		informer := (&controllerOptions{}).cacheOptions().NewInformer(&cache.ListWatch{}, kind, 0, indexers)
+		if _, found := informer.GetIndexer().GetIndexers()[cache.NamespaceIndex]; found != want {
+			t.Errorf("%T: index by namespace: %v, want %v", kind, found, want)
 		}
 	}
 }

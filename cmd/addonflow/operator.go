@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
@@ -121,6 +122,7 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 	}
 	return cache.Options{
 		DefaultTransform: stripped,
+		NewInformer:      newInformer,
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.AddOnSource{}:   {Namespaces: own},
 			&v1alpha1.AddOnRollout{}:  {Namespaces: own, Transform: same.Share},
@@ -144,6 +146,15 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 			&addonv1alpha1.ClusterManagementAddOn{}: {Transform: same.Share},
 		},
 	}
+}
+
+// newInformer leaves out the index of works by namespace, which has a map for each cluster: no controller lists the works
+// of one namespace from the cache. Such a list is an error.
+func newInformer(lw toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	if _, work := kind.(*workv1.ManifestWork); work {
+		delete(indexers, toolscache.NamespaceIndex)
+	}
+	return toolscache.NewSharedIndexInformer(lw, kind, resync, indexers)
 }
 
 // setupControllers registers both controllers and what they share.
