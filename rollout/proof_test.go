@@ -130,7 +130,7 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 				f.Policy.Placements[0] = placement("canary")
 				lose(canary...)(f)
 			},
-			message: "left before any was verified and soaked (cluster-01",
+			message: "1 cluster left, none verified and soaked (cluster-01",
 		},
 		"failed, lost, and dropped": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute},

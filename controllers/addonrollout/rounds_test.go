@@ -73,19 +73,21 @@ func TestMissingRevisionIsAskedForOnceAndNamed(t *testing.T) {
 
 // TestRound_EndsWhenTheSpecChanges: no cluster is written with content that was replaced meanwhile.
 func TestRound_EndsWhenTheSpecChanges(t *testing.T) {
-	var s *scene
-	written := 0
-	s = newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+	written, respecify := 0, func() {}
+	s := newScene(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 		if _, ok := obj.(*workv1.ManifestWork); ok {
 			if written++; written == 1 {
-				s.target("v2")
-				ro := s.rollout()
-				ro.Generation++ // as the API server does
-				s.update(ro)
+				respecify()
 			}
 		}
 		return c.Create(ctx, obj, opts...)
 	}}, "c1", "c2", "c3", "c4")
+	respecify = func() {
+		s.target("v2")
+		ro := s.rollout()
+		ro.Generation++ // as the API server does
+		s.update(ro)
+	}
 	s.reconciler.Workers = 1
 	s.target("v1")
 	for written == 0 {

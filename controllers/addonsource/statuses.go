@@ -433,11 +433,11 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 
 // failuresOf names the first clusters that failed with an add-on, how many there are, and whether others are in flight.
 func failuresOf(ro *v1alpha1.AddOnRollout) string {
-	text := fmt.Sprintf(" %d %t", ro.Status.Counts.Failed, ro.Status.Counts.InFlight > 0)
+	texts := []string{fmt.Sprintf(" %d %t", ro.Status.Counts.Failed, ro.Status.Counts.InFlight > 0)}
 	for _, f := range ro.Status.Failing {
-		text += " " + f.Cluster
+		texts = append(texts, f.Cluster)
 	}
-	return text
+	return strings.Join(texts, " ")
 }
 
 // wayBack says how far an add-on is back at earlier content, and which pull request makes Git agree; "" if it does not
