@@ -76,10 +76,13 @@ func Due(kind string, m Mark, now time.Time) (due bool, after time.Duration) {
 
 // counts reports whether posting the statement would count towards ProgressPostLimit.
 func counts(m Mark, s Statement) bool {
-	if m.Accepted == nil {
+	switch {
+	case m.Accepted == nil:
 		return false
+	case State(s.State) == Failure: // without content, it is the last one of a commit that is not live
+		return s.Content != "" && s.State == m.Accepted.State && s.Content == m.Accepted.Content
 	}
-	return State(s.State) == Pending || State(s.State) == Failure && s.State == m.Accepted.State && s.Content == m.Accepted.Content
+	return State(s.State) == Pending
 }
 
 // Result is what the forge shows in the context of a mark.

@@ -105,6 +105,7 @@ func TestDuePacesProgressOnly(t *testing.T) {
 	much := commitstatus.Tell(marks, say(commitstatus.Pending, "2/20", step(10)))
 	verdict := commitstatus.Tell(marks, say(commitstatus.Failure, "halted"))
 	grown := commitstatus.Tell(accept(commitstatus.Tell(marks, say(commitstatus.Failure, "1 failed (x: a)", failed("x"))), noon), say(commitstatus.Failure, "2 failed (x: a)", failed("x y")))
+	replaced := commitstatus.Overtake(grown, commitstatus.Succession{Live: []string{newSHA}, By: newSHA, Whole: "c"})
 	reopened := commitstatus.Tell(accept(verdict, noon), say(commitstatus.Pending, "1/20"))
 	hold := func(why string) func(*commitstatus.Want) { return func(w *commitstatus.Want) { w.Held = why } }
 	held := commitstatus.Tell(marks, say(commitstatus.Pending, "0/20, held", hold("no placement")))
@@ -126,6 +127,7 @@ func TestDuePacesProgressOnly(t *testing.T) {
 		"CountsBesideAHold":  {counted[0], false, commitstatus.StandstillInterval},
 		"Verdict":            {verdict[0], true, 0},
 		"AnotherFailure":     {grown[0], false, commitstatus.ProgressInterval},
+		"OfAReplacedCommit":  {replaced[0], true, 0},
 		"FailureIsOver":      {reopened[0], true, 0},
 		"Nothing":            {marks[0], false, 0},
 	} {

@@ -300,7 +300,7 @@ type Removal struct {
 }
 
 // UninstallAdvice is how a user ends a deletion that uninstalls AddonFlow.
-const UninstallAdvice = "add-ons keep running; to finish the deletion, delete the operator's Deployment, then run addonflow uninstall"
+const UninstallAdvice = "add-ons keep running; delete the operator and run addonflow uninstall"
 
 // Uninstalls reports whether what is being deleted takes AddonFlow with it, not only a source.
 func (r *Removal) Uninstalls() bool {

@@ -282,7 +282,7 @@ func TestDeletedDefinitionIsNamedOnItsRollouts(t *testing.T) {
 	s.delete(s.rollout())
 	s.turns(2)
 	const want = "True DeletionGuard: 1/1 updated; CustomResourceDefinition/addonrollouts.addonflow.io is being deleted: the add-on stays on 1 cluster; " +
-		"add-ons keep running; to finish the deletion, delete the operator's Deployment, then run addonflow uninstall"
+		"add-ons keep running; delete the operator and run addonflow uninstall"
 	if got := s.says("Reconciling"); got != want {
 		t.Errorf("got %q", got)
 	}

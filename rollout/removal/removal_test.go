@@ -369,7 +369,7 @@ func TestRemoval(t *testing.T) {
 		},
 		"CRD is being deleted": {
 			reason: "nothing is to be approved", in: with(leftGit(false), func(in *removal.Input) { in.Removal.Deleting = "CustomResourceDefinition/a" }), stays: names(40), record: func(r *removal.Record) { *r = removal.Record{} },
-			guard: "CustomResourceDefinition/a is being deleted, which removes no add-on; add-ons keep running; to finish the deletion, delete the operator's Deployment, then run addonflow uninstall",
+			guard: "CustomResourceDefinition/a is being deleted, which removes no add-on; add-ons keep running; delete the operator and run addonflow uninstall",
 		},
 		"out of Git, the former commit is approved": {in: with(leftGit(false), approval("abc")), stays: names(40), guard: "addonflow.io/approve-removal: fed"},
 		"out of Git, no longer approved": {
