@@ -495,8 +495,11 @@ func TestAfterARestoreTheUserCanReplaceWhatTheForgeShows(t *testing.T) {
 	after := b.reconcile(want(commitstatus.Success, "applied"))
 	ahead.Store(int64(after))
 	b.reconcile(want(commitstatus.Success, "applied"))
-	b.awaitRequest()
-	b.reconcile(want(commitstatus.Success, "applied"))
+	// What was handed over before the clock was set is stale, and causes a request as well.
+	for status := metav1.ConditionTrue; status == metav1.ConditionTrue; status, _ = b.condition() {
+		b.awaitRequest()
+		b.reconcile(want(commitstatus.Success, "applied"))
+	}
 	if status, message := b.condition(); after == 0 || status != metav1.ConditionFalse || !strings.Contains(message, "reconcile source team --force") {
 		t.Errorf("read after %s: condition %q %q", after, status, message)
 	}

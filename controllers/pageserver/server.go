@@ -323,7 +323,7 @@ type paces struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// of has a *rate.Limiter for each viewer; the one who asked for no page for longest makes room.
+	// of has a *rate.Limiter for each viewer; the viewer whose last page is the oldest makes room.
 	of *lru.Cache
 }
 
