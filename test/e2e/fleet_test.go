@@ -102,7 +102,7 @@ var _ = Describe("A fleet that changes", func() {
 		Eventually(func() string { return s.rollout().Status.Message }).Should(HavePrefix("halted in canary: 1 cluster left, none verified and soaked (" + all[0] + ")"))
 		Expect(s.rollout().Status.Phase).To(Equal(v1alpha1.PhaseFailed))
 		Consistently(func() map[string]string { return s.running(all[1:]...) }, "3s").Should(allAt("v1", all[1:]...))
-		Eventually(s.statusOf).WithArguments(sha).Should(HavePrefix("failure: halted in canary: 1 left"))
+		Eventually(s.statusOf).WithArguments(sha).Should(HavePrefix("failure: halted in canary: 1 cluster left"))
 		Eventually(s.statusOf).WithArguments(sha, "canary").Should(HavePrefix("failure: "))
 
 		sha = s.commit("v3", policy)
