@@ -17,8 +17,9 @@ import (
 const abridgedMark = '#'
 
 // ownDigest stands in the status of an abridged work for the digest in its annotation. Workloads that echo it report the
-// same on all clusters, whose works can share the values then.
-const ownDigest = "#"
+// same on all clusters, whose works can share the values then. No agent can report it, because it is not UTF-8: JSON
+// decodes to other characters.
+const ownDigest = "\xff#"
 
 // remembered is how many manifests an Abridger remembers: those that are equal on all clusters, and those of the works
 // that agents report on at the moment.

@@ -112,6 +112,27 @@ func TestAbridgedFeedbackProvesTheSame(t *testing.T) {
 	}
 }
 
+// TestNoAgentCanReportTheMarkOfItsOwnDigest: the API server stores text, and decodes it.
+func TestNoAgentCanReportTheMarkOfItsOwnDigest(t *testing.T) {
+	w := deploymentWork(t, "c1", healthyDeployment)
+	NewAbridger().Abridge(w)
+	if o := observed([]*workv1.ManifestWork{w}); !o.Verified {
+		t.Fatal(o.Reason)
+	}
+	text, err := json.Marshal(w.Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Status = workv1.ManifestWorkStatus{}
+	if err := json.Unmarshal(text, &w.Status); err != nil {
+		t.Fatal(err)
+	}
+	NewAbridger().Abridge(w)
+	if o := observed([]*workv1.ManifestWork{w}); o.Verified {
+		t.Errorf("verified by a mark that an agent reported: %+v", o)
+	}
+}
+
 // TestAbridgedFeedbackIsEqualOnAllClusters, so that their works share it.
 func TestAbridgedFeedbackIsEqualOnAllClusters(t *testing.T) {
 	one := deploymentWork(t, "c1", progressing("NewReplicaSetAvailable", "ReplicaSet w-1 has successfully progressed."))

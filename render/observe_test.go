@@ -294,7 +294,9 @@ func TestWordsOfAManagedCluster(t *testing.T) {
 func FuzzObserve(f *testing.F) {
 	f.Add("ProgressDeadlineExceeded", "message", "digest", int64(1), int64(1))
 	f.Add("\x1b]0;x\a", strings.Repeat("\u202e", 500), "", int64(-1), int64(1<<62))
+	f.Add("ProgressDeadlineExceeded", "0", "#", int64(1), int64(1))
 	f.Fuzz(func(t *testing.T, reason, message, digest string, desired, count int64) {
+		digest = strings.ToValidUTF8(digest, "?") // as the API server stores it
 		work := report(t, workOf(t, "Deployment", "{}", "[]"), healthyDeployment)
 		values := work.Status.ResourceStatus.Manifests[0].StatusFeedbacks.Values
 		texts := map[string]string{valueReason: reason, valueMessage: message, valueDigest: digest}
