@@ -101,8 +101,8 @@ func (s *scene) expect(tag, want string, parts ...string) {
 	}
 }
 
-// failingScene has v1 everywhere and v2 failed on its first cluster.
-func failingScene(t *testing.T) *scene {
+// reportedScene has v1 everywhere, and its commit is applied.
+func reportedScene(t *testing.T) *scene {
 	t.Helper()
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.reporting()
@@ -110,6 +110,13 @@ func failingScene(t *testing.T) *scene {
 	s.target("v1")
 	s.applied("v1", "")
 	s.settle()
+	return s
+}
+
+// failingScene has v1 everywhere and v2 failed on its first cluster.
+func failingScene(t *testing.T) *scene {
+	t.Helper()
+	s := reportedScene(t)
 	s.targetOf(zonedAt("v2"), "v2")
 	s.applied("v2", "")
 	s.turns(2)
@@ -137,12 +144,7 @@ func TestNewestCommitMirrorsAFailedRollout(t *testing.T) {
 // TestCommitCountsTheClustersThatFailAfterTheHalt: a cluster that was in flight at the halt and fails after it is a new
 // failure. The commit counts it once.
 func TestCommitCountsTheClustersThatFailAfterTheHalt(t *testing.T) {
-	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-	s.reporting()
-	s.within(0, "10m")
-	s.target("v1")
-	s.applied("v1", "")
-	s.settle()
+	s := reportedScene(t)
 	two := intstr.FromInt32(2)
 	ro := s.rollout()
 	ro.Spec.Stages[0].MaxConcurrency = &two

@@ -411,8 +411,8 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		}
 		f.upToDate++
 	case commitstatus.Failure:
-		if back := wayBack(ro); back != "" {
-			f.back += " " + addOn.Name + " " + back
+		if ro.Status.Override.Returns() {
+			f.back += " " + addOn.Name + " " + string(ro.Status.Phase) + ro.Status.Override.Proposed
 		}
 		policyFailed := v1alpha1.BlamesPolicy(conditions.GetReason(ro, fluxmeta.StalledCondition))
 		edited := policyFailed && ro.SpecEdited() // on the hub, by no commit
@@ -438,15 +438,6 @@ func failuresOf(ro *v1alpha1.AddOnRollout) string {
 		texts = append(texts, f.Cluster)
 	}
 	return strings.Join(texts, " ")
-}
-
-// wayBack says how far an add-on is back at earlier content, and which pull request makes Git agree; "" if it does not
-// go back.
-func wayBack(ro *v1alpha1.AddOnRollout) string {
-	if !ro.Status.Override.Returns() {
-		return ""
-	}
-	return string(ro.Status.Phase) + ro.Status.Override.Proposed
 }
 
 // stand counts an add-on in whose rollout has not ended.

@@ -120,7 +120,7 @@ func TestEvents_OfOneViewerLeavePlacesToOthers(t *testing.T) {
 	}
 }
 
-// TestPages_OfOneViewerLeaveTheProcessorToOthers: a page costs the operator time, whoever asks for it.
+// TestPages_OfOneViewerLeaveTheProcessorToOthers: every page costs the operator time.
 func TestPages_OfOneViewerLeaveTheProcessorToOthers(t *testing.T) {
 	now := time.Unix(1000, 0)
 	pages, err := New(Options{Hub: withoutHub(t).hub, Door: byName{rights{rolloutsResource}}, Base: "/"})
