@@ -80,18 +80,7 @@ func (f *Fleet) enqueue(obj any) {
 	if err != nil {
 		return
 	}
-	f.setPending(key, true)
 	f.queue.Add(key)
-}
-
-func (f *Fleet) setPending(key string, pending bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if pending {
-		f.pending[key] = true
-		return
-	}
-	delete(f.pending, key)
 }
 
 // work is one worker. The queue never gives one key to two of them.
@@ -101,11 +90,7 @@ func (f *Fleet) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		// Cleared before acting: changes that arrive meanwhile set it again.
-		f.setPending(key, false)
-		again := f.act(ctx, key)
-		if again != idle {
-			f.setPending(key, true)
+		if again := f.act(ctx, key); again != idle {
 			f.queue.AddAfter(key, again)
 		}
 		f.queue.Done(key)
@@ -210,7 +195,7 @@ func (m *member) count(writes int) {
 // decide advances the model and returns the status to write, nil if the hub
 // has it already, and when to come back.
 func (f *Fleet) decide(m *member, work *workv1.ManifestWork, now time.Time) (*workv1.ManifestWorkStatus, time.Duration) {
-	latency := f.latencyOf(m)
+	latency := f.reportAfter()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := m.duty(work)
@@ -231,22 +216,17 @@ func (f *Fleet) decide(m *member, work *workv1.ManifestWork, now time.Time) (*wo
 	return status, again
 }
 
-func (f *Fleet) latencyOf(m *member) time.Duration {
+// reportAfter is the time before each report.
+func (f *Fleet) reportAfter() time.Duration {
 	f.mu.Lock()
-	latency := f.latency
-	f.mu.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.mood.latency != nil {
-		return *m.mood.latency
-	}
-	return latency
+	defer f.mu.Unlock()
+	return f.latency
 }
 
 // finishDeletion deletes a work's objects and then the agent's finalizer. If the cluster was
 // removed, the hub removes the finalizer, once the ManagedCluster is deleted.
 func (f *Fleet) finishDeletion(ctx context.Context, m *member, work *workv1.ManifestWork) time.Duration {
-	again, deleting := m.release(work, f.latencyOf(m), time.Now())
+	again, deleting := m.release(work, f.reportAfter(), time.Now())
 	if deleting != nil {
 		if err := f.report(ctx, m, work, deleting); err != nil {
 			return onError(err)

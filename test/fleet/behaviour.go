@@ -9,17 +9,11 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// SetLatency changes the time before each report, for every cluster without a
-// latency of its own. Reports already due keep their time.
+// SetLatency changes the time before each report. Reports already due keep their time.
 func (f *Fleet) SetLatency(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.latency = d
-}
-
-// SetClusterLatency gives one cluster a latency of its own.
-func (f *Fleet) SetClusterLatency(cluster string, d time.Duration) {
-	f.change(cluster, func(m *mood) { m.latency = &d })
 }
 
 // Silence stops an agent: it applies and reports nothing. Its cluster stays
@@ -63,17 +57,6 @@ func (f *Fleet) Hold(cluster string) { f.change(cluster, func(m *mood) { m.held 
 
 // Release ends Hold.
 func (f *Fleet) Release(cluster string) { f.change(cluster, func(m *mood) { m.held = false }) }
-
-// DropUnreadyPods deletes every pod of a cluster that is not ready, as a person must if a
-// StatefulSet waits for one forever.
-func (f *Fleet) DropUnreadyPods(cluster string) {
-	for _, m := range f.named(cluster) {
-		m.mu.Lock()
-		m.spoke.DropUnready()
-		m.mu.Unlock()
-		f.wake(m)
-	}
-}
 
 func (f *Fleet) change(cluster string, change func(*mood)) {
 	for _, m := range f.named(cluster) {

@@ -28,9 +28,6 @@ import (
 // Everyone means all clusters where a method takes a cluster's name.
 const Everyone = ""
 
-// DefaultImageStarts is the rule for images unless Options has another.
-func DefaultImageStarts(image string) bool { return spoke.DefaultImageStarts(image) }
-
 // Options are the fleet's constants. The zero value answers at once.
 type Options struct {
 	// Seed varies jitter. The same seed jitters the same way.
@@ -39,7 +36,7 @@ type Options struct {
 	// each change is answered at once, with its final state, in one write.
 	Latency time.Duration
 	// ImageStarts decides whether pods of an image become ready. Nil:
-	// DefaultImageStarts, false for tag "bad", a trailing "-bad" and
+	// spoke.DefaultImageStarts, false for tag "bad", a trailing "-bad" and
 	// "never-starts".
 	ImageStarts func(image string) bool
 	// DeadlineAfter is how long a stuck Deployment takes to report ProgressDeadlineExceeded.
@@ -77,7 +74,6 @@ type Fleet struct {
 	latency    time.Duration
 	members    map[string]*member
 	placements map[types.NamespacedName]Placement
-	pending    map[string]bool
 }
 
 // New returns a fleet without clusters. Nothing is read or written before the
@@ -90,7 +86,6 @@ func New(cfg *rest.Config, opts Options) (*Fleet, error) {
 		latency:    opts.Latency,
 		members:    map[string]*member{},
 		placements: map[types.NamespacedName]Placement{},
-		pending:    map[string]bool{},
 		queue:      workqueue.NewTypedDelayingQueue[string](),
 	}
 	f.world = spoke.NewWorld(spoke.Options{ImageStarts: opts.ImageStarts, Nodes: opts.Nodes, Namespaces: opts.Namespaces})

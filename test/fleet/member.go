@@ -31,7 +31,6 @@ type member struct {
 
 // mood is the behaviour that a test has set.
 type mood struct {
-	latency  *time.Duration // nil: the fleet's
 	silent   bool
 	gone     bool
 	flapping bool

@@ -48,12 +48,3 @@ func (f *Fleet) everNamed(cluster string) []*member {
 	}
 	return members
 }
-
-// Settled reports whether every agent has finished the changes that it has seen. It may not have
-// seen a write from a moment ago. Agents that flap, retry refused manifests, or wait for a
-// deadline are not settled.
-func (f *Fleet) Settled() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.pending) == 0
-}
