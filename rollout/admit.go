@@ -84,10 +84,13 @@ func (p *planner) stopped() string {
 	return ""
 }
 
+// waits reports whether the cluster waits for its admission. One that leaves waits for its removal.
+func (u *unit) waits() bool { return u.state == Waiting && !u.leaving }
+
 // explainAll gives every waiting cluster the same reason.
 func (p *planner) explainAll(why string) {
 	for i := range p.units {
-		if u := &p.units[i]; u.state == Waiting {
+		if u := &p.units[i]; u.waits() {
 			u.reason = why
 		}
 	}
@@ -132,7 +135,7 @@ func (p *planner) explain(s *step, open bool, why string, free int) {
 		}
 		unblocked := why == "" || open && !p.shutOut(s, u) || p.joins(u) && s.limit > 0
 		switch {
-		case u.state != Waiting:
+		case !u.waits():
 		case unblocked && p.postponed(u):
 			u.reason = u.c.waitText()
 		case unblocked:
@@ -299,7 +302,7 @@ func (c *Cluster) waitText() string { return bounded(c.Waits) }
 func (p *planner) joiners(s *step) []*unit {
 	var found []*unit
 	for _, u := range s.members {
-		if u.state == Waiting && p.joins(u) && !u.leaving && !p.postponed(u) {
+		if u.waits() && p.joins(u) && !p.postponed(u) {
 			found = append(found, u)
 		}
 	}

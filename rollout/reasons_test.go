@@ -54,6 +54,15 @@ func TestReasons(t *testing.T) {
 			},
 			want: map[string]string{c1: "CrashLoopBackOff", c2: "CrashLoopBackOff"},
 		},
+		"a cluster without a record that leaves": {
+			reason: "it waits for its removal and not for its admission",
+			change: []change{func(in *rollout.Input) {
+				in.Spec.Stages, in.Spec.Install = nil, installedBy("all")
+				in.Spec.Install.Placements[0].RolloutStrategy = progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(1)})
+				in.Placements = []rollout.Placement{placement("all", c1, c2, c3, c4)}
+			}},
+			want:   map[string]string{c5: "it left the install set: grace period until 12:05 UTC"},
+		},
 		"a long text of several lines": {
 			reason: "it is made one line and cut to length",
 			change: []change{func(in *rollout.Input) { in.TargetMissing = "it is gone,\n" + strings.Repeat("and gone ", 100) }},
