@@ -96,9 +96,13 @@ func announceStep(recorder record.EventRecorder, ro *v1alpha1.AddOnRollout, d jo
 	if !ok {
 		return
 	}
+	about := d.Commit
+	if o := ro.Status.Override; n.kind == corev1.EventTypeWarning && o.Returns() {
+		about = o.Leaves().Commit // the commit that failed, not the one that the fleet goes back to
+	}
 	metadata := map[string]string{}
-	if d.Commit != "" {
-		metadata[revisionMetadata] = d.Commit
+	if about != "" {
+		metadata[revisionMetadata] = about
 	}
 	if d.Stage != "" {
 		metadata[stageMetadata] = d.Stage

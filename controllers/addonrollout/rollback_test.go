@@ -102,8 +102,9 @@ func TestRollback_TakesAFailedRolloutBack(t *testing.T) {
 	}
 	got := s.announced()
 	for _, begin := range []string{"Warning RollingBack Rolling back to main@sha1:" + commitNamed("v1"), "Warning RolledBack Rolled back to main@sha1:" + commitNamed("v1")} {
-		if !slices.ContainsFunc(got, func(e string) bool { return strings.HasPrefix(e, begin) }) {
-			t.Errorf("no event %q in\n %s", begin, strings.Join(got, "\n "))
+		failed := revisionMetadata + ":main@sha1:" + commitNamed("v2")
+		if !slices.ContainsFunc(got, func(e string) bool { return strings.HasPrefix(e, begin) && strings.Contains(e, failed) }) {
+			t.Errorf("no event %q with metadata %q in\n %s", begin, failed, strings.Join(got, "\n "))
 		}
 	}
 	if ro.Status.Stable.Digest != v1 {
