@@ -188,7 +188,8 @@ func (r *Reconciler) bookRunning(b *forge.Book, p *plan.Plan, c commits) *forge.
 }
 
 // detailed returns the wants that commitStatus.detail asks for. A context that its commit shows already is continued
-// until the commit is overtaken, because a forge would show it as pending for ever.
+// until the commit is overtaken, because a forge would show it as pending for ever. A stage that was complete keeps its
+// verdict.
 func detailed(b *forge.Book, p *plan.Plan, wants []commitstatus.Want) []commitstatus.Want {
 	o := p.Observed
 	asked := func(w commitstatus.Want) bool {
@@ -202,7 +203,19 @@ func detailed(b *forge.Book, p *plan.Plan, wants []commitstatus.Want) []commitst
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(wants), func(w commitstatus.Want) bool {
-		return !asked(w) && !commitstatus.Shown(b.Marks(), w.SHA, w.Context)
+		return !asked(w) && !commitstatus.Shown(b.Marks(), w.SHA, w.Context) || completed(b, p, w)
+	})
+}
+
+// completed reports whether a context is that of a stage that was complete with its content, and only waits now: for a
+// placement that cannot be relied upon, or with clusters that it selects since.
+func completed(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
+	waits := slices.ContainsFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool {
+		return w.Context == contextName(p.Observed, st.Name) && (st.Phase == rollout.StageHeld || st.Phase == rollout.StageWaiting)
+	})
+	return waits && slices.ContainsFunc(b.Marks(), func(m commitstatus.Mark) bool {
+		last := commitstatus.Last(m)
+		return m.SHA == w.SHA && m.Context == w.Context && last != nil && last.State == string(commitstatus.Success) && last.Content == w.Content
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -329,6 +330,47 @@ func TestAbort_LeavesNoStageSoakingInTheHistory(t *testing.T) {
 	if got := s.rollout().Status.History[1].Stages; len(got) != 1 || got[0].Phase != rollout.StageHeld {
 		t.Errorf("after v3 replaced it: %+v", got)
 	}
+}
+
+// A stage that was complete keeps its verdict and its end in the history while its placement cannot be relied upon, also
+// if the rollout is aborted meanwhile.
+func TestAbort_OfACompletedStageWhosePlacementIsNotSettled(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.reporting()
+	s.canary("c1")
+	s.target("v1")
+	s.applied("v1", "")
+	s.settle()
+	v2 := s.target("v2")
+	s.applied("v2", "")
+	s.turns(2)
+	s.report("c1")
+	s.turns(2)
+	s.expect("v2", "success: ", "canary")
+	s.unsettle("canary")
+	s.order(v1alpha1.OrderAbort, v2, nil)
+	s.report()
+	s.turns(2)
+	s.expect("v2", "failure: aborted by ")
+	s.expect("v2", "success: ", "canary")
+	s.target("v3")
+	s.applied("v3", "")
+	s.turns(2)
+	s.expect("v2", "success: ", "canary")
+	if got := s.rollout().Status.History[1].Stages[0]; got.Phase != rollout.StageComplete || got.Finished == nil {
+		t.Errorf("the history says of the canary: %+v", got)
+	}
+}
+
+// unsettle lets a placement count a cluster more than its decisions have.
+func (s *scene) unsettle(name string) {
+	s.t.Helper()
+	var p clusterv1beta1.Placement
+	if err := s.hub.Get(s.t.Context(), client.ObjectKey{Namespace: "team", Name: name}, &p); err != nil {
+		s.t.Fatal(err)
+	}
+	p.Status.NumberOfSelectedClusters++
+	s.update(&p)
 }
 
 // A rollback order takes green content back, to the content that it names, until it is unblocked.

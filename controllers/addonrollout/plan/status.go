@@ -292,6 +292,9 @@ func stageTimes(known []v1alpha1.StageTimes, stages []v1alpha1.StageStatus, now 
 			i = len(times) - 1
 		}
 		t := &times[i]
+		if t.Phase == rollout.StageComplete && stage.Phase == rollout.StageHeld {
+			continue // it ended, and admits no other cluster now
+		}
 		t.Phase = stage.Phase
 		switch {
 		case !ended && stage.Phase != rollout.StageNothingToDo:
