@@ -76,8 +76,9 @@ func New(in Input) (Plan, error) {
 	}
 	p.carryOver()
 	p.relinquish()
-	p.retry()
+	tried := p.retry()
 	p.unknownGroup = p.buildTracks()
+	p.restage(tried)
 	p.adopt()
 	p.completeSteps()
 	p.remove()

@@ -78,6 +78,34 @@ func TestRetryOfAParkedClusterTakesNoSlot(t *testing.T) {
 	})
 }
 
+// A cluster that failed in a stage which no longer selects it is tried again in the stage that does. The stage that it
+// left is not halted by it: it is empty, and held or passed as such.
+func TestRetryInAnotherStageDoesNotHaltTheStageThatIsEmptyNow(t *testing.T) {
+	retry := func(in *rollout.Input) { in.Orders = []rollout.Order{{Verb: v1alpha1.OrderRetry}} }
+	passes := func(in *rollout.Input) { in.Spec.Stages[0].WhenEmpty = v1alpha1.WhenEmptyPass }
+	for name, tc := range map[string]momentCase{
+		"its works could not be written": {
+			change: []change{recorded(rollout.NotWritten, "v2", time.Hour, time.Hour, c1), rotated(), retry},
+			want:   map[string]string{c1: "Waiting v1", c2: "Waiting v1"}, phase: v1alpha1.PhaseHeld, says: "held: Placement default/canary",
+		},
+		"its works could not be written, and an empty stage passes": {
+			change: []change{recorded(rollout.NotWritten, "v2", time.Hour, time.Hour, c1), rotated(), passes, retry},
+			want:   map[string]string{c1: "Admitted v2", c2: "Admitted v2"}, phase: v1alpha1.PhaseProgressing,
+		},
+		"its inputs changed": {
+			change: []change{recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthFailed), edited), rotated(), retry},
+			want:   map[string]string{c1: "Waiting v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseHeld, says: "held: Placement default/canary",
+		},
+		"its works are written": {
+			reason: "it is in flight, and proves the content for the stage that admitted it",
+			change: []change{recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthFailed)), rotated(), retry},
+			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing, says: "canary 0/0, waits for 1 that another stage selects now",
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
 // Content that becomes the target again is tried anew. A failure that was reported before is no news, also to an
 // operator that starts then.
 func TestAnotherAttemptBeginsWithoutTheOldReport(t *testing.T) {
