@@ -184,7 +184,7 @@ func standingChanged() predicate.Predicate {
 			return false
 		}
 		b, a := &before.Status, &after.Status
-		return before.Generation != after.Generation || b.Phase != a.Phase ||
+		return before.Generation != after.Generation || b.Phase != a.Phase || (reportedConflict(before) == nil) != (reportedConflict(after) == nil) ||
 			!equality.Semantic.DeepEqual(b.Target, a.Target) || !equality.Semantic.DeepEqual(b.Ledger, a.Ledger) || b.Counts != a.Counts
 	}}
 }

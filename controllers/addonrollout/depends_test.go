@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
@@ -228,6 +229,42 @@ func TestDependency_ThatFailedHoldsItsDependents(t *testing.T) {
 	s.turns(2)
 	if got := s.holding(v1); len(got) != 2 {
 		t.Errorf("the revert moved %v back; %v have v2", got, s.holding(v2))
+	}
+}
+
+// While another owner claims the dependency, what its clusters have proves nothing, although it was verified there.
+func TestDependency_ThatIsContestedHoldsItsDependents(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	b := newBase(s, "c1", "c2")
+	b.to("v1")
+	s.target("v1")
+	b.moves("c1", "c2")
+	s.settle()
+	claim := func(source string) {
+		t.Helper()
+		owner := &addonv1alpha1.ClusterManagementAddOn{}
+		if err := s.hub.Get(t.Context(), client.ObjectKey{Name: "base"}, owner); err != nil {
+			t.Fatal(err)
+		}
+		metav1.SetMetaDataAnnotation(&owner.ObjectMeta, v1alpha1.SourceAnnotation, source)
+		s.update(owner)
+		before := b.get()
+		b.moves("c1", "c2")
+		if after := b.get(); !standingChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+			t.Errorf("owned by %s: the dependents are not woken; %+v", source, after.Status.Conditions)
+		}
+	}
+	claim("other/fleet")
+	v2 := s.target("v2")
+	s.turns(2)
+	s.waits("c1", "waits for add-on base, which has an ownership conflict")
+	if got := s.holding(v2); len(got) != 0 {
+		t.Errorf("%v have v2", got)
+	}
+	claim("team/fleet")
+	s.settle()
+	if got := s.holding(v2); len(got) != 2 {
+		t.Errorf("after the conflict only %v have v2", got)
 	}
 }
 

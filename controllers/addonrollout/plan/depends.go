@@ -38,6 +38,8 @@ func DependencyOf(d v1alpha1.Dependency, o *Observation, reported error) (Depend
 		return found, o.Memory, nil
 	}
 	switch phase := p.Planned.Phase; {
+	case p.Input.Contested != "": // what its clusters have is not known, or not AddonFlow's to say
+		found.Stopped = "which has an ownership conflict"
 	case phase == v1alpha1.PhaseFailed || o.stranded() != "":
 		found.Stopped = "which is " + string(v1alpha1.PhaseFailed)
 	case o.Override.Returns() && phase != v1alpha1.PhaseSucceeded: // also while it is held or suspended
