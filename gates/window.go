@@ -27,6 +27,11 @@ type Openings struct {
 
 // ReadWindow reads a window at a time. This may take a tenth of a second.
 func ReadWindow(spec v1alpha1.WindowGate, now time.Time) Openings {
+	return readWindow(spec, now, mostOpenings)
+}
+
+// readWindow reads the first openings of a window.
+func readWindow(spec v1alpha1.WindowGate, now time.Time, most int) Openings {
 	o := Openings{read: now, expire: now.Add(known)}
 	c, err := readCalendar(spec, now)
 	if err != nil {
@@ -36,7 +41,7 @@ func ReadWindow(spec v1alpha1.WindowGate, now time.Time) Openings {
 	defer c.stop()
 	o.zone = c.zone
 	for s := range c.openings(now) {
-		if o.open = append(o.open, s); len(o.open) == mostOpenings {
+		if o.open = append(o.open, s); len(o.open) == most {
 			o.expire = earlier(o.expire, s.to)
 			break
 		}
@@ -91,7 +96,7 @@ func Window(spec v1alpha1.WindowGate, now time.Time) (Verdict, time.Time) {
 // CheckWindow refuses a window that no fleet could satisfy: an unknown zone, a cron expression
 // that cannot be read, or no opening in the year after now.
 func CheckWindow(spec v1alpha1.WindowGate, now time.Time) error {
-	o := ReadWindow(spec, now)
+	o := readWindow(spec, now, 1)
 	if o.err != nil {
 		return o.err
 	}
@@ -99,6 +104,13 @@ func CheckWindow(spec v1alpha1.WindowGate, now time.Time) error {
 		return errors.New("the window does not open within a year")
 	}
 	return nil
+}
+
+// NeverCloses reports whether a window is open, and does not close in the year after now.
+func NeverCloses(spec v1alpha1.WindowGate, now time.Time) bool {
+	o := readWindow(spec, now, 1)
+	v, closing := o.At(now)
+	return v.State == v1alpha1.GatePassed && closing.IsZero()
 }
 
 // moment names a time: "Mon 09:00 CET", and with the date if it is not within six days.

@@ -127,9 +127,6 @@ func (f *findings) gate(field string, g v1alpha1.Gate) {
 
 // window checks what the schema of an AddOnRollout checks by rules. Package gates reads the times.
 func (f *findings) window(field string, w v1alpha1.WindowGate) {
-	if len(w.Allow)+len(w.Exclude) == 0 {
-		f.badGate(field, "neither allow nor exclude", "a window needs one of them")
-	}
 	for _, list := range []struct {
 		name  string
 		times []v1alpha1.TimeRange

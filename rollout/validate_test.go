@@ -61,23 +61,22 @@ func TestValidate(t *testing.T) {
 				Before: []v1alpha1.Gate{
 					{Name: "qa", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{Count: new(int32(3)), Approvers: &v1alpha1.Approvers{Users: []string{"ann"}, Groups: []string{"sre"}}}},
 					{Name: "office", Type: v1alpha1.GateWindow, Window: &v1alpha1.WindowGate{TimeZone: "UTC", Exclude: []v1alpha1.TimeRange{{Cron: "0 0 24 12 *", Duration: &metav1.Duration{Duration: time.Hour}}}}},
+					{Name: "always", Type: v1alpha1.GateWindow, Window: &v1alpha1.WindowGate{TimeZone: "UTC"}},
 				},
 				During: []v1alpha1.Gate{{Name: "slo", Type: v1alpha1.GatePrometheus, Prometheus: &v1alpha1.PrometheusGate{Max: new(0.1)}, Interval: &metav1.Duration{Duration: time.Second}}},
 			}
 		}), nil},
 		"gates that the API server would refuse": {"by the rules of the schema", stage(func(s *v1alpha1.Stage) {
 			s.Gates = &v1alpha1.Gates{Before: []v1alpha1.Gate{
-				{Name: "a", Type: v1alpha1.GateWindow, Window: &v1alpha1.WindowGate{TimeZone: "UTC"}},
 				{Name: "b", Type: v1alpha1.GateWindow, Window: &v1alpha1.WindowGate{TimeZone: "UTC", Allow: []v1alpha1.TimeRange{{Cron: "0 0 * * *"}, {Cron: "0 0 * * *", Hours: "09:00-10:00"}, {}}}},
 				{Name: "c", Type: v1alpha1.GatePrometheus, Prometheus: &v1alpha1.PrometheusGate{}},
 				{Name: "d", Type: v1alpha1.GatePrometheus, Prometheus: &v1alpha1.PrometheusGate{MaxRatio: new(2.0)}},
 				{Name: "e", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{Approvers: &v1alpha1.Approvers{}}},
 			}}
 		}), []string{
-			"stages[1].gates.before[0].window InvalidGate", "stages[1].gates.before[1].window.allow[0] InvalidGate",
-			"stages[1].gates.before[1].window.allow[1] InvalidGate", "stages[1].gates.before[1].window.allow[2] InvalidGate",
-			"stages[1].gates.before[2].prometheus InvalidGate", "stages[1].gates.before[3].prometheus.maxRatio InvalidGate",
-			"stages[1].gates.before[4].approval.approvers InvalidGate",
+			"stages[1].gates.before[0].window.allow[0] InvalidGate", "stages[1].gates.before[0].window.allow[1] InvalidGate",
+			"stages[1].gates.before[0].window.allow[2] InvalidGate", "stages[1].gates.before[1].prometheus InvalidGate",
+			"stages[1].gates.before[2].prometheus.maxRatio InvalidGate", "stages[1].gates.before[3].approval.approvers InvalidGate",
 		}},
 		"gates that no result passes": {"the rollout would wait for ever", v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "canary", Placement: all, Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{
 			{Name: "a", Type: v1alpha1.GatePrometheus, Prometheus: &v1alpha1.PrometheusGate{Query: "up", Max: new(1.0), Min: new(2.0)}},

@@ -165,9 +165,8 @@ type Approvers struct {
 }
 
 // WindowGate is open at the times of allow, and closed at those of exclude, which wins. Without
-// allow it is open except at the times of exclude. It is evaluated at every admission: clusters
+// allow it is open except at the times of exclude; with neither it never closes. It is evaluated at every admission: clusters
 // in flight continue when it closes.
-// +kubebuilder:validation:XValidation:rule="has(self.allow) && size(self.allow) > 0 || has(self.exclude) && size(self.exclude) > 0",message="a window needs allow or exclude"
 type WindowGate struct {
 	// TimeZone of every time of the window, an IANA name such as Europe/Berlin.
 	// +kubebuilder:validation:MinLength=1

@@ -1,6 +1,7 @@
 package addonsource
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -62,6 +63,9 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 	refused = append(refused, checkDependencies(commit.AddOns)...)
 	if o.Tenant != nil {
 		refused = append(refused, checkTenant(objects, commit, *o.Tenant)...)
+	}
+	for _, addOn := range commit.AddOns {
+		commit.Warnings = append(commit.Warnings, endlessWindows(addOn, o.Now)...)
 	}
 	problems = o.Unread.Then(declaredPaces(objects).Sorted()).Then(problems).Then(refused.Sorted())
 	if len(problems) > 0 {
@@ -187,6 +191,20 @@ func checkWindows(stages []v1alpha1.Stage, now time.Time) []rollout.FieldError {
 		}
 		return "window", gates.CheckWindow(*g.Window, now)
 	})
+}
+
+// endlessWindows returns the windows that hold no cluster.
+func endlessWindows(addOn load.AddOn, now time.Time) problem.List {
+	var warnings problem.List
+	for _, e := range checkGates(addOn.Policy().Stages, func(g v1alpha1.Gate) (string, error) {
+		if g.Window != nil && gates.NeverCloses(*g.Window, now) {
+			return "window", errors.New("the window never closes, so that the gate holds no cluster")
+		}
+		return "", nil
+	}) {
+		warnings = append(warnings, addOn.Located(problemOf(e, v1alpha1.AddOnRolloutKind, addOn.Name, "spec."+e.Field)))
+	}
+	return warnings
 }
 
 // checkAddresses returns the gates that an operator with these options never measures.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/dial"
@@ -99,6 +100,35 @@ func TestAddressesThatOnlyAFlagAllowsAreWarnings(t *testing.T) {
 		}
 		if len(problems) > 0 || got != want {
 			t.Errorf("%s: %v\n%s", address, problems, got)
+		}
+	}
+}
+
+// TestWindowThatNeverClosesIsAWarning: the gate is accepted, and is probably a mistake.
+func TestWindowThatNeverClosesIsAWarning(t *testing.T) {
+	const office = `          allow:
+          - {weekdays: [Mon, Tue], hours: "09:00-17:00"}
+`
+	const warned = "r.yaml:21: AddOnRollout/hello: spec.stages[0].gates.before[1].window: the window never closes, so that the gate holds no cluster\n"
+	for times, want := range map[string]string{
+		office:                  "",
+		"":                      warned,
+		"          allow: []\n": warned,
+		"          allow: [{hours: \"00:00-24:00\"}]\n": warned,
+		"          exclude: [{weekdays: [Sun]}]\n":      "",
+	} {
+		objects, unread := built(t, map[string]string{
+			"a.yaml": compiledAddOn, "t.yaml": compiledTemplate, "r.yaml": compiledRollout + strings.Replace(compiledGates, office, times, 1),
+		})
+		commit, problems := Compile(objects, load.Lookup{}, CompileOptions{Unread: unread, Now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)})
+		got := ""
+		for _, w := range commit.Warnings {
+			if strings.HasSuffix(w.Field, ".window") {
+				got += w.String() + "\n"
+			}
+		}
+		if len(problems) > 0 || got != want {
+			t.Errorf("%q: %v\n%s", times, problems, got)
 		}
 	}
 }
