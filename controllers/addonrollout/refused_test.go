@@ -122,6 +122,40 @@ func TestClusterWithoutAValueForTheStableContentGetsTheFix(t *testing.T) {
 	}
 }
 
+// TestClusterThatJoinsAtContentWhichCannotBeRenderedAnyMoreKeepsNoSlot: its works were written, and then it lost a value
+// that the stable content needs. It fails like a cluster whose works the hub refuses, and waits for the target.
+func TestClusterThatJoinsAtContentWhichCannotBeRenderedAnyMoreKeepsNoSlot(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.selects("c1", "c2")
+	for _, name := range []string{"c1", "c2", "c3"} {
+		s.zone(name)
+	}
+	s.canary("c1")
+	s.targetOf(zonedAt("v1"), "v1")
+	s.settle()
+	s.target("v2")
+	s.turns(2) // c1 is in flight, and never reports
+	s.selects("c1", "c2", "c3")
+	s.turns(2)
+	if got := s.stateOf("c3"); !got.InFlight() || s.works()["c3"] == nil {
+		t.Fatalf("c3 joins first, got %s", got)
+	}
+	c := &clusterv1.ManagedCluster{}
+	if err := s.hub.Get(t.Context(), client.ObjectKey{Name: "c3"}, c); err != nil {
+		t.Fatal(err)
+	}
+	c.Labels = nil
+	s.update(c)
+	for range 13 {
+		s.turn()
+		s.advance(time.Minute)
+	}
+	plan := s.plan()
+	if c3, _ := plan.Why("c3"); s.stateOf("c3") != rollout.Failed || c3.State != rollout.Waiting {
+		t.Errorf("c3 is %s with v1, and %s: %s", s.stateOf("c3"), c3.State, c3.Reason)
+	}
+}
+
 // within makes the rollout move one cluster at a time, with failures allowed and a
 // deadline.
 func (s *scene) within(failures int32, deadline string) {
