@@ -40,7 +40,7 @@ func TestCheckForge(t *testing.T) {
 	}{
 		"Works":      {"right", 0, []string{"✔ the first pending status\n", "✔ a success with the longest text, in the longest context\n", "delete its branch"}},
 		"WrongToken": {"wrong", exitFailed, []string{"✗ a context without a status: ", "does not accept the token (401)", "Next: the token needs write:repository"}},
-		"NoToken":    {"", exitFailed, []string{`secret "forge" has no key "token"`}},
+		"NoToken":    {"", exitFailed, []string{`spec.commitStatus.secretRef of AddOnSource fleet: Secret default/forge has no key "token"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := fleetSource("True", "applied")

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
 	"github.com/addonflow/addonflow/oci"
@@ -216,19 +217,25 @@ func (p *pass) publicKeys(ctx context.Context) (map[string][]byte, error) {
 // secret reads the Secret of the source's namespace that a field names. If it is missing or malformed, the pass is
 // repeated after a while, because Secrets are not watched.
 func (p *pass) secret(ctx context.Context, field, name string) (map[string][]byte, error) {
-	secret := &corev1.Secret{}
-	if err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.source.Namespace, Name: name}, secret); err != nil {
+	ref, stored := p.reference(field, name), &corev1.Secret{}
+	if err := p.Live.Get(ctx, ref.NamespacedName, stored); err != nil {
+		unread := ref.Unread(err)
 		if apierrors.IsNotFound(err) {
-			return nil, wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "%s: Secret %s/%s does not exist", field, p.source.Namespace, name)
+			return nil, wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "%s", unread)
 		}
-		return nil, retry(v1alpha1.FetchFailedReason, err)
+		return nil, retry(v1alpha1.FetchFailedReason, unread)
 	}
-	return secret.Data, nil
+	return stored.Data, nil
+}
+
+// reference is the Secret of the source's namespace that a field names.
+func (p *pass) reference(field, name string) secret.Reference {
+	return secret.Reference{Field: field, NamespacedName: client.ObjectKey{Namespace: p.source.Namespace, Name: name}}
 }
 
 // unusable says what is wrong with a Secret.
 func (p *pass) unusable(field, name string, err error) *halt {
-	return wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "%s: Secret %s/%s: %s", field, p.source.Namespace, name, err)
+	return wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "%s: %s", p.reference(field, name), err)
 }
 
 // unread converts an error of gitsource into a halt. Only an invalid URL is certainly a mistake

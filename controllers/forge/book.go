@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 )
@@ -24,8 +25,9 @@ type Book struct {
 	to string
 	// line is the deliverer's line for them; "" without commitStatus, or with err.
 	line string
-	// provider of the line, the name of its source, and of the Secret with its token.
-	provider, source, secret string
+	// provider of the line, the name of its source, and the Secret with its token.
+	provider, source string
+	secret           secret.Reference
 	// began are the posts that begin with the next status write.
 	began []commitstatus.Mark
 	err   error
@@ -120,9 +122,7 @@ func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 		return
 	}
 	b.provider, b.source = source.Spec.CommitStatus.Provider, source.Name
-	if ref := source.Spec.CommitStatus.SecretRef; ref != nil {
-		b.secret = ref.Name
-	}
+	b.secret = secretOf(source)
 	owner, err := b.desk.owner(ctx, source)
 	if err != nil {
 		b.err, b.retry = err, source.Spec.Interval.Duration
@@ -191,7 +191,7 @@ func (b *Book) setDenied(obj conditions.Setter) {
 	case b.err != nil:
 	case denied >= 0:
 		t := troubles[denied]
-		conditions.MarkTrue(obj, condition, string(t.Denied), "%s; the token is in secret %q, %s", t.Text, b.secret, needs)
+		conditions.MarkTrue(obj, condition, string(t.Denied), "%s; %s has the token, and %s", t.Text, b.secret, needs)
 	case !slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool { return m.Posting != nil }):
 		conditions.Delete(obj, condition)
 	}

@@ -136,7 +136,7 @@ func newBench(t *testing.T, token string) *bench {
 	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	b.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret(token)).Build()
+	b.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(tokenSecret(token)).Build()
 	b.start(time.Now)
 	return b
 }
@@ -157,11 +157,16 @@ func (b *bench) start(now func() time.Time) {
 	t.Cleanup(func() { cancel(); <-stopped; queue.ShutDown() })
 }
 
-func secret(token string) *corev1.Secret {
+func tokenSecret(token string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "forge"},
 		Data:       map[string][]byte{"token": []byte(token)},
 	}
+}
+
+// named is how messages name a Secret of the bench's source.
+func named(name string) string {
+	return "spec.commitStatus.secretRef of AddOnSource team: Secret fleet/" + name
 }
 
 // reconcile does what a controller does with its marks, and returns the requeue.
@@ -252,10 +257,10 @@ func TestWrongToken(t *testing.T) {
 		t.Errorf("requeue after %s, want some time", after)
 	}
 	d := b.denied()
-	if d == nil || d.Reason != v1alpha1.TokenRefusedReason || !strings.Contains(d.Message, `the token is in secret "forge", it needs write:repository`) {
+	if d == nil || d.Reason != v1alpha1.TokenRefusedReason || !strings.Contains(d.Message, named("forge") + " has the token, and it needs write:repository") {
 		t.Errorf("denied %+v", d)
 	}
-	if err := b.hub.Update(t.Context(), secret(goodWord)); err != nil {
+	if err := b.hub.Update(t.Context(), tokenSecret(goodWord)); err != nil {
 		t.Fatal(err)
 	}
 	b.reconcile(nothing)
@@ -289,7 +294,7 @@ func TestTokenWithoutThePermission(t *testing.T) {
 func TestMissingToken(t *testing.T) {
 	b := newBench(t, "")
 	b.reconcile(want(commitstatus.Failure, "does not build"))
-	if d := b.denied(); d == nil || d.Reason != v1alpha1.TokenMissingReason || !strings.Contains(d.Message, `secret "forge" has no key "token"; it needs write:repository`) {
+	if d := b.denied(); d == nil || d.Reason != v1alpha1.TokenMissingReason || !strings.Contains(d.Message, named("forge") + ` has no key "token"; it needs write:repository`) {
 		t.Errorf("denied %+v", d)
 	}
 }
@@ -301,7 +306,7 @@ func (b *bench) appSecret() *corev1.Secret {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	s := secret("")
+	s := tokenSecret("")
 	s.Data = map[string][]byte{
 		githubapp.AppIDKey: []byte("12"), githubapp.InstallationIDKey: []byte("345"), githubapp.BaseURLKey: []byte(b.forge.URL() + "/api/v3"),
 		githubapp.PrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
@@ -345,13 +350,13 @@ func TestGitHubAppThatCannotReport(t *testing.T) {
 	}{
 		"Key": {func(_ *v1alpha1.CommitStatusSpec, keys map[string][]byte) {
 			keys[githubapp.PrivateKeyKey] = []byte(badWord)
-		}, `secret "forge": invalid credentials of a GitHub App: key githubAppPrivateKey is missing or no PEM`},
+		}, named("forge") + `: invalid credentials of a GitHub App: key githubAppPrivateKey is missing or no PEM`},
 		"Forge":    {func(_ *v1alpha1.CommitStatusSpec, keys map[string][]byte) { delete(keys, githubapp.BaseURLKey) }, "the App is not of 127.0.0.1"},
-		"Provider": {func(s *v1alpha1.CommitStatusSpec, _ map[string][]byte) { s.Provider = "gitea" }, `secret "forge" has no key "token"`},
+		"Provider": {func(s *v1alpha1.CommitStatusSpec, _ map[string][]byte) { s.Provider = "gitea" }, named("forge") + ` has no key "token"`},
 		"Checks": {func(s *v1alpha1.CommitStatusSpec, keys map[string][]byte) {
 			s.Provider, keys["token"] = "githubchecks", []byte(goodWord)
 			maps.DeleteFunc(keys, func(key string, _ []byte) bool { return githubapp.Has(map[string][]byte{key: {1}}) })
-		}, `secret "forge" has no key "githubAppID": provider githubchecks needs a GitHub App`},
+		}, named("forge") + ` has no key "githubAppID": provider githubchecks needs a GitHub App`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, "")
@@ -372,7 +377,7 @@ func TestGitHubAppThatCannotReport(t *testing.T) {
 // TestSecretOfAnotherNamespaceIsNotRead: a source names no namespace, so that no tenant can use the Secret of another.
 func TestSecretOfAnotherNamespaceIsNotRead(t *testing.T) {
 	b := newBench(t, goodWord)
-	elsewhere := secret(goodWord)
+	elsewhere := tokenSecret(goodWord)
 	elsewhere.Namespace, elsewhere.Name = "other", "theirs"
 	if err := b.hub.Create(t.Context(), elsewhere); err != nil {
 		t.Fatal(err)
@@ -404,13 +409,13 @@ func TestForgeWithAPrivateAuthority(t *testing.T) {
 		t.Errorf("without it: condition %q %q", status, message)
 	}
 
-	trusting := secret(goodWord)
+	trusting := tokenSecret(goodWord)
 	trusting.Data["ca.crt"] = []byte("no certificate")
 	if err := b.hub.Update(t.Context(), trusting); err != nil {
 		t.Fatal(err)
 	}
 	b.reconcile(nothing)
-	if status, message := b.condition(); status != metav1.ConditionFalse || !strings.Contains(message, `key "ca.crt" of secret "forge" holds no PEM certificate`) {
+	if status, message := b.condition(); status != metav1.ConditionFalse || !strings.Contains(message, named("forge") + `: key "ca.crt" holds no PEM certificate`) {
 		t.Errorf("with a wrong one: condition %q %q", status, message)
 	}
 
@@ -443,7 +448,7 @@ func TestNewTokenIsUsedAtOnce(t *testing.T) {
 	if n := b.queue.Len(); n != 0 {
 		t.Errorf("%d requests with the token of before", n)
 	}
-	if err := b.hub.Update(t.Context(), secret(goodWord)); err != nil {
+	if err := b.hub.Update(t.Context(), tokenSecret(goodWord)); err != nil {
 		t.Fatal(err)
 	}
 	b.desk.lookAtRefused(t.Context())
@@ -582,8 +587,8 @@ func TestAddressTrouble(t *testing.T) {
 		change func(*v1alpha1.CommitStatusSpec)
 		want   string
 	}{
-		"NoSecretRef": {"a forge wants a token", func(s *v1alpha1.CommitStatusSpec) { s.SecretRef = nil }, "secretRef is not set"},
-		"NoSecret":    {"the Secret is named", func(s *v1alpha1.CommitStatusSpec) { s.SecretRef.Name = "other" }, `secret "other" does not exist`},
+		"NoSecretRef": {"a forge wants a token", func(s *v1alpha1.CommitStatusSpec) { s.SecretRef = nil }, "spec.commitStatus.secretRef of AddOnSource team is not set"},
+		"NoSecret":    {"the Secret is named", func(s *v1alpha1.CommitStatusSpec) { s.SecretRef.Name = "other" }, named("other") + " does not exist"},
 		"BadAddress":  {"the address is judged", func(s *v1alpha1.CommitStatusSpec) { s.Address = "https://forge.example" }, "cannot use the address"},
 		"PlainText":   {"a token needs TLS", plain, "the token is not sent over http; use https, or let the operator run with --git-allow-http-credentials"},
 		"Provider":    {"the provider is judged", func(s *v1alpha1.CommitStatusSpec) { s.Provider = "sourcehut" }, `provider "sourcehut"`},
@@ -648,7 +653,7 @@ func TestMarksAreDroppedWithoutCommitStatus(t *testing.T) {
 func TestRenewedTokensAreForgotten(t *testing.T) {
 	b := newBench(t, goodWord)
 	for _, token := range []string{"first", "second", "third"} {
-		if err := b.hub.Update(t.Context(), secret(token)); err != nil {
+		if err := b.hub.Update(t.Context(), tokenSecret(token)); err != nil {
 			t.Fatal(err)
 		}
 		l := b.desk.Open(b.key, b.source, nil)

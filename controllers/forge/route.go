@@ -14,8 +14,10 @@ import (
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/githubapp"
@@ -151,7 +153,7 @@ func (e noTokenError) Error() string { return "cannot report commit statuses: " 
 // login is what a Secret has for a forge: a token, or the credentials of a GitHub App, and the authority that signed the
 // forge's certificate; empty: one that the machine trusts.
 type login struct {
-	secret    string
+	secret    secret.Reference
 	token     commitstatus.Secret
 	app       *githubapp.Credentials
 	authority []byte
@@ -167,33 +169,42 @@ func (l login) identity() string {
 // loginOf reads the Secret, which is in the source's namespace. No forge is asked: an App's tokens are requested by the
 // posts. A token goes before an App, because one Secret may have the App for fetching and the token for statuses.
 func loginOf(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (login, error) {
-	spec := source.Spec.CommitStatus
-	ref := spec.SecretRef
-	if ref == nil {
-		return login{}, noTokenError("spec.commitStatus.secretRef is not set")
+	spec, ref := source.Spec.CommitStatus, secretOf(source)
+	if ref.Name == "" {
+		return login{}, noTokenError(ref.Field + " is not set")
 	}
-	secret := &corev1.Secret{}
-	err := secrets.Get(ctx, client.ObjectKey{Namespace: source.Namespace, Name: ref.Name}, secret)
+	stored := &corev1.Secret{}
+	err := secrets.Get(ctx, ref.NamespacedName, stored)
 	switch {
 	case apierrors.IsNotFound(err):
-		return login{}, noTokenError(fmt.Sprintf("secret %q does not exist", ref.Name))
+		return login{}, noTokenError(ref.Unread(err).Error())
 	case err != nil:
-		return login{}, fmt.Errorf("cannot report commit statuses: cannot read secret %q: %w", ref.Name, err)
-	case commitstatus.NeedsApp(spec.Provider) && !githubapp.Has(secret.Data):
-		return login{}, noTokenError(fmt.Sprintf("secret %q has no key %q: provider %s needs a GitHub App", ref.Name, githubapp.AppIDKey, spec.Provider))
+		return login{}, fmt.Errorf("cannot report commit statuses: %w", ref.Unread(err))
+	case commitstatus.NeedsApp(spec.Provider) && !githubapp.Has(stored.Data):
+		return login{}, noTokenError(fmt.Sprintf("%s has no key %q: provider %s needs a GitHub App", ref, githubapp.AppIDKey, spec.Provider))
 	}
-	found := login{secret: ref.Name, authority: secret.Data[caKey]}
+	found := login{secret: ref, authority: stored.Data[caKey]}
 	switch {
-	case len(secret.Data[tokenKey]) > 0 && !commitstatus.NeedsApp(spec.Provider):
-		found.token = commitstatus.Secret(secret.Data[tokenKey])
+	case len(stored.Data[tokenKey]) > 0 && !commitstatus.NeedsApp(spec.Provider):
+		found.token = commitstatus.Secret(stored.Data[tokenKey])
 		return found, nil
-	case !commitstatus.ActsAsApp(spec.Provider) || !githubapp.Has(secret.Data):
-		return login{}, noTokenError(fmt.Sprintf("secret %q has no key %q", ref.Name, tokenKey))
+	case !commitstatus.ActsAsApp(spec.Provider) || !githubapp.Has(stored.Data):
+		return login{}, noTokenError(fmt.Sprintf("%s has no key %q", ref, tokenKey))
 	}
-	if found.app, err = githubapp.Parse(secret.Data); err != nil {
-		return login{}, noTokenError(fmt.Sprintf("secret %q: %s", ref.Name, err))
+	if found.app, err = githubapp.Parse(stored.Data); err != nil {
+		return login{}, noTokenError(fmt.Sprintf("%s: %s", ref, err))
 	}
 	return found, nil
+}
+
+// secretOf returns the Secret of a source with spec.commitStatus; its name is empty if the source names none. The
+// messages name the source because a condition of an AddOnRollout shows them too.
+func secretOf(source *v1alpha1.AddOnSource) secret.Reference {
+	ref := secret.Reference{Field: "spec.commitStatus.secretRef of AddOnSource " + source.Name}
+	if named := source.Spec.CommitStatus.SecretRef; named != nil {
+		ref.NamespacedName = types.NamespacedName{Namespace: source.Namespace, Name: named.Name}
+	}
+	return ref
 }
 
 // digestOf identifies an address of a forge without keeping a token in memory longer than its

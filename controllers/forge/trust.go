@@ -17,7 +17,7 @@ const caKey = "ca.crt"
 func (l login) trusting(to *http.Client) (*http.Client, error) {
 	pool, err := dial.Authorities(l.authority)
 	if err != nil {
-		return nil, fmt.Errorf("cannot report commit statuses: key %q of secret %q %w", caKey, l.secret, err)
+		return nil, fmt.Errorf("cannot report commit statuses: %s: key %q %w", l.secret, caKey, err)
 	}
 	if pool == nil {
 		return to, nil

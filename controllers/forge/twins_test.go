@@ -87,7 +87,7 @@ func newTwins(t *testing.T, seed uint64) *twins {
 	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	w.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(secret(goodWord)).Build()
+	w.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(tokenSecret(goodWord)).Build()
 	w.versions = []*v1alpha1.AddOnSourceStatus{{}}
 	w.commit()
 	for range 2 {

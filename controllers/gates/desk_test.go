@@ -358,8 +358,8 @@ func TestDesk_Secrets(t *testing.T) {
 	b := newBench(t, secret("mine", "fleet", to.Host), secret("elsewhere", "fleet", "example.com"), secret("theirs", "other", to.Host))
 	for name, want := range map[string]string{
 		"mine":      "Passed: 1 at 00:00",
-		"elsewhere": fmt.Sprintf("Error: secret %q is not for %s: it must have the annotation addonflow.io/gate-host: %[2]s at 00:00", "elsewhere", to.Host),
-		"theirs":    `Error: secret "theirs" does not exist at 00:00`,
+		"elsewhere": fmt.Sprintf("Error: gates.during[smoke].webhook.secretRef: Secret fleet/elsewhere is not for %s: it must have the annotation addonflow.io/gate-host: %[1]s at 00:00", to.Host),
+		"theirs":    "Error: gates.during[smoke].webhook.secretRef: Secret fleet/theirs does not exist at 00:00",
 	} {
 		b.Ask(hello, []gates.Measure{s.ask("smoke", func(a *gates.Measure) {
 			a.Gate.Webhook.SecretRef = &meta.LocalObjectReference{Name: name}

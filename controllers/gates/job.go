@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
 	"github.com/addonflow/addonflow/gates/measure"
@@ -197,8 +197,12 @@ func backoff(errors int, interval time.Duration) time.Duration {
 func (d *Desk) measure(ctx context.Context, rollout types.NamespacedName, ask gates.Measure) gates.Verdict {
 	var credentials *measure.Secret
 	if _, name := measure.Address(ask.Gate); name != "" {
+		ref := secret.Reference{
+			Field:          fmt.Sprintf("gates.%s[%s].%s.secretRef", strings.ToLower(string(ask.When)), ask.Gate.Name, ask.Gate.Type),
+			NamespacedName: types.NamespacedName{Namespace: rollout.Namespace, Name: name},
+		}
 		var err error
-		if credentials, err = d.secret(ctx, client.ObjectKey{Namespace: rollout.Namespace, Name: name}); err != nil {
+		if credentials, err = d.secret(ctx, ref); err != nil {
 			return gates.Verdict{State: v1alpha1.GateError, Reason: err.Error()}
 		}
 	}
@@ -206,15 +210,12 @@ func (d *Desk) measure(ctx context.Context, rollout types.NamespacedName, ask ga
 }
 
 // secret reads the Secret of a gate, which is in the rollout's namespace.
-func (d *Desk) secret(ctx context.Context, key client.ObjectKey) (*measure.Secret, error) {
+func (d *Desk) secret(ctx context.Context, ref secret.Reference) (*measure.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, secretWithin)
 	defer cancel()
 	stored := &corev1.Secret{}
-	switch err := d.options.Secrets.Get(ctx, key, stored); {
-	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("secret %q does not exist", key.Name)
-	case err != nil:
-		return nil, fmt.Errorf("cannot read secret %q: %w", key.Name, err)
+	if err := d.options.Secrets.Get(ctx, ref.NamespacedName, stored); err != nil {
+		return nil, ref.Unread(err)
 	}
-	return &measure.Secret{Name: key.Name, Host: stored.Annotations[v1alpha1.GateHostAnnotation], Keys: stored.Data}, nil
+	return &measure.Secret{Reference: ref, Host: stored.Annotations[v1alpha1.GateHostAnnotation], Keys: stored.Data}, nil
 }

@@ -214,6 +214,7 @@ const tokenKey = "token"
 // token returns the token of a source. The Secret is read again after secretFor, or if another one is named.
 func (r *Receiver) token(ctx context.Context, source *v1alpha1.AddOnSource) (secret.Text, error) {
 	key, name := client.ObjectKeyFromObject(source), source.Spec.Webhook.SecretRef.Name
+	ref := secret.Reference{Field: "spec.webhook.secretRef", NamespacedName: client.ObjectKey{Namespace: source.Namespace, Name: name}}
 	now := r.Clock()
 	r.mu.Lock()
 	defer r.mu.Unlock() // one reads, and the others use what it read
@@ -226,23 +227,23 @@ func (r *Receiver) token(ctx context.Context, source *v1alpha1.AddOnSource) (sec
 		}
 	}
 	found := token{name: name, read: now}
-	found.value, found.err = r.read(ctx, client.ObjectKey{Namespace: source.Namespace, Name: name})
+	found.value, found.err = r.read(ctx, ref)
 	r.tokens[key] = found
 	return found.value, found.err
 }
 
 // read reads the token in a Secret. Its time is limited, and does not end with the webhook that causes it: others use
 // the result.
-func (r *Receiver) read(ctx context.Context, key client.ObjectKey) (secret.Text, error) {
+func (r *Receiver) read(ctx context.Context, ref secret.Reference) (secret.Text, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), secretTimeout)
 	defer cancel()
 	var stored corev1.Secret
-	if err := r.Secrets.Get(ctx, key, &stored); err != nil {
-		return "", fmt.Errorf("cannot read secret %q: %w", key.Name, err)
+	if err := r.Secrets.Get(ctx, ref.NamespacedName, &stored); err != nil {
+		return "", ref.Unread(err)
 	}
 	value := secret.Text(strings.TrimSpace(string(stored.Data[tokenKey])))
 	if value == "" {
-		return "", fmt.Errorf("secret %q has no key %q", key.Name, tokenKey)
+		return "", fmt.Errorf("%s has no key %q", ref, tokenKey)
 	}
 	return value, nil
 }

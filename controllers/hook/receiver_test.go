@@ -231,6 +231,9 @@ func TestSecretThatCannotBeReadIsReadNoMoreOften(t *testing.T) {
 		if n := w.reads.Load(); n > 2 {
 			t.Errorf("the Secret was read %d times", n)
 		}
+		if want := "spec.webhook.secretRef: Secret team/hook does not exist"; !strings.Contains(w.logged.String(), want) {
+			t.Errorf("the log does not have %q: %.300s", want, w.logged.String())
+		}
 		stored = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hook"}, Data: map[string][]byte{"token": []byte(testToken)}}
 		if err := w.hub.Create(t.Context(), stored); err != nil {
 			t.Fatal(err)

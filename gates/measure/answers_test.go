@@ -85,7 +85,7 @@ func FuzzAddress(f *testing.F) {
 			if parsed, err := parseAddress(raw, kind, Options{}); err == nil && (parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.User != nil || hostOf(parsed) == "") {
 				t.Errorf("%q is called as %v", raw, parsed)
 			}
-			_, err := parseCredentials(kind, &Secret{Name: "s", Keys: map[string][]byte{
+			_, err := parseCredentials(kind, &Secret{Keys: map[string][]byte{
 				bearerTokenKey: []byte(bearer), usernameKey: []byte(user), passwordKey: []byte(password), caKey: []byte(ca), signingKey: []byte(bearer),
 			}})
 			if err != nil && len(bearer) > 8 && strings.Contains(err.Error(), bearer) {

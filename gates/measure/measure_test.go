@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/dial"
 	"github.com/addonflow/addonflow/gates"
@@ -65,10 +66,15 @@ func question() gates.Question {
 	}
 }
 
+// named is a Secret of the gate's namespace.
+func named(name string) secret.Reference {
+	return secret.Reference{Field: "the field", NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
+}
+
 // secretFor has the keys, each with its value, for the server.
 func secretFor(address string, keys ...string) *measure.Secret {
 	to, _ := url.Parse(address)
-	s := &measure.Secret{Name: "prom", Host: to.Host, Keys: map[string][]byte{}}
+	s := &measure.Secret{Reference: named("prom"), Host: to.Host, Keys: map[string][]byte{}}
 	for pair := range slices.Chunk(keys, 2) {
 		s.Keys[pair[0]] = []byte(pair[1])
 	}
@@ -224,11 +230,11 @@ func TestPrometheus_Credentials(t *testing.T) {
 	}{
 		"Bearer":      {[]string{"bearerToken", "s3cret\n"}, "Bearer s3cret", "Passed: 1, max 2"},
 		"Basic":       {[]string{"username", "ana", "password", "s3cret"}, basic, "Passed: 1, max 2"},
-		"Both":        {[]string{"bearerToken", "t", "username", "ana", "password", "p"}, "", `Error: secret "prom": the keys bearerToken and username exclude each other`},
-		"NoPassword":  {[]string{"username", "ana"}, "", `Error: secret "prom": the keys username and password must be set together`},
-		"Empty":       {nil, "", `Error: secret "prom" has none of the keys of a gate of type prometheus`},
-		"TwoLines":    {[]string{"bearerToken", "a\nb"}, "", `Error: secret "prom": the key bearerToken contains a line break or control character`},
-		"NoAuthority": {[]string{"ca.crt", "nonsense"}, "", `Error: secret "prom": the key ca.crt holds no PEM certificate`},
+		"Both":        {[]string{"bearerToken", "t", "username", "ana", "password", "p"}, "", `Error: the field: Secret default/prom: the keys bearerToken and username exclude each other`},
+		"NoPassword":  {[]string{"username", "ana"}, "", `Error: the field: Secret default/prom: the keys username and password must be set together`},
+		"Empty":       {nil, "", `Error: the field: Secret default/prom has none of the keys of a gate of type prometheus`},
+		"TwoLines":    {[]string{"bearerToken", "a\nb"}, "", `Error: the field: Secret default/prom: the key bearerToken contains a line break or control character`},
+		"NoAuthority": {[]string{"ca.crt", "nonsense"}, "", `Error: the field: Secret default/prom: the key ca.crt holds no PEM certificate`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var header string
@@ -253,8 +259,8 @@ func TestSecret_IsForOneHost(t *testing.T) {
 	})
 	to, _ := url.Parse(address)
 	for _, annotation := range []string{"", to.Hostname(), "prom.example.com", to.Host + "0", "http://" + to.Host} {
-		secret := &measure.Secret{Name: "hook", Host: annotation, Keys: map[string][]byte{"key": []byte("s3cret")}}
-		want := `Error: secret "hook" is not for HOST: it must have the annotation addonflow.io/gate-host: HOST`
+		secret := &measure.Secret{Reference: named("hook"), Host: annotation, Keys: map[string][]byte{"key": []byte("s3cret")}}
+		want := `Error: the field: Secret default/hook is not for HOST: it must have the annotation addonflow.io/gate-host: HOST`
 		if got := hostless(measure.Measure(t.Context(), webhook(address), secret, question(), onThisMachine), address); got != want || asked.Load() > 0 {
 			t.Errorf("%q: got %s", annotation, got)
 		}
@@ -269,7 +275,7 @@ func TestSecret_NamesTheHostInAnyForm(t *testing.T) {
 		"https://prom.example.com:8443":  "prom.example.com:8443",
 		"https://[::1]:9090":             "[::1]:9090",
 	} {
-		secret := &measure.Secret{Name: "hook", Host: annotation, Keys: map[string][]byte{"key": []byte("s3cret")}}
+		secret := &measure.Secret{Reference: named("hook"), Host: annotation, Keys: map[string][]byte{"key": []byte("s3cret")}}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // nothing is looked up
 		if got := measure.Measure(ctx, webhook(address), secret, question(), measure.Options{AllowLoopback: true}); strings.Contains(got.Reason, "annotation") {

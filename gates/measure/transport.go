@@ -41,7 +41,7 @@ const (
 // Secret holds the credentials of a gate. Its keys are bearerToken, or username and password,
 // for type prometheus; key for type webhook; and ca.crt.
 type Secret struct {
-	Name string
+	Reference secret.Reference
 	// Host is the value of the Secret's annotation addonflow.io/gate-host.
 	Host string
 	Keys map[string][]byte
@@ -81,8 +81,8 @@ func connect(gate v1alpha1.Gate, from *Secret, o Options) (*server, error) {
 	}
 	if from != nil {
 		if named := canonicalHost(from.Host, s.address.Scheme); named != hostOf(s.address) {
-			return s, fmt.Errorf("secret %q is not for %s: it must have the annotation %s: %s",
-				from.Name, s.address.Host, v1alpha1.GateHostAnnotation, hostOf(s.address))
+			return s, fmt.Errorf("%s is not for %s: it must have the annotation %s: %s",
+				from.Reference, s.address.Host, v1alpha1.GateHostAnnotation, hostOf(s.address))
 		}
 		if s.credentials, err = parseCredentials(gate.Type, from); err != nil {
 			return s, err
@@ -159,21 +159,21 @@ func parseCredentials(kind v1alpha1.GateType, from *Secret) (credentials, error)
 	}
 	switch {
 	case c.bearerToken != "" && (c.username != "" || c.password != ""):
-		return credentials{}, fmt.Errorf("secret %q: the keys %s and %s exclude each other", from.Name, bearerTokenKey, usernameKey)
+		return credentials{}, fmt.Errorf("%s: the keys %s and %s exclude each other", from.Reference, bearerTokenKey, usernameKey)
 	case (c.username == "") != (c.password == ""):
-		return credentials{}, fmt.Errorf("secret %q: the keys %s and %s must be set together", from.Name, usernameKey, passwordKey)
+		return credentials{}, fmt.Errorf("%s: the keys %s and %s must be set together", from.Reference, usernameKey, passwordKey)
 	}
 	for key, text := range map[string]secret.Text{bearerTokenKey: c.bearerToken, usernameKey: c.username, passwordKey: c.password} {
 		if strings.ContainsFunc(string(text), unicode.IsControl) {
-			return credentials{}, fmt.Errorf("secret %q: the key %s contains a line break or control character", from.Name, key)
+			return credentials{}, fmt.Errorf("%s: the key %s contains a line break or control character", from.Reference, key)
 		}
 	}
 	var err error
 	if c.authorities, err = dial.Authorities(from.Keys[caKey]); err != nil {
-		return credentials{}, fmt.Errorf("secret %q: the key %s %w", from.Name, caKey, err)
+		return credentials{}, fmt.Errorf("%s: the key %s %w", from.Reference, caKey, err)
 	}
 	if c == (credentials{}) {
-		return c, fmt.Errorf("secret %q has none of the keys of a gate of type %s", from.Name, kind)
+		return c, fmt.Errorf("%s has none of the keys of a gate of type %s", from.Reference, kind)
 	}
 	return c, nil
 }

@@ -245,7 +245,7 @@ var _ = Describe("A token for statuses", func() {
 		hold(all...)
 		sha := s.pushTag("v2", s.stages())
 		Eventually(s.sourceCondition).WithArguments(v1alpha1.CommitStatusDeniedCondition).Should(And(
-			HavePrefix("True TokenRefused: "), ContainSubstring(`the token is in secret "revoked-forge", it needs write:repository`)))
+			HavePrefix("True TokenRefused: "), ContainSubstring("/revoked-forge has the token, and it needs write:repository")))
 		Eventually(s.rolloutCondition).WithArguments(v1alpha1.CommitStatusDeniedCondition).Should(HavePrefix("True TokenRefused: "))
 		GinkgoWriter.Println(s.sourceCondition(v1alpha1.CommitStatusDeniedCondition))
 		release(all...)
