@@ -124,6 +124,8 @@ const (
 	RemovalStartedReason = "RemovalStarted"
 	// RemovalEndedReason: no cluster has the add-on.
 	RemovalEndedReason = "RemovalEnded"
+	// RepairedReason: works that another client changed or deleted were written again.
+	RepairedReason = "Repaired"
 	// ClockSteppedReason: the operator's clock was set; stored times were moved with it.
 	ClockSteppedReason = "ClockStepped"
 	// WriteRefusedReason: the hub refused a write that the rollout needs, apart from those to clusters.

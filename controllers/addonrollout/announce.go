@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/rollout/journal"
@@ -64,6 +65,12 @@ func noticeOf(d journal.Decision) (notice, bool) {
 		return notice{normal, v1alpha1.RemovalStartedReason, "Started the removal that follows from"}, true
 	case journal.RemovalEnded:
 		return notice{normal, v1alpha1.RemovalEndedReason, "Completed the removal that follows from"}, true
+	case journal.Repaired:
+		text := "Repaired " + brief.Count(d.Count, "cluster")
+		if d.Stage != "" {
+			text += " of stage " + d.Stage
+		}
+		return notice{normal, v1alpha1.RepairedReason, text + " with the content of"}, true
 	case journal.ClockStepped:
 		return notice{warning, v1alpha1.ClockSteppedReason, "The operator's clock was set during the rollout of"}, true
 	case journal.WriteRefused:
@@ -90,10 +97,10 @@ func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	}
 }
 
-// announceStep sends the event of a decision.
+// announceStep sends the event of a decision, which has the clusters of the repairs that continue it.
 func announceStep(recorder record.EventRecorder, ro *v1alpha1.AddOnRollout, d journal.Decision) {
 	n, ok := noticeOf(d)
-	if !ok {
+	if !ok || d.Continues {
 		return
 	}
 	about := d.Commit
@@ -141,9 +148,9 @@ func logSteps(log logr.Logger, all []journal.Decision) {
 	}
 }
 
-// carriedOut logs the decisions of a round of writes that are not in the ledger, such as the
+// carriedOut logs and announces the decisions of a round of writes that are not in the ledger, such as the
 // repair of a work. It returns the entries for the journal.
-func carriedOut(ctx context.Context, ro *v1alpha1.AddOnRollout, did []journal.Decision) []journal.Decision {
+func (r *Reconciler) carriedOut(ctx context.Context, ro *v1alpha1.AddOnRollout, did []journal.Decision) []journal.Decision {
 	if len(did) == 0 {
 		return nil
 	}
@@ -153,6 +160,9 @@ func carriedOut(ctx context.Context, ro *v1alpha1.AddOnRollout, did []journal.De
 	log := decisionLog(ctx, ro)
 	logClusters(log, did)
 	logSteps(log, steps)
+	for _, d := range steps {
+		announceStep(r.Recorder, ro, d)
+	}
 	return steps
 }
 

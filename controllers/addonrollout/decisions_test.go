@@ -247,6 +247,15 @@ func TestInfoLinesGrowWithDoublingsAndNotWithClusters(t *testing.T) {
 		s.report(some...)
 	}
 	again := linesAt(*lines, 0)[len(info):]
+	repairs := 0
+	for _, e := range s.announced() {
+		if strings.HasPrefix(e, "Normal Repaired Repaired ") {
+			repairs++
+		}
+	}
+	if repairs == 0 || repairs > len(again) {
+		t.Errorf("a repair of all clusters makes %d events, and %d lines at info", repairs, len(again))
+	}
 	if len(again) == 0 || len(again) > 10 {
 		t.Errorf("a repair of all clusters makes %d lines at info:\n %s", len(again), strings.Join(again, "\n "))
 	}
@@ -279,17 +288,22 @@ func TestAManagedClusterAddOnThatAUserDeletedIsRepaired(t *testing.T) {
 	}
 }
 
-// TestARepairOfDriftIsADecision: it is logged and in the journal at once.
+// TestARepairOfDriftIsADecision: it is logged and in the journal at once. Its event names commit, cluster and work.
 func TestARepairOfDriftIsADecision(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.oneByOne()
 	s.target("v1")
 	s.settle()
 	lines := s.logged()
+	s.announced()
 	w := s.works()["c2"]
 	w.Spec.Workload.Manifests = []workv1.Manifest{}
 	s.update(w)
 	s.turns(2)
+	want := "Normal Repaired Repaired 1 cluster of stage everyone with the content of main@sha1:" + commitNamed("v1") + ": c2: work " + w.Name + " differed from the revision"
+	if got := s.announced(); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		t.Errorf("announced %q, want %q", got, want)
+	}
 	if got := linesAt(*lines, 1); !slices.Contains(got, "Repaired everyone c2") {
 		t.Errorf("logged %v", got)
 	}

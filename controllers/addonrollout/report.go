@@ -114,7 +114,7 @@ func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) er
 		ro.Status.SetLastHandledReconcileRequest(ro.Annotations[meta.ReconcileRequestAnnotation])
 	}
 	same := sameWords(before, after)
-	did := carriedOut(ctx, ro, wrote.did)
+	did := r.carriedOut(ctx, ro, wrote.did)
 	if same && !done && len(did) == 0 {
 		return nil
 	}
