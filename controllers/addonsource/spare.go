@@ -12,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
@@ -105,25 +107,39 @@ func (p *pass) spareOne(ctx context.Context, live *unstructured.Unstructured) er
 const disownings = 3
 
 // finishDeletion removes the finalizer from a ClusterManagementAddOn that is being deleted. The
-// event says when it was deleted, because a recorder merges events of equal text, and how
-// (background, orphan or foreground) if the object still shows it.
+// events and the log say when it was deleted, because a recorder merges events of equal text, and how
+// (background, orphan or foreground) if the object still shows it. No object says who deleted it.
 func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructured) error {
-	if _, err := p.unguard(ctx, p.Client, live); err != nil {
+	rollout := &v1alpha1.AddOnRollout{}
+	key := client.ObjectKey{Namespace: p.source.Namespace, Name: live.GetName()}
+	if err := p.Client.Get(ctx, key, rollout); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot read AddOnRollout %s: %w", key, err)
+	}
+	kept, err := addOnsOf(ctx, p.Live, live, func(addOn *metav1.PartialObjectMetadata) bool { return addOn.DeletionTimestamp == nil })
+	if err != nil {
 		return err
 	}
 	how := "" // in the background, or its dependents are gone already
-	text := "%s was deleted on the hub at %s%s. AddonFlow removed the owner references to it, so that from now on no agent is removed with it. It is applied again if Git declares it; " +
-		"agents that a foreground deletion removed before are installed again at the pace of the rollout"
 	switch {
 	case slices.Contains(live.GetFinalizers(), metav1.FinalizerOrphanDependents):
 		how = " with policy Orphan"
 	case slices.Contains(live.GetFinalizers(), metav1.FinalizerDeleteDependents):
 		how = " in the foreground"
-		text = "%s was deleted on the hub at %s%s, which deletes the ManagedClusterAddOns that refer to it, and with them the agents. " +
-			"It is applied again if Git declares it; the agents are installed again at the pace of the rollout"
 	}
-	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason, text,
-		keyOf(live), live.GetDeletionTimestamp().UTC().Format("15:04:05 UTC"), how)
+	if _, err := p.unguard(ctx, p.Client, live); err != nil {
+		return err
+	}
+	at := live.GetDeletionTimestamp().UTC().Format("15:04:05 UTC")
+	text := fmt.Sprintf("%s was deleted on the hub at %s%s. AddonFlow removed the owner references to it, so that from now on no agent is removed with it. "+
+		"It is applied again if Git declares it", keyOf(live), at, how)
+	if all := int(rollout.Status.Counts.Total); all > len(kept) {
+		text += fmt.Sprintf("; %d of %s lost the add-on, as in a foreground deletion, and get it again at the pace of the rollout", all-len(kept), brief.Count(all, "cluster"))
+	}
+	ctrl.LoggerFrom(ctx).Info("The add-on was deleted on the hub", "addOn", live.GetName(), "message", text)
+	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason, "%s", text)
+	if rollout.UID != "" {
+		p.Events.AnnotatedEventf(rollout, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason, "%s", text)
+	}
 	return nil
 }
 
@@ -131,7 +147,10 @@ func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructur
 // ManagedClusterAddOn, hand-made ones included, and returns how many had one. Without a
 // reference they stay when the ClusterManagementAddOn is deleted.
 func Disown(ctx context.Context, live client.Reader, hub client.Writer, owner client.Object) (int, error) {
-	owned, err := ownedBy(ctx, live, owner)
+	refers := refersTo(owner)
+	owned, err := addOnsOf(ctx, live, owner, func(addOn *metav1.PartialObjectMetadata) bool {
+		return slices.ContainsFunc(addOn.OwnerReferences, refers)
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -140,7 +159,7 @@ func Disown(ctx context.Context, live client.Reader, hub client.Writer, owner cl
 	for i := range owned {
 		group.Go(func() error {
 			after := owned[i].DeepCopy()
-			after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, refersTo(owner))
+			after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, refers)
 			patch := client.MergeFromWithOptions(&owned[i], client.MergeFromWithOptimisticLock{})
 			err := hub.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldManager))
 			if client.IgnoreNotFound(err) != nil {
@@ -152,9 +171,9 @@ func Disown(ctx context.Context, live client.Reader, hub client.Writer, owner cl
 	return len(owned), group.Wait()
 }
 
-// ownedBy lists the ManagedClusterAddOns with an owner reference to a ClusterManagementAddOn.
-func ownedBy(ctx context.Context, live client.Reader, owner client.Object) ([]metav1.PartialObjectMetadata, error) {
-	var owned []metav1.PartialObjectMetadata
+// addOnsOf lists the ManagedClusterAddOns of the add-on that a ClusterManagementAddOn declares, of which kept is true.
+func addOnsOf(ctx context.Context, live client.Reader, owner client.Object, kept func(*metav1.PartialObjectMetadata) bool) ([]metav1.PartialObjectMetadata, error) {
+	var found []metav1.PartialObjectMetadata
 	version := addOnGVK().GroupVersion()
 	for next := ""; ; {
 		list := &metav1.PartialObjectMetadataList{}
@@ -164,13 +183,13 @@ func ownedBy(ctx context.Context, live client.Reader, owner client.Object) ([]me
 			return nil, fmt.Errorf("cannot list ManagedClusterAddOns of %s: %w", owner.GetName(), err)
 		}
 		for _, addOn := range list.Items {
-			if slices.ContainsFunc(addOn.OwnerReferences, refersTo(owner)) {
+			if kept(&addOn) {
 				addOn.SetGroupVersionKind(version.WithKind("ManagedClusterAddOn"))
-				owned = append(owned, addOn)
+				found = append(found, addOn)
 			}
 		}
 		if next = list.Continue; next == "" {
-			return owned, nil
+			return found, nil
 		}
 	}
 }
