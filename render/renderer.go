@@ -42,6 +42,17 @@ var ErrInterrupted = chart.ErrInterrupted
 //   - Pre-delete hooks and hosted mode work for templates; OCM knows the latter for
 //     add-ons with a manager of their own only.
 type Renderer struct {
+	*shared
+
+	// interruptions counts the renderings that ended with ErrInterrupted; interrupted is the
+	// error of the last one.
+	counts        sync.Mutex
+	interruptions int
+	interrupted   error
+}
+
+// shared is what the renderers of one content have in common: the content, and what they rendered.
+type shared struct {
 	addOn      string
 	content    Content
 	bounds     *Bounds // nil: none
@@ -58,10 +69,6 @@ type Renderer struct {
 	// once.
 	outlines map[outlineKey]outline
 	alike    map[outlineInputs]*outlineInputs
-	// interruptions counts the renderings that ended with ErrInterrupted; interrupted is the
-	// error of the last one.
-	interruptions int
-	interrupted   error
 }
 
 // outlineInputs is everything that one cluster's rendering depends on, except its name. Most clusters of a fleet have the same.
@@ -106,7 +113,7 @@ func NewRendererWithin(bounds *Bounds, c Content, charts chart.Engine) (*Rendere
 	if c.Package != nil && charts == nil {
 		return nil, errors.New("cannot render content: it has a package, and there is no engine for charts")
 	}
-	r := &Renderer{
+	r := &Renderer{shared: &shared{
 		addOn: c.AddOn, content: c, bounds: bounds,
 		placements: make(map[v1alpha1.PlacementReference]*assignment, len(c.Placements)),
 		templates:  make(map[string]*parsedTemplate, len(c.Templates)),
@@ -114,7 +121,7 @@ func NewRendererWithin(bounds *Bounds, c Content, charts chart.Engine) (*Rendere
 		own:        map[ownKey]*assignment{},
 		outlines:   map[outlineKey]outline{},
 		alike:      map[outlineInputs]*outlineInputs{},
-	}
+	}}
 	if c.Package != nil {
 		r.pkg = parsePackage(c.AddOn, c.Package, charts)
 	}
@@ -124,6 +131,10 @@ func NewRendererWithin(bounds *Bounds, c Content, charts chart.Engine) (*Rendere
 	}
 	return r, nil
 }
+
+// Apart returns a renderer of the same content that shares with r what either renders, and counts only its own
+// interruptions.
+func (r *Renderer) Apart() *Renderer { return &Renderer{shared: r.shared} }
 
 // IsWithin reports whether the renderer has these bounds.
 func (r *Renderer) IsWithin(bounds *Bounds) bool { return r.bounds.key() == bounds.key() }
@@ -243,14 +254,14 @@ func (r *Renderer) build(key outlineKey) (Rendered, error) {
 // the last one. If the count changed between two calls, errors of Digest, Hosts and Refuses in
 // between may come from an interruption.
 func (r *Renderer) Interruptions() (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.counts.Lock()
+	defer r.counts.Unlock()
 	return r.interruptions, r.interrupted
 }
 
 func (r *Renderer) interrupt(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.counts.Lock()
+	defer r.counts.Unlock()
 	r.interruptions++
 	r.interrupted = err
 }

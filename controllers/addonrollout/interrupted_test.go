@@ -60,6 +60,49 @@ func TestInterruptedRendering_HoldsBackNoCluster(t *testing.T) {
 	}
 }
 
+// viewed is an engine that a page asks while a turn renders: the rendering for the page is interrupted.
+type viewed struct {
+	chart.InProcess
+	view    func()
+	viewing bool
+}
+
+func (e *viewed) For(string) chart.Engine { return e }
+
+func (e *viewed) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, error) {
+	if e.viewing {
+		return nil, fmt.Errorf("%w: killed", chart.ErrInterrupted)
+	}
+	e.viewing = true
+	e.view()
+	e.viewing = false
+	return e.InProcess.Render(s, in)
+}
+
+// TestInterruptedRenderingForAPageCostsNoTurn: pages use what the turns of the operator rendered.
+func TestInterruptedRenderingForAPageCostsNoTurn(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	page := s.reconciler.Inspector(s.hub, s.key)
+	engine, interrupted := &viewed{}, 0
+	engine.view = func() {
+		if _, err := page.Inspect(t.Context()); errors.Is(err, render.ErrInterrupted) {
+			interrupted++
+		}
+	}
+	s.reconciler.renderers.charts = engine
+	s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
+		Name: "hello", Engine: chart.ManifestsFolder,
+		Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: agents}\n"}},
+	}}, "v1")
+	s.advance(time.Second)
+	if _, err := s.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: s.key}); err != nil {
+		t.Errorf("the turn got %v", err)
+	}
+	if interrupted == 0 {
+		t.Error("the page was not interrupted")
+	}
+}
+
 // refusing is an engine that refuses every package for one cluster, and counts how often it was asked to render there.
 type refusing struct {
 	chart.InProcess

@@ -26,7 +26,8 @@ type renderers struct {
 	live   client.Reader
 	charts chart.Engines
 
-	// warm are those of the operator's turns, which have rendered the fleet already; nil: none. They are used and stay.
+	// warm are those of the operator's turns, which have rendered the fleet already; nil: none. They are used and stay. A
+	// rendering for a viewer that is interrupted makes no turn plan again.
 	warm *renderers
 
 	mu   sync.Mutex
@@ -44,10 +45,11 @@ func newRenderers(live client.Reader, charts chart.Engines) *renderers {
 // get returns the renderer of one add-on's revision, within bounds. The error is a *plan.MissingRevision if the
 // AddOnRevision does not exist or its content does not match its name.
 func (s *renderers) get(ctx context.Context, kept revisionKey, bounds *render.Bounds) (*render.Renderer, error) {
-	for _, of := range []*renderers{s, s.warm} {
-		if r := of.lookup(kept); r != nil && r.IsWithin(bounds) {
-			return r, nil
-		}
+	if r := s.lookup(kept); r != nil && r.IsWithin(bounds) {
+		return r, nil
+	}
+	if r := s.warm.lookup(kept); r != nil && r.IsWithin(bounds) {
+		return r.Apart(), nil
 	}
 	return s.read(ctx, kept, bounds)
 }
