@@ -225,6 +225,44 @@ var _ = Describe("A source with an account", func() {
 		Expect(exists(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(BeTrue())
 	})
 
+	It("gets rights by one commit, and uses them in the next: the commit that does both changes nothing and says so", func() {
+		w := newTenant()
+		w.grantRights()
+		verbs := []string{"get", "create", "patch"}
+		w.let(w.account(), rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: verbs},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}},
+			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, ResourceNames: []string{"agents"}, Verbs: []string{"bind"}},
+			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"escalate"}})
+		role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: agents, namespace: NAMESPACE}\n" +
+			"rules:\n- {apiGroups: [''], resources: [serviceaccounts], verbs: [create, patch]}\n"
+		binding := "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: BINDING, namespace: NAMESPACE}\n" +
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: ROLE}\nsubjects:\n- {kind: ServiceAccount, name: deployer, namespace: NAMESPACE}\n"
+		agents := strings.NewReplacer("BINDING", "agents", "ROLE", "agents").Replace(binding)
+		account := "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: agent, namespace: NAMESPACE}\n"
+
+		w.commit("all at once", addOnFilesWith(map[string]string{"addons/role.yaml": role, "addons/binding.yaml": agents, "addons/account.yaml": account}))
+		w.becomes("addons/account.yaml:1: ServiceAccount/agent: ")
+		Expect(w.whyNotReady()).To(And(ContainSubstring(`cannot create resource "serviceaccounts"`),
+			ContainSubstring("rights that the same commit gives do not count yet: commit the roles and their bindings first")))
+		Expect(exists(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "agents"}})).To(BeFalse())
+
+		w.remove("the rights first", "addons/account.yaml")
+		w.becomes("True ReconciliationSucceeded: ")
+		w.commit("then the object", map[string]string{"addons/account.yaml": account})
+		w.becomes("True ReconciliationSucceeded: ")
+
+		By("a binding to a role of the same commit that the account may not bind by name")
+		readers := strings.NewReplacer("BINDING", "readers", "ROLE", "readers").Replace(binding)
+		reader := strings.NewReplacer("agents", "readers", "create, patch", "get").Replace(role)
+		w.commit("role and binding", map[string]string{"addons/reader.yaml": reader, "addons/readers.yaml": readers})
+		w.becomes("waiting for what RoleBinding/" + w.namespace + "/readers refers to: ")
+		Expect(w.whyNotReady()).To(HaveSuffix("; if the same commit declares it, commit it first"))
+		w.remove("the role first", "addons/readers.yaml")
+		w.becomes("True ReconciliationSucceeded: ")
+		w.commit("then the binding", map[string]string{"addons/readers.yaml": readers})
+		w.becomes("True ReconciliationSucceeded: ")
+	})
+
 	It("never changes nor prunes what AddonFlow itself consists of, whatever the account may", func() {
 		w := newTenant()
 		w.grantRights()

@@ -12,6 +12,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -64,6 +65,9 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 		}
 		if namespace := c.desired.GetNamespace(); created[namespace] {
 			sayNamespaceIsNew(found, namespace)
+		}
+		if p.account != nil && givesRights(todo, keyOf(c.desired)) {
+			sayRightsDoNotCount(found, accountUser(p.accountKey()))
 		}
 		problems = append(problems, asWritten(a.objects, keyOf(c.desired), found)...)
 	}
@@ -161,6 +165,23 @@ func sayNamespaceIsNew(problems problem.List, namespace string) {
 	}
 }
 
+// givesRights reports whether the commit changes rights on the hub by another object than the one with the key.
+func givesRights(todo plan, key objectKey) bool {
+	return slices.ContainsFunc(todo.changes(), func(c change) bool {
+		return keyOf(c.desired).Group == rbacv1.GroupName && keyOf(c.desired) != key
+	})
+}
+
+// sayRightsDoNotCount completes problems about missing rights of the account of the source. All objects are tried before
+// any is written, so that the API server knows no right that the commit gives.
+func sayRightsDoNotCount(problems problem.List, user string) {
+	for i := range problems {
+		if problems[i].Hint == "" && strings.Contains(problems[i].Message, `"`+user+`"`) {
+			problems[i].Hint = "rights that the same commit gives do not count yet: commit the roles and their bindings first"
+		}
+	}
+}
+
 // createdNamespaces returns the Namespaces that this commit creates.
 func createdNamespaces(todo plan) map[string]bool {
 	created := map[string]bool{}
@@ -185,7 +206,7 @@ func (p *pass) tryCreate(ctx context.Context, desired *unstructured.Unstructured
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return nil, nil
 	case apierrors.IsNotFound(err) && kindIn(err) != "namespaces":
-		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for what %s refers to: %s", keyOf(desired), err)
+		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for what %s refers to: %s; if the same commit declares it, commit it first", keyOf(desired), err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
 		return nil, wait(v1alpha1.ReferenceNotFoundReason, p.backoff(), "waiting for Namespace %s on the hub", desired.GetNamespace())
 	case transient(err):
