@@ -207,10 +207,11 @@ func detailed(b *forge.Book, p *plan.Plan, wants []commitstatus.Want) []commitst
 	})
 }
 
-// completed reports whether a context is that of a stage that was complete with its content, and only waits now: for a
-// placement that cannot be relied upon, or with clusters that it selects since.
+// completed reports whether a context is that of a stage that was complete with its content, before the rollout failed or
+// was aborted elsewhere. It only waits now: for a placement that cannot be relied upon, or with clusters that it selects
+// since.
 func completed(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
-	waits := slices.ContainsFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool {
+	waits := w.State == commitstatus.Failure && slices.ContainsFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool {
 		return w.Context == contextName(p.Observed, st.Name) && (st.Phase == rollout.StageHeld || st.Phase == rollout.StageWaiting)
 	})
 	return waits && slices.ContainsFunc(b.Marks(), func(m commitstatus.Mark) bool {

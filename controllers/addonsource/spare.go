@@ -133,7 +133,7 @@ func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructur
 	text := fmt.Sprintf("%s was deleted on the hub at %s%s. AddonFlow removed the owner references to it, so that from now on no agent is removed with it. "+
 		"It is applied again if Git declares it", keyOf(live), at, how)
 	if all := int(rollout.Status.Counts.Total); all > len(kept) {
-		text += fmt.Sprintf("; %d of %s lost the add-on, as in a foreground deletion, and get it again at the pace of the rollout", all-len(kept), brief.Count(all, "cluster"))
+		text += fmt.Sprintf("; %d of %s lost the add-on, as in a foreground deletion; it is installed there again at the pace of the rollout", all-len(kept), brief.Count(all, "cluster"))
 	}
 	ctrl.LoggerFrom(ctx).Info("The add-on was deleted on the hub", "addOn", live.GetName(), "message", text)
 	p.Events.AnnotatedEventf(p.source, p.eventMetadata(), corev1.EventTypeWarning, v1alpha1.AddOnDeletedReason, "%s", text)

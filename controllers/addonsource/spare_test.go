@@ -96,7 +96,7 @@ var _ = Describe("A ClusterManagementAddOn that is deleted by hand", func() {
 			w.read(after)
 			return after.UID
 		}).WithTimeout(patience).ShouldNot(Equal(before.UID))
-		deleted := MatchRegexp(`deleted on the hub at \d\d:\d\d:\d\d UTC.*; 1 of 1 cluster lost the add-on, as in a foreground deletion, and get it again`)
+		deleted := MatchRegexp(`deleted on the hub at \d\d:\d\d:\d\d UTC.*; 1 of 1 cluster lost the add-on, as in a foreground deletion; it is installed there again`)
 		Expect(w.announced()).To(ContainElements(deleted, deleted), "an event of the source, and one of the rollout")
 	})
 

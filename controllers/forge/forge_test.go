@@ -257,7 +257,7 @@ func TestWrongToken(t *testing.T) {
 		t.Errorf("requeue after %s, want some time", after)
 	}
 	d := b.denied()
-	if d == nil || d.Reason != v1alpha1.TokenRefusedReason || !strings.Contains(d.Message, named("forge") + " has the token, and it needs write:repository") {
+	if d == nil || d.Reason != v1alpha1.TokenRefusedReason || !strings.Contains(d.Message, named("forge")+" has the token, and it needs write:repository") {
 		t.Errorf("denied %+v", d)
 	}
 	if err := b.hub.Update(t.Context(), tokenSecret(goodWord)); err != nil {
@@ -294,7 +294,7 @@ func TestTokenWithoutThePermission(t *testing.T) {
 func TestMissingToken(t *testing.T) {
 	b := newBench(t, "")
 	b.reconcile(want(commitstatus.Failure, "does not build"))
-	if d := b.denied(); d == nil || d.Reason != v1alpha1.TokenMissingReason || !strings.Contains(d.Message, named("forge") + ` has no key "token"; it needs write:repository`) {
+	if d := b.denied(); d == nil || d.Reason != v1alpha1.TokenMissingReason || !strings.Contains(d.Message, named("forge")+` has no key "token"; it needs write:repository`) {
 		t.Errorf("denied %+v", d)
 	}
 }
@@ -415,7 +415,7 @@ func TestForgeWithAPrivateAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.reconcile(nothing)
-	if status, message := b.condition(); status != metav1.ConditionFalse || !strings.Contains(message, named("forge") + `: key "ca.crt" holds no PEM certificate`) {
+	if status, message := b.condition(); status != metav1.ConditionFalse || !strings.Contains(message, named("forge")+`: key "ca.crt" holds no PEM certificate`) {
 		t.Errorf("with a wrong one: condition %q %q", status, message)
 	}
 
