@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/fluxcd/pkg/runtime/predicates"
 	corev1 "k8s.io/api/core/v1"
@@ -49,14 +50,19 @@ const (
 )
 
 // Reverter proposes pull requests for content that was rolled back. It is a controller of
-// its own, so that neither a forge nor a repository delays a rollout. The branch of
+// its own, so that neither a forge nor a repository delays a rollout. A visit works for one source outside of the workers,
+// so that a server that hangs delays no other source. The branch of
 // a proposal and its pull request are the state, and are found by the name of the branch, which follows
 // from the quarantine of the content. The quarantine names the pull request for the texts of the rollout.
-type Reverter struct{ *Reconciler }
+type Reverter struct {
+	*Reconciler
+	// visits take turns like the errands of sources.
+	visits *errands
+}
 
 // NewReverter returns a reverter that reads repositories as the reconciler does, whose sources show
 // what became of the proposals.
-func NewReverter(r *Reconciler) *Reverter { return &Reverter{Reconciler: r} }
+func NewReverter(r *Reconciler) *Reverter { return &Reverter{Reconciler: r, visits: newErrands()} }
 
 // SetupWithManager registers the controller.
 func (v *Reverter) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
@@ -65,6 +71,7 @@ func (v *Reverter) SetupWithManager(mgr ctrl.Manager, options controller.Options
 		For(&v1alpha1.AddOnSource{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, suspensionChanged(), hubclient.NewestCommitChanged()))).
 		Watches(&v1alpha1.AddOnRollout{}, handler.EnqueueRequestsFromMapFunc(sourceOf), builder.WithPredicates(returned())).
+		WatchesRawSource(v.visits.ends()).
 		WithOptions(options).
 		Complete(v)
 }
@@ -88,12 +95,13 @@ func revertOf(r *v1alpha1.AddOnRollout) proposal.Revert {
 	}
 }
 
-// Reconcile proposes what a source's rollouts went back to. What goes wrong is a condition of the
-// source, and is tried again.
+// Reconcile begins or ends a visit, which proposes what a source's rollouts went back to. What goes wrong is a condition
+// of the source, and is tried again.
 func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	source := &v1alpha1.AddOnSource{}
 	if err := v.Live.Get(ctx, req.NamespacedName, source); err != nil {
 		if apierrors.IsNotFound(err) {
+			v.visits.stop(req.NamespacedName)
 			v.reverts.forget(req.NamespacedName)
 			return ctrl.Result{}, nil
 		}
@@ -101,35 +109,64 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	spec := source.Spec.CommitStatus
 	if spec == nil || !spec.RevertPullRequest || !source.DeletionTimestamp.IsZero() {
-		v.note(source, nil)
+		v.leave(source)
 		return ctrl.Result{}, nil
 	}
 	if suspended(source) {
+		v.visits.stop(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	wanted, err := v.wanted(ctx, source)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	key := errandKey{generation: source.Generation, attempted: source.Status.LastAppliedRevision, requestedAt: source.Annotations[fluxmeta.ReconcileRequestAnnotation]}
+	if result, ended := v.visits.take(req.NamespacedName, key); ended {
+		if result.err != nil {
+			return ctrl.Result{}, result.err
+		}
+		if after, tried := v.reverts.next(req.NamespacedName, wanted); tried {
+			return ctrl.Result{RequeueAfter: after}, nil
+		}
+	}
+	switch {
+	case len(wanted) == 0:
+		v.leave(source)
+		return ctrl.Result{}, nil
+	case v.visits.awaits(req.NamespacedName, key):
+		return ctrl.Result{}, nil // its end queues the source
+	}
+	host, _ := gitsource.HostOf(source.Spec.URL) // without one, the outcome says why
+	v.visits.send(ctx, req.NamespacedName, &errand{
+		key: key, host: host, doubtful: v.reverts.failed(req.NamespacedName), sent: v.Clock(),
+		run: func(ctx context.Context) fetchResult { return fetchResult{err: v.visit(ctx, source, wanted)} },
+	})
+	return ctrl.Result{}, nil
+}
+
+// leave ends what is under way for a source that wants no pull request.
+func (v *Reverter) leave(source *v1alpha1.AddOnSource) {
+	v.visits.stop(client.ObjectKeyFromObject(source))
+	v.note(source, nil)
+}
+
+// visit makes or finds the pull requests that there should be, and notes the outcomes.
+func (v *Reverter) visit(ctx context.Context, source *v1alpha1.AddOnSource, wanted []wantedRevert) error {
 	outcomes := make([]revertOutcome, 0, len(wanted))
-	var after time.Duration
 	for _, w := range wanted {
-		outcome, known := v.reverts.opened(req.NamespacedName, w.branch)
+		outcome, known := v.reverts.opened(client.ObjectKeyFromObject(source), w.branch)
 		if !known {
 			outcome = v.propose(ctx, source, w)
 			if ctx.Err() != nil {
-				return ctrl.Result{}, nil //nolint:nilerr // the operator ends
+				return nil //nolint:nilerr // the operator or the reason for the visit ended
 			}
 		}
 		if outcome.url != "" && outcome.url != w.noted {
 			if err := v.name(ctx, w.revision, outcome.url); err != nil {
-				return ctrl.Result{}, err
+				return err
 			}
 		}
 		outcomes = append(outcomes, outcome)
-		if outcome.again > 0 {
-			after = clock.Sooner(after, outcome.again)
-		}
 	}
 	for _, o := range v.note(source, outcomes) {
 		kind := corev1.EventTypeNormal
@@ -138,7 +175,7 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		}
 		v.Events.Event(source, kind, o.reason, o.text)
 	}
-	return ctrl.Result{RequeueAfter: after}, nil
+	return nil
 }
 
 // note stores the outcomes of a source and returns the new ones. If anything changed, the source shows it.
@@ -483,6 +520,30 @@ func (r *revertOutcomes) opened(source types.NamespacedName, branch string) (rev
 		}
 	}
 	return revertOutcome{}, false
+}
+
+// next returns the time until the next attempt of a source; 0: none is due. tried: each pull request that there should be
+// was made or tried.
+func (r *revertOutcomes) next(source types.NamespacedName, wanted []wantedRevert) (after time.Duration, tried bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range wanted {
+		i := slices.IndexFunc(r.of[source], func(o revertOutcome) bool { return o.branch == w.branch })
+		if i < 0 {
+			return 0, false
+		}
+		if again := r.of[source][i].again; again > 0 {
+			after = clock.Sooner(after, again)
+		}
+	}
+	return after, true
+}
+
+// failed reports whether the last visit to a source had no answer.
+func (r *revertOutcomes) failed(source types.NamespacedName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.of[source], func(o revertOutcome) bool { return o.reason == v1alpha1.DeliveryFailedReason })
 }
 
 // keep replaces the outcomes of a source. It returns the new ones, and whether anything changed.

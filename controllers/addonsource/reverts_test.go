@@ -263,12 +263,24 @@ func (s *revertScene) restart() {
 	s.reverter = NewReverter(New(Config{Client: s.hub, Live: s.hub, Events: s.events, Desk: desk, Git: gitsource.Access{AllowLoopback: true, AllowHTTPCredentials: true}}))
 }
 
-// propose runs one pass, and returns the condition of the source as "Status Reason: message".
-func (s *revertScene) propose() string {
+// visit makes one visit to the end, and returns what follows.
+func (s *revertScene) visit() ctrl.Result {
 	s.t.Helper()
-	if _, err := s.reverter.Reconcile(s.t.Context(), s.request); err != nil {
+	result, err := s.reverter.Reconcile(s.t.Context(), s.request)
+	if sent := s.reverter.visits.of[s.request.NamespacedName]; sent != nil && err == nil {
+		<-sent.done
+		result, err = s.reverter.Reconcile(s.t.Context(), s.request)
+	}
+	if err != nil {
 		s.t.Fatal(err)
 	}
+	return result
+}
+
+// propose makes one visit, and returns the condition of the source as "Status Reason: message".
+func (s *revertScene) propose() string {
+	s.t.Helper()
+	s.visit()
 	source := &v1alpha1.AddOnSource{}
 	if err := s.hub.Get(s.t.Context(), s.request.NamespacedName, source); err != nil {
 		s.t.Fatal(err)
@@ -499,6 +511,42 @@ func TestReverter_ContinuesAfterTheBranchMoved(t *testing.T) {
 	}
 }
 
+// TestReverter_WaitsForNoServerThatHangs: a Git server that answers nothing holds no worker. A source that wants no pull
+// request any more ends the visit.
+func TestReverter_WaitsForNoServerThatHangs(t *testing.T) {
+	s := newRevertScene(t, revertTree("v2", "v1"))
+	asked, left := make(chan struct{}, 10), make(chan struct{}, 10)
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+		left <- struct{}{}
+	}))
+	defer hangs.Close()
+	edit := func(change func(*v1alpha1.AddOnSource)) {
+		source := &v1alpha1.AddOnSource{}
+		if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
+			t.Fatal(err)
+		}
+		change(source)
+		if err := s.hub.Update(t.Context(), source); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(func(source *v1alpha1.AddOnSource) { source.Spec.URL = hangs.URL + "/fleet.git" })
+	if _, err := s.reverter.Reconcile(t.Context(), s.request); err != nil {
+		t.Fatal(err)
+	}
+	if outcomes, known := s.reverter.reverts.get(s.request.NamespacedName); known {
+		t.Errorf("the worker waited for the server: %+v", outcomes)
+	}
+	<-asked
+	edit(func(source *v1alpha1.AddOnSource) { source.Spec.CommitStatus.RevertPullRequest = false })
+	if _, err := s.reverter.Reconcile(t.Context(), s.request); err != nil {
+		t.Fatal(err)
+	}
+	<-left
+}
+
 // TestReverter_TriesAgainAfterAMistakeOfAnother: the newest commit cannot be built at the moment of the rollback.
 func TestReverter_TriesAgainAfterAMistakeOfAnother(t *testing.T) {
 	s := newRevertScene(t, revertTree("v2", "v1"))
@@ -507,9 +555,8 @@ func TestReverter_TriesAgainAfterAMistakeOfAnother(t *testing.T) {
 	if _, err := s.repo.Commit("a typo of another team", broken); err != nil {
 		t.Fatal(err)
 	}
-	result, err := s.reverter.Reconcile(t.Context(), s.request)
-	if err != nil || result.RequeueAfter != revertRarely {
-		t.Errorf("tried again after %s, %v", result.RequeueAfter, err)
+	if result := s.visit(); result.RequeueAfter != revertRarely {
+		t.Errorf("tried again after %s", result.RequeueAfter)
 	}
 	before := &v1alpha1.AddOnSource{}
 	after := before.DeepCopy()
