@@ -339,6 +339,9 @@ func (f *Fleet) observe(c *Cluster, at time.Time) rollout.Cluster {
 	if c.Running != "" && !c.Edited && c.Blocked == "" {
 		o.UpToDate = c.Refused == "" && c.content(c.Running) == c.content(f.Target())
 		o.UpToDateStable = f.Policy.Stable != "" && c.content(c.Running) == c.content(f.Policy.Stable)
+		if f.Policy.Stable == f.Target() {
+			o.UpToDateStable = o.UpToDate // they are one rendering
+		}
 	}
 	return o
 }
