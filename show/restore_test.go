@@ -9,9 +9,10 @@ import (
 	"github.com/addonflow/addonflow/test/gitserver"
 )
 
-// TestTheCommandThatRestoresGit_RemovesAddedFiles: the bad commit changes a file, deletes one and adds one. After the
-// command, the directory of the add-on has the tree of the good commit, and other directories are as they were.
-func TestTheCommandThatRestoresGit_RemovesAddedFiles(t *testing.T) {
+// TestTheCommandThatRestoresGit_RemovesAddedFilesAndKeepsThePolicy: the bad commit changes a file, deletes one and adds
+// one, and a later commit changes the policy. After the command, the directory of the add-on has the content of the good
+// commit and the newest policy, and other directories are as they were.
+func TestTheCommandThatRestoresGit_RemovesAddedFilesAndKeepsThePolicy(t *testing.T) {
 	server, err := gitserver.Start(gitserver.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -32,9 +33,10 @@ func TestTheCommandThatRestoresGit_RemovesAddedFiles(t *testing.T) {
 		}
 		return sha
 	}
-	good := commit(repo.Commit("v1", map[string]string{"hello/a.yaml": "v1", "hello/b.yaml": "v1", "other/a.yaml": "v1"}))
+	good := commit(repo.Commit("v1", map[string]string{"hello/a.yaml": "v1", "hello/b.yaml": "v1", "hello/policy/addonrollout.yaml": "onFailure: Pause", "other/a.yaml": "v1"}))
 	commit(repo.Remove("v2", "hello/b.yaml"))
 	bad := commit(repo.Commit("v2", map[string]string{"hello/a.yaml": "v2", "hello/manifests/extra.yaml": "bad", "other/a.yaml": "v2"}))
+	blocked := commit(repo.Commit("block v2", map[string]string{"hello/policy/addonrollout.yaml": "blocked", "hello/addonrollout.yaml": "gates"}))
 
 	r := failed()
 	r.Status.Stable = &v1alpha1.Target{Commit: "main@sha1:" + good}
@@ -51,7 +53,7 @@ func TestTheCommandThatRestoresGit_RemovesAddedFiles(t *testing.T) {
 		return string(out)
 	}
 	run(restore + " && " + as)
-	if left := run("git status --porcelain; git diff --name-status " + good + " HEAD -- hello; git diff --name-status " + bad + " HEAD -- other"); left != "" {
+	if left := run("git status --porcelain; git diff --name-status " + good + " HEAD -- hello ':!*addonrollout.yaml'; git diff --name-status " + bad + " HEAD -- other; git diff --name-status " + blocked + " HEAD -- '*addonrollout.yaml'"); left != "" {
 		t.Errorf("after %s:\n%s", restore, left)
 	}
 }

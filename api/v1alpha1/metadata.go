@@ -128,9 +128,10 @@ func CommitOf(revision string) string {
 
 // RestoreCommand is the git command that makes the directory PATH what it was at a commit, in the index (S) and in the
 // working tree (W). Its options are short, because commit statuses have 140 characters. Unlike git checkout, it also
-// removes the files that later commits added.
+// removes the files that later commits added. It leaves out the file of the AddOnRollout: an older policy may lack the
+// gates, the failure policy and the blocked content that later commits declared.
 func RestoreCommand(sha string) string {
-	return "git restore -SWs " + sha + " -- PATH"
+	return "git restore -SWs " + sha + " -- PATH ':!*addonrollout.yaml'"
 }
 
 // Commits are the commits that introduced the content of an AddOnRevision, <ref>@sha1:<commit>, the

@@ -617,11 +617,12 @@ func wayText(s v1alpha1.AddOnRolloutStatus, stay string) string {
 }
 
 // backText is wayText with how to make Git declare what the clusters run, and why they go back. The reason
-// may be long, and comes last.
+// may be long, and comes last. Git names blocked content itself, so that no command is needed.
 func backText(s v1alpha1.AddOnRolloutStatus, stay string) string {
 	text := wayText(s, stay)
 	switch {
 	case s.Override.Waits(), s.Phase == v1alpha1.PhaseFailed: // the clusters do not all run it
+	case s.Override.Kind == v1alpha1.OverrideBlocked:
 	case s.Override.Proposed != "":
 		text += " (pull request " + strings.TrimPrefix(path.Base(s.Override.Proposed), "#") + " makes Git agree)"
 	case strings.Contains(s.Target.Commit, "sha1:"):
