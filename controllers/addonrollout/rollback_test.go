@@ -353,7 +353,7 @@ func TestRollback_IsSaidOnTheCommits(t *testing.T) {
 	s.turn()
 	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
 	s.turn()
-	undo := " from " + commitNamed("v2")[:10] + " (git restore -SWs " + commitNamed("v1")[:10] + " -- PATH ':!*addonrollout.yaml'): halted in everyone"
+	undo := " from " + commitNamed("v2")[:10] + " (git restore -SWs " + commitNamed("v1")[:10] + " -- PATH ':!*rollout.yaml'): halted in everyone"
 	s.expect("v2", "failure: rolling back to "+commitNamed("v1")[:10]+undo)
 	s.rolledBack()
 	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+undo)
@@ -718,7 +718,7 @@ func TestRollback_NamesTheClustersThatAreHeld(t *testing.T) {
 	for range 4 {
 		s.settleOnce()
 	}
-	s.expect("v2", back+" (git restore")
+	s.expect("v2", back+": leaks memory")
 }
 
 // A rollout that never succeeded moved some clusters. They go back as well, and the status of the commit
