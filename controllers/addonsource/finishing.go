@@ -16,6 +16,8 @@ type finishing struct {
 	finishes bool
 	// superseded: newer content took the place of a rollout of the commit before that ended.
 	superseded bool
+	// back: the clusters leave its content.
+	back bool
 }
 
 // finish notes which commits the rollouts of an add-on finish, by sha. Until the rollout has observed the newer
@@ -43,7 +45,8 @@ func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 		c.updated, c.total = c.updated+h.Counts.Updated, c.total+h.Counts.Total
 		switch from := ro.Status.Override; {
 		case from.Waits() && from.Returns() && v1alpha1.CommitOf(from.Leaves().Commit) == sha:
-			c.failed = append(c.failed, addOnStanding{ro.Name, ro.Name + ": " + ro.Status.Message})
+			// No count and no phase: the newer content may follow before the source sees the end of the rollback.
+			c.failed, c.back = append(c.failed, addOnStanding{ro.Name, ro.Name + ": content " + bars(from.Kind) + ": " + from.Reason}), true
 		case h.SupersededBy != "":
 			c.superseded = true
 		case h.Phase == v1alpha1.PhaseSucceeded:
@@ -58,17 +61,35 @@ func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 	}
 }
 
+// bars says why clusters leave content.
+func bars(kind v1alpha1.OverrideKind) string {
+	if kind == v1alpha1.OverrideBlocked {
+		return "blocked"
+	}
+	return "quarantined"
+}
+
 // finished returns the statuses of commits whose rollouts end although a newer commit is applied. A commit is not
-// superseded before that. A verdict is final. The live commits report the fleet.
+// superseded before that. A verdict is final, but the text of a failure is not while the clusters leave the content: it
+// may be of the time when the commit was the newest, and say how far the rollback was. The live commits report the fleet.
 func (p *pass) finished(book *forge.Book, f fleet, live []string) []commitstatus.Want {
 	var wants []commitstatus.Want
 	for _, m := range book.Marks() {
 		c := f.finishing[m.SHA]
-		if c == nil || !c.finishes || slices.Contains(live, m.SHA) || m.Context != forge.ContextName(p.source) || commitstatus.Judged(m) || c.superseded && c.state() != commitstatus.Pending {
+		if c == nil || !c.finishes || slices.Contains(live, m.SHA) || m.Context != forge.ContextName(p.source) {
 			continue
+		}
+		if judged := commitstatus.Judged(m); judged && (!c.back || commitstatus.Last(m).State != string(commitstatus.Failure)) || c.superseded && c.state() != commitstatus.Pending {
+			continue
+		}
+		if c.state() == commitstatus.Failure {
+			c.onHold, c.moving = nil, nil // nothing says later how these add-ons end
 		}
 		want := p.want(m.SHA, c.state(), c.text("applied"))
 		want.Progress, want.Held = c.percent(), c.held()
+		if c.back {
+			want.Content = digestOfTexts(want.Description)
+		}
 		wants = append(wants, want)
 	}
 	return wants

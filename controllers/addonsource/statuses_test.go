@@ -459,6 +459,40 @@ func TestUnseen_ContentThatTheFleetLeftWasSeen(t *testing.T) {
 	}
 }
 
+// TestFinished_SaysNoProgressOfARollback: newer content follows at once after a rollback, and nothing reports on the
+// commit then. So its text, of a time before or after the newer commit, does not say how far the rollback is.
+func TestFinished_SaysNoProgressOfARollback(t *testing.T) {
+	sha := strings.Repeat("a", 40)
+	target := v1alpha1.Target{Digest: "v2", Commit: "main@sha1:" + sha}
+	ro := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Name: "hello"}}
+	ro.Spec.OnNewCommit, ro.Status.Phase, ro.Status.Outcome = v1alpha1.OnNewCommitFinish, v1alpha1.PhaseRollingBack, "pending"
+	ro.Status.Message = "rolling back to c51eb1958b: leaks; canary 0/2, 2 in flight"
+	ro.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRecall, Declared: v1alpha1.Target{Digest: "v3"}, From: &target, Reason: "leaks"}
+	ro.Status.History = []v1alpha1.HistoryEntry{{Target: target, Phase: v1alpha1.PhaseFailed}}
+	other := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	other.Status.Phase, other.Status.Outcome = v1alpha1.PhaseProgressing, "pending"
+	other.Status.History = []v1alpha1.HistoryEntry{{Target: target, Phase: v1alpha1.PhaseProgressing}}
+	for name, before := range map[string]commitstatus.Want{
+		"before the rollback": {State: commitstatus.Pending, Description: "applied; hello 1/10"},
+		"during the rollback": {State: commitstatus.Failure, Description: "hello: " + ro.Status.Message},
+	} {
+		p := &pass{source: &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}}}
+		book := forge.NewDesk(forge.Options{Now: time.Now}).Open(forge.Key{}, nil, nil)
+		before.SHA, before.Context = sha, forge.ContextName(p.source)
+		book.Tell(before)
+		for range 2 {
+			var f fleet
+			f.finish(ro)
+			f.finish(other)
+			book.Tell(p.finished(book, f, nil)...)
+			last := commitstatus.Last(book.Marks()[0])
+			if last.State != "failure" || last.Description != "hello: content quarantined: leaks" {
+				t.Errorf("%s: %+v", name, last)
+			}
+		}
+	}
+}
+
 // TestFinished_JudgesACommitByAllOfItsAddOns: one add-on finishes although newer content is declared; the others have
 // ended, wait, or were superseded.
 func TestFinished_JudgesACommitByAllOfItsAddOns(t *testing.T) {
