@@ -13,6 +13,9 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
+// removes refuses an order about an add-on that leaves the clusters.
+const removes = "the add-on is being removed"
+
 // Answer is the result of an order in this turn.
 type Answer struct {
 	Order   *v1alpha1.AddOnOrder
@@ -205,7 +208,10 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 	affected := affects(order, next.Ledger, o.Target.Digest)
 	switch order.Verb {
 	case v1alpha1.OrderAbort:
-		if ended := append([]v1alpha1.Phase{v1alpha1.PhaseRemoving}, endedPhases()...); slices.Contains(ended, next.Phase) {
+		switch {
+		case o.Rollout.Spec.Removal != nil: // also while a hold keeps the add-on
+			return "", removes
+		case slices.Contains(endedPhases(), next.Phase):
 			return "", "the rollout is " + string(next.Phase)
 		}
 		return "ended the rollout", ""
@@ -461,7 +467,7 @@ func (o *Observation) answerContentOrder(order *v1alpha1.AddOnOrder, next v1alph
 		return "", s.Digest + " is not quarantined"
 	}
 	if o.Rollout.Spec.Removal != nil {
-		return "", "the add-on is being removed"
+		return "", removes
 	}
 	if s.Digest != o.Target.Digest { // whatever the attempt
 		return "", o.outdated(order, next)

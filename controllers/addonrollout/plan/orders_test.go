@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/rollout"
 )
 
 // TestRollback_NamesContentByTheFirstDigits: of its commit or its digest. Of a commit that introduced several contents it
@@ -39,6 +40,18 @@ func TestRollback_NamesContentByTheFirstDigits(t *testing.T) {
 		}
 		if got := o.digestOf(&v1alpha1.OrderArguments{To: digits}); got != single {
 			t.Errorf("a rollback to %s returns to %q, want %q", digits, got, single)
+		}
+	}
+}
+
+// TestAbort_IsRefusedWhileTheAddOnIsRemoved: also while a hold or an approval keeps the removal from beginning.
+func TestAbort_IsRefusedWhileTheAddOnIsRemoved(t *testing.T) {
+	o := &Observation{Rollout: &v1alpha1.AddOnRollout{}}
+	for _, removal := range []*v1alpha1.Removal{nil, {Commit: "ccc"}} {
+		o.Rollout.Spec.Removal = removal
+		next := v1alpha1.AddOnRolloutStatus{Phase: v1alpha1.PhaseHeld}
+		if _, refused := o.answer(rollout.Order{Verb: v1alpha1.OrderAbort}, &next); (refused != "") != (removal != nil) {
+			t.Errorf("removal %v: refused %q", removal, refused)
 		}
 	}
 }
