@@ -293,6 +293,31 @@ func TestARejectionHaltsTheRolloutAlsoWhenItIsDeleted(t *testing.T) {
 	s.runs(first, "c2", "c3")
 }
 
+// A commit of the policy may lift a rejection, and the journal names the verdict and that commit.
+func TestARejectionThatAPolicyLiftsIsInTheJournal(t *testing.T) {
+	s := gatedScene(t, nil, approvals(1))
+	s.installPolicy()
+	s.upgrade()
+	s.decide("bob", v1alpha1.Reject)
+	s.turn()
+	s.stands(v1alpha1.PhaseFailed, "rejected by bob")
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		spec.PolicyCommit = "main@sha1:" + strings.Repeat("c", 40)
+		for i := range spec.Stages {
+			spec.Stages[i].Gates = nil
+		}
+	})
+	s.turns(2)
+	if got, want := s.journalled("GateRemoved"), []string{"fleet: the policy no longer has approval qa: rejected by bob: as agreed"}; !slices.Equal(got, want) {
+		t.Errorf("the journal has %q, want %q", got, want)
+	}
+	for _, e := range s.rollout().Status.Journal {
+		if e.Decision == "GateRemoved" && !strings.HasPrefix(e.Commit, "cccccccccc") {
+			t.Errorf("the entry names commit %q", e.Commit)
+		}
+	}
+}
+
 // An attempt that a decision names before it begins is passed over: people decide after the retry.
 func TestRetryNeedsDecisionsThatAreGivenAfterIt(t *testing.T) {
 	s := gatedScene(t, nil, approvals(1))

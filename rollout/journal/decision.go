@@ -76,6 +76,8 @@ const (
 	GateFailed Kind = "GateFailed"
 	// GateError: the gate could not be evaluated.
 	GateError Kind = "GateError"
+	// GateRemoved: the policy no longer has a gate that had failed, and its verdict is gone.
+	GateRemoved Kind = "GateRemoved"
 	// Halted: the failure budget of the stage is spent, or the rollout failed as a whole.
 	Halted Kind = "Halted"
 	// Held: the rollout waits for something that does not pass by itself.
@@ -380,6 +382,6 @@ func magnitude(n int) int { return bits.Len(uint(n)) }
 func rank(k Kind) int {
 	return slices.Index([]Kind{
 		Kept, Adopted, Moved, Returned, Recovered, SoakReset, Verified, Soaked, Lost, Parked, Left, TimedOut, Failed, Repaired, Removed,
-		GatePassed, GateWaits, GateFailed, GateError, Resumed, StageStarted, Admitted, StageHeld, StageCompleted, Halted,
+		GateRemoved, GatePassed, GateWaits, GateFailed, GateError, Resumed, StageStarted, Admitted, StageHeld, StageCompleted, Halted,
 	}, k)
 }

@@ -362,3 +362,43 @@ func TestStartSaysWhatTheContentReplaces(t *testing.T) {
 		})
 	}
 }
+
+// TestGatesRemoved_NamesTheVerdictThatAPolicyLifts: a gate that failed is renamed or removed, alone or with its stage, by
+// a commit that declares no other content.
+func TestGatesRemoved_NamesTheVerdictThatAPolicyLifts(t *testing.T) {
+	failed := v1alpha1.GateStatus{Name: "qa", When: v1alpha1.GateBefore, Type: v1alpha1.GateApproval, State: v1alpha1.GateFailed, Reason: "rejected by alice"}
+	waiting := v1alpha1.GateStatus{Name: "qb", When: v1alpha1.GateBefore, Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting}
+	status := func(attempt int32, gates ...v1alpha1.GateStatus) v1alpha1.AddOnRolloutStatus {
+		return v1alpha1.AddOnRolloutStatus{
+			Target: &v1alpha1.Target{Digest: "v2", Commit: "main@sha1:bbb"}, Attempt: attempt,
+			Stages: []v1alpha1.StageStatus{{Name: "fleet", Gates: gates}},
+		}
+	}
+	policy := func(gates ...string) v1alpha1.AddOnRolloutSpec {
+		stage := v1alpha1.Stage{Name: "fleet", Gates: &v1alpha1.Gates{}}
+		for _, name := range gates {
+			stage.Gates.Before = append(stage.Gates.Before, v1alpha1.Gate{Name: name})
+		}
+		return v1alpha1.AddOnRolloutSpec{PolicyCommit: "main@sha1:ccc", Stages: []v1alpha1.Stage{stage}}
+	}
+	lifted := []Decision{{
+		Kind: GateRemoved, Commit: "main@sha1:ccc", Stage: "fleet", From: "Failed", Reason: "the policy no longer has approval qa: rejected by alice",
+	}}
+	for name, c := range map[string]struct {
+		next v1alpha1.AddOnRolloutStatus
+		spec v1alpha1.AddOnRolloutSpec
+		want []Decision
+	}{
+		"renamed":                  {status(1, waiting), policy("qb"), lifted},
+		"removed":                  {status(1), policy(), lifted},
+		"removed with its stage":   {v1alpha1.AddOnRolloutStatus{Target: status(1).Target, Attempt: 1}, v1alpha1.AddOnRolloutSpec{PolicyCommit: "main@sha1:ccc"}, lifted},
+		"kept":                     {status(1, failed), policy("qa"), nil},
+		"not planned":              {status(1, failed), policy(), nil},
+		"another attempt":          {status(2), policy("qa"), nil},
+		"removed in a new attempt": {status(2), policy(), nil},
+	} {
+		if got := GatesRemoved(status(1, failed), c.next, c.spec); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}

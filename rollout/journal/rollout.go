@@ -145,13 +145,54 @@ func aboutGates(before []v1alpha1.GateStatus, stage v1alpha1.StageStatus) []Deci
 		if g.Since == nil || g.State == was.State || kind == GateWaits && g.When == v1alpha1.GateDuring {
 			continue
 		}
-		d := Decision{Kind: kind, Stage: stage.Name, From: string(was.State), To: string(g.State), Reason: string(g.Type) + " " + g.Name}
-		if g.Reason != "" {
-			d.Reason += ": " + g.Reason
-		}
-		out = append(out, d)
+		out = append(out, Decision{Kind: kind, Stage: stage.Name, From: string(was.State), To: string(g.State), Reason: verdict(g)})
 	}
 	return out
+}
+
+// verdict names a gate, and the reason of its verdict.
+func verdict(g v1alpha1.GateStatus) string {
+	text := string(g.Type) + " " + g.Name
+	if g.Reason != "" {
+		text += ": " + g.Reason
+	}
+	return text
+}
+
+// GatesRemoved returns the gates that had failed and that the policy no longer has, for the same content and attempt. The
+// commit is that of the policy. It is no decision of the stage, which the policy may have removed, too.
+func GatesRemoved(before, next v1alpha1.AddOnRolloutStatus, spec v1alpha1.AddOnRolloutSpec) []Decision {
+	if !sameTarget(before.Target, next.Target) || before.Attempt != next.Attempt {
+		return nil
+	}
+	var out []Decision
+	for _, stage := range before.Stages {
+		for _, g := range stage.Gates {
+			same := func(x v1alpha1.GateStatus) bool { return x.Name == g.Name && x.When == g.When }
+			if g.State != v1alpha1.GateFailed || declares(spec, stage.Name, g) || slices.ContainsFunc(stageNamed(next.Stages, stage.Name).Gates, same) {
+				continue
+			}
+			out = append(out, Decision{
+				Kind: GateRemoved, Commit: spec.PolicyCommit, Stage: stage.Name, From: string(g.State),
+				Reason: "the policy no longer has " + verdict(g),
+			})
+		}
+	}
+	return out
+}
+
+// declares reports whether a policy has a gate of a stage.
+func declares(spec v1alpha1.AddOnRolloutSpec, stage string, g v1alpha1.GateStatus) bool {
+	named := func(x v1alpha1.Gate) bool { return x.Name == g.Name }
+	return slices.ContainsFunc(spec.Stages, func(s v1alpha1.Stage) bool {
+		switch {
+		case s.Name != stage || s.Gates == nil:
+			return false
+		case g.When == v1alpha1.GateBefore:
+			return slices.ContainsFunc(s.Gates.Before, named)
+		}
+		return slices.ContainsFunc(s.Gates.During, named)
+	})
 }
 
 // aboutStage is the decision between two phases of a stage; its kind is "" for none.

@@ -40,7 +40,7 @@ func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisio
 	}
 	var about []journal.Decision
 	if next.Target != nil { // otherwise nothing was planned yet, and an event says why
-		about = journal.Rollout(ro.Status, *next)
+		about = slices.Concat(journal.GatesRemoved(ro.Status, *next, ro.Spec), journal.Rollout(ro.Status, *next))
 	}
 	if step != 0 {
 		about = append(about, journal.Decision{Kind: journal.ClockStepped, Reason: "by " + step.Round(time.Millisecond).String() + "; the times of what is under way moved with it"})
