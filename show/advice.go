@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
@@ -57,6 +58,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	if r.Status.Aborted == nil && r.Status.Phase == v1alpha1.PhaseFailed && r.Status.Override.Returns() {
 		add("The rollback stopped. Fix what the message above names, and try the failed clusters again.", on("retry", "-m", OrderReason)...)
 	}
+	out = append(out, windowsOf(r)...)
 	switch {
 	case r.Status.Override.Returns() && r.Status.Override.Waits():
 		add("Newer content in Git follows once the clusters are back.")
@@ -127,6 +129,38 @@ func Resume(program string, r *v1alpha1.AddOnRollout) []Advice {
 		return []Advice{{"Continue the rollout.", Command(program, "resume", "rollout", r.Name, "-n", r.Namespace)}}
 	}
 	return nil
+}
+
+// windowsOf names the windows that hold a rollback. Its phase stays RollingBack, because it continues by itself.
+func windowsOf(r *v1alpha1.AddOnRollout) []Advice {
+	if r.Status.Phase != v1alpha1.PhaseRollingBack || !r.Status.Override.Returns() {
+		return nil
+	}
+	var out []Advice
+	for _, stage := range r.Status.Stages {
+		for _, gate := range stage.Gates {
+			if gate.State == v1alpha1.GateWaiting && holdsReverts(r, stage.Name, gate.Name) {
+				out = append(out, Advice{Text: fmt.Sprintf("Window %s holds the rollback of stage %s: %s. "+
+					"The rollback continues when it opens. To continue now, remove holdsReverts from the window in Git.", gate.Name, stage.Name, gate.Reason)})
+			}
+		}
+	}
+	return out
+}
+
+// holdsReverts reports whether a gate is a window that also holds rollbacks.
+func holdsReverts(r *v1alpha1.AddOnRollout, stage, gate string) bool {
+	for _, s := range r.Spec.Stages {
+		if s.Name != stage || s.Gates == nil {
+			continue
+		}
+		for _, g := range slices.Concat(s.Gates.Before, s.Gates.During) {
+			if g.Name == gate && g.Window != nil && g.Window.HoldsReverts {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // byComment reports whether comments on a forge count at a gate.

@@ -152,3 +152,22 @@ func TestNextOfSource_HelpsAgainstTheReason(t *testing.T) {
 		})
 	}
 }
+
+// TestNext_NamesTheWindowThatHoldsARollback: a window without holdsReverts does not hold it, whatever its last verdict.
+func TestNext_NamesTheWindowThatHoldsARollback(t *testing.T) {
+	for _, holds := range []bool{true, false} {
+		r, since := failed(), metav1.Now()
+		r.Status.Conditions = nil
+		r.Status.Phase, r.Status.Target = v1alpha1.PhaseRollingBack, targetOf("1")
+		r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2")}
+		window := v1alpha1.Gate{Name: "office", Type: v1alpha1.GateWindow, Window: &v1alpha1.WindowGate{HoldsReverts: holds}}
+		r.Spec.Stages = []v1alpha1.Stage{{Name: "everyone", Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{window}}}}
+		r.Status.Stages[1].Gates = []v1alpha1.GateStatus{{Name: "office", Type: v1alpha1.GateWindow, State: v1alpha1.GateWaiting, Reason: "opens 09:00 UTC", Since: &since}}
+		if got := Next("addonflow", r)[0].Text; strings.HasPrefix(got, "Window office holds the rollback of stage everyone: opens 09:00 UTC. ") != holds {
+			t.Errorf("holdsReverts %t: %q", holds, got)
+		}
+		if got := OutcomeOf(r); got != Running {
+			t.Errorf("the outcome is %v", got)
+		}
+	}
+}
