@@ -12,10 +12,12 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/show"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -369,5 +371,18 @@ func BenchmarkTenThousandClusters(b *testing.B) {
 		if err := pages.Write(&out, NewRollout(frame(""), s)); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestRolloutPage_NamesAnOrderWithoutAnAnswer(t *testing.T) {
+	s := subject(t)
+	s.Rollout = show.WithOrders(s.Rollout, []v1alpha1.AddOnOrder{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Rollout.Namespace, Name: "hello-retry-1"},
+		Spec:       v1alpha1.AddOnOrderSpec{Verb: v1alpha1.OrderRetry, Author: "ann", Reason: "registry is back"},
+	}})
+	p := NewRollout(frame("/"), s)
+	const want = "waits for the operator to answer the order of ann: retry (registry is back)"
+	if p.Mark.Word != "Pending" || p.Standing != "The rollout "+want+"." || len(p.Next) != 1 || !strings.Contains(p.Next[0].Text, want) {
+		t.Errorf("%s: %s %v", p.Mark.Word, p.Standing, p.Next)
 	}
 }

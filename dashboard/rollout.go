@@ -315,7 +315,10 @@ func begun(f Frame, s Subject) Rollout {
 // standing is the one sentence about where a rollout stands. It names the content that the counts
 // are about, which is not the declared one while the fleet is rolled back from that.
 func standing(r *v1alpha1.AddOnRollout) string {
-	if !show.Current(r) {
+	switch {
+	case !show.Current(r) && len(r.Status.CarriedOut) > 0:
+		return sentence("The rollout " + show.Message(r))
+	case !show.Current(r):
 		return "The operator has not planned the newest commit yet."
 	}
 	content := "the content"

@@ -40,6 +40,10 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 		add("No source has declared the add-on yet, and the operator does not work on it before. Commit the add-on, or delete this AddOnRollout.")
 		return out
 	}
+	if text := unanswered(r.Status.CarriedOut); text != "" {
+		add("The rollout "+text+". If this takes longer than a minute, see whether the operator runs.", on("status", "--watch")...)
+		return out
+	}
 	if !Current(r) {
 		add("The operator has not planned the newest commit yet.", on("status", "--watch")...)
 		return out

@@ -139,8 +139,9 @@ func judged(reason string) bool {
 	return false
 }
 
-// Current reports whether the status is about the current spec, and about every order that was carried out: until an order
-// is answered, the status may still be that of the content which the order rolls back.
+// Current reports whether the status is about the current spec, and about every order: until an order is answered, the
+// status may still be that of the content which the order rolls back. Only WithOrders knows of orders that the operator
+// has not read.
 func Current(r *v1alpha1.AddOnRollout) bool {
 	if r.Status.ObservedGeneration != r.Generation || len(r.Status.CarriedOut) > 0 {
 		return false
@@ -162,10 +163,7 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 	target := cmp.Or(r.Spec.Target, r.Status.Target)
 	phase, m := Headline(r)
 	text := fmt.Sprintf("%s %s %s %s", s.paint(m.colour, m.Icon), r.Name, commitOf(target), s.paint(m.colour, phase))
-	if !Current(r) {
-		return text + ": " + unseen(r)
-	}
-	if r.Spec.Removal == nil && !r.Status.Override.Waits() { // no cluster of a removal is to be updated
+	if Current(r) && r.Spec.Removal == nil && !r.Status.Override.Waits() { // no cluster of a removal is to be updated
 		text += fmt.Sprintf(" %d/%d", r.Status.Counts.Updated, r.Status.Counts.Total)
 	}
 	if message := Message(r); message != "" {
@@ -185,8 +183,11 @@ const (
 
 // unseen says what a pending rollout waits for.
 func unseen(r *v1alpha1.AddOnRollout) string {
-	if r.Spec.Target == nil {
+	switch text := unanswered(r.Status.CarriedOut); {
+	case r.Spec.Target == nil:
 		return "no source has declared the add-on yet"
+	case text != "":
+		return text
 	}
 	return notYetSeen
 }
@@ -224,9 +225,12 @@ func suspended(r *v1alpha1.AddOnRollout) bool {
 	return r.Spec.Suspend || v1alpha1.SuspendedByAnnotation(r.Annotations) || r.ReleaseRequested()
 }
 
-// Message is the first line of the most useful text of a rollout: why it is stalled, otherwise
-// the message of its phase.
+// Message is the first line of the most useful text of a rollout: what it waits for while it is pending, why it is
+// stalled, otherwise the message of its phase.
 func Message(r *v1alpha1.AddOnRollout) string {
+	if !Current(r) {
+		return unseen(r)
+	}
 	text := verdict(r)
 	if r.ReleaseRequested() {
 		return strings.TrimPrefix(text+"; "+releaseText(r), "; ")

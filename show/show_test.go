@@ -145,7 +145,7 @@ func TestLine(t *testing.T) {
 		"OrderThatIsNotAnswered": {with(progressing(), func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase = v1alpha1.PhaseSucceeded
 			r.Status.CarriedOut = []v1alpha1.GivenOrder{{Name: "hello-rollback-1", Author: "alice", Reason: "leaks"}}
-		}), "○ hello main@2222222 Pending: the operator has not reconciled it yet"},
+		}), "○ hello main@2222222 Pending: waits for the operator to answer the order of alice (leaks)"},
 		"Finish": {with(progressing(), finishing(v1alpha1.PhaseProgressing)), "○ hello main@3333333 Pending: main@3333333 waits for main@2222222 (onNewCommit is Finish); everyone 9/22"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/show"
 )
 
 // exitInterrupted is the exit code of a command ended by Ctrl-C, as shells have it.
@@ -208,6 +209,29 @@ func (c *cli) rollout(ctx context.Context, name string) (client.WithWatch, *v1al
 	}
 	r := &v1alpha1.AddOnRollout{}
 	return hub, r, hubError("read "+rolloutKey(key), hub.Get(ctx, key, r))
+}
+
+// shown reads a rollout with the orders that the operator has not answered. The orders are read first, so that the status
+// is not older than the answers.
+func shown(ctx context.Context, hub client.Reader, key client.ObjectKey) (*v1alpha1.AddOnRollout, error) {
+	orders, err := ordersIn(ctx, hub, key.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	r := &v1alpha1.AddOnRollout{}
+	if err := hub.Get(ctx, key, r); err != nil {
+		return nil, hubError("read "+rolloutKey(key), err)
+	}
+	return show.WithOrders(r, orders), nil
+}
+
+// ordersIn lists the orders of a namespace. A user without the right to list them sees none.
+func ordersIn(ctx context.Context, hub client.Reader, namespace string) ([]v1alpha1.AddOnOrder, error) {
+	var list v1alpha1.AddOnOrderList
+	if err := hub.List(ctx, &list, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) {
+		return nil, hubError("list the orders in namespace "+namespace, err)
+	}
+	return list.Items, nil
 }
 
 // hint prints advice for the user. It is not part of the command's output.

@@ -60,14 +60,14 @@ func (o *statusOptions) run(ctx context.Context, name string) error {
 	if o.watch {
 		return o.await(ctx, hub, key, &lines)
 	}
-	var r v1alpha1.AddOnRollout
-	if err := hub.Get(ctx, key, &r); err != nil {
-		return hubError("read "+rolloutKey(key), err)
-	}
-	if err := lines.write(&r); err != nil {
+	r, err := shown(ctx, hub, key)
+	if err != nil {
 		return err
 	}
-	return o.verdict(ctx, hub, &r)
+	if err := lines.write(r); err != nil {
+		return err
+	}
+	return o.verdict(ctx, hub, r)
 }
 
 // await prints every change until there is an outcome.
@@ -82,14 +82,26 @@ func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key typ
 		if r == nil {
 			return errSeenEnough
 		}
-		last = r
-		if err := lines.write(r); err != nil {
-			return err
+		orders, err := ordersIn(ctx, hub, key.Namespace)
+		for last = show.WithOrders(r, orders); err == nil; last, err = shown(ctx, hub, key) {
+			if err := lines.write(last); err != nil {
+				return err
+			}
+			if len(last.Status.CarriedOut) == 0 {
+				break
+			}
+			if err := pause(ctx, answersEvery); err != nil {
+				return err
+			}
 		}
-		if show.OutcomeOf(r) != show.Running {
+		switch {
+		case apierrors.IsNotFound(err):
+			last = r // the watch reports the deletion
+			return nil
+		case err == nil && show.OutcomeOf(last) != show.Running:
 			return errSeenEnough
 		}
-		return nil
+		return err
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && o.timeout > 0:
@@ -104,6 +116,19 @@ func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key typ
 		return &exitError{code: exitNotFound, err: fmt.Errorf("%s was deleted before it ended; addonflow get rollouts -n %s lists the others", rolloutKey(key), key.Namespace)}
 	}
 	return o.verdict(ctx, hub, last)
+}
+
+// answersEvery is how often a rollout is read again while an order has no answer: a refused order changes no rollout.
+const answersEvery = 500 * time.Millisecond
+
+// pause waits, or returns the error of the context.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // verdict is the exit code of an outcome, with a hint. If the source refuses a newer commit, it is

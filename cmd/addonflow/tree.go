@@ -54,13 +54,13 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 	t := o.terminal()
 	switch {
 	case !o.watch:
-		var r v1alpha1.AddOnRollout
-		if err := hub.Get(ctx, key, &r); err != nil {
-			return hubError("read "+rolloutKey(key), err)
+		r, err := shown(ctx, hub, key)
+		if err != nil {
+			return err
 		}
 		style := t.style
 		style.Height = 0 // it may scroll
-		_, err := io.WriteString(o.Out, style.Tree(&r, o.now()))
+		_, err = io.WriteString(o.Out, style.Tree(r, o.now()))
 		return err
 	case t.interactive:
 		return hubError("watch "+rolloutKey(key), o.redraw(ctx, hub, key))

@@ -82,6 +82,12 @@ func (c *cli) why(ctx context.Context, name, cluster string) error {
 	if _, err := fmt.Fprintln(c.Out, reasonLine(show.ClusterOf(r, found))); err != nil {
 		return err
 	}
+	if r, err = shown(ctx, hub, client.ObjectKeyFromObject(r)); err != nil {
+		return err
+	}
+	if word, _ := show.PhaseOf(r); len(r.Status.CarriedOut) > 0 {
+		c.hint("%s: %s", word, show.Message(r))
+	}
 	c.hintOverride(r)
 	if o := r.Status.Override; o.Returns() && o.Proposed != "" {
 		c.hint("The fleet differs from Git; this pull request makes Git agree:\n  %s", o.Proposed)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/dashboard"
+	"github.com/addonflow/addonflow/show"
 )
 
 // Resources that pages show.
@@ -23,6 +24,7 @@ const (
 	rolloutsResource  = "addonrollouts"
 	sourcesResource   = "addonsources"
 	revisionsResource = "addonrevisions"
+	ordersResource    = "addonorders"
 )
 
 func ours(resource, namespace, name string) Access {
@@ -107,6 +109,9 @@ func (s *Server) subject(r *request) (dashboard.Subject, error) {
 	if err := s.object(r, rolloutsResource, subject.Rollout); err != nil || subject.Rollout.Spec.Target == nil {
 		return subject, err
 	}
+	if err := s.orders(r, &subject); err != nil {
+		return subject, err
+	}
 	key := client.ObjectKey{Namespace: subject.Rollout.Namespace, Name: subject.Rollout.Spec.Target.Source}
 	if missing, err := r.missing(ours(sourcesResource, key.Namespace, key.Name)); err != nil || missing != "" {
 		return subject, err
@@ -117,6 +122,20 @@ func (s *Server) subject(r *request) (dashboard.Subject, error) {
 		subject.Source = source
 	}
 	return subject, err
+}
+
+// orders adds the orders that the operator has not answered, if the viewer may list them.
+func (s *Server) orders(r *request, subject *dashboard.Subject) error {
+	missing, err := r.missing(ours(ordersResource, subject.Rollout.Namespace, ""))
+	if err != nil || missing != "" {
+		return err
+	}
+	var orders v1alpha1.AddOnOrderList
+	if err := s.Hub.List(r.Context(), &orders, client.InNamespace(subject.Rollout.Namespace)); err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	subject.Rollout = show.WithOrders(subject.Rollout, orders.Items)
+	return nil
 }
 
 // plan adds the plan, if the viewer may get what it is made of.
@@ -360,6 +379,9 @@ func (s *Server) version(r *request, path string) (string, error) {
 			return "", err
 		}
 		add(subject.Rollout)
+		for _, order := range subject.Rollout.Status.CarriedOut {
+			versions = append(versions, order.Name)
+		}
 		if subject.Source != nil {
 			add(subject.Source)
 		}

@@ -42,3 +42,32 @@ func TestPagesOfAnotherNamespace_AreNotFound(t *testing.T) {
 		}
 	}
 }
+
+func TestRolloutPage_NamesAnOrderThatWaits(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		&v1alpha1.AddOnRollout{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hello", UID: "1"},
+			Spec:       v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Source: "fleet", Commit: "main@sha1:" + strings.Repeat("2", 40)}},
+		},
+		&v1alpha1.AddOnOrder{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "o"}, Spec: v1alpha1.AddOnOrderSpec{RolloutUID: "1", Verb: v1alpha1.OrderAbort, Author: "ann"}},
+	).Build()
+	for want, may := range map[string]rights{
+		"The rollout waits for the operator to answer the order of ann: abort.": {rolloutsResource, ordersResource},
+		"The operator has not planned the newest commit yet.":                   {rolloutsResource},
+	} {
+		pages, err := New(Options{Hub: hub, Door: may, Base: "/", Poll: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(pages.Handler())
+		t.Cleanup(server.Close)
+		code, _, text := newBrowser(t, server).do("GET", "/rollouts/team/hello/2222222", nil)
+		if code != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%v: %d, want %q\n%s", may, code, want, text)
+		}
+	}
+}
