@@ -14,12 +14,14 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/clock"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gates"
@@ -440,6 +442,24 @@ func TestApprovalsDoNotCountWhileTheirAuthorsAreNotProven(t *testing.T) {
 	s.advance(time.Minute)
 	s.decide("bob", v1alpha1.Approve)
 	s.settle()
+}
+
+// The policy, or its binding, is removed while an approval gate waits: the gate is Error at once.
+func TestARolloutWithAnApprovalGateIsWokenByTheProofOfItsApprovers(t *testing.T) {
+	s := gatedScene(t, nil, approvals(1))
+	other := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "ungated"}}
+	s.create(other)
+	proof := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: admission.Name}}
+	if got := s.reconciler.ofProof(t.Context(), proof); len(got) != 1 || got[0].NamespacedName != s.key {
+		t.Errorf("wakes %v, want only %s", got, s.key)
+	}
+	foreign := proof.DeepCopy()
+	foreign.Name = "other"
+	for o, want := range map[client.Object]bool{proof: true, foreign: false} {
+		if got := proofChanged().Delete(event.DeleteEvent{Object: o}); got != want {
+			t.Errorf("the deletion of %s passes: %t, want %t", o.GetName(), got, want)
+		}
+	}
 }
 
 // A rejection that is older than the policy counts: it only stops the stage.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/predicates"
 	"github.com/prometheus/client_golang/prometheus"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -107,6 +108,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesMetadata(&v1alpha1.AddOnRevision{}, handler.EnqueueRequestsFromMapFunc(r.ofNamed), builder.WithPredicates(contentChanged())).
 		Watches(&v1alpha1.AddOnOrder{}, handler.EnqueueRequestsFromMapFunc(r.ofNamed)).
 		Watches(&v1alpha1.AddOnApproval{}, handler.EnqueueRequestsFromMapFunc(r.ofNamed)).
+		Watches(&admissionregistrationv1.ValidatingAdmissionPolicy{}, handler.EnqueueRequestsFromMapFunc(r.ofProof), builder.WithPredicates(proofChanged())).
+		Watches(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, handler.EnqueueRequestsFromMapFunc(r.ofProof), builder.WithPredicates(proofChanged())).
 		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnRolloutKind)).
 		WatchesRawSource(r.Gates.Outcomes()).
 		WatchesRawSource(woken).

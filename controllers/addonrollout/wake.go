@@ -21,6 +21,7 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
 	"github.com/addonflow/addonflow/controllers/hubclient"
+	"github.com/addonflow/addonflow/manifests/admission"
 )
 
 func addOnOfWork(o client.Object) string { return o.GetLabels()[addOnNameLabel] }
@@ -83,6 +84,17 @@ func (r *Reconciler) ofNamed(_ context.Context, obj client.Object) []reconcile.R
 		name = o.Spec.Rollout
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}}}
+}
+
+// ofProof wakes the rollouts with an approval gate: the policy that proves approvers, or its binding, changed.
+func (r *Reconciler) ofProof(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.rolloutsThat(ctx, func(ro *v1alpha1.AddOnRollout) bool { return asksPeople(ro.Spec.Stages) })
+}
+
+// proofChanged passes changes of the policy that proves approvers, and of its binding.
+func proofChanged() predicate.Predicate {
+	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == admission.Name })
+	return predicate.And(named, predicate.GenerationChangedPredicate{})
 }
 
 // ofAgents wakes the rollout of an add-on after the permissions of its agents changed.
