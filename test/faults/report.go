@@ -23,6 +23,8 @@ type summary struct {
 	Rows      []row `json:"rows"`
 	// Broken are the points with violations, each with its first one.
 	Broken []string `json:"broken,omitempty"`
+	// Missing are the points that did not run.
+	Missing []string `json:"missing,omitempty"`
 	// Ran are the points that were run, by class and commit.
 	Ran []ran `json:"ran"`
 }
@@ -57,6 +59,9 @@ type row struct {
 func summarise(all []point, results []result, undisturbed *reference) summary {
 	s := summary{Writes: len(undisturbed.Writes), Revisions: undisturbed.Revisions}
 	for _, p := range all {
+		if !slices.ContainsFunc(results, func(r result) bool { return r.Point == p.name }) {
+			s.Missing = append(s.Missing, p.name)
+		}
 		if i := slices.IndexFunc(s.Rows, func(r row) bool { return r.Class == p.class }); i >= 0 {
 			s.Rows[i].Points++
 		} else {
@@ -97,6 +102,7 @@ func (s summary) since(earlier summary) summary {
 				continue
 			}
 			s.Ran = append(s.Ran, l)
+			s.Missing = slices.DeleteFunc(s.Missing, func(name string) bool { return slices.Contains(l.Points, name) })
 			for _, broken := range earlier.Broken {
 				if slices.ContainsFunc(l.Points, func(name string) bool { return strings.HasPrefix(broken, "**"+name+"**") }) {
 					s.Broken = append(s.Broken, broken)
@@ -254,6 +260,9 @@ func document(s summary) string {
 	}
 	if len(s.Broken) > 0 {
 		b.WriteByte('\n')
+	}
+	if len(s.Missing) > 0 {
+		fmt.Fprintf(&b, "Points that did not run: %s.\n\n", joined(s.Missing))
 	}
 	b.WriteString("What was run last on which commit:\n\n")
 	for _, r := range s.Ran {

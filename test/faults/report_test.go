@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -33,11 +34,19 @@ func TestPageKeepsTheClassesThatDidNotRunSince(t *testing.T) {
 	got := summarise(points, []result{{Point: "b 1", Class: "b", Commit: "new", Hits: 4}}, &reference{}).since(earlier)
 	want := summary{
 		Rows:   []row{{Class: "a", Points: 2, Run: 1, Violations: 1, P50: 1}, {Class: "b", Points: 1, Run: 1, Faults: 4}},
-		Broken: []string{"**a 1**: lost"},
-		Ran:    []ran{{Class: "b", Commit: "new", Points: []string{"b 1"}}, {Class: "a", Commit: "old", Points: []string{"a 1"}}},
+		Broken: []string{"**a 1**: lost"}, Missing: []string{"a 2"},
+		Ran: []ran{{Class: "b", Commit: "new", Points: []string{"b 1"}}, {Class: "a", Commit: "old", Points: []string{"a 1"}}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the summary is %+v, want %+v", got, want)
+	}
+}
+
+func TestPageNamesThePointsThatDidNotRun(t *testing.T) {
+	points := []point{{name: "a flaps, seed 1", class: "a"}, {name: "a flaps, seed 2", class: "a"}, {name: "a made anew", class: "a"}}
+	page := document(summarise(points, []result{{Point: "a flaps, seed 1", Class: "a", Commit: "new"}}, &reference{}))
+	if want := "Points that did not run: a flaps, seed 2; a made anew."; !strings.Contains(page, want) {
+		t.Errorf("the page does not have %q", want)
 	}
 }
 
