@@ -86,7 +86,11 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 		add("Clusters failed after the rollout had succeeded. Fix what the message above names, and try them again, or push a fix.", on("retry", "-m", OrderReason)...)
 	case outcome == Failed && r.Spec.Target != nil && r.Status.Phase == v1alpha1.PhaseFailed:
 		restore("Push a fix, or commit the content that succeeded last (PATH is the directory of the add-on; its addonrollout.yaml stays). Only the clusters that got the content move.", r.Status.Stable)
-		add("The content was not at fault: try the failed clusters again.", on("retry", "-m", OrderReason)...)
+		again := "try the failed clusters again."
+		if r.Status.Counts.Failed == 0 { // a gate failed
+			again = "begin another attempt, in which the gates are asked again."
+		}
+		add("The content was not at fault: "+again, on("retry", "-m", OrderReason)...)
 	case outcome == Failed:
 		add("Change what the message above names, and push.")
 	default:

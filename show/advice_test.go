@@ -104,6 +104,20 @@ func TestNextCommand(t *testing.T) {
 	}
 }
 
+// No cluster failed if a user rejected, so that there is none to try again.
+func TestNext_OfferTheClustersThatFailedOnly(t *testing.T) {
+	for failures, want := range map[int32]string{
+		1: "The content was not at fault: try the failed clusters again.",
+		0: "The content was not at fault: begin another attempt, in which the gates are asked again.",
+	} {
+		r := failed()
+		r.Status.Counts.Failed = failures
+		if got := Next("addonflow", r); len(got) != 2 || got[1].Text != want {
+			t.Errorf("%d failed: %v, want %q", failures, got, want)
+		}
+	}
+}
+
 // TestNextOfSource_HelpsAgainstTheReason: lint is advised for problems that it can find, and a suspended source is
 // resumed first.
 func TestNextOfSource_HelpsAgainstTheReason(t *testing.T) {

@@ -79,7 +79,7 @@ func TestNextLineNamesTheFix(t *testing.T) {
 		"Released":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Annotations = map[string]string{v1alpha1.ReleaseAnnotation: ""} }, "Next: Continue the rollout.\n  addonflow resume rollout hello -n default"},
 		"Declared":  {v1alpha1.PhaseSuspended, func(r *v1alpha1.AddOnRollout) { r.Spec.Suspend = true }, "Next: The AddOnRollout in Git says suspend: true. Change it there and push."},
 		"Failed": {v1alpha1.PhaseFailed, nil, "Next: Push a fix.\n" +
-			"Or: The content was not at fault: try the failed clusters again.\n  addonflow retry hello -n default -m REASON"},
+			"Or: The content was not at fault: begin another attempt, in which the gates are asked again.\n  addonflow retry hello -n default -m REASON"},
 		"Aborted": {
 			v1alpha1.PhaseFailed, func(r *v1alpha1.AddOnRollout) {
 				r.Status.Aborted = &v1alpha1.GivenOrder{}
