@@ -189,6 +189,9 @@ func unseen(r *v1alpha1.AddOnRollout) string {
 	case text != "":
 		return text
 	}
+	if c := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReconcilingCondition); c != nil && c.Reason == v1alpha1.RenderInterruptedReason {
+		return FirstLine(c.Message)
+	}
 	return notYetSeen
 }
 

@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 )
@@ -35,7 +38,7 @@ func (k *killed) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, erro
 }
 
 // TestInterruptedRendering_HoldsBackNoCluster: a turn in which a rendering was interrupted decides
-// nothing, and the next turn continues.
+// nothing and says so, and the next turn continues.
 func TestInterruptedRendering_HoldsBackNoCluster(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	engine := &killed{on: true}
@@ -52,8 +55,14 @@ func TestInterruptedRendering_HoldsBackNoCluster(t *testing.T) {
 	if after := s.rollout().Status; after.Target != nil {
 		t.Errorf("the turn decided something: %+v", after)
 	}
+	if ro := s.rollout(); conditions.GetReason(ro, meta.ReconcilingCondition) != v1alpha1.RenderInterruptedReason || !strings.Contains(conditions.GetMessage(ro, meta.ReadyCondition), "killed; it is tried again") {
+		t.Errorf("the rollout says %+v", ro.Status.Conditions)
+	}
 	engine.on = false
 	s.turns(6)
+	if got := conditions.GetReason(s.rollout(), meta.ReadyCondition); got != v1alpha1.RolloutProgressingReason {
+		t.Errorf("after the interruption Ready has reason %s", got)
+	}
 	works := &workv1.ManifestWorkList{}
 	if err := s.hub.List(t.Context(), works); err != nil || len(works.Items) != 2 {
 		t.Errorf("%d works, %v; want one of each cluster", len(works.Items), err)

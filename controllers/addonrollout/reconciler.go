@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/controller"
@@ -136,6 +137,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	mem.generation = ro.Generation
 	result, err := r.turn(ctx, ro, mem)
+	err = errors.Join(err, r.reportInterruption(ctx, ro, err))
 	r.measure(ctx, ro, started)
 	if apierrors.IsConflict(err) {
 		// Another writer was first: this plan is void, the next look decides.

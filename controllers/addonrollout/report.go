@@ -22,6 +22,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout/addonstatus"
 	"github.com/addonflow/addonflow/controllers/addonrollout/plan"
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/rollout/clock"
 	"github.com/addonflow/addonflow/rollout/journal"
 )
@@ -198,4 +199,19 @@ func (r *Reconciler) publish(ctx context.Context, p reserved) error {
 		return fmt.Errorf("cannot publish the status of ClusterManagementAddOn %s: %w", next.Name, err)
 	}
 	return nil
+}
+
+// reportInterruption shows on the rollout that its content cannot be rendered now, for a reason outside of the content. A
+// rollout that is stalled goes on saying why.
+func (r *Reconciler) reportInterruption(ctx context.Context, ro *v1alpha1.AddOnRollout, cause error) error {
+	if !errors.Is(cause, render.ErrInterrupted) || conditions.IsStalled(ro) {
+		return nil
+	}
+	before := ro.Status.DeepCopy()
+	conditions.MarkReconciling(ro, v1alpha1.RenderInterruptedReason, "%s; it is tried again", cause)
+	conditions.MarkUnknown(ro, meta.ReadyCondition, v1alpha1.RenderInterruptedReason, "%s; it is tried again", cause)
+	if equality.Semantic.DeepEqual(*before, ro.Status) {
+		return nil
+	}
+	return r.store(ctx, ro)
 }
