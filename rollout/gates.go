@@ -132,8 +132,8 @@ func (p *planner) unmeasurable(s *step, g *gate) string {
 	return "; every cluster that had the content is gone: let the placement of stage " + s.name + " select another one, or remove the gate from the stage"
 }
 
-// askGates asks for the verdicts of a step that could start, and says which gate holds its admissions; "": none does, or
-// no cluster waits for the target that the gate holds.
+// askGates asks for the verdicts of a step that could start, and says which gates hold its admissions; "": none does, or
+// no cluster waits for the target that a gate holds.
 func (p *planner) askGates(s *step) string {
 	s.shut = nil
 	if len(s.gates) == 0 {
@@ -150,8 +150,14 @@ func (p *planner) askGates(s *step) string {
 			continue
 		}
 		s.shut = append(s.shut, g)
-		if s.gated == "" && slices.ContainsFunc(waiting, func(u *unit) bool { return p.holds(g, u) }) {
+		switch {
+		case !slices.ContainsFunc(waiting, func(u *unit) bool { return p.holds(g, u) }):
+		case s.gated == "":
 			s.gated, s.remeasured = p.waitText(s, g), measured(g.Type)
+		case g.verdict.State == v1alpha1.GateError:
+			s.gated += ", and for " + g.title() + " (Error)"
+		default:
+			s.gated += ", and for " + g.title()
 		}
 	}
 	return s.gated
@@ -248,6 +254,18 @@ func (p *planner) waitText(s *step, g *gate) string {
 	}
 	if g.Type == v1alpha1.GateApproval && g.verdict.State != v1alpha1.GateError {
 		text += fmt.Sprintf(" (addonflow approve %s %s)", p.in.AddOn, s.name) // other clauses may follow
+	}
+	return text
+}
+
+// erringText names the gates in during that cannot be evaluated and hold nothing yet; "": none.
+func (s *step) erringText() string {
+	text := ""
+	for i := range s.gates {
+		g := &s.gates[i]
+		if g.verdict.When == v1alpha1.GateDuring && g.verdict.State == v1alpha1.GateError && s.begun && s.tally.flying+s.tally.waiting > 0 && !slices.Contains(s.shut, g) {
+			text += ", " + g.title() + " cannot be evaluated: " + orElse(bounded(g.verdict.Reason), "no reason is known")
+		}
 	}
 	return text
 }

@@ -122,6 +122,11 @@ func TestGates(t *testing.T) {
 			change: []change{canaryDone, before(1, measuredGate("slo")), says("slo", errored, "no route to host")},
 			want:   map[string]string{c3: "Waiting v1"}, says: "waits for webhook slo, which cannot be evaluated: no route to host",
 		},
+		"a window, and a measurement that could not be made": {
+			reason: "an Error is named also if another gate holds the stage",
+			change: []change{canaryDone, before(1, openWindow("office")), before(1, measuredGate("slo")), says("office", waiting, "opens Mon 09:00 UTC"), says("slo", errored, "no route to host")},
+			want:   map[string]string{c3: "Waiting v1"}, says: "waits for window office: opens Mon 09:00 UTC, and for webhook slo (Error)",
+		},
 		"a window that closed while clusters are in flight": {
 			reason: "they continue, and no other is admitted",
 			change: []change{canaryDone, admitted("v2", time.Minute, c3), inStage("everyone"), before(1, openWindow("office")), says("office", waiting, "opens Mon 09:00 UTC")},
@@ -199,7 +204,7 @@ func TestGates(t *testing.T) {
 		"no measurement for a while": {
 			reason: "errors shorter than errorAfter hold nothing",
 			change: []change{canaryDone, admitted("v2", time.Minute, c3), inStage("everyone"), twoAtATime, during(1, measuredGate("slo")), says("slo", errored, "", since(9*time.Minute))},
-			want:   map[string]string{c4: "Admitted v2"},
+			want:   map[string]string{c4: "Admitted v2"}, says: "webhook slo cannot be evaluated: no reason is known",
 		},
 		"no measurement for longer than errorAfter": {
 			reason: "the stage pauses, and does not fail",

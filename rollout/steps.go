@@ -62,7 +62,7 @@ type step struct {
 	unknown bool
 	// begun: a cluster of the step was admitted to the target.
 	begun bool
-	// gates that the rollout has to pass in the step. gated names the first gate that holds its admissions although the
+	// gates that the rollout has to pass in the step. gated names the gates that hold its admissions although the
 	// step could start; shut are all of these gates. unmeasured names the gate that holds its completion. "": none.
 	// soaked is the end of the last soak so far. remeasured: the wait ends without an action of the user, because the
 	// gate in gated is measured again, or gated is about the full ledger.

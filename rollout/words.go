@@ -36,6 +36,7 @@ func (p *planner) detail(s *step) string {
 	if s.gated != "" && c.flying > 0 {
 		text += ", " + s.gated
 	}
+	text += s.erringText()
 	if g := s.failedGate(); g != nil {
 		text += ", " + g.failText()
 	}
