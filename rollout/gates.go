@@ -251,6 +251,9 @@ func (p *planner) waitText(s *step, g *gate) string {
 		text += ": " + reason
 	case g.verdict.When == v1alpha1.GateDuring:
 		text += " to be evaluated after the soak"
+		if !s.soaked.IsZero() {
+			text += ", from " + clock.Text(s.soaked, p.now) + " on"
+		}
 	}
 	if g.Type == v1alpha1.GateApproval && g.verdict.State != v1alpha1.GateError {
 		text += fmt.Sprintf(" (addonflow approve %s %s)", p.in.AddOn, s.name) // other clauses may follow

@@ -188,7 +188,7 @@ func TestGates(t *testing.T) {
 			reason: "the evaluation in the soak proves nothing about its end",
 			change: []change{canaryDone, during(0, measuredGate("slo")), says("slo", passed, "0.05", evaluated(time.Hour))},
 			want:   map[string]string{c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing,
-			says: "canary 2/2, waits for webhook slo to be evaluated after the soak",
+			says: "canary 2/2, waits for webhook slo to be evaluated after the soak, from 11:30 UTC on",
 		},
 		"the gate passed after the soaks": {
 			reason: "the stage is complete",
@@ -275,7 +275,7 @@ func TestAMeasuredStageSoaksUntilTheGatePassed(t *testing.T) {
 	if got := plan.Stages[0].Phase; got != rollout.StageSoaking {
 		t.Errorf("got phase %s of the canary, want Soaking: %s", got, plan.Stages[0].Message)
 	}
-	if c, _ := plan.Why(c3); c.Reason != "waits for canary to complete, which waits for webhook slo to be evaluated after the soak" {
+	if c, _ := plan.Why(c3); c.Reason != "waits for canary to complete, which waits for webhook slo to be evaluated after the soak, from 11:30 UTC on" {
 		t.Errorf("the next stage says %q", c.Reason)
 	}
 	plan = planned(t, rolling(6), canaryDone, during(0, measuredGate("slo")), says("slo", v1alpha1.GateError, "connection refused"))
