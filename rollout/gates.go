@@ -263,14 +263,14 @@ func (p *planner) waitText(s *step, g *gate) string {
 
 // erringText names the gates in during that cannot be evaluated and hold nothing yet; "": none.
 func (s *step) erringText() string {
-	text := ""
+	var text strings.Builder
 	for i := range s.gates {
 		g := &s.gates[i]
 		if g.verdict.When == v1alpha1.GateDuring && g.verdict.State == v1alpha1.GateError && s.begun && s.tally.flying+s.tally.waiting > 0 && !slices.Contains(s.shut, g) {
-			text += ", " + g.title() + " cannot be evaluated: " + orElse(bounded(g.verdict.Reason), "no reason is known")
+			text.WriteString(", " + g.title() + " cannot be evaluated: " + orElse(bounded(g.verdict.Reason), "no reason is known"))
 		}
 	}
-	return text
+	return text.String()
 }
 
 // failText says why the gate halts its step.
