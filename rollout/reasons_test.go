@@ -61,7 +61,7 @@ func TestReasons(t *testing.T) {
 				in.Spec.Install.Placements[0].RolloutStrategy = progressive(clusterv1alpha1.RolloutProgressive{MaxConcurrency: number(1)})
 				in.Placements = []rollout.Placement{placement("all", c1, c2, c3, c4)}
 			}},
-			want:   map[string]string{c5: "it left the install set: grace period until 12:05 UTC"},
+			want: map[string]string{c5: "it left the install set: grace period until 12:05 UTC"},
 		},
 		"a long text of several lines": {
 			reason: "it is made one line and cut to length",
