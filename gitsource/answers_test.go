@@ -53,6 +53,33 @@ func TestRepository_NamesTheLoginPage(t *testing.T) {
 	}
 }
 
+// TestRepository_NamesTheServerThatIsNoGitServer: smart HTTP has a content type of its own. A server that answers with
+// another one, such as an API or a server of plain files, is not asked again for what it cannot give.
+func TestRepository_NamesTheServerThatIsNoGitServer(t *testing.T) {
+	s := serve(t, gitserver.Options{})
+	newHistory(t, s).commit("one")
+	for name, c := range map[string]struct{ contentType, body, want string }{
+		"an API":           {"application/json", `{"ok":true}`, "application/json"},
+		"a health check":   {"text/plain; charset=utf-8", "OK", "text/plain; charset=utf-8"},
+		"an empty answer":  {"", "", "no content type"},
+		"a dumb server":    {"text/plain", someCommit + "\trefs/heads/main\n", "text/plain"},
+		"a list as a file": {"application/octet-stream", "001e# service=git-upload-pack\n0000", "application/octet-stream"},
+	} {
+		url := front(t, s, list(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Del("Content-Type")
+			if c.contentType != "" {
+				w.Header().Set("Content-Type", c.contentType)
+			}
+			_, _ = io.WriteString(w, c.body)
+		}))
+		_, err := fetchMain(t.Context(), t, url+"/addons.git")
+		want := "the server answered with " + c.want + " at /addons.git/info/refs, not in Git's smart HTTP protocol"
+		if !errors.Is(err, ErrNotGit) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", name, err, want)
+		}
+	}
+}
+
 // TestRepository_NamesTheObjectFormat: a repository with SHA-256 is refused by its name.
 func TestRepository_NamesTheObjectFormat(t *testing.T) {
 	s := serve(t, gitserver.Options{})
@@ -125,14 +152,11 @@ func TestRepository_ServersTextsAreRedacted(t *testing.T) {
 				return pad + " you sent " + r.Header.Get("Authorization") + " " + strings.Join(secrets, " ")
 			}
 			for at, wrap := range map[string]func(http.Handler) http.Handler{
-				"ERR for the list": func(http.Handler) http.Handler {
-					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, pktLine("ERR "+said(r))) })
-				},
-				"a list that is none": func(http.Handler) http.Handler {
-					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, pktLine(said(r))) })
-				},
-				"ERR for the pack": instead(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, pktLine("ERR "+said(r))) }),
-				"an error page":    instead(func(w http.ResponseWriter, r *http.Request) { http.Error(w, said(r), http.StatusTeapot) }),
+				"ERR for the list":    list(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, pktLine("ERR "+said(r))) }),
+				"a list that is none": list(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, pktLine(said(r))) }),
+				"a content type":      list(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Type", said(r)) }),
+				"ERR for the pack":    instead(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, pktLine("ERR "+said(r))) }),
+				"an error page":       instead(func(w http.ResponseWriter, r *http.Request) { http.Error(w, said(r), http.StatusTeapot) }),
 				"the reason phrase": func(http.Handler) http.Handler {
 					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						w.Header().Set("Location", "//"+url.PathEscape(said(r))+"/")

@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -114,15 +115,25 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// checkAnswer recognizes two answers that go-git would report as damaged: a web page, such as a
-// login, and a repository with SHA-256 hashes.
+// listType is the content type that smart HTTP demands of a list of references.
+const listType = "application/x-git-upload-pack-advertisement"
+
+// checkAnswer recognizes three answers that go-git would report as damaged: a web page, such as a
+// login, the answer of a server that does not speak smart HTTP, and a repository with SHA-256 hashes.
 func (c *client) checkAnswer(res *http.Response, start *bufio.Reader) error {
 	first, _ := start.Peek(1) // an error comes again when the answer is read
-	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	// The message shows the header as it is: redaction does not find a credential that was cut or is in lower case.
+	written := res.Header.Get("Content-Type")
+	media, _, _ := mime.ParseMediaType(written)
+	at := brief.Printable(res.Request.URL.Path)
 	if media == "text/html" || string(first) == "<" {
 		return c.stop(fmt.Errorf("%w: the server answered with a web page at %s, as for a login; "+
-			"set url to what git clone takes, and secretRef if the repository needs credentials",
-			ErrNotGit, brief.Printable(res.Request.URL.Path)))
+			"set url to what git clone takes, and secretRef if the repository needs credentials", ErrNotGit, at))
+	}
+	if res.Request.Method != http.MethodPost && media != listType {
+		return c.stop(fmt.Errorf("%w: the server answered with %s at %s, not in Git's smart HTTP protocol, as a server of plain files does; "+
+			"set url to a repository on a Git server, and secretRef if the repository needs credentials",
+			ErrNotGit, cmp.Or(brief.Printable(written), "no content type"), at))
 	}
 	if res.Request.Method == http.MethodPost {
 		return nil

@@ -37,6 +37,16 @@ func instead(answer http.HandlerFunc) func(http.Handler) http.Handler {
 	}
 }
 
+// list answers every request with the test's handler, as a list of references.
+func list(answer http.HandlerFunc) func(http.Handler) http.Handler {
+	return func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+			answer(w, r)
+		})
+	}
+}
+
 // fetchMain resolves and fetches main.
 func fetchMain(ctx context.Context, t *testing.T, url string, change ...func(*Options)) (*Tree, error) {
 	t.Helper()
@@ -364,12 +374,10 @@ func TestEndlessAnswers(t *testing.T) {
 			_, _ = io.WriteString(z, "00000008NAK\n")
 			pour(z, zeros)
 		}),
-		"references": func(http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				_, _ = io.WriteString(w, "001e# service=git-upload-pack\n0000")
-				pour(w, reference)
-			})
-		},
+		"references": list(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "001e# service=git-upload-pack\n0000")
+			pour(w, reference)
+		}),
 	} {
 		sent.Store(0)
 		_, err := fetchMain(t.Context(), t, front(t, s, wrap)+"/addons.git", func(o *Options) { o.Limits.PackBytes = limit })

@@ -190,6 +190,7 @@ var _ = Describe("A running operator", func() {
 		released := make(chan struct{})
 		reference := fmt.Sprintf("003f%040x refs/heads/a\n", 1)
 		slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
 			_, _ = io.WriteString(w, "001e# service=git-upload-pack\n0000"+strings.Repeat(reference, large/len(reference)))
 			for {
 				_ = http.NewResponseController(w).Flush()
