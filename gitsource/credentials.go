@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -206,18 +207,29 @@ func (c Credentials) validate(e transport.Endpoint, access Access) error {
 	return err
 }
 
-// tokenLength is the shortest user name that is treated as a token. A shorter one is not a
-// secret, and may be a common word that must not be removed from every text.
-const tokenLength = 16
+// A shorter word is not removed from texts where it stands alone: it may be a common word, and names of
+// references that contain it stay usable. Combinations such as user:password are removed at any length.
+const (
+	// tokenLength is the length from which a user name is treated as a token. A shorter one is not a secret.
+	tokenLength = 16
+	// passwordLength is the length from which a password is treated as a secret. A shorter one is the filler beside a
+	// token that is the user name, or as easy to guess as to read.
+	passwordLength = 8
+)
+
+// words returns the texts of a length or longer.
+func words(length int, texts ...Secret) []Secret {
+	return slices.DeleteFunc(texts, func(s Secret) bool { return len(s) < length })
+}
 
 // redaction takes the credentials out of what the server writes.
 func (c Credentials) redaction(more ...Secret) secret.Redaction {
-	parts := append([]Secret{c.Password, c.BearerToken}, more...)
+	parts := slices.Concat(more, words(tokenLength, c.Username), words(passwordLength, c.Password, c.BearerToken))
 	if c.Username != "" {
 		parts = append(parts, c.Username+":"+c.Password, Secret(base64.StdEncoding.EncodeToString([]byte(c.Username))))
 	}
-	if len(c.Username) >= tokenLength {
-		parts = append(parts, c.Username)
+	if c.BearerToken != "" {
+		parts = append(parts, "Bearer "+c.BearerToken)
 	}
 	return secret.NewRedaction(parts...)
 }

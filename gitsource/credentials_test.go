@@ -89,6 +89,49 @@ func TestSecretsDoNotShow(t *testing.T) {
 	}
 }
 
+// TestRedaction_SparesShortWords: a token as the user name has a filler as its password.
+func TestRedaction_SparesShortWords(t *testing.T) {
+	const token = "ghp_0123456789abcdefghij"
+	for name, c := range map[string]struct {
+		credentials Credentials
+		text, want  string
+	}{
+		"a filler":               {Credentials{Username: token, Password: "a"}, "cannot read refs/heads/main", "cannot read refs/heads/main"},
+		"a filler that is a ref": {Credentials{Username: token, Password: "main"}, "refs/heads/main", "refs/heads/main"},
+		"a short bearer token":   {Credentials{BearerToken: "main"}, "refs/heads/main", "refs/heads/main"},
+		"the token":              {Credentials{Username: token, Password: "a"}, "you are " + token, "you are [redacted]"},
+		"the combination":        {Credentials{Username: "ana", Password: "a"}, "you are ana:a", "you are [redacted]"},
+		"its base64":             {Credentials{Username: "ana", Password: "a"}, "Basic YW5hOmE=", "Basic [redacted]"},
+		"the header":             {Credentials{BearerToken: "main"}, "you sent Bearer main", "you sent [redacted]"},
+		"a password":             {Credentials{Username: "ana", Password: "12345678"}, "refs/heads/12345678", "refs/heads/[redacted]"},
+		"a bearer token":         {Credentials{BearerToken: "12345678"}, "refs/heads/12345678", "refs/heads/[redacted]"},
+		"a user name":            {Credentials{Username: "x-access-token", Password: "12345678"}, "x-access-token", "x-access-token"},
+	} {
+		if got := c.credentials.redaction().Text(c.text); got != c.want {
+			t.Errorf("%s: %q becomes %q, want %q", name, c.text, got, c.want)
+		}
+	}
+	proxy, err := ParseProxy(map[string][]byte{"address": []byte("http://proxy:8080"), "username": []byte("ana"), "password": []byte("main")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := (Credentials{}).redaction(proxy.secrets()...).Text("main of ana:main"), "main of [redacted]"; got != want {
+		t.Errorf("of a proxy: got %q, want %q", got, want)
+	}
+}
+
+// TestRepository_ReadsTheBranchThatIsTheFiller: a short password hides no reference.
+func TestRepository_ReadsTheBranchThatIsTheFiller(t *testing.T) {
+	const token = "ghp_0123456789abcdefghij"
+	s := serve(t, gitserver.Options{User: token, Password: "main"})
+	h := newHistory(t, s)
+	sha := h.commit("one")
+	got, err := open(t, h.URL(), branch("main"), func(o *Options) { o.Credentials = Credentials{Username: token, Password: "main"} }).Resolve(t.Context())
+	if err != nil || got.Commit != sha {
+		t.Errorf("got %v and %v, want %s", got, err, sha)
+	}
+}
+
 func TestAuthentication(t *testing.T) {
 	s := serve(t, gitserver.Options{User: "ana", Password: canary, Token: "token-" + canary})
 	h := newHistory(t, s)

@@ -67,5 +67,5 @@ func (p *Proxy) secrets() []Secret {
 		return nil
 	}
 	password, _ := p.address.User.Password()
-	return []Secret{Secret(password), Secret(p.address.User.Username() + ":" + password)}
+	return append(words(passwordLength, Secret(password)), Secret(p.address.User.Username()+":"+password))
 }
