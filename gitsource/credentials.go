@@ -226,7 +226,9 @@ func words(length int, texts ...Secret) []Secret {
 func (c Credentials) redaction(more ...Secret) secret.Redaction {
 	parts := slices.Concat(more, words(tokenLength, c.Username), words(passwordLength, c.Password, c.BearerToken))
 	if c.Username != "" {
-		parts = append(parts, c.Username+":"+c.Password, Secret(base64.StdEncoding.EncodeToString([]byte(c.Username))))
+		both := c.Username + ":" + c.Password
+		parts = append(parts, both, "Basic "+Secret(base64.StdEncoding.EncodeToString([]byte(both))),
+			Secret(base64.StdEncoding.EncodeToString([]byte(c.Username))))
 	}
 	if c.BearerToken != "" {
 		parts = append(parts, "Bearer "+c.BearerToken)

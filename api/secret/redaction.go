@@ -3,6 +3,7 @@ package secret
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"html"
 	"net/url"
@@ -21,20 +22,29 @@ type Redaction struct {
 	written *strings.Replacer
 	// forms are the credentials and what they become when they are unescaped.
 	forms []string
+	// joined are the longer ones without what may break them.
+	joined []string
 }
 
-// NewRedaction returns the redaction of credentials: as they are, in base64, and both of them escaped. Empty ones are
-// omitted. The parts of basic authentication are given alone and, as user:password, together.
+// joinedLength is the length from which a credential is found although the text breaks it. A shorter one may be the end
+// of a word and the beginning of the next.
+const joinedLength = 8
+
+// NewRedaction returns the redaction of credentials: as they are, in base64, in hexadecimal digits, and all of them
+// escaped. Empty ones are omitted. The parts of basic authentication are given alone and, as user:password, together.
 func NewRedaction(secrets ...Text) Redaction {
-	var written, forms []string
+	var written, forms, joined []string
 	for _, s := range secrets {
 		if s == "" {
 			continue
 		}
-		for _, form := range append(base64Forms(string(s)), string(s)) {
+		for _, form := range append(encodedForms(string(s)), string(s)) {
 			written = append(written, escapedForms(form)...)
 			for range layers + 1 {
 				forms = append(forms, form, bare(form))
+				if whole := unbroken(form); len(whole) >= joinedLength {
+					joined = append(joined, whole)
+				}
 				form = escape.ReplaceAllStringFunc(form, unescape)
 			}
 		}
@@ -49,12 +59,14 @@ func NewRedaction(secrets ...Text) Redaction {
 	for _, form := range written {
 		pairs = append(pairs, form, Redacted)
 	}
-	return Redaction{written: strings.NewReplacer(pairs...), forms: forms}
+	return Redaction{written: strings.NewReplacer(pairs...), forms: forms, joined: joined}
 }
 
-// base64Forms returns a text in every alphabet of base64, padded or not.
-func base64Forms(s string) []string {
+// encodedForms returns a text in every alphabet of base64, padded or not, and in hexadecimal digits.
+func encodedForms(s string) []string {
+	digits := hex.EncodeToString([]byte(s))
 	return []string{
+		digits, strings.ToUpper(digits),
 		base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)),
 		base64.URLEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)),
 	}
@@ -67,25 +79,39 @@ func escapedForms(s string) []string {
 	return []string{url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s), string(inJSON[1 : len(inJSON)-1]), inGo[1 : len(inGo)-1]}
 }
 
-// Text returns the text without the credentials. If one of them is in the text in another way, such as escaped twice, or
-// each character in its own way, the whole text is replaced. To find them, text and credentials are unescaped alike and
-// compared after each round, with and without backslashes: in a text that was escaped in parts, nothing says which of
-// several backslashes escapes the next one.
+// Text returns the text without the credentials. If one of them is in the text in another way, such as escaped twice,
+// each character in its own way, or broken by white space or control characters, the whole text is replaced. To find
+// them, text and credentials are unescaped alike and compared after each round, with and without backslashes: in a text
+// that was escaped in parts, nothing says which of several backslashes escapes the next one.
 func (r Redaction) Text(s string) string {
 	if r.written == nil {
 		return s
 	}
 	s = r.written.Replace(s)
-	rest := strings.ReplaceAll(s, Redacted, "\x00")
+	rest := strings.ReplaceAll(s, Redacted, mark)
 	for range layers + 1 {
-		without := bare(rest)
-		if slices.ContainsFunc(r.forms, func(form string) bool { return strings.Contains(rest, form) || strings.Contains(without, form) }) {
+		if containsAny(rest, r.forms) || containsAny(bare(rest), r.forms) || containsAny(unbroken(rest), r.joined) {
 			return Redacted
 		}
 		rest = escape.ReplaceAllStringFunc(rest, unescape)
 	}
 	return s
 }
+
+// mark stands for what was taken out, so that the texts on its two sides do not become one. It is no part of a usual
+// credential, and unbroken keeps it.
+const mark = "█"
+
+// containsAny reports whether one of the forms is in a text.
+func containsAny(s string, forms []string) bool {
+	return slices.ContainsFunc(forms, func(form string) bool { return strings.Contains(s, form) })
+}
+
+// breaks are the characters that a server may put between the parts of a credential.
+var breaks = regexp.MustCompile(`[\\\s\pZ\pC]+`)
+
+// unbroken returns a text without backslashes, white space and control characters.
+func unbroken(s string) string { return breaks.ReplaceAllString(s, "") }
 
 // bare returns a text without backslashes.
 func bare(s string) string { return strings.ReplaceAll(s, `\`, "") }

@@ -2,6 +2,7 @@ package secret_test
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"html"
@@ -25,6 +26,8 @@ func TestRedaction_TakesOutEveryForm(t *testing.T) {
 		"HTML":       "p&amp;s/w&#34;ö+1",
 		"JSON":       `p\u0026s/w\"ö+1`,
 		"Go":         `p&s/w\"ö+1`,
+		"hex":        hex.EncodeToString([]byte("ana:" + password)),
+		"upper hex":  strings.ToUpper(hex.EncodeToString([]byte(password))),
 		"base64 URL": url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("ana:" + password))),
 	} {
 		if got, want := r.Text("before "+text+" after"), "before [redacted] after"; got != want {
@@ -32,13 +35,19 @@ func TestRedaction_TakesOutEveryForm(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"lower case": "p%26s%2fw%22%c3%b6%2b1",
-		"all bytes":  "%70%26%73%2f%77%22%C3%b6%2B%31",
-		"all JSON":   `\u0070\u0026\u0073\/\u0077\"\u00F6\u002b\u0031`,
-		"all HTML":   "&#112;&#x26;&#x73;&sol;w&quot;&ouml;&plus;&#49;",
-		"C":          `p\x26s\057w\"\303\266+1`,
-		"twice":      "p%2526s%252Fw%2522%25C3%25B6%252B1",
-		"URL in Go":  `p%26s/w\"ö\x2b1`,
+		"lower case":  "p%26s%2fw%22%c3%b6%2b1",
+		"all bytes":   "%70%26%73%2f%77%22%C3%b6%2B%31",
+		"all JSON":    `\u0070\u0026\u0073\/\u0077\"\u00F6\u002b\u0031`,
+		"all HTML":    "&#112;&#x26;&#x73;&sol;w&quot;&ouml;&plus;&#49;",
+		"C":           `p\x26s\057w\"\303\266+1`,
+		"twice":       "p%2526s%252Fw%2522%25C3%25B6%252B1",
+		"URL in Go":   `p%26s/w\"ö\x2b1`,
+		"two lines":   "p&s/w\"\r\n ö+1",
+		"spaced":      "p & s / w \" ö + 1",
+		"NUL":         "p&s/w\x00\"ö+1",
+		"no width":    "p&s/w\u200b\"ö+1",
+		"break in Go": `p&s/w\"\nö+1`,
+		"MIME":        base64.StdEncoding.EncodeToString([]byte("ana:" + password))[:9] + "\n" + base64.StdEncoding.EncodeToString([]byte("ana:" + password))[9:],
 	} {
 		if got := r.Text("before " + text + " after"); got != secret.Redacted {
 			t.Errorf("%s: %q becomes %q", name, text, got)
@@ -47,6 +56,12 @@ func TestRedaction_TakesOutEveryForm(t *testing.T) {
 	const ended = `p%41\`
 	if got, want := secret.NewRedaction(ended).Text(`{"password":"p%41\\","user":"p%2541%5C"}`), `{"password":"[redacted]","user":"[redacted]"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := secret.NewRedaction("git:x", "s3cret").Text("git: x509: s3 cret"), "git: x509: s3 cret"; got != want {
+		t.Errorf("a short credential in two words: got %q, want %q", got, want)
+	}
+	if got, want := secret.NewRedaction("12345678").Text("1234[redacted]5678"), "1234[redacted]5678"; got != want {
+		t.Errorf("texts on the two sides of what was taken out: got %q, want %q", got, want)
 	}
 	if got := r.Text("nothing to hide"); got != "nothing to hide" {
 		t.Errorf("got %q", got)
