@@ -160,7 +160,7 @@ func badKinds(t *testing.T) []badInput {
 		unsupported("secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: y}\n", "it would be copied into every AddOnRevision; keep it on the managed clusters"),
 		mistake(t, "secret_as_configuration", addOnFile, "  installStrategy:", "  - resource: secrets\n  installStrategy:", flaw.ReasonUnsupportedKind, "spec.supportedConfigs[2].resource", "Secret"),
 		mistake(t, "approval_as_configuration", addOnFile, "  installStrategy:", "  - {group: addonflow.io, resource: addonapprovals}\n  installStrategy:", flaw.ReasonUnsupportedKind, "spec.supportedConfigs[2].resource", "addonflow.io"),
-		unsupported("approval_from_git", "apiVersion: addonflow.io/v1alpha1\nkind: AddOnApproval\nmetadata: {name: x, namespace: y}\n", "addonflow.io/v1alpha1 AddOnApproval is not supported"),
+		unsupported("approval_from_git", "apiVersion: addonflow.io/v1alpha1\nkind: AddOnApproval\nmetadata: {name: x, namespace: y}\n", "addonflow.io/v1alpha1 AddOnApproval is not supported", "come from users on the hub, never from Git"),
 		{
 			"approval_that_an_add_on_lists",
 			hello().edited(t, addOnFile, "  installStrategy:", "  - {group: addonflow.io, resource: addonapprovals}\n  installStrategy:").

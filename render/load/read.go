@@ -11,6 +11,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/flaw"
 )
@@ -280,6 +281,9 @@ func unsupported(declared *unstructured.Unstructured) flaw.Flaw {
 // meantKind is the hint for a kind that is nearly a known one, or is in the wrong place; "" for
 // any other.
 func meantKind(kind schema.GroupVersionKind) string {
+	if kind.Group == rolloutGroup && (kind.Kind == v1alpha1.AddOnApprovalKind || kind.Kind == v1alpha1.AddOnOrderKind) {
+		return "approvals and orders come from users on the hub, never from Git: see addonflow approve --help and addonflow retry --help"
+	}
 	known := knownKinds(kind.Group)
 	if match := flaw.Closest(kind.Kind, known); match != "" && match != kind.Kind {
 		return "did you mean " + match + "?"
