@@ -593,7 +593,7 @@ func TestTheSourceSaysWhichAddOnsWereRolledBack(t *testing.T) {
 		}
 		return conditions.GetReason(source, v1alpha1.OverriddenCondition) + " " + conditions.GetMessage(source, v1alpha1.OverriddenCondition)
 	}
-	const back = "rolled back to main@good (git restore -SWs good -- PATH ':!*rollout.yaml')"
+	const back = "rolled back to main@good (git restore -SWs good -- PATH ':!*rollout.*')"
 	for _, tc := range []struct {
 		change func(*v1alpha1.AddOnRollout)
 		want   string
