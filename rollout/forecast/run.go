@@ -302,8 +302,12 @@ func (r *run) advance(name string, b *batch) {
 	c, track := r.course(name), r.trackOf(name)
 	now := r.in.Now.Sub(r.start) + r.skipped[track]
 	began := !c.admitted.IsZero()
-	if c.flying = b.flying; len(b.waiting) > 0 && !r.shut(name) {
+	shut := r.shut(name)
+	if c.flying = b.flying; len(b.waiting) > 0 && !shut {
 		c.most = b.flying
+	}
+	if shut {
+		c.size = 0 // the next batch waits for the window: the time until then is no period
 	}
 	switch {
 	case c.counted:
