@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
-	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -171,10 +170,7 @@ func TestOperatorsInspector_RendersNoClusterAgain(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	engine := &counted{}
 	s.reconciler.Charts, s.reconciler.renderers.charts = engine, engine
-	digest := s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
-		Name: "hello", Engine: chart.ManifestsFolder,
-		Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: agents}\n"}},
-	}}, "v1")
+	digest := s.targetOf(packaged("a"), "v1")
 	s.turns(6)
 	engine.renderings = 0
 	const inFlight = 3 // their works are compared with another rendering
@@ -197,10 +193,7 @@ func TestOperatorsInspector_RendersNoClusterAgain(t *testing.T) {
 // changed. A look at what changes there, without the bounds of the tenant, costs the next plan nothing.
 func TestInspectRendersWhatChanged(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-	s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
-		Name: "hello", Engine: chart.ManifestsFolder,
-		Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: agents}\n"}},
-	}}, "v1")
+	s.targetOf(packaged("a"), "v1")
 	s.turns(6)
 	ro := s.rollout()
 	ro.Status.TargetBounds = &v1alpha1.TargetBounds{Namespaces: []string{"agents"}}

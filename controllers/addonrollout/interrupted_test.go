@@ -37,16 +37,21 @@ func (k *killed) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, erro
 	return k.InProcess.Render(s, in)
 }
 
+// packaged is content that is a package with one ConfigMap of the name.
+func packaged(name string) render.Content {
+	return render.Content{AddOn: "hello", Package: &render.Package{
+		Name: "hello", Engine: chart.ManifestsFolder,
+		Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: agents}\n"}},
+	}}
+}
+
 // TestInterruptedRendering_HoldsBackNoCluster: a turn in which a rendering was interrupted decides
 // nothing and says so, and the next turn continues.
 func TestInterruptedRendering_HoldsBackNoCluster(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	engine := &killed{on: true}
 	s.reconciler.renderers.charts = engine
-	s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
-		Name: "hello", Engine: chart.ManifestsFolder,
-		Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: agents}\n"}},
-	}}, "v1")
+	s.targetOf(packaged("a"), "v1")
 	s.advance(time.Second)
 	_, err := s.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: s.key})
 	if !errors.Is(err, render.ErrInterrupted) {
@@ -99,10 +104,7 @@ func TestInterruptedRenderingForAPageCostsNoTurn(t *testing.T) {
 		}
 	}
 	s.reconciler.renderers.charts = engine
-	s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
-		Name: "hello", Engine: chart.ManifestsFolder,
-		Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: agents}\n"}},
-	}}, "v1")
+	s.targetOf(packaged("a"), "v1")
 	s.advance(time.Second)
 	if _, err := s.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: s.key}); err != nil {
 		t.Errorf("the turn got %v", err)
@@ -137,10 +139,7 @@ func TestRefusedClusterIsRenderedOnce(t *testing.T) {
 	engine := &refusing{cluster: "c2"}
 	s.reconciler.renderers.charts = engine
 	release := func(revision string) {
-		s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
-			Name: "hello", Engine: chart.ManifestsFolder,
-			Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + revision + ", namespace: agents}\n"}},
-		}}, revision)
+		s.targetOf(packaged(revision), revision)
 		s.turns(8)
 	}
 	release("v1")
@@ -186,10 +185,7 @@ func TestWaitForARenderingIsNotTheHubs(t *testing.T) {
 			},
 		}, "c1")
 		s.reconciler.renderers.charts = queued{}
-		s.targetOf(render.Content{AddOn: "hello", Package: &render.Package{
-			Name: "hello", Engine: chart.ManifestsFolder,
-			Files: []render.PackageFile{{Path: "a.yaml", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: agents}\n"}},
-		}}, "v1")
+		s.targetOf(packaged("a"), "v1")
 		s.turns(6)
 		if works := s.works(); len(works) != 1 {
 			t.Errorf("it is not written: %s", s.says(meta.ReadyCondition))
