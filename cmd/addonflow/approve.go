@@ -150,7 +150,11 @@ func (o *decideOptions) counted(ctx context.Context, hub client.Reader, key clie
 	case err != nil:
 		return hubError("read "+rolloutKey(key), err)
 	}
-	o.hint("Gate %s is %s", w.gate.Name, stateOf(verdictOf(stage, w.gate.Name), stage))
+	now := verdictOf(stage, w.gate.Name)
+	if now.State == v1alpha1.GateError {
+		return &exitError{code: exitFailed, err: fmt.Errorf("the decision is stored, and does not count yet: gate %s is %s", w.gate.Name, stateOf(now, stage))}
+	}
+	o.hint("Gate %s is %s", w.gate.Name, stateOf(now, stage))
 	return nil
 }
 

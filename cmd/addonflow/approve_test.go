@@ -213,6 +213,15 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestDecisionThatDoesNotCount: the policy that proves approvers was removed before the decision was counted.
+func TestDecisionThatDoesNotCount(t *testing.T) {
+	s := newStageWith(t, counting("zoe", v1alpha1.GateError, "the policy is missing", "system:authenticated", "qa"), gated())
+	code := s.run(t.Context(), "approve", "hello", "fleet", "--yes")
+	if want := "the decision is stored, and does not count yet: gate qa is Error: the policy is missing"; code != exitFailed || !strings.Contains(s.err.String(), want) || len(s.created(t)) != 1 {
+		t.Errorf("exit code %d, %q, want %d, %q", code, s.err.String(), exitFailed, want)
+	}
+}
+
 // TestDecisionDuringFinish: while newer content waits, the decision is about the content that is
 // rolled out.
 func TestDecisionDuringFinish(t *testing.T) {
