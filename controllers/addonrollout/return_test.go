@@ -581,37 +581,6 @@ func TestOnNewCommit_IsNotEndedByAPlacementThatIsNotSettled(t *testing.T) {
 	}
 }
 
-// Newer content waits for the running rollout also if the status is lost: the works show which content that is.
-func TestOnNewCommit_WaitsForTheRunningRolloutAfterTheStatusIsLost(t *testing.T) {
-	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-	s.reporting()
-	s.within(0, "10m")
-	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.OnNewCommit = v1alpha1.OnNewCommitFinish })
-	s.commit("v1")
-	s.settle()
-	v2 := s.commit("v2")
-	s.ticks(2, 0)
-	v3 := s.commit("v3")
-	s.ticks(1, 0)
-	s.restoreStatus(v1alpha1.AddOnRolloutStatus{})
-	finished := false
-	for range 20 {
-		s.ticks(1, 0, "c1", "c2", "c3")
-		finished = finished || len(s.holding(v2)) == 3
-		if !finished && len(s.holding(v3)) > 0 {
-			t.Fatalf("%v got newer content before the end of v2", s.holding(v3))
-		}
-		if !finished {
-			s.expect("v3", "pending: waits until the rollout of "+commitNamed("v2")[:10])
-		}
-	}
-	if len(s.holding(v3)) != 3 {
-		t.Errorf("%v run v3; %s", s.holding(v3), s.rollout().Status.Message)
-	}
-	s.expect("v2", "success: 3/3 updated")
-	s.expect("v3", "success: 3/3 updated")
-}
-
 // An approval of a later attempt can be withdrawn and rejected until a cluster was admitted by it:
 // the clusters of the attempts before used another one.
 func TestApproval_OfALaterAttemptIsOpenUntilItIsUsed(t *testing.T) {

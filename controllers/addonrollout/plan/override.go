@@ -37,7 +37,7 @@ func (o *Observation) Choose() {
 	if first := o.unfinished(declared); !barred && first != nil {
 		leaves = *first
 		if override, barred = o.barredBy(leaves); !barred {
-			o.Target = *cmp.Or(o.Rollout.Status.Target, first)
+			o.Target = *o.Rollout.Status.Target
 			o.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideFinish, Declared: declared, Reason: "onNewCommit is Finish"}
 			return
 		}
@@ -73,46 +73,23 @@ func (o *Observation) keep(why string) {
 // unfinished is the content whose rollout or rollback has to end before the declared content is
 // rolled out; nil: the declared content does not wait.
 func (o *Observation) unfinished(declared v1alpha1.Target) *v1alpha1.Target {
-	s, running := &o.Rollout.Status, o.running(declared)
-	if o.Rollout.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish || running == nil || running.Digest == declared.Digest || o.Succeeded.Has(declared.Revision) ||
-		!slices.ContainsFunc(o.Stored, func(t v1alpha1.Target) bool { return t.Revision == running.Revision }) { // it would never end
+	s := &o.Rollout.Status
+	if o.Rollout.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish || s.Target == nil || s.Target.Digest == declared.Digest || o.Succeeded.Has(declared.Revision) ||
+		!slices.ContainsFunc(o.Stored, func(t v1alpha1.Target) bool { return t.Revision == s.Target.Revision }) { // it would never end
 		return nil
 	}
-	_, barred := o.barredBy(*running)
-	_, quarantined := o.quarantine(running.Digest)
+	_, barred := o.barredBy(*s.Target)
+	_, quarantined := o.quarantine(s.Target.Digest)
 	switch {
-	case quarantined && !s.Override.Returns() && o.refuge(*running) != "":
-		return running // the fleet is about to go back from it
+	case quarantined && !s.Override.Returns() && o.refuge(*s.Target) != "":
+		return s.Target // the fleet is about to go back from it
 	case barred, s.Phase == v1alpha1.PhaseHeld && o.heldByStrategy(), slices.Contains(endedPhases(), s.Phase):
 		return nil
 	case s.Override.Returns():
 		from := s.Override.Leaves()
 		return &from
 	}
-	return running
-}
-
-// running is the target of the rollout. If the status was lost, it is the content that clusters have and that did not
-// succeed; nil: there is none, the clusters have several, or they have the declared content already.
-func (o *Observation) running(declared v1alpha1.Target) *v1alpha1.Target {
-	if s := o.Rollout.Status.Target; s != nil {
-		return s
-	}
-	found := ""
-	for _, m := range o.Members {
-		digest := m.Health.Revision
-		switch {
-		case digest == "", digest == found, o.Succeeded.at(digest) != "":
-		case found != "", digest == declared.Digest:
-			return nil
-		default:
-			found = digest
-		}
-	}
-	if found == "" {
-		return nil
-	}
-	return new(o.known(found))
+	return s.Target
 }
 
 // heldByStrategy reports whether the share of clusters that the strategy moves has the content. A
