@@ -120,7 +120,11 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	key := errandKey{generation: source.Generation, attempted: source.Status.LastAppliedRevision, requestedAt: source.Annotations[fluxmeta.ReconcileRequestAnnotation]}
+	key := errandKey{
+		generation: source.Generation, requestedAt: source.Annotations[fluxmeta.ReconcileRequestAnnotation],
+		// A visit is for these pull requests: its outcomes are of no other ones.
+		attempted: strings.Join(append(branchesOf(wanted), source.Status.LastAppliedRevision), " "),
+	}
 	if result, ended := v.visits.take(req.NamespacedName, key); ended {
 		if result.err != nil {
 			return ctrl.Result{}, result.err
@@ -142,6 +146,16 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		run: func(ctx context.Context) fetchResult { return fetchResult{err: v.visit(ctx, source, wanted)} },
 	})
 	return ctrl.Result{}, nil
+}
+
+// branchesOf returns the branches of the pull requests that there should be, sorted.
+func branchesOf(wanted []wantedRevert) []string {
+	branches := make([]string, len(wanted))
+	for i, w := range wanted {
+		branches[i] = w.branch
+	}
+	slices.Sort(branches)
+	return branches
 }
 
 // leave ends what is under way for a source that wants no pull request.
@@ -167,6 +181,9 @@ func (v *Reverter) visit(ctx context.Context, source *v1alpha1.AddOnSource, want
 			}
 		}
 		outcomes = append(outcomes, outcome)
+	}
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the reason for the visit ended
 	}
 	for _, o := range v.note(source, outcomes) {
 		kind := corev1.EventTypeNormal

@@ -547,6 +547,30 @@ func TestReverter_WaitsForNoServerThatHangs(t *testing.T) {
 	<-left
 }
 
+// TestReverter_ForgetsAProposalWhoseReasonEndsDuringTheVisit: the content is unblocked while its pull request is opened. The
+// end of the visit and the change of the rollout are one request.
+func TestReverter_ForgetsAProposalWhoseReasonEndsDuringTheVisit(t *testing.T) {
+	s := newRevertScene(t, revertTree("v2", "v1"))
+	if _, err := s.reverter.Reconcile(t.Context(), s.request); err != nil {
+		t.Fatal(err)
+	}
+	<-s.reverter.visits.of[s.request.NamespacedName].done
+	ro := &v1alpha1.AddOnRollout{}
+	if err := s.hub.Get(t.Context(), types.NamespacedName{Namespace: "fleet", Name: "hello"}, ro); err != nil {
+		t.Fatal(err)
+	}
+	ro.Status.Override, ro.Status.Phase = nil, v1alpha1.PhaseSucceeded
+	if err := s.hub.Update(t.Context(), ro); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.reverter.Reconcile(t.Context(), s.request); err != nil {
+		t.Fatal(err)
+	}
+	if outcomes, _ := s.reverter.reverts.get(s.request.NamespacedName); len(outcomes) > 0 {
+		t.Errorf("the source still shows %+v", outcomes)
+	}
+}
+
 // TestReverter_TriesAgainAfterAMistakeOfAnother: the newest commit cannot be built at the moment of the rollback.
 func TestReverter_TriesAgainAfterAMistakeOfAnother(t *testing.T) {
 	s := newRevertScene(t, revertTree("v2", "v1"))
