@@ -53,7 +53,7 @@ func TestTheCommandThatRestoresGit_RemovesAddedFilesAndKeepsThePolicy(t *testing
 		return string(out)
 	}
 	run(restore + " && " + as)
-	if left := run("git status --porcelain; git diff --name-status " + good + " HEAD -- hello ':!*rollout.*'; git diff --name-status " + bad + " HEAD -- other; git diff --name-status " + blocked + " HEAD -- '*addonrollout.yaml'"); left != "" {
+	if left := run("git status --porcelain; git diff --name-status " + good + " HEAD -- hello ':!*addonrollout.*'; git diff --name-status " + bad + " HEAD -- other; git diff --name-status " + blocked + " HEAD -- '*addonrollout.yaml'"); left != "" {
 		t.Errorf("after %s:\n%s", restore, left)
 	}
 }

@@ -313,7 +313,7 @@ func TestRefusedRollbackShowsThePresentProblemFirst(t *testing.T) {
 	if got := s.rollout().Status.Message; !strings.HasPrefix(got, way) {
 		t.Error(got)
 	}
-	s.expect("v2", "failure: "+strings.TrimSuffix(way, " (c1)"))
+	s.expect("v2", "failure: "+strings.TrimSuffix(way, "written (c1)"))
 	s.slow(30)
 	problem := "halted in everyone: 1 failed (c1: past its progress deadline: cannot update work "
 	got := s.rollout().Status.Message
