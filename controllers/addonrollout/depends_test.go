@@ -31,6 +31,17 @@ type base struct {
 // baseKey names the rollout of base.
 func baseKey() client.ObjectKey { return client.ObjectKey{Namespace: "team", Name: "base"} }
 
+// besideBase is a fleet of c1 and c2 that runs v1 of the add-on and of its dependency.
+func besideBase(s *scene) *base {
+	s.t.Helper()
+	b := newBase(s, "c1", "c2")
+	b.to("v1")
+	s.target("v1")
+	b.moves("c1", "c2")
+	s.settle()
+	return b
+}
+
 // newBase lets hello depend on base and installs that on clusters.
 func newBase(s *scene, clusters ...string) *base {
 	s.t.Helper()
@@ -235,11 +246,7 @@ func TestDependency_ThatFailedHoldsItsDependents(t *testing.T) {
 // While another owner claims the dependency, what its clusters have proves nothing, although it was verified there.
 func TestDependency_ThatIsContestedHoldsItsDependents(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
-	b := newBase(s, "c1", "c2")
-	b.to("v1")
-	s.target("v1")
-	b.moves("c1", "c2")
-	s.settle()
+	b := besideBase(s)
 	claim := func(source string) {
 		t.Helper()
 		owner := &addonv1alpha1.ClusterManagementAddOn{}
@@ -359,11 +366,7 @@ func TestDependency_CycleTurnsTheNewestCommitRed(t *testing.T) {
 // first, with its works, and then its dependency.
 func TestDependency_IsRemovedAfterItsDependents(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
-	b := newBase(s, "c1", "c2")
-	b.to("v1")
-	s.target("v1")
-	b.moves("c1", "c2")
-	s.settle()
+	b := besideBase(s)
 	has := func(addOn string) []string {
 		var list addonv1alpha1.ManagedClusterAddOnList
 		if err := s.hub.List(t.Context(), &list, client.MatchingFields{indexName: addOn}); err != nil {

@@ -171,8 +171,8 @@ func (v *Reverter) visit(ctx context.Context, source *v1alpha1.AddOnSource, want
 		outcome, known := v.reverts.opened(client.ObjectKeyFromObject(source), w.branch)
 		if !known {
 			outcome = v.propose(ctx, source, w)
-			if ctx.Err() != nil {
-				return nil //nolint:nilerr // the operator or the reason for the visit ended
+			if err := ctx.Err(); err != nil {
+				return err // the reason for the visit ended, and its result is dropped
 			}
 		}
 		if outcome.url != "" && outcome.url != w.noted {
@@ -182,8 +182,8 @@ func (v *Reverter) visit(ctx context.Context, source *v1alpha1.AddOnSource, want
 		}
 		outcomes = append(outcomes, outcome)
 	}
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the reason for the visit ended
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	for _, o := range v.note(source, outcomes) {
 		kind := corev1.EventTypeNormal
