@@ -79,7 +79,7 @@ func Shorten(limit int, text string) string {
 	if room < 2*shortestPlace {
 		return shorten(limit, text)
 	}
-	before = shorten(max(room-shortestPlace, room-utf8.RuneCountInString(after)), before)
+	before = shorten(max(room-shortestEnd, room-utf8.RuneCountInString(after)), before)
 	return strings.TrimSpace(before + run + strings.TrimRight(shorten(room-utf8.RuneCountInString(before), after), " "))
 }
 
@@ -194,6 +194,9 @@ func (r Refusal) Text(limit int) string {
 
 // shortestPlace is the least of a place that helps to find it.
 const shortestPlace = 20
+
+// shortestEnd is how much stays of what follows a command. What stands before it is about the present, and names clusters.
+const shortestEnd = 12
 
 // firstRunes returns the first n characters of s, which has more than n.
 func firstRunes(s string, n int) string {

@@ -299,8 +299,7 @@ func TestCommitThatIsTheHeadAgainIsDerivedAfresh(t *testing.T) {
 }
 
 // TestRefusedRollbackShowsThePresentProblemFirst: status and commit status show the refusal before the failure that
-// started the rollback. The status names the clusters that cannot be written, during the rollback and after it stopped;
-// the commit status does where there is room.
+// started the rollback. They name the clusters that cannot be written, during the rollback and after it stopped.
 func TestRefusedRollbackShowsThePresentProblemFirst(t *testing.T) {
 	frozen := false
 	s := newScene(t, frozenWorks(&frozen), "c1", "c2", "c3")
@@ -313,7 +312,7 @@ func TestRefusedRollbackShowsThePresentProblemFirst(t *testing.T) {
 	if got := s.rollout().Status.Message; !strings.HasPrefix(got, way) {
 		t.Error(got)
 	}
-	s.expect("v2", "failure: "+strings.TrimSuffix(way, "written (c1)"))
+	s.expect("v2", "failure: "+way)
 	s.slow(30)
 	problem := "halted in everyone: 1 failed (c1: past its progress deadline: cannot update work "
 	got := s.rollout().Status.Message

@@ -330,7 +330,7 @@ func TestRollback_IsNotBlockedByAClusterThatDoesNotMove(t *testing.T) {
 	if ro := s.rollout(); !slices.Equal(s.holding(v0), []string{"c2"}) || !strings.Contains(ro.Status.Message, keeps) {
 		t.Errorf("%v run v0: %s", s.holding(v0), ro.Status.Message)
 	}
-	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+" from "+commitNamed("v2")[:10]+", 1 held by a CRD")
+	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+" from "+commitNamed("v2")[:10]+", 1 held by a CRD (c2) (git restore")
 	s.commit("v1")
 	s.ticks(4, 0, "c1", "c2", "c3")
 	s.runs(v1, "c1", "c2", "c3")
