@@ -36,13 +36,13 @@ func TestNextCommand(t *testing.T) {
 		edit func(*v1alpha1.AddOnRollout)
 		want string
 	}{
-		"Failed":     {func(*v1alpha1.AddOnRollout) {}, "git restore -SWs " + strings.Repeat("1", 40) + " -- PATH ':!*addonrollout.*'"},
+		"Failed":     {func(*v1alpha1.AddOnRollout) {}, "git restore -SWs " + strings.Repeat("1", 40) + " PATH ':!*addonrollout.*'"},
 		"NotSeenYet": {func(r *v1alpha1.AddOnRollout) { r.Generation++ }, "addonflow status hello -n default --watch"},
 		"MadeByHand": {func(r *v1alpha1.AddOnRollout) { r.Spec.Target, r.Status = nil, v1alpha1.AddOnRolloutStatus{} }, ""},
 		"RolledBack": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Override = v1alpha1.PhaseRolledBack, &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2")}
 			r.Status.Target = targetOf("1")
-		}, "git restore -SWs " + strings.Repeat("1", 40) + " -- PATH ':!*addonrollout.*'"},
+		}, "git restore -SWs " + strings.Repeat("1", 40) + " PATH ':!*addonrollout.*'"},
 		"Proposed": {func(r *v1alpha1.AddOnRollout) {
 			r.Status.Phase, r.Status.Target = v1alpha1.PhaseRolledBack, targetOf("1")
 			r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *targetOf("2"), Proposed: "https://gitea.example/team/fleet/pulls/12"}

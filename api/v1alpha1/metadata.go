@@ -131,7 +131,7 @@ func CommitOf(revision string) string {
 // removes the files that later commits added. It leaves out the file of the AddOnRollout: an older policy may lack the
 // gates, the failure policy and the blocked content that later commits declared.
 func RestoreCommand(sha string) string {
-	return "git restore -SWs " + sha + " -- PATH ':!*addonrollout.*'"
+	return "git restore -SWs " + sha + " PATH ':!*addonrollout.*'"
 }
 
 // Commits are the commits that introduced the content of an AddOnRevision, <ref>@sha1:<commit>, the

@@ -353,7 +353,7 @@ func TestRollback_IsSaidOnTheCommits(t *testing.T) {
 	s.turn()
 	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
 	s.turn()
-	undo := " from " + commitNamed("v2")[:10] + " (git restore -SWs " + commitNamed("v1")[:10] + " -- PATH ':!*addonrollout.*'): halted in everyone"
+	undo := " from " + commitNamed("v2")[:10] + " (git restore -SWs " + commitNamed("v1")[:10] + " PATH ':!*addonrollout.*'): halted in everyone"
 	s.expect("v2", "failure: rolling back to "+commitNamed("v1")[:10]+undo)
 	s.rolledBack()
 	s.expect("v2", "failure: rolled back to "+commitNamed("v1")[:10]+undo)

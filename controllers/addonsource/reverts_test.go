@@ -617,7 +617,7 @@ func TestTheSourceSaysWhichAddOnsWereRolledBack(t *testing.T) {
 		}
 		return conditions.GetReason(source, v1alpha1.OverriddenCondition) + " " + conditions.GetMessage(source, v1alpha1.OverriddenCondition)
 	}
-	const back = "rolled back to main@good (git restore -SWs good -- PATH ':!*addonrollout.*')"
+	const back = "rolled back to main@good (git restore -SWs good PATH ':!*addonrollout.*')"
 	for _, tc := range []struct {
 		change func(*v1alpha1.AddOnRollout)
 		want   string

@@ -44,7 +44,7 @@ var _ = Describe("The page behind a commit status", func() {
 		Expect(code).To(Equal(http.StatusOK))
 		Expect(text).To(And(
 			ContainSubstring("by Ana Example"), ContainSubstring("Why clusters failed"), ContainSubstring(all[0]), ContainSubstring("ProgressDeadlineExceeded"),
-			ContainSubstring(" -- PATH"),
+			ContainSubstring("git restore -SWs "),
 			ContainSubstring("What changes"), ContainSubstring(":never-starts"), ContainSubstring(":v1"),
 		))
 		code, text = engineer.open(ctx, ingress.URL+"/clusters/"+all[0])

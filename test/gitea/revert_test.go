@@ -148,6 +148,6 @@ spec: {numberOfClusters: 1}
 		Eventually(s.sourceCondition).WithArguments(v1alpha1.RevertProposedCondition).Should(And(
 			HavePrefix("False NotRevertible: "), ContainSubstring("it would change other objects on the hub, too")))
 		Expect(s.pulls()).To(BeEmpty())
-		Expect(s.rollout().Status.Message).To(ContainSubstring("-- PATH ':!*addonrollout.*')"))
+		Expect(s.rollout().Status.Message).To(ContainSubstring(" PATH ':!*addonrollout.*')"))
 	})
 })

@@ -29,10 +29,13 @@ type specs struct {
 	passed, failed int
 }
 
-// specLine is the last line of ginkgo without colours.
 var (
-	colour   = regexp.MustCompile("\x1b\\[[0-9;]*m")
+	colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
+	// specLine is the last line of ginkgo without colours.
 	specLine = regexp.MustCompile(`-- (\d+) Passed \| (\d+) Failed \|`)
+	// specFailed is the first line of what ginkgo says of a failed spec, specPlace the last.
+	specFailed = regexp.MustCompile(`^ *\[FAILED\] (.*)`)
+	specPlace  = regexp.MustCompile(`^ *In \[.*\] at: (\S+)`)
 )
 
 type tally struct {
@@ -46,6 +49,9 @@ type tally struct {
 	// inner holds the tests that have subtests: how many of those failed.
 	inner  map[test]int
 	suites map[test]specs
+	// saying is the text of the failed spec that ginkgo is printing; said is "file:line: text" of those before it.
+	saying map[test][]string
+	said   map[test][]string
 	// inPackage counts the tests and the failures of each package.
 	inPackage map[string]specs
 }
@@ -56,6 +62,8 @@ func newTally(w io.Writer) *tally {
 		output:    map[test][]string{},
 		inner:     map[test]int{},
 		suites:    map[test]specs{},
+		saying:    map[test][]string{},
+		said:      map[test][]string{},
 		inPackage: map[string]specs{},
 	}
 }
@@ -88,13 +96,19 @@ func (t *tally) line(line []byte) {
 
 func (t *tally) keep(at test, output string) {
 	t.output[at] = append(t.output[at], output)
-	found := specLine.FindStringSubmatch(colour.ReplaceAllString(output, ""))
-	if found == nil {
-		return
+	line := colour.ReplaceAllString(output, "")
+	if found := specLine.FindStringSubmatch(line); found != nil {
+		passed, _ := strconv.Atoi(found[1]) // digits by the expression
+		failed, _ := strconv.Atoi(found[2])
+		t.suites[at] = specs{passed, failed}
 	}
-	passed, _ := strconv.Atoi(found[1]) // digits by the expression
-	failed, _ := strconv.Atoi(found[2])
-	t.suites[at] = specs{passed, failed}
+	if found := specFailed.FindStringSubmatch(line); found != nil {
+		t.saying[at] = strings.Fields(found[1])
+	} else if found := specPlace.FindStringSubmatch(line); found != nil {
+		t.said[at] = append(t.said[at], found[1]+": "+strings.Join(t.saying[at], " "))
+	} else if len(t.saying[at]) > 0 {
+		t.saying[at] = append(t.saying[at], strings.Fields(line)...)
+	}
 }
 
 // endTest counts a finished test; a test with subtests was counted as those, unless it failed
@@ -113,6 +127,7 @@ func (t *tally) endTest(at test, action string) {
 		}
 		if innerFailed == 0 {
 			t.culprits = append(t.culprits, at.Package+" "+at.Name)
+			t.culprits = append(t.culprits, t.said[at]...)
 		}
 		t.count(at.Package, suite)
 	case action == "skip":

@@ -52,6 +52,27 @@ func TestRun(t *testing.T) {
 			want: []string{"FAIL  p  0.0s  1 passed, 1 failed", "failed: p TestA", "1 passed, 1 failed"},
 			err:  errFailed,
 		},
+		"FailedSpec": {
+			reason: "a failed spec is named by its place and what it said, because the name of its suite does not help",
+			in: []string{
+				`{"Action":"run","Package":"p","Test":"TestSuite"}`,
+				`{"Action":"output","Package":"p","Test":"TestSuite","Output":"  \u001b[38;5;9m[FAILED]\u001b[0m in [It] - a_test.go:7 @ 12:00\n"}`,
+				`{"Action":"output","Package":"p","Test":"TestSuite","Output":"  \u001b[38;5;9m[FAILED] Timed out after 1s.\n"}`,
+				`{"Action":"output","Package":"p","Test":"TestSuite","Output":"  Expected\n"}`,
+				`{"Action":"output","Package":"p","Test":"TestSuite","Output":"      <string>: no\n"}`,
+				`{"Action":"output","Package":"p","Test":"TestSuite","Output":"  \u001b[38;5;9mIn \u001b[1m[It]\u001b[0m\u001b[38;5;9m at: \u001b[1ma_test.go:7\u001b[0m @ 12:00\n"}`,
+				`{"Action":"output","Package":"p","Test":"TestSuite","Output":"FAIL! -- 12 Passed | 1 Failed | 0 Pending\n"}`,
+				`{"Action":"fail","Package":"p","Test":"TestSuite"}`,
+				`{"Action":"fail","Package":"p","Elapsed":0}`,
+			},
+			want: []string{
+				"  \x1b[38;5;9m[FAILED]\x1b[0m in [It] - a_test.go:7 @ 12:00",
+				"  \x1b[38;5;9m[FAILED] Timed out after 1s.", "  Expected", "      <string>: no",
+				"  \x1b[38;5;9mIn \x1b[1m[It]\x1b[0m\x1b[38;5;9m at: \x1b[1ma_test.go:7\x1b[0m @ 12:00", "FAIL! -- 12 Passed | 1 Failed | 0 Pending",
+				"FAIL  p  0.0s  12 passed, 1 failed", "failed: p TestSuite", "failed: a_test.go:7: Timed out after 1s. Expected <string>: no", "12 passed, 1 failed",
+			},
+			err: errFailed,
+		},
 		"Specs": {
 			reason: "a ginkgo suite counts as its specs, colours or not",
 			in: []string{
