@@ -62,32 +62,44 @@ func TestContentWithoutAValueOnTheCanaryHaltsTheRollout(t *testing.T) {
 	}
 }
 
-// TestClusterWithoutAValueForTheFirstContentIsParked: on a first install the cluster is not a
-// failure of the commit, and the other clusters get the content.
-func TestClusterWithoutAValueForTheFirstContentIsParked(t *testing.T) {
+// TestClusterWithoutAValueForTheFirstContentFails: nothing that ran before needed the value, so that the commit is the
+// cause. A success would say that the fleet has the content. The other clusters get it, and the cluster does so too
+// once it has the value.
+func TestClusterWithoutAValueForTheFirstContentFails(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.reporting()
 	s.zone("c2")
 	s.targetOf(zonedAt("v1"), "v1")
-	s.settle()
+	for range 6 {
+		s.settleOnce()
+	}
 	ro := s.rollout()
-	if ro.Status.Phase != v1alpha1.PhaseSucceeded || !strings.HasPrefix(ro.Status.Message, "1/2 updated, 1 parked (c1: content cannot be rendered: no value for CLUSTER_LABEL_zone (") {
+	if ro.Status.Phase != v1alpha1.PhaseFailed || ro.Status.Counts.Updated != 1 || !strings.HasPrefix(ro.Status.Message, "failed in all: 1 failed (c1: no value for CLUSTER_LABEL_zone (") {
 		t.Errorf("got %s: %s", ro.Status.Phase, ro.Status.Message)
+	}
+	if got := s.reported(); !strings.HasPrefix(got, "failure: failed in all: 1 failed (c1: no value for CLUSTER_LABEL_zone") {
+		t.Errorf("the commit says %q", got)
+	}
+	s.zone("c1")
+	s.settle()
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Counts.Updated != 2 {
+		t.Errorf("c1 has the label, got %s: %s", ro.Status.Phase, ro.Status.Message)
 	}
 }
 
-// TestFirstContentThatNoClusterCanHaveIsNamed: the clusters are available, and neither status nor commit says that the
-// stage waits for one that is.
-func TestFirstContentThatNoClusterCanHaveIsNamed(t *testing.T) {
+// TestFirstContentThatNoClusterCanHaveFails: the commit is red at once, instead of pending for as long as no
+// cluster has the label.
+func TestFirstContentThatNoClusterCanHaveFails(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
 	s.reporting()
 	s.oneByOne()
 	s.targetOf(zonedAt("v1"), "v1")
 	s.turns(3)
-	want := "everyone 0/2, waits for a cluster that can get the content, 2 parked (c1: content cannot be rendered: no value for CLUSTER_LABEL_zone ("
-	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseProgressing || !strings.HasPrefix(ro.Status.Message, want) {
+	want := "halted in everyone: 1 failed (c1: no value for CLUSTER_LABEL_zone ("
+	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseFailed || !strings.HasPrefix(ro.Status.Message, want) {
 		t.Errorf("got %s: %s", ro.Status.Phase, ro.Status.Message)
 	}
-	if got := s.reported(); !strings.HasPrefix(got, "pending: ") || !strings.Contains(got, "cannot be rendered: no value for CLUSTER_LABEL_zone") {
+	if got := s.reported(); !strings.HasPrefix(got, "failure: "+want) {
 		t.Errorf("the commit says %q", got)
 	}
 }
@@ -99,7 +111,10 @@ func TestClusterWithoutAValueForTheStableContentGetsTheFix(t *testing.T) {
 	s.zone("c1")
 	s.zone("c2")
 	s.within(0, "10m")
+	s.selects("c1", "c2")
 	s.targetOf(zonedAt("v1"), "v1")
+	s.settle()
+	s.selects("c1", "c2", "c3")
 	s.settle()
 	if ro := s.rollout(); ro.Status.Phase != v1alpha1.PhaseSucceeded || ro.Status.Counts.Parked != 1 {
 		t.Fatalf("v1 is everywhere but on c3, got %s: %s", ro.Status.Phase, ro.Status.Message)

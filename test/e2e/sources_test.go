@@ -62,11 +62,11 @@ var _ = Describe("Content that differs by cluster", func() {
 			}
 		})
 
-		By("holding back, and naming, the cluster without the label")
-		policy := s.stages("0s", "2m", "3", 0)
+		By("failing, and naming, the cluster without the label, within the budget")
+		policy := s.stages("0s", "2m", "3", 1)
 		sha := s.deliver("debug", s.varied("debug", policy))
 		Expect(s.running(all...)).To(Equal(map[string]string{all[0]: "debug-eu-0", all[1]: "debug-eu-1", all[2]: "debug-eu-2", all[3]: ""}))
-		Eventually(s.statusOf).WithArguments(sha).Should(HavePrefix("success: 3/4 updated, 1 parked (" + all[3]))
+		Eventually(s.statusOf).WithArguments(sha).Should(HavePrefix("success: 3/4 updated, within the budget: 1 failed (" + all[3]))
 		Eventually(s.addOnCondition).WithArguments(all[3], "Configured").Should(And(
 			HavePrefix("False "), ContainSubstring("no value for CLUSTER_LABEL_example_com_zone")))
 		Expect(s.addOnOf(all[0]).Status.SupportedConfigs).To(ContainElement(addonv1alpha1.ConfigGroupResource{Resource: "configmaps"}))

@@ -53,8 +53,8 @@ type Refusal struct {
 	Hindrance
 	// brief is the message without the part that is the same for every cluster.
 	brief string
-	// keeps: the current content of the member can be rendered for it.
-	keeps bool
+	// byCommit: the commit is the cause. The current content of the member can be rendered for it, or there is none yet.
+	byCommit bool
 	// Contended: another add-on deploys one of its objects on the cluster.
 	Contended bool
 }
@@ -75,7 +75,7 @@ func (t *turn) judge(m *Member) (Judged, error) {
 			return j, err
 		}
 		if j.Refused != nil {
-			j.Refused.keeps = has.Renderer != nil && has.digest != t.target.digest && has.refuses(&j) == nil
+			j.Refused.byCommit = has.digest == "" || has.Renderer != nil && has.digest != t.target.digest && has.refuses(&j) == nil
 		}
 		j.Hosts = m.Hosting.Hosted && (m.worksAt(t.Rollout.Name) != "" || t.target.hosts(&j) || has.hosts(&j))
 	}
@@ -257,7 +257,7 @@ func contention(c render.Contention, w *workv1.ManifestWork) *Refusal {
 	}
 	return &Refusal{
 		Hindrance: Hindrance{Retry: true, Message: why + " (ManifestWork " + w.Name + ", which had it first); " + hint + ", or remove that add-on from the cluster"},
-		brief:     why, keeps: true, Contended: true,
+		brief:     why, byCommit: true, Contended: true,
 	}
 }
 
@@ -270,10 +270,11 @@ func (t *turn) blocked(j *Judged) string {
 }
 
 // refused says why the target cannot be rendered for a member although its current content can,
-// or the stable revision if it has none: the commit needs a value that the cluster does not have.
+// or the stable revision if it has none, or although no content came before the target: the commit
+// needs a value that the cluster does not have.
 // That is a failure of the commit and counts against the budget when the cluster is admitted to it.
 func (j *Judged) refused() string {
-	if j.Refused != nil && j.Refused.keeps && !j.Refused.Contended {
+	if j.Refused != nil && j.Refused.byCommit && !j.Refused.Contended {
 		return j.Refused.brief
 	}
 	return ""

@@ -483,7 +483,7 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 	}
 	// If neither the target nor the current content can be rendered for the cluster, the commit
 	// is not the cause: the cluster is parked and blocks no other. It may be available.
-	if j.Refused != nil && !j.Refused.keeps {
+	if j.Refused != nil && !j.Refused.byCommit {
 		c.Reachable, c.Away = false, "content cannot be rendered: "+j.Refused.brief
 	}
 	if j.Hindered != nil {
