@@ -61,10 +61,12 @@ var command = regexp.MustCompile(`; addonflow [^;,()]+| \((?:git restore|pull re
 
 // Shorten returns the text in at most limit characters. If it is longer, the middle of its
 // paths is cut first; then the end of what stands in parentheses, the longest first, because counts
-// follow there; then its end, and the command that it names last:
+// follow there; then its end, and the command that it names last. What follows a command keeps its beginning, which
+// names the first cluster:
 //
 //	halted in canary: 1 failed (eu-01: no value for ZONE (Deployment….image)), 2 in flight, 20 untouched
 //	fleet 2/10, waits for approval qa: 1 of 2 approved… (addonflow approve hello fleet)
+//	rolled back to 1111111111 from 2222222222 (git restore …): halted in canary: 1 failed (c1: past i…
 func Shorten(limit int, text string) string {
 	text = brief.OneLine(text)
 	if utf8.RuneCountInString(text) <= limit {
@@ -80,7 +82,7 @@ func Shorten(limit int, text string) string {
 		return shorten(limit, text)
 	}
 	before = shorten(max(room-shortestEnd, room-utf8.RuneCountInString(after)), before)
-	return strings.TrimSpace(before + run + strings.TrimRight(shorten(room-utf8.RuneCountInString(before), after), " "))
+	return strings.TrimSpace(before + run + strings.TrimRight(brief.Cut(after, room-utf8.RuneCountInString(before)), " "))
 }
 
 // shorten is Shorten for a text without a command.

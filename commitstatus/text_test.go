@@ -159,6 +159,7 @@ func TestShortenKeepsTheCommand(t *testing.T) {
 		"LastClause":    {"fleet 2/10, another client writes the works of ", "eu-west-1-production-0421 and ", "; addonflow reconcile rollout hello", "; addonflow reconcile rollout hello"},
 		"ClauseBetween": {"fleet 2/10, 1 in flight, waits for approval qa (addonflow approve hello fleet), ", "1 not admitted yet ", "(c1: waits for add-on base)", " (addonflow approve hello fleet)"},
 		"Parentheses":   {"rolled back to 1111111111 from 2222222222 (git restore -SWs 1111111111 PATH ':!*addonrollout.*'): halted in canary: ", "some failed ", "(c1: timed out), 3 untouched", " (git restore -SWs 1111111111 PATH ':!*addonrollout.*'): halted in canary"},
+		"FirstCluster":  {"rolled back to 1111111111 from 2222222222 (git restore -SWs 1111111111 PATH ':!*addonrollout.*'): halted in canary: 1 failed (c1: past its progress deadline), 6 untouched", "", "", " (git restore -SWs 1111111111 PATH ':!*addonrollout.*'): halted in canary: 1 failed (c1"},
 		"PullRequest":   {"rolled back to 1111111111 from 2222222222 (pull request 12 makes Git agree): halted in canary: ", "some failed ", "(c1: timed out), 3 untouched", " (pull request 12 makes Git agree): halted in canary"},
 		"AfterNames":    {"rolled back to 1111111111 from 2222222222, 3 held by annotation (", "eu-west-1-production-0421, ", "c3) (git restore -SWs 1111111111 PATH ':!*addonrollout.*'): halted", " (git restore -SWs 1111111111 PATH ':!*addonrollout.*')"},
 	} {

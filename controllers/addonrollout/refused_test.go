@@ -104,6 +104,44 @@ func TestFirstContentThatNoClusterCanHaveFails(t *testing.T) {
 	}
 }
 
+// TestClusterThatFailedWithinTheBudgetOfAFirstInstallStaysFailed: the success of the others makes the content stable, and
+// the failure of the cluster stays one. Commits with the same content say so as well.
+func TestClusterThatFailedWithinTheBudgetOfAFirstInstallStaysFailed(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.zone("c2")
+	s.zone("c3")
+	s.within(1, "10m")
+	s.targetOf(zonedAt("v1"), "v1")
+	for range 12 {
+		s.settleOnce()
+	}
+	if st := s.rollout().Status; st.Phase != v1alpha1.PhaseSucceeded || st.Counts.Failed != 1 || st.Counts.Parked != 0 {
+		t.Errorf("got %s, %d failed, %d parked: %s", st.Phase, st.Counts.Failed, st.Counts.Parked, st.Message)
+	}
+}
+
+// TestClusterWithoutAValueIsParkedByContentThatSucceededBeforeTheRemoval: content that succeeded here is not the cause,
+// also if nothing of it was left.
+func TestClusterWithoutAValueIsParkedByContentThatSucceededBeforeTheRemoval(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.zone("c2")
+	s.zone("c3")
+	s.within(0, "10m")
+	s.selects("c2", "c3")
+	s.targetOf(zonedAt("v1"), "v1")
+	s.settle()
+	s.selects("c1", "c2", "c3")
+	s.settle()
+	s.removed()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.Removal = nil })
+	for range 8 {
+		s.settleOnce()
+	}
+	if st := s.rollout().Status; st.Phase != v1alpha1.PhaseSucceeded || st.Counts.Updated != 2 || st.Counts.Parked != 1 {
+		t.Errorf("got %s: %s", st.Phase, st.Message)
+	}
+}
+
 // TestClusterWithoutAValueForTheStableContentGetsTheFix: the cluster does not start at the stable revision, which
 // cannot be rendered for it, and holds no slot for it. It is admitted to the fix like any other cluster.
 func TestClusterWithoutAValueForTheStableContentGetsTheFix(t *testing.T) {

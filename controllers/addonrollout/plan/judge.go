@@ -53,7 +53,7 @@ type Refusal struct {
 	Hindrance
 	// brief is the message without the part that is the same for every cluster.
 	brief string
-	// byCommit: the commit is the cause. The current content of the member can be rendered for it, or there is none yet.
+	// byCommit: the commit is the cause, see blames.
 	byCommit bool
 	// Contended: another add-on deploys one of its objects on the cluster.
 	Contended bool
@@ -75,7 +75,7 @@ func (t *turn) judge(m *Member) (Judged, error) {
 			return j, err
 		}
 		if j.Refused != nil {
-			j.Refused.byCommit = has.digest == "" || has.Renderer != nil && has.digest != t.target.digest && has.refuses(&j) == nil
+			j.Refused.byCommit = t.blames(&j, has)
 		}
 		j.Hosts = m.Hosting.Hosted && (m.worksAt(t.Rollout.Name) != "" || t.target.hosts(&j) || has.hosts(&j))
 	}
@@ -153,6 +153,16 @@ func (t *turn) refuse(j *Judged) *Refusal {
 		refused.brief = invalid.Brief()
 	}
 	return refused
+}
+
+// blames reports whether the commit is the cause that the target cannot be rendered for a member: what the member has
+// can, or no content came before the target. Content that succeeded here is not the cause, but a cluster that failed
+// before that success stays failed.
+func (t *turn) blames(j *Judged, has Content) bool {
+	if has.digest == "" {
+		return t.unwritten[j.Name] || !t.Succeeded.Has(t.Target.Revision)
+	}
+	return t.unwritten[j.Name] || has.Renderer != nil && has.digest != t.target.digest && has.refuses(j) == nil
 }
 
 // refuses is why the content cannot be rendered for a member; nil: it can, or its body is not known.
@@ -269,9 +279,8 @@ func (t *turn) blocked(j *Judged) string {
 	return j.HostingProblem()
 }
 
-// refused says why the target cannot be rendered for a member although its current content can,
-// or the stable revision if it has none, or although no content came before the target: the commit
-// needs a value that the cluster does not have.
+// refused says why the target cannot be rendered for a member if the commit is the cause: it needs a value that the
+// cluster does not have.
 // That is a failure of the commit and counts against the budget when the cluster is admitted to it.
 func (j *Judged) refused() string {
 	if j.Refused != nil && j.Refused.byCommit && !j.Refused.Contended {

@@ -173,7 +173,7 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 	next, given, changes := o.answerContentOrders(next, h)
 	c := concluded{given: given}
 	if next.Phase == v1alpha1.PhaseFailed && !o.Override.Returns() && o.Rollout.Spec.OnFailure == v1alpha1.OnFailureRollback {
-		obstacle := o.obstacle()
+		obstacle := o.obstacle(h.status.Stable)
 		switch {
 		case next.Aborted != nil:
 			obstacle = "an aborted rollout stays as it is"
@@ -190,12 +190,13 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 			next.Phase = v1alpha1.PhaseRollingBack // the next turn moves the clusters back: the user has nothing to do
 		}
 	}
+	late := o.restored(next.History, changes) // they freeze nothing
 	next.History = o.remembering(next.History, changes)
 	if slices.ContainsFunc(changes, func(w QuarantineChange) bool { return w.Quarantine != nil }) {
 		d = d.frozen()
 		next.Ledger, next.Counts, next.Stages = d.Planned.Ledger, d.Planned.Counts, d.Planned.Stages
 	}
-	c.changes = slices.Concat(changes, o.restored(next.History)) // later, so that it freezes nothing
+	c.changes = slices.Concat(changes, late)
 	d.gates = d.asked(o.Look.Wall)
 	next.Stages = withVerdicts(next.Stages, d.gates)
 	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned, next)
@@ -304,8 +305,9 @@ type turn struct {
 	// stored is the status to plan with: the stored status, moved to the target of spec.
 	stored         v1alpha1.AddOnRolloutStatus
 	target, stable Content
-	// unproven are the clusters whose records are not Done.
-	unproven map[string]bool
+	// unproven are the clusters whose records are not Done; unwritten those that failed because the works of the target
+	// could not be written.
+	unproven, unwritten map[string]bool
 	// leaves is the memory for the next turn.
 	leaves   Memory
 	yielding map[types.NamespacedName]bool
@@ -314,12 +316,14 @@ type turn struct {
 }
 
 func (o *Observation) decide(b begun, h ordered, contested error) (Decided, error) {
-	t := &turn{Observation: o, stored: h.status, unproven: map[string]bool{}, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
+	t := &turn{Observation: o, stored: h.status, unproven: map[string]bool{}, unwritten: map[string]bool{}, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
 	t.leaves.alike, t.leaves.apart, t.leaves.intact = map[string]Fingerprint{}, map[string]Fingerprint{}, map[string]Fingerprint{}
 	t.leaves.windows = map[windowKey]window{}
 	records, _ := rollout.Records(h.status.Ledger) // the planner refuses a ledger with an error
 	for i := range records {
-		t.unproven[records[i].Cluster] = records[i].State != rollout.Done
+		r := &records[i]
+		t.unproven[r.Cluster] = r.State != rollout.Done
+		t.unwritten[r.Cluster] = r.State == rollout.NotWritten && r.Revision == o.Target.Digest
 	}
 	in, judged, err := t.input()
 	if err != nil {
