@@ -303,12 +303,12 @@ func departed(r *Record, failed bool) (State, string) {
 const failedThenLeft = "it failed before it left"
 
 // failing reports whether the cluster reports a failure that counts. A failure that it reported before it took its slot
-// belongs to an earlier admission. It counts only if it lasts as long as an apply error may. The record stores this,
-// because after a restart or a change of its clock the operator does not know since when the cluster reports the
-// failure.
+// belongs to an earlier admission. It counts only if it lasts as long as an apply error may, while the cluster is
+// available: another cluster cannot report anything else. The record stores this, because after a restart or a change of
+// its clock the operator does not know since when the cluster reports the failure.
 func (r *Record) failing(o observation, p pace, now time.Time) bool {
 	before := r.Reported || o.health.seenBefore(r.Admitted)
-	lasts := p.applyErrorAfter > 0 && !now.Before(r.Admitted.Add(p.applyErrorAfter))
+	lasts := r.State == Updating && o.available && p.applyErrorAfter > 0 && !now.Before(r.Since.Add(p.applyErrorAfter))
 	return o.written && o.health.State == HealthFailed && (!before || lasts)
 }
 

@@ -262,6 +262,35 @@ func TestNext_KeepsTheRefusalUntilTheWorksAreWritten(t *testing.T) {
 	}
 }
 
+// TestNext_CountsAnOldReportOnlyWhileTheClusterIsAvailable: a cluster that reported a failure before it took its slot
+// can report anything else only while it is available.
+func TestNext_CountsAnOldReportOnlyWhileTheClusterIsAvailable(t *testing.T) {
+	const s, m = time.Second, time.Minute
+	for name, c := range map[string]struct {
+		state           State
+		admitted, since time.Duration
+		o               observation
+		want            State
+	}{
+		"for ten minutes":                             {Updating, 10 * m, 10 * m, with(sound, failing), Failed},
+		"for less":                                    {Updating, 10*m - s, 10*m - s, with(sound, failing), Updating},
+		"since it returned, for ten minutes":          {Updating, 20 * m, 10 * m, with(sound, failing), Failed},
+		"since it returned, for less":                 {Updating, 20 * m, 10*m - s, with(sound, failing), Updating},
+		"it is lost now":                              {Updating, 20 * m, 20 * m, with(sound, failing, unavailable), Lost},
+		"it is lost":                                  {Lost, 20 * m, 20 * m, with(sound, failing, unavailable), Lost},
+		"it was lost, and returns":                    {Lost, 20 * m, 20 * m, with(sound, failing), Updating},
+		"it is lost for as long as it may":            {Lost, 30 * m, 30 * m, with(sound, failing, unavailable), Parked},
+		"it was lost, and left the install set since": {Lost, 20 * m, 20 * m, with(sound, failing, gone), Left},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Record{Cluster: "c1", RecordKey: v1alpha1.RecordKey{Revision: "v2", Stage: "canary", State: c.state, Reported: true}, Admitted: noon.Add(-c.admitted), Since: noon.Add(-c.since)}
+			if got, _ := next(r, c.o, patient, noon); got.State != c.want {
+				t.Errorf("got %s, want %s", got.State, c.want)
+			}
+		})
+	}
+}
+
 // TestNextWakesInTime: while nothing is observed again, a record changes at the time that
 // wakeAt names, and not before.
 func TestNextWakesInTime(t *testing.T) {

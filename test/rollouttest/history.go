@@ -48,12 +48,16 @@ func (l look) ill() bool {
 	return l.member && l.up && l.has && l.health.State == rollout.HealthProgressing
 }
 
-// reports reports whether a look saw the agent report a failure that counts. What it reported before the
-// cluster took its slot is of an earlier admission, and counts again if it lasts.
-func (s *story) reports(l look) bool {
-	earlier := s.stale || l.badBefore(s.taken)
-	lasts := l.applyErrors > 0 && !l.at.Before(s.taken.Add(l.applyErrors))
-	return l.has && l.health.State == rollout.HealthFailed && (!earlier || lasts)
+// reports reports whether the last look saw the agent report a failure that counts. What it reported before the
+// cluster took its slot is of an earlier admission, and counts again if it lasts while the cluster is available.
+func (s *story) reports(slack time.Duration) bool {
+	l := s.last()
+	if !l.has || l.health.State != rollout.HealthFailed {
+		return false
+	}
+	since, ok := s.since(slack, func(_ int, k look) bool { return k.up && k.has })
+	lasts := ok && l.applyErrors > 0 && !l.at.Before(since.Add(l.applyErrors))
+	return lasts || !s.stale && !l.badBefore(s.taken)
 }
 
 // badBefore reports whether the failure that the look saw was seen before.
@@ -171,12 +175,14 @@ func (s *story) verifiedAt() []bool {
 
 // failed reports whether the content failed at one of the looks, and no look since saw it
 // verified.
-func (s *story) failed() bool {
-	for _, l := range slices.Backward(s.looks) {
+func (s *story) failed(slack time.Duration) bool {
+	for i, l := range slices.Backward(s.looks) {
+		earlier := *s
+		earlier.looks = s.looks[:i+1]
 		switch {
 		case l.verified():
 			return false
-		case s.reports(l):
+		case earlier.reports(slack):
 			return true
 		}
 	}

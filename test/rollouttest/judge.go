@@ -392,7 +392,7 @@ func (j *judgement) excusesWrongly(name string) error {
 	}
 	failed := isFailure(b) && b.State != rollout.NotWritten || b.Failed
 	verified := s.last().verified() || b.State == rollout.Soaking || b.State == rollout.Done
-	now := s.failed() || s.late(time.Minute) || s.refusedFor() || s.spent()
+	now := s.failed(time.Minute) || s.late(time.Minute) || s.refusedFor() || s.spent()
 	old := b.Excused || b.Revision != j.target() && (failed || now)
 	if a.Excused && !old {
 		return errors.New("a new failure is excused")

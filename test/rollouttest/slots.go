@@ -387,7 +387,7 @@ func (j *judgement) goesFirst(name string) bool {
 	b, c, s := j.before[name], j.clusters[name], j.stories[name]
 	failed := j.in.Rebuild || c.Health.State == rollout.HealthFailed || b.Excused
 	if s != nil && b.Revision != j.target() {
-		failed = failed || s.erred || s.failed() || s.late(time.Minute) || s.refusedFor() || s.spent()
+		failed = failed || s.erred || s.failed(time.Minute) || s.late(time.Minute) || s.refusedFor() || s.spent()
 	}
 	return j.in.RollingBack && j.movesBack(name) && failed
 }

@@ -64,7 +64,7 @@ func may(b, a rollout.Record, s *story) error {
 		refused := s.refusedFor() && (b.State != rollout.Updating && b.State != rollout.Admitted || !l.at.Before(b.Since.Add(l.applyErrors)))
 		kept := was(rollout.Failed, rollout.LeftFailed) && l.member
 		barred := b.Failed && l.member && !l.has && (l.blocked != "" || s.late(time.Minute) || !l.timed)
-		return unless(kept || barred || s.failed() || refused, "it is Failed and never was seen to fail")
+		return unless(kept || barred || s.failed(time.Minute) || refused, "it is Failed and never was seen to fail")
 	case rollout.NotWritten:
 		barred := l.member && !l.has && (l.blocked != "" || s.late(time.Minute) || !l.timed)
 		return unless(was(rollout.NotWritten) || barred, "it is NotWritten, and its works can be written")
@@ -81,7 +81,7 @@ func may(b, a rollout.Record, s *story) error {
 	case rollout.Left:
 		return unless(!l.member || was(rollout.Left), "it is Left and in the install set")
 	case rollout.LeftFailed:
-		return unless(!l.member && (s.erred || s.failed()), "it is LeftFailed and had not failed")
+		return unless(!l.member && (s.erred || s.failed(time.Minute)), "it is LeftFailed and had not failed")
 	default:
 		return fmt.Errorf("unknown state %q", a.State)
 	}
@@ -100,7 +100,7 @@ func must(b, a rollout.Record, s *story) error {
 		return nil
 	case barred && (!l.member || !l.has || !l.up):
 		return unless(is(rollout.NotWritten), "its works could not be written, and that is forgotten")
-	case !l.member && (s.erred || s.failed()):
+	case !l.member && (s.erred || s.failed(0)):
 		return unless(is(rollout.LeftFailed), "a failure is forgotten because its cluster left")
 	case !l.member:
 		return unless(is(rollout.Left), "it left, and is not Left")
@@ -108,7 +108,7 @@ func must(b, a rollout.Record, s *story) error {
 		return unless(is(rollout.Left) != l.has, "it has its works again, and holds no slot")
 	case isFailure(b) && !barred && !l.verified():
 		return unless(is(rollout.Failed, rollout.TimedOut), "a failure is forgotten")
-	case s.reports(l):
+	case s.reports(0):
 		return unless(is(rollout.Failed), "a failure is not counted")
 	case l.verified() && s.proved() && l.timed:
 		return unless(is(rollout.Done), "its soak is over, and it is not Done")
