@@ -159,3 +159,42 @@ func TestStages_StayCompleteAfterTheSuccess(t *testing.T) {
 		}
 	}
 }
+
+// TestCompleteStageStaysCompleteWhileItsPlacementFlaps: a stage that was complete is shown as complete while its
+// placement is empty or cannot be relied upon, unless a cluster of it is to be moved. The message says what holds the
+// stages after it.
+func TestCompleteStageStaysCompleteWhileItsPlacementFlaps(t *testing.T) {
+	wasComplete := func(in *rollout.Input) { in.Completed = []string{"canary"} }
+	growing := func(in *rollout.Input) {
+		in.Placements = []rollout.Placement{placement("canary", c1, c2, c3), in.Placements[1]}
+		in.Placements[0].Settlement = rollout.Unsettled
+	}
+	onlyParked := func(in *rollout.Input) {
+		ended(in)
+		parked("v2", c1, c2)(in)
+		on(c1, offline)(in)
+		on(c2, offline)(in)
+	}
+	for name, tc := range map[string]struct {
+		change []change
+		phase  string
+		says   string
+	}{
+		"missing":               {[]change{canaryDone, wasComplete, unreadableCanary(rollout.Missing)}, rollout.StageComplete, "2/2, held: Placement default/canary does not exist"},
+		"undecided":             {[]change{canaryDone, wasComplete, unreadableCanary(rollout.Undecided)}, rollout.StageComplete, "2/2, held: OCM has not decided"},
+		"in motion":             {[]change{canaryDone, wasComplete, unreadableCanary(rollout.Unsettled)}, rollout.StageComplete, "2/2, held: the decisions of"},
+		"missing, and aborted":  {[]change{canaryDone, wasComplete, unreadableCanary(rollout.Missing), func(in *rollout.Input) { in.Aborted = "aborted by jo" }}, rollout.StageComplete, "2/2"},
+		"it was not complete":   {[]change{finished(c1), unreadableCanary(rollout.Missing)}, rollout.StageHeld, "1/1, held: Placement"},
+		"it selects another":    {[]change{canaryDone, wasComplete, growing}, rollout.StageHeld, "2/3, held: the decisions of"},
+		"a member is in flight": {[]change{canaryDone, wasComplete, updating("v2", time.Minute, c1), on(c1, runs("v2", rollout.HealthProgressing)), unreadableCanary(rollout.Missing)}, rollout.StageProgressing, "1/2, 1 in flight"},
+		"after the end, and no cluster of it changed": {[]change{ended, unreadableCanary(rollout.Undecided)}, rollout.StageComplete, "0/0"},
+		"after the end, and its clusters were parked": {[]change{onlyParked, wasComplete, unreadableCanary(rollout.Unsettled)}, rollout.StageComplete, "0/2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := planned(t, rolling(6), tc.change...).Stages[0]
+			if st.Phase != tc.phase || !strings.HasPrefix(st.Message, tc.says) {
+				t.Errorf("%s: %s, want %s: %s", st.Phase, st.Message, tc.phase, tc.says)
+			}
+		})
+	}
+}
