@@ -225,11 +225,15 @@ func shown(ctx context.Context, hub client.Reader, key client.ObjectKey) (*v1alp
 	return show.WithOrders(r, orders), nil
 }
 
-// ordersIn lists the orders of a namespace. A user without the right to list them sees none.
+// ordersIn lists the orders of a namespace; "": of all. A user without the right to list them sees none.
 func ordersIn(ctx context.Context, hub client.Reader, namespace string) ([]v1alpha1.AddOnOrder, error) {
 	var list v1alpha1.AddOnOrderList
 	if err := hub.List(ctx, &list, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) {
-		return nil, hubError("list the orders in namespace "+namespace, err)
+		text := "list the orders"
+		if namespace != "" {
+			text += " in namespace " + namespace
+		}
+		return nil, hubError(text, err)
 	}
 	return list.Items, nil
 }

@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/show"
 )
 
 // listing is one run of `get`: the request to the hub, and the printer of the answer.
@@ -54,8 +57,28 @@ func (l *listing) run(ctx context.Context, kind listed) error {
 				objects = append(objects, ch.object)
 			}
 		}
-		return l.write(kind, objects)
+		orders, err := l.orders(ctx, kind)
+		if err != nil {
+			return err
+		}
+		return l.write(kind, objects, orders)
 	})
+}
+
+// orders are those that a table of rollouts shows: a rollout is pending until its orders are answered. One request reads
+// them for all rollouts.
+func (l *listing) orders(ctx context.Context, kind listed) ([]v1alpha1.AddOnOrder, error) {
+	if kind.kind != v1alpha1.AddOnRolloutKind || !l.table() {
+		return nil, nil
+	}
+	if l.allNamespaces {
+		return ordersIn(ctx, l.hub, metav1.NamespaceAll)
+	}
+	namespace, err := l.namespace()
+	if err != nil {
+		return nil, err
+	}
+	return ordersIn(ctx, l.hub, namespace)
 }
 
 // follow calls see with the objects of a list, and with every change of them.
@@ -69,6 +92,10 @@ func (l *listing) once(ctx context.Context, kind listed) error {
 	list, ok := kind.list.DeepCopyObject().(client.ObjectList)
 	if !ok {
 		return fmt.Errorf("cannot list into a %T", kind.list)
+	}
+	orders, err := l.orders(ctx, kind) // first, so that no rollout is older than the answers
+	if err != nil {
+		return err
 	}
 	if err := l.hub.List(ctx, list, l.options...); err != nil {
 		return hubError("list "+kind.name, err)
@@ -90,17 +117,22 @@ func (l *listing) once(ctx context.Context, kind listed) error {
 		l.hint("No %s found.", kind.name)
 	}
 	if l.table() || len(l.names) == 1 || *l.print.OutputFormat == "name" {
-		return l.write(kind, objects)
+		return l.write(kind, objects, orders)
 	}
 	kind.label(objects)
 	return l.writeList(list, objects)
 }
 
-// write prints the objects as one table, or one after another.
-func (l *listing) write(kind listed, objects []client.Object) error {
+// write prints the objects as one table, rollouts with the orders that wait, or one after another.
+func (l *listing) write(kind listed, objects []client.Object, orders []v1alpha1.AddOnOrder) error {
 	if l.table() {
 		if len(objects) == 0 {
 			return nil
+		}
+		for i, o := range objects {
+			if r, ok := o.(*v1alpha1.AddOnRollout); ok {
+				objects[i] = show.WithOrders(r, orders)
+			}
 		}
 		return l.writeTable(kind.table(l.now(), objects))
 	}

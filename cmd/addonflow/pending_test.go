@@ -51,6 +51,28 @@ func TestStatus_IsPendingUntilEveryOrderIsAnswered(t *testing.T) {
 	}
 }
 
+func TestGetRollouts_ArePendingUntilEveryOrderIsAnswered(t *testing.T) {
+	r := helloWithUID(v1alpha1.PhaseFailed)
+	other := helloWithUID(v1alpha1.PhaseHeld)
+	other.Name, other.UID = "other", "rollout-2"
+	for _, args := range []string{"get rollouts", "get rollouts -A", "get rollouts --no-headers"} {
+		lists := 0
+		s := newStageWith(t, interceptor.Funcs{List: func(ctx context.Context, hub client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			lists++
+			return hub.List(ctx, list, options...)
+		}}, r, other, orderOf(r, v1alpha1.OrderRetry))
+		code := s.run(t.Context(), strings.Fields(args)...)
+		shown := map[string]bool{}
+		for line := range strings.Lines(s.out.String()) {
+			shown["hello is pending"] = shown["hello is pending"] || strings.Contains(line, "hello ") && strings.Contains(line, "Pending")
+			shown["other is held"] = shown["other is held"] || strings.Contains(line, "other ") && strings.Contains(line, "Held")
+		}
+		if code != 0 || !shown["hello is pending"] || !shown["other is held"] || lists != 2 {
+			t.Errorf("%s: exit code %d, %d lists\n%s", args, code, lists, s.out.String())
+		}
+	}
+}
+
 func TestStatus_DoesNotWaitForOrdersThatAreAnsweredOrOfAnotherRollout(t *testing.T) {
 	r := helloWithUID(v1alpha1.PhaseSucceeded)
 	answered, other := orderOf(r, v1alpha1.OrderRetry), orderOf(r, v1alpha1.OrderAbort)

@@ -251,8 +251,14 @@ func (s *Server) fleet(r *request) (any, error) {
 	return dashboard.NewFleet(r.frame, rollouts, sources, notes, time.Now()), nil
 }
 
-// everything lists the rollouts and sources of the namespaces in which the viewer may get them.
+// everything lists the rollouts and sources of the namespaces in which the viewer may get them. The rollouts have the
+// orders that the operator has not answered, if the viewer may list them. These are read first, so that no rollout is
+// older than the answers.
 func (s *Server) everything(r *request) (rollouts []v1alpha1.AddOnRollout, sources []v1alpha1.AddOnSource, notes []string, err error) {
+	var orders v1alpha1.AddOnOrderList
+	if err := s.list(r.Context(), &orders); err != nil && !apierrors.IsForbidden(err) {
+		return nil, nil, nil, err
+	}
 	var allRollouts v1alpha1.AddOnRolloutList
 	if err := s.list(r.Context(), &allRollouts); err != nil {
 		return nil, nil, nil, err
@@ -279,6 +285,12 @@ func (s *Server) everything(r *request) (rollouts []v1alpha1.AddOnRollout, sourc
 	}
 	rollouts = slices.DeleteFunc(allRollouts.Items, func(ro v1alpha1.AddOnRollout) bool { return err != nil || !allowed(rolloutsResource, ro.Namespace) })
 	sources = slices.DeleteFunc(allSources.Items, func(so v1alpha1.AddOnSource) bool { return err != nil || !allowed(sourcesResource, so.Namespace) })
+	open := slices.DeleteFunc(orders.Items, func(o v1alpha1.AddOnOrder) bool {
+		return o.Status.State != "" || err != nil || !allowed(ordersResource, o.Namespace)
+	})
+	for i := range rollouts {
+		rollouts[i] = *show.WithOrders(&rollouts[i], open)
+	}
 	if len(rollouts) == 0 && len(allRollouts.Items) > 0 {
 		notes = append(notes, "You may not list the rollouts of any namespace.")
 	}
@@ -409,6 +421,9 @@ func (s *Server) version(r *request, path string) (string, error) {
 		}
 		for i := range rollouts {
 			add(&rollouts[i])
+			for _, order := range rollouts[i].Status.CarriedOut {
+				versions = append(versions, order.Name)
+			}
 		}
 		for i := range sources {
 			add(&sources[i])

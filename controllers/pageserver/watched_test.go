@@ -69,5 +69,9 @@ func TestRolloutPage_NamesAnOrderThatWaits(t *testing.T) {
 		if code != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%v: %d, want %q\n%s", may, code, want, text)
 		}
+		code, _, text = newBrowser(t, server).do("GET", "/", nil)
+		if code != http.StatusOK || strings.Contains(text, "order of ann: abort") != strings.Contains(want, "order of ann") {
+			t.Errorf("the page of all rollouts, %v: %d\n%s", may, code, text)
+		}
 	}
 }
