@@ -49,15 +49,22 @@ func TestLoadGoodCommit(t *testing.T) {
 	})
 }
 
-// A pace that the schema defaults is not declared.
+// A pace that the schema defaults is not declared. An AddOnRollout of an add-on without a declared pace is a warning.
 func TestAddOn_DeclaresPace(t *testing.T) {
 	const pace = "      rolloutStrategy:\n        type: Progressive\n        progressive: {maxConcurrency: 25%, minSuccessTime: 1h30m, progressDeadline: 10m}\n"
+	const noPolicy = "apiVersion: addonflow.io/v1alpha1\nkind: AddOnRollout\nmetadata: {name: hello}\n"
 	for name, c := range map[string]struct {
-		addOn string
-		files []string // that are omitted
-		want  bool
+		addOn   string
+		files   []string // that are omitted
+		rollout string   // "": as it is
+		want    bool
+		warned  bool
 	}{
 		"Stages":     {addOn: strings.Replace(hello()[addOnFile], pace, "", 1), want: true},
+		"Strategy":   {addOn: strings.Replace(hello()[addOnFile], pace, "", 1), rollout: noPolicy + "spec: {strategy: {type: All}}\n", want: true},
+		"NoSpec":     {addOn: strings.Replace(hello()[addOnFile], pace, "", 1), rollout: noPolicy, warned: true},
+		"NoStages":   {addOn: strings.Replace(hello()[addOnFile], pace, "", 1), rollout: noPolicy + "spec: {onFailure: Rollback, stages: []}\n", warned: true},
+		"OnlyOfOCM":  {addOn: hello()[addOnFile], rollout: noPolicy, want: true},
 		"Placement":  {addOn: hello()[addOnFile], files: []string{rolloutFile}, want: true},
 		"Everything": {addOn: strings.Replace(hello()[addOnFile], pace, "      rolloutStrategy: {type: All}\n", 1), files: []string{rolloutFile}, want: true},
 		"None":       {addOn: strings.Replace(hello()[addOnFile], pace, "", 1), files: []string{rolloutFile}},
@@ -69,9 +76,16 @@ func TestAddOn_DeclaresPace(t *testing.T) {
 			for _, f := range c.files {
 				delete(files, f)
 			}
-			addOn := load(t, files, nil).AddOns[0]
-			if got := addOn.DeclaresPace(); got != c.want {
-				t.Errorf("got %t; installed %+v", got, addOn.Install)
+			if c.rollout != "" {
+				files[rolloutFile] = c.rollout
+			}
+			loaded := load(t, files, nil)
+			if got := loaded.AddOns[0].DeclaresPace(); got != c.want {
+				t.Errorf("got %t; installed %+v", got, loaded.AddOns[0].Install)
+			}
+			const warning = " AddOnRollout/hello: spec: no pace is declared, so that a commit moves all clusters at once; declare stages or strategy"
+			if strings.Contains(loaded.Warnings.Error(), warning) != c.warned {
+				t.Errorf("warnings: %v", loaded.Warnings)
 			}
 		})
 	}

@@ -33,6 +33,7 @@ func (l *loader) warnings() problem.List {
 		l.warnOfSecrets(d, said)
 		l.warnOfAbsent(d, said)
 		l.warnOfGroups(d, said)
+		warnOfPace(d, said)
 		if d.Unfetched != "" {
 			said.report(d.pkg, flaw.Flaw{
 				Field: ociField, Reason: flaw.ReasonReferenceNotFound, Message: "nothing of the chart is checked, because nothing is fetched from a registry here",
@@ -202,6 +203,17 @@ func (l *loader) warnOfGroups(d *draft, said *loader) {
 		at := flaw.Path("spec.installStrategy.placements").Index(i).Child("rolloutStrategy").Child(block)
 		said.reportNormalised(d.addOn, l.groupFlaws(at, wanted, all[i:i+1])...)
 	}
+}
+
+// warnOfPace warns of an AddOnRollout if no file declares a pace: the author of a policy probably expects one.
+func warnOfPace(d *draft, said *loader) {
+	if d.rollout == nil || d.DeclaresPace() {
+		return
+	}
+	said.report(d.rollout, flaw.Flaw{
+		Field: specKey, Reason: flaw.ReasonInvalidRolloutStrategy, Message: "no pace is declared, so that a commit moves all clusters at once",
+		Hint: "declare stages or strategy, such as strategy: {type: All} if this is intended; the operator's flag --default-canary adds a canary",
+	})
 }
 
 // mandatoryGroups returns the mandatory groups of a pace, and the block that holds them.
