@@ -220,6 +220,30 @@ func TestAnApprovalThatIsWithdrawnBeforeItsUseCountsNoMore(t *testing.T) {
 	s.stands(v1alpha1.PhaseHeld, "waits for approval qa")
 }
 
+// TestAUsedApprovalStaysUsedAfterARestartWithAnEarlierClock: when it was used is then in the future.
+func TestAUsedApprovalStaysUsedAfterARestartWithAnEarlierClock(t *testing.T) {
+	s := gatedScene(t, nil, approvals(1))
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		one := intstr.FromInt32(1)
+		spec.Stages[1].MaxConcurrency = &one
+	})
+	s.installPolicy()
+	second := s.upgrade()
+	used := s.decide("ann", v1alpha1.Approve)
+	s.turn()
+	s.runs(second, "c1", "c2")
+	s.delete(used)
+	s.restart()
+	s.advance(-time.Hour)
+	for range 4 {
+		s.settleOnce()
+	}
+	s.runs(second, "c3")
+	if got := s.verdict("fleet"); got.State != v1alpha1.GatePassed || got.By != "ann" {
+		t.Errorf("got verdict %+v", got)
+	}
+}
+
 // TestRolloutIsReadyOnceTheShareOfItsStrategyIsMoved: kubectl wait and Flux take Ready as the end of
 // a rollout. A rollout that waits for a placement or is suspended is not Ready, and is not in the history as ended.
 func TestRolloutIsReadyOnceTheShareOfItsStrategyIsMoved(t *testing.T) {

@@ -90,7 +90,9 @@ func (t *turn) judgeGate(stage string, when v1alpha1.GateMoment, declared v1alph
 }
 
 // storedVerdict is the verdict of a gate in the status; Waiting if it has none. No verdict is
-// later than now.
+// later than now. A measurement of the future gets no time instead: with the time of now, it could
+// count as one after a soak that ends now, and the next one would be ignored if it began in this
+// second.
 func (t *turn) storedVerdict(stage string, when v1alpha1.GateMoment, declared v1alpha1.Gate) v1alpha1.GateStatus {
 	s := v1alpha1.GateStatus{Name: declared.Name, When: when, Type: declared.Type, State: v1alpha1.GateWaiting}
 	for _, st := range t.stored.Stages {
@@ -106,6 +108,9 @@ func (t *turn) storedVerdict(stage string, when v1alpha1.GateMoment, declared v1
 	}
 	if s.EvaluatedAt != nil && s.EvaluatedAt.After(now.Time) {
 		s.EvaluatedAt = nil
+		if s.Type == v1alpha1.GateApproval {
+			s.EvaluatedAt = &now // it was used, and stays so
+		}
 	}
 	return s
 }
