@@ -85,5 +85,5 @@ func (r *Reconciler) ask(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	if p.ClockSet {
 		r.Gates.Forget(key)
 	}
-	r.Gates.Ask(key, p.Measures)
+	r.Gates.Ask(key, p.Measures, p.Observed.Measured)
 }

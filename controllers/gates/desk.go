@@ -2,6 +2,7 @@ package gates
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -50,9 +51,9 @@ func NewDesk(o Options) *Desk {
 }
 
 // Ask replaces what is measured for a rollout; nil: nothing. Call it in every turn, after the
-// status that has the Results was written: an ask is measured again only if it is asked again
-// after its result was seen.
-func (d *Desk) Ask(key types.NamespacedName, asks []gates.Measure) {
+// status was written that has the results seen, those that the turn read: an ask is measured again
+// only if its newest result is one of them.
+func (d *Desk) Ask(key types.NamespacedName, asks []gates.Measure, seen []gates.Measured) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before, now := d.rollouts[key], d.options.Clock.Now()
@@ -64,7 +65,7 @@ func (d *Desk) Ask(key types.NamespacedName, asks []gates.Measure) {
 			j = &job{rollout: key, host: measure.Host(ask.Gate), due: now}
 		}
 		j.ask, after[id] = ask, j
-		if j.result == nil || j.seen {
+		if j.result == nil || slices.Contains(seen, *j.result) {
 			j.asked = true
 		}
 	}
@@ -79,22 +80,22 @@ func (d *Desk) Ask(key types.NamespacedName, asks []gates.Measure) {
 	d.schedule()
 }
 
-// Results returns the newest result of each gate that is measured for a rollout, and keeps them. It marks them as seen
-// for Ask.
+// Results returns the newest result of each gate that is measured for a rollout, and keeps them. The turns of dependent
+// add-ons read them as well.
 func (d *Desk) Results(key types.NamespacedName) []gates.Measured {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var results []gates.Measured
 	for _, j := range d.rollouts[key] {
 		if j.result != nil {
-			results, j.seen = append(results, *j.result), true
+			results = append(results, *j.result)
 		}
 	}
 	return results
 }
 
 // Forget drops everything about a deleted rollout.
-func (d *Desk) Forget(key types.NamespacedName) { d.Ask(key, nil) }
+func (d *Desk) Forget(key types.NamespacedName) { d.Ask(key, nil, nil) }
 
 // Outcomes is the source of reconcile requests for rollouts with a new result. One controller
 // watches it.

@@ -41,12 +41,14 @@ type bench struct {
 	*Desk
 	t     *testing.T
 	clock *clocktesting.FakeClock
+	// seen are the results that the last turn of a rollout read.
+	seen  map[types.NamespacedName][]gates.Measured
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 func newBench(t *testing.T, secrets ...client.Object) *bench {
 	t.Helper()
-	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC))}
+	b := &bench{t: t, seen: map[types.NamespacedName][]gates.Measured{}, clock: clocktesting.NewFakeClock(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC))}
 	b.Desk = NewDesk(Options{
 		Secrets: fake.NewClientBuilder().WithObjects(secrets...).Build(),
 		Measure: measure.Options{AllowHTTP: true, AllowLoopback: true}, Clock: b.clock,
@@ -66,6 +68,16 @@ func newBench(t *testing.T, secrets ...client.Object) *bench {
 		b.queue.ShutDown()
 	})
 	return b
+}
+
+// Results are what a turn of the rollout reads, Ask is the end of that turn.
+func (b *bench) Results(key types.NamespacedName) []gates.Measured {
+	b.seen[key] = b.Desk.Results(key)
+	return b.seen[key]
+}
+
+func (b *bench) Ask(key types.NamespacedName, asks []gates.Measure) {
+	b.Desk.Ask(key, asks, b.seen[key])
 }
 
 // service answers measurements, and counts them.
@@ -201,6 +213,26 @@ func TestDesk_LosesNoResult(t *testing.T) {
 	b.idle()
 	b.Ask(hello, asks)
 	b.expect(hello, "Passed: 2 at 00:00")
+}
+
+// TestDesk_AReaderBesideTheRolloutLosesNoResult: the turn of a dependent add-on reads the results
+// while a turn of the rollout that read none is about to end.
+func TestDesk_AReaderBesideTheRolloutLosesNoResult(t *testing.T) {
+	b, s := newBench(t), newService(t, atOnceAnswered)
+	asks := []gates.Measure{s.ask("smoke")}
+	s.say("Failed")
+	b.Ask(hello, asks)
+	b.await()
+	if got := len(b.Desk.Results(hello)); got != 1 {
+		t.Fatalf("the dependent reads %d results", got)
+	}
+	b.Ask(hello, asks)
+	s.say("Passed")
+	b.pass(time.Hour)
+	b.idle()
+	if got := b.Results(hello)[0].Verdict; got.State != v1alpha1.GateFailed {
+		t.Errorf("the first result that the rollout sees is %s: %s", got.State, got.Reason)
+	}
 }
 
 func TestDesk_BacksOffAfterAnError(t *testing.T) {

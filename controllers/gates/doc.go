@@ -4,7 +4,7 @@
 //
 //	results := desk.Results(key)     what was measured so far
 //	(plan, one status write)
-//	desk.Ask(key, asks)              what is to be measured from now on
+//	desk.Ask(key, asks, results)     what is to be measured from now on
 //
 // A new result causes a reconcile request of the rollout (Desk.Outcomes). No measurement is
 // lost: the next one of an ask begins only after the rollout has asked again, that is, after

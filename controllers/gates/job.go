@@ -59,9 +59,8 @@ type job struct {
 	due   time.Time
 	// running cancels the measurement; nil if there is none.
 	running context.CancelFunc
-	// result is the newest one, and seen whether the rollout had it.
+	// result is the newest one.
 	result *gates.Measured
-	seen   bool
 	// moved is whether there were clusters to measure then.
 	moved bool
 	// errors counts the Errors in a row.
@@ -160,7 +159,7 @@ func (d *Desk) end(j *job, ask gates.Measure, began time.Time, verdict gates.Ver
 		return // nothing asks for it any more, or the process ends
 	}
 	id := identityOf(ask)
-	j.running, j.seen = nil, false
+	j.running = nil
 	j.result = &gates.Measured{
 		Stage: id.stage, Gate: id.gate, When: id.when, Digest: id.digest, Attempt: id.attempt, Verdict: verdict, Began: began,
 	}
