@@ -215,6 +215,29 @@ func TestDesk_LosesNoResult(t *testing.T) {
 	b.expect(hello, "Passed: 2 at 00:00")
 }
 
+// TestDesk_AskingDuringAMeasurementLosesNoResult: that turn of the rollout cannot have its result.
+func TestDesk_AskingDuringAMeasurementLosesNoResult(t *testing.T) {
+	begun, answered := make(chan struct{}), make(chan struct{})
+	b, s := newBench(t), newService(t, func(*http.Request) {
+		select {
+		case begun <- struct{}{}:
+			<-answered
+		case <-answered:
+		}
+	})
+	asks := []gates.Measure{s.ask("smoke")}
+	b.Ask(hello, asks)
+	<-begun
+	b.Ask(hello, asks)
+	close(answered)
+	b.await()
+	b.pass(time.Hour)
+	b.idle()
+	if got := b.Results(hello)[0].Verdict.Reason; got != "1" {
+		t.Errorf("result %s is the first that the rollout sees", got)
+	}
+}
+
 // TestDesk_AReaderBesideTheRolloutLosesNoResult: the turn of a dependent add-on reads the results
 // while a turn of the rollout that read none is about to end.
 func TestDesk_AReaderBesideTheRolloutLosesNoResult(t *testing.T) {

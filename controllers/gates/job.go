@@ -133,7 +133,7 @@ func (d *Desk) begin(ctx context.Context, measuring *sync.WaitGroup) time.Time {
 		d.at[j.host]++
 		within, cancel := context.WithCancel(ctx)
 		ask := j.ask
-		j.asked, j.running, j.moved = false, cancel, len(ask.Question.Moved) > 0
+		j.running, j.moved = cancel, len(ask.Question.Moved) > 0
 		measuring.Go(func() {
 			defer cancel()
 			verdict := d.measure(within, j.rollout, ask)
@@ -159,7 +159,7 @@ func (d *Desk) end(j *job, ask gates.Measure, began time.Time, verdict gates.Ver
 		return // nothing asks for it any more, or the process ends
 	}
 	id := identityOf(ask)
-	j.running = nil
+	j.asked, j.running = false, nil // also if it was asked again meanwhile: the rollout sees this result first
 	j.result = &gates.Measured{
 		Stage: id.stage, Gate: id.gate, When: id.when, Digest: id.digest, Attempt: id.attempt, Verdict: verdict, Began: began,
 	}
