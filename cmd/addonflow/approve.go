@@ -116,6 +116,9 @@ func (o *decideOptions) decide(ctx context.Context, name, stage string) error {
 	if err := o.confirmed(w, user.Username); err != nil {
 		return err
 	}
+	if w, err = o.asShown(ctx, hub, key, w); err != nil {
+		return err
+	}
 	approval := o.approval(r, w, user)
 	if err := hub.Create(ctx, approval, client.FieldOwner("kubectl-addonflow")); err != nil {
 		return hubError(o.verb+" stage "+stage+" of "+rolloutKey(key), err)
@@ -126,36 +129,67 @@ func (o *decideOptions) decide(ctx context.Context, name, stage string) error {
 	return o.counted(ctx, hub, key, w)
 }
 
-// counted waits until the operator has counted the decision, and prints its verdict.
+// asShown reads the gate again before the decision is created. Showing the change and the user's answer take time.
+func (o *decideOptions) asShown(ctx context.Context, hub client.Reader, key client.ObjectKey, w waitingGate) (waitingGate, error) {
+	var r v1alpha1.AddOnRollout
+	if err := hub.Get(ctx, key, &r); err != nil {
+		return waitingGate{}, hubError("read "+rolloutKey(key), err)
+	}
+	if subjectOf(&r, w.stage.Name, w.gate.Name) != w.subject {
+		return waitingGate{}, &exitError{code: exitFailed, err: fmt.Errorf(
+			"cannot %s: %s has other content or another attempt than was shown; repeat the command", o.verb, rolloutKey(key))}
+	}
+	w.stage = stageOf(&r, w.stage.Name)
+	return w, nil
+}
+
+// counted waits until the operator has counted the decision, and prints its verdict. It fails if the decision has no
+// effect.
 func (o *decideOptions) counted(ctx context.Context, hub client.Reader, key client.ObjectKey, w waitingGate) error {
 	if o.timeout == 0 {
 		return nil
 	}
-	var stage v1alpha1.StageStatus
+	stage, before := w.stage, verdictOf(w.stage, w.gate.Name)
+	now, replaced := before, false
+	var r v1alpha1.AddOnRollout
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, o.timeout, true, func(ctx context.Context) (bool, error) {
-		var r v1alpha1.AddOnRollout
 		if err := hub.Get(ctx, key, &r); err != nil {
 			return false, err
 		}
-		stage = v1alpha1.StageStatus{Name: w.stage.Name}
-		if at := slices.IndexFunc(r.Status.Stages, func(s v1alpha1.StageStatus) bool { return s.Name == stage.Name }); at >= 0 {
-			stage = r.Status.Stages[at]
-		}
-		before, now := verdictOf(w.stage, w.gate.Name), verdictOf(stage, w.gate.Name)
-		return now.State != before.State || now.Reason != before.Reason, nil
+		replaced = subjectOf(&r, stage.Name, w.gate.Name) != w.subject
+		stage = stageOf(&r, stage.Name)
+		now = verdictOf(stage, w.gate.Name)
+		used := now.State == v1alpha1.GatePassed && now.EvaluatedAt != nil
+		return replaced || o.counts(before, now) || used || now.State == v1alpha1.GateFailed || now.State == v1alpha1.GateError, nil
 	})
 	switch {
 	case wait.Interrupted(err) && ctx.Err() == nil:
-		return &exitError{code: exitTimeout, err: fmt.Errorf("the operator did not count the decision within %s; see %s tree %s -n %s", o.timeout, o.name, key.Name, key.Namespace)}
+		return &exitError{code: exitTimeout, err: fmt.Errorf("the operator did not count the decision within %s: gate %s is %s; see %s tree %s -n %s",
+			o.timeout, w.gate.Name, stateOf(now, stage), o.name, key.Name, key.Namespace)}
 	case err != nil:
 		return hubError("read "+rolloutKey(key), err)
-	}
-	now := verdictOf(stage, w.gate.Name)
-	if now.State == v1alpha1.GateError {
+	case replaced && o.decision == v1alpha1.Reject && r.Status.Override.Returns() && r.Status.Override.Leaves().Digest == w.subject.Digest:
+		o.hint("The clusters go back from the rejected content: %s", r.Status.Override.Reason)
+		return nil
+	case replaced:
+		return &exitError{code: exitFailed, err: fmt.Errorf(
+			"the decision is stored, and does not count: %s has other content or another attempt now; repeat the command", rolloutKey(key))}
+	case now.State == v1alpha1.GateError:
 		return &exitError{code: exitFailed, err: fmt.Errorf("the decision is stored, and does not count yet: gate %s is %s", w.gate.Name, stateOf(now, stage))}
+	case !o.counts(before, now):
+		return &exitError{code: exitFailed, err: fmt.Errorf("the decision is stored, and has no effect: gate %s is %s", w.gate.Name, stateOf(now, stage))}
 	}
 	o.hint("Gate %s is %s", w.gate.Name, stateOf(now, stage))
 	return nil
+}
+
+// counts reports whether a verdict has the decision. One more approval changes By, which names the approvers. A reason
+// that changes is not enough: it also names decisions that do not count.
+func (o *decideOptions) counts(before, now v1alpha1.GateStatus) bool {
+	if o.decision == v1alpha1.Reject {
+		return now.State == v1alpha1.GateFailed
+	}
+	return now.State == v1alpha1.GatePassed || now.State == v1alpha1.GateWaiting && now.By != before.By
 }
 
 // waitingGate is an approval gate on which the decision has an effect.
@@ -189,9 +223,25 @@ func (o *decideOptions) waiting(r *v1alpha1.AddOnRollout, name string) (waitingG
 		return waitingGate{}, &exitError{code: exitFailed, err: fmt.Errorf(
 			"cannot %s: the rollout was aborted; %s begins another attempt, which needs another decision", o.verb, show.Command(o.name, "retry", r.Name, "-n", r.Namespace))}
 	}
-	return waitingGate{gate: gate, stage: stage, subject: gates.Subject{
-		Namespace: r.Namespace, RolloutUID: r.UID, Stage: name, Gate: gate.Name, Digest: target.Digest, Attempt: r.Status.Attempt,
-	}}, nil
+	return waitingGate{gate: gate, stage: stage, subject: subjectOf(r, name, gate.Name)}, nil
+}
+
+// subjectOf is what a decision on a gate is about now.
+func subjectOf(r *v1alpha1.AddOnRollout, stage, gate string) gates.Subject {
+	subject := gates.Subject{Namespace: r.Namespace, RolloutUID: r.UID, Stage: stage, Gate: gate, Attempt: r.Status.Attempt}
+	if r.Status.Target != nil {
+		subject.Digest = r.Status.Target.Digest
+	}
+	return subject
+}
+
+// stageOf is the status of a stage; without a phase if there is none.
+func stageOf(r *v1alpha1.AddOnRollout, name string) v1alpha1.StageStatus {
+	at := slices.IndexFunc(r.Status.Stages, func(s v1alpha1.StageStatus) bool { return s.Name == name })
+	if at < 0 {
+		return v1alpha1.StageStatus{Name: name}
+	}
+	return r.Status.Stages[at]
 }
 
 // unknownStage names the stages that there are.

@@ -46,11 +46,18 @@ func alsoOps(r *v1alpha1.AddOnRollout) {
 	r.Status.Stages[1].Gates = append(r.Status.Stages[1].Gates, v1alpha1.GateStatus{Name: "ops", When: v1alpha1.GateBefore, Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting})
 }
 
-// qaIs gives gate qa a verdict.
-func qaIs(state v1alpha1.GateState, reason string) func(*v1alpha1.AddOnRollout) {
+// qaIs gives gate qa a verdict that names who decided.
+func qaIs(state v1alpha1.GateState, reason string, by ...string) func(*v1alpha1.AddOnRollout) {
 	return func(r *v1alpha1.AddOnRollout) {
-		r.Status.Stages[1].Gates[1].State, r.Status.Stages[1].Gates[1].Reason = state, reason
+		qa := &r.Status.Stages[1].Gates[1]
+		qa.State, qa.Reason, qa.By = state, reason, strings.Join(by, ", ")
 	}
+}
+
+// replaced has other content than gated: what was decided before counts no more.
+func replaced(r *v1alpha1.AddOnRollout) {
+	r.Status.Target = &v1alpha1.Target{Digest: "newer", Commit: strings.ReplaceAll(commit, "2", "3")}
+	r.Status.Stages[1].Gates = nil
 }
 
 // decided is a decision on gate qa.
@@ -74,8 +81,8 @@ func as(user string, groups ...string) interceptor.Funcs {
 	}}
 }
 
-// counting makes the operator of the hub give gate qa a verdict once a decision was created.
-func counting(user string, state v1alpha1.GateState, reason string, groups ...string) interceptor.Funcs {
+// counting makes the operator of the hub change the status once a decision was created.
+func counting(user string, change func(*v1alpha1.AddOnRollout), groups ...string) interceptor.Funcs {
 	funcs := as(user, groups...)
 	create := funcs.Create
 	funcs.Create = func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
@@ -87,7 +94,7 @@ func counting(user string, state v1alpha1.GateState, reason string, groups ...st
 		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "hello"}, r); err != nil {
 			return err
 		}
-		qaIs(state, reason)(r)
+		change(r)
 		return c.Status().Update(ctx, r)
 	}
 	return funcs
@@ -113,7 +120,7 @@ func (s *stage) created(t *testing.T) []v1alpha1.AddOnApproval {
 func TestApprove(t *testing.T) {
 	r := gated()
 	qaIs(v1alpha1.GateWaiting, "1 of 2 approvals (alice)")(r)
-	s := newStageWith(t, counting("zoe", v1alpha1.GatePassed, "approved by alice, zoe", "system:authenticated", "qa"), r, decided(v1alpha1.Approve, "alice"))
+	s := newStageWith(t, counting("zoe", qaIs(v1alpha1.GatePassed, "approved by alice, zoe", "alice", "zoe"), "system:authenticated", "qa"), r, decided(v1alpha1.Approve, "alice"))
 	s.cli.In = strings.NewReader("y\n")
 	if code := s.run(t.Context(), "approve", "hello", "fleet", "-m", "seen on staging"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, s.err.String())
@@ -190,7 +197,7 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 		"Unplanned":      {args: "approve hello fleet --yes", change: func(r *v1alpha1.AddOnRollout) { r.Spec.Target = &v1alpha1.Target{Digest: "newer"} }, code: exitTimeout, err: "has not planned the newest target"},
 		"Twice":          {args: "approve hello fleet --yes", change: qaIs(v1alpha1.GateWaiting, "not counted"), earlier: decided(v1alpha1.Approve, "bob"), code: exitFailed, err: "cannot approve: the decision of bob on gate qa is Approve already, and the gate is Waiting: not counted; to withdraw it, delete AddOnApproval hello-bob in namespace default"},
 		"AfterRejection": {args: "approve hello fleet --yes", earlier: decided(v1alpha1.Reject, "bob"), code: exitFailed, err: "the decision of bob on gate qa is Reject already"},
-		"Uncounted":      {args: "approve hello fleet --yes --timeout 1ms", code: exitTimeout, created: 1, err: "the operator did not count the decision within 1ms; see addonflow tree hello -n default"},
+		"Uncounted":      {args: "approve hello fleet --yes --timeout 1ms", code: exitTimeout, created: 1, err: "the operator did not count the decision within 1ms: gate qa is Waiting; see addonflow tree hello -n default"},
 		"Declined":       {args: "reject hello fleet", code: exitFailed, err: "not rejected: no AddOnApproval was created"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,12 +220,63 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestDecisionThatDoesNotCount: the policy that proves approvers was removed before the decision was counted.
+// TestDecisionThatDoesNotCount: what happened between the question and the verdict makes it count for nothing, and a
+// script sees that.
 func TestDecisionThatDoesNotCount(t *testing.T) {
-	s := newStageWith(t, counting("zoe", v1alpha1.GateError, "the policy is missing", "system:authenticated", "qa"), gated())
+	for name, c := range map[string]struct {
+		args   string
+		change func(*v1alpha1.AddOnRollout)
+		code   int
+		err    string
+	}{
+		"WithoutPolicy":   {"approve", qaIs(v1alpha1.GateError, "the policy is missing"), exitFailed, "the decision is stored, and does not count yet: gate qa is Error: the policy is missing"},
+		"OlderThanPolicy": {"approve --timeout 300ms", qaIs(v1alpha1.GateWaiting, "0 of 2 approvals; not counted: hello-zoe"), exitTimeout, "the operator did not count the decision within 300ms: gate qa is Waiting: 0 of 2 approvals; not counted: hello-zoe; see"},
+		"OtherContent":    {"approve", replaced, exitFailed, "the decision is stored, and does not count: rollout default/hello has other content or another attempt now; repeat the command"},
+		"RejectOther":     {"reject", replaced, exitFailed, "the decision is stored, and does not count: rollout default/hello has other content"},
+		"OtherAttempt":    {"approve", func(r *v1alpha1.AddOnRollout) { r.Status.Attempt = 2 }, exitFailed, "the decision is stored, and does not count: rollout default/hello has other content or another attempt now"},
+		"Outweighed":      {"approve", qaIs(v1alpha1.GateFailed, "rejected by bob", "bob"), exitFailed, "the decision is stored, and has no effect: gate qa is Failed: rejected by bob"},
+		"TooLate": {"reject", func(r *v1alpha1.AddOnRollout) {
+			qaIs(v1alpha1.GatePassed, "approved by alice, bob", "alice", "bob")(r)
+			r.Status.Stages[1].Gates[1].EvaluatedAt = new(metav1.NewTime(at()))
+		}, exitFailed, "the decision is stored, and has no effect: gate qa is Passed: approved by alice, bob"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStageWith(t, counting("zoe", c.change, "qa"), gated())
+			args := append(strings.Fields(c.args), "hello", "fleet", "--yes")
+			if code := s.run(t.Context(), args...); code != c.code || !strings.Contains(s.err.String(), c.err) || len(s.created(t)) != 1 {
+				t.Errorf("exit code %d, %q, want %d, %q; created %v", code, s.err.String(), c.code, c.err, s.created(t))
+			}
+		})
+	}
+}
+
+// TestDecisionOnContentThatIsReplacedWhileItIsShown: the decision would be about content that is not rolled out.
+func TestDecisionOnContentThatIsReplacedWhileItIsShown(t *testing.T) {
+	s := newStageWith(t, as("bob"), gated())
+	s.cli.change = func(ctx context.Context, _ client.Client, key types.NamespacedName, _ string) (addonrollout.Change, error) {
+		r := &v1alpha1.AddOnRollout{}
+		if err := s.hub.Get(ctx, key, r); err != nil {
+			return addonrollout.Change{}, err
+		}
+		replaced(r)
+		return addonrollout.Change{}, s.hub.Status().Update(ctx, r)
+	}
 	code := s.run(t.Context(), "approve", "hello", "fleet", "--yes")
-	if want := "the decision is stored, and does not count yet: gate qa is Error: the policy is missing"; code != exitFailed || !strings.Contains(s.err.String(), want) || len(s.created(t)) != 1 {
-		t.Errorf("exit code %d, %q, want %d, %q", code, s.err.String(), exitFailed, want)
+	if want := "cannot approve: rollout default/hello has other content or another attempt than was shown; repeat the command"; code != exitFailed || !strings.Contains(s.err.String(), want) || len(s.created(t)) != 0 {
+		t.Errorf("exit code %d, %q, want %d, %q; created %v", code, s.err.String(), exitFailed, want, s.created(t))
+	}
+}
+
+// TestRejectionThatRollsBack: the clusters may go back before the command sees the verdict.
+func TestRejectionThatRollsBack(t *testing.T) {
+	s := newStageWith(t, counting("bob", func(r *v1alpha1.AddOnRollout) {
+		left := *r.Status.Target
+		replaced(r)
+		r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: left, Reason: "approval qa: rejected by bob"}
+	}), gated())
+	code := s.run(t.Context(), "reject", "hello", "fleet", "--yes")
+	if want := "The clusters go back from the rejected content: approval qa: rejected by bob\n"; code != 0 || !strings.HasSuffix(s.err.String(), want) {
+		t.Errorf("exit code %d, %q, want 0, %q", code, s.err.String(), want)
 	}
 }
 
@@ -239,7 +297,7 @@ func TestDecisionDuringFinish(t *testing.T) {
 
 // TestRejectAfterApproval: a user who approved may still reject, which decides.
 func TestRejectAfterApproval(t *testing.T) {
-	s := newStageWith(t, counting("bob", v1alpha1.GateFailed, "rejected by bob: slow"), gated(), decided(v1alpha1.Approve, "bob"))
+	s := newStageWith(t, counting("bob", qaIs(v1alpha1.GateFailed, "rejected by bob: slow", "bob")), gated(), decided(v1alpha1.Approve, "bob"))
 	if code := s.run(t.Context(), "reject", "hello", "fleet", "-m", "slow", "--yes"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, s.err.String())
 	}
@@ -253,7 +311,7 @@ func TestRejectAfterApproval(t *testing.T) {
 func TestRejectAfterTheGatePassed(t *testing.T) {
 	r := gated()
 	qaIs(v1alpha1.GatePassed, "approved by alice, zoe")(r)
-	s := newStageWith(t, counting("bob", v1alpha1.GateFailed, "rejected by bob: slow"), r, decided(v1alpha1.Approve, "alice"))
+	s := newStageWith(t, counting("bob", qaIs(v1alpha1.GateFailed, "rejected by bob: slow", "bob")), r, decided(v1alpha1.Approve, "alice"))
 	if code := s.run(t.Context(), "reject", "hello", "fleet", "-m", "slow", "--yes"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, s.err.String())
 	}
@@ -275,7 +333,7 @@ func TestDecisionOfAUserWhoIsNoApprover(t *testing.T) {
 
 // TestDecisionOnAChangeThatCannotBeShown: it is made all the same, with a warning.
 func TestDecisionOnAChangeThatCannotBeShown(t *testing.T) {
-	s := newStageWith(t, counting("alice", v1alpha1.GateWaiting, "1 of 2 approvals (alice)"), gated())
+	s := newStageWith(t, counting("alice", qaIs(v1alpha1.GateWaiting, "1 of 2 approvals (alice)", "alice")), gated())
 	s.cli.change = func(context.Context, client.Client, types.NamespacedName, string) (addonrollout.Change, error) {
 		return addonrollout.Change{}, errors.New("manifestworks is forbidden")
 	}
