@@ -369,13 +369,12 @@ func (p *planner) grant(u *unit, s *step, revision, why string) {
 // abandonedText is "2 clusters left, none verified and soaked (c1, c2)".
 func (s *step) abandonedText() string {
 	n := s.missing()
-	return fmt.Sprintf("%s left, none verified and soaked (%s)", brief.Count(n, "cluster"), s.formerNames(n, s.tally.strayed, s.tally.astray))
+	return fmt.Sprintf("%s left, none verified and soaked (%s)", brief.Count(n, "cluster"), s.formerNames(n))
 }
 
-// formerNames names the first few of n clusters that left before they were Done. Strayed are those of them that another
-// step selects now.
-func (s *step) formerNames(n int, strayed ...[]*unit) string {
-	names := namesOf(slices.Concat(strayed...))
+// formerNames names the first few of n clusters that left before they were Done.
+func (s *step) formerNames(n int) string {
+	names := namesOf(s.tally.strayed)
 	for _, u := range s.former {
 		if u.record.State != Done && !u.record.failed() {
 			names = append(names, u.c.Name)

@@ -30,18 +30,19 @@ func (o Order) Affects(r Record, target string) bool {
 }
 
 // retry clears failures. A cluster whose works are written is in flight again, at once or when it returns; any other waits
-// to be admitted, if it does not yet. It returns the clusters whose failures it cleared.
+// to be admitted. It returns the clusters that failed.
 func (p *planner) retry() []*unit {
 	var tried []*unit
 	for u := range p.recorded() {
 		for _, o := range p.in.Orders {
-			if o.Verb == v1alpha1.OrderRetry && o.Affects(*u.record, p.target) && !p.due(u) {
+			if o.Verb == v1alpha1.OrderRetry && o.Affects(*u.record, p.target) {
 				again := *u.record
 				again.Failed = false
 				if failure(again.State) { // in flight, it keeps its slot; parked, it gets one when it returns
 					again.State, again.Admitted = Left, p.second
+					tried = append(tried, u)
 				}
-				u.record, tried = &again, append(tried, u)
+				u.record = &again
 			}
 		}
 	}
@@ -52,7 +53,7 @@ func (p *planner) retry() []*unit {
 // stages of their failures do not wait for them.
 func (p *planner) restage(tried []*unit) {
 	for _, u := range tried {
-		if u.step != nil && !u.record.InFlight() && !p.at(u.c, u.record.Revision) {
+		if u.step != nil && u.record.State == Left && !p.at(u.c, u.record.Revision) {
 			moved := *u.record
 			moved.Stage, u.record = u.step.name, &moved
 		}

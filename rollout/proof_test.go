@@ -122,6 +122,16 @@ func TestCanaryThatLeavesProvesNothing(t *testing.T) {
 			},
 			message: "halted in canary: 1 failed (cluster-01",
 		},
+		"moved to the others in flight, and lost": {
+			behaviour: rollouttest.Behaviour{Ending: rollouttest.Stuck},
+			wait:      time.Minute,
+			leave: func(f *rollouttest.Fleet) {
+				f.Policy.Spec.Stages[0].WhenEmpty = v1alpha1.WhenEmptyPass
+				f.Policy.Placements[0] = placement("canary")
+				lose(canary...)(f)
+			},
+			message: "1 cluster left, none verified and soaked (cluster-01",
+		},
 		"failed, lost, and dropped": {
 			behaviour: rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute},
 			wait:      10 * time.Minute,
@@ -186,26 +196,6 @@ func TestStageWaitsForItsClustersThatAnotherStageSelects(t *testing.T) {
 				t.Errorf("content that has not soaked goes further:\n%s", transcript)
 			}
 		})
-	}
-}
-
-// A canary that is lost, and that another stage selects then, has not failed. No other cluster gets the content before
-// the canary returned, is verified and has soaked, although the stage is empty and may be.
-func TestStageWaitsForALostClusterThatAnotherStageSelects(t *testing.T) {
-	f := staged("v1", 6)
-	f.Policy.Placements[0] = placement("canary", c1)
-	f.Policy.Spec.Stages[0].WhenEmpty = v1alpha1.WhenEmptyPass
-	transcript := play(t, f, day, at(0, "commit v2", commit("v2")),
-		at(time.Minute, "lost, and selected by the others", func(f *rollouttest.Fleet) {
-			f.Policy.Placements[0] = placement("canary")
-			f.Lose(c1)
-		}),
-		at(2*time.Hour, "it returns", restore(c1)))
-	expect(t, f, v1alpha1.PhaseSucceeded, "6/6 updated", transcript)
-	const waits = "Progressing: canary 0/0, waits for a cluster that is available, 1 not available that another stage selects now (cluster-01)\n"
-	early, _, _ := strings.Cut(transcript, "02:10:00")
-	if !strings.Contains(early, waits) || strings.Contains(early, "Failed: ") || strings.Count(early, " move ") != 1 {
-		t.Errorf("the fleet does not wait for the canary:\n%s", transcript)
 	}
 }
 

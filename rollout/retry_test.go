@@ -79,15 +79,8 @@ func TestRetryOfAParkedClusterTakesNoSlot(t *testing.T) {
 }
 
 // A cluster that failed in a stage which no longer selects it is tried again in the stage that does. The stage that it
-// left is not halted by it. While the cluster has its works, the stage waits for it; otherwise the stage is empty, and
-// held or passed as such.
+// left is not halted by it: it is empty, and held or passed as such.
 func TestRetryInAnotherStageDoesNotHaltTheStageThatIsEmptyNow(t *testing.T) {
-	const absent = "canary 0/0, waits for a cluster that is available, 1 not available that another stage selects now (cluster-01)"
-	failedBefore := func(in *rollout.Input) {
-		records := recordsOf(in)
-		records[0].Failed = true
-		keepRecords(in, records)
-	}
 	retry := func(in *rollout.Input) { in.Orders = []rollout.Order{{Verb: v1alpha1.OrderRetry}} }
 	passes := func(in *rollout.Input) { in.Spec.Stages[0].WhenEmpty = v1alpha1.WhenEmptyPass }
 	for name, tc := range map[string]momentCase{
@@ -108,61 +101,8 @@ func TestRetryInAnotherStageDoesNotHaltTheStageThatIsEmptyNow(t *testing.T) {
 			change: []change{recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthFailed)), rotated(), retry},
 			want:   map[string]string{c1: "Updating v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing, says: "canary 0/0, waits for 1 that another stage selects now",
 		},
-		"its works are written, and it is not available": {
-			change: []change{recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthFailed), offline), rotated(), retry},
-			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing, says: absent,
-		},
-		"its works are written, it is not available, and an empty stage passes": {
-			reason: "the stage has a record, and is not empty",
-			change: []change{recorded(rollout.Failed, "v2", time.Hour, time.Hour, c1), on(c1, runs("v2", rollout.HealthFailed), offline), rotated(), passes, retry},
-			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing, says: absent,
-		},
-		"it was parked after it failed": {
-			change: []change{parked("v2", c1), failedBefore, on(c1, runs("v2", rollout.HealthUnknown), offline), rotated(), retry},
-			want:   map[string]string{c1: "Parked v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseProgressing, says: absent,
-		},
-		"it was parked after it failed, and its inputs changed": {
-			change: []change{parked("v2", c1), failedBefore, on(c1, runs("v2", rollout.HealthUnknown), edited, offline), rotated(), retry},
-			want:   map[string]string{c1: "Parked v2", c2: "Waiting v1"}, phase: v1alpha1.PhaseHeld, says: "held: Placement default/canary",
-		},
-		"its works could not be written, and no stage selects it": {
-			reason: "it never had the content, and left no stage with it",
-			change: []change{recorded(rollout.NotWritten, "v2", time.Hour, time.Hour, c1), rotated(), staging(c2, c3, c4, c5, c6), retry},
-			want:   map[string]string{c1: "Unstaged v1", c2: "Waiting v1"}, phase: v1alpha1.PhaseHeld, says: "held: Placement default/canary",
-		},
 	} {
 		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
-	}
-}
-
-// A stage waits for a cluster that is tried again and not available, whatever selects it meanwhile, as for one that it
-// selects itself. When the cluster returns and has soaked, the rollout continues.
-func TestStageWaitsForTheReturnOfAClusterThatIsTriedAgain(t *testing.T) {
-	for name, selects := range map[string][]string{"the stage selects it": {c1}, "another stage selects it": nil} {
-		t.Run(name, func(t *testing.T) {
-			f := staged("v1", 6)
-			f.Policy.Placements[0] = placement("canary", c1)
-			take(rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}, "v2", c1)(f)
-			events := []event{
-				at(0, "commit v2", commit("v2")),
-				at(10*time.Minute, "cluster-01 is lost", lose(c1)),
-				at(20*time.Minute, "retry", func(f *rollouttest.Fleet) {
-					f.Policy.Placements[0] = placement("canary", selects...)
-					f.Order(rollout.Order{Verb: v1alpha1.OrderRetry})
-				}),
-			}
-			text := play(t, f, 2*time.Hour, events...)
-			expect(t, f, v1alpha1.PhaseProgressing, "waits for a cluster that is available", text)
-			if f.Clusters[c2].Running != "v1" {
-				t.Errorf("content that no cluster verified goes further:\n%s", text)
-			}
-			events = append(events, at(2*time.Hour, "cluster-01 returns", both(take(rollouttest.Behaviour{}, "v2", c1), restore(c1))))
-			g := staged("v1", 6)
-			g.Policy.Placements[0] = placement("canary", c1)
-			take(rollouttest.Behaviour{Ending: rollouttest.Fails, After: time.Minute}, "v2", c1)(g)
-			text = play(t, g, day, events...)
-			expect(t, g, v1alpha1.PhaseSucceeded, "6/6 updated", text)
-		})
 	}
 }
 

@@ -102,9 +102,8 @@ type tally struct {
 	failures []*unit   // the first few failures
 	excused  []*unit   // clusters that failed with the target, and spend no budget
 	away     []*unit   // of those parked, the ones with Cluster.Away set
-	onward   []*unit   // admitted in the step, in flight and available, and another step selects them now
-	astray   []*unit   // of those left, the ones that another step selects now, and that are in flight on their return
-	strayed  []*unit   // of those left, the others that another step selects now
+	onward   []*unit   // admitted in the step, in flight, and another step selects them now
+	strayed  []*unit   // of those left, the ones that another step selects now
 	held     []*unit   // of those parked, the ones that their ManagedClusters hold
 	refused  int32     // of those flying, the ones whose works the agent could not apply, or the hub refuses
 	refuses  *unit     // the first of them by name
@@ -161,14 +160,11 @@ func (p *planner) count() {
 		case s == nil, u.step == nil, u.step == s:
 		case r.State == Done && !p.due(u):
 			s.tally.done++
-		case r.InFlight() && r.State != Lost:
-			s.tally.onward = append(s.tally.onward, u)
-		case r.InFlight() || r.State == Parked && p.at(u.c, r.Revision):
-			s.tally.left++
-			s.tally.astray = append(s.tally.astray, u)
-		case r.State == Parked || r.State == Left:
+		case r.State == Lost || r.State == Parked || r.State == Left:
 			s.tally.left++
 			s.tally.strayed = append(s.tally.strayed, u)
+		case r.InFlight():
+			s.tally.onward = append(s.tally.onward, u)
 		}
 		if s != nil && u.step != nil && u.step != s && r.failed() && !p.due(u) && !p.excused(u) {
 			s.tally.addFailure(u, s)
@@ -355,8 +351,7 @@ func (t *track) failed(i int) bool {
 // abandoned reports whether the clusters that could have verified the target left the step. While other clusters are in
 // the step, one of them can still verify the target. But the step is also abandoned if the number of clusters that left
 // is greater than both the number that remain and maxFailures. Otherwise a placement that replaces each cluster that
-// leaves would spread the content over the whole fleet. For that, clusters that are lost or parked count as left if
-// another step selects them. An empty step waits for their return. A step that moves all of its clusters at once waits for the
+// leaves would spread the content over the whole fleet. A step that moves all of its clusters at once waits for the
 // clusters of a stage that no longer exists, such as a decision group that disappeared with its last cluster. If these
 // clusters left, the step is abandoned.
 func (s *step) abandoned() bool { return s.missing() > 0 }
@@ -364,10 +359,7 @@ func (s *step) abandoned() bool { return s.missing() > 0 }
 // missing counts the clusters by which a step is abandoned; 0: it is not.
 func (s *step) missing() int {
 	c := s.tally
-	open, remain := int(c.flying)+len(c.onward)+len(c.astray), int(c.total)+len(c.onward)
-	if c.total == 0 { // no cluster replaces them
-		remain += len(c.astray)
-	}
+	flying := int(c.flying) + len(c.onward)
 	switch {
 	case s.proven || c.done > 0 || s.all && c.inherited == 0:
 		return 0
@@ -375,9 +367,9 @@ func (s *step) missing() int {
 		return 0
 	case s.atOnce && c.inherited > 0:
 		return int(c.inherited)
-	case c.total == 0 && open == 0:
+	case c.total == 0 && flying == 0:
 		return int(c.left + c.parked)
-	case int(c.left) > max(remain, s.maxFailures), int(c.waiting+c.parked)+open == 0:
+	case int(c.left) > max(int(c.total)+len(c.onward), s.maxFailures), int(c.waiting+c.parked)+flying == 0:
 		return int(c.left)
 	}
 	return 0

@@ -44,11 +44,8 @@ func (p *planner) detail(s *step) string {
 		text += ", " + failedText(int(c.failed), c.failures)
 	}
 	text += excusedText(c.excused)
-	if n := len(c.astray); n > 0 && c.done == 0 && !s.abandoned() {
-		text += fmt.Sprintf(", %d not available that another stage selects now (%s)", n, brief.Names(namesOf(c.astray)))
-	}
-	if n := int(c.left) - len(c.astray); n > 0 && c.done == 0 && !s.abandoned() {
-		text += fmt.Sprintf(", %s left, none verified (%s)", brief.Count(n, "cluster"), s.formerNames(n, c.strayed))
+	if c.left > 0 && c.done == 0 && s.missing() == 0 {
+		text += fmt.Sprintf(", %s left, none verified (%s)", brief.Count(int(c.left), "cluster"), s.formerNames(int(c.left)))
 	}
 	if names := s.formerDone(); len(names) > 0 {
 		text += fmt.Sprintf(", %d verified and no longer selected (%s)", len(names), brief.Names(names))
@@ -98,7 +95,7 @@ func (p *planner) pendingText(s *step) string {
 		return fmt.Sprintf(", waits for %d that another stage selects now (%s)", len(c.onward), brief.Names(namesOf(c.onward)))
 	case c.waiting == 0 && s.unmeasured != "" && s.failedGate() == nil:
 		return ", " + s.unmeasured
-	case c.waiting == 0 && c.done == 0 && int(c.parked)+len(c.astray) > 0 && (!s.proven || s.unverified()):
+	case c.waiting == 0 && c.done == 0 && c.parked > 0 && (!s.proven || s.unverified()):
 		return ", waits for a cluster that " + wanted(c)
 	case s.holding() != "" && (c.waiting > 0 || s.unknown || s.empty()):
 		return ", " + s.holding()

@@ -117,7 +117,7 @@ func (h *History) judge(s Step) (*judgement, error) {
 	j.before = byCluster(before)
 	j.policy = readPolicy(*s.Input, j.before, j.after)
 	for name, b := range j.before {
-		if j.ordered(v1alpha1.OrderRetry, b) && (isFailure(b) || b.Failed) && !j.again(b) {
+		if j.ordered(v1alpha1.OrderRetry, b) && (isFailure(b) || b.Failed) {
 			b.Failed = false // what happened before the order counts no more
 			if isFailure(b) {
 				b.State, b.Admitted = rollout.Left, second(s.Input.Now)
