@@ -254,23 +254,17 @@ func (s *step) free() int { return s.limit - int(s.tally.flying) }
 // candidates are the clusters that can be admitted to the target, failed clusters first. While the steps before are
 // not complete, these are only the clusters that lead a rollback. A cluster that got the target before, and whose works
 // were deleted, is a candidate as well. If it joined at the stable revision, it would lose its record, and with it the
-// proof of the target, or its place in the canary. If the target cannot be rendered for some of them, these fail first: no
-// cluster moves beside a failure that is known before.
+// proof of the target, or its place in the canary.
 func (p *planner) candidates(s *step) []*unit {
-	var refused, failed, others []*unit
+	var failed, others []*unit
 	for _, u := range s.members {
 		switch {
 		case u.state != Waiting || !p.retargetable(u) || p.joins(u) && !u.got(p.target) || p.postponed(u) || p.shutOut(s, u), s.early && !p.leads(u):
-		case u.c.Blocked == "" && u.c.Refused != "":
-			refused = append(refused, u)
 		case u.failedBefore():
 			failed = append(failed, u)
 		default:
 			others = append(others, u)
 		}
-	}
-	if len(refused) > 0 {
-		return refused
 	}
 	return append(failed, others...)
 }

@@ -486,16 +486,6 @@ func TestJoinersTheTargetRefuses(t *testing.T) {
 	}
 }
 
-// TestClusterThatTheTargetRefusesFailsBeforeOthersMove: its failure is known before, also after a retry or with a lost
-// status. If it were admitted together with others, each of these would move one more cluster beyond the budget.
-func TestClusterThatTheTargetRefusesFailsBeforeOthersMove(t *testing.T) {
-	together := func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(3)) }
-	checkMoment(t, momentCase{
-		change: []change{canaryDone, together, on(c3, func(c *rollout.Cluster) { c.Refused = "no value for GREETING" })},
-		want:   map[string]string{c3: "Admitted v1", c4: "Waiting v1", c5: "Waiting v1", c6: "Waiting v1"}, // it keeps v1
-	})
-}
-
 // TestJoinerProvesNothing: a cluster on its way to the stable revision proves nothing for a
 // target that changes nothing for it.
 func TestJoinerProvesNothing(t *testing.T) {

@@ -356,8 +356,7 @@ func (j *judgement) holdsBack(s step, name string) bool {
 	return proved || !slotted(r) && !failed && !j.retargeted(name)
 }
 
-// refilled: no slot stays free while a cluster that may have it waits, but no cluster is admitted beside one that the
-// target refuses, until that one has failed.
+// refilled: no slot stays free while a cluster that may have it waits.
 func (j *judgement) refilled() error {
 	if j.stopped() || j.step.Refused != "" || j.in.LedgerLimit != 0 {
 		return nil
@@ -365,10 +364,7 @@ func (j *judgement) refilled() error {
 	for i, s := range j.steps {
 		t := j.tallies[i]
 		left := t.done == 0 && t.left > 0
-		refused := slices.ContainsFunc(s.members, func(name string) bool {
-			return j.admitted(name) && j.after[name].Revision == j.target() && j.clusters[name].Refused != ""
-		})
-		if left || refused || j.waitsForAGoneStage(i) || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) {
+		if left || j.waitsForAGoneStage(i) || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) {
 			continue
 		}
 		later := slices.ContainsFunc(s.before, func(k int) bool { return !j.complete(k) })
