@@ -136,9 +136,6 @@ func drawInput(t *rapid.T) rollout.Input {
 	in.Ended = in.Ended && in.Stable == "c"
 	drawPolicy(t, &in, names)
 	for _, st := range in.Spec.Stages {
-		if rapid.Bool().Draw(t, "was complete") {
-			in.Completed = append(in.Completed, st.Name)
-		}
 		for range rapid.IntRange(0, 4).Draw(t, "verdicts") {
 			v := drawVerdict(t, st)
 			v.Since, v.EvaluatedAt = agoOrNever(t, "since"), agoOrNever(t, "evaluated")

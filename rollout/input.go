@@ -52,8 +52,6 @@ type Input struct {
 	// Ended: the rollout of this target under this policy ended Succeeded, as the stored
 	// status says. It stays so while joiners and returning clusters catch up.
 	Ended bool
-	// Completed are the names of the stages that were complete with the target in this attempt, as the stored status says.
-	Completed []string
 	// Rebuild: the stored status is empty. Every cluster whose works differ from the stable
 	// revision counts as in flight from now.
 	Rebuild bool

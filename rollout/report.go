@@ -171,12 +171,9 @@ func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 		},
 	}
 	open := st.Phase == StageWaiting || st.Phase == StageProgressing || st.Phase == StageSoaking
-	complete := p.in.Ended || slices.Contains(p.in.Completed, s.name)
 	switch {
 	case open && p.in.Ended && !s.unverified():
 		st.Phase = StageComplete // the clusters that it waits for catch up, which is no rollout
-	case st.Phase == StageHeld && complete && c.waiting == 0 && c.flying == 0:
-		st.Phase = StageComplete // what holds it holds none of its clusters
 	case (open || st.Phase == StageHeld) && p.in.Aborted != "" && c.flying == 0:
 		st.Phase = StageHeld
 		st.Message += ", " + p.in.Aborted

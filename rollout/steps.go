@@ -417,8 +417,7 @@ const (
 	// gate measures the stage.
 	StageSoaking = "Soaking"
 	// StageComplete: verified and soaked, failed within the budget, parked or held. It stays so after the rollout has
-	// ended, while clusters that joined, or whose works or inputs changed, catch up. It also stays so while its placement
-	// cannot be relied upon or is empty, and no cluster of it is to be moved.
+	// ended, while clusters that joined, or whose works or inputs changed, catch up.
 	StageComplete = "Complete"
 	// StageFailed: the failure budget is spent, a gate halts the stage, or clusters failed in a revert and none verified it.
 	StageFailed = "Failed"

@@ -362,46 +362,6 @@ func TestAbort_OfACompletedStageWhosePlacementIsNotSettled(t *testing.T) {
 	}
 }
 
-// A stage that was complete is shown as such while its placement cannot be relied upon. This is not so with other content,
-// nor in another attempt, because both can move its clusters.
-func TestCompleteStage_StaysCompleteWhileItsPlacementIsNotSettled(t *testing.T) {
-	for name, tc := range map[string]struct {
-		then  func(s *scene, target string)
-		phase string
-	}{
-		"with its content": {func(*scene, string) {}, rollout.StageComplete},
-		"with other content": {func(s *scene, _ string) {
-			s.target("v3")
-			s.applied("v3", "")
-		}, rollout.StageHeld},
-		"in another attempt": {func(s *scene, v2 string) {
-			s.order(v1alpha1.OrderAbort, v2, nil)
-			s.turn()
-			s.order(v1alpha1.OrderRetry, v2, nil)
-		}, rollout.StageHeld},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-			s.reporting()
-			s.canary("c1")
-			s.target("v1")
-			s.applied("v1", "")
-			s.settle()
-			v2 := s.target("v2")
-			s.applied("v2", "")
-			s.turns(2)
-			s.report("c1")
-			s.turns(2)
-			s.unsettle("canary")
-			tc.then(s, v2)
-			s.turns(2)
-			if st := s.rollout().Status.Stages[0]; st.Phase != tc.phase {
-				t.Errorf("the canary is %s: %s", st.Phase, st.Message)
-			}
-		})
-	}
-}
-
 // unsettle lets a placement count a cluster more than its decisions have.
 func (s *scene) unsettle(name string) {
 	s.t.Helper()

@@ -177,7 +177,6 @@ func (f *Fleet) setReachable(to bool, names []string) {
 func (f *Fleet) SetTarget(digest string) {
 	if digest != f.Target() {
 		f.Policy.Gates, f.Policy.Orders, f.Policy.Aborted, f.Policy.TargetSince = nil, nil, "", f.Now
-		f.Policy.Completed = nil
 	}
 	f.Policy.Spec.Target = &v1alpha1.Target{Digest: digest, Commit: "main@sha1:" + digest}
 	f.Policy.TargetProven, f.Policy.Reverting, f.Policy.Returned = f.Succeeded[digest], f.Succeeded[digest], false
@@ -195,7 +194,7 @@ func (f *Fleet) RollBack(digest string) {
 func (f *Fleet) Order(o rollout.Order) {
 	f.Policy.Orders = append(slices.Clip(f.Policy.Orders), o)
 	if o.Verb == v1alpha1.OrderRetry {
-		f.Policy.Gates, f.Policy.Aborted, f.Policy.Completed = nil, "", nil
+		f.Policy.Gates, f.Policy.Aborted = nil, ""
 	}
 }
 
@@ -374,12 +373,6 @@ func (f *Fleet) Store(p rollout.Plan) {
 	f.Ledger, f.Policy.Rebuild, f.endedFor = p.Ledger, false, ""
 	f.Policy.Orders = nil
 	f.began, f.Phase = "", p.Phase
-	f.Policy.Completed = nil
-	for _, st := range p.Stages {
-		if st.Phase == rollout.StageComplete {
-			f.Policy.Completed = append(f.Policy.Completed, st.Name)
-		}
-	}
 	for _, c := range p.Clusters {
 		if known := f.Clusters[c.Name]; known != nil {
 			known.SelectedBy = c.SelectedBy
@@ -409,7 +402,7 @@ func (f *Fleet) policyNow() string { return Snapshot(f.Policy.Spec) }
 // LoseStatus empties the stored status, as the restore of a backup without statuses does.
 func (f *Fleet) LoseStatus() {
 	f.Ledger, f.Policy.Rebuild, f.Policy.Returned, f.endedFor = v1alpha1.Ledger{}, true, false, ""
-	f.began, f.Policy.Completed = "", nil
+	f.began = ""
 }
 
 // CarryOut does what a plan asks for, where it can be done.

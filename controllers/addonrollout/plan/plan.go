@@ -400,11 +400,6 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 		RemovalGrace:    t.RemovalGrace,
 		ApprovedRemoval: ro.Annotations[v1alpha1.ApproveRemovalAnnotation],
 	}
-	for _, st := range t.stored.Stages {
-		if st.Phase == rollout.StageComplete {
-			in.Completed = append(in.Completed, st.Name)
-		}
-	}
 	if t.stored.TargetSince != nil {
 		in.TargetSince = t.stored.TargetSince.Time
 	}

@@ -67,12 +67,11 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 	return next
 }
 
-// unjudged are the stages without their phases and the verdicts of their gates: other content and another attempt need
-// new ones.
+// unjudged are the stages without the verdicts of their gates: other content and another attempt need new ones.
 func unjudged(stages []v1alpha1.StageStatus) []v1alpha1.StageStatus {
 	stages = slices.Clone(stages)
 	for i := range stages {
-		stages[i].Phase, stages[i].Gates = "", nil
+		stages[i].Gates = nil
 	}
 	return stages
 }
