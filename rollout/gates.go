@@ -45,7 +45,7 @@ type gate struct {
 
 // gatesOf returns the gates of a stage that the rollout has to pass, with their verdicts. Gates
 // judge content: content that succeeded here before needs no verdict. A window judges the time:
-// every admission needs it open, and a move back only if it says so (holds).
+// every admission needs it open, and a move back only if it says so.
 func (p *planner) gatesOf(st v1alpha1.Stage) []gate {
 	if st.Gates == nil {
 		return nil
@@ -53,7 +53,8 @@ func (p *planner) gatesOf(st v1alpha1.Stage) []gate {
 	var found []gate
 	for when, declared := range moments(st.Gates) {
 		for _, g := range declared {
-			if g.Type == v1alpha1.GateWindow || !p.in.TargetProven {
+			passes := p.in.TargetProven && g.Type != v1alpha1.GateWindow || p.revertOpen && !g.Window.HoldsReverts
+			if !passes {
 				found = append(found, gate{g, p.verdictOf(st.Name, g.Name, when)})
 			}
 		}

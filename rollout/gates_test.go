@@ -169,11 +169,6 @@ func TestGates(t *testing.T) {
 			change: []change{revert, before(0, holdingReverts(openWindow("office"))), says("office", waiting, "opens Mon 09:00 UTC")},
 			want:   map[string]string{c1: "Waiting v1"}, says: "waits for window office",
 		},
-		"content that succeeded before a removal, outside of a window": {
-			reason: "nothing moves back: it is the first content of each cluster",
-			change: []change{revert, func(in *rollout.Input) { in.Stable = "" }, on(c1, nothing), on(c2, nothing), on(c3, nothing), on(c4, nothing), before(0, openWindow("office")), says("office", waiting, "opens Mon 09:00 UTC")},
-			want:   map[string]string{c1: "Waiting"}, says: "waits for window office",
-		},
 		"a revert that finds a cluster in flight outside of a window that holds reverts": {
 			reason: "the cluster is not moved back behind a stage that is not complete either",
 			change: []change{revert, inStage("everyone"), updating("v0", time.Minute, c3), on(c3, runs("v0", rollout.HealthProgressing)), before(1, holdingReverts(openWindow("office")))},

@@ -76,8 +76,8 @@ type Quarantine struct {
 // RememberedQuarantine is the quarantine of an AddOnRevision, for the time after its deletion.
 type RememberedQuarantine struct {
 	Quarantine `json:",inline"`
-	// RevisionUID is the uid of the AddOnRevision that has the annotation; "" if none had it yet. If another
-	// one has its name, the annotation was lost and not removed.
+	// RevisionUID is the uid of the AddOnRevision. If another one has its name, the annotation was lost
+	// and not removed.
 	RevisionUID types.UID `json:"revisionUID"`
 }
 

@@ -531,34 +531,6 @@ func TestTheFleetWaitsForTheWindow(t *testing.T) {
 	s.settle()
 }
 
-// TestFirstContentWaitsForTheWindow: also if the content succeeded before the add-on was removed. Only a cluster that moves
-// back passes a closed window.
-func TestFirstContentWaitsForTheWindow(t *testing.T) {
-	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-	s.within(0, "10m")
-	v1 := s.target("v1")
-	s.settle()
-	s.removed()
-	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
-		spec.Removal = nil
-		spec.Stages[0].Gates = &v1alpha1.Gates{Before: []v1alpha1.Gate{{
-			Name: "hours", Type: v1alpha1.GateWindow,
-			Window: &v1alpha1.WindowGate{TimeZone: "UTC", Allow: []v1alpha1.TimeRange{{Hours: "09:00-17:00"}}},
-		}}}
-	})
-	for range 6 {
-		s.settleOnce()
-	}
-	if got := s.holding(v1); len(got) > 0 || !strings.Contains(s.rollout().Status.Message, "waits for window hours: opens ") {
-		t.Errorf("%v got v1 at %s: %s", got, s.clock.Now(), s.rollout().Status.Message)
-	}
-	s.advance(6 * time.Hour)
-	s.settle()
-	if got := s.holding(v1); len(got) != 3 {
-		t.Errorf("the window is open, and only %v have v1: %s", got, s.rollout().Status.Message)
-	}
-}
-
 // gateServer answers a webhook gate with the state that is set.
 type gateServer struct {
 	*httptest.Server

@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +140,30 @@ func TestClusterWithoutAValueIsParkedByContentThatSucceededBeforeTheRemoval(t *t
 	}
 	if st := s.rollout().Status; st.Phase != v1alpha1.PhaseSucceeded || st.Counts.Updated != 2 || st.Counts.Parked != 1 {
 		t.Errorf("got %s: %s", st.Phase, st.Message)
+	}
+}
+
+// TestParkedClusterDoesNotHaltTheFixOfBlockedContent: the cluster never had a value that the content needs. The content is
+// blocked, and no other succeeded: the fix that needs the value as well is not the cause.
+func TestParkedClusterDoesNotHaltTheFixOfBlockedContent(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	s.zone("c2")
+	s.zone("c3")
+	s.within(0, "10m")
+	s.selects("c2", "c3")
+	v1 := s.targetOf(zonedAt("v1"), "v1")
+	s.settle()
+	s.selects("c1", "c2", "c3")
+	s.settle()
+	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
+		spec.Blocked = []v1alpha1.BlockedContent{{Digest: v1, Reason: "leaks"}}
+	})
+	v2 := s.targetOf(zonedAt("v2"), "v2")
+	for range 12 {
+		s.settleOnce()
+	}
+	if got := s.holding(v2); !slices.Equal(got, []string{"c2", "c3"}) {
+		t.Errorf("%v have the fix: %s", got, s.rollout().Status.Message)
 	}
 }
 

@@ -1,9 +1,7 @@
 package addonrollout
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -13,12 +11,8 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	workv1 "open-cluster-management.io/api/work/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -836,46 +830,6 @@ func TestQuarantine_OutlivesARevisionThatIsDeletedAtOnce(t *testing.T) {
 				t.Errorf("the revision that was made anew is not quarantined; %s: %s", s.rollout().Status.Phase, s.rollout().Status.Message)
 			}
 		})
-	}
-}
-
-// TestQuarantineIsWrittenAlsoIfNewerContentComesFirst: the content failed and the clusters go back, but the hub refuses the
-// annotation of its revision until the fix is pushed. The content stays out of the fleet when it is declared again.
-func TestQuarantineIsWrittenAlsoIfNewerContentComesFirst(t *testing.T) {
-	refuse := true
-	calls := interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-		content, err := patch.Data(obj)
-		if _, ok := obj.(*metav1.PartialObjectMetadata); ok && refuse && err == nil && strings.Contains(string(content), v1alpha1.QuarantinedAnnotation) {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "addonrevisions"}, obj.GetName(), errors.New("a webhook of the hub says no"))
-		}
-		return c.Patch(ctx, obj, patch, opts...)
-	}}
-	s := newScene(t, calls, "c1", "c2", "c3")
-	s.within(0, "1m")
-	s.declare(rollsBack)
-	s.target("v1")
-	s.settle()
-	v2 := s.target("v2")
-	s.turns(3)
-	for range 4 {
-		s.advance(time.Minute)
-		s.turn()
-	}
-	if ro := s.rollout(); !strings.HasPrefix(ro.Status.Message, "roll") || !strings.HasSuffix(ro.Status.Message, "a webhook of the hub says no") {
-		t.Fatalf("got %s: %s", ro.Status.Phase, ro.Status.Message)
-	}
-	s.target("v3")
-	s.turn()
-	refuse = false
-	s.restart()
-	s.settle()
-	if _, ok := v1alpha1.ReadQuarantine(s.revision(v2).Annotations); !ok {
-		t.Error("v2 failed and is not quarantined")
-	}
-	s.target("v2")
-	s.turns(4)
-	if got := s.holding(v2); len(got) > 0 {
-		t.Errorf("%v got v2 again: %s", got, s.rollout().Status.Message)
 	}
 }
 

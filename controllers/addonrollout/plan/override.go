@@ -155,13 +155,12 @@ func (o *Observation) Mistaken() string {
 	return strings.Join(entries, "; ") + "; known: " + brief.Names(known)
 }
 
-// remember adds the quarantines that no revision has yet, and those of revisions that were deleted, and perhaps created
-// again. If a revision had its quarantine and was not deleted, a missing quarantine means that it was lifted, and the
-// status is an older one.
+// remember adds the quarantines of revisions that were deleted, and perhaps created again. If the revision was not
+// deleted, a missing quarantine means that it was lifted, and the status is an older one.
 func (o *Observation) remember() {
 	for i := range o.Rollout.Status.History {
 		h := &o.Rollout.Status.History[i]
-		if q, name := h.Quarantine, h.Target.Revision; q != nil && (q.RevisionUID == "" || o.StoredAs[name] != q.RevisionUID) {
+		if q, name := h.Quarantine, h.Target.Revision; q != nil && o.StoredAs[name] != q.RevisionUID {
 			if _, annotated := o.Quarantined[name]; !annotated {
 				o.Quarantined[name] = *q
 			}
@@ -216,28 +215,26 @@ func (o *Observation) remembered(history []v1alpha1.HistoryEntry) []v1alpha1.His
 	return history
 }
 
-// remembering is the history with the quarantines that this turn writes. The write may fail, other content may become
-// the target before it is repeated, and no turn may see the annotation before the revision is deleted.
+// remembering is the history with the quarantines that this turn writes: no turn may see their annotations
+// before the revisions are deleted.
 func (o *Observation) remembering(history []v1alpha1.HistoryEntry, changes []QuarantineChange) []v1alpha1.HistoryEntry {
 	history = slices.Clone(history)
 	for _, w := range changes {
 		for i := range history {
 			if h := &history[i]; w.Quarantine != nil && h.Target.Revision == w.Revision {
-				h.Quarantine = &v1alpha1.RememberedQuarantine{Quarantine: *w.Quarantine}
+				h.Quarantine = &v1alpha1.RememberedQuarantine{Quarantine: *w.Quarantine, RevisionUID: o.StoredAs[w.Revision]}
 			}
 		}
 	}
 	return history
 }
 
-// restored quarantines the revisions that do not have their quarantine yet, and those that were created again, unless
-// this turn changes their quarantine.
-func (o *Observation) restored(history []v1alpha1.HistoryEntry, changes []QuarantineChange) []QuarantineChange {
+// restored quarantines the revisions that were created again.
+func (o *Observation) restored(history []v1alpha1.HistoryEntry) []QuarantineChange {
 	var again []QuarantineChange
 	for i := range history {
 		name, q := history[i].Target.Revision, history[i].Quarantine
-		changed := slices.ContainsFunc(changes, func(w QuarantineChange) bool { return w.Revision == name })
-		if uid, stored := o.StoredAs[name]; q != nil && stored && uid != q.RevisionUID && !changed {
+		if uid, stored := o.StoredAs[name]; q != nil && stored && uid != q.RevisionUID {
 			again = append(again, QuarantineChange{Revision: name, Quarantine: &q.Quarantine})
 		}
 	}
@@ -338,16 +335,16 @@ func returned(phase v1alpha1.Phase) v1alpha1.Phase {
 	return phase
 }
 
-// obstacle says why a failed rollout cannot be rolled back; "": it can. Without a stable revision there is none: what
-// succeeded before a removal was never on the clusters of this installation.
+// obstacle says why a failed rollout cannot be rolled back; "": it can. Without a stable revision, only content that a
+// cluster runs can be gone back to: what succeeded before a removal was never on the clusters of this installation.
 func (o *Observation) obstacle(stable *v1alpha1.Target) string {
 	to := o.refuge(o.Target)
 	switch {
 	case to == "":
 		return "no other revision succeeded here"
-	case stable == nil:
+	case stable == nil && !slices.ContainsFunc(o.Members, func(m *Member) bool { return o.Succeeded.at(m.Running()) != "" }):
 		return "it is the first content since the add-on was installed"
-	case stable.Digest == o.Target.Digest:
+	case stable != nil && stable.Digest == o.Target.Digest:
 		return "it is the stable revision"
 	case o.Succeeded.Has(o.Target.Revision):
 		return "Git already reverted " + titleOf(o.known(to))

@@ -190,13 +190,12 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 			next.Phase = v1alpha1.PhaseRollingBack // the next turn moves the clusters back: the user has nothing to do
 		}
 	}
-	late := o.restored(next.History, changes) // they freeze nothing
 	next.History = o.remembering(next.History, changes)
 	if slices.ContainsFunc(changes, func(w QuarantineChange) bool { return w.Quarantine != nil }) {
 		d = d.frozen()
 		next.Ledger, next.Counts, next.Stages = d.Planned.Ledger, d.Planned.Counts, d.Planned.Stages
 	}
-	c.changes = slices.Concat(changes, late)
+	c.changes = slices.Concat(changes, o.restored(next.History)) // later, so that it freezes nothing
 	d.gates = d.asked(o.Look.Wall)
 	next.Stages = withVerdicts(next.Stages, d.gates)
 	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned, next)
@@ -308,6 +307,8 @@ type turn struct {
 	// unproven are the clusters whose records are not Done; unwritten those that failed because the works of the target
 	// could not be written.
 	unproven, unwritten map[string]bool
+	// preceded: a cluster runs another revision than the target.
+	preceded bool
 	// leaves is the memory for the next turn.
 	leaves   Memory
 	yielding map[types.NamespacedName]bool
@@ -325,6 +326,10 @@ func (o *Observation) decide(b begun, h ordered, contested error) (Decided, erro
 		t.unproven[r.Cluster] = r.State != rollout.Done
 		t.unwritten[r.Cluster] = r.State == rollout.NotWritten && r.Revision == o.Target.Digest
 	}
+	t.preceded = slices.ContainsFunc(o.Members, func(m *Member) bool {
+		running := m.Running()
+		return !slices.Contains([]string{"", rollout.Mixed, rollout.Foreign, o.Target.Digest}, running)
+	})
 	in, judged, err := t.input()
 	if err != nil {
 		return Decided{}, err
