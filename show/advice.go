@@ -70,7 +70,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 		out = append(out, Advice{"The fleet differs from Git. Merge the pull request, which commits what it runs, or push other content.", r.Status.Override.Proposed})
 		add("The content was not at fault: end its quarantine, and roll it out again.", on("unblock", "-m", OrderReason)...)
 	case r.Status.Override.Returns():
-		restore("The fleet differs from Git. Commit what it runs, or push other content. In PATH, the directory of the add-on, all but addonrollout.yaml becomes as it was at that commit: check git diff --cached for what later commits changed there.", r.Status.Target)
+		restore("The fleet differs from Git. Commit what it runs, or push other content. This restores PATH, the directory of the add-on, except addonrollout.yaml. Check with git diff --cached what else it takes back.", r.Status.Target)
 		add("The content was not at fault: end its quarantine, and roll it out again.", on("unblock", "-m", OrderReason)...)
 	case stalledBy(r, v1alpha1.OwnershipConflictReason):
 		add("Stop the writer that the message above names. Then let the operator look again.", program, "reconcile", "rollout", r.Name, "-n", r.Namespace)
@@ -85,7 +85,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	case r.Status.Phase == v1alpha1.PhaseSucceeded && stalledBy(r, v1alpha1.RolloutFailedReason):
 		add("Clusters failed after the rollout had succeeded. Fix what the message above names, and try them again, or push a fix.", on("retry", "-m", OrderReason)...)
 	case outcome == Failed && r.Spec.Target != nil && r.Status.Phase == v1alpha1.PhaseFailed:
-		restore("Push a fix, or commit the content that succeeded last. Only the clusters that got the content move. In PATH, the directory of the add-on, all but addonrollout.yaml becomes as it was at that commit: check git diff --cached for what later commits changed there.", r.Status.Stable)
+		restore("Push a fix, or commit the content that succeeded last. Only the clusters that got the content move. This restores PATH, the directory of the add-on, except addonrollout.yaml. Check with git diff --cached what else it takes back.", r.Status.Stable)
 		again := "try the failed clusters again."
 		if r.Status.Counts.Failed == 0 { // a gate failed
 			again = "begin another attempt, in which the gates are asked again."

@@ -171,6 +171,11 @@ func (o *decideOptions) counted(ctx context.Context, hub client.Reader, key clie
 	case replaced && o.decision == v1alpha1.Reject && r.Status.Override.Returns() && r.Status.Override.Leaves().Digest == w.subject.Digest:
 		o.hint("The clusters go back from the rejected content: %s", r.Status.Override.Reason)
 		return nil
+	case replaced && o.decision == v1alpha1.Reject && slices.ContainsFunc(r.Status.History, func(h v1alpha1.HistoryEntry) bool {
+		return h.Target.Digest == w.subject.Digest && h.Attempt == w.subject.Attempt && h.Phase == v1alpha1.PhaseFailed
+	}):
+		o.hint("The rollout of the rejected content has ended")
+		return nil
 	case replaced:
 		return &exitError{code: exitFailed, err: fmt.Errorf(
 			"the decision is stored, and does not count: %s has other content or another attempt now; repeat the command", rolloutKey(key))}

@@ -57,16 +57,12 @@ func (l *listing) run(ctx context.Context, kind listed) error {
 				objects = append(objects, ch.object)
 			}
 		}
-		orders, err := l.orders(ctx, kind)
-		if err != nil {
-			return err
-		}
-		return l.write(kind, objects, orders)
+		return l.write(kind, objects, nil)
 	})
 }
 
 // orders are those that a table of rollouts shows: a rollout is pending until its orders are answered. One request reads
-// them for all rollouts.
+// them for all rollouts. With --watch they are not read, because no event of a rollout would say that one was answered.
 func (l *listing) orders(ctx context.Context, kind listed) ([]v1alpha1.AddOnOrder, error) {
 	if kind.kind != v1alpha1.AddOnRolloutKind || !l.table() {
 		return nil, nil

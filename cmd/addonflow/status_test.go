@@ -71,7 +71,7 @@ func TestNextLineNamesTheFix(t *testing.T) {
 		"Held": {v1alpha1.PhaseHeld, nil, "Next: See what holds it.\n  addonflow tree hello -n default"},
 		"RolledBack": {v1alpha1.PhaseRolledBack, func(r *v1alpha1.AddOnRollout) {
 			r.Status.Override = &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: *r.Spec.Target}
-		}, "Next: The fleet differs from Git. Commit what it runs, or push other content. In PATH, the directory of the add-on, all but addonrollout.yaml becomes as it was at that commit: check git diff --cached for what later commits changed there.\n  git restore -SWs 2222222222222222222222222222222222222222 PATH ':!*addonrollout.*'\n" +
+		}, "Next: The fleet differs from Git. Commit what it runs, or push other content. This restores PATH, the directory of the add-on, except addonrollout.yaml. Check with git diff --cached what else it takes back.\n  git restore -SWs 2222222222222222222222222222222222222222 PATH ':!*addonrollout.*'\n" +
 			"Or: The content was not at fault: end its quarantine, and roll it out again.\n  addonflow unblock hello -n default -m REASON"},
 		"Proposed": {v1alpha1.PhaseRolledBack, func(r *v1alpha1.AddOnRollout) { r.Status.Override = proposed().Status.Override }, "Next: The fleet differs from Git. Merge the pull request, which commits what it runs, or push other content.\n  https://gitea.example/team/fleet/pulls/12\n" +
 			"Or: The content was not at fault: end its quarantine, and roll it out again.\n  addonflow unblock hello -n default -m REASON"},

@@ -162,8 +162,9 @@ func TestParkedClusterDoesNotHaltTheFixOfBlockedContent(t *testing.T) {
 	for range 12 {
 		s.settleOnce()
 	}
-	if got := s.holding(v2); !slices.Equal(got, []string{"c2", "c3"}) {
-		t.Errorf("%v have the fix: %s", got, s.rollout().Status.Message)
+	st := s.rollout().Status
+	if got := s.holding(v2); !slices.Equal(got, []string{"c2", "c3"}) || st.Phase != v1alpha1.PhaseSucceeded || st.Counts.Parked != 1 {
+		t.Errorf("%v have the fix, %s: %s", got, st.Phase, st.Message)
 	}
 }
 

@@ -848,7 +848,7 @@ func TestRollback_InstallsNothingOfBeforeARemoval(t *testing.T) {
 	s.advance(time.Minute)
 	s.turns(10)
 	st := s.rollout().Status
-	if st.Phase != v1alpha1.PhaseFailed || !strings.HasSuffix(st.Message, "; not rolled back: it is the first content since the add-on was installed") || len(s.holding(v1)) > 0 {
+	if st.Phase != v1alpha1.PhaseFailed || !strings.HasSuffix(st.Message, "; not rolled back: there is no stable revision") || len(s.holding(v1)) > 0 {
 		t.Errorf("got %s: %s; %v have v1", st.Phase, st.Message, s.holding(v1))
 	}
 }

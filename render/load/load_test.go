@@ -83,7 +83,7 @@ func TestAddOn_DeclaresPace(t *testing.T) {
 			if got := loaded.AddOns[0].DeclaresPace(); got != c.want {
 				t.Errorf("got %t; installed %+v", got, loaded.AddOns[0].Install)
 			}
-			const warning = " AddOnRollout/hello: spec: no pace is declared, so that a commit moves all clusters at once; declare stages or strategy"
+			const warning = " AddOnRollout/hello: spec: no pace is declared: a commit moves all clusters at once, unless the operator runs with --default-canary; declare stages or strategy"
 			if strings.Contains(loaded.Warnings.Error(), warning) != c.warned {
 				t.Errorf("warnings: %v", loaded.Warnings)
 			}

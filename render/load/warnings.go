@@ -211,8 +211,8 @@ func warnOfPace(d *draft, said *loader) {
 		return
 	}
 	said.report(d.rollout, flaw.Flaw{
-		Field: specKey, Reason: flaw.ReasonInvalidRolloutStrategy, Message: "no pace is declared, so that a commit moves all clusters at once",
-		Hint: "declare stages or strategy, such as strategy: {type: All} if this is intended; the operator's flag --default-canary adds a canary",
+		Field: specKey, Reason: flaw.ReasonInvalidRolloutStrategy, Message: "no pace is declared: a commit moves all clusters at once, unless the operator runs with --default-canary",
+		Hint: "declare stages or strategy, such as strategy: {type: All} if this is intended",
 	})
 }
 

@@ -156,11 +156,11 @@ func (t *turn) refuse(j *Judged) *Refusal {
 }
 
 // blames reports whether the commit is the cause that the target cannot be rendered for a member: what the member has
-// can, or no content came before the target on any cluster. Content that succeeded here is not the cause, but a cluster
-// that failed before that success stays failed.
+// can, or no content came before the target on any cluster. A cluster that failed for it before the others succeeded stays
+// failed.
 func (t *turn) blames(j *Judged, has Content) bool {
 	if has.digest == "" {
-		return t.unwritten[j.Name] || !t.preceded && !t.Succeeded.Has(t.Target.Revision)
+		return t.unwritten[j.Name] || !t.preceded
 	}
 	return t.unwritten[j.Name] || has.Renderer != nil && has.digest != t.target.digest && has.refuses(j) == nil
 }

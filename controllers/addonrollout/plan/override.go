@@ -343,7 +343,7 @@ func (o *Observation) obstacle(stable *v1alpha1.Target) string {
 	case to == "":
 		return "no other revision succeeded here"
 	case stable == nil && !slices.ContainsFunc(o.Members, func(m *Member) bool { return o.Succeeded.at(m.Running()) != "" }):
-		return "it is the first content since the add-on was installed"
+		return "there is no stable revision"
 	case stable != nil && stable.Digest == o.Target.Digest:
 		return "it is the stable revision"
 	case o.Succeeded.Has(o.Target.Revision):

@@ -307,7 +307,7 @@ type turn struct {
 	// unproven are the clusters whose records are not Done; unwritten those that failed because the works of the target
 	// could not be written.
 	unproven, unwritten map[string]bool
-	// preceded: a cluster runs another revision than the target.
+	// preceded: content came before the target. It succeeded here, or a cluster runs it, be it of OCM.
 	preceded bool
 	// leaves is the memory for the next turn.
 	leaves   Memory
@@ -326,9 +326,8 @@ func (o *Observation) decide(b begun, h ordered, contested error) (Decided, erro
 		t.unproven[r.Cluster] = r.State != rollout.Done
 		t.unwritten[r.Cluster] = r.State == rollout.NotWritten && r.Revision == o.Target.Digest
 	}
-	t.preceded = slices.ContainsFunc(o.Members, func(m *Member) bool {
-		running := m.Running()
-		return !slices.Contains([]string{"", rollout.Mixed, rollout.Foreign, o.Target.Digest}, running)
+	t.preceded = len(o.everSucceeded) > 0 || slices.ContainsFunc(o.Members, func(m *Member) bool {
+		return !slices.Contains([]string{"", rollout.Mixed, o.Target.Digest}, m.Running())
 	})
 	in, judged, err := t.input()
 	if err != nil {
