@@ -31,7 +31,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 			out = append(out, Advice{Text: "Push a fix."})
 			return
 		}
-		out = append(out, Advice{text, v1alpha1.RestoreCommand(v1alpha1.CommitOf(t.Commit))})
+		out = append(out, Advice{text, v1alpha1.RestoreCommand(v1alpha1.CommitOf(v1alpha1.LastCommit(r.Annotations, *t)))})
 	}
 	on := func(verb string, rest ...string) []string {
 		return append([]string{program, verb, r.Name, "-n", r.Namespace}, rest...)

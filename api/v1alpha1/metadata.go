@@ -36,6 +36,8 @@ const (
 	PacePlaceAnnotation = "addonflow.io/pace-place"
 	// PaceObjectAnnotation is the object and field at that place.
 	PaceObjectAnnotation = "addonflow.io/pace-object"
+	// LastCommitsAnnotation on an AddOnRollout lists the content that its source declared before. See LastCommit.
+	LastCommitsAnnotation = "addonflow.io/last-commits"
 	// QuarantinedAnnotation on an AddOnRevision is a Quarantine as JSON. It ends when the annotation
 	// is removed.
 	QuarantinedAnnotation = "addonflow.io/quarantined"
@@ -132,6 +134,30 @@ func CommitOf(revision string) string {
 // gates, the failure policy and the blocked content that later commits declared.
 func RestoreCommand(sha string) string {
 	return "git restore -SWs " + sha + " PATH ':!*addonrollout.*'"
+}
+
+// lastCommitsKept bounds LastCommitsAnnotation.
+const lastCommitsKept = 10
+
+// LastCommit is the last commit that declared a content of a rollout, <ref>@sha1:<commit>, before its source declared
+// other content. If it is not known, it is the commit that introduced the content.
+func LastCommit(annotations map[string]string, of Target) string {
+	for _, entry := range strings.Fields(annotations[LastCommitsAnnotation]) {
+		if revision, commit, _ := strings.Cut(entry, "="); revision == of.Revision {
+			return commit
+		}
+	}
+	return of.Commit
+}
+
+// LastCommitsAfter is the LastCommitsAnnotation of a rollout whose source declares other content from now on. The
+// commit is the last one that declared the content before: the one that was applied last.
+func LastCommitsAfter(annotations map[string]string, before Target, commit string) string {
+	kept := slices.DeleteFunc(strings.Fields(annotations[LastCommitsAnnotation]), func(entry string) bool {
+		return strings.HasPrefix(entry, before.Revision+"=")
+	})
+	kept = slices.Insert(kept, 0, before.Revision+"="+commit)
+	return strings.Join(kept[:min(len(kept), lastCommitsKept)], " ")
 }
 
 // Commits are the commits that introduced the content of an AddOnRevision, <ref>@sha1:<commit>, the

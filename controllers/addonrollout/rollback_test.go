@@ -852,3 +852,18 @@ func TestRollback_InstallsNothingOfBeforeARemoval(t *testing.T) {
 		t.Errorf("got %s: %s; %v have v1", st.Phase, st.Message, s.holding(v1))
 	}
 }
+
+// TestRollback_NamesTheLastCommitThatHadTheContent: later commits may have changed the placements beside the content. The
+// command that restores Git must not take these back.
+func TestRollback_NamesTheLastCommitThatHadTheContent(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+	v1, _ := s.failed()
+	last := strings.Repeat("b", 40)
+	ro := s.rollout()
+	ro.Annotations = map[string]string{v1alpha1.LastCommitsAnnotation: render.RevisionName(ro.Name, v1) + "=main@sha1:" + last}
+	s.update(ro)
+	want := "rolled back to " + commitNamed("v1")[:10] + " from " + commitNamed("v2")[:10] + " (" + v1alpha1.RestoreCommand(last[:10]) + ")"
+	if got := s.rolledBack().Status.Message; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

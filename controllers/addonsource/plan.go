@@ -21,8 +21,8 @@ import (
 type planInput struct {
 	// source is namespace/name; namespace is its namespace.
 	source, namespace string
-	// head is the revision string of the commit.
-	head            string
+	// head is the revision string of the commit, applied that of the commit that was applied last.
+	head, applied   string
 	author, subject string
 	// restoring: the head was applied before, so that a change only restores an object.
 	restoring bool
@@ -98,6 +98,7 @@ func (p *pass) planInput(a *attempt, seen *observation) planInput {
 		source:    p.name(),
 		namespace: p.source.Namespace,
 		head:      p.head.String(),
+		applied:   p.source.Status.LastAppliedRevision,
 		author:    a.author, subject: a.subject,
 		restoring: p.restoring(),
 		commitSHA: p.head.Commit,
@@ -161,6 +162,9 @@ func newPlan(in planInput) (plan, error) {
 		annotations := with(desired.GetAnnotations(), v1alpha1.PolicyAnnotation, policy)
 		if place, object := paceOf(addOn); place != "" {
 			annotations[v1alpha1.PacePlaceAnnotation], annotations[v1alpha1.PaceObjectAnnotation] = place, object
+		}
+		if last := lastCommits(addOn, in); last != "" {
+			annotations[v1alpha1.LastCommitsAnnotation] = last
 		}
 		desired.SetAnnotations(annotations)
 		todo.add(in, keyOf(desired), desired)
@@ -336,6 +340,19 @@ func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 		}
 	}
 	return target
+}
+
+// lastCommits is the annotation with the last commits of what the source declared for an add-on before; "": nothing.
+func lastCommits(addOn load.AddOn, in planInput) string {
+	r := in.seen.rollouts[addOn.Name]
+	switch {
+	case !targetedBy(r, in.source):
+		return ""
+	case r.Spec.Target.Digest == addOn.Digest || in.applied == "":
+		return r.Annotations[v1alpha1.LastCommitsAnnotation]
+	default:
+		return v1alpha1.LastCommitsAfter(r.Annotations, *r.Spec.Target, in.applied)
+	}
 }
 
 // addPruning plans what happens to objects that left the commit. Objects of an add-on that is

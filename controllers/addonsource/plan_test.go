@@ -314,6 +314,29 @@ func TestDefaultCanary_IsForAddOnsWithoutAPace(t *testing.T) {
 	}
 }
 
+// TestRolloutNamesTheLastCommitOfWhatItReplaces: a commit that changes no content of the add-on may change its placements
+// or its pace. To go back to the content is to go back to the last commit that had it, and not to the first.
+func TestRolloutNamesTheLastCommitOfWhatItReplaces(t *testing.T) {
+	before := ownRollout(v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Revision: "hello-old", Digest: oldDigest, Commit: "main@sha1:aaa"}})
+	before.Annotations[v1alpha1.LastCommitsAnnotation] = "hello-older=main@sha1:111 hello-old=main@sha1:222"
+	for name, c := range map[string]struct{ digest, want string }{
+		"OtherContent": {newDigest, "hello-old=main@sha1:bbb hello-older=main@sha1:111"},
+		"SameContent":  {oldDigest, "hello-older=main@sha1:111 hello-old=main@sha1:222"},
+	} {
+		in := fleetInput([]load.AddOn{{Name: "hello", Digest: c.digest}})
+		in.seen.rollouts["hello"], in.applied = before, "main@sha1:bbb"
+		if got := lastCommits(in.commit.AddOns[0], in); got != c.want {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+	if got := v1alpha1.LastCommit(before.Annotations, *before.Spec.Target); got != "main@sha1:222" {
+		t.Errorf("got %s", got)
+	}
+	if got := v1alpha1.LastCommit(nil, *before.Spec.Target); got != "main@sha1:aaa" {
+		t.Errorf("nothing is known but the commit that introduced the content: got %s", got)
+	}
+}
+
 // TestRolloutNamesWhereItsPaceIsDeclared: a rollout that judges its pace can name file and line at once.
 func TestRolloutNamesWhereItsPaceIsDeclared(t *testing.T) {
 	at := func(kind, _ string) (string, int) { return "addons/" + kind + ".yaml", 7 }

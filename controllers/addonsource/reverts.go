@@ -91,7 +91,8 @@ func revertOf(r *v1alpha1.AddOnRollout) proposal.Revert {
 		return proposal.Revert{}
 	}
 	return proposal.Revert{
-		AddOn: r.Name, From: o.Declared.Digest, To: target.Digest, Bad: v1alpha1.CommitOf(o.Declared.Commit), Good: v1alpha1.CommitOf(target.Commit),
+		AddOn: r.Name, From: o.Declared.Digest, To: target.Digest, Bad: v1alpha1.CommitOf(o.Declared.Commit),
+		Good: v1alpha1.CommitOf(v1alpha1.LastCommit(r.Annotations, *target)),
 	}
 }
 

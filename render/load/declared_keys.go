@@ -65,6 +65,7 @@ func writtenKeys() []string {
 	return []string{
 		v1alpha1.ManagedByLabel, v1alpha1.AddOnLabel, v1alpha1.SourceAnnotation, v1alpha1.RevisionAnnotation,
 		v1alpha1.DigestAnnotation, v1alpha1.CommitsAnnotation, v1alpha1.QuarantinedAnnotation, v1alpha1.SucceededAtAnnotation, v1alpha1.ApproveRemovalAnnotation,
+		v1alpha1.LastCommitsAnnotation,
 		v1alpha1.SuspendAnnotation, v1alpha1.SkipPreDeleteAnnotation, render.PartsAnnotation, render.MarksAnnotation, render.DisregardAnnotation,
 	}
 }

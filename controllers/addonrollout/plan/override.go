@@ -566,12 +566,20 @@ func (t *turn) keeps(j *Judged) string {
 	return "going back would " + lost.verb() + "; " + lost.remedy()
 }
 
-// overridden is the message of a rollout to content that Git does not declare. stay is the text of Stay.
-func overridden(s v1alpha1.AddOnRolloutStatus, stay string) string {
+// way is what a message about a rollout to content that Git does not declare says besides its status: the text of Stay,
+// and the last commit that declared the content.
+type way struct{ stay, last string }
+
+func (o *Observation) way(d Decided) way {
+	return way{o.stay(d), v1alpha1.LastCommit(o.Rollout.Annotations, o.Target)}
+}
+
+// overridden is the message of a rollout to content that Git does not declare.
+func overridden(s v1alpha1.AddOnRolloutStatus, w way) string {
 	if s.Phase == v1alpha1.PhaseFailed { // the problem first
-		return problemText(s.Message, s.Counts) + "; " + backText(s, stay)
+		return problemText(s.Message, s.Counts) + "; " + backText(s, w)
 	}
-	return backText(s, stay) + "; " + s.Message
+	return backText(s, w) + "; " + s.Message
 }
 
 // problemText is the message of a rollout that stopped, without the count of the waiting clusters. In a rollback these
@@ -598,15 +606,15 @@ func wayText(s v1alpha1.AddOnRolloutStatus, stay string) string {
 
 // backText is wayText with how to make Git declare what the clusters run, and why they go back. The reason
 // may be long, and comes last. Git names blocked content itself, so that no command is needed.
-func backText(s v1alpha1.AddOnRolloutStatus, stay string) string {
-	text := wayText(s, stay)
+func backText(s v1alpha1.AddOnRolloutStatus, w way) string {
+	text := wayText(s, w.stay)
 	switch {
 	case s.Override.Waits(), s.Phase == v1alpha1.PhaseFailed: // the clusters do not all run it
 	case s.Override.Kind == v1alpha1.OverrideBlocked:
 	case s.Override.Proposed != "":
 		text += " (pull request " + strings.TrimPrefix(path.Base(s.Override.Proposed), "#") + " makes Git agree)"
-	case strings.Contains(s.Target.Commit, "sha1:"):
-		text += " (" + v1alpha1.RestoreCommand(shaOf(*s.Target)) + ")"
+	case strings.Contains(w.last, "sha1:"):
+		text += " (" + v1alpha1.RestoreCommand(shortSHA(w.last)) + ")"
 	}
 	return text + ": " + s.Override.Reason
 }
@@ -724,7 +732,10 @@ func shortOf(t v1alpha1.Target) string {
 func titleOf(t v1alpha1.Target) string { return cmp.Or(shaOf(t), t.Revision) }
 
 // shaOf is the short sha of a target's commit; "": it is not known.
-func shaOf(t v1alpha1.Target) string {
-	sha := v1alpha1.CommitOf(t.Commit)
+func shaOf(t v1alpha1.Target) string { return shortSHA(t.Commit) }
+
+// shortSHA is the short sha of a revision <ref>@sha1:<commit>; "" without a commit.
+func shortSHA(revision string) string {
+	sha := v1alpha1.CommitOf(revision)
 	return sha[:min(len(sha), 10)]
 }

@@ -163,7 +163,7 @@ type concluded struct {
 
 func (o *Observation) conclude(h ordered, d Decided) concluded {
 	h = h.promote(o.Target.Digest, d)
-	next := statusAfter(h.status, d.Planned, o.stay(d), o.stamp())
+	next := statusAfter(h.status, d.Planned, o.way(d), o.stamp())
 	if why := o.stranded(); why != "" {
 		d.Planned.Succeeded = false
 		next.Phase, next.Message, next.Stable, next.History = v1alpha1.PhaseFailed, why, h.status.Stable, h.status.History

@@ -218,9 +218,8 @@ func stopped(stages []v1alpha1.StageTimes) []v1alpha1.StageTimes {
 	return stages
 }
 
-// statusAfter is the status after a plan; stay is that of the plan. It depends on its arguments only, so that
-// an identical turn writes nothing.
-func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, stay string, now metav1.Time) v1alpha1.AddOnRolloutStatus {
+// statusAfter is the status after a plan. It depends on its arguments only, so that an identical turn writes nothing.
+func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, w way, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next := *previous.DeepCopy()
 	next.Phase, next.Message = plan.Phase, plan.Message
 	next.Counts, next.Stages, next.Failing = plan.Counts, plan.Stages, plan.Failing
@@ -233,7 +232,7 @@ func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, stay s
 			next.Phase = v1alpha1.PhaseProgressing // a window holds it: it goes on, and is not Ready
 		}
 		next.Phase = returned(next.Phase)
-		next.Message = overridden(next, stay)
+		next.Message = overridden(next, w)
 	}
 	next.History = recorded(next, plan.Outcome, now)
 	return next

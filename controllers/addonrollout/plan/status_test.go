@@ -104,16 +104,16 @@ func TestConcludeIsIdempotent(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	status := movedToTarget(v1alpha1.AddOnRolloutStatus{}, at(targetOf("a", "main@sha1:1")), now)
 	plan := rollout.Plan{Phase: v1alpha1.PhaseSucceeded, Message: "24 of 24", Succeeded: true, Counts: v1alpha1.Counts{Total: 24, Updated: 24}}
-	first := statusAfter(status, plan, "", now)
+	first := statusAfter(status, plan, way{}, now)
 	plan.Succeeded = false
-	second := statusAfter(first, plan, "", metav1.NewTime(now.Add(time.Hour)))
+	second := statusAfter(first, plan, way{}, metav1.NewTime(now.Add(time.Hour)))
 	if !equality.Semantic.DeepEqual(first, second) {
 		t.Errorf("an identical reconcile an hour later writes nothing:\n%+v\n%+v", first, second)
 	}
 	if first.Stable == nil || first.Stable.Revision != "a" || first.History[0].Finished == nil {
 		t.Errorf("a success makes the target stable and ends its history entry: %+v", first)
 	}
-	if joined := statusAfter(second, rollout.Plan{Phase: v1alpha1.PhaseProgressing}, "", now); !joined.Returned {
+	if joined := statusAfter(second, rollout.Plan{Phase: v1alpha1.PhaseProgressing}, way{}, now); !joined.Returned {
 		t.Error("Returned is false after a cluster joined")
 	}
 	if next := movedToTarget(second, at(targetOf("b", "main@sha1:2")), now); next.Returned {
@@ -126,9 +126,9 @@ func TestHistory_NamesClustersThatFailAfterTheHalt(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	status := movedToTarget(v1alpha1.AddOnRolloutStatus{}, at(targetOf("a", "main@sha1:1")), now)
 	failing := []v1alpha1.ClusterReason{{Cluster: "c1", Reason: "crashes"}, {Cluster: "c2", Reason: "crashes"}}
-	halted := statusAfter(status, rollout.Plan{Phase: v1alpha1.PhaseFailed, Counts: v1alpha1.Counts{Total: 8, Failed: 1, InFlight: 1}, Failing: failing[:1]}, "", now)
+	halted := statusAfter(status, rollout.Plan{Phase: v1alpha1.PhaseFailed, Counts: v1alpha1.Counts{Total: 8, Failed: 1, InFlight: 1}, Failing: failing[:1]}, way{}, now)
 	later := metav1.NewTime(now.Add(time.Minute))
-	h := statusAfter(halted, rollout.Plan{Phase: v1alpha1.PhaseFailed, Message: "2 failed", Counts: v1alpha1.Counts{Total: 8, Failed: 2}, Failing: failing}, "", later).History[0]
+	h := statusAfter(halted, rollout.Plan{Phase: v1alpha1.PhaseFailed, Message: "2 failed", Counts: v1alpha1.Counts{Total: 8, Failed: 2}, Failing: failing}, way{}, later).History[0]
 	if len(h.Failing) != 2 || h.Counts.Failed != 2 || h.Reason != "2 failed" || !h.Finished.Equal(&now) {
 		t.Errorf("the history has %+v; it ended at %s", h, now)
 	}
@@ -180,11 +180,11 @@ func TestHistory_KeepsTheRollbackBesideTheRevert(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			success := Succeeded{{Name: "a", Digest: good.Digest, At: "2026-01-01T00:00:00Z"}}
 			status := movedToTarget(v1alpha1.AddOnRolloutStatus{}, at(bad, success...), now)
-			status = statusAfter(status, rollout.Plan{Phase: v1alpha1.PhaseFailed, Message: "1 failed"}, "", now)
+			status = statusAfter(status, rollout.Plan{Phase: v1alpha1.PhaseFailed, Message: "1 failed"}, way{}, now)
 			o := at(good, success...)
 			o.Rollout.Spec.Target, o.Override = &bad, &v1alpha1.Override{Kind: v1alpha1.OverrideRollback, Declared: bad}
-			status = statusAfter(movedToTarget(status, o, now), rollout.Plan{Phase: tc.phase, Message: "back"}, "", now)
-			status = statusAfter(movedToTarget(status, at(revert, success...), now), rollout.Plan{Phase: v1alpha1.PhaseSucceeded}, "", now)
+			status = statusAfter(movedToTarget(status, o, now), rollout.Plan{Phase: tc.phase, Message: "back"}, way{}, now)
+			status = statusAfter(movedToTarget(status, at(revert, success...), now), rollout.Plan{Phase: v1alpha1.PhaseSucceeded}, way{}, now)
 			h := status.History
 			if len(h) != 3 || h[0].Phase != v1alpha1.PhaseSucceeded || h[0].Target != revert || h[1].Phase != tc.want || h[1].SupersededBy != tc.by || h[2].Phase != v1alpha1.PhaseFailed {
 				t.Errorf("the history is %+v", h)

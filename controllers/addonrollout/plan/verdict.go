@@ -180,7 +180,7 @@ func (p *Plan) summaries() []rollout.Summary {
 			said.Phase = v1alpha1.PhaseFailed
 		}
 		said.Override = override // an order to unblock has taken it out of the status, and no cluster has the content yet
-		text := backText(said, p.Stay())
+		text := backText(said, way{p.Stay(), v1alpha1.LastCommit(p.Observed.Rollout.Annotations, p.Observed.Target)})
 		if said.Phase == v1alpha1.PhaseFailed { // the problem first; a description has no room for the reason as well
 			text = problemText(p.Planned.Message, p.Planned.Counts) + "; " + wayText(said, p.Stay())
 		}
