@@ -142,7 +142,7 @@ const lastCommitsKept = 10
 // LastCommit is the last commit that declared a content of a rollout, <ref>@sha1:<commit>, before its source declared
 // other content. If it is not known, it is the commit that introduced the content.
 func LastCommit(annotations map[string]string, of Target) string {
-	for _, entry := range strings.Fields(annotations[LastCommitsAnnotation]) {
+	for entry := range strings.FieldsSeq(annotations[LastCommitsAnnotation]) {
 		if revision, commit, _ := strings.Cut(entry, "="); revision == of.Revision {
 			return commit
 		}
