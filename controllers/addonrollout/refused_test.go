@@ -121,18 +121,25 @@ func TestClusterThatFailedWithinTheBudgetOfAFirstInstallStaysFailed(t *testing.T
 	}
 }
 
-// TestClusterWithoutAValueIsParkedByContentThatSucceededBeforeTheRemoval: content that succeeded here is not the cause,
-// also if nothing of it was left.
-func TestClusterWithoutAValueIsParkedByContentThatSucceededBeforeTheRemoval(t *testing.T) {
-	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+// parkedForItsLabel is a scene in which c2 and c3 run v1, and c1 joined without the label that v1 needs.
+func parkedForItsLabel(t *testing.T) (s *scene, v1 string) {
+	t.Helper()
+	s = newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.zone("c2")
 	s.zone("c3")
 	s.within(0, "10m")
 	s.selects("c2", "c3")
-	s.targetOf(zonedAt("v1"), "v1")
+	v1 = s.targetOf(zonedAt("v1"), "v1")
 	s.settle()
 	s.selects("c1", "c2", "c3")
 	s.settle()
+	return s, v1
+}
+
+// TestClusterWithoutAValueIsParkedByContentThatSucceededBeforeTheRemoval: content that succeeded here is not the cause,
+// also if nothing of it was left.
+func TestClusterWithoutAValueIsParkedByContentThatSucceededBeforeTheRemoval(t *testing.T) {
+	s, _ := parkedForItsLabel(t)
 	s.removed()
 	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.Removal = nil })
 	for range 8 {
@@ -146,15 +153,7 @@ func TestClusterWithoutAValueIsParkedByContentThatSucceededBeforeTheRemoval(t *t
 // TestParkedClusterDoesNotHaltTheFixOfBlockedContent: the cluster never had a value that the content needs. The content is
 // blocked, and no other succeeded: the fix that needs the value as well is not the cause.
 func TestParkedClusterDoesNotHaltTheFixOfBlockedContent(t *testing.T) {
-	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
-	s.zone("c2")
-	s.zone("c3")
-	s.within(0, "10m")
-	s.selects("c2", "c3")
-	v1 := s.targetOf(zonedAt("v1"), "v1")
-	s.settle()
-	s.selects("c1", "c2", "c3")
-	s.settle()
+	s, v1 := parkedForItsLabel(t)
 	s.declare(func(spec *v1alpha1.AddOnRolloutSpec) {
 		spec.Blocked = []v1alpha1.BlockedContent{{Digest: v1, Reason: "leaks"}}
 	})
