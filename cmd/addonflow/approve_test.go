@@ -46,7 +46,7 @@ func alsoOps(r *v1alpha1.AddOnRollout) {
 	r.Status.Stages[1].Gates = append(r.Status.Stages[1].Gates, v1alpha1.GateStatus{Name: "ops", When: v1alpha1.GateBefore, Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting})
 }
 
-// qaIs gives gate qa a verdict that names who decided.
+// qaIs gives gate qa a verdict that names its approvers.
 func qaIs(state v1alpha1.GateState, reason string, by ...string) func(*v1alpha1.AddOnRollout) {
 	return func(r *v1alpha1.AddOnRollout) {
 		qa := &r.Status.Stages[1].Gates[1]

@@ -159,10 +159,14 @@ func (t *turn) refuse(j *Judged) *Refusal {
 // can, or no content came before the target on any cluster. A cluster that failed for it before the others succeeded stays
 // failed.
 func (t *turn) blames(j *Judged, has Content) bool {
-	if has.digest == "" {
-		return t.unwritten[j.Name] || !t.preceded
+	switch {
+	case t.unwritten[j.Name]:
+		return true
+	case has.digest == "":
+		return !t.preceded
+	default:
+		return has.Renderer != nil && has.digest != t.target.digest && has.refuses(j) == nil
 	}
-	return t.unwritten[j.Name] || has.Renderer != nil && has.digest != t.target.digest && has.refuses(j) == nil
 }
 
 // refuses is why the content cannot be rendered for a member; nil: it can, or its body is not known.
