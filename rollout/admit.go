@@ -254,17 +254,26 @@ func (s *step) free() int { return s.limit - int(s.tally.flying) }
 // candidates are the clusters that can be admitted to the target, failed clusters first. While the steps before are
 // not complete, these are only the clusters that lead a rollback. A cluster that got the target before, and whose works
 // were deleted, is a candidate as well. If it joined at the stable revision, it would lose its record, and with it the
-// proof of the target, or its place in the canary.
+// proof of the target, or its place in the canary. A cluster to which the target cannot be written fails for certain. It
+// fails first: beside it, only clusters that failed before are admitted.
 func (p *planner) candidates(s *step) []*unit {
-	var failed, others []*unit
+	var failed, barred, others []*unit
+	known := false // that a cluster of the step fails
 	for _, u := range s.members {
+		certain := p.barred(u.c, p.target) != ""
 		switch {
 		case u.state != Waiting || !p.retargetable(u) || p.joins(u) && !u.got(p.target) || p.postponed(u) || p.shutOut(s, u), s.early && !p.leads(u):
+			known = known || certain && u.state == Admitted && u.record.Revision == p.target
 		case u.failedBefore():
-			failed = append(failed, u)
+			known, failed = known || certain, append(failed, u)
+		case certain:
+			known, barred = true, append(barred, u)
 		default:
 			others = append(others, u)
 		}
+	}
+	if known {
+		return append(failed, barred...)
 	}
 	return append(failed, others...)
 }

@@ -486,6 +486,33 @@ func TestJoinersTheTargetRefuses(t *testing.T) {
 	}
 }
 
+// TestClusterThatFailsForCertainFailsFirst: it is known before that the target cannot be written to the cluster. If
+// others were admitted together with it, each retry and each lost status would move one more cluster above the budget.
+func TestClusterThatFailsForCertainFailsFirst(t *testing.T) {
+	together := func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(3)) }
+	refused := on(c4, func(c *rollout.Cluster) { c.Refused = "no value for GREETING" })
+	blocked := on(c4, func(c *rollout.Cluster) { c.Blocked = "hosting cluster hub-2 does not exist" })
+	retry := func(in *rollout.Input) { in.Orders = []rollout.Order{{Verb: v1alpha1.OrderRetry, Clusters: []string{c4}}} }
+	alone := map[string]string{c3: "Waiting v1", c4: "Admitted v1", c5: "Waiting v1", c6: "Waiting v1"}
+	for name, tc := range map[string]momentCase{
+		"refused":                  {change: []change{canaryDone, together, refused}, want: alone},
+		"blocked":                  {change: []change{canaryDone, together, blocked}, want: alone},
+		"refused again by a retry": {change: []change{canaryDone, together, refused, recorded(rollout.NotWritten, "v2", time.Hour, time.Hour, c4), retry}, want: alone},
+		"retargeted": {
+			reason: "it was in flight with other content",
+			change: []change{canaryDone, together, refused, admitted("v0", time.Minute, c4), on(c4, runs("v0", rollout.HealthProgressing))},
+			want:   map[string]string{c3: "Waiting v1", c4: "Admitted v0", c5: "Waiting v1", c6: "Waiting v1"},
+		},
+		"beside one that failed": {
+			reason: "what failed gets the content that may mend it",
+			change: []change{canaryDone, together, refused, on(c5, runs("v1", rollout.HealthFailed))},
+			want:   map[string]string{c3: "Waiting v1", c4: "Admitted v1", c5: "Admitted v2", c6: "Waiting v1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })
+	}
+}
+
 // TestJoinerProvesNothing: a cluster on its way to the stable revision proves nothing for a
 // target that changes nothing for it.
 func TestJoinerProvesNothing(t *testing.T) {

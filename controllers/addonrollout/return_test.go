@@ -2,6 +2,7 @@ package addonrollout
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -1009,6 +1010,40 @@ func TestOlderStatus_AdoptsAClusterWhoseWorksAreWrittenInPart(t *testing.T) {
 	s.turns(3)
 	if got := s.works()["c1"].Annotations[v1alpha1.RevisionAnnotation]; got != second {
 		t.Errorf("c1 is not moved after c2: %s", s.rollout().Status.Message)
+	}
+}
+
+// A work that another client edited so that it names the target does not have the content of the target. Its cluster is not
+// moved to it beside the cluster in flight; the name is repaired.
+func TestEditedRevision_MovesNoCluster(t *testing.T) {
+	for name, first := range map[string]func(s *scene){
+		"it has the stable revision":           func(s *scene) { s.succeed("v1") },
+		"it was done in an unfinished install": func(s *scene) { s.commit("v1"); s.turns(2); s.report("c1"); s.turns(3) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
+			s.oneByOne()
+			first(s)
+			v1 := s.works()["c1"].Annotations[v1alpha1.RevisionAnnotation]
+			v2 := s.commit("v2")
+			s.turns(2)
+			moved := s.holding(v2)
+			edited := "c1"
+			if len(moved) == 1 && moved[0] == edited {
+				edited = "c2"
+			}
+			before := s.works()[edited]
+			if len(moved) != 1 || before == nil || before.Annotations[v1alpha1.RevisionAnnotation] != v1 {
+				t.Fatalf("%v are at v2: %s", moved, s.rollout().Status.Message)
+			}
+			w := before.DeepCopy()
+			w.Annotations[v1alpha1.RevisionAnnotation] = v2
+			s.update(w)
+			s.turns(3)
+			if after := s.works()[edited]; !reflect.DeepEqual(after.Annotations, before.Annotations) || !reflect.DeepEqual(after.Spec, before.Spec) {
+				t.Errorf("%s has %v, want %v; %s", edited, after.Annotations, before.Annotations, s.rollout().Status.Message)
+			}
+		})
 	}
 }
 

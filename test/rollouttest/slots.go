@@ -261,12 +261,27 @@ func (j *judgement) slots() error {
 				return err
 			}
 		}
+		if name := j.beside(s); name != "" && j.failsFirst(s) {
+			return j.broken(name, "%s was admitted in %s beside a cluster to which the target cannot be written", name, s.name)
+		}
 	}
 	return nil
 }
 
-// turn: clusters in flight at other content are retargeted before any cluster is admitted,
-// and failed clusters are admitted before others.
+// beside names a cluster that was admitted to the target in a step, could get it and had not failed before; "": none was.
+func (j *judgement) beside(s step) string {
+	for _, name := range s.members {
+		b, c := j.before[name], j.clusters[name]
+		failed := isFailure(b) || b.Failed || slotted(b) || c.Health.State == rollout.HealthFailed
+		if j.admitted(name) && !j.joins(name) && !failed && !j.retargeted(name) && j.barred(c, j.target()) == "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// turn: clusters in flight at other content are retargeted before any cluster is admitted, and failed clusters are
+// admitted before others.
 func (j *judgement) turn(i int, admitted string) error {
 	b, had := j.before[admitted]
 	other := (!had || !isFailure(b)) && j.clusters[admitted].Health.State != rollout.HealthFailed
@@ -356,7 +371,8 @@ func (j *judgement) holdsBack(s step, name string) bool {
 	return proved || !slotted(r) && !failed && !j.retargeted(name)
 }
 
-// refilled: no slot stays free while a cluster that may have it waits.
+// refilled: no slot stays free while a cluster that may have it waits. Only beside a cluster that is admitted although its
+// works cannot be written, no other cluster is admitted: that one fails first.
 func (j *judgement) refilled() error {
 	if j.stopped() || j.step.Refused != "" || j.in.LedgerLimit != 0 {
 		return nil
@@ -364,7 +380,7 @@ func (j *judgement) refilled() error {
 	for i, s := range j.steps {
 		t := j.tallies[i]
 		left := t.done == 0 && t.left > 0
-		if left || j.waitsForAGoneStage(i) || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) {
+		if left || j.failsFirst(s) || j.waitsForAGoneStage(i) || t.flying >= s.limit || slices.ContainsFunc(j.track(i), j.failed) {
 			continue
 		}
 		later := slices.ContainsFunc(s.before, func(k int) bool { return !j.complete(k) })
@@ -375,6 +391,13 @@ func (j *judgement) refilled() error {
 		}
 	}
 	return nil
+}
+
+// failsFirst reports whether a cluster of the step was admitted although the works of the target cannot be written.
+func (j *judgement) failsFirst(s step) bool {
+	return slices.ContainsFunc(s.members, func(name string) bool {
+		return j.admitted(name) && j.after[name].Revision == j.target() && j.barred(j.clusters[name], j.target()) != ""
+	})
 }
 
 // goesFirst reports whether a rollback moves the cluster before the stages before its own are complete: the cluster

@@ -159,8 +159,9 @@ func (t *turn) refuse(j *Judged) *Refusal {
 // can, or no content came before the target on any cluster. A cluster that failed for it before the others succeeded stays
 // failed.
 func (t *turn) blames(j *Judged, has Content) bool {
+	r, recorded := t.records[j.Name]
 	switch {
-	case t.unwritten[j.Name]:
+	case recorded && r.State == rollout.NotWritten && r.Revision == t.Target.Digest:
 		return true
 	case has.digest == "":
 		return !t.preceded
@@ -314,6 +315,22 @@ func (t *turn) compare(j *Judged) {
 	}
 }
 
+// runs is what the works of a member hold that name the target: the target, also if they differ from it now, or the
+// stable revision or the content of its record, if they are equal to that. Then another client changed the name only, and
+// the name is repaired without an admission.
+func (t *turn) runs(j *Judged) string {
+	r, recorded := t.records[j.Name]
+	switch {
+	case j.AtStable:
+		return t.stable.digest
+	case recorded && r.Revision != t.Target.Digest:
+		if c := t.Revisions[r.Revision]; c.Renderer != nil && c.upToDate(j) {
+			return r.Revision
+		}
+	}
+	return t.Target.Digest
+}
+
 // upToDate reports whether a member's works are what the content renders for it. Without a body
 // it compares the revision that the works name.
 func (c Content) upToDate(j *Judged) bool {
@@ -337,7 +354,8 @@ func (m *Member) upToDate(r *render.Renderer, had *v1alpha1.PlacementReference) 
 // the agent reports about such a work is no proof of the content. A Done cluster has its proof, and the work is repaired
 // without an admission. The result true is remembered while the specs of the works are the same.
 func (t *turn) intact(j *Judged, c Content) bool {
-	if c.Renderer == nil || j.AddOn == nil || !t.unproven[j.Name] {
+	r, recorded := t.records[j.Name]
+	if c.Renderer == nil || j.AddOn == nil || !recorded || r.State == rollout.Done {
 		return true
 	}
 	specs := []string{j.Health.Digest, string(j.AddOn.UID)}

@@ -304,9 +304,8 @@ type turn struct {
 	// stored is the status to plan with: the stored status, moved to the target of spec.
 	stored         v1alpha1.AddOnRolloutStatus
 	target, stable Content
-	// unproven are the clusters whose records are not Done; unwritten those that failed because the works of the target
-	// could not be written.
-	unproven, unwritten map[string]bool
+	// records of the ledger, by cluster.
+	records map[string]*rollout.Record
 	// preceded: content came before the target. It succeeded here, or a cluster runs it, be it of OCM.
 	preceded bool
 	// leaves is the memory for the next turn.
@@ -317,14 +316,12 @@ type turn struct {
 }
 
 func (o *Observation) decide(b begun, h ordered, contested error) (Decided, error) {
-	t := &turn{Observation: o, stored: h.status, unproven: map[string]bool{}, unwritten: map[string]bool{}, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
+	t := &turn{Observation: o, stored: h.status, records: map[string]*rollout.Record{}, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
 	t.leaves.alike, t.leaves.apart, t.leaves.intact = map[string]Fingerprint{}, map[string]Fingerprint{}, map[string]Fingerprint{}
 	t.leaves.windows = map[windowKey]window{}
 	records, _ := rollout.Records(h.status.Ledger) // the planner refuses a ledger with an error
 	for i := range records {
-		r := &records[i]
-		t.unproven[r.Cluster] = r.State != rollout.Done
-		t.unwritten[r.Cluster] = r.State == rollout.NotWritten && r.Revision == o.Target.Digest
+		t.records[records[i].Cluster] = &records[i]
 	}
 	t.preceded = len(o.everSucceeded) > 0 || slices.ContainsFunc(o.Members, func(m *Member) bool {
 		return !slices.Contains([]string{"", rollout.Mixed, o.Target.Digest}, m.Running())
@@ -470,6 +467,8 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 	switch {
 	case t.startsAnew(j):
 		c.Running = rollout.Mixed
+	case c.Running == t.Target.Digest && !j.AtTarget:
+		c.Running = t.runs(j)
 	case c.Running == rollout.Mixed && j.names(t.Target.Digest):
 		c.Running = t.Target.Digest // it was admitted to the target, and its works are written in part
 	}
