@@ -149,9 +149,10 @@ func TestCommitCountsTheClustersThatFailAfterTheHalt(t *testing.T) {
 	ro := s.rollout()
 	ro.Spec.Stages[0].MaxConcurrency = &two
 	s.update(ro)
-	s.zone("c2")
-	s.targetOf(zonedAt("v2"), "v2")
+	s.target("v2")
 	s.applied("v2", "")
+	s.turns(2)
+	s.fails("c1")
 	s.turns(2)
 	s.expect("v2", "failure: halted in everyone: 1 failed (c1: ")
 	if got := s.reportedOn("v2"); !strings.Contains(got, "1 in flight, 1 untouched") {

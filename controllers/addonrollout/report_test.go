@@ -104,8 +104,6 @@ func TestStagesEndWithAnAddOnThatIsStopped(t *testing.T) {
 func TestFailureNamesTheFailedClusters(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 	s.reporting()
-	s.zone("c2")
-	s.zone("c3")
 	s.within(0, "10m")
 	three := intstr.FromInt32(3)
 	ro := s.rollout()
@@ -113,13 +111,15 @@ func TestFailureNamesTheFailedClusters(t *testing.T) {
 	s.update(ro)
 	s.target("v1")
 	s.settle()
-	s.targetOf(zonedAt("v2"), "v2")
+	s.target("v2")
+	s.turns(2)
+	s.fails("c1")
 	s.turns(2)
 	first := s.reported("everyone")
-	if !strings.HasPrefix(first, "failure: 0/3, 2 in flight, 1 failed (c1: no value for CLUSTER_LABEL_zone") {
+	if !strings.HasPrefix(first, "failure: 0/3, 2 in flight, 1 failed (c1: Deployment hello: ProgressDeadlineExceeded") {
 		t.Errorf("the stage says %q", first)
 	}
-	if got := s.reported(); !strings.HasPrefix(got, "failure: halted in everyone: 1 failed (c1: no value for CLUSTER_LABEL_zone") {
+	if got := s.reported(); !strings.HasPrefix(got, "failure: halted in everyone: 1 failed (c1: Deployment hello: ProgressDeadlineExceeded") {
 		t.Errorf("the add-on says %q", got)
 	}
 	if got := s.rollout().Status.Message; !strings.HasSuffix(got, ", 2 in flight, 0 untouched") {
@@ -127,10 +127,10 @@ func TestFailureNamesTheFailedClusters(t *testing.T) {
 	}
 	s.advance(10 * time.Minute)
 	s.turn()
-	if got := s.reported("everyone"); !strings.HasPrefix(got, "failure: 0/3, 3 failed (c1: no value for CLUSTER_LABEL_zone") {
+	if got := s.reported("everyone"); !strings.HasPrefix(got, "failure: 0/3, 3 failed (c1: Deployment hello: ProgressDeadlineExceeded") {
 		t.Errorf("the commit does not count the clusters that failed after the halt: %q", got)
 	}
-	s.zone("c1")
+	s.report("c1")
 	s.turns(2)
 	for _, context := range [][]string{{}, {"everyone"}} {
 		got := s.reported(context...)

@@ -308,6 +308,21 @@ func (s *scene) report(clusters ...string) {
 	}
 }
 
+// fails reports that the Deployments of clusters gave up.
+func (s *scene) fails(clusters ...string) {
+	s.t.Helper()
+	s.report(clusters...)
+	for _, name := range clusters {
+		w := s.works()[name]
+		feedback := &w.Status.ResourceStatus.Manifests[0].StatusFeedbacks
+		reason := "ProgressDeadlineExceeded"
+		feedback.Values = append(feedback.Values, workv1.FeedbackValue{Name: "addonflow.reason", Value: workv1.FieldValue{Type: workv1.String, String: &reason}})
+		if err := s.hub.Status().Update(s.t.Context(), w); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // runningStatus is the status of a work whose Deployment runs.
 func runningStatus(w *workv1.ManifestWork) workv1.ManifestWorkStatus {
 	text := func(name, value string) workv1.FeedbackValue {
