@@ -36,26 +36,28 @@ func Latest(ctx context.Context, forge Forge, sha, context string) (Status, bool
 }
 
 // provider is the part that differs between kinds of forge. The rest of the package is the same for
-// all of them.
+// all of them. The fields up to burst are required, the others have useful zero values.
 type provider struct {
 	open func(Config, *restClient) Forge
-	// address reads addresses of repositories.
+	// address reads addresses of repositories, and names the pages of commits.
 	address addressing
 	// authorize returns the Authorization header for a token.
 	authorize func(token string) string
-	// apps: a GitHub App can post statuses; needsApp: nothing else can.
-	apps, needsApp bool
 	// permission is the forge's name of what the token needs.
 	permission string
-	// pace is how many requests a second a token may make, and burst how many at once.
+	// pace is how many requests a second a token may make, and burst how many at once. With 0, no request is made.
 	pace  rate.Limit
 	burst int
+
+	// apps: a GitHub App can post statuses; needsApp: nothing else can.
+	apps, needsApp bool
 	// foldsCase: contexts that differ only in case are one.
 	foldsCase bool
 	// requests is how pull requests are read and answered; nil: they are not.
 	requests func(repository) dialect
-	// comments is how approvals by comment are read, and proposals how pull requests are opened; nil: they are not.
-	comments  func(repository) commentDialect
+	// comments is how approvals by comment are read, which needs requests as well; nil: they are not.
+	comments func(repository) commentDialect
+	// proposals is how pull requests are opened; nil: they are not.
 	proposals func(*restClient) Proposals
 	// keepsPendingText: the text of a pending status cannot be replaced while it is pending.
 	keepsPendingText bool

@@ -398,8 +398,8 @@ func (t *track) decided(i int) bool {
 	return proven || c.done > 0 || c.parked+c.failed == 0 && (c.left == 0 || s.all)
 }
 
-// unverified reports whether a revert passes by a step: all its members are parked, held or failed, and none verified
-// the content.
+// unverified reports whether a revert skips a step, because no cluster in it can verify the content now: each member is
+// parked, held or failed.
 func (s *step) unverified() bool {
 	c := s.tally
 	return s.revert && c.total > 0 && c.done+c.updated+c.flying+c.waiting == 0
@@ -407,7 +407,7 @@ func (s *step) unverified() bool {
 
 // Phases of a stage.
 const (
-	// StageWaiting: the stage before it is not complete, or no cluster was admitted yet. Or the revert passes by the
+	// StageWaiting: the stage before it is not complete, or no cluster was admitted yet. Or a revert skips the
 	// stage, because none of its clusters can be moved now.
 	StageWaiting = "Waiting"
 	// StageProgressing: a cluster was admitted to the target, and clusters are in flight. A repair and a joiner at the

@@ -83,7 +83,7 @@ type AddOnRolloutStatus struct {
 	// then on no other cluster is part of a revert to it.
 	// +optional
 	Returned bool `json:"returned,omitempty"`
-	// Stable is the newest revision whose rollout ended Succeeded.
+	// Stable is the revision whose rollout succeeded last.
 	// +optional
 	Stable *Target `json:"stable,omitempty"`
 

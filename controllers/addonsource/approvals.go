@@ -40,11 +40,12 @@ const (
 	commentsTimeout = 15 * time.Second
 )
 
-// levelsAtOnce is for how many accounts, besides as many as must approve, a look of one gate reads the
-// permission: every user who sees a pull request can comment, and each account is a request.
+// levelsAtOnce limits the requests of one look. Every user who sees a pull request can comment, and reading the
+// permission of an account is a request. For one gate, a look reads the permissions of as many accounts as must approve,
+// and of levelsAtOnce more.
 const levelsAtOnce = 5
 
-// commitsAtOnce is for how many commits one read looks up their pull requests.
+// commitsAtOnce is the number of commits whose pull requests one read looks up.
 const commitsAtOnce = 10
 
 // reasonLimit is how many bytes of a comment an AddOnApproval keeps.

@@ -50,7 +50,7 @@ const (
 // forge, and an unchanged plan is not written again.
 type Planner struct {
 	*Reconciler
-	// Fleet reads the clusters, the placements with their decisions and bindings, and who has which add-on.
+	// Fleet reads the clusters with their add-ons, and the placements with their decisions and bindings.
 	Fleet func(context.Context) (proposal.Fleet, error)
 	// visits take turns like the errands of sources. No more than plansAtOnce of them have a seat.
 	visits *errands

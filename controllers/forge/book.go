@@ -62,8 +62,8 @@ func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.Com
 // Marks returns the marks.
 func (b *Book) Marks() []commitstatus.Mark { return b.marks }
 
-// Tell records what live commits should say. Telling the same again changes nothing. A want about an artifact that
-// names no commit is left out.
+// Tell enters the statuses that live commits should have. To enter the same statuses again changes nothing. A status of
+// an artifact that names no commit is left out.
 func (b *Book) Tell(wants ...commitstatus.Want) {
 	named := slices.DeleteFunc(slices.Clone(wants), func(w commitstatus.Want) bool { return len(w.SHA) == digestDigits })
 	b.unnamed = b.unnamed || len(named) < len(wants)

@@ -30,20 +30,20 @@ type Policy map[string]Tenant
 // Tenant limits what the AddOnSources of one namespace may declare. Names are patterns in which * stands
 // for any characters.
 type Tenant struct {
-	// AddOns are the names of its add-ons. Other objects without a namespace, such as AddOnTemplates,
-	// have the name of an add-on, or that name, a hyphen and a suffix. If the names of two tenants begin the
-	// name of an object, it belongs to the tenant with the longer one.
+	// AddOns are the names of the tenant's add-ons. Another object without a namespace, such as an
+	// AddOnTemplate, must be named like one of them: <add-on> or <add-on>-<suffix>. If the name of an object
+	// fits add-ons of two tenants, the object belongs to the tenant of the longer add-on name.
 	AddOns []string `json:"addOns"`
-	// Namespaces of the hub, besides its own, in which it declares objects and refers to Placements.
+	// Namespaces of the hub in which the tenant may declare objects and name Placements, besides its own.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Kinds besides those of AddonFlow and OCM, as Kind or Kind.group. Without any there are no other
-	// kinds.
+	// Kinds that the tenant may declare besides those of AddonFlow and OCM, as Kind or Kind.group. If empty,
+	// it may declare no other kind.
 	Kinds []string `json:"kinds,omitempty"`
-	// TargetNamespaces are the namespaces of managed clusters in which its add-ons have objects, and the
-	// names of the Namespaces among these. Without any they may have objects of every kind everywhere.
+	// TargetNamespaces are the namespaces of managed clusters in which the tenant's add-ons may have objects.
+	// The add-ons may create Namespaces of these names. If absent, they may have objects of every kind everywhere.
 	TargetNamespaces []string `json:"targetNamespaces,omitempty"`
-	// TargetKinds are the kinds of its add-ons' other objects in no namespace of managed clusters, as
-	// Kind or Kind.group. They are for entries with target namespaces.
+	// TargetKinds are the kinds, as Kind or Kind.group, of the objects without a namespace that the tenant's
+	// add-ons may have on managed clusters, besides Namespaces. They are allowed only with TargetNamespaces.
 	TargetKinds []string `json:"targetKinds,omitempty"`
 
 	// namespace is its own, and all is the policy that it is of.

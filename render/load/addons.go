@@ -27,7 +27,7 @@ type draft struct {
 	broken bool
 	// absent are the Missing references with their fields.
 	absent []referring
-	// secrets names the Secrets with values that the package brings.
+	// secrets names the Secrets with values that the package has.
 	secrets []string
 }
 

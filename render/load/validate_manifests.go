@@ -23,8 +23,8 @@ func inManifest(p flaw.Path) bool {
 	return strings.HasPrefix(string(p), string(manifestsAt)+"[")
 }
 
-// manifestOf returns the manifest that contains the field; for a field in no manifest, the list
-// of them.
+// manifestOf returns the path of the manifest that contains the field. If no manifest contains it, the path is that of
+// the list of manifests.
 func manifestOf(p flaw.Path) flaw.Path {
 	rest, _ := strings.CutPrefix(string(p), string(manifestsAt))
 	return manifestsAt + flaw.Path(rest[:strings.IndexByte(rest, ']')+1])

@@ -61,7 +61,7 @@ func (b *bench) measureFloor(ctx context.Context) error {
 		return err
 	}
 	// The agents go on watching and say nothing: the floor writes their statuses.
-	b.world.Fleet.Silence(fleet.Everyone)
+	b.world.Fleet.Silence(fleet.AllClusters)
 	stop, err := audience(ctx, c)
 	if err != nil {
 		return err

@@ -29,8 +29,8 @@ type scene struct {
 	repo  *gitserver.Repo
 }
 
-// newScene places the add-on's clusters and declares its source. The repository is
-// still empty.
+// newScene selects the add-on's clusters with the placements <add-on>-all and <add-on>-canary, the first of them, and
+// declares its source. The repository has no add-on yet.
 func newScene(ctx context.Context, addOn string, members []string, groups ...fleet.Group) *scene {
 	GinkgoHelper()
 	s := &scene{ctx: ctx, addOn: addOn}
@@ -75,7 +75,8 @@ func (s *scene) submit(message string, files map[string]string) string {
 	return sha
 }
 
-// commit submits the add-on at a tag with a policy.
+// commit submits the add-on at a tag with a policy: YAML of the fields below spec of the AddOnRollout, indented by two
+// spaces; "" for none. The result of stages is an example.
 func (s *scene) commit(tag, policy string) string {
 	GinkgoHelper()
 	return s.submit(tag, s.tree(tag, policy))
@@ -125,7 +126,7 @@ func (s *scene) stages(soak, deadline, limit string, failures int) string {
 `, s.addOn, soak, deadline, limit, failures)
 }
 
-// atV1 brings v1 to every cluster with the usual policy, which it returns.
+// atV1 rolls out v1 to every cluster of the scene with the usual policy, which it returns.
 func (s *scene) atV1(soak, deadline, limit string, failures int) string {
 	GinkgoHelper()
 	policy := s.stages(soak, deadline, limit, failures)

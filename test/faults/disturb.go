@@ -254,10 +254,10 @@ func agents() []point {
 	var all []point
 	for _, kind := range kinds {
 		// One cluster of each stage, and all: those of a stage are alike.
-		for _, cluster := range append(slices.Clone(clusterNames()[:2]), clusterNames()[3], fleet.Everyone) {
+		for _, cluster := range append(slices.Clone(clusterNames()[:2]), clusterNames()[3], fleet.AllClusters) {
 			of := "on " + cluster
 			victims := []string{cluster}
-			if cluster == fleet.Everyone {
+			if cluster == fleet.AllClusters {
 				of, victims = "everywhere", clusterNames()
 			}
 			all = append(all, point{name: "agent " + kind.name + " " + of, class: "agents", flaps: kind.name == flapping, disturb: func(ctx context.Context, w *workload, step string) error {

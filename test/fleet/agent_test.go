@@ -277,7 +277,7 @@ func TestManyWorks(t *testing.T) {
 			t.Errorf("%s: %d status writes", c.Name, got)
 		}
 	}
-	if got := s.fleet.StatusWrites(fleet.Everyone); got != len(clusters) {
+	if got := s.fleet.StatusWrites(fleet.AllClusters); got != len(clusters) {
 		t.Errorf("%d status writes in all", got)
 	}
 }

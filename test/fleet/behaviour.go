@@ -67,9 +67,9 @@ func (f *Fleet) change(cluster string, change func(*mood)) {
 	}
 }
 
-// named returns the record of one cluster or, for Everyone, the records of all clusters that have joined so far.
+// named returns the record of one cluster or, for AllClusters, the records of all clusters that have joined so far.
 func (f *Fleet) named(cluster string) []*member {
-	if cluster != Everyone {
+	if cluster != AllClusters {
 		return []*member{f.member(cluster)}
 	}
 	var members []*member

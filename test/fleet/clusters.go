@@ -204,7 +204,7 @@ func (f *Fleet) Return(ctx context.Context, cluster string) error {
 
 func (f *Fleet) setReachable(ctx context.Context, cluster string, condition metav1.Condition) error {
 	names := f.joined()
-	if cluster != Everyone {
+	if cluster != AllClusters {
 		names = []string{cluster}
 	}
 	return f.parallel(ctx, len(names), func(ctx context.Context, i int) error {

@@ -25,8 +25,8 @@ import (
 	"github.com/addonflow/addonflow/test/fleet/spoke"
 )
 
-// Everyone means all clusters where a method takes a cluster's name.
-const Everyone = ""
+// AllClusters means all clusters where a method takes a cluster's name.
+const AllClusters = ""
 
 // Options are the fleet's constants. The zero value answers at once.
 type Options struct {

@@ -198,7 +198,7 @@ func (f *Fleet) place(ctx context.Context, p Placement) error {
 // labels are those of the clusters that have joined.
 func (f *Fleet) labels() map[string]map[string]string {
 	found := map[string]map[string]string{}
-	for _, m := range f.named(Everyone) {
+	for _, m := range f.named(AllClusters) {
 		m.mu.Lock()
 		found[m.name] = maps.Clone(m.labels)
 		m.mu.Unlock()

@@ -24,7 +24,7 @@ func (f *Fleet) Objects(cluster string) []string {
 }
 
 // StatusWrites returns how many status writes a cluster's agent made, or those
-// of all for Everyone. Finalizers are not among them.
+// of all for AllClusters. Finalizers are not among them.
 func (f *Fleet) StatusWrites(cluster string) int {
 	total := 0
 	for _, m := range f.everNamed(cluster) {
@@ -37,7 +37,7 @@ func (f *Fleet) StatusWrites(cluster string) int {
 
 // everNamed is named, including clusters that have left.
 func (f *Fleet) everNamed(cluster string) []*member {
-	if cluster != Everyone {
+	if cluster != AllClusters {
 		return []*member{f.member(cluster)}
 	}
 	f.mu.Lock()

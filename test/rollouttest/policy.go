@@ -171,8 +171,8 @@ func share(v intstr.IntOrString, total int) int {
 	return min(count, total)
 }
 
-// everyone is every cluster, however many there are.
-var everyone = intstr.FromString("100%")
+// allMembers are all clusters of a step, however many there are.
+var allMembers = intstr.FromString("100%")
 
 func duration(text string) time.Duration {
 	if text == "" || text == "None" {
@@ -279,7 +279,7 @@ func (p *policy) readStages() {
 			}
 		}
 		s.returning = p.returning(func(name string) bool { return selects(pl, name) })
-		s.concurrency = everyone
+		s.concurrency = allMembers
 		if pl.ClustersPerDecisionGroup.String() != "0" {
 			s.concurrency = pl.ClustersPerDecisionGroup
 		}
@@ -605,7 +605,7 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 	untaken := func(of []string) step {
 		s := step{
 			soak: config.MinSuccessTime.Duration, deadline: duration(config.ProgressDeadline),
-			declared: duration(config.ProgressDeadline) > 0, held: held, unknown: held, concurrency: everyone,
+			declared: duration(config.ProgressDeadline) > 0, held: held, unknown: held, concurrency: allMembers,
 		}
 		for _, name := range members {
 			if !p.taken(name) && (of == nil || slices.Contains(of, name)) {
@@ -614,11 +614,15 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 		}
 		return s
 	}
-	if st.Type != clusterv1alpha1.Progressive && st.Type != clusterv1alpha1.ProgressivePerGroup {
+	switch st.Type {
+	case clusterv1alpha1.Progressive, clusterv1alpha1.ProgressivePerGroup:
+	case "", clusterv1alpha1.All, clusterv1alpha1.RolloutType(v1alpha1.StrategyUpdateAll):
 		s := untaken(nil)
-		s.name, s.all, s.atOnce, s.failures = alone, true, true, everyone
+		s.name, s.all, s.atOnce, s.failures = alone, true, true, allMembers
 		p.add(&track, s)
 		return
+	default:
+		panic("the second planner does not know strategy " + string(st.Type))
 	}
 	first, all := len(p.steps), groups(pls)
 	if !held && anyUnknown(mandatory, all) {

@@ -88,13 +88,15 @@ type Observation struct {
 
 // StoredRevisions are the AddOnRevisions of an add-on on the hub.
 type StoredRevisions struct {
-	// Succeeded are the revisions that succeeded here and may be rolled out. Quarantined are those
-	// that may not, by name; Choose adds to both what only the status remembers. Stored are all revisions, each
-	// with every commit that introduced it, the newest first. StoredAs is the uid of each, by name.
-	Succeeded   Succeeded
+	// Succeeded are the revisions that succeeded here. Choose adds the successes that only the status has, and removes
+	// the revisions that are quarantined or blocked.
+	Succeeded Succeeded
+	// Quarantined are the quarantines by the name of the revision. Choose adds those that only the status has.
 	Quarantined map[string]v1alpha1.RememberedQuarantine
-	Stored      []v1alpha1.Target
-	StoredAs    map[string]types.UID
+	// Stored are all revisions, each once for every commit that introduced it, the newest commit first.
+	Stored []v1alpha1.Target
+	// StoredAs are the uids of the revisions, by name.
+	StoredAs map[string]types.UID
 }
 
 // Settings are the flags of the operator, and what its policy of tenants says, that a plan depends on.
