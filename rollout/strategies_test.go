@@ -311,3 +311,20 @@ func TestTimesAreRoundedUp(t *testing.T) {
 		t.Errorf("admitted at %s, stored as %s", f.Now, got)
 	}
 }
+
+// TestHistory_RefusesAStrategyThatItDoesNotKnow: a new strategy is added to both planners, or no test would judge it.
+func TestHistory_RefusesAStrategyThatItDoesNotKnow(t *testing.T) {
+	f := rollouttest.NewFleet("v1", c1)
+	in := f.Input()
+	plan, err := rollout.New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Spec.Strategy = &v1alpha1.RolloutStrategy{Type: "New"}
+	defer func() {
+		if recover() == nil {
+			t.Error("it was judged as strategy All")
+		}
+	}()
+	_ = rollouttest.NewHistory().Check(rollouttest.StepOf(in, plan, nil))
+}
