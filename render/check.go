@@ -56,28 +56,29 @@ func (r *Renderer) Check() []Finding {
 // each of the given Kubernetes versions; without versions, with one that the chart allows. If
 // Interruptions changed meanwhile, findings may be missing.
 //
-// It also returns what a cluster of each placement gets, with the first version. Without findings
-// it is complete, but for templates with variables that only a cluster gives: it is empty for them.
-func (r *Renderer) CheckPlacements(placements []v1alpha1.PlacementReference, versions []string) ([]Finding, []Rendered) {
-	assignments := []*assignment{r.defaults}
+// While nothing is wrong, it calls each with what a cluster of some placements gets, with the first version. It keeps
+// nothing of that. It is complete, but for templates with variables that only a cluster gives: it is empty for them.
+func (r *Renderer) CheckPlacements(placements []v1alpha1.PlacementReference, versions []string, each func([]v1alpha1.PlacementReference, Rendered)) []Finding {
+	assignments, assigned := []*assignment{r.defaults}, map[*assignment][]v1alpha1.PlacementReference{}
 	for i := range placements {
-		assignments = append(assignments[:i], r.assignmentOf(placements[i:i+1]))
+		a := r.assignmentOf(placements[i : i+1])
+		assignments = append(assignments[:i], a)
+		assigned[a] = append(assigned[a], placements[i])
 	}
 	var found findings
-	known, probes := map[*assignment]Rendered{}, make([]Rendered, 0, len(assignments))
-	for _, a := range assignments {
-		probe, checked := known[a]
-		if !checked {
-			var list []Finding
-			list, probe = r.check(a, versions)
-			for _, f := range list {
-				found.add(f)
-			}
-			known[a] = probe
+	for i, a := range assignments {
+		if slices.Index(assignments, a) < i {
+			continue
 		}
-		probes = append(probes, probe)
+		list, probe := r.check(a, versions)
+		for _, f := range list {
+			found.add(f)
+		}
+		if len(found.list) == 0 {
+			each(assigned[a], probe)
+		}
 	}
-	return found.list, probes
+	return found.list
 }
 
 // probeVersions are the Kubernetes versions with which a package may be checked, the most

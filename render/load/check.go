@@ -1,12 +1,13 @@
 package load
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
@@ -32,12 +33,8 @@ func (l *loader) checkAddOns() {
 			l.reportNormalised(d.addOn, flaw.Flaw{Reason: flaw.ReasonInvalidTemplate, Message: err.Error()})
 			continue
 		}
-		found, probes := d.check(renderer, l.options.KubeVersions)
-		for _, f := range found {
+		for _, f := range d.check(renderer, l.options.KubeVersions, func(p []v1alpha1.PlacementReference, probe render.Rendered) { l.checkObjects(claims, d, p, probe) }) {
 			l.reportFinding(d, f)
-		}
-		if len(found) == 0 {
-			l.checkObjects(claims, d, probes)
 		}
 		if _, err := renderer.Interruptions(); err != nil {
 			l.interrupted = err
@@ -49,8 +46,8 @@ func (l *loader) checkAddOns() {
 // every placement has its own configurations: then only hand-made ManagedClusterAddOns use the
 // defaults, and their author sees what is missing. Renderer.Check does not know the install
 // strategy and would refuse the commit.
-func (d *draft) check(r *render.Renderer, versions []string) ([]render.Finding, []render.Rendered) {
-	return r.CheckPlacements(d.placements(), versions)
+func (d *draft) check(r *render.Renderer, versions []string, each func([]v1alpha1.PlacementReference, render.Rendered)) []render.Finding {
+	return r.CheckPlacements(d.placements(), versions, each)
 }
 
 // placements are those on which the add-on is installed.
@@ -117,37 +114,33 @@ func (l *loader) place(d *draft, err error) problem.List {
 	return said.problems.Sorted()
 }
 
-// claim is an object that an add-on deploys to the clusters of a placement.
+// claim says that an add-on deploys an object to the clusters of placements. sum identifies the content of a Namespace.
 type claim struct {
-	addOn  string
-	object *unstructured.Unstructured
+	addOn      string
+	sum        [sha256.Size]byte
+	placements []v1alpha1.PlacementReference
 }
 
-// claims are the first claims to the objects of each placement's clusters.
-type claims map[v1alpha1.PlacementReference]map[render.Identity]claim
+// claims are those of all add-ons, by object. The objects themselves are not kept: those of all charts of a commit can take
+// more memory than the operator has.
+type claims map[render.Identity][]claim
 
 // checkObjects finds objects that two add-ons deploy to the clusters of one placement: their
 // works would overwrite each other for ever. A Namespace that both describe alike is not a
 // conflict. Clusters that two different placements share are unknown here and not compared. It
-// also finds the Secrets with values of a package.
-func (l *loader) checkObjects(all claims, d *draft, probes []render.Rendered) {
-	placements := d.placements()
-	for n, probe := range probes {
-		objects, err := probe.Objects()
-		if err != nil {
-			continue
+// also finds the Secrets with values of a package. Without placements, the probe has the defaults.
+func (l *loader) checkObjects(all claims, d *draft, placements []v1alpha1.PlacementReference, probe render.Rendered) {
+	objects, err := probe.Objects()
+	if err != nil {
+		return
+	}
+	for i, object := range objects {
+		if d.pkg != nil && hasSecretValues(object.Object) && !slices.Contains(d.secrets, object.GetName()) {
+			d.secrets = append(d.secrets, object.GetName())
 		}
-		for i, object := range objects {
-			if d.pkg != nil && hasSecretValues(object.Object) && !slices.Contains(d.secrets, object.GetName()) {
-				d.secrets = append(d.secrets, object.GetName())
-			}
-			if n == len(placements) {
-				continue // the defaults
-			}
-			if f, conflict := all.take(placements[n], d.Name, object); conflict {
-				f.Field = manifestsAt.Index(i) // objects are in the template's order
-				l.reportConflict(d, probe.Template, f)
-			}
+		for _, f := range all.take(d.Name, placements, object) {
+			f.Field = manifestsAt.Index(i) // objects are in the template's order
+			l.reportConflict(d, probe.Template, f)
 		}
 	}
 }
@@ -158,25 +151,38 @@ func hasSecretValues(object map[string]any) bool {
 	return object["apiVersion"] == "v1" && object["kind"] == secretKind && len(data)+len(text) > 0
 }
 
-// take claims an object for an add-on. It returns a flaw if another add-on has claimed it.
-func (c claims) take(p v1alpha1.PlacementReference, addOn string, object *unstructured.Unstructured) (flaw.Flaw, bool) {
+// take claims an object for an add-on. Each placement for which another add-on has claimed it is a flaw.
+func (c claims) take(addOn string, placements []v1alpha1.PlacementReference, object *unstructured.Unstructured) []flaw.Flaw {
 	id := render.IdentityOf(object.Object).Object()
-	if c[p] == nil {
-		c[p] = map[render.Identity]claim{}
+	ours := claim{addOn: addOn, placements: slices.Clip(placements)}
+	if id.Kind == namespaceKind {
+		text, _ := json.Marshal(object.Object) // it was decoded from JSON
+		ours.sum = sha256.Sum256(text)
 	}
-	first, claimed := c[p][id]
-	if !claimed {
-		c[p][id] = claim{addOn: addOn, object: object}
-		return flaw.Flaw{}, false
+	var flaws []flaw.Flaw
+	for _, p := range placements {
+		i := slices.IndexFunc(c[id], func(first claim) bool {
+			alike := id.Kind == namespaceKind && first.sum == ours.sum
+			return first.addOn != addOn && !alike && slices.Contains(first.placements, p)
+		})
+		if i < 0 {
+			continue
+		}
+		flaws = append(flaws, flaw.Flaw{
+			Reason:  flaw.ReasonObjectConflict,
+			Message: fmt.Sprintf("add-ons %q and %q both deploy %s to the clusters of placement %s/%s", c[id][i].addOn, addOn, id, p.Namespace, p.Name),
+			Hint:    "rename it in one of them, or move it into one",
+		})
 	}
-	if first.addOn == addOn || id.Kind == namespaceKind && equality.Semantic.DeepEqual(first.object.Object, object.Object) {
-		return flaw.Flaw{}, false
+	i := slices.IndexFunc(c[id], func(x claim) bool { return x.addOn == addOn && x.sum == ours.sum })
+	switch {
+	case len(placements) == 0:
+	case i < 0:
+		c[id] = append(c[id], ours)
+	default:
+		c[id][i].placements = append(c[id][i].placements, placements...)
 	}
-	return flaw.Flaw{
-		Reason:  flaw.ReasonObjectConflict,
-		Message: fmt.Sprintf("add-ons %q and %q both deploy %s to the clusters of placement %s/%s", first.addOn, addOn, id, p.Namespace, p.Name),
-		Hint:    "rename it in one of them, or move it into one",
-	}, true
+	return flaws
 }
 
 // reportConflict reports at the manifest if the commit declares it; objects that rendering
