@@ -62,6 +62,12 @@ func Compare(desired, existing *workv1.ManifestWork) Difference {
 	return MarksMissing
 }
 
+// SameManifests reports whether existing, a work as read from the hub, has the manifests of desired, whatever its labels and
+// annotations are. It is false without an existing work.
+func SameManifests(desired, existing *workv1.ManifestWork) bool {
+	return existing != nil && sameManifests(desired, existing, sameObject)
+}
+
 // writtenFor returns the annotations that a work must have, except for the hashes of its
 // configurations. The hashes name the configurations at the time of the write. If a changed
 // hash changes no digest, it stays until the next write.

@@ -108,5 +108,8 @@ func markedIn(work *workv1.ManifestWork) int {
 	return n
 }
 
+// Marked reports whether an object of a work carries the digest in the annotation of the work.
+func Marked(work *workv1.ManifestWork) bool { return markedIn(work) > 0 }
+
 // ownAnnotation reports whether an annotation is one of AddonFlow's, of any version.
 func ownAnnotation(key string) bool { return strings.HasPrefix(key, "addonflow.io/") }

@@ -1013,34 +1013,52 @@ func TestOlderStatus_AdoptsAClusterWhoseWorksAreWrittenInPart(t *testing.T) {
 	}
 }
 
-// A work that another client edited so that it names the target does not have the content of the target. Its cluster is not
-// moved to it beside the cluster in flight; the name is repaired.
-func TestEditedRevision_MovesNoCluster(t *testing.T) {
-	for name, first := range map[string]func(s *scene){
-		"it has the stable revision":           func(s *scene) { s.succeed("v1") },
-		"it was done in an unfinished install": func(s *scene) { s.commit("v1"); s.turns(2); s.report("c1"); s.turns(3) },
+// A work that another client edited so that it names the target, or nothing, has the content that it had. Its cluster is
+// not moved to the target beside the cluster in flight, also if the status is lost.
+func TestEditedMarks_MoveNoCluster(t *testing.T) {
+	stable := func(s *scene) { s.succeed("v1") }
+	done := func(s *scene) { s.commit("v1"); s.turns(2); s.report("c1"); s.turns(3) } // of an unfinished install
+	revision, digest := v1alpha1.RevisionAnnotation, v1alpha1.DigestAnnotation
+	for name, tc := range map[string]struct {
+		first func(s *scene)
+		edit  func(a map[string]string, target map[string]string)
+		lost  bool
+		waits bool // the marks are repaired when the cluster is admitted
+	}{
+		"it names the target":                        {first: stable, edit: func(a, target map[string]string) { a[revision] = target[revision] }},
+		"it names the target and another digest":     {first: stable, edit: func(a, target map[string]string) { a[revision], a[digest] = target[revision], "bogus" }},
+		"it has all marks of another cluster":        {first: stable, edit: func(a, target map[string]string) { a[revision], a[digest] = target[revision], target[digest] }},
+		"it names the target and no digest":          {first: stable, edit: func(a, target map[string]string) { a[revision] = target[revision]; delete(a, digest) }, waits: true},
+		"it names nothing":                           {first: stable, edit: func(a, _ map[string]string) { delete(a, revision); delete(a, digest) }, waits: true},
+		"it names nothing and the status is lost":    {first: stable, edit: func(a, _ map[string]string) { delete(a, revision); delete(a, digest) }, lost: true},
+		"it names the target, with a lost status":    {first: stable, edit: func(a, target map[string]string) { a[revision], a[digest] = target[revision], "bogus" }, lost: true},
+		"it names the target, and was done before":   {first: done, edit: func(a, target map[string]string) { a[revision] = target[revision] }},
+		"it has wrong marks, and was done before it": {first: done, edit: func(a, target map[string]string) { a[revision], a[digest] = target[revision], "bogus" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, interceptor.Funcs{}, "c1", "c2", "c3")
 			s.oneByOne()
-			first(s)
-			v1 := s.works()["c1"].Annotations[v1alpha1.RevisionAnnotation]
+			tc.first(s)
+			v1 := s.works()["c1"].Annotations[revision]
 			v2 := s.commit("v2")
 			s.turns(2)
-			moved := s.holding(v2)
-			edited := "c1"
-			if len(moved) == 1 && moved[0] == edited {
+			moved, edited := s.holding(v2), "c1"
+			if slices.Equal(moved, []string{edited}) {
 				edited = "c2"
 			}
 			before := s.works()[edited]
-			if len(moved) != 1 || before == nil || before.Annotations[v1alpha1.RevisionAnnotation] != v1 {
+			if len(moved) != 1 || before == nil || before.Annotations[revision] != v1 {
 				t.Fatalf("%v are at v2: %s", moved, s.rollout().Status.Message)
 			}
 			w := before.DeepCopy()
-			w.Annotations[v1alpha1.RevisionAnnotation] = v2
+			tc.edit(w.Annotations, s.works()[moved[0]].Annotations)
 			s.update(w)
+			if tc.lost {
+				s.restoreStatus(v1alpha1.AddOnRolloutStatus{})
+			}
 			s.turns(3)
-			if after := s.works()[edited]; !reflect.DeepEqual(after.Annotations, before.Annotations) || !reflect.DeepEqual(after.Spec, before.Spec) {
+			after := s.works()[edited]
+			if !reflect.DeepEqual(after.Spec, before.Spec) || !tc.waits && !reflect.DeepEqual(after.Annotations, before.Annotations) {
 				t.Errorf("%s has %v, want %v; %s", edited, after.Annotations, before.Annotations, s.rollout().Status.Message)
 			}
 		})

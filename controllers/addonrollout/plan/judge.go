@@ -66,6 +66,8 @@ func (t *turn) judge(m *Member) (Judged, error) {
 	if j.Had, err = t.recall(m); err != nil {
 		return j, err
 	}
+	t.recognise(&j)
+	m = j.Member
 	if m.Hindered == nil {
 		j.Refused = t.refuse(&j)
 	}
@@ -315,20 +317,72 @@ func (t *turn) compare(j *Judged) {
 	}
 }
 
-// runs is what the works of a member hold that name the target: the target, also if they differ from it now, or the
-// stable revision or the content of its record, if they are equal to that. Then another client changed the name only, and
-// the name is repaired without an admission.
-func (t *turn) runs(j *Judged) string {
-	r, recorded := t.records[j.Name]
-	switch {
-	case j.AtStable:
-		return t.stable.digest
-	case recorded && r.Revision != t.Target.Digest:
-		if c := t.Revisions[r.Revision]; c.Renderer != nil && c.upToDate(j) {
-			return r.Revision
-		}
+// recognise corrects what the works of a member say of themselves, if another client changed that: they name the target,
+// and have the content of the stable revision or of its record. Then the member runs that content, and the name is
+// repaired without an admission.
+func (t *turn) recognise(j *Judged) {
+	if j.Running() != t.Target.Digest || t.target.upToDate(j) {
+		return
 	}
-	return t.Target.Digest
+	if held := t.held(j); held.Renderer != nil {
+		m := *j.Member
+		m.Health.Revision = held.digest
+		if digest, err := held.Renderer.Digest(j.RenderInput()); err == nil {
+			m.Health.Digest = digest
+		}
+		j.Member = &m
+	}
+}
+
+// held is the content of the stable revision or of the member's record, if its works have that content although they do not
+// name it; otherwise the zero Content. The digest in the annotation of a work is believed if its objects carry it as well.
+func (t *turn) held(j *Judged) Content {
+	contents := []Content{t.stable}
+	if r, recorded := t.records[j.Name]; recorded {
+		contents = append(contents, t.Revisions[r.Revision])
+	}
+	contents = slices.DeleteFunc(contents, func(c Content) bool { return c.Renderer == nil || c.digest == t.Target.Digest })
+	i := slices.IndexFunc(contents, func(c Content) bool { return c.upToDate(j) })
+	if i < 0 && !slices.ContainsFunc(j.Works, render.Marked) {
+		i = slices.IndexFunc(contents, func(c Content) bool { return t.holds(j, c) })
+	}
+	if i < 0 {
+		return Content{}
+	}
+	return contents[i]
+}
+
+// mixed is what a member runs whose works do not agree, or say nothing: the target, if one of them names it, because they
+// are written in part. But works that have the stable revision, or the content of the record, lost their marks only.
+func (t *turn) mixed(j *Judged) string {
+	names, lost := j.names(t.Target.Digest), t.Rollout.Status.Target == nil
+	if !names && !lost {
+		return rollout.Mixed
+	}
+	switch held := t.held(j); {
+	case held.Renderer != nil && lost:
+		return held.digest
+	case held.Renderer == nil && names:
+		return t.Target.Digest
+	}
+	return rollout.Mixed
+}
+
+// holds reports whether the manifests in a member's works are those of the content, whatever labels and annotations the
+// works have.
+func (t *turn) holds(j *Judged, c Content) bool {
+	if j.AddOn == nil {
+		return false
+	}
+	rendered, err := c.Renderer.Render(j.RenderInput())
+	if err != nil {
+		return false
+	}
+	owner := render.Owner{Name: j.AddOn.Name, Namespace: j.AddOn.Namespace, UID: j.AddOn.UID, Source: t.SourceName(), Revision: c.digest}
+	desired, gone, err := rendered.Works(owner, j.Works)
+	return err == nil && len(gone) == 0 && !slices.ContainsFunc(desired, func(w *workv1.ManifestWork) bool {
+		return !render.SameManifests(w, j.Work(w.Namespace, w.Name))
+	})
 }
 
 // upToDate reports whether a member's works are what the content renders for it. Without a body

@@ -467,10 +467,8 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 	switch {
 	case t.startsAnew(j):
 		c.Running = rollout.Mixed
-	case c.Running == t.Target.Digest && !j.AtTarget:
-		c.Running = t.runs(j)
-	case c.Running == rollout.Mixed && j.names(t.Target.Digest):
-		c.Running = t.Target.Digest // it was admitted to the target, and its works are written in part
+	case c.Running == rollout.Mixed:
+		c.Running = t.mixed(j)
 	}
 	if j.AddOn != nil {
 		c.SelectedBy = rollout.Selection(j.AddOn.Annotations[v1alpha1.SelectedByAnnotation])
