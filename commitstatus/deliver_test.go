@@ -499,12 +499,39 @@ func TestVerdictOfAReplacedCommitStaysAfterARestoreAndARestart(t *testing.T) {
 	})
 }
 
+// TestCommitWhoseMarkWasLostGetsTheVerdictOfItsContent: the marks were lost with their status while the commit was pending.
+// Then a newer commit replaced it, with equal content or with other content.
+func TestCommitWhoseMarkWasLostGetsTheVerdictOfItsContent(t *testing.T) {
+	for content, want := range map[string]string{"a": "success: 2/2", "b": "error: superseded by " + newSHA[:10]} {
+		t.Run(content, func(t *testing.T) {
+			keeping(t, func(t *testing.T, k *keeper) {
+				t.Helper()
+				for range 2 {
+					k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+				}
+				k.stored = nil
+				for range 6 {
+					k.reconcile([]string{newSHA}, commitstatus.Want{SHA: newSHA, Context: "c", State: commitstatus.Success, Description: "2/2", Content: content})
+					k.now = k.now.Add(10 * time.Second)
+				}
+				if got := k.forge.latest(oldSHA); got != want {
+					t.Errorf("the forge shows %q, want %q", got, want)
+				}
+				if bad := testforge.Violations(k.forge.log); len(bad) > 0 || len(k.stored) != 1 {
+					t.Errorf("%v, marks %+v", bad, k.stored)
+				}
+			})
+		})
+	}
+}
+
 // restored is a random history of one operator whose marks are put back to earlier ones.
 type restored struct {
 	*keeper
-	random  *rand.Rand
-	shas    []string
-	wanted  map[string]commitstatus.Want
+	random *rand.Rand
+	shas   []string
+	wanted map[string]commitstatus.Want
+	// backups are all earlier marks, and none as in an empty status.
 	backups [][]commitstatus.Mark
 	// shown are the ends of commits that the forge has shown: they must stay.
 	shown map[string]string
@@ -552,6 +579,7 @@ func (r *restored) turn() {
 // play runs a random history of commits, changed verdicts, lost answers, outages and marks put back to earlier ones, until
 // the newest commit has its verdict and there was time to show it. after is called when marks were put back.
 func (r *restored) play(after func()) {
+	r.backups = [][]commitstatus.Mark{nil}
 	r.commit()
 	r.turn()
 	for range 40 {
@@ -598,12 +626,18 @@ func restoring(t *testing.T, histories uint64, test func(*testing.T, *restored))
 }
 
 // TestEveryHistoryWithRestoredMarksEndsRight: under a running operator, at the end the newest commit shows its newest
-// verdict. Any other commit that has shown its end keeps it; one whose end was lost with the marks shows some end.
+// verdict. Any other commit that has shown its end keeps it; one whose end was lost with the marks shows some end, and none
+// is pending.
 func TestEveryHistoryWithRestoredMarksEndsRight(t *testing.T) {
 	restoring(t, 1000, func(t *testing.T, r *restored) {
 		t.Helper()
 		r.play(func() {})
 		r.shown[r.head().SHA] = r.end(len(r.shas) - 1)
+		for _, sha := range r.shas {
+			if got := r.forge.latest(sha); strings.HasPrefix(got, "pending: ") {
+				t.Errorf("%s of %d: the forge shows %q", sha[:10], len(r.shas), got)
+			}
+		}
 		for sha, want := range r.shown {
 			if got := r.forge.latest(sha); got != want {
 				t.Errorf("%s of %d: the forge shows %q, want %q", sha[:10], len(r.shas), got, want)
