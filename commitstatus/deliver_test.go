@@ -108,7 +108,10 @@ func (k *keeper) start() {
 // plan settles, records wants and begins posts, as a reconcile does before its status write.
 func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began []commitstatus.Mark) {
 	marks = commitstatus.Tell(commitstatus.WithResults(k.stored, k.deliverer.Results("key")), wants...)
-	s := commitstatus.Succession{Live: live, Whole: "c", Wants: wants}
+	s := commitstatus.Succession{Live: live, Whole: "c", Wants: slices.Clone(wants)}
+	for i := range s.Wants {
+		s.Wants[i].SHA = "" // for every commit with the content
+	}
 	if len(live) > 0 {
 		s.By = live[0]
 	}
