@@ -334,7 +334,7 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 			continue
 		}
 		i := index(b.marks, id.sha, id.context)
-		if i >= 0 && handed < KeptLimit && Last(b.marks[i]) != nil && !(Delivered(b.marks[i]) && Judged(b.marks[i])) {
+		if i >= 0 && handed < KeptLimit && Last(b.marks[i]) != nil && (!Delivered(b.marks[i]) || !Judged(b.marks[i])) {
 			k.posted = true // Prune would have kept the mark: it is lost with its status, and nothing else names the commit
 		}
 		switch unsure := k.posted && (k.result == nil || State(k.result.Shows.State) == Pending); {
