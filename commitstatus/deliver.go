@@ -294,7 +294,7 @@ func (d *Deliverer) Enqueue(name, key string, marks, began []Mark) time.Duration
 }
 
 // take replaces the marks of the box. What is known about rememberedLimit other marks is kept: a backup may bring them
-// back, and a post may be on its way.
+// back, and a post may be on its way. A late result is always kept, until it is in a mark.
 func (b *box) take(marks, began []Mark, now time.Time) {
 	known := make(map[contextKey]*memory, len(marks))
 	for _, m := range marks {
@@ -337,31 +337,35 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		if i >= 0 && handed < KeptLimit && Last(b.marks[i]) != nil && (!Delivered(b.marks[i]) || !Judged(b.marks[i])) {
 			k.posted = true // Prune would have kept the mark: it is lost with its status, and nothing else names the commit
 		}
+		late := k.result != nil && k.result.late()
 		switch unsure := k.posted && (k.result == nil || State(k.result.Shows.State) == Pending); {
 		case i >= 0 && unsure: // the forge is read for it without a mark
 			marks = append(marks, Mark{SHA: id.sha, Context: id.context})
 			if stated(b.marks[i]) != nil {
 				k.since = now
 			}
+		case late: // the next reconcile enters it
 		case remembered == rememberedLimit:
 			continue
 		default:
 			remembered++
 		}
-		k.doubted, k.failure = true, failure{}
-		if k.result != nil && !k.result.late() {
+		if k.doubted = true; i < 0 || Last(b.marks[i]) != nil { // a failed read of a mark that is gone keeps its wait
+			k.failure = failure{}
+		}
+		if !late {
 			k.result = nil
 		}
 		known[id] = k
 	}
-	b.begun, b.marks, b.handed, b.known = true, marks, now, known
+	b.begun, b.marks, b.handed, b.known = b.begun || handed > 0, marks, now, known
 }
 
-// see remembers the statements of a mark.
+// see remembers the statements of a mark, and of equal words the newest, because its content may be another.
 func (k *memory) see(m Mark) {
 	for _, s := range []*Statement{m.Accepted, m.Posting} {
-		if s != nil && !k.owns(*s) {
-			k.own = append(k.own, *s)
+		if s != nil {
+			k.own = append(slices.DeleteFunc(k.own, func(own Statement) bool { return sameWords(own, *s) }), *s)
 		}
 	}
 }
