@@ -52,7 +52,8 @@ type DelivererConfig struct {
 // process knows. Posts go before reads that only confirm a mark.
 //
 // A post can arrive after another process has posted something newer. The process whose post it was reads the forge,
-// although the mark owes nothing or is gone, and enters what it finds. What no process knows as the operator's is foreign.
+// although the mark owes nothing or is gone, and enters what it finds. It does so too if a mark without a delivered verdict
+// is gone, because its status was emptied or comes from a backup. What no process knows as the operator's is foreign.
 // It is in the mark, so that two processes do not contradict each other.
 type Deliverer struct {
 	config DelivererConfig
@@ -108,7 +109,7 @@ type memory struct {
 	// doubted: the mark contradicts what this process knows, because it comes from a backup or another process.
 	doubted bool
 	// posted: this process has posted since it last knew that the mark says what the forge shows. A late post may have
-	// replaced that of another process.
+	// replaced that of another process. Or the mark was lost with its status, before the forge had a verdict.
 	posted bool
 	// since is when this process learnt of a post that another process began, or gave up its own. The post may still be on
 	// its way.
@@ -293,7 +294,7 @@ func (d *Deliverer) Enqueue(name, key string, marks, began []Mark) time.Duration
 }
 
 // take replaces the marks of the box. What is known about rememberedLimit other marks is kept: a backup may bring them
-// back, and a post may be on its way.
+// back, and a post may be on its way. A late result is always kept, until it is in a mark.
 func (b *box) take(marks, began []Mark, now time.Time) {
 	known := make(map[contextKey]*memory, len(marks))
 	for _, m := range marks {
@@ -326,31 +327,45 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		k.doubted = k.doubted || k.result == nil && k.shows != nil && !sameWords(*k.shows, said(cmp.Or(m.Foreign, m.Accepted)))
 		k.posted = k.posted && (!k.certain() || k.result != nil || m.Posting != nil)
 	}
+	handed, remembered := len(marks), 0
 	marks = slices.Clone(marks)
 	for id, k := range b.known {
-		if known[id] == nil && len(k.own) > 0 && len(known) < len(marks)+rememberedLimit {
-			unsure := k.posted && (k.result == nil || State(k.result.Shows.State) == Pending)
-			if i := index(b.marks, id.sha, id.context); i >= 0 && unsure { // the forge is read for it without a mark
-				marks = append(marks, Mark{SHA: id.sha, Context: id.context})
-				if stated(b.marks[i]) != nil {
-					k.since = now
-				}
-			}
-			k.doubted, k.failure = true, failure{}
-			if k.result != nil && !k.result.late() {
-				k.result = nil
-			}
-			known[id] = k
+		if known[id] != nil || len(k.own) == 0 {
+			continue
 		}
+		i := index(b.marks, id.sha, id.context)
+		if i >= 0 && handed < KeptLimit && Last(b.marks[i]) != nil && (!Delivered(b.marks[i]) || !Judged(b.marks[i])) {
+			k.posted = true // Prune would have kept the mark: it is lost with its status, and nothing else names the commit
+		}
+		late := k.result != nil && k.result.late()
+		switch unsure := k.posted && (k.result == nil || State(k.result.Shows.State) == Pending); {
+		case i >= 0 && unsure: // the forge is read for it without a mark
+			marks = append(marks, Mark{SHA: id.sha, Context: id.context})
+			if stated(b.marks[i]) != nil {
+				k.since = now
+			}
+		case late: // the next reconcile enters it
+		case remembered == rememberedLimit:
+			continue
+		default:
+			remembered++
+		}
+		if k.doubted = true; i < 0 || Last(b.marks[i]) != nil { // a failed read of a mark that is gone keeps its wait
+			k.failure = failure{}
+		}
+		if !late {
+			k.result = nil
+		}
+		known[id] = k
 	}
-	b.begun, b.marks, b.handed, b.known = true, marks, now, known
+	b.begun, b.marks, b.handed, b.known = b.begun || handed > 0, marks, now, known
 }
 
-// see remembers the statements of a mark.
+// see remembers the statements of a mark, and of equal words the newest, because its content may be another.
 func (k *memory) see(m Mark) {
 	for _, s := range []*Statement{m.Accepted, m.Posting} {
-		if s != nil && !k.owns(*s) {
-			k.own = append(k.own, *s)
+		if s != nil {
+			k.own = append(slices.DeleteFunc(k.own, func(own Statement) bool { return sameWords(own, *s) }), *s)
 		}
 	}
 }
@@ -686,6 +701,9 @@ func (d *Deliverer) show(next *delivery, shows Statement) {
 	r := &Result{Of: m, Shows: shows, At: fullSeconds(d.config.Clock())}
 	known := sameWords(shows, said(m.Accepted)) || sameWords(shows, said(m.Posting))
 	r.Newer = k.owns(shows) && (!known || k.doubted && m.Posting != nil)
+	if i := slices.IndexFunc(k.own, func(own Statement) bool { return sameWords(own, shows) }); i >= 0 && r.late() {
+		r.Shows = k.own[i] // a newer commit may have the same content
+	}
 	k.shows, k.doubted, k.since, k.result = &shows, false, time.Time{}, nil
 	if r.enter(m) != m {
 		k.result = r

@@ -108,7 +108,10 @@ func (k *keeper) start() {
 // plan settles, records wants and begins posts, as a reconcile does before its status write.
 func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began []commitstatus.Mark) {
 	marks = commitstatus.Tell(commitstatus.WithResults(k.stored, k.deliverer.Results("key")), wants...)
-	s := commitstatus.Succession{Live: live, Whole: "c", Wants: wants}
+	s := commitstatus.Succession{Live: live, Whole: "c", Wants: slices.Clone(wants)}
+	for i := range s.Wants {
+		s.Wants[i].SHA = "" // for every commit with the content
+	}
 	if len(live) > 0 {
 		s.By = live[0]
 	}
@@ -499,12 +502,140 @@ func TestVerdictOfAReplacedCommitStaysAfterARestoreAndARestart(t *testing.T) {
 	})
 }
 
+// TestCommitWhoseMarkWasLostGetsTheVerdictOfItsContent: the marks were lost with their status while the commit was pending.
+// Then a newer commit replaced it, with the content that the commit had last or with other content.
+func TestCommitWhoseMarkWasLostGetsTheVerdictOfItsContent(t *testing.T) {
+	superseded := "error: superseded by " + newSHA[:10]
+	for name, c := range map[string]struct {
+		contents []string
+		want     string
+	}{
+		"Equal": {[]string{"a"}, "success: 2/2"}, "Other": {[]string{"b"}, superseded},
+		"EqualToTheLast": {[]string{"b", "a"}, "success: 2/2"}, "EqualToTheFirst": {[]string{"a", "b"}, superseded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keeping(t, func(t *testing.T, k *keeper) {
+				t.Helper()
+				for _, content := range c.contents {
+					for range 2 {
+						k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2", func(w *commitstatus.Want) { w.Content = content }))
+					}
+				}
+				k.stored = nil
+				for range 6 {
+					k.reconcile([]string{newSHA}, commitstatus.Want{SHA: newSHA, Context: "c", State: commitstatus.Success, Description: "2/2", Content: "a"})
+					k.now = k.now.Add(10 * time.Second)
+				}
+				if got := k.forge.latest(oldSHA); got != c.want {
+					t.Errorf("the forge shows %q, want %q", got, c.want)
+				}
+				if bad := testforge.Violations(k.forge.log); len(bad) > 0 || len(k.stored) != 1 {
+					t.Errorf("%v, marks %+v", bad, k.stored)
+				}
+			})
+		})
+	}
+}
+
+// TestReadOfACommitWhoseMarkWasLostWaitsAfterAFailure: each failed read causes a reconcile, which causes no read at once. A
+// commit that the forge refuses, because it has it no more, is not read again.
+func TestReadOfACommitWhoseMarkWasLostWaitsAfterAFailure(t *testing.T) {
+	for name, c := range map[string]struct {
+		unread commitstatus.DeliveryError
+		wait   time.Duration
+		reads  int
+	}{
+		"NotAnswered": {commitstatus.DeliveryError{Reason: "no answer"}, 5 * time.Second, 2},
+		"Refused":     {commitstatus.DeliveryError{Reason: "does not know the commit (404)", Permanent: true, RetryAfter: time.Minute}, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keeping(t, func(t *testing.T, k *keeper) {
+				t.Helper()
+				for range 2 {
+					k.reconcile([]string{oldSHA}, say(commitstatus.Pending, "0/2"))
+				}
+				k.stored = nil
+				next := commitstatus.Want{SHA: newSHA, Context: "c", State: commitstatus.Success, Description: "2/2", Content: "next"}
+				for range 3 {
+					k.reconcile([]string{newSHA}, next)
+				}
+				k.forge.unread = &c.unread
+				before := k.forge.reads
+				k.now = k.now.Add(20 * time.Second)
+				var after time.Duration
+				for range 30 {
+					after = k.reconcile([]string{newSHA}, next)
+				}
+				if reads := k.forge.reads - before; reads != 1 || after != c.wait {
+					t.Errorf("at once: %d reads, the next after %s, want 1 and %s", reads, after, c.wait)
+				}
+				k.now = k.now.Add(5 * time.Second)
+				for range 30 {
+					k.reconcile([]string{newSHA}, next)
+				}
+				if reads := k.forge.reads - before; reads != c.reads {
+					t.Errorf("after 5 s: %d reads, want %d", reads, c.reads)
+				}
+			})
+		})
+	}
+}
+
+// TestFirstPassWithoutMarksPostsNothingTwice: the status was lost and the operator restarted. In its first pass it knows no
+// commit yet, and it reads the forge before it posts.
+func TestFirstPassWithoutMarksPostsNothingTwice(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		for range 2 {
+			k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+		}
+		k.stored = nil
+		k.start()
+		before := k.forge.reads
+		k.reconcile(nil)
+		for range 3 {
+			k.reconcile([]string{oldSHA}, say(commitstatus.Success, "2/2"))
+			k.now = k.now.Add(20 * time.Second)
+		}
+		if reads := k.forge.reads - before; len(k.forge.log) != 1 || reads != 1 || !commitstatus.Delivered(k.stored[0]) {
+			t.Errorf("%d posts, %d reads, mark %+v", len(k.forge.log), reads, k.stored[0])
+		}
+	})
+}
+
+// TestEveryLateResultIsKeptUntilItIsInAMark: the forge shows 150 contexts without a mark as pending, and a reconcile that
+// began before the read ends after it.
+func TestEveryLateResultIsKeptUntilItIsInAMark(t *testing.T) {
+	keeping(t, func(t *testing.T, k *keeper) {
+		t.Helper()
+		var wants []commitstatus.Want
+		for i := range 150 {
+			wants = append(wants, say(commitstatus.Pending, "0/2", func(w *commitstatus.Want) { w.Context = fmt.Sprint("c/", i) }))
+		}
+		for range 2 {
+			k.reconcile([]string{oldSHA}, wants...)
+		}
+		k.stored = nil
+		k.reconcile([]string{newSHA})
+		k.now = k.now.Add(20 * time.Second)
+		before := k.forge.reads
+		for range 2 { // the second does not know yet what the first has read
+			k.deliverer.Enqueue("line", "key", nil, nil)
+			k.settle()
+		}
+		if got := len(k.deliverer.Results("key")); got != 150 || k.forge.reads != before+1 {
+			t.Errorf("%d results, %d reads", got, k.forge.reads-before)
+		}
+	})
+}
+
 // restored is a random history of one operator whose marks are put back to earlier ones.
 type restored struct {
 	*keeper
-	random  *rand.Rand
-	shas    []string
-	wanted  map[string]commitstatus.Want
+	random *rand.Rand
+	shas   []string
+	wanted map[string]commitstatus.Want
+	// backups are all earlier marks, and none as in an empty status.
 	backups [][]commitstatus.Mark
 	// shown are the ends of commits that the forge has shown: they must stay.
 	shown map[string]string
@@ -552,6 +683,7 @@ func (r *restored) turn() {
 // play runs a random history of commits, changed verdicts, lost answers, outages and marks put back to earlier ones, until
 // the newest commit has its verdict and there was time to show it. after is called when marks were put back.
 func (r *restored) play(after func()) {
+	r.backups = [][]commitstatus.Mark{nil}
 	r.commit()
 	r.turn()
 	for range 40 {
@@ -598,12 +730,18 @@ func restoring(t *testing.T, histories uint64, test func(*testing.T, *restored))
 }
 
 // TestEveryHistoryWithRestoredMarksEndsRight: under a running operator, at the end the newest commit shows its newest
-// verdict. Any other commit that has shown its end keeps it; one whose end was lost with the marks shows some end.
+// verdict. Any other commit that has shown its end keeps it; one whose end was lost with the marks shows some end, and none
+// is pending.
 func TestEveryHistoryWithRestoredMarksEndsRight(t *testing.T) {
 	restoring(t, 1000, func(t *testing.T, r *restored) {
 		t.Helper()
 		r.play(func() {})
 		r.shown[r.head().SHA] = r.end(len(r.shas) - 1)
+		for _, sha := range r.shas {
+			if got := r.forge.latest(sha); strings.HasPrefix(got, "pending: ") {
+				t.Errorf("%s of %d: the forge shows %q", sha[:10], len(r.shas), got)
+			}
+		}
 		for sha, want := range r.shown {
 			if got := r.forge.latest(sha); got != want {
 				t.Errorf("%s of %d: the forge shows %q, want %q", sha[:10], len(r.shas), got, want)

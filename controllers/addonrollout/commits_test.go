@@ -27,6 +27,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/hubclient"
 	testforge "github.com/addonflow/addonflow/test/forge"
 )
@@ -768,6 +769,60 @@ func TestOvertakenCommitIsSuperseded(t *testing.T) {
 	s.turn()
 	s.expect("v1", "error: superseded by "+commitNamed("v2")[:10])
 	s.expect("v2", "pending: ")
+}
+
+// TestLostStatusLeavesNoCommitPending: the status is emptied, or an older one is restored, before the rollout has ended the
+// contexts of a commit that is replaced. The forge shows them as pending.
+func TestLostStatusLeavesNoCommitPending(t *testing.T) {
+	for name, c := range map[string]struct{ emptied bool }{"Emptied": {true}, "Older": {false}} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+			s.reconciler.Desk = forge.NewDesk(forge.Options{Secrets: s.hub, Sources: s.hub, Now: s.clock.Now})
+			f := s.forge()
+			s.oneByOne()
+			s.target("v1")
+			s.shows(f, "v1", "pending: ")
+			to := s.rollout().Status
+			s.target("v2")
+			s.shows(f, "v2", "pending: ")
+			s.target("v3")
+			ro := s.rollout()
+			if ro.Status = to; c.emptied {
+				ro.Status = v1alpha1.AddOnRolloutStatus{}
+			}
+			if err := s.hub.Status().Update(t.Context(), ro); err != nil {
+				t.Fatal(err)
+			}
+			s.shows(f, "v3", "pending: ")
+			s.shows(f, "v2", "error: superseded by "+commitNamed("v3")[:10])
+			s.shows(f, "v1", "error: superseded by "+commitNamed("v2")[:10])
+			if bad := testforge.Violations(f.Log()); len(bad) > 0 {
+				t.Error(bad)
+			}
+		})
+	}
+}
+
+// shows takes turns until the forge shows a text that begins so in the contexts of the add-on and of its stage.
+func (s *scene) shows(f *testforge.Forge, tag, text string) {
+	s.t.Helper()
+	said := func(part string) string {
+		e, _ := f.Latest(commitNamed(tag), "addonflow/fleet/hello"+part)
+		return e.State + ": " + e.Description
+	}
+	shown := func([]testforge.Entry) bool {
+		return strings.HasPrefix(said(""), text) && strings.HasPrefix(said("/everyone"), text)
+	}
+	for range 40 {
+		s.turn()
+		waiting, stop := context.WithTimeout(s.t.Context(), 100*time.Millisecond)
+		err := f.WaitFor(waiting, shown)
+		stop()
+		if err == nil {
+			return
+		}
+	}
+	s.t.Errorf("the forge shows %q and %q on %s, want %q", said(""), said("/everyone"), tag, text)
 }
 
 // TestNewestCommitWakesWhatHasToReport: a Succeeded rollout posts nothing on a commit that does not

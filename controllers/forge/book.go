@@ -43,15 +43,16 @@ type Book struct {
 const digestDigits = 64
 
 // Open returns the marks of an object as its status stores them, for the place that its source
-// reports to, with all results that this process has received from the forge since. If an
-// object has no marks of that place, because it is new or has lost its status, the forge is
-// read before anything is posted. Without a source the place is unknown.
+// reports to, with all results that this process has received from the forge since. If this process
+// has had no marks of the object, because it is new or has lost its status, the forge is read before
+// its first marks are posted. If a mark that this process remembers is gone, the forge is read before
+// anything is posted in its place. Without a source the place is unknown.
 func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.CommitMark) *Book {
 	b := &Book{desk: d, key: key}
 	if source != nil && source.Spec.CommitStatus != nil {
 		b.to = destination(source)
 		var moved bool
-		if stored, moved = commitstatus.Readdress(stored, b.to, ContextName(source)); moved || len(stored) == 0 {
+		if stored, moved = commitstatus.Readdress(stored, b.to, ContextName(source)); moved {
 			d.deliverer.Forget(key.String())
 		}
 	}

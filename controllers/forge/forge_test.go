@@ -519,6 +519,21 @@ func TestAfterARestoreTheUserCanReplaceWhatTheForgeShows(t *testing.T) {
 	}
 }
 
+// TestFirstPassWithoutMarksPostsNothingThatTheForgeShows: the object was restored without its status, and the operator was
+// restarted. Git has not answered in its first pass, which tells nothing.
+func TestFirstPassWithoutMarksPostsNothingThatTheForgeShows(t *testing.T) {
+	b := newBench(t, goodWord)
+	b.settles(want(commitstatus.Success, "applied"))
+	b.source.Status.CommitStatuses = nil
+	b.start(time.Now)
+	b.reconcile(nothing)
+	requests := b.forge.Requests()
+	b.settles(want(commitstatus.Success, "applied"))
+	if posts, requests := len(b.forge.Log()), b.forge.Requests()-requests; posts != 1 || requests != 1 {
+		t.Errorf("%d posts, %d requests since, want the first post and one read", posts, requests)
+	}
+}
+
 // TestAnotherDestinationGetsEverything: what one forge has accepted does not count for another
 // repository, provider or context.
 func TestAnotherDestinationGetsEverything(t *testing.T) {
