@@ -62,10 +62,10 @@ func Compare(desired, existing *workv1.ManifestWork) Difference {
 	return MarksMissing
 }
 
-// SameManifests reports whether existing, a work as read from the hub, has the manifests of desired, whatever its labels and
+// SameSpec reports whether existing, a work as read from the hub, has what desired asks for, whatever its labels and
 // annotations are. It is false without an existing work.
-func SameManifests(desired, existing *workv1.ManifestWork) bool {
-	return existing != nil && sameManifests(desired, existing, sameObject)
+func SameSpec(desired, existing *workv1.ManifestWork) bool {
+	return existing != nil && sameSettings(desired, existing) && sameManifests(desired, existing, sameObject) && sameOptions(desired, existing)
 }
 
 // writtenFor returns the annotations that a work must have, except for the hashes of its

@@ -255,12 +255,12 @@ func (s *step) free() int { return s.limit - int(s.tally.flying) }
 // not complete, these are only the clusters that lead a rollback. A cluster that got the target before, and whose works
 // were deleted, is a candidate as well. If it joined at the stable revision, it would lose its record, and with it the
 // proof of the target, or its place in the canary. A cluster to which the target cannot be written fails for certain. It
-// fails first: beside it, only clusters that failed before are admitted.
+// fails first: beside it, only clusters that failed before are admitted. A revert does not wait for it.
 func (p *planner) candidates(s *step) []*unit {
 	var failed, barred, others []*unit
 	known := false // that a cluster of the step fails
 	for _, u := range s.members {
-		certain := p.barred(u.c, p.target) != ""
+		certain := !s.revert && p.barred(u.c, p.target) != ""
 		switch {
 		case u.state != Waiting || !p.retargetable(u) || p.joins(u) && !u.got(p.target) || p.postponed(u) || p.shutOut(s, u), s.early && !p.leads(u):
 			known = known || certain && u.state == Admitted && u.record.Revision == p.target
@@ -366,6 +366,9 @@ func (p *planner) grant(u *unit, s *step, revision, why string) {
 	u.record.Reverted = revision == p.target && p.movesBack(u)
 	u.record.Excused = revision == p.target && p.revert && b.failedOtherwise(p.target)
 	u.state, u.reason, u.until = Admitted, why, time.Time{}
+	if p.barred(u.c, revision) != "" {
+		p.look(p.second.Add(time.Second)) // it fails at the next look, and no write is observed
+	}
 	p.look(u.record.wakeAt(p.observation(u), p.pace(u, s)))
 }
 

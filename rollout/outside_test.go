@@ -492,7 +492,9 @@ func TestClusterThatFailsForCertainFailsFirst(t *testing.T) {
 	together := func(in *rollout.Input) { in.Spec.Stages[1].MaxConcurrency = new(number(3)) }
 	refused := on(c4, func(c *rollout.Cluster) { c.Refused = "no value for GREETING" })
 	blocked := on(c4, func(c *rollout.Cluster) { c.Blocked = "hosting cluster hub-2 does not exist" })
-	retry := func(in *rollout.Input) { in.Orders = []rollout.Order{{Verb: v1alpha1.OrderRetry, Clusters: []string{c4}}} }
+	retry := func(in *rollout.Input) {
+		in.Orders = []rollout.Order{{Verb: v1alpha1.OrderRetry, Clusters: []string{c4}}}
+	}
 	alone := map[string]string{c3: "Waiting v1", c4: "Admitted v1", c5: "Waiting v1", c6: "Waiting v1"}
 	for name, tc := range map[string]momentCase{
 		"refused":                  {change: []change{canaryDone, together, refused}, want: alone},
@@ -507,6 +509,11 @@ func TestClusterThatFailsForCertainFailsFirst(t *testing.T) {
 			reason: "what failed gets the content that may mend it",
 			change: []change{canaryDone, together, refused, on(c5, runs("v1", rollout.HealthFailed))},
 			want:   map[string]string{c3: "Waiting v1", c4: "Admitted v1", c5: "Admitted v2", c6: "Waiting v1"},
+		},
+		"in a revert": {
+			reason: "no cluster waits for it on bad content",
+			change: []change{canaryDone, together, refused, revert},
+			want:   map[string]string{c3: "Admitted v2", c4: "Parked v1", c5: "Admitted v2", c6: "Admitted v2"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { checkMoment(t, tc) })

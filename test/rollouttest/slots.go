@@ -393,9 +393,10 @@ func (j *judgement) refilled() error {
 	return nil
 }
 
-// failsFirst reports whether a cluster of the step was admitted although the works of the target cannot be written.
+// failsFirst reports whether a cluster of the step was admitted although the works of the target cannot be written. A
+// revert does not wait for it.
 func (j *judgement) failsFirst(s step) bool {
-	return slices.ContainsFunc(s.members, func(name string) bool {
+	return !j.revert() && slices.ContainsFunc(s.members, func(name string) bool {
 		return j.admitted(name) && j.after[name].Revision == j.target() && j.barred(j.clusters[name], j.target()) != ""
 	})
 }

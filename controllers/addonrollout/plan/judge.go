@@ -317,61 +317,57 @@ func (t *turn) compare(j *Judged) {
 	}
 }
 
-// recognise corrects what the works of a member say of themselves, if another client changed that: they name the target,
-// and have the content of the stable revision or of its record. Then the member runs that content, and the name is
-// repaired without an admission.
+// recognise corrects what the works of a member say of themselves, if another client changed that: they name the target, of
+// which the member has no record, and have the content of the stable revision or of its record. Then the member runs that
+// content, and the name is repaired without an admission.
 func (t *turn) recognise(j *Judged) {
-	if j.Running() != t.Target.Digest || t.target.upToDate(j) {
+	if j.Running() != t.Target.Digest || t.recorded(j, t.Target.Digest) || t.target.upToDate(j) && marked(j) {
 		return
 	}
-	if held := t.held(j); held.Renderer != nil {
+	held := t.held(j)
+	if held.Renderer == nil {
+		return
+	}
+	if digest, err := held.Renderer.Digest(j.RenderInput()); err == nil {
 		m := *j.Member
-		m.Health.Revision = held.digest
-		if digest, err := held.Renderer.Digest(j.RenderInput()); err == nil {
-			m.Health.Digest = digest
-		}
+		m.Health.Revision, m.Health.Digest = held.digest, digest
 		j.Member = &m
 	}
 }
 
+// recorded reports whether the record of a member is of a revision.
+func (t *turn) recorded(j *Judged, digest string) bool {
+	r, recorded := t.records[j.Name]
+	return recorded && r.Revision == digest
+}
+
+// marked reports whether each work of a member has the digest in its objects as well. Then the digest in its annotation is
+// believed.
+func marked(j *Judged) bool {
+	return !slices.ContainsFunc(j.Works, func(w *workv1.ManifestWork) bool { return !render.Marked(w) })
+}
+
 // held is the content of the stable revision or of the member's record, if its works have that content although they do not
-// name it; otherwise the zero Content. The digest in the annotation of a work is believed if its objects carry it as well.
+// name it; otherwise the zero Content.
 func (t *turn) held(j *Judged) Content {
 	contents := []Content{t.stable}
-	if r, recorded := t.records[j.Name]; recorded {
+	if r, recorded := t.records[j.Name]; recorded && r.Revision != t.stable.digest {
 		contents = append(contents, t.Revisions[r.Revision])
 	}
-	contents = slices.DeleteFunc(contents, func(c Content) bool { return c.Renderer == nil || c.digest == t.Target.Digest })
-	i := slices.IndexFunc(contents, func(c Content) bool { return c.upToDate(j) })
-	if i < 0 && !slices.ContainsFunc(j.Works, render.Marked) {
-		i = slices.IndexFunc(contents, func(c Content) bool { return t.holds(j, c) })
+	for _, c := range contents {
+		if c.Renderer == nil || c.digest == t.Target.Digest {
+			continue
+		}
+		if marked(j) && c.upToDate(j) || !marked(j) && t.holds(j, c) {
+			return c
+		}
 	}
-	if i < 0 {
-		return Content{}
-	}
-	return contents[i]
+	return Content{}
 }
 
-// mixed is what a member runs whose works do not agree, or say nothing: the target, if one of them names it, because they
-// are written in part. But works that have the stable revision, or the content of the record, lost their marks only.
-func (t *turn) mixed(j *Judged) string {
-	names, lost := j.names(t.Target.Digest), t.Rollout.Status.Target == nil
-	if !names && !lost {
-		return rollout.Mixed
-	}
-	switch held := t.held(j); {
-	case held.Renderer != nil && lost:
-		return held.digest
-	case held.Renderer == nil && names:
-		return t.Target.Digest
-	}
-	return rollout.Mixed
-}
-
-// holds reports whether the manifests in a member's works are those of the content, whatever labels and annotations the
-// works have.
+// holds reports whether a member's works have the manifests and options of the content, whatever their annotations say.
 func (t *turn) holds(j *Judged, c Content) bool {
-	if j.AddOn == nil {
+	if j.AddOn == nil || j.awaits() != "" {
 		return false
 	}
 	rendered, err := c.Renderer.Render(j.RenderInput())
@@ -381,8 +377,27 @@ func (t *turn) holds(j *Judged, c Content) bool {
 	owner := render.Owner{Name: j.AddOn.Name, Namespace: j.AddOn.Namespace, UID: j.AddOn.UID, Source: t.SourceName(), Revision: c.digest}
 	desired, gone, err := rendered.Works(owner, j.Works)
 	return err == nil && len(gone) == 0 && !slices.ContainsFunc(desired, func(w *workv1.ManifestWork) bool {
-		return !render.SameManifests(w, j.Work(w.Namespace, w.Name))
+		return !render.SameSpec(w, j.Work(w.Namespace, w.Name))
 	})
+}
+
+// mixed is what a member runs whose works do not agree, or say nothing: the target, if one of them names it, because they
+// are written in part. But works that have the stable revision, or the content of the record, lost their marks only.
+func (t *turn) mixed(j *Judged) string {
+	names, lost := j.names(t.Target.Digest), t.Rollout.Status.Target == nil
+	switch {
+	case !names && !lost:
+		return rollout.Mixed
+	case names && t.recorded(j, t.Target.Digest):
+		return t.Target.Digest
+	}
+	switch held := t.held(j); {
+	case held.Renderer != nil && lost:
+		return held.digest
+	case held.Renderer == nil && names:
+		return t.Target.Digest
+	}
+	return rollout.Mixed
 }
 
 // upToDate reports whether a member's works are what the content renders for it. Without a body
