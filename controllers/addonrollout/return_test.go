@@ -1019,15 +1019,26 @@ func TestEditedMarks_MoveNoCluster(t *testing.T) {
 	stable := func(s *scene) { s.succeed("v1") }
 	done := func(s *scene) { s.commit("v1"); s.turns(2); s.report("c1"); s.turns(3) } // of an unfinished install
 	revision, digest := v1alpha1.RevisionAnnotation, v1alpha1.DigestAnnotation
+	alike := func(s *scene, tag string) string { // the content has one digest on all clusters
+		content := contentAt(tag)
+		template := content.Templates[0].Spec["agentSpec"].(map[string]any)["workload"].(map[string]any)["manifests"].([]any)[0].(map[string]any)["spec"].(map[string]any)["template"].(map[string]any)
+		delete(template["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any), "args")
+		return s.targetOf(content, tag)
+	}
 	for name, tc := range map[string]struct {
 		first func(s *scene)
+		next  func(s *scene, tag string) string
 		edit  func(a map[string]string, target map[string]string)
 		lost  bool
 		waits bool // the marks are repaired when the cluster is admitted
 	}{
-		"it names the target":                        {first: stable, edit: func(a, target map[string]string) { a[revision] = target[revision] }},
-		"it names the target and another digest":     {first: stable, edit: func(a, target map[string]string) { a[revision], a[digest] = target[revision], "bogus" }},
-		"it has all marks of another cluster":        {first: stable, edit: func(a, target map[string]string) { a[revision], a[digest] = target[revision], target[digest] }},
+		"it names the target":                    {first: stable, edit: func(a, target map[string]string) { a[revision] = target[revision] }},
+		"it names the target and another digest": {first: stable, edit: func(a, target map[string]string) { a[revision], a[digest] = target[revision], "bogus" }},
+		"it has all marks of another cluster":    {first: stable, edit: func(a, target map[string]string) { a[revision], a[digest] = target[revision], target[digest] }},
+		"it has all marks of another cluster, alike": {
+			first: func(s *scene) { alike(s, "v1"); s.settle() }, next: alike,
+			edit: func(a, target map[string]string) { a[revision], a[digest] = target[revision], target[digest] },
+		},
 		"it names the target and no digest":          {first: stable, edit: func(a, target map[string]string) { a[revision] = target[revision]; delete(a, digest) }, waits: true},
 		"it names nothing":                           {first: stable, edit: func(a, _ map[string]string) { delete(a, revision); delete(a, digest) }, waits: true},
 		"it names nothing and the status is lost":    {first: stable, edit: func(a, _ map[string]string) { delete(a, revision); delete(a, digest) }, lost: true},
@@ -1040,7 +1051,10 @@ func TestEditedMarks_MoveNoCluster(t *testing.T) {
 			s.oneByOne()
 			tc.first(s)
 			v1 := s.works()["c1"].Annotations[revision]
-			v2 := s.commit("v2")
+			if tc.next == nil {
+				tc.next = (*scene).commit
+			}
+			v2 := tc.next(s, "v2")
 			s.turns(2)
 			moved, edited := s.holding(v2), "c1"
 			if slices.Equal(moved, []string{edited}) {
