@@ -1019,12 +1019,7 @@ func TestEditedMarks_MoveNoCluster(t *testing.T) {
 	stable := func(s *scene) { s.succeed("v1") }
 	done := func(s *scene) { s.commit("v1"); s.turns(2); s.report("c1"); s.turns(3) } // of an unfinished install
 	revision, digest := v1alpha1.RevisionAnnotation, v1alpha1.DigestAnnotation
-	alike := func(s *scene, tag string) string { // the content has one digest on all clusters
-		content := contentAt(tag)
-		template := content.Templates[0].Spec["agentSpec"].(map[string]any)["workload"].(map[string]any)["manifests"].([]any)[0].(map[string]any)["spec"].(map[string]any)["template"].(map[string]any)
-		delete(template["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any), "args")
-		return s.targetOf(content, tag)
-	}
+	alike := func(s *scene, tag string) string { return s.targetOf(contentWith(tag), tag) } // one digest on all clusters
 	for name, tc := range map[string]struct {
 		first func(s *scene)
 		next  func(s *scene, tag string) string

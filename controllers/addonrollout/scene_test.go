@@ -213,7 +213,10 @@ func commitNamed(tag string) string {
 }
 
 // contentAt is the add-on hello, one Deployment, at a tag.
-func contentAt(tag string) render.Content {
+func contentAt(tag string) render.Content { return contentWith(tag, "--cluster={{CLUSTER_NAME}}") }
+
+// contentWith is contentAt with other arguments of the container.
+func contentWith(tag string, args ...any) render.Content {
 	group := addonv1alpha1.GroupName
 	return render.Content{
 		AddOn:    "hello",
@@ -227,7 +230,7 @@ func contentAt(tag string) render.Content {
 					"template": map[string]any{
 						"metadata": map[string]any{"labels": map[string]any{"app": "hello"}},
 						"spec": map[string]any{"containers": []any{map[string]any{
-							"name": "agent", "image": "example.com/hello:" + tag, "args": []any{"--cluster={{CLUSTER_NAME}}"},
+							"name": "agent", "image": "example.com/hello:" + tag, "args": args,
 						}}},
 					},
 				},
