@@ -166,6 +166,10 @@ func TestLimits_AreSetBeforeTheChildReads(t *testing.T) {
 	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &data); err != nil || data.Max != uint64(DefaultLimits().Memory) { //nolint:gosec // positive
 		t.Errorf("memory: %v, %v", data, err)
 	}
+	var space unix.Rlimit // a single allocation is not stopped by RLIMIT_DATA
+	if err := unix.Prlimit(pid, unix.RLIMIT_AS, nil, &space); err != nil || space.Max == unix.RLIM_INFINITY {
+		t.Errorf("address space: %v, %v", space, err)
+	}
 	score, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/oom_score_adj")
 	if err != nil || strings.TrimSpace(string(score)) != "1000" {
 		t.Errorf("oom_score_adj: %s, %v", score, err)

@@ -108,6 +108,9 @@ func (c *child) begin(s *chart.Source) error {
 	if _, err := c.read(); err != nil { // it reports that it is ready
 		return err
 	}
+	if err := confineSpace(c.cmd.Process.Pid, uint64(c.limits.Memory)); err != nil { //nolint:gosec // positive
+		return &broken{err: err}
+	}
 	payload, err := json.Marshal(s)
 	if err != nil {
 		return &broken{err: err}

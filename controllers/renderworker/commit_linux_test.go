@@ -25,9 +25,10 @@ func (d declared) Position(string) (path string, line int) { return d.path, 1 }
 
 func (d declared) Folder(string) (dir string, files map[string][]byte) { return "chart", d.files }
 
-// addOnsOf is a commit of add-ons, each with a chart of this template and an own configuration for each of the placements.
-func addOnsOf(t *testing.T, addOns, placements int, template string) []load.Located {
+// addOnsOf is a commit of two add-ons, each with a chart of this template and an own configuration for each of 12 placements.
+func addOnsOf(t *testing.T, template string) []load.Located {
 	t.Helper()
+	const addOns, placements = 2, 12
 	var objects []load.Located
 	add := func(path, text string, files map[string][]byte) {
 		u := &unstructured.Unstructured{}
@@ -54,30 +55,17 @@ func addOnsOf(t *testing.T, addOns, placements int, template string) []load.Loca
 	return objects
 }
 
-// TestCommitWithManyCharts_StaysWithinTheOperatorsMemory: each chart is within every limit. Of what the operator
+// TestCommitWithManyCharts_StaysWithinTheOperatorsMemory: each of 24 renderings is within every limit. Of what the operator
 // rendered for a check, it keeps only the names of the objects.
 func TestCommitWithManyCharts_StaysWithinTheOperatorsMemory(t *testing.T) {
-	objectsOf := func(n int, value string) string {
-		return fmt.Sprintf("{{ range until %d }}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: ADDON-{{ . }}, namespace: hello}, data: {%s}}{{ end }}\n", n, value)
-	}
-	const small = "a: b, c: d, e: f, g: h, i: j, k: l, m: o, p: q"
-	for name, c := range map[string]struct {
-		addOns, placements int
-		template           string
-	}{
-		"many charts":                  {24, 1, objectsOf(12_000, small)},
-		"many placements of one chart": {1, 24, objectsOf(12_000, small)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			limits := DefaultLimits()
-			contain(t, containerMemory, limits.Memory)
-			before := debug.SetMemoryLimit(operatorMemory)
-			t.Cleanup(func() { debug.SetMemoryLimit(before) })
-			p := newPool(t, Options{Limits: limits})
-			_, problems := load.Load(addOnsOf(t, c.addOns, c.placements, c.template), nil, load.Options{Charts: p.For("a")})
-			if len(problems) > 0 {
-				t.Errorf("got %.2000s", problems)
-			}
-		})
+	const objects = "{{ range until 12000 }}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: ADDON-{{ . }}, namespace: hello}, " +
+		"data: {a: b, c: d, e: f, g: h, i: j, k: l, m: o, p: q}}{{ end }}\n"
+	limits := DefaultLimits()
+	contain(t, containerMemory, limits.Memory)
+	before := debug.SetMemoryLimit(operatorMemory)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
+	p := newPool(t, Options{Limits: limits})
+	if _, problems := load.Load(addOnsOf(t, objects), nil, load.Options{Charts: p.For("a")}); len(problems) > 0 {
+		t.Errorf("got %.2000s", problems)
 	}
 }

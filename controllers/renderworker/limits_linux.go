@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,6 +31,28 @@ func confine(pid int, memory uint64) error {
 	}
 	if err := os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte(strconv.Itoa(oomScore)), 0o600); err != nil {
 		return fmt.Errorf("cannot set oom_score_adj: %w", err)
+	}
+	return nil
+}
+
+// spaceBeside is address space that a child may reserve beside its memory: Go reserves its heap in units of 64 MiB, and
+// keeps books about it.
+const spaceBeside = 128 << 20
+
+// confineSpace limits the address space of a child that is ready to work. RLIMIT_DATA does not stop a single large
+// allocation: Go reserves its addresses first, and the kernel does not count a mapping over another one of its size.
+func confineSpace(pid int, memory uint64) error {
+	statm, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return fmt.Errorf("cannot read its address space: %w", err)
+	}
+	pages, err := strconv.ParseUint(strings.Fields(string(statm))[0], 10, 64)
+	if err != nil {
+		return fmt.Errorf("cannot read its address space: %w", err)
+	}
+	most := pages*uint64(os.Getpagesize()) + memory + spaceBeside //nolint:gosec // positive
+	if err := unix.Prlimit(pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: most, Max: most}, nil); err != nil {
+		return fmt.Errorf("cannot limit its address space: %w", err)
 	}
 	return nil
 }
