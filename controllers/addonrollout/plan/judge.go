@@ -370,15 +370,21 @@ func (t *turn) holds(j *Judged, c Content) bool {
 	if j.AddOn == nil || j.awaits() != "" {
 		return false
 	}
-	rendered, err := c.Renderer.Render(j.RenderInput())
-	if err != nil {
-		return false
-	}
-	owner := render.Owner{Name: j.AddOn.Name, Namespace: j.AddOn.Namespace, UID: j.AddOn.UID, Source: t.SourceName(), Revision: c.digest}
-	desired, gone, err := rendered.Works(owner, j.Works)
+	desired, gone, err := t.rendered(j, c, c.digest)
 	return err == nil && len(gone) == 0 && !slices.ContainsFunc(desired, func(w *workv1.ManifestWork) bool {
 		return !render.SameSpec(w, j.Work(w.Namespace, w.Name))
 	})
+}
+
+// rendered are the works that the content renders for a member with a ManagedClusterAddOn, named after a revision, and those
+// of its works that are to be removed.
+func (t *turn) rendered(j *Judged, c Content, revision string) (desired, gone []*workv1.ManifestWork, err error) {
+	r, err := c.Renderer.Render(j.RenderInput())
+	if err != nil {
+		return nil, nil, err
+	}
+	owner := render.Owner{Name: j.AddOn.Name, Namespace: j.AddOn.Namespace, UID: j.AddOn.UID, Source: t.SourceName(), Revision: revision}
+	return r.Works(owner, j.Works)
 }
 
 // mixed is what a member runs whose works do not agree, or say nothing: the target, if one of them names it, because they
@@ -433,12 +439,7 @@ func (t *turn) intact(j *Judged, c Content) bool {
 	}
 	fingerprint := fingerprintOf(specs)
 	if t.Memory.intact[j.Name] != fingerprint {
-		rendered, err := c.Renderer.Render(j.RenderInput())
-		if err != nil {
-			return false
-		}
-		owner := render.Owner{Name: j.AddOn.Name, Namespace: j.AddOn.Namespace, UID: j.AddOn.UID, Source: t.SourceName(), Revision: j.Health.Revision}
-		desired, _, err := rendered.Works(owner, j.Works)
+		desired, _, err := t.rendered(j, c, j.Health.Revision)
 		if err != nil {
 			return false
 		}
