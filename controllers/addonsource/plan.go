@@ -343,16 +343,25 @@ func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 }
 
 // lastCommits is the annotation with the last commits of what the source declared for an add-on before; "": nothing.
+// The last commit that had the content is the one that was applied last, if it declared the rollout's target. It may
+// not: a pass can end between its write of the target and its status, and a status can be an older one. Then it is the
+// commit that introduced the target.
 func lastCommits(addOn load.AddOn, in planInput) string {
 	r := in.seen.rollouts[addOn.Name]
-	switch {
-	case !targetedBy(r, in.source):
+	if !targetedBy(r, in.source) {
 		return ""
-	case r.Spec.Target.Digest == addOn.Digest || in.applied == "":
-		return r.Annotations[v1alpha1.LastCommitsAnnotation]
-	default:
-		return v1alpha1.LastCommitsAfter(r.Annotations, *r.Spec.Target, in.applied)
 	}
+	replaced := *r.Spec.Target
+	if replaced.Digest == addOn.Digest {
+		return r.Annotations[v1alpha1.LastCommitsAnnotation]
+	}
+	last := replaced.Commit
+	if slices.ContainsFunc(in.addOns, func(a v1alpha1.SourcedAddOn) bool {
+		return a.Name == addOn.Name && a.Digest == replaced.Digest && a.Commit == replaced.Commit
+	}) {
+		last = in.applied
+	}
+	return v1alpha1.LastCommitsAfter(r.Annotations, replaced, last)
 }
 
 // addPruning plans what happens to objects that left the commit. Objects of an add-on that is

@@ -319,12 +319,27 @@ func TestDefaultCanary_IsForAddOnsWithoutAPace(t *testing.T) {
 func TestRolloutNamesTheLastCommitOfWhatItReplaces(t *testing.T) {
 	before := ownRollout(v1alpha1.AddOnRolloutSpec{Target: &v1alpha1.Target{Revision: "hello-old", Digest: oldDigest, Commit: "main@sha1:aaa"}})
 	before.Annotations[v1alpha1.LastCommitsAnnotation] = "hello-older=main@sha1:111 hello-old=main@sha1:222"
-	for name, c := range map[string]struct{ digest, want string }{
-		"OtherContent": {newDigest, "hello-old=main@sha1:bbb hello-older=main@sha1:111"},
-		"SameContent":  {oldDigest, "hello-older=main@sha1:111 hello-old=main@sha1:222"},
+	sourced := v1alpha1.SourcedAddOn{Name: "hello", Digest: oldDigest, Commit: "main@sha1:aaa"}
+	for name, c := range map[string]struct {
+		digest  string
+		status  []v1alpha1.SourcedAddOn
+		applied string
+		want    string
+	}{
+		"OtherContent": {newDigest, []v1alpha1.SourcedAddOn{sourced}, "main@sha1:bbb", "hello-old=main@sha1:bbb hello-older=main@sha1:111"},
+		"SameContent":  {oldDigest, []v1alpha1.SourcedAddOn{sourced}, "main@sha1:bbb", "hello-older=main@sha1:111 hello-old=main@sha1:222"},
+		"StatusIsLost": {newDigest, nil, "", "hello-old=main@sha1:aaa hello-older=main@sha1:111"},
+		"StatusIsOlderThanTheTarget": {
+			newDigest, []v1alpha1.SourcedAddOn{{Name: "hello", Digest: "sha256:older", Commit: "main@sha1:111"}}, "main@sha1:111",
+			"hello-old=main@sha1:aaa hello-older=main@sha1:111",
+		},
+		"StatusIsOfTheSameContentEarlier": {
+			newDigest, []v1alpha1.SourcedAddOn{{Name: "hello", Digest: oldDigest, Commit: "main@sha1:000"}}, "main@sha1:000",
+			"hello-old=main@sha1:aaa hello-older=main@sha1:111",
+		},
 	} {
 		in := fleetInput([]load.AddOn{{Name: "hello", Digest: c.digest}})
-		in.seen.rollouts["hello"], in.applied = before, "main@sha1:bbb"
+		in.seen.rollouts["hello"], in.addOns, in.applied = before, c.status, c.applied
 		if got := lastCommits(in.commit.AddOns[0], in); got != c.want {
 			t.Errorf("%s: got %q", name, got)
 		}

@@ -40,41 +40,84 @@ func (h *Hub) Crash(ctx context.Context, s Server, down time.Duration) error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("cannot kill %s: %w", s, err)
 	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(down):
+	if err := pause(ctx, down); err != nil {
+		return err
 	}
+	h.startAgain(args)
+	for {
+		if _, _, err := h.find(s); err == nil {
+			return nil
+		}
+		if err := pause(ctx, pollInterval); err != nil {
+			return fmt.Errorf("cannot start %s again: %w", s, err)
+		}
+	}
+}
+
+// startAgain starts a server that runs until Stop.
+func (h *Hub) startAgain(args []string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- h.keep(ctx, args) }()
+	h.again = append(h.again, func() error {
+		cancel()
+		return <-ended
+	})
+}
+
+// keep runs a server until it is killed or ctx ends. One that ends by itself is started again, as a kubelet starts a
+// static pod: a kube-apiserver ends if etcd, or its own bootstrap, is too slow while it starts.
+func (h *Hub) keep(ctx context.Context, args []string) error {
+	for {
+		killed, err := h.run(ctx, args)
+		if killed || err != nil || ctx.Err() != nil {
+			return err
+		}
+		if pause(ctx, time.Second) != nil {
+			return nil // Stop ended it
+		}
+	}
+}
+
+// run runs a server once, with a guard of its own.
+func (h *Hub) run(ctx context.Context, args []string) (killed bool, err error) {
 	dir, err := os.MkdirTemp(h.scripts, "again-")
 	if err != nil {
-		return fmt.Errorf("cannot start %s again: %w", s, err)
+		return false, fmt.Errorf("cannot start a server again: %w", err)
 	}
 	g, err := newGuard(dir, args[0])
 	if err != nil {
-		return err
+		return false, err
 	}
-	command := exec.Command(g.path, args[1:]...) //nolint:noctx // what ran before; it ends with Stop
-	if err := command.Start(); err != nil {
-		return errors.Join(fmt.Errorf("cannot start %s again: %w", s, err), g.dismiss())
+	command := exec.CommandContext(ctx, g.path, args[1:]...)
+	command.Stdout, command.Stderr = h.serverLog, h.serverLog
+	err = command.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		killed, err = !exit.Exited(), nil
 	}
-	h.again = append(h.again, restarted{command, g})
-	return nil
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return killed, errors.Join(err, g.dismiss())
 }
 
-// restarted is a server that was started again.
-type restarted struct {
-	command *exec.Cmd
-	guard   *guard
+// pause waits, or returns why it did not.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // stopRestarted ends the servers that were started again, the newest first. They are killed:
 // they have nothing to keep that the hub's other server would miss.
 func (h *Hub) stopRestarted() error {
 	var err error
-	for _, r := range slices.Backward(h.again) {
-		_ = r.command.Process.Kill() // it may have been killed before
-		_ = r.command.Wait()         // killed
-		err = errors.Join(err, r.guard.dismiss())
+	for _, stop := range slices.Backward(h.again) {
+		err = errors.Join(err, stop())
 	}
 	h.again = nil
 	return err

@@ -66,7 +66,8 @@ type Options struct {
 type Hub struct {
 	scripts    string // directory of the guards' scripts
 	guards     []*guard
-	again      []restarted
+	again      []func() error // each ends a server that Crash started again
+	serverLog  io.Writer
 	plane      *envtest.ControlPlane
 	converter  *converter // nil where every kind has one version
 	config     *rest.Config
@@ -94,7 +95,7 @@ func Start(ctx context.Context, opts Options) (*Hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot start a hub: %w", err)
 	}
-	h := &Hub{scripts: scripts, stopped: make(chan struct{}), cancel: func() {}}
+	h := &Hub{scripts: scripts, serverLog: opts.ServerLog, stopped: make(chan struct{}), cancel: func() {}}
 	if err := h.boot(ctx, binaries, crds, opts); err != nil {
 		return nil, errors.Join(err, h.Stop())
 	}

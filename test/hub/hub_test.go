@@ -27,7 +27,11 @@ import (
 	"github.com/addonflow/addonflow/test/hubbin"
 )
 
-const patience = time.Minute
+const (
+	patience = hubtest.Patience
+	// oneRequest is how long one request waits for a server that starts.
+	oneRequest = 5 * time.Second
+)
 
 // TestHub uses one hub for all checks, because a control plane takes seconds to start.
 func TestHub(t *testing.T) {
@@ -55,7 +59,7 @@ func historyAcrossCrashes(t *testing.T, h *hub.Hub, c client.Client) {
 	t.Helper()
 	const key = "/registry/cluster.open-cluster-management.io/managedclusters/crash"
 	var seen []string
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	read := make(chan error, 1)
 	go func() {
@@ -83,12 +87,15 @@ func historyAcrossCrashes(t *testing.T, h *hub.Hub, c client.Client) {
 			func(ctx context.Context, o client.Object) error { return c.Delete(ctx, o) },
 		} {
 			o := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "crash"}}
+			var last error
 			err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-				err := write(ctx, o)
-				return err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err), nil
+				ctx, cancel := context.WithTimeout(ctx, oneRequest)
+				defer cancel()
+				last = write(ctx, o)
+				return last == nil || apierrors.IsAlreadyExists(last) || apierrors.IsNotFound(last), nil
 			})
 			if err != nil {
-				t.Fatalf("%s does not answer again: %v", server, err)
+				t.Fatalf("%s does not answer again: %v: %v", server, err, last)
 			}
 		}
 	}
