@@ -83,6 +83,11 @@ func momentCases() map[string]momentCase {
 			change: []change{lost(29*time.Minute, 28*time.Minute, c1), on(c1, stuck, offline)},
 			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, says: "waits for 1 unavailable cluster (cluster-01)",
 		},
+		"lost by its configuration": {
+			reason: "it is available, and the text says why it gets no content",
+			change: []change{lost(29*time.Minute, 28*time.Minute, c1), on(c1, stuck, away)},
+			want:   map[string]string{c1: "Lost v2", c2: "Waiting v1"}, says: "waits for 1 cluster (cluster-01: its configuration is missing)",
+		},
 		"parked by its configuration": {
 			reason: "it blocks no cluster, takes no slot, and is named with the reason",
 			change: []change{canaryDone, on(c3, away)},

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -88,7 +89,7 @@ func (p *planner) pendingText(s *step) string {
 	case c.soaking > 0 && !c.until.IsZero():
 		return ", soaking until " + clock.Text(c.until, p.now)
 	case c.lost > 0:
-		return fmt.Sprintf(", waits for %s (%s)", brief.Count(int(c.lost), "unavailable cluster"), brief.NamesOf(int(c.lost), p.lostNames(s)))
+		return ", waits for " + p.lostText(s)
 	case s.abandoned():
 		return ", " + s.abandonedText()
 	case len(c.onward) > 0 && c.done == 0 && c.waiting == 0 && !s.proven:
@@ -115,15 +116,24 @@ func wanted(c tally) string {
 	return text
 }
 
-// lostNames are the first clusters that the step waits for and that are not available.
-func (p *planner) lostNames(s *step) []string {
-	var names []string
+// lostText is "2 unavailable clusters (c1, c2)", of the clusters that the step waits for. If one of them is available and
+// cannot get the content, it is "2 clusters (c1: its configuration is missing; c2: unavailable)".
+func (p *planner) lostText(s *step) string {
+	var names, causes []string
+	away := false
 	for _, u := range s.members {
-		if u.state == Lost && (!s.revert || p.retargetable(u)) && len(names) < brief.Shown {
-			names = append(names, u.c.Name)
+		if u.state == Lost && (!s.revert || p.retargetable(u)) {
+			away = away || u.c.Away != ""
+			if len(names) < brief.Shown {
+				names, causes = append(names, u.c.Name), append(causes, u.c.Name+": "+cmp.Or(u.c.Away, "unavailable"))
+			}
 		}
 	}
-	return names
+	n := int(s.tally.lost)
+	if away {
+		return fmt.Sprintf("%s (%s)", brief.Count(n, "cluster"), brief.ReasonsOf(n, causes))
+	}
+	return fmt.Sprintf("%s (%s)", brief.Count(n, "unavailable cluster"), brief.NamesOf(n, names))
 }
 
 // namesOf are the names of clusters.
