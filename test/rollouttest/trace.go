@@ -2,6 +2,7 @@ package rollouttest
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,7 +78,9 @@ func CheckTrace(r io.Reader, report func(line int, s Step, verdict error)) error
 			continue
 		}
 		var s Step
-		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+		step := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		step.DisallowUnknownFields() // a step of another version would be judged by half
+		if err := step.Decode(&s); err != nil {
 			return fmt.Errorf("line %d: %w", line, err)
 		}
 		report(line, s, h.Check(s))
