@@ -475,6 +475,9 @@ func TestARestartClampsTimesOfTheFuture(t *testing.T) {
 	if got := s.rollout().Status.Ledger.Records[0].Times[0].Admitted.Time; got.After(now.Add(time.Second)) || got.Before(now.Add(-time.Second)) {
 		t.Errorf("admitted at %s, it is %s", got, now)
 	}
+	if got := s.rollout().Status.TargetSince; got.After(now) {
+		t.Errorf("the target is planned for since %s, it is %s", got, now)
+	}
 }
 
 // TestInFlightIsLookedAtEveryMinute: the operator does not sleep until a deadline far away.

@@ -1,12 +1,15 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/rollout"
+	"github.com/addonflow/addonflow/rollout/clock"
 )
 
 // clockTolerance is how far the wall clock may differ from the monotonic clock between two looks before
@@ -35,16 +38,53 @@ func step(from, to Look) time.Duration {
 	return step
 }
 
-// corrected returns the ledger to plan with, and by how much the clock was set. The times of a
-// ledger that this process stored move with its clock. In a ledger of another process, such as
-// after a restart, a time in the future is replaced by now: no decision is later than now.
-func (m Memory) corrected(ledger v1alpha1.Ledger, now Look) (v1alpha1.Ledger, time.Duration) {
+// retiming is what becomes of the times of a status before it is planned with. The times that this process stored move
+// with its clock, by step. In a status of another process, such as after a restart, a time later than latest is replaced
+// by it: no decision is later than now. latest is zero for a status of this process.
+type retiming struct {
+	step   time.Duration
+	latest time.Time
+}
+
+// retiming returns what becomes of the times of a status with this ledger.
+func (m Memory) retiming(ledger v1alpha1.Ledger, now Look) retiming {
 	if m.last == nil || !equality.Semantic.DeepEqual(m.last.ledger, ledger) {
-		return rollout.Clamp(ledger, now.Wall), 0
+		return retiming{latest: now.Wall}
 	}
-	step := step(m.last.Look, now)
-	if step == 0 {
-		return ledger, 0
+	return retiming{step: step(m.last.Look, now)}
+}
+
+func (r retiming) ledger(l v1alpha1.Ledger) v1alpha1.Ledger {
+	switch {
+	case !r.latest.IsZero():
+		return rollout.Clamp(l, r.latest)
+	case r.step != 0:
+		return rollout.Shift(l, r.step)
 	}
-	return rollout.Shift(ledger, step), step
+	return l
+}
+
+func (r retiming) time(t *metav1.Time) *metav1.Time {
+	if t == nil {
+		return nil
+	}
+	at := t.Add(r.step)
+	if !r.latest.IsZero() {
+		at = clock.Earlier(at, r.latest)
+	}
+	moved := metav1.NewTime(at).Rfc3339Copy()
+	return &moved
+}
+
+// stages moves the times of the verdicts of gates.
+func (r retiming) stages(stages []v1alpha1.StageStatus) []v1alpha1.StageStatus {
+	stages = slices.Clone(stages)
+	for i := range stages {
+		stages[i].Gates = slices.Clone(stages[i].Gates)
+		for k := range stages[i].Gates {
+			g := &stages[i].Gates[k]
+			g.Since, g.EvaluatedAt = r.time(g.Since), r.time(g.EvaluatedAt)
+		}
+	}
+	return stages
 }

@@ -363,25 +363,3 @@ func chosen(names []string) []string {
 	slices.Sort(names)
 	return names
 }
-
-// shiftGates moves the times of verdicts with the operator's clock.
-func shiftGates(stages []v1alpha1.StageStatus, step time.Duration) []v1alpha1.StageStatus {
-	stages = slices.Clone(stages)
-	for i := range stages {
-		stages[i].Gates = slices.Clone(stages[i].Gates)
-		for k := range stages[i].Gates {
-			g := &stages[i].Gates[k]
-			g.Since, g.EvaluatedAt = shifted(g.Since, step), shifted(g.EvaluatedAt, step)
-		}
-	}
-	return stages
-}
-
-// shifted is a stored time after the operator's clock was set.
-func shifted(t *metav1.Time, step time.Duration) *metav1.Time {
-	if t == nil {
-		return nil
-	}
-	at := metav1.NewTime(t.Add(step)).Rfc3339Copy()
-	return &at
-}

@@ -133,12 +133,16 @@ func TestTheLastCommentThatCountedStaysKnownAfterItsApprovalIsWithdrawn(t *testi
 func TestVerdictsMoveWithTheOperatorsClock(t *testing.T) {
 	start := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	stages := []v1alpha1.StageStatus{{Name: "canary", Gates: []v1alpha1.GateStatus{{Name: "slo", Since: &start, EvaluatedAt: &start}, {Name: "new"}}}}
-	got := shiftGates(stages, -time.Hour)[0].Gates
+	got := retiming{step: -time.Hour}.stages(stages)[0].Gates
 	if want := start.Add(-time.Hour); !got[0].EvaluatedAt.Time.Equal(want) || !got[0].Since.Time.Equal(want) || got[1].Since != nil {
 		t.Errorf("got %+v", got)
 	}
 	if !stages[0].Gates[0].EvaluatedAt.Equal(&start) {
 		t.Error("the stored status was changed")
+	}
+	got = retiming{latest: start.Add(-time.Hour)}.stages(stages)[0].Gates
+	if want := start.Add(-time.Hour); !got[0].EvaluatedAt.Time.Equal(want) || !got[0].Since.Time.Equal(want) {
+		t.Errorf("after a restart with an earlier clock, got %+v", got)
 	}
 }
 

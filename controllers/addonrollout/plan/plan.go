@@ -117,11 +117,11 @@ type begun struct {
 
 func (o *Observation) begin() begun {
 	stored, b := o.Rollout.Status, begun{memory: o.Memory}
-	stored.Ledger, b.step = o.Memory.corrected(stored.Ledger, o.Look)
-	if b.step != 0 {
+	times := o.Memory.retiming(stored.Ledger, o.Look)
+	if b.step = times.step; b.step != 0 {
 		b.memory.bad, b.memory.refusals = nil, nil
-		stored.TargetSince, stored.Stages = shifted(stored.TargetSince, b.step), shiftGates(stored.Stages, b.step)
 	}
+	stored.Ledger, stored.TargetSince, stored.Stages = times.ledger(stored.Ledger), times.time(stored.TargetSince), times.stages(stored.Stages)
 	b.status = movedToTarget(stored, o, o.stamp())
 	b.status.History = o.remembered(b.status.History)
 	return b
