@@ -145,7 +145,10 @@ func (o *lintOptions) printText(dir string, result compiled, paces []pace) error
 // lintResult is the output of `lint -o json`.
 type lintResult struct {
 	Problems problem.List `json:"problems"`
-	Warnings problem.List `json:"warnings"`
+	// MoreProblems and MoreWarnings are how many there are besides.
+	MoreProblems int          `json:"moreProblems,omitempty"`
+	Warnings     problem.List `json:"warnings"`
+	MoreWarnings int          `json:"moreWarnings,omitempty"`
 	// Undefined are CustomResourceDefinitions that the check had to do without.
 	Undefined []string   `json:"undefined,omitempty"`
 	Paces     []lintPace `json:"paces"`
@@ -179,7 +182,12 @@ type lintStage struct {
 
 // asJSON is what the command prints as JSON.
 func (r compiled) asJSON(paces []pace) lintResult {
-	printed := lintResult{Problems: append(problem.List{}, r.problems...), Warnings: append(problem.List{}, r.commit.Warnings...), Paces: []lintPace{}}
+	problems, more := firstOf(r.problems)
+	warnings, moreWarnings := firstOf(r.commit.Warnings)
+	printed := lintResult{
+		Problems: append(problem.List{}, problems...), MoreProblems: more, // printed as [] if there is none
+		Warnings: append(problem.List{}, warnings...), MoreWarnings: moreWarnings, Paces: []lintPace{},
+	}
 	for _, u := range r.commit.Undefined {
 		printed.Undefined = append(printed.Undefined, u.Name)
 	}
@@ -214,15 +222,30 @@ func (p pace) printed() lintPace {
 // shownProblems are the lines of the first problems, and how many there are besides.
 func shownProblems(problems problem.List) string {
 	var b strings.Builder
-	for i, p := range problems {
-		line := strings.ToValidUTF8(p.String()[:min(len(p.String()), mostProblemBytes/2)], "") + "\n"
-		if i == mostProblems || b.Len()+len(line) > mostProblemBytes {
-			fmt.Fprintf(&b, "... and %s\n", brief.Count(len(problems)-i, "more problem"))
-			break
-		}
-		b.WriteString(line)
+	first, more := firstOf(problems)
+	for _, p := range first {
+		b.WriteString(p.String() + "\n")
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "... and %s\n", brief.Count(more, "more problem"))
 	}
 	return b.String()
+}
+
+// firstOf are the first problems, whose texts take mostProblemBytes at most, and how many there are besides.
+func firstOf(problems problem.List) (first problem.List, more int) {
+	size := 0
+	for i, p := range problems {
+		for _, text := range []*string{&p.Message, &p.Hint, &p.Field, &p.Name, &p.Path} {
+			*text = strings.ToValidUTF8((*text)[:min(len(*text), mostProblemBytes/4)], "")
+		}
+		size += len(p.String()) + 1
+		if i == mostProblems || i > 0 && size > mostProblemBytes {
+			return first, len(problems) - i
+		}
+		first = append(first, p)
+	}
+	return first, 0
 }
 
 // checkKubeVersions refuses what is no version of Kubernetes.

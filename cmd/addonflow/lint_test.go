@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/addonflow/addonflow/api/problem"
+	"github.com/addonflow/addonflow/render/load"
 )
 
 // put writes one more file into a directory.
@@ -305,6 +306,10 @@ func TestLint_PrintsAHundredProblemsAnd64KiBAtMost(t *testing.T) {
 	}
 	if out := shownProblems(many[:2]); out != "a.yaml:1: wrong\na.yaml:2: wrong\n" {
 		t.Errorf("got %q", out)
+	}
+	printed := compiled{problems: long, commit: load.Commit{Warnings: many}}.asJSON(nil)
+	if len(printed.Problems) != 6 || printed.MoreProblems != 244 || len(printed.Warnings) != mostProblems || printed.MoreWarnings != 150 {
+		t.Errorf("as JSON: %d problems and %d more, %d warnings and %d more", len(printed.Problems), printed.MoreProblems, len(printed.Warnings), printed.MoreWarnings)
 	}
 }
 

@@ -59,12 +59,12 @@ func (c *cli) compileTree(ctx context.Context, dir string, tree *gitsource.Tree,
 
 // warn names what may not be meant, and what only a hub can know.
 func (c *cli) warn(commit load.Commit) {
-	for i, s := range commit.Warnings {
-		if i == mostProblems {
-			c.hint("... and %s", brief.Count(len(commit.Warnings)-i, "more warning"))
-			break
-		}
+	first, more := firstOf(commit.Warnings)
+	for _, s := range first {
 		c.hint("warning: %s", s)
+	}
+	if more > 0 {
+		c.hint("... and %s", brief.Count(more, "more warning"))
 	}
 	for _, u := range commit.Undefined {
 		c.hint("warning: without CustomResourceDefinition %s its objects are taken as they are written; --crds names a file with it", u.Name)
