@@ -865,6 +865,12 @@ func TestEmptyStage(t *testing.T) {
 			change: []change{empty, func(in *rollout.Input) { in.Placements[0] = placement("canary", c1) }, pass, on(c1, offline)},
 			want:   map[string]string{c1: "Parked v1", c3: "Waiting v1"}, phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
 		},
+		"it holds no removal of a cluster": {
+			reason: "the only canary left the install set: it keeps the stages after it waiting, and leaves all the same",
+			change: []change{withoutCanary(c2, c3, c4, c5, c6), remembered(leavingSince(time.Hour, c1))},
+			want:   map[string]string{c1: "Removing v1", c2: "Waiting v1"}, reasons: map[string]string{c1: "removed: it left the install set"},
+			phase: v1alpha1.PhaseHeld, outcome: rollout.Pending, says: held,
+		},
 		"a share without a cluster is held": {
 			reason: "no cluster was moved, so that the commit is pending",
 			change: []change{share},

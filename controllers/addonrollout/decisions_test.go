@@ -501,6 +501,40 @@ func TestInFlightIsLookedAtEveryMinute(t *testing.T) {
 	}
 }
 
+// TestRemovalIsLookedAtEveryMinute: also while no cluster is in flight, however far away the next deadline is.
+func TestRemovalIsLookedAtEveryMinute(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	addOn := s.addOn("c2")
+	addOn.Finalizers = append(addOn.Finalizers, "example.com/waits")
+	s.update(addOn)
+	expect := func(when string, deleting bool) {
+		t.Helper()
+		s.turns(4)
+		result, counts := s.turn(), s.rollout().Status.Counts
+		if deleted := s.addOn("c2").DeletionTimestamp != nil; deleted != deleting || counts.InFlight != 0 || counts.Removing != 1 {
+			t.Fatalf("%s: deleted %t, %+v", when, deleted, counts)
+		}
+		if result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
+			t.Errorf("%s, the next look is in %s", when, result.RequeueAfter)
+		}
+	}
+	s.selects("c1")
+	expect("in the grace period", false)
+	s.advance(5 * time.Minute)
+	expect("while the budget is spent", true)
+	s.advance(5 * time.Minute)
+	expect("without a deadline", true)
+	addOn = s.addOn("c2")
+	addOn.Finalizers = nil
+	s.update(addOn)
+	s.turns(4)
+	if after := s.turn().RequeueAfter; after != 0 {
+		t.Errorf("at rest, the next look is in %s", after)
+	}
+}
+
 // TestRemovalIsReportedWithItsCommit: the start, each cluster and the end name the commit.
 func TestRemovalIsReportedWithItsCommit(t *testing.T) {
 	s := newScene(t, interceptor.Funcs{}, "c1", "c2")

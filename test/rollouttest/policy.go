@@ -1,6 +1,7 @@
 package rollouttest
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -653,7 +654,7 @@ func (p *policy) readStrategy(st clusterv1alpha1.RolloutStrategy, alone, prefix 
 		rest.name = alone
 	}
 	if !perGroup {
-		p.addRest(&track, first, rest, st.Progressive, pls)
+		p.addRest(&track, first, rest, cmp.Or(st.Progressive, &clusterv1alpha1.RolloutProgressive{}), pls)
 		return
 	}
 	if len(rest.members) > 0 || len(track) == 0 {
