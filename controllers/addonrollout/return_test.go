@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
 	workv1 "open-cluster-management.io/api/work/v1"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/rollout"
 )
@@ -1010,6 +1012,59 @@ func TestOlderStatus_AdoptsAClusterWhoseWorksAreWrittenInPart(t *testing.T) {
 	s.turns(3)
 	if got := s.works()["c1"].Annotations[v1alpha1.RevisionAnnotation]; got != second {
 		t.Errorf("c1 is not moved after c2: %s", s.rollout().Status.Message)
+	}
+}
+
+// Content without workloads that differs from the stable revision only in its hooks or its registration has the same objects
+// on a cluster. The works name the target, so the cluster holds a slot while it soaks.
+func TestOlderStatus_AdoptsAClusterOfContentWithoutWorkloads(t *testing.T) {
+	contentOf := func(tag, hook, registration string) render.Content {
+		content := contentWith(tag)
+		content.Templates[0].Spec["registration"] = []any{map[string]any{"type": "CustomSigner", "customSigner": map[string]any{
+			"signerName": "example.com/" + registration, "signingCA": map[string]any{"name": "ca", "namespace": "team"},
+		}}}
+		content.Templates[0].Spec["agentSpec"] = map[string]any{"workload": map[string]any{"manifests": []any{
+			map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "hello", "namespace": "agents"}},
+			map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{
+				"name": hook, "namespace": "agents", "annotations": map[string]any{addonv1alpha1.AddonPreDeleteHookAnnotationKey: ""},
+			}},
+		}}}
+		return content
+	}
+	for name, tc := range map[string]struct {
+		hook, registration string
+		lost               string // the annotation that the work of the cluster lost
+	}{
+		"another hook":                          {hook: "b", registration: "a"},
+		"another registration":                  {hook: "a", registration: "b"},
+		"another hook, written in part":         {hook: "b", registration: "a", lost: v1alpha1.DigestAnnotation},
+		"another registration, written in part": {hook: "a", registration: "b", lost: v1alpha1.DigestAnnotation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+			s.oneByOne()
+			first := s.targetOf(contentOf("v1", "a", "a"), "v1")
+			s.settle()
+			s.soaking(10*time.Minute, "30m")
+			older := s.rollout().Status
+			s.hold("c1", "true")
+			second := s.targetOf(contentOf("v2", tc.hook, tc.registration), "v2")
+			s.turns(2)
+			s.hold("c1", "")
+			s.runs(second, "c2")
+			w := s.works()["c2"]
+			delete(w.Annotations, tc.lost)
+			s.update(w)
+			s.restoreStatus(older)
+			s.turns(3)
+			s.runs(first, "c1")
+			s.runs(second, "c2")
+			for range 3 {
+				s.advance(10 * time.Minute)
+				s.turns(3)
+			}
+			s.runs(second, "c1", "c2")
+		})
 	}
 }
 

@@ -176,6 +176,24 @@ func TestLimits_AreSetBeforeTheChildReads(t *testing.T) {
 	}
 }
 
+// TestLimits_SignalFromOutsideBlamesNoContent: a child that another process sends SIGXCPU ends long before its limit.
+func TestLimits_SignalFromOutsideBlamesNoContent(t *testing.T) {
+	p := newPool(t, Options{})
+	s := chartOf(settings("x"))
+	c, err := p.acquire(key{"a", s.Sum}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.lost(c)
+	if err := c.cmd.Process.Signal(unix.SIGXCPU); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.read()
+	if ended, ok := errors.AsType[*broken](err); !ok || ended.wrong != nil {
+		t.Errorf("got %v, want an interruption", err)
+	}
+}
+
 // TestLimits_NameTheTemplate: the error names the template that reached the limit, even if
 // another file includes it.
 func TestLimits_NameTheTemplate(t *testing.T) {

@@ -191,13 +191,15 @@ func (c *child) ended(said limit) error {
 	if said == "" {
 		said = c.stderr.limit()
 	}
-	switch said {
-	case limitMemory:
+	switch state := c.cmd.ProcessState; {
+	case said == limitMemory:
 		return &broken{wrong: &chart.Error{
 			File: c.file, Message: fmt.Sprintf("takes more than %d MiB of memory to render", c.limits.Memory>>20),
 			Hint: "look for text that is repeated, for long lists, and for a template that includes itself",
 		}}
-	case limitCPU:
+	case said == limitCPU && state.UserTime()+state.SystemTime()-c.used >= c.limits.CPU/2:
+		// Another process can send SIGXCPU, too. The bound is half of the limit, because the kernel compares the limit
+		// with ticks, which are less exact than these times.
 		return &broken{wrong: &chart.Error{
 			File: c.file, Message: fmt.Sprintf("takes more than %s of CPU time to render", c.limits.CPU),
 			Hint: "look for nested loops",

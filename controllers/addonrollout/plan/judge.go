@@ -348,8 +348,12 @@ func marked(j *Judged) bool {
 }
 
 // held is the content of the stable revision or of the member's record, if its works have that content although they do not
-// name it; otherwise the zero Content.
+// name it; otherwise the zero Content. Works that name the target and have it are believed: of content without workloads, two
+// revisions can have the same works.
 func (t *turn) held(j *Judged) Content {
+	if j.names(t.Target.Digest) && t.holds(j, t.target) {
+		return Content{}
+	}
 	contents := []Content{t.stable}
 	if r, recorded := t.records[j.Name]; recorded && r.Revision != t.stable.digest {
 		contents = append(contents, t.Revisions[r.Revision])
@@ -367,7 +371,7 @@ func (t *turn) held(j *Judged) Content {
 
 // holds reports whether a member's works have the manifests and options of the content, whatever their annotations say.
 func (t *turn) holds(j *Judged, c Content) bool {
-	if j.AddOn == nil || j.awaits() != "" {
+	if c.Renderer == nil || j.AddOn == nil || j.awaits() != "" {
 		return false
 	}
 	desired, gone, err := t.rendered(j, c, c.digest)
