@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -125,7 +124,7 @@ func (p *planner) lostText(s *step) string {
 		if u.state == Lost && (!s.revert || p.retargetable(u)) {
 			away = away || u.c.Away != ""
 			if len(names) < brief.Shown {
-				names, causes = append(names, u.c.Name), append(causes, u.c.Name+": "+cmp.Or(u.c.Away, "unavailable"))
+				names, causes = append(names, u.c.Name), append(causes, u.c.Name+": "+orElse(u.c.Away, "unavailable"))
 			}
 		}
 	}

@@ -145,7 +145,7 @@ func (o *lintOptions) printText(dir string, result compiled, paces []pace) error
 // lintResult is the output of `lint -o json`.
 type lintResult struct {
 	Problems problem.List `json:"problems"`
-	// MoreProblems and MoreWarnings are how many there are besides.
+	// MoreProblems and MoreWarnings are how many are left out.
 	MoreProblems int          `json:"moreProblems,omitempty"`
 	Warnings     problem.List `json:"warnings"`
 	MoreWarnings int          `json:"moreWarnings,omitempty"`
@@ -232,12 +232,15 @@ func shownProblems(problems problem.List) string {
 	return b.String()
 }
 
-// firstOf are the first problems, whose texts take mostProblemBytes at most, and how many there are besides.
+// firstOf are the first problems, whose texts take mostProblemBytes at most, and how many are left out.
 func firstOf(problems problem.List) (first problem.List, more int) {
 	size := 0
 	for i, p := range problems {
-		for _, text := range []*string{&p.Message, &p.Hint, &p.Field, &p.Name, &p.Path} {
-			*text = strings.ToValidUTF8((*text)[:min(len(*text), mostProblemBytes/4)], "")
+		for text, most := range map[*string]int{
+			&p.Message: mostProblemBytes / 4, &p.Hint: mostProblemBytes / 16,
+			&p.Path: mostProblemBytes / 16, &p.Name: mostProblemBytes / 16, &p.Field: mostProblemBytes / 16,
+		} {
+			*text = strings.ToValidUTF8((*text)[:min(len(*text), most)], "")
 		}
 		size += len(p.String()) + 1
 		if i == mostProblems || i > 0 && size > mostProblemBytes {

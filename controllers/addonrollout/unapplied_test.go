@@ -64,7 +64,7 @@ func TestWhatAnAgentCouldNotApplyIsNamed(t *testing.T) {
 }
 
 // TestApplyErrorThatLastsIsAFailure: it is one if two looks a minute apart see it, at least ten minutes after the works
-// were written. No deadline is needed. An error that comes and goes is none.
+// were written. No deadline is needed. An error that goes away is not a failure.
 func TestApplyErrorThatLastsIsAFailure(t *testing.T) {
 	for name, strategy := range map[string]func(*v1alpha1.AddOnRolloutSpec){
 		"stages": func(spec *v1alpha1.AddOnRolloutSpec) {

@@ -343,9 +343,8 @@ func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 }
 
 // lastCommits is the annotation with the last commits of what the source declared for an add-on before; "": nothing.
-// The last commit that had the content is the one that was applied last, if it declared the rollout's target. It may
-// not: a pass can end between its write of the target and its status, and a status can be an older one. Then it is the
-// commit that introduced the target.
+// The last commit that had the content is the one that was applied last, if it declared the rollout's target. Otherwise,
+// for example after a pass that ended between the target and its own status, it is the commit that introduced the target.
 func lastCommits(addOn load.AddOn, in planInput) string {
 	r := in.seen.rollouts[addOn.Name]
 	if !targetedBy(r, in.source) {
@@ -355,7 +354,7 @@ func lastCommits(addOn load.AddOn, in planInput) string {
 	if replaced.Digest == addOn.Digest {
 		return r.Annotations[v1alpha1.LastCommitsAnnotation]
 	}
-	last := replaced.Commit
+	last := cmp.Or(replaced.Commit, in.applied)
 	if slices.ContainsFunc(in.addOns, func(a v1alpha1.SourcedAddOn) bool {
 		return a.Name == addOn.Name && a.Digest == replaced.Digest && a.Commit == replaced.Commit
 	}) {

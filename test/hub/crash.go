@@ -24,6 +24,13 @@ const (
 	Etcd Server = "etcd"
 )
 
+const (
+	// startsWithin is how long the process of a server may be absent; it does not answer by then.
+	startsWithin = 10 * time.Second
+	// restartAfter is how long keep waits before it starts a server again.
+	restartAfter = time.Second
+)
+
 // Freeze stops a server as SIGSTOP does; Thaw continues it.
 func (h *Hub) Freeze(s Server) error { return h.signal(s, syscall.SIGSTOP) }
 
@@ -33,7 +40,7 @@ func (h *Hub) Thaw(s Server) error { return h.signal(s, syscall.SIGCONT) }
 // Crash ends a server as kill -9 does, and starts it again after a while with the same
 // arguments. It returns when the process runs; it may not answer yet.
 func (h *Hub) Crash(ctx context.Context, s Server, down time.Duration) error {
-	pid, args, err := h.find(s)
+	pid, args, err := h.await(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -44,14 +51,10 @@ func (h *Hub) Crash(ctx context.Context, s Server, down time.Duration) error {
 		return err
 	}
 	h.startAgain(args)
-	for {
-		if _, _, err := h.find(s); err == nil {
-			return nil
-		}
-		if err := pause(ctx, pollInterval); err != nil {
-			return fmt.Errorf("cannot start %s again: %w", s, err)
-		}
+	if _, _, err := h.await(ctx, s); err != nil {
+		return fmt.Errorf("cannot start %s again: %w", s, err)
 	}
+	return nil
 }
 
 // startAgain starts a server that runs until Stop.
@@ -65,7 +68,18 @@ func (h *Hub) startAgain(args []string) {
 	})
 }
 
-// keep runs a server until it is killed or ctx ends. One that ends by itself is started again, as a kubelet starts a
+// await is find for a server that may be about to start again.
+func (h *Hub) await(ctx context.Context, s Server) (pid int, args []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startsWithin)
+	defer cancel()
+	for {
+		if pid, args, err = h.find(s); err == nil || pause(ctx, pollInterval) != nil {
+			return pid, args, err
+		}
+	}
+}
+
+// keep runs a server until it is killed or ctx ends. A server that ends by itself is started again, as a kubelet starts a
 // static pod: a kube-apiserver ends if etcd, or its own bootstrap, is too slow while it starts.
 func (h *Hub) keep(ctx context.Context, args []string) error {
 	for {
@@ -73,7 +87,7 @@ func (h *Hub) keep(ctx context.Context, args []string) error {
 		if killed || err != nil || ctx.Err() != nil {
 			return err
 		}
-		if pause(ctx, time.Second) != nil {
+		if pause(ctx, restartAfter) != nil {
 			return nil // Stop ended it
 		}
 	}
@@ -124,7 +138,7 @@ func (h *Hub) stopRestarted() error {
 }
 
 func (h *Hub) signal(s Server, signal syscall.Signal) error {
-	pid, _, err := h.find(s)
+	pid, _, err := h.await(context.Background(), s)
 	if err == nil {
 		err = syscall.Kill(pid, signal)
 	}

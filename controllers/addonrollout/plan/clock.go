@@ -38,15 +38,15 @@ func step(from, to Look) time.Duration {
 	return step
 }
 
-// retiming is what becomes of the times of a status before it is planned with. The times that this process stored move
-// with its clock, by step. In a status of another process, such as after a restart, a time later than latest is replaced
-// by it: no decision is later than now. latest is zero for a status of this process.
+// retiming says how the times of a status change before it is planned with. The times that this process stored move with
+// its clock, by step. In a status of another process, such as after a restart, a time later than latest is replaced by
+// latest: no decision is later than now. latest is zero for a status of this process.
 type retiming struct {
 	step   time.Duration
 	latest time.Time
 }
 
-// retiming returns what becomes of the times of a status with this ledger.
+// retiming returns how the times of a status with this ledger change.
 func (m Memory) retiming(ledger v1alpha1.Ledger, now Look) retiming {
 	if m.last == nil || !equality.Semantic.DeepEqual(m.last.ledger, ledger) {
 		return retiming{latest: now.Wall}
@@ -54,6 +54,7 @@ func (m Memory) retiming(ledger v1alpha1.Ledger, now Look) retiming {
 	return retiming{step: step(m.last.Look, now)}
 }
 
+// ledger changes the times of a ledger.
 func (r retiming) ledger(l v1alpha1.Ledger) v1alpha1.Ledger {
 	switch {
 	case !r.latest.IsZero():
@@ -64,6 +65,7 @@ func (r retiming) ledger(l v1alpha1.Ledger) v1alpha1.Ledger {
 	return l
 }
 
+// time changes one time; nil stays nil.
 func (r retiming) time(t *metav1.Time) *metav1.Time {
 	if t == nil {
 		return nil
@@ -76,8 +78,12 @@ func (r retiming) time(t *metav1.Time) *metav1.Time {
 	return &moved
 }
 
-// stages moves the times of the verdicts of gates.
+// stages moves the times of the verdicts of gates. Those of another process are clamped with each gate's own rule
+// (storedVerdict).
 func (r retiming) stages(stages []v1alpha1.StageStatus) []v1alpha1.StageStatus {
+	if r.step == 0 {
+		return stages
+	}
 	stages = slices.Clone(stages)
 	for i := range stages {
 		stages[i].Gates = slices.Clone(stages[i].Gates)

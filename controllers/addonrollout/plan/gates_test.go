@@ -140,10 +140,6 @@ func TestVerdictsMoveWithTheOperatorsClock(t *testing.T) {
 	if !stages[0].Gates[0].EvaluatedAt.Equal(&start) {
 		t.Error("the stored status was changed")
 	}
-	got = retiming{latest: start.Add(-time.Hour)}.stages(stages)[0].Gates
-	if want := start.Add(-time.Hour); !got[0].EvaluatedAt.Time.Equal(want) || !got[0].Since.Time.Equal(want) {
-		t.Errorf("after a restart with an earlier clock, got %+v", got)
-	}
 }
 
 // TestAtMostTwoHundredClustersAreCompared, and which ones does not change when others come.

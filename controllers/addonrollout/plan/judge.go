@@ -351,9 +351,6 @@ func marked(j *Judged) bool {
 // name it; otherwise the zero Content. Works that name the target and have it are believed: of content without workloads, two
 // revisions can have the same works.
 func (t *turn) held(j *Judged) Content {
-	if j.names(t.Target.Digest) && t.holds(j, t.target) {
-		return Content{}
-	}
 	contents := []Content{t.stable}
 	if r, recorded := t.records[j.Name]; recorded && r.Revision != t.stable.digest {
 		contents = append(contents, t.Revisions[r.Revision])
@@ -363,6 +360,9 @@ func (t *turn) held(j *Judged) Content {
 			continue
 		}
 		if marked(j) && c.upToDate(j) || !marked(j) && t.holds(j, c) {
+			if j.names(t.Target.Digest) && t.holds(j, t.target) {
+				return Content{}
+			}
 			return c
 		}
 	}
