@@ -30,7 +30,7 @@ type MergedRequest struct {
 	Number int64
 	// Author opened it.
 	Author string
-	// At is when it was merged, by the forge's clock.
+	// At is when it was merged, by the forge's clock. Only later comments are read.
 	At time.Time
 }
 

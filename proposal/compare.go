@@ -132,9 +132,9 @@ func (c comparison) leave(out *AddOn) {
 
 // clusters says what the change does on which clusters, and when.
 func (c comparison) clusters(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error {
-	out.Holds = append(out.Holds, stopped(c.name, policy, c.fleet.Standings[c.name], c.head.Digest)...)
+	out.Holds = append(out.Holds, stopped(c.name, policy, c.fleet, c.head.Digest)...)
 	if out.Change != Policy { // otherwise the fleet has the content, and the change may be what blocks it
-		out.Barred = barred(c.name, policy, c.fleet.Standings[c.name], c.head.Digest)
+		out.Barred = barred(c.name, policy, c.fleet, c.head.Digest)
 	}
 	fleet, err := c.after.fleet(c.name, policy)
 	if err != nil {

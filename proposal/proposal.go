@@ -36,7 +36,7 @@ type Privacy string
 const (
 	// ShowFleet: names and values of clusters may be shown.
 	ShowFleet Privacy = "Show"
-	// HideNames: clusters have numbers and no names, and their values are masked.
+	// HideNames: clusters have numbers and no names, and their values are masked, as are texts that may have names.
 	HideNames Privacy = "HideNames"
 	// HideValues: clusters have names, and their values are masked.
 	HideValues Privacy = "HideValues"
@@ -341,8 +341,8 @@ func (p Proposal) barred() []string {
 }
 
 // barred returns why the content with a digest would not be rolled out, and the way out; "": it would be.
-func barred(addOn string, policy v1alpha1.AddOnRolloutSpec, standing Standing, digest string) string {
-	revision := render.RevisionName(addOn, digest)
+func barred(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet, digest string) string {
+	standing, revision := fleet.Standings[addOn], render.RevisionName(addOn, digest)
 	for _, b := range policy.Blocked {
 		names := func(commit string) bool { return b.Blocks(v1alpha1.Target{Digest: digest, Commit: commit}) }
 		if names("") || slices.ContainsFunc(standing.Commits[revision], names) {
@@ -350,21 +350,25 @@ func barred(addOn string, policy v1alpha1.AddOnRolloutSpec, standing Standing, d
 		}
 	}
 	if why := standing.Quarantined[revision]; why != "" {
-		return "the content is in quarantine: " + why + "; declare other content, or run addonflow unblock " + addOn + " " + shortDigest(digest)
+		is := "the content is in quarantine: " + why
+		if fleet.Privacy == HideNames { // the reason lists clusters
+			is = "content " + shortDigest(digest) + " is in quarantine"
+		}
+		return is + "; declare other content, or run addonflow unblock " + addOn + " " + shortDigest(digest)
 	}
 	return ""
 }
 
 // stopped returns why the rollout of a digest would not begin.
-func stopped(addOn string, policy v1alpha1.AddOnRolloutSpec, standing Standing, digest string) []string {
+func stopped(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet, digest string) []string {
 	var holds []string
-	if why := barred(addOn, policy, standing, digest); why != "" {
+	if why := barred(addOn, policy, fleet, digest); why != "" {
 		holds = append(holds, why)
 	}
 	if policy.Suspend {
 		holds = append(holds, "spec.suspend is true")
 	}
-	if standing.Suspended {
+	if fleet.Standings[addOn].Suspended {
 		holds = append(holds, "the rollout is suspended on the hub")
 	}
 	return holds

@@ -232,6 +232,31 @@ func TestOf_SaysWhatTheHubKnows(t *testing.T) {
 	}
 }
 
+// TestOf_QuarantineNamesNoClusterWithoutNames: the reason is that of the rollout, which lists clusters.
+func TestOf_QuarantineNamesNoClusterWithoutNames(t *testing.T) {
+	base, head := side(t, "main", declared), side(t, "head", strings.Replace(declared, "v1}", "v2}", 1))
+	digest := head.Commit.AddOns[0].Digest
+	for privacy, want := range map[Privacy]string{
+		HideNames:  "content " + shortDigest(digest) + " is in quarantine; declare other content",
+		HideValues: "the content is in quarantine: halted in canary: 1 failed (eu-01: timed out); declare other content",
+	} {
+		p, err := Of(base, head, Fleet{Privacy: privacy, Standings: map[string]Standing{"hello": {
+			Quarantined: map[string]string{render.RevisionName("hello", digest): "halted in canary: 1 failed (eu-01: timed out)"},
+		}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := string(text) + p.Markdown() + p.Summary()
+		if p.Accepted() || !strings.Contains(p.Summary(), want) || strings.Contains(all, "eu-01") != (privacy == HideValues) {
+			t.Errorf("%s: %s\n%s", privacy, p.Summary(), all)
+		}
+	}
+}
+
 // TestOf_FailsForContentThatWouldNotBeRolledOut: the commit would be applied, and no cluster would change. A policy that
 // blocks the content of the fleet is no failure.
 func TestOf_FailsForContentThatWouldNotBeRolledOut(t *testing.T) {

@@ -143,7 +143,9 @@ type ForgeApproval struct {
 	// +listType=set
 	// +optional
 	Users []string `json:"users,omitempty"`
-	// NotAuthor: comments of the account that opened the pull request do not count.
+	// NotAuthor: comments of the authors of the change do not count. These are the accounts that opened a pull
+	// request that was merged since the stable content, and the authors of commits that were pushed since then
+	// without one. If the forge names no account for one of them, no comment counts.
 	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }

@@ -232,7 +232,7 @@ func (o *controllerOptions) setupWebhooks(ctx context.Context, mgr ctrl.Manager)
 		return err
 	}
 	receiver, err := hook.New(hook.Options{
-		Address: o.webhookAddr, Sources: mgr.GetCache(), Secrets: mgr.GetAPIReader(),
+		Address: o.webhookAddr, Sources: mgr.GetCache(), Live: mgr.GetAPIReader(),
 		Client: client.WithFieldOwner(mgr.GetClient(), v1alpha1.FieldManager), Log: ctrl.Log.WithName("webhooks"),
 	}, crtmetrics.Registry)
 	if err != nil {

@@ -88,13 +88,24 @@ type origin struct {
 	// whole: no commit is missing in the line.
 	whole    bool
 	requests []commitstatus.MergedRequest
-	// authors are the accounts of the requests, and those of commits that came without one.
+	// authors are the accounts of the requests, and those of commits that came without one; "": the forge names none.
 	authors []string
+}
+
+// unknown returns why the authors of the content are not known; "": they are.
+func (b origin) unknown() string {
+	switch {
+	case !b.whole:
+		return "too many commits were merged since the stable content"
+	case slices.Contains(b.authors, ""):
+		return "the forge names no account for the author of a commit or pull request since the stable content"
+	}
+	return ""
 }
 
 // by reports whether an account may have authored the content.
 func (b origin) by(login string) bool {
-	return slices.ContainsFunc(b.authors, func(a string) bool { return a == "" || strings.EqualFold(a, login) })
+	return b.unknown() != "" || slices.ContainsFunc(b.authors, func(a string) bool { return strings.EqualFold(a, login) })
 }
 
 // numbers lists the requests.
@@ -130,10 +141,11 @@ func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v
 			return false, err
 		}
 		if b.asked++; !found {
-			if commit.Author != "" {
-				b.authors = append(b.authors, commit.Author)
-			}
+			b.authors = append(b.authors, commit.Author)
 			continue
+		}
+		if began := status.TargetSince; b.asked > 1 && began != nil && merged.At.Before(began.Time) {
+			merged.At = began.Time // comments of before may be about other content with the same ten digits
 		}
 		b.requests, b.authors = append(b.requests, merged), append(b.authors, merged.Author)
 	}
@@ -297,8 +309,8 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	if !announced {
 		a.Events.Event(rollout, corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request "+last.origin.numbers()+" are read for approvals")
 	}
-	if !last.origin.whole && slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
-		err := errors.New("too many commits were merged since the stable content, so their authors are not known and notAuthor accepts no comment; approve with addonflow approve")
+	if why := last.origin.unknown(); why != "" && slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
+		err := errors.New(why + ", so the authors are not known and notAuthor accepts no comment; approve with addonflow approve")
 		a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", err.Error())
 	}
 	var comments []commitstatus.Comment
@@ -378,7 +390,7 @@ func (g awaitedGate) decisions(
 		switch {
 		case !ok || c.Edited || !said.Is(rollout.Name, g.subject) || !gates.IsForgeApprover(*g.spec.Forge, c.By.Login):
 			continue
-		case g.spec.Forge.NotAuthor && (!by.whole || by.by(c.By.Login)):
+		case g.spec.Forge.NotAuthor && by.by(c.By.Login):
 			continue
 		case c.ID <= g.used: // or its decision was withdrawn
 			continue

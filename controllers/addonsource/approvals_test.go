@@ -201,99 +201,151 @@ func TestApprover_AFloodOfCommentsStopsNoApproval(t *testing.T) {
 	}
 }
 
-// TestApprover_AuthorsAreThoseOfEverythingSinceTheStableContent: alice's content is merged with request 7, bob's README
-// with 8, and both before the operator looks.
-func TestApprover_AuthorsAreThoseOfEverythingSinceTheStableContent(t *testing.T) {
-	digest := "v1:sha256:" + strings.Repeat("ab", 32)
-	commit := func(digit string) string { return strings.Repeat(digit, 40) }
-	answers := map[string]any{"commits": []any{
-		map[string]any{"sha": commit("2"), "parents": []any{map[string]any{"sha": commit("1")}}},
-		map[string]any{"sha": commit("1"), "parents": []any{map[string]any{"sha": commit("0")}, map[string]any{"sha": commit("9")}}},
-		map[string]any{"sha": commit("9")},
-		map[string]any{"sha": commit("0")},
-	}}
-	for number, r := range map[int]struct{ sha, author string }{7: {commit("1"), "alice"}, 8: {commit("2"), "bob"}} {
-		answers["commits/"+r.sha+"/pull"] = map[string]any{"number": number, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": r.sha, "user": map[string]any{"login": r.author}, "base": map[string]any{"ref": "main"}}
+// approvalScene is a rollout that waits for comments, of commit 2 and since the stable commit 0, and the answers of its forge
+// by path.
+type approvalScene struct {
+	*planScene
+	t       *testing.T
+	answers map[string]any
+	source  *v1alpha1.AddOnSource
+	rollout *v1alpha1.AddOnRollout
+}
+
+// shaOf is a commit of one digit.
+func shaOf(digit string) string { return strings.Repeat(digit, 40) }
+
+// commentOf is a comment that approves the content of an approvalScene, as Gitea shows it.
+func commentOf(id int, by, at string) any {
+	line := gates.ApproveComment("hello", "fleet", "qa", "v1:sha256:"+strings.Repeat("ab", 32))
+	return map[string]any{"id": id, "body": line, "user": map[string]any{"id": id, "login": by}, "created_at": at, "updated_at": at}
+}
+
+func newApprovalScene(t *testing.T) *approvalScene {
+	t.Helper()
+	a := &approvalScene{planScene: newPlanScene(t, v1alpha1.PullRequestsSpec{}), t: t, source: &v1alpha1.AddOnSource{}, answers: map[string]any{"commits": []any{
+		map[string]any{"sha": shaOf("2"), "parents": []any{map[string]any{"sha": shaOf("1")}}},
+		map[string]any{"sha": shaOf("1"), "parents": []any{map[string]any{"sha": shaOf("0")}, map[string]any{"sha": shaOf("9")}}},
+		map[string]any{"sha": shaOf("9")},
+		map[string]any{"sha": shaOf("0")},
+	}}}
+	for number, r := range map[int]struct{ sha, author string }{7: {shaOf("1"), "alice"}, 8: {shaOf("2"), "bob"}} {
+		a.answers["commits/"+r.sha+"/pull"] = map[string]any{"number": number, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": r.sha, "user": map[string]any{"login": r.author}, "base": map[string]any{"ref": "main"}}
 	}
-	said := func(id int, by string) any {
-		return map[string]any{"id": id, "body": gates.ApproveComment("hello", "fleet", "qa", digest), "user": map[string]any{"id": id, "login": by}, "created_at": "2026-01-01T00:01:00Z", "updated_at": "2026-01-01T00:01:00Z"}
-	}
-	answers["issues/7/comments"], answers["issues/8/comments"] = []any{said(2, "bob"), said(3, "carol")}, []any{said(1, "alice")}
 	for _, by := range []string{"alice", "bob", "carol"} {
-		answers["collaborators/"+by+"/permission"] = map[string]any{"permission": "admin"}
+		a.answers["collaborators/"+by+"/permission"] = map[string]any{"permission": "admin"}
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer, ok := answers[strings.TrimPrefix(r.URL.Path, "/api/v1/repos/team/fleet/")]
+		answer, ok := a.answers[strings.TrimPrefix(r.URL.Path, "/api/v1/repos/team/fleet/")]
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
 		}
 		_ = json.NewEncoder(w).Encode(answer)
 	}))
-	defer server.Close()
-	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
-	source := &v1alpha1.AddOnSource{}
-	if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
+	t.Cleanup(server.Close)
+	if err := a.hub.Get(t.Context(), a.request.NamespacedName, a.source); err != nil {
 		t.Fatal(err)
 	}
-	source.Spec.CommitStatus.Address = server.URL + "/team/fleet"
-	if err := s.hub.Update(t.Context(), source); err != nil {
+	a.source.Spec.CommitStatus.Address = server.URL + "/team/fleet"
+	if err := a.hub.Update(t.Context(), a.source); err != nil {
 		t.Fatal(err)
 	}
-	rollout := &v1alpha1.AddOnRollout{
+	a.rollout = &v1alpha1.AddOnRollout{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "u", Annotations: map[string]string{v1alpha1.SourceAnnotation: "fleet/fleet"}},
 		Spec: v1alpha1.AddOnRolloutSpec{Stages: []v1alpha1.Stage{{Name: "fleet", Gates: &v1alpha1.Gates{Before: []v1alpha1.Gate{{
 			Name: "qa", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{NotAuthor: true}},
 		}}}}}},
 		Status: v1alpha1.AddOnRolloutStatus{
-			Attempt: 1, Target: &v1alpha1.Target{Digest: digest, Commit: "main@sha1:" + commit("2")}, Stable: &v1alpha1.Target{Commit: "main@sha1:" + commit("0")},
+			Attempt: 1, Target: &v1alpha1.Target{Digest: "v1:sha256:" + strings.Repeat("ab", 32), Commit: "main@sha1:" + shaOf("2")}, Stable: &v1alpha1.Target{Commit: "main@sha1:" + shaOf("0")},
+			TargetSince: &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)},
 			Stages: []v1alpha1.StageStatus{{Name: "fleet", Gates: []v1alpha1.GateStatus{{
 				Name: "qa", When: v1alpha1.GateBefore, Type: v1alpha1.GateApproval, State: v1alpha1.GateWaiting, Since: &metav1.Time{Time: time.Unix(1000, 0)},
 			}}}},
 		},
 	}
-	if err := s.hub.Create(t.Context(), rollout); err != nil {
+	if err := a.hub.Create(t.Context(), a.rollout); err != nil {
 		t.Fatal(err)
 	}
-	s.planner.Live = s.hub
-	s.planner.Client = interceptor.NewClient(s.hub, interceptor.Funcs{Create: func(ctx context.Context, hub client.WithWatch, o client.Object, options ...client.CreateOption) error {
+	a.planner.Live = a.hub
+	a.planner.Client = interceptor.NewClient(a.hub, interceptor.Funcs{Create: func(ctx context.Context, hub client.WithWatch, o client.Object, options ...client.CreateOption) error {
 		if review, ok := o.(*authenticationv1.SelfSubjectReview); ok {
 			review.Status.UserInfo.Username = "system:serviceaccount:addonflow-system:addonflow"
 			return nil
 		}
 		return hub.Create(ctx, o, options...)
 	}})
-	look := func() (by []string) {
-		t.Helper()
-		result, err := NewApprover(s.planner.Reconciler).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rollout)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if result.RequeueAfter == 0 {
-			t.Error("no later comment is read, although the gate waits")
-		}
-		var list v1alpha1.AddOnApprovalList
-		if err := s.hub.List(t.Context(), &list); err != nil {
-			t.Fatal(err)
-		}
-		for i := range list.Items {
-			by = append(by, list.Items[i].Spec.Forge.Login)
-		}
-		return by
+	return a
+}
+
+// look reads the comments and returns the accounts whose decisions are entered.
+func (a *approvalScene) look() (by []string) {
+	a.t.Helper()
+	result, err := NewApprover(a.planner.Reconciler).Reconcile(a.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(a.rollout)})
+	if err != nil {
+		a.t.Fatal(err)
 	}
-	if got := look(); !slices.Equal(got, []string{"carol"}) {
+	if result.RequeueAfter == 0 {
+		a.t.Error("no later comment is read, although the gate waits")
+	}
+	var list v1alpha1.AddOnApprovalList
+	if err := a.hub.List(a.t.Context(), &list); err != nil {
+		a.t.Fatal(err)
+	}
+	for i := range list.Items {
+		by = append(by, list.Items[i].Spec.Forge.Login)
+	}
+	return by
+}
+
+// TestApprover_AuthorsAreThoseOfEverythingSinceTheStableContent: alice's content is merged with request 7, bob's README
+// with 8, and both before the operator looks.
+func TestApprover_AuthorsAreThoseOfEverythingSinceTheStableContent(t *testing.T) {
+	a := newApprovalScene(t)
+	a.answers["issues/7/comments"] = []any{commentOf(2, "bob", "2026-01-01T00:01:00Z"), commentOf(3, "carol", "2026-01-01T00:01:00Z")}
+	a.answers["issues/8/comments"] = []any{commentOf(1, "alice", "2026-01-01T00:01:00Z")}
+	if got := a.look(); !slices.Equal(got, []string{"carol"}) {
 		t.Errorf("entered %q", got)
 	}
-	if got := s.event(); !strings.Contains(got, "comments on pull request 8, 7 are read") {
+	if got := a.event(); !strings.Contains(got, "comments on pull request 8, 7 are read") {
 		t.Errorf("event %q", got)
 	}
-	delete(answers, "commits/"+commit("1")+"/pull")
-	delete(answers, "commits/"+commit("2")+"/pull")
-	look()
-	if got := s.event(); !strings.Contains(got, "ApprovalsNotRead") || !strings.Contains(got, "no pull request into main brought commit 2222222222") {
+	delete(a.answers, "commits/"+shaOf("1")+"/pull")
+	delete(a.answers, "commits/"+shaOf("2")+"/pull")
+	a.look()
+	if got := a.event(); !strings.Contains(got, "ApprovalsNotRead") || !strings.Contains(got, "no pull request into main brought commit 2222222222") {
 		t.Errorf("event %q", got)
 	}
-	if err := s.hub.Delete(t.Context(), source); err != nil {
+	if err := a.hub.Delete(t.Context(), a.source); err != nil {
 		t.Fatal(err)
 	}
-	look() // until the source is created again
+	a.look() // until the source is created again
+}
+
+// TestApprover_AnAuthorWithoutAnAccountMayBeEveryAccount: commit 1 is pushed without a request by an account that the forge
+// does not name, which may be carol's.
+func TestApprover_AnAuthorWithoutAnAccountMayBeEveryAccount(t *testing.T) {
+	a := newApprovalScene(t)
+	delete(a.answers, "commits/"+shaOf("1")+"/pull")
+	a.answers["issues/8/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
+	if got := a.look(); len(got) > 0 {
+		t.Errorf("entered %q", got)
+	}
+	a.event()
+	want := "the forge names no account for the author of a commit or pull request since the stable content, so the authors are not known and notAuthor accepts no comment; approve with addonflow approve"
+	if got := a.event(); !strings.Contains(got, "ApprovalsNotRead") || !strings.Contains(got, want) {
+		t.Errorf("event %q", got)
+	}
+}
+
+// TestApprover_CommentsOnAnEarlierRequestAreOfTheRolloutOfThisContent: a digest in a comment has ten digits, so that two
+// contents can have the same.
+func TestApprover_CommentsOnAnEarlierRequestAreOfTheRolloutOfThisContent(t *testing.T) {
+	for at, want := range map[string][]string{"2026-01-01T00:00:20Z": {"dave"}, "2026-01-01T00:00:40Z": {"carol"}} {
+		a := newApprovalScene(t)
+		a.answers["collaborators/dave/permission"] = map[string]any{"permission": "admin"}
+		a.answers["issues/7/comments"] = []any{commentOf(1, "carol", at)}
+		a.answers["issues/8/comments"] = []any{commentOf(2, "dave", at)}
+		if got := a.look(); !slices.Equal(got, want) {
+			t.Errorf("%s: entered %q", at, got)
+		}
+	}
 }

@@ -2,13 +2,14 @@ package hook
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
@@ -47,23 +48,25 @@ func (a *asker) ask(source *v1alpha1.AddOnSource) {
 		return
 	}
 	a.waiting[source.UID] = true
-	after := pause - a.Clock().Sub(a.lastRequest(source))
-	key, uid := client.ObjectKeyFromObject(source), source.UID
-	time.AfterFunc(max(min(after, pause), 0), func() { a.request(key, uid) })
-}
-
-// lastRequest returns when a look at the source was requested last, by this process or by another one.
-func (a *asker) lastRequest(source *v1alpha1.AddOnSource) time.Time {
 	last := a.last[source.UID]
-	if at, err := time.Parse(time.RFC3339Nano, source.Annotations[fluxmeta.ReconcileRequestAnnotation]); err == nil && at.After(last) {
-		return at
+	if at := requestedAt(source); at.After(last) {
+		last = at
 	}
-	return last
+	time.AfterFunc(max(min(pause-a.Clock().Sub(last), pause), 0), func() { a.request(source) })
 }
 
-// request writes the annotation. From here on a webhook needs another request.
-func (a *asker) request(key client.ObjectKey, uid types.UID) {
-	now := a.Clock()
+// requestedAt returns when a look at the source was requested last; zero: never.
+func requestedAt(source *v1alpha1.AddOnSource) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, source.Annotations[fluxmeta.ReconcileRequestAnnotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// request writes the annotation of a source that was read before. From here on a webhook needs another request.
+func (a *asker) request(read *v1alpha1.AddOnSource) {
+	now, key, uid := a.Clock(), client.ObjectKeyFromObject(read), read.UID
 	a.mu.Lock()
 	delete(a.waiting, uid)
 	for other, at := range a.last {
@@ -75,16 +78,21 @@ func (a *asker) request(key client.ObjectKey, uid types.UID) {
 	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(a.ctx, patchTimeout)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":         uid, // another source of that name is not meant
-		"annotations": map[string]string{fluxmeta.ReconcileRequestAnnotation: now.UTC().Format(time.RFC3339Nano)},
-	}})
-	if err == nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		source := &v1alpha1.AddOnSource{}
-		source.Namespace, source.Name = key.Namespace, key.Name
-		err = a.Client.Patch(ctx, source, client.RawPatch(types.MergePatchType, patch))
-	}
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && a.ctx.Err() == nil {
+		if err := a.Live.Get(ctx, key, source); err != nil || source.UID != uid { // another source of that name is not meant
+			return err
+		}
+		if at := requestedAt(source); !at.Equal(requestedAt(read)) && now.Sub(at) < pause {
+			// Another replica was first, and may have looked before the event.
+			a.ask(source) //nolint:contextcheck // the next request has a context of its own
+			return nil
+		}
+		patch := client.MergeFromWithOptions(source.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		metav1.SetMetaDataAnnotation(&source.ObjectMeta, fluxmeta.ReconcileRequestAnnotation, now.UTC().Format(time.RFC3339Nano))
+		return a.Client.Patch(ctx, source, patch)
+	})
+	if err != nil && !apierrors.IsNotFound(err) && a.ctx.Err() == nil {
 		a.Log.Error(err, "cannot request a reconcile of the source of a webhook; the next one at its interval finds the commit", "source", key)
 	}
 }

@@ -47,8 +47,8 @@ type Options struct {
 	Address string
 	// Sources reads AddOnSources from a watch cache.
 	Sources client.Reader
-	// Secrets reads Secrets by name, from the API server.
-	Secrets client.Reader
+	// Live reads Secrets and AddOnSources by name, from the API server.
+	Live client.Reader
 	// Client writes.
 	Client client.Client
 	Log    logr.Logger
@@ -238,7 +238,7 @@ func (r *Receiver) read(ctx context.Context, ref secret.Reference) (secret.Text,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), secretTimeout)
 	defer cancel()
 	var stored corev1.Secret
-	if err := r.Secrets.Get(ctx, ref.NamespacedName, &stored); err != nil {
+	if err := r.Live.Get(ctx, ref.NamespacedName, &stored); err != nil {
 		return "", ref.Unread(err)
 	}
 	value := secret.Text(strings.TrimSpace(string(stored.Data[tokenKey])))

@@ -50,6 +50,7 @@ type world struct {
 	receiver       *Receiver
 	hub            client.Client
 	patches, reads atomic.Int32
+	latency        time.Duration // of a patch
 	logged         *logs
 }
 
@@ -67,8 +68,14 @@ func newWorld(t *testing.T, kind string) *world {
 	w := &world{t: t, logged: &logs{}}
 	w.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(source, other, secret).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, hub client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			w.patches.Add(1)
-			return hub.Patch(ctx, o, p, opts...)
+			if w.latency > 0 {
+				<-time.After(w.latency)
+			}
+			err := hub.Patch(ctx, o, p, opts...)
+			if err == nil {
+				w.patches.Add(1)
+			}
+			return err
 		},
 		Get: func(ctx context.Context, hub client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if _, ok := o.(*corev1.Secret); ok {
@@ -79,7 +86,7 @@ func newWorld(t *testing.T, kind string) *world {
 	}).Build()
 	var err error
 	w.receiver, err = New(Options{
-		Sources: w.hub, Secrets: w.hub, Client: w.hub,
+		Sources: w.hub, Live: w.hub, Client: w.hub,
 		Log: funcr.New(w.logged.add, funcr.Options{}),
 	}, prometheus.NewRegistry())
 	if err != nil {
@@ -289,6 +296,55 @@ func TestWebhooks_OfTwoReplicasShareThePauseOfTheSource(t *testing.T) {
 		synctest.Wait()
 		if w.patches.Load() != 2 {
 			t.Errorf("%d looks", w.patches.Load())
+		}
+	})
+}
+
+// TestWebhooks_OfTwoReplicasAtOnceShareThePauseOfTheSource: both have read that no look is requested. The event of the
+// second replica is part of the next look, because the first look may have come before its push.
+func TestWebhooks_OfTwoReplicasAtOnceShareThePauseOfTheSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "gitlab")
+		second, err := New(w.receiver.Options, prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer second.asker.stop()
+		w.latency = pause / 10
+		proof := proofs(testToken, testBody)["gitlab"]
+		w.send(http.MethodPost, testPath, testBody, proof)
+		w.receiver = second
+		w.send(http.MethodPost, testPath, testBody, proof)
+		<-time.After(pause / 2)
+		first := w.requestedAt()
+		if w.patches.Load() != 1 {
+			t.Errorf("%d looks at once", w.patches.Load())
+		}
+		<-time.After(pause)
+		if w.patches.Load() != 2 || w.requestedAt() == first {
+			t.Errorf("%d looks, the last at %s", w.patches.Load(), w.requestedAt())
+		}
+	})
+}
+
+// TestWebhook_AnotherWriteOfTheSourceDelaysNoLook: the status of the source is written while the look is requested.
+func TestWebhook_AnotherWriteOfTheSourceDelaysNoLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "gitlab")
+		w.latency = pause / 10
+		w.send(http.MethodPost, testPath, testBody, proofs(testToken, testBody)["gitlab"])
+		synctest.Wait()
+		var source v1alpha1.AddOnSource
+		if err := w.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, &source); err != nil {
+			t.Fatal(err)
+		}
+		source.Labels = map[string]string{"team": "a"}
+		if err := w.hub.Update(t.Context(), &source); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(pause / 2)
+		if w.patches.Load() != 1 || w.requestedAt() == "" || w.logged.String() != "" {
+			t.Errorf("%d looks, log %q", w.patches.Load(), w.logged)
 		}
 	})
 }
