@@ -330,11 +330,15 @@ func TestRolloutNamesTheLastCommitOfWhatItReplaces(t *testing.T) {
 		"SameContent":  {oldDigest, []v1alpha1.SourcedAddOn{sourced}, "main@sha1:bbb", "hello-older=main@sha1:111 hello-old=main@sha1:222"},
 		"StatusIsLost": {newDigest, nil, "", "hello-old=main@sha1:aaa hello-older=main@sha1:111"},
 		"StatusIsOlderThanTheTarget": {
-			newDigest, []v1alpha1.SourcedAddOn{{Name: "hello", Digest: "sha256:older", Commit: "main@sha1:111"}}, "main@sha1:111",
+			newDigest,
+			[]v1alpha1.SourcedAddOn{{Name: "hello", Digest: "sha256:older", Commit: "main@sha1:111"}},
+			"main@sha1:111",
 			"hello-old=main@sha1:aaa hello-older=main@sha1:111",
 		},
 		"StatusIsOfTheSameContentEarlier": {
-			newDigest, []v1alpha1.SourcedAddOn{{Name: "hello", Digest: oldDigest, Commit: "main@sha1:000"}}, "main@sha1:000",
+			newDigest,
+			[]v1alpha1.SourcedAddOn{{Name: "hello", Digest: oldDigest, Commit: "main@sha1:000"}},
+			"main@sha1:000",
 			"hello-old=main@sha1:aaa hello-older=main@sha1:111",
 		},
 	} {
