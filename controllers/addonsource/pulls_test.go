@@ -309,7 +309,7 @@ spec:
 		"an add-on of another source":           {owner: "default/fleet", want: "failure addonflow-plan/fleet: would be refused: addon.yaml:1: ", comment: "addon.yaml:1: ClusterManagementAddOn/hello: belongs to source default/fleet; declare it in one source only"},
 		"an add-on of a source that is deleted": {owner: "default/gone", want: "success addonflow-plan/fleet: 1 add-on: hello; 3 cluster changes"},
 		"an unlisted registry":                  {more: packaged, want: "failure addonflow-plan/fleet: would be refused: addon.yaml:38: AddOnPackage/agent: spec.helm.oci: charts are not read from charts.example.com"},
-		"a fork":                                {owner: "default/fleet", repository: 2, want: "success addonflow-plan/fleet: 1 add-on: hello"},
+		"a fork":                                {owner: "default/fleet", repository: 2, want: "success addonflow-plan/fleet: 1 add-on, 1 not compared: hello"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newPlanScene(t, v1alpha1.PullRequestsSpec{Forks: true})
