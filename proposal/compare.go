@@ -54,19 +54,20 @@ func (c comparison) addOn() (*AddOn, error) {
 		out.To = c.head.Digest
 	}
 	policy := c.head.Policy()
+	same := c.base != nil && sameContent(c.base, c.head)
 	switch missing := slices.Concat(c.head.Missing, missingOf(c.base)); {
 	case c.blind:
 		out.Change = Unknown
 		out.Notes = append(out.Notes, "the base is refused, so that there is nothing to compare with")
-	case chartOf(c.base)+chartOf(c.head) != "":
+	case !same && chartOf(c.base)+chartOf(c.head) != "":
 		out.Change = Unknown
-		out.Notes = append(out.Notes, fmt.Sprintf("chart %s is in a registry, which a plan does not read: what changes on the clusters is not known", cmp.Or(chartOf(c.head), chartOf(c.base))))
-	case len(missing) > 0:
+		out.Notes = append(out.Notes, fmt.Sprintf("chart %s was not read from its registry: what changes on the clusters is not known", cmp.Or(chartOf(c.head), chartOf(c.base))))
+	case !same && len(missing) > 0:
 		out.Change = Unknown
 		out.Notes = append(out.Notes, fmt.Sprintf("%s is only on the hub: what changes on the clusters is not known", missing[0]))
 	case c.base == nil:
 		out.Change = Added
-	case c.base.Digest != c.head.Digest:
+	case !same:
 		out.Change = Content
 	case !equality.Semantic.DeepEqual(c.base.Policy(), policy) || c.moved(policy):
 		out.Change = Policy
@@ -81,6 +82,11 @@ func (c comparison) addOn() (*AddOn, error) {
 		out.Policy = lines
 	}
 	return out, c.clusters(out, policy)
+}
+
+// sameContent reports whether two commits have equal content of an add-on, also if some of it is not known.
+func sameContent(a, b *load.AddOn) bool {
+	return a.Digest == b.Digest && a.Declared == b.Declared && a.Digest+a.Declared != ""
 }
 
 // chartOf is the chart of an add-on that is in a registry and was not read; "": none.

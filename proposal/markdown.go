@@ -90,7 +90,7 @@ func (p Proposal) Summary() string {
 	if len(p.AddOns) == 0 {
 		return "nothing to roll out"
 	}
-	changed, removed, unknown := 0, 0, 0
+	changed, removed, unknown, uncompared := 0, 0, 0, 0
 	var names []string
 	for i := range p.AddOns {
 		a := &p.AddOns[i]
@@ -98,8 +98,11 @@ func (p Proposal) Summary() string {
 		if a.Change == Removed {
 			removed++
 		}
+		if a.Change == Unknown {
+			uncompared++
+		}
 		switch {
-		case a.Clusters == nil:
+		case a.Clusters == nil, a.Change == Unknown:
 			unknown++
 		case a.Change == Added:
 			changed += a.Clusters.Total
@@ -107,7 +110,11 @@ func (p Proposal) Summary() string {
 			changed += a.Clusters.Changed + a.Clusters.Joining + a.Clusters.Leaving
 		}
 	}
-	text := fmt.Sprintf("%s: %s", brief.Count(len(names), "add-on"), brief.Names(names))
+	text := brief.Count(len(names), "add-on")
+	if uncompared > 0 { // before the names, which a commit status may cut
+		text += fmt.Sprintf(", %d not compared", uncompared)
+	}
+	text += ": " + brief.Names(names)
 	if !p.Assumed && unknown == 0 {
 		text += "; " + brief.Count(changed, "cluster change")
 	}

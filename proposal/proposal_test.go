@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -364,6 +365,93 @@ func TestOf_ShowsPlacementsThatChange(t *testing.T) {
 }
 
 // TestMarkdown_CutsWholeAddOns: first diffs are omitted, then add-ons, and the last line names them.
+// incomplete declares two add-ons of which a plan without a hub and a registry does not know all content.
+const incomplete = `
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata: {name: charted}
+spec: {installStrategy: {type: Placements, placements: [{namespace: default, name: all}]}}
+---
+apiVersion: addonflow.io/v1alpha1
+kind: AddOnPackage
+metadata: {name: charted}
+spec:
+  addOn: charted
+  helm: {oci: "charts.example.com/agent:1.0.1@sha256:DIGEST"}
+  values: {a: 1}
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ClusterManagementAddOn
+metadata: {name: told}
+spec:
+  supportedConfigs:
+  - {group: addon.open-cluster-management.io, resource: addontemplates, defaultConfig: {name: told}}
+  - {resource: configmaps, defaultConfig: {namespace: default, name: settings}}
+  installStrategy: {type: Placements, placements: [{namespace: default, name: all}]}
+---
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: AddOnTemplate
+metadata: {name: told}
+spec:
+  addonName: told
+  agentSpec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: told, namespace: default}, data: {told: v1}}]}}
+---` + declared
+
+// TestOf_ComparesWhatIsDeclaredOfContentThatItDoesNotKnow: a chart that is not read and an object that is only on the hub
+// do not make an add-on a changed one, and a change of such an add-on is said as not compared.
+func TestOf_ComparesWhatIsDeclaredOfContentThatItDoesNotKnow(t *testing.T) {
+	base := strings.Replace(incomplete, "DIGEST", strings.Repeat("0", 64), 1)
+	for name, c := range map[string]struct{ old, new, want, addOn, note string }{
+		"nothing":                      {"", "", "nothing to roll out", "", ""},
+		"another add-on":               {"version: v1", "version: v2", "1 add-on: hello", "", ""},
+		"the tag of the chart":         {"agent:1.0.1@", "agent:1.0.1-mirrored@", "nothing to roll out", "", ""},
+		"the digest of the chart":      {strings.Repeat("0", 64), strings.Repeat("1", 64), "1 add-on, 1 not compared: charted", "charted", "chart charts.example.com/agent:1.0.1@sha256:" + strings.Repeat("1", 64) + " was not read from its registry: what changes on the clusters is not known"},
+		"values of the chart":          {"{a: 1}", "{a: 2}", "1 add-on, 1 not compared: charted", "charted", "chart charts.example.com/agent:1.0.1@sha256:" + strings.Repeat("0", 64) + " was not read from its registry: what changes on the clusters is not known"},
+		"beside the object on the hub": {"told: v1", "told: v2", "1 add-on, 1 not compared: told", "told", "ConfigMap default/settings is only on the hub: what changes on the clusters is not known"},
+		"the name of the object":       {"name: settings", "name: others", "1 add-on, 1 not compared: told", "told", "ConfigMap default/others is only on the hub: what changes on the clusters is not known"},
+		"the chart and another add-on": {"{version: v1}", "{version: v2}\n---\n" + strings.NewReplacer("charted", "second", "DIGEST", strings.Repeat("2", 64)).Replace(strings.Split(incomplete, "\n---\napiVersion: addon.open-cluster-management.io/v1alpha1\nkind: ClusterManagementAddOn\nmetadata: {name: told}")[0]), "2 add-ons, 1 not compared: hello, second", "second", "chart charts.example.com/agent:1.0.1@sha256:" + strings.Repeat("2", 64) + " was not read from its registry: what changes on the clusters is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			head := side(t, "head", strings.Replace(base, c.old, c.new, 1))
+			p, err := Of(side(t, "main", base), head, Fleet{}, nil)
+			if err != nil || len(p.Refused) > 0 {
+				t.Fatal(err, p.Refused)
+			}
+			if p.Summary() != c.want || !p.Accepted() {
+				t.Errorf("got %q", p.Summary())
+			}
+			for _, a := range p.AddOns {
+				if (a.Change == Unknown) != (a.Name == c.addOn) || a.Name == c.addOn && !slices.Contains(a.Notes, c.note) {
+					t.Errorf("%s: %s, %q", a.Name, a.Change, a.Notes)
+				}
+			}
+		})
+	}
+}
+
+// TestReverts_ComparesWhatIsDeclaredOfOtherAddOns: a chart that is not read is no reason against the revert of another
+// add-on.
+func TestReverts_ComparesWhatIsDeclaredOfOtherAddOns(t *testing.T) {
+	base := strings.Replace(incomplete, "DIGEST", strings.Repeat("0", 64), 1)
+	good := side(t, "the result", strings.Replace(base, "version: v1", "version: v0", 1))
+	at := slices.IndexFunc(good.Commit.AddOns, func(a load.AddOn) bool { return a.Name == "hello" })
+	digest := good.Commit.AddOns[at].Digest
+	for name, c := range map[string]struct{ old, new, addOn, want string }{
+		"only the add-on":                       {"", "", "hello", ""},
+		"the chart of another one, too":         {strings.Repeat("0", 64), strings.Repeat("1", 64), "hello", "it would change the content of charted, too"},
+		"another one with an object of the hub": {"told: v1", "told: v2", "hello", "it would change the content of told, too"},
+		"the add-on with the chart":             {"", "", "charted", "chart charts.example.com/agent:1.0.1@sha256:" + strings.Repeat("0", 64) + " is in a registry, which is not read for this"},
+		"the add-on with the object":            {"", "", "told", "ConfigMap default/settings is not on the hub"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			head := side(t, "the result", strings.NewReplacer("version: v1", "version: v0", cmp.Or(c.old, "-"), cmp.Or(c.new, "-")).Replace(base))
+			if got := Reverts(side(t, "main", base), head, c.addOn, digest); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestMarkdown_CutsWholeAddOns(t *testing.T) {
 	p := Proposal{Base: "main", Head: "head"}
 	for i := range 900 {

@@ -16,17 +16,14 @@ func Reverts(base, head Side, addOn, digest string) string {
 		if len(side.Problems) > 0 {
 			return side.Name + " would be refused: " + brief.OneLine(side.Problems[0].String())
 		}
-		for i := range side.Commit.AddOns {
-			if a := &side.Commit.AddOns[i]; a.Unfetched != "" {
-				return "chart " + a.Unfetched + " is in a registry, which is not read for this"
-			}
-			if a := &side.Commit.AddOns[i]; len(a.Missing) > 0 {
-				return fmt.Sprintf("%s is not on the hub", a.Missing[0])
-			}
-		}
 	}
-	if find(head.Commit, addOn) == nil {
+	switch restored := find(head.Commit, addOn); {
+	case restored == nil:
 		return "it would declare no add-on " + addOn
+	case restored.Unfetched != "":
+		return "chart " + restored.Unfetched + " is in a registry, which is not read for this"
+	case len(restored.Missing) > 0:
+		return fmt.Sprintf("%s is not on the hub", restored.Missing[0])
 	}
 	for _, name := range namesOf(base.Commit, head.Commit) {
 		before, after := find(base.Commit, name), find(head.Commit, name)
@@ -37,7 +34,7 @@ func Reverts(base, head Side, addOn, digest string) string {
 			return "it would remove the add-on " + name
 		case name == addOn && after.Digest != digest:
 			return "the content would not be " + shortDigest(digest)
-		case name != addOn && after.Digest != before.Digest:
+		case name != addOn && !sameContent(before, after):
 			return "it would change the content of " + name + ", too"
 		case !equality.Semantic.DeepEqual(before.Policy(), after.Policy()):
 			return "it would change the policy of " + name + ", too"

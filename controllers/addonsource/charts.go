@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/gitsource"
@@ -22,6 +24,15 @@ const (
 
 // registries are those of a source, by host. They are opened for one errand.
 type registries map[string]*oci.Registry
+
+// listed are the registries of the source, without any of them opened: fetch then only refuses others.
+func (p *pass) listed() registries {
+	all := registries{}
+	for _, spec := range p.source.Spec.Registries {
+		all[spec.Host] = nil
+	}
+	return all
+}
 
 // registries opens those of the source. It does not connect.
 func (p *pass) registries(ctx context.Context) (registries, error) {
@@ -80,11 +91,11 @@ func (r sharedRoom) Claim(ctx context.Context, end func(error)) oci.Claim {
 // charts are the files of charts, by their references.
 type charts map[string]map[string][]byte
 
-// chartsOf returns the charts of a commit that was judged before: a digest names the same files
-// for ever.
-func chartsOf(a *attempt) charts {
-	known := charts{}
-	if a == nil {
+// charts returns the charts of the commit of a source that was judged last, if that was under the fingerprint: a digest
+// names the same files for ever.
+func (m *memories) charts(source types.NamespacedName, spec string) charts {
+	known, a := charts{}, m.attempt(source)
+	if a == nil || a.spec != spec {
 		return known
 	}
 	for _, o := range a.objects {
@@ -140,10 +151,11 @@ func (r registries) denied(objects []gitsource.Object) problem.List {
 }
 
 // fetch gives the AddOnPackages among the objects the charts that they name. It returns what is
-// wrong with the commit, or an *unreadChart.
+// wrong with the commit, or an *unreadChart. After that one, only known charts are given.
 func (r registries) fetch(ctx context.Context, objects []gitsource.Object, known charts) (problem.List, error) {
 	problems := r.denied(objects)
 	fetched := charts{}
+	var unread error
 	for i, o := range objects {
 		text := o.OCIChart()
 		reference, err := v1alpha1.ParseChartReference(text)
@@ -151,8 +163,8 @@ func (r registries) fetch(ctx context.Context, objects []gitsource.Object, known
 			continue // an object without a chart, or one that Compile refuses
 		}
 		registry := r[reference.Host]
-		if registry == nil {
-			continue // denied
+		if registry == nil || unread != nil && known[text] == nil {
+			continue // denied, not opened, or after a chart that could not be read
 		}
 		at := chartProblem(o)
 		if known[text] == nil {
@@ -170,11 +182,11 @@ func (r registries) fetch(ctx context.Context, objects []gitsource.Object, known
 			at.Reason, at.Message = reasonInvalidChart, err.Error()
 			problems = append(problems, at)
 		default:
-			at.Message = err.Error()
-			return nil, &unreadChart{at: at, cause: err}
+			at.Reason, at.Message = problem.Reason(unreadReason(err)), err.Error()
+			unread = &unreadChart{at: at, cause: err}
 		}
 	}
-	return problems, nil
+	return problems, unread
 }
 
 // hint says from which registries charts are read.

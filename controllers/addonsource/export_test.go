@@ -7,6 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
+	"github.com/addonflow/addonflow/proposal"
 )
 
 // Stop ends the errand of a source.
@@ -50,6 +52,25 @@ func (r *Reconciler) JudgeBeside(ctx context.Context, source *v1alpha1.AddOnSour
 	p.head.Commit = "another"
 	_, _, err = p.judge(ctx, &attempt{objects: a.objects, commit: a.commit})
 	return err
+}
+
+// PlanBeside returns the plan of a request whose head is a reference of the repository.
+func (r *Reconciler) PlanBeside(ctx context.Context, source *v1alpha1.AddOnSource, request commitstatus.Request) (proposal.Proposal, error) {
+	p, err := r.beside(ctx, source)
+	if err != nil {
+		return proposal.Proposal{}, err
+	}
+	repository, err := p.openGit(ctx)
+	if err != nil {
+		return proposal.Proposal{}, err
+	}
+	none := func(context.Context) (proposal.Fleet, error) { return proposal.Fleet{}, nil }
+	g := &planning{pass: p, planner: NewPlanner(r, none), repository: repository, request: request}
+	merge, err := g.read(ctx)
+	if err != nil {
+		return proposal.Proposal{}, err
+	}
+	return g.plan(ctx, merge)
 }
 
 // StatusOfOthers is the predicate of that name.

@@ -298,10 +298,7 @@ func (p *pass) fetch(ctx context.Context) (fetchResult, error) {
 			return fetchResult{}, err
 		}
 	}
-	known := charts{}
-	if before := p.memories.attempt(p.key().NamespacedName); before != nil && before.spec == p.spec {
-		known = chartsOf(before)
-	}
+	known := p.memories.charts(p.key().NamespacedName, p.spec)
 	b, err := p.ask(ctx, p.errandKey(head), func(ctx context.Context, repository repository) fetchResult {
 		tree, err := repository.Fetch(ctx, head)
 		if err != nil {

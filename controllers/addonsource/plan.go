@@ -130,6 +130,12 @@ func newPlan(in planInput) (plan, error) {
 		todo.add(in, key, desired)
 	}
 	for _, addOn := range in.commit.AddOns {
+		if step, ok := takeOverOf(addOn.Name, in); ok {
+			todo.takeOvers = append(todo.takeOvers, step)
+		}
+		if addOn.Digest == "" {
+			continue // a commit waits for the rest of its content; the plan of a pull request does not
+		}
 		target := targetOf(addOn, in)
 		spec := rolloutSpec(addOn, target)
 		spec.Install.DefaultCanary = in.defaultCanary && !addOn.DeclaresPace()
@@ -151,9 +157,6 @@ func newPlan(in planInput) (plan, error) {
 		})
 		if !known || !slices.Contains(in.seen.introduced[target.Revision], target.Commit) {
 			todo.revisions = append(todo.revisions, revision{addOn, target.Commit})
-		}
-		if step, ok := takeOverOf(addOn.Name, in); ok {
-			todo.takeOvers = append(todo.takeOvers, step)
 		}
 		desired, err := rolloutObject(in.namespace, addOn.Name, in.source, spec)
 		if err != nil {

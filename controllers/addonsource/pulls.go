@@ -30,6 +30,7 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/gitsource"
+	"github.com/addonflow/addonflow/oci"
 	"github.com/addonflow/addonflow/proposal"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/render/chart"
@@ -220,7 +221,9 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 			}
 			continue
 		}
-		l.done(key, request.Number, about)
+		if !one.absent {
+			l.done(key, request.Number, about)
+		}
 	}
 	if failures > 1 {
 		return fmt.Errorf("%w (and %d more)", failed, failures-1)
@@ -262,6 +265,8 @@ type planning struct {
 	requests   commitstatus.Requests
 	statuses   commitstatus.Forge
 	request    commitstatus.Request
+	// absent: the request names a chart that may be there at the next visit.
+	absent bool
 }
 
 // run plans the request and posts the plan. The status comes first: a check must not wait for a comment.
@@ -313,16 +318,24 @@ func (g *planning) seated(ctx context.Context, merge readMerge) (proposal.Propos
 type builtTree struct {
 	objects []gitsource.Object
 	unread  problem.List
+	// absent is the chart that its registry does not have, or not with the signature that the source requires.
+	absent problem.List
 }
 
-// build reads a commit that is not applied. Charts that the source does not list are not read.
+// build reads a commit that is not applied.
 func (p *pass) build(ctx context.Context, tree *gitsource.Tree) builtTree {
 	objects, unread := tree.Build(ctx, p.buildOptions())
-	listed := registries{}
-	for _, spec := range p.source.Spec.Registries {
-		listed[spec.Host] = nil
+	return builtTree{objects: objects, unread: unread}
+}
+
+// fetch reads the charts of the commit as those of one that is applied.
+func (b *builtTree) fetch(ctx context.Context, from registries, known charts) error {
+	denied, err := from.fetch(ctx, b.objects, known)
+	b.unread = b.unread.Then(denied)
+	if chart, ok := errors.AsType[*unreadChart](err); ok && (errors.Is(err, oci.ErrNotFound) || errors.Is(err, oci.ErrSignature)) {
+		b.absent, err = problem.List{chart.at}, nil
 	}
-	return builtTree{objects, unread.Then(listed.denied(objects))}
+	return err
 }
 
 // readMerge is a request as it was read.
@@ -333,8 +346,18 @@ type readMerge struct {
 	before, after builtTree
 }
 
-// read reads the request and the branch, and builds both.
+// read reads the request and the branch, and builds both. Nothing of a fork is read from a registry. A request that names
+// an absent chart is refused, and planned again.
 func (g *planning) read(ctx context.Context) (readMerge, error) {
+	from, known := g.listed(), charts{}
+	if !g.request.Fork {
+		var err error
+		if from, err = g.registries(ctx); err != nil {
+			return readMerge{}, err
+		}
+		defer from.close()
+		known = g.memories.charts(g.key().NamespacedName, g.spec)
+	}
 	merge, err := g.repository.Propose(ctx, g.request.Ref)
 	if errors.Is(err, gitsource.ErrNoMergeBase) {
 		return readMerge{
@@ -345,7 +368,15 @@ func (g *planning) read(ctx context.Context) (readMerge, error) {
 		return readMerge{}, err
 	}
 	defer merge.Close()
-	return readMerge{from: merge.From, before: g.build(ctx, merge.Before), after: g.build(ctx, merge.After)}, ctx.Err()
+	read := readMerge{from: merge.From, before: g.build(ctx, merge.Before), after: g.build(ctx, merge.After)}
+	merge.Close() // a chart needs its turn in the room
+	for _, b := range []*builtTree{&read.after, &read.before} {
+		if err := b.fetch(ctx, from, known); err != nil {
+			return readMerge{}, err
+		}
+	}
+	g.absent, read.after.unread = len(read.after.absent) > 0, read.after.unread.Then(read.after.absent)
+	return read, ctx.Err()
 }
 
 // plan returns the plan of a request.
@@ -412,10 +443,13 @@ func (g *planning) side(ctx context.Context, name string, b builtTree) (proposal
 	return side, err
 }
 
-// compileTree compiles a commit that is not applied, and returns its objects as well.
-func (p *pass) compileTree(ctx context.Context, name string, tree *gitsource.Tree, charts string, read lookUp) (proposal.Side, []gitsource.Object, error) {
+// compileTree compiles a commit that is not applied, without its charts in registries, and returns its objects as well.
+func (p *pass) compileTree(ctx context.Context, name string, tree *gitsource.Tree, owner string, read lookUp) (proposal.Side, []gitsource.Object, error) {
 	b := p.build(ctx, tree)
-	side, err := p.compileBuilt(ctx, name, b, charts, read)
+	if err := b.fetch(ctx, p.listed(), charts{}); err != nil {
+		return proposal.Side{}, nil, err
+	}
+	side, err := p.compileBuilt(ctx, name, b, owner, read)
 	return side, b.objects, err
 }
 

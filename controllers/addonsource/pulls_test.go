@@ -3,6 +3,7 @@ package addonsource
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -42,6 +43,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/forecast"
 	"github.com/addonflow/addonflow/test/gitserver"
 	"github.com/addonflow/addonflow/test/hub"
+	"github.com/addonflow/addonflow/test/registry"
 )
 
 // requestForge answers as Gitea does for pull requests, comments and statuses. It keeps what is written.
@@ -287,9 +289,8 @@ func TestPlanner_KeepsOneCommentAndOneStatus(t *testing.T) {
 	}
 }
 
-// TestPlanner_FailsForWhatTheHubRefuses: a request is judged by the checks of a commit, and nothing is written.
-func TestPlanner_FailsForWhatTheHubRefuses(t *testing.T) {
-	const packaged = `---
+// packaged is another add-on, with a chart of a registry.
+const packaged = `---
 apiVersion: addon.open-cluster-management.io/v1alpha1
 kind: ClusterManagementAddOn
 metadata: {name: agent}
@@ -302,6 +303,9 @@ spec:
   addOn: agent
   helm: {oci: "charts.example.com/agent:1.0.1@sha256:DIGEST"}
 `
+
+// TestPlanner_FailsForWhatTheHubRefuses: a request is judged by the checks of a commit, and nothing is written.
+func TestPlanner_FailsForWhatTheHubRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		more, owner, want, comment string
 		repository                 int
@@ -309,7 +313,7 @@ spec:
 		"an add-on of another source":           {owner: "default/fleet", want: "failure addonflow-plan/fleet: would be refused: addon.yaml:1: ", comment: "addon.yaml:1: ClusterManagementAddOn/hello: belongs to source default/fleet; declare it in one source only"},
 		"an add-on of a source that is deleted": {owner: "default/gone", want: "success addonflow-plan/fleet: 1 add-on: hello; 3 cluster changes"},
 		"an unlisted registry":                  {more: packaged, want: "failure addonflow-plan/fleet: would be refused: addon.yaml:38: AddOnPackage/agent: spec.helm.oci: charts are not read from charts.example.com"},
-		"a fork":                                {owner: "default/fleet", repository: 2, want: "success addonflow-plan/fleet: 1 add-on: hello"},
+		"a fork":                                {owner: "default/fleet", repository: 2, want: "success addonflow-plan/fleet: 1 add-on, 1 not compared: hello"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newPlanScene(t, v1alpha1.PullRequestsSpec{Forks: true})
@@ -392,6 +396,49 @@ func TestPlanner_ReadsNothingOfAFork(t *testing.T) {
 	if comments, _ := s.plan(); len(comments) != 1 {
 		t.Errorf("comments: %v; %s", comments, s.event())
 	}
+}
+
+// TestPlanner_WaitsForTheSignatureOfAChart: a request that names a chart is refused while its signature is missing, and is
+// planned again. Nothing that a fork names is read from a registry.
+func TestPlanner_WaitsForTheSignatureOfAChart(t *testing.T) {
+	content := map[string]string{"Chart.yaml": "apiVersion: v2\nname: agent\nversion: 1.0.0\n", "templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: agent}\n"}
+	server := registry.Start(t, registry.Options{})
+	digest := server.PushChart(t, "charts", content)
+	signer := registry.NewSigner(t)
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{Forks: true})
+	s.planner.Charts = chart.InProcess{}
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
+		t.Fatal(err)
+	}
+	source.Spec.Registries = []v1alpha1.RegistrySpec{{
+		Host: server.Host, Insecure: true, Verify: &v1alpha1.OCIVerifySpec{SecretRef: fluxmeta.LocalObjectReference{Name: "cosign"}},
+	}}
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "cosign"}, Data: map[string][]byte{"cosign.pub": signer.Public(t)}}
+	if err := errors.Join(s.hub.Update(t.Context(), source), s.hub.Create(t.Context(), key)); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(planTemplate, "VERSION", "v1", 1) + strings.Replace(packaged, "charts.example.com/agent:1.0.1@sha256:DIGEST", server.Host+"/charts/agent@"+digest, 1)
+	want := func(status string) {
+		t.Helper()
+		if _, statuses := s.plan(); statuses[len(statuses)-1] != status {
+			t.Errorf("got %q, want %q; %s", statuses[len(statuses)-1], status, s.event())
+		}
+	}
+
+	s.askFor(text, 2)
+	want("success addonflow-plan/fleet: 1 add-on, 1 not compared: agent")
+	s.askFor(text, 1)
+	refused := func(why string) {
+		t.Helper()
+		comments, statuses := s.plan()
+		if !strings.HasPrefix(statuses[len(statuses)-1], "failure addonflow-plan/fleet: would be refused: addon.yaml:38: AddOnPackage/agent: spec.helm.oci: ") || !strings.Contains(comments[0], why) {
+			t.Errorf("got %q and %s, want %q; %s", statuses, comments[0], why, s.event())
+		}
+	}
+	refused("signature refused: it is not signed")
+	server.Sign(t, "charts/agent", digest, signer.Signature(t, server.Host, digest))
+	want("success addonflow-plan/fleet: 1 add-on: agent; 3 cluster changes")
 }
 
 // TestPlanner_AnswersAForkNothingAboutTheHub: a request asks what is on the hub by its files. Inside the

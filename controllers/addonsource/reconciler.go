@@ -210,7 +210,7 @@ func (r *Reconciler) beside(ctx context.Context, source *v1alpha1.AddOnSource) (
 	config := r.Config
 	config.Client = client.NewDryRunClient(r.Client)
 	dry := New(config)
-	dry.room = r.room
+	dry.room, dry.memories.attempts = r.room, r.memories.attempts // of which a pass beside reads charts only
 	p := dry.newPass(source)
 	if err := p.asAccount(); err != nil {
 		return nil, err
@@ -218,7 +218,11 @@ func (r *Reconciler) beside(ctx context.Context, source *v1alpha1.AddOnSource) (
 	if p.account != nil {
 		p.account = client.NewDryRunClient(p.account)
 	}
-	return p, p.asTenant(ctx)
+	if err := p.readSettings(ctx); err != nil {
+		return nil, err
+	}
+	p.verification = gitsource.Verification{} // of commits, and none of them is applied
+	return p, nil
 }
 
 // suspended reports whether the user has suspended the source, in spec or by annotation.

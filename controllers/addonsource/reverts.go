@@ -360,7 +360,10 @@ func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedR
 	if err != nil {
 		return nil, "", err
 	}
-	if i := slices.IndexFunc(head.Commit.AddOns, func(a load.AddOn) bool { return a.Name == w.AddOn }); i < 0 || head.Commit.AddOns[i].Digest != w.From {
+	switch i := slices.IndexFunc(head.Commit.AddOns, func(a load.AddOn) bool { return a.Name == w.AddOn }); {
+	case i >= 0 && head.Commit.AddOns[i].Unfetched != "":
+		return nil, "chart " + head.Commit.AddOns[i].Unfetched + " is in a registry, which is not read for this", nil
+	case i < 0 || head.Commit.AddOns[i].Digest != w.From:
 		return nil, "the newest commit no longer declares the content that was rolled back", nil
 	}
 	then, earlier, err := p.compileTree(ctx, "the earlier commit", r.Then, charts, p.lookUp)

@@ -397,6 +397,35 @@ func TestReverter_ProposesNothingElse(t *testing.T) {
 	}
 }
 
+// TestReverter_RevertsBesideAChart: a chart in a registry, which is not read, is no reason against the revert of another
+// add-on. Its own add-on is not restored.
+func TestReverter_RevertsBesideAChart(t *testing.T) {
+	for addOn, want := range map[string]string{
+		"remote": "True Proposed: ",
+		"hello":  "False NotRevertible: hello: no pull request restores it: chart charts.example.com/hello:1.0.1@sha256:" + strings.Repeat("0", 64) + " is in a registry",
+	} {
+		t.Run(addOn, func(t *testing.T) {
+			tree := revertTree("v2", "v2")
+			s := newRevertScene(t, tree)
+			tree[addOn+"/all.yaml"] = strings.NewReplacer("agent", addOn, "DIGEST", strings.Repeat("0", 64)).Replace(packaged)
+			if _, err := s.repo.Commit("a chart", tree); err != nil {
+				t.Fatal(err)
+			}
+			source := &v1alpha1.AddOnSource{}
+			if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
+				t.Fatal(err)
+			}
+			source.Spec.Registries = []v1alpha1.RegistrySpec{{Host: "charts.example.com"}}
+			if err := s.hub.Update(t.Context(), source); err != nil {
+				t.Fatal(err)
+			}
+			if condition := s.propose(); !strings.HasPrefix(condition, want) {
+				t.Errorf("condition %q", condition)
+			}
+		})
+	}
+}
+
 // TestReverter_LeavesABranchOfAnotherAlone: a branch of the name that changes something else is not proposed.
 func TestReverter_LeavesABranchOfAnotherAlone(t *testing.T) {
 	s := newRevertScene(t, revertTree("v2", "v2"))

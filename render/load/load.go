@@ -95,6 +95,10 @@ type AddOn struct {
 	// Content and Digest are zero while the add-on has Missing references.
 	Content render.Content
 	Digest  string
+	// Declared is the digest of the content as far as the commit has it, "" with a Digest: with the digest of an Unfetched
+	// chart in place of its files, and with the names of Missing objects. On one hub, two commits with an equal one have
+	// equal content. It is also "" if the content is not known that far.
+	Declared string
 	// Missing are the references of this add-on in Commit.Missing.
 	Missing []Reference
 	// Refused has the flaws for which the API server would refuse the AddOnRollout. Other checks find the same

@@ -119,8 +119,6 @@ func (l *loader) takePackage(d *draft, c *render.Content) {
 	}
 	if chart, fetched := chartOf(o); !fetched {
 		d.Unfetched = chart
-		d.broken = true
-		return
 	}
 	pkg := l.readPackage(o)
 	if d.broken = d.broken || pkg == nil; pkg != nil {
@@ -170,6 +168,10 @@ func (l *loader) readPackage(o *loaded) *render.Package {
 		pkg.Engine = chart.ManifestsFolder
 	}
 	_, files := foldered.Folder(string(folderField(o, pkg)))
+	if text, fetched := chartOf(o); !fetched {
+		reference, _ := v1alpha1.ParseChartReference(text) // packageFlaws checked it
+		files = map[string][]byte{reference.Digest: nil}   // in place of the chart, which it names
+	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		pkg.Files = append(pkg.Files, render.NewPackageFile(name, files[name]))
 	}

@@ -54,10 +54,13 @@ func (l *loader) resolve(d *draft) {
 	l.takePackage(d, &c)
 	l.takeVersions(d, &c)
 	sortContent(&c)
-	if d.broken || len(d.Missing) > 0 {
-		return
+	switch {
+	case d.broken:
+	case d.Unfetched == "" && len(d.Missing) == 0:
+		d.Content = c
+	case len(d.absent) == len(d.Missing): // otherwise c lacks objects of the commit that await a definition
+		d.Declared, _ = c.Digest() // without one, the content is not known that far
 	}
-	d.Content = c
 }
 
 func placementReferences(i int, p addonv1alpha1.PlacementStrategy) []referring {
