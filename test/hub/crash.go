@@ -40,7 +40,7 @@ func (h *Hub) Thaw(s Server) error { return h.signal(s, syscall.SIGCONT) }
 // Crash ends a server as kill -9 does, and starts it again after a while with the same
 // arguments. It returns when the process runs; it may not answer yet.
 func (h *Hub) Crash(ctx context.Context, s Server, down time.Duration) error {
-	pid, args, err := h.await(ctx, s)
+	pid, args, err := h.await(s)
 	if err != nil {
 		return err
 	}
@@ -50,8 +50,8 @@ func (h *Hub) Crash(ctx context.Context, s Server, down time.Duration) error {
 	if err := pause(ctx, down); err != nil {
 		return err
 	}
-	h.startAgain(args)
-	if _, _, err := h.await(ctx, s); err != nil {
+	h.startAgain(args) //nolint:contextcheck // it outlives the crash, which ctx bounds
+	if _, _, err := h.await(s); err != nil {
 		return fmt.Errorf("cannot start %s again: %w", s, err)
 	}
 	return nil
@@ -69,11 +69,9 @@ func (h *Hub) startAgain(args []string) {
 }
 
 // await is find for a server that may be about to start again.
-func (h *Hub) await(ctx context.Context, s Server) (pid int, args []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, startsWithin)
-	defer cancel()
-	for {
-		if pid, args, err = h.find(s); err == nil || pause(ctx, pollInterval) != nil {
+func (h *Hub) await(s Server) (pid int, args []string, err error) {
+	for until := time.Now().Add(startsWithin); ; <-time.After(pollInterval) {
+		if pid, args, err = h.find(s); err == nil || time.Now().After(until) {
 			return pid, args, err
 		}
 	}
@@ -87,8 +85,9 @@ func (h *Hub) keep(ctx context.Context, args []string) error {
 		if killed || err != nil || ctx.Err() != nil {
 			return err
 		}
-		if pause(ctx, restartAfter) != nil {
-			return nil // Stop ended it
+		select {
+		case <-ctx.Done():
+		case <-time.After(restartAfter):
 		}
 	}
 }
@@ -106,8 +105,7 @@ func (h *Hub) run(ctx context.Context, args []string) (killed bool, err error) {
 	command := exec.CommandContext(ctx, g.path, args[1:]...)
 	command.Stdout, command.Stderr = h.serverLog, h.serverLog
 	err = command.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		killed, err = !exit.Exited(), nil
 	}
 	if ctx.Err() != nil {
@@ -138,7 +136,7 @@ func (h *Hub) stopRestarted() error {
 }
 
 func (h *Hub) signal(s Server, signal syscall.Signal) error {
-	pid, _, err := h.await(context.Background(), s)
+	pid, _, err := h.await(s)
 	if err == nil {
 		err = syscall.Kill(pid, signal)
 	}
