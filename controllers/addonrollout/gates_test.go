@@ -215,9 +215,26 @@ func TestAnApprovalThatIsWithdrawnBeforeItsUseCountsNoMore(t *testing.T) {
 	}
 	s.delete(given)
 	s.turn()
+	if got := s.verdict("fleet"); got.State != v1alpha1.GateWaiting {
+		t.Errorf("suspended, after the withdrawal: got verdict %+v", got)
+	}
 	s.resume()
 	s.turn()
 	s.stands(v1alpha1.PhaseHeld, "waits for approval qa")
+}
+
+// TestDecisionsAreCountedWhileTheRolloutIsSuspended: approve waits until the operator has counted a decision.
+func TestDecisionsAreCountedWhileTheRolloutIsSuspended(t *testing.T) {
+	s := gatedScene(t, nil, approvals(2))
+	s.installPolicy()
+	s.upgrade()
+	s.suspend()
+	s.turn()
+	s.decide("ann", v1alpha1.Approve)
+	s.turn()
+	if got := s.verdict("fleet"); got.State != v1alpha1.GateWaiting || got.Reason != "1 of 2 approvals (ann)" {
+		t.Errorf("got verdict %+v", got)
+	}
 }
 
 // TestAUsedApprovalStaysUsedAfterARestartWithAnEarlierClock: when it was used is then in the future.

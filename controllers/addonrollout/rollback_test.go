@@ -267,6 +267,11 @@ func TestBlocked_ContentGoesBackUntilTheEntryIsRemoved(t *testing.T) {
 			if len(s.holding(v1)) != 3 || ro.Status.Override.Kind != v1alpha1.OverrideBlocked || ro.Status.Stable.Digest != v1 {
 				t.Fatalf("%v run v1, override %+v, stable %s", s.holding(v1), ro.Status.Override, ro.Status.Stable.Digest)
 			}
+			key := s.order(v1alpha1.OrderRetry, v1, nil)
+			s.turns(2)
+			if got, want := s.answered(key), "Refused: spec.blocked names it: remove the entry in Git"; got != want {
+				t.Errorf("a retry is answered with %q", got)
+			}
 			s.declare(func(spec *v1alpha1.AddOnRolloutSpec) { spec.Blocked = nil })
 			s.settle()
 			if !slices.Equal(s.holding(v2), slices.Sorted(maps.Keys(s.works()))) {

@@ -234,12 +234,13 @@ func (g *gate) measured() bool {
 	return g.Type == v1alpha1.GatePrometheus || g.Type == v1alpha1.GateWebhook
 }
 
-// ask stores since when the gate is asked for. A verdict that was not asked for, and decides
-// nothing, is not stored: a window opens and closes for every rollout.
+// ask stores since when the gate is asked for. A verdict that was never asked for, and decides nothing, is not stored, and
+// neither is that of a window that is not asked for now: it opens and closes for every rollout. Decisions of people are
+// counted also while the rollout is suspended.
 func (g *gate) ask(asked bool, now time.Time) {
 	decided := g.Type != v1alpha1.GateWindow && (g.status.State == v1alpha1.GatePassed || g.status.State == v1alpha1.GateFailed)
 	switch {
-	case !asked && !decided && !g.measured():
+	case !asked && !decided && !g.measured() && (g.Type == v1alpha1.GateWindow || g.stored.Since == nil):
 		g.status = g.stored
 	case asked && g.status.Since == nil:
 		stamp := metav1.NewTime(now).Rfc3339Copy()

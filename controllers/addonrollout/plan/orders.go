@@ -226,6 +226,9 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 			return "", "only clusters that failed with this content can be tried again; these did not: " + brief.Names(not)
 		}
 		if len(affected) == 0 && next.Aborted == nil && next.Phase != v1alpha1.PhaseFailed {
+			if o.Override.Returns() && o.Override.Kind == v1alpha1.OverrideBlocked {
+				return "", blockedText
+			}
 			if o.Override.Returns() {
 				return "", "the clusters went back from the content; unblock ends its quarantine, and rolls it out again"
 			}
@@ -448,6 +451,9 @@ func (o *Observation) named(digits string) []string {
 	return slices.Compact(found)
 }
 
+// blockedText refuses an order about content that spec.blocked names.
+const blockedText = "spec.blocked names it: remove the entry in Git"
+
 // answerContentOrder says what an order about content does, or why it is refused.
 func (o *Observation) answerContentOrder(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) (done, refused string) {
 	s := order.Spec
@@ -458,7 +464,7 @@ func (o *Observation) answerContentOrder(order *v1alpha1.AddOnOrder, next v1alph
 		override, barred := o.barredBy(o.known(s.Digest))
 		switch {
 		case barred && override.Kind == v1alpha1.OverrideBlocked:
-			return "", "spec.blocked names it: remove the entry in Git"
+			return "", blockedText
 		case barred && o.blocks(o.known(s.Digest)) != nil:
 			return "ended the quarantine of " + s.Digest + "; spec.blocked still names it: remove the entry in Git", ""
 		case barred:
