@@ -116,7 +116,7 @@ const (
 	Content Change = "Content"
 	// Policy: only stages, pace, gates or placements change.
 	Policy Change = "Policy"
-	// Unknown: the content depends on objects that are only on the hub, or the base is refused.
+	// Unknown: the content depends on objects that are only on the hub, a chart was not read, or the base is refused.
 	Unknown Change = "Unknown"
 )
 

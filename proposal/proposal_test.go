@@ -364,7 +364,6 @@ func TestOf_ShowsPlacementsThatChange(t *testing.T) {
 	}
 }
 
-// TestMarkdown_CutsWholeAddOns: first diffs are omitted, then add-ons, and the last line names them.
 // incomplete declares two add-ons of which a plan without a hub and a registry does not know all content.
 const incomplete = `
 apiVersion: addon.open-cluster-management.io/v1alpha1
@@ -452,6 +451,7 @@ func TestReverts_ComparesWhatIsDeclaredOfOtherAddOns(t *testing.T) {
 	}
 }
 
+// TestMarkdown_CutsWholeAddOns: first diffs are omitted, then add-ons, and the last line names them.
 func TestMarkdown_CutsWholeAddOns(t *testing.T) {
 	p := Proposal{Base: "main", Head: "head"}
 	for i := range 900 {

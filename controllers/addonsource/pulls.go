@@ -216,8 +216,9 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 			if failures++; failed == nil {
 				failed = fmt.Errorf("cannot plan pull request %d: %w", request.Number, err)
 			}
-			if errors.Is(err, context.DeadlineExceeded) {
-				break // the server hangs, also for the others
+			_, registry := errors.AsType[*unreadChart](err)
+			if errors.Is(err, context.DeadlineExceeded) && (!registry || failures == mostUnread) {
+				break // the server hangs, also for the others; a registry may be one that few requests name
 			}
 			continue
 		}
@@ -257,6 +258,9 @@ func (l *Planner) done(key client.ObjectKey, number int64, about planned) {
 		l.answered[key][number] = about
 	}
 }
+
+// mostUnread is for how many requests of a source a registry may hang at one visit.
+const mostUnread = 3
 
 type planning struct {
 	*pass
@@ -318,7 +322,8 @@ func (g *planning) seated(ctx context.Context, merge readMerge) (proposal.Propos
 type builtTree struct {
 	objects []gitsource.Object
 	unread  problem.List
-	// absent is the chart that its registry does not have, or not with the signature that the source requires.
+	// absent is the chart that its registry does not have or does not show, or not with the signature that the source
+	// requires. Registries do not say which of them it is: many refuse the name of a repository that they do not have.
 	absent problem.List
 }
 
@@ -332,7 +337,8 @@ func (p *pass) build(ctx context.Context, tree *gitsource.Tree) builtTree {
 func (b *builtTree) fetch(ctx context.Context, from registries, known charts) error {
 	denied, err := from.fetch(ctx, b.objects, known)
 	b.unread = b.unread.Then(denied)
-	if chart, ok := errors.AsType[*unreadChart](err); ok && (errors.Is(err, oci.ErrNotFound) || errors.Is(err, oci.ErrSignature)) {
+	absent := errors.Is(err, oci.ErrNotFound) || errors.Is(err, oci.ErrAuthentication) || errors.Is(err, oci.ErrSignature)
+	if chart, ok := errors.AsType[*unreadChart](err); ok && absent {
 		b.absent, err = problem.List{chart.at}, nil
 	}
 	return err
@@ -370,8 +376,11 @@ func (g *planning) read(ctx context.Context) (readMerge, error) {
 	defer merge.Close()
 	read := readMerge{from: merge.From, before: g.build(ctx, merge.Before), after: g.build(ctx, merge.After)}
 	merge.Close() // a chart needs its turn in the room
-	for _, b := range []*builtTree{&read.after, &read.before} {
-		if err := b.fetch(ctx, from, known); err != nil {
+	if err := read.after.fetch(ctx, from, known); err != nil {
+		return readMerge{}, err
+	}
+	if len(read.after.absent) == 0 { // a refused request is compared with nothing
+		if err := read.before.fetch(ctx, from, known); err != nil {
 			return readMerge{}, err
 		}
 	}

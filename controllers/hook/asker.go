@@ -92,7 +92,11 @@ func (a *asker) request(read *v1alpha1.AddOnSource) {
 		metav1.SetMetaDataAnnotation(&source.ObjectMeta, fluxmeta.ReconcileRequestAnnotation, now.UTC().Format(time.RFC3339Nano))
 		return a.Client.Patch(ctx, source, patch)
 	})
-	if err != nil && !apierrors.IsNotFound(err) && a.ctx.Err() == nil {
+	switch {
+	case err == nil, apierrors.IsNotFound(err), a.ctx.Err() != nil:
+	case apierrors.IsConflict(err): // other writes were faster each time
+		a.ask(read)
+	default:
 		a.Log.Error(err, "cannot request a reconcile of the source of a webhook; the next one at its interval finds the commit", "source", key)
 	}
 }
