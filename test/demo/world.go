@@ -58,6 +58,8 @@ type WorldOptions struct {
 	// ShippedRights gives the operator the rights in manifests/rbac, and no more, as the
 	// ServiceAccount there; World.Rights has them. Otherwise it is an admin.
 	ShippedRights bool
+	// StoresJSON is the option of the hub.
+	StoresJSON bool
 	// OperatorFlags are given to the operator besides those it needs here.
 	OperatorFlags []string
 	// Output receives progress messages; nil: none.
@@ -150,7 +152,7 @@ func (w *World) startHub(ctx context.Context, o WorldOptions) error {
 			return err
 		}
 	}
-	options := hub.Options{Release: o.Release, CRDYAML: crds, Namespaces: []string{rights.Namespace}, Output: o.Output}
+	options := hub.Options{Release: o.Release, CRDYAML: crds, Namespaces: []string{rights.Namespace}, StoresJSON: o.StoresJSON, Output: o.Output}
 	if o.ShippedRights {
 		w.AuditLog = filepath.Join(w.Dir, "audit.log")
 		options.AuditPolicy, options.AuditLog = rights.Policy, w.AuditLog

@@ -61,7 +61,7 @@ func startWorld(ctx context.Context, p programs, faults []proxy.Fault) (*world, 
 	names := clusterNames()
 	base, err := demo.StartWorld(ctx, demo.WorldOptions{
 		Release: hub.OCM12, Binary: p.operators[0], Clusters: names, Canaries: names[:1], ShippedRights: true,
-		Fleet: fleet.Options{WithoutFinalizer: true},
+		Fleet: fleet.Options{WithoutFinalizer: true}, StoresJSON: true,
 	})
 	if err != nil {
 		return nil, err

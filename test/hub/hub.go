@@ -53,6 +53,8 @@ type Options struct {
 	Collect []schema.GroupVersionResource
 	// WithoutCollector collects no garbage, for a bench that must not have other watches.
 	WithoutCollector bool
+	// StoresJSON: built-in kinds are stored as JSON too, so that a reader of the History can read them.
+	StoresJSON bool
 	// AuditPolicy is an audit policy as YAML; with one, AuditLog is the path that the
 	// events are appended to, one JSON object a line.
 	AuditPolicy, AuditLog string
@@ -192,6 +194,9 @@ func (h *Hub) newControlPlane(ctx context.Context, binaries hubbin.Assets, opts 
 		Set("max-requests-inflight", "1600").
 		Set("max-mutating-requests-inflight", "800").
 		Set("enable-priority-and-fairness", "true")
+	if opts.StoresJSON {
+		server.Configure().Set("storage-media-type", "application/json")
+	}
 	if err := h.audit(server, opts); err != nil {
 		return nil, err
 	}

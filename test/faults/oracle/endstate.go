@@ -12,6 +12,7 @@ import (
 var compared = []string{
 	registry + "addonflow.io/", registry + "work.open-cluster-management.io/",
 	registry + "addon.open-cluster-management.io/", registry + "cluster.open-cluster-management.io/",
+	bindingKeys,
 }
 
 // EndState is what a hub has, without orders and approvals, which a fault may make necessary again, and without what

@@ -78,6 +78,8 @@ const (
 	approvals   = registry + "addonflow.io/addonapprovals/"
 	revisions   = registry + "addonflow.io/addonrevisions/"
 	workKeys    = registry + "work.open-cluster-management.io/manifestworks/"
+	// Built-in kinds are stored without their group.
+	bindingKeys = registry + "rolebindings/"
 
 	clusterKeys    = registry + "cluster.open-cluster-management.io/managedclusters/"
 	decisionKeys   = registry + "cluster.open-cluster-management.io/placementdecisions/"
@@ -88,7 +90,7 @@ const (
 var guarded = []string{
 	registry + "addonflow.io/", registry + "work.open-cluster-management.io/",
 	registry + "addon.open-cluster-management.io/", registry + "cluster.open-cluster-management.io/",
-	registry + "rbac.authorization.k8s.io/", registry + "secrets/", registry + "configmaps/", registry + "namespaces/",
+	bindingKeys, registry + "secrets/", registry + "configmaps/", registry + "namespaces/",
 }
 
 // judge folds a history.
@@ -173,6 +175,8 @@ func (j *judge) change(c hub.Change) {
 		j.order(c, before.Content, content)
 	case strings.HasPrefix(c.Key, approvals):
 		j.approval(c, before.Content, content)
+	case strings.HasPrefix(c.Key, bindingKeys):
+		j.binding(c, content)
 	case strings.HasPrefix(c.Key, revisions) && existed:
 		if !reflect.DeepEqual(before.Content["spec"], content["spec"]) {
 			j.fail(c.Revision, "%s: the spec of a revision changes", c.Key)
@@ -333,6 +337,21 @@ func (j *judge) approval(c hub.Change, before, now map[string]any) {
 		j.account.Approvals++
 	} else if !reflect.DeepEqual(before["spec"], now["spec"]) {
 		j.fail(c.Revision, "%s: an approval changes", c.Key)
+	}
+}
+
+// binding: an agent gets rights in the namespace of its cluster, and no other agent does.
+func (j *judge) binding(c hub.Change, now map[string]any) {
+	labels := get(now, "metadata", "labels")
+	addOn := text(labels, "open-cluster-management.io/addon-name")
+	if text(labels, "addonflow.io/managed-by") == "" || addOn == "" {
+		return
+	}
+	want := "system:open-cluster-management:cluster:" + text(now, "metadata", "namespace") + ":addon:" + addOn
+	for _, subject := range list(now, "subjects") {
+		if got := text(subject, "kind") + " " + text(subject, "name"); got != "Group "+want {
+			j.fail(c.Revision, "%s: grants rights to %s, want Group %s", c.Key, got, want)
+		}
 	}
 }
 

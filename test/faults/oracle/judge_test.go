@@ -37,6 +37,20 @@ func (s *story) store(key string, object map[string]any) {
 	s.changes = append(s.changes, hub.Change{Revision: int64(len(s.changes) + 1), Key: key, Value: value})
 }
 
+// bind stores a binding of c1 with groups as its subjects.
+func (s *story) bind(groups ...string) {
+	subjects := make([]any, len(groups))
+	for i, group := range groups {
+		subjects[i] = map[string]any{"kind": "Group", "name": group}
+	}
+	s.store(bindingKeys+"c1/reader", map[string]any{
+		"metadata": map[string]any{"namespace": "c1", "name": "reader", "labels": map[string]any{
+			"addonflow.io/managed-by": "addonflow", "open-cluster-management.io/addon-name": "hello",
+		}},
+		"subjects": subjects,
+	})
+}
+
 func (s *story) remove(key string) {
 	before := []byte(nil)
 	for _, c := range s.changes {
@@ -388,6 +402,14 @@ func TestJudge(t *testing.T) {
 			s.store(owner, map[string]any{"metadata": map[string]any{"uid": "u9"}})
 			s.store(owned, map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"uid": "u9"}}}})
 			s.remove(owned)
+		}},
+		"a binding of the agent": {tell: func(s *story) { s.bind("system:open-cluster-management:cluster:c1:addon:hello") }},
+		"a binding of another cluster's agent": {want: "grants rights to Group system:open-cluster-management:cluster:c2:addon:hello", tell: func(s *story) {
+			s.bind("system:open-cluster-management:cluster:c1:addon:hello", "system:open-cluster-management:cluster:c2:addon:hello")
+		}},
+		"a binding that is deleted": {want: "is deleted", tell: func(s *story) {
+			s.bind("system:open-cluster-management:cluster:c1:addon:hello")
+			s.remove(bindingKeys + "c1/reader")
 		}},
 		"a work that is deleted": {want: "is deleted", tell: func(s *story) { s.remove(workKeys + "c1/hello") }},
 	} {

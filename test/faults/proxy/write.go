@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +14,8 @@ type Write struct {
 	Verb string
 	// Resource is the plural, with its subresource: addonrollouts/status.
 	Resource string
-	// Phase is the state of the object in the body; "" if the body has none.
+	// Phase is the state of the object in the body of a status. For a patch it is what the patch is of: annotations by
+	// their names, finalizers, or spec; "" if the body has none.
 	Phase string
 	// Namespace and Name of the object; Name is empty if the server generates it.
 	Namespace, Name string
@@ -67,8 +70,11 @@ func Kubernetes(r *http.Request, body []byte) (Write, bool) {
 func (w *Write) read(body []byte) {
 	var object struct {
 		Metadata struct {
-			Name string `json:"name"`
+			Name        string          `json:"name"`
+			Annotations map[string]any  `json:"annotations"`
+			Finalizers  json.RawMessage `json:"finalizers"`
 		} `json:"metadata"`
+		Spec   json.RawMessage `json:"spec"`
 		Status struct {
 			Phase      string `json:"phase"`
 			Conditions []struct{ Type, Reason string }
@@ -81,6 +87,16 @@ func (w *Write) read(body []byte) {
 		w.Name = object.Metadata.Name
 	}
 	if !strings.HasSuffix(w.Resource, "/status") {
+		if w.Verb == "patch" {
+			parts := slices.Sorted(maps.Keys(object.Metadata.Annotations))
+			if object.Metadata.Finalizers != nil {
+				parts = append(parts, "finalizers")
+			}
+			if object.Spec != nil {
+				parts = append(parts, "spec")
+			}
+			w.Phase = strings.ReplaceAll(strings.Join(parts, ","), "addonflow.io/", "")
+		}
 		return
 	}
 	w.Phase = object.Status.Phase
