@@ -119,7 +119,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	switch {
 	case len(out) > 0:
 	case outcome == Succeeded:
-		add("Nothing to do. This rolls the content back.", on("rollback", "-m", OrderReason)...)
+		add("Nothing to do. If this content is bad, this rolls it back and quarantines it.", on("rollback", "-m", OrderReason)...)
 	case outcome == Running:
 		add("It continues by itself. Follow it in a terminal.", on("status", "--watch")...)
 	default:

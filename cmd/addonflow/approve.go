@@ -61,7 +61,7 @@ its approver is you. The decision is about this digest and this attempt alone.
 ` + effect + ` To withdraw a decision while the stage
 waits, delete the AddOnApproval.`,
 		Example: fmt.Sprintf(`  # After a look at what changes
-  addonflow %[1]s hello fleet -m "seen on staging"
+  addonflow %[1]s hello fleet -m "as agreed in the review"
   # One of several gates, without a question, for a script
   addonflow %[1]s hello fleet --gate qa --yes`, o.verb),
 		Args: takes,

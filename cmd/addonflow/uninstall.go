@@ -81,13 +81,13 @@ func (o *uninstallOptions) uninstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := notOfHelm(installed); err != nil {
-		return err
-	}
-	if o.removeAddOns {
+	if o.removeAddOns { // the operator removes them, and must run
 		if err := o.removeAll(ctx, hub); err != nil {
 			return err
 		}
+	}
+	if err := notOfHelm(installed); err != nil {
+		return err
 	}
 	if err := o.endOperator(ctx, hub, installed); err != nil {
 		return err
@@ -138,8 +138,8 @@ func installation(ctx context.Context, hub client.Client) ([]metav1.PartialObjec
 func notOfHelm(installed []metav1.PartialObjectMetadata) error {
 	for i := range installed {
 		if name := installed[i].Annotations["meta.helm.sh/release-name"]; name != "" {
-			return &exitError{code: exitFailed, err: fmt.Errorf("cannot uninstall: Helm installed the operator; run helm uninstall %s -n %s, then this again; "+
-				"to remove the add-ons before it, delete the AddOnSources and approve the removals", name, installed[i].Annotations["meta.helm.sh/release-namespace"])}
+			return &exitError{code: exitFailed, err: fmt.Errorf("cannot uninstall: Helm installed the operator; run helm uninstall %s -n %s, then addonflow uninstall "+
+				"without --remove-add-ons; with it, the add-ons are removed before", name, installed[i].Annotations["meta.helm.sh/release-namespace"])}
 		}
 	}
 	return nil

@@ -146,8 +146,32 @@ func TestUninstall_LeavesAnInstallationToHelm(t *testing.T) {
 	ours := map[string]string{"app.kubernetes.io/name": "addonflow", "app.kubernetes.io/part-of": "addonflow"}
 	byHelm := map[string]string{"meta.helm.sh/release-name": "flow", "meta.helm.sh/release-namespace": "addons"}
 	s := newStage(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "addons", Name: "addonflow", Labels: ours, Annotations: byHelm}})
-	if code := s.run(t.Context(), "uninstall"); code != exitFailed || !strings.Contains(s.err.String(), "run helm uninstall flow -n addons") {
+	for _, args := range [][]string{{"uninstall"}, {"uninstall", "--remove-add-ons", "--confirm", "https://hub"}} {
+		s.err.Reset()
+		if code := s.run(t.Context(), args...); code != exitFailed || !strings.Contains(s.err.String(), "run helm uninstall flow -n addons") {
+			t.Errorf("%v: exit code %d: %s", args, code, s.err.String())
+		}
+	}
+}
+
+// TestUninstall_RemovesTheAddOnsBeforeHelmRemovesTheOperator: no operator could remove them afterwards.
+func TestUninstall_RemovesTheAddOnsBeforeHelmRemovesTheOperator(t *testing.T) {
+	ours := map[string]string{"app.kubernetes.io/name": "addonflow", "app.kubernetes.io/part-of": "addonflow"}
+	byHelm := map[string]string{"meta.helm.sh/release-name": "flow", "meta.helm.sh/release-namespace": "addons"}
+	renewed := metav1.NewMicroTime(at())
+	source := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "fleet"}}
+	s := newStage(t, source,
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "addons", Name: "addonflow", Labels: ours, Annotations: byHelm}},
+		&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "addons", Name: leaseName("")},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("pod-1"), LeaseDurationSeconds: new(int32(35)), RenewTime: &renewed},
+		})
+	code := s.run(t.Context(), "uninstall", "--remove-add-ons", "--confirm", "https://hub")
+	if code != exitFailed || !strings.Contains(s.err.String(), "run helm uninstall flow -n addons") {
 		t.Errorf("exit code %d: %s", code, s.err.String())
+	}
+	if err := s.hub.Get(t.Context(), client.ObjectKeyFromObject(source), source); !apierrors.IsNotFound(err) {
+		t.Errorf("the source is still there: %v", err)
 	}
 }
 
