@@ -166,7 +166,7 @@ func TestUninstall_RemovesTheAddOnsBeforeHelmRemovesTheOperator(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "addons", Name: leaseName("")},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("pod-1"), LeaseDurationSeconds: new(int32(35)), RenewTime: &renewed},
 		})
-	code := s.run(t.Context(), "uninstall", "--remove-add-ons", "--confirm", "https://hub")
+	code := s.run(t.Context(), "uninstall", "--remove-add-ons", "--confirm", "http://localhost:8080")
 	if code != exitFailed || !strings.Contains(s.err.String(), "run helm uninstall flow -n addons") {
 		t.Errorf("exit code %d: %s", code, s.err.String())
 	}
