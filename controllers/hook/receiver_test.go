@@ -274,14 +274,21 @@ func TestLastWebhookOfAFloodIsNotLost(t *testing.T) {
 	})
 }
 
+// replica is another operator of the same hub.
+func (w *world) replica(t *testing.T) *Receiver {
+	t.Helper()
+	second, err := New(w.receiver.Options, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return second
+}
+
 // TestWebhooks_OfTwoReplicasShareThePauseOfTheSource: the pause is that of the source, not of the process.
 func TestWebhooks_OfTwoReplicasShareThePauseOfTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "gitlab")
-		second, err := New(w.receiver.Options, prometheus.NewRegistry())
-		if err != nil {
-			t.Fatal(err)
-		}
+		second := w.replica(t)
 		defer second.asker.stop()
 		proof := proofs(testToken, testBody)["gitlab"]
 		w.send(http.MethodPost, testPath, testBody, proof)
@@ -305,10 +312,7 @@ func TestWebhooks_OfTwoReplicasShareThePauseOfTheSource(t *testing.T) {
 func TestWebhooks_OfTwoReplicasAtOnceShareThePauseOfTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "gitlab")
-		second, err := New(w.receiver.Options, prometheus.NewRegistry())
-		if err != nil {
-			t.Fatal(err)
-		}
+		second := w.replica(t)
 		defer second.asker.stop()
 		w.latency = pause / 10
 		proof := proofs(testToken, testBody)["gitlab"]

@@ -47,8 +47,10 @@ func (h *Hub) Crash(ctx context.Context, s Server, down time.Duration) error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("cannot kill %s: %w", s, err)
 	}
-	if err := pause(ctx, down); err != nil {
-		return err
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(down):
 	}
 	h.startAgain(args) //nolint:contextcheck // it outlives the crash, which ctx bounds
 	if _, _, err := h.await(s); err != nil {
@@ -112,16 +114,6 @@ func (h *Hub) run(ctx context.Context, args []string) (killed bool, err error) {
 		err = nil
 	}
 	return killed, errors.Join(err, g.dismiss())
-}
-
-// pause waits, or returns why it did not.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // stopRestarted ends the servers that were started again, the newest first. They are killed:
