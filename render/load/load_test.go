@@ -102,13 +102,13 @@ spec:
   - name: canary
     placement: {namespace: hello, name: everyone}
     gates:
-      before:
-      - {name: board, type: webhook, webhook: {url: "https://board.example.com", secretRef: {name: board}}}
       during:
       - {name: probe, type: webhook, webhook: {url: "https://probe.example.com"}}
+      before:
+      - {name: board, type: webhook, webhook: {url: "https://board.example.com", secretRef: {name: board}}}
 `
 	loaded := load(t, files, nil)
-	const want = rolloutFile + ":12: AddOnRollout/hello: spec.stages[0].gates.during[0].webhook: the requests are not signed; set secretRef to a Secret with the key that signs them"
+	const want = rolloutFile + ":10: AddOnRollout/hello: spec.stages[0].gates.during[0].webhook: the requests are not signed; set secretRef to a Secret with the key that signs them"
 	if got := loaded.Warnings.Error(); got != want {
 		t.Errorf("warnings:\n%s\nwant:\n%s", got, want)
 	}
