@@ -1,7 +1,7 @@
 // Package commitstatus reports the state of commits to a Git forge.
 //
 // What a commit should say is derived by its callers, anew each time. This package answers:
-//   - what of it is posted, and when (Tell, Overtake, Begin, WithResults, Prune: pure functions
+//   - what of it is posted, and when (Enter, Overtake, Begin, WithResults, Prune: pure functions
 //     over the marks, of which there is one per commit and context);
 //   - in which words (Shorten, Refusal, ContextName: short, printable, no running clock);
 //   - how it reaches the forge (Forge, one interface with one file per forge, and the
@@ -10,7 +10,7 @@
 //
 // The way of one status:
 //
-//	reconcile: WithResults(marks, Deliverer.Results) -> Tell, Overtake, Prune -> Begin
+//	reconcile: WithResults(marks, Deliverer.Results) -> Enter, Overtake, Prune -> Begin
 //	           -> status write -> Deliverer.Enqueue(marks)
 //	worker:    read the forge, if it may show something else than the mark -> Post
 //	           -> Results, Notify -> reconcile

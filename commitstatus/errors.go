@@ -3,6 +3,8 @@ package commitstatus
 import (
 	"errors"
 	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // DeliveryError says why a forge did not accept or return a status. Its text is fit for a
@@ -34,9 +36,9 @@ type Denial string
 
 const (
 	// TokenRefused: the forge does not know the token, or does not any more.
-	TokenRefused Denial = "TokenRefused"
+	TokenRefused Denial = v1alpha1.TokenRefusedReason
 	// PermissionMissing: the token may not write statuses. See Permission.
-	PermissionMissing Denial = "PermissionMissing"
+	PermissionMissing Denial = v1alpha1.PermissionMissingReason
 )
 
 // Error returns the reason.

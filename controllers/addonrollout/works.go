@@ -55,10 +55,10 @@ func unapplied(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed
 }
 
-// tellFailure writes into the add-on's conditions why its works could not be written. An error of
+// setFailure writes into the add-on's conditions why its works could not be written. An error of
 // this write is not reported: the next attempt on the cluster writes the conditions again. If
 // another writer was faster, the next attempt is at once.
-func (d *round) tellFailure(ctx context.Context, c *plan.Cluster, cause error) {
+func (d *round) setFailure(ctx context.Context, c *plan.Cluster, cause error) {
 	var failed *worksError
 	if c.AddOn == nil || c.AddOn.DeletionTimestamp != nil || !errors.As(cause, &failed) {
 		return
