@@ -205,8 +205,8 @@ func refusal(err error) string {
 	return strings.Replace(err.Error(), text, denials.ReplaceAllString(why, "$3 ($1 $2)"), 1)
 }
 
-// denials match the API server's text for an admission plugin that denied a request. They are removed from the
-// reason, because a commit status has little room.
+// denials match the API server's text for an admission plugin that denied a request. The reason is put first,
+// because a commit status has little room.
 var denials = regexp.MustCompile(`^(ValidatingAdmissionPolicy|admission webhook) ['"]([^'"]+)['"].*? denied (?:the )?request: (.+)$`)
 
 // fleeting reports whether a write failed because the cache was old. The next turn sees the present state. A missing
