@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// repository is where statuses go: one repository in the API of a forge.
+// repository is one repository in the API of a forge, to which statuses are posted.
 type repository struct {
 	// api is the URL of the repository in the API, escaped and without a slash at the end.
 	api string
 	// host is the forge's name and port, for error texts.
 	host string
-	// name is the same for every form of the address of a repository.
+	// name is equal for all forms of the address of one repository.
 	name string
-	// web is the URL of the repository's page, and commits the path below it at which commits have theirs.
+	// web is the URL of the repository's page. commits is the path of the pages of commits below it.
 	web, commits string
 }
 
 // commitPage returns the URL of a commit's page.
 func (r repository) commitPage(sha string) string { return r.web + "/" + r.commits + "/" + sha }
 
-// place is an address that passed the checks that hold for every forge.
+// place is an address that passed the checks of all forges.
 type place struct {
 	// root has scheme and host, both in lower case, and no path.
 	root *url.URL
@@ -40,8 +40,8 @@ func (p place) at(segments ...string) string {
 	return p.root.String() + "/" + strings.Join(escaped, "/")
 }
 
-// over returns the place on another host, over https: a forge that redirects http does so only after the token was sent
-// in the clear.
+// over returns the place on another host, over https. A forge that redirects http would do so only after the token
+// was sent in plain text.
 func (p place) over(host string) place {
 	return place{root: &url.URL{Scheme: "https", Host: host}, segments: p.segments}
 }
@@ -61,9 +61,9 @@ type addressing struct {
 	locate func(place) (repository, error)
 }
 
-// parseAddress reads the address of a repository in any of the forms that a user may copy: its web page, with or
-// without .git, or its API endpoint. Everything else is refused, because the token must not be sent to an unintended
-// place. The error does not repeat the address, as it may contain a password.
+// parseAddress reads the address of a repository in any form that a user may copy: its web page, with or without
+// .git, or its API endpoint. Every other address is refused, because the token must not be sent to an unintended
+// place. The error does not repeat the address, because the address may contain a password.
 func parseAddress(raw string, how addressing) (repository, error) {
 	parsed, err := url.Parse(raw)
 	if err != nil {
@@ -91,8 +91,8 @@ func parseAddress(raw string, how addressing) (repository, error) {
 // errNoRepository is the error for an address with too short a path.
 var errNoRepository = errors.New("cannot use the address: it names no owner and repository")
 
-// ownerAndName locates a repository by the last two segments of its path. Below api, which gets the root of the forge,
-// the API has it at repos/owner/name.
+// ownerAndName locates a repository by the last two segments of its path. api returns the URL of the API for the root
+// of the forge; the repository is below it at repos/owner/name.
 func ownerAndName(api func(root *url.URL) string) func(place) (repository, error) {
 	return func(p place) (repository, error) {
 		last := len(p.segments) - 1
@@ -120,8 +120,8 @@ func locate(kind, address string) (provider, repository, error) {
 	return p, repo, err
 }
 
-// Repository returns one name for a repository on a kind of forge, whichever form of its address is given: web page or
-// API endpoint, http or https, in any case, with or without .git. The error is that of New.
+// Repository returns one name for a repository on a kind of forge, for every form of its address: web page or API
+// endpoint, http or https, upper or lower case, with or without .git. The error is that of New.
 func Repository(provider, address string) (string, error) {
 	_, repo, err := locate(provider, address)
 	return repo.name, err
@@ -179,7 +179,7 @@ func checkOrigin(u *url.URL) error {
 	return checkPort(u)
 }
 
-// checkPort refuses a port that no server can have, and a colon without one.
+// checkPort refuses an impossible port, and a colon without a port.
 func checkPort(u *url.URL) error {
 	if u.Port() == "" {
 		if strings.HasSuffix(u.Host, ":") {

@@ -12,11 +12,11 @@ import (
 // azure uses the REST API of Azure DevOps Services and Server.
 type azure struct{ *restClient }
 
-// azureVersion is of Azure DevOps Server 2022, and known to Services.
+// azureVersion is the version of Azure DevOps Server 2022. Services accepts it, too.
 const azureVersion = "7.0"
 
-// azureProvider is the row of Azure DevOps, which limits consumption, not requests. A pull request shows a commit's
-// statuses, but a branch policy reads those of the pull request only.
+// azureProvider is the row of Azure DevOps, which limits consumption instead of requests. A pull request shows the
+// statuses of its commits, but a branch policy reads only the statuses of the pull request.
 func azureProvider() provider {
 	return provider{
 		open:       func(_ Config, c *restClient) Forge { return &azure{c} },
@@ -28,8 +28,8 @@ func azureProvider() provider {
 }
 
 // locateAzure reads https://dev.azure.com/organization/project/_git/repository, the older
-// https://organization.visualstudio.com/project/_git/repository, a Server's https://host/tfs/collection/project/_git/repository
-// and the API's address. A repository named after its project may leave the project out.
+// https://organization.visualstudio.com/project/_git/repository, https://host/tfs/collection/project/_git/repository
+// of a Server, and the address of the API. If a repository has the name of its project, the project may be omitted.
 func locateAzure(p place) (repository, error) {
 	segments := p.segments
 	if i := slices.Index(segments, "_apis"); i >= 1 && i+3 < len(segments) && segments[i+1] == "git" && segments[i+2] == "repositories" {
@@ -57,7 +57,7 @@ func locateAzure(p place) (repository, error) {
 	}, nil
 }
 
-// azureHost is where Azure DevOps Services lives.
+// azureHost is the host of Azure DevOps Services.
 const azureHost = "dev.azure.com"
 
 // azureStatus is a status in requests and answers.
@@ -86,7 +86,7 @@ func azureStates() map[State]string {
 	return map[State]string{Pending: "pending", Success: "succeeded", Failure: "failed", Error: "error"}
 }
 
-// Post implements Forge. Azure DevOps keeps every status; the newest of a context counts.
+// Post implements Forge. Azure DevOps keeps all statuses; the newest one of a context counts.
 func (a *azure) Post(ctx context.Context, status Status) error {
 	body := azureStatus{
 		State: azureStates()[status.State], Description: status.Description, TargetURL: status.TargetURL, Context: azureContextOf(status.Context),

@@ -24,7 +24,7 @@ func bitbucketProvider() provider {
 		open:      func(_ Config, c *restClient) Forge { return &bitbucket{c} },
 		address:   addressing{commits: "commits", locate: locateBitbucket},
 		authorize: bitbucketAuthorization,
-		// The API asks for the scope repository; an API token has its own name for it.
+		// The API needs the scope repository. An API token has another name for it.
 		permission: "the scope repository (an API token: read:repository:bitbucket)",
 		pace:       rate.Every(4 * time.Second), burst: 60,
 	}
@@ -66,19 +66,19 @@ type bitbucketStatus struct {
 	Description string `json:"description"`
 }
 
-// bitbucketStates are the names of the states. A commit that was overtaken is not a failure of its own.
+// bitbucketStates are the names of the states. A superseded commit did not fail itself.
 func bitbucketStates() map[State]string {
 	return map[State]string{Pending: "INPROGRESS", Success: "SUCCESSFUL", Failure: "FAILED", Error: "STOPPED"}
 }
 
-// bitbucketKey identifies a context: a context may be longer than a key, and has slashes, which servers between may
-// unescape in a path.
+// bitbucketKey identifies a context. The context cannot be the key: it may be longer, and has slashes, which a proxy
+// may unescape in a path.
 func bitbucketKey(context string) string {
 	sum := sha256.Sum256([]byte(context))
 	return hex.EncodeToString(sum[:])[:bitbucketKeyLimit]
 }
 
-// link returns the link of a status, which both Bitbuckets require: the page of the commit if it has none.
+// link returns the link of a status, which both Bitbuckets require. Without a link, it is the page of the commit.
 func (r repository) link(status Status) string {
 	return cmp.Or(status.TargetURL, r.commitPage(status.SHA))
 }

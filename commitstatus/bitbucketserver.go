@@ -11,8 +11,8 @@ import (
 // bitbucketServer uses the REST API of Bitbucket Data Center. Builds have the state CANCELLED since 8.0.
 type bitbucketServer struct{ *restClient }
 
-// bitbucketServerProvider is the row of Bitbucket Data Center. Its limit of requests is its administrator's; by default
-// it has a bucket of 60 that fills with 5 a second.
+// bitbucketServerProvider is the row of Bitbucket Data Center. Its administrator sets the limit of requests; by
+// default it has a bucket of 60 that fills with 5 a second.
 func bitbucketServerProvider() provider {
 	return provider{
 		open:       func(_ Config, c *restClient) Forge { return &bitbucketServer{c} },
@@ -23,8 +23,9 @@ func bitbucketServerProvider() provider {
 	}
 }
 
-// locateBitbucketServer reads the three forms of an address, below a path or not: a page (projects/KEY/repos/name, and
-// users/name/repos/name, of which the project is ~name), a clone (scm/key/name.git), and the API's.
+// locateBitbucketServer reads the three forms of an address, with or without a path before them: a page
+// (projects/KEY/repos/name; users/name/repos/name, whose project is ~name), a clone (scm/key/name.git), and the
+// address of the API.
 func locateBitbucketServer(p place) (repository, error) {
 	segments := p.segments
 	if i := slices.Index(segments, "repos"); i >= 2 && i+1 < len(segments) {

@@ -10,23 +10,23 @@ import (
 
 // Finding is the result of one step of a check.
 type Finding struct {
-	// Step says what was tried.
+	// Step names the step.
 	Step string
-	// Err is why it failed; nil: the forge did as expected.
+	// Err is why the step failed; nil: the forge did as expected.
 	Err error
 }
 
-// checkStep posts a status, and says what the forge shows after that.
+// checkStep posts a status, and has the expected status of the forge after it.
 type checkStep struct {
 	name  string
 	state State
 	text  string
-	// keeps: at a forge that keeps the text of a pending status, the forge refuses this one and shows the one before.
+	// keeps: a forge that keeps the text of a pending status refuses this status and shows the one before.
 	keeps bool
 }
 
-// checkSteps are all kinds of statuses that the operator posts in a context, in a possible order: a new status, one with
-// another text, verdicts, pending after a verdict, and the longest text. The last one is a success.
+// checkSteps are all kinds of statuses that the operator posts in a context, in a possible order: a new status, a
+// status with another text, verdicts, pending after a verdict, and the longest text. The last status is a success.
 func checkSteps() []checkStep {
 	return []checkStep{
 		{name: "the first pending status", state: Pending, text: "checking, step 1"},
@@ -42,9 +42,9 @@ func checkSteps() []checkStep {
 // CheckContext is the context that a check writes.
 const CheckContext = "addonflow-check"
 
-// Check posts every kind of status to a commit, reads each back, and yields a finding after each step. It ends with the
-// first step that fails. It writes two contexts, CheckContext and the longest below it, whose last statuses are successes.
-// Forges do not delete statuses.
+// Check posts every kind of status to a commit, reads each back, and yields a finding after each step. It ends after
+// the first failed step. It writes two contexts: CheckContext and the longest context below it. Their last statuses
+// are successes, because forges do not delete statuses.
 func Check(ctx context.Context, kind string, forge Forge, sha string) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
 		_, found, err := Latest(ctx, forge, sha, ContextName(CheckContext, "never-posted"))
@@ -73,7 +73,7 @@ func Check(ctx context.Context, kind string, forge Forge, sha string) iter.Seq[F
 	}
 }
 
-// take posts the status and compares what the forge shows then.
+// take posts the status and compares the status that the forge then shows.
 func (s checkStep) take(ctx context.Context, forge Forge, status, before Status, keeps bool) error {
 	err := forge.Post(ctx, status)
 	refused, isRefusal := errors.AsType[*DeliveryError](err)

@@ -16,7 +16,7 @@ import (
 // Level is the permission of an account in a repository.
 type Level int
 
-// The levels that the forges distinguish. Gitea and Forgejo know no Maintain.
+// The levels that the forges distinguish. Gitea and Forgejo have no Maintain.
 const (
 	LevelNone Level = iota
 	LevelRead
@@ -25,26 +25,26 @@ const (
 	LevelAdmin
 )
 
-// MergedRequest is the pull request that brought a commit to its branch.
+// MergedRequest is the pull request with which a commit was merged into its branch.
 type MergedRequest struct {
 	Number int64
-	// Author opened it.
+	// Author opened the request.
 	Author string
-	// At is when it was merged, by the forge's clock. Only later comments are read.
+	// At is the time of the merge, by the forge's clock. Only later comments are read.
 	At time.Time
 }
 
-// lineLimit is how many commits of a branch are looked at.
+// lineLimit is how many commits of a branch are read.
 const lineLimit = 50
 
-// linePages is how many pages of commits are read: the list has the commits of the branch and those of every merged
-// branch.
+// linePages is how many pages of commits are read. The list has the commits of the branch and those of all merged
+// branches.
 const linePages = 4
 
 // LineCommit is a commit that was once at the head of a branch.
 type LineCommit struct {
 	SHA string
-	// Author is the account that the forge takes for the author; "": it names none.
+	// Author is the account that is the author according to the forge; "": the forge names none.
 	Author string
 }
 
@@ -54,30 +54,30 @@ type Account struct {
 	Login string
 }
 
-// Comment is a comment on a pull request that is no review.
+// Comment is a comment on a pull request that is not part of a review.
 type Comment struct {
 	ID   int64
 	By   Account
 	Body string
-	// Created is when it was written, by the forge's clock; Edited: it was changed since.
+	// Created is the time of the comment, by the forge's clock. Edited: it was changed later.
 	Created time.Time
 	Edited  bool
 }
 
-// Comments reads what users write on merged pull requests. Every error is a *DeliveryError.
+// Comments reads the comments of users on merged pull requests. Every error is a *DeliveryError.
 type Comments interface {
-	// Merged returns the request that brought a commit to a branch; false: none did.
+	// Merged returns the request with which a commit was merged into a branch; false: there is none.
 	Merged(ctx context.Context, sha, branch string) (MergedRequest, bool, error)
-	// Line returns a commit and those that were at the head of its branch before, the newest first, up to and
-	// without the earlier one; whole: it was found among the newest lineLimit.
+	// Line returns a commit and the earlier heads of its branch, the newest first, without the commit earlier. whole:
+	// earlier was found among the newest lineLimit.
 	Line(ctx context.Context, sha, earlier string) (line []LineCommit, whole bool, err error)
-	// After returns the comments that were written after a request was merged, oldest first.
+	// After returns the comments after the merge of a request, the oldest first.
 	After(ctx context.Context, request MergedRequest) ([]Comment, error)
-	// Level returns what an account may do now.
+	// Level returns the present permission of an account.
 	Level(ctx context.Context, by Account) (Level, error)
 	// Host is the name of the forge.
 	Host() string
-	// Permission is the forge's name of the permission that the token needs for this.
+	// Permission is the forge's name of the permission that the token needs to read comments.
 	Permission() string
 }
 
@@ -102,14 +102,14 @@ type comments struct {
 
 // commentDialect is the part that differs between the forges.
 type commentDialect struct {
-	// merged is the URL of the request of a commit, and one whether its answer is not a list.
+	// merged is the URL of the request of a commit. one: the answer is one request, not a list.
 	merged func(sha string) string
 	one    bool
-	// commits is the URL of a page of a commit and those before it.
+	// commits is the URL of a page of the list of a commit and its predecessors.
 	commits func(sha string, page int) string
-	// newestFirst: the list of comments begins with the newest, because it takes no time.
+	// newestFirst: the list of comments begins with the newest. Its query has no time.
 	newestFirst bool
-	// member is the URL of what an account may do.
+	// member is the URL of the permission of an account.
 	member     func(by Account) string
 	permission string
 }
@@ -126,7 +126,7 @@ func githubComments(repo repository) commentDialect {
 	}
 }
 
-// giteaComments: only an administrator of the repository may read what others may do.
+// giteaComments: only an administrator of the repository may read the permissions of other users.
 func giteaComments(repo repository) commentDialect {
 	d := githubComments(repo)
 	d.merged, d.one = func(sha string) string { return repo.endpoint("commits", sha, "pull") }, true
@@ -182,8 +182,8 @@ func (l *wireLogin) account() Account {
 	return Account{ID: l.ID, Login: cmp.Or(l.Login, l.Username)}
 }
 
-// Bounds of a list of comments. Every user who sees a request can write comments, so an answer may have a page of the
-// largest comments, with every character escaped. Gitea's list has no pages: hundreds of usual comments fit.
+// Bounds of a list of comments. Every user who sees a request can write comments. So an answer may have a page of the
+// largest comments, with every character escaped. Gitea's list has no pages; hundreds of usual comments fit.
 const (
 	notePage  = 40
 	noteLimit = notePage * 6 * (64 << 10)
@@ -194,7 +194,7 @@ func tooManyComments(request int64) *DeliveryError {
 	return &DeliveryError{Reason: fmt.Sprintf("request %d has too many comments to read; delete some", request), Permanent: true}
 }
 
-// read makes a call that only reads.
+// read makes a read-only call.
 func (c *comments) read(ctx context.Context, at string, out any, expect ...int) error {
 	return c.client.send(ctx, call{method: http.MethodGet, url: at, expect: expect, limit: noteLimit, doing: "read comments and permissions", refused: "request"}, out)
 }
@@ -205,8 +205,8 @@ func (c *comments) Host() string { return c.client.host }
 // Permission implements Comments.
 func (c *comments) Permission() string { return c.permission }
 
-// Merged implements Comments. The commit must be the head of the branch right after the merge, so that it contains
-// nothing that was pushed later.
+// Merged implements Comments. The commit must be the head of the branch right after the merge. So it contains no
+// later push.
 func (c *comments) Merged(ctx context.Context, sha, branch string) (MergedRequest, bool, error) {
 	var list []wireMerged
 	if c.one {
@@ -220,7 +220,7 @@ func (c *comments) Merged(ctx context.Context, sha, branch string) (MergedReques
 	}
 	for _, w := range list {
 		last := w.Commit == sha
-		if w.IID > 0 { // GitLab names the commit that it made, and none after a fast-forward
+		if w.IID > 0 { // GitLab names the commit that it made; after a fast-forward it names none
 			last = last || w.Squash == sha && w.Commit == "" || w.SHA == sha && w.Commit == "" && w.Squash == ""
 		}
 		number := max(w.Number, w.IID)
@@ -244,7 +244,7 @@ type wireCommit struct {
 	ParentIDs []string `json:"parent_ids"`
 }
 
-// before is the commit that was at the head of the branch before; "": none.
+// before is the previous head of the branch; "": none.
 func (w wireCommit) before() string {
 	if len(w.Parents) > 0 {
 		return w.Parents[0].SHA
@@ -349,7 +349,7 @@ type wireMember struct {
 	State      string `json:"state"`
 }
 
-// Level implements Comments. A role that is not known counts as what it allows at least.
+// Level implements Comments. An unknown role counts as the lowest role that it includes.
 func (c *comments) Level(ctx context.Context, by Account) (Level, error) {
 	var m wireMember
 	if err := c.read(ctx, c.member(by), &m, http.StatusOK, http.StatusNotFound); err != nil {

@@ -18,14 +18,14 @@ const (
 	// each time: 5 s, 10 s, ... 5 min.
 	firstBackoff = 5 * time.Second
 	lastBackoff  = 5 * time.Minute
-	// beginWithin is how soon after Enqueue a post must begin. A process that was stopped for
-	// longer may have lost leadership.
+	// beginWithin is how soon after Enqueue a post must begin. A process that was stopped for longer may have lost
+	// its leadership.
 	beginWithin = requestTimeout
 	// deliverWithin bounds one delivery: reading the forge and posting.
 	deliverWithin = 2 * requestTimeout
 	// workersAtOnce is how many forges are served at the same time.
 	workersAtOnce = 4
-	// rememberedLimit is how many contexts without a mark are remembered of each key.
+	// rememberedLimit is how many contexts without a mark are stored for each key.
 	rememberedLimit = 100
 )
 
@@ -33,32 +33,32 @@ const (
 type DelivererConfig struct {
 	// Clock returns the time; nil: the system's.
 	Clock func() time.Time
-	// Notify is called with a key when there are new results for it, from a worker and without
-	// a lock held. It must not block. Nil: nothing is called.
+	// Notify is called with a key after new results for it; nil: no call. A worker calls it, without a lock held. It
+	// must not block.
 	Notify func(key string)
-	// Link returns the link of a status of a key, for lines without a target URL; nil: none.
+	// Link returns the link of a status of a key, if the line has no target URL; nil: no link.
 	Link func(key, sha string) string
 }
 
 // Deliverer posts the statuses that marks have as Posting, outside of the reconcile: Enqueue never waits for a forge.
 //
-// A line is one forge with one token; a key is one list of marks, and names the object that keeps it. A line posts one
-// status at a time, and its keys take turns, so that a forge that hangs holds one worker. A failure of the forge as a
+// A line is one forge with one token. A key is one list of marks, and names the object that keeps it. A line posts
+// one status at a time, and its keys take turns. So a forge that hangs holds one worker. A failure of the forge as a
 // whole holds the line.
 //
-// The Deliverer believes no mark that this process has not read from the forge or posted itself: a mark may come from a
-// backup, and another process may have begun a post. It waits one request time before it reads, because a post may be on
-// its way. It reads at once before the first post of a key, after a lost answer, and if a mark contradicts what this
-// process knows. Posts go before reads that only confirm a mark.
+// The Deliverer trusts a mark only if this process has read it from the forge or posted it, because a mark may come
+// from a backup, and another process may have begun a post. It waits one request time before it reads, because a post
+// may be under way. It reads at once before the first post of a key, after a lost answer, and if a mark contradicts
+// the facts that this process knows. Posts precede reads that only confirm a mark.
 //
-// A post can arrive after another process has posted something newer. The process whose post it was reads the forge,
-// although the mark owes nothing or is gone, and enters what it finds. It does so too if a mark without a delivered verdict
-// is gone, because its status was emptied or comes from a backup. What no process knows as the operator's is foreign.
-// It is in the mark, so that two processes do not contradict each other.
+// A post can arrive after a newer post of another process. The process whose post was late reads the forge, and
+// enters the result, even if the mark owes nothing or is gone. It also does so if a mark without a delivered verdict
+// is gone, because its status was emptied or comes from a backup. A status that no process knows as the operator's is
+// foreign. The mark has the foreign status, so that two processes do not contradict each other.
 type Deliverer struct {
 	config DelivererConfig
 
-	// queue has the names of lines that may have something to post. It gives a name to one worker at a time.
+	// queue has the names of lines that may have a status to post. It gives a name to one worker at a time.
 	queue workqueue.TypedInterface[string]
 
 	mu    sync.Mutex
@@ -78,7 +78,7 @@ type line struct {
 type failure struct {
 	tries int
 	until time.Time
-	// outside: something outside the operator must change first, such as the token.
+	// outside: a condition outside the operator must change first, such as the token.
 	outside bool
 	// never: the forge refused permanently.
 	never  bool
@@ -86,10 +86,9 @@ type failure struct {
 	text   string
 }
 
-// box is the work and the memory of one key.
+// box has the work and the memory of one key.
 type box struct {
-	// begun: this process has had marks of the key before, so it knows every post about a new
-	// context.
+	// begun: this process has had marks of the key before. So it knows every post about a new context.
 	begun  bool
 	marks  []Mark
 	handed time.Time
@@ -99,22 +98,23 @@ type box struct {
 // contextKey identifies one context of one commit.
 type contextKey struct{ sha, context string }
 
-// memory is what this process knows about a context.
+// memory has the facts that this process knows about a context.
 type memory struct {
 	// own are the statements that this process has seen in marks as accepted or being posted.
 	own []Statement
-	// shows is what the forge shows, an empty statement if nothing. It is nil until this process has read the forge, after
-	// a lost answer, and once another process has begun a post.
+	// shows is the status that the forge shows; an empty statement: none. It is nil if the status is not known:
+	// before the first read, after a lost answer, and after another process has begun a post.
 	shows *Statement
-	// doubted: the mark contradicts what this process knows, because it comes from a backup or another process.
+	// doubted: the mark contradicts the facts that this process knows, because it comes from a backup or another
+	// process.
 	doubted bool
-	// posted: this process has posted since it last knew that the mark says what the forge shows. A late post may have
-	// replaced that of another process. Or the mark was lost with its status, before the forge had a verdict.
+	// posted: this process has posted after it last knew that forge and mark agree. A late post may have replaced
+	// that of another process. Or the mark was lost with its status before the forge had a verdict.
 	posted bool
-	// since is when this process learnt of a post that another process began, or gave up its own. The post may still be on
-	// its way.
+	// since is when this process learned of a post of another process, or gave up its own. The post may still be
+	// under way.
 	since time.Time
-	// result is what the marks do not have yet.
+	// result is the result that the marks do not have yet.
 	result *Result
 	failure
 }
@@ -144,7 +144,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 	workers.Wait()
 }
 
-// Connection is where a line leads.
+// Connection is the forge of a line.
 type Connection struct {
 	// Provider is the kind of forge, and Forge the repository behind it.
 	Provider string
@@ -153,9 +153,8 @@ type Connection struct {
 	TargetURL string
 }
 
-// Connect sets where a line leads. It is called again when the
-// token has changed; refused statuses are due again then. If the repository changed, call
-// Disconnect first.
+// Connect sets the forge of a line. It is called again after the token has changed; refused statuses are then due
+// again. If the repository changed, call Disconnect first.
 func (d *Deliverer) Connect(name string, to Connection) {
 	d.mu.Lock()
 	l := d.lines[name]
@@ -182,8 +181,8 @@ func (d *Deliverer) Disconnect(name string) {
 	delete(d.lines, name)
 }
 
-// Retry makes everything of a line due that the forge did not accept, and reads the forge again where it shows a foreign
-// status.
+// Retry makes all statuses of a line due that the forge did not accept. Where the forge shows a foreign status, it is
+// read again.
 func (d *Deliverer) Retry(name string) {
 	d.mu.Lock()
 	var keys []string
@@ -196,7 +195,7 @@ func (d *Deliverer) Retry(name string) {
 	}
 }
 
-// Replace takes the foreign statuses of a line for the operator's own, so that the commits that are live get theirs
+// Replace treats the foreign statuses of a line as the operator's own, so that the live commits get their statuses
 // again.
 func (d *Deliverer) Replace(name string) {
 	d.mu.Lock()
@@ -216,7 +215,7 @@ func (d *Deliverer) Replace(name string) {
 	}
 }
 
-// forgive forgets failures, doubts foreign statuses, and reports whether there were any.
+// forgive clears failures, doubts foreign statuses, and reports whether there were any.
 func (l *line) forgive() bool {
 	found := l.tries > 0
 	l.failure = failure{}
@@ -244,8 +243,7 @@ func (b *box) foreign() iter.Seq2[Mark, *memory] {
 	}
 }
 
-// Refused reports whether a line is held until something outside the operator changes, such as
-// its token.
+// Refused reports whether a line is held until a condition outside the operator changes, such as its token.
 func (d *Deliverer) Refused(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -266,10 +264,9 @@ func (d *Deliverer) Refused(name string) bool {
 	return false
 }
 
-// Enqueue replaces the marks of a key that are to be posted, and returns at once. The line is
-// connected. began are the posts that this process begins now; their marks have just been
-// stored. It returns when Enqueue must be called again because time makes something due; zero:
-// never.
+// Enqueue replaces the marks of a key that are to be posted, and returns at once. The line is connected. began are
+// the posts that this process begins now; their marks have just been stored. It returns the time after which Enqueue
+// must be called again, because a status is due then; zero: never.
 func (d *Deliverer) Enqueue(name, key string, marks, began []Mark) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -293,8 +290,8 @@ func (d *Deliverer) Enqueue(name, key string, marks, began []Mark) time.Duration
 	return l.wait(b, now)
 }
 
-// take replaces the marks of the box. What is known about rememberedLimit other marks is kept: a backup may bring them
-// back, and a post may be on its way. A late result is always kept, until it is in a mark.
+// take replaces the marks of the box. It keeps the facts about rememberedLimit other marks, because a backup may
+// restore them, and a post may be under way. A late result is kept until it is in a mark.
 func (b *box) take(marks, began []Mark, now time.Time) {
 	known := make(map[contextKey]*memory, len(marks))
 	for _, m := range marks {
@@ -322,7 +319,7 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		case m.Posting != nil && (i < 0 || !sameWords(said(b.marks[i].Posting), *m.Posting)):
 			k.since, k.shows, k.doubted = now, nil, repeated
 		case m.Posting == nil && k.posted && !k.certain() && i >= 0 && b.marks[i].Posting != nil:
-			k.since = now // another process has settled what this one may have posted
+			k.since = now // another process has settled the possible post of this one
 		}
 		k.doubted = k.doubted || k.result == nil && k.shows != nil && !sameWords(*k.shows, said(cmp.Or(m.Foreign, m.Accepted)))
 		k.posted = k.posted && (!k.certain() || k.result != nil || m.Posting != nil)
@@ -335,11 +332,11 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		}
 		i := index(b.marks, id.sha, id.context)
 		if i >= 0 && handed < KeptLimit && Last(b.marks[i]) != nil && (!Delivered(b.marks[i]) || !Judged(b.marks[i])) {
-			k.posted = true // Prune would have kept the mark: it is lost with its status, and nothing else names the commit
+			k.posted = true // Prune would have kept the mark, so it is lost with its status, and no other object names the commit
 		}
 		late := k.result != nil && k.result.late()
 		switch unsure := k.posted && (k.result == nil || State(k.result.Shows.State) == Pending); {
-		case i >= 0 && unsure: // the forge is read for it without a mark
+		case i >= 0 && unsure: // the forge is read for it although there is no mark
 			marks = append(marks, Mark{SHA: id.sha, Context: id.context})
 			if stated(b.marks[i]) != nil {
 				k.since = now
@@ -350,7 +347,7 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 		default:
 			remembered++
 		}
-		if k.doubted = true; i < 0 || Last(b.marks[i]) != nil { // a failed read of a mark that is gone keeps its wait
+		if k.doubted = true; i < 0 || Last(b.marks[i]) != nil { // after a failed read of a lost mark, the wait stays
 			k.failure = failure{}
 		}
 		if !late {
@@ -361,7 +358,8 @@ func (b *box) take(marks, began []Mark, now time.Time) {
 	b.begun, b.marks, b.handed, b.known = b.begun || handed > 0, marks, now, known
 }
 
-// see remembers the statements of a mark, and of equal words the newest, because its content may be another.
+// see stores the statements of a mark. Of statements with equal words, the newest is kept, because its content may
+// differ.
 func (k *memory) see(m Mark) {
 	for _, s := range []*Statement{m.Accepted, m.Posting} {
 		if s != nil {
@@ -391,8 +389,8 @@ func (d *Deliverer) Forget(key string) {
 	}
 }
 
-// Results returns the results of the posts of a key. It does not consume them: use WithResults to write them into
-// the marks at the start of every reconcile.
+// Results returns the results of the posts of a key. Results stay until WithResults has written them into the marks,
+// which every reconcile does first.
 func (d *Deliverer) Results(key string) []Result {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -420,22 +418,22 @@ func (d *Deliverer) box(key string) *box {
 	return l.boxes[key]
 }
 
-// Trouble is why something was not accepted.
+// Trouble is why a status was not accepted.
 type Trouble struct {
 	SHA, Context string
 	// Text is the reason.
 	Text string
 	// Never: the forge refused permanently.
 	Never bool
-	// Denied is what is wrong with the token, if that is the trouble.
+	// Denied is the problem of the token; "": the token is not the problem.
 	Denied Denial
 }
 
 // About reports whether the trouble is about a mark.
 func (t Trouble) About(m Mark) bool { return t.SHA == m.SHA && t.Context == m.Context }
 
-// Troubles returns why statuses of a key were not accepted, and whether the line as a whole is
-// held, so that no new post should begin.
+// Troubles returns why statuses of a key were not accepted. held: the line as a whole is held, so no new post should
+// begin.
 func (d *Deliverer) Troubles(key string) (troubles []Trouble, held bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -494,8 +492,8 @@ func (d *Deliverer) work(ctx context.Context) {
 	}
 }
 
-// next returns what a line posts next, nil if nothing is due, and the keys that must be enqueued again
-// because they waited too long.
+// next returns the next status that a line posts; nil: none is due. It also returns the keys that must be enqueued
+// again because they waited too long.
 func (d *Deliverer) next(name string) (*delivery, []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -523,7 +521,7 @@ func (d *Deliverer) next(name string) (*delivery, []string) {
 	return nil, stale
 }
 
-// due returns the first mark of a box that may be posted, or else only read, now.
+// due returns the first mark of a box that can be posted now; if posts is false, the first that can be read.
 func (b *box) due(now time.Time, posts bool) (Mark, *memory) {
 	for _, m := range b.marks {
 		if k := b.known[contextKey{m.SHA, m.Context}]; posts == (m.Posting != nil) && k.pends(m) && k.open() && !k.after().After(now) {
@@ -533,7 +531,7 @@ func (b *box) due(now time.Time, posts bool) (Mark, *memory) {
 	return Mark{}, nil
 }
 
-// pends reports whether a mark has something to post, or says what this process does not know to be so. In the second
+// pends reports whether a mark has a status to post, or a statement that this process cannot confirm. In the second
 // case the forge is read although nothing may be owed.
 func (k *memory) pends(m Mark) bool {
 	return m.Posting != nil || (m.Accepted != nil || m.Foreign != nil || k.posted) && !k.certain()
@@ -542,10 +540,10 @@ func (k *memory) pends(m Mark) bool {
 // certain reports whether this process knows what the forge shows.
 func (k *memory) certain() bool { return k.shows != nil && !k.doubted }
 
-// open reports whether anything is left to do about what is being posted.
+// open reports whether the status under way still needs an action.
 func (k *memory) open() bool { return k.result == nil && !k.never }
 
-// after is when the next attempt may be.
+// after is the earliest time of the next attempt.
 func (k *memory) after() time.Time {
 	if begun := k.since.Add(requestTimeout); !k.since.IsZero() && begun.After(k.until) {
 		return begun
@@ -553,7 +551,7 @@ func (k *memory) after() time.Time {
 	return k.until
 }
 
-// wait returns how long it takes until a statement of a box is due without another event.
+// wait returns the time until a statement of a box is due without another event.
 func (l *line) wait(b *box, now time.Time) time.Duration {
 	first := time.Duration(0)
 	for _, m := range b.marks {
@@ -563,7 +561,7 @@ func (l *line) wait(b *box, now time.Time) time.Duration {
 		}
 		at := l.until
 		next := k.after()
-		if !k.pends(m) { // the owed statement was not begun yet
+		if !k.pends(m) { // the post of the owed statement has not begun
 			_, after := Due(l.Provider, m, now)
 			next = now.Add(after)
 		}
@@ -610,7 +608,7 @@ func (d *Deliverer) deliver(ctx context.Context, next *delivery) {
 			next.known.shows = nil
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			next.known.since = d.config.Clock() // the forge may receive it later
+			next.known.since = d.config.Clock() // the forge may still receive the post
 		}
 		d.fail(ctx, next, err)
 		return
@@ -633,8 +631,8 @@ func (d *Deliverer) read(ctx context.Context, next *delivery) bool {
 	return d.learn(next, &found)
 }
 
-// confirm reads what the forge shows where nothing is posted: of the mark, and of all others of the line about the same
-// commit that this process has not read yet.
+// confirm reads the status that the forge shows for a mark without a post. It also reads those of all other marks of
+// the line about the same commit that this process has not read yet.
 func (d *Deliverer) confirm(ctx context.Context, next *delivery) {
 	sha := next.mark.SHA
 	d.mu.Lock()
@@ -650,7 +648,8 @@ func (d *Deliverer) confirm(ctx context.Context, next *delivery) {
 	d.mu.Lock()
 	if err != nil {
 		d.fail(ctx, next, err)
-		// Where the forge refuses, such as for a commit that it has no more, it is not asked again until something is posted.
+		// If the forge refuses, such as for a commit that it no longer has, it is not asked again before the next
+		// post.
 		next.known.outside, next.known.never = false, next.known.outside || next.known.never
 	}
 	for _, read := range next.line.unread(sha) {
@@ -669,7 +668,8 @@ func (d *Deliverer) confirm(ctx context.Context, next *delivery) {
 	}
 }
 
-// unread are the marks of a line about a commit which say what this process does not know to be so, and post nothing.
+// unread are the marks of a line about a commit that have nothing to post, and whose statements this process cannot
+// confirm.
 func (l *line) unread(sha string) []*delivery {
 	var unread []*delivery
 	for _, key := range l.turns {
@@ -683,8 +683,8 @@ func (l *line) unread(sha string) []*delivery {
 	return unread
 }
 
-// learn enters what the forge shows, nil for nothing, and reports whether the status must still be posted. The lock is
-// held.
+// learn enters the status that the forge shows; nil: none. It reports whether the status must still be posted. The
+// lock is held.
 func (d *Deliverer) learn(next *delivery, found *Status) bool {
 	shows := Statement{}
 	if found != nil {
@@ -695,7 +695,7 @@ func (d *Deliverer) learn(next *delivery, found *Status) bool {
 	return next.known.result == nil && next.mark.Posting != nil
 }
 
-// show enters what the forge shows, and the result if it is not what the mark says. The lock is held.
+// show enters the status that the forge shows, and a result if it differs from the mark. The lock is held.
 func (d *Deliverer) show(next *delivery, shows Statement) {
 	m, k := next.mark, next.known
 	r := &Result{Of: m, Shows: shows, At: fullSeconds(d.config.Clock())}
@@ -713,8 +713,8 @@ func (d *Deliverer) show(next *delivery, shows Statement) {
 	}
 }
 
-// statement converts a status that was read into the form of a mark. Another client may have
-// written it: its text is bounded, and an unknown state (Gitea has warning) becomes Error.
+// statement converts a status of the forge into the form of a mark. Another client may have written the status, so
+// its text is bounded, and an unknown state (Gitea has warning) becomes Error.
 func (s Status) statement() Statement {
 	if !s.State.Known() {
 		s.State = Error
@@ -728,13 +728,13 @@ func (d *Deliverer) succeed(next *delivery) {
 	d.show(next, *next.mark.Posting)
 }
 
-// fail records a failed delivery. The wait doubles with every failure in a row and is never
-// shorter than what the forge asked for. The lock is held.
+// fail stores a failed delivery. The wait doubles with every failure in a row, and is never shorter than the wait
+// that the forge asked for. The lock is held.
 func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 	m, k := next.mark, next.known
 	trouble := asDeliveryError(err)
 	if errors.Is(context.Cause(ctx), context.Canceled) {
-		return // the process ends, which says nothing about the forge
+		return // the process ends: nothing is known about the forge
 	}
 	at := &k.failure
 	if trouble.Everyone {
@@ -745,7 +745,7 @@ func (d *Deliverer) fail(ctx context.Context, next *delivery, err error) {
 	at.outside, at.never = trouble.Permanent && trouble.RetryAfter > 0, trouble.Permanent && trouble.RetryAfter == 0
 	at.until = d.config.Clock().Add(max(backoff(at.tries), trouble.RetryAfter))
 	if k.certain() && m.Posting != nil {
-		// It is not tried again until the marks are enqueued again, because they may owe something else by now.
+		// No new attempt begins before the marks are enqueued again, because they may owe another status by now.
 		k.result = &Result{Of: m, Shows: *k.shows, At: fullSeconds(d.config.Clock())}
 	}
 }

@@ -1,12 +1,11 @@
 // Package commitstatus reports the state of commits to a Git forge.
 //
-// What a commit should say is derived by its callers, anew each time. This package answers:
-//   - what of it is posted, and when (Enter, Overtake, Begin, WithResults, Prune: pure functions
-//     over the marks, of which there is one per commit and context);
-//   - in which words (Shorten, Refusal, ContextName: short, printable, no running clock);
-//   - how it reaches the forge (Forge, one interface with one file per forge, and the
-//     Deliverer, which posts off the reconcile path, so that a forge that is down never
-//     delays a rollout).
+// A caller derives the state of each commit anew every time. This package decides:
+// - which state is posted, and when (Enter, Overtake, Begin, WithResults, Prune: pure functions
+// over the marks; there is one mark per commit and context);
+// - the words (Shorten, Refusal, ContextName: short, printable, no running clock);
+// - how a status reaches the forge (Forge is one interface with one file per forge. The
+// Deliverer posts outside of the reconcile, so that a forge that is down never delays a rollout).
 //
 // The way of one status:
 //
@@ -15,11 +14,10 @@
 //	worker:    read the forge, if it may show something else than the mark -> Post
 //	           -> Results, Notify -> reconcile
 //
-// A mark names what is being posted before it is posted. After the end of a process the
-// forge therefore shows what the mark has as accepted or as being posted, and one read says
-// which. So nothing is lost. A status is posted twice only if the forge had accepted it and
-// did not show it when it was read.
+// A mark names a status before the status is posted. So after the end of a process, the forge shows either the
+// accepted status of the mark or its status under way. One read of the forge tells which, and no status is lost. A
+// status is posted twice only if the forge had accepted it but did not show it at that read.
 //
-// The marks and the text take the time as an argument; only the Deliverer and the HTTP
-// clients have a clock, and that one can be replaced.
+// The functions over marks and texts take the time as an argument. Only the Deliverer and the HTTP clients have a
+// clock, and tests can replace it.
 package commitstatus

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// The pace of a context. A change of state is posted at once. The first pending and every verdict do
-// not count; pending after anything else does, and another failure of the same content, because forges store few statuses
-// of one context.
+// The pace of a context. A change of state is posted at once. Two kinds of posts count towards the limits, because
+// forges store few statuses of one context: pending after another status, and another text of a failure of the same
+// content. The first pending and every verdict do not count.
 const (
-	// ProgressStep is the least change in percent that is worth a progress post at once.
+	// ProgressStep is the least change in percent that is posted as progress.
 	ProgressStep = 10
-	// ProgressInterval is the least time between a post and the next about progress.
+	// ProgressInterval is the least time between two posts about progress.
 	ProgressInterval = 30 * time.Second
-	// StandstillInterval is the time between a post and the next where less than a
-	// ProgressStep happened and nothing else holds the commit: counts differ, or names.
+	// StandstillInterval is the least time between two posts if the progress is less than a ProgressStep and the
+	// commit is held as before: only counts or names differ.
 	StandstillInterval = 15 * time.Minute
-	// StandstillPostLimit is how many progress posts a context has made when less than a
-	// ProgressStep is posted no more, so that progress itself always can be.
+	// StandstillPostLimit is the number of progress posts of a context after which changes of less than a
+	// ProgressStep are not posted, so that posts remain for real progress.
 	StandstillPostLimit = ProgressPostLimit / 2
 	// ProgressPostLimit is how many progress posts a context may make for one commit. GitHub
 	// stores at most 1000 statuses per commit and context.
 	ProgressPostLimit = 60
 )
 
-// Begin moves the statuses that are due at a kind of forge from owed to posting. It returns all marks, and the marks
-// that it changed. The caller stores them before it passes them to a Deliverer, because only a status that is stored
-// as posting is posted.
+// Begin moves the statuses that are due at a kind of forge from owed to posting. It returns all marks, and the
+// changed marks. The caller stores the marks before it passes them to a Deliverer, because only a status that is
+// stored as posting is posted.
 func Begin(kind string, marks []Mark, now time.Time) (all, began []Mark) {
 	all = slices.Clone(marks)
 	for i := range all {
@@ -40,8 +40,8 @@ func Begin(kind string, marks []Mark, now time.Time) (all, began []Mark) {
 	return all, began
 }
 
-// Due reports whether what a mark owes may be posted now to a kind of forge. If not, after is how long until time
-// alone makes it due; zero: never. Nothing is due over a status of another client.
+// Due reports whether the owed status of a mark may be posted now to a kind of forge. If not, after is the time until
+// it is due without another event; zero: never. No status is due over a status of another client.
 func Due(kind string, m Mark, now time.Time) (due bool, after time.Duration) {
 	if m.Owed == nil || m.Posting != nil || m.Foreign != nil {
 		return false, 0
@@ -65,8 +65,7 @@ func Due(kind string, m Mark, now time.Time) (due bool, after time.Duration) {
 	if m.ProgressPosts >= limit {
 		return false, 0
 	}
-	// Whole seconds are compared, because whole seconds are stored. A time in the future comes
-	// from a wrong clock.
+	// Whole seconds are compared, because whole seconds are stored. A time in the future is of a wrong clock.
 	at := min(m.AcceptedAt, fullSeconds(now)) + int64(wait/time.Second)
 	if left := at - now.Unix(); left > 0 {
 		return false, time.Duration(left) * time.Second
@@ -79,27 +78,27 @@ func counts(m Mark, s Statement) bool {
 	switch {
 	case m.Accepted == nil:
 		return false
-	case State(s.State) == Failure: // without content, it is the last one of a commit that is not live
+	case State(s.State) == Failure: // without content, it is the last status of a commit that is not live
 		return s.Content != "" && s.State == m.Accepted.State && s.Content == m.Accepted.Content
 	}
 	return State(s.State) == Pending
 }
 
-// Result is what the forge shows in the context of a mark.
+// Result is the status that the forge shows in the context of a mark.
 type Result struct {
 	// Of is the mark for which the forge was read or posted to.
 	Of Mark
-	// Shows is what the forge shows; empty: nothing.
+	// Shows is the status; empty: none.
 	Shows Statement
-	// Newer: it is the operator's, and newer than the mark, which comes from a backup or another process.
+	// Newer: the status is the operator's, and newer than the mark, which comes from a backup or another process.
 	Newer bool
-	// At is when the forge showed it, in seconds since 1970.
+	// At is when the forge showed the status, in seconds since 1970.
 	At int64
 }
 
-// WithResults writes results into the marks and returns the new ones. A result about another version of a mark changes
-// nothing, so results may be entered twice. A post of the operator that arrived when its mark was gone gets a mark again,
-// because it replaced the end of the commit.
+// WithResults writes results into the marks and returns the new marks. A result about another version of a mark
+// changes nothing, so results may be entered twice. If a post of the operator arrived after its mark was dropped, the
+// mark is restored, because the post replaced the final status of the commit.
 func WithResults(marks []Mark, results []Result) []Mark {
 	out := slices.Clone(marks)
 	for _, r := range results {
@@ -114,27 +113,28 @@ func WithResults(marks []Mark, results []Result) []Mark {
 	return out
 }
 
-// about reports whether a mark says the same of the forge as the mark of the result.
+// about reports whether a mark has the same accepted, posting and foreign statements as the mark of the result.
 func (r Result) about(m Mark) bool {
 	return m.AcceptedAt == r.Of.AcceptedAt && sameWords(said(m.Accepted), said(r.Of.Accepted)) &&
 		sameWords(said(m.Posting), said(r.Of.Posting)) && sameWords(said(m.Foreign), said(r.Of.Foreign))
 }
 
-// late reports whether a commit without a mark shows a status of the operator that is no end.
+// late reports whether a commit without a mark shows a status of the operator that is not final.
 func (r Result) late() bool {
 	return r.Newer && State(r.Shows.State) == Pending && stated(r.Of) == nil
 }
 
-// enter returns the mark with what the forge shows.
+// enter returns the mark after a read of the forge. The fields that change:
 //
-//	the forge shows            the mark has
-//	what is being posted       it as accepted
-//	what was accepted          nothing that is being posted, if something newer is owed
-//	nothing                    nothing accepted, and owes what was
-//	a newer one of its own     it as accepted, and owes nothing: that is derived again
-//	one, and nothing was       it as accepted, and after a pending one it owes what it did: the next status is not
-//	accepted                   posted at once
-//	another one                it as foreign, and owes what was being posted
+//	the forge shows                        the mark afterwards
+//	the statement in Posting               it moves to Accepted; Posting is empty
+//	the statement in Accepted              if Owed is set, Posting is empty; otherwise no change
+//	no status                              Accepted is empty; if nothing was posting or owed, Owed gets it
+//	a newer status of the operator         Accepted has it; Posting and Owed are empty, because the
+//	                                       callers derive the next status again
+//	a status, and Accepted was empty       Accepted has it; if it is pending, Owed keeps its statement, or
+//	                                       gets that of Posting, which is not posted at once
+//	any other status                       Foreign has it; if Owed was empty, it gets that of Posting
 func (r Result) enter(m Mark) Mark {
 	posted, owed, foreign := m.Posting, m.Owed, m.Foreign
 	m.Foreign = nil
@@ -146,7 +146,7 @@ func (r Result) enter(m Mark) Mark {
 		m.Accepted, m.AcceptedAt, m.Posting = posted, r.At, nil
 	case sameWords(shows, said(m.Accepted)) && !r.Newer:
 		if posted == nil || owed == nil {
-			return m // what is being posted still is
+			return m // the post is still under way
 		}
 		m.Posting = nil
 	case shows == Statement{}:
@@ -158,7 +158,7 @@ func (r Result) enter(m Mark) Mark {
 	case r.Newer || m.Accepted == nil:
 		m.Accepted, m.AcceptedAt, m.Posting = &shows, r.At, nil
 		if State(shows.State).Terminal() {
-			m.Accepted.Content = "found" // of no want: the verdict is about content that is not known
+			m.Accepted.Content = "found" // equals no want: the content of the verdict is not known
 		}
 		if r.Newer || State(shows.State).Terminal() {
 			m.Owed = nil
@@ -178,8 +178,8 @@ func (r Result) enter(m Mark) Mark {
 	return m
 }
 
-// fullSeconds returns the time in seconds since 1970, rounded up: a wait that begins there
-// must not be shorter than it was meant to be.
+// fullSeconds returns the time in seconds since 1970, rounded up, so that a wait from that time is not shorter than
+// intended.
 func fullSeconds(t time.Time) int64 {
 	return t.Add(time.Second - time.Nanosecond).Unix()
 }

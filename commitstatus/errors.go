@@ -7,23 +7,22 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// DeliveryError says why a forge did not accept or return a status. Its text is fit for a
-// condition: short, printable, without addresses' user information, tokens or running clocks.
+// DeliveryError is why a forge did not accept or return a status. Its text is fit for a condition: short and
+// printable, without user information of addresses, tokens or running clocks.
 type DeliveryError struct {
 	// Reason is the whole text.
 	Reason string
-	// Permanent says that the same request fails again until the token, the address, the
-	// repository or the status changes.
+	// Permanent: the same request fails until the token, the address, the repository or the status changes.
 	Permanent bool
-	// RetryAfter is the shortest time to leave the forge alone. On a transient error it is what
-	// the forge asked for (zero: it named none). On a permanent one it is when to try again in
-	// case something was changed; zero means never.
+	// RetryAfter is the least time until the next request to the forge. On a transient error it is the time that the
+	// forge asked for; zero: none. On a permanent error it is the time until the next try, because the cause may have
+	// changed; zero: never.
 	RetryAfter time.Duration
-	// Uncertain says that the forge may have stored the status anyway: the answer was lost, or
-	// was an error after the fact. Read Latest before posting again.
+	// Uncertain: the forge may have stored the status all the same, because the answer was lost or was an error after
+	// the write. Read Latest before the next post.
 	Uncertain bool
-	// Everyone says that the trouble is not about this status: every other request to the forge
-	// would fail now, too (rate limit, no connection).
+	// Everyone: the trouble is not about this status. Every other request to the forge would fail now, too (rate
+	// limit, no connection).
 	Everyone bool
 	// Denied says why the forge does not accept the token; "" if it accepts it.
 	Denied Denial
@@ -35,7 +34,7 @@ type DeliveryError struct {
 type Denial string
 
 const (
-	// TokenRefused: the forge does not know the token, or does not any more.
+	// TokenRefused: the forge does not know the token.
 	TokenRefused Denial = v1alpha1.TokenRefusedReason
 	// PermissionMissing: the token may not write statuses. See Permission.
 	PermissionMissing Denial = v1alpha1.PermissionMissingReason
@@ -47,8 +46,7 @@ func (e *DeliveryError) Error() string { return e.Reason }
 // Unwrap returns the cause of a transport error, for instance context.Canceled.
 func (e *DeliveryError) Unwrap() error { return e.cause }
 
-// asDeliveryError returns err as a DeliveryError. Any other error is treated as transient, and
-// its text is not trusted.
+// asDeliveryError returns err as a DeliveryError. Any other error counts as transient, and its text is not shown.
 func asDeliveryError(err error) *DeliveryError {
 	if delivery, ok := errors.AsType[*DeliveryError](err); ok {
 		return delivery

@@ -17,16 +17,16 @@ import (
 // Forge posts and reads the commit statuses of one repository. Every error is a
 // *DeliveryError. Implementations are safe for concurrent use.
 type Forge interface {
-	// Post adds a status. It returns nil only when the forge confirmed that it stored
-	// exactly this one. A forge appends; posting twice shows twice.
+	// Post adds a status. It returns nil only if the forge confirmed that it stored exactly this status. A forge
+	// appends: a status that is posted twice is shown twice.
 	Post(ctx context.Context, status Status) error
-	// Shown returns the newest statuses of one commit, by context. A context with the value nil has no status at
-	// the forge. A context without an entry was not read. Shown reads at least the first of the contexts, and all
-	// of them if the forge lists them in one request.
+	// Shown returns the newest statuses of one commit, by context. The value nil means that the forge has no status
+	// of the context. A context without an entry was not read. Shown reads at least the first of the contexts, and
+	// all of them if the forge lists them in one request.
 	Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error)
 }
 
-// Latest returns the newest status of a context, and false if the forge has none of it for that commit.
+// Latest returns the newest status of a context; false: the forge has none for that commit.
 func Latest(ctx context.Context, forge Forge, sha, context string) (Status, bool, error) {
 	shown, err := forge.Shown(ctx, sha, []string{context})
 	if err != nil || shown[context] == nil {
@@ -35,36 +35,36 @@ func Latest(ctx context.Context, forge Forge, sha, context string) (Status, bool
 	return *shown[context], true, nil
 }
 
-// provider is the part that differs between kinds of forge. The rest of the package is the same for
-// all of them. The fields up to burst are required, the others have useful zero values.
+// provider is the part that differs between kinds of forge. The fields up to burst are required; the others have
+// useful zero values.
 type provider struct {
 	open func(Config, *restClient) Forge
 	// address reads addresses of repositories, and names the pages of commits.
 	address addressing
 	// authorize returns the Authorization header for a token.
 	authorize func(token string) string
-	// permission is the forge's name of what the token needs.
+	// permission is the forge's name of the permission that the token needs.
 	permission string
-	// pace is how many requests a second a token may make, and burst how many at once. With 0, no request is made.
+	// pace is how many requests a second a token may make, and burst how many at once; 0: no request is made.
 	pace  rate.Limit
 	burst int
 
-	// apps: a GitHub App can post statuses; needsApp: nothing else can.
+	// apps: a GitHub App can post statuses. needsApp: only a GitHub App can.
 	apps, needsApp bool
-	// foldsCase: contexts that differ only in case are one.
+	// foldsCase: contexts that differ only in case are the same.
 	foldsCase bool
-	// requests is how pull requests are read and answered; nil: they are not.
+	// requests reads and answers pull requests; nil: not supported.
 	requests func(repository) dialect
-	// comments is how approvals by comment are read, which needs requests as well; nil: they are not.
+	// comments reads approvals by comment, which needs requests, too; nil: not supported.
 	comments func(repository) commentDialect
-	// proposals is how pull requests are opened; nil: they are not.
+	// proposals opens pull requests; nil: not supported.
 	proposals func(*restClient) Proposals
 	// keepsPendingText: the text of a pending status cannot be replaced while it is pending.
 	keepsPendingText bool
 }
 
-// providers are the kinds of forges, by the value of commitStatus.provider. A new one is a file
-// with its Forge, a row here, and its name in the enum of CommitStatusSpec.Provider.
+// providers are the kinds of forges, by the value of commitStatus.provider. A new kind needs a file with its Forge, a
+// row here, and its name in the enum of CommitStatusSpec.Provider.
 func providers() map[string]provider {
 	return map[string]provider{
 		"azuredevops":     azureProvider(),
@@ -94,7 +94,7 @@ func named(has func(provider) bool) string {
 	return strings.Join(slices.Sorted(maps.Keys(all)), ", ")
 }
 
-// Permission returns the name of what a token needs on a kind of forge, as the forge calls it.
+// Permission returns the forge's name of the permission that a token needs on a kind of forge.
 func Permission(kind string) string { return providers()[kind].permission }
 
 // bearer returns the header of a bearer token.
@@ -111,8 +111,8 @@ func NewLimiter(kind string) *rate.Limiter {
 	return rate.NewLimiter(p.pace, p.burst)
 }
 
-// ShareContexts reports whether sources that report under two names would write one context for a
-// kind of forge: the names are the same, or one is below the other, as those of add-ons are.
+// ShareContexts reports whether two sources with these context names would write one context on a kind of forge: the
+// names are equal, or one name is below the other, like the context of an add-on.
 func ShareContexts(kind, one, other string) bool {
 	if providers()[kind].foldsCase {
 		one, other = strings.ToLower(one), strings.ToLower(other)
@@ -129,20 +129,18 @@ type Config struct {
 	Provider string
 	// Address is the repository's web address, or that of its API endpoint.
 	Address string
-	// Ref is the branch or tag that the commits are of, "" if that is unknown. GitLab files a status under it.
+	// Ref is the branch or tag of the commits; "": unknown. GitLab stores a status under it.
 	Ref string
-	// Token is sent to the address's forge only. It needs the Permission of the provider.
+	// Token is sent only to the forge of the address. It needs the Permission of the provider.
 	Token Secret
-	// App posts instead of a token, where ActsAsApp.
+	// App is used instead of a token, if ActsAsApp.
 	App *App
-	// HTTPClient carries the transport: proxy, CA certificates, timeout. Redirects
-	// are never followed, whatever it says. Nil: the default transport.
+	// HTTPClient has the transport: proxy, CA certificates, timeout; nil: the default transport. Redirects are never
+	// followed, even if the client would.
 	HTTPClient *http.Client
-	// Limiter paces the requests of every Forge with the same token. Nil: only the forge's own
-	// answers do.
+	// Limiter paces the requests of every Forge with the same token; nil: only the forge's answers do.
 	Limiter *rate.Limiter
-	// Clock returns the time, for forges that name an absolute time to come back. Nil: the
-	// system's.
+	// Clock returns the time, for forges that answer with an absolute time to retry; nil: the system's.
 	Clock func() time.Time
 }
 
@@ -156,7 +154,7 @@ func New(config Config) (Forge, error) {
 	return checked{p.open(config, client)}, nil
 }
 
-// checked refuses to post what no forge takes.
+// checked refuses statuses that no forge accepts.
 type checked struct{ Forge }
 
 // Post implements Forge.

@@ -9,7 +9,8 @@ import (
 // gitea uses the API of Gitea and Forgejo, version 1.
 type gitea struct{ *restClient }
 
-// giteaProvider is the row of Gitea, which limits no requests. The pace keeps a burst from looking like an attack.
+// giteaProvider is the row of Gitea, which does not limit requests. With the pace, a burst does not look like an
+// attack.
 func giteaProvider() provider {
 	return provider{
 		open:       func(_ Config, c *restClient) Forge { return &gitea{c} },
@@ -28,14 +29,13 @@ func (g *gitea) Post(ctx context.Context, status Status) error {
 	return g.post(ctx, g.endpoint("statuses", status.SHA), status, func(a, b string) bool { return a == b })
 }
 
-// Shown implements Forge. It reads the combined status, which has the newest status of each
-// context: Gitea sorts the plain list by seconds, so that two statuses of one second come in
-// any order.
+// Shown implements Forge. It reads the combined status, which has the newest status of each context. In Gitea's plain
+// list, two statuses of one second have no defined order.
 func (g *gitea) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
 	return g.combined(ctx, g.endpoint("commits", sha, "status"), sha, contexts, func(a, b string) bool { return a == b })
 }
 
-// giteaChange is a file as Gitea changes it.
+// giteaChange is a change of a file in Gitea's API.
 type giteaChange struct {
 	Operation string `json:"operation"`
 	Path      string `json:"path"`
@@ -43,14 +43,14 @@ type giteaChange struct {
 	SHA       string `json:"sha,omitempty"`
 }
 
-// giteaProposals opens pull requests. The branch begins at the head of the other one, whichever that
-// is by now; a file that changed meanwhile is refused by its hash.
+// giteaProposals opens pull requests. The new branch begins at the current head of the other branch. If a file
+// changed meanwhile, its hash makes Gitea refuse the change.
 func giteaProposals(c *restClient) Proposals {
 	return &inOneCall{client: c, forge: proposing{
 		permission: "write:repository, of a user who may push branches",
 		commits:    c.endpoint("contents"), requests: c.endpoint("pulls"),
-		// An absent request is not found, and so is a repository that the token does not see; the
-		// call that creates the branch reports the latter.
+		// An absent request is not found. Nor is a repository that the token cannot see: the call that creates the
+		// branch reports it.
 		find: func(ctx context.Context, p Proposal) (w wireOpened, err error) {
 			at := c.endpoint("pulls", p.Into) + "/" + (&url.URL{Path: p.Branch}).EscapedPath()
 			err = c.propose(ctx, http.MethodGet, at, nil, &w, http.StatusOK, http.StatusNotFound)

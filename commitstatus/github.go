@@ -27,8 +27,8 @@ func githubProvider() provider {
 	}
 }
 
-// githubAPI returns the URL of the API: github.com and the domains of ghe.com have it on a separate host, Enterprise
-// Server below /api/v3. The first two redirect http only after the token was sent in the clear.
+// githubAPI returns the URL of the API. github.com and the domains of ghe.com have it on a separate host, Enterprise
+// Server below /api/v3. The first two redirect http only after the token was sent in plain text.
 func githubAPI(root *url.URL) string {
 	switch host := root.Host; {
 	case host == "github.com", host == "www.github.com", host == "api.github.com":

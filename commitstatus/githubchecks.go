@@ -11,15 +11,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// githubChecks uses GitHub's check runs, which only a GitHub App may write. They take the place of commit statuses:
-// where a name is required and has both, GitHub requires both.
+// githubChecks uses GitHub's check runs, which only a GitHub App may write, instead of commit statuses. If a required
+// name has both, GitHub requires both.
 type githubChecks struct {
 	*restClient
-	// app is the number of the App. Other Apps may have runs of the same name, which the operator ignores.
+	// app is the number of the App. The operator ignores runs of other Apps with the same name.
 	app string
 }
 
-// githubChecksProvider is the row of GitHub's check runs. Each post reads before it writes.
+// githubChecksProvider is the row of GitHub's check runs. Each post is a read and a write.
 func githubChecksProvider() provider {
 	return provider{
 		open:      func(config Config, c *restClient) Forge { return &githubChecks{c, config.App.Credentials.AppID()} },
@@ -34,7 +34,7 @@ func githubChecksProvider() provider {
 	}
 }
 
-// checkRun is a run as GitHub takes and returns it.
+// checkRun is a run in GitHub's requests and answers.
 type checkRun struct {
 	ID         int64       `json:"id,omitempty"`
 	Name       string      `json:"name"`
@@ -45,7 +45,8 @@ type checkRun struct {
 	Output     checkOutput `json:"output"`
 }
 
-// checkOutput is the content of the page of a run. The summary is Markdown, so that no text of a commit belongs there.
+// checkOutput is the content of the page of a run. The summary is Markdown, so it must not contain a text from a
+// commit.
 type checkOutput struct {
 	Title   string `json:"title"`
 	Summary string `json:"summary"`
@@ -57,8 +58,8 @@ const (
 	checkSummary    = "AddonFlow reports a rollout here: the title is its state. `kubectl addonflow tree` shows its clusters."
 )
 
-// conclusions are GitHub's names of the states that are final. Neutral and skipped would satisfy a required check, as
-// success does. A run that is pending for more than 14 days becomes stale.
+// conclusions are GitHub's names of the final states. Neutral and skipped would satisfy a required check like
+// success. After 14 days, a pending run becomes stale.
 func conclusions() map[State]string {
 	return map[State]string{Success: "success", Failure: "failure", Error: "cancelled", Pending: "stale"}
 }
@@ -71,8 +72,8 @@ func (r checkRun) state() State {
 	return stateNamed(conclusions(), r.Conclusion)
 }
 
-// Post implements Forge. There is one run for a context, which is updated in place, so that the suite of the commit has
-// no older verdict in it. Only a run that is completed cannot become pending again: a new one takes its place.
+// Post implements Forge. Each context has one run, which is updated in place, so that the suite of the commit has no
+// older verdict. A completed run cannot become pending again: a new run replaces it.
 func (g *githubChecks) Post(ctx context.Context, status Status) error {
 	if status.Description == "" {
 		return invalid(errors.New("a check run needs a text"))
@@ -124,8 +125,8 @@ const (
 	githubPages = 10
 )
 
-// newest returns the newest run of the App with a name. GitHub's filter for the latest goes by the time of completion,
-// which a pending run has not.
+// newest returns the newest run of the App with a name. GitHub's filter for the latest run uses the time of
+// completion, which a pending run does not have.
 func (g *githubChecks) newest(ctx context.Context, sha, name string) (newest checkRun, found bool, err error) {
 	for page := 1; page <= githubPages; page++ {
 		query := url.Values{

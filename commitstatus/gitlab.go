@@ -16,15 +16,16 @@ type gitlab struct {
 	ref string
 }
 
-// gitlabPage is how many statuses are requested at once, GitLab's maximum. A context has one in each pipeline of the
-// commit.
+// gitlabPage is how many statuses are requested at once, GitLab's maximum. A context has one status in each pipeline
+// of the commit.
 const gitlabPage = 100
 
-// gitlabProvider is the row of GitLab. GitLab.com allows 2,000 requests a minute; a server of one's own may allow fewer.
+// gitlabProvider is the row of GitLab. GitLab.com allows 2,000 requests a minute; a self-managed server may allow
+// fewer.
 //
-// GitLab knows statuses as jobs. A pending job stays as it is until its state changes: a second pending one is refused
-// ("Cannot transition status via :enqueue from :pending"), and its text is lost. After a verdict, the next status is a
-// new job.
+// In GitLab, a status is a job. A pending job does not change until its state changes: a second pending status is
+// refused ("Cannot transition status via :enqueue from :pending"), and its text is lost. After a verdict, the next
+// status is a new job.
 func gitlabProvider() provider {
 	return provider{
 		open:       func(config Config, c *restClient) Forge { return &gitlab{c, config.Ref} },
@@ -39,8 +40,8 @@ func gitlabProvider() provider {
 	}
 }
 
-// locateGitLab reads https://gitlab.example/group/subgroup/project. The URL of a GitLab below a path cannot be distinguished from
-// one with another group; that address is given as https://example.com/path/api/v4/projects/group/project.
+// locateGitLab reads https://gitlab.example/group/subgroup/project. If GitLab is served below a path, that path looks
+// like a group. Its address must be given as https://example.com/path/api/v4/projects/group/project.
 func locateGitLab(p place) (repository, error) {
 	project := p.segments
 	const endpoint = "api/v4/projects"
@@ -72,7 +73,7 @@ type gitlabStatus struct {
 	Description string `json:"description,omitempty"`
 }
 
-// gitlabStates are GitLab's names of the states. A commit that was overtaken is not a failure of its own.
+// gitlabStates are GitLab's names of the states. A superseded commit did not fail itself.
 func gitlabStates() map[State]string {
 	return map[State]string{Pending: "pending", Success: "success", Failure: "failed", Error: "canceled"}
 }
@@ -89,7 +90,7 @@ func (g *gitlab) Post(ctx context.Context, status Status) error {
 	refused, ok := errors.AsType[*DeliveryError](err)
 	switch {
 	case ok && strings.Contains(refused.Reason, "Cannot transition status"):
-		// The job is in that state already. Its text may be another one, so it is read.
+		// The job already has that state. Its text may differ, so it is read.
 		return &DeliveryError{Reason: refused.Reason, Uncertain: true}
 	case err != nil:
 		return err
@@ -140,7 +141,7 @@ func stateNamed(names map[State]string, name string, pending ...string) State {
 	return Error
 }
 
-// gitlabAction is a file as GitLab changes it.
+// gitlabAction is a change of a file in GitLab's API.
 type gitlabAction struct {
 	Action   string `json:"action"`
 	Path     string `json:"file_path"`

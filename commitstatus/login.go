@@ -14,7 +14,7 @@ import (
 	"github.com/addonflow/addonflow/githubapp"
 )
 
-// App is an installation of a GitHub App. Its tokens live an hour, so each request takes the one of its time.
+// App is an installation of a GitHub App. Its tokens are valid for an hour, so each request uses the current one.
 type App struct {
 	Credentials *githubapp.Credentials
 	Tokens      *githubapp.Tokens
@@ -26,7 +26,7 @@ func ActsAsApp(kind string) bool { return providers()[kind].apps }
 // NeedsApp reports whether only a GitHub App can post to a kind of forge.
 func NeedsApp(kind string) bool { return providers()[kind].needsApp }
 
-// validate refuses an App whose API is on another server than the address: its tokens would be sent there.
+// validate refuses an App whose API is on another server than the address, because its tokens would be sent there.
 func (a *App) validate(provider string, repo repository) error {
 	api, err := url.Parse(repo.api)
 	switch {
@@ -42,18 +42,19 @@ func (a *App) validate(provider string, repo repository) error {
 	return nil
 }
 
-// login authenticates a client: with a token, or with the App whose tokens it requests.
+// login authenticates a client: with a token, or with tokens that it requests for an App.
 type login struct {
 	authorize func(token string) string
 	token     Secret
 	app       *App
 
 	mu sync.Mutex
-	// sent are the last tokens, the newest last: answers may repeat the one that they got.
+	// sent are the last tokens, the newest last. They are kept because answers may repeat their token.
 	sent []Secret
 }
 
-// sentTokens is how many tokens are kept out of texts. A request lasts seconds, and a token an hour, unless it is refused.
+// sentTokens is how many tokens are removed from texts. A request lasts seconds; a token is valid for an hour, unless
+// it is refused.
 const sentTokens = 4
 
 // header returns the Authorization header of the next request. The App's token may have to be requested first.
@@ -74,7 +75,7 @@ func (l *login) header(ctx context.Context, client *http.Client) (Secret, error)
 	return Secret(l.authorize(string(token))), nil
 }
 
-// renew drops the token that the forge refused, and reports whether the next request has another one.
+// renew drops the token that the forge refused, and reports whether the next request will use another one.
 func (l *login) renew() bool {
 	if l.app == nil {
 		return false
@@ -83,7 +84,7 @@ func (l *login) renew() bool {
 	return true
 }
 
-// redact removes the tokens from a text, and the parts of the headers that they were sent in.
+// redact removes the tokens, and the headers that carried them, from a text.
 func (l *login) redact(text string) string {
 	l.mu.Lock()
 	sent := slices.Clone(l.sent)
@@ -97,7 +98,7 @@ func (l *login) redact(text string) string {
 	return secret.NewRedaction(secrets...).Text(text)
 }
 
-// notIssued returns the error for a token that the App did not get. The status was not sent.
+// notIssued is the error if the App got no token. The status was not sent.
 func notIssued(err error) *DeliveryError {
 	if errors.Is(err, githubapp.ErrRefused) {
 		return &DeliveryError{Reason: oneLine(err.Error()), Permanent: true, RetryAfter: lookAgain, Denied: TokenRefused, cause: err}

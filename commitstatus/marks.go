@@ -10,30 +10,28 @@ import (
 // Mark is the state of one context of one commit. See v1alpha1.CommitMark.
 type Mark = v1alpha1.CommitMark
 
-// Statement is what one context of one commit says.
+// Statement is the status of one context of one commit.
 type Statement = v1alpha1.CommitStatement
 
-// Want is the status that one context of a live commit should have. It is derived again each time, from the
-// present state.
+// Want is the status that one context of a live commit should have. It is derived each time from the present state.
 type Want struct {
 	SHA, Context string
 	State        State
 	Description  string
 	// Progress in percent; posts about progress are paced by it.
 	Progress int
-	// Held names why nothing moves: what a pending outcome waits for, such as an approval, or what failed; "": clusters
-	// move. A pending statement is not posted again while Held is the same and there is little progress, and a failure is
-	// not posted again with another text while Held is the same.
+	// Held is why no cluster moves: the condition that a pending outcome waits for, such as an approval, or the
+	// failure; "": clusters move. While Held is the same, a pending statement is posted again only for progress, and
+	// a failure is not posted again with another text.
 	Held string
-	// Content names what the statement is about, such as the digest of an add-on. If the same
-	// content becomes pending again, its verdict stays posted.
+	// Content names the content of the statement, such as the digest of an add-on. If the same content becomes
+	// pending again, its verdict stays posted.
 	Content string
-	// Older says that a newer commit carries the content as well. Such a commit gets no
-	// progress, and nothing after its verdict.
+	// Older: a newer commit has the same content. The older commit gets no progress, and nothing after its verdict.
 	Older bool
 }
 
-// statement returns the want as a mark keeps it.
+// statement returns the want in the form of a mark.
 func (w Want) statement() Statement {
 	return Statement{
 		State: string(w.State), Description: Shorten(DescriptionLimit, w.Description),
@@ -44,16 +42,16 @@ func (w Want) statement() Statement {
 // resumedText begins the first pending text after a failure of the same content.
 const resumedText = "resumed: "
 
-// Enter enters wants into the marks and returns the new marks; the given ones are unchanged.
-// Telling the same again changes nothing.
+// Enter enters wants into the marks and returns the new marks; the given marks are unchanged. A second call with the
+// same wants changes nothing. "same" means the same content:
 //
 //	last statement  want              what is owed
-//	none            pending, older    nothing: what begins is shown by the newest commit
+//	none            pending, older    nothing: the newest commit shows the begin
 //	none            otherwise         the want
-//	pending         any               the want; progress of an older commit is not
-//	success         pending, same     nothing: a cluster that joins moves no verdict
+//	pending         any               the want; an older commit gets no progress
+//	success         pending, same     nothing: a cluster that joins does not change a verdict
 //	success         success, same     nothing
-//	failure, error  same state, same  nothing, unless something else failed
+//	failure, error  same state, same  nothing, unless the want names another failure
 //	failure         pending, same     "resumed: ..."
 //	verdict         any, older        nothing
 //	verdict         otherwise         the want
@@ -95,7 +93,7 @@ func update(m *Mark, w Want) {
 	owe(m, next)
 }
 
-// owe makes next what the context should say.
+// owe makes next the statement that the context should have.
 func owe(m *Mark, next Statement) {
 	base := stated(*m)
 	if base == nil || !sameWords(*base, next) {
@@ -108,7 +106,7 @@ func owe(m *Mark, next Statement) {
 	}
 }
 
-// stated returns what the forge shows, or will show next.
+// stated returns the statement that the forge shows, or will show next.
 func stated(m Mark) *Statement {
 	if m.Posting != nil {
 		return m.Posting
@@ -116,8 +114,7 @@ func stated(m Mark) *Statement {
 	return m.Accepted
 }
 
-// Last returns the newest statement of a mark, whether or not the forge has accepted it; nil
-// if there is none.
+// Last returns the newest statement of a mark, accepted or not; nil: there is none.
 func Last(m Mark) *Statement {
 	if m.Owed != nil {
 		return m.Owed
@@ -146,30 +143,30 @@ func Judged(m Mark) bool {
 	return last != nil && State(last.State).Terminal()
 }
 
-// Succession says which commits are live, and how the others ended.
+// Succession says which commits are live, and how the other commits ended.
 type Succession struct {
 	// Live are the commits whose statuses are still derived; Overtake does not change their marks.
 	Live []string
-	// Contents are the names of what the newest commit carries, and By is the commit that introduced it.
+	// Contents are the names of the contents of the newest commit. By is the commit that introduced them.
 	Contents []string
 	By       string
-	// Whole is the context that stands for the others.
+	// Whole is the context of the whole commit.
 	Whole string
-	// Wants of the newest commit: a commit with equal content gets their verdicts. A want with
-	// a SHA is for that commit only.
+	// Wants of the newest commit. A commit with equal content gets their verdicts. A want with a SHA is only for that
+	// commit.
 	Wants []Want
 }
 
-// Overtake returns the marks after some commits are not live any more. A commit with a final status
-// keeps it, and derives it afresh when it is live again. A commit with the content of the newest commit waits for the final status of that one.
-// A commit with other content is superseded. Of its contexts, those that were never posted are
-// dropped, except for the context of the whole commit.
+// Overtake returns the marks after some commits are no longer live. A commit with a final status keeps it; if the
+// commit is live again, its status is derived again. A commit with the content of the newest commit waits for the
+// final status of the newest commit. A commit with other content is superseded. Its contexts that were never posted
+// are dropped, except the context of the whole commit.
 func Overtake(marks []Mark, s Succession) []Mark {
 	out := make([]Mark, 0, len(marks))
 	for _, m := range marks {
 		live, last := slices.Contains(s.Live, m.SHA), Last(m)
 		if shown := stated(m); !live && last != nil && State(last.State) == Pending && shown != nil && State(shown.State).Terminal() {
-			m.Owed, last = nil, shown // the end of a failure that the forge never showed
+			m.Owed, last = nil, shown // a final status after a failure that the forge never showed
 		}
 		switch {
 		case live, last == nil:
@@ -187,8 +184,8 @@ func Overtake(marks []Mark, s Succession) []Mark {
 	return out
 }
 
-// past returns the mark of a commit that is not live, whose verdict the forge may not have yet. It is
-// about no content any more: what the clusters have now may differ when the commit is live again.
+// past returns the mark of a commit that is not live, whose verdict the forge may not have yet. The mark gets no
+// content: if the commit is live again, the clusters may have other content.
 func past(m Mark) Mark {
 	for _, s := range []**Statement{&m.Accepted, &m.Posting, &m.Owed} {
 		if *s != nil {
@@ -200,8 +197,8 @@ func past(m Mark) Mark {
 	return m
 }
 
-// follow gives an overtaken commit the verdict of the same context on the newest commit. If the
-// newest commit has no such context, it gets the verdict of the whole add-on.
+// follow gives a commit that is no longer live the verdict of the same context on the newest commit. If the newest
+// commit has no such context, it gets the verdict of the whole add-on.
 func (s Succession) follow(m *Mark) {
 	of := func(name string) int {
 		return slices.IndexFunc(s.Wants, func(w Want) bool { return w.Context == name && (w.SHA == "" || w.SHA == m.SHA) })
@@ -215,7 +212,7 @@ func (s Succession) follow(m *Mark) {
 	}
 }
 
-// End ends every context of a commit, or of all ("") that has no verdict: it is an Error.
+// End gives an Error to every context of a commit that has no verdict; for sha "", of all commits.
 func End(marks []Mark, sha, description string) []Mark {
 	out := slices.Clone(marks)
 	for i := range out {
@@ -232,12 +229,12 @@ func superseded(by string) string { return "superseded by " + by[:min(len(by), s
 // Supersede ends the contexts of one commit because another commit replaced it.
 func Supersede(marks []Mark, sha, by string) []Mark { return End(marks, sha, superseded(by)) }
 
-// KeptLimit is how many marks are kept about commits that are not live. A forge that is
-// unreachable for weeks would otherwise make the status larger than the hub can store.
+// KeptLimit is how many marks of commits that are not live are kept. Without a limit, a forge that is unreachable for
+// weeks would make the status larger than the hub can store.
 const KeptLimit = 500
 
-// Prune drops marks of commits that are not live once the forge has their verdict. Of the
-// others the newest KeptLimit stay.
+// Prune drops marks of commits that are not live after the forge has their verdict. Of the others, the newest
+// KeptLimit stay.
 func Prune(marks []Mark, live ...string) []Mark {
 	dead := func(m Mark) bool { return !slices.Contains(live, m.SHA) }
 	out := slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool { return dead(m) && Delivered(m) && Judged(m) })
@@ -259,10 +256,9 @@ func Prune(marks []Mark, live ...string) []Mark {
 // Shown reports whether a mark of the commit and context exists.
 func Shown(marks []Mark, sha, context string) bool { return index(marks, sha, context) >= 0 }
 
-// Readdress returns the marks for a destination, of which prefix is the first context, and
-// whether one of them was for another destination. Such a mark counts as not accepted: the new
-// forge has no status yet. If the contexts have other names, the mark is dropped, and the callers
-// derive the current statuses again.
+// Readdress returns the marks for a destination, whose first context is prefix. moved: a mark was for another
+// destination. Such a mark counts as not accepted, because the new forge has no status yet. If the contexts have
+// other names, the mark is dropped, and the callers derive the current statuses again.
 func Readdress(marks []Mark, to, prefix string) (readdressed []Mark, moved bool) {
 	readdressed = make([]Mark, 0, len(marks))
 	for _, m := range marks {

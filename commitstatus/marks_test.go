@@ -52,9 +52,9 @@ func words(m commitstatus.Mark) string {
 	return last.State + ": " + last.Description
 }
 
-// TestTell has a row for each change of a context. After a final status only a failure, other content
+// TestEnter has a row for each change of a context. After a final status only a failure, other content
 // and the end of a failure change it; a cluster that joins does not.
-func TestTell(t *testing.T) {
+func TestEnter(t *testing.T) {
 	const pending, success, failure, superseded = commitstatus.Pending, commitstatus.Success, commitstatus.Failure, commitstatus.Error
 	for name, c := range map[string]struct {
 		before []commitstatus.Want

@@ -11,8 +11,8 @@ import (
 
 // Proposal is a branch with one commit, and the pull request that asks to merge it.
 type Proposal struct {
-	// Branch is the name of the new branch, and Into that of the branch that it begins at and is
-	// merged into. Head is the commit of the latter.
+	// Branch is the name of the new branch. Into is the branch at which it begins and into which it is merged; Head
+	// is the commit of Into.
 	Branch, Into, Head string
 	// Title is also the commit's message.
 	Title string
@@ -25,35 +25,35 @@ type Proposal struct {
 // ProposedFile is a file that a commit changes as a whole.
 type ProposedFile struct {
 	Path string
-	// Before and After are the hashes of its content in Git; "": there is no such file. The
-	// repository has the content of both.
+	// Before and After are the hashes of its content in Git; "": the file does not exist. The repository has the
+	// content of both.
 	Before, After string
 	// Content is the content after the change.
 	Content []byte
 }
 
-// Opened is a pull request that exists, open or not.
+// Opened is a pull request that exists, even if it is closed.
 type Opened struct {
 	Number int64
 	// URL is its page.
 	URL string
 }
 
-// Proposals makes pull requests in one repository. Every error is a *DeliveryError. No method repeats
-// what is there already: a branch is created once, and each branch has one request.
+// Proposals makes pull requests in one repository. Every error is a *DeliveryError. No method repeats its work: a
+// branch is created once, and each branch has one request.
 type Proposals interface {
 	// Opened returns the request of a branch, whatever its state; false: there is none.
 	Opened(ctx context.Context, p Proposal) (Opened, bool, error)
 	// Branch creates the branch with its commit. It fails if there is a branch of that name.
 	Branch(ctx context.Context, p Proposal) error
-	// Open opens the request of a branch that exists.
+	// Open opens the request of an existing branch.
 	Open(ctx context.Context, p Proposal) (Opened, error)
-	// Permission is the forge's name of the permission that the token needs for this.
+	// Permission is the forge's name of the permission that the token needs to open requests.
 	Permission() string
 }
 
-// NewProposals returns the proposals to the repository that the configuration names. The error is for
-// the author of the configuration, such as that the forge has none.
+// NewProposals returns the proposals to the repository that the configuration names. The error is for the author of
+// the configuration, for example if the forge supports no proposals.
 func NewProposals(config Config) (Proposals, error) {
 	p, client, err := config.parts()
 	if err != nil {
@@ -112,7 +112,7 @@ func (g *githubProposals) Opened(ctx context.Context, p Proposal) (Opened, bool,
 	return o, err == nil, err
 }
 
-// githubTree and githubEntry are a tree as GitHub takes it. An entry without a hash is deleted.
+// githubTree and githubEntry are a tree in GitHub's requests. An entry without a hash is deleted.
 type githubTree struct {
 	Base    string        `json:"base_tree"`
 	Entries []githubEntry `json:"tree"`
@@ -125,7 +125,7 @@ type githubEntry struct {
 	SHA  *string `json:"sha"`
 }
 
-// githubCommit is a commit as GitHub takes it.
+// githubCommit is a commit in GitHub's requests.
 type githubCommit struct {
 	Message string   `json:"message"`
 	Tree    string   `json:"tree"`
@@ -183,11 +183,11 @@ type inOneCall struct {
 // proposing is the part that differs between these forges.
 type proposing struct {
 	permission string
-	// commits and requests are where commits are made and requests opened.
+	// commits and requests are the URLs for new commits and new requests.
 	commits, requests string
 	// find returns the request of a branch; the zero value: there is none.
 	find func(context.Context, Proposal) (wireOpened, error)
-	// commit and request are what is sent there.
+	// commit and request are the bodies of these calls.
 	commit, request func(Proposal) any
 }
 
@@ -209,7 +209,7 @@ func (o *inOneCall) Branch(ctx context.Context, p Proposal) error {
 	return o.client.propose(ctx, http.MethodPost, o.forge.commits, o.forge.commit(p), &struct{}{}, http.StatusCreated)
 }
 
-// Open implements Proposals. A request that is there already is found.
+// Open implements Proposals. If the request exists already, it is found.
 func (o *inOneCall) Open(ctx context.Context, p Proposal) (Opened, error) {
 	var w wireOpened
 	err := o.client.propose(ctx, http.MethodPost, o.forge.requests, o.forge.request(p), &w, http.StatusCreated, http.StatusConflict)
@@ -226,8 +226,8 @@ func (o *inOneCall) Open(ctx context.Context, p Proposal) (Opened, error) {
 	return opened, err
 }
 
-// changes are the files of a proposal as a forge changes them: with the word for the operation, and
-// with the content in base64 unless the file is deleted.
+// changes are the files of a proposal in the form of a forge: with the word for the operation, and with the content
+// in base64 unless the file is deleted.
 func changes[C any](p Proposal, change func(f ProposedFile, operation, content string) C) []C {
 	all := make([]C, 0, len(p.Files))
 	for _, f := range p.Files {

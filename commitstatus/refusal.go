@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// lookAgain is the least time until a request is repeated that fails until something outside changes: a
-	// right of the token, a moved repository, a proxy that refused for a moment. A new token is seen at once.
+	// lookAgain is the least time until a request is repeated that can only succeed after a change outside of the
+	// operator: a permission of the token, a moved repository, a proxy that refused for a moment. A new token is used
+	// at once.
 	lookAgain = time.Minute
 	// longestRetryAfter bounds the wait that a forge may ask for. GitHub's limits last an hour.
 	longestRetryAfter = time.Hour
-	// defaultRateLimit is the wait for a limit without a time; GitHub asks for a minute in that
-	// case.
+	// defaultRateLimit is the wait if the forge names no time. GitHub's documentation asks for a minute in that case.
 	defaultRateLimit = time.Minute
 )
 
@@ -53,15 +53,15 @@ func (c *restClient) refusal(request call, response *http.Response, body []byte)
 	return out
 }
 
-// needsConfiguration reports whether the same request may succeed after a change of the token, the address or the forge.
-// Every redirect counts as such an answer, because a renamed repository redirects.
+// needsConfiguration reports whether the same request may succeed after a change of the token, the address or the
+// forge. Every redirect is such an answer, because a renamed repository redirects.
 func needsConfiguration(code int) bool {
 	return code < 400 || code == http.StatusUnauthorized || code == http.StatusForbidden ||
 		code == http.StatusNotFound || code == http.StatusGone
 }
 
-// denial returns what an answer says about the token. Azure DevOps answers with its sign-in page, and 203, to a token
-// that it does not know.
+// denial returns the problem of the token according to an answer. If Azure DevOps does not know the token, it answers
+// with its sign-in page and 203.
 func denial(code int) Denial {
 	switch code {
 	case http.StatusUnauthorized, http.StatusNonAuthoritativeInfo:
@@ -73,7 +73,7 @@ func denial(code int) Denial {
 	}
 }
 
-// noForge is the likely reason for an answer that is not one of a forge.
+// noForge is the likely reason for an answer that is not the answer of a forge.
 const noForge = "check the address, and whether a login page is in front of the forge"
 
 // explain describes the forge's answer.
@@ -98,9 +98,8 @@ func explain(code int, request call) string {
 	}
 }
 
-// limited reports whether the answer is about the rate of requests. GitHub uses 403 for that
-// too, and distinguishes it from a missing right by headers or, for the secondary limits, by
-// the text alone.
+// limited reports whether the answer is about the rate of requests. GitHub uses 403 for a missing permission and for
+// a limit. Headers show the difference; for the secondary limits, only the text does.
 func (c *restClient) limited(response *http.Response, said string) bool {
 	switch response.StatusCode {
 	case http.StatusTooManyRequests:
@@ -114,14 +113,13 @@ func (c *restClient) limited(response *http.Response, said string) bool {
 	}
 }
 
-// retryAfter returns how long the forge asks to be left alone, at least 1 s if it asks at all.
-// Retry-After is in seconds or a date; X-RateLimit-Reset, in seconds since 1970, counts only if
-// the limit is used up.
+// retryAfter returns the wait that the forge asks for; at least 1 s if it asks for one. Retry-After is in seconds or
+// a date. X-RateLimit-Reset, in seconds since 1970, counts only if the limit is used up.
 func (c *restClient) retryAfter(header http.Header, otherwise time.Duration) time.Duration {
 	wait := otherwise
 	now := c.clock()
 	if date, err := http.ParseTime(header.Get("Date")); err == nil {
-		// The forge's times are relative to its own clock.
+		// The forge's times are of its own clock.
 		now = date
 	}
 	value := strings.TrimSpace(header.Get("Retry-After"))
@@ -129,7 +127,7 @@ func (c *restClient) retryAfter(header http.Header, otherwise time.Duration) tim
 	at, errDate := http.ParseTime(value)
 	reset, errReset := strconv.ParseInt(header.Get("X-RateLimit-Reset"), 10, 64)
 	switch {
-	case err == nil || errors.Is(err, strconv.ErrRange): // then it is the largest number
+	case err == nil || errors.Is(err, strconv.ErrRange): // an error of the range means the largest number
 		wait = time.Duration(seconds) * time.Second
 	case errDate == nil:
 		wait = at.Sub(now)
@@ -141,12 +139,12 @@ func (c *restClient) retryAfter(header http.Header, otherwise time.Duration) tim
 	return min(max(wait, time.Second), longestRetryAfter)
 }
 
-// message returns the forge's own message, "" if there is none. The error page of a proxy has none, because such a
-// page does not belong in a condition. Forges have the message at these places, the most exact one first:
+// message returns the forge's own message; "": there is none. The error page of a proxy has none, because such a page
+// does not belong in a condition. Forges have the message in these fields, the most exact one first:
 //
-//	errors             GitHub: a text, a list of texts or of objects with a message; Bitbucket Data Center: of objects
-//	message            all but Bitbucket Cloud; a text, or at GitLab an object with lists of texts
-//	error              Bitbucket Cloud: an object with a message; GitLab: a word, explained by error_description
+//	errors             GitHub: a text, a list of texts or of objects with a message; Bitbucket Data Center: a list of objects
+//	message            all but Bitbucket Cloud: a text, or at GitLab an object with lists of texts
+//	error              Bitbucket Cloud: an object with a message; GitLab: a word, which error_description explains
 func message(body []byte) string {
 	var answer struct {
 		Errors      json.RawMessage `json:"errors"`
@@ -160,7 +158,7 @@ func message(body []byte) string {
 	return cmp.Or(textIn(answer.Errors), textIn(answer.Message), answer.Description, textIn(answer.Error))
 }
 
-// textIn returns the text in one of the places of message.
+// textIn returns the text in one of these fields.
 func textIn(raw json.RawMessage) string {
 	type object struct {
 		Message string `json:"message"`

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// requestLimit is how many open requests of a repository are looked at, the newest first.
+// requestLimit is how many open requests of a repository are read, the newest first.
 const requestLimit = 20
 
 // CommentLimit is how many bytes a comment may have: GitHub stores 65,536 characters.
 const CommentLimit = 65_000
 
-// Bounds of a search in lists of a forge. A page must fit into an answer: GitHub sends 25 KB about a
-// request, and a comment can have 64 KB.
+// Bounds of a search in lists of a forge. A page must fit into an answer: GitHub sends 25 KB per request, and a
+// comment can have 64 KB.
 const (
 	requestPage  = 20
 	requestPages = 4
@@ -28,10 +28,10 @@ const (
 
 // Request is an open pull request, or merge request at GitLab.
 type Request struct {
-	// Number identifies it at the forge.
+	// Number identifies the request at the forge.
 	Number int64
-	// SHA is the commit at its head, and Ref the reference that the forge has for it in the
-	// repository into which it is merged.
+	// SHA is the commit at the head of the request. Ref is the forge's reference for it in the repository into which
+	// it is merged.
 	SHA, Ref string
 	// Fork: the head is in another repository.
 	Fork bool
@@ -39,16 +39,16 @@ type Request struct {
 
 // Requests reads and answers the pull requests of one repository. Every error is a *DeliveryError.
 type Requests interface {
-	// Open returns the open requests into a branch that are wanted, the newest first, at most requestLimit.
+	// Open returns the wanted open requests into a branch, the newest first, at most requestLimit.
 	Open(ctx context.Context, branch string, wanted func(Request) bool) ([]Request, error)
-	// Say makes the text the one comment of the token's account, or of its GitHub App, that begins with its marker: it
-	// creates the comment, or changes it in place. A comment of another account is left alone,
-	// whatever it begins with. Say reports whether it wrote.
+	// Say makes the text the one comment that begins with its marker and is of the token's account, or of its GitHub
+	// App. It creates the comment, or changes it in place. Comments of other accounts stay unchanged, even with the
+	// marker. Say reports whether it wrote.
 	Say(ctx context.Context, request int64, marker, text string) (wrote bool, err error)
 }
 
-// NewRequests returns the requests of the repository that the configuration names. The error is for
-// the author of the configuration, such as that the forge has no plans.
+// NewRequests returns the requests of the repository that the configuration names. The error is for the author of the
+// configuration, for example if the forge supports no plans.
 func NewRequests(config Config) (Requests, error) {
 	p, client, err := config.parts()
 	if err != nil {
@@ -64,11 +64,11 @@ func NewRequests(config Config) (Requests, error) {
 type dialect struct {
 	// list is the URL of a page of the open requests into a branch, the newest first.
 	list func(branch string, page int) string
-	// ragged: a page that is not full is not the last, because the server decides the length of pages.
+	// ragged: the server decides the length of pages, so a page that is not full may not be the last.
 	ragged bool
 	// ref is the reference of a request.
 	ref string
-	// comments is the URL of the comments of a request, and comment that of one of them.
+	// comments is the URL of the comments of a request, comment the URL of one comment.
 	comments     func(request int64) string
 	commentPages int
 	comment      func(request, id int64) string
@@ -76,11 +76,11 @@ type dialect struct {
 	edit string
 	// user is the URL of the token's account.
 	user string
-	// needs is the permission that the token needs for plans, besides that for statuses.
+	// needs is the permission that the token needs for plans, in addition to that for statuses.
 	needs string
 }
 
-// apiRoot is the URL of the API below which the repository is.
+// apiRoot is the URL of the API that precedes the repository.
 func (r repository) apiRoot(marker string) string {
 	root, _, _ := strings.Cut(r.api, marker)
 	return root
@@ -107,8 +107,8 @@ func githubRequests(repo repository) dialect {
 	}
 }
 
-// giteaRequests: the Swagger document of Gitea and Forgejo. Their lists begin with the newest request.
-// A server before 1.23 does not know base_branch and returns those of all branches.
+// giteaRequests: the Swagger document of Gitea and Forgejo. Their lists begin with the newest request. A server
+// before 1.23 ignores base_branch and returns the requests of all branches.
 func giteaRequests(repo repository) dialect {
 	d := githubRequests(repo)
 	d.list = func(branch string, page int) string {
@@ -116,7 +116,7 @@ func giteaRequests(repo repository) dialect {
 		return repo.endpoint("pulls") + atPage(page, query)
 	}
 	d.ragged = true
-	d.commentPages = 1 // its list of comments has no pages
+	d.commentPages = 1 // the list of comments has no pages
 	d.needs = "write:issue and read:user"
 	return d
 }
@@ -154,8 +154,7 @@ type requests struct {
 	dialect
 }
 
-// wireRequest is a request in the answers of GitHub and Gitea (number, head, base) and GitLab (the
-// rest).
+// wireRequest is a request in the answers of GitHub and Gitea (number, head, base) and of GitLab (the other fields).
 type wireRequest struct {
 	Number int64 `json:"number"`
 	Head   struct {
@@ -194,7 +193,7 @@ func (r *requests) send(ctx context.Context, request call, out any) error {
 	return r.client.send(ctx, request, out)
 }
 
-// Open implements Requests. A commit that is not a full sha is one of a broken answer.
+// Open implements Requests. A commit that is not a full sha means that the answer is broken.
 func (r *requests) Open(ctx context.Context, branch string, wanted func(Request) bool) ([]Request, error) {
 	var open []Request
 	for page := 1; page <= requestPages; page++ {
@@ -212,13 +211,13 @@ func (r *requests) Open(ctx context.Context, branch string, wanted func(Request)
 			break
 		}
 	}
-	// Not every forge sorts as it is asked.
+	// Some forges ignore the requested order.
 	slices.SortStableFunc(open, func(a, b Request) int { return int(b.Number - a.Number) })
 	return open[:min(len(open), requestLimit)], nil
 }
 
-// wireComment is a comment; GitLab calls the author author, and the login username. App is the GitHub
-// App that wrote it.
+// wireComment is a comment. GitLab has the fields author and username instead of user and login. App is the GitHub
+// App that wrote the comment.
 type wireComment struct {
 	ID   int64     `json:"id,omitempty"`
 	Body string    `json:"body"`
@@ -233,11 +232,10 @@ type wireUser struct {
 	Type string `json:"type,omitempty"`
 }
 
-// author is the account that a token writes as, or the number of the GitHub App.
+// author is the account of a token, or the number of a GitHub App.
 type author struct{ account, app int64 }
 
-// wrote reports whether the author wrote the comment. A user who writes through an App is another
-// author.
+// wrote reports whether the author wrote the comment. A user who writes through an App is another author.
 func (a author) wrote(c wireComment) bool {
 	if a.app > 0 {
 		return c.App != nil && c.App.ID == a.app && c.User != nil && c.User.Type == "Bot"
@@ -250,7 +248,8 @@ func (a author) wrote(c wireComment) bool {
 	return false
 }
 
-// author returns the author that the token writes as. For the token of an App, the forge names no account.
+// author returns the author of comments that are written with the token. For the token of an App, the forge names no
+// account.
 func (r *requests) author(ctx context.Context) (author, error) {
 	if app := r.client.login.app; app != nil {
 		number, err := strconv.ParseInt(app.Credentials.AppID(), 10, 64)

@@ -26,14 +26,14 @@ const perPage = "per_page"
 // ofState is the parameter of GitHub, Gitea and GitLab for the state of pull requests.
 const ofState = "state"
 
-// bodyLimit bounds what is read of an answer, in bytes, unless the call has a limit of its own.
+// bodyLimit is the most bytes that are read of an answer, unless the call has its own limit.
 const bodyLimit = 1 << 20
 
 // errTooLong is the cause of an error about an answer over its limit.
 var errTooLong = errors.New("the answer is too long")
 
-// NewHTTPClient returns a client for forges. It connects only to addresses that the policy allows, because tenants name
-// the address of a forge. It uses the proxy of the environment; then the policy applies to the address of the proxy.
+// NewHTTPClient returns a client for forges. It connects only to addresses that the policy allows, because tenants
+// name the address of a forge. If the environment has a proxy, the policy applies to the address of the proxy.
 func NewHTTPClient(policy dial.Policy) *http.Client {
 	return &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: policy.Dialer(requestTimeout).DialContext, ForceAttemptHTTP2: true,
@@ -56,14 +56,14 @@ type call struct {
 	body        any
 	// expect are the codes of success.
 	expect []int
-	// doing and refused complete the error of a call that failed: what the token may not do, and what the forge
-	// refused. If empty: "write statuses" and "the status".
+	// doing and refused complete the error of a failed call: the action that the token may not do, and the object
+	// that the forge refused. If empty: "write statuses" and "the status".
 	doing, refused string
-	// limit bounds what is read of the answer, in bytes; 0: bodyLimit.
+	// limit is the most bytes that are read of the answer; 0: bodyLimit.
 	limit int64
 }
 
-// wireStatus is a status as Gitea and GitHub take and return it; texts that were not set are null.
+// wireStatus is a status in the requests and answers of Gitea and GitHub. Texts that were not set are null.
 type wireStatus struct {
 	ID          int64  `json:"id,omitempty"`
 	State       State  `json:"state,omitempty"`
@@ -74,7 +74,7 @@ type wireStatus struct {
 	Status State `json:"status,omitempty"`
 }
 
-// found returns a status that the forge has. Another client may have written it.
+// found converts a status of the forge. Another client may have written it.
 func (c *restClient) found(sha string, s wireStatus) Status {
 	return Status{
 		SHA: sha, Context: s.Context, State: cmp.Or(s.State, s.Status), Description: c.redact(s.Description), TargetURL: s.TargetURL,
@@ -90,9 +90,9 @@ func (r repository) endpoint(parts ...string) string {
 	return strings.Join(segments, "/")
 }
 
-// send makes the call and decodes the answer into out. An App's token that is refused is
-// requested again once; one that lacks the permission, for the next call, because a token has the
-// permissions of its time.
+// send makes the call and decodes the answer into out. If an App's token is refused, a new token is requested once.
+// If the token lacks the permission, a new token is requested for the next call, because a token has the permissions
+// of the time when it was issued.
 func (c *restClient) send(ctx context.Context, request call, out any) error {
 	err := c.attempt(ctx, request, out)
 	refused, ok := errors.AsType[*DeliveryError](err)
@@ -102,7 +102,8 @@ func (c *restClient) send(ctx context.Context, request call, out any) error {
 	return c.attempt(ctx, request, out)
 }
 
-// attempt makes the call once. An empty body leaves out unchanged: older Giteas answer so if there is nothing to list.
+// attempt makes the call once. An empty body leaves out unchanged, because older Giteas answer in this way if the
+// list is empty.
 func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 	if c.limiter != nil {
 		if err := c.limiter.Wait(ctx); err != nil {
@@ -117,7 +118,7 @@ func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 	limit := cmp.Or(request.limit, bodyLimit)
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if !slices.Contains(request.expect, response.StatusCode) {
-		// The part of the body that could be read is enough for the reason.
+		// The part of the body that was read is enough for the reason.
 		return c.refusal(request, response, body)
 	}
 	if int64(len(body)) > limit {
@@ -166,8 +167,7 @@ func (c *restClient) do(ctx context.Context, request call) (*http.Response, erro
 	return response, nil
 }
 
-// unreachable returns the error for a forge that gave no answer. It may have received the
-// request.
+// unreachable returns the error for a forge that gave no answer. The forge may have received the request.
 func (c *restClient) unreachable(err error) *DeliveryError {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -185,13 +185,13 @@ func (c *restClient) unreachable(err error) *DeliveryError {
 	}
 }
 
-// redact removes the credentials from text that others wrote.
+// redact removes the credentials from a foreign text.
 func (c *restClient) redact(s string) string {
 	return c.login.redact(s)
 }
 
-// post adds the status at the URL. Gitea and GitHub take the same body and answer 201 with the
-// stored status; same compares contexts.
+// post adds the status at the URL. Gitea and GitHub accept the same body and answer 201 with the stored status; same
+// compares contexts.
 func (c *restClient) post(ctx context.Context, url string, status Status, same func(a, b string) bool) error {
 	body := wireStatus{State: status.State, TargetURL: status.TargetURL, Description: status.Description, Context: status.Context}
 	var stored wireStatus
@@ -204,8 +204,8 @@ func (c *restClient) post(ctx context.Context, url string, status Status, same f
 	return nil
 }
 
-// combinedPage is how many contexts are requested at once; a server may return fewer. combinedPages
-// bounds the search.
+// combinedPage is how many contexts are requested at once; a server may return fewer. combinedPages is the most pages
+// that are read.
 const (
 	combinedPage  = 50
 	combinedPages = 40

@@ -17,12 +17,11 @@ type State string
 const (
 	// Pending: the outcome is not known yet.
 	Pending State = "pending"
-	// Success: everything that the context covers has happened.
+	// Success: everything in the context has happened.
 	Success State = "success"
 	// Failure: the commit was judged and found bad.
 	Failure State = "failure"
-	// Error: there is no verdict, because the commit could not be judged, or was overtaken by
-	// another one.
+	// Error: there is no verdict, because the commit could not be judged, or was superseded.
 	Error State = "error"
 )
 
@@ -36,13 +35,13 @@ func (s State) Known() bool {
 	return s == Pending || s.Terminal()
 }
 
-// Status is one statement about one commit, as a forge shows it.
+// Status is one status of one commit, as a forge shows it.
 type Status struct {
 	// SHA is the full object name of the commit: 40 or 64 lower-case hex digits.
 	SHA string
-	// Context names what is judged; the newest status of a context counts. See ContextName.
+	// Context names the subject of the status. The newest status of a context counts. See ContextName.
 	Context string
-	// State is the statement.
+	// State of the subject.
 	State State
 	// Description is a short text of at most DescriptionLimit characters. See Shorten.
 	Description string
@@ -50,11 +49,11 @@ type Status struct {
 	TargetURL string
 }
 
-// TargetURLLimit is the limit of the strictest forge, GitLab.
+// TargetURLLimit is the limit of GitLab, which is the strictest.
 const TargetURLLimit = 255
 
-// Validate returns why the status cannot be posted to any forge. A status whose texts went
-// through Shorten and ContextName passes.
+// Validate returns why no forge can accept the status. A status passes if its texts come from Shorten and
+// ContextName.
 func (s Status) Validate() error {
 	switch {
 	case !isSHA(s.SHA):
@@ -75,9 +74,8 @@ func (s Status) Validate() error {
 	return validateTargetURL(s.TargetURL)
 }
 
-// validateTargetURL accepts only links that are safe in a browser: a link with another scheme
-// (javascript:) would run in the forge's page. The URL is not part of the error, as it may
-// carry credentials.
+// validateTargetURL accepts only links that are safe in a browser. A link with another scheme (javascript:) would run
+// in the forge's page. The URL is not part of the error, because it may contain credentials.
 func validateTargetURL(raw string) error {
 	if raw == "" {
 		return nil

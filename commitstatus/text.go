@@ -12,11 +12,10 @@ import (
 )
 
 const (
-	// DescriptionLimit is GitHub's limit in characters; a longer description is
-	// refused there with 422. Forges with a higher limit show 140 as well.
+	// DescriptionLimit is GitHub's limit in characters; it refuses a longer description with 422. Forges with a
+	// higher limit also get at most 140.
 	DescriptionLimit = 140
-	// ContextLimit keeps a context readable in a list of checks, and within every
-	// forge's column.
+	// ContextLimit keeps a context readable in a list of checks, and within the limits of all forges.
 	ContextLimit = 100
 	// shortSHA is how many digits of a commit a text shows.
 	shortSHA = 10
@@ -27,10 +26,9 @@ const (
 // oneLine returns the text as a description: visible, and at most DescriptionLimit characters.
 func oneLine(text string) string { return brief.Line(text, DescriptionLimit) }
 
-// ContextName returns the parts as a context, joined by slashes: ContextName("addonflow",
-// "hello", "canary") is "addonflow/hello/canary". Empty parts are omitted, spaces and
-// invisible characters become dashes. A context over ContextLimit is cut, and ends in
-// a digest of the whole, so that two long names do not become one.
+// ContextName returns the parts as a context, joined by slashes: ContextName("addonflow", "hello", "canary") is
+// "addonflow/hello/canary". Empty parts are omitted; spaces and invisible characters become dashes. A context over
+// ContextLimit is cut and ends in a digest of the whole, so that two long names stay different.
 func ContextName(parts ...string) string {
 	kept := make([]string, 0, len(parts))
 	for _, part := range parts {
@@ -56,13 +54,12 @@ func shortDigest(text string) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// command finds what a text tells the reader to run: at the end of a clause, or in parentheses.
+// command finds the command that a text tells the reader to run: at the end of a clause, or in parentheses.
 var command = regexp.MustCompile(`; addonflow [^;,()]+| \((?:git restore|pull request|addonflow) [^()]+\)`)
 
-// Shorten returns the text in at most limit characters. If it is longer, the middle of its
-// paths is cut first; then the end of what stands in parentheses, the longest first, because counts
-// follow there; then its end, and the command that it names last. What follows a command keeps its beginning, which
-// names the first cluster:
+// Shorten returns the text in at most limit characters. If it is longer, parts are cut in this order: the middle of
+// its paths; the end of the texts in parentheses, the longest first, because counts follow there; its own end; the
+// command that it names. The text after a command keeps its beginning, which names the first cluster:
 //
 //	halted in canary: 1 failed (eu-01: no value for ZONE (Deployment….image)), 2 in flight, 20 untouched
 //	fleet 2/10, waits for approval qa: 1 of 2 approved… (addonflow approve hello fleet)
@@ -117,8 +114,8 @@ func shorten(limit int, text string) string {
 	return brief.Cut(text, limit)
 }
 
-// longestParentheses returns where the longest text between outer parentheses begins and ends; both are 0
-// if there is none.
+// longestParentheses returns the begin and end of the longest text between outer parentheses; both are 0 if there is
+// none.
 func longestParentheses(text string) (start, end int) {
 	depth, open := 0, 0
 	for i, r := range text {
@@ -152,16 +149,16 @@ func cutMiddle(s string, limit int) string {
 
 // Refusal is why a commit was refused.
 type Refusal struct {
-	// Problem says what is wrong, Hint how to fix it.
+	// Problem is the error, Hint how to fix it.
 	Problem, Hint string
 	// More counts the other problems.
 	More int
-	// Place is the file and line, Object what stands there.
+	// Place is the file and line, Object the object there.
 	Place, Object string
 }
 
-// Text returns "problem; hint (and 3 more) at file:line: object" in at most limit characters.
-// If the text is too long, it drops the hint first, then the middle of object, place and problem.
+// Text returns "problem; hint (and 3 more) at file:line: object" in at most limit characters. If the text is too
+// long, first the hint is dropped, then the middle of object, place and problem.
 func (r Refusal) Text(limit int) string {
 	more := ""
 	if r.More > 0 {
@@ -194,10 +191,11 @@ func (r Refusal) Text(limit int) string {
 	return Shorten(limit-length(more, at, object), problem) + more + at + object
 }
 
-// shortestPlace is the least of a place that helps to find it.
+// shortestPlace is the shortest part of a place that helps to find it.
 const shortestPlace = 20
 
-// shortestEnd is how much stays of what follows a command. What stands before it is about the present, and names clusters.
+// shortestEnd is the least number of characters that stay of the text after a command. The text before the command is
+// about the present, and names clusters.
 const shortestEnd = 12
 
 // firstRunes returns the first n characters of s, which has more than n.

@@ -17,13 +17,13 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// rowsShown bounds the rollouts and the clusters of one page.
+// rowsShown is how many rollouts or clusters one page shows.
 const rowsShown = 200
 
 // Fleet is the page of all rollouts and sources.
 type Fleet struct {
 	Frame
-	// Standing is one sentence about all.
+	// Standing is one sentence about all rollouts.
 	Standing string
 	Rollouts []RolloutRow
 	// More counts the rollouts that are not listed.
@@ -48,8 +48,7 @@ type SourceRow struct {
 	AddOns           int
 }
 
-// NewFleet is the page of the rollouts and sources that the viewer may get. notes say what is
-// omitted.
+// NewFleet is the page of the rollouts and sources that the viewer may get. notes name the omitted parts.
 func NewFleet(f Frame, rollouts []v1alpha1.AddOnRollout, sources []v1alpha1.AddOnSource, notes []string, now time.Time) Fleet {
 	f.Title, f.Live = "Rollouts", true
 	p := Fleet{Frame: f, Notes: notes}
@@ -91,7 +90,7 @@ func NewFleet(f Frame, rollouts []v1alpha1.AddOnRollout, sources []v1alpha1.AddO
 // needsUser is the last rank of need in which a rollout waits for a user.
 const needsUser = 2
 
-// need ranks a rollout by how much it needs attention, the most first.
+// need ranks a rollout by how much attention it needs. The first rank needs the most.
 func need(r *v1alpha1.AddOnRollout) int {
 	switch show.OutcomeOf(r) {
 	case show.Failed:
@@ -115,7 +114,7 @@ func need(r *v1alpha1.AddOnRollout) int {
 	return needsUser + 2
 }
 
-// toneOrder sorts tones: what needs a user first.
+// toneOrder ranks tones: states that need a user come first.
 func toneOrder(tone string) int {
 	return slices.Index([]string{"bad", "held", "moving", "idle", "good"}, tone)
 }
@@ -163,7 +162,7 @@ type Source struct {
 	Namespace, Name, URL, Folder string
 	Mark                         Mark
 	Standing                     string
-	// Trouble has every line of what is wrong.
+	// Trouble has every line of the problem.
 	Trouble            string
 	Applied, Attempted Commit
 	AddOns             []SourcedRow
@@ -205,7 +204,7 @@ func NewSource(f Frame, s *v1alpha1.AddOnSource) Source {
 	return p
 }
 
-// Cluster is the page of one cluster: why each of its add-ons is as it is.
+// Cluster is the page of one cluster, with the state of each of its add-ons and the reason.
 type Cluster struct {
 	Frame
 	Name     string
@@ -265,15 +264,15 @@ func clusterRow(r *v1alpha1.AddOnRollout, c rollout.ClusterPlan) ClusterRow {
 type Clusters struct {
 	Frame
 	Rollout Link
-	// Of says which clusters are listed.
+	// Of names the clusters in the list.
 	Of       string
 	Clusters []ClusterRow
-	// Total clusters are of that kind; Next is the following page.
+	// Total is the number of these clusters. Next is the following page.
 	Total int
 	Next  string
 }
 
-// ClustersOf selects clusters of a rollout: of a stage, in a state, from a name on.
+// ClustersOf selects clusters of a rollout: of a stage, in a state, beginning with a name.
 type ClustersOf struct{ Stage, State, From string }
 
 // NewClusters lists clusters of a rollout by name.

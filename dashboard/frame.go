@@ -17,26 +17,26 @@ const program = "addonflow"
 
 // Frame is the part of every page around its content.
 type Frame struct {
-	// Base is the path that the pages are below, with a slash at its end.
+	// Base is the path above all pages, with a slash at its end.
 	Base string
 	// Path of the page below Base, without a slash at its start.
 	Path string
 	// Viewer is the user who is logged in; "": the page has no login.
 	Viewer string
-	// Live: the page is loaded again when what it shows has changed.
+	// Live: the page is loaded again when its content has changed.
 	Live bool
 	// Title of the page.
 	Title string
-	// CommitPage returns the page of a commit at the forge, "" if it is not known. Nil: none is.
+	// CommitPage returns the page of a commit at the forge; "": not known. nil: no page is known.
 	CommitPage func(forge *v1alpha1.CommitStatusSpec, sha string) string
 }
 
-// Mark is a state as the page shows it: an icon, a word, and a class of the style sheet.
+// Mark is a state in the form of a page: an icon, a word, and a class of the style sheet.
 type Mark struct{ Icon, Word, Tone string }
 
 func markOf(word string, m show.Mark) Mark { return Mark{m.Icon, word, m.Tone()} }
 
-// Link is a text and where it leads; without an address it is only text.
+// Link is a text with an address; without an address it is only text.
 type Link struct{ Text, To string }
 
 // Moment is a time for people and for programs.
@@ -85,9 +85,9 @@ func SourcePath(namespace, name, commit string) string {
 // clusterPath is the address of a cluster's page below the base.
 func clusterPath(name string) string { return path("clusters", name) }
 
-// Commit is a commit as the page names it.
+// Commit is a commit in the form of a page.
 type Commit struct {
-	// Short is such as main@9f3c2ab, SHA the full name.
+	// Short is a text such as main@9f3c2ab, SHA the full name.
 	Short, SHA string
 	// Forge is the page of the commit at the forge; "": not known.
 	Forge string

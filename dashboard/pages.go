@@ -19,8 +19,8 @@ var static embed.FS
 // Static are the files that every page loads: style, script and icon.
 func Static() fs.FS { return static }
 
-// Policy is the Content-Security-Policy of the pages: what they are made of and nothing else, no
-// inline script or style, no frame, no other site.
+// Policy is the Content-Security-Policy of the pages. It permits only the parts of the pages: no inline script or
+// style, no frame, no other site.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'self'; frame-ancestors 'none'"
 
@@ -36,16 +36,16 @@ func NewPages() (*Pages, error) {
 	return &Pages{set}, nil
 }
 
-// Login is the page that asks for a token.
+// Login is the page with the form for a token.
 type Login struct {
 	Frame
-	// To is the page that the user came for.
+	// To is the page to show after the login.
 	To string
 	// Refused says why a token was refused; "": none was given yet.
 	Refused string
 }
 
-// Message is a page that says one thing.
+// Message is a page with one message.
 type Message struct {
 	Frame
 	Text string
@@ -84,8 +84,8 @@ func (p *Pages) Write(w io.Writer, view any) error {
 	return nil
 }
 
-// inOrder returns text with an escape for each character that changes the order in which text is shown: text from Git
-// could otherwise turn round what stands beside it.
+// inOrder returns text with an escape for each character that changes the order in which text is shown. Otherwise
+// text from Git could reverse the text beside it.
 func inOrder(text string) string {
 	var b strings.Builder
 	for _, r := range text {

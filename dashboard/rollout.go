@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// Subject has the objects that a page of a rollout shows.
+// Subject has the objects of a page of a rollout.
 type Subject struct {
 	Rollout *v1alpha1.AddOnRollout
 	// Source of the rollout; nil: it does not exist, or the viewer may not get it.
@@ -26,7 +26,7 @@ type Subject struct {
 	// Change has the changes of the content on one cluster; if it is nil, Unchanged says why.
 	Change    *Change
 	Unchanged string
-	// Asked is the sha of the commit that the page was asked for; "": the current one.
+	// Asked is the sha of the commit in the address of the page; "": the current one.
 	Asked string
 	// Now is the time.
 	Now time.Time
@@ -35,7 +35,7 @@ type Subject struct {
 // Change has the changes of content on one cluster.
 type Change struct {
 	Cluster string
-	// From is the content of Before, which the cluster ran before; nil: none that is known.
+	// From is the content of Before; nil: not known.
 	From          *v1alpha1.Target
 	Before, After []*unstructured.Unstructured
 }
@@ -53,7 +53,7 @@ type Rollout struct {
 	Standing string
 	Since    Moment
 	Took     string
-	// Notes are about the page itself: what it does not show, and why.
+	// Notes are about the page itself: the parts that it does not show, and why.
 	Notes  []string
 	Stages []Stage
 	// Others are clusters in no stage.
@@ -62,10 +62,10 @@ type Rollout struct {
 	What   *What
 	Next   []show.Advice
 	When   []Entry
-	// Earlier are the entries that are folded away.
+	// Earlier are the entries that are hidden until the user opens them.
 	Earlier []Entry
 	Before  []Past
-	// Past is set on the page of a commit that is not rolled out any more.
+	// Past is set on the page of a commit that is not being rolled out any more.
 	Past *Past
 }
 
@@ -78,7 +78,7 @@ type Stage struct {
 	Updated, Total       int32
 	Soaking              Moment
 	Gates                []Gate
-	// Squares are nil where the clusters are not known.
+	// Squares are nil if the clusters are not known.
 	Squares *Squares
 }
 
@@ -92,10 +92,10 @@ type Gate struct {
 // Why says why clusters failed, or why the fleet is rolled back.
 type Why struct {
 	Title string
-	// First is the cluster with that reason; without a text, the reason is of no single cluster.
+	// First is the cluster with that reason. If it has no text, the reason is not of a single cluster.
 	First  Link
 	Reason string
-	// Same counts the other clusters that failed for the same reason.
+	// Same counts the other failed clusters with the same reason.
 	Same string
 	// Others are further reasons.
 	Others []Group
@@ -108,7 +108,7 @@ type What struct {
 	From  string
 	Same  bool
 	Lines []show.DiffLine
-	// Cut counts the lines that are not shown.
+	// Cut counts the omitted lines.
 	Cut int
 }
 
@@ -130,7 +130,7 @@ type Past struct {
 	Stages               []PastStage
 	Failing              []v1alpha1.ClusterReason
 	Revision             string
-	// Now says what the clusters do with the commit now; Current is the rollout that is under way or ended last.
+	// Now says what the clusters do with the commit at present. Current is the rollout that is running or ended last.
 	Now     string
 	Current Link
 }
@@ -144,19 +144,20 @@ type PastStage struct {
 }
 
 const (
-	// diffLines bounds the difference that is shown.
+	// diffLines is how many lines of the difference are shown.
 	diffLines = 400
-	// entriesOpen is how many decisions are not folded away.
+	// entriesOpen is how many decisions are shown without a click.
 	entriesOpen = 12
 )
 
-// Content is the content that the current rollout is about: what Git declares, or what the fleet is rolled back from. If
-// the declared content waits for a rollout to end, it is the content of that one. nil: there is none yet.
+// Content is the content of the current rollout: the content of Git, or the content from which the fleet is rolled
+// back. If the declared content waits for the end of a rollout, it is the content of that rollout. nil: there is none
+// yet.
 func Content(r *v1alpha1.AddOnRollout) *v1alpha1.Target {
 	switch o := r.Status.Override; {
 	case r.Spec.Target == nil:
 		return r.Status.Target
-	case o == nil || o.Declared != *r.Spec.Target: // the newest commit is not planned yet
+	case o == nil || o.Declared != *r.Spec.Target: // there is no plan for the newest commit yet
 		return r.Spec.Target
 	case o.Returns():
 		return new(o.Leaves())
@@ -164,7 +165,7 @@ func Content(r *v1alpha1.AddOnRollout) *v1alpha1.Target {
 	return r.Status.Target
 }
 
-// CurrentCommit is the sha of the commit that the current rollout is about; "": it has none yet.
+// CurrentCommit is the sha of the commit of the current rollout; "": it has none yet.
 func CurrentCommit(r *v1alpha1.AddOnRollout) string {
 	if c := Content(r); c != nil {
 		return v1alpha1.CommitOf(c.Commit)
@@ -172,8 +173,8 @@ func CurrentCommit(r *v1alpha1.AddOnRollout) string {
 	return ""
 }
 
-// Concerns reports how a commit concerns a rollout: its page is that of the current rollout, or that of the entry of the
-// history with that index; false and -1: neither.
+// Concerns reports the relation of a commit to a rollout. current: its page is that of the current rollout. Otherwise
+// its page is that of the history entry with the index; false and -1: it has no page.
 func Concerns(r *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, sha string) (current bool, past int) {
 	matches := func(revision string) bool {
 		return len(sha) >= 7 && strings.HasPrefix(v1alpha1.CommitOf(revision), sha)
@@ -184,7 +185,7 @@ func Concerns(r *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, sha string
 	if past := begunBy(r, matches); past >= 0 {
 		return false, past
 	}
-	shown := []string{r.Spec.PolicyCommit} // without a rollout of their own
+	shown := []string{r.Spec.PolicyCommit} // commits without a rollout of their own
 	if r.Spec.Target != nil {
 		shown = append(shown, r.Spec.Target.Commit)
 	}
@@ -197,8 +198,8 @@ func Concerns(r *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, sha string
 	return slices.ContainsFunc(shown, matches), -1
 }
 
-// begunBy is the index of the newest rollout in the history that a commit began. A rollback to the commit is another
-// rollout of its content: it counts only if the history has no other. -1: the history has none.
+// begunBy is the index of the newest rollout in the history that a commit began; -1: none. A rollback to the commit
+// is another rollout of its content: it counts only if the history has no other one.
 func begunBy(r *v1alpha1.AddOnRollout, matches func(revision string) bool) int {
 	rollback := -1
 	for i := range r.Status.History {
@@ -287,7 +288,7 @@ func said(s Subject, c Commit) (author, subject string) {
 	return "", ""
 }
 
-// asked says how the commit that was asked for concerns the content that the page is about.
+// asked says how the commit in the address relates to the content of the page.
 func asked(s Subject) []string {
 	if s.Asked == "" || strings.HasPrefix(CurrentCommit(s.Rollout), s.Asked) {
 		return nil
@@ -312,8 +313,8 @@ func begun(f Frame, s Subject) Rollout {
 	return p
 }
 
-// standing is the one sentence about where a rollout stands. It names the content that the counts
-// are about, which is not the declared one while the fleet is rolled back from that.
+// standing is one sentence about the state of a rollout. It names the content of the counts, which is not the
+// declared content while the fleet is rolled back from that content.
 func standing(r *v1alpha1.AddOnRollout) string {
 	switch {
 	case !show.Current(r) && len(r.Status.CarriedOut) > 0:
@@ -378,7 +379,7 @@ func (p *Rollout) stages(s Subject) {
 		}
 		p.Stages = append(p.Stages, view)
 	}
-	var rest []rollout.ClusterPlan // of no stage, or of one that the status does not have yet
+	var rest []rollout.ClusterPlan // clusters of no stage, or of a stage that the status does not have yet
 	for _, clusters := range members {
 		rest = append(rest, clusters...)
 	}
@@ -436,8 +437,8 @@ func gates(r *v1alpha1.AddOnRollout, declared *v1alpha1.Gates, verdicts []v1alph
 	return out
 }
 
-// why explains the failures: the first cluster that the status names, with the words of its
-// workload, and how many failed alike.
+// why explains the failures: the first cluster that the status names, with the message of its workload, and how many
+// clusters failed for the same reason.
 func why(s Subject) *Why {
 	failing := s.Rollout.Status.Failing
 	switch o := s.Rollout.Status.Override; {
@@ -499,7 +500,7 @@ func what(s Subject) *What {
 	}
 	lines, err := show.DiffLines(s.Change.Before, s.Change.After)
 	if err != nil {
-		return nil // what was rendered can be printed
+		return nil // rendered objects can be printed
 	}
 	w := &What{Cluster: Link{s.Change.Cluster, clusterPath(s.Change.Cluster)}, Lines: lines}
 	if from := s.Change.From; from != nil {
@@ -511,7 +512,7 @@ func what(s Subject) *What {
 	return w
 }
 
-// entries are the decisions, newest first; with a sha, those about its commit.
+// entries are the decisions, newest first; with a sha, only those about its commit.
 func entries(r *v1alpha1.AddOnRollout, sha string) []Entry {
 	var out []Entry
 	for _, e := range slices.Backward(r.Status.Journal) {

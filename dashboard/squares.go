@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// linksBytes bounds what the squares of a fleet take that are links with the name and the reason of their cluster.
-	// Reasons are cut to what is left for them; with less than reasonBytes for each, the squares are painted.
+	// linksBytes is the most bytes of the squares of a fleet that are links with the name and the reason of their
+	// cluster. Reasons are cut to the remaining bytes. If less than reasonBytes remain for each reason, the squares
+	// are painted instead.
 	linksBytes, squareBytes, reasonBytes = 100 << 10, 100, 24
-	// groupsShown and namesShown bound the list below the squares.
+	// groupsShown and namesShown limit the list below the squares.
 	groupsShown = 10
 	namesShown  = 10
 )
 
-// Size of a square and of the place it has, and squares in a row. style.css has the size of a large square too.
+// Size of a square, size of its place, and squares per row. style.css also has the size of a large square.
 const (
 	largeSquare, largePlace, largeRow = 14, 17, 40
 	smallSquare, smallPlace, smallRow = 5, 6, 125
@@ -32,12 +33,12 @@ const (
 type Squares struct {
 	// Width and Height of the drawing.
 	Width, Height int
-	// Linked are single squares with links; Painted are paths that draw many squares at once.
+	// Linked are squares with links. Painted are paths, each of which draws many squares.
 	Linked  []Square
 	Painted []Painted
 	// Groups are the clusters by state and reason, the worst first.
 	Groups []Group
-	// Rest are the clusters that no group has, by state; All is the page that lists all.
+	// Rest are, by state, the clusters that are in no group. All is the page that lists all clusters.
 	Rest []Group
 	All  string
 }
@@ -50,14 +51,14 @@ type Square struct {
 	Cluster, To, Title string
 }
 
-// Painted is a path through all clusters of a group. Its strokes are as wide as a square, and
-// dashed so that a run of squares is one line.
+// Painted is a path through all clusters of a group. Its strokes are as wide as a square, and dashed, so that a
+// series of squares is one line.
 type Painted struct {
 	Mark
 	D, Title string
 }
 
-// Group is a number of clusters in the same state for the same reason.
+// Group is a set of clusters in the same state for the same reason.
 type Group struct {
 	Mark
 	Reason string
@@ -74,18 +75,18 @@ type groupKey struct {
 
 func keyOf(c rollout.ClusterPlan) groupKey { return groupKey{c.State, alike(c.Reason)} }
 
-// generated matches what Kubernetes appends to the names of ReplicaSets and pods. The pod template of
-// an add-on has the name of the cluster, so these differ between clusters that fail alike.
+// generated matches the suffixes that Kubernetes adds to the names of ReplicaSets and pods. The pod template of an
+// add-on contains the name of the cluster, so these suffixes differ between clusters that fail for the same reason.
 var generated = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}(-[bcdfghjklmnpqrstvwxz2456789]{5})?\b`)
 
 // alike is a reason without the generated parts of names.
 func alike(reason string) string { return generated.ReplaceAllString(reason, "-*") }
 
-// roomOf is how many bytes the reason of a square has, if each square of a rollout is a link.
+// roomOf is how many bytes the reason of a square may have if all squares of a rollout are links.
 func roomOf(clusters []rollout.ClusterPlan) int {
 	remaining := linksBytes
 	for _, c := range clusters {
-		remaining -= squareBytes + 2*len(c.Name) // in the link and in the title
+		remaining -= squareBytes + 2*len(c.Name) // the name is in the link and in the title
 	}
 	return remaining / max(len(clusters), 1)
 }
@@ -130,7 +131,7 @@ func grouped(clusters []rollout.ClusterPlan) ([]groupKey, map[groupKey][]string)
 	return order, members
 }
 
-// severity sorts states: what needs a user first.
+// severity ranks states: those that need a user come first.
 func severity(s rollout.State) int { return toneOrder(show.ClusterMark(s).Tone()) }
 
 func groupOf(key groupKey, names []string) Group {

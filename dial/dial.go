@@ -16,7 +16,7 @@ type Policy struct {
 	AllowLoopback bool
 }
 
-// ErrLocal is why an address is not dialled. Callers add which flag allows it.
+// ErrLocal is the reason why an address is not dialled. Callers add which flag allows it.
 var ErrLocal = errors.New("leads to a loopback or link-local address, or to a metadata service of a cloud")
 
 // Dialer returns a dialer that follows the policy.
@@ -40,7 +40,7 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// CheckHost returns ErrLocal for a host of a URL that the policy refuses whatever name servers answer: an address, or a
+// CheckHost returns ErrLocal for the host of a URL if the policy refuses it without a name lookup: an address, or a
 // name of this machine.
 func (p Policy) CheckHost(host string) error {
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
@@ -52,8 +52,8 @@ func (p Policy) CheckHost(host string) error {
 	return nil
 }
 
-// isLocal reports whether an address leads to this machine, its link, or the metadata service of its
-// cloud. Unspecified ones lead to loopback.
+// isLocal reports whether an address leads to this machine, its link, or the metadata service of its cloud.
+// Unspecified addresses lead to loopback.
 func isLocal(a netip.Addr) bool {
 	a = a.Unmap()
 	if netip.MustParsePrefix("64:ff9b::/96").Contains(a) { // a NAT64 gateway calls what the last 4 bytes say
@@ -63,8 +63,8 @@ func isLocal(a netip.Addr) bool {
 	return a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsLinkLocalMulticast() || a.IsInterfaceLocalMulticast() || a.IsUnspecified() || isMetadata(a)
 }
 
-// isMetadata reports whether an address is of a metadata service that is not link-local, as
-// 169.254.169.254 of most clouds is.
+// isMetadata reports whether an address belongs to a metadata service that is not link-local. The service at
+// 169.254.169.254, which most clouds have, is link-local.
 func isMetadata(a netip.Addr) bool {
 	switch a.WithZone("").String() {
 	case "fd00:ec2::254", // AWS

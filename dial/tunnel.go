@@ -17,8 +17,8 @@ import (
 // headerBytes bounds what is read of a proxy's answer.
 const headerBytes = 64 << 10
 
-// Tunnel opens a connection to an address through an HTTP proxy, whose credentials are in its
-// URL. The policy is about the address of the proxy: the proxy resolves and dials the other one.
+// Tunnel opens a connection to an address through an HTTP proxy, whose credentials are in its URL. The policy applies
+// to the address of the proxy only, because the proxy resolves and dials the other address.
 func (p Policy) Tunnel(ctx context.Context, timeout time.Duration, proxy *url.URL, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

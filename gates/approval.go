@@ -40,8 +40,9 @@ func (s Subject) Of(decisions []v1alpha1.AddOnApproval) []v1alpha1.AddOnApproval
 	return found
 }
 
-// Entered takes decisions of accounts for what they are only if the operator entered them, for the forge of the source.
-// What another user entered in the name of an account is a decision of that user.
+// Entered decides which decisions made by accounts are valid. A decision of an account counts as such only if the
+// operator entered it, for the forge of the source. If another user entered it in the name of an account, it is a
+// decision of that user.
 func Entered(decisions []v1alpha1.AddOnApproval, operator, host string) []v1alpha1.AddOnApproval {
 	all := slices.Clone(decisions)
 	for i := range all {
@@ -52,8 +53,8 @@ func Entered(decisions []v1alpha1.AddOnApproval, operator, host string) []v1alph
 	return all
 }
 
-// Approval counts the decisions on one Subject. Each user counts once. If an approver rejected,
-// that decides, whatever the same or another approver approved.
+// Approval counts the decisions on one Subject. Each user counts once. If an approver rejected, the verdict is a
+// rejection, even if the same or another approver approved.
 func Approval(spec v1alpha1.ApprovalGate, decisions []v1alpha1.AddOnApproval) Verdict {
 	users := map[voter]*votes{}
 	for i := range decisions {
@@ -116,8 +117,8 @@ func IsApprover(spec v1alpha1.ApprovalGate, user string, groups []string) bool {
 	return spec.Approvers == nil || slices.Contains(spec.Approvers.Users, user) || len(GroupsOf(spec, groups)) > 0
 }
 
-// counts reports whether a decision is of an approver. One that was made by a comment is of an account
-// that had the permission; see Entered.
+// counts reports whether a decision is made by an approver. A decision that a comment made belongs to an account that
+// had the permission; see Entered.
 func counts(spec v1alpha1.ApprovalGate, d *v1alpha1.AddOnApprovalSpec) bool {
 	if d.Forge != nil {
 		return spec.Forge != nil && IsForgeApprover(*spec.Forge, d.Forge.Login)

@@ -24,17 +24,17 @@ const (
 	longest = 4 * 366 * day
 )
 
-// span is the time from one moment to before another.
+// span is the time from one moment until just before another.
 type span struct{ from, to time.Time }
 
-// recurring is a time that comes again.
+// recurring is a time that repeats.
 type recurring interface {
-	// spans yields its spans in the order of their beginnings: all that have a part between the
-	// two times. A part that another span of the same time covers may be missing.
+	// spans yields the spans that overlap the time between from and to, in the order of their beginnings. It may
+	// leave out a part that another span of the same time covers.
 	spans(zone *time.Location, from, to time.Time) iter.Seq[span]
 }
 
-// readRanges reads the times of a field of a window. remaining is how many beginnings are still looked at.
+// readRanges reads the times of a field of a window. remaining is how many more beginnings are looked at.
 func readRanges(field string, specs []v1alpha1.TimeRange, remaining *int) ([]recurring, error) {
 	ranges := make([]recurring, 0, len(specs))
 	for i, spec := range specs {
@@ -120,7 +120,7 @@ func (w weekly) spans(zone *time.Location, from, to time.Time) iter.Seq[span] {
 type cronTimes struct {
 	schedule *cron.SpecSchedule
 	duration time.Duration
-	// remaining is how many beginnings are still looked at, of all times of the window.
+	// remaining is how many more beginnings are looked at, for all times of the window together.
 	remaining *int
 }
 

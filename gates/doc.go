@@ -8,6 +8,6 @@
 // This package is pure. Every evaluation ends in a Verdict with a reason in words. A gate that
 // could not be evaluated is Error and never Passed.
 //
-// When a gate is evaluated, and what its verdict means for the rollout, is not decided here:
-// the planner reads verdicts, and controllers/gates measures in the background.
+// Other packages decide when a gate is evaluated, and what its verdict means for the rollout: the planner reads
+// verdicts, and controllers/gates measures in the background.
 package gates

@@ -13,11 +13,11 @@ import (
 // horizon is how far a window is looked at ahead.
 const horizon = 366 * day
 
-// Openings expire after known, or with the last of mostOpenings. So they cost little memory, and little time even if a
-// window is slow to read and changes each minute.
+// Openings expire after known, or with the last of mostOpenings. Thus they cost little memory. They also cost little
+// time if a window is slow to read and changes each minute.
 const known, mostOpenings = day, 30
 
-// Openings are when a window is open, as it was read at a time. The zero value is expired.
+// Openings are the times at which a window is open, read at one moment. The zero value is expired.
 type Openings struct {
 	read, expire time.Time
 	zone         *time.Location
@@ -67,9 +67,9 @@ func (o *Openings) next(now time.Time) (opening, closing time.Time) {
 	return later(o.open[i].from, now), closing
 }
 
-// At evaluates the window at a time at which its openings are not expired: Passed while it is open; Waiting while it is
-// closed, with the reason "opens Mon 09:00 CET"; Error if it cannot be read. It returns the next time at which that
-// changes; zero: not within a year.
+// At evaluates the window at a time at which its openings are not expired. The verdict is Passed while the window is
+// open. It is Waiting, with the reason "opens Mon 09:00 CET", while the window is closed, and Error if the window
+// cannot be read. At returns the next time at which the verdict changes; zero: not within a year.
 func (o *Openings) At(now time.Time) (Verdict, time.Time) {
 	if o.err != nil {
 		return Verdict{State: v1alpha1.GateError, Reason: o.err.Error()}, time.Time{}
@@ -124,9 +124,9 @@ func moment(t, now time.Time) string {
 // calendar is a window from a time on.
 type calendar struct {
 	zone *time.Location
-	// end is when it is no longer known.
+	// end is when the calendar is no longer known.
 	end time.Time
-	// allow is nil if it is always.
+	// allow is nil if the window is always allowed.
 	allow, exclude *union
 }
 

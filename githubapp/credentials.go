@@ -20,7 +20,7 @@ const (
 	InstallationIDKey = "githubAppInstallationID"
 	PrivateKeyKey     = "githubAppPrivateKey"
 	BaseURLKey        = "githubAppBaseURL"
-	// ownerKey names an installation by the organization or user that it is of.
+	// ownerKey names an installation by its organization or user.
 	ownerKey = "githubAppInstallationOwner"
 )
 
@@ -37,7 +37,7 @@ type Credentials struct {
 	installationID, owner string
 	base                  *url.URL
 	key                   *rsa.PrivateKey
-	// identity tells one key and installation from another.
+	// identity differs for each pair of a key and an installation.
 	identity [sha256.Size]byte
 }
 
@@ -113,15 +113,14 @@ func parseKey(text []byte) (*rsa.PrivateKey, error) {
 // AppID is the number of the App.
 func (c *Credentials) AppID() string { return c.appID }
 
-// Identity is a digest of the credentials. That of changed credentials differs.
+// Identity is a digest of the credentials. Changed credentials have another digest.
 func (c *Credentials) Identity() string { return hex.EncodeToString(c.identity[:]) }
 
-// Scheme is that of the API: https or http.
+// Scheme is the scheme of the API: https or http.
 func (c *Credentials) Scheme() string { return c.base.Scheme }
 
-// Serves reports whether a host name is of the forge whose API is called: a token must not be
-// sent to another one. The API of github.com is at api.github.com, that of a GitHub Enterprise
-// Server at its own name.
+// Serves reports whether a host belongs to the forge whose API is called. A token must not be sent to another forge.
+// The API of github.com is at api.github.com, the API of a GitHub Enterprise Server at its own name.
 func (c *Credentials) Serves(host string) bool {
 	api := c.base.Hostname()
 	return strings.EqualFold(api, host) || strings.EqualFold(api, "api."+host)

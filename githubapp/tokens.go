@@ -36,8 +36,8 @@ const (
 	kept = 1000
 )
 
-// ErrRefused is returned if GitHub does not give a token to the App: the key, the App or the
-// installation is wrong, or was removed.
+// ErrRefused is returned if GitHub does not give a token to the App: the key, the App or the installation is wrong,
+// or was removed.
 var ErrRefused = errors.New("GitHub refuses a token")
 
 // Token acts for an installation until it expires.

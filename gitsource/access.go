@@ -27,7 +27,7 @@ func (a Access) dial(ctx context.Context, proxy *Proxy, address string) (net.Con
 	return a.policy().Dialer(connectTimeout).DialContext(ctx, "tcp", address)
 }
 
-// denied says that a host, or the proxy before it, is not dialled, and which flag allows it.
+// denied says that the operator does not dial a host, or the proxy before it, and which flag allows it.
 func denied(host string, proxy *Proxy) string {
 	if proxy != nil {
 		host = "the proxy " + proxy.address.Host

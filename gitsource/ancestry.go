@@ -11,8 +11,8 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// checkMove refuses a branch that was moved to a commit which does not contain the earlier one:
-// by a force push, or by a branch that was deleted and made again.
+// checkMove refuses a branch that was moved to a commit which does not contain the earlier one. This happens by a
+// force push, or if the branch was deleted and created again.
 func (s *session) checkMove(to target) error {
 	from := s.repository.options.Follows
 	if from == "" || !strings.HasPrefix(to.name, branchPrefix) || to.commit.String() == from {
@@ -31,9 +31,9 @@ func (s *session) checkMove(to target) error {
 	}
 }
 
-// contains reports whether earlier is an ancestor of commit. The request says that the client has earlier, so
-// the server sends the commits that commit adds to it. If earlier is an ancestor, one of these commits has it
-// as its parent. A server that does not know earlier does not acknowledge it.
+// contains reports whether earlier is an ancestor of commit. The request says that the client has earlier, so the
+// server sends only the additional commits of commit. If earlier is an ancestor, it is the parent of one of them. A
+// server that does not know earlier does not acknowledge it.
 func (s *session) contains(commit, earlier plumbing.Hash) (bool, error) {
 	request, err := s.request(commit)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *session) contains(commit, earlier plumbing.Hash) (bool, error) {
 	seen := map[plumbing.Hash]bool{commit: true}
 	for queue := []plumbing.Hash{commit}; len(queue) > 0; queue = queue[1:] {
 		if !p.has(queue[0]) {
-			continue // earlier contains it
+			continue // the commit is part of the history of earlier
 		}
 		c, err := p.commit(queue[0])
 		if err != nil {

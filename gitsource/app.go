@@ -13,9 +13,8 @@ import (
 	"github.com/addonflow/addonflow/githubapp"
 )
 
-// ParseAppCredentials reads the keys of a Secret for spec.provider github: those of a GitHub
-// App, and ca.crt, tls.crt and tls.key if the server needs them. Errors are as those of
-// ParseCredentials.
+// ParseAppCredentials reads the keys of a Secret for spec.provider github: those of a GitHub App, and ca.crt, tls.crt
+// and tls.key if the server needs them. Its errors are those of ParseCredentials.
 func ParseAppCredentials(url string, keys map[string][]byte) (Credentials, error) {
 	endpoint, err := parseURL(url)
 	if err != nil {
@@ -29,7 +28,7 @@ func ParseAppCredentials(url string, keys map[string][]byte) (Credentials, error
 	if c.certificates, err = parseCertificate(keys[certificateKey], keys[privateKey]); err != nil {
 		return Credentials{}, err
 	}
-	// Whether http is allowed is for Open to say.
+	// Open decides whether http is allowed.
 	if err := c.validate(*endpoint, Access{AllowHTTPCredentials: true}); err != nil {
 		return Credentials{}, err
 	}
@@ -50,9 +49,8 @@ func (c Credentials) validateApp(e transport.Endpoint, access Access) error {
 	return nil
 }
 
-// authenticated returns the repository with a token of its App, the repository itself without
-// one. The token is requested over the connections of the repository: its proxy, its
-// authorities, its policy.
+// authenticated returns the repository with a token of its App; without an App, the repository itself. The token is
+// requested with the proxy, the authorities and the policy of the repository.
 func (r *Repository) authenticated(ctx context.Context) (*Repository, error) {
 	app := r.options.Credentials.app
 	if app == nil {

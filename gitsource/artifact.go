@@ -13,12 +13,12 @@ type File struct {
 	// Size of the file; Content may be nil if it is above Limits.FileBytes.
 	Size    int64
 	Content []byte
-	// Link and Special are set for a symbolic link, and for what is neither that nor a file.
+	// Link: it is a symbolic link. Special: it is neither a symbolic link nor a file.
 	Link, Special bool
 }
 
-// TreeFromFiles returns the files of an artifact as a Tree. Build refuses the same content as in
-// a commit. No path is both a file and a directory. done is called when the tree is closed.
+// TreeFromFiles returns the files of an artifact as a Tree. Build refuses the same content as in a commit. No path
+// may be both a file and a directory. done is called when the tree is closed.
 func TreeFromFiles(revision Revision, list []File, done func()) *Tree {
 	held := heldFiles{dirs: map[string][]entry{"": nil}, files: map[string]File{}}
 	for _, f := range list {
@@ -46,7 +46,7 @@ type heldFiles struct {
 	files map[string]File
 }
 
-// add adds a path and the directories above it.
+// add adds a path and its parent directories.
 func (h heldFiles) add(name string, k kind) {
 	dir := path.Dir(name)
 	if dir == "." {

@@ -22,8 +22,7 @@ type BuildOptions struct {
 	// Path of the directory; the whole repository if empty. A leading ./ is allowed, a leading
 	// / and .. are not.
 	Path string
-	// Ignore lists paths that are treated as if they were not in the commit, in
-	// .gitignore syntax from the root of the repository.
+	// Ignore lists paths that are treated as absent, in .gitignore syntax from the root of the repository.
 	Ignore string
 	// Warn receives problems that do not stop the build but are probably mistakes, such as a
 	// patch that matches nothing. To find them, the build runs twice; with a nil Warn it runs
@@ -34,17 +33,18 @@ type BuildOptions struct {
 // kustomizationNames are the file names kustomize knows.
 var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// Build returns the objects that the directory declares and everything that is wrong with it. If there is any problem,
-// the objects must not be applied: they are those that could be read, so that callers can look for more problems in
-// them. Others may be in a broken file or kustomization. A file with a syntax error contributes nothing,
-// nor does a kustomization if anything that it names is wrong.
+// Build returns the objects that the directory declares, and all problems. If there is a problem, the objects must
+// not be applied. They are the readable ones, so that callers can look for more problems in them; others may be in a
+// broken file or kustomization. A file with a syntax error contributes no object. Nor does a kustomization that names
+// a file with a problem.
 //
-// A directory with a kustomization file is built by kustomize, in memory. Of any other directory Build reads every
-// *.yaml and *.yml file, and its sub-directories in the same way, so that a nested kustomization is built as one (as
-// Flux does). It skips names that start with a dot, the folders of Helm charts and the paths that an AddOnPackage
-// names; those are read into Object.Folder. If a file with an AddOnPackage has a syntax error, nothing else is read.
+// A directory with a kustomization file is built by kustomize, in memory. In any other directory, Build reads every
+// *.yaml and *.yml file, and the sub-directories in the same way; so a nested kustomization is built as a
+// kustomization, as in Flux. Build skips names that start with a dot, the folders of Helm charts, and the paths that
+// an AddOnPackage names; the latter are read into Object.Folder. If a file with an AddOnPackage has a syntax error,
+// no other file is read.
 //
-// Objects come in the order of their files, or as kustomize orders them. Build does not check which kinds are allowed.
+// Objects are in the order of their files, or in kustomize's order. Build does not check which kinds are allowed.
 func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.List) {
 	b := &builder{
 		tree:     t,
@@ -73,7 +73,7 @@ func (t *Tree) Build(ctx context.Context, o BuildOptions) ([]Object, problem.Lis
 	return objects, slices.Compact(b.problems.Sorted())
 }
 
-// builder is one run of Build: what was read so far, and what is wrong with it.
+// builder is one run of Build, with the files read so far and their problems.
 type builder struct {
 	tree     *Tree
 	ignore   gitignore.Matcher
@@ -85,13 +85,13 @@ type builder struct {
 	broken   map[string]bool
 	// packed are the folders and files that belong to an AddOnPackage.
 	packed map[string]bool
-	// hidden: an AddOnPackage cannot be read. Which files belong to it is not known, and they would be reported instead.
+	// hidden: an AddOnPackage cannot be read. So its files are not known, and they would be reported instead.
 	hidden bool
 	// warn is BuildOptions.Warn.
 	warn  func(problem.Problem)
 	seen  int
 	bytes int64
-	// stopped: a limit of the whole build was passed; reading further would report it again.
+	// stopped: a limit of the whole build was exceeded. To read on would report it again.
 	stopped bool
 }
 
@@ -183,7 +183,7 @@ func (b *builder) plain(ctx context.Context, dir string, list []entry) []Object 
 		case isYAML(e.name):
 			out = append(out, b.file(name, e)...)
 		case isYAML(strings.ToLower(e.name)):
-			// If it were ignored, the policy would silently not apply.
+			// If the directory were ignored, the policy would silently not apply.
 			b.add(problem.Problem{
 				Path: name, Reason: PathDenied, Message: "would not be read: its ending is not in lower case",
 				Hint: "rename it to end in .yaml or .yml",
@@ -193,8 +193,8 @@ func (b *builder) plain(ctx context.Context, dir string, list []entry) []Object 
 	return out
 }
 
-// checkName refuses names that mean another path on another machine, and names that another
-// file has on a machine that ignores case.
+// checkName refuses two kinds of names: a name that means another path on another machine, and a name that equals
+// that of another file if the machine ignores case.
 func checkName(dir string, e entry, folded map[string]string) *failure {
 	if _, f := join(dir, "./"+e.name); f != nil || strings.Contains(e.name, "/") {
 		why := ""
@@ -224,7 +224,7 @@ func isYAML(name string) bool {
 	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 }
 
-// file takes the objects of one file as they are.
+// file returns the objects of one file, unchanged.
 func (b *builder) file(name string, e entry) []Object {
 	docs, _ := b.documents(name, e)
 	sources, problems := manifests(name, docs)
@@ -240,8 +240,8 @@ func (b *builder) file(name string, e entry) []Object {
 	return out
 }
 
-// documents reads and decodes a file once. It reports what is wrong with the file once, and
-// returns nothing and false every time: half a file would only lead to follow-on errors.
+// documents reads and decodes a file once. It reports the problems of the file once, and then always returns no
+// documents and false, because half a file would only cause follow-on errors.
 func (b *builder) documents(name string, e entry) (docs []document, whole bool) {
 	if docs, ok := b.parsed[name]; ok {
 		return docs, !b.broken[name]
@@ -283,8 +283,8 @@ func (b *builder) duplicates(objects []Object) {
 	}
 }
 
-// overlayOf returns which of two directories whose kustomizations build a file takes it from
-// the other one. The source must include the other directory, because both kustomizations need it.
+// overlayOf returns the directory whose kustomization takes a file from that of the other directory. That
+// kustomization must include the other directory, because both need the file.
 func overlayOf(file, first, second string) string {
 	inside := func(dir string) bool { return dir == display("") || strings.HasPrefix(file, dir+"/") }
 	switch {

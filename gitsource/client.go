@@ -23,9 +23,9 @@ const (
 	headerBytes    = 256 << 10
 )
 
-// client is the HTTP side of one repository. It is not shared: credentials, authorities and
-// byte limits belong to this repository. It ignores proxies in the environment, so that what a
-// source can reach does not depend on the pod.
+// client is the HTTP side of one repository. It is not shared, because credentials, authorities and byte limits
+// belong to one repository. It ignores proxies in the environment, so that the servers that a source can reach do not
+// depend on the pod.
 type client struct {
 	*exchange
 	http      *http.Client
@@ -33,7 +33,7 @@ type client struct {
 	proxy     *Proxy
 	// confidential is set if requests carry credentials.
 	confidential bool
-	// certificates are those of the client; asked is set once a server has asked for one.
+	// certificates are those of the client. asked: a server has asked for one.
 	certificates []tls.Certificate
 	asked        atomic.Bool
 }
@@ -60,7 +60,7 @@ func newClient(r *Repository, e *exchange) (*client, error) {
 	return out, nil
 }
 
-// certificate answers a server that asks for a client certificate; an empty value counts as absent.
+// certificate answers a server that asks for a client certificate. An empty value counts as none.
 func (c *client) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	c.asked.Store(true)
 	if len(c.certificates) == 0 {
@@ -69,8 +69,8 @@ func (c *client) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, err
 	return &c.certificates[0], nil
 }
 
-// uncertified explains a connection that ended after the server asked for a client certificate.
-// Some errors of HTTP/2 and of a write do not have the server's alert.
+// uncertified explains a connection that ended after the server asked for a client certificate. Some errors of HTTP/2
+// and of writes do not contain the server's alert.
 func (c *client) uncertified(err error) error {
 	if len(c.certificates) > 0 {
 		return fmt.Errorf("%w; the server asked for a client certificate, and may not accept that of %s", err, certificateKey)
@@ -79,8 +79,7 @@ func (c *client) uncertified(err error) error {
 		ErrAuthentication, certificateKey, privateKey))
 }
 
-// RoundTrip bounds the body of every answer. The body is counted after
-// decompression, so a compressed bomb counts for what it becomes.
+// RoundTrip limits the body of every answer. The body is counted after decompression.
 func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := c.transport.RoundTrip(r)
 	if errors.Is(err, dial.ErrLocal) {
@@ -118,11 +117,12 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 // listType is the content type that smart HTTP demands of a list of references.
 const listType = "application/x-git-upload-pack-advertisement"
 
-// checkAnswer recognizes three answers that go-git would report as damaged: a web page, such as a
-// login, the answer of a server that does not speak smart HTTP, and a repository with SHA-256 hashes.
+// checkAnswer recognises three answers that go-git would report as damaged: a web page, such as a login; the answer
+// of a server without smart HTTP; and a repository with SHA-256 hashes.
 func (c *client) checkAnswer(res *http.Response, start *bufio.Reader) error {
-	first, _ := start.Peek(1) // an error comes again when the answer is read
-	// The message shows the header as it is: redaction does not find a credential that was cut or is in lower case.
+	first, _ := start.Peek(1) // the error returns when the answer is read
+	// The message has the original header, because redaction does not find a credential that was cut or is in lower
+	// case.
 	written := res.Header.Get("Content-Type")
 	media, _, _ := mime.ParseMediaType(written)
 	at := brief.Printable(res.Request.URL.Path)

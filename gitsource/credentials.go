@@ -22,7 +22,7 @@ import (
 	"github.com/addonflow/addonflow/githubapp"
 )
 
-// Keys of a Secret, as Flux's GitRepository knows them.
+// Keys of a Secret, as in Flux's GitRepository.
 const (
 	usernameKey    = "username"
 	passwordKey    = "password"
@@ -53,10 +53,10 @@ type Credentials struct {
 	app *githubapp.Credentials
 }
 
-// ParseCredentials reads the keys of a Secret that a URL's transport uses. For https and http:
-// username and password, or bearerToken; tls.crt and tls.key; ca.crt; at least one of them. For ssh: identity and
-// known_hosts; password if the identity is encrypted; identity.pub is compared if it is there.
-// Errors are ErrInvalidCredentials, or ErrInvalidURL, and name keys, never values.
+// ParseCredentials reads the keys of a Secret that the transport of the URL uses. For https and http: username and
+// password, or bearerToken; tls.crt and tls.key; ca.crt; at least one of these. For ssh: identity and known_hosts;
+// password if the identity is encrypted; identity.pub is compared if it exists. Errors are ErrInvalidCredentials or
+// ErrInvalidURL, and name keys, never values.
 func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
 	endpoint, err := parseURL(url)
 	if err != nil {
@@ -91,7 +91,7 @@ func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
 		return Credentials{}, fmt.Errorf("%w: none of the keys %s and %s, %s, %s and %s, %s is set%s",
 			ErrInvalidCredentials, usernameKey, passwordKey, bearerTokenKey, certificateKey, privateKey, caKey, hint)
 	}
-	// Whether http is allowed is for Open to say.
+	// Open decides whether http is allowed.
 	if err := c.validate(*endpoint, Access{AllowHTTPCredentials: true}); err != nil {
 		return Credentials{}, err
 	}
@@ -106,7 +106,7 @@ func authorityOf(keys map[string][]byte) []byte {
 	return keys[caFileKey]
 }
 
-// parseCertificate reads a client certificate; nil without one.
+// parseCertificate reads a client certificate; nil: there is none.
 func parseCertificate(certificate, key []byte) ([]tls.Certificate, error) {
 	switch {
 	case len(certificate) == 0 && len(key) == 0:
@@ -173,12 +173,12 @@ func parseIdentity(pem, password []byte) (ssh.Signer, error) {
 	return identity, nil
 }
 
-// confidential reports whether a server with https or http learns credentials.
+// confidential reports whether credentials are sent to a server over https or http.
 func (c Credentials) confidential() bool {
 	return c.Username != "" || c.Password != "" || c.BearerToken != "" || len(c.certificates) > 0 || c.app != nil
 }
 
-// empty reports whether nothing authenticates to a server with https or http, or checks it.
+// empty reports whether there are neither credentials nor an authority for a server with https or http.
 func (c Credentials) empty() bool { return !c.confidential() && len(c.CAFile) == 0 }
 
 // validate refuses credentials that cannot be used with a URL.
@@ -207,13 +207,13 @@ func (c Credentials) validate(e transport.Endpoint, access Access) error {
 	return err
 }
 
-// A shorter word is not removed from texts where it stands alone: it may be a common word, and names of
-// references that contain it stay usable. Combinations such as user:password are removed at any length.
+// A shorter word is not removed from texts if it stands alone, because it may be a common word, and names of
+// references that contain it must stay usable. Combinations such as user:password are removed at any length.
 const (
 	// tokenLength is the length from which a user name is treated as a token. A shorter one is not a secret.
 	tokenLength = 16
-	// passwordLength is the length from which a password is treated as a secret. A shorter one is the filler beside a
-	// token that is the user name, or as easy to guess as to read.
+	// passwordLength is the length from which a password is treated as a secret. A shorter password is a placeholder
+	// beside a token in the user name, or is easy to guess.
 	passwordLength = 8
 )
 
@@ -222,7 +222,7 @@ func words(length int, texts ...Secret) []Secret {
 	return slices.DeleteFunc(texts, func(s Secret) bool { return len(s) < length })
 }
 
-// redaction takes the credentials out of what the server writes.
+// redaction removes the credentials from the texts of the server.
 func (c Credentials) redaction(more ...Secret) secret.Redaction {
 	parts := slices.Concat(more, words(tokenLength, c.Username), words(passwordLength, c.Password, c.BearerToken))
 	if c.Username != "" {
@@ -236,7 +236,7 @@ func (c Credentials) redaction(more ...Secret) secret.Redaction {
 	return secret.NewRedaction(parts...)
 }
 
-// authorities returns the system's pool with CAFile added, nil for the system's alone.
+// authorities returns the system's pool with CAFile added; nil: only the system's pool.
 func (c Credentials) authorities() (*x509.CertPool, error) {
 	pool, err := dial.Authorities(c.CAFile)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/addonflow/addonflow/api/brief"
 )
 
-// Bounds of one file. Aliases make YAML larger than it looks: 62 KB can expand to 40 MB with a
+// Limits of one file. With aliases, YAML can become much larger than the file: 62 KB can expand to 40 MB with a
 // string of 2 KB and many references to it.
 const (
 	maxDepth     = 100
@@ -21,15 +21,15 @@ const (
 	nodeCost     = 16
 )
 
-// nodeDecoder turns YAML nodes into JSON types. It accepts values with exactly one meaning and
-// collects all others as mistakes.
+// nodeDecoder turns YAML nodes into JSON types. It accepts values with exactly one meaning. All other values become
+// mistakes.
 type nodeDecoder struct {
 	mistakes []mistake
-	// stopped: the file is refused as a whole, because decoding more of it could cost too much.
+	// stopped: the file is refused as a whole, because further decoding could cost too much.
 	stopped bool
 	// typed nodes come from kustomize, which sets their tags correctly but not their style.
 	typed bool
-	// lines of the file; none for what kustomize made.
+	// lines of the file; none for a result of kustomize.
 	lines [][]rune
 
 	allowance       int // bytes that aliases may still add
@@ -88,8 +88,8 @@ func (d *nodeDecoder) value(n *yaml.Node, depth int) any {
 	return nil
 }
 
-// standardTag refuses tags that only some programs can read. The parser accepts any tag, and
-// gives !!binary a value other than the text.
+// standardTag refuses tags that only some programs can read. The parser accepts any tag, and changes the value of
+// !!binary.
 func (d *nodeDecoder) standardTag(n *yaml.Node) bool {
 	if d.bareTag(n) {
 		d.wrong(n, "the tag ! is not allowed")
@@ -108,7 +108,8 @@ func (d *nodeDecoder) standardTag(n *yaml.Node) bool {
 
 var bareTagPattern = regexp.MustCompile(`^(?:&\S+\s(?:\s|#.*\n)*)?!(?:\s|[,\]}]|$)`)
 
-// bareTag finds a ! before a value, which makes it a string. The parser drops it, so it can be found only in the text.
+// bareTag finds a ! before a value, which makes the value a string. The parser drops the !, so only the text shows
+// it.
 func (d *nodeDecoder) bareTag(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode || n.Line < 1 || n.Line > len(d.lines) {
 		return false
@@ -186,7 +187,7 @@ func isMerge(key *yaml.Node) bool {
 	return key.Kind == yaml.ScalarNode && key.Value == "<<" && (key.Tag == "" || key.ShortTag() == "!!merge")
 }
 
-// merge adds the keys of a mapping, or of each of a list of them, that are not set yet.
+// merge adds the keys of a mapping, or of a list of mappings, that are not set yet.
 func (d *nodeDecoder) merge(out map[string]any, n *yaml.Node, depth int) {
 	var from []any
 	switch v := d.value(n, depth).(type) {
@@ -212,8 +213,8 @@ func (d *nodeDecoder) merge(out map[string]any, n *yaml.Node, depth int) {
 	}
 }
 
-// key returns the name of a field. A key that is not a string is read as its text if the API
-// server would do the same (8080), and refused otherwise (on, 010).
+// key returns the name of a field. If a key is not a string, it is read as its text if the API server does the same
+// (8080); otherwise it is refused (on, 010).
 func (d *nodeDecoder) key(n *yaml.Node) (string, bool) {
 	if !d.standardTag(n) {
 		return "", false
@@ -236,7 +237,7 @@ func (d *nodeDecoder) key(n *yaml.Node) (string, bool) {
 		return "", false
 	}
 	if d.typed {
-		return n.Value, true // kustomize's keys are strings, whatever they look like
+		return n.Value, true // in a result of kustomize, every key is a string
 	}
 	v, err := scalarValue(n, false)
 	if s, ok := v.(string); ok && err == nil {
@@ -249,8 +250,7 @@ func (d *nodeDecoder) key(n *yaml.Node) (string, bool) {
 	return "", false
 }
 
-// braces recognizes an unquoted {{NAME}}, which YAML reads as a mapping whose key is a mapping
-// whose key is NAME.
+// braces recognises an unquoted {{NAME}}. YAML reads it as a mapping with a mapping as its key, whose key is NAME.
 func braces(n *yaml.Node) (string, bool) {
 	if n.Kind != yaml.MappingNode || len(n.Content) < 1 || n.Content[0].Kind != yaml.ScalarNode {
 		return "", false

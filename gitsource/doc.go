@@ -3,12 +3,10 @@
 //
 //	Open -> Resolve (one ls-remote) -> Fetch (depth 1, bounded) -> Tree -> Build -> []Object
 //
-// The package refuses, each with its own error: remote bases, plugins, paths that leave the
-// repository, symbolic links, and YAML whose meaning differs from what it seems to say. It
-// reports everything wrong with a commit at once, as a problem.List.
+// The package refuses, each with its own error: remote bases, plugins, paths that leave the repository, symbolic
+// links, and YAML that can be read in two ways. It reports all errors of a commit at once, as a problem.List.
 //
-// Nothing is checked out and no program is started: objects are read from the pack in memory,
-// each only when it is needed. The package knows neither Kubernetes clients nor which kinds are
-// allowed. It does not change go-git's process-wide registry of protocols, because credentials
-// and limits belong to one repository.
+// Nothing is checked out and no program is started: each object is read from the pack in memory when it is needed.
+// The package knows no Kubernetes client and not which kinds are allowed. It does not change go-git's process-wide
+// registry of protocols, because credentials and limits belong to one repository.
 package gitsource

@@ -18,14 +18,14 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// document is one YAML document: its value as JSON types, as the API server would
-// read it, and its nodes, which know their lines.
+// document is one YAML document: its value in JSON types, as the API server would read it, and its nodes with their
+// lines.
 type document struct {
 	node  *yaml.Node
 	value any
 }
 
-// mistake is one thing wrong inside a file.
+// mistake is one error inside a file.
 type mistake struct {
 	line    int
 	reason  problem.Reason
@@ -68,10 +68,10 @@ func decodeYAML(content []byte) ([]document, []mistake) {
 	}
 }
 
-// lineBreak matches what ends a line for the parser.
+// lineBreak matches the end of a line for the parser.
 var lineBreak = regexp.MustCompile("[\n\u0085\u2028\u2029]")
 
-// textLines cuts a text into lines of characters, as the parser counts lines and columns: without
+// textLines splits a text into lines of characters in the way in which the parser counts lines and columns: without
 // the first byte order mark.
 func textLines(text []byte) [][]rune {
 	var out [][]rune
@@ -125,7 +125,7 @@ func plainText(content []byte) ([]byte, *mistake) {
 				message: fmt.Sprintf("not UTF-8 at byte %d", i), hint: "save it as UTF-8",
 			}
 		case r == '\r' && !bytes.HasPrefix(content[i+size:], []byte("\n")):
-			// YAML ends a line there, and most programs do not.
+			// YAML ends a line at this character, but most programs do not.
 			return nil, &mistake{line: line, reason: InvalidYAML, message: "a carriage return without a line feed", hint: "end lines with LF"}
 		case r < ' ' && r != '\n' && r != '\r' && r != '\t':
 			return nil, &mistake{line: line, reason: InvalidYAML, message: fmt.Sprintf("control character %U", r)}
@@ -144,7 +144,7 @@ var (
 	tabPattern   = regexp.MustCompile(`^ *\t`)
 )
 
-// syntaxMistake adds to the parser's error the line and, for the most common mistakes, a hint.
+// syntaxMistake is the parser's error with the line and, for the most common mistakes, a hint.
 func syntaxMistake(text []byte, err error) mistake {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	m := mistake{reason: InvalidYAML}
@@ -159,7 +159,7 @@ func syntaxMistake(text []byte, err error) mistake {
 		m.line, m.message, m.hint = marker+1, "an unresolved merge conflict begins here", "keep one of the two versions"
 		return m
 	}
-	// The parser reports some mistakes a line late.
+	// The parser reports some mistakes one line too late.
 	for _, line := range []int{m.line, m.line - 1, m.line + 1} {
 		if line < 1 || line > len(lines) {
 			continue

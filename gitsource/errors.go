@@ -8,17 +8,17 @@ var (
 	ErrInvalidURL = errors.New("invalid URL")
 	// ErrInvalidCredentials: the Secret's keys cannot be used; the user must change them.
 	ErrInvalidCredentials = errors.New("invalid credentials")
-	// ErrInvalidReference: the reference can never name anything; the user must change it.
+	// ErrInvalidReference: no repository can have the reference; the user must change it.
 	ErrInvalidReference = errors.New("invalid reference")
-	// ErrRefNotFound: the reference names nothing in the repository. It may appear later.
+	// ErrRefNotFound: the repository does not have the reference. It may be created later.
 	ErrRefNotFound = errors.New("reference not found")
-	// ErrAuthentication: the server requires credentials, or other ones.
+	// ErrAuthentication: the server requires credentials, or refuses the given ones.
 	ErrAuthentication = errors.New("authentication failed")
 	// ErrHostKey: the SSH server is not the one that known_hosts names, or its key is revoked.
 	ErrHostKey = errors.New("host key refused")
 	// ErrRepositoryNotFound: the server does not have the repository, or hides it.
 	ErrRepositoryNotFound = errors.New("repository not found")
-	// ErrNotGit: a server answered, but not as a Git server does.
+	// ErrNotGit: a server answered, but not like a Git server.
 	ErrNotGit = errors.New("no Git repository")
 	// ErrObjectFormat: the repository's objects are of a format that is not supported.
 	ErrObjectFormat = errors.New("unsupported object format")
@@ -26,7 +26,7 @@ var (
 	ErrRedirected = errors.New("redirected to another host")
 	// ErrAddressDenied: the server is at an address that the operator does not dial.
 	ErrAddressDenied = errors.New("address denied")
-	// ErrSignature: a signature that is asked for is missing or not valid.
+	// ErrSignature: a required signature is missing or not valid.
 	ErrSignature = errors.New("signature refused")
 	// ErrNotFastForward: the branch was moved to a commit that does not follow the earlier one.
 	ErrNotFastForward = errors.New("not a fast-forward")

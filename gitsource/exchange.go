@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// exchange keeps the state of one session's exchanges with the server, whatever the
-// transport: the limits of answers, why the session ended one, and how the last answer ended.
+// exchange has the state of one session's exchanges with the server, for every transport: the limits of answers, why
+// the session ended an exchange, and how the last answer ended.
 type exchange struct {
 	packBytes int64
 	// large is the claim to a place for a large answer.
@@ -31,7 +31,7 @@ const (
 	packAnswer answer = "pack"
 )
 
-// bound bounds an answer and remembers it as the last one.
+// bound limits an answer and stores it as the last one.
 func (e *exchange) bound(start io.Reader, end io.Closer, what answer) *bounded {
 	limit := int64(advertisedBytes)
 	if what == packAnswer {
@@ -63,7 +63,7 @@ func (e *exchange) checkFormat(line []byte) error {
 // errorPacket begins, after its length, an answer that is an error message.
 const errorPacket = "ERR "
 
-// answered returns how much was read of the last answer, and how it ended.
+// answered returns how many bytes of the last answer were read, and how it ended.
 func (e *exchange) answered() (read int64, ended ending) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,7 +93,7 @@ const (
 	early
 )
 
-// stop remembers why an exchange ended, because go-git keeps only the text of some errors.
+// stop stores why an exchange ended, because go-git keeps only the text of some errors.
 func (e *exchange) stop(err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,14 +107,14 @@ func (e *exchange) stopped() error {
 	return e.cause
 }
 
-// lose remembers how the connection ended.
+// lose stores how the connection ended.
 func (e *exchange) lose(end error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.end = end
 }
 
-// lost returns how the connection ended, nil while it has not.
+// lost returns how the connection ended; nil: it is open.
 func (e *exchange) lost() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,15 +126,15 @@ type truncated struct {
 	io.Closer
 }
 
-// bounded fails with exceeded once more than remaining bytes were read.
+// bounded fails with exceeded after more than remaining bytes were read.
 type bounded struct {
 	io.Reader
 	io.Closer
 	remaining, read int64
 	claim           *Claim
 	exceeded        func() error
-	// head is the first packet's length and four bytes of it, tail the last four bytes; broken
-	// is set if an error ended the answer.
+	// head is the first packet's length and four bytes of it; tail is the last four bytes. broken: an error ended the
+	// answer.
 	head, tail []byte
 	broken     bool
 }

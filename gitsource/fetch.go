@@ -16,19 +16,17 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// deepenings are the depths that are tried for a commit that the server does not serve by sha.
-// Each is a whole fetch of its own: in a large repository the byte limit, not the number of
-// commits, ends the search.
+// deepenings are the depths that are tried for a commit that the server does not serve by sha. Each is a whole fetch.
+// In a large repository, the byte limit ends the search, not the number of commits.
 var deepenings = []int{20, 200, 2000}
 
-// Fetch reads the commit that a revision's reference names, at depth 1. The tree's Revision is
-// the commit that the server delivered, which is newer than the argument's if the reference
-// moved meanwhile. Fetch asks for an exact sha only if the reference is a commit. If the server
-// refuses it, Fetch deepens the branch (ref.branch, else HEAD) in bounded steps until it finds
-// the commit.
+// Fetch reads the commit that a revision's reference names, at depth 1. The tree's Revision is the commit that the
+// server delivered. It is newer than the argument's commit if the reference moved meanwhile. Fetch requests an exact
+// sha only if the reference is a commit. If the server refuses it, Fetch deepens the branch (ref.branch; if absent,
+// HEAD) in bounded steps until it finds the commit.
 //
-// The error is one of Resolve's, ErrCorrupt for an incomplete pack, or a RefusedCommit. With an
-// error, the tree is nil. The caller closes the tree when it no longer needs it.
+// The error is one of Resolve's, ErrCorrupt for an incomplete pack, or a RefusedCommit. With an error, the tree is
+// nil. The caller closes the tree when it no longer needs it.
 func (r *Repository) Fetch(ctx context.Context, revision Revision) (*Tree, error) {
 	return converse(ctx, r, func(s *session) (*Tree, error) {
 		if r.options.Reference.Commit == "" {
@@ -41,7 +39,7 @@ func (r *Repository) Fetch(ctx context.Context, revision Revision) (*Tree, error
 	})
 }
 
-// fetchRef fetches what ref names now.
+// fetchRef fetches the present commit of ref.
 func (s *session) fetchRef(ref string) (*Tree, error) {
 	refs, err := s.references()
 	if err != nil {
@@ -49,7 +47,7 @@ func (s *session) fetchRef(ref string) (*Tree, error) {
 	}
 	reference := s.repository.options.Reference
 	if reference.Name == "" && reference.SemVer != "" {
-		// The tag that was resolved, even if a higher one has appeared since.
+		// The resolved tag is fetched, even if a higher tag was created meanwhile.
 		reference = v1alpha1.GitReference{Tag: ref}
 	}
 	found, err := s.selectRef(refs, reference)
@@ -96,7 +94,7 @@ func (s *session) fetchCommit(sha plumbing.Hash) (*Tree, error) {
 		s.repository.options.URL, ErrRefNotFound, sha, deepenings[len(deepenings)-1])
 }
 
-// branchOf is where to look for a commit: ref.branch, else HEAD.
+// branchOf is the branch in which a commit is searched: ref.branch; if absent, HEAD.
 func (s *session) branchOf(refs *packp.AdvRefs) (plumbing.Hash, error) {
 	if branch := s.repository.options.Reference.Branch; branch != "" {
 		found, err := lookup(refs, branchPrefix+branch, branchPrefix)
@@ -116,7 +114,7 @@ func (s *session) branchOf(refs *packp.AdvRefs) (plumbing.Hash, error) {
 var errRefused = errors.New("the server refused the commit")
 
 func (s *session) request(wants ...plumbing.Hash) (*packp.UploadPackRequest, error) {
-	s.claim.Release() // an earlier fetch of the session is no longer used
+	s.claim.Release() // an earlier fetch of the session is not used any more
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
 	request.Wants = wants
 	if s.advertised.Capabilities.Supports(capability.NoProgress) {
@@ -127,7 +125,7 @@ func (s *session) request(wants ...plumbing.Hash) (*packp.UploadPackRequest, err
 	return request, nil
 }
 
-// pack fetches objects and what they need, depth commits back.
+// pack fetches objects and everything that they need, depth commits back.
 func (s *session) pack(depth int, wants ...plumbing.Hash) (*pack, error) {
 	request, err := s.request(wants...)
 	if err != nil {
@@ -149,7 +147,7 @@ func (s *session) pack(depth int, wants ...plumbing.Hash) (*pack, error) {
 
 func (s *session) read(response *packp.UploadPackResponse, request *packp.UploadPackRequest) (*pack, error) {
 	content, err := readPack(response, request.Capabilities)
-	// Over SSH, an answer that the end of the session cut off looks complete.
+	// Over SSH, an answer looks complete even if the end of the session cut it off.
 	if err = cmp.Or(err, s.ctx.Err()); err != nil {
 		return nil, s.explain("fetch", s.cutOff(fmt.Errorf("%w: %w", ErrCorrupt, err)))
 	}
@@ -166,8 +164,7 @@ func (s *session) read(response *packp.UploadPackResponse, request *packp.Upload
 	return p, nil
 }
 
-// cutOff returns the cause if the answer ended early, in place of the errors that followed from
-// it.
+// cutOff returns the cause if the answer ended early, instead of the errors that followed from it.
 func (s *session) cutOff(err error) error {
 	if read, ended := s.answered(); ended == early {
 		return fmt.Errorf("%w: the server's answer was cut off after %d bytes", ErrCorrupt, read)
@@ -175,9 +172,9 @@ func (s *session) cutOff(err error) error {
 	return err
 }
 
-// refused reports the refusal of a commit and keeps every other failure. Git servers put a
-// refusal into the answer's text, or send an empty answer. A status code means another failure,
-// and an answer that ends before the pack was cut off.
+// refused turns the server's refusal of a commit into errRefused and keeps every other failure. Git servers write a
+// refusal into the text of the answer, or send an empty answer. A status code means another failure. An answer that
+// ends before the pack was cut off.
 func (s *session) refused(err error) error {
 	_, ended := s.answered()
 	switch {
@@ -200,7 +197,7 @@ func readPack(r io.Reader, caps *capability.List) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// tree reads the commit that hash is, or that the tag hash points to.
+// tree reads the commit with the hash, or the commit to which the tag with the hash points.
 func (s *session) tree(p *pack, hash plumbing.Hash, ref string) (*Tree, error) {
 	commit, err := p.commit(hash)
 	if err != nil {
@@ -225,7 +222,7 @@ func (s *session) tree(p *pack, hash plumbing.Hash, ref string) (*Tree, error) {
 	return tree, nil
 }
 
-// unwrapUnexpected looks into go-git's wrappers, which have no Unwrap.
+// unwrapUnexpected reads go-git's wrappers, which have no Unwrap.
 func unwrapUnexpected(err error) error {
 	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok {
 		return unexpected.Err
@@ -233,8 +230,8 @@ func unwrapUnexpected(err error) error {
 	return err
 }
 
-// fromGit distinguishes an answer of the Git program behind the server from an answer of the
-// server itself, which go-git wraps or maps to an error of its own.
+// fromGit reports whether the error is an answer of the Git program behind the server. go-git wraps answers of the
+// server itself, or maps them to its own errors.
 func fromGit(err error) bool {
 	var unexpected *plumbing.UnexpectedError
 	var permanent *plumbing.PermanentError

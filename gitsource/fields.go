@@ -23,14 +23,14 @@ const (
 	asBytes                  // a file whose content becomes a value
 )
 
-// reference is one place of a kustomization that names a path.
+// reference is a field of a kustomization that names a path.
 type reference struct {
 	field, path string
 	use         use
 }
 
-// references lists every path in a kustomization. Kustomize would read a field that is missing
-// here without a check; TestEveryPathField compares the list with kustomize's types.
+// references lists every path in a kustomization. If a field were missing here, kustomize would read its path without
+// a check; TestEveryPathField compares the list with kustomize's types.
 func references(k types.Kustomization) []reference {
 	var out []reference
 	add := func(u use, field string, paths ...string) {
@@ -91,7 +91,7 @@ func pluginFields(k types.Kustomization) []pluginField {
 	}
 }
 
-// generatorFiles lists the files of a generator, each given as path or key=path.
+// generatorFiles lists the files of a generator. Each is given as path or key=path.
 func generatorFiles(field string, s types.KvPairSources) []reference {
 	var out []reference
 	for i, f := range s.FileSources {
@@ -110,9 +110,9 @@ func generatorFiles(field string, s types.KvPairSources) []reference {
 	return out
 }
 
-// isInline distinguishes YAML in a kustomization from the path of a file, where kustomize
-// allows both. Kustomize tries YAML first and loads the text as a file if that fails. So only
-// text that is certainly an object, and not a URL, counts as YAML.
+// isInline distinguishes YAML in a kustomization from the path of a file, in fields where kustomize allows both.
+// Kustomize tries YAML first; if that fails, it loads the text as a file. So only text that is certainly an object,
+// and not a URL, counts as YAML.
 func isInline(text string) bool {
 	if !strings.Contains(text, "\n") && !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return false
@@ -177,7 +177,7 @@ var safeTransformers = []string{
 	"PrefixTransformer", "ReplicaCountTransformer", "SuffixTransformer",
 }
 
-// functionAnnotations ask kustomize to run a program or a container.
+// functionAnnotations request that kustomize runs a program or a container.
 var functionAnnotations = []string{"config.kubernetes.io/function", "config.k8s.io/function"}
 
 func (w *walker) plugins(name string, docs []document) {
@@ -186,9 +186,9 @@ func (w *walker) plugins(name string, docs []document) {
 	}
 }
 
-// pluginsAt refuses every plugin but the transformers known to be harmless. Kustomize matches
-// the fields of a plugin's configuration in any case. So builtin plugins that take paths are
-// refused as a whole instead of searched for paths.
+// pluginsAt refuses every plugin except the transformers that are known to be harmless. Kustomize ignores the case of
+// the fields of a plugin's configuration. So builtin plugins that read paths are refused as a whole, and not searched
+// for paths.
 func (w *walker) pluginsAt(at problem.Problem, docs []document) {
 	for _, d := range docs {
 		at.Reason, at.Hint = PluginDenied, "use the kustomization's own fields"
@@ -225,8 +225,8 @@ func isPatch(value any) bool {
 	return false
 }
 
-// inline strictly decodes the patches written into the kustomization and writes them back as
-// unambiguous JSON; the value is this walk's own copy.
+// inline strictly decodes the patches in the kustomization and writes them back as unambiguous JSON. k is a copy:
+// this walk may change it.
 func (w *walker) inline(k kustomization) {
 	rewrite := func(field, text string, set func(string)) {
 		if text == "" {
@@ -244,8 +244,8 @@ func (w *walker) inline(k kustomization) {
 		for _, d := range docs {
 			values = append(values, d.value)
 			if !isPatch(d.value) {
-				// Kustomize would quote the text in its error, and a user may write a URL with
-				// a password where a path belongs.
+				// Kustomize would quote the text in its error, and a user may write a URL with a password instead of
+				// a path.
 				p := k.problem(field)
 				p.Reason, p.Message, p.Hint = RenderFailed, "expected an object or a list of operations, found "+describe(d.value), "a file is named with path"
 				w.add(p)

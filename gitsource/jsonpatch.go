@@ -9,9 +9,9 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// patchNamedIn starts the problem of a build that failed in a directory. Kustomize names the path of the
-// operation of a JSON patch that does not apply, and no position. If one patch has such an operation, the problem
-// is at that patch, else at the kustomization.
+// patchNamedIn starts the problem of a build that failed in a directory. If an operation of a JSON patch does not
+// apply, kustomize names its path, but no position. If exactly one patch has such an operation, the problem is at
+// that patch; otherwise it is at the kustomization.
 func (w *walker) patchNamedIn(dir, message string) problem.Problem {
 	at, longest := problem.Problem{Path: w.kustomizationOf(dir)}, 0
 	for _, k := range w.kustomizations {

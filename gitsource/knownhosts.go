@@ -26,11 +26,11 @@ const (
 	revokedMarker   = "revoked"
 )
 
-// rsaBits is the shortest RSA key that is used, of a host or of a client.
+// rsaBits is the length of the shortest RSA key that is used, of a host or of a client.
 const rsaBits = 2048
 
-// knownHosts are the lines of a known_hosts file, as sshd(8) describes it. It is not read by
-// x/crypto's knownhosts, which takes the names of files; nothing is written to disk here.
+// knownHosts are the lines of a known_hosts file, as sshd(8) describes it. The knownhosts of x/crypto is not used,
+// because it needs a file, and nothing is written to disk here.
 type knownHosts []knownHost
 
 type knownHost struct {
@@ -39,8 +39,8 @@ type knownHost struct {
 	key      ssh.PublicKey
 }
 
-// parseKnownHosts reads a file with at least one key. An invalid line is an error. A key of an unknown type is ignored:
-// files for newer clients have such keys, and no server can use one with this client.
+// parseKnownHosts reads a file with at least one key. An invalid line is an error. A key of an unknown type is
+// ignored: files for newer clients have such keys, and no server can use them with this client.
 func parseKnownHosts(file []byte) (knownHosts, error) {
 	var known knownHosts
 	for i, line := range bytes.Split(file, []byte("\n")) {
@@ -87,8 +87,8 @@ func checkKey(key ssh.PublicKey) error {
 	return fmt.Errorf("keys of type %s are not supported; use Ed25519, ECDSA or RSA", brief.Printable(key.Type()))
 }
 
-// of returns the lines about the host and port of an address, without those whose key is too weak:
-// files have old ones.
+// of returns the lines for the host and port of an address. Lines with a weak key are left out, because files can
+// contain old keys.
 func (k knownHosts) of(address string) knownHosts {
 	name := strings.ToLower(knownhosts.Normalize(address))
 	var lines knownHosts
@@ -135,8 +135,8 @@ func matchesPattern(pattern, name string) bool {
 	return err == nil && matched
 }
 
-// algorithms returns the algorithms of the known keys of an address. The client asks the server for one of these,
-// because the server may have further keys.
+// algorithms returns the algorithms of the known keys of an address. The client requests one of these from the
+// server, because the server may have further keys.
 func (k knownHosts) algorithms(address string) []string {
 	var all []string
 	for _, line := range k.of(address) {
@@ -173,7 +173,7 @@ func (k knownHosts) check(address string, remote net.Addr, key ssh.PublicKey) er
 		},
 	}
 	err := checker.CheckHostKey(address, remote, key)
-	if certificate, ok := key.(*ssh.Certificate); ok && err == nil { // an authority makes no key strong
+	if certificate, ok := key.(*ssh.Certificate); ok && err == nil { // an authority does not make a weak key strong
 		err = checkKey(certificate.Key)
 	}
 	if err != nil {
@@ -186,7 +186,7 @@ func (k knownHosts) has(address, marker string, key ssh.PublicKey) bool {
 	return slices.ContainsFunc(k.of(address), func(l knownHost) bool { return l.marker == marker && sameKey(l.key, key) })
 }
 
-// revokes reports whether the key is revoked, for whatever host.
+// revokes reports whether the key is revoked, for any host.
 func (k knownHosts) revokes(key ssh.PublicKey) bool {
 	return slices.ContainsFunc(k, func(l knownHost) bool { return l.marker == revokedMarker && sameKey(l.key, key) })
 }

@@ -25,15 +25,15 @@ import (
 
 const (
 	originAnnotation = "config.kubernetes.io/origin"
-	// copiedBytes bounds what the copy operations of JSON patches may add to an object: twenty
-	// of them can turn a kilobyte into a gigabyte.
+	// copiedBytes is the most bytes that the copy operations of JSON patches may add to an object. Twenty of them can
+	// turn a kilobyte into a gigabyte.
 	copiedBytes = 4 << 20
 	// builtBytes bounds the size of an object after the build.
 	builtBytes = 16 << 20
 )
 
-// kustomizeTurn is held while kustomize runs: kustomize keeps its OpenAPI schema in package
-// variables, which one build sets and another would read (kustomize#3659).
+// kustomizeTurn is held while kustomize runs. Kustomize keeps its OpenAPI schema in package variables, which one
+// build sets and another would read (kustomize#3659).
 var kustomizeTurn = make(chan struct{}, 1)
 
 // kustomize builds one directory that has a kustomization.
@@ -45,7 +45,7 @@ func (b *builder) kustomize(ctx context.Context, dir string) []Object {
 		return nil
 	}
 	if w.failed || len(b.problems) > before {
-		return nil // kustomize only reads files that were found valid
+		return nil // kustomize only reads valid files
 	}
 	file := w.kustomizationOf(dir)
 	asked := w.trackOrigins(file)
@@ -78,8 +78,8 @@ func (w *walker) kustomizationOf(dir string) string {
 	return dir
 }
 
-// trackOrigins makes kustomize record where each object comes from, and returns whether the
-// user had requested that annotation, too.
+// trackOrigins makes kustomize store the origin of each object. It returns whether the user had requested that
+// annotation, too.
 func (w *walker) trackOrigins(file string) (asked bool) {
 	value := maps.Clone(w.values[file])
 	list, _ := value["buildMetadata"].([]any)
@@ -107,8 +107,8 @@ type buildResult struct {
 	err       error
 }
 
-// runKustomize runs one build at a time. If the context ends, the caller continues without the
-// result; the turn ends when kustomize returns.
+// runKustomize runs one build at a time. If the context ends, the caller continues without the result. The turn ends
+// when kustomize returns.
 func runKustomize(ctx context.Context, fs filesys.FileSystem, dir string) (resmap.ResMap, error) {
 	select {
 	case kustomizeTurn <- struct{}{}:
@@ -145,7 +145,7 @@ func recoverKustomize(fs filesys.FileSystem, dir string) (built resmap.ResMap, e
 	jsonpatch.AccumulatedCopySizeLimit = copiedBytes
 	options := krusty.MakeDefaultOptions()
 	options.PluginConfig = types.DisabledPluginConfig()
-	// The file system contains only files that the walk allowed, so ../ is safe; the other
+	// Only kustomize uses this module, and only one build runs at a time.
 	// restriction would forbid patches next to a base.
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	options.Reorder = krusty.ReorderOptionNone
@@ -154,8 +154,7 @@ func recoverKustomize(fs filesys.FileSystem, dir string) (built resmap.ResMap, e
 
 // object turns one of kustomize's resources into an Object.
 func (w *walker) object(dir, file string, r *resource.Resource, asked bool) (Object, bool) {
-	// As if inside an alias: everything that a build made counts in full, even if it repeats a
-	// few values.
+	// The object counts like the inside of an alias: its whole size counts, even if it repeats a few values.
 	d := &nodeDecoder{typed: true, allowance: builtBytes, inside: 1}
 	value, ok := d.decode(r.YNode()).(map[string]any)
 	if d.stopped {
@@ -189,8 +188,8 @@ func (w *walker) object(dir, file string, r *resource.Resource, asked bool) (Obj
 	return Object{Unstructured: &unstructured.Unstructured{Object: value}, source: s, built: display(dir)}, true
 }
 
-// rounded reports integers that kustomize changed: its JSON patches convert all numbers of an
-// object to floating point.
+// rounded reports integers that kustomize changed, because its JSON patches convert all numbers of an object to
+// floating point.
 func (w *walker) rounded(s source, field string, built, written any) {
 	switch b := built.(type) {
 	case map[string]any:
@@ -218,8 +217,8 @@ func (w *walker) roundedTo(s source, field string, from int64, to float64) {
 	w.add(p)
 }
 
-// dropAnnotation removes an annotation, and the map if it is then empty, because it was created
-// for the annotation.
+// dropAnnotation removes an annotation. If the map is then empty, it removes the map, too, because the map was
+// created for the annotation.
 func dropAnnotation(value map[string]any, key string) {
 	meta, _ := value["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -232,9 +231,9 @@ func dropAnnotation(value map[string]any, key string) {
 	}
 }
 
-// sourceOf finds the document from which an object was built. Kustomize records the file. In
-// the file it is the object of that kind and name, or the only one whose name is part of the
-// built name (a prefix or suffix was added).
+// sourceOf finds the document from which an object was built. Kustomize records the file. In the file, the document
+// is the object of that kind and name; otherwise the only object whose name is part of the built name, because a
+// prefix or suffix was added.
 func (w *walker) sourceOf(dir, file string, origin *resource.Origin, built map[string]any) source {
 	if origin == nil {
 		return source{path: file}
@@ -263,12 +262,11 @@ func (w *walker) sourceOf(dir, file string, origin *resource.Origin, built map[s
 	return source{path: name}
 }
 
-// accumulated matches the part of kustomize's error that names the directory. The last such
-// directory is the innermost.
+// accumulated matches the directory in kustomize's error. The last such directory is the innermost.
 var accumulated = regexp.MustCompile(`(?s)^.*recursed accumulation of path '/([^']*)': (.*)$`)
 
-// failedIn returns the directory in which kustomize failed while it built dir, and its message.
-// Text that comes from the delimiter of splitNothing is replaced.
+// failedIn returns the directory in which kustomize failed while it built dir, and its message. Text that comes from
+// the delimiter of splitNothing is replaced.
 func failedIn(dir string, err error) (in, message string) {
 	text := unaliased(err.Error())
 	if inner := accumulated.FindStringSubmatch(text); inner != nil {

@@ -2,17 +2,17 @@ package gitsource
 
 import "cmp"
 
-// Limits bound what one commit may cost. A zero field takes its default.
+// Limits of the cost of one commit. A zero field takes its default.
 type Limits struct {
 	// PackBytes is how many bytes the server may send for one fetch.
 	PackBytes int64
-	// InflatedBytes is how many bytes they may unpack to: a pack of megabytes can unpack to terabytes.
+	// InflatedBytes is the most bytes to which a pack may unpack, because megabytes can unpack to terabytes.
 	InflatedBytes int64
 	// Refs is how many references a repository may have.
 	Refs int
-	// Files is how many files and directories one build may look at.
+	// Files is how many files and directories one build may read.
 	Files int
-	// FileBytes and TotalBytes bound the content one build reads, per file and in all.
+	// FileBytes and TotalBytes are the most bytes that one build reads, per file and in total.
 	FileBytes, TotalBytes int64
 	// Depth is how deep directories may be nested.
 	Depth int
@@ -44,7 +44,7 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// Bounds that follow from the formats rather than from a user's repository.
+// Limits that follow from the formats, not from a user's repository.
 const (
 	// advertisedBytes bounds the list of references, about 300 bytes each.
 	advertisedBytes = 16 << 20

@@ -19,9 +19,9 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// MergeFromDir returns what the commit into would be with the commit from merged, in the Git
-// repository that a local directory is in. Commits are named as in Git: HEAD, a branch, a tag, a full
-// sha, each with ~N and ^N behind it. BuildOptions.Path starts at the directory. No program is started.
+// MergeFromDir previews the merge of the commit from into the commit into, in the Git repository of a local
+// directory. Commits are named as in Git: HEAD, a branch, a tag, a full sha, each with optional ~N and ^N.
+// BuildOptions.Path starts at the directory. No program is started.
 //
 // The error is ErrNotGit, ErrRefNotFound or ErrNoMergeBase.
 func MergeFromDir(dir, into, from string) (*Merge, error) {
@@ -47,13 +47,13 @@ func MergeFromDir(dir, into, from string) (*Merge, error) {
 	return disk.merge(base, into, from)
 }
 
-// onDisk are the objects of a local repository. go-git's storage is for one reader at a time.
+// onDisk has the objects of a local repository. go-git's storage supports only one reader at a time.
 type onDisk struct {
 	*filesystem.Storage
 	mu *sync.Mutex
 }
 
-// openDisk opens the repository of a work tree. Of a linked work tree, .git is a file.
+// openDisk opens the repository of a work tree. In a linked work tree, .git is a file.
 func openDisk(top string) (onDisk, error) {
 	git := filepath.Join(top, ".git")
 	if stat, err := os.Stat(git); err != nil {
@@ -174,7 +174,7 @@ func (d onDisk) ancestor(c *object.Commit, step, number string) (*object.Commit,
 	return c, nil
 }
 
-// named returns what a name without steps leads to.
+// named returns the commit of a name without steps.
 func (d onDisk) named(name string) (plumbing.Hash, error) {
 	if name == "@" {
 		name = plumbing.HEAD.String()

@@ -10,11 +10,10 @@ import (
 	"path/filepath"
 )
 
-// TreeFromDir returns a local directory as a Tree, to check add-ons before they are committed.
-// Build refuses the same content as in a commit, and paths relative to a repository have the
-// same meaning: inside a Git work tree the whole work tree is the repository (so that ../base
-// works) and BuildOptions.Path starts at dir; elsewhere dir is the repository. Files are read
-// when Build needs them.
+// TreeFromDir returns a local directory as a Tree, to check add-ons before they are committed. Build refuses the same
+// content as in a commit. Inside a Git work tree, the whole work tree is the repository, so that ../base works, and
+// BuildOptions.Path starts at dir. Outside of a work tree, dir is the repository. Files are read when Build needs
+// them.
 func TreeFromDir(dir string) (*Tree, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -38,8 +37,8 @@ func TreeFromDir(dir string) (*Tree, error) {
 	return &Tree{files: localFiles(top), base: base, alone: !found, limits: DefaultLimits()}, nil
 }
 
-// workTree returns the nearest directory at or above dir that contains .git; dir itself and
-// false if there is none.
+// workTree returns the nearest directory at or above dir that contains .git. If there is none, it returns dir itself
+// and false.
 func workTree(dir string) (top string, found bool) {
 	for d := dir; ; d = filepath.Dir(d) {
 		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
@@ -51,8 +50,8 @@ func workTree(dir string) (top string, found bool) {
 	}
 }
 
-// localFiles is the top of a repository on disk. os.Root confines every access to it, even if
-// the directory changes during a read.
+// localFiles is the top directory of a repository on disk. os.Root confines every access to it, even if the directory
+// changes during a read.
 type localFiles string
 
 func (l localFiles) entries(dir string) (_ []entry, err error) {

@@ -16,7 +16,7 @@ import (
 // localConfig is kustomize's annotation for objects that are only its input.
 const localConfig = "config.kubernetes.io/local-config"
 
-// identity identifies an object in a build; two objects must not share one. It has no version:
+// identity identifies an object in a build. Two objects must not have the same identity. It has no version, because
 // v1alpha1 and v1beta1 of one name are one object on the hub.
 type identity struct{ group, kind, namespace, name string }
 
@@ -45,8 +45,8 @@ func (s source) problem(reason problem.Reason, format string, args ...any) probl
 	return p
 }
 
-// manifests turns the documents of a file into objects. It takes Lists apart and reports every
-// document that is not an object.
+// manifests turns the documents of a file into objects. It splits Lists, and reports every document that is not an
+// object.
 func manifests(path string, docs []document) ([]source, problem.List) {
 	var out []source
 	var problems problem.List
@@ -90,8 +90,8 @@ func listItems(s source) ([]any, bool) {
 	return items, ok && strings.HasSuffix(kind, "List")
 }
 
-// withoutItems is the problem of a List that has no items. Only kind List is certainly a list:
-// other kinds may end in List, too.
+// withoutItems is the problem of a List without items. Only the kind List is certainly a list, because other kinds
+// may end in List, too.
 func withoutItems(s source) problem.Problem {
 	items, present := s.value["items"]
 	p := s.problem(InvalidManifest, "must be a list, found %s", describe(items))
@@ -150,7 +150,7 @@ func resolved(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// checkManifest checks what every object must have, whatever its kind.
+// checkManifest checks the fields that every object must have.
 func checkManifest(s source) problem.List {
 	if _, ok := s.value["sops"].(map[string]any); ok {
 		p := s.problem(EncryptedContent, "the object is encrypted with sops, and nothing here decrypts")

@@ -12,22 +12,21 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// Merge is a commit and what it would be with another commit merged into it. Both trees are read
-// until it is closed.
+// Merge previews the merge of From into Into. Both trees are readable until it is closed.
 type Merge struct {
-	// Into is the commit into which From is merged, and From the commit that is merged.
+	// Into is the commit into which From is merged.
 	Into, From Revision
-	// Before is the tree of Into; After is the tree as if merged. A file that both sides changed is
-	// in After a MergeConflict, which Build reports if it reads the file.
+	// Before is the tree of Into; After is the tree after the merge. In After, a file that both sides changed is a
+	// MergeConflict, which Build reports if it reads the file.
 	Before, After *Tree
 
 	claim *Claim
 }
 
-// Close releases the trees' share of the Room. They must not be read afterwards.
+// Close releases the trees' share of the Room. The trees must not be read afterwards.
 func (m *Merge) Close() { m.claim.Release() }
 
-// errConflict says that both sides changed a file.
+// errConflict: both sides changed a file.
 var errConflict = errors.New("both sides changed it")
 
 // conflict is the failure of a build that reads such a file.
@@ -35,9 +34,8 @@ func conflict() *failure {
 	return &failure{reason: MergeConflict, message: "conflict: both sides changed it", hint: "rebase"}
 }
 
-// mergeOf merges the files of two commits, whole file by whole file: a file that only one side
-// changed since their merge base is taken from there. Content is not merged, so that the result is
-// never a guess.
+// mergeOf merges the files of two commits. If only one side changed a file since their merge base, the file is taken
+// from that side. Contents of a file are not merged, so the result is never a guess.
 func mergeOf(from store, limits Limits, into, merged, base *object.Commit) (*gitFiles, error) {
 	m := merger{
 		files: newGitFiles(from, plumbing.ZeroHash), budget: limits.Files, depth: limits.Depth,
@@ -52,14 +50,14 @@ func mergeOf(from store, limits Limits, into, merged, base *object.Commit) (*git
 	return m.files, nil
 }
 
-// merger merges directories. budget is how many more entries it may compare: a few kilobytes of trees
-// can name more files than there is time for.
+// merger merges directories. budget is how many more entries it may compare, because a few kilobytes of trees can
+// name more files than can be compared in time.
 type merger struct {
 	files         *gitFiles
 	budget, depth int
 }
 
-// directory merges a directory that differs on the sides. An entry without a name is absent.
+// directory merges a directory that differs between the sides. An entry without a name is absent.
 func (m *merger) directory(dir string, base, ours, theirs entry, depth int) ([]entry, error) {
 	if depth > m.depth {
 		return nil, fmt.Errorf("%w: %d directories deep", ErrLimitExceeded, depth)
@@ -96,7 +94,7 @@ func (m *merger) directory(dir string, base, ours, theirs entry, depth int) ([]e
 	return out, nil
 }
 
-// entry merges one name. The result without a name is that it is gone.
+// entry merges one name. A result without a name means that the name was removed.
 func (m *merger) entry(at string, base, ours, theirs entry, depth int) (entry, error) {
 	switch {
 	case ours == theirs, base == theirs:
@@ -127,9 +125,9 @@ func (m *merger) entry(at string, base, ours, theirs entry, depth int) (entry, e
 	return entry{name: name, kind: directory}, nil
 }
 
-// mergeBase returns the commit from which two commits parted. cut says that history is missing
-// beyond which it may be. Two commits with several merge bases were merged crosswise; a merge of
-// whole files would have to choose one.
+// mergeBase returns the last common commit of two commits. cut: history is missing, and the merge base may be there.
+// If two commits were merged crosswise, they have several merge bases, and a merge of whole files would have to
+// choose one.
 func mergeBase(from store, ours, theirs plumbing.Hash) (base plumbing.Hash, cut bool, err error) {
 	a := &ancestry{from: from, marks: map[plumbing.Hash]mark{}}
 	for hash, side := range map[plumbing.Hash]mark{ours: ofOurs, theirs: ofTheirs} {
@@ -168,25 +166,25 @@ func mergeBase(from store, ours, theirs plumbing.Hash) (base plumbing.Hash, cut 
 	return base, a.cut, nil
 }
 
-// mark says from which sides a commit is reached.
+// mark says of which sides a commit is an ancestor.
 type mark uint8
 
 const (
-	ofOurs   mark = 1 << iota // an ancestor of the one
-	ofTheirs                  // an ancestor of the other
+	ofOurs   mark = 1 << iota // an ancestor of ours
+	ofTheirs                  // an ancestor of theirs
 	stale                     // an ancestor of a merge base
 	visited                   // its parents are marked
 )
 
-// ancestry visits two histories from the newest commit to the oldest until all that remain are
-// ancestors of merge bases.
+// ancestry visits two histories from the newest commit to the oldest, until all remaining commits are ancestors of
+// merge bases.
 type ancestry struct {
 	from  store
 	marks map[plumbing.Hash]mark
 	queue byDate
 	// open counts the commits in the queue that are not stale.
 	open int
-	// cut: a commit is not there.
+	// cut: a commit is missing.
 	cut bool
 }
 

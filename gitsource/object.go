@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Object is one object that a commit declares. It knows its position in the files.
+// Object is one object that a commit declares, with its position in the files.
 type Object struct {
 	*unstructured.Unstructured
 	source source
-	// built is the directory whose kustomization it was built by, "" for a plain file.
+	// built is the directory whose kustomization built the object; "": it is from a plain file.
 	built string
 	// folders are the folders that the paths of an AddOnPackage name, by field.
 	folders map[string]folder
@@ -29,13 +29,13 @@ type source struct {
 // GetUnstructured returns the object itself.
 func (o Object) GetUnstructured() *unstructured.Unstructured { return o.Unstructured }
 
-// Position returns the file in which an object was written and the line of a field such as
-// spec.agentSpec.workload.manifests[2].spec.replicas. An empty field means the object.
+// Position returns the file in which an object was written, and the line of a field such as
+// spec.agentSpec.workload.manifests[2].spec.replicas. An empty field stands for the object.
 //
-// If kustomize did not change the object, the line is that of the field, or of its deepest
-// written parent. If kustomize changed the object, it is that of the field if its value is
-// unchanged, else that of the object. An object that a generator made has the kustomization's
-// path and line 0; if the file is unknown, both are empty.
+// If kustomize did not change the object, the line is that of the field, or of its deepest written parent. If
+// kustomize changed the object but not the value of the field, the line is that of the field; if it changed the
+// value, that of the object. An object of a generator has the kustomization's path and line 0. If the file is
+// unknown, both are empty.
 func (o Object) Position(field string) (path string, line int) {
 	s := o.source
 	if s.node == nil {
@@ -71,8 +71,7 @@ func (o Object) Written(field string) string {
 	return node.Value
 }
 
-// locate returns the line of the deepest written part of a field, and whether that is the whole
-// field.
+// locate returns the line of the deepest written part of a field. whole: that part is the field itself.
 func (s source) locate(steps []string) (line int, whole bool) {
 	node, line := s.node, s.node.Line
 	for _, name := range steps {
@@ -85,8 +84,8 @@ func (s source) locate(steps []string) (line int, whole bool) {
 	return line, len(steps) > 0
 }
 
-// splitField cuts a field path into names and indices: spec.a[2]["x.y"] is
-// spec, a, 2, x.y. An index is a number in brackets.
+// splitField splits a field path into names and indices: spec.a[2]["x.y"] is spec, a, 2, x.y. An index is a number in
+// brackets.
 func splitField(field string) []string {
 	var steps []string
 	for field != "" {
@@ -109,7 +108,7 @@ func splitField(field string) []string {
 	return steps
 }
 
-// brackets returns what the bracket at the start of s holds, unquoted, and the rest.
+// brackets returns the content of the bracket at the start of s, unquoted, and the rest.
 func brackets(s string) (inside, rest string) {
 	if quoted, err := strconv.QuotedPrefix(s[1:]); err == nil && strings.HasPrefix(s[1+len(quoted):], "]") {
 		text, err := strconv.Unquote(quoted)
@@ -121,7 +120,7 @@ func brackets(s string) (inside, rest string) {
 	return inside, rest
 }
 
-// child returns the node of a step and the node whose line it starts on.
+// child returns the node of a step, and the node on whose line it starts.
 func child(n *yaml.Node, s string) (key, value *yaml.Node) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias

@@ -28,17 +28,17 @@ const (
 	commitBytes = 1 << 20
 	// treeBytes is the size limit of a directory's list of entries: about 100,000 entries.
 	treeBytes = 4 << 20
-	// deltaBytes is the size limit of objects that are stored as deltas and of their bases:
-	// base, instructions and result are in memory at once.
+	// deltaBytes is the size limit of objects that are stored as deltas and of their bases, because base,
+	// instructions and result are in memory at once.
 	deltaBytes = 32 << 20
 	// basesKept is how many bytes of bases are kept from one read to the next.
 	basesKept = 8 << 20
-	// unpackWork bounds how many bytes are unpacked for one commit in total; an object counts
-	// again for each delta that it is the base of.
+	// unpackWork is the most bytes that are unpacked for one commit in total. The base of a delta counts again for
+	// each delta.
 	unpackWork = 8 << 30
 )
 
-// packed is where an object lies in the pack, and what it is.
+// packed is the position of an object in the pack, with its kind.
 type packed struct {
 	hash   plumbing.Hash
 	offset int64
@@ -53,8 +53,8 @@ type packed struct {
 // noBase: the object is stored whole.
 const noBase = -1
 
-// pack is a pack in memory. Objects are unpacked one by one, when they are read: content that
-// add-ons do not use costs only its compressed size.
+// pack is a pack in memory. Each object is unpacked when it is read, so content that add-ons do not use costs only
+// its compressed size.
 type pack struct {
 	mu      sync.Mutex // the scanner seeks
 	scanner *packfile.Scanner
@@ -66,9 +66,8 @@ type pack struct {
 	work int64
 }
 
-// openPack verifies the pack's checksum and indexes it. Objects are hashed as they are
-// inflated and not kept, so an object costs no memory before its kind and size are known
-// to be within the limits.
+// openPack verifies the pack's checksum and indexes it. Objects are hashed while they are inflated, and not kept. So
+// an object takes no memory before its kind and size are known to be within the limits.
 func openPack(content []byte, inflated int64) (*pack, error) {
 	if err := verifyChecksum(content); err != nil {
 		return nil, err
@@ -104,8 +103,8 @@ func verifyChecksum(content []byte) error {
 	return nil
 }
 
-// deltas are the deltas of a pack by their base: by its index if the pack names an offset, by
-// its hash if it names a hash.
+// deltas are the deltas of a pack by their base: by its index if the pack gives an offset, by its hash if the pack
+// gives a hash.
 type deltas struct {
 	ofIndex map[int32][]int32
 	ofHash  map[plumbing.Hash][]int32
@@ -118,9 +117,8 @@ func (d deltas) of(index int32, hash plumbing.Hash) []int32 {
 	return d.ofIndex[index]
 }
 
-// scan reads the pack once from beginning to end. It hashes every object that is stored whole.
-// Before memory is allocated for objects, it adds up their claimed sizes, deltas by the size of
-// their result.
+// scan reads the pack once from beginning to end. It hashes every object that is stored whole. Before it allocates
+// memory for objects, it adds up their claimed sizes; for deltas, the sizes of their results.
 func (p *pack) scan(limit int64) (deltas, error) {
 	_, count, err := p.scanner.Header()
 	if err != nil {
@@ -143,7 +141,7 @@ func (p *pack) scan(limit int64) (deltas, error) {
 	return found, nil
 }
 
-// scanObject reads the next object and returns what unpacking it takes.
+// scanObject reads the next object and returns the memory that unpacking it needs.
 func (p *pack) scanObject(limit int64, found deltas) (int64, error) {
 	header, err := p.scanner.NextObjectHeader()
 	if err != nil {
@@ -251,7 +249,7 @@ func (p *pack) resolve(all deltas) error {
 	return nil
 }
 
-// resolveFrom applies the deltas that lead to one object.
+// resolveFrom applies all deltas of one object.
 func (p *pack) resolveFrom(root int32, changes []int32, all deltas) error {
 	if err := checkSize(plumbing.OFSDeltaObject, p.objects[root].size, deltaBytes); err != nil {
 		return err
@@ -269,7 +267,7 @@ func (p *pack) resolveFrom(root int32, changes []int32, all deltas) error {
 			held -= int64(len(from.content))
 		}
 		if p.objects[next].kind != plumbing.AnyObject {
-			continue // two objects of the same content were named as the base
+			continue // two objects with the same content were named as the base
 		}
 		result, err := p.apply(next, from)
 		if err != nil {
@@ -316,7 +314,7 @@ func (p *pack) patch(index int32, base []byte) ([]byte, error) {
 	return result, nil
 }
 
-// inflate returns what is stored at an index: an object, or the instructions of a delta.
+// inflate returns the stored bytes at an index: an object, or the instructions of a delta.
 func (p *pack) inflate(index int32) ([]byte, error) {
 	header, err := p.scanner.SeekObjectHeader(p.objects[index].offset)
 	if err != nil {
@@ -361,7 +359,7 @@ func (p *pack) content(index int32) ([]byte, error) {
 	return content, nil
 }
 
-// prefix keeps the first bytes written to it: enough for the two sizes a delta starts with.
+// prefix keeps the first bytes that are written to it: enough for the two sizes at the beginning of a delta.
 type prefix []byte
 
 func (p *prefix) Write(b []byte) (int, error) {
@@ -370,7 +368,7 @@ func (p *prefix) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// varint reads a little-endian number in groups of seven bits; -1 when it does not fit.
+// varint reads a little-endian number in groups of seven bits; -1: it does not fit.
 func varint(b []byte) (int64, []byte) {
 	var n int64
 	for i, c := range b {
@@ -390,7 +388,7 @@ func (p *pack) has(h plumbing.Hash) bool {
 	return ok
 }
 
-// size returns how large an object is without unpacking it.
+// size returns the size of an object without unpacking it.
 func (p *pack) size(h plumbing.Hash) (int64, error) {
 	index, ok := p.byHash[h]
 	if !ok {
@@ -418,7 +416,7 @@ func (p *pack) object(h plumbing.Hash) (plumbing.EncodedObject, error) {
 	return o, nil
 }
 
-// commit returns the commit that h is, or that the tag h leads to.
+// commit returns the commit with the hash, or the commit to which the tag with the hash points.
 func (p *pack) commit(h plumbing.Hash) (*object.Commit, error) {
 	for range tagDepth {
 		o, err := p.object(h)
@@ -458,9 +456,9 @@ func (p *pack) tree(h plumbing.Hash) (*object.Tree, error) {
 	return t, nil
 }
 
-// complete walks every tree once and makes sure that the pack holds the objects that the trees
-// name, so that a later read cannot miss one. Directories that share a tree are walked once:
-// otherwise a few kilobytes could name 2^64 files.
+// complete walks every tree once and checks that the pack contains the objects that the trees name, so that a later
+// read cannot miss one. If directories share a tree, it is walked once, because otherwise a few kilobytes could name
+// 2^64 files.
 func (p *pack) complete(root plumbing.Hash) error {
 	seen := make([]bool, len(p.objects))
 	for queue := []plumbing.Hash{root}; len(queue) > 0; queue = queue[1:] {

@@ -16,14 +16,14 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// packageBytes bounds the files of one AddOnPackage. The limit of an AddOnRevision is the real
-// one; this bound keeps a wrong path from reading a whole repository.
+// packageBytes is the most bytes of the files of one AddOnPackage. The limit of an AddOnRevision is lower; this limit
+// prevents that a wrong path reads a whole repository.
 const packageBytes = 8 << 20
 
 // helmIgnore is the file of a chart that lists what is not part of it.
 const helmIgnore = ".helmignore"
 
-// maxIgnored bounds the lines of .helmignore: each line is matched against each file.
+// maxIgnored is the most lines of .helmignore, because each line is matched against each file.
 const maxIgnored = 1000
 
 // folder is a directory or file that a field of an AddOnPackage names.
@@ -32,9 +32,9 @@ type folder struct {
 	files map[string][]byte
 }
 
-// Folder returns the content of a path in an AddOnPackage, by its field, such as spec.helm.path
-// or spec.valueFiles[0]: its path in the repository, and its files by their path relative to it
-// ("" for a single file). Without files the path does not exist, which Build reported.
+// Folder returns the content of a path in an AddOnPackage, by its field, such as spec.helm.path or
+// spec.valueFiles[0]: its path in the repository, and its files by their relative path ("" for a single file).
+// Without files the path does not exist; Build has reported this.
 func (o Object) Folder(field string) (dir string, files map[string][]byte) {
 	f := o.folders[field]
 	return f.path, f.files
@@ -64,8 +64,7 @@ func (o Object) OCIChart() string {
 	return reference
 }
 
-// WithChart returns the object with the files of the chart that OCIField names, which Folder then
-// returns.
+// WithChart returns the object with the files of the chart that OCIField names. Folder then returns these files.
 func (o Object) WithChart(files map[string][]byte) Object {
 	o.folders = maps.Clone(o.folders)
 	if o.folders == nil {
@@ -107,7 +106,7 @@ func pathsOf(value map[string]any) []named {
 	return out
 }
 
-// capture reads what the AddOnPackages among the objects name.
+// capture reads the paths that the AddOnPackages among the objects name.
 func (b *builder) capture(ctx context.Context, objects []Object) {
 	for i := range objects {
 		o := &objects[i]
@@ -165,8 +164,8 @@ type capturing struct {
 	ignore gitignore.Matcher
 }
 
-// directory reads every file below a directory except dot files and those that .helmignore at
-// its root or spec.ignore excludes.
+// directory reads every file below a directory, except dot files and files that spec.ignore or .helmignore at its
+// root excludes.
 func (c *capturing) directory(dir string) *failure {
 	list, f := c.list(dir)
 	if f != nil {
@@ -236,10 +235,9 @@ func (c *capturing) relative(name string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(name, c.root), "/")
 }
 
-// packages finds the folders that AddOnPackages below a directory name, so that their templates
-// are not read as objects of the commit. Kustomizations are skipped: their files are listed in
-// the kustomization. Files that cannot be read are reported when they are built, or here if
-// nothing is built because of them.
+// packages finds the folders that AddOnPackages below a directory name, so that their templates are not read as
+// objects of the commit. Kustomizations are skipped, because they list their files. Files that cannot be read are
+// reported when they are built; if nothing is built because of them, they are reported here.
 func (b *builder) packages(dir string) {
 	list, f := b.list(dir)
 	if f != nil && b.stopped {

@@ -15,16 +15,15 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// remotePattern matches every spelling that kustomize, in any version, treats as remote: a
-// scheme, user@host, host:path and the forges it knows by name. Kustomize checks this before it
-// looks for a directory, so it would clone a local directory of that name from the network.
+// remotePattern matches every spelling that kustomize, in any version, treats as remote: a scheme, user@host,
+// host:path, and the forges that it knows by name. Kustomize checks this before it looks for a directory. So it would
+// clone a local directory of that name from the network.
 var remotePattern = regexp.MustCompile(`(?i)^[^/]*[@:]|^github\.com/|://|[^/]\.git/|_git/|\?(ref|version|timeout|submodules)=`)
 
-// remote reports whether a string names something outside the repository.
+// remote reports whether a string names an object outside of the repository.
 func remote(s string) bool { return remotePattern.MatchString(strings.TrimSpace(s)) }
 
-// failure is why a path cannot be read. It becomes a problem once the file that names the path
-// is known.
+// failure is why a path cannot be read. It becomes a problem when the file that names the path is known.
 type failure struct {
 	reason  problem.Reason
 	message string
@@ -40,8 +39,8 @@ func (f *failure) at(place problem.Problem) problem.Problem {
 	return place
 }
 
-// join returns the path that name means in dir, both below the root of the repository. It
-// refuses names that could lead outside it.
+// join returns the path of name relative to dir, both below the root of the repository. It refuses names that could
+// lead outside of the root.
 func join(dir, name string) (string, *failure) {
 	switch {
 	case name == "":
@@ -70,8 +69,8 @@ func join(dir, name string) (string, *failure) {
 	return joined, nil
 }
 
-// find returns the entry at a joined path. Each segment is checked, so that a link in the
-// middle is refused like one at the end.
+// find returns the entry at a joined path. Each segment is checked, so that a link in the middle is refused like a
+// link at the end.
 func (b *builder) find(name string) (entry, *failure) {
 	found := entry{kind: directory}
 	if name == "" {
@@ -117,7 +116,7 @@ func missing(name, here string, list []entry) *failure {
 	return f
 }
 
-// list returns the entries of a directory, which is read once.
+// list returns the entries of a directory. Each directory is read once.
 func (b *builder) list(dir string) ([]entry, *failure) {
 	if list, ok := b.dirs[dir]; ok {
 		return list, nil
@@ -139,7 +138,7 @@ func (b *builder) list(dir string) ([]entry, *failure) {
 	return list, nil
 }
 
-// read returns a file's bytes, once, within the limits.
+// read returns a file's bytes, within the limits. Each file is read once.
 func (b *builder) read(name string, e entry) ([]byte, *failure) {
 	if content, ok := b.contents[name]; ok {
 		return content, nil

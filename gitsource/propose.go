@@ -8,17 +8,16 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// Propose reads the commit that the repository's reference names, and what it would be with the
-// commit merged that another reference names, such as refs/pull/7/head. History is fetched in
-// bounded steps until the merge base is in it.
+// Propose reads the commit of the repository's reference, and previews the merge of another reference into it, such
+// as refs/pull/7/head. History is fetched in bounded steps until it contains the merge base.
 //
-// No signature is checked: a proposal is shown and never applied. The error is one of Fetch's, or
+// No signature is checked, because a proposal is shown and never applied. The error is one of Fetch's, or
 // ErrNoMergeBase. The caller closes the Merge.
 func (r *Repository) Propose(ctx context.Context, ref string) (*Merge, error) {
 	return converse(ctx, r, func(s *session) (*Merge, error) { return s.merge(ref) })
 }
 
-// merge fetches both references as they are now.
+// merge fetches the present commits of both references.
 func (s *session) merge(ref string) (*Merge, error) {
 	refs, err := s.references()
 	if err != nil {

@@ -16,8 +16,8 @@ type Proxy struct {
 	address *url.URL
 }
 
-// ParseProxy reads a Secret as Flux's spec.proxySecretRef names it: address, and username and
-// password if the proxy needs them. The error is ErrInvalidCredentials and shows no value.
+// ParseProxy reads a Secret in the form of Flux's spec.proxySecretRef: address, and username and password if the
+// proxy needs them. The error is ErrInvalidCredentials and shows no value.
 func ParseProxy(keys map[string][]byte) (*Proxy, error) {
 	fail := func(format string, args ...any) (*Proxy, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{ErrInvalidCredentials}, args...)...)
@@ -53,7 +53,7 @@ func ParseProxy(keys map[string][]byte) (*Proxy, error) {
 	return &Proxy{address: address}, nil
 }
 
-// URL returns the proxy's URL with its credentials, nil without a proxy.
+// URL returns the proxy's URL with its credentials; nil: there is no proxy.
 func (p *Proxy) URL() *url.URL {
 	if p == nil {
 		return nil

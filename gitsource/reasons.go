@@ -12,7 +12,7 @@ const (
 	InvalidManifest problem.Reason = "InvalidManifest"
 	// DuplicateObject: two documents declare the same object.
 	DuplicateObject problem.Reason = "DuplicateObject"
-	// AliasLimitExceeded: YAML aliases make a file much larger than it is.
+	// AliasLimitExceeded: YAML aliases make the content much larger than the file.
 	AliasLimitExceeded problem.Reason = "AliasLimitExceeded"
 	// LimitExceeded: a file, a directory or the whole build is too large.
 	LimitExceeded problem.Reason = "LimitExceeded"
@@ -22,17 +22,16 @@ const (
 	LFSPointer problem.Reason = "LFSPointer"
 	// RenderFailed: kustomize refuses to build.
 	RenderFailed problem.Reason = "RenderFailed"
-	// RemoteResourceDenied: a kustomization reads something from elsewhere.
+	// RemoteResourceDenied: a kustomization reads from outside of the repository.
 	RemoteResourceDenied problem.Reason = "RemoteResourceDenied"
 	// PluginDenied: a kustomization would run a program.
 	PluginDenied problem.Reason = "PluginDenied"
-	// PathDenied: a path leaves the repository, or leads to something other than a regular
-	// file.
+	// PathDenied: a path leads outside of the repository, or to an entry that is not a regular file.
 	PathDenied problem.Reason = "PathDenied"
 	// PathNotFound: spec.path does not exist in the commit.
 	PathNotFound problem.Reason = "PathNotFound"
-	// MergeConflict: two commits that are built as if merged both changed a file.
+	// MergeConflict: both commits of a previewed merge changed a file.
 	MergeConflict problem.Reason = "MergeConflict"
-	// FetchFailed: content of the commit could not be read; the commit is not at fault.
+	// FetchFailed: content of the commit could not be read; the commit is not the cause.
 	FetchFailed problem.Reason = "FetchFailed"
 )

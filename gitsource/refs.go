@@ -21,8 +21,8 @@ const (
 	defaultBranch = "master"
 )
 
-// target is an advertised reference: want is the hash to request from the server, commit the
-// commit to which an annotated tag points.
+// target is an advertised reference. want is the hash to request from the server; commit is the commit to which an
+// annotated tag points.
 type target struct {
 	name, short  string
 	want, commit plumbing.Hash
@@ -76,8 +76,8 @@ func targetOf(refs *packp.AdvRefs, name, short string, hash plumbing.Hash) targe
 	return t
 }
 
-// highestTag picks the tag of the highest version in the range. Of tags that are
-// the same version (v1.2.0 and 1.2.0) it takes the greatest name.
+// highestTag returns the tag of the highest version in the range. If several tags have the same version (v1.2.0 and
+// 1.2.0), it returns the greatest name.
 func highestTag(refs *packp.AdvRefs, constraint string) (target, error) {
 	wanted, err := semver.NewConstraint(constraint)
 	if err != nil {

@@ -18,15 +18,14 @@ const (
 	scalarOnly = "\x01addonflow\x01"
 	// scalarError is kustomize's error for a source that is not a scalar.
 	scalarError = "delimiter option can only be used with scalar nodes"
-	// maxFeedback bounds how often replacements may write to fields that other replacements
-	// read.
+	// maxFeedback is how often replacements may write to fields that other replacements read.
 	maxFeedback = 8
 )
 
-// Replacements can copy a field into itself: twenty-five of them turn a kilobyte into more
-// memory than the machine has (measured: 16 take 160 MiB, each further one doubles it). Two
-// rules bound that and do not restrict copying a name or a host: a source is a string, number
-// or boolean, and only a few replacements may write to a field that a replacement reads.
+// Replacements can copy a field into itself. Twenty-five of them turn a kilobyte into more memory than the machine
+// has (measured: 16 take 160 MiB, each further one doubles it). Two rules limit this, but still allow to copy a name
+// or a host: a source is a string, number or boolean, and only a few replacements may write to a field that a
+// replacement reads.
 
 // replacementsIn checks and rewrites one list of replacements, or a single one.
 func (w *walker) replacementsIn(value any, at func(field string) problem.Problem) {
@@ -44,7 +43,7 @@ func (w *walker) replacementsIn(value any, at func(field string) problem.Problem
 		}
 		r, ok := item.(map[string]any)
 		if !ok {
-			continue // kustomize reports what is wrong
+			continue // kustomize reports the error
 		}
 		if source, ok := r["source"].(map[string]any); ok {
 			splitNothing(source)
@@ -76,8 +75,7 @@ func (w *walker) replacementFile(name string, docs []document) {
 	w.files[name] = canonical(values...)
 }
 
-// splitNothing makes kustomize insist on a scalar. A source with the user's own delimiter must
-// be a scalar already.
+// splitNothing makes kustomize require a scalar. A source with the user's own delimiter must already be a scalar.
 func splitNothing(source map[string]any) {
 	options, _ := source["options"].(map[string]any)
 	if delimiter, _ := options["delimiter"].(string); delimiter != "" {
@@ -90,7 +88,7 @@ func splitNothing(source map[string]any) {
 	options["delimiter"], options["index"] = scalarOnly, int64(0)
 }
 
-// fieldOf is a field of every object of a kind, as far as a path names it.
+// fieldOf is a field of all objects of a kind, up to the first selector of its path.
 type fieldOf struct {
 	kind  string
 	steps []string
@@ -135,8 +133,8 @@ func literalSteps(path string) []string {
 	return strings.Split(path, ".")
 }
 
-// readAgain weighs how a target feeds the sources: 1 if it is a source itself; 2 if one
-// contains the other, because a copy may end up inside the original.
+// readAgain is the weight of a target that the sources read: 1 if it is a source itself; 2 if one contains the other,
+// because a copy may end up inside the original.
 func (f fieldOf) readAgain(reads []fieldOf) int {
 	weight := 0
 	for _, r := range reads {

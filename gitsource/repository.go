@@ -21,12 +21,12 @@ import (
 	"github.com/addonflow/addonflow/githubapp"
 )
 
-// DefaultTimeout bounds one Resolve or Fetch when Options has none.
+// DefaultTimeout limits one Resolve or Fetch if Options has no timeout.
 const DefaultTimeout = 60 * time.Second
 
 // Options say which repository to read and how.
 type Options struct {
-	// URL is https, http or ssh, or user@host:path; without credentials in it.
+	// URL is https, http or ssh, or user@host:path. It contains no credentials.
 	URL string
 	// Reference to follow; the branch master if it is empty.
 	Reference v1alpha1.GitReference
@@ -34,25 +34,23 @@ type Options struct {
 	Credentials Credentials
 	// Proxy through which the server is reached; nil: directly.
 	Proxy *Proxy
-	// Tokens of GitHub Apps, shared by the repositories of a process; nil: of this one alone.
+	// Tokens of GitHub Apps, shared by the repositories of a process; nil: not shared.
 	Tokens *githubapp.Tokens
 	// Access has the permissions of the operator's flags.
 	Access Access
-	// Verification is which signatures a fetched commit needs.
+	// Verification has the signatures that a fetched commit needs.
 	Verification Verification
-	// Follows is the commit that a fetched branch must contain; "" allows any. Tags and other
-	// references may move.
+	// Follows is the commit that a fetched branch must contain; "": any. Tags and other references may move.
 	Follows string
 	// Timeout of one Resolve or Fetch, DefaultTimeout if zero.
 	Timeout time.Duration
 	// Limits of what is read; zero fields take their defaults.
 	Limits Limits
-	// Room is shared by the repositories of a process; nil if this is the only one.
+	// Room is shared by the repositories of a process; nil: this is the only repository.
 	Room *Room
 }
 
-// Repository reads one remote repository. It is safe for concurrent use and keeps
-// nothing open between calls.
+// Repository reads one remote repository. It is safe for concurrent use and has no open connections between calls.
 type Repository struct {
 	// options with their defaults, and the URL without credentials.
 	options   Options
@@ -102,11 +100,10 @@ func hostOf(endpoint *transport.Endpoint) string {
 	return net.JoinHostPort(endpoint.Host, strconv.Itoa(endpoint.Port))
 }
 
-// Resolve returns the revision that the reference names now, with one ls-remote; a reference
-// that is a commit needs no request. The error is ErrRefNotFound, ErrAuthentication, ErrHostKey,
-// ErrRepositoryNotFound, ErrNotGit, ErrObjectFormat, ErrRedirected, ErrAddressDenied,
-// ErrLimitExceeded, or a connection error, which may be retried. Errors and Trees never contain the repository's
-// credentials, even if the server repeats them.
+// Resolve returns the present revision of the reference, with one ls-remote. If the reference is a commit, no request
+// is needed. The error is ErrRefNotFound, ErrAuthentication, ErrHostKey, ErrRepositoryNotFound, ErrNotGit,
+// ErrObjectFormat, ErrRedirected, ErrAddressDenied, ErrLimitExceeded, or a connection error, which may be retried.
+// Errors and Trees never contain the repository's credentials, even if the server repeats them.
 func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
 	if r.options.Reference.Commit != "" {
 		return Revision{Commit: r.options.Reference.Commit}, nil
@@ -124,12 +121,12 @@ func (r *Repository) Resolve(ctx context.Context) (Revision, error) {
 	})
 }
 
-// attempts is how often a reference is fetched if it moves between two requests: over HTTP the
-// server does not remember what it listed.
+// attempts is how often a reference is fetched if it moves between two requests. Over HTTP, the server does not store
+// the list that it sent.
 const attempts = 3
 
-// converse holds a conversation with the present credentials. An App's token that the server refuses may have been
-// revoked: the conversation is repeated once with another one.
+// converse runs a conversation with the present credentials. If the server refuses an App's token, the token may have
+// been revoked, and the conversation is repeated once with another token.
 func converse[T any](ctx context.Context, r *Repository, talk func(*session) (T, error)) (T, error) {
 	result, err := converseOnce(ctx, r, talk)
 	if r.forgetToken(err) {
@@ -191,7 +188,7 @@ func (r *Repository) connect(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// transport returns the transport of the URL's scheme. It does not connect.
+// transport returns the transport for the URL's scheme. It does not connect.
 func (r *Repository) transport(e *exchange) (git, error) {
 	if r.endpoint.Protocol == schemeSSH {
 		return &sshGit{exchange: e, endpoint: r.endpoint, keys: r.options.Credentials.ssh, access: r.options.Access, proxy: r.options.Proxy}, nil
@@ -205,7 +202,7 @@ func (r *Repository) transport(e *exchange) (git, error) {
 	return httpGit{git, c.transport}, err
 }
 
-// httpGit closes its connections when it is closed; go-git's session does not.
+// httpGit closes its connections when it is closed, unlike go-git's session.
 type httpGit struct {
 	transport.UploadPackSession
 	connections *http.Transport
@@ -239,8 +236,8 @@ func (s *session) references() (*packp.AdvRefs, error) {
 	return refs, nil
 }
 
-// selectRef also checks names that the server chose, such as a tag of a range: a name that
-// contains the credentials could not be shown anywhere.
+// selectRef also checks names that the server chose, such as a tag of a range, because a name that contains the
+// credentials could not be shown.
 func (s *session) selectRef(refs *packp.AdvRefs, r v1alpha1.GitReference) (target, error) {
 	found, err := selectRef(refs, r)
 	if err == nil && s.repository.redaction.Text(found.name) != found.name {
@@ -249,8 +246,8 @@ func (s *session) selectRef(refs *packp.AdvRefs, r v1alpha1.GitReference) (targe
 	return found, err
 }
 
-// explain turns an error of the transport into one of this package. It omits error pages of the
-// server and redacts its other texts, because a server may repeat the request's headers.
+// explain turns an error of the transport into an error of this package. It omits error pages of the server, and
+// redacts its other texts, because a server may repeat the headers of the request.
 func (s *session) explain(verb string, err error) error {
 	fail := func(cause error) error { return fmt.Errorf("cannot %s %s: %w", verb, s.repository.options.URL, cause) }
 	var status *githttp.Err
@@ -272,7 +269,7 @@ func (s *session) explain(verb string, err error) error {
 	case errors.As(unwrapUnexpected(err), &status):
 		return fail(fmt.Errorf("the server answered %d", status.StatusCode()))
 	}
-	// Redact before the text is cut: half a password must not be shown either.
+	// The text is redacted before it is cut, because half a password must not be shown either.
 	return fail(shown{s.repository.redaction.Error(err)})
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Restoration is a commit and an earlier one whose files can be restored. The trees are read until
-// it is closed.
+// Restoration is a commit and an earlier commit whose files can be restored. The trees are readable until it is
+// closed.
 type Restoration struct {
 	// Head is the newer commit, and Then the earlier one.
 	Head, Then *Tree
@@ -35,18 +35,18 @@ type Restoration struct {
 // FileChange is a file that changes as a whole.
 type FileChange struct {
 	Path string
-	// Before and After are the hashes of its content; "": there is no such file.
+	// Before and After are the hashes of its content; "": the file does not exist.
 	Before, After string
 	// Content is the content after the change.
 	Content []byte
-	// Odd says why the file is not a plain file, such as a symbolic link; "": it is.
+	// Odd says why the file is not a plain file, such as a symbolic link; "": it is a plain file.
 	Odd string
 }
 
-// Close releases the trees' share of the Room. They must not be read afterwards.
+// Close releases the trees' share of the Room. The trees must not be read afterwards.
 func (r *Restoration) Close() { r.claim.Release() }
 
-// ErrManyChanges says that two commits differ in more files, or larger ones, than can be restored.
+// ErrManyChanges: two commits differ in more files, or larger files, than can be restored.
 var ErrManyChanges = errors.New("too much differs")
 
 // Limits of the files that are restored.
@@ -55,11 +55,11 @@ const (
 	restoredBytes = 4 << 20
 )
 
-// Restore fetches the commit that the repository's reference names and the earlier commit, in one pack. If the
-// repository has a branch of the given name, Restore also reads the changes of that branch. The error is one of
-// Fetch's, or ErrManyChanges. The caller closes the Restoration.
+// Restore fetches the commit of the repository's reference and the earlier commit, in one pack. If the repository has
+// a branch of the given name, Restore also reads the changes of that branch. The error is one of Fetch's, or
+// ErrManyChanges. The caller closes the Restoration.
 //
-// No signature is checked: nothing of the Restoration is applied.
+// No signature is checked, because nothing of the Restoration is applied.
 func (r *Repository) Restore(ctx context.Context, commit, branch string) (*Restoration, error) {
 	if err := checkReference(v1alpha1.GitReference{Commit: commit}); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (r *Repository) Restore(ctx context.Context, commit, branch string) (*Resto
 	return converse(ctx, r, func(s *session) (*Restoration, error) { return s.restore(plumbing.NewHash(commit), branch) })
 }
 
-// restore fetches the references as they are now, and the commit with them or from their history.
+// restore fetches the present commits of the references, and the earlier commit with them or from their history.
 func (s *session) restore(then plumbing.Hash, branch string) (*Restoration, error) {
 	refs, err := s.references()
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *session) restore(then plumbing.Hash, branch string) (*Restoration, erro
 	if found, err := lookup(refs, branchPrefix+branch, branchPrefix); err == nil {
 		wants, proposed = append(wants, found.want), found.commit
 	}
-	p, err := s.pack(len(wants), append(slices.Clone(wants), then)...) // with the commit at which the branch began
+	p, err := s.pack(len(wants), append(slices.Clone(wants), then)...) // including the commit at which the branch began
 	if errors.Is(err, errRefused) {
 		p, err = s.deepen(then, head, wants)
 	}
@@ -91,7 +91,7 @@ func (s *session) restore(then plumbing.Hash, branch string) (*Restoration, erro
 	return s.restoration(p, head, then, proposed)
 }
 
-// deepen fetches history in bounded steps until a commit is in it.
+// deepen fetches history in bounded steps until it contains a commit.
 func (s *session) deepen(then plumbing.Hash, head target, wants []plumbing.Hash) (*pack, error) {
 	for _, depth := range deepenings {
 		p, err := s.pack(depth, wants...)
@@ -144,8 +144,8 @@ func (s *session) restoration(p *pack, head target, then, proposed plumbing.Hash
 	return r, nil
 }
 
-// beganAt is the tree to which a branch of one commit adds: that of its parent, if it was the newest
-// commit of the reference once. Everything else is compared with the newest one.
+// beganAt is the tree with which a branch of one commit is compared. It is the tree of the commit's parent, if that
+// was once the newest commit of the reference; otherwise the newest tree.
 func (s *session) beganAt(p *pack, head target, proposed plumbing.Hash) (plumbing.Hash, error) {
 	at := head.commit
 	c, err := p.commit(proposed)
@@ -167,7 +167,7 @@ func (s *session) beganAt(p *pack, head target, proposed plumbing.Hash) (plumbin
 	return c.TreeHash, nil
 }
 
-// With returns the tree of the newer commit with some of the changes made.
+// With returns the tree of the newer commit after some of the changes.
 func (r *Restoration) With(changes []FileChange) (*Tree, error) {
 	head, ok := r.Head.files.(*gitFiles)
 	if !ok {
@@ -183,7 +183,7 @@ func (r *Restoration) With(changes []FileChange) (*Tree, error) {
 	return &Tree{files: files, limits: r.Head.limits, redaction: r.Head.redaction}, nil
 }
 
-// change makes a change in the directories of its file. A directory without a file is not a directory.
+// change makes a change in the directories of its file. A directory without files is removed.
 func (g *gitFiles) change(c FileChange) error {
 	at, changed := c.Path, entry{name: path.Base(c.Path), kind: regular, object: plumbing.NewHash(c.After)}
 	gone := c.After == ""
@@ -271,8 +271,8 @@ func plain(e object.TreeEntry) (hash, odd string) {
 	return e.Hash.String(), odd
 }
 
-// boundedTrees gives go-git the trees of a pack until it has read too many: a few kilobytes can name more files than
-// there is time for. A directory counts like eight files, so that it cannot be nested without end.
+// boundedTrees gives go-git the trees of a pack until it has read too many, because a few kilobytes can name more
+// files than can be read in time. A directory counts like eight files, so that it cannot be nested without end.
 type boundedTrees struct {
 	storer.EncodedObjectStorer
 	pack      *pack

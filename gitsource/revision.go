@@ -6,8 +6,8 @@ import (
 	"regexp"
 )
 
-// Algorithms prefix every name in a revision string (Flux): that of a commit, or the digest of an
-// artifact in a registry.
+// Algorithms are the prefixes of names in a revision string (Flux): of a commit, or of the digest of an artifact in a
+// registry.
 const (
 	sha1Prefix   = "sha1:"
 	sha256Prefix = "sha256:"
@@ -18,10 +18,10 @@ var (
 	revisionPattern = regexp.MustCompile(`^(?:(.+)@)?(?:sha1:([0-9a-f]{40})|sha256:([0-9a-f]{64})(?:\+sha1:([0-9a-f]{40}))?)$`)
 )
 
-// Revision is a commit and the reference that led to it, or an artifact and its tag.
+// Revision is a commit and its reference, or an artifact and its tag.
 type Revision struct {
-	// Ref is the branch or tag, such as main or v1.2.0; a full name such as
-	// refs/pull/1/head when it was given as one; empty for a commit given by sha.
+	// Ref is the branch or tag, such as main or v1.2.0. It is a full name such as refs/pull/1/head if a full name was
+	// given, and empty for a commit that was given by sha.
 	Ref string
 	// Commit is the sha, 40 lower-case hexadecimal digits. For an artifact, it is the commit that the
 	// artifact names in an annotation; without that annotation, the 64 digits of the artifact's digest.
@@ -30,8 +30,8 @@ type Revision struct {
 	Digest string
 }
 
-// String returns main@sha1:<commit> or latest@sha256:<digest>, without a reference what follows
-// the @. An artifact that names its commit has latest@sha256:<digest>+sha1:<commit>.
+// String returns main@sha1:<commit> or latest@sha256:<digest>. Without a reference it returns only the part after the
+// @. An artifact that names its commit has latest@sha256:<digest>+sha1:<commit>.
 func (r Revision) String() string {
 	name := sha1Prefix + r.Commit
 	if r.Digest != "" {
@@ -48,7 +48,7 @@ func (r Revision) String() string {
 
 // ParseRevision is the inverse of Revision.String; its error is ErrInvalidRevision.
 func ParseRevision(s string) (Revision, error) {
-	parts := revisionPattern.FindStringSubmatch(s) // up to the last @: a branch name may hold one, too
+	parts := revisionPattern.FindStringSubmatch(s) // up to the last @, because a branch name may contain one
 	if parts == nil {
 		return Revision{}, fmt.Errorf("%w %q: want <ref>@sha1:<40 hexadecimal digits>, <tag>@sha256:<64> or <tag>@sha256:<64>+sha1:<40>", ErrInvalidRevision, s)
 	}

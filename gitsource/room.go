@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// smallAnswer is how much of an answer is read without a place in the room. Most
-	// repositories of add-ons send less.
+	// smallAnswer is how many bytes of an answer are read without a place in the room. Most repositories of add-ons
+	// send less.
 	smallAnswer = 1 << 20
 	// largeAnswers is how many large answers are read at once.
 	largeAnswers = 2
@@ -18,14 +18,13 @@ const (
 	pace = time.Second
 )
 
-// Room bounds the memory that the fetches of one process use together. An answer beyond
-// smallAnswer needs a place in the room until the tree made of it is closed. A server that
-// hangs or is slow loses its place to the next repository that needs one. Create it with
-// NewRoom; a nil Room has no bounds.
+// Room limits the memory that the fetches of one process use together. An answer larger than smallAnswer needs a
+// place in the room until its tree is closed. A server that hangs or is slow loses its place to the next repository
+// that needs one. Create it with NewRoom; a nil Room has no limits.
 type Room struct {
 	places, unpacking chan struct{}
-	// wanted passes places on: each claim that waits for a place receives from it, and a slow
-	// answer sends to it and then ends.
+	// wanted transfers places: each claim that waits for a place receives from it. A slow answer sends to it and then
+	// ends.
 	wanted chan struct{}
 	pace   time.Duration
 }
@@ -37,7 +36,7 @@ func newRoom(places int, pace time.Duration) *Room {
 	return &Room{places: make(chan struct{}, places), unpacking: make(chan struct{}, 1), wanted: make(chan struct{}), pace: pace}
 }
 
-// Claim is the share of a room that one fetch uses. A nil Claim has no bounds.
+// Claim is the share of a room that one fetch uses. A nil Claim has no limits.
 type Claim struct {
 	room *Room
 	ctx  context.Context //nolint:containedctx // of the session that made the claim
@@ -51,7 +50,7 @@ type Claim struct {
 	more, whole chan struct{}
 }
 
-// Claim returns a claim without a place. ctx ends a wait for a place; end ends the session.
+// Claim returns a claim without a place. ctx ends the wait for a place; end ends the session.
 func (r *Room) Claim(ctx context.Context, end func(error)) *Claim {
 	if r == nil {
 		return nil
@@ -59,7 +58,7 @@ func (r *Room) Claim(ctx context.Context, end func(error)) *Claim {
 	return &Claim{room: r, ctx: ctx, end: end}
 }
 
-// Read reads from an answer. before is how many bytes of it were read already.
+// Read reads from an answer. before is how many bytes of the answer were already read.
 func (c *Claim) Read(before int64, read func() (int, error)) (int, error) {
 	if c == nil || before < smallAnswer {
 		return read()
@@ -72,13 +71,13 @@ func (c *Claim) Read(before int64, read func() (int, error)) (int, error) {
 	if (before+int64(n))/smallAnswer > before/smallAnswer {
 		select {
 		case more <- struct{}{}:
-		default: // yield has not received the previous value yet
+		default: // yield has not received the previous value
 		}
 	}
 	return n, err
 }
 
-// enter takes a place, unless the claim has one.
+// enter takes a place, unless the claim already has one.
 func (c *Claim) enter() (more chan<- struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

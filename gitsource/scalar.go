@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	// unquoted matches every plain scalar that may not be a string. It matches too many rather
-	// than too few; the library decides.
+	// unquoted matches every plain scalar that may not be a string. It also matches some strings; the library
+	// decides.
 	unquoted = regexp.MustCompile(`^(?:[-+.]{0,2}[0-9_][0-9A-Za-z_.+-]*|[-+]?\.[0-9A-Za-z]+|~|(?i:y|n|yes|no|on|off|true|false|null))$`)
 	// decimal matches the most common numbers; parsing them by the library costs a thousand
 	// times as much.
@@ -29,12 +29,12 @@ var (
 	errTooLarge = errors.New("the number does not fit into 64 bits and would be rounded")
 )
 
-// scalarValue returns a scalar as the API server reads it: YAML 1.1 as in sigs.k8s.io/yaml, so
-// an unquoted no is false and 010 is 8. The value keeps that type, so that a schema that
-// requires a string reports the line; converting it back would hide the mistake.
+// scalarValue returns a scalar as the API server reads it: YAML 1.1 as in sigs.k8s.io/yaml, so an unquoted no is
+// false and 010 is 8. The value keeps that type, so that a schema that requires a string reports the line. To convert
+// it back would hide the mistake.
 //
-// For typed nodes an explicit tag counts instead: kustomize marks the strings that it makes by
-// tag and leaves the quotes to its encoder.
+// For typed nodes, an explicit tag counts instead: kustomize marks its strings by a tag, and its encoder adds the
+// quotes.
 func scalarValue(n *yaml.Node, typed bool) (any, error) {
 	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	tagged := n.Style&yaml.TaggedStyle != 0
@@ -46,7 +46,7 @@ func scalarValue(n *yaml.Node, typed bool) (any, error) {
 	}
 	v, err := plainValue(n.Value)
 	if errors.Is(err, errTooLarge) && typed && n.ShortTag() == "!!float" {
-		return strconv.ParseFloat(n.Value, 64) // rounded by kustomize, which is reported with its cause
+		return strconv.ParseFloat(n.Value, 64) // kustomize rounded it, which is reported with its cause
 	}
 	if err == nil && tagged && tagOf(v) != n.ShortTag() {
 		return nil, fmt.Errorf("the tag %s does not fit the value %s", brief.Printable(n.Tag), brief.Printable(n.Value))
@@ -86,8 +86,8 @@ func plainValue(text string) (any, error) {
 	return v, nil
 }
 
-// number returns an int64 if the number fits, else a float64, as apimachinery does. A number that
-// is written as an integer, or that JSON writes as one (1e19), must fit.
+// number returns an int64 if the number fits, otherwise a float64, as apimachinery does. A number that is written as
+// an integer, or that JSON writes as an integer (1e19), must fit.
 func number(text, encoded string) (any, error) {
 	if i, err := strconv.ParseInt(encoded, 10, 64); err == nil {
 		return i, nil

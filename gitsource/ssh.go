@@ -38,8 +38,8 @@ type sshKeys struct {
 	hosts    knownHosts
 }
 
-// sshGit is the SSH side of a session. Unlike go-git's transport it reads no file and no
-// variable of the environment, checks the address that it dials, and ends with its context.
+// sshGit is the SSH side of a session. Unlike go-git's transport, it reads no file and no variable of the
+// environment, checks the address that it dials, and ends with its context.
 type sshGit struct {
 	*exchange
 	endpoint transport.Endpoint
@@ -80,7 +80,7 @@ func address(e transport.Endpoint) string {
 	return net.JoinHostPort(e.Host, strconv.Itoa(cmp.Or(e.Port, defaultPort)))
 }
 
-// connect opens the connection, which ends with ctx.
+// connect opens the connection. The connection ends with ctx.
 func (g *sshGit) connect(ctx context.Context) error {
 	at := address(g.endpoint)
 	server, err := g.access.dial(ctx, g.proxy, at)
@@ -172,7 +172,7 @@ func (g *sshGit) list(ctx context.Context, p *program) (*packp.AdvRefs, error) {
 	return refs, nil
 }
 
-// firstLine returns the start of the first packet, without waiting for more than it has.
+// firstLine returns the start of the first packet. It does not wait for more bytes than the packet has.
 func firstLine(r *bufio.Reader) []byte {
 	length, err := r.Peek(flushLength)
 	if err != nil {
@@ -186,16 +186,15 @@ func firstLine(r *bufio.Reader) []byte {
 	return line
 }
 
-// notFound recognizes how forges say that they do not have a repository, or hide it.
+// notFound matches the texts of forges that do not have a repository, or hide it.
 var notFound = regexp.MustCompile(`(?i)not found|does not appear to be a git repository|could not be found|does not exist|cannot find|no such`)
 
-// ended is the error of a program that ended before it listed anything: its reason is on the
-// standard error.
+// ended is the error of a program that ended before it listed any reference. Its reason is on the standard error.
 func (g *sshGit) ended(ctx context.Context, p *program) error {
 	err := p.session.Wait()
 	said := strings.TrimSpace(p.said.String())
 	switch {
-	case ctx.Err() != nil, said == "" && g.lost() != nil: // not the program, but the connection ended
+	case ctx.Err() != nil, said == "" && g.lost() != nil: // the connection ended, not the program
 		return err
 	case said == "":
 		return g.stop(fmt.Errorf("the server ended %s without a message: %w", uploadPack, cmp.Or(err, io.ErrUnexpectedEOF)))
@@ -205,8 +204,8 @@ func (g *sshGit) ended(ctx context.Context, p *program) error {
 	return g.stop(fmt.Errorf("the server ended %s: %w", uploadPack, shown{errors.New(said)}))
 }
 
-// UploadPack sends one request. Over SSH a program answers one request only, so a second one
-// starts another program.
+// UploadPack sends one request. Over SSH a program answers only one request, so a second request starts another
+// program.
 func (g *sshGit) UploadPack(ctx context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
 	p := g.listed
 	g.listed = nil
@@ -220,7 +219,7 @@ func (g *sshGit) UploadPack(ctx context.Context, request *packp.UploadPackReques
 	if err := encode(&text, request); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	// A server that refuses may end before it has read everything; then its answer counts.
+	// A server that refuses may end before it has read the whole request. Then its answer counts.
 	_, _ = p.in.Write(text.Bytes())
 	_ = p.in.Close()
 	response := packp.NewUploadPackResponse(request)
@@ -248,13 +247,13 @@ func (g *sshGit) Close() error {
 	return g.connection.Close()
 }
 
-// quoted is a path as an argument for the shell on the server, quoted as git does it.
+// quoted is a path as an argument for the shell on the server, quoted like git does.
 func quoted(path string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(path) + "'"
 }
 
-// watched is the connection of an exchange, which learns why it ended: x/crypto and go-git
-// report only what they were waiting for.
+// watched is the connection of an exchange, and learns why the connection ended. x/crypto and go-git do not report
+// the cause.
 type watched struct {
 	net.Conn
 	*exchange
@@ -268,8 +267,8 @@ func (w watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// firstBytes keeps the first bytes that are written to it. The buffer is a field, because io.Copy
-// would use its ReadFrom, which keeps everything.
+// firstBytes keeps the first bytes that are written to it. The buffer is a field, because io.Copy would use its
+// ReadFrom, which keeps all bytes.
 type firstBytes struct{ kept bytes.Buffer }
 
 func (f *firstBytes) Write(p []byte) (int, error) {

@@ -9,17 +9,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// searchedBytes bounds the files that syntaxLine searches: the search parses the text once per
-// binary digit of its number of lines.
+// searchedBytes is the largest file that syntaxLine searches. The search parses the text once per binary digit of its
+// number of lines.
 const searchedBytes = 1 << 20
 
-// syntaxLine returns the line of a syntax error, or 0 if the search would take too long. The
-// parser itself names the line where its innermost list or mapping began, which may be far
-// above, counts it from 0 or from 1, and omits it for some errors.
+// syntaxLine returns the line of a syntax error; 0: the search would take too long. The parser itself names the line
+// where its innermost list or mapping began, which may be far above. It counts this line from 0 or from 1, and omits
+// it for some errors.
 //
-// The parser reads forwards, so every text that includes the mistake fails and every shorter
-// text does not. For a bracket or quote that is never closed, the result is the line where it
-// was opened.
+// The parser reads forwards, so every text that includes the mistake fails, and every shorter text does not. For a
+// bracket or quote that is never closed, the result is the line where it was opened.
 func syntaxLine(text []byte, err error) int {
 	if len(text) > searchedBytes {
 		return 0

@@ -66,9 +66,8 @@ type entry struct {
 	object plumbing.Hash
 }
 
-// files is a repository's content, from Git objects or from a local directory.
-// Paths are slash-separated below the root, which is "". Implementations return
-// entries sorted by name and never follow a link.
+// files is the content of a repository, from Git objects or from a local directory. Paths are slash-separated below
+// the root, which is "". Implementations return entries sorted by name and never follow a link.
 type files interface {
 	entries(dir string) ([]entry, error)
 	size(path string, e entry) (int64, error)
@@ -82,15 +81,15 @@ type Tree struct {
 	subject, author string
 	files           files
 	limits          Limits
-	// base is the directory to which BuildOptions.Path is relative: the place of a local
-	// directory in its Git work tree.
+	// base is the directory to which BuildOptions.Path is relative: the position of a local directory in its Git work
+	// tree.
 	base string
-	// alone is set for a local directory outside any Git work tree.
+	// alone: a local directory outside of any Git work tree.
 	alone bool
 	// redaction removes the repository's credentials; claim holds a place in its room.
 	redaction secret.Redaction
 	claim     *Claim
-	// done is called by Close, if not nil.
+	// done is called by Close; nil: no call.
 	done func()
 }
 
@@ -124,7 +123,7 @@ func headline(message string) string {
 	return line
 }
 
-// store is the objects of a repository, of a pack or on disk.
+// store has the objects of a repository, from a pack or from disk.
 type store interface {
 	has(h plumbing.Hash) bool
 	commit(h plumbing.Hash) (*object.Commit, error)
@@ -137,7 +136,7 @@ type store interface {
 type gitFiles struct {
 	objects store
 	root    plumbing.Hash
-	// merged are the directories of a merge that neither side has.
+	// merged are the directories of a merge that exist on neither side.
 	merged map[string][]entry
 
 	mu    sync.Mutex

@@ -9,9 +9,9 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// unmatched warns of patches whose target matches no object: kustomize accepts them and changes
-// nothing. Only kustomize knows what matches, so a second build lets each of these patches set
-// its own annotation. A patch whose annotation is on no object matched nothing.
+// unmatched warns of patches whose target matches no object, because kustomize accepts them and changes nothing. Only
+// kustomize can match targets. So in a second build, each of these patches sets its own annotation. If no object has
+// the annotation, the patch matched nothing.
 func (w *walker) unmatched(ctx context.Context, dir string) {
 	targets := map[string]problem.Problem{} // by annotation
 	for _, k := range w.kustomizations {

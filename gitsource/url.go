@@ -23,8 +23,8 @@ const (
 // scpPattern is the short form of SSH addresses: user@host:path, without a port.
 var scpPattern = regexp.MustCompile(`^([^@:/]+)@([^@:/]+):(.+)$`)
 
-// parseURL accepts https, http and ssh URLs that consist of an address only, and user@host:path.
-// Errors are ErrInvalidURL and safe to show.
+// parseURL accepts https, http and ssh URLs without a password, query or fragment, and user@host:path. Errors are ErrInvalidURL
+// and safe to show.
 func parseURL(raw string) (*transport.Endpoint, error) {
 	if len(raw) > maxURLLength {
 		return nil, fmt.Errorf("%w: longer than %d characters", ErrInvalidURL, maxURLLength)
@@ -55,7 +55,7 @@ func parseURL(raw string) (*transport.Endpoint, error) {
 		return nil, fmt.Errorf("%w: %s cannot be used", ErrInvalidURL, redactURL(raw))
 	}
 	if endpoint.Protocol == schemeSSH && strings.HasPrefix(endpoint.Path, "/~") {
-		endpoint.Path = endpoint.Path[1:] // below a home directory, as for git
+		endpoint.Path = endpoint.Path[1:] // below a home directory, as in git
 	}
 	return endpoint, nil
 }
@@ -91,8 +91,8 @@ func checkURL(u *url.URL) error {
 	return nil
 }
 
-// redactURL returns a URL without user, password, query and fragment, for messages. A URL that
-// cannot be parsed is cut down to its scheme.
+// redactURL returns a URL without user, password, query and fragment, for messages. Of a URL that cannot be parsed,
+// only the scheme remains.
 func redactURL(raw string) string {
 	scheme, rest, found := strings.Cut(raw, "://")
 	if !found {
@@ -104,7 +104,7 @@ func redactURL(raw string) string {
 	if at := strings.LastIndexByte(host, '@'); at >= 0 {
 		host = host[at+1:]
 	}
-	// An @ further on may still end credentials that held a slash.
+	// A later @ may still end credentials that contain a slash.
 	if strings.Contains(path, "@") {
 		path = path[strings.LastIndexByte(path, '@')+1:]
 		host = redacted

@@ -40,7 +40,7 @@ const (
 // sshNamespace is the namespace of Git's SSH signatures.
 const sshNamespace = "git"
 
-// Verification is which signatures a commit or its tag needs. The zero value needs none.
+// Verification has the signatures that a commit or its tag needs. The zero value needs none.
 type Verification struct {
 	mode v1alpha1.VerifyMode
 	pgp  openpgp.EntityList
@@ -48,16 +48,15 @@ type Verification struct {
 	now  func() time.Time
 }
 
-// sshSigner is a public key that may sign, until a time if that is not zero.
+// sshSigner is a public key that may sign until a time; zero: without end.
 type sshSigner struct {
 	key     ssh.PublicKey
 	expires time.Time
 }
 
-// ParseVerification reads the public keys of a Secret: OpenPGP keys in entries that end in .asc,
-// SSH keys, one a line, in entries that end in .sshpub. Other entries do not matter. The error is
-// ErrInvalidCredentials. Whether a key has expired is judged at the time that now
-// returns; nil: the system's clock.
+// ParseVerification reads the public keys of a Secret: OpenPGP keys in entries that end in .asc, SSH keys, one per
+// line, in entries that end in .sshpub. Other entries are ignored. The error is ErrInvalidCredentials. A key has
+// expired if its expiry is before the time of now; nil: the system's clock.
 func ParseVerification(mode v1alpha1.VerifyMode, keys map[string][]byte, now func() time.Time) (Verification, error) {
 	v := Verification{mode: cmp.Or(mode, v1alpha1.VerifyHEAD), now: now}
 	if v.now == nil {
@@ -98,8 +97,8 @@ func (v *Verification) addOpenPGP(text string) error {
 	return nil
 }
 
-// addSSH adds the keys of a file as OpenSSH's authorized_keys. Of the options of a line only
-// expiry-time has a meaning here.
+// addSSH adds the keys of a file in the format of OpenSSH's authorized_keys. Of the options of a line, only
+// expiry-time is used.
 func (v *Verification) addSSH(text string) error {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
@@ -170,8 +169,7 @@ func (r *RefusedCommit) Error() string { return r.kind.Error() + ": " + r.Proble
 // Unwrap returns the kind.
 func (r *RefusedCommit) Unwrap() error { return r.kind }
 
-// verify checks the signatures that are asked for: of the commit, and of the tag want that led
-// to it under the name ref.
+// verify checks the required signatures: of the commit, and of the tag want with the name ref that points to it.
 func (v Verification) verify(p *pack, want plumbing.Hash, ref string, commit *object.Commit) error {
 	refuse := func(what string, cause error) error {
 		return &RefusedCommit{
@@ -202,7 +200,7 @@ func (v Verification) verifyCommit(p *pack, commit *object.Commit) error {
 	if err != nil {
 		return err
 	}
-	// The signed text must name the tree that is built, whatever another parser makes of it.
+	// The signed text must name the tree that is built, even if another parser reads it differently.
 	if !bytes.HasPrefix(payload, []byte("tree "+commit.TreeHash.String()+"\n")) {
 		return errors.New("does not begin with its tree")
 	}
@@ -221,7 +219,7 @@ func (v Verification) verifyTag(p *pack, hash plumbing.Hash, name string, commit
 	if err != nil {
 		return err
 	}
-	// Otherwise the signature of one tag, under another name, would stand for another version.
+	// Otherwise the signature of one tag, under another name, would be valid for another version.
 	if !bytes.HasPrefix(raw, fmt.Appendf(nil, "object %s\ntype commit\ntag %s\n", commit, name)) {
 		return errors.New("was signed under another name, or for another object")
 	}
@@ -242,8 +240,8 @@ func (p *pack) raw(h plumbing.Hash) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// splitCommit returns what was signed of a commit, and the signature, "" if there is none: the
-// header gpgsig with its continuation lines, as git reads it.
+// splitCommit returns the signed part of a commit, and the signature; "": there is none. The signature is the header
+// gpgsig with its continuation lines, as git reads it.
 func splitCommit(raw []byte) (payload []byte, signature string, err error) {
 	const header = "gpgsig "
 	var text strings.Builder
@@ -273,13 +271,13 @@ func undo(text, header string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(text, header), "\n ", "\n")
 }
 
-// splitTag returns what was signed of a tag, and the signature that ends it, "" if there is none.
+// splitTag returns the signed part of a tag, and the signature at its end; "": there is none.
 func splitTag(raw []byte) (payload []byte, signature string) {
 	at, read := len(raw), 0
 	for line := range bytes.Lines(raw) {
 		for _, begin := range []string{pgpSignature, sshSignature} {
 			if bytes.HasPrefix(line, []byte(begin)) {
-				at = read // the last one counts
+				at = read // the last signature counts
 			}
 		}
 		read += len(line)
@@ -300,7 +298,7 @@ func (v Verification) check(payload []byte, signature string) error {
 	return errors.New("is signed neither with OpenPGP nor with SSH")
 }
 
-// checkOpenPGP tries each key separately: if one of two copies of a key is revoked, it is revoked.
+// checkOpenPGP tries each key separately: if one of two copies of a key is revoked, the key is revoked.
 func (v Verification) checkOpenPGP(payload []byte, signature string) error {
 	config := &packet.Config{Time: v.now}
 	unknown := errors.New("is signed with an OpenPGP key that is not in the Secret")

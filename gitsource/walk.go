@@ -15,34 +15,33 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// Bounds of the graph of kustomizations that one build may read.
+// Limits of the graph of kustomizations that one build may read.
 const (
 	maxBases  = 32   // nesting of bases
 	maxBuilds = 1000 // builds of bases; a base counts once per path to it
 )
 
-// walker reads every kustomization that a build would read, and every file that they name,
-// before kustomize runs: kustomize fetches URLs, starts git and runs plugins while it reads.
-// Afterwards kustomize gets a file system that holds only the files found here, with their YAML
-// rewritten as unambiguous JSON.
+// walker reads every kustomization of a build, and every file that they name, before kustomize runs, because
+// kustomize fetches URLs, starts git and runs plugins while it reads. Afterwards kustomize gets a file system that
+// contains only the files found here, with their YAML rewritten as unambiguous JSON.
 type walker struct {
 	*builder
 	files   map[string][]byte
 	raw     map[string]bool     // read as bytes by a generator: kept unchanged
-	built   map[string]int      // directory: how many builds it stands for
-	weights map[string]weight   // directory: what it costs to build
+	built   map[string]int      // directory: how many builds it counts as
+	weights map[string]weight   // directory: the cost of its build
 	trail   []string            // directories on the path from the first to the current
 	origin  map[string][]source // the objects of a file, for Object.Position
-	// rewritten files hold replacements; kustomize must not read their original text.
+	// rewritten files contain replacements; kustomize must not read their original text.
 	rewritten map[string]bool
 
 	kustomizations []kustomization           // bases come first
 	values         map[string]map[string]any // the fields of a kustomization file that kustomize gets
 
-	reads  []fieldOf // what replacements copy from
-	writes []fieldOf // what replacements copy to
+	reads  []fieldOf // sources of replacements
+	writes []fieldOf // targets of replacements
 	loops  bool      // the loop of replacements was reported
-	failed bool      // a file is broken; an earlier walk may have reported it
+	failed bool      // a file is broken; it may have been reported before
 }
 
 type kustomization struct {
@@ -96,8 +95,8 @@ func display(dir string) string {
 	return dir
 }
 
-// load reads the kustomization of a directory. A failure is about the reference to the
-// directory. If both results are nil, what is wrong inside the directory was reported.
+// load reads the kustomization of a directory. A failure is about the reference to the directory. If both results are
+// nil, the errors inside the directory were reported.
 func (w *walker) load(dir string) (*kustomization, *failure) {
 	list, f := w.list(dir)
 	if f != nil {
@@ -184,8 +183,8 @@ func (w *walker) decodeStrictly(k *kustomization) bool {
 	return false
 }
 
-// follow checks every field of a kustomization, keeps the files that they name for the build
-// and returns how many further builds they need.
+// follow checks every field of a kustomization, keeps the named files for the build, and returns how many further
+// builds they need.
 func (w *walker) follow(k kustomization) (builds int) {
 	w.refuse(k)
 	declared := map[identity]source{}
@@ -245,8 +244,8 @@ func (w *walker) refer(k kustomization, r reference, declared map[identity]sourc
 	return builds
 }
 
-// once reports objects that two files of one kustomization declare; kustomize would name only
-// one of the files.
+// once reports objects that two files of one kustomization declare, because kustomize would name only one of the
+// files.
 func (w *walker) once(declared map[identity]source, sources []source) {
 	for _, s := range sources {
 		id := s.identity()
@@ -258,7 +257,7 @@ func (w *walker) once(declared map[identity]source, sources []source) {
 	}
 }
 
-// target finds what a reference names.
+// target finds the object of a reference.
 func (w *walker) target(dir string, r reference) (string, entry, *failure) {
 	name, f := join(dir, r.path)
 	if f != nil {
@@ -278,8 +277,8 @@ func (w *walker) target(dir string, r reference) (string, entry, *failure) {
 	return name, e, nil
 }
 
-// mistaken explains two failures: a name in the directory that kustomize would fetch, such as
-// ns@2.yaml, and a path that leaves a directory that is not a repository.
+// mistaken explains two failures: a name in the directory that kustomize would fetch, such as ns@2.yaml, and a path
+// that leaves a directory that is not a repository.
 func (w *walker) mistaken(dir, name string, f *failure) *failure {
 	if w.tree.alone && f.reason == PathDenied && strings.HasPrefix(path.Join(dir, name), "../") {
 		return &failure{
@@ -301,7 +300,7 @@ func (w *walker) mistaken(dir, name string, f *failure) *failure {
 	}
 }
 
-// resources reads a file of objects, takes Lists apart and keeps it for the build.
+// resources reads a file of objects, splits Lists, and keeps the file for the build.
 func (w *walker) resources(name string, e entry) []source {
 	if known, ok := w.origin[name]; ok {
 		return known
@@ -353,15 +352,15 @@ func (w *walker) keep(name string, e entry, u use, at problem.Problem) {
 	}
 }
 
-// decoded returns the documents of a file and records whether it is broken.
+// decoded returns the documents of a file and notes whether the file is broken.
 func (w *walker) decoded(name string, e entry) []document {
 	docs, whole := w.documents(name, e)
 	w.failed = w.failed || !whole
 	return docs
 }
 
-// canonical writes values as YAML documents in JSON, which every part of kustomize reads alike;
-// its YAML is 1.2 in one place and 1.1 in another.
+// canonical writes values as YAML documents in JSON. All parts of kustomize read JSON in the same way, but some read
+// YAML 1.1 and some YAML 1.2.
 func canonical(values ...any) []byte {
 	var out []byte
 	for i, v := range values {

@@ -5,15 +5,15 @@ import (
 	"maps"
 )
 
-// Bounds of the cost of one build. Kustomize compares every patch with every object and records
-// each on each. It cannot be stopped once it runs, and every other source waits meanwhile.
+// Limits of the cost of one build. Kustomize compares every patch with every object and records each patch on each
+// object. A running build cannot be stopped, and every other source waits meanwhile.
 const (
-	// maxPatching bounds objects times patches times patches: about a minute.
+	// maxPatching is the limit of objects times patches times patches: about a minute.
 	maxPatching = 4_000_000
 	// patchCost is the cost of a patch by itself, in units of the cost that each earlier patch
 	// adds.
 	patchCost = 40
-	// maxAdded bounds what a kustomization may add to its objects, each of them counted.
+	// maxAdded is the most bytes that a kustomization may add to its objects; each object counts.
 	maxAdded = 256 << 20
 )
 
@@ -21,12 +21,11 @@ const (
 type weight struct {
 	objects        int
 	patches, bytes int // number and total length of the patches
-	work           int // of it and of all bases below it
+	work           int // of this kustomization and all its bases
 }
 
-// weigh adds up the cost of a kustomization whose references were followed, and refuses one
-// that would take too long or grow too large. A component counts with the objects of the
-// kustomizations that use it.
+// weigh adds up the cost of a kustomization whose references were followed. It refuses a kustomization that would
+// take too long or grow too large. A component counts with the objects of the kustomizations that use it.
 func (w *walker) weigh(k kustomization) *failure {
 	own := weight{
 		patches: len(k.Patches) + len(k.PatchesStrategicMerge) + len(k.PatchesJson6902) + len(k.Transformers), //nolint:staticcheck // deprecated, but kustomize still reads them

@@ -1,5 +1,4 @@
-// Package manifests is what is installed on a hub: CRDs, RBAC, the deployment, and their
-// kustomization.
+// Package manifests holds the objects to install on a hub: CRDs, RBAC, the deployment, and their kustomization.
 //
 //	crds/           generated from api/ by controller-gen
 //	prerequisites/  CRDs and the namespace, which stay when AddonFlow is uninstalled

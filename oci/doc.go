@@ -2,11 +2,10 @@
 //
 //	Open -> Resolve (tag or range to digest) -> Chart or Artifact (by digest, bounded) -> files
 //
-// What is returned is what a digest names: every answer is hashed before it is used, and nothing
-// is unpacked before. Credentials go to the registry itself and to no other host: neither to a
-// host that it redirects to, nor to a server of tokens elsewhere. Sizes, times and what archives
-// unpack to are bounded as for Git.
+// Every answer is hashed before it is used or unpacked, and compared with the digest that was requested. Credentials
+// are sent to the registry only. They are not sent to a host to which the registry redirects, nor to a server of
+// tokens on another host. Sizes, times and the unpacked bytes of archives are limited as for Git.
 //
-// The transport is that of oras.land/oras-go. The package knows neither Kubernetes clients nor
-// what the files mean; gitsource builds a tree, render/chart renders a chart.
+// The transport is that of oras.land/oras-go. The package knows no Kubernetes client and not the meaning of the
+// files: gitsource builds a tree, render/chart renders a chart.
 package oci

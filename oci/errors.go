@@ -12,30 +12,30 @@ import (
 var (
 	// ErrInvalidCredentials: the Secret's keys cannot be used; the user must change them.
 	ErrInvalidCredentials = errors.New("invalid credentials")
-	// ErrInvalidReference: the reference can never name anything; the user must change it.
+	// ErrInvalidReference: the form of the reference is wrong; the user must change it.
 	ErrInvalidReference = errors.New("invalid reference")
-	// ErrPlainHTTP: a registry is to be read over http, which the operator does not allow.
+	// ErrPlainHTTP: the source reads a registry over http, which the operator does not allow.
 	ErrPlainHTTP = errors.New("plain http denied")
 	// ErrNotFound: the registry does not have what the reference names. It may appear later.
 	ErrNotFound = errors.New("not found")
-	// ErrAuthentication: the registry requires credentials, or other ones.
+	// ErrAuthentication: the registry requires credentials, or refuses the given ones.
 	ErrAuthentication = errors.New("authentication failed")
-	// ErrRedirected: the registry sent the client to an address to which it does not go.
+	// ErrRedirected: the registry redirected the client to an address that is not allowed.
 	ErrRedirected = errors.New("redirect refused")
-	// ErrAddressDenied: a server is at an address that the operator does not dial.
+	// ErrAddressDenied: a server has an address that the operator does not dial.
 	ErrAddressDenied = errors.New("address denied")
 	// ErrLimitExceeded: what the digest names is larger than a documented limit.
 	ErrLimitExceeded = errors.New("limit exceeded")
-	// ErrContent: the content of the digest is of a kind that cannot be used here. A digest's content never changes.
+	// ErrContent: the content of the digest has a kind that cannot be used. The content of a digest never changes.
 	ErrContent = errors.New("unusable content")
-	// ErrSignature: a signature that is asked for is missing or not valid. It may be pushed later.
+	// ErrSignature: a required signature is missing or not valid. It may be pushed later.
 	ErrSignature = errors.New("signature refused")
-	// ErrCorrupt: the registry's answer is not what the digest names.
+	// ErrCorrupt: the registry's answer does not match the digest.
 	ErrCorrupt = errors.New("corrupt answer")
 )
 
-// final is an error of this package that ends an exchange. Its text is shown as it is, without
-// what the layers above add to it.
+// final is an error of this package that ends an exchange. Its text is shown unchanged, without the texts that the
+// layers above add.
 type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }

@@ -33,7 +33,7 @@ type comparison struct {
 	before, after *view
 	fleet         Fleet
 	charts        chart.Engine
-	// blind: the base is refused, so that there is nothing to compare with.
+	// blind: the base is refused, so the head cannot be compared with it.
 	blind bool
 	// inexact: the digests are not those of the operator.
 	inexact bool
@@ -128,7 +128,7 @@ func policyObject(addOn *load.AddOn) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{o}
 }
 
-// leave says what the removal of the add-on does.
+// leave describes the effects of the add-on's removal.
 func (c comparison) leave(out *AddOn) {
 	if fleet, err := c.before.fleet(c.name, c.base.Policy()); err == nil {
 		out.Clusters = &Clusters{Leaving: len(fleet.Clusters)}
@@ -136,7 +136,7 @@ func (c comparison) leave(out *AddOn) {
 	out.Notes = append(out.Notes, "the removal waits until it is approved, or follows at the pace of removals if the source prunes")
 }
 
-// clusters says what the change does on which clusters, and when.
+// clusters describes the effects of the change on the clusters, and the times.
 func (c comparison) clusters(out *AddOn, policy v1alpha1.AddOnRolloutSpec) error {
 	out.Holds = append(out.Holds, stopped(c.name, policy, c.fleet, c.head.Digest)...)
 	if out.Change != Policy { // otherwise the fleet has the content, and the change may be what blocks it
@@ -212,7 +212,8 @@ type group struct {
 	placements, before []v1alpha1.PlacementReference
 }
 
-// diffs compares what the clusters get, and marks in the fleet those for which nothing changes.
+// diffs compares the content of the clusters on both sides. It marks in the fleet the clusters for which nothing
+// changes.
 func (c comparison) diffs(out *AddOn, fleet *forecast.Fleet, was, is selection) error {
 	var base *render.Renderer
 	if c.base != nil {
@@ -285,7 +286,7 @@ func (c comparison) groups(clusters []rollout.Cluster, base, head *render.Render
 	return groups, nil
 }
 
-// diff compares what one group gets.
+// diff compares the content of one group on both sides.
 func (c comparison) diff(g group, base, head *render.Renderer) (Diff, error) {
 	d := Diff{Placements: placementNames(g.placements)}
 	if !c.after.assumed {

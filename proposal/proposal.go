@@ -23,7 +23,7 @@ import (
 type Side struct {
 	// Name is how the texts call it, such as main.
 	Name string
-	// Commit has its add-ons, and Problems the reasons why it is refused.
+	// Commit contains the add-ons of the side. Problems are the reasons why the operator refuses it.
 	Commit   load.Commit
 	Problems problem.List
 	// Masked are the configurations of which the commit has no values: they are only on the hub.
@@ -40,14 +40,14 @@ const (
 	HideNames Privacy = "HideNames"
 	// HideValues: clusters have names, and their values are masked.
 	HideValues Privacy = "HideValues"
-	// HideFleet: nothing of the hub is known, and clusters are assumed. The author of a fork asks
-	// questions by the files of the request: also a number of clusters would be an answer.
+	// HideFleet: nothing of the hub is known, and clusters are assumed. The author of a fork could learn about the
+	// fleet through the files of the request: even a number of clusters would be an answer.
 	HideFleet Privacy = "HideFleet"
 )
 
 // Standing is the state of an add-on on the hub.
 type Standing struct {
-	// Took is how long the last rollout took that succeeded, 0: not known; of so many clusters.
+	// Took is how long the last successful rollout took for Clusters clusters; 0: not known.
 	Took     time.Duration
 	Clusters int
 	// Moved are the records of the clusters, which say how long each of them took.
@@ -58,7 +58,8 @@ type Standing struct {
 	Commits map[string][]string
 	// Quarantined is why an AddOnRevision is not rolled out, by its name.
 	Quarantined map[string]string
-	// Back is the digest of the content to which a rollback takes the clusters; "": they have what the base declares.
+	// Back is the digest of the content to which a rollback takes the clusters; "": the clusters have the content
+	// that the base declares.
 	Back string
 	// Suspended: the rollout is suspended on the hub.
 	Suspended bool
@@ -70,8 +71,8 @@ type Fleet struct {
 	Privacy Privacy
 	// Standings by add-on, from the hub; none offline.
 	Standings map[string]Standing
-	// Installed are the clusters that have each add-on: those of an add-on that is installed by hand.
-	// nil: not known, and such an add-on counts every cluster.
+	// Installed are, for each add-on that is installed by hand, the clusters that have it. nil: not known. Such an
+	// add-on then counts every cluster.
 	Installed map[string]map[string]bool
 	// Unbindable are cluster sets that the source may not bind to a namespace, so that its bindings
 	// do not count.
@@ -85,12 +86,11 @@ type Proposal struct {
 	// Base and Head are the names of the two sides.
 	Base string `json:"base"`
 	Head string `json:"head"`
-	// Refused is why nothing of the change would be applied; none: it would be applied.
+	// Refused are the reasons why nothing of the change would be applied; none: the change would be applied.
 	Refused problem.List `json:"refused,omitempty"`
-	// Warnings are about what the operator accepts but is probably a mistake, without those about the
-	// base.
+	// Warnings are about accepted content that is probably a mistake. A warning that the base has too is left out.
 	Warnings problem.List `json:"warnings,omitempty"`
-	// Notes say what of the fleet was not read.
+	// Notes name the parts of the fleet that were not read.
 	Notes []string `json:"notes,omitempty"`
 	// AddOns that change, sorted by name.
 	AddOns []AddOn `json:"addOns"`
@@ -138,9 +138,9 @@ type AddOn struct {
 	// Stages in the order of the rollout, and the clusters in no stage.
 	Stages   []Stage `json:"stages,omitempty"`
 	Unstaged int     `json:"unstaged,omitempty"`
-	// Duration of the rollout if every cluster takes PerCluster; "": it does not end by itself, or
-	// there is no estimate. Waits for gates are not part of it. PerCluster is the median of Measured
-	// clusters in rollouts before; 0: it is assumed.
+	// Duration of the rollout if every cluster takes PerCluster. "": the rollout does not end by itself, or there is
+	// no estimate. Waits for gates are not part of it. PerCluster is the median of Measured clusters in earlier
+	// rollouts; if Measured is 0, it is assumed.
 	Duration   string `json:"duration,omitempty"`
 	PerCluster string `json:"perCluster,omitempty"`
 	Measured   int    `json:"measured,omitempty"`
@@ -171,7 +171,7 @@ type Stage struct {
 	AtOnce   int    `json:"atOnce"`
 	// Names of the clusters; none unless they may be shown.
 	Names []string `json:"names,omitempty"`
-	// Gates before the stage, and what is measured during it.
+	// Gates before the stage, and the measurements during it.
 	Gates []string `json:"gates,omitempty"`
 	Soak  string   `json:"soak,omitempty"`
 	// Begins and Ends count from the first admission.
@@ -193,8 +193,8 @@ type Diff struct {
 	NotCompared string   `json:"notCompared,omitempty"`
 }
 
-// Of returns what the change from base to head would do. charts renders packages. The error is
-// render.ErrInterrupted: the caller tries again later.
+// Of returns the effects of the change from base to head. charts renders packages. If the error is
+// render.ErrInterrupted, the caller tries again later.
 func Of(base, head Side, fleet Fleet, charts chart.Engines) (Proposal, error) {
 	if fleet.Privacy == HideFleet {
 		fleet = Fleet{Privacy: HideFleet}
@@ -248,7 +248,7 @@ func Of(base, head Side, fleet Fleet, charts chart.Engines) (Proposal, error) {
 	return p, err
 }
 
-// notes say what of the fleet is not read.
+// notes name the parts of the fleet that are not read.
 func (f Fleet) notes() []string {
 	var notes []string
 	if f.Privacy == HideFleet {
@@ -260,8 +260,8 @@ func (f Fleet) notes() []string {
 	return notes
 }
 
-// inexact reports whether the digest of an add-on of a side is not that of the operator, because
-// something on the hub that it depends on was not read as it is.
+// inexact reports whether the digest of an add-on differs from the operator's digest, because the add-on depends on
+// an object of the hub that was not read.
 func inexact(addOn *load.AddOn, side Side) bool {
 	return addOn != nil && (len(side.Commit.Undefined) > 0 || slices.ContainsFunc(addOn.Content.Configs, func(c render.Config) bool {
 		return side.Masked[c.ConfigReference]

@@ -9,8 +9,9 @@ import (
 	"github.com/addonflow/addonflow/api/brief"
 )
 
-// Reverts checks that a change from base to head restores the content of one add-on with a digest, and changes no
-// policy, no other add-on and no other object of the hub. It returns what differs from that, or "".
+// Reverts checks that a change from base to head restores the content of one add-on with a digest. The change must
+// leave every policy, other add-on and other object of the hub as it is. Reverts returns the first difference from
+// that, or "".
 func Reverts(base, head Side, addOn, digest string) string {
 	for _, side := range []Side{base, head} {
 		if len(side.Problems) > 0 {
@@ -67,7 +68,7 @@ func (r Revert) Title() string {
 	return fmt.Sprintf("Restore %s as of %.10s", r.AddOn, r.Good)
 }
 
-// Markdown explains the pull request. What others wrote is in code only.
+// Markdown explains the pull request. Texts of other authors are in code only.
 func (r Revert) Markdown() string {
 	var b strings.Builder
 	verb := "rolled back by itself"

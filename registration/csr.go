@@ -34,26 +34,25 @@ type Reason string
 const (
 	// ReasonWrongRequester: the requester is not the klusterlet of the cluster.
 	ReasonWrongRequester Reason = "WrongRequester"
-	// ReasonThroughGRPC: the request came through OCM's gRPC server, which alone claims to know
-	// the requester.
+	// ReasonThroughGRPC: the request came through OCM's gRPC server. Only that server claims to know the requester.
 	ReasonThroughGRPC Reason = "RequestedThroughGRPC"
 	// ReasonClusterNotReady: the cluster is unknown, not accepted, or being deleted.
 	ReasonClusterNotReady Reason = "ClusterNotReady"
 	// ReasonAddOnNotReady: the add-on is not installed there, or being removed.
 	ReasonAddOnNotReady Reason = "AddOnNotReady"
-	// ReasonNotAsked: the content on the cluster does not ask for this signer.
+	// ReasonNotAsked: the content on the cluster does not request this signer.
 	ReasonNotAsked Reason = "NotAskedFor"
 	// ReasonUnreadable: the request is not a single, well-formed, self-signed PKCS#10.
 	ReasonUnreadable Reason = "UnreadableRequest"
 	// ReasonWrongSubject: the request names a subject other than the agent.
 	ReasonWrongSubject Reason = "WrongSubject"
-	// ReasonWrongExtension: it asks for names or extensions beyond the agent's.
+	// ReasonWrongExtension: the request has names or extensions beyond the agent's.
 	ReasonWrongExtension Reason = "WrongExtension"
-	// ReasonWeakKey: its key is too weak, too large or of an unknown kind.
+	// ReasonWeakKey: the key of the request is too weak, too large or of an unknown kind.
 	ReasonWeakKey Reason = "WeakKey"
-	// ReasonWrongUsage: it asks for more than client authentication.
+	// ReasonWrongUsage: the usages of the request are not those of client authentication.
 	ReasonWrongUsage Reason = "WrongUsage"
-	// ReasonTooLong: it asks for a longer lifetime than MaxLifetime.
+	// ReasonTooLong: the request has a longer lifetime than MaxLifetime.
 	ReasonTooLong Reason = "TooLong"
 )
 

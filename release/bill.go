@@ -14,12 +14,12 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// rootsModule has the certificates of the image.
+// rootsModule contains the certificates of the image.
 const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 
-// writeBill writes the modules of the binaries as one CycloneDX document. They are read from the
-// binaries themselves, so that it has what was linked and nothing else. The image has certificates
-// besides, which are of a module of this program.
+// writeBill writes the modules of the binaries as one CycloneDX document. It reads them from the binaries, so that
+// the document lists exactly the linked modules. It adds the module of the image's certificates, with which this
+// program was built.
 func (t tree) writeBill(built []binary, out string) error {
 	modules, goVersion := map[string]cdx.Component{}, ""
 	for _, b := range built {

@@ -16,8 +16,8 @@ command needs OpenSSL 3; macOS has another program of that name.
 
 `
 
-// writeNotes writes the part of CHANGELOG.md about the version, and how to check what was
-// downloaded. A version without a part of its own has what is under Unreleased.
+// writeNotes writes the part of CHANGELOG.md about the version, and how to check the downloaded files. A version
+// without a part of its own gets the text under Unreleased.
 func (t tree) writeNotes(out string, key ed25519.PrivateKey) error {
 	log, err := os.ReadFile(filepath.Join(t.dir, "CHANGELOG.md"))
 	if err != nil {

@@ -12,32 +12,33 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// abridgedMark begins an abridged manifest. With it the text is not JSON: the hub has no such manifest, and a work with
-// one cannot be encoded, so that it is never written.
+// abridgedMark begins an abridged manifest and makes it invalid JSON. The hub has no such manifest, and a work with
+// one cannot be encoded, so it is never written.
 const abridgedMark = '#'
 
-// ownDigest stands in the status of an abridged work for the digest in its annotation. Workloads that echo it report the
-// same on all clusters, whose works can share the values then. No agent can report it, because it is not UTF-8: JSON
-// decodes to other characters.
+// ownDigest replaces the digest of the work's annotation in the status of an abridged work. Workloads that echo their
+// digest then have equal values on all clusters, so their works can share the values. No agent can report ownDigest,
+// because it is not UTF-8: JSON decodes to other characters.
 const ownDigest = "\xff#"
 
-// remembered is how many manifests an Abridger remembers: those that are equal on all clusters, and those of the works
-// that agents report on at the moment.
+// remembered is how many manifests an Abridger stores: those that are equal on all clusters, and those of the works
+// that agents report on now.
 const remembered = 128
 
-// Abridger shortens the works of a cache. It remembers the manifests that it saw lately: most are equal on all clusters,
-// and most events of a work change only its status. It is safe for concurrent use.
+// Abridger shortens the works of a cache. It stores the latest manifests, because most are equal on all clusters, and
+// most events of a work change only its status. It is safe for concurrent use.
 type Abridger struct{ seen *lru.Cache }
 
-// NewAbridger returns an Abridger that has seen nothing.
+// NewAbridger returns an Abridger without stored manifests.
 func NewAbridger() *Abridger { return &Abridger{seen: lru.New(remembered)} }
 
-// Abridge replaces the manifests of a work that AddonFlow wrote, in place, by what this package reads of existing works:
-// the identity of the object, AddonFlow's marks, and a sum of the rest. Many such works differ between clusters only in
-// a name that a manifest contains, and take much less memory then. They can be compared, and cannot be written. In the
-// feedback, it abridges the digest of the work itself, and what a complete Deployment says about its ReplicaSet.
+// Abridge replaces the manifests of a work that AddonFlow wrote, in place. Only the parts stay that this package
+// reads of existing works: the identity of each object, AddonFlow's marks, and a sum of the rest. Many such works
+// differ between clusters only in a name in a manifest; abridged, they take much less memory. They can be compared,
+// but not written. In the feedback, it abridges the digest of the work itself, and the message of a complete
+// Deployment about its ReplicaSet.
 //
-// A work without AddonFlow's digest stays as it is, because OCM's works are compared by meaning.
+// A work without AddonFlow's digest stays unchanged, because OCM's works are compared by meaning.
 func (a *Abridger) Abridge(work *workv1.ManifestWork) {
 	if work.Annotations[v1alpha1.DigestAnnotation] == "" {
 		return
@@ -67,13 +68,13 @@ func abridgeFeedback(reported values, digest string) {
 		case name == valueDigest && *text == digest:
 			*text = ownDigest
 		case complete && (name == valueMessage || name == valueSince):
-			*text = "" // it names a ReplicaSet of one cluster, and is read after a failure only
+			*text = "" // it names a ReplicaSet of one cluster, and is only read after a failure
 		}
 	}
 }
 
-// StatusOf returns a copy of the status of an existing work for a work with other content: the digest that it reports is
-// that of the existing work, abridged or not.
+// StatusOf returns a copy of the status of an existing work for a work with other content. The digest in its feedback
+// is that of the existing work, abridged or not.
 func StatusOf(existing *workv1.ManifestWork) workv1.ManifestWorkStatus {
 	status := existing.Status.DeepCopy()
 	for i := range status.ResourceStatus.Manifests {
@@ -85,7 +86,7 @@ func StatusOf(existing *workv1.ManifestWork) workv1.ManifestWorkStatus {
 	return *status
 }
 
-// abridged returns a manifest abridged; a text that is no object stays as it is.
+// abridged returns a manifest abridged. A text that is not an object stays unchanged.
 func abridged(raw []byte) []byte {
 	fields := decoded(raw)
 	if fields == nil || isAbridged(raw) {

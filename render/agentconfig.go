@@ -18,26 +18,24 @@ type agentConfig struct {
 	variables []addonv1alpha1.CustomizedVariable
 	namespace string
 
-	// nodeSelector and tolerations each replace the pod's own if given (not nil); an empty one
-	// removes the pod's.
+	// nodeSelector and tolerations replace those of the pod if they are given (not nil). An empty one removes that of
+	// the pod.
 	nodeSelector, tolerations any
 
-	// registries are the image mirrors; even an empty list, if given, overrides the cluster's
-	// annotation.
+	// registries are the image mirrors. If the list is given, even empty, it overrides the cluster's annotation.
 	registries      []addonv1alpha1.ImageMirror
 	givesRegistries bool
 
 	proxy        addonv1alpha1.ProxyConfig
 	requirements []requirement
 
-	// unreadable is set if nothing could be read. A search for variables would then only report
-	// them as missing.
+	// unreadable: no part could be read. A search for variables would only report them as missing.
 	unreadable bool
 	found      findings
 }
 
-// parseAgentConfig reads a configuration. What is wrong with it is in found. The rest is
-// usable, so that rendering can continue and find more.
+// parseAgentConfig reads a configuration. Its errors are in found. The rest is usable, so that rendering can continue
+// and find more errors.
 func parseAgentConfig(c Config) *agentConfig {
 	a, flaws := readAgentConfig(c)
 	a.found.addAll(Finding{Config: a.origin}, flaws...)

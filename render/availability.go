@@ -13,13 +13,12 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Availability is the Available condition of a ManagedClusterAddOn, and whether the add-on is
-// degraded. If Status is "", AddonFlow does not write Available: the klusterlet (Lease) or the
-// user (None) does.
+// Availability is the Available condition of a ManagedClusterAddOn, and whether the add-on is degraded. If Status is
+// "", AddonFlow does not write Available: with Lease the klusterlet writes it, with None the user.
 type Availability struct {
 	Status          metav1.ConditionStatus
 	Reason, Message string
-	// Degraded says what is missing while the add-on is available; "" if nothing is.
+	// Degraded says what is missing while the add-on is available; "": nothing.
 	Degraded string
 }
 
@@ -34,12 +33,12 @@ func (p Prober) NotApplied() Availability {
 	}
 }
 
-// Available returns what OCM's prober of the same type would return, in its words: a Deployment
-// is available with one ready replica or if it wants none, a DaemonSet with all of them. It is
-// weaker than Observe, which requires that the content of the works runs.
+// Available returns the result that OCM's prober of the same type would return, in its words. A Deployment is
+// available with one ready replica or if it wants none, a DaemonSet with all replicas ready. It requires less than
+// Observe, which requires that the content of the works runs.
 //
-// StatefulSets count like Deployments; a failed Job is unavailable. Unlike OCM, Available
-// ignores feedback that is partial or about an older version of the works.
+// StatefulSets count like Deployments; a failed Job is unavailable. Unlike OCM, Available ignores feedback that is
+// partial or about an older version of the works.
 func (p Prober) Available(r Report) Availability {
 	if !p.tellsAvailable() {
 		return Availability{}
@@ -141,9 +140,9 @@ var wellKnown = map[string]map[string]string{
 	daemonSetsResource:  {"DesiredNumberScheduled": valueDesired, "NumberReady": valueReady},
 }
 
-// probeTakenOver adds what a work that OCM wrote says about its workloads, by OCM's feedback
-// rules; the next content brings AddonFlow's rules. Like OCM it does not probe a Deployment
-// that declares no replicas: Kubernetes omits counts of 0 from its status.
+// probeTakenOver adds the feedback about the workloads of a work that OCM wrote, by OCM's feedback rules; the next
+// content brings AddonFlow's rules. Like OCM, it does not probe a Deployment that declares no replicas, because
+// Kubernetes omits counts of 0 from its status.
 func (p Prober) probeTakenOver(work *workv1.ManifestWork, all *probe) {
 	for i := range work.Spec.Workload.Manifests {
 		raw := work.Spec.Workload.Manifests[i].Raw

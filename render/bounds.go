@@ -14,12 +14,12 @@ import (
 // ReasonTenantDenied: a tenant may not declare or deploy it.
 const ReasonTenantDenied problem.Reason = "TenantDenied"
 
-// Bounds limit what an add-on may have on managed clusters, hosting clusters included. A Renderer
-// with bounds renders nothing else, whatever a cluster's configurations, annotations and labels say,
-// so that no work with anything else can be written.
+// Bounds limit the objects of an add-on on managed clusters and hosting clusters. A Renderer with bounds renders no
+// object outside of them, whatever a cluster's configurations, annotations and labels contain. So no work with such
+// an object can be written.
 type Bounds struct {
-	// Namespaces of objects, of the agent's credentials, and the names of Namespaces themselves: names
-	// in which * stands for any characters.
+	// Namespaces of objects and of the agent's credentials, and the names of Namespaces. In them, * stands for any
+	// characters.
 	Namespaces []string
 	// Kinds of objects in no namespace, other than Namespace, as Kind or Kind.group.
 	Kinds []string
@@ -39,9 +39,9 @@ func (b *Bounds) mayUse(namespace string) bool {
 	return slices.ContainsFunc(b.Namespaces, func(pattern string) bool { return MatchesWildcard(pattern, namespace) })
 }
 
-// refuse returns why an object is out of bounds, and the field that is at fault. An API server ignores
-// the namespace of an object whose kind has none. An object without a namespace counts as one of such
-// a kind: no API server takes it otherwise.
+// refuse returns why an object is out of bounds, and the field with the error. An API server ignores the namespace of
+// an object whose kind has none. An object without a namespace counts as one of such a kind, because no API server
+// accepts another one without a namespace.
 func (b *Bounds) refuse(id Identity) (f flaw.Flaw, refused bool) {
 	kind := id.groupKind()
 	switch {
@@ -65,7 +65,7 @@ func (b *Bounds) namespaceFlaw(at flaw.Path, namespace string) flaw.Flaw {
 	}
 }
 
-// bounded refuses what is out of bounds. A namespace that a configuration gives is reported there, once.
+// bounded refuses objects that are out of bounds. A namespace from a configuration is reported there, once.
 func (b *builder) bounded(p *rendering) *rendering {
 	bounds := b.assignment.bounds
 	if bounds == nil {
@@ -84,7 +84,7 @@ func (b *builder) bounded(p *rendering) *rendering {
 		if !refused || f.Field != kindKey && configured(cmp.Or(id.Namespace, id.Name)) {
 			continue
 		}
-		if m.at == "" { // an injected one
+		if m.at == "" { // an injected manifest
 			f.Field = ""
 		} else {
 			f.Field = m.at + "." + f.Field

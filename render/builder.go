@@ -15,7 +15,7 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// builder renders one assignment, step by step in OCM's order, and collects what is wrong.
+// builder renders one assignment, step by step in OCM's order, and collects the errors.
 type builder struct {
 	addOn      string
 	assignment *assignment
@@ -181,9 +181,8 @@ func (b *builder) decorate(m *manifest) {
 	p.require(b.agent.requirements)
 }
 
-// namespaces returns the namespaces in which pods run, or OCM's default. They are in the
-// template's order: sorted, a name that depends on the cluster would change the order of its
-// objects.
+// namespaces returns the namespaces in which pods run; without pods, OCM's default. They are in the template's order:
+// if they were sorted, a name that depends on the cluster would change the order of the objects.
 func (b *builder) namespaces() []string {
 	var names []string
 	for _, m := range b.manifests {
@@ -197,8 +196,8 @@ func (b *builder) namespaces() []string {
 	return names
 }
 
-// unique drops manifests that are equal to an earlier one, as OCM does, and refuses two
-// different manifests of one object, of which OCM would keep the last.
+// unique drops manifests that are equal to an earlier one, as OCM does. It refuses two different manifests of one
+// object, of which OCM would keep the last.
 func (b *builder) unique() {
 	seen := map[Identity]int{}
 	kept := b.manifests[:0]
@@ -230,8 +229,7 @@ func (b *builder) stamped() []Finding {
 	return b.found.list
 }
 
-// report adds what is wrong with a manifest: at its field in the template, or in the file of
-// the package that rendered it.
+// report adds the errors of a manifest: at its field in the template, or in the file of the package that rendered it.
 func (b *builder) report(m *manifest, flaws ...flaw.Flaw) {
 	for _, f := range flaws {
 		if b.template.pkg != nil {
@@ -243,9 +241,8 @@ func (b *builder) report(m *manifest, flaws ...flaw.Flaw) {
 	}
 }
 
-// encode writes an object as the API server does: keys sorted, no spaces, <, > and & escaped.
-// The text read back from the hub is then equal byte by byte. An object that cannot be encoded
-// becomes a finding about its manifest.
+// encode writes an object as the API server does: keys sorted, no spaces, <, > and & escaped. So the text that is
+// read back from the hub is equal byte by byte. If an object cannot be encoded, its manifest gets a finding.
 func (b *builder) encode(m *manifest, fields map[string]any) []byte {
 	text, err := json.Marshal(fields)
 	if err != nil {
@@ -264,7 +261,7 @@ func marked(fields map[string]any, digest string) map[string]any {
 			with(annotations, v1alpha1.DigestAnnotation, digest)))
 }
 
-// with returns a shallow copy of fields with one more.
+// with returns a shallow copy of fields with one more field.
 func with(fields map[string]any, key string, value any) map[string]any {
 	out := make(map[string]any, len(fields)+1)
 	maps.Copy(out, fields)

@@ -23,8 +23,8 @@ const (
 )
 
 const (
-	// maxCost bounds one evaluation of an expression, in CEL's own units: enough for two nested
-	// loops over everything an agent may return, not for three.
+	// maxCost is the limit of one evaluation of an expression, in CEL's own units. It is enough for two nested loops
+	// over everything that an agent may return, but not for three.
 	maxCost = 100_000
 	// maxElements is the assumed length of a list, map or text in the estimate of an
 	// expression's cost.
@@ -36,7 +36,7 @@ const (
 type expression struct {
 	text    string
 	program cel.Program
-	// needs are the names of the feedback that the expression cannot be evaluated without.
+	// needs are the names of the feedback without which the expression cannot be evaluated.
 	needs []string
 }
 
@@ -45,8 +45,8 @@ type refusal struct{ message, hint string }
 
 const hintVariables = "it can read feedback, conditions, metadata, apiVersion and kind"
 
-// newCELEnvironment declares what a health expression can read and call: the functions of
-// Flux's healthCheckExprs, so that an expression has the same meaning in both.
+// newCELEnvironment declares the values that a health expression can read and the functions that it can call. The
+// functions are those of Flux's healthCheckExprs, so that an expression has the same meaning in both.
 func newCELEnvironment() (*cel.Env, error) {
 	env, err := cel.NewEnv(
 		cel.HomogeneousAggregateLiterals(),
@@ -67,9 +67,8 @@ func newCELEnvironment() (*cel.Env, error) {
 	return env, nil
 }
 
-// compileExpression returns the expression, or why it is refused: it does not parse, is not
-// boolean, reads an unknown field, does not depend on what the cluster reports, or may cost too
-// much.
+// compileExpression returns the expression, or why it is refused: it does not parse, is not boolean, reads an unknown
+// field, does not depend on the cluster's report, or may cost too much.
 func compileExpression(env *cel.Env, text string) (*expression, *refusal) {
 	if length := utf8.RuneCountInString(text); length > maxExpression {
 		return nil, &refusal{fmt.Sprintf("has %d characters, at most %d are allowed", length, maxExpression), "evaluate fewer values, or several objects one by one"}
@@ -129,8 +128,8 @@ func constant(env *cel.Env, compiled *cel.Ast) *refusal {
 	return nil
 }
 
-// unknownField refuses an expression that reads a field that conditions or metadata never have:
-// it would have no value on any cluster, and all clusters would wait.
+// unknownField refuses an expression that reads a field that conditions or metadata never have. Such an expression
+// has no value on any cluster, and all clusters would wait.
 func unknownField(compiled *cel.Ast) *refusal {
 	var found *refusal
 	check := func(of ast.Expr, field string) {
@@ -153,7 +152,7 @@ func unknownField(compiled *cel.Ast) *refusal {
 	return found
 }
 
-// entryOf splits a.b and a["b"] into a and b. A test with has reads nothing and is skipped.
+// entryOf splits a.b and a["b"] into a and b. A test with has is skipped, because it reads nothing.
 func entryOf(e ast.Expr) (of ast.Expr, name string) {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -170,7 +169,7 @@ func entryOf(e ast.Expr) (of ast.Expr, name string) {
 	return nil, ""
 }
 
-// reads reports whether an expression uses what a cluster reports.
+// reads reports whether an expression uses the report of a cluster.
 func reads(compiled *cel.Ast) bool {
 	found := false
 	ast.PostOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -224,8 +223,8 @@ func (sizes) EstimateCallCost(string, string, *checker.AstNode, []checker.AstNod
 	return nil
 }
 
-// holds evaluates the expression. The error says, in one line, why it has no value: usually it
-// reads something that was not reported.
+// holds evaluates the expression. The error says, in one line, why it has no value. Usually it reads a value that was
+// not reported.
 func (e *expression) holds(values map[string]any) (bool, error) {
 	out, _, err := e.program.Eval(values)
 	if err != nil {

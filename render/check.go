@@ -27,11 +27,10 @@ const (
 	longestCluster = 63
 )
 
-// Check renders every assignment that the content can give, for an imaginary cluster, and
-// returns everything wrong in the order found: defaults first, then placements in order, each
-// finding once. Combinations of two placements need no check: each kind of configuration comes
-// from one of them as a whole. Check ignores annotations of ManagedClusters; Render reports
-// what is wrong with those. If Interruptions changed meanwhile, findings may be missing.
+// Check renders every assignment that the content can give, for an imaginary cluster. It returns all errors in the
+// order found: defaults first, then placements in order, each finding once. Combinations of two placements need no
+// check, because each kind of configuration comes from one of them as a whole. Check ignores annotations of
+// ManagedClusters; Render reports their errors. If Interruptions changed meanwhile, findings may be missing.
 func (r *Renderer) Check() []Finding {
 	var found findings
 	assignments := []*assignment{r.defaults}
@@ -51,13 +50,13 @@ func (r *Renderer) Check() []Finding {
 	return found.list
 }
 
-// CheckPlacements returns what is wrong with the rendering for clusters of the given
-// placements; without placements, for clusters with the defaults. It renders a package with
-// each of the given Kubernetes versions; without versions, with one that the chart allows. If
-// Interruptions changed meanwhile, findings may be missing.
+// CheckPlacements returns the errors of the rendering for clusters of the given placements; without placements, for
+// clusters with the defaults. It renders a package with each of the given Kubernetes versions; without versions, with
+// one that the chart allows. If Interruptions changed meanwhile, findings may be missing.
 //
-// While nothing is wrong, it calls each with what a cluster of some placements gets, with the first version. It keeps
-// nothing of that. It is complete, but for templates with variables that only a cluster gives: it is empty for them.
+// Until the first finding, it calls each with the placements of an assignment and its rendering with the first
+// version. It does not keep the rendering. The rendering is complete, with one exception: it is empty for a template
+// with variables that only a cluster gives.
 func (r *Renderer) CheckPlacements(placements []v1alpha1.PlacementReference, versions []string, each func([]v1alpha1.PlacementReference, Rendered)) []Finding {
 	assignments, assigned := []*assignment{r.defaults}, map[*assignment][]v1alpha1.PlacementReference{}
 	for i := range placements {
@@ -185,7 +184,7 @@ func (b *builder) checkRendered(m *manifest, o *object, before []Finding) {
 	}
 }
 
-// findings returns the findings of an error; an interruption has none.
+// findings returns the findings of an error; an interruption has no findings.
 func (r *Renderer) findings(err error) []Finding {
 	if errors.Is(err, ErrInterrupted) {
 		r.interrupt(err)
@@ -201,9 +200,8 @@ func findingsOf(err error) []Finding {
 	return []Finding{{Reason: flaw.ReasonInvalidTemplate, Message: err.Error()}}
 }
 
-// largest is the size of an object on the cluster with the longest name. The object was
-// rendered for the probe, so the difference in length is added for each time that the probe's
-// name occurs.
+// largest is the size of an object on the cluster with the longest name. The object was rendered for the probe. So
+// the difference in length is added for each time that the probe's name occurs.
 func largest(o *object) int {
 	raw := o.delivered(digestVersionRendered + ":sha256:" + strings.Repeat("0", hex.EncodedLen(sha256.Size)))
 	longer := strings.Count(string(raw), ProbeCluster) * (longestCluster - len(ProbeCluster))
@@ -231,8 +229,8 @@ func (b *builder) checkTypes(m *manifest) bool {
 	return len(b.found.list) == before
 }
 
-// comesFromVariable reports whether a flaw of a template's rendering comes from the value of a
-// variable. The declaration of a variable that is the whole field was checked for its type.
+// comesFromVariable reports whether a flaw of a template's rendering comes from the value of a variable. If the
+// variable is the whole field, its declaration was already checked for its type.
 func (b *builder) comesFromVariable(m *manifest, f flaw.Flaw) bool {
 	declared, _ := b.template.manifests[m.at.Position()].(map[string]any)
 	value := f.Field.In(declared)
@@ -241,10 +239,9 @@ func (b *builder) comesFromVariable(m *manifest, f flaw.Flaw) bool {
 	return variable.In(value) && (f.Reason == flaw.ReasonInvalidManifest || !alone)
 }
 
-// CheckConfig returns what is wrong with the values of an AddOnDeploymentConfig, with any
-// template.
+// CheckConfig returns the errors of an AddOnDeploymentConfig that do not depend on a template.
 func CheckConfig(c Config) []Finding { return parseAgentConfig(c).found.list }
 
-// CheckTemplate returns what is wrong with an AddOnTemplate, except for its manifests, with any
-// configuration.
+// CheckTemplate returns the errors of an AddOnTemplate that do not depend on a configuration, without those of its
+// manifests.
 func CheckTemplate(addOn string, t Template) []Finding { return parseTemplate(addOn, t).found.list }

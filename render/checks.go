@@ -14,10 +14,10 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// maxRaw bounds a structured feedback value that expressions can read.
+// maxRaw is the most bytes of a structured feedback value that expressions can read.
 const maxRaw = 64 * 1024
 
-// ErrInvalidHealth says that the health policy cannot be used.
+// ErrInvalidHealth: the health policy cannot be used.
 var ErrInvalidHealth = errors.New("health cannot be judged")
 
 // check is a compiled HealthCheckExpr.
@@ -28,8 +28,8 @@ type check struct {
 	inProgress, failed, current, degraded *expression
 }
 
-// NewProber returns the prober of a policy; nil gives the default. The error wraps
-// ErrInvalidHealth and names the first thing wrong.
+// NewProber returns the prober of a policy; for nil, the default. The error wraps ErrInvalidHealth and names the
+// first error of the policy.
 func NewProber(h *v1alpha1.Health) (Prober, error) {
 	p, flaws := newProber(h)
 	if len(flaws) > 0 {
@@ -38,8 +38,7 @@ func NewProber(h *v1alpha1.Health) (Prober, error) {
 	return p, nil
 }
 
-// newProber compiles a policy and returns everything wrong with it, at paths of an
-// AddOnRollout.
+// newProber compiles a policy and returns all its errors, at paths of an AddOnRollout.
 func newProber(h *v1alpha1.Health) (Prober, []flaw.Flaw) {
 	if h == nil {
 		return Prober{}, nil
@@ -127,7 +126,7 @@ func newCheck(env *cel.Env, e v1alpha1.HealthCheckExpr, at flaw.Path) (check, []
 	return c, flaws
 }
 
-// matches reports whether the check judges an object; versions do not matter.
+// matches reports whether the check judges an object. Versions are ignored.
 func (c *check) matches(kind schema.GroupKind, namespace, name string) bool {
 	return c.kind == kind && (c.namespace == "" || c.namespace == namespace) && (c.name == "" || c.name == name)
 }
@@ -136,9 +135,8 @@ func (c *check) matchesReported(m workv1.ManifestResourceMeta) bool {
 	return c.matches(schema.GroupKind{Group: m.Group, Kind: m.Kind}, m.Namespace, m.Name)
 }
 
-// checkHealth evaluates the expressions for one work. Partial feedback is not enough: every
-// object of the work must be reported, and those that carry the content's digest must have
-// echoed it.
+// checkHealth evaluates the expressions for one work. Partial feedback is not enough: every object of the work must
+// be reported, and every object with the content's digest must have echoed it.
 func (p Prober) checkHealth(work *workv1.ManifestWork) health {
 	h := health{current: true, verified: true}
 	if len(p.checks) == 0 {
@@ -180,12 +178,12 @@ func (p Prober) unmatched(parts []*workv1.ManifestWork) health {
 
 // judgement is the result of a check for one object.
 type judgement struct {
-	// known: everything that the expressions read is reported, and about the current content.
+	// known: all values that the expressions read are reported, and are about the current content.
 	known bool
 	// current, failed and degraded are the results of the expressions. A failure counts only if
 	// the object echoed its content.
 	current, failed, degraded bool
-	// reason; with degraded, why it is degraded.
+	// reason of the judgement; with degraded, why the object is degraded.
 	reason string
 }
 

@@ -28,15 +28,15 @@ func referencedIn(names map[string]bool, value any) {
 	}
 }
 
-// clusterVariables returns the variables of a template that come from the cluster, as one text: clusters with equal
-// values have equal texts. It is "" if there are none. Problems with them are part of the text.
+// clusterVariables are the variables of a template that come from the cluster. They become one text, which is equal
+// for clusters with equal values; "": there are none. Problems with them are part of the text.
 type clusterVariables struct {
 	Values  map[string]string `json:"values,omitempty"`
 	Trouble []string          `json:"trouble,omitempty"`
 }
 
-// variablesOf reads the variables that the template names from the cluster. For a package the
-// cluster's annotation gives values instead of variables.
+// variablesOf reads from the cluster the variables that the template names. For a package, the cluster's annotation
+// gives values instead of variables.
 func (t *parsedTemplate) variablesOf(c Cluster) string {
 	if t.pkg != nil {
 		c.Values = ""
@@ -64,8 +64,7 @@ func (t *parsedTemplate) variablesOf(c Cluster) string {
 	return string(text)
 }
 
-// set takes one label or claim if the template names it. If two map to the same variable name,
-// neither is taken.
+// set takes one label or claim if the template names it. If two have the same variable name, neither is taken.
 func (v *clusterVariables) set(named map[string]bool, name, value, what string) {
 	if !named[name] {
 		return
@@ -87,8 +86,8 @@ func (v *clusterVariables) trouble(text string) {
 	}
 }
 
-// annotated takes the variables that the template names from the annotation
-// addon.open-cluster-management.io/values; the rest of the annotation is for charts.
+// annotated takes, from the annotation addon.open-cluster-management.io/values, the variables that the template
+// names. The rest of the annotation is for charts.
 func (v *clusterVariables) annotated(annotation string, referenced map[string]bool) {
 	var values map[string]any
 	d := json.NewDecoder(bytes.NewReader([]byte(annotation)))
@@ -110,7 +109,7 @@ func (v *clusterVariables) annotated(annotation string, referenced map[string]bo
 	}
 }
 
-// identifier returns a name with _ for every character that a variable name cannot contain.
+// identifier returns a name in which _ replaces every character that a variable name cannot contain.
 func identifier(name string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' {
@@ -136,9 +135,9 @@ func (b *builder) merge(ofCluster string) {
 	}
 }
 
-// probeVariables are sample values for a check of variables that only a cluster gives: labels
-// and claims that the template names, and configurations that a ManagedClusterAddOn may name.
-// The clusters that will get the content are not known yet.
+// probeVariables are sample values to check variables that only a cluster gives: labels and claims that the template
+// names, and values of configurations that a ManagedClusterAddOn may name. The clusters that will get the content are
+// not known yet.
 func (a *assignment) probeVariables() string {
 	t := a.template
 	if t == nil || t.pkg != nil {

@@ -21,25 +21,25 @@ type Difference int
 const (
 	// Same: there is nothing to write.
 	Same Difference = iota
-	// MarksMissing: the content is the same, but OCM or another writer wrote the work, without
-	// AddonFlow's marks and feedback rules. Taking an add-on over does not write such a work;
-	// the marks come with the next content. They are written earlier if the cluster is in
-	// flight, because without them the operator cannot verify the content.
+	// MarksMissing: the content is the same, but OCM or another writer wrote the work, without AddonFlow's marks and
+	// feedback rules. When an add-on is taken over, such a work is not written; the next content brings the marks. If
+	// the cluster is in flight, they are written earlier, because the operator cannot verify the content without
+	// them.
 	MarksMissing
-	// MarksOutdated: the content is the same and can be verified; the marks and feedback rules
-	// are those of another version of AddonFlow. The work is not written, because otherwise an
-	// upgrade of the operator would rewrite every fleet at once.
+	// MarksOutdated: the content is the same and can be verified, but the marks and feedback rules are of another
+	// version of AddonFlow. The work is not written, because otherwise an upgrade of the operator would rewrite every
+	// fleet at once.
 	MarksOutdated
 	// Different: the work must be written.
 	Different
 )
 
-// Compare reports how existing, a work as read from the hub, differs from desired, the work of its name that
-// Works returned. It ignores labels, annotations and owners of others, defaults that the hub fills in, and
-// fields that the hub does not know.
+// Compare reports how existing, a work as read from the hub, differs from desired, the work of its name that Works
+// returned. It ignores labels, annotations and owners of others, defaults that the hub fills in, and fields that the
+// hub does not know.
 //
-// A work with AddonFlow's digest was written by AddonFlow. If its marks are of this version, it is compared as
-// text. A work without the digest is compared by meaning: OCM passes Deployments and DaemonSets through their Go
+// A work with AddonFlow's digest was written by AddonFlow. If its marks are of this version, it is compared as text.
+// A work without the digest is compared by meaning, because OCM passes Deployments and DaemonSets through their Go
 // types, which adds empty structs and rewrites quantities.
 func Compare(desired, existing *workv1.ManifestWork) Difference {
 	if existing == nil || !sameSettings(desired, existing) {
@@ -62,22 +62,22 @@ func Compare(desired, existing *workv1.ManifestWork) Difference {
 	return MarksMissing
 }
 
-// SameSpec reports whether existing, a work as read from the hub, has what desired asks for, whatever its labels and
-// annotations are. It is false without an existing work.
+// SameSpec reports whether existing, a work as read from the hub, has the spec of desired. Labels and annotations are
+// ignored. Without an existing work it is false.
 func SameSpec(desired, existing *workv1.ManifestWork) bool {
 	return existing != nil && sameSettings(desired, existing) && sameManifests(desired, existing, sameObject) && sameOptions(desired, existing)
 }
 
-// writtenFor returns the annotations that a work must have, except for the hashes of its
-// configurations. The hashes name the configurations at the time of the write. If a changed
-// hash changes no digest, it stays until the next write.
+// writtenFor returns the annotations that a work must have, except the hashes of its configurations. These hashes are
+// of the configurations at the time of the write. If a changed hash changes no digest, the old hash stays until the
+// next write.
 func writtenFor(desired *workv1.ManifestWork) map[string]string {
 	out := maps.Clone(desired.Annotations)
 	delete(out, workv1.ManifestConfigSpecHashAnnotationKey)
 	return out
 }
 
-// holds reports whether have has everything want has.
+// holds reports whether have contains every entry of want.
 func holds(have, want map[string]string) bool {
 	for key, value := range want {
 		if found, ok := have[key]; !ok || found != value {
@@ -87,7 +87,7 @@ func holds(have, want map[string]string) bool {
 	return true
 }
 
-// sameSettings compares everything that marks do not change.
+// sameSettings compares everything except the marks.
 func sameSettings(desired, existing *workv1.ManifestWork) bool {
 	for _, owner := range desired.OwnerReferences {
 		if !slices.ContainsFunc(existing.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {

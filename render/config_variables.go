@@ -12,9 +12,8 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// readVariables gives an assignment the values that the template takes from configurations. If
-// no configuration of a kind is assigned, the variable has no value; substitution reports that
-// for the cluster, not for the commit.
+// readVariables gives an assignment the values that the template takes from configurations. If no configuration of a
+// kind is assigned, the variable has no value. Substitution reports this for the cluster, not for the commit.
 func (r *Renderer) readVariables(a *assignment, byKind map[groupResource][]ConfigReference) {
 	if a.template == nil {
 		return

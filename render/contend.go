@@ -19,16 +19,15 @@ type Contention struct {
 	Alone bool
 }
 
-// Contends returns the first object of this rendering that a work of another add-on also
-// deploys on the cluster with different content: the two works would overwrite each other for
-// ever. It returns false if there is none. work is in the cluster's own namespace; own are the
-// works that this add-on has there now.
+// Contends returns the first object of this rendering that a work of another add-on also deploys on the cluster, with
+// different content: the two works would overwrite each other for ever. It returns false if there is none. work is in
+// the cluster's own namespace; own are the present works of this add-on there.
 //
-// An object belongs to the add-on whose work with the object is the oldest. An object that
-// belongs to the other add-on is returned before an object that Yields.
+// An object belongs to the add-on whose work with the object is the oldest. An object that belongs to the other
+// add-on is returned before an object that Yields.
 //
-// Namespaces are ignored, because every add-on declares the Namespace that it deploys into, and
-// so are objects with the same content in both. Objects on a hosting cluster are not compared.
+// Namespaces are ignored, because every add-on declares the Namespace into which it deploys. Objects with the same
+// content in both are ignored, too. Objects on a hosting cluster are not compared.
 func (r Rendered) Contends(work *workv1.ManifestWork, own []*workv1.ManifestWork) (Contention, bool) {
 	if r.rendering == nil || r.Hosting != "" || work.Namespace != r.rendering.cluster {
 		return Contention{}, false

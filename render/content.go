@@ -8,14 +8,13 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// Content is everything that decides what runs on a cluster for one add-on, and nothing else.
-// Pace and install placements are policy and not part of it, except for the configurations that
-// a placement assigns. It is the body of an AddOnRevision; equal Content has an equal digest.
+// Content has everything that decides which objects run on a cluster for one add-on, and nothing else. Pace and
+// install placements are policy and not part of it; only the configurations that a placement assigns are. It is the
+// body of an AddOnRevision; equal Content has an equal digest.
 //
-// Invariant: Templates and Configs are sorted by reference, normalised to the hub's storage
-// version with the CRD's structural schema, and reduced to name and namespace in their
-// metadata. Placements are in declared order, because the last of several that select a cluster
-// applies.
+// Invariant: Templates and Configs are sorted by reference, normalised to the hub's storage version with the CRD's
+// structural schema, and reduced to name and namespace in their metadata. Placements are in declared order, because
+// the last one that selects a cluster applies.
 type Content struct {
 	// AddOn is the name of the add-on.
 	AddOn string `json:"addOn"`
@@ -81,13 +80,13 @@ type Config struct {
 	SpecHash string `json:"specHash"`
 	// Body holds every top-level field but apiVersion, kind, metadata and status.
 	Body map[string]any `json:"body"`
-	// Typed and FromConfigs are those of Template, for an AddOnTemplate that a
-	// ManagedClusterAddOn names; other configurations and those of a Content have none.
+	// Typed and FromConfigs are those of Template, for an AddOnTemplate that a ManagedClusterAddOn names. Other
+	// configurations, and those of a Content, have none.
 	Typed       map[string]string     `json:"-"`
 	FromConfigs []variable.FromConfig `json:"-"`
 }
 
-// String is resource.group/namespace/name, without the namespace of what has none.
+// String is resource.group/namespace/name; the namespace is left out if there is none.
 func (c ConfigReference) String() string {
 	text := schema.GroupResource{Group: c.Group, Resource: c.Resource}.String() + "/"
 	if c.Namespace != "" {

@@ -9,14 +9,14 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// definitionKind is the kind whose objects take all objects of a kind with them.
+// definitionKind is the kind whose removal deletes all objects of a kind.
 const definitionKind = "CustomResourceDefinition"
 
 // Definition is a CustomResourceDefinition of one cluster.
 type Definition struct {
 	// Sum is its SHA-256.
 	Sum [sha256.Size]byte
-	// Orphaned: the agent that applied it leaves it on the cluster when it is not in the works any more.
+	// Orphaned: the agent that applied it leaves it on the cluster after it was removed from the works.
 	Orphaned bool
 }
 
@@ -44,7 +44,7 @@ func (r Rendered) definitions() map[string]Definition {
 	return found
 }
 
-// orphans reports whether the agent leaves an object on the cluster: it has no owner there.
+// orphans reports whether the agent leaves an object on the cluster, because the object has no owner there.
 func orphans(option *workv1.DeleteOption, id Identity) bool {
 	switch {
 	case option == nil:
@@ -56,9 +56,9 @@ func orphans(option *workv1.DeleteOption, id Identity) bool {
 		slices.Contains(option.SelectivelyOrphan.OrphaningRules, workv1.OrphaningRule(id.resource()))
 }
 
-// Displaces returns the names of the CustomResourceDefinitions in works that Render does not return for
-// the cluster, and of those that it returns with other content. Works of other writers count;
-// works that are being deleted do not. Unlike a comparison of two revisions, this reads every object of the works.
+// Displaces returns the names of the CustomResourceDefinitions in works that Render does not return for the cluster,
+// and of those that it returns with other content. Works of other writers count; works that are being deleted do not.
+// It reads every object of the works, which a comparison of two revisions does not.
 func (r *Renderer) Displaces(c Cluster, works []*workv1.ManifestWork) (gone, changed []string, err error) {
 	o := r.outline(c)
 	if o.err != nil {
@@ -98,7 +98,7 @@ func (r *Renderer) Displaces(c Cluster, works []*workv1.ManifestWork) (gone, cha
 	return slices.Compact(gone), slices.Compact(changed), nil
 }
 
-// defines reports whether the rendering has a CustomResourceDefinition with the meaning of a manifest.
+// defines reports whether the rendering has a CustomResourceDefinition with the same meaning as a manifest.
 func (r Rendered) defines(name string, raw []byte) bool {
 	return slices.ContainsFunc(r.rendering.objects, func(o object) bool {
 		return o.id.Kind == definitionKind && o.id.Name == name && sameMeaning(o.plain, raw)

@@ -24,12 +24,11 @@ const digestVersion = "v1"
 // maxNameLength is the API server's limit for names of most objects.
 const maxNameLength = 253
 
-// Digest returns v1:sha256:<hex>, the identity of the content: equal for equal
-// content, whatever order, file layout or API version it was declared in.
+// Digest returns v1:sha256:<hex>, the identity of the content. It is equal for equal content, whatever order, file
+// layout or API version declares the content.
 //
-// What is hashed is the version, a zero byte and the canonical JSON of the
-// content. JSON delimits every string and list, so two contents cannot run
-// together into one text.
+// The hash is over the version, a zero byte and the canonical JSON of the content. JSON delimits every string and
+// list, so two different contents never have the same text.
 func (c Content) Digest() (string, error) {
 	body, err := c.canonical()
 	if err != nil {

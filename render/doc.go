@@ -4,9 +4,9 @@
 //	Content + Cluster --NewRenderer, Render--> objects --Works--> ManifestWorks
 //	ManifestWorks --Observe--> what the cluster runs and whether it is verified
 //
-// Package render/load, which uses this package, reads and checks the content of commits.
-// Below both are render/variable ({{NAME}}), render/strict (what Go types
-// and API servers refuse), render/flaw (what is wrong with a field) and render/chart.
+// Package render/load, which uses this package, reads and checks the content of commits. This package uses
+// render/variable ({{NAME}}), render/strict (what Go types and API servers refuse), render/flaw (an error in a field)
+// and render/chart.
 //
 // The way of one rendering through the files:
 //

@@ -12,23 +12,22 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// maxContent is the largest canonical content, in bytes before compression. It bounds the
-// memory of Decode: gzip could expand an AddOnRevision of 1 MiB to a gigabyte.
+// maxContent is the largest canonical content, in bytes before compression. It limits the memory of Decode, because
+// gzip could expand an AddOnRevision of 1 MiB to a gigabyte.
 const maxContent = 16 << 20
 
 var (
-	// ErrTooLarge says that the content exceeds maxContent, or v1alpha1.MaxRevisionBody when
-	// compressed. The user must split the add-on.
+	// ErrTooLarge: the content exceeds maxContent, or v1alpha1.MaxRevisionBody when compressed. The user must split
+	// the add-on.
 	ErrTooLarge = errors.New("content is too large for an AddOnRevision")
-	// ErrInvalidBody says that Encode did not write the body, or a newer version wrote it. Its
-	// clusters must be held, never rendered from other content.
+	// ErrInvalidBody: Encode did not write the body, or a newer version wrote it. Its clusters must be held, and
+	// never rendered from other content.
 	ErrInvalidBody = errors.New("body of an AddOnRevision cannot be read")
 )
 
-// Encode returns the content as the body of an AddOnRevision: its canonical JSON, gzip'd
-// without name or time, so that equal content gives equal bytes. Another version of Go may
-// compress differently, so revisions are compared by digest, never by body. Beyond the limits
-// it returns ErrTooLarge with the sizes.
+// Encode returns the content as the body of an AddOnRevision: its canonical JSON, gzip'd without name or time, so
+// that equal content gives equal bytes. Another version of Go may compress differently, so revisions are compared by
+// digest, never by body. Beyond the limits it returns ErrTooLarge with the sizes.
 func (c Content) Encode() ([]byte, error) {
 	text, err := c.canonical()
 	if err != nil {
@@ -63,10 +62,9 @@ func compress(text []byte) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// Decode reads the body of an AddOnRevision. It returns ErrInvalidBody for anything but one
-// gzip stream of one JSON object with known fields: a newer version wrote an unknown field,
-// which may change the meaning of the content. The caller compares the digest of the result
-// with the digest in the AddOnRevision before it uses either.
+// Decode reads the body of an AddOnRevision: one gzip stream of one JSON object with known fields. For any other body
+// it returns ErrInvalidBody: if a newer version wrote an unknown field, the field may change the meaning of the
+// content. Before the caller uses the result, it compares its digest with the digest in the AddOnRevision.
 func Decode(body []byte) (Content, error) {
 	text, err := decompress(body)
 	if err != nil {
@@ -92,7 +90,7 @@ func decompress(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Multistream(false) // only one stream is allowed; see below
+	r.Multistream(false) // only one stream is allowed
 	text, err := io.ReadAll(io.LimitReader(r, maxContent+1))
 	if err != nil {
 		return nil, err

@@ -7,11 +7,11 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// valuePrefix begins the name of every feedback value of AddonFlow. The hub rejects the agent's
-// whole status if a name occurs twice.
+// valuePrefix begins the name of every feedback value of AddonFlow. If a name occurs twice, the hub rejects the whole
+// status of the agent.
 const valuePrefix = "addonflow."
 
-// Feedback values. Those in a workload's feedback rules decide which values Observe expects.
+// Feedback values. The rules of a workload decide which of them Observe expects.
 const (
 	valueDigest             = valuePrefix + "digest"
 	valueGeneration         = valuePrefix + "generation"
@@ -36,7 +36,7 @@ type feedback struct {
 	kind workloadType
 	// digest: the workload carries the digest and must echo it.
 	digest bool
-	// updated: nothing holds an update back, so every pod must be updated.
+	// updated: no setting keeps old pods, so every pod must be updated.
 	updated bool
 }
 
@@ -49,10 +49,9 @@ func rulesFor(m *manifest, effective workv1.ManifestConfigOption) feedback {
 	return feedback{kind: m.kind, digest: delivered(m.kind, effective), updated: !heldBack(m.fields)}
 }
 
-// delivered reports whether an update of the manifest, and the digest with it, reaches the
-// managed cluster. It does not with a strategy that only creates or reads or that ignores
-// annotations, nor after a condition rule reports the object as complete, because the agent
-// then stops updating it. It does not reach a Job without server-side apply: the agent replaces
+// delivered reports whether an update of the manifest, with its digest, reaches the managed cluster. It does not with
+// a strategy that only creates, only reads, or ignores annotations. After a condition rule reports the object as
+// complete, the agent stops updating it. An update does not reach a Job without server-side apply: the agent replaces
 // the whole Job, and an API server refuses that, even if only an annotation differs.
 func delivered(kind workloadType, effective workv1.ManifestConfigOption) bool {
 	if s := effective.UpdateStrategy; kind.name == jobKind && (s == nil || s.Type != workv1.UpdateStrategyTypeServerSideApply) {
@@ -83,19 +82,19 @@ func heldBack(fields map[string]any) bool {
 	return partition > 0
 }
 
-// paths are the JSON paths of the rules. The annotation's dot must be escaped: the bracket
-// spellings return nothing.
+// paths are the JSON paths of the rules. The annotation's dot must be escaped, because a spelling with brackets
+// returns nothing.
 func (f feedback) paths() []workv1.JsonPath {
 	var out []workv1.JsonPath
 	add := func(name, path string) { out = append(out, workv1.JsonPath{Name: name, Path: path}) }
 	if f.digest {
 		add(valueDigest, `.metadata.annotations.addonflow\.io/digest`)
 	}
-	if f.kind.name != podKind { // older API servers report none of pods
+	if f.kind.name != podKind { // older API servers report no generation of pods
 		add(valueGeneration, ".metadata.generation")
 	}
 	if f.kind.name == "" {
-		// Not a workload: its controller, if it has one, usually reports it.
+		// If the object is not a workload, usually only a controller reports the generation.
 		add(valueObservedGeneration, ".status.observedGeneration")
 	}
 	replicas := [][2]string{
@@ -157,9 +156,9 @@ func (f feedback) paths() []workv1.JsonPath {
 	return out
 }
 
-// union returns AddonFlow's rules together with those that the agent would use without
-// AddonFlow, because the agent uses the first entry with rules: OCM's well-known status for the
-// kinds that OCM probes, and the template's own. Each name occurs once.
+// union returns AddonFlow's rules and the rules that the agent would use without AddonFlow, because the agent uses
+// only the first entry with rules. Those are OCM's well-known status, for the kinds that OCM probes, and the
+// template's own rules. Each name occurs once.
 func (f feedback) union(effective workv1.ManifestConfigOption) []workv1.FeedbackRule {
 	out := []workv1.FeedbackRule{{Type: workv1.JSONPathsType, JsonPaths: f.paths()}}
 	var paths []workv1.JsonPath
@@ -178,7 +177,7 @@ func (f feedback) union(effective workv1.ManifestConfigOption) []workv1.Feedback
 	case asked:
 		paths = slices.DeleteFunc(paths, clash)
 	case !f.kind.ocm || slices.ContainsFunc(paths, clash):
-		known = nil // a value of that name in the template takes precedence
+		known = nil // the template's value of that name takes precedence
 	}
 	if asked || len(known) > 0 {
 		out = append(out, workv1.FeedbackRule{Type: workv1.WellKnownStatusType})

@@ -6,10 +6,9 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// Finalizers returns OCM's finalizers that the cluster's ManagedClusterAddOn must carry while
-// its works exist; nil for none. There is one for hooks on the managed cluster, one for hooks
-// on the hosting cluster, and one for everything on a hosting cluster, because no owner
-// reference deletes that.
+// Finalizers returns OCM's finalizers that the cluster's ManagedClusterAddOn must have while its works exist; nil:
+// none. There is one for hooks on the managed cluster, one for hooks on the hosting cluster, and one for all objects
+// on a hosting cluster, because no owner reference deletes those.
 func (r Rendered) Finalizers() []string {
 	hooks := r.Hooks()
 	var out []string
@@ -25,8 +24,8 @@ func (r Rendered) Finalizers() []string {
 	return out
 }
 
-// WithFinalizers returns current with the missing ones of wanted, and without OCM's deprecated
-// spellings, which no other controller removes. It returns current itself if nothing changes.
+// WithFinalizers returns current with the missing finalizers of wanted, and without OCM's deprecated spellings, which
+// no other controller removes. If nothing changes, it returns current itself.
 func WithFinalizers(current, wanted []string) []string {
 	out := current
 	if slices.ContainsFunc(current, deprecatedFinalizer) {
@@ -40,8 +39,8 @@ func WithFinalizers(current, wanted []string) []string {
 	return out
 }
 
-// WithoutFinalizers returns current without those of OCM's finalizers, deprecated ones
-// included, that are not wanted. Finalizers of others stay.
+// WithoutFinalizers returns current without OCM's finalizers that are not wanted, deprecated spellings included.
+// Finalizers of others stay.
 func WithoutFinalizers(current, wanted []string) []string {
 	drop := func(f string) bool { return HoldsAddOn(f) && !slices.Contains(wanted, f) }
 	if !slices.ContainsFunc(current, drop) {

@@ -12,14 +12,14 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// ReasonNotSupported: the template uses something that cannot be delivered yet.
+// ReasonNotSupported: the template uses a feature that cannot be delivered yet.
 const ReasonNotSupported problem.Reason = "NotSupported"
 
-// Finding is one thing wrong with a content, found by rendering it. Template or Config names
-// the object (a Config as namespace/name), Field the path inside that object.
+// Finding is one error in a content, found by rendering it. Template or Config names the object (a Config as
+// namespace/name), Field the path inside that object.
 type Finding struct {
 	Template, Config, Field string
-	// About is the configuration of another kind that the finding is about, else zero.
+	// About is the configuration of another kind with the finding; otherwise zero.
 	About ConfigReference
 	// Package names an AddOnPackage; File and Line (0: unknown) are in its folder.
 	Package, File string
@@ -63,8 +63,7 @@ func (f Finding) place(dir string) string {
 	return file
 }
 
-// InvalidError says that content cannot be rendered, with everything found wrong. Retrying does
-// not help.
+// InvalidError: content cannot be rendered. It has all findings. A retry does not help.
 type InvalidError struct {
 	AddOn    string
 	Findings []Finding
@@ -72,13 +71,13 @@ type InvalidError struct {
 	more int
 }
 
-// shortened keeps the findings that the texts name.
+// shortened has only the findings that the texts name.
 func (e *InvalidError) shortened() *InvalidError {
 	kept := min(brief.Shown, len(e.Findings))
 	return &InvalidError{AddOn: e.AddOn, Findings: slices.Clone(e.Findings[:kept]), more: e.more + len(e.Findings) - kept}
 }
 
-// Brief is the first finding, with the problem before its position, for texts that are cut.
+// Brief is the first finding, with the problem before its position, for texts that may be cut.
 func (e *InvalidError) Brief() string {
 	if len(e.Findings) == 0 {
 		return e.Error()
@@ -107,7 +106,7 @@ func (e *InvalidError) Error() string {
 // maxFindings bounds the findings that are kept of one rendering.
 const maxFindings = 1000
 
-// findings collects what is wrong. Rendering continues, so that everything is reported at once.
+// findings collects the errors. Rendering continues, so that all errors are reported at once.
 type findings struct {
 	list []Finding
 }
@@ -121,7 +120,7 @@ func (f *findings) add(finding Finding) {
 	}
 }
 
-// addAll adds flaws of the object that about names.
+// addAll adds the flaws of an object; about names the object.
 func (f *findings) addAll(about Finding, flaws ...flaw.Flaw) {
 	for _, found := range flaws {
 		about.Field, about.Reason, about.Message, about.Hint = string(found.Field), found.Reason, found.Message, found.Hint

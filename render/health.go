@@ -13,10 +13,10 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// maxWords bounds the text of a managed cluster in a reason, in runes.
+// maxWords is the most characters of a managed cluster's text in a reason.
 const maxWords = 200
 
-// maxFailures bounds the failures that a work records.
+// maxFailures is the most failures that a work records.
 const maxFailures = 20
 
 // ask is AddonFlow's feedback rules for one workload.
@@ -60,7 +60,7 @@ func (p Prober) askHealth(a ask, work *workv1.ManifestWork) health {
 	if h, ok := a.observed(v); !ok {
 		return h
 	}
-	// Without the digest, the failure may be about other content; but a Job is never changed.
+	// Without the digest, the failure may be about other content. A Job is an exception, because it is never changed.
 	if words := a.gaveUp(v); words != "" && !a.disregarded(v, work.Annotations[DisregardAnnotation]) {
 		return health{current: true, failed: a.asks(valueDigest) || a.kind().name == jobKind, reason: a.name() + ": " + words}
 	}
@@ -73,8 +73,8 @@ func (p Prober) askHealth(a ask, work *workv1.ManifestWork) health {
 	return h
 }
 
-// echoed reports whether the live object is the one in the work now, if its rules include the
-// digest.
+// echoed reports whether the live object is the present one of the work. It is always true if the rules do not
+// include the digest.
 func (a ask) echoed(v values, work *workv1.ManifestWork) (health, bool) {
 	if !a.asks(valueDigest) {
 		return health{}, true
@@ -93,7 +93,7 @@ func (a ask) name() string {
 	return cmp.Or(a.kind().name, a.id.Resource) + " " + a.id.Name
 }
 
-// kind returns what is known of the object's kind; its zero for a kind that runs no pods.
+// kind returns the workload type of the object; zero: the kind runs no pods.
 func (a ask) kind() workloadType {
 	i := slices.IndexFunc(workloadKinds, func(k workloadType) bool { return k.group == a.id.Group && k.resource == a.id.Resource })
 	if i < 0 {
@@ -102,8 +102,8 @@ func (a ask) kind() workloadType {
 	return workloadKinds[i]
 }
 
-// workload reports whether the object creates pods, or objects that do. Every API server reports
-// its generation; that of a pod only newer ones do.
+// workload reports whether the object creates pods, or objects that create pods. Every API server reports the
+// generation of such objects; only newer ones report that of a pod.
 func (a ask) workload() bool {
 	name := a.kind().name
 	return name != "" && name != podKind
@@ -113,8 +113,8 @@ func (a ask) waiting(reason string) health {
 	return health{reason: a.name() + " " + reason}
 }
 
-// observed reports whether the workload's controller has observed the current generation. Its
-// status before that is about an older one.
+// observed reports whether the workload's controller has observed the current generation. An earlier status is about
+// an older generation.
 func (a ask) observed(v values) (health, bool) {
 	generation, known := v.number(valueGeneration)
 	if !known && !a.workload() {
@@ -132,7 +132,7 @@ func (a ask) observed(v values) (health, bool) {
 	return health{}, true
 }
 
-// gaveUp returns the workload's own message about its failure, "" if it has not failed.
+// gaveUp returns the workload's own message about its failure; "": it has not failed.
 func (a ask) gaveUp(v values) string {
 	failed := false
 	switch a.kind().name {
@@ -149,7 +149,7 @@ func (a ask) gaveUp(v values) string {
 	return words(strings.TrimSuffix(cmp.Or(v.text(valueReason), podFailed)+": "+v.text(valueMessage), ": "))
 }
 
-// failure identifies a reported failure of a Deployment in an annotation.
+// failure is the text that identifies a failure of a Deployment in an annotation.
 func (a ask) failure(v values) string {
 	since := v.text(valueSince)
 	if since == "" || a.gaveUp(v) == "" || len(since) > len(metav1.RFC3339Micro) || strings.ContainsAny(since, ",=") {
@@ -186,14 +186,14 @@ func reportedFailures(parts []workPart) string {
 	return strings.Join(out, ",")
 }
 
-// missing says which part of the workload does not run yet, "" if all of it does. A count that
-// the workload omits is 0, except for the number of replicas it wants.
+// missing says which part of the workload does not run yet; "": all parts run. An omitted count is 0, except the
+// number of wanted replicas.
 func (a ask) missing(v values) string {
 	switch a.kind().name {
 	case "":
-		return "" // it was echoed; its own rules and prober CEL decide the rest
+		return "" // it was echoed; its own rules and the prober CEL decide the rest
 	case cronJobKind:
-		return "" // such an object only promises to exist
+		return "" // such an object only has to exist
 	case jobKind:
 		if v.text(valueComplete) != "True" {
 			return "not complete"
@@ -245,7 +245,7 @@ func (v values) find(name string) workv1.FieldValue {
 	return workv1.FieldValue{}
 }
 
-// text returns a value that is a string, "" for anything else.
+// text returns a value that is a string; "": any other value.
 func (v values) text(name string) string {
 	value := v.find(name)
 	if value.Type != workv1.String || value.String == nil {
@@ -262,7 +262,7 @@ func (v values) echo(work *workv1.ManifestWork) string {
 	return work.Annotations[v1alpha1.DigestAnnotation]
 }
 
-// number returns a value that is an integer; ok is false for anything else.
+// number returns a value that is an integer; ok is false for any other value.
 func (v values) number(name string) (n int64, ok bool) {
 	value := v.find(name)
 	if value.Type != workv1.Integer || value.Integer == nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// HealthFlaws judges the health policy of an add-on against its content. An entry that matches
-// no object in a template would hold the clusters of that template for ever; an entry that
-// reads feedback without a rule for it would hold all clusters.
+// HealthFlaws judges the health policy of an add-on against its content. An entry that matches no object in a
+// template would hold the clusters of that template for ever. An entry that reads feedback without a rule would hold
+// all clusters.
 func HealthFlaws(h *v1alpha1.Health, content Content) []flaw.Flaw {
 	p, flaws := newProber(h)
 	if len(flaws) > 0 {
@@ -39,8 +39,8 @@ func HealthFlaws(h *v1alpha1.Health, content Content) []flaw.Flaw {
 	return flaws
 }
 
-// judges returns the manifests of a template that the check may judge. Names and namespaces may
-// depend on variables or on agentInstallNamespace; those can only be matched on the cluster.
+// judges returns the manifests of a template that the check may judge. If a name or namespace depends on variables or
+// on agentInstallNamespace, it can only be matched on the cluster.
 func (c *check) judges(t Template) []Identity {
 	manifests, _ := flaw.Path("agentSpec.workload.manifests").In(t.Spec).([]any)
 	var judged []Identity
@@ -61,8 +61,7 @@ func (c *check) judges(t Template) []Identity {
 	return judged
 }
 
-// unaskedFlaws finds feedback that the check requires and that no template has a feedback rule
-// for.
+// unaskedFlaws finds feedback that the check requires although no template has a rule for it.
 func (c *check) unaskedFlaws(at flaw.Path, templates []Template) []flaw.Flaw {
 	asked := map[string]bool{}
 	for _, t := range templates {
@@ -96,8 +95,8 @@ func (c *check) unaskedFlaws(at flaw.Path, templates []Template) []flaw.Flaw {
 	return flaws
 }
 
-// asks adds the names of feedback that a template has rules for. It returns false if the agent
-// knows more names than AddonFlow.
+// asks adds the names of the feedback for which a template has rules. It returns false if the agent may know more
+// names than AddonFlow.
 func asks(t Template, objects []Identity, names map[string]bool) bool {
 	var spec addonv1alpha1.AddOnTemplateSpec
 	if strict.Convert(t.Spec, &spec) != nil {

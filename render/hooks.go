@@ -29,8 +29,7 @@ func HostingPreDeleteWorkName(addOn, namespace string) string {
 	return fmt.Sprintf("addon-%s-pre-delete-hosting-%s", addOn, namespace)
 }
 
-// IsPreDeleteWork reports whether a work runs pre-delete hooks of the add-on, on
-// whichever cluster.
+// IsPreDeleteWork reports whether a work runs pre-delete hooks of the add-on, on the managed or the hosting cluster.
 func IsPreDeleteWork(work *workv1.ManifestWork, addOn string) bool {
 	if work.Labels[addonv1alpha1.AddonLabelKey] != addOn {
 		return false
@@ -38,8 +37,8 @@ func IsPreDeleteWork(work *workv1.ManifestWork, addOn string) bool {
 	return work.Name == PreDeleteWorkName(addOn) || work.Name == HostingPreDeleteWorkName(addOn, AddOnNamespace(work))
 }
 
-// isPreDeleteHook reports whether OCM delays the object until the add-on is removed: a Job or
-// Pod with the annotation, or with one of the two older labels.
+// isPreDeleteHook reports whether OCM delivers the object only when the add-on is removed: a Job or Pod with the
+// annotation, or with one of the two older labels.
 func isPreDeleteHook(obj map[string]any) bool {
 	if !slices.Contains([]any{jobKind, podKind}, obj["kind"]) {
 		return false
@@ -51,8 +50,8 @@ func isPreDeleteHook(obj map[string]any) bool {
 	return label || legacy || annotated(metadata, addonv1alpha1.AddonPreDeleteHookAnnotationKey)
 }
 
-// hookAsk returns the feedback rules of a hook: OCM's well-known status, which reports
-// completion, and AddonFlow's, which report the content and why it failed.
+// hookAsk returns the feedback rules of a hook: OCM's well-known status, which reports completion, and AddonFlow's
+// rules, which report the content and why it failed.
 func hookAsk(id Identity) *workv1.ManifestConfigOption {
 	paths := []workv1.JsonPath{{Name: valueDigest, Path: `.metadata.annotations.addonflow\.io/digest`}}
 	if id.Kind == jobKind {
@@ -92,10 +91,10 @@ func (r Rendered) Hooks() Hooks {
 	return Hooks{Managed: len(b.hooks) > 0, Hosting: len(b.hostingHooks) > 0}
 }
 
-// HookWorks returns the works that run the cluster's pre-delete hooks, that of the managed
-// cluster first; none without hooks. Write them once the ManagedClusterAddOn is being deleted.
-// Delete them and the deploy works when ObserveHook reports all of them as completed. They have
-// no owner: a foreground deletion would delete dependents before any hook could run.
+// HookWorks returns the works that run the cluster's pre-delete hooks, first that of the managed cluster; without
+// hooks, none. Write them after the deletion of the ManagedClusterAddOn has begun. When ObserveHook reports all of
+// them as completed, delete them and the deploy works. They have no owner, because a foreground deletion would delete
+// dependents before any hook could run.
 //
 // The error is an *InvalidError if the hooks exceed the size of one work.
 func (r Rendered) HookWorks(owner Owner) ([]*workv1.ManifestWork, error) {
@@ -140,7 +139,7 @@ func hooksTooLarge(template string, size int) Finding {
 	}
 }
 
-// hookWork builds one hook work, but for its name.
+// hookWork builds one hook work without its name.
 func (r Rendered) hookWork(owner Owner, objects []int, raw [][]byte) *workv1.ManifestWork {
 	work := &workv1.ManifestWork{
 		TypeMeta: metav1.TypeMeta{APIVersion: workv1.GroupVersion.String(), Kind: "ManifestWork"},
@@ -169,10 +168,10 @@ func (r Rendered) hookWork(owner Owner, objects []int, raw [][]byte) *workv1.Man
 type HookObservation struct {
 	// Completed: every hook completed, by OCM's definition.
 	Completed bool
-	// Failed: a hook failed. It does not complete without a change.
+	// Failed: a hook failed. It can only complete after a change.
 	Failed bool
-	// Reason says what is missing, or why a hook failed; "" if completed. The managed cluster
-	// wrote parts of it; they are bounded and stripped.
+	// Reason says what is missing, or why a hook failed; "": completed. The managed cluster wrote parts of it; they
+	// are cut to a limit, without control characters.
 	Reason string
 }
 

@@ -10,8 +10,8 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// bins are a rendering's objects, by index in the template's order, grouped by where and when
-// they are delivered.
+// bins are the objects of a rendering, by index in the template's order, grouped by where and when they are
+// delivered.
 type bins struct {
 	// managed and hosting are deployed on the managed and on the hosting cluster.
 	managed, hosting []int
@@ -19,9 +19,8 @@ type bins struct {
 	hooks, hostingHooks []int
 }
 
-// binned groups the objects for one of the two install modes. In the default mode all of them
-// go to the managed cluster, whatever location they declare; in hosted mode those without a
-// location do.
+// binned groups the objects for one of the two install modes. In the default mode all objects go to the managed
+// cluster, whatever location they declare. In hosted mode, objects without a location go there.
 func binned(objects []object, hosted bool) bins {
 	var b bins
 	for i := range objects {
@@ -56,8 +55,8 @@ func (c Cluster) installMode() string {
 // bins are those of the cluster's install mode.
 func (r Rendered) bins() bins { return binned(r.rendering.objects, r.Hosting != "") }
 
-// hostedLocation reads where a manifest goes in hosted mode: from the annotation, or without it
-// from the label of the same key, as in OCM. ok is false for a value that OCM does not know.
+// hostedLocation reads where a manifest is delivered in hosted mode: from the annotation; without it, from the label
+// of the same key, as in OCM. ok is false for a value that OCM does not know.
 func hostedLocation(fields map[string]any) (location string, ok bool) {
 	metadata, _ := fields[metadataKey].(map[string]any)
 	const key = addonv1alpha1.HostedManifestLocationAnnotationKey
@@ -111,13 +110,13 @@ func IsHostingWork(work *workv1.ManifestWork, addOn string) bool {
 	return ok
 }
 
-// IsDeployWork reports whether a work deploys the add-on, on whichever cluster.
+// IsDeployWork reports whether a work deploys the add-on, on the managed or the hosting cluster.
 func IsDeployWork(work *workv1.ManifestWork, addOn string) bool {
 	_, ok := deployIndex(work, addOn)
 	return ok || IsHostingWork(work, addOn)
 }
 
-// side is one of the two namespaces that a cluster's works lie in.
+// side is one of the two namespaces with the works of a cluster.
 type side struct {
 	// namespace of the works: the managed cluster's or the hosting cluster's.
 	namespace string

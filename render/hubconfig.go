@@ -13,8 +13,8 @@ import (
 func templateKindKey() groupResource  { return groupResource{addonGroup, TemplateResource} }
 func hubConfigKindKey() groupResource { return groupResource{addonGroup, HubConfigResource} }
 
-// selects reports whether configurations of a kind select the template; such a kind at a more
-// specific level replaces both kinds.
+// selects reports whether configurations of a kind select the template. Such a kind at a more specific level replaces
+// both kinds.
 func (k groupResource) selects() bool { return k == templateKindKey() || k == hubConfigKindKey() }
 
 // rival is the other kind that selects a template.
@@ -25,8 +25,8 @@ func (k groupResource) rival() groupResource {
 	return templateKindKey()
 }
 
-// selectVersion adds the template that the first AddOnHubConfig of an assignment selects, or
-// reports that there is none or more than one.
+// selectVersion adds the template that the first AddOnHubConfig of an assignment selects. It reports an error if
+// there is no such template or more than one.
 func (r *Renderer) selectVersion(a *assignment, byKind map[groupResource][]ConfigReference) {
 	if len(byKind[hubConfigKindKey()]) == 0 {
 		return
@@ -60,8 +60,8 @@ func (r *Renderer) selectVersion(a *assignment, byKind map[groupResource][]Confi
 	a.found.add(f)
 }
 
-// ConflictingLevel finds a template and an AddOnHubConfig among the configurations of one
-// level; both would select the template.
+// ConflictingLevel finds a template and an AddOnHubConfig among the configurations of one level. Both would select
+// the template.
 func ConflictingLevel(level []ConfigReference) (Finding, bool) {
 	named := func(kind groupResource) int {
 		return slices.IndexFunc(level, func(c ConfigReference) bool { return c.Group == kind.group && c.Resource == kind.resource })

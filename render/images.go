@@ -9,9 +9,8 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// ErrInvalidImageRegistries says that a ManagedCluster's annotation
-// open-cluster-management.io/image-registries cannot be read. Only that cluster cannot be
-// rendered.
+// ErrInvalidImageRegistries: the annotation open-cluster-management.io/image-registries of a ManagedCluster cannot be
+// read. Only that cluster cannot be rendered.
 var ErrInvalidImageRegistries = errors.New("annotation image-registries is invalid")
 
 func parseImageRegistries(annotation string) ([]addonv1alpha1.ImageMirror, error) {
@@ -40,9 +39,9 @@ func (p *pod) redirect(mirrors []addonv1alpha1.ImageMirror) {
 	}
 }
 
-// mirrored returns image with its registry replaced. A source is a prefix of the text; an empty
-// source matches every image; of several matches the last one counts. An empty mirror is
-// ignored, as OCM's API documents; OCM itself does not ignore it.
+// mirrored returns image with its registry replaced. A source is a prefix of the text; an empty source matches every
+// image. If several sources match, the last one counts. An empty mirror is ignored, as OCM's API documents; OCM
+// itself does not ignore it.
 func mirrored(image string, mirrors []addonv1alpha1.ImageMirror) string {
 	out := image
 	for _, m := range mirrors {

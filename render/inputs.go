@@ -33,9 +33,8 @@ type Cluster struct {
 	// ClusterManagementAddOn. The last one applies; if it assigns no configuration, the cluster
 	// gets the defaults.
 	Placements []v1alpha1.PlacementReference
-	// Configs are the configurations that the ManagedClusterAddOn names itself (spec.configs),
-	// in its order, as the hub stores them, with their hashes. For each kind they replace those
-	// of the placement as a whole.
+	// Configs are the configurations that the ManagedClusterAddOn itself names (spec.configs), in its order, as the
+	// hub stores them, with their hashes. For each kind they replace all those of the placement.
 	Configs []Config
 	// ImageRegistries is the value of the ManagedCluster's annotation
 	// open-cluster-management.io/image-registries.
@@ -56,8 +55,8 @@ type Cluster struct {
 	Hosting string
 }
 
-// facts are the parts of a cluster that a rendering reads besides its name and assignment. Facts that an
-// assignment does not read are empty: a change of them changes no rendering.
+// facts are the parts of a cluster that a rendering reads besides its name and assignment. A fact that an assignment
+// does not read is empty, so its change changes no rendering.
 type facts struct {
 	registries, values, kubeVersion, mode string
 	// variables that a template takes from the cluster, in one text.
@@ -86,14 +85,13 @@ type ConfigHash struct {
 	SpecHash string
 }
 
-// Inputs is everything that decides what a cluster gets, apart from its name.
+// Inputs has everything that decides the rendering of a cluster, apart from its name.
 type Inputs struct {
-	// Configs are all configurations assigned, the template's reference among
-	// them, as MCA.status.configReferences lists them: sorted by group and
-	// resource, then as declared.
+	// Configs are all assigned configurations and the reference of the template, in the order of
+	// MCA.status.configReferences: by group and resource, then as declared.
 	Configs []ConfigHash
-	// Key is equal for two clusters, or for one cluster under two revisions, exactly if
-	// everything that rendering may read is equal except for the cluster's name.
+	// Key identifies everything that rendering may read except the cluster's name. It is equal for two clusters, or
+	// for one cluster under two revisions, exactly if all of that is equal.
 	Key string
 }
 
@@ -107,12 +105,12 @@ type assignment struct {
 	agent     *agentConfig
 	configs   []ConfigHash
 	key       string
-	// mirrors: the agent config has no registries, so the cluster's annotation counts.
+	// mirrors: the agent config has no registries, so the cluster's annotation is used.
 	mirrors bool
 	// mapped are the variables that the template takes from configurations.
 	mapped map[string]string
-	// unassigned are the variables of configurations for which none is assigned, with the kind
-	// of the configuration: each cluster's ManagedClusterAddOn may name its own.
+	// unassigned are the variables for which no configuration is assigned, with the kind of the configuration. The
+	// ManagedClusterAddOn of a cluster may name one.
 	unassigned map[string]string
 	// others are the configurations that rendering does not read, with hashes.
 	others []ConfigHash
@@ -165,9 +163,8 @@ func (r *Renderer) assignmentFor(c Cluster) *assignment {
 	return a
 }
 
-// Own identifies the cluster's own configurations and their content: it is equal for clusters
-// that name the same objects in the same order, and "" for a cluster that names none. The
-// hashes represent the content.
+// Own identifies the cluster's own configurations and their content. It is equal for clusters that name the same
+// objects in the same order; "": the cluster names none. The hashes represent the content.
 func (c Cluster) Own() string {
 	if len(c.Configs) == 0 {
 		return ""
@@ -191,9 +188,8 @@ type groupResource struct {
 	group, resource string
 }
 
-// assign overrides the defaults by what a placement assigns, and that by a cluster's own
-// configurations, each kind of configuration as a whole. It reads the first template and the
-// first AddOnDeploymentConfig of the result.
+// assign overrides the defaults by the configurations of a placement, and those by a cluster's own, each kind of
+// configuration as a whole. It reads the first template and the first AddOnDeploymentConfig of the result.
 func (r *Renderer) assign(placement string, over []ConfigReference, own []Config) *assignment {
 	a := &assignment{placement: placement, over: over, own: own, bounds: r.bounds, key: r.bounds.key()}
 	named := make([]ConfigReference, 0, len(own))
@@ -227,8 +223,8 @@ func (r *Renderer) assign(placement string, over []ConfigReference, own []Config
 	return a
 }
 
-// merge merges the AddOnDeploymentConfigs of an assignment if the add-on asks for it; otherwise
-// the first one counts, as in OCM.
+// merge merges the AddOnDeploymentConfigs of an assignment if the add-on requests it. Otherwise the first one counts,
+// as in OCM.
 func (r *Renderer) merge(a *assignment, references []ConfigReference) {
 	if !r.content.MergeConfigs || len(references) < 2 {
 		return
@@ -257,8 +253,8 @@ func (r *Renderer) packed(a *assignment) {
 	a.key = hex.EncodeToString(sum[:])
 }
 
-// layered merges lists of configurations: of each kind it takes the last list that has any, and
-// each configuration once.
+// layered merges lists of configurations. Of each kind it takes the last list with an entry, and each configuration
+// once.
 func layered(layers ...[]ConfigReference) map[groupResource][]ConfigReference {
 	byKind := map[groupResource][]ConfigReference{}
 	for _, layer := range layers {
@@ -279,8 +275,8 @@ func layered(layers ...[]ConfigReference) map[groupResource][]ConfigReference {
 	return byKind
 }
 
-// take adds one configuration to an assignment. Its identity and everything that is read from
-// it become part of the key.
+// take adds one configuration to an assignment. Its identity and all fields that are read of it become part of the
+// key.
 func (r *Renderer) take(a *assignment, reference ConfigReference) {
 	hash, sum, ok := r.known(a, reference)
 	if !ok || hash == "" {
@@ -337,8 +333,8 @@ func (r *Renderer) bodyOf(a *assignment, reference ConfigReference) (map[string]
 	return nil, false
 }
 
-// ownConfig reads a configuration that the cluster names itself. The content may have a
-// different version of the object under the same name.
+// ownConfig reads a configuration that the cluster itself names. The content may have another version of the object
+// under the same name.
 func (r *Renderer) ownConfig(a *assignment, c Config) (hash, sum string, ok bool) {
 	switch {
 	case c.Group != addonGroup:
@@ -353,7 +349,7 @@ func (r *Renderer) ownConfig(a *assignment, c Config) (hash, sum string, ok bool
 	return c.SpecHash, "", true
 }
 
-// words adds to a message which clusters it is about.
+// words adds the names of the clusters to a message.
 func (a *assignment) words(message string) string {
 	if a.placement == "" {
 		return message + " by default"

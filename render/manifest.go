@@ -76,14 +76,14 @@ func (id Identity) String() string {
 	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
 
-// served lists metadata that an API server sets and that a manifest must not set: the agent
-// drops some of it and fails on the rest.
+// served lists metadata that an API server sets and that a manifest must not set. The agent drops some of it and
+// fails on the rest.
 func served() []string {
 	return []string{"uid", "resourceVersion", "generateName", "selfLink", "deletionTimestamp", "managedFields", "ownerReferences"}
 }
 
-// SetsNothing reports whether metadata that only an API server sets is empty in a manifest.
-// Exporters leave such empty fields behind; they have no meaning.
+// SetsNothing reports whether metadata that only an API server sets is empty in a manifest. Exporters write such
+// empty fields; they have no meaning.
 func SetsNothing(value any) bool {
 	switch value := value.(type) {
 	case nil:
@@ -122,8 +122,7 @@ func misshapen(at flaw.Path, message string) flaw.Flaw {
 	return flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidManifest, Message: message}
 }
 
-// shapeFlaws returns what is wrong with the shape of one manifest, and whether it can be
-// rendered at all.
+// shapeFlaws returns the errors in the shape of one manifest, and whether the manifest can be rendered.
 func shapeFlaws(obj map[string]any, at flaw.Path) (flaws []flaw.Flaw, renderable bool) {
 	id := IdentityOf(obj)
 	metadata, renderable := obj[metadataKey].(map[string]any)
@@ -197,9 +196,9 @@ func annotated(metadata map[string]any, key string) bool {
 	return ok
 }
 
-// ManifestNameFlaws checks a name against the rule of its kind, where that is known: built-in
-// kinds take DNS subdomains, RBAC and custom kinds more. A name with a variable in it is
-// checked when it is rendered. at is the path of the name.
+// ManifestNameFlaws checks a name against the rule of its kind, if the rule is known: for built-in kinds, DNS
+// subdomains; for RBAC and custom kinds, more names. A name with a variable is checked when it is rendered. at is the
+// path of the name.
 func ManifestNameFlaws(at flaw.Path, manifest map[string]any, name string) []flaw.Flaw {
 	apiVersion, _ := manifest[apiVersionKey].(string)
 	group, err := schema.ParseGroupVersion(apiVersion)

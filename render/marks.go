@@ -15,13 +15,13 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// marksShown is how much of the sum is written on a work: it only has to distinguish the few
-// versions of one operator.
+// marksShown is how many characters of the sum are written on a work. They only have to distinguish the few versions
+// of one operator.
 const marksShown = 10
 
-// marksOf sums up what AddonFlow adds to the objects of a rendering: which of them carry the
-// digest, and their feedback rules. It is not part of the digest, because content is what the
-// user declared. The sum replaces a version number that a developer would raise by hand.
+// marksOf returns a sum of AddonFlow's additions to the objects of a rendering: which objects have the digest, and
+// their feedback rules. The sum is not part of the digest, because content is what the user declared. It replaces a
+// version number that a developer would have to increase.
 func marksOf(objects []object) (string, error) {
 	sum := sha256.New()
 	for i := range objects {
@@ -42,9 +42,9 @@ func marksOf(objects []object) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:marksShown], nil
 }
 
-// compareMarked compares with a work of AddonFlow that carries other marks, written by another
-// version of the operator. Only the content is compared; new marks come with the next content.
-// Every version writes the sum of its marks, so a work without it was tampered with.
+// compareMarked compares a rendering with a work of AddonFlow that has other marks, written by another version of the
+// operator. Only the content is compared; new marks come with the next content. Every version writes the sum of its
+// marks, so a work without the sum was changed by another client.
 func compareMarked(desired, existing *workv1.ManifestWork) Difference {
 	if existing.Annotations[MarksAnnotation] == "" {
 		return Different
@@ -70,9 +70,8 @@ func sameContent(desired, existing []byte) bool {
 	return a != nil && b != nil && equality.Semantic.DeepEqual(a, b)
 }
 
-// verifiable reports whether the existing work carries the digest in every object that must
-// echo it, and has a feedback rule for it. Otherwise a cluster would count as verified as soon
-// as it is available.
+// verifiable reports whether the existing work has the digest in every object that must echo it, and a feedback rule
+// for it. Otherwise a cluster would count as verified as soon as it is available.
 func verifiable(desired, existing *workv1.ManifestWork) bool {
 	for i := range desired.Spec.ManifestConfigs {
 		wanted, ok := askedOf(&desired.Spec.ManifestConfigs[i])
@@ -95,8 +94,8 @@ func verifiable(desired, existing *workv1.ManifestWork) bool {
 	return true
 }
 
-// markedIn counts the objects of a work that carry its digest. Each needs a feedback rule for
-// it; without one the work would count as verified as soon as it is available.
+// markedIn counts the objects of a work that have its digest. Each needs a feedback rule for it; otherwise the work
+// would count as verified as soon as it is available.
 func markedIn(work *workv1.ManifestWork) int {
 	mark := []byte(`"` + v1alpha1.DigestAnnotation + `":"` + work.Annotations[v1alpha1.DigestAnnotation] + `"`)
 	n := 0

@@ -8,10 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// mergedConfigs merges all AddOnDeploymentConfigs of a level in their order: lists are joined,
-// objects merged, and of a variable or value that two set the later counts. An install
-// namespace that the hub filled in as a default overrides no other. The result has the name of
-// the first.
+// mergedConfigs merges all AddOnDeploymentConfigs of a level in their order. Lists are joined and objects merged. If
+// two configurations set a variable or value, the later one counts. An install namespace that the hub filled in as a
+// default overrides no other. The result has the name of the first configuration.
 func mergedConfigs(configs []Config) Config {
 	out := configs[0]
 	body := map[string]any{}
@@ -22,7 +21,7 @@ func mergedConfigs(configs []Config) Config {
 	return out
 }
 
-// mergeObject merges from into to; at is the field they are the value of.
+// mergeObject merges from into to. at is the field with these objects.
 func mergeObject(to, from map[string]any, at string) {
 	for _, key := range slices.Sorted(maps.Keys(from)) {
 		value, before := from[key], to[key]
@@ -46,8 +45,8 @@ func mergeObject(to, from map[string]any, at string) {
 	}
 }
 
-// joined appends a list to another: a variable replaces the one of the same name, and an item
-// that is already there is not added again.
+// joined appends a list to another. A variable replaces the variable of the same name. An item that the list already
+// has is not added again.
 func joined(to, from []any, field string) []any {
 	for _, item := range from {
 		i := slices.IndexFunc(to, func(other any) bool {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 )
 
-// defaultInstallNamespace is where OCM installs agents by default.
+// defaultInstallNamespace is the namespace into which OCM installs agents by default.
 const defaultInstallNamespace = "open-cluster-management-agent-addon"
 
 // relocate moves an object to the install namespace: its own namespace if it has one, the
@@ -30,9 +30,9 @@ func relocate(obj map[string]any, namespace string) {
 	}
 }
 
-// registrationNamespace is where the registration agent keeps credentials: the configuration's
-// namespace, else that of the first Deployment, else that of the first DaemonSet, as in OCM;
-// else that of the first other workload.
+// registrationNamespace is the namespace in which the registration agent stores credentials. It is the first of
+// these: the configuration's namespace, that of the first Deployment, that of the first DaemonSet, as in OCM; then
+// that of the first other workload.
 func registrationNamespace(configured string, objects []object) string {
 	var deployment, daemonSet, other string
 	for _, o := range objects {

@@ -2,9 +2,8 @@ package render
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// place replaces node selector and tolerations by those of the configuration, each only if
-// given. OCM replaces tolerations only together with a node selector, and removes them if only
-// the selector is given.
+// place replaces node selector and tolerations by those of the configuration, each only if it is given. OCM replaces
+// tolerations only together with a node selector, and removes them if only the selector is given.
 func (p *pod) place(nodeSelector, tolerations any) {
 	replace(p.spec, "nodeSelector", nodeSelector)
 	replace(p.spec, "tolerations", tolerations)

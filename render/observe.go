@@ -13,38 +13,37 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Observation is the state of one cluster as its works report it.
+// Observation is the state of one cluster according to its works.
 type Observation struct {
-	// Revision and Digest are those of the annotations; "" if there is no work or the works
-	// disagree, because a cluster between two contents runs neither.
+	// Revision and Digest are those of the annotations; "": there is no work, or the works have different values,
+	// because a cluster between two contents runs neither.
 	Revision, Digest string
 	// Applied: every part exists and the agent applied its current version.
 	Applied bool
-	// Current: the agent's report is about the current works, and every workload that carries
-	// the digest echoed it.
+	// Current: the agent's report is about the current works, and every workload with the digest has echoed it.
 	Current bool
 	// Verified: all of the content runs, and no pod of other content is left.
 	Verified bool
-	// Failed: a workload reports a failure of this content. A work that cannot be applied is
-	// not failed: the agent keeps trying, and what is missing (a namespace, a CRD, a
-	// permission) may appear. Package rollout fails the cluster if that lasts for 10 minutes.
+	// Failed: a workload reports a failure of this content. A work that cannot be applied has not failed: the agent
+	// keeps trying, and a missing namespace, CRD or permission may be created. If that lasts for 10 minutes, package
+	// rollout fails the cluster.
 	Failed bool
-	// NotApplied is the agent's reason why it could not apply the current works, of the first
-	// of them; "" if it could, or has not reported. Bounded like Reason.
+	// NotApplied is the agent's reason why it could not apply the current works, from the first such work; "": it
+	// could, or has not reported. It is limited like Reason.
 	NotApplied string
-	// Reason says what is missing, or why it failed; "" if verified. The managed cluster wrote
-	// parts of it; they are bounded and stripped of control characters.
+	// Reason says what is missing, or why the content failed; "": verified. The managed cluster wrote parts of it;
+	// they are cut to a limit, without control characters.
 	Reason string
 }
 
-// Observe reads the health of an add-on on one cluster. It skips works of other add-ons, hooks,
-// and works that are being deleted.
+// Observe reads the health of an add-on on one cluster. It skips works of other add-ons, hooks, and works that are
+// being deleted.
 //
 // Available alone only says that objects exist. Verified requires all parts of one digest, with Applied and Available
-// true for the current version of each part, and of every workload what AddonFlow's feedback rules return: that it
-// echoes the digest and, as far as the prober checks it, that its controller has observed it and that no pod of older
-// content is left. Observe does not wait for values without a feedback rule, such as an update that OnDelete holds
-// back; a workload that its work does not update counts with its health only.
+// true for the current version of each part. It also requires that every workload echoes the digest. As far as the
+// prober checks it, the workload's controller must have observed it, and no pod of older content may be left. Observe
+// does not wait for values without a feedback rule, such as an update that OnDelete prevents. Of a workload that its
+// work does not update, only the health counts.
 func (p Prober) Observe(r Report) Observation {
 	parts := deployParts(r.Works, r.AddOn)
 	if len(parts) == 0 {
@@ -102,7 +101,7 @@ func deployParts(works []*workv1.ManifestWork, addOn string) []*workv1.ManifestW
 	return append(parts, hosting...)
 }
 
-// agreed returns the value of an annotation if all works have the same, else "".
+// agreed returns the value of an annotation if all works have the same; otherwise "".
 func agreed(works []*workv1.ManifestWork, key string) string {
 	value := works[0].Annotations[key]
 	for _, work := range works[1:] {

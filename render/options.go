@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// moved maps resources as the template declares them to where they were relocated, if nothing
-// is left at the declared place.
+// moved maps the declared names of resources to those after their relocation, if no object is left at the declared
+// place.
 func (b *builder) moved() map[workv1.ResourceIdentifier]workv1.ResourceIdentifier {
 	out := map[workv1.ResourceIdentifier]workv1.ResourceIdentifier{}
 	for _, m := range b.manifests {
@@ -25,9 +25,8 @@ func (b *builder) moved() map[workv1.ResourceIdentifier]workv1.ResourceIdentifie
 	return out
 }
 
-// options are the template's manifestConfigs for this cluster: with variables in resource names
-// replaced, and following resources to the install namespace. OCM does neither, so such an
-// entry never matches there.
+// options are the template's manifestConfigs for this cluster. Variables in resource names are replaced, and an entry
+// follows its resource to the install namespace. OCM does neither, so such an entry never matches there.
 func (b *builder) options(moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier) []workv1.ManifestConfigOption {
 	at := b.template.configsAt
 	out := slices.Clone(b.template.configs)
@@ -47,7 +46,7 @@ func (b *builder) follow(id workv1.ResourceIdentifier, moved map[workv1.Resource
 	return id
 }
 
-// deleteOption is the template's, with a rule for every object with the orphan annotation.
+// deleteOption is the template's option, with a rule for every object with the orphan annotation.
 func (b *builder) deleteOption(moved map[workv1.ResourceIdentifier]workv1.ResourceIdentifier, objects []object) *workv1.DeleteOption {
 	const at flaw.Path = "spec.agentSpec.deleteOption.selectivelyOrphans.orphaningRules"
 	var rules []workv1.OrphaningRule
@@ -73,8 +72,8 @@ func (b *builder) deleteOption(moved map[workv1.ResourceIdentifier]workv1.Resour
 	}
 }
 
-// effectOn returns the agent's effective manifestConfigs for a resource: of the entries that
-// match it, the first with rules of each kind and the first with a strategy.
+// effectOn returns the agent's effective manifestConfigs for a resource. Of the matching entries, the first with
+// rules of a kind counts, and the first with a strategy.
 func effectOn(id workv1.ResourceIdentifier, options []workv1.ManifestConfigOption) workv1.ManifestConfigOption {
 	var out workv1.ManifestConfigOption
 	for _, o := range options {
@@ -94,8 +93,8 @@ func effectOn(id workv1.ResourceIdentifier, options []workv1.ManifestConfigOptio
 	return out
 }
 
-// matchesResource reports whether the agent applies an entry to a resource: * matches any text
-// in namespace and name.
+// matchesResource reports whether the agent applies an entry to a resource. In namespace and name, * matches any
+// text.
 func matchesResource(option, id workv1.ResourceIdentifier) bool {
 	return option.Group == id.Group && option.Resource == id.Resource &&
 		MatchesWildcard(option.Namespace, id.Namespace) && MatchesWildcard(option.Name, id.Name)
@@ -119,17 +118,16 @@ func MatchesWildcard(pattern, text string) bool {
 	return strings.HasSuffix(rest, parts[last])
 }
 
-// orphaned reports whether an object stays on the managed cluster when its work is deleted. OCM
-// reads an annotation of that name, whatever its value; a label of that name has the same
-// meaning.
+// orphaned reports whether an object stays on the managed cluster when its work is deleted. OCM reads an annotation
+// of that name, with any value; a label of that name has the same meaning.
 func orphaned(metadata map[string]any) bool {
 	labels, _ := metadata[labelsKey].(map[string]any)
 	_, labelled := labels[addonv1alpha1.DeletionOrphanAnnotationKey]
 	return labelled || annotated(metadata, addonv1alpha1.DeletionOrphanAnnotationKey)
 }
 
-// ignoresMark reports whether the fields that the agent does not update include AddonFlow's
-// annotation. The digest would never arrive, and the cluster would never be verified.
+// ignoresMark reports whether AddonFlow's annotation is among the fields that the agent does not update. Then the
+// digest would never arrive, and the cluster would never be verified.
 func ignoresMark(ignored []workv1.IgnoreField) bool {
 	return slices.ContainsFunc(ignored, func(f workv1.IgnoreField) bool {
 		return slices.ContainsFunc(f.JSONPaths, pathHoldsMark) || slices.ContainsFunc(f.JQPathExpressions, pathHoldsMark) ||
@@ -137,7 +135,7 @@ func ignoresMark(ignored []workv1.IgnoreField) bool {
 	})
 }
 
-// pathHoldsMark takes a JSONPath, with or without braces and root, or a jq path.
+// pathHoldsMark reads a JSONPath, with or without braces and root, or a jq path.
 func pathHoldsMark(path string) bool {
 	const annotations = ".metadata.annotations"
 	path = strings.TrimPrefix(strings.Trim(strings.TrimSpace(path), "{}"), "$")
@@ -156,12 +154,12 @@ func pointerHoldsMark(pointer string) bool {
 	}, pointer)
 }
 
-// ReplacedJobs returns the indices of the manifests of a template's spec that are Jobs, but no
-// pre-delete hooks, and that the work agent replaces as a whole when they change.
+// ReplacedJobs returns the indices of the manifests of a template's spec that are Jobs which the work agent replaces
+// as a whole when they change. Pre-delete hooks are not among them.
 func ReplacedJobs(spec map[string]any, manifests []any) []int {
 	var declared addonv1alpha1.AddOnTemplateSpec
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &declared); err != nil {
-		return nil // it is refused
+		return nil // the template is refused
 	}
 	var found []int
 	for i, raw := range manifests {

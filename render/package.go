@@ -18,9 +18,8 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// Package is an AddOnPackage with everything it names: enough to render any cluster again, even
-// if the repository is gone. An add-on with a Package has no Templates; every cluster gets the
-// Package.
+// Package is an AddOnPackage with everything that it names: enough to render any cluster again, even without the
+// repository. An add-on with a Package has no Templates; every cluster gets the Package.
 type Package struct {
 	// Name of the AddOnPackage.
 	Name string `json:"name"`
@@ -55,7 +54,7 @@ func NewPackageFile(path string, content []byte) PackageFile {
 	return PackageFile{Path: path, Binary: content}
 }
 
-// files returns the package's files as the renderer takes them.
+// files returns the package's files in the form of package chart.
 func (p *Package) files() []chart.File {
 	out := make([]chart.File, 0, len(p.Files))
 	for _, f := range p.Files {
@@ -68,9 +67,8 @@ func (p *Package) files() []chart.File {
 	return out
 }
 
-// FolderField is the field of the AddOnPackage that names its folder, spec.helm.path or
-// spec.manifests.path. A chart of a registry is content as that of a folder, so Load puts
-// spec.helm.oci in its place.
+// FolderField is the field of the AddOnPackage that names its folder, spec.helm.path or spec.manifests.path. As
+// content, a chart of a registry equals the chart of a folder, so Load replaces this field by spec.helm.oci.
 func (p *Package) FolderField() string { return "spec." + string(p.Engine) + ".path" }
 
 // parsedPackage is a Package with the engine that renders its files.
@@ -119,8 +117,8 @@ func (p *Package) finding(err error) Finding {
 	return f
 }
 
-// ErrInvalidValues says that a ManagedClusterAddOn's annotation
-// addon.open-cluster-management.io/values is not a usable JSON object.
+// ErrInvalidValues: the annotation addon.open-cluster-management.io/values of a ManagedClusterAddOn is not a usable
+// JSON object.
 var ErrInvalidValues = errors.New("annotation addon.open-cluster-management.io/values is invalid")
 
 // parseValues reads the annotation of a ManagedClusterAddOn.

@@ -9,9 +9,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// renderPackage creates the manifests of a package. The chart decides where they run and with
-// which resources, by values from the configuration. Only images are redirected afterwards,
-// because a chart has no value for that.
+// renderPackage creates the manifests of a package. The chart decides where the pods run and with which resources, by
+// values from the configuration. Only images are redirected afterwards, because a chart has no value for that.
 func (b *builder) renderPackage() error {
 	in, err := b.packageInput()
 	if err != nil {
@@ -38,8 +37,8 @@ func (b *builder) packageInput() (chart.Input, error) {
 	}, nil
 }
 
-// packageError keeps what is wrong with the package. An invalid annotation of the cluster and
-// an interruption are returned as errors.
+// packageError stores the errors of the package. An invalid annotation of the cluster and an interruption are
+// returned as errors.
 func (b *builder) packageError(err error) error {
 	if errors.Is(err, ErrInvalidValues) || errors.Is(err, ErrInterrupted) {
 		return err

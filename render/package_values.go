@@ -20,9 +20,9 @@ import (
 // installModeDefault is .Values.installMode on a cluster that runs the agent itself.
 const installModeDefault = "Default"
 
-// packageValues are the values with which a package is rendered, before the built-in ones: the
-// package's, overridden by those of configurations and of the cluster, overridden by the
-// annotation of the ManagedClusterAddOn.
+// packageValues are the values with which a package is rendered, without the built-in ones. The values of
+// configurations and of the cluster override those of the package; the annotation of the ManagedClusterAddOn
+// overrides all.
 func (b *builder) packageValues(annotation string) (map[string]any, error) {
 	own, err := parseValues(annotation)
 	if err != nil {
@@ -43,14 +43,13 @@ func (b *builder) builtIns(mode string) map[string]any {
 	return values
 }
 
-// installNamespace is where a package is installed.
+// installNamespace is the namespace into which a package is installed.
 func (b *builder) installNamespace() string {
 	return cmp.Or(b.agent.namespace, defaultInstallNamespace)
 }
 
-// agentValues are the values of the AddOnDeploymentConfig, under the names of OCM's add-on
-// framework (the names that charts for OCM read; plain names for manifests), and the variables
-// of all sources.
+// agentValues are the values of the AddOnDeploymentConfig, and the variables of all sources. For charts, they have
+// the names of OCM's add-on framework; for manifests, plain names.
 func (b *builder) agentValues() map[string]any {
 	values := b.configValues()
 	for i, v := range b.agent.variables {
@@ -80,9 +79,9 @@ func (b *builder) agentValues() map[string]any {
 	return values
 }
 
-// taken are the variables that sources other than the AddOnDeploymentConfig give, sorted: other
-// configurations, and labels and claims of the cluster that the package maps. A variable that
-// the cluster does not have is omitted, so that the chart's own value applies.
+// taken are the variables from sources other than the AddOnDeploymentConfig, sorted: other configurations, and labels
+// and claims of the cluster that the package maps. If the cluster does not have a variable, it is omitted, so that
+// the chart's own value applies.
 func (b *builder) taken() []string {
 	names := slices.Collect(maps.Keys(b.assignment.mapped))
 	for name := range b.template.ofCluster {
@@ -94,8 +93,8 @@ func (b *builder) taken() []string {
 	return names
 }
 
-// configValues are the values of the AddOnDeploymentConfig besides its variables, each with its name
-// for charts and for manifests.
+// configValues are the values of the AddOnDeploymentConfig besides its variables, each with its names for charts and
+// for manifests.
 func (b *builder) configValues() map[string]any {
 	values := map[string]any{}
 	for _, v := range []struct {
@@ -121,7 +120,7 @@ func (b *builder) configValues() map[string]any {
 	return values
 }
 
-// requirementValues are the requirements as a list, nil for none.
+// requirementValues are the requirements as a list; nil: none.
 func (b *builder) requirementValues() any {
 	if len(b.agent.requirements) == 0 {
 		return nil
@@ -135,7 +134,7 @@ func (b *builder) requirementValues() any {
 	return list
 }
 
-// target returns where a customised variable goes, and its value in the type declared for it.
+// target returns the path of a customised variable, and its value in the declared type.
 func (b *builder) target(name, text string) (at []string, value any, err error) {
 	for _, v := range b.template.pkg.Variables {
 		if v.Name == name {
@@ -163,7 +162,7 @@ func typedValue(v v1alpha1.PackageVariable, text string) (value any, err error) 
 	return value, nil
 }
 
-// setValue sets a nested value; it replaces anything on the way that is not an object.
+// setValue sets a nested value. If a value on the path is not an object, it is replaced.
 func setValue(values map[string]any, at []string, value any) {
 	for _, name := range at[:len(at)-1] {
 		next, isObject := values[name].(map[string]any)
@@ -176,8 +175,7 @@ func setValue(values map[string]any, at []string, value any) {
 	values[at[len(at)-1]] = value
 }
 
-// BuiltInValues are the names of the values that every package gets, whatever it declares; a
-// package with a registration gets one more.
+// BuiltInValues are the names of the values that every package gets. A package with a registration gets one more.
 func BuiltInValues(registration []addonv1alpha1.RegistrationSpec) []string {
 	names := []string{"addonInstallNamespace", "clusterName", "installMode", "managedKubeConfigSecret"}
 	if len(registration) > 0 {

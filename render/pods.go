@@ -11,7 +11,7 @@ import (
 type workloadType struct {
 	group, name string
 	resource    string
-	// template is the path of its pod template; nil: it is delivered as declared.
+	// template is the path of the pod template; nil: the workload is delivered as declared.
 	template []string
 	// ocm: OCM decorates it, too, so its containers must equal OCM's.
 	ocm bool
@@ -33,8 +33,8 @@ const (
 	cronJobKind     = "CronJob"
 )
 
-// Kinds that are judged, and delivered as declared: their controllers do not replace running pods
-// when the pod template changes, and of a pod hardly any field may change.
+// Kinds that are judged, but delivered as declared. Their controllers do not replace running pods when the pod
+// template changes, and hardly any field of a pod may change.
 const (
 	podKind                   = "Pod"
 	replicaSetKind            = "ReplicaSet"
@@ -58,8 +58,8 @@ const (
 	controllersResource  = "replicationcontrollers"
 )
 
-// workloadKinds are the kinds that run pods. OCM knows the first two;
-// versions do not matter, as for OCM. Nothing changes them.
+// workloadKinds are the kinds that run pods. OCM knows the first two. As in OCM, versions are ignored. The list is
+// never changed.
 var workloadKinds = []workloadType{
 	{group: appsGroup, name: deploymentKind, resource: deploymentsResource, template: []string{specKey, templateKey}, ocm: true},
 	{group: appsGroup, name: daemonSetKind, resource: daemonSetsResource, template: []string{specKey, templateKey}, ocm: true},
@@ -86,16 +86,16 @@ type pod struct {
 	containers     []container
 }
 
-// container is one container of a pod. If keep is set, its own declarations take precedence: OCM does not decorate
-// such a container, so its author relies on them. In other containers injected values are appended, as OCM does, and
-// take precedence.
+// container is one container of a pod. keep: OCM does not decorate such a container, so its author relies on its own
+// declarations, and they take precedence. In other containers injected values are appended, as OCM does, and take
+// precedence.
 type container struct {
 	fields map[string]any
 	keep   bool
 }
 
-// podOf returns the pod template of obj, nil if it has none, and the shapes in it that every
-// API server refuses.
+// podOf returns the pod template of obj, nil if it has none, and the flaws in its shape for which every API server
+// would refuse it.
 func podOf(obj map[string]any, k workloadType, at flaw.Path) (*pod, []flaw.Flaw) {
 	spec := obj
 	for _, name := range append(slices.Clone(k.template), specKey) {

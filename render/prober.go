@@ -33,8 +33,8 @@ type Report struct {
 	AddOn string
 	// Works of the cluster's namespace; those of other add-ons are ignored.
 	Works []*workv1.ManifestWork
-	// Available is that condition of the ManagedClusterAddOn, nil if there is none. Only prober
-	// Lease reads it; the klusterlet writes it then.
+	// Available is that condition of the ManagedClusterAddOn; nil: there is none. Only the prober Lease reads it,
+	// because the klusterlet then writes it.
 	Available *metav1.Condition
 }
 
@@ -88,8 +88,8 @@ func (p Prober) lease(c *metav1.Condition) health {
 	return h
 }
 
-// ownAvailable reports whether AddonFlow writes a reason of Available. Such a reason, left from
-// another prober, is not a lease.
+// ownAvailable reports whether a reason of Available is one that AddonFlow writes. Such a reason is of an earlier
+// prober, not a lease.
 func ownAvailable(reason string) bool {
 	return slices.Contains([]string{
 		addonv1alpha1.AddonAvailableReasonWorkNotFound, addonv1alpha1.AddonAvailableReasonWorkNotApply,

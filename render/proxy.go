@@ -4,7 +4,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// Where a container finds a proxy's CA bundle.
+// Paths and variables with which a container finds a proxy's CA bundle.
 const (
 	caBundlePath     = "/managed/proxy-ca"
 	caBundleFile     = "ca-bundle.crt"
@@ -12,9 +12,8 @@ const (
 	caBundleVariable = "CA_BUNDLE_FILE_PATH"
 )
 
-// proxyEnvironment has the variables that a proxy configuration injects, in OCM's order. OCM omits the CA
-// bundle's variable if no proxy is given. Here the bundle alone is delivered, too, and
-// containers must find it.
+// proxyEnvironment has the variables that a proxy configuration injects, in OCM's order. Without a proxy, OCM omits
+// the variable of the CA bundle. Here a CA bundle without a proxy is delivered, too, and containers must find it.
 func proxyEnvironment(proxy addonv1alpha1.ProxyConfig) []envVariable {
 	var env []envVariable
 	for _, v := range []struct{ upper, lower, value string }{
@@ -45,9 +44,8 @@ func caBundleConfigMap(addOn string) string {
 	return addOn + "-proxy-ca"
 }
 
-// caBundleObjects are the ConfigMaps with the CA bundle, one in each namespace with a pod that
-// mounts it. OCM creates only one, in the default namespace, where pods of other namespaces
-// cannot mount it.
+// caBundleObjects are the ConfigMaps with the CA bundle, one in each namespace with a pod that mounts it. OCM creates
+// only one, in the default namespace, where pods of other namespaces cannot mount it.
 func caBundleObjects(addOn string, proxy addonv1alpha1.ProxyConfig, namespaces []string) []map[string]any {
 	if len(proxy.CABundle) == 0 {
 		return nil

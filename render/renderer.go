@@ -8,11 +8,11 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// ErrNoClusterName says that a Cluster has no name, so nothing can be rendered for it.
+// ErrNoClusterName: a Cluster has no name, so nothing can be rendered for it.
 var ErrNoClusterName = errors.New("cluster has no name")
 
-// ErrInterrupted says that a package was not rendered, for a reason outside the content and the
-// cluster. The caller retries.
+// ErrInterrupted: a package was not rendered, for a reason outside of the content and the cluster. The caller
+// retries.
 var ErrInterrupted = chart.ErrInterrupted
 
 // Renderer renders one add-on's content for any number of clusters. Templates and
@@ -51,7 +51,7 @@ type Renderer struct {
 	interrupted   error
 }
 
-// shared is what the renderers of one content have in common: the content, and what they rendered.
+// shared has the parts that the renderers of one content share: the content, and the cached results.
 type shared struct {
 	addOn      string
 	content    Content
@@ -65,13 +65,14 @@ type shared struct {
 
 	mu  sync.Mutex
 	own map[ownKey]*assignment
-	// outlines of clusters, so that a cluster is rendered again only when it is written. alike are their inputs, each
-	// once.
+	// outlines has one outline per cluster, so that a cluster is rendered again only when it is written. alike has
+	// their inputs, each once.
 	outlines map[outlineKey]outline
 	alike    map[outlineInputs]*outlineInputs
 }
 
-// outlineInputs is everything that one cluster's rendering depends on, except its name. Most clusters of a fleet have the same.
+// outlineInputs has everything on which one cluster's rendering depends, except its name. Most clusters of a fleet
+// have the same.
 type outlineInputs struct {
 	assignment *assignment
 	facts      facts
@@ -92,15 +93,15 @@ type outline struct {
 	err         error
 }
 
-// Bounds of what is cached.
+// Limits of the caches.
 const (
 	maxOutlines = 100_000
 	maxOwn      = 1024 // assignments with configurations of clusters
 )
 
-// NewRenderer reads content; charts renders its package. It fails only for content without an
-// add-on name, or with a package while charts is nil. Check reports what is wrong with
-// templates and configurations, and so does Render for the affected clusters.
+// NewRenderer reads content; charts renders its package. It fails only if the content has no add-on name, or has a
+// package and charts is nil. Errors of templates and configurations are reported by Check, and by Render for the
+// affected clusters.
 func NewRenderer(c Content, charts chart.Engine) (*Renderer, error) {
 	return NewRendererWithin(nil, c, charts)
 }
@@ -132,8 +133,7 @@ func NewRendererWithin(bounds *Bounds, c Content, charts chart.Engine) (*Rendere
 	return r, nil
 }
 
-// Apart returns a renderer of the same content that shares with r what either renders, and counts only its own
-// interruptions.
+// Apart returns a renderer of the same content. Both use one cache of results. Each counts its own interruptions.
 func (r *Renderer) Apart() *Renderer { return &Renderer{shared: r.shared} }
 
 // IsWithin reports whether the renderer has these bounds.
@@ -153,10 +153,9 @@ func (r *Renderer) agentConfig(c Config) *agentConfig {
 	return r.agents[c.ConfigReference]
 }
 
-// Render returns what the cluster gets. The error is an *InvalidError for content
-// that cannot be rendered for it, ErrInvalidImageRegistries or ErrInvalidValues for
-// an annotation, or ErrInterrupted. Every other error than the last is cached, because
-// content that reaches a limit uses all of it each time.
+// Render returns the objects of the cluster. The error is an *InvalidError if the content cannot be rendered for it,
+// ErrInvalidImageRegistries or ErrInvalidValues for an annotation, or ErrInterrupted. All errors except
+// ErrInterrupted are cached, because content that reaches a limit would use up the limit each time.
 func (r *Renderer) Render(c Cluster) (Rendered, error) {
 	key := r.keyOf(c)
 	if o, known := r.outlined(key); known && o.err != nil {
@@ -179,8 +178,8 @@ func (r *Renderer) Hosts(c Cluster) (bool, error) {
 	return o.hosts, o.err
 }
 
-// Refuses returns why the cluster cannot be rendered: something of its own is missing or wrong.
-// It costs as much as Digest.
+// Refuses returns why the cluster cannot be rendered, because a label, claim or configuration of the cluster is
+// missing or wrong. It costs as much as Digest.
 func (r *Renderer) Refuses(c Cluster) error { return r.outline(c).err }
 
 func (r *Renderer) outline(c Cluster) outline {
@@ -199,7 +198,7 @@ func (r *Renderer) keyOf(c Cluster) outlineKey {
 	defer r.mu.Unlock()
 	same, known := r.alike[in]
 	if !known {
-		kept := in // only what is kept is on the heap
+		kept := in // only cached inputs are on the heap
 		same = &kept
 		r.alike[in] = same
 	}
@@ -250,9 +249,8 @@ func (r *Renderer) build(key outlineKey) (Rendered, error) {
 	return p.rendered(key.hosting), nil
 }
 
-// Interruptions returns how many renderings ended with ErrInterrupted so far, and the error of
-// the last one. If the count changed between two calls, errors of Digest, Hosts and Refuses in
-// between may come from an interruption.
+// Interruptions returns how many renderings have ended with ErrInterrupted, and the error of the last one. If the
+// count changed between two calls, errors of Digest, Hosts and Refuses in between may come from an interruption.
 func (r *Renderer) Interruptions() (int, error) {
 	r.counts.Lock()
 	defer r.counts.Unlock()

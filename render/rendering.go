@@ -23,15 +23,15 @@ type rendering struct {
 	options      []workv1.ManifestConfigOption
 	deleteOption *workv1.DeleteOption
 	executor     *workv1.ManifestWorkExecutor
-	// settings is the SHA-256 of everything above but the objects.
+	// settings is the SHA-256 of all fields above except the objects.
 	settings [sha256.Size]byte
 
-	// marks distinguishes these marks and feedback rules from those of another version.
+	// marks identifies the version of the marks and feedback rules.
 	marks string
 
 	template     string
 	configs      []ConfigHash
-	others       []ConfigHash // of configs, the kinds that rendering does not understand
+	others       []ConfigHash // of configs, the kinds that rendering does not read
 	specHashes   string       // the config-spec-hash annotation
 	registration []addonv1alpha1.RegistrationSpec
 	namespace    string
@@ -54,7 +54,7 @@ type object struct {
 	location string                       // in hosted mode
 }
 
-// delivered is the object as a work holds it.
+// delivered is the object as a work has it.
 func (o *object) delivered(digest string) []byte {
 	if !o.marked {
 		return o.plain
@@ -63,8 +63,8 @@ func (o *object) delivered(digest string) []byte {
 	return text
 }
 
-// workload is an object with feedback rules: it runs pods, or the template has feedback rules
-// for it. kind is zero for the latter.
+// workload is an object with feedback rules: it runs pods, or the template has feedback rules for it. In the second
+// case kind is zero.
 type workload struct {
 	kind workloadType
 	ask  workv1.ManifestConfigOption
@@ -74,10 +74,10 @@ type workload struct {
 // rendering.sum: every cluster would count as changed.
 const digestVersionRendered = "v1"
 
-// sum returns the digest of one cluster: v1:sha256:<hex> over the SHA-256 sums of its objects
-// in the template's order, the other settings of its works (manifestConfigs, deleteOption,
-// executor), and how its agent registers; all without AddonFlow's marks. In hosted mode it
-// covers the name of the hosting cluster: a move to another one is a change.
+// sum returns the digest of one cluster: v1:sha256:<hex> over the SHA-256 sums of its objects in the template's
+// order, the other settings of its works (manifestConfigs, deleteOption, executor), and the registration of its
+// agent. AddonFlow's marks are left out. In hosted mode it includes the name of the hosting cluster, because a move
+// to another one is a change.
 func (p *rendering) sum(hosting string) string {
 	all := sha256.New()
 	all.Write([]byte(digestVersionRendered + "\x00"))
@@ -92,7 +92,7 @@ func (p *rendering) sum(hosting string) string {
 	return digestVersionRendered + ":sha256:" + hex.EncodeToString(all.Sum(nil))
 }
 
-// seal completes a rendering once its objects are built.
+// seal completes a rendering after its objects are built.
 func (p *rendering) seal() error {
 	hashed := []any{p.options, p.deleteOption, p.executor}
 	if len(p.registration) > 0 {
@@ -100,8 +100,8 @@ func (p *rendering) seal() error {
 		// cluster by cluster.
 		hashed = append(hashed, p.registration)
 		if p.packaged || !slices.ContainsFunc(p.objects, func(o object) bool { return o.id.Namespace != "" }) {
-			// So is the namespace of its credentials. In a template, the namespaced objects
-			// already show it.
+			// The same holds for the namespace of its credentials. In a template, the namespaced objects already show
+			// it.
 			hashed = append(hashed, p.namespace)
 		}
 	}
@@ -118,12 +118,12 @@ func (p *rendering) seal() error {
 	return err
 }
 
-// Rendered has the objects of one cluster. Its fields must not be changed: some are the template's.
+// Rendered has the objects of one cluster. Its fields must not be changed, because some belong to the template.
 type Rendered struct {
-	// Digest is the value of addonflow.io/digest: equal for equal objects, manifestConfigs,
-	// deleteOption, executor and registration, whatever they were rendered from.
+	// Digest is the value of addonflow.io/digest. It is equal for equal objects, manifestConfigs, deleteOption,
+	// executor and registration, whatever they were rendered from.
 	Digest string
-	// Template is the name of the AddOnTemplate, "" when an AddOnPackage is rendered.
+	// Template is the name of the AddOnTemplate; "": an AddOnPackage is rendered.
 	Template string
 	// ConfigReferences are the configurations with their hashes, as
 	// MCA.status.configReferences lists them.
@@ -133,7 +133,7 @@ type Rendered struct {
 	// Namespace is where the registration agent keeps the add-on's credentials
 	// (MCA.status.namespace).
 	Namespace string
-	// Hosting is the hosting cluster in hosted mode, "" in the default mode.
+	// Hosting is the hosting cluster in hosted mode; "": the default mode.
 	Hosting string
 
 	rendering *rendering
@@ -146,8 +146,8 @@ func (p *rendering) rendered(hosting string) Rendered {
 	}
 }
 
-// Deploys reports whether there is anything to apply for the agent of the cluster itself, and
-// for that of its hosting cluster. Pre-delete hooks are not deployed.
+// Deploys reports whether there are objects to apply for the agent of the cluster itself, and for that of its hosting
+// cluster. Pre-delete hooks do not count.
 func (r Rendered) Deploys() (own, hosting bool) {
 	if r.rendering == nil {
 		return false, false
@@ -156,9 +156,8 @@ func (r Rendered) Deploys() (own, hosting bool) {
 	return len(b.managed) > 0, len(b.hosting) > 0
 }
 
-// Hosts reports whether anything goes to the hosting cluster, deployed or as a pre-delete hook.
-// Otherwise the cluster does not depend on the hosting cluster, even if its annotation names
-// one.
+// Hosts reports whether an object or a pre-delete hook is delivered to the hosting cluster. Otherwise the cluster
+// does not depend on the hosting cluster, even if its annotation names one.
 func (r Rendered) Hosts() bool {
 	if r.Hosting == "" || r.rendering == nil {
 		return false

@@ -21,10 +21,9 @@ type requirement struct {
 	resources map[string]any
 }
 
-// parseRequirements compiles "<resource>:<name>:<container>", each part a pattern or * for
-// anything. OCM skips a pattern that does not compile; here it is an error. Each part is a
-// pattern of its own, while OCM reads a|b as an alternative of the whole text, which makes no
-// sense.
+// parseRequirements compiles "<resource>:<name>:<container>". Each part is a pattern, or * for any text. A pattern
+// that does not compile is an error; OCM skips it. Each part is compiled separately; OCM reads a|b as an alternative
+// of the whole text, which makes no sense.
 func parseRequirements(list []addonv1alpha1.ContainerResourceRequirements) ([]requirement, []flaw.Flaw) {
 	var out []requirement
 	var flaws []flaw.Flaw
@@ -66,8 +65,7 @@ func containerPattern(id string) (*regexp.Regexp, error) {
 	return pattern, nil
 }
 
-// require sets the resources of every container that a requirement matches; of several matches
-// the last one counts.
+// require sets the resources of every container that a requirement matches. If several match, the last one counts.
 func (p *pod) require(requirements []requirement) {
 	for _, c := range p.containers {
 		name, _ := c.fields["name"].(string)

@@ -10,13 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ErrNothingToHash says that an object consists of metadata and status only.
+// ErrNothingToHash: an object has no fields besides metadata and status.
 var ErrNothingToHash = errors.New("object has no field besides apiVersion, kind, metadata and status")
 
-// SpecHash returns OCM's hash of a configuration object: the lower-case hex SHA-256 of the JSON
-// of every top-level field but apiVersion, kind, metadata and status. It equals the specHash
-// that OCM writes only for the object as the API server stores it, such as Load's objects and
-// objects read from the hub, but not for an object from a file.
+// SpecHash returns OCM's hash of a configuration object: the lower-case hex SHA-256 of the JSON of every top-level
+// field except apiVersion, kind, metadata and status. It equals OCM's specHash only for the object as the API server
+// stores it, such as Load's objects and objects read from the hub, but not for an object from a file.
 //
 // It returns ErrNothingToHash if no such field is left; OCM fails then, too.
 func SpecHash(object *unstructured.Unstructured) (string, error) {
@@ -41,8 +40,8 @@ func HashedFields(object map[string]any) map[string]any {
 	return body
 }
 
-// hashBody relies on encoding/json: sorted keys, no spaces, <, > and & escaped. OCM's bytes are
-// the same.
+// hashBody relies on the form of encoding/json: sorted keys, no spaces, <, > and & escaped. OCM hashes the same
+// bytes.
 func hashBody(body map[string]any) (string, error) {
 	text, err := json.Marshal(body)
 	if err != nil {

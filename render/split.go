@@ -8,8 +8,7 @@ import (
 const (
 	// WorkLimit is the hub's limit for the manifests of one ManifestWork, in bytes.
 	WorkLimit = 500 * 1024
-	// workRoom is how far OCM fills a work with new manifests: 80 %, so that the manifests in
-	// it can grow.
+	// workRoom is the size to which OCM fills a work with new manifests: 80 %, so that the manifests in it can grow.
 	workRoom = WorkLimit * 8 / 10
 )
 
@@ -52,7 +51,7 @@ func split(objects []sized, present [][]Identity) [][]int {
 	return placeNew(objects, placed, parts)
 }
 
-// placeNew places the objects that no existing work holds.
+// placeNew places the objects that are in no existing work.
 func placeNew(objects []sized, placed []bool, parts [][]int) [][]int {
 	var rest []int
 	for i := range objects {
@@ -84,7 +83,7 @@ func placeNew(objects []sized, placed []bool, parts [][]int) [][]int {
 	return append(parts, added...)
 }
 
-// roomiest returns the index of the largest room, the first of several, -1 for none.
+// roomiest returns the index of the largest room, the first of several; -1: none.
 func roomiest(room []int) int {
 	best := -1
 	for p := range room {

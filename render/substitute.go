@@ -22,22 +22,22 @@ const (
 // numberText is a number as JSON writes it.
 var numberText = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// substitution replaces variables in the string scalars of a parsed document. A value is
-// inserted into one string only, so it cannot change the document's shape. For the same reason
-// map keys are not substituted; a variable in a map key is refused rather than silently kept.
+// substitution replaces variables in the string scalars of a parsed document. A value is inserted into one string
+// only, so it cannot change the shape of the document. For the same reason map keys are not substituted. A variable
+// in a map key is an error, because it would stay in the text.
 type substitution struct {
 	template string
 	values   map[string]string
 	typed    map[string]string
 	found    *findings
-	// unassigned are variables of configurations that only the cluster's ManagedClusterAddOn
-	// can name, by kind.
+	// unassigned are the variables for which only the cluster's ManagedClusterAddOn can name a configuration, with
+	// the kind of the configuration.
 	unassigned map[string]string
-	// brought is how many bytes values have added so far.
+	// brought is how many bytes the values have added so far.
 	brought int
 }
 
-// maxBrought bounds what values may add to a template: a megabyte of variables can expand to a
+// maxBrought is the most bytes that values may add to a template, because a megabyte of variables can expand to a
 // gigabyte.
 const maxBrought = 32 << 20
 
@@ -76,8 +76,8 @@ func (s *substitution) key(key string, at flaw.Path) {
 	}
 }
 
-// scalar substitutes one string. A string that is exactly one variable with a declared type
-// becomes a value of that type.
+// scalar substitutes one string. If the string is exactly one variable with a declared type, the result has that
+// type.
 func (s *substitution) scalar(text string, at flaw.Path) any {
 	s.characters(text, at)
 	if name, ok := variable.Whole(text); ok && s.typed[name] != "" {
@@ -91,7 +91,7 @@ func (s *substitution) scalar(text string, at flaw.Path) any {
 // text substitutes one string to a string.
 func (s *substitution) text(text string, at flaw.Path) string {
 	if s.brought > maxBrought {
-		return text // nothing of it will be delivered
+		return text // the text is not delivered
 	}
 	out, missing := variable.Expand(text, s.values, len(text)+maxBrought-s.brought)
 	if s.brought += max(0, len(out)-len(text)); s.brought > maxBrought {
@@ -150,8 +150,8 @@ func (s *substitution) convert(name, value string, at flaw.Path) any {
 	return value
 }
 
-// parseNumber reads a number as a stored object holds it: as an integer if it is one, so that
-// it is encoded without an exponent.
+// parseNumber reads a number in the form of a stored object. A whole number becomes an integer, so that it is encoded
+// without an exponent.
 func parseNumber(value string) (any, bool) {
 	if !numberText.MatchString(value) {
 		return nil, false
@@ -166,6 +166,6 @@ func parseNumber(value string) (any, bool) {
 	return f, true
 }
 
-// HasNUL reports whether text contains the character NUL. No manifest may hold it: as the value
-// of an environment variable or an argument it would stop the container from starting.
+// HasNUL reports whether text contains the character NUL. No manifest may contain it: as the value of an environment
+// variable or an argument, it would prevent the container from starting.
 func HasNUL(text string) bool { return strings.Contains(text, "\x00") }

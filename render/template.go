@@ -25,10 +25,10 @@ type parsedTemplate struct {
 	fromConfigs []variable.FromConfig
 	// newer are the names of fields that a newer Kubernetes adds.
 	newer []string
-	// referenced are the variables that the template names. ofCluster are those of them, or of
-	// a package's variables, that are labels or claims of the cluster.
+	// referenced are the variables that the template names. ofCluster are those of them, or of a package's variables,
+	// that are labels or claims of the cluster.
 	referenced, ofCluster map[string]bool
-	sum                   string // of everything that rendering reads from it
+	sum                   string // of all parts that rendering reads
 
 	manifests     []any
 	configs       []workv1.ManifestConfigOption
@@ -46,7 +46,7 @@ type parsedTemplate struct {
 	found findings
 }
 
-// parseTemplate reads a template. What is wrong with it is in found.
+// parseTemplate reads a template. Its errors are in found.
 func parseTemplate(addOn string, t Template) *parsedTemplate {
 	p, err := readTemplate(t)
 	if err != nil {
@@ -71,7 +71,7 @@ func readTemplate(t Template) (*parsedTemplate, error) {
 	sum := sha256.Sum256(text)
 	p.sum = hex.EncodeToString(sum[:])
 
-	// It is decoded again, so that numbers are always int64 or float64 and nothing is shared with the content.
+	// It is decoded again, so that numbers are always int64 or float64 and no part is shared with the content.
 	var raw struct {
 		Spec struct {
 			AgentSpec struct {
@@ -108,7 +108,7 @@ func (p *parsedTemplate) noteVariables(agentSpec any) {
 	}
 }
 
-// flaws returns what is wrong with a template with any configuration.
+// flaws returns the errors of a template that do not depend on a configuration.
 func (p *parsedTemplate) flaws() []flaw.Flaw {
 	var flaws []flaw.Flaw
 	add := func(at flaw.Path, reason problem.Reason, message, hint string) {

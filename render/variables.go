@@ -22,7 +22,7 @@ type envVariable struct {
 	name, value string
 }
 
-// variables are those that a template can use, and those that every container gets.
+// variables has the variables that a template can use, and those that every container gets.
 type variables struct {
 	values map[string]string
 	// env is in OCM's order: defaults sorted, then built-ins sorted. Customised variables are
@@ -30,8 +30,8 @@ type variables struct {
 	env []envVariable
 }
 
-// newVariables merges three sources; later ones override: defaults (only with a registration
-// block, of any type), customised variables, built-ins.
+// newVariables merges three sources; a later one overrides: defaults (only with a registration block, of any type),
+// customised variables, built-ins.
 func newVariables(t *parsedTemplate, d *agentConfig, cluster string) variables {
 	v := variables{values: map[string]string{}}
 	if t.registers {
@@ -53,8 +53,8 @@ func newVariables(t *parsedTemplate, d *agentConfig, cluster string) variables {
 	return v
 }
 
-// variableFlaws finds what the schema of AddOnDeploymentConfig refuses, and customised
-// variables that a built-in would silently replace.
+// variableFlaws finds variables that the schema of AddOnDeploymentConfig refuses, and customised variables that a
+// built-in would silently replace.
 func variableFlaws(list []addonv1alpha1.CustomizedVariable, namespace string) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	add := func(at flaw.Path, reason problem.Reason, hint, message string, about ...any) {

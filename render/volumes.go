@@ -14,8 +14,8 @@ type volume struct {
 	source     map[string]any
 }
 
-// registrationVolumes are the credentials that the registration agent keeps for
-// the add-on on the managed cluster.
+// registrationVolumes are the volumes with the credentials that the registration agent stores for the add-on on the
+// managed cluster.
 func registrationVolumes(addOn string, registrations []addonv1alpha1.RegistrationSpec) ([]volume, error) {
 	var volumes []volume
 	for i, r := range registrations {
@@ -39,9 +39,8 @@ func secretVolume(name, path, secret string) volume {
 	}}
 }
 
-// mount adds volumes to the pod and mounts them in every container. A volume that the pod
-// already has, or a path that a container already mounts, stays as declared: the managed
-// cluster would refuse a second one.
+// mount adds volumes to the pod and mounts them in every container. A volume that the pod already has, or a path that
+// a container already mounts, stays as declared, because the managed cluster would refuse a second one.
 func (p *pod) mount(volumes []volume) {
 	if len(p.containers) == 0 {
 		return

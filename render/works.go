@@ -26,13 +26,12 @@ const PartsAnnotation = "addonflow.io/parts"
 // that an upgrade of the operator does not count as drift (see Compare).
 const MarksAnnotation = "addonflow.io/marks"
 
-// DisregardAnnotation on a work names the failures that its Deployments reported before the
-// work got its current content, as namespace/name=time of the condition. A Deployment that goes
-// back to an earlier ReplicaSet keeps its old condition for a while, under its new generation;
-// such a failure is not one of the new content.
+// DisregardAnnotation on a work names the failures that its Deployments reported before the work got its current
+// content, as namespace/name=time of the condition. If a Deployment returns to an earlier ReplicaSet, it keeps its
+// old condition for a while, under its new generation. Such a failure is not a failure of the new content.
 const DisregardAnnotation = "addonflow.io/disregard"
 
-// Owner is the ManagedClusterAddOn that works belong to, and where their content comes from.
+// Owner is the ManagedClusterAddOn that owns works, and the source of their content.
 type Owner struct {
 	// Name, Namespace and UID of the ManagedClusterAddOn.
 	Name, Namespace string
@@ -52,21 +51,19 @@ type workPart struct {
 	gains    bool
 }
 
-// Works returns the works that make the cluster run what was rendered, in the order to write
-// them (a work that receives objects before the one that loses them), and the works to delete
-// after that. existing are the works of the cluster's namespace and of its hosting cluster's;
-// Works ignores those that are not deploy works of this add-on on this cluster. A desired work
-// may have the name of one that is being deleted: create it after the deletion. An existing
-// work keeps its metadata and the order of its objects; use Compare to find out whether it must
-// be written.
+// Works returns the works that make the cluster run the rendering, in the order to write them: a work that receives
+// objects is before the work that loses them. It also returns the works to delete after that. existing are the works
+// in the namespaces of the cluster and of its hosting cluster; Works ignores those that are not deploy works of this
+// add-on on this cluster. If a desired work has the name of a work that is being deleted, create it after the
+// deletion. An existing work keeps its metadata and the order of its objects; Compare says whether it must be
+// written.
 //
-// Works on a hosting cluster have no owner, because an owner must be in the same namespace.
-// Works of an add-on with pre-delete hooks have none either, because a foreground deletion
-// would delete them before the hooks run. The caller that removes the add-on deletes them (see
-// HookWorks).
+// Works on a hosting cluster have no owner, because an owner must be in the same namespace. Works of an add-on with
+// pre-delete hooks have none either, because a foreground deletion would delete them before the hooks run. The caller
+// that removes the add-on deletes them (see HookWorks).
 //
-// The error is an *InvalidError if an object exceeds the hub's limit, or if nothing is left to
-// deploy in hosted mode; then nothing must be written.
+// The error is an *InvalidError if an object exceeds the hub's limit, or if no object is left to deploy in hosted
+// mode. Then nothing must be written.
 func (r Rendered) Works(owner Owner, existing []*workv1.ManifestWork) (desired, remove []*workv1.ManifestWork, err error) {
 	if r.rendering == nil {
 		return nil, nil, ErrNoClusterName
@@ -141,7 +138,7 @@ func (r Rendered) deliver() [][]byte {
 	return out
 }
 
-// partition distributes the side's objects, which are among all, over works.
+// partition distributes the side's objects over works; all are the objects of both sides.
 func (s side) partition(owner Owner, all []sized, existing []*workv1.ManifestWork) []workPart {
 	parts, taken := s.deployWorks(owner, existing)
 	present := make([][]Identity, len(parts))
@@ -178,9 +175,8 @@ func (s side) partition(owner Owner, all []sized, existing []*workv1.ManifestWor
 	return parts
 }
 
-// deployWorks returns the side's works among existing, by index, and the indexes that they
-// take. A work that is being deleted takes none: its name is used again, and the writer waits
-// until the work is gone.
+// deployWorks returns the side's works among existing, by index, and the indexes in use. The index of a work that is
+// being deleted is not in use: its name is used again, and the writer waits until the work is deleted.
 func (s side) deployWorks(owner Owner, existing []*workv1.ManifestWork) (parts []workPart, taken map[int]bool) {
 	taken = map[int]bool{}
 	for _, work := range existing {
@@ -200,8 +196,8 @@ func workName(addOn string, index int) string {
 	return fmt.Sprintf("addon-%s-deploy-%d", addOn, index)
 }
 
-// deployIndex returns the index of a deploy work of the add-on. The label distinguishes add-ons
-// with similar names; if the label was removed, the owner does.
+// deployIndex returns the index of a deploy work of the add-on. The label distinguishes add-ons with similar names;
+// without the label, the owner does.
 func deployIndex(work *workv1.ManifestWork, addOn string) (int, bool) {
 	suffix, ok := strings.CutPrefix(work.Name, "addon-"+addOn+"-deploy-")
 	if !ok || work.Labels[addonv1alpha1.AddonLabelKey] != addOn && !ownedBy(work, addOn) {
@@ -274,7 +270,7 @@ func (r Rendered) work(owner Owner, part workPart, raw [][]byte) *workv1.Manifes
 	return work
 }
 
-// merged returns a copy of existing with ours added; an empty value in ours removes the key.
+// merged returns a copy of existing with the entries of ours. An empty value in ours removes the key.
 func merged(existing, ours map[string]string) map[string]string {
 	out := make(map[string]string, len(existing)+len(ours)+1)
 	maps.Copy(out, existing)
@@ -287,9 +283,8 @@ func merged(existing, ours map[string]string) map[string]string {
 	return out
 }
 
-// owned returns the references with one to the ManagedClusterAddOn. It keeps an existing reference
-// to it unchanged, whatever API version that names. It removes a reference to an earlier
-// ManagedClusterAddOn of the same name.
+// owned returns the references with a reference to the ManagedClusterAddOn. An existing reference to it stays
+// unchanged, with any API version. A reference to an earlier ManagedClusterAddOn of the same name is removed.
 func owned(references []metav1.OwnerReference, owner Owner) []metav1.OwnerReference {
 	if slices.ContainsFunc(references, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
 		return references

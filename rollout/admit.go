@@ -46,8 +46,8 @@ func (t *track) halt() string {
 	return ""
 }
 
-// blocks says what the steps after step i, which is incomplete, wait for, and which gate that step
-// waits for itself.
+// blocks says what the steps after step i wait for while step i is incomplete. It also returns the gate that step i
+// itself waits for.
 func (t *track) blocks(i int) string {
 	s := t.steps[i]
 	if why := s.holding(); s.empty() && why != "" {
@@ -84,7 +84,7 @@ func (p *planner) stopped() string {
 	return ""
 }
 
-// waits reports whether the cluster waits for its admission. One that leaves waits for its removal.
+// waits reports whether the cluster waits for its admission. A leaving cluster waits for its removal instead.
 func (u *unit) waits() bool { return u.state == Waiting && !u.leaving }
 
 // explainAll gives every waiting cluster the same reason.
@@ -97,8 +97,8 @@ func (p *planner) explainAll(why string) {
 }
 
 // admitStep fills the free slots of a step in this order: clusters in flight with other content, which keep their
-// slots; clusters that failed with earlier content; the others, by name; joiners. Joiners start at the stable revision
-// and are admitted even if the step is blocked for the target.
+// slots; clusters that failed with earlier content; the other clusters, by name; joiners. A joiner starts at the
+// stable revision, so it is admitted even if the step is blocked for the target.
 func (p *planner) admitStep(s *step, blocked string) {
 	why := cmp.Or(blocked, s.hold, s.inherited())
 	open := why == "" || blocked == "" && s.byStrategy
@@ -123,9 +123,9 @@ func (p *planner) admitStep(s *step, blocked string) {
 	p.explain(s, open, why, free)
 }
 
-// explain sets the reason of each cluster that still waits. why is what blocks the step for the target; "": nothing. If
-// open is true, a gate or the strategy blocks the step, and some clusters may be exempt. Three kinds of clusters wait
-// only for a free slot: exempt ones, joiners, and those that do not wait for the steps before.
+// explain sets the reason of each cluster that still waits. why says what blocks the step for the target; "":
+// nothing. If open is true, a gate or the strategy blocks the step, and some clusters may be exempt. Three kinds of
+// clusters wait only for a free slot: exempt clusters, joiners, and clusters that do not wait for the steps before.
 func (p *planner) explain(s *step, open bool, why string, free int) {
 	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	for _, u := range s.members {
@@ -185,7 +185,8 @@ func (p *planner) retarget(s *step) {
 
 // turning are the clusters that retarget admits. When parked clusters return, more clusters can be in flight than the
 // limit. Then only clusters within the limit are retargeted: clusters at the target count first, the others in the
-// order of their admission. A revert retargets all of them, because it replaces the content they are in flight to.
+// order of their admission. A revert retargets all of them, because it replaces the content that they are in flight
+// to.
 func (p *planner) turning(s *step) []*unit {
 	var flying []*unit
 	for _, u := range s.members {
@@ -210,10 +211,10 @@ func (p *planner) turning(s *step) []*unit {
 	})
 }
 
-// arriving reports whether the cluster stays in flight to the stable revision: it joined since the target came, or
-// the works of the target cannot be written to it, and it is within its deadline. After the deadline it is retargeted:
-// the stable revision may not work there, and the target may. A cluster that took its slot before the target came, as
-// in a revert, is retargeted like any other.
+// arriving reports whether the cluster stays in flight to the stable revision. It stays if it joined after the target
+// was set, or if the works of the target cannot be written to it, but not longer than its deadline. After the
+// deadline it is retargeted, because the target may work where the stable revision does not. A cluster that took its
+// slot before the target was set, as in a revert, is retargeted like any other.
 func (p *planner) arriving(u *unit) bool {
 	if u.record.Revision != p.stable || u.record.Admitted.Before(p.in.TargetSince) && p.barred(u.c, p.target) == "" {
 		return false
@@ -252,13 +253,13 @@ func (p *planner) readmit(s *step) {
 func (s *step) free() int { return s.limit - int(s.tally.flying) }
 
 // candidates are the clusters that can be admitted to the target, failed clusters first. While the steps before are
-// not complete, these are only the clusters that lead a rollback. A cluster that got the target before, and whose works
-// were deleted, is a candidate as well. If it joined at the stable revision, it would lose its record, and with it the
-// proof of the target, or its place in the canary. A cluster to which the target cannot be written fails for certain. It
-// fails first: beside it, only clusters that failed before are admitted. A revert does not wait for it.
+// not complete, only clusters that lead a rollback are candidates. A cluster that got the target before and whose
+// works were deleted is a candidate too: if it joined at the stable revision, its record would be lost, and with it
+// the proof of the target or the place in the canary. A cluster to which the target cannot be written fails for
+// certain. So it is admitted before all others, except those that failed before. A revert does not wait for it.
 func (p *planner) candidates(s *step) []*unit {
 	var failed, barred, others []*unit
-	known := false // that a cluster of the step fails
+	known := false // true: a cluster of the step fails for certain
 	for _, u := range s.members {
 		certain := !s.revert && p.barred(u.c, p.target) != ""
 		switch {
@@ -294,8 +295,8 @@ func (p *planner) joins(u *unit) bool {
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 
-// got reports whether the revision is the content that the cluster got last. A cluster to which it could not be written
-// did not get it.
+// got reports whether the cluster got the content of the revision last. A cluster to which the content could not be
+// written did not get it.
 func (u *unit) got(revision string) bool {
 	return u.record != nil && u.record.Revision == revision && u.record.State != NotWritten
 }
@@ -341,7 +342,7 @@ func (p *planner) grantAll(s *step, candidates []*unit, revision string, free in
 	return free
 }
 
-// enter notes that the record of the cluster needs room in the ledger.
+// enter notes that the record of the cluster needs space in the ledger.
 func (p *planner) enter(u *unit) {
 	p.admissions = append(p.admissions, u)
 	u.admission = len(p.admissions)
@@ -355,8 +356,8 @@ func (u *unit) renew(r *Record) {
 	u.record = r
 }
 
-// grant gives the cluster a record of the revision. A failure with that revision stays one, in
-// the stage in which it failed. Clusters are admitted only here.
+// grant gives the cluster a record of the revision. Only grant admits clusters. If the cluster had failed with that
+// revision, it still counts as failed, in the stage in which it failed.
 func (p *planner) grant(u *unit, s *step, revision, why string) {
 	b := u.record
 	u.renew(&Record{Cluster: u.c.Name, RecordKey: v1alpha1.RecordKey{Revision: revision, Stage: s.name, State: Admitted}, Admitted: p.second, Since: p.second})
@@ -367,7 +368,7 @@ func (p *planner) grant(u *unit, s *step, revision, why string) {
 	u.record.Excused = revision == p.target && p.revert && b.failedOtherwise(p.target)
 	u.state, u.reason, u.until = Admitted, why, time.Time{}
 	if p.barred(u.c, revision) != "" {
-		p.look(p.second.Add(time.Second)) // it fails at the next look, and no write is observed
+		p.look(p.second.Add(time.Second)) // the cluster fails at the next turn, although no write is observed
 	}
 	p.look(u.record.wakeAt(p.observation(u), p.pace(u, s)))
 }

@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 )
 
-// The pace of an add-on that declares none, under --default-canary.
+// The pace under --default-canary of an add-on that declares no pace.
 const (
 	// defaultCanary is the name of the first step.
 	defaultCanary = "canary"
@@ -35,8 +35,8 @@ func (p *planner) canaryFirst() *track {
 	return t
 }
 
-// canary is the cluster that gets the target first: the first available one by the hash of its name
-// that the target changes. A cluster that was admitted as the canary remains the canary, and so does one that was
+// canary is the cluster that gets the target first: of the available clusters that the target changes, the first one
+// by the hash of its name. A cluster that was admitted as the canary remains the canary. So does a cluster that was
 // adopted while no step selected it.
 func (p *planner) canary() []*unit {
 	var admitted []*unit
@@ -64,7 +64,7 @@ func (p *planner) canary() []*unit {
 	return []*unit{first}
 }
 
-// precedes reports whether a cluster becomes the canary rather than another one.
+// precedes reports whether u is preferred to other as the canary.
 func (p *planner) precedes(u, other *unit) bool {
 	if a, b := p.suits(u), p.suits(other); a != b {
 		return a > b
@@ -73,7 +73,7 @@ func (p *planner) precedes(u, other *unit) bool {
 	return bytes.Compare(x[:], y[:]) < 0
 }
 
-// suits says how well a cluster can prove the target now: not at all, later, now.
+// suits ranks how soon a cluster can prove the target: never, later or now.
 func (p *planner) suits(u *unit) int {
 	joins := u.c.Running == "" || u.record.InFlight() && u.record.Revision == p.stable
 	switch {

@@ -2,7 +2,7 @@ package rollout
 
 import "slices"
 
-// Dependents are the add-ons that depend on the add-on, sorted, without those of its own cycles: they
+// Dependents are the add-ons that depend on the add-on, sorted. Members of its own cycles are left out, because they
 // would wait for each other.
 func Dependents(addOn string, needs map[string][]string) []string {
 	below := map[string]bool{addOn: true}
@@ -24,8 +24,8 @@ func Dependents(addOn string, needs map[string][]string) []string {
 	return found
 }
 
-// Cycle returns the add-ons of a shortest cycle that the add-on is in, beginning and ending with
-// it; nil: it is in none. needs are the names of the add-ons that each add-on depends on.
+// Cycle returns a shortest cycle of add-ons that begins and ends with the add-on; nil: there is none. needs has, for
+// each add-on, the names of the add-ons that it depends on.
 func Cycle(addOn string, needs map[string][]string) []string {
 	from := map[string]string{}
 	for queue := []string{addOn}; len(queue) > 0; queue = queue[1:] {
@@ -42,7 +42,7 @@ func Cycle(addOn string, needs map[string][]string) []string {
 	return nil
 }
 
-// pathTo is the path of a cycle: it begins at an add-on, and last is the add-on before its end.
+// pathTo is the path of a cycle: its first element is an add-on, and last is the element before its end.
 func pathTo(addOn, last string, from map[string]string) []string {
 	path := []string{addOn}
 	for at := last; at != addOn; at = from[at] {

@@ -25,19 +25,19 @@ type unit struct {
 	held bool
 	// labelled: the label selector selects it.
 	labelled bool
-	// placement is the position of the last install placement that selects it; -1: none.
-	// decided: at least one placement that selects it has current decisions.
+	// placement is the position of the last install placement that selects the cluster; -1: none. decided: at least
+	// one placement that selects the cluster has current decisions.
 	placement int
 	decided   bool
 	// named: a group of a stage or a strategy contains it.
 	named bool
 
-	// step that selects the cluster; if none does, the step of its record. bound: the step is
-	// that of its record. The cluster keeps its slot there and gets no other content.
+	// step is the step that selects the cluster; if no step does, the step of its record. bound: step is the step of
+	// the record. The cluster keeps its slot there and gets no other content.
 	step  *step
 	bound bool
-	// record of the cluster; nil: none. before is the record that an admission or adoption of this plan
-	// replaced. admission is the position of that admission or adoption, from 1; 0: there is none.
+	// record of the cluster; nil: none. before is the record that this plan replaced by an admission or adoption.
+	// admission is the number of that admission or adoption in the plan, from 1; 0: there is none.
 	record, before *Record
 	admission      int
 
@@ -46,7 +46,7 @@ type unit struct {
 	// departure is why the add-on is removed from the cluster, or why it stays for now;
 	// "": the cluster does not leave.
 	departure string
-	// fault is the reason of the state, if reason holds the departure.
+	// fault is the reason of the state while reason has the departure.
 	fault string
 	// until is the end of its soak; zero: it does not soak.
 	until time.Time
@@ -76,9 +76,8 @@ func newFleet(clusters []Cluster) fleet {
 	return f
 }
 
-// cursor finds clusters by name. Most lists of names are sorted, so that it tries the
-// cluster after the last hit before it searches. With 100,000 clusters, a map by name would
-// cost more than the rest of the plan.
+// cursor finds clusters by name. Most lists of names are sorted, so the cursor tries the cluster after the last hit
+// before it searches. With 100,000 clusters, a map by name would cost more than the rest of the plan.
 type cursor struct {
 	units []unit
 	next  int
@@ -100,8 +99,8 @@ func (c *cursor) find(name string) *unit {
 	return &c.units[i]
 }
 
-// passBy treats a cluster whose works cannot be written as not available during a revert. It keeps its content until
-// its works can be written. It does not fail, because proven content is not the cause.
+// passBy treats a cluster whose works cannot be written as not available during a revert. The cluster keeps its
+// content until its works can be written. It does not fail, because proven content is not the cause.
 func (p *planner) passBy() {
 	for i := range p.units {
 		u := &p.units[i]
@@ -155,7 +154,7 @@ func (p *planner) selection() Selection {
 	return ByHand
 }
 
-// selectedBy returns what selects the cluster now, otherwise what selected it last.
+// selectedBy returns the selection of the cluster now; if it is not selected, its last one.
 func (p *planner) selectedBy(u *unit) Selection {
 	if s := p.selection(); p.spec.Removal == nil && (s == ByHand || u.selected()) {
 		return s
@@ -163,9 +162,9 @@ func (p *planner) selectedBy(u *unit) Selection {
 	return u.c.SelectedBy
 }
 
-// kept reports whether the cluster is not selected because the type of the install strategy
-// changed since it was selected. Such a cluster keeps the add-on: it leaves only after the
-// present type has selected it and then dropped it.
+// kept reports whether the cluster keeps the add-on although it is not selected, because the type of the install
+// strategy changed after its selection. It leaves only after the present type has selected it and then no longer
+// selects it.
 func (p *planner) kept(u *unit) bool {
 	return p.spec.Removal == nil && !u.selected() && u.c.SelectedBy != p.selection()
 }

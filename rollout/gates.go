@@ -10,10 +10,10 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// gateErrorAfter is errorAfter of a gate that declares none.
+// gateErrorAfter is the default of errorAfter.
 const gateErrorAfter = 10 * time.Minute
 
-// Gate is the verdict of one gate about the content of the target. It is of this attempt.
+// Gate is the verdict of one gate about the content of the target in this attempt.
 type Gate struct {
 	// Stage and Name of the gate, and when it is evaluated.
 	Stage, Name string
@@ -21,8 +21,8 @@ type Gate struct {
 	// State of the verdict; "" is Waiting. Reason in words.
 	State  v1alpha1.GateState
 	Reason string
-	// Since is when the gate got into its state; EvaluatedAt is when the last evaluation with a
-	// result began. Both have a precision of a second; EvaluatedAt is rounded down.
+	// Since is when the gate entered its state; EvaluatedAt is when the last evaluation with a result began. Both
+	// have a precision of a second; EvaluatedAt is rounded down.
 	Since, EvaluatedAt time.Time
 	// ChangesAt is when the verdict of a window changes by the clock; zero: never.
 	ChangesAt time.Time
@@ -32,8 +32,8 @@ type Gate struct {
 type Ask struct {
 	Stage, Name string
 	When        v1alpha1.GateMoment
-	// After is the end of the last soak, once all clusters of the stage are decided: only an
-	// evaluation that begins after it completes the stage.
+	// After is the end of the last soak; it is set when all clusters of the stage are decided. Only an evaluation
+	// that begins later completes the stage.
 	After time.Time
 }
 
@@ -43,9 +43,9 @@ type gate struct {
 	verdict Gate
 }
 
-// gatesOf returns the gates of a stage that the rollout has to pass, with their verdicts. Gates
-// judge content: content that succeeded here before needs no verdict. A window judges the time:
-// every admission needs it open, and a move back only if it says so.
+// gatesOf returns the gates of a stage that the rollout has to pass, with their verdicts. Most gates judge content,
+// so proven content needs no verdict. A window judges the time: it must be open at every admission. A cluster that
+// moves back waits only for a window with holdsReverts.
 func (p *planner) gatesOf(st v1alpha1.Stage) []gate {
 	if st.Gates == nil {
 		return nil
@@ -62,7 +62,7 @@ func (p *planner) gatesOf(st v1alpha1.Stage) []gate {
 	return found
 }
 
-// moments visits the gates by when they are evaluated.
+// moments visits the gates, with the moment at which each is evaluated.
 func moments(g *v1alpha1.Gates) func(yield func(v1alpha1.GateMoment, []v1alpha1.Gate) bool) {
 	return func(yield func(v1alpha1.GateMoment, []v1alpha1.Gate) bool) {
 		if yield(v1alpha1.GateBefore, g.Before) {
@@ -81,7 +81,8 @@ func (p *planner) verdictOf(stage, name string, when v1alpha1.GateMoment) Gate {
 	return Gate{Stage: stage, Name: name, When: when, State: v1alpha1.GateWaiting}
 }
 
-// failed reports whether the gate halts the stage. Before the stage, only a rejection does; a measurement is repeated.
+// failed reports whether the gate halts the stage. Before the stage, only a rejection does, because a measurement is
+// repeated.
 func (g *gate) failed() bool {
 	return g.verdict.State == v1alpha1.GateFailed && (g.verdict.When == v1alpha1.GateDuring || g.Type == v1alpha1.GateApproval)
 }
@@ -95,9 +96,9 @@ func (s *step) failedGate() *gate {
 	return &s.gates[i]
 }
 
-// measure sets the gates that the step waits for after all its clusters are decided: the gates in `during` that did not
-// pass in an evaluation that began after the last soak. A cluster counts in the stage that admitted it, even if another
-// stage selects it now. A stage that admitted no cluster has nothing to measure.
+// measure sets the gates for which the step waits after all its clusters are decided. These are the gates in `during`
+// without a passed evaluation that began after the last soak. A cluster counts in the stage that admitted it, even if
+// another stage selects it now. A stage that admitted no cluster has nothing to measure.
 func (p *planner) measure(s *step) {
 	s.unmeasured, s.soaked = "", time.Time{}
 	if len(s.gates) == 0 {
@@ -109,7 +110,7 @@ func (p *planner) measure(s *step) {
 			continue
 		}
 		if r.State == Done {
-			s.soaked = clock.Later(s.soaked, clock.RoundUp(r.Since, time.Minute)) // as the ledger stores it
+			s.soaked = clock.Later(s.soaked, clock.RoundUp(r.Since, time.Minute)) // rounded as in the ledger
 		}
 	}
 	for i := range s.gates {
@@ -132,8 +133,8 @@ func (p *planner) unmeasurable(s *step, g *gate) string {
 	return "; every cluster that had the content is gone: let the placement of stage " + s.name + " select another one, or remove the gate from the stage"
 }
 
-// askGates asks for the verdicts of a step that could start, and says which gates hold its admissions; "": none does, or
-// no cluster waits for the target that a gate holds.
+// askGates asks for the verdicts of the gates of a step that could start. It returns the gates that hold admissions;
+// "": no gate holds one, or no cluster waits that a gate could hold.
 func (p *planner) askGates(s *step) string {
 	s.shut = nil
 	if len(s.gates) == 0 {
@@ -163,8 +164,8 @@ func (p *planner) askGates(s *step) string {
 	return s.gated
 }
 
-// holds reports whether a gate that does not pass holds a cluster: a cluster that moves back in a revert does not wait
-// for a window, unless the window holds reverts.
+// holds reports whether a gate that has not passed holds the cluster. A cluster that moves back in a revert waits
+// only for a window with holdsReverts.
 func (p *planner) holds(g *gate, u *unit) bool {
 	return g.Type != v1alpha1.GateWindow || g.Window.HoldsReverts || !p.movesBack(u)
 }
@@ -174,8 +175,8 @@ func (p *planner) shutOut(s *step, u *unit) bool {
 	return s.byStrategy && !p.unprotected(u) || slices.ContainsFunc(s.shut, func(g *gate) bool { return p.holds(g, u) })
 }
 
-// askGate asks for the verdict of a gate before the stage, and of a window at every admission. It reports whether the
-// gate lets a cluster of the step be admitted now.
+// askGate asks for the verdict of a gate before the stage; a window is asked for at every admission. It reports
+// whether the gate lets a cluster of the step be admitted now.
 func (p *planner) askGate(s *step, g *gate) bool {
 	v := &g.verdict
 	if v.When == v1alpha1.GateDuring {
@@ -194,7 +195,7 @@ func (p *planner) askGate(s *step, g *gate) bool {
 	return passed
 }
 
-// pass notes that a cluster was admitted by the gates before the step.
+// pass notes that the gates before the step let a cluster be admitted.
 func (p *planner) pass(s *step) {
 	for i := range s.gates {
 		if g := &s.gates[i]; g.verdict.When == v1alpha1.GateBefore {
@@ -203,8 +204,8 @@ func (p *planner) pass(s *step) {
 	}
 }
 
-// askDuring asks for the gates in during of every stage that has begun and is not decided. An aborted rollout needs no
-// verdict: after a retry, gates are evaluated again.
+// askDuring asks for the gates in `during` of every stage that has begun and is not decided. An aborted rollout needs
+// no verdict: after a retry, gates are evaluated again.
 func (p *planner) askDuring() {
 	if p.in.Aborted != "" {
 		return
@@ -239,7 +240,7 @@ func (g *gate) errorAfter() time.Duration {
 // title is "approval qa".
 func (g *gate) title() string { return string(g.Type) + " " + g.Name }
 
-// waitText says what a step waits for that the gate does not let continue.
+// waitText says for what a step waits because of the gate.
 func (p *planner) waitText(s *step, g *gate) string {
 	text, reason := "waits for "+g.title(), bounded(g.verdict.Reason)
 	switch {

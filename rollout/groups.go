@@ -10,9 +10,9 @@ import (
 	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
 )
 
-// scope is what one of OCM's strategies is applied to.
+// scope is the set of clusters and groups to which one of OCM's strategies is applied.
 type scope struct {
-	// alone is the name of a track's only step. prefix starts the names of several steps.
+	// alone is the name of the step if the track has only one. prefix starts the names of several steps.
 	alone, prefix string
 	members       []*unit
 	// in reports whether a cluster of a group is in the scope; nil: every member is.
@@ -30,9 +30,9 @@ type group struct {
 	step string
 }
 
-// groups lists the decision groups in the order they are worked: by index, then in
-// order of the placements. A gap in the indexes loses no cluster; in OCM it does. If there
-// are several placements, the name of a step starts with that of its placement.
+// groups lists the decision groups in the order they are worked: by index, then in order of the placements. A gap in
+// the indexes loses no cluster, unlike in OCM. If there are several placements, the name of a step starts with the
+// name of its placement.
 func (p *planner) groups(placements []Placement) []group {
 	var found []group
 	for _, pl := range placements {
@@ -68,8 +68,8 @@ func groupStep(g Group, sameName int) string {
 	}
 }
 
-// defaultConcurrency is clustersPerDecisionGroup. Of several placements it is the smallest
-// number, otherwise the smallest percentage; without a declared one it is 100%.
+// defaultConcurrency is clustersPerDecisionGroup. Of several placements, the smallest number is taken; if none is a
+// number, the smallest percentage; if none is declared, 100%.
 func defaultConcurrency(placements []Placement) quantity {
 	least := allOfThem
 	for _, pl := range placements {
@@ -84,8 +84,8 @@ func defaultConcurrency(placements []Placement) quantity {
 	return least
 }
 
-// ocmTrack applies one of OCM's strategies. The error is an unknown mandatory group. The
-// track can be used with it: every step is held.
+// ocmTrack applies one of OCM's strategies. The error is an unknown mandatory group. The track is valid with the
+// error, too: every step is held.
 func (p *planner) ocmTrack(sc scope, st clusterv1alpha1.RolloutStrategy) (*track, error) {
 	t, err := &track{}, error(nil)
 	switch st.Type {
@@ -98,7 +98,7 @@ func (p *planner) ocmTrack(sc scope, st clusterv1alpha1.RolloutStrategy) (*track
 	}
 	why := sc.distrusted
 	if why != "" {
-		err = nil // the group may exist once its placement can be relied upon
+		err = nil // the group may exist in a placement that is not decided yet
 	} else if err != nil {
 		why = err.Error()
 	}
@@ -117,9 +117,9 @@ func orZero[T any](v *T) T {
 	return *v
 }
 
-// progressive works mandatory groups first, each at once and without a failure. The other
-// clusters follow with maxConcurrency, a percentage of those others. The failures of the
-// whole track count against maxFailures, a percentage of the whole track.
+// progressive works the mandatory groups first: all clusters of a group at once, without a failure. The other
+// clusters follow with maxConcurrency, a percentage of those others. Every failure of the track counts against
+// maxFailures, a percentage of all clusters of the track.
 func (p *planner) progressive(sc scope, st clusterv1alpha1.RolloutProgressive) (*track, error) {
 	t := &track{shared: true}
 	mandatory, _, err := split(sc.groups, st.MandatoryDecisionGroups.MandatoryDecisionGroups)
@@ -140,8 +140,8 @@ func (p *planner) progressive(sc scope, st clusterv1alpha1.RolloutProgressive) (
 	return t, err
 }
 
-// progressivePerGroup works mandatory groups first, then group by group, each at once.
-// Clusters in no group are the last step.
+// progressivePerGroup works the mandatory groups first, then the others, one group after another, all clusters of a
+// group at once. Clusters in no group are the last step.
 func (p *planner) progressivePerGroup(sc scope, st clusterv1alpha1.RolloutProgressivePerGroup) (*track, error) {
 	t := &track{}
 	mandatory, others, err := split(sc.groups, st.MandatoryDecisionGroups.MandatoryDecisionGroups)
@@ -177,8 +177,8 @@ func atOnce(name string, members []*unit, c clusterv1alpha1.RolloutConfig) *step
 	return s.own()
 }
 
-// mandatoryGroup is the step of a group that tolerates no failure. Without a cluster of the
-// install set it proves nothing and is held.
+// mandatoryGroup is the step of a group that tolerates no failure. If no cluster of the group is in the install set,
+// the step is held, because it would prove nothing.
 func (p *planner) mandatoryGroup(sc scope, g group, c clusterv1alpha1.RolloutConfig) *step {
 	s := p.groupAtOnce(sc, g, c)
 	s.mandatory, s.tolerance = true, quantity{}

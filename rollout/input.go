@@ -9,11 +9,11 @@ import (
 	"github.com/addonflow/addonflow/rollout/removal"
 )
 
-// Values of Cluster.Running that name no revision. They never equal one.
+// Values of Cluster.Running that are no digest. They differ from every digest.
 const (
-	// Mixed: AddonFlow wrote the works, but their parts name different revisions; or there are no
-	// works, and their content is not stored anywhere or the stable revision cannot be rendered
-	// for the cluster. The cluster waits to be admitted.
+	// Mixed: AddonFlow wrote the works, but their parts name different revisions. Or there are no works, and their
+	// last content is not stored, or the stable revision cannot be rendered for the cluster. The cluster waits to be
+	// admitted.
 	Mixed = "mixed"
 	// Foreign: the cluster has works of the add-on that AddonFlow did not write.
 	Foreign = "foreign"
@@ -25,9 +25,9 @@ type Input struct {
 	Now time.Time
 	// AddOn is the name of the add-on; it appears in texts only.
 	AddOn string
-	// Spec is the policy with target, install and removal filled.
+	// Spec is the policy; target, install and removal are set.
 	Spec v1alpha1.AddOnRolloutSpec
-	// Suspended by annotation; Spec.Suspend suspends as well.
+	// Suspended: an annotation suspends the rollout. Spec.Suspend suspends it, too.
 	Suspended bool
 	// Contested names another owner of the add-on's objects; "": there is none. While it is
 	// set, no cluster is admitted or removed. Clusters in flight continue where writes are
@@ -35,13 +35,13 @@ type Input struct {
 	Contested string
 	// Stable is the digest of the stable revision, "" before any rollout succeeded.
 	Stable string
-	// TargetSince is when the target became the target. A cluster that took its slot before is retargeted at once.
+	// TargetSince is when the target was set. A cluster that took its slot earlier is retargeted at once.
 	TargetSince time.Time
 	// TargetProven: a rollout of the target's content ended Succeeded here before, as its
 	// AddOnRevision says. No stage waits for a cluster to verify it.
 	TargetProven bool
-	// Reverting: the content was proven when it became the target. Clusters that run other content
-	// go back to it without soaks, gates and dependencies, also when they return after the end.
+	// Reverting: the content was proven when it became the target. Clusters that run other content move back without
+	// soaks, gates and dependencies. The same holds for clusters that return after the end of the revert.
 	Reverting bool
 	// RollingBack: the operator reverts, although Git declares the content that the clusters leave. Clusters that failed
 	// with that content do not wait for the stages before their own.
@@ -49,27 +49,27 @@ type Input struct {
 	// Returned: a rollout of the content has ended Succeeded since it became the target. After that, moves of other
 	// clusters are no longer part of the revert.
 	Returned bool
-	// Ended: the rollout of this target under this policy ended Succeeded, as the stored
-	// status says. It stays so while joiners and returning clusters catch up.
+	// Ended: the stored status says that the rollout of this target under this policy ended Succeeded. The rollout
+	// stays ended while joiners and returning clusters catch up.
 	Ended bool
 	// Rebuild: the stored status is empty. Every cluster whose works differ from the stable
 	// revision counts as in flight from now.
 	Rebuild bool
-	// TargetMissing says in words that the target's content is not available; "": it is. While
-	// it is set, no cluster is admitted and removals continue. Clusters whose works name the
-	// target count as running it, because their works cannot be compared.
+	// TargetMissing says why the target's content is not available; "": it is available. While it is set, no cluster
+	// is admitted and removals continue. A cluster whose works name the target counts as running it, because its
+	// works cannot be compared.
 	TargetMissing string
 	// Ledger as stored. It must come from an uncached read if the plan reserves slots.
 	Ledger v1alpha1.Ledger
 	// Orders are to be carried out by this plan.
 	Orders []Order
-	// Aborted says by whom and why the rollout was ended; "": it was not. While it is set, no
-	// cluster is admitted to the target.
+	// Aborted says which user ended the rollout, and why; "": no user did. While it is set, no cluster is admitted to
+	// the target.
 	Aborted string
 	// Withdrawn: the target's content is being quarantined. No cluster is admitted.
 	Withdrawn bool
-	// Placements holds every placement that install, stages or strategy name, also
-	// those that do not exist. A missing entry counts as not existing.
+	// Placements has every placement that install, stages or strategy name, even if it does not exist. A missing
+	// entry counts as a placement that does not exist.
 	Placements []Placement
 	// Gates are the verdicts of the gates of the stages, in any order. A gate without a verdict is
 	// Waiting.
@@ -89,14 +89,14 @@ type Input struct {
 	LedgerLimit int
 }
 
-// Settlement says whether a placement exists, and whether its decisions can be relied upon.
+// Settlement says whether a placement exists, and whether its decisions are complete.
 type Settlement string
 
 const (
-	// Missing: the placement is not on the hub, or was not looked for.
+	// Missing: the placement is not on the hub, or was not read.
 	Missing Settlement = ""
-	// Undecided: OCM has not decided about the current version of the placement. It counts as if it did not exist: it
-	// says nothing about any cluster.
+	// Undecided: OCM has not decided about the current version of the placement. It counts as if it did not exist,
+	// because nothing is known about any cluster.
 	Undecided Settlement = "Undecided"
 	// Unsettled: the decisions are incomplete or still changing. Such a placement admits no
 	// cluster; it removes a cluster only with an approval.
@@ -112,7 +112,7 @@ type Placement struct {
 	// Groups are the decision groups, in any order; a cluster in none of them is not
 	// selected. A placement without group strategy has one group, index 0, no name.
 	Groups []Group
-	// ClustersPerDecisionGroup is spec.decisionStrategy.groupStrategy's; zero: none.
+	// ClustersPerDecisionGroup is the field of spec.decisionStrategy.groupStrategy; zero: not set.
 	ClustersPerDecisionGroup intstr.IntOrString
 }
 
@@ -123,7 +123,7 @@ type Group struct {
 	Clusters []string
 }
 
-// Installation says whose ManagedClusterAddOn a cluster has.
+// Installation says whether a cluster has a ManagedClusterAddOn, and which client created it.
 type Installation = removal.Installation
 
 // The values of an Installation.
@@ -134,7 +134,7 @@ const (
 	Deleting     = removal.Deleting
 )
 
-// Selection is what selects the clusters that get an add-on: by placements, by labels or by hand.
+// Selection is how clusters are selected that get an add-on: by placements, by labels or by hand.
 type Selection string
 
 const (
@@ -156,62 +156,59 @@ type Cluster struct {
 	// Installed says whether the cluster has a ManagedClusterAddOn, and whether AddonFlow created
 	// it.
 	Installed Installation
-	// SelectedBy is what last selected the cluster, as an earlier Plan returned it.
+	// SelectedBy is the last selection of the cluster, as an earlier Plan returned it.
 	SelectedBy Selection
 	// Gone: the ManagedCluster is terminating or absent; the operator does nothing for the cluster.
 	Gone bool
 	// Reachable: the ManagedCluster's Available condition is True.
 	Reachable bool
-	// Away says in words why the cluster can receive no content now although it is available,
-	// such as a missing configuration. Reachable is false then. The cluster is counted, parked
-	// and admitted like an unavailable cluster, and texts name it.
+	// Away says why the cluster can receive no content although it is available, such as a missing configuration.
+	// Reachable is then false. The cluster is counted, parked and admitted like an unavailable cluster, and texts
+	// name it.
 	Away string
-	// Held: the cluster is not to be admitted before HeldUntil; zero: without end. Drift is repaired, and a cluster in
-	// flight finishes with its content.
-	// HeldFor is the value of the annotation if it is neither a time nor "true".
+	// Held: the cluster is not admitted before HeldUntil; zero: without end. Drift is repaired, and a cluster in
+	// flight finishes with its content. HeldFor is the value of the annotation if the value is neither a time nor
+	// "true".
 	Held      bool
 	HeldUntil time.Time
 	HeldFor   string
-	// AvailableChanged is when Available last changed, by the clock of the managed cluster;
-	// zero: unknown. It can lengthen a soak and nothing else.
+	// AvailableChanged is when Available last changed, by the clock of the managed cluster; zero: unknown. It is used
+	// only to lengthen a soak.
 	AvailableChanged time.Time
-	// Running is the digest of the revision on its works, Mixed or Foreign; "": it has no
-	// work.
+	// Running is the digest of the revision that the works name, Mixed or Foreign; "": the cluster has no work.
 	Running string
 	// UpToDate: its works are equal to the rendering of the target, whichever revision they name. UpToDateStable is
 	// the same for the stable revision.
 	UpToDate, UpToDateStable bool
 	// Health of the current content of its works.
 	Health Health
-	// Blocked says in words why its works cannot be written at all, such as a hosting
-	// cluster that does not exist; "": they can be written. Refused says the same of the
-	// target's works only, such as a variable of the target that has no value for the cluster.
-	// An admitted cluster whose works cannot be written counts as failed.
+	// Blocked says why the works of the cluster cannot be written at all, such as a hosting cluster that does not
+	// exist; "": they can be written. Refused says why only the target's works cannot be written, such as a variable
+	// without a value. An admitted cluster whose works cannot be written counts as failed.
 	Blocked, Refused string
-	// Awaits says in words what must happen before its works can be written; "" if they can be written now. The wait
-	// ends without an action of the user.
+	// Awaits says what must happen before the works of the cluster can be written; "": they can be written now. The
+	// wait ends without an action of the user.
 	Awaits string
-	// Waits says in words why the cluster is not admitted now, such as an add-on that it depends on;
-	// "": it may be. It takes no slot meanwhile, blocks no other cluster and has no deadline. A
-	// cluster in flight continues with its content. Reverts move clusters although they wait.
+	// Waits says why the cluster is not admitted now, such as an add-on that it depends on; "": it may be admitted.
+	// Meanwhile it takes no slot, blocks no other cluster and has no deadline. A cluster in flight continues with its
+	// content. A revert moves the cluster although it waits.
 	Waits string
-	// NeededBy are the add-ons that depend on this one and are still on the cluster. It is removed
-	// after them.
+	// NeededBy are the add-ons on the cluster that depend on this one. This add-on is removed after them.
 	NeededBy []string
-	// Unwritten says in words why the hub refused the last write of its works; "": it did not, or
-	// none was made since the operator started. It becomes a failure if it lasts. UnwrittenSince is
-	// since when every write was refused.
+	// Unwritten says why the hub refused the last write of the works; "": it accepted the write, or the operator has
+	// not written since its start. A refusal that lasts becomes a failure. UnwrittenSince is since when the hub has
+	// refused every write.
 	Unwritten      string
 	UnwrittenSince time.Time
-	// Unremoved says in words why the hub refused the last deletion of the ManagedClusterAddOn; "": it did
-	// not, or none was made since the operator started.
+	// Unremoved says why the hub refused the last deletion of the ManagedClusterAddOn; "": it accepted the deletion,
+	// or the operator has deleted nothing since its start.
 	Unremoved string
-	// Departure of a cluster that is Deleting and waits for something.
+	// Departure of a cluster in state Deleting that waits for something.
 	Departure Departure
 }
 
-// Departure is what a ManagedClusterAddOn that is being deleted waits for. The zero
-// value waits for nothing but its deletion.
+// Departure says what a ManagedClusterAddOn that is being deleted waits for. The zero value waits for the deletion
+// only.
 type Departure struct {
 	// Reason in words.
 	Reason string
@@ -219,13 +216,13 @@ type Departure struct {
 	OverdueAt time.Time
 }
 
-// HealthState summarises the feedback of a cluster's works.
+// HealthState is the summary of the feedback of a cluster's works.
 type HealthState string
 
 const (
 	// HealthUnknown: there is no current feedback. Also the zero value.
 	HealthUnknown HealthState = ""
-	// HealthProgressing: current feedback says that it is not verified yet, or no longer.
+	// HealthProgressing: the current feedback says that the cluster is not verified, or no longer verified.
 	HealthProgressing HealthState = "Progressing"
 	// HealthVerified: the feedback of the works proves the content.
 	HealthVerified HealthState = "Verified"
@@ -237,9 +234,9 @@ const (
 type Health struct {
 	State  HealthState
 	Reason string
-	// NotApplied is the agent's reason why it could not apply the current works; "": it applied
-	// them, or has reported nothing. It becomes a failure if it lasts.
+	// NotApplied is the reason of the agent why it could not apply the current works; "": it applied them, or has
+	// reported nothing. A reason that lasts becomes a failure.
 	NotApplied string
-	// BadSince is when the operator first saw the failure, or NotApplied. Zero: in this observation.
+	// BadSince is when the operator first saw the failure, or NotApplied; zero: it sees it for the first time now.
 	BadSince time.Time
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// grains are the precisions of stored times. A coarser one is used if the ledger does not fit
-// with a finer one.
+// grains are the precisions of stored times. If the ledger does not fit with one of them, the next coarser one is
+// used.
 var grains = []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour}
 
-// Upper bounds in bytes of JSON: positionRoom of a position with its comma; groupRoom of a group of records
-// without the texts and positions in it; timesRoom of the times of a group.
+// Upper bounds, in bytes of JSON: positionRoom of a position with its comma; groupRoom of a group of records without
+// its texts and positions; timesRoom of the times of a group.
 //
-// statesOfOne is how many combinations of state and flags a record can have: eleven states, six of them also with
-// Failed, and all but three of these also with Excused. Updating and Lost can also have Reported, with or without Failed
-// and Excused. Reverted does not count: it does not change before the cluster is Done.
+// statesOfOne is how many combinations of state and flags a record can have. There are eleven states. Six of them can
+// have Failed as well, and all but three of these also Excused. Updating and Lost can also have Reported, with or
+// without Failed and Excused. Reverted does not count, because it does not change before the cluster is Done.
 // timesOfOne is how many times the records of one group have with the coarsest grain.
 const (
 	positionRoom = 8
@@ -34,19 +34,19 @@ const (
 	timesOfOne   = 4
 )
 
-// fit encodes the ledger with as many of the new admissions as it has room for. The other
-// clusters wait, and so do clusters that were to be adopted: they are adopted again by the next plan. Records that are
-// stored are never dropped for room: admissions reserve room for all their later states. Only if the limit was higher
-// when they were stored, the ledger can be above the limit even with the coarsest grain; then no cluster is admitted.
+// fit encodes the ledger with as many of the new admissions as fit. The other clusters wait. Clusters that were to be
+// adopted wait, too: the next plan adopts them again. Stored records are never dropped for space: an admission
+// reserves space for all later states of its record. The ledger can be above the limit with the coarsest grain only
+// if the limit was higher when it was stored. Then no cluster is admitted.
 func (p *planner) fit() v1alpha1.Ledger {
 	if kept := p.roomFor(); kept < len(p.admissions) {
 		for _, u := range p.admissions[kept:] {
 			u.record, u.state, u.admission = u.before, Waiting, 0
 			if !p.due(u) {
-				u.state = u.record.shown() // it failed, and waits to be admitted again
+				u.state = u.record.shown() // the cluster failed, and waits to be admitted again
 			}
 			u.reason = fmt.Sprintf("%s: the ledger is at its limit of %d bytes; admitted when other clusters have finished, no action needed", v1alpha1.LedgerFullReason, p.limit())
-			if u.step != nil { // no step selects some of those that were to be adopted
+			if u.step != nil { // an adopted cluster can have no step
 				u.step.gated, u.step.remeasured = "waits for room in the ledger ("+v1alpha1.LedgerFullReason+")", true
 			}
 		}
@@ -66,7 +66,7 @@ func (p *planner) fit() v1alpha1.Ledger {
 	return l
 }
 
-// withoutExtras returns the records without what no room is reserved for. A soak without Ahead starts again.
+// withoutExtras drops texts and times for which no space is reserved. A soak without Ahead starts again.
 func withoutExtras(records []*Record) []*Record {
 	records = slices.Clone(records)
 	for i, r := range records {
@@ -86,9 +86,9 @@ func (p *planner) limit() int {
 	return DefaultLedgerLimit
 }
 
-// records returns the records to store, in order of cluster. When the rollout succeeds,
-// records of other revisions are dropped, but for those of clusters that are still to go back. After
-// it ended, records of clusters that do not exist are dropped as well.
+// records returns the records to store, in order of cluster. When the rollout succeeds, records of other revisions
+// are dropped, except those of clusters that still have to move back. After the end of the rollout, records of
+// clusters that do not exist are dropped, too.
 func (p *planner) records() []*Record {
 	succeeded := p.spec.Removal == nil && p.target != "" && p.complete() && p.completePhase(p.counts()) == v1alpha1.PhaseSucceeded
 	var records []*Record
@@ -122,9 +122,9 @@ func (p *planner) roomFor() int {
 	return fit
 }
 
-// fits reports whether the ledger with the first n of the new admissions stays within the
-// limit whatever states its clusters get later. A Done record changes only with an admission, so
-// its size stays. Every other record may need a position in another group.
+// fits reports whether the ledger with the first n of the new admissions stays within the limit, whatever states its
+// clusters enter later. A Done record changes only with an admission, so its size stays. Every other record may need
+// a position in another group.
 func (p *planner) fits(n int) bool {
 	type origin struct {
 		revision, stage string
@@ -188,18 +188,19 @@ func (p *planner) encoded(records []*Record, grain time.Duration) v1alpha1.Ledge
 	l.Records = packRecords(records, names, grain)
 	var err error
 	if l.Removal, err = p.removal.Record.Encode(names, grain); err != nil {
-		l.Removal = p.in.Ledger.Removal // every name is in the list, so that Encode cannot fail
+		l.Removal = p.in.Ledger.Removal // every name is in the list, so Encode cannot fail
 	}
 	return l
 }
 
-// Shift moves every time of a ledger but Ahead, which is of another clock, by d. It is used when the operator's clock stepped by d.
+// Shift moves every time of a ledger by d, except Ahead, which is of another clock. It is used when the operator's
+// clock stepped by d.
 func Shift(l v1alpha1.Ledger, d time.Duration) v1alpha1.Ledger {
 	return retimed(l, func(t time.Time) time.Time { return t.Add(d) })
 }
 
-// Clamp replaces every time of a ledger that is later than now by now. A new operator uses
-// it, because the clock of the operator that stored such a time was ahead.
+// Clamp replaces every time of a ledger that is later than now by now. A new operator calls it, because the clock of
+// the previous operator may have been ahead.
 func Clamp(l v1alpha1.Ledger, now time.Time) v1alpha1.Ledger {
 	return retimed(l, func(t time.Time) time.Time { return clock.Earlier(t, now) })
 }
@@ -224,8 +225,8 @@ func retimed(l v1alpha1.Ledger, change func(time.Time) time.Time) v1alpha1.Ledge
 	return l
 }
 
-// sameLedger compares two ledgers as stored; equal times may have different locations. Without
-// reflection, because a ledger may have ten thousand records.
+// sameLedger compares two stored ledgers. Equal times may have different locations. It uses no reflection, because a
+// ledger may have ten thousand records.
 func sameLedger(a, b v1alpha1.Ledger) bool {
 	return bytes.Equal(a.Names, b.Names) && slices.EqualFunc(a.Records, b.Records, sameGroup) && apiequality.Semantic.DeepEqual(a.Removal, b.Removal)
 }
@@ -237,7 +238,7 @@ func sameGroup(a, b v1alpha1.RecordGroup) bool {
 }
 
 // NewAttempt returns the records for a new attempt at the content that becomes the target. Clusters that failed with it
-// before get another try. If the target is the content of a rollback, these failures do not count again.
+// earlier get another try. If the target is the content of a rollback, the earlier failures do not count again.
 func NewAttempt(records []v1alpha1.RecordGroup, digest string, reverting bool) []v1alpha1.RecordGroup {
 	records = slices.Clone(records)
 	for i := range records {

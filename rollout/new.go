@@ -25,7 +25,7 @@ type planner struct {
 	target, stable string
 	// missing says why the target's content is not available; "": it is.
 	missing string
-	// selector of clusters by label; nil: labels install nothing.
+	// selector selects clusters by label; nil: labels install nothing.
 	selector labels.Selector
 	// install placements as observed, in declared order.
 	install []Placement
@@ -36,12 +36,12 @@ type planner struct {
 	named map[string]*step
 	// unknownGroup is a mandatory group that no placement has; it holds every track.
 	unknownGroup error
-	// names are the names in the stored ledger; absent are the clusters with a record that the input does not have.
+	// names are the names in the stored ledger. absent are clusters that have a record but are not in the input.
 	names  []string
 	absent []*unit
 	// revert: clusters that run other content move back to a proven target. revertOpen: that revert has not ended.
 	revert, revertOpen bool
-	// nowhere is the step of clusters without a step: no soak, no deadline.
+	// nowhere is the step of clusters without a step. It has no soak and no deadline.
 	nowhere        step
 	unstagedReason string
 	// removed is the stored record of removals, removal the plan of this call.
@@ -49,20 +49,20 @@ type planner struct {
 	removal removal.Plan
 
 	admissions []*unit // clusters that were adopted or admitted to a free slot, in order
-	retargeted int     // admissions in a slot that the cluster already has
+	retargeted int     // those of admissions that keep the slot of the cluster
 	actions    []Action
 	asks       []Ask
 	passed     []Ask
-	promotions map[string]int // soaks that orders ended, by stage
+	promotions map[string]int // number of soaks that orders ended, by stage
 	recheck    time.Time
 }
 
-// New plans for the input. The plan does not depend on the order of the input. A second plan
-// after the first was carried out has no actions.
+// New plans for the input. The plan does not depend on the order of the input. After the plan was carried out, a
+// second plan has no actions.
 //
-// The error is ErrInvalidStrategy, ErrUnknownDecisionGroup or ErrCorruptLedger. The user must
-// fix the policy, or the ledger. The caller carries out and reports the plan returned with
-// the error as well: it admits and removes no cluster, and gives each cluster the reason.
+// The error is ErrInvalidStrategy, ErrUnknownDecisionGroup or ErrCorruptLedger; the user must fix the policy or the
+// ledger. The caller carries out and reports the plan that is returned with the error, too. That plan admits and
+// removes no cluster, and gives each cluster the reason.
 func New(in Input) (Plan, error) {
 	p := newPlanner(&in)
 	err := p.attach(in.Ledger)

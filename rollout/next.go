@@ -10,41 +10,41 @@ import (
 type observation struct {
 	// member of the install set.
 	member bool
-	// available, and when that last changed by the clock of the managed cluster.
+	// available, and when the availability last changed, by the clock of the managed cluster.
 	available bool
 	changed   time.Time
-	// written: its works are what the record's revision asks for now.
+	// written: the works of the cluster equal the rendering of the record's revision now.
 	written bool
 	health  Health
-	// blocked says why its works cannot be written at all; "" if they can.
+	// blocked says why the works cannot be written at all; "": they can.
 	blocked string
-	// paused says why its works may not be written now although nothing is wrong with the
-	// content; "" if they may. No deadline and no park time run meanwhile.
+	// paused says why the works may not be written now although the content has no error; "": they may be written.
+	// Meanwhile no deadline and no park time run.
 	paused string
-	// awaits says what its works wait for before they are written. away says why the cluster
-	// can receive no content although it is available.
+	// awaits says what must happen before the works can be written. away says why the cluster can receive no content
+	// although it is available.
 	awaits, away string
-	// unwritten says why the hub refused the last write of its works; "" if it did not.
-	// unwrittenSince is since when every write was refused.
+	// unwritten says why the hub refused the last write of the works; "": it did not. unwrittenSince is since when
+	// the hub has refused every write.
 	unwritten      string
 	unwrittenSince time.Time
 }
 
-// pace is what the stage of a cluster and the content say about its clocks.
+// pace has the durations that apply to a cluster, from its stage and its content.
 type pace struct {
-	// soak after the content was verified; 0: none. endless says why no soak ends now; "": each ends.
+	// soak is the time after the content was verified; 0: none. endless says why no soak ends now; "": soaks end.
 	soak    time.Duration
 	endless string
-	// deadline is how long a cluster may stay in a state that it should leave; 0: for ever.
-	// declared: the user wrote it.
+	// deadline is how long a cluster may stay in a state that it should leave; 0: without end. declared: the user
+	// wrote the deadline.
 	deadline time.Duration
 	declared bool
 	// parkAfter is how long a lost cluster keeps its slot without a declared deadline.
 	parkAfter time.Duration
-	// applyErrorAfter is how long after the write an apply error of the agent becomes a failure, and
-	// how long after the admission a refusal of the hub; 0: never.
+	// applyErrorAfter is how long an apply error of the agent may last after the write, and a refusal of the hub
+	// after the admission, before it becomes a failure; 0: it never becomes one.
 	applyErrorAfter time.Duration
-	// inRevert: a revert has not moved the cluster yet, or has moved it but has not ended. If the cluster is lost, it
+	// inRevert: a revert still has to move the cluster, or has moved it and has not ended. If the cluster is lost, it
 	// keeps no slot.
 	inRevert bool
 }
@@ -52,7 +52,7 @@ type pace struct {
 // pauseGrain is how often the clock of a state is restarted while writes are paused.
 const pauseGrain = time.Minute
 
-// applyErrorSeen is how long an apply error must have been seen before it counts.
+// applyErrorSeen is how long the operator must have seen an apply error before the error counts.
 const applyErrorSeen = time.Minute
 
 // next updates a record from what was observed. It also returns the reason for the state.
@@ -125,8 +125,8 @@ func next(r Record, o observation, p pace, now time.Time) (Record, string) {
 	}
 }
 
-// successor is one step of next: the state that follows from what was observed, or the
-// same state. It restarts the clock of a state that is paused or whose soak was interrupted.
+// successor is one step of next: it returns the next state, or the same state if no observation changes it. It
+// restarts the clock of a state that is paused or whose soak was interrupted.
 func successor(r *Record, o observation, p pace, now time.Time) (State, string) {
 	if !o.member {
 		return departed(r, r.failing(o, p, now))
@@ -268,7 +268,7 @@ func successor(r *Record, o observation, p pace, now time.Time) (State, string) 
 			return Failed, r.Refusal
 		case o.health.NotApplied != "":
 			return Failed, "not applied: " + bounded(o.health.NotApplied)
-		case o.written && o.health.State == HealthFailed: // an earlier admission failed alike
+		case o.written && o.health.State == HealthFailed: // an earlier admission failed in the same way
 			return Failed, reported
 		}
 		return Failed, "it failed; " + orElse(o.health.Reason, "no feedback since")
@@ -302,10 +302,10 @@ func departed(r *Record, failed bool) (State, string) {
 // failedThenLeft is why a cluster counts as a failure although it left.
 const failedThenLeft = "it failed before it left"
 
-// failing reports whether the cluster reports a failure that counts. A failure that it reported before it took its slot
-// belongs to an earlier admission. It counts only if it lasts as long as an apply error may, while the cluster is
-// available: another cluster cannot report anything else. The record stores this, because after a restart or a change of
-// its clock the operator does not know since when the cluster reports the failure.
+// failing reports whether the cluster reports a failure that counts. A failure that it reported before it took its
+// slot belongs to an earlier admission. Such a failure counts only if it lasts, while the cluster is available, as
+// long as an apply error may, because a cluster that fails again reports the same. The record stores this: after a
+// restart or a step of its clock, the operator does not know since when the cluster has reported the failure.
 func (r *Record) failing(o observation, p pace, now time.Time) bool {
 	before := r.Reported || o.health.seenBefore(r.Admitted)
 	lasts := r.State == Updating && o.available && p.applyErrorAfter > 0 && !now.Before(r.Since.Add(p.applyErrorAfter))
@@ -317,8 +317,8 @@ func (h Health) seenBefore(t time.Time) bool {
 	return !h.BadSince.IsZero() && clock.RoundUp(h.BadSince, time.Second).Before(t)
 }
 
-// refusal is why the hub refused the last write of the works that the record asks for. It stays
-// until they are written, because a new process has not tried yet.
+// refusal is why the hub refused the last write of the works of the record. It stays until the works are written,
+// because a new process has not tried to write them yet.
 func (r *Record) refusal(o observation) string {
 	switch {
 	case o.written || r.State != Admitted && r.State != Failed && r.State != TimedOut:
@@ -329,8 +329,8 @@ func (r *Record) refusal(o observation) string {
 	return r.Refusal
 }
 
-// applyError returns since when the agent has failed to apply the works, or the hub has refused them.
-// It is false if neither does.
+// applyError returns since when the agent has failed to apply the works, or the hub has refused them. ok is false if
+// neither is the case.
 func (r *Record) applyError(o observation) (seen time.Time, ok bool) {
 	switch {
 	case r.State == Updating && o.health.NotApplied != "":

@@ -44,7 +44,7 @@ func (p *planner) attach(l v1alpha1.Ledger) error {
 	at := p.cursor()
 	for i := range records {
 		r := &records[i]
-		r.Excused = r.failedOtherwise(p.target) // only a revert asks
+		r.Excused = r.failedOtherwise(p.target) // only a revert reads it
 		if u := at.find(r.Cluster); u != nil {
 			u.record = r
 		} else {
@@ -80,14 +80,14 @@ func (p *planner) adopt() {
 		}
 		state := Updating
 		if u.c.Health.State == HealthFailed && p.at(u.c, revision) {
-			state = Failed // it is not known since when
+			state = Failed // since when is not known
 		}
 		if revision != "" {
 			u.renew(&Record{
 				Cluster: u.c.Name, Admitted: p.second, Since: p.second,
 				RecordKey: v1alpha1.RecordKey{
 					Revision: revision, Stage: u.step.title(), State: state,
-					Excused: p.in.Rebuild && revision != p.target, // whether it had failed is lost as well
+					Excused: p.in.Rebuild && revision != p.target, // the rebuilt status has no failures
 				},
 			})
 			p.enter(u)
@@ -108,7 +108,7 @@ func (p *planner) observe() {
 	}
 	for u := range p.recorded() {
 		p.follow(u, firstOf(p.stepsOf(u)))
-		p.place(u, p.stepsOf(u)) // it may hold a slot only since this look
+		p.place(u, p.stepsOf(u)) // it may hold a slot since this turn
 	}
 	for i := range p.units {
 		if u := &p.units[i]; u.member {
@@ -121,7 +121,7 @@ func (p *planner) observe() {
 	p.count()
 }
 
-// follow updates the record of a cluster of a step from what was observed. Done twice, it is the same.
+// follow updates the record of a cluster of a step from its observation. A second call changes nothing.
 func (p *planner) follow(u *unit, s *step) {
 	o, pc := p.observation(u), p.pace(u, s)
 	moved, why := next(*u.record, o, pc, p.now)
@@ -156,7 +156,8 @@ func (p *planner) carryOver() {
 }
 
 // relinquish drops the records of clusters that were admitted to reverted content and have no works of it yet: they
-// never used their slots. In a revert, the record of a cluster that is to go back stays, because it says so.
+// never used their slots. A revert keeps the records of clusters that still have to move back, because only these
+// records say so.
 func (p *planner) relinquish() {
 	for i := range p.units {
 		u := &p.units[i]
@@ -170,10 +171,9 @@ func (p *planner) relinquish() {
 	}
 }
 
-// stepsOf are the steps in which a record counts: the step that selects the cluster now. If no
-// step does, a record of the target or in flight counts in the step of its admission. If
-// that step is gone, it counts in the first step of its track; if its track is gone as well,
-// in the first step of every track.
+// stepsOf are the steps in which a record counts. If a step selects the cluster now, the record counts there.
+// Otherwise a record that is of the target or in flight counts in the step of its admission. If that step was
+// removed, it counts in the first step of its track; if the track was removed, too, in the first step of every track.
 func (p *planner) stepsOf(u *unit) []*step {
 	r := u.record
 	switch {
@@ -206,9 +206,9 @@ func firstOf(steps []*step) *step {
 	return steps[0]
 }
 
-// place handles a cluster that no step selects. Until its outcome is known, the cluster is a member of the step of its
-// record. After that, it is a former member if its record is of the target. A cluster whose works could not be written
-// before, and can be written now, is neither: it never had the target.
+// place gives a step to a cluster that no step selects. Until its outcome is known, the cluster is a member of the
+// step of its record. After that, it is a former member if its record is of the target. A cluster that failed because
+// its works could not be written, and whose works can be written now, is neither, because it never had the target.
 func (p *planner) place(u *unit, homes []*step) {
 	if u.step != nil && u.member || u.member && u.record.State == NotWritten && p.due(u) {
 		return
@@ -244,12 +244,12 @@ func (p *planner) observation(u *unit) observation {
 	return o
 }
 
-// pace returns the clocks of a record from its step and its content. As long as the stage of the admission is declared,
-// the soak is not shorter than that of this stage: otherwise a cluster that moves to another stage would prove content
-// too early. Proven content needs no soak in two cases: the stable revision on a cluster that joins, and the target of
-// a revert, until the revert has ended and on a cluster that moves back later. If the add-on is to be removed, or the
-// strategy cannot be carried out, no soak ends and no deadline runs: a strategy with a wrong group may lack the stage
-// that the clusters soak for.
+// pace returns the clocks of a record from its step and its content. As long as the stage of the admission is
+// declared, the soak is not shorter than there: otherwise a cluster that moves to another stage would prove content
+// too early. Proven content needs no soak in two cases. The first is the stable revision on a cluster that joins. The
+// second is the target of a revert, until the revert has ended, and later on a cluster that moves back. If the add-on
+// is to be removed, or the strategy cannot be carried out, no soak ends and no deadline runs: a strategy with a wrong
+// group may lack the stage for which the clusters soak.
 func (p *planner) pace(u *unit, s *step) pace {
 	if s == nil || p.unknownGroup != nil {
 		s = &p.nowhere
@@ -275,10 +275,10 @@ func (p *planner) pace(u *unit, s *step) pace {
 	return pc
 }
 
-// due reports whether a cluster waits for an admission although it has a record: the record is of other content and
-// holds no slot, or the works differ from the record, so that writing them is a move. A failed cluster is not due when
-// its works are missing or changed: it is admitted again as a failure (retry). It is due if its works could not be
-// written before and can be written now.
+// due reports whether a cluster with a record waits for an admission. It does if the record is of other content and
+// holds no slot, or if the works differ from the record, so that a write would be a move. A failed cluster whose
+// works are missing or changed is not due, because readmit admits it again as a failure. It is due if its works could
+// not be written before and can be written now.
 func (p *planner) due(u *unit) bool {
 	r := u.record
 	switch {
@@ -349,7 +349,7 @@ func (c *Cluster) heldText(now time.Time) string {
 	return text
 }
 
-// invalidHold says that the value of the annotation cannot be used, and what can be.
+// invalidHold says that the value of the annotation cannot be used, and which values can.
 func (c *Cluster) invalidHold() string {
 	return fmt.Sprintf(`its value %q is neither "true" nor a time such as 2026-01-02T15:04:05Z`, c.HeldFor)
 }

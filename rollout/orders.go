@@ -6,9 +6,10 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Order is an order of a user: another attempt for clusters that failed, or the end of the soak in a stage.
+// Order is an order of a user: another attempt for failed clusters (retry), or the end of the soaks of a stage
+// (promote).
 type Order struct {
-	// Verb is retry or promote. Other orders change what is rolled out, and no record.
+	// Verb is retry or promote. Other orders change the target and no record.
 	Verb v1alpha1.OrderVerb
 	// Stage to promote.
 	Stage string
@@ -16,7 +17,7 @@ type Order struct {
 	Clusters []string
 }
 
-// Affects reports whether the order changes a record while the target is the revision.
+// Affects reports whether the order changes the record, if target is the target.
 func (o Order) Affects(r Record, target string) bool {
 	switch {
 	case r.Revision != target:
@@ -29,8 +30,8 @@ func (o Order) Affects(r Record, target string) bool {
 	return false
 }
 
-// retry clears failures. A cluster whose works are written is in flight again, at once or when it returns; any other waits
-// to be admitted. It returns the clusters that failed.
+// retry clears failures, and returns the clusters that had failed. A cluster whose works are written is in flight
+// again: at once, or when it is available again. Any other cluster waits to be admitted.
 func (p *planner) retry() []*unit {
 	var tried []*unit
 	for u := range p.recorded() {
@@ -38,7 +39,7 @@ func (p *planner) retry() []*unit {
 			if o.Verb == v1alpha1.OrderRetry && o.Affects(*u.record, p.target) {
 				again := *u.record
 				again.Failed = false
-				if failure(again.State) { // in flight, it keeps its slot; parked, it gets one when it returns
+				if failure(again.State) { // a cluster in flight keeps its slot; a parked one gets a slot when it returns
 					again.State, again.Admitted = Left, p.second
 					tried = append(tried, u)
 				}
@@ -49,7 +50,7 @@ func (p *planner) retry() []*unit {
 	return tried
 }
 
-// restage lets clusters that are tried again, and wait to be admitted, count in the stages that select them now: the
+// restage makes retried clusters that wait for their admission count in the stages that select them now. So the
 // stages of their failures do not wait for them.
 func (p *planner) restage(tried []*unit) {
 	for _, u := range tried {

@@ -6,11 +6,11 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Plan is what to do now and what to report.
+// Plan has the actions to carry out now, and the state to report.
 //
-// Order of use: if LedgerChanged, write Ledger by compare-and-swap. After that, carry out
-// Actions, and repair the works of every cluster of Clusters that has a Revision and differs
-// from it. Report the rest. Plan again at RecheckAt, or when an observation changes.
+// The caller uses it in this order. If LedgerChanged, it writes Ledger by compare-and-swap. Then it carries out
+// Actions. It repairs the works of each cluster in Clusters that has a Revision and whose works differ from it. It
+// reports the rest. It plans again at RecheckAt, or when an observation changes.
 type Plan struct {
 	// Ledger to store before any action is taken.
 	Ledger v1alpha1.Ledger
@@ -20,7 +20,7 @@ type Plan struct {
 	// time. Above 0, Input.Ledger must have come from an uncached read.
 	Admitted int
 
-	// Actions, sorted by cluster; an Install stands before the Move of its cluster.
+	// Actions, sorted by cluster. The Install of a cluster precedes its Move.
 	Actions []Action
 	// Clusters has every cluster of Input, sorted by name.
 	Clusters []ClusterPlan
@@ -29,7 +29,7 @@ type Plan struct {
 	Progressions []Progression
 	// Stages in the order they are worked, track by track.
 	Stages []v1alpha1.StageStatus
-	// Undivided: the only stage is the whole fleet of a strategy, and no stage of the user's.
+	// Undivided: the only stage is the whole fleet of a strategy; the user declared no stage.
 	Undivided bool
 	// Counts of the clusters by state.
 	Counts v1alpha1.Counts
@@ -43,22 +43,22 @@ type Plan struct {
 	// Succeeded: the rollout of the target succeeds with this plan. The caller writes
 	// succeeded-at and makes the target the stable revision.
 	Succeeded bool
-	// Halted: the rollout ended Succeeded before, and now a stage has no failure budget left.
-	// Clusters that join later, or whose configuration changes, are not moved. The commit
-	// status becomes a failure, and the rollout does not resume by itself.
+	// Halted: the rollout ended Succeeded before, and now the failures of a stage exceed its budget. Clusters that
+	// join later, or whose configuration changes, are not moved. The commit status becomes a failure, and the rollout
+	// does not resume by itself.
 	Halted bool
 	// Abandoned: the rollout is Failed although neither a cluster nor a gate failed: the clusters that
 	// could have verified the content left.
 	Abandoned bool
 	// Overdue names the clusters whose removal takes too long; "": none.
 	Overdue string
-	// Guard says in words what holds a removal back (DeletionGuard); "": nothing does. GuardHint says how to lift the
-	// guard; "" if it cannot be lifted. It is too long for a commit status.
+	// Guard says why a removal is held (DeletionGuard); "": it is not held. GuardHint says how to lift the guard; "":
+	// it cannot be lifted. The hint is too long for a commit status.
 	Guard, GuardHint string
 
 	// Promoted is how many soaks the orders ended, by stage.
 	Promoted map[string]int
-	// Passed are the gates before a stage by which this plan admits a cluster.
+	// Passed are the gates before a stage that let this plan admit a cluster.
 	Passed []Ask
 	// Asks are the gates that are to be evaluated now.
 	Asks []Ask
@@ -122,19 +122,18 @@ type ClusterPlan struct {
 	// Stage is the step the cluster belongs to; "" for none.
 	Stage string
 	State State
-	// SelectedBy is what selects the cluster now, otherwise what selected it last. The
-	// caller stores it in the ManagedClusterAddOn that AddonFlow created. A cluster leaves only
-	// if the same selection selected it before.
+	// SelectedBy is the selection of the cluster now; if it is not selected, its last one. The caller stores it in
+	// the ManagedClusterAddOn that AddonFlow created. A cluster leaves only if the same selection selected it before.
 	SelectedBy Selection
-	// Revision is the digest to which its works are repaired: the revision it was admitted
-	// to, otherwise the revision it runs; for a Blocked cluster the revision before. The works
-	// stay as they are if it is "", Mixed or Foreign.
+	// Revision is the digest to which the works are repaired: the revision to which the cluster was admitted,
+	// otherwise the revision that it runs; for a Blocked cluster, the revision before. If it is "", Mixed or Foreign,
+	// the works stay unchanged.
 	Revision string
 	// Reason says in words what the cluster waits for, or why it has its state.
 	Reason string
 	// SoakingUntil and Deadline are zero where they do not apply.
 	SoakingUntil, Deadline time.Time
-	// NotApplied says why the works of a cluster in flight are not applied: its agent could not, or
-	// the hub refuses them; "": they are, or may be.
+	// NotApplied says why the works of a cluster in flight are not applied: the agent could not apply them, or the
+	// hub refuses them; "": they are applied, or not reported yet.
 	NotApplied string
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Names of steps that get no name from a stage or placement.
+// Names of steps whose name does not come from a stage or placement.
 const (
 	wholeFleet = "all"      // the only step of a strategy without groups
 	theRest    = "rest"     // clusters outside the groups that come first
@@ -23,9 +23,8 @@ const (
 // stageDeadline is the progress deadline of a stage that declares none.
 const stageDeadline = time.Hour
 
-// buildTracks turns the policy into tracks of steps and gives each member its step. Members
-// without a step are unstaged. The error is an unknown decision group; the tracks can be used
-// with it, and are held.
+// buildTracks turns the policy into tracks of steps and gives each member its step. Members without a step are
+// unstaged. The error is an unknown decision group; the tracks are valid with it, too, and are held.
 func (p *planner) buildTracks() error {
 	var err error
 	switch {
@@ -39,7 +38,7 @@ func (p *planner) buildTracks() error {
 		p.tracks = []*track{p.canaryFirst()}
 	case p.byPlacements():
 		err = p.perPlacement()
-	default: // Manual with no pace of its own
+	default: // Manual without a declared pace
 		t := &track{steps: []*step{p.allAtOnce(wholeFleet, p.members(nil), clusterv1alpha1.RolloutAll{})}}
 		p.tracks = []*track{t}
 	}
@@ -49,14 +48,14 @@ func (p *planner) buildTracks() error {
 	for _, s := range p.steps {
 		s.proven, s.revert, s.revertOpen = p.in.TargetProven, p.revert, p.revertOpen
 		if s.proven || first {
-			s.emptyHold = "" // proven content needs no proof
+			s.emptyHold = "" // for proven content, an empty step is complete
 		}
 	}
 	return err
 }
 
-// installsFirst reports whether this is a first install: no content succeeded yet, and no cluster keeps other content
-// than the target, of AddonFlow or of OCM. A cluster in flight to the target keeps none.
+// installsFirst reports whether this is a first install: no content has succeeded, and no cluster keeps content other
+// than the target, whether AddonFlow or OCM deployed it. A cluster in flight to the target does not count.
 func (p *planner) installsFirst() bool {
 	for i := range p.units {
 		u := &p.units[i]
@@ -68,8 +67,8 @@ func (p *planner) installsFirst() bool {
 	return p.stable == ""
 }
 
-// completeSteps adds to the steps the clusters that a revert moves although no step selects them, and computes limits
-// and budgets from all members.
+// completeSteps adds to the steps the clusters that a revert moves although no step selects them. Then it computes
+// limits and budgets from all members.
 func (p *planner) completeSteps() {
 	for i := range p.units {
 		if u := &p.units[i]; p.revert && u.member && u.step == nil && p.leftBehind(u) {
@@ -94,9 +93,9 @@ func (p *planner) completeSteps() {
 	}
 }
 
-// leftBehind reports whether a revert must move a cluster that no step selects: the cluster was admitted to the
-// reverted content, or the revert has admitted it. It is a member of the step of its admission, because otherwise it
-// would keep its content.
+// leftBehind reports whether a revert must move a cluster that no step selects, because the cluster was admitted to
+// the reverted content, or by the revert. Without a step it would keep its content, so it is a member of the step of
+// its admission.
 func (p *planner) leftBehind(u *unit) bool {
 	r := u.record
 	back := r != nil && r.Revision == p.target && !p.due(u)
@@ -122,8 +121,8 @@ func (p *planner) index() {
 	}
 }
 
-// tracksOf are the tracks that a step of the name belongs to: with a pace per placement the
-// track of the placement, otherwise all tracks.
+// tracksOf are the tracks to which a step with the name belongs: with a pace per placement, the track of the
+// placement; otherwise all tracks.
 func (p *planner) tracksOf(step string) []*track {
 	for i, t := range p.tracks {
 		if t.prefix != "" && stageOf(strings.TrimSuffix(t.prefix, "/"))(step) {
@@ -133,9 +132,8 @@ func (p *planner) tracksOf(step string) []*track {
 	return p.tracks
 }
 
-// nameApart numbers steps that would share a name, such as a placement named "unplaced" and
-// the step of clusters without a placement. Records and commit statuses find a step by its
-// name.
+// nameApart numbers steps that would have the same name, such as a placement named "unplaced" and the step of
+// clusters without a placement. Records and commit statuses find a step by its name.
 func (p *planner) nameApart() {
 	taken := map[string]bool{}
 	for _, t := range p.tracks {
@@ -183,8 +181,8 @@ func (p *planner) selected(in func(*unit) bool, groups ...Group) []*unit {
 	return slices.Compact(found)
 }
 
-// returning reports whether a cluster of the groups is not a member only because its
-// ManagedClusterAddOn is being deleted. It becomes a member again with a new one.
+// returning reports whether a cluster of the groups is not a member only because its ManagedClusterAddOn is being
+// deleted. It is a member again when it has a new one.
 func (p *planner) returning(groups ...Group) bool {
 	for _, g := range groups {
 		at := p.cursor()
@@ -197,9 +195,8 @@ func (p *planner) returning(groups ...Group) bool {
 	return false
 }
 
-// withRecorded adds the members without a step whose record names a stage that satisfies in.
-// While the decisions of a placement are missing or changing, the clusters that it selected
-// before still count as its own.
+// withRecorded adds the members without a step whose record names a stage that satisfies in. While the decisions of a
+// placement are missing or changing, the clusters that it selected before still belong to it.
 func (p *planner) withRecorded(found []*unit, in func(stage string) bool) []*unit {
 	for i := range p.units {
 		u := &p.units[i]
@@ -255,7 +252,7 @@ func (p *planner) stages() *track {
 				" selects no cluster of the install set; select one, or set whenEmpty: Pass"
 		}
 		why := pl.untrusted()
-		if len(s.members) == 0 { // the install set decides whether it is empty
+		if len(s.members) == 0 { // whether the step is empty depends on the install set
 			why = cmp.Or(why, p.untrusted(p.install))
 		}
 		s.distrust(why)
@@ -264,8 +261,8 @@ func (p *planner) stages() *track {
 	return t
 }
 
-// stagePlacement returns the observed placement of a stage. If it does not exist, it is empty for proven content: the
-// stage has nothing to prove, and a revert must not wait for it.
+// stagePlacement returns the observed placement of a stage. For proven content, a placement that does not exist
+// counts as empty: the stage has nothing to prove, and a revert must not wait for it.
 func (p *planner) stagePlacement(ref v1alpha1.PlacementReference) Placement {
 	pl := p.placementOf(ref)
 	if p.in.TargetProven && pl.Settlement == Missing {
@@ -274,7 +271,7 @@ func (p *planner) stagePlacement(ref v1alpha1.PlacementReference) Placement {
 	return pl
 }
 
-// distrust holds a step whose members cannot be determined; why is the reason, "": none.
+// distrust holds a step whose members cannot be determined. why is the reason; "": they can be determined.
 func (s *step) distrust(why string) {
 	if why != "" {
 		s.hold, s.unknown = "held: "+why, true
@@ -298,7 +295,7 @@ func (p *planner) strategy(st v1alpha1.RolloutStrategy) error {
 	return err
 }
 
-// ocmStrategy is the part of a strategy that OCM has as well; UpdateAll is All.
+// ocmStrategy returns the strategy as OCM's type; UpdateAll becomes All.
 func ocmStrategy(st v1alpha1.RolloutStrategy) clusterv1alpha1.RolloutStrategy {
 	kind := clusterv1alpha1.RolloutType(st.Type)
 	if st.Type == v1alpha1.StrategyUpdateAll {
@@ -309,12 +306,12 @@ func ocmStrategy(st v1alpha1.RolloutStrategy) clusterv1alpha1.RolloutStrategy {
 	}
 }
 
-// perPlacement builds the tracks of the ClusterManagementAddOn's own pace: one track per
-// install placement, in parallel. A cluster belongs to the last placement that selects it.
-// Clusters without a placement have no pace in OCM and move at once.
+// perPlacement builds the tracks of the pace in the ClusterManagementAddOn: one track per install placement, in
+// parallel. A cluster belongs to the last placement that selects it. Clusters without a placement have no pace in OCM
+// and move at once.
 //
-// A placement that cannot be relied upon may select any cluster. It therefore holds its own
-// track, the tracks before it, and the clusters that no other placement selects.
+// A placement whose decisions are incomplete may select any cluster. So it holds its own track, the tracks before it,
+// and the clusters that no other placement selects.
 func (p *planner) perPlacement() error {
 	var failed error
 	for i, pl := range p.install {
@@ -322,7 +319,7 @@ func (p *planner) perPlacement() error {
 			continue
 		}
 		for _, u := range p.withRecorded(nil, stageOf(p.titleOf(pl))) {
-			u.placement = i // it may still select the clusters that it selected
+			u.placement = i // the placement may still select its clusters
 		}
 	}
 	for i, pl := range p.install {

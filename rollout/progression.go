@@ -8,8 +8,8 @@ type Progression struct {
 	// Selected counts the clusters that the placement selects. Configured counts the members
 	// that belong to it; a member belongs to the last placement that selects it.
 	Selected, Configured int
-	// InFlight counts clusters with a slot, Done those that run the target, verified and
-	// soaked, or for which it changes nothing.
+	// InFlight counts clusters with a slot. Done counts clusters that run the target, verified and soaked, and
+	// clusters that the target does not change.
 	InFlight, Done int
 	// Failed counts clusters that failed with the target, TimedOut those past their deadline.
 	Failed, TimedOut int

@@ -23,22 +23,22 @@ import (
 const (
 	// DefaultLedgerLimit is the most bytes that an encoded ledger has.
 	DefaultLedgerLimit = 1 << 20
-	// namesLimit bounds what the stored names may unpack to.
+	// namesLimit is the most bytes to which the stored names may unpack.
 	namesLimit = 64 << 20
 )
 
-// Record is the entry of one cluster in the ledger: the content it was admitted to, the stage
-// of the admission, and its state. Times have a precision of a second.
+// Record is the entry of one cluster in the ledger: the content to which the cluster was admitted, the stage of the
+// admission, and the state of the cluster. Times have a precision of a second.
 //
-// Failed is false in a state that is a failure itself. Reverted is false once the cluster is Done. Reported ends with any
-// other report. Only a record whose works are not written has a Refusal.
+// Failed is false in a state that is a failure itself. Reverted is false once the cluster is Done. Reported ends with
+// any other report. Only a record whose works are not written has a Refusal.
 type Record struct {
 	Cluster string
 	v1alpha1.RecordKey
-	Admitted time.Time // when it took its slot: by its admission, or by its return without one
+	Admitted time.Time // when the cluster took its slot, by its admission or by its return
 	Since    time.Time // when the clock of the state started
-	// Ahead is the change of availability that the soak counts although the managed cluster dates it after Since; zero:
-	// none. It is a time of that cluster's clock.
+	// Ahead is a change of availability that the managed cluster dates after Since, and that has restarted the soak;
+	// zero: none. It is a time of that cluster's clock.
 	Ahead time.Time
 }
 
@@ -60,8 +60,8 @@ func (r *Record) CountsAsFailure() bool { return r.failed() }
 // failed reports whether the cluster of the record counts as a failure of its content.
 func (r *Record) failed() bool { return r != nil && (r.Failed || failure(r.State)) }
 
-// failedOtherwise reports whether the cluster of the record failed with other content than the target
-// and has verified none since.
+// failedOtherwise reports whether the cluster of the record failed with content other than the target, and has
+// verified no content since.
 func (r *Record) failedOtherwise(target string) bool {
 	return r != nil && (r.Excused || r.Revision != target && r.failed() && r.State != NotWritten && !verified(r.State))
 }
@@ -109,7 +109,7 @@ func recordsOf(l v1alpha1.Ledger, names []string) ([]Record, error) {
 	for i, name := range names {
 		records[i].Cluster = name
 	}
-	// A name without a record is that of a cluster that is being removed.
+	// A cluster that is being removed has a name without a record.
 	return slices.DeleteFunc(records, func(r Record) bool { return r.Revision == "" }), nil
 }
 
@@ -146,8 +146,7 @@ func readGroup(g v1alpha1.RecordGroup, records []Record) error {
 	return nil
 }
 
-// Names lists the clusters that a ledger names, with and without a record, in order. The
-// error is ErrCorruptLedger.
+// Names lists all clusters that a ledger names, in order, also those without a record. The error is ErrCorruptLedger.
 func Names(l v1alpha1.Ledger) ([]string, error) {
 	if len(l.Names) == 0 {
 		return nil, nil
@@ -186,8 +185,8 @@ func packNames(names []string) []byte {
 	return b.Bytes()
 }
 
-// refusalsKept is how many different refusals a ledger has in words; others are otherRefusal. A refusal
-// that names the cluster would make a group of records of every cluster.
+// refusalsKept is how many different refusals a ledger stores in words; the others are otherRefusal. A refusal that
+// names its cluster would otherwise make one group of records per cluster.
 const (
 	refusalsKept = 3
 	otherRefusal = "the hub refuses the works"
@@ -196,10 +195,9 @@ const (
 // timeKey identifies times within a group, in seconds; ahead is 0 without one.
 type timeKey struct{ admitted, since, ahead int64 }
 
-// packRecords encodes records, sorted by cluster, as groups of positions in names. Times are
-// rounded up to a multiple of grain, so that a soak or deadline gets longer, never shorter.
-// States without a slot have no running clock; a minute is precise enough for them. The
-// result is deterministic: decoded and encoded again, it is the same.
+// packRecords encodes records, sorted by cluster, as groups of positions in names. Times are rounded up to a multiple
+// of grain, so that a soak or deadline is never shorter. States without a slot have no running clock; a precision of
+// a minute is enough for them. Decoding the result and encoding it again gives the same result.
 func packRecords(records []*Record, names []string, grain time.Duration) []v1alpha1.RecordGroup {
 	at := map[v1alpha1.RecordKey]map[timeKey][]int{}
 	i, refusals := 0, []string{"", otherRefusal}
@@ -270,10 +268,10 @@ func packTimes(times map[timeKey][]int) []v1alpha1.RecordTimes {
 // coarse is the second at which a time is stored: rounded up to a multiple of grain.
 func coarse(t time.Time, grain time.Duration) int64 { return clock.RoundUp(t, grain).Unix() }
 
-// within reports whether the ledger has at most that many bytes in an object. It counts them only
-// if what they can be at most is more.
+// within reports whether the ledger has at most that many bytes in an object. It counts the bytes only if an upper
+// bound of them exceeds the limit.
 func within(l v1alpha1.Ledger, limit int) bool {
-	const groupMost, timesMost, escaped = 140, 120, 6 // a character of a text has up to six bytes in JSON
+	const groupMost, timesMost, escaped = 140, 120, 6 // escaped: bytes of one character of a text in JSON
 	most := groupMost + base64.StdEncoding.EncodedLen(len(l.Names))
 	for _, g := range l.Records {
 		most += groupMost + escaped*(len(g.Revision)+len(g.Stage)+len(g.Refusal))

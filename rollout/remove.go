@@ -28,7 +28,7 @@ func (p *planner) removalInput() removal.Input {
 	in := removal.Input{
 		Now: p.now, Grace: p.in.RemovalGrace, Record: p.removed, Rebuilt: p.in.Rebuild,
 		Removal: p.spec.Removal, Approval: p.in.ApprovedRemoval, Trust: removal.Settled,
-		// The names of a whole add-on that is removed stand in the ledger already.
+		// If the whole add-on is removed, the ledger already has all names.
 		Full: p.spec.Removal == nil && !within(p.in.Ledger, p.limit()*15/16),
 	}
 	if p.spec.Target != nil {
@@ -66,8 +66,8 @@ func (p *planner) removalInput() removal.Input {
 	return in
 }
 
-// cause is why the cluster failed or is parked. While the cluster leaves, its reason says
-// why it leaves instead.
+// cause is why the cluster failed or is parked. While the cluster leaves, its reason says why it leaves, and fault
+// has the cause.
 func (u *unit) cause() string {
 	if u.fault != "" {
 		return u.fault

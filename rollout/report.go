@@ -87,8 +87,9 @@ func (p *planner) clusterPlans() []ClusterPlan {
 	return plans
 }
 
-// writes reports whether the works of a cluster follow its record: while it is in flight, and while the hub refuses the
-// works of a cluster that failed, because the operator keeps trying. Content that is being quarantined is not written.
+// writes reports whether the works of a cluster follow its record. They do while the cluster is in flight. They also
+// do while the hub refuses the works of a failed cluster, because the operator keeps trying. Content that is being
+// quarantined is not written.
 func (p *planner) writes(u *unit) bool {
 	r := u.record
 	if r != nil && r.Revision == p.target && p.in.Withdrawn {
@@ -97,9 +98,9 @@ func (p *planner) writes(u *unit) bool {
 	return r.InFlight() || r != nil && r.Revision == p.target && r.Refusal != ""
 }
 
-// keeps is the revision to which the cluster's works are repaired: that of its record if they
-// follow it and can be written, otherwise the revision it runs. If the works were deleted
-// on a cluster to which the target could not be written, it is the stable revision.
+// keeps is the revision to which the works of the cluster are repaired: the revision of its record, if the works
+// follow the record and can be written; otherwise the revision that the cluster runs. If the target could not be
+// written to a cluster and its works were deleted, it is the stable revision.
 func (p *planner) keeps(u *unit) string {
 	r := u.record
 	switch {
@@ -130,12 +131,12 @@ func (p *planner) counts() v1alpha1.Counts {
 			u.countIn(&c)
 		}
 	}
-	left := map[*unit]bool{} // a failure of a gone stage counts in several
+	left := map[*unit]bool{} // a failure whose stage was removed counts in several steps
 	for _, s := range p.steps {
 		for _, u := range s.former {
 			if u.record.failed() && !u.member && u.state != Removing && !left[u] {
 				left[u] = true
-				c.Failed++ // it left, and counts as in its stage
+				c.Failed++ // the cluster left, and still counts as failed
 			}
 		}
 	}
@@ -173,7 +174,7 @@ func (p *planner) stageStatus(t *track, i int, s *step) v1alpha1.StageStatus {
 	open := st.Phase == StageWaiting || st.Phase == StageProgressing || st.Phase == StageSoaking
 	switch {
 	case open && p.in.Ended && !s.unverified():
-		st.Phase = StageComplete // the clusters that it waits for catch up, which is no rollout
+		st.Phase = StageComplete // clusters that catch up are not part of the rollout
 	case (open || st.Phase == StageHeld) && p.in.Aborted != "" && c.flying == 0:
 		st.Phase = StageHeld
 		st.Message += ", " + p.in.Aborted

@@ -12,14 +12,14 @@ import (
 // rollingShare is the share in percent if RollingUpdateWithPlacement declares none.
 const rollingShare = 25
 
-// rollingUpdate is RollingUpdateWithPlacement: it moves a share of the members that the
-// placement selects, and holds the rest.
+// rollingUpdate is RollingUpdateWithPlacement: it moves a share of the members that the placement selects, and holds
+// the rest.
 //
 //	40 installed, placement selects them all, 30%: 12 are moved, 28 held by strategy
 //
-// The share takes clusters that run the target or are admitted to it first. On a first install, on a revert, or if the
-// target is the stable revision, all members are moved. While no content has succeeded, the clusters of the rest on
-// which none is verified follow the share: the strategy has nothing to protect there.
+// The share takes clusters first that run the target or are admitted to it. All members are moved on a first install,
+// on a revert, or if the target is the stable revision. While no content has succeeded, clusters of the rest that
+// have verified no content follow the share, because they run nothing that the strategy could protect.
 func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	if !p.protects(heldShare) {
 		return &track{steps: []*step{p.allAtOnce(wholeFleet, p.members(nil), clusterv1alpha1.RolloutAll{})}}
@@ -37,7 +37,7 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 		share.members = p.members(nil)
 		return &track{steps: []*step{share.own()}}
 	}
-	for _, u := range p.members(nil) { // its step depends on its record after this look
+	for _, u := range p.members(nil) { // its step depends on its record after this turn
 		if u.record != nil {
 			p.follow(u, share)
 		}
@@ -57,8 +57,8 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	return &track{steps: []*step{share, rest.own()}}
 }
 
-// protects reports whether a step that protects what clusters run, the share or the default canary, applies. It does
-// unless this is a first install. A rollout that began with the step keeps it to the end.
+// protects reports whether a step applies that protects what clusters run: the share or the default canary. It
+// applies unless this is a first install. A rollout that began with the step keeps it to the end.
 func (p *planner) protects(step string) bool {
 	for u := range p.recorded() {
 		if u.record.Revision == p.target && u.record.Stage == step {
@@ -68,9 +68,9 @@ func (p *planner) protects(step string) bool {
 	return !p.installsFirst()
 }
 
-// unprotected reports whether the share protects nothing on the cluster: there is no stable revision at which it could
-// join, and it runs nothing, the target, or content that is not verified there. What ran there before does not matter,
-// because it was overwritten.
+// unprotected reports whether the share has nothing to protect on the cluster: there is no stable revision at which
+// the cluster could join, and the cluster runs nothing, the target, or content that is not verified there. Earlier
+// content of the cluster does not matter, because it was overwritten.
 func (p *planner) unprotected(u *unit) bool {
 	r := u.record
 	overwritten := r != nil && (u.c.Running == r.Revision || u.c.Running == Mixed)
@@ -78,15 +78,15 @@ func (p *planner) unprotected(u *unit) bool {
 	return p.stable == "" && (u.c.Running == "" || u.c.Running == p.target || unverified)
 }
 
-// undecidedInShare reports whether the cluster was admitted in the share, is not Done, and
-// needs no new admission. It stays in the share even if the placement dropped it.
+// undecidedInShare reports whether the cluster was admitted in the share, is not Done, and needs no new admission. It
+// stays in the share even if the placement no longer selects it.
 func (p *planner) undecidedInShare(u *unit) bool {
 	return !p.due(u) && u.record.Stage == heldShare && u.record.State != Done
 }
 
-// fillShare chooses size clusters, each rank in order of name: clusters at the target,
-// admitted to it, or with a slot of the share; failed clusters; clusters that can be moved now; the
-// others; clusters for which the target changes nothing.
+// fillShare chooses size clusters in this order, by name within a rank: clusters at the target, admitted to it, or
+// with a slot of the share; failed clusters; clusters that can be moved now; other clusters; clusters that the target
+// does not change.
 func (p *planner) fillShare(chosen []*unit, size int) []*unit {
 	ranks := make([][]*unit, 5)
 	for _, u := range chosen {

@@ -9,12 +9,12 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// track is a sequence of steps; a step starts when the one before it is complete.
-// Tracks of one plan run in parallel.
+// track is a sequence of steps. A step starts when the step before it is complete. The tracks of one plan run in
+// parallel.
 type track struct {
 	steps []*step
-	// shared: the failure budget of the steps that are not mandatory is one over the
-	// whole track, and every failure of the track counts against it (Progressive).
+	// shared (Progressive): all steps that are not mandatory share one failure budget, and every failure of the track
+	// counts against it.
 	shared bool
 	// prefix of the names of its steps, with a pace per placement.
 	prefix string
@@ -38,7 +38,7 @@ type step struct {
 	declared bool
 	// mandatory: a decision group that tolerates no failure.
 	mandatory bool
-	// all: strategy All, whose failures stop nothing until the last cluster is decided.
+	// all: strategy All. Its failures halt nothing until the last cluster is decided.
 	all bool
 	// atOnce: the strategy moves every cluster of the step at once (All, decision groups).
 	atOnce bool
@@ -46,26 +46,26 @@ type step struct {
 	proven bool
 	// revert: clusters that run other content move back to a proven target. revertOpen: that revert has not ended.
 	revert, revertOpen bool
-	// early: the steps before are not complete. A revert moves clusters in flight all the same, and a rollback also
+	// early: the steps before are not complete. A revert still moves clusters in flight; a rollback also moves
 	// clusters that failed.
 	early bool
 
-	// hold says why no cluster is moved to the target, however many slots are free;
-	// joiners may still be installed at the stable revision.
+	// hold says why no cluster is moved to the target, even with free slots; "": clusters are moved. Joiners are
+	// still installed at the stable revision.
 	hold string
 	// byStrategy: the strategy itself asks for the hold, so that the rollout may end here.
 	byStrategy bool
-	// returning: a cluster of the step is about to become a member again. The step is not
-	// complete before one of its clusters is Done.
+	// returning: a cluster of the step is about to be a member again. The step is not complete before one of its
+	// clusters is Done.
 	returning bool
 	// unknown: the members cannot be determined now, so the step is never complete.
 	unknown bool
 	// begun: a cluster of the step was admitted to the target.
 	begun bool
-	// gates that the rollout has to pass in the step. gated names the gates that hold its admissions although the
-	// step could start; shut are all of these gates. unmeasured names the gate that holds its completion. "": none.
-	// soaked is the end of the last soak so far. remeasured: the wait ends without an action of the user, because the
-	// gate in gated is measured again, or gated is about the full ledger.
+	// gates are the gates that the rollout has to pass in the step. gated names the gates that hold admissions
+	// although the step could start; shut are all of these gates. unmeasured names the gate that the completion waits
+	// for. "": none. soaked is the end of the last soak so far. remeasured: the wait ends without an action of the
+	// user, because the gate in gated is measured again, or gated is about the full ledger.
 	gates             []gate
 	gated, unmeasured string
 	soaked            time.Time
@@ -75,39 +75,39 @@ type step struct {
 	// "": an empty step is complete.
 	emptyHold string
 
-	// tally is counted after the records were updated, and again after admission.
+	// tally is counted after the records were updated, and again after the admissions.
 	tally tally
 }
 
-// tally counts the clusters of a step by what they mean for it.
+// tally has counts of the clusters of a step.
 type tally struct {
-	total     int32 // members, but of those that are leaving only the ones that are updated
+	total     int32 // members; of the leaving ones, only those that are updated
 	done      int32 // verified and soaked with the target, former members included
 	updated   int32 // members that are done or have nothing to change
-	flying    int32 // hold a slot
-	soaking   int32 // of those, the ones whose soak is running
-	lost      int32 // of those, the ones that are not available
+	flying    int32 // clusters with a slot
+	soaking   int32 // of flying: the soak is running
+	lost      int32 // of flying: not available
 	failed    int32 // failures of the target, former members included
-	again     int32 // of those, the ones that are in flight or parked again
-	elsewhere int32 // of those failed, the ones admitted in another stage
+	again     int32 // of failed: in flight or parked again
+	elsewhere int32 // of failed: admitted in another stage
 	parked    int32 // set aside: parked, or not admitted because they are not available or held
-	outdated  int32 // of those, the ones that were Done before their own inputs changed
+	outdated  int32 // of parked: Done before their own inputs changed
 	waiting   int32 // not admitted yet
-	barred    int32 // of those, the ones that are not admitted because of Cluster.Waits
+	barred    int32 // of waiting: not admitted because of Cluster.Waits
 	left      int32 // former members that left before they were done
-	inherited int32 // of a stage that is gone: in flight, parked, or left before they were done
+	inherited int32 // admitted in a stage that was removed: in flight, parked, or left before they were done
 	leaving   int32
 
-	until    time.Time // when the last soak of those running ends
+	until    time.Time // when the last running soak ends
 	failures []*unit   // the first few failures
-	excused  []*unit   // clusters that failed with the target, and spend no budget
-	away     []*unit   // of those parked, the ones with Cluster.Away set
+	excused  []*unit   // failed with the target, but do not count against the budget
+	away     []*unit   // of parked: Cluster.Away is set
 	onward   []*unit   // admitted in the step, in flight, and another step selects them now
-	strayed  []*unit   // of those left, the ones that another step selects now
-	held     []*unit   // of those parked, the ones that their ManagedClusters hold
-	refused  int32     // of those flying, the ones whose works the agent could not apply, or the hub refuses
-	refuses  *unit     // the first of them by name
-	bars     *unit     // the first of those barred, by name
+	strayed  []*unit   // of left: another step selects them now
+	held     []*unit   // of parked: held by their ManagedClusters
+	refused  int32     // of flying: the agent could not apply the works, or the hub refuses them
+	refuses  *unit     // the first of refused, by name
+	bars     *unit     // the first of barred, by name
 }
 
 // shownFailures is how many failing clusters are named.
@@ -119,14 +119,15 @@ func (s *step) empty() bool {
 	return c.total == 0 && c.flying+c.done+c.failed+c.left == 0 && len(c.onward) == 0
 }
 
-// count tallies the clusters of every step by their current states. A cluster that became Done or failed in a
-// step counts there even if another step selects it now, and while it is in flight the step waits for it. If it is lost,
-// parked or left meanwhile, it counts there as left: otherwise a placement could replace one canary after the other.
+// count tallies the clusters of every step by their current states. A cluster that became Done or failed in a step
+// counts there even if another step selects it now. While such a cluster is in flight, the step waits for it. If it
+// is lost, parked or left meanwhile, it counts there as left: otherwise a placement could replace one canary after
+// the other.
 func (p *planner) count() {
 	for _, s := range p.steps {
 		s.begun = false
 		t := tally{}
-		s.former = slices.DeleteFunc(s.former, func(u *unit) bool { return u.record == nil }) // no room in the ledger
+		s.former = slices.DeleteFunc(s.former, func(u *unit) bool { return u.record == nil }) // the ledger has no space for its record
 		for _, u := range s.members {
 			p.countMember(u, s, &t)
 		}
@@ -182,7 +183,7 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 	if u.leaving {
 		t.leaving++
 		if u.state == Waiting || u.state == Parked || u.state == Held {
-			return // it gets no further content
+			return // the cluster gets no further content
 		}
 	}
 	if !u.leaving || u.state == Done || u.state == Unchanged {
@@ -220,7 +221,7 @@ func (p *planner) countMember(u *unit, s *step, t *tally) {
 		if p.postponed(u) {
 			t.addBarred(u)
 		}
-	default: // no state of a member of a step
+	default: // members of a step have no other state
 	}
 	failing := u.state == Failed || u.state == TimedOut
 	switch failed := u.record.failed() && u.record.Revision == p.target && !p.due(u); {
@@ -242,9 +243,9 @@ func (t *tally) addInherited(p *planner, u *unit) {
 	}
 }
 
-// retargetable reports whether a cluster in flight may be moved to other content. A cluster that is held may be moved
-// again to the target that it is in flight to. A revert does not wait for clusters that it cannot move, because it would
-// wait for the content that it replaces.
+// retargetable reports whether a cluster in flight may be moved to other content. A held cluster may only be moved
+// again to the target that it is in flight to. A revert does not wait for clusters that it cannot move, because it
+// would wait for the content that it replaces.
 func (p *planner) retargetable(u *unit) bool {
 	return !u.bound && !u.leaving && (!u.held || u.record.Revision == p.target)
 }
@@ -266,9 +267,9 @@ func (t *tally) addFlying(u *unit) {
 	}
 }
 
-// refusal is why the current works of a cluster in flight are not applied: the agent could not, or
-// the hub refused them; "": they are, or may be. In other states the agent's error is about other
-// works, or may be out of date.
+// refusal is why the current works of a cluster in flight are not applied: the agent could not apply them, or the hub
+// refused them; "": they are applied, or not reported yet. In other states, an error of the agent is about other
+// works or may be old.
 func (u *unit) refusal() string {
 	if u.state == Updating || u.state == Soaking {
 		return bounded(u.c.Health.NotApplied)
@@ -348,12 +349,12 @@ func (t *track) failed(i int) bool {
 	return n > s.maxFailures || c.failed > 0 && proof+c.flying+c.waiting == 0 && len(c.onward) == 0
 }
 
-// abandoned reports whether the clusters that could have verified the target left the step. While other clusters are in
-// the step, one of them can still verify the target. But the step is also abandoned if the number of clusters that left
-// is greater than both the number that remain and maxFailures. Otherwise a placement that replaces each cluster that
-// leaves would spread the content over the whole fleet. A step that moves all of its clusters at once waits for the
-// clusters of a stage that no longer exists, such as a decision group that disappeared with its last cluster. If these
-// clusters left, the step is abandoned.
+// abandoned reports whether the clusters that could have verified the target left the step. While other clusters are
+// in the step, one of them can still verify the target, with one exception: if more clusters left than remain and
+// than maxFailures allows, the step is abandoned. Otherwise a placement that replaces each cluster that leaves would
+// spread the content over the whole fleet. A step that moves all its clusters at once waits for the clusters of a
+// removed stage, such as a decision group that disappeared with its last cluster. If these clusters left, the step is
+// abandoned.
 func (s *step) abandoned() bool { return s.missing() > 0 }
 
 // missing counts the clusters by which a step is abandoned; 0: it is not.
@@ -379,10 +380,11 @@ func (s *step) missing() int {
 // during passed.
 func (t *track) complete(i int) bool { return t.decided(i) && t.steps[i].unmeasured == "" }
 
-// decided reports whether step i waits for no more clusters: every member is Done, failed within the budget, parked or
-// held, and at least one is Done; or the target changes nothing for any member, and no cluster was admitted that
-// another step selects now. Proven content needs no Done cluster, unless the inputs of an unavailable or held cluster
-// changed after it was Done. A revert does not wait for lost clusters, which are parked at once.
+// decided reports whether step i waits for no more clusters. This is so if every member is Done, failed within the
+// budget, parked or held, and at least one is Done. It is also so if the target changes no member, and no cluster
+// that another step selects now was admitted here. Proven content needs no Done cluster, unless the inputs of an
+// unavailable or held cluster changed after it was Done. A revert does not wait for lost clusters, which are parked
+// at once.
 func (t *track) decided(i int) bool {
 	s := t.steps[i]
 	c := s.tally
@@ -416,10 +418,11 @@ const (
 	// StageSoaking: every cluster in flight is verified and soaks, or every soak is over and a
 	// gate measures the stage.
 	StageSoaking = "Soaking"
-	// StageComplete: verified and soaked, failed within the budget, parked or held. It stays so after the rollout has
-	// ended, while clusters that joined, or whose works or inputs changed, catch up.
+	// StageComplete: every cluster is verified and soaked, failed within the budget, parked or held. The phase stays
+	// after the end of the rollout, while clusters that joined, or whose works or inputs changed, catch up.
 	StageComplete = "Complete"
-	// StageFailed: the failure budget is spent, a gate halts the stage, or clusters failed in a revert and none verified it.
+	// StageFailed: the failures exceed the budget, a gate halts the stage, or clusters failed in a revert and no
+	// cluster verified it.
 	StageFailed = "Failed"
 	// StageHeld: something other than the stage before it holds it.
 	StageHeld = "Held"

@@ -14,10 +14,9 @@ const (
 	Failure Outcome = "failure"
 )
 
-// Summary is the text of one commit status, without a running clock, so that it
-// changes only when something happened.
+// Summary is the text of one commit status. It has no running clock, so that it changes only after an event.
 type Summary struct {
-	// Context is "" for the add-on, else the name of the stage.
+	// Context is "" for the add-on, otherwise the name of the stage.
 	Context     string
 	State       Outcome
 	Description string
@@ -38,21 +37,21 @@ func RemovalOver() Summary {
 // long. No stage can have that name.
 const OverdueContext = "pre_delete_hooks"
 
-// Summarise returns the commit statuses of a plan: first the add-on, then each stage. A
-// strategy's only step repeats the add-on and is left out.
+// Summarise returns the commit statuses of a plan: first the add-on, then each stage. If a strategy has only one
+// step, that step is left out, because it repeats the add-on.
 //
-// RemovalContext says what holds a removal back. It is separate, because clusters leave after
-// the final status of a commit. It is pending while a cluster waits to be removed. The caller
-// ends it with RemovalOver when no plan has it any more.
+// RemovalContext says why a removal is held. It is separate, because clusters leave after the final status of a
+// commit. It is pending while a cluster waits to be removed. When no plan has it any more, the caller ends it with
+// RemovalOver.
 //
-// Clusters whose removal takes too long are a failure in OverdueContext, not in the context
-// of the add-on. The caller ends it with a success.
+// Clusters whose removal takes too long are a failure in OverdueContext, not in the context of the add-on. The caller
+// ends it with a success.
 //
-// When the whole rollout has an outcome, every stage has one: a stage that did not start
-// because another one failed, or the user aborted the rollout, is a failure as well.
+// When the whole rollout has an outcome, every stage has one. A stage that did not start, because another one failed
+// or the user aborted the rollout, is a failure.
 func Summarise(p Plan) []Summary {
 	said := []Summary{{State: p.Outcome, Description: p.Message, Percent: percent(p.Counts)}}
-	failed := "" // the first stage that failed, of those so far
+	failed := "" // the first stage so far that failed
 	for _, st := range p.Stages {
 		if failed == "" && st.Phase == StageFailed {
 			failed = st.Name
@@ -85,7 +84,7 @@ func summariseStage(st v1alpha1.StageStatus, whole Outcome, failed string) Summa
 	case (st.Phase == StageWaiting || st.Phase == StageHeld) && whole == Failure && st.Counts.InFlight == 0:
 		s.State = Failure
 		switch {
-		case failed == "": // no stage before it failed: its message says what it waits for, or that the rollout was aborted
+		case failed == "": // no stage before it failed: its message has the reason
 		case st.Counts.Updated > 0:
 			s.Description = st.Message + "; " + failed + " failed"
 		default:

@@ -14,15 +14,15 @@ import (
 
 // Reasons of a FieldError.
 const (
-	// InvalidRolloutStrategy: a strategy or stage that cannot be planned.
+	// InvalidRolloutStrategy: a strategy or stage for which no plan can be made.
 	InvalidRolloutStrategy = v1alpha1.InvalidRolloutStrategyReason
 	// InvalidDuration: a value that is not a duration.
 	InvalidDuration = "InvalidDuration"
 	// DuplicatePlacement: a placement that is listed twice.
 	DuplicatePlacement = "DuplicatePlacement"
-	// InvalidLabelSelector: a selector that is invalid, or that is set together with placements.
+	// InvalidLabelSelector: an invalid selector, or a selector together with placements.
 	InvalidLabelSelector = "InvalidLabelSelector"
-	// InvalidDependency: an add-on on which this one cannot depend, for instance because it depends on this one.
+	// InvalidDependency: a dependency on an add-on on which this one cannot depend, for instance because of a cycle.
 	InvalidDependency = "InvalidDependency"
 	// DuplicateStage: two stages with the same name.
 	DuplicateStage = "DuplicateStage"
@@ -43,7 +43,7 @@ func (e FieldError) Error() string {
 	return text
 }
 
-// Hints, in one place because several fields share them.
+// Hints that several fields share.
 const (
 	hintConcurrency = "give a number from 1 or a percentage from 1% to 100%, or omit it for the default"
 	hintQuantity    = "give a whole number such as 5, or a percentage such as 25%"
@@ -66,11 +66,11 @@ func (f *findings) add(field, message, hint string) {
 	*f = append(*f, FieldError{Field: field, Reason: InvalidRolloutStrategy, Message: message, Hint: hint})
 }
 
-// Validate returns all errors of a policy, in order of the fields; nil: New can plan for it.
-// It does not check whether placements and mandatory groups exist.
+// Validate returns all errors of a policy, in order of the fields; nil: New can plan for it. It does not check
+// whether placements and mandatory groups exist.
 //
-// A typed value does not keep everything that a user wrote: in OCM's strategies a 0 looks
-// like an absent field. ValidateDeclared sees the difference.
+// A typed value loses a part of the user's input: in OCM's strategies, a 0 looks like an absent field.
+// ValidateDeclared sees the difference.
 func Validate(spec v1alpha1.AddOnRolloutSpec) []FieldError {
 	var f findings
 	if spec.Strategy != nil && len(spec.Stages) > 0 {
@@ -91,7 +91,7 @@ func Validate(spec v1alpha1.AddOnRolloutSpec) []FieldError {
 	return f
 }
 
-// selector checks clusterLabelSelector. Together with placements, the two would conflict.
+// selector checks clusterLabelSelector, which would conflict with placements.
 func (f *findings) selector(spec v1alpha1.AddOnRolloutSpec) {
 	const field = "clusterLabelSelector"
 	if spec.ClusterLabelSelector == nil {
@@ -299,8 +299,7 @@ func (f *findings) blocks(field string, s v1alpha1.RolloutStrategy) {
 	}
 }
 
-// all refuses a failure budget and a soak: strategy All has no later clusters that they could
-// protect.
+// all refuses a failure budget and a soak, because strategy All has no later clusters that they could protect.
 func (f *findings) all(field string, c clusterv1alpha1.RolloutConfig) {
 	if c.MinSuccessTime.Duration != 0 {
 		f.add(field+".minSuccessTime", "strategy All has no soak", hintAll)
@@ -311,8 +310,8 @@ func (f *findings) all(field string, c clusterv1alpha1.RolloutConfig) {
 	f.deadline(field+".progressDeadline", c.ProgressDeadline)
 }
 
-// mandatory refuses negative indexes, which no decision group has. Whether a group exists is
-// known only from the placement's decisions.
+// mandatory refuses negative indexes, which no decision group has. It does not check whether a group exists: only the
+// placement's decisions say that.
 func (f *findings) mandatory(field string, groups clusterv1alpha1.MandatoryDecisionGroups) {
 	for i, g := range groups.MandatoryDecisionGroups {
 		if g.GroupName == "" && g.GroupIndex < 0 {

@@ -11,7 +11,7 @@ import (
 
 // Reasons of a FieldError about a gate.
 const (
-	// InvalidGate: a gate that cannot be evaluated, or that no fleet could pass.
+	// InvalidGate: a gate that cannot be evaluated, or cannot pass on any fleet.
 	InvalidGate = "InvalidGate"
 	// DuplicateGate: two gates of a stage with the same name.
 	DuplicateGate = "DuplicateGate"
@@ -50,8 +50,8 @@ func (f *findings) gates(field string, gates *v1alpha1.Gates) {
 	}
 }
 
-// neverMoved finds gates before the first stage that measure the clusters that were moved: before that stage, no
-// cluster has been moved.
+// neverMoved finds gates before the first stage that measure moved clusters: before that stage, no cluster has been
+// moved.
 func (f *findings) neverMoved(field string, gates *v1alpha1.Gates) {
 	if gates == nil {
 		return
@@ -120,7 +120,7 @@ func (f *findings) gate(field string, g v1alpha1.Gate) {
 	}
 }
 
-// window checks what the schema of an AddOnRollout checks by rules. Package gates reads the times.
+// window checks the fields for which the schema of an AddOnRollout has CEL rules. Package gates reads the times.
 func (f *findings) window(field string, w v1alpha1.WindowGate) {
 	for _, list := range []struct {
 		name  string
@@ -135,7 +135,7 @@ func (f *findings) window(field string, w v1alpha1.WindowGate) {
 	}
 }
 
-// approvers refuses a count that the listed users cannot reach. Who is in a group is not known.
+// approvers refuses a count that the listed users cannot reach. The members of groups are not known.
 func (f *findings) approvers(field string, a v1alpha1.ApprovalGate) {
 	if a.Approvers != nil && len(a.Approvers.Users)+len(a.Approvers.Groups) == 0 {
 		f.badGate(field+".approvers", "neither users nor groups", "list some, or omit approvers to accept every user who may create AddOnApprovals")

@@ -16,15 +16,15 @@ type verdict struct {
 	outcome Outcome
 	// complete: every step of every track is complete.
 	complete bool
-	// halted: the rollout ended Succeeded, and a breach stops the clusters that came later.
+	// halted: the rollout ended Succeeded, and later a breach stopped the clusters that came afterwards.
 	halted bool
 	// abandoned: the rollout is Failed although neither a cluster nor a gate failed.
 	abandoned bool
 }
 
-// judge reads the tallies. A breach makes the rollout Failed at once, also while clusters are
-// in flight. A rollout that ended Succeeded stays Succeeded while joiners and returning
-// clusters catch up. If a breach stops them, it is halted, and the commit gets a new status.
+// judge reads the tallies. A breach makes the rollout Failed at once, even while clusters are in flight. A rollout
+// that ended Succeeded stays Succeeded while joiners and returning clusters catch up. If a breach stops them, the
+// rollout is halted, and the commit gets a new status.
 func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	if p.spec.Removal != nil {
 		return p.judgeRemoval()
@@ -61,9 +61,9 @@ func (p *planner) judge(counts v1alpha1.Counts) verdict {
 	return v
 }
 
-// completePhase is the phase when every step is complete. A revert that no cluster verified has not
-// succeeded: it failed if clusters fail, although these failures spend no budget; otherwise no
-// cluster is available, and it is still Progressing.
+// completePhase is the phase when every step is complete. A revert that no cluster verified has not succeeded. If
+// clusters fail, it failed, although these failures do not count against the budget. Otherwise no cluster is
+// available, and the revert is still Progressing.
 func (p *planner) completePhase(counts v1alpha1.Counts) v1alpha1.Phase {
 	switch {
 	case !p.revertOpen || counts.Updated > 0 || counts.Total == 0:
@@ -121,7 +121,7 @@ func (p *planner) failed() bool {
 	return false
 }
 
-// current is the first step of a track that is not complete; nil: all are complete.
+// current is the first step of a track that is not complete; nil: every step is complete.
 func (t *track) current() *step {
 	for i, s := range t.steps {
 		if !t.complete(i) {
@@ -142,7 +142,7 @@ func (p *planner) heldByStrategy() bool {
 	return s != nil && s.byStrategy && !p.starts(s) && !p.moves(s) && share.done+share.updated > 0
 }
 
-// starts reports whether a cluster waits that the hold of the strategy does not hold.
+// starts reports whether a cluster waits that the strategy does not hold.
 func (p *planner) starts(s *step) bool {
 	return s.byStrategy && slices.ContainsFunc(s.members, func(u *unit) bool { return u.state == Waiting && p.unprotected(u) })
 }
@@ -153,7 +153,7 @@ func (p *planner) moves(s *step) bool {
 	return s.tally.flying > 0 && slices.ContainsFunc(s.members, func(u *unit) bool { return u.record.InFlight() && u.record.Revision == p.target })
 }
 
-// held reports whether no cluster is in flight to the target and every track that is open is held.
+// held reports whether no cluster is in flight to the target and every incomplete track is held.
 func (p *planner) held() bool {
 	for _, t := range p.tracks {
 		if slices.ContainsFunc(t.steps, p.moves) {
@@ -182,7 +182,8 @@ func (p *planner) successText(c v1alpha1.Counts) string {
 	return updatedText(c) + p.failuresText(c, ", within the budget: ") + p.asideText(c)
 }
 
-// failuresText names the failures, and those that spend the budget first, after a separator of theirs.
+// failuresText names the failures: first, after separator, those that count against the budget; then the excused
+// ones.
 func (p *planner) failuresText(c v1alpha1.Counts, separator string) string {
 	text, excused := "", p.excusedFailures()
 	if n := int(c.Failed) - len(excused); n > 0 {
@@ -231,8 +232,8 @@ func unstagedText(c v1alpha1.Counts) string {
 	return fmt.Sprintf(", %d in no stage", c.Unstaged)
 }
 
-// caughtUpText is successText with the clusters that came after the success, or lost their works after it: the rollout
-// has ended, and the counts are those of now.
+// caughtUpText is successText with the current counts. It also counts the clusters that came after the success, or
+// lost their works after it.
 func (p *planner) caughtUpText(c v1alpha1.Counts) string {
 	text := updatedText(c)
 	if behind := c.InFlight + c.Waiting; behind > 0 {
@@ -245,23 +246,23 @@ func (p *planner) caughtUpText(c v1alpha1.Counts) string {
 	return text + p.asideText(c)
 }
 
-// failing are the first clusters that failed with the target: those that spend the budget first.
+// failing are the first clusters that failed with the target. Failures that count against the budget come first.
 func (p *planner) failing() []*unit {
 	found := slices.Concat(p.countedFailures(), p.excusedFailures())
 	return found[:min(len(found), shownFailures)]
 }
 
-// countedFailures are the first clusters, by step and name, whose failures spend the budget.
+// countedFailures are the first clusters, by step and name, whose failures count against the budget.
 func (p *planner) countedFailures() []*unit {
 	return p.failures(func(t *tally) []*unit { return t.failures })
 }
 
-// excusedFailures are the clusters, by step and name, whose failures spend no budget.
+// excusedFailures are the clusters, by step and name, whose failures do not count against the budget.
 func (p *planner) excusedFailures() []*unit {
 	return p.failures(func(t *tally) []*unit { return t.excused })
 }
 
-// failures are clusters of every tally, each once: a failure of a stage that is gone counts in several.
+// failures are clusters of every tally, each once: a failure of a removed stage counts in several tallies.
 func (p *planner) failures(of func(*tally) []*unit) []*unit {
 	var found []*unit
 	seen := map[*unit]bool{}

@@ -13,7 +13,7 @@ import (
 // reasonLimit is how many characters of a reason are kept.
 const reasonLimit = 200
 
-// bounded makes a text from another source fit for our texts: one line, at most reasonLimit.
+// bounded makes a foreign text fit into a message: one line, at most reasonLimit characters.
 func bounded(text string) string {
 	if strings.ContainsAny(text, "\r\n\t") {
 		text = strings.Join(strings.Fields(text), " ")
@@ -67,8 +67,8 @@ func (s *step) barredText() string {
 	return fmt.Sprintf(", %d not admitted yet (%s)", c.barred, brief.ReasonsOf(int(c.barred), []string{first}))
 }
 
-// refusedText is ", 3 not applied (c1: reason; and 2 more)", of clusters in flight; "" for
-// none. The text of a failed stage leaves it out: that text names the failures.
+// refusedText is ", 3 not applied (c1: reason; and 2 more)", of clusters in flight; "" for none. The text of a failed
+// stage leaves it out, because that text names the failures.
 func (s *step) refusedText() string {
 	c := s.tally
 	if c.refused == 0 {
@@ -78,7 +78,7 @@ func (s *step) refusedText() string {
 	return fmt.Sprintf(", %d not applied (%s)", c.refused, brief.ReasonsOf(int(c.refused), []string{first}))
 }
 
-// pendingText is ", 2 in flight", or the next thing that the step waits for; "" for nothing.
+// pendingText is ", 2 in flight", or the next condition that the step waits for; "" for none.
 func (p *planner) pendingText(s *step) string {
 	c := s.tally
 	moving := c.flying - c.soaking - c.lost
@@ -103,7 +103,8 @@ func (p *planner) pendingText(s *step) string {
 	return ""
 }
 
-// wanted says which cluster could verify the content. A parked cluster may be available and lack something else.
+// wanted describes the clusters that could verify the content. A parked cluster may be available and lack something
+// else.
 func wanted(c tally) string {
 	text := "is available"
 	if len(c.away) > 0 {
@@ -115,8 +116,8 @@ func wanted(c tally) string {
 	return text
 }
 
-// lostText is "2 unavailable clusters (c1, c2)", of the clusters that the step waits for. If one of them is available and
-// cannot get the content, it is "2 clusters (c1: its configuration is missing; c2: unavailable)".
+// lostText is "2 unavailable clusters (c1, c2)", of the clusters that the step waits for. If one of them is available
+// but cannot get the content, the text is "2 clusters (c1: its configuration is missing; c2: unavailable)".
 func (p *planner) lostText(s *step) string {
 	var names, causes []string
 	away := false
@@ -168,7 +169,7 @@ func onHoldText(held []*unit) string {
 	return fmt.Sprintf(", %d held by annotation (%s)", len(held), brief.NamesOf(len(held), names))
 }
 
-// failedText is "2 failed (c1: reason; c2: reason)", naming the first few.
+// failedText is "2 failed (c1: reason; c2: reason)". It names the first few clusters.
 func failedText(n int, first []*unit) string {
 	return fmt.Sprintf("%d failed (%s)", n, namedText(n, first))
 }

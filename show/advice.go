@@ -15,19 +15,19 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Advice is something that a user can do, with the command for it; Command may be "".
+// Advice is an action that a user can take, with its command; Command may be "".
 type Advice struct{ Text, Command string }
 
-// OrderReason stands in commands for the reason that a user gives with an order.
+// OrderReason is the placeholder in commands for the reason that a user gives with an order.
 const OrderReason = "REASON"
 
-// Next lists what a user can do about a rollout now, the most useful first and at least one thing.
-// The program is the name by which the user calls addonflow.
+// Next lists the actions that a user can take for a rollout now, the most useful first; there is at least one.
+// program is the name by which the user calls addonflow.
 func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	var out []Advice
 	add := func(text string, words ...string) { out = append(out, Advice{text, Command(words...)}) }
 	restore := func(text string, t *v1alpha1.Target) {
-		if t == nil || !strings.Contains(t.Commit, "sha1:") { // nothing, or an artifact of a registry
+		if t == nil || !strings.Contains(t.Commit, "sha1:") { // no commit, or an artifact of a registry
 			out = append(out, Advice{Text: "Push a fix."})
 			return
 		}
@@ -49,7 +49,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 		return out
 	}
 	if r.Status.Phase == v1alpha1.PhaseSuspended && r.Status.Override.Returns() {
-		out = append(out, Resume(program, r)...) // nothing else moves a cluster
+		out = append(out, Resume(program, r)...) // only resume moves a cluster
 	}
 	if r.Status.Override.Returns() && r.Status.Override.Kind == v1alpha1.OverrideBlocked {
 		add("The content is blocked. Push other content, or remove the entry from spec.blocked of " + r.Name + ".")
@@ -98,7 +98,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	}
 	for _, stage := range r.Status.Stages {
 		if outcome == Failed {
-			break // nothing moves, and another attempt needs another approval
+			break // no cluster moves, and another attempt needs another approval
 		}
 		for _, gate := range stage.Gates {
 			if gate.Type == v1alpha1.GateApproval && gate.State == v1alpha1.GateWaiting && gate.Since != nil {
@@ -128,7 +128,7 @@ func Next(program string, r *v1alpha1.AddOnRollout) []Advice {
 	return out
 }
 
-// Resume returns the command that ends the suspend of a rollout, and nothing for one that is not suspended.
+// Resume returns the command that ends the suspend of a rollout; if the rollout is not suspended, none.
 func Resume(program string, r *v1alpha1.AddOnRollout) []Advice {
 	switch {
 	case r.Spec.Suspend:
@@ -191,8 +191,8 @@ func stalledBy(r *v1alpha1.AddOnRollout, reason string) bool {
 	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == reason
 }
 
-// NextOfSource lists what a user can do about a source that applies no newer commit: it is suspended, or it refused
-// its newest commit.
+// NextOfSource lists the actions that a user can take for a source that applies no newer commit, because it is
+// suspended or refused its newest commit.
 func NextOfSource(program string, s *v1alpha1.AddOnSource) []Advice {
 	var out []Advice
 	switch {
@@ -216,8 +216,9 @@ func ReadNow(program string, s *v1alpha1.AddOnSource) string {
 	return Command(program, "reconcile", "source", s.Name, "-n", s.Namespace, "--wait")
 }
 
-// lintFinds reports whether the problems of a source are in the files of the commit. Signatures, the history of the
-// branch, tenants and the rights of accounts are not. It is true if the conditions show no problem any more.
+// lintFinds reports whether the problems of a source are in the files of the commit. Problems with signatures, the
+// history of the branch, tenants and the rights of accounts are not. It is true if the conditions no longer show a
+// problem.
 func lintFinds(s *v1alpha1.AddOnSource) bool {
 	stuck := meta.FindStatusCondition(s.Status.Conditions, fluxmeta.StalledCondition)
 	if stuck == nil || stuck.Status != metav1.ConditionTrue {
@@ -225,17 +226,16 @@ func lintFinds(s *v1alpha1.AddOnSource) bool {
 	}
 	switch stuck.Reason {
 	case v1alpha1.BuildFailedReason, v1alpha1.ValidationFailedReason, v1alpha1.LimitExceededReason:
-		account := "system:serviceaccount:" + s.Namespace + ":" + s.Spec.ServiceAccountName // as the API server names it
+		account := "system:serviceaccount:" + s.Namespace + ":" + s.Spec.ServiceAccountName // the user name in the API server
 		return s.Spec.ServiceAccountName == "" || !strings.Contains(stuck.Message, account)
 	}
 	return false
 }
 
-// plainWord matches words that a shell takes as they are.
+// plainWord matches words that a shell does not change.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9._/@:=-]+$`)
 
-// Command is a command line of the words; words from Git or a cluster are quoted where a shell
-// needs it.
+// Command is a command line. Words from Git or a cluster are quoted if a shell needs it.
 func Command(words ...string) string {
 	for i, w := range words {
 		if !plainWord.MatchString(w) {

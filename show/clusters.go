@@ -18,20 +18,20 @@ type Cluster struct {
 	Namespace, Rollout string
 	// Cluster is the name of the ManagedCluster.
 	Cluster string
-	// Stage it belongs to, empty for none.
+	// Stage of the cluster; "": none.
 	Stage string
 	// State it is in, such as Waiting, Soaking or Failed.
 	State string
 	// Revision is the name of the AddOnRevision that its works should have.
 	Revision string
-	// Reason says in words what the cluster waits for, or why it has its state.
+	// Reason says what the cluster waits for, or why it has its state.
 	Reason string
-	// SoakingUntil and Deadline are nil where they do not apply.
+	// SoakingUntil and Deadline are nil if they do not apply.
 	SoakingUntil, Deadline *time.Time
 }
 
-// ClusterList returns clusters as a List, as kubectl prints lists, so that every output format, such
-// as jsonpath, works with it.
+// ClusterList returns clusters as a List, in the form in which kubectl prints lists, so that every output format,
+// such as jsonpath, works.
 func ClusterList(clusters []Cluster) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": ""}}}
 	list.SetAPIVersion("v1")
@@ -64,8 +64,8 @@ func (c Cluster) object() unstructured.Unstructured {
 	return o
 }
 
-// Clusters returns the clusters of a plan that concern the rollout, sorted by name.
-// Clusters that only a stage or strategy selects are omitted.
+// Clusters returns the clusters of a plan that belong to the rollout, sorted by name. Clusters that only a stage or
+// strategy selects are omitted.
 func Clusters(r *v1alpha1.AddOnRollout, plan rollout.Plan) []Cluster {
 	out := make([]Cluster, 0, len(plan.Clusters))
 	for _, c := range plan.Clusters {
@@ -85,8 +85,8 @@ func ClusterOf(r *v1alpha1.AddOnRollout, c rollout.ClusterPlan) Cluster {
 	}
 }
 
-// revisionOf is the name of the AddOnRevision of a digest. Another text, such as that for works
-// that AddonFlow did not write, is returned unchanged.
+// revisionOf is the name of the AddOnRevision of a digest. Another text, such as the one for works that AddonFlow did
+// not write, is returned unchanged.
 func revisionOf(addOn, digest string) string {
 	switch digest {
 	case "", rollout.Mixed, rollout.Foreign:
@@ -118,7 +118,7 @@ func ClustersTable(clusters ...Cluster) *metav1.Table {
 	return t
 }
 
-// timeOfDay is a time of day as commit statuses have it.
+// timeOfDay is a time of day in the form of commit statuses.
 func timeOfDay(t *time.Time) string {
 	if t == nil {
 		return none

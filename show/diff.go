@@ -33,9 +33,9 @@ type DiffLine struct {
 	Text string
 }
 
-// DiffLines returns what differs between two sets of objects as a unified diff per object, in the
-// order of after; objects that are only in before come last. The values of Secrets are masked, and characters that are not
-// seen as themselves are escapes: a user decides by what the diff shows.
+// DiffLines returns the differences between two sets of objects as one unified diff per object, in the order of
+// after; objects that are only in before come last. The values of Secrets are masked. Invisible characters are shown
+// as escapes, because a user decides by what the diff shows.
 func DiffLines(before, after []*unstructured.Unstructured) ([]DiffLine, error) {
 	old, names, err := texts(before, after, "before")
 	if err != nil {
@@ -81,7 +81,7 @@ type DiffKind string
 // The kinds of lines.
 const (
 	DiffObject DiffKind = "object" // names an object
-	DiffPlace  DiffKind = "place"  // names a place in it
+	DiffPlace  DiffKind = "place"  // names a place in the object
 	DiffBefore DiffKind = "before" // is only in before
 	DiffAfter  DiffKind = "after"  // is only in after
 	DiffSame   DiffKind = "same"   // is in both
@@ -116,8 +116,8 @@ func (k DiffKind) colour() colour {
 	return plain
 }
 
-// texts returns the objects as YAML by name, and the names in order. In hosted mode two objects of one name can be on
-// different clusters: they become one text. others are the objects of the other side of the diff.
+// texts returns the objects as YAML by name, and the names in order. In hosted mode, two objects of one name can be
+// on different clusters; they become one text. others are the objects of the other side of the diff.
 func texts(objects, others []*unstructured.Unstructured, when string) (map[string]string, []string, error) {
 	found, order := map[string]string{}, []string(nil)
 	for _, o := range objects {
@@ -134,7 +134,7 @@ func texts(objects, others []*unstructured.Unstructured, when string) (map[strin
 	return found, order, nil
 }
 
-// objectName is such as apps/v1 Deployment agents/hello.
+// objectName is a name such as apps/v1 Deployment agents/hello.
 func objectName(o *unstructured.Unstructured) string {
 	return o.GetAPIVersion() + " " + o.GetKind() + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }
@@ -142,20 +142,20 @@ func objectName(o *unstructured.Unstructured) string {
 // mask stands for a value of a Secret.
 const mask = "***"
 
-// masked returns an object without the values of a Secret. A value that differs on the two sides of the diff is marked
-// with when, so that the change is visible.
+// masked returns an object without the values of a Secret. A value that differs between the sides of the diff is
+// marked with when, so that the change is visible.
 func masked(o *unstructured.Unstructured, others []*unstructured.Unstructured, when string) *unstructured.Unstructured {
 	if o.GetKind() != "Secret" || o.GetAPIVersion() != "v1" {
 		return o
 	}
 	at := slices.IndexFunc(others, func(other *unstructured.Unstructured) bool { return objectName(other) == objectName(o) })
 	out := o.DeepCopy()
-	// kubectl apply keeps the values there as well.
+	// kubectl apply stores the values in this annotation, too.
 	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 	for _, field := range []string{"data", "stringData"} {
 		values, isMap := out.Object[field].(map[string]any)
 		if !isMap && out.Object[field] != nil {
-			out.Object[field] = mask // no Secret is like that, and no value may be shown
+			out.Object[field] = mask // a valid Secret has no such field, and no value may be shown
 		}
 		for key, value := range values {
 			values[key] = mask

@@ -1,6 +1,5 @@
-// Package show turns API objects into text for people: tables for `get`, the
-// tree of a rollout, the one line per change of `status`, progress bars. The page of package
-// dashboard uses the same words.
+// Package show turns API objects into text for people: tables for `get`, the tree of a rollout, the line that
+// `status` prints per change, and progress bars. The page of package dashboard uses the same words.
 //
 //	AddOnRollout, AddOnSource, AddOnRevision, plan of a cluster
 //	  --OutcomeOf--> the outcome, from which the exit code follows

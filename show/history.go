@@ -14,11 +14,11 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// dateTime is a time of day with its date: a journal may reach back for weeks.
+// dateTime is the format of a time with its date, because a journal may have entries from weeks ago.
 const dateTime = "2006-01-02 15:04:05"
 
-// HistoryTable has a row for each rollout of an add-on, newest first, and below it the
-// stages that began and the clusters that failed.
+// HistoryTable has a row for each rollout of an add-on, newest first, and below it rows for the stages that began and
+// the clusters that failed.
 func HistoryTable(now time.Time, r *v1alpha1.AddOnRollout) *metav1.Table {
 	t := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		column("Started"), column("Took"), column("Commit"), column("Phase"), column("Updated"), column("Failed"), column("Reason"), wide("Revision"),
@@ -56,8 +56,8 @@ func JournalTable(r *v1alpha1.AddOnRollout) *metav1.Table {
 	return t
 }
 
-// History returns the history and the journal of a rollout as one object. It has the form of an
-// API object, but the API has no such kind.
+// History returns the history and the journal of a rollout as one object. The object has the form of an API object,
+// but the API has no such kind.
 func History(r *v1alpha1.AddOnRollout) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
 		History []v1alpha1.HistoryEntry `json:"history"`
@@ -74,7 +74,8 @@ func History(r *v1alpha1.AddOnRollout) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// Took is how long something took, or has taken so far. It is not known if a clock was set back meanwhile.
+// Took is the duration between two times; without an end, the duration so far. It is not known if a clock was set
+// back meanwhile.
 func Took(now time.Time, started metav1.Time, finished *metav1.Time) string {
 	end, suffix := now, " so far"
 	if finished != nil {

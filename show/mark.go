@@ -4,7 +4,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Mark is the icon of a state and its colour; the word stands beside it.
+// Mark is the icon of a state and its colour. The word is printed beside it.
 type Mark struct {
 	Icon   string
 	colour colour
@@ -96,5 +96,5 @@ func ClusterMark(state v1alpha1.ClusterState) Mark {
 	}
 }
 
-// finished reports whether a stage needs nothing more.
+// finished reports whether a stage has ended.
 func finished(phase string) bool { return phase == "Complete" || phase == "NothingToDo" }

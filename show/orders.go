@@ -7,8 +7,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// WithOrders returns the rollout with the orders that have no answer beside those that the operator carried out: an
-// operator that does not run writes nothing into the status. The result is for display only.
+// WithOrders returns the rollout with all orders without an answer, not only those in its status: an operator that
+// does not run writes no status. The result is for display only.
 func WithOrders(r *v1alpha1.AddOnRollout, orders []v1alpha1.AddOnOrder) *v1alpha1.AddOnRollout {
 	given := slices.Clone(r.Status.CarriedOut)
 	for i := range orders {
@@ -23,8 +23,8 @@ func WithOrders(r *v1alpha1.AddOnRollout, orders []v1alpha1.AddOnOrder) *v1alpha
 	return &shown
 }
 
-// unanswered names the first of the orders that wait for an answer; "": none waits. The message of an order is its verb, or
-// what the operator did.
+// unanswered names the first order that waits for an answer; "": none. The message of an order is its verb, or what
+// the operator did.
 func unanswered(orders []v1alpha1.GivenOrder) string {
 	if len(orders) == 0 {
 		return ""

@@ -17,23 +17,22 @@ import (
 type Outcome string
 
 const (
-	// Running: it moves on by itself.
+	// Running: the rollout continues by itself.
 	Running Outcome = "Running"
 	// Succeeded: the target is rolled out, or the add-on is removed as requested.
 	Succeeded Outcome = "Succeeded"
-	// Failed: it stopped, and continues only after a change by the user.
+	// Failed: the rollout halted, and continues only after a change by the user.
 	Failed Outcome = "Failed"
-	// Waiting: it is suspended, or held until the user decides, or rolled back to content that Git
-	// does not declare.
+	// Waiting: the rollout is suspended, held until the user decides, or rolled back to content that Git does not
+	// declare.
 	Waiting Outcome = "Waiting"
 )
 
-// OutcomeOf reads the outcome of a rollout's current target: the one verdict behind the exit
-// code of every command. If the status is about an older spec or target, the outcome is Running.
-// A suspended rollout that failed is Failed. A rollout that a strategy or a guard holds is
-// Waiting, even if the commit status is green. While the target waits for the rollout of other
-// content, phase and counts are about that content, and the outcome is Running. So it is after a problem of a rollout
-// that had succeeded, until its clusters have the content again.
+// OutcomeOf returns the outcome of a rollout's current target. The exit codes of all commands follow from it. If the
+// status is about an older spec or target, the outcome is Running. If a suspended rollout failed, it is Failed. If a
+// strategy or a guard holds the rollout, it is Waiting, even if the commit status is green. While the target waits
+// for the rollout of other content, phase and counts are about that content, and the outcome is Running. It is also
+// Running after a problem of a rollout that had succeeded, until its clusters have the content again.
 func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	if !Current(r) {
 		return Running
@@ -69,21 +68,21 @@ func OutcomeOf(r *v1alpha1.AddOnRollout) Outcome {
 	return Running
 }
 
-// lost reports whether, after a success, most clusters lost the add-on: more clusters must get the content again than
+// lost reports whether most clusters lost the add-on after a success: more clusters must get the content again than
 // have it. A few clusters that join do not change the success. Clusters that only wait do not count, because the user
 // may hold them.
 func lost(c v1alpha1.Counts) bool { return c.InFlight > 0 && c.InFlight+c.Waiting > c.Updated }
 
-// heldForAWhile reports whether a hold ends without the user: OCM has not decided about a placement
-// yet, a referenced object does not exist yet, or another writer that was fenced off is not at rest yet.
+// heldForAWhile reports whether a hold ends without the user: OCM has not decided about a placement yet, a referenced
+// object does not exist yet, or another writer that was fenced off may not have stopped yet.
 func heldForAWhile(r *v1alpha1.AddOnRollout) bool {
 	c := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReconcilingCondition)
 	return c != nil && c.Status == metav1.ConditionTrue &&
 		(c.Reason == v1alpha1.PlacementUndecidedReason || c.Reason == v1alpha1.ReferenceNotFoundReason || c.Reason == v1alpha1.OwnershipConflictReason)
 }
 
-// SourceOutcome reads the outcome of a source. A suspended source can still be Ready for
-// an earlier commit. A script must not take that for the outcome of the commit just pushed.
+// SourceOutcome returns the outcome of a source. A suspended source can still be Ready for an earlier commit. A
+// script must not treat that as the outcome of the commit that it pushed.
 func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
 	ready := apimeta.FindStatusCondition(s.Status.Conditions, meta.ReadyCondition)
 	switch {
@@ -100,9 +99,8 @@ func SourceOutcome(s *v1alpha1.AddOnSource) Outcome {
 	}
 }
 
-// Refusal says why a source brings nothing newer than what it applied: it refused the newest
-// commit it looked at, or is stalled until the user changes something. "" if it continues by
-// itself.
+// Refusal says why a source applies no newer commit: it refused the newest commit, or is stalled until the user makes
+// a change; "": it continues by itself.
 func Refusal(s *v1alpha1.AddOnSource) string {
 	c, attempted := s.Status.Conditions, s.Status.LastAttemptedRevision
 	stuck, working := apimeta.FindStatusCondition(c, meta.StalledCondition), apimeta.FindStatusCondition(c, meta.ReconcilingCondition)
@@ -113,8 +111,8 @@ func Refusal(s *v1alpha1.AddOnSource) string {
 		return "is stalled: " + FirstLine(stuck.Message)
 	case attempted == "" || attempted == s.Status.LastAppliedRevision:
 	case working == nil, working.Status != metav1.ConditionTrue, unread(working.Reason):
-		// After the refusal the source was suspended, or Git became unreachable. The commit is still refused;
-		// the text of the refusal was overwritten.
+		// After the refusal the source was suspended, or Git became unreachable. The commit is still refused, but the
+		// text of the refusal was overwritten.
 		return "refused " + ShortCommit(attempted)
 	}
 	return ""
@@ -139,16 +137,16 @@ func judged(reason string) bool {
 	return false
 }
 
-// Current reports whether the status is about the current spec, and about every order: until an order is answered, the
-// status may still be that of the content which the order rolls back. Only WithOrders knows of orders that the operator
-// has not read.
+// Current reports whether the status is about the current spec, and about every order. Until an order is answered,
+// the status may be about the content that the order rolls back. Only WithOrders has orders that the operator has not
+// read.
 func Current(r *v1alpha1.AddOnRollout) bool {
 	if r.Status.ObservedGeneration != r.Generation || len(r.Status.CarriedOut) > 0 {
 		return false
 	}
 	want, have := r.Spec.Target, r.Status.Target
 	if have == nil && apimeta.IsStatusConditionTrue(r.Status.Conditions, meta.StalledCondition) {
-		return true // its first plan failed, so that the status has no target
+		return true // the first plan failed, so the status has no target
 	}
 	if o := r.Status.Override; o != nil {
 		have = &o.Declared
@@ -163,7 +161,7 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 	target := cmp.Or(r.Spec.Target, r.Status.Target)
 	phase, m := Headline(r)
 	text := fmt.Sprintf("%s %s %s %s", s.paint(m.colour, m.Icon), r.Name, commitOf(target), s.paint(m.colour, phase))
-	if Current(r) && r.Spec.Removal == nil && !r.Status.Override.Waits() { // no cluster of a removal is to be updated
+	if Current(r) && r.Spec.Removal == nil && !r.Status.Override.Waits() { // a removal updates no cluster
 		text += fmt.Sprintf(" %d/%d", r.Status.Counts.Updated, r.Status.Counts.Total)
 	}
 	if message := Message(r); message != "" {
@@ -172,8 +170,8 @@ func (s Style) Line(r *v1alpha1.AddOnRollout) string {
 	return text
 }
 
-// The words of the tool for what no phase says: the status is about an older spec or target, or
-// the user must change something first.
+// Words of the tool for states that are not a phase: the status is about an older spec or target, or the user must
+// make a change first.
 const (
 	pending = "Pending"
 	stalled = "Stalled"
@@ -195,8 +193,7 @@ func unseen(r *v1alpha1.AddOnRollout) string {
 	return notYetSeen
 }
 
-// Headline is the word a rollout is shown with, and its mark: its phase, or a word of the
-// tool's own.
+// Headline is the word with which a rollout is shown, and its mark: its phase, or one of the tool's own words.
 func Headline(r *v1alpha1.AddOnRollout) (string, Mark) {
 	if r.Status.Override.Waits() && OutcomeOf(r) == Running {
 		return pending, Mark{"○", dim}
@@ -204,8 +201,7 @@ func Headline(r *v1alpha1.AddOnRollout) (string, Mark) {
 	return PhaseOf(r)
 }
 
-// PhaseOf is Headline for what the clusters do, which is about other content than the target if
-// that waits.
+// PhaseOf is Headline for the clusters. If the target waits, this is about other content.
 func PhaseOf(r *v1alpha1.AddOnRollout) (string, Mark) {
 	switch {
 	case !Current(r):
@@ -222,8 +218,8 @@ func PhaseOf(r *v1alpha1.AddOnRollout) (string, Mark) {
 	return string(r.Status.Phase), PhaseMark(r.Status.Phase)
 }
 
-// suspended reports whether the user suspended the rollout. Its phase may still be Succeeded: a
-// rollout that is done keeps its phase, and a new commit waits.
+// suspended reports whether the user suspended the rollout. Its phase may still be Succeeded: a rollout that has
+// ended keeps its phase, and a new commit waits.
 func suspended(r *v1alpha1.AddOnRollout) bool {
 	return r.Spec.Suspend || v1alpha1.SuspendedByAnnotation(r.Annotations) || r.ReleaseRequested()
 }
@@ -255,8 +251,8 @@ func releaseText(r *v1alpha1.AddOnRollout) string {
 	return "release requested: no cluster is moved; the add-on is released when it leaves Git"
 }
 
-// verdict is why a rollout is stalled, or why it is kept although it was deleted, or which rollout
-// the target waits for; else what its phase means right now.
+// verdict is why a rollout is stalled, why a deleted rollout still exists, or for which rollout the target waits;
+// otherwise the meaning of its phase.
 func verdict(r *v1alpha1.AddOnRollout) string {
 	if c := apimeta.FindStatusCondition(r.Status.Conditions, meta.StalledCondition); c != nil && c.Status == metav1.ConditionTrue {
 		return FirstLine(c.Message)

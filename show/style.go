@@ -10,9 +10,9 @@ import (
 type Style struct {
 	// Colour allows ANSI colours.
 	Colour bool
-	// Width cuts lines, with an ellipsis; 0 cuts none.
+	// Width is the length to which lines are cut, with an ellipsis; 0: no cut.
 	Width int
-	// Height cuts what is drawn; 0 cuts none.
+	// Height is the number of lines to which a drawing is cut; 0: no cut.
 	Height int
 }
 
@@ -29,7 +29,7 @@ const (
 	bold   colour = "1"
 )
 
-// paint colours a text. Pad it before: the codes have no width.
+// paint colours a text. The text must be padded before, because the codes have no width.
 func (s Style) paint(c colour, text string) string {
 	if !s.Colour || c == plain || text == "" {
 		return text
@@ -37,8 +37,8 @@ func (s Style) paint(c colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// Cut shortens every line of a text to the width, and the text to the height less the
-// line where the cursor stands. Colours do not count.
+// Cut shortens every line of a text to the width, and the text to one line less than the height, for the line of the
+// cursor. Colours do not count.
 func (s Style) Cut(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if s.Height > 1 && len(lines) > s.Height-1 {
@@ -77,7 +77,7 @@ func cutLine(line string, width int) string {
 	return b.String()
 }
 
-// visible counts the runes of a line that take a column.
+// visible counts the columns of a line.
 func visible(line string) int {
 	n, escaped := 0, false
 	for _, r := range line {
@@ -104,8 +104,7 @@ func pad(text string, width int) string {
 // barWidth is how many cells a progress bar has.
 const barWidth = 20
 
-// progressBar draws done of total as a progress bar. It is full only when everything of something
-// is done, and empty only when nothing is.
+// progressBar draws done of total as a progress bar. It is full only if all are done, and empty only if none is done.
 func progressBar(done, total int32) string {
 	filled := 0
 	if total > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// column is a table column that is always shown; wide ones only with -o wide.
+// column is a table column that is always shown. Wide columns need -o wide.
 func column(name string) metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{Name: name, Type: "string"}
 }
@@ -26,7 +26,7 @@ func wide(name string) metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{Name: name, Type: "string", Priority: 1}
 }
 
-// row is a table row; object is where cli-runtime takes namespace and labels from.
+// row is a table row. cli-runtime reads namespace and labels from object.
 func row(object runtime.Object, cells ...any) metav1.TableRow {
 	return metav1.TableRow{Cells: cells, Object: runtime.RawExtension{Object: object}}
 }
@@ -102,7 +102,7 @@ func EventsTable(now time.Time, events ...corev1.Event) *metav1.Table {
 	return t
 }
 
-// lastSeen is when an event was recorded last: recorders fill different fields.
+// lastSeen is when an event was recorded last. Recorders use different fields for it.
 func lastSeen(e *corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:
@@ -125,7 +125,7 @@ func succeeded(now time.Time, r *v1alpha1.AddOnRevision) string {
 	return Age(now, &metav1.Time{Time: at}) + " ago"
 }
 
-// readiness is the Ready condition and the first line of what it says.
+// readiness is the status of the Ready condition and the first line of its message.
 func readiness(conditions []metav1.Condition) (status, message string) {
 	c := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
 	if c == nil {
@@ -134,7 +134,7 @@ func readiness(conditions []metav1.Condition) (status, message string) {
 	return string(c.Status), orNone(FirstLine(c.Message))
 }
 
-// truth is written as conditions write it.
+// truth is a boolean in the form of conditions.
 func truth(is bool) string {
 	if is {
 		return string(metav1.ConditionTrue)

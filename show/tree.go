@@ -16,20 +16,19 @@ import (
 
 // branch is one line of the tree, in columns.
 type branch struct {
-	twig     string // what connects it to its parent
+	twig     string // connects it to its parent
 	mark     Mark
 	name     string
 	status   string
 	clusters string
 	bar      string
-	// remark takes the place of clusters and bar, to the end of the line.
+	// remark replaces clusters and bar, up to the end of the line.
 	remark string
 }
 
 func (b branch) label() string { return b.twig + b.mark.Icon + " " + b.name }
 
-// Tree draws a rollout: what it moves to, its stages with bars, and the clusters that
-// fail with their reason.
+// Tree draws a rollout: its target, its stages with bars, and the clusters that fail with their reasons.
 //
 //	Rollout   default/hello   ⟳ Progressing   stage 2/2 everyone
 //	Commit    main@9f3c2ab (4m ago)   stable main@51d07e9   commit status reported ✔
@@ -119,8 +118,7 @@ func branches(r *v1alpha1.AddOnRollout) []branch {
 	return out
 }
 
-// gateBranches are the gates of a stage that was asked for, below the trunk. ends: no line follows
-// below the trunk.
+// gateBranches are the gates of a stage that were asked for, below the trunk. ends: no line follows below the trunk.
 func gateBranches(stage v1alpha1.StageStatus, trunk string, ends bool) []branch {
 	asked := slices.DeleteFunc(slices.Clone(stage.Gates), func(g v1alpha1.GateStatus) bool { return g.Since == nil })
 	out := make([]branch, 0, len(asked))
@@ -133,8 +131,8 @@ func gateBranches(stage v1alpha1.StageStatus, trunk string, ends bool) []branch 
 	return out
 }
 
-// failingStage is the index of the stage that the failing clusters belong to. It is -1 if several
-// stages have some, because the status does not assign clusters to stages.
+// failingStage is the index of the stage of the failing clusters. It is -1 if several stages have failing clusters,
+// because the status does not assign clusters to stages.
 func failingStage(status v1alpha1.AddOnRolloutStatus) int {
 	found := -1
 	for i, stage := range status.Stages {
@@ -160,9 +158,8 @@ func stageBranch(stage v1alpha1.StageStatus, last bool) branch {
 	return b
 }
 
-// StageRemark returns the part of a stage's message that its phase and counts do not say. The failed
-// clusters have lines of their own below the stage. A finished stage has a remark if some of its clusters do not have
-// the content.
+// StageRemark returns the part of a stage's message that is not in its phase and counts. The failed clusters have
+// separate lines below the stage. A finished stage has a remark if some of its clusters do not have the content.
 func StageRemark(stage v1alpha1.StageStatus) string {
 	if finished(stage.Phase) && stage.Counts.Updated == stage.Counts.Total || stage.Phase == rollout.StageFailed {
 		return ""
@@ -175,8 +172,8 @@ func StageRemark(stage v1alpha1.StageStatus) string {
 	return strings.TrimPrefix(text, Counted(stage.Counts)+", ")
 }
 
-// halted are the records in flight of a stage that was halted: besides the failed clusters, the user
-// needs the clusters that run the content.
+// halted are the records in flight of a halted stage. Besides the failed clusters, the user needs the clusters that
+// run the content.
 func halted(r *v1alpha1.AddOnRollout, stage v1alpha1.StageStatus) []rollout.Record {
 	if stage.Phase != rollout.StageFailed || stage.Counts.InFlight == 0 || r.Status.Target == nil {
 		return nil
@@ -213,8 +210,8 @@ func flyingBranches(flying []rollout.Record, trunk string) []branch {
 	return out
 }
 
-// failingBranches are the lines of the failing clusters below the trunk. The last line has the
-// number of those that the status does not name. ends: no line follows below the trunk.
+// failingBranches are the lines of the failing clusters below the trunk. The last line has the number of failing
+// clusters that the status does not name. ends: no line follows below the trunk.
 func failingBranches(status v1alpha1.AddOnRolloutStatus, trunk string, ends bool) []branch {
 	var out []branch
 	more := int(status.Counts.Failed) - len(status.Failing)

@@ -27,8 +27,8 @@ func ShortCommit(commit string) string {
 	return commit[:strings.LastIndexByte(commit, '@')+1] + sha[:short]
 }
 
-// commitOf is the short commit of a target, or the mark for none. The commit is not known if the
-// operator found the target on the hub after its status was lost.
+// commitOf is the short commit of a target; "–": not known. It is not known if the operator found the target on the
+// hub after its status was lost.
 func commitOf(t *v1alpha1.Target) string {
 	if t == nil {
 		return none
@@ -57,7 +57,7 @@ func Counted(c v1alpha1.Counts) string {
 		{c.Held, "held"},
 		{c.Unstaged, "unstaged"},
 		{c.Ignored, "ignored"},
-		{c.Removing, "to remove"}, // also while the removal is held
+		{c.Removing, "to remove"}, // even while the removal is held
 	} {
 		if p.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.count, p.word))
@@ -66,7 +66,7 @@ func Counted(c v1alpha1.Counts) string {
 	return strings.Join(parts, ", ")
 }
 
-// share is updated/total and what else is counted.
+// share is updated/total, followed by the other counts.
 func share(c v1alpha1.Counts) string {
 	text := fmt.Sprintf("%d/%d", c.Updated, c.Total)
 	if more := Counted(c); more != "" {
@@ -75,8 +75,8 @@ func share(c v1alpha1.Counts) string {
 	return text
 }
 
-// StagePosition is the first stage that is not finished and how many there are, such
-// as "2/3 everyone"; of a rollout whose stages are all finished, "3/3".
+// StagePosition is the first stage that is not finished and the number of stages, such as "2/3 everyone"; if all
+// stages are finished, "3/3".
 func StagePosition(stages []v1alpha1.StageStatus) string {
 	if len(stages) == 0 {
 		return none
@@ -89,14 +89,14 @@ func StagePosition(stages []v1alpha1.StageStatus) string {
 	return fmt.Sprintf("%d/%d", len(stages), len(stages))
 }
 
-// FirstLine returns the first line of a text, without characters that a terminal would obey; conditions of a refused
-// commit have many lines. The text may be of a user or of a file in Git.
+// FirstLine returns the first line of a text, without control characters for a terminal. Conditions of a refused
+// commit have many lines. The text may be from a user or from a file in Git.
 func FirstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	return brief.OneLine(line)
 }
 
-// Lines returns a text with each of its lines as FirstLine returns it.
+// Lines returns a text with each line in the form of FirstLine.
 func Lines(text string) string {
 	var lines []string
 	for line := range strings.Lines(strings.TrimSpace(text)) {

@@ -1,2 +1,2 @@
-// Package secret keeps credentials out of everything that is printed, and names the Secrets that have them.
+// Package secret keeps credentials out of every text, and names the Secrets that have them.
 package secret

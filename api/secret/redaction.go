@@ -13,25 +13,25 @@ import (
 	"strings"
 )
 
-// layers is how many times a credential may be escaped, each time in any of the ways.
+// layers is how many times a credential may be escaped, each time in any of the known ways.
 const layers = 3
 
-// Redaction takes credentials out of text that a server wrote: a server may repeat the
-// request that it got, Authorization header included. The zero value changes nothing.
+// Redaction removes credentials from text that a server wrote. A server may repeat the request that it got, with the
+// Authorization header. The zero value changes nothing.
 type Redaction struct {
 	written *strings.Replacer
-	// forms are the credentials and what they become when they are unescaped.
+	// forms are the credentials, unescaped 0 to layers times.
 	forms []string
-	// joined are the longer ones without what may break them.
+	// joined are the longer forms without the characters that may break them.
 	joined []string
 }
 
-// joinedLength is the length from which a credential is found although the text breaks it. A shorter one may be the end
-// of a word and the beginning of the next.
+// joinedLength is the length from which a broken credential is found. A shorter credential could be the end of one
+// word and the beginning of the next.
 const joinedLength = 8
 
-// NewRedaction returns the redaction of credentials: as they are, in base64, in hexadecimal digits, and all of them
-// escaped. Empty ones are omitted. The parts of basic authentication are given alone and, as user:password, together.
+// NewRedaction returns the redaction of credentials: as they are, in base64, in hexadecimal digits, and each of these
+// escaped. Empty credentials are omitted. For basic authentication, pass user, password and user:password.
 func NewRedaction(secrets ...Text) Redaction {
 	var written, forms, joined []string
 	for _, s := range secrets {
@@ -79,10 +79,11 @@ func escapedForms(s string) []string {
 	return []string{url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s), string(inJSON[1 : len(inJSON)-1]), inGo[1 : len(inGo)-1]}
 }
 
-// Text returns the text without the credentials. If one of them is in the text in another way, such as escaped twice,
-// each character in its own way, or broken by white space or control characters, the whole text is replaced. To find
-// them, text and credentials are unescaped alike and compared after each round, with and without backslashes: in a text
-// that was escaped in parts, nothing says which of several backslashes escapes the next one.
+// Text returns the text without the credentials. If the text contains a credential in another form, the whole text is
+// replaced. Examples are a credential that was escaped twice, escaped by character in several ways, or broken by
+// white space or control characters. To find these forms, Text unescapes the text and the credentials alike, and
+// compares them after each round, with and without backslashes. In a text that was escaped in parts, it is not known
+// which of several backslashes escapes the next one.
 func (r Redaction) Text(s string) string {
 	if r.written == nil {
 		return s
@@ -98,8 +99,8 @@ func (r Redaction) Text(s string) string {
 	return s
 }
 
-// mark stands for what was taken out, so that the texts on its two sides do not become one. It is no part of a usual
-// credential, and unbroken keeps it.
+// mark stands for the removed credentials, so that the texts on its two sides do not become one. It is no part of a
+// usual credential, and unbroken keeps it.
 const mark = "█"
 
 // containsAny reports whether one of the forms is in a text.

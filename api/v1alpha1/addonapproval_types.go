@@ -8,7 +8,7 @@ import (
 // AddOnApprovalKind is the kind of AddOnApproval.
 const AddOnApprovalKind = "AddOnApproval"
 
-// Decision is what an AddOnApproval says.
+// Decision is the value of an AddOnApproval.
 type Decision string
 
 const (
@@ -21,8 +21,7 @@ const (
 // AddOnApprovalSpec is the decision of one user on one gate of type approval. It counts for one
 // stage, digest and attempt of one rollout.
 type AddOnApprovalSpec struct {
-	// RolloutUID is the UID of the AddOnRollout: a rollout that is deleted and created again
-	// needs new decisions.
+	// RolloutUID is the UID of the AddOnRollout. A rollout that was deleted and created again needs new decisions.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -39,7 +38,7 @@ type AddOnApprovalSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
 	Gate string `json:"gate"`
-	// Digest of the content that is decided on.
+	// Digest of the content of the decision.
 	// +kubebuilder:validation:Pattern="^v[0-9]+:sha256:[0-9a-f]{64}$"
 	// +kubebuilder:validation:MaxLength=100
 	Digest string `json:"digest"`
@@ -57,8 +56,8 @@ type AddOnApprovalSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Approver string `json:"approver"`
-	// Groups of the approver that the decision relies on. The API server refuses a group that
-	// the user is not in.
+	// Groups of the approver on which the decision relies. The API server refuses a group of which the user is not a
+	// member.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=1024
@@ -97,8 +96,8 @@ func (s AddOnApprovalSpec) By() string {
 	return s.Approver
 }
 
-// AddOnApproval is the decision of one user on a gate of type approval. It never changes;
-// deleting it withdraws a decision that no cluster was admitted on yet.
+// AddOnApproval is the decision of one user on a gate of type approval. It never changes. Deleting it withdraws the
+// decision, if no cluster was admitted because of it yet.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=aoa,categories=addonflow
 // +kubebuilder:printcolumn:name="Rollout",type=string,JSONPath=`.spec.rollout`

@@ -8,7 +8,7 @@ import (
 // AddOnOrderKind is the kind of AddOnOrder.
 const AddOnOrderKind = "AddOnOrder"
 
-// OrderVerb is what an AddOnOrder asks for.
+// OrderVerb is the action of an AddOnOrder.
 type OrderVerb string
 
 const (
@@ -17,10 +17,9 @@ const (
 	OrderRetry OrderVerb = "retry"
 	// OrderPromote ends the soak of the clusters that are soaking in a stage.
 	OrderPromote OrderVerb = "promote"
-	// OrderAbort ends the rollout as Failed. Clusters keep what they run.
+	// OrderAbort ends the rollout as Failed. Clusters keep their content.
 	OrderAbort OrderVerb = "abort"
-	// OrderRollback quarantines the content of the target, also if it was green, and moves its
-	// clusters back.
+	// OrderRollback quarantines the content of the target, even if it succeeded, and moves its clusters back.
 	OrderRollback OrderVerb = "rollback"
 	// OrderUnblock ends the quarantine of content.
 	OrderUnblock OrderVerb = "unblock"
@@ -41,11 +40,10 @@ type AddOnOrderSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Rollout string `json:"rollout"`
-	// Verb is what to do.
+	// Verb is the action: retry, promote, abort, rollback or unblock.
 	// +kubebuilder:validation:Enum=retry;promote;abort;rollback;unblock
 	Verb OrderVerb `json:"verb"`
-	// Digest of the content that the order is about: the target of the rollout, or for unblock the
-	// quarantined content.
+	// Digest of the content of the order: the target of the rollout, or for unblock the quarantined content.
 	// +kubebuilder:validation:Pattern="^v[0-9]+:sha256:[0-9a-f]{64}$"
 	// +kubebuilder:validation:MaxLength=100
 	Digest string `json:"digest"`
@@ -80,9 +78,9 @@ type OrderArguments struct {
 	// +listType=set
 	// +optional
 	Clusters []string `json:"clusters,omitempty"`
-	// To is the digest, or the sha of the commit, of the content that rollback returns to, or seven or
-	// more hexadecimal digits that one of them begins with; absent: the newest that succeeded. A commit
-	// is known while it is in status.history.
+	// To is the content to which rollback returns: its digest, the sha of its commit, or at least seven hexadecimal
+	// digits with which one of them begins. Absent: the content that succeeded last. A commit is known while it is in
+	// status.history.
 	// +kubebuilder:validation:Pattern="^(v[0-9]+:sha256:[0-9a-f]{64}|[0-9a-f]{7,40})$"
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
@@ -92,17 +90,17 @@ type OrderArguments struct {
 	WithCRDs bool `json:"withCRDs,omitempty"`
 }
 
-// OrderState is what became of an order.
+// OrderState is the result of an order.
 type OrderState string
 
 const (
 	// OrderCarriedOut: the rollout follows the order.
 	OrderCarriedOut OrderState = "CarriedOut"
-	// OrderRefused: the order makes no sense now, and has no effect.
+	// OrderRefused: the order is not possible now, and has no effect.
 	OrderRefused OrderState = "Refused"
 )
 
-// GivenOrder is an order as the rollout remembers it.
+// GivenOrder is an order in the status of the rollout.
 type GivenOrder struct {
 	// Name of the AddOnOrder.
 	Name string `json:"name"`
@@ -122,7 +120,7 @@ type AddOnOrderStatus struct {
 	// +kubebuilder:validation:Enum=CarriedOut;Refused
 	// +optional
 	State OrderState `json:"state,omitempty"`
-	// Message says what was done, or why nothing was.
+	// Message says what the operator did, or why it did nothing.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// AnsweredAt is when the order was answered.
@@ -130,8 +128,8 @@ type AddOnOrderStatus struct {
 	AnsweredAt *metav1.Time `json:"answeredAt,omitempty"`
 }
 
-// AddOnOrder asks the operator to do something with a rollout. It never changes, is carried out at
-// most once, and is deleted 30 days after it was answered.
+// AddOnOrder requests an action of the operator on a rollout. It never changes, is carried out at most once, and is
+// deleted 30 days after it was answered.
 // +kubebuilder:object:root=true
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.state) || has(self.status)",message="an AddOnOrder is answered once"
 // +kubebuilder:subresource:status

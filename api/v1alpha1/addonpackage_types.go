@@ -8,9 +8,9 @@ import (
 // AddOnPackageKind is the kind of an add-on that is given as a Helm chart or as manifests.
 const AddOnPackageKind = "AddOnPackage"
 
-// AddOnPackageSpec is an add-on given as a Helm chart or as Go-template manifests in the
-// repository, instead of an AddOnTemplate. An AddOnPackage is read from Git only and does not
-// exist on the hub: the AddOnRevision keeps its content.
+// AddOnPackageSpec is an add-on in the form of a Helm chart or of Go-template manifests in the repository, instead of
+// an AddOnTemplate. An AddOnPackage is read from Git only and does not exist on the hub: the AddOnRevision has its
+// content.
 //
 // +kubebuilder:object:generate=false
 type AddOnPackageSpec struct {
@@ -24,12 +24,12 @@ type AddOnPackageSpec struct {
 	// ValueFiles are files of values, relative to this file; a later file overrides an earlier
 	// one.
 	ValueFiles []string `json:"valueFiles,omitempty"`
-	// Values override those of the files.
+	// Values override the values of the files.
 	Values map[string]any `json:"values,omitempty"`
-	// Variables map variables to values: customizedVariables of an AddOnDeploymentConfig and
-	// variables of configurations of other kinds. A variable that is not listed becomes a
-	// string at the top of the values, under its own name. Labels and claims of the cluster
-	// become values only if they are listed, by the names that they have in templates.
+	// Variables map variables to values: customizedVariables of an AddOnDeploymentConfig, and variables of
+	// configurations of other kinds. A variable that is not listed becomes a string at the top of the values, under
+	// its own name. Labels and claims of the cluster become values only if they are listed. They have the same names
+	// as in templates.
 	Variables []PackageVariable `json:"variables,omitempty"`
 	// Registration as in an AddOnTemplate.
 	Registration []addonv1alpha1.RegistrationSpec `json:"registration,omitempty"`
@@ -41,11 +41,10 @@ type AddOnPackageSpec struct {
 //
 // +kubebuilder:object:generate=false
 type PackageChart struct {
-	// Path is the folder of the chart, relative to the file it is written in, inside the
-	// repository.
+	// Path is the folder of the chart, relative to this file, inside the repository.
 	Path string `json:"path,omitempty"`
-	// OCI is a chart in a registry by digest, host/repository:tag@sha256:<hex>; the tag may be
-	// absent and is not read. The host is in spec.registries of the AddOnSource.
+	// OCI is a chart in a registry, by its digest: host/repository:tag@sha256:<hex>. The tag may be absent and is not
+	// read. The host must be in spec.registries of the AddOnSource.
 	OCI string `json:"oci,omitempty"`
 }
 
@@ -53,7 +52,7 @@ type PackageChart struct {
 //
 // +kubebuilder:object:generate=false
 type PackageFolder struct {
-	// Path is relative to the file it is written in and stays inside the repository.
+	// Path is relative to this file and stays inside the repository.
 	Path string `json:"path"`
 }
 

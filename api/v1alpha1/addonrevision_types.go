@@ -19,15 +19,15 @@ type AddOnRevisionSpec struct {
 	Digest string `json:"digest"`
 	// Body is the gzip'd canonical content.
 	//
-	// Its format is base64, not byte: the API server decodes byte with the URL alphabet when a
-	// CEL rule compares it, and then refuses every update of most bodies, even one that changes
-	// only annotations. It leaves a format that it does not know alone.
+	// Its format is base64, not byte. If a CEL rule compares a field of format byte, the API server decodes it with
+	// the URL alphabet. It then refuses every update of most bodies, even an update that changes only annotations.
+	// The API server ignores the unknown format base64.
 	// +kubebuilder:validation:Format=base64
 	Body []byte `json:"body"`
 }
 
-// AddOnRevision is an immutable snapshot of one add-on's content, named
-// <add-on>-<10 hex of its digest>. Equal content of two commits is one revision.
+// AddOnRevision is an immutable snapshot of one add-on's content, named <add-on>-<10 hex of its digest>. Commits with
+// equal content share one revision.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=aorev,categories=addonflow
 // +kubebuilder:printcolumn:name="Add-On",type=string,JSONPath=`.spec.addOn`

@@ -19,12 +19,11 @@ const (
 	ClusterDone ClusterState = "Done"
 	// ClusterFailed: the cluster failed with this content.
 	ClusterFailed ClusterState = "Failed"
-	// ClusterTimedOut: the cluster was available and not verified for the whole progress
-	// deadline. It counts as a failure.
+	// ClusterTimedOut: the cluster was available, but was not verified before its progress deadline. This is a
+	// failure.
 	ClusterTimedOut ClusterState = "TimedOut"
-	// ClusterNotWritten: the works could not be written, so that the cluster failed without
-	// the content. It is admitted again once they can be. Everywhere but in the ledger it is
-	// shown as Failed.
+	// ClusterNotWritten: the works could not be written, so the cluster failed without the content. The cluster is
+	// admitted again when they can be written. Only the ledger has this state; elsewhere it is shown as Failed.
 	ClusterNotWritten ClusterState = "NotWritten"
 	// ClusterLost: the cluster is not available and keeps its slot for a while.
 	ClusterLost ClusterState = "Lost"
@@ -49,29 +48,28 @@ const (
 	ClusterWaiting ClusterState = "Waiting"
 	// ClusterHeld: the cluster is not admitted because an annotation of its ManagedCluster holds it.
 	ClusterHeld ClusterState = "Held"
-	// ClusterUnchanged: the target renders what the cluster runs already.
+	// ClusterUnchanged: the target renders the objects that the cluster already runs.
 	ClusterUnchanged ClusterState = "Unchanged"
-	// ClusterUnstaged: no stage selects the cluster; it keeps what it runs.
+	// ClusterUnstaged: no stage selects the cluster, and it keeps its content.
 	ClusterUnstaged ClusterState = "Unstaged"
-	// ClusterRemoving: the add-on is leaving the cluster.
+	// ClusterRemoving: the add-on is being removed from the cluster.
 	ClusterRemoving ClusterState = "Removing"
 	// ClusterIgnored: a stage or strategy selects the cluster, but it is outside the install set.
 	ClusterIgnored ClusterState = "Ignored"
-	// ClusterGone: its ManagedCluster is terminating or does not exist.
+	// ClusterGone: the ManagedCluster is terminating or does not exist.
 	ClusterGone ClusterState = "Gone"
 )
 
-// Ledger is the memory of a rollout: one record per cluster, and the removals. A record stays
-// until its cluster is admitted to other content. There are three exceptions: when a rollout ends
-// Succeeded, records of other revisions are dropped; after that, records of clusters that no
-// longer exist are dropped; and records of clusters that were admitted to content that is reverted
-// or quarantined before they got its works are dropped.
+// Ledger is the memory of a rollout: one record per cluster, and the removals. A record stays until its cluster is
+// admitted to other content. There are three exceptions. When a rollout ends Succeeded, records of other revisions
+// are dropped. After that, records of clusters that no longer exist are dropped. If content is reverted or
+// quarantined, the records of clusters that were admitted to it but never got its works are dropped.
 type Ledger struct {
 	// Names of all clusters in the ledger: sorted, joined by newlines, gzip'd. Every other
 	// field names a cluster by its position in this list.
 	// +optional
 	Names []byte `json:"names,omitempty"`
-	// Records of the clusters, grouped by what they share. Each cluster is in one group.
+	// Records of the clusters, grouped by equal fields. Each cluster is in one group.
 	// +optional
 	Records []RecordGroup `json:"records,omitempty"`
 	// Removal is the record of clusters that leave the add-on.
@@ -79,54 +77,54 @@ type Ledger struct {
 	Removal *RemovalRecord `json:"removal,omitempty"`
 }
 
-// RecordGroup holds the records that share everything but their times.
+// RecordGroup has the records that are equal except for their times.
 type RecordGroup struct {
 	RecordKey `json:",inline"`
 	// Times lists the clusters by the times of their records.
 	Times []RecordTimes `json:"times"`
 }
 
-// RecordKey is what the records of a group share.
+// RecordKey has the fields that are equal in the records of a group.
 type RecordKey struct {
-	// Revision is the digest of the content that the clusters were admitted to.
+	// Revision is the digest of the content to which the clusters were admitted.
 	Revision string `json:"revision"`
 	// Stage in which the clusters were admitted; empty if no stage selected them.
 	// +optional
 	Stage string `json:"stage,omitempty"`
 	// State of the clusters.
 	State ClusterState `json:"state"`
-	// Failed: the clusters failed with this content before they came into this state. They
-	// count as failures until they are Done.
+	// Failed: the clusters failed with this content before they entered this state. They count as failures until they
+	// are Done.
 	// +optional
 	Failed bool `json:"failed,omitempty"`
-	// Excused: the clusters failed with other content, and have verified none since. If they fail
-	// again with content to which a revert moves them, the failure does not count against the budget.
+	// Excused: the clusters failed with other content, and have verified no content since. If they fail again with
+	// content to which a revert moves them, the failure does not count against the budget.
 	// +optional
 	Excused bool `json:"excused,omitempty"`
 	// Reverted: a revert moved the clusters back to this content, and they are not Done yet. They do not
 	// soak, because the content is proven.
 	// +optional
 	Reverted bool `json:"reverted,omitempty"`
-	// Reported: when the clusters took their slots, they already reported a failure. It belongs to an
-	// earlier admission, and does not count at once.
+	// Reported: when the clusters took their slots, they already reported a failure. That failure is of an earlier
+	// admission, and does not count at once.
 	// +optional
 	Reported bool `json:"reported,omitempty"`
-	// Refusal says why the hub refused the last write of the clusters' works; empty if it did not.
-	// The works are not written.
+	// Refusal says why the hub refused the last write of the clusters' works; empty: it did not refuse. The works are
+	// not written.
 	// +optional
 	Refusal string `json:"refusal,omitempty"`
 }
 
-// RecordTimes are the clusters of a group that share their times. Both times have a
-// precision of a second and are rounded up, so that a soak is never shorter than declared.
+// RecordTimes are the clusters of a group with equal times. Both times have a precision of a second and are rounded
+// up, so that a soak is never shorter than declared. If the ledger is almost full, the precision is lower.
 type RecordTimes struct {
-	// Admitted is when the clusters took their slot: when they were admitted, or returned after
-	// their slot had ended.
+	// Admitted is when the clusters took their slot: when they were admitted, or when they returned after they had
+	// lost the slot.
 	Admitted metav1.Time `json:"admitted"`
-	// Since is when the clusters entered their state; soaks and deadlines start here.
+	// Since is when the clusters entered their state. Soaks and deadlines start here.
 	Since metav1.Time `json:"since"`
-	// Ahead is the lastTransitionTime of the condition Available of the ManagedClusters, if it is after Since.
-	// The soak has already taken this change into account: only a later one restarts it.
+	// Ahead is the lastTransitionTime of the condition Available of the ManagedClusters, if it is later than Since.
+	// This change has already restarted the soak; only a later change restarts it again.
 	// +optional
 	Ahead *metav1.Time `json:"ahead,omitempty"`
 	// Clusters are positions in the ledger's names, ascending, as ranges: "0-3,7".

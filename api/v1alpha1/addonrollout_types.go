@@ -13,7 +13,7 @@ import (
 // AddOnRolloutKind is the kind of AddOnRollout.
 const AddOnRolloutKind = "AddOnRollout"
 
-// StrategyType names how the clusters of an add-on are moved.
+// StrategyType names a way to move the clusters of an add-on.
 type StrategyType string
 
 const (
@@ -30,10 +30,10 @@ const (
 	StrategyRollingUpdateWithPlacement StrategyType = "RollingUpdateWithPlacement"
 )
 
-// AddOnRolloutSpec is policy: which clusters get the add-on, and how fast. A user declares
-// strategy or stages, clusterLabelSelector, health, suspend and revisionHistoryLimit in Git.
-// AddonFlow writes target, install, policyCommit, placementDigest and removal from the same commit and refuses
-// them in Git. AddonFlow writes the whole spec and undoes changes by other writers.
+// AddOnRolloutSpec is policy: which clusters get the add-on, and how fast. In Git, a user declares strategy or
+// stages, onFailure, rollback, blocked, dependsOn, onNewCommit, clusterLabelSelector, health, suspend and
+// revisionHistoryLimit. AddonFlow writes target, install, policyCommit, placementDigest and removal, and refuses them
+// in Git. AddonFlow writes the whole spec and undoes changes by other writers.
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="!(has(self.strategy) && has(self.stages) && size(self.stages) > 0)",message="strategy and stages exclude each other"
 type AddOnRolloutSpec struct {
@@ -41,17 +41,17 @@ type AddOnRolloutSpec struct {
 	// +optional
 	Strategy *RolloutStrategy `json:"strategy,omitempty"`
 
-	// Stages is an ordered list, each a placement with its own pace. The first
-	// stage that selects a cluster has it.
+	// Stages is an ordered list of placements, each with its own pace. A cluster belongs to the first stage that
+	// selects it.
 	// +kubebuilder:validation:MaxItems=31
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Stages []Stage `json:"stages,omitempty"`
 
-	// OnFailure is Pause (the default) or Rollback: past the failure budget, the clusters that have
-	// the content move back to the newest revision that succeeded, failed clusters first. Without
-	// such a revision, as on a first install, it is Pause.
+	// OnFailure is Pause (the default) or Rollback. With Rollback, if the failures exceed the budget, the clusters
+	// that have the content move back to the newest revision that succeeded, failed clusters first. Without such a
+	// revision, as on a first install, Rollback has the effect of Pause.
 	// +kubebuilder:validation:Enum=Pause;Rollback
 	// +optional
 	OnFailure FailureAction `json:"onFailure,omitempty"`
@@ -65,17 +65,17 @@ type AddOnRolloutSpec struct {
 	// +optional
 	Blocked []BlockedContent `json:"blocked,omitempty"`
 
-	// DependsOn are add-ons of the same namespace. Content reaches a cluster only when the content
-	// that they are to run is verified there. Reverts and rollbacks do not wait for them.
+	// DependsOn are add-ons of the same namespace. Content reaches a cluster only when the target of each of these
+	// add-ons is verified there. Reverts and rollbacks do not wait for them.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=map
 	// +listMapKey=addOn
 	// +optional
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
 
-	// OnNewCommit is Supersede (the default) or Finish: new content waits until the rollout that is
-	// running ended Succeeded, Failed, Held or RolledBack. Contents between are superseded. A commit
-	// that changes the policy only, and a revert to content that succeeded here, never wait.
+	// OnNewCommit is Supersede (the default) or Finish. With Finish, new content waits until the current rollout has
+	// ended Succeeded, Failed, Held or RolledBack. Of several contents that wait, only the newest is rolled out. A
+	// commit that changes only the policy, and a revert to proven content, never wait.
 	// +kubebuilder:validation:Enum=Supersede;Finish
 	// +optional
 	OnNewCommit NewCommitAction `json:"onNewCommit,omitempty"`
@@ -86,7 +86,7 @@ type AddOnRolloutSpec struct {
 	// +optional
 	ClusterLabelSelector *metav1.LabelSelector `json:"clusterLabelSelector,omitempty"`
 
-	// Suspend stops admissions; what runs keeps running and is repaired.
+	// Suspend stops admissions and removals. Clusters in flight continue, and drift is repaired.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -104,17 +104,16 @@ type AddOnRolloutSpec struct {
 	// Target is the content the fleet is to run. Written by AddonFlow.
 	// +optional
 	Target *Target `json:"target,omitempty"`
-	// Install is the install strategy that the ClusterManagementAddOn declares. Written by
-	// AddonFlow.
+	// Install is the install strategy of the ClusterManagementAddOn in Git. Written by AddonFlow.
 	// +optional
 	Install *Install `json:"install,omitempty"`
-	// PolicyCommit is the commit that declared the rest of this spec, <ref>@sha1:<commit>, if
-	// it is not the target's. Written by AddonFlow.
+	// PolicyCommit is the commit that declared the rest of this spec, <ref>@sha1:<commit>; absent: it is the target's
+	// commit. Written by AddonFlow.
 	// +optional
 	PolicyCommit string `json:"policyCommit,omitempty"`
-	// PlacementDigest identifies the Placements of this policy, and the ManagedClusterSetBindings
-	// beside them, as Git declares them; "" if it declares none. They are policy as well: another
-	// digest makes the operator plan again. Written by AddonFlow.
+	// PlacementDigest identifies the Placements of this policy, and the ManagedClusterSetBindings in their
+	// namespaces, as Git declares them; "": Git declares none. They are policy: if the digest changes, the operator
+	// plans again. Written by AddonFlow.
 	// +optional
 	PlacementDigest string `json:"placementDigest,omitempty"`
 	// Removal requests that the add-on is removed from the fleet. Written by AddonFlow.
@@ -151,14 +150,15 @@ type Dependency struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	AddOn string `json:"addOn"`
-	// Optional: clusters do not wait for it if there is no such add-on, or if they are not to have it.
+	// Optional: a cluster does not wait for this add-on if it does not exist or is not to be installed on the
+	// cluster.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
-// RolloutStrategy is one pace for the whole add-on, in OCM's fields and those of its lifecycle proposal.
-// The validation rules exist because OCM's minSuccessTime has no pattern, and one stored value that is
-// not a duration would break the watch on every AddOnRollout.
+// RolloutStrategy is one pace for the whole add-on, with the fields of OCM and of its lifecycle proposal. The
+// validation rules exist because OCM's minSuccessTime has no pattern. One stored value that is not a duration would
+// break the watch on every AddOnRollout.
 // +kubebuilder:validation:XValidation:rule="!has(self.progressive) || !has(self.progressive.minSuccessTime) || self.progressive.minSuccessTime.matches('^(0|([0-9]+([.][0-9]+)?(ms|s|m|h))+)$')",message="progressive.minSuccessTime must be a duration such as 10m"
 // +kubebuilder:validation:XValidation:rule="!has(self.progressivePerGroup) || !has(self.progressivePerGroup.minSuccessTime) || self.progressivePerGroup.minSuccessTime.matches('^(0|([0-9]+([.][0-9]+)?(ms|s|m|h))+)$')",message="progressivePerGroup.minSuccessTime must be a duration such as 10m"
 // +kubebuilder:validation:XValidation:rule="!has(self.all) || !has(self.all.minSuccessTime) || self.all.minSuccessTime.matches('^(0|([0-9]+([.][0-9]+)?(ms|s|m|h))+)$')",message="all.minSuccessTime must be a duration such as 10m"
@@ -204,15 +204,15 @@ type PlacementReference struct {
 
 // Stage is a placement with its own pace.
 type Stage struct {
-	// Name of the stage; also the last part of its commit status context.
+	// Name of the stage. It is the last part of the stage's commit status context.
 	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 	// +kubebuilder:validation:MaxLength=40
 	Name string `json:"name"`
 	// Placement whose clusters the stage moves.
 	Placement PlacementReference `json:"placement"`
-	// MaxConcurrency is the number or percent, rounded up, of all clusters of the stage that
-	// may be in flight; 0 holds the stage. If absent, it is the placement's
-	// clustersPerDecisionGroup, and without that, all clusters of the stage.
+	// MaxConcurrency is how many clusters of the stage may be in flight: a number, or a percentage of its clusters,
+	// rounded up; 0 holds the stage. If absent, it is the placement's clustersPerDecisionGroup; if that is absent,
+	// all clusters of the stage.
 	// +kubebuilder:validation:XIntOrString
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
@@ -225,18 +225,18 @@ type Stage struct {
 	// ProgressDeadline is a positive duration, or None. Absent: 1h.
 	// +optional
 	ProgressDeadline string `json:"progressDeadline,omitempty"`
-	// MaxFailures is the number or percent, rounded up, of the stage's clusters that may fail;
+	// MaxFailures is how many clusters of the stage may fail: a number, or a percentage of its clusters, rounded up;
 	// none if absent.
 	// +kubebuilder:validation:XIntOrString
 	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
-	// WhenEmpty says what happens while the placement selects no cluster of the install set:
-	// Hold (the default) holds the stages after it, Pass lets them start. An empty stage always
-	// passes on a first install, a revert and a removal, and after the rollout ended Succeeded.
+	// WhenEmpty is the effect of a stage whose placement selects no cluster of the install set: Hold (the default)
+	// holds the stages after it, Pass lets them start. An empty stage always passes on a first install, a revert and
+	// a removal, and after the rollout ended Succeeded.
 	// +kubebuilder:validation:Enum=Hold;Pass
 	// +optional
 	WhenEmpty WhenEmpty `json:"whenEmpty,omitempty"`
-	// Gates hold the stage until they are Passed.
+	// Gates that the stage must pass.
 	// +optional
 	Gates *Gates `json:"gates,omitempty"`
 }
@@ -286,28 +286,28 @@ type InstallPlacement struct {
 // Removal requests that the add-on is removed from the fleet because its source no longer
 // declares it, or is being deleted.
 type Removal struct {
-	// Commit whose tree no longer declares the add-on. For a deleted source, the last commit
-	// that it saw. A full sha; the approval annotation names it.
+	// Commit whose tree no longer declares the add-on, a full sha. For a deleted source, it is the last commit that
+	// the source saw. The approval annotation names it.
 	Commit string `json:"commit"`
 	// Approved is true if spec.prune of the source approves the removal, at the pace of the
 	// removal budget.
 	// +optional
 	Approved bool `json:"approved,omitempty"`
-	// Deleting is the object whose deletion also removes the add-on, such as AddOnSource/fleet.
-	// Absent: the add-on left Git.
+	// Deleting is the object whose deletion removes the add-on, such as AddOnSource/fleet. Absent: the add-on left
+	// Git.
 	// +optional
 	Deleting string `json:"deleting,omitempty"`
 }
 
-// UninstallAdvice is how a user ends a deletion that uninstalls AddonFlow.
+// UninstallAdvice says how a user ends a deletion that uninstalls AddonFlow.
 const UninstallAdvice = "add-ons keep running; delete the operator and run addonflow uninstall"
 
-// Uninstalls reports whether what is being deleted takes AddonFlow with it, not only a source.
+// Uninstalls reports whether the deletion uninstalls AddonFlow, and does not only remove a source.
 func (r *Removal) Uninstalls() bool {
 	return r != nil && r.Deleting != "" && !strings.HasPrefix(r.Deleting, AddOnSourceKind+"/")
 }
 
-// AddOnRollout is policy and admission ledger of one add-on.
+// AddOnRollout has the policy (spec) and the ledger (status) of one add-on.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=aoroll,categories=addonflow
@@ -330,8 +330,7 @@ type AddOnRollout struct {
 // GetConditions returns the conditions, as fluxcd's runtime reads them.
 func (r *AddOnRollout) GetConditions() []metav1.Condition { return r.Status.Conditions }
 
-// SpecEdited reports whether another writer than AddonFlow set a field of the spec: then the spec
-// is not the one that Git declares.
+// SpecEdited reports whether a writer other than AddonFlow set a field of the spec. Then the spec differs from Git.
 func (r *AddOnRollout) SpecEdited() bool {
 	return slices.ContainsFunc(r.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager != FieldManager && e.Subresource == "" && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:spec"`))

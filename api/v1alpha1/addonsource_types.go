@@ -10,15 +10,15 @@ import (
 // AddOnSourceKind is the kind of AddOnSource.
 const AddOnSourceKind = "AddOnSource"
 
-// GitHubProvider is the provider of a source that is read as a GitHub App.
+// GitHubProvider is the value of spec.provider for a GitHub App.
 const GitHubProvider = "github"
 
-// MaxTimeout is the longest spec.timeout of an AddOnSource. A server that never answers takes a
-// place of the operator for that long.
+// MaxTimeout is the longest spec.timeout of an AddOnSource. A server that never answers takes a place of the operator
+// for this time.
 const MaxTimeout = 10 * time.Minute
 
-// AddOnSourceSpec says which Git repository add-ons are declared in. Field
-// names and meaning are those of Flux's GitRepository and Kustomization.
+// AddOnSourceSpec names the Git repository, or the artifact, in which add-ons are declared. Field names and meaning
+// are those of Flux's GitRepository and Kustomization.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.oci)",message="exactly one of url and oci is given"
 // +kubebuilder:validation:XValidation:rule="!has(self.oci) || !has(self.ref) && !has(self.secretRef) && !has(self.provider) && !has(self.verify) && !has(self.pullRequests) && !has(self.allowForcePush)",message="ref, secretRef, provider, verify, pullRequests and allowForcePush are about a Git repository; with oci, set oci.ref, oci.secretRef or oci.verify"
@@ -31,13 +31,12 @@ type AddOnSourceSpec struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 
-	// OCI is an artifact in a registry, as flux push artifact writes it, in place of a Git
-	// repository.
+	// OCI is an artifact in a registry that flux push artifact wrote, instead of a Git repository.
 	// +optional
 	OCI *OCISpec `json:"oci,omitempty"`
 
-	// Provider is how the operator authenticates: generic (the default) with the keys of
-	// secretRef that the URL's transport uses, github as a GitHub App.
+	// Provider is how the operator authenticates. generic (the default) uses the keys of secretRef for the URL's
+	// transport; github uses a GitHub App.
 	// +kubebuilder:validation:Enum=generic;github
 	// +optional
 	Provider string `json:"provider,omitempty"`
@@ -53,7 +52,8 @@ type AddOnSourceSpec struct {
 	// +required
 	Interval metav1.Duration `json:"interval"`
 
-	// Timeout of one Git operation, 60s if absent; at most 10m.
+	// Timeout of one Git operation, or of the read of one chart or artifact of a registry; 60s if absent, at most
+	// 10m.
 	// +kubebuilder:default="60s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m))+$"
@@ -80,7 +80,7 @@ type AddOnSourceSpec struct {
 	// +optional
 	ProxySecretRef *meta.LocalObjectReference `json:"proxySecretRef,omitempty"`
 
-	// Verify says which signatures a commit needs before anything of it is rendered.
+	// Verify says which signatures a commit needs before it is rendered.
 	// +optional
 	Verify *VerifySpec `json:"verify,omitempty"`
 
@@ -93,8 +93,7 @@ type AddOnSourceSpec struct {
 	// +optional
 	Ignore *string `json:"ignore,omitempty"`
 
-	// Prune approves the removal, within the removal budget, of what a commit no longer
-	// declares.
+	// Prune approves the removal, within the removal budget, of add-ons and objects that a commit no longer declares.
 	// +optional
 	Prune bool `json:"prune,omitempty"`
 
@@ -102,9 +101,9 @@ type AddOnSourceSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ServiceAccountName is the ServiceAccount of the same namespace that everything the repository
-	// declares is read and applied as, AddOnRollouts excepted. With it a commit may declare objects of
-	// further kinds, within the rights of the account.
+	// ServiceAccountName is a ServiceAccount of the same namespace. The operator reads and applies declared objects,
+	// except AddOnRollouts, as this account. With it, a commit may declare objects of further kinds, within the
+	// rights of the account.
 	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -124,19 +123,18 @@ type AddOnSourceSpec struct {
 	// +optional
 	Registries []RegistrySpec `json:"registries,omitempty"`
 
-	// CommitStatus says where commit statuses are posted; if absent, none are posted. Those of an
-	// artifact are about the commit that its annotation org.opencontainers.image.revision names, as flux
-	// push artifact --revision writes it.
+	// CommitStatus says where commit statuses are posted; if absent, none are posted. For an artifact, statuses are
+	// posted to the commit in its annotation org.opencontainers.image.revision, which flux push artifact --revision
+	// writes.
 	// +optional
 	CommitStatus *CommitStatusSpec `json:"commitStatus,omitempty"`
 
-	// Webhook lets the forge say that there is a new commit; its path is in the status.
+	// Webhook accepts webhooks of the forge about new commits. Their path is in the status.
 	// +optional
 	Webhook *WebhookSpec `json:"webhook,omitempty"`
 
-	// PullRequests says whether the newest 20 open requests into the branch get a plan: a status
-	// addonflow-plan/<source>, or spec.commitStatus.context with -plan behind its first part, and one
-	// comment.
+	// PullRequests says whether the newest 20 open requests into the branch get a plan: one comment and a status. The
+	// context of the status is addonflow-plan/<source>, or spec.commitStatus.context with -plan after its first part.
 	// +optional
 	PullRequests *PullRequestsSpec `json:"pullRequests,omitempty"`
 }
@@ -149,8 +147,8 @@ type PullRequestsSpec struct {
 	// and to comment on them.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
-	// Forks also plans requests whose branch is in another repository. Nothing of the hub is read for
-	// them, so that clusters are not counted. Without Forks nothing of the requests is read.
+	// Forks also plans requests whose branch is in another repository. For them, nothing is read from the hub, so
+	// clusters are not counted. Without Forks, nothing of such requests is read.
 	// +optional
 	Forks bool `json:"forks,omitempty"`
 	// ClusterNames shows the names of clusters to all readers of the repository. Values of clusters,
@@ -167,16 +165,16 @@ type OCISpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
 	URL string `json:"url"`
-	// Reference is what to follow; the tag latest if absent.
+	// Reference is the artifact to follow; the tag latest if absent.
 	// +optional
 	Reference *OCIReference `json:"ref,omitempty"`
-	// SecretRef names a Secret in the same namespace, as that of registries.
+	// SecretRef names a Secret in the same namespace. It has the form of the Secrets of registries.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 	// Insecure reads the registry over plain http. A flag of the operator must allow it.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
-	// Verify says which signatures an artifact needs before anything of it is read.
+	// Verify says which signatures an artifact needs before it is read.
 	// +optional
 	Verify *OCIVerifySpec `json:"verify,omitempty"`
 }
@@ -198,7 +196,7 @@ type OCIReference struct {
 
 // OCIVerifySpec says which signatures a digest in a registry needs.
 type OCIVerifySpec struct {
-	// Provider of signatures: cosign, with a key of ECDSA and the signature in a tag that ends in .sig.
+	// Provider of signatures: cosign. The key is an ECDSA key, and the signature is in a tag that ends in .sig.
 	// +kubebuilder:validation:Enum=cosign
 	// +kubebuilder:default=cosign
 	// +optional
@@ -209,7 +207,7 @@ type OCIVerifySpec struct {
 	SecretRef meta.LocalObjectReference `json:"secretRef"`
 }
 
-// RegistrySpec is an OCI registry and how it is read.
+// RegistrySpec is an OCI registry and the settings to read it.
 type RegistrySpec struct {
 	// Host of the registry, with a port if it is not 443, such as registry.example.com:5000.
 	// +kubebuilder:validation:Pattern="^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\\[[0-9A-Fa-f:.]+\\])(:[0-9]{1,5})?$"
@@ -224,7 +222,7 @@ type RegistrySpec struct {
 	// Insecure reads the registry over plain http. A flag of the operator must allow it.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
-	// Verify says which signatures a chart of the registry needs before anything of it is read.
+	// Verify says which signatures a chart of the registry needs before it is read.
 	// +optional
 	Verify *OCIVerifySpec `json:"verify,omitempty"`
 }
@@ -239,7 +237,7 @@ func (s AddOnSourceSpec) Address() string {
 
 // WebhookSpec says which webhooks are accepted.
 type WebhookSpec struct {
-	// Type is how the forge proves that it sent a webhook.
+	// Type is how the forge proves that a webhook is its own.
 	// +kubebuilder:validation:Enum=azuredevops;bitbucket;bitbucketserver;forgejo;generic-hmac;gitea;github;gitlab
 	// +required
 	Type string `json:"type"`
@@ -283,7 +281,7 @@ type GitReference struct {
 	Commit string `json:"commit,omitempty"`
 }
 
-// VerifyMode says what must be signed.
+// VerifyMode says which objects must be signed.
 // +kubebuilder:validation:Enum=HEAD;Tag;TagAndHEAD
 type VerifyMode string
 
@@ -298,8 +296,8 @@ const (
 
 // VerifySpec says which signatures a commit needs.
 type VerifySpec struct {
-	// Mode is what must be signed: the commit (HEAD), the tag, or both. Tag and TagAndHEAD need
-	// a ref with tag or semver.
+	// Mode is the object that must be signed: the commit (HEAD), the tag, or both. Tag and TagAndHEAD need a ref with
+	// tag or semver.
 	// +kubebuilder:default=HEAD
 	// +optional
 	Mode VerifyMode `json:"mode,omitempty"`
@@ -319,30 +317,29 @@ type CommitStatusSpec struct {
 	// +kubebuilder:validation:Pattern="^https?://[^@]+$"
 	// +required
 	Address string `json:"address"`
-	// SecretRef names a Secret in the same namespace with the key token, or at GitHub those of a
-	// GitHub App: githubAppID, githubAppInstallationID and githubAppPrivateKey, and githubAppBaseURL of
-	// a GitHub Enterprise Server. It has ca.crt if a private certificate authority signed the forge's
-	// certificate.
+	// SecretRef names a Secret in the same namespace with the key token, or for a GitHub App: githubAppID,
+	// githubAppInstallationID and githubAppPrivateKey, and githubAppBaseURL of a GitHub Enterprise Server. It has
+	// ca.crt if a private certificate authority signed the forge's certificate.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 	// Context is the prefix of the contexts that are posted; addonflow/<source> if absent.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Context string `json:"context,omitempty"`
-	// TargetURL is the link a status carries.
+	// TargetURL is the link of the statuses.
 	// +kubebuilder:validation:Pattern="^https?://.+$"
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	TargetURL string `json:"targetURL,omitempty"`
-	// Detail says which contexts there are besides that of the source: none (source), one for each
-	// add-on that a commit changes or moves (addOn), or also one for each of its stages (stage, the default).
+	// Detail says which contexts are reported. source: only the context of the source. addOn: also one context for
+	// each add-on that a commit changes or moves. stage (the default): also one context for each of its stages.
 	// +optional
 	Detail CommitStatusDetail `json:"detail,omitempty"`
-	// RevertPullRequest opens a pull request after a rollback, at GitHub, GitLab, Gitea and
-	// Forgejo, for a source that follows a branch. Its branch addonflow/revert-... restores the files
-	// of the add-on as of the commit whose content the clusters run again. It is opened once for each
-	// rollout, only if building it gives that content and changes nothing else, and never merged by
-	// AddonFlow. The token must be allowed to push branches and open pull requests.
+	// RevertPullRequest opens a pull request after a rollback, at GitHub, GitLab, Gitea and Forgejo, for a source
+	// that follows a branch. Its branch addonflow/revert-... restores the files of the add-on from the commit whose
+	// content the clusters run again. It is opened once for each rollout, and only if the restored files give that
+	// content and change nothing else. AddonFlow never merges it. The token must have the right to push branches and
+	// to open pull requests.
 	// +optional
 	RevertPullRequest bool `json:"revertPullRequest,omitempty"`
 }
@@ -354,13 +351,13 @@ type CommitStatusDetail string
 const (
 	// DetailSource: only the context of the source.
 	DetailSource CommitStatusDetail = "source"
-	// DetailAddOn: also those of add-ons.
+	// DetailAddOn: also the contexts of add-ons.
 	DetailAddOn CommitStatusDetail = "addOn"
-	// DetailStage: also those of stages.
+	// DetailStage: also the contexts of stages.
 	DetailStage CommitStatusDetail = "stage"
 )
 
-// DetailOrDefault returns the detail; without commitStatus there is nothing to report on.
+// DetailOrDefault returns the detail. Without commitStatus, it is "", because nothing is reported.
 func (s *CommitStatusSpec) DetailOrDefault() CommitStatusDetail {
 	switch {
 	case s == nil:
@@ -372,9 +369,9 @@ func (s *CommitStatusSpec) DetailOrDefault() CommitStatusDetail {
 	}
 }
 
-// AddOnSourceStatus is what AddonFlow knows about a source.
+// AddOnSourceStatus is the observed state of a source.
 type AddOnSourceStatus struct {
-	// ObservedGeneration is the generation of spec this status is about.
+	// ObservedGeneration is the generation of the spec for which this status was written.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -387,17 +384,16 @@ type AddOnSourceStatus struct {
 	// LastAttemptedRevision is the newest revision that was read, <ref>@sha1:<commit>.
 	// +optional
 	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
-	// LastAttemptedSpec fingerprints the spec fields that decide what a commit builds to, so
-	// that a changed path or ignore is not mistaken for a commit already judged.
+	// LastAttemptedSpec is a fingerprint of the spec fields that decide the built content, so that a commit is judged
+	// again after a change of, for example, path or ignore.
 	// +optional
 	LastAttemptedSpec string `json:"lastAttemptedSpec,omitempty"`
 	// LastAppliedRevision is the newest revision that was applied to the hub.
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
 
-	// LastAppliedFields fingerprints what the hub stored when the objects were applied: their
-	// content, and which fields AddonFlow owns. With it, a change by another writer is noticed
-	// even after a restart.
+	// LastAppliedFields is a fingerprint of the stored objects after the last apply: their content, and the fields
+	// that AddonFlow owns. It shows a change by another writer, even after a restart.
 	// +optional
 	LastAppliedFields string `json:"lastAppliedFields,omitempty"`
 
@@ -411,11 +407,11 @@ type AddOnSourceStatus struct {
 	// +optional
 	Inventory []ObjectReference `json:"inventory,omitempty"`
 
-	// WebhookPath is where webhooks of the source are received, /hook/<32 random hex>.
+	// WebhookPath is the path of the webhooks of the source, /hook/<32 random hex>.
 	// +optional
 	WebhookPath string `json:"webhookPath,omitempty"`
 
-	// CommitStatuses are the marks of what the forge accepted, and of what is still owed to it.
+	// CommitStatuses are the marks of the statuses that the forge accepted, and of those that are still owed to it.
 	// +optional
 	CommitStatuses []CommitMark `json:"commitStatuses,omitempty"`
 
@@ -442,20 +438,20 @@ type SourcedAddOn struct {
 	// PolicyCommit is the AddOnRollout's spec.policyCommit.
 	// +optional
 	PolicyCommit string `json:"policyCommit,omitempty"`
-	// Policy is a digest of what the AddOnRollout declares besides the content.
+	// Policy is a digest of the declarations of the AddOnRollout besides the content.
 	// +optional
 	Policy string `json:"policy,omitempty"`
 }
 
-// Declares reports whether the spec of an AddOnRollout is the one that the applied commit
-// declares. A source writes the spec first and its own status last.
+// Declares reports whether the spec of an AddOnRollout is that of the applied commit. A source writes the spec first
+// and its own status last.
 func (a SourcedAddOn) Declares(spec *AddOnRolloutSpec) bool {
 	return spec.Target != nil && spec.Target.Digest == a.Digest && spec.Target.Commit == a.Commit && spec.PolicyCommit == a.PolicyCommit
 }
 
 // ObjectReference names one hub object.
 type ObjectReference struct {
-	// APIVersion the object was applied at.
+	// APIVersion in which the object was applied.
 	APIVersion string `json:"apiVersion"`
 	// Kind of the object.
 	Kind string `json:"kind"`
@@ -466,7 +462,7 @@ type ObjectReference struct {
 	Name string `json:"name"`
 }
 
-// AddOnSource is a Git repository in which add-ons are declared.
+// AddOnSource is a Git repository, or an artifact in a registry, in which add-ons are declared.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=aosrc,categories=addonflow

@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// ChartReference is a Helm chart in an OCI registry, host/repository:tag@sha256:<hex>. The
-// operator reads the manifest that the digest names. The tag is optional, and only for people.
+// ChartReference is a Helm chart in an OCI registry, host/repository:tag@sha256:<hex>. The operator reads the
+// manifest with the digest. The tag is optional, and only for people.
 type ChartReference struct {
 	// Host of the registry, with a port if it is not 443.
 	Host string

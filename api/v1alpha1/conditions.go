@@ -1,23 +1,23 @@
 package v1alpha1
 
-// Condition types. Ready, Reconciling and Stalled are those of
-// github.com/fluxcd/pkg/apis/meta and read as kstatus reads them.
+// Condition types. Ready, Reconciling and Stalled are those of github.com/fluxcd/pkg/apis/meta, with the meaning of
+// kstatus.
 const (
 	// CommitStatusReportedCondition says whether the forge accepted the commit statuses.
 	CommitStatusReportedCondition = "CommitStatusReported"
 	// CommitStatusDeniedCondition is True while the forge refuses the token; its message names
 	// the permission that the token needs. It is absent otherwise. Rollouts do not wait for it.
 	CommitStatusDeniedCondition = "CommitStatusDenied"
-	// RevertProposedCondition says whether there is a pull request for content that was rolled back; its
-	// message has the address, or why there is none. It is absent while Git declares what the fleet runs, and
-	// without spec.commitStatus.revertPullRequest.
+	// RevertProposedCondition says whether there is a pull request for content that was rolled back. Its message has
+	// the address of the pull request, or why there is none. It is absent while the fleet runs the content of Git,
+	// and without spec.commitStatus.revertPullRequest.
 	RevertProposedCondition = "RevertProposed"
-	// OverriddenCondition is True while clusters go back, or went back, from content that Git declares; its
-	// message names the add-ons and how to make Git declare what the clusters run. It is absent otherwise.
+	// OverriddenCondition is True while clusters move back, or have moved back, from content that Git declares. Its
+	// message names the add-ons, and says how to make Git declare the content that the clusters run. It is absent
+	// otherwise.
 	OverriddenCondition = "Overridden"
-	// ClustersWrittenCondition is False while works or add-ons of some clusters cannot be
-	// written; its message names the clusters. It is absent otherwise. The rollout continues on
-	// the other clusters.
+	// ClustersWrittenCondition is False while works or add-ons of some clusters cannot be written. Its message names
+	// the clusters. It is absent otherwise. The rollout continues on the other clusters.
 	ClustersWrittenCondition = "ClustersWritten"
 )
 
@@ -27,17 +27,17 @@ const (
 	FetchFailedReason = "FetchFailed"
 	// InvalidURLReason: spec.url cannot be used; the user must change it.
 	InvalidURLReason = "InvalidURL"
-	// InvalidReferenceReason: spec.ref can never name anything; the user must change it.
+	// InvalidReferenceReason: no repository can have spec.ref; the user must change it.
 	InvalidReferenceReason = "InvalidReference"
-	// InvalidCredentialsReason: the Secret of spec.secretRef is missing a key or malformed.
+	// InvalidCredentialsReason: the Secret of spec.secretRef lacks a key or is malformed.
 	InvalidCredentialsReason = "InvalidCredentials"
 	// ImpersonationDeniedReason: the operator may not act as spec.serviceAccountName; retried.
 	ImpersonationDeniedReason = "ImpersonationDenied"
 	// InvalidTenantsReason: the policy of tenants cannot be used or read; no commit is applied, and
 	// no cluster is written.
 	InvalidTenantsReason = "InvalidTenants"
-	// TenantDeniedReason: the source is not a tenant, or lacks what a tenant must have; or its rollout is
-	// of an add-on or of clusters that the tenant may not have.
+	// TenantDeniedReason: the source is not a tenant, or lacks a field that tenants must set. Or the tenant may not
+	// have the add-on or the clusters of its rollout.
 	TenantDeniedReason = "TenantDenied"
 	// RefNotFoundReason: spec.ref matches nothing in the repository.
 	RefNotFoundReason = "RefNotFound"
@@ -47,16 +47,16 @@ const (
 	ValidationFailedReason = "ValidationFailed"
 	// LimitExceededReason: the commit is larger than a documented limit.
 	LimitExceededReason = "LimitExceeded"
-	// VerificationFailedReason: the commit or its tag lacks a signature that spec.verify asks
-	// for; nothing of it was rendered.
+	// VerificationFailedReason: the commit or its tag lacks a signature that spec.verify requires; nothing of it was
+	// rendered.
 	VerificationFailedReason = "VerificationFailed"
 	// NonFastForwardReason: the branch moved to a commit that does not contain the applied one;
 	// nothing of it was rendered.
 	NonFastForwardReason = "NonFastForward"
 	// ReferenceNotFoundReason: an object referenced on the hub does not exist yet; retried.
 	ReferenceNotFoundReason = "ReferenceNotFound"
-	// DefinitionMissingReason: a CustomResourceDefinition of AddonFlow's is missing or is being
-	// deleted, so that nothing can be applied; retried.
+	// DefinitionMissingReason: a CustomResourceDefinition of AddonFlow is missing or is being deleted, so nothing can
+	// be applied; retried.
 	DefinitionMissingReason = "DefinitionMissing"
 	// PlacementUndecidedReason: OCM has not decided about a placement, or is still writing its
 	// decisions; retried.
@@ -68,8 +68,8 @@ const (
 	ApplyFailedReason = "ApplyFailed"
 	// OwnershipConflictReason: another source or a foreign writer owns the object.
 	OwnershipConflictReason = "OwnershipConflict"
-	// ObjectConflictReason: another add-on, which came first, deploys one of the objects to the
-	// same cluster with different content.
+	// ObjectConflictReason: another add-on, whose work is older, deploys one of the objects to the same cluster with
+	// different content.
 	ObjectConflictReason = "ObjectConflict"
 	// TakingOverReason: the add-on is being taken over from OCM's addon-manager.
 	TakingOverReason = "TakingOver"
@@ -105,8 +105,8 @@ const (
 	RollingBackReason = "RollingBack"
 	// RolledBackReason: the clusters were moved back to content that Git does not declare.
 	RolledBackReason = "RolledBack"
-	// RolloutHeldReason: the strategy has moved its share (Ready is True), or the rollout waits for a gate, a placement
-	// or a user (Ready is Unknown).
+	// RolloutHeldReason: the strategy has moved its share (Ready is True), or the rollout waits for a gate, a
+	// placement or a user (Ready is Unknown).
 	RolloutHeldReason = "RolloutHeld"
 	// RolloutRevertedReason: the target is content that succeeded on this hub before.
 	RolloutRevertedReason = "RolloutReverted"
@@ -120,7 +120,7 @@ const (
 	GateFailedReason = "GateFailed"
 	// GateErrorReason: a gate could not be evaluated.
 	GateErrorReason = "GateError"
-	// RemovalStartedReason: the add-on is being taken off the fleet.
+	// RemovalStartedReason: the add-on is being removed from the fleet.
 	RemovalStartedReason = "RemovalStarted"
 	// RemovalEndedReason: no cluster has the add-on.
 	RemovalEndedReason = "RemovalEnded"
@@ -128,9 +128,9 @@ const (
 	RepairedReason = "Repaired"
 	// ClockSteppedReason: the operator's clock was set; stored times were moved with it.
 	ClockSteppedReason = "ClockStepped"
-	// WriteRefusedReason: the hub refused a write that the rollout needs, apart from those to clusters.
+	// WriteRefusedReason: the hub refused a write that the rollout needs, other than a write to a cluster.
 	WriteRefusedReason = "WriteRefused"
-	// ReleasedReason: AddonFlow released the add-on, which continues to run where it runs.
+	// ReleasedReason: AddonFlow released the add-on, which stays on its clusters.
 	ReleasedReason = "Released"
 	// PreDeleteHookOverdueReason: a pre-delete hook failed or takes too long; its cluster keeps the add-on.
 	PreDeleteHookOverdueReason = "PreDeleteHookOverdue"
@@ -140,14 +140,14 @@ const (
 	DeliveryFailedReason = "DeliveryFailed"
 	// TokenMissingReason: there is no token.
 	TokenMissingReason = "TokenMissing"
-	// TokenRefusedReason: the forge does not know the token, or does not any more.
+	// TokenRefusedReason: the forge does not know the token.
 	TokenRefusedReason = "TokenRefused"
 	// PermissionMissingReason: the token may not write commit statuses.
 	PermissionMissingReason = "PermissionMissing"
-	// ProposedReason: the pull request is there.
+	// ProposedReason: the pull request exists.
 	ProposedReason = "Proposed"
-	// NotRevertibleReason: restoring the files of the add-on would do more or less than taking its
-	// content back, so that nothing is proposed.
+	// NotRevertibleReason: restored files of the add-on would change more or less than its content, so no pull
+	// request is opened.
 	NotRevertibleReason = "NotRevertible"
 	// DeliveredReason: the forge accepted every commit status.
 	DeliveredReason = "Delivered"
@@ -170,8 +170,8 @@ const (
 	ProbeNotDegraded = "ProbeNotDegraded"
 )
 
-// BlamesPolicy reports whether a reason of Stalled is only about the spec of an AddOnRollout and not
-// about the content that it rolls out.
+// BlamesPolicy reports whether a reason of Stalled is only about the spec of an AddOnRollout, and not about the
+// content that it rolls out.
 func BlamesPolicy(reason string) bool {
 	return reason == InvalidRolloutStrategyReason || reason == InvalidHealthReason
 }

@@ -5,11 +5,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// GateType names what a gate waits for.
+// GateType names the condition of a gate.
 type GateType string
 
 const (
-	// GateApproval waits for people, who create AddOnApprovals.
+	// GateApproval waits for users, who create AddOnApprovals.
 	GateApproval GateType = "approval"
 	// GateWindow waits for a time of the week or of the calendar.
 	GateWindow GateType = "window"
@@ -30,14 +30,14 @@ const (
 	GateWaiting GateState = "Waiting"
 	// GatePassed: the gate lets the stage continue.
 	GatePassed GateState = "Passed"
-	// GateFailed: the gate stops the stage.
+	// GateFailed: the gate halts the stage.
 	GateFailed GateState = "Failed"
 	// GateError: the gate could not be evaluated. It never counts as Passed.
 	GateError GateState = "Error"
 )
 
-// Gates of a stage. They apply to first installs as well. Reverts pass them by, except a
-// window with holdsReverts.
+// Gates of a stage. They also apply to first installs. A revert does not wait for them, except for a window with
+// holdsReverts.
 type Gates struct {
 	// Before are evaluated when the stage could start. While one of them is not Passed, no
 	// cluster of the stage is admitted.
@@ -47,9 +47,8 @@ type Gates struct {
 	// +listMapKey=name
 	// +optional
 	Before []Gate `json:"before,omitempty"`
-	// During are evaluated every interval, from the stage's first admission to the end of its
-	// last soak. The stage completes after an evaluation that began after that soak has Passed.
-	// Only prometheus and webhook are possible.
+	// During are evaluated every interval, from the stage's first admission to the end of its last soak. The stage
+	// completes when an evaluation that began after that soak has Passed. Only prometheus and webhook are possible.
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:validation:XValidation:rule="self.all(g, g.type in ['prometheus', 'webhook'])",message="a gate in during must be of type prometheus or webhook"
 	// +listType=map
@@ -102,11 +101,10 @@ type Gate struct {
 	ErrorAfter *metav1.Duration `json:"errorAfter,omitempty"`
 }
 
-// ApprovalGate waits for people. Each creates an AddOnApproval; the API server proves its author. With
-// forge, comments on the pull request count as well.
+// ApprovalGate waits for users. Each creates an AddOnApproval; the API server proves its author. With forge, comments
+// on the pull request count, too.
 type ApprovalGate struct {
-	// Approvers are the people whose decisions count. Absent: every user who may create
-	// AddOnApprovals.
+	// Approvers are the users whose decisions count. Absent: every user who may create AddOnApprovals.
 	// +optional
 	Approvers *Approvers `json:"approvers,omitempty"`
 	// Count is how many different approvers must approve; 1 if absent.
@@ -114,8 +112,8 @@ type ApprovalGate struct {
 	// +kubebuilder:validation:Maximum=20
 	// +optional
 	Count *int32 `json:"count,omitempty"`
-	// Forge accepts comments on the pull request that brought the content to the branch, as approvals
-	// besides those of approvers. Absent: comments do not count.
+	// Forge accepts comments on the pull request that introduced the content, in addition to the approvals of
+	// approvers. Absent: comments do not count.
 	// +optional
 	Forge *ForgeApproval `json:"forge,omitempty"`
 }
@@ -124,31 +122,30 @@ type ApprovalGate struct {
 // +kubebuilder:validation:Enum=write;maintain;admin
 type ForgePermission string
 
-// The permissions of a forge, from the least. Gitea and Forgejo know no maintain; there it needs admin.
+// The permissions of a forge, from the lowest. Gitea and Forgejo have no maintain; there it needs admin.
 const (
 	ForgeWrite    ForgePermission = "write"
 	ForgeMaintain ForgePermission = "maintain"
 	ForgeAdmin    ForgePermission = "admin"
 )
 
-// ForgeApproval says whose comments count, on the merged pull request at GitHub, GitLab, Gitea and
-// Forgejo: the account has the permission in the repository when its comment is used.
+// ForgeApproval says which comments on the merged pull request count, at GitHub, GitLab, Gitea and Forgejo. The
+// account must have the permission in the repository when its comment is used.
 type ForgeApproval struct {
 	// Permission that the account needs at least.
 	// +kubebuilder:default=maintain
 	// +optional
 	Permission ForgePermission `json:"permission,omitempty"`
-	// Users are the logins of which one must have written the comment; empty: every account with the
-	// permission.
+	// Users are the logins of the accounts whose comments count; empty: every account with the permission.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
 	// +listType=set
 	// +optional
 	Users []string `json:"users,omitempty"`
-	// NotAuthor: comments of the authors of the change do not count. These are the accounts that opened a pull
+	// NotAuthor: comments of the authors of the change do not count. Authors are the accounts that opened a pull
 	// request that was merged since the stable content, and the authors of commits that were pushed since then
-	// without one. If the forge names no account for one of them, no comment counts.
+	// without a pull request. If the forge names no account for one of them, no comment counts.
 	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }
@@ -169,9 +166,9 @@ type Approvers struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// WindowGate is open at the times of allow, and closed at those of exclude, which wins. Without
-// allow it is open except at the times of exclude; with neither it never closes. It is evaluated at every admission: clusters
-// in flight continue when it closes.
+// WindowGate is open at the times of allow, and closed at the times of exclude, which take precedence. Without allow,
+// it is open except at the times of exclude; with neither, it never closes. It is evaluated at every admission:
+// clusters in flight continue when it closes.
 type WindowGate struct {
 	// TimeZone of every time of the window, an IANA name such as Europe/Berlin.
 	// +kubebuilder:validation:MinLength=1
@@ -191,13 +188,12 @@ type WindowGate struct {
 	HoldsReverts bool `json:"holdsReverts,omitempty"`
 }
 
-// TimeRange is a recurring time: a cron expression at which it begins and its duration, or
-// weekdays and hours.
+// TimeRange is a recurring time: a cron expression for its begin and a duration, or weekdays and hours.
 // +kubebuilder:validation:XValidation:rule="has(self.cron) == has(self.duration) && has(self.cron) != (has(self.weekdays) || has(self.hours))",message="a time has cron and duration, or weekdays and hours"
 type TimeRange struct {
-	// Cron is when the time begins: minute, hour, day of month, month and weekday. If both days are
-	// given, one of them is enough. If daylight saving skips the begin, the time begins at the change;
-	// if the begin occurs twice, the time begins twice.
+	// Cron is the begin of the time: minute, hour, day of month, month and weekday. If both days are given, the time
+	// begins on each of them. If daylight saving skips the begin, the time begins at the change; if the begin occurs
+	// twice, the time begins twice.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Cron string `json:"cron,omitempty"`
@@ -219,24 +215,21 @@ type TimeRange struct {
 	Hours string `json:"hours,omitempty"`
 }
 
-// PrometheusGate passes while the result of a query is within its limits. The query must return
-// one number, a scalar or a vector of one element: NaN, Inf and an answer with warnings are
-// errors. In it, $moved stands for the label matcher of the clusters that are Soaking or Done with
-// the content of the rollout, such as cluster=~"c1|c7". A query with $moved is not asked while
-// there is no such cluster; the gate is Waiting then.
+// PrometheusGate passes while the result of a query is within its limits. The query must return one number, a scalar
+// or a vector of one element. NaN, Inf and an answer with warnings are errors. In the query, $moved stands for the
+// label matcher of the clusters that are Soaking or Done with the content of the rollout, such as cluster=~"c1|c7".
+// While there is no such cluster, a query with $moved is not sent, and the gate is Waiting.
 // +kubebuilder:validation:XValidation:rule="has(self.max) || has(self.min) || has(self.maxRatio)",message="a prometheus gate needs max, min or maxRatio"
 // +kubebuilder:validation:XValidation:rule="has(self.maxRatio) == has(self.control)",message="maxRatio and control must be set together"
 type PrometheusGate struct {
-	// Address of the Prometheus API, such as https://prometheus.example.com. A path is kept. Queries
-	// are POSTs to api/v1/query below it. Only https, unless the operator runs with
-	// --gate-allow-http; no loopback and link-local addresses and no metadata services of clouds, unless
-	// with --gate-allow-loopback.
+	// Address of the Prometheus API, such as https://prometheus.example.com. It may have a path. Queries are POSTs to
+	// api/v1/query below it. Plain http needs the operator's flag --gate-allow-http. Loopback and link-local
+	// addresses, and metadata services of clouds, need --gate-allow-loopback.
 	// +kubebuilder:validation:Pattern="^https?://[^\\s]+$"
 	// +kubebuilder:validation:MaxLength=2048
 	Address string `json:"address"`
-	// SecretRef names a Secret in the namespace of the rollout: bearerToken, or username and
-	// password; and ca.crt. The Secret must have the annotation addonflow.io/gate-host with the
-	// host of address.
+	// SecretRef names a Secret in the namespace of the rollout: bearerToken, or username and password; and optionally
+	// ca.crt. The Secret must have the annotation addonflow.io/gate-host with the host of address.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 	// ClusterLabel is the label that names the cluster in $moved and $control; cluster if absent.
@@ -248,9 +241,8 @@ type PrometheusGate struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Query string `json:"query"`
-	// Control is the query that the result is compared with. In it, $control stands for the label
-	// matcher of the available clusters of the install set that run the stable revision and are
-	// not in flight.
+	// Control is the query with whose result the result of query is compared. In it, $control stands for the label
+	// matcher of the available clusters of the install set that run the stable revision and are not in flight.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
@@ -261,28 +253,27 @@ type PrometheusGate struct {
 	// Min is the least result that passes.
 	// +optional
 	Min *float64 `json:"min,omitempty"`
-	// MaxRatio is the greatest quotient of the results of query and control that passes. It is
-	// not evaluated while control has $control and there is no such cluster; only max and min
-	// count then. If both results are 0, the quotient is 0; a control of 0 or less is otherwise
-	// an error.
+	// MaxRatio is the greatest quotient of the results of query and control that passes. While control has $control
+	// and there is no such cluster, the quotient is not evaluated, and only max and min count. If both results are 0,
+	// the quotient is 0. Otherwise, a control of 0 or less is an error.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MaxRatio *float64 `json:"maxRatio,omitempty"`
 }
 
-// WebhookGate asks a web service. It gets a POST with the JSON object {"rollout", "namespace",
-// "stage", "gate", "digest", "commit", "attempt", "counts"}, and answers 200 with {"state":
-// "Passed", "message": "..."}; state is Passed, Failed or Waiting. With a key, the header
-// X-Signature-256 is "sha256=" and the HMAC-SHA256 of the body in hexadecimal digits.
+// WebhookGate calls a web service. The service gets a POST with the JSON object {"rollout", "namespace", "stage",
+// "gate", "digest", "commit", "attempt", "counts"}. It answers 200 with {"state": "Passed", "message": "..."}; state
+// is Passed, Failed or Waiting. With a key, the header X-Signature-256 is "sha256=" and the HMAC-SHA256 of the body
+// in hexadecimal digits.
 type WebhookGate struct {
-	// URL of the service. Only https, unless the operator runs with --gate-allow-http; no loopback
-	// and link-local addresses and no metadata services of clouds, unless with --gate-allow-loopback.
+	// URL of the service. Plain http needs the operator's flag --gate-allow-http. Loopback and link-local addresses,
+	// and metadata services of clouds, need --gate-allow-loopback.
 	// +kubebuilder:validation:Pattern="^https?://[^\\s]+$"
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url"`
-	// SecretRef names a Secret in the namespace of the rollout: key, with which requests are
-	// signed, including a line break at its end; and ca.crt. The Secret must have the annotation
-	// addonflow.io/gate-host with the host of url.
+	// SecretRef names a Secret in the namespace of the rollout: key, with which requests are signed, including a line
+	// break at its end; and optionally ca.crt. The Secret must have the annotation addonflow.io/gate-host with the
+	// host of url.
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 }
@@ -301,20 +292,20 @@ type GateStatus struct {
 	// Reason in words.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// By names the people who decided.
+	// By names the users who decided.
 	// +optional
 	By string `json:"by,omitempty"`
-	// Since is when the gate got into its state.
+	// Since is when the gate entered its state.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 	// EvaluatedAt is when the last evaluation with a result began.
 	// +optional
 	EvaluatedAt *metav1.Time `json:"evaluatedAt,omitempty"`
-	// FailedInARow counts the evaluations that failed since the last one that passed.
+	// FailedInARow counts the failed evaluations since the last passed one.
 	// +optional
 	FailedInARow int32 `json:"failedInARow,omitempty"`
-	// LastComment is the newest comment at the forge that was entered as a decision. It stays when the
-	// AddOnApproval is deleted: only newer comments count then.
+	// LastComment is the newest comment at the forge that was entered as a decision. It stays after the AddOnApproval
+	// was deleted: then only newer comments count.
 	// +optional
 	LastComment int64 `json:"lastComment,omitempty"`
 }

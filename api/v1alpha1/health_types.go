@@ -1,11 +1,11 @@
 package v1alpha1
 
-// ProberType names how the health of an add-on on a cluster is determined.
+// ProberType names a way to determine the health of an add-on on a cluster.
 type ProberType string
 
 const (
-	// ProberLease requires what ProberWorkloadAvailability requires and the lease that the
-	// add-on's agent renews. The klusterlet watches the lease and writes Available.
+	// ProberLease requires the conditions of ProberWorkloadAvailability, and that the add-on's agent renews its
+	// lease. The klusterlet watches the lease and writes Available.
 	ProberLease ProberType = "Lease"
 	// ProberWork requires that the works are applied and their objects exist.
 	ProberWork ProberType = "Work"
@@ -15,8 +15,7 @@ const (
 	ProberWorkloadAvailability ProberType = "WorkloadAvailability"
 	// ProberCEL evaluates healthCheckExprs.
 	ProberCEL ProberType = "CEL"
-	// ProberNone requires what ProberWork requires and leaves the Available condition to
-	// another writer.
+	// ProberNone requires the conditions of ProberWork, and leaves the Available condition to another writer.
 	ProberNone ProberType = "None"
 )
 
@@ -29,18 +28,18 @@ type Health struct {
 	// +kubebuilder:default=WorkloadAvailability
 	// +optional
 	Prober ProberType `json:"prober,omitempty"`
-	// HealthCheckExprs of prober CEL, as in Flux's Kustomization. Every object that one of them
-	// selects must be current.
+	// HealthCheckExprs of the prober CEL, as in Flux's Kustomization. Every object that an entry selects must be
+	// current.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
 	HealthCheckExprs []HealthCheckExpr `json:"healthCheckExprs,omitempty"`
 }
 
-// HealthCheckExpr judges the objects of one kind by what the work agent reports about them.
-// Expressions read feedback (values of feedbackRules by name), conditions (of the manifest in
-// the work, by type, each with status, reason and message), apiVersion, kind, and metadata with
-// name and namespace. They are evaluated in the order inProgress, failed, current, degraded.
+// HealthCheckExpr judges the objects of one kind by the work agent's report about them. Expressions read feedback
+// (values of feedbackRules by name), conditions (of the manifest in the work, by type, each with status, reason and
+// message), apiVersion, kind, and metadata with name and namespace. They are evaluated in the order inProgress,
+// failed, current, degraded.
 type HealthCheckExpr struct {
 	// APIVersion of the objects.
 	// +kubebuilder:validation:MinLength=1
@@ -58,7 +57,7 @@ type HealthCheckExpr struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	InProgress string `json:"inProgress,omitempty"`
-	// Failed is true when the object failed: the cluster fails at once.
+	// Failed is true when the object failed. The cluster then fails at once.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Failed string `json:"failed,omitempty"`

@@ -7,16 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Installed reports whether AddonFlow installed the add-on of a ManagedClusterAddOn: it has
-// AddonFlow's label, or it lost the label and Created holds. Every other ManagedClusterAddOn is
-// hand-made and is never deleted.
+// Installed reports whether AddonFlow installed the add-on of a ManagedClusterAddOn: it has AddonFlow's label, or it
+// lost the label and Created is true. Every other ManagedClusterAddOn is hand-made and is never deleted.
 func Installed(addOn metav1.Object) bool {
 	return addOn.GetLabels()[ManagedByLabel] == ManagedByValue || Created(addOn)
 }
 
-// Created reports whether the managed fields of a ManagedClusterAddOn show that AddonFlow
-// created or applied it. AddonFlow owns the spec of a ManagedClusterAddOn that it created, even
-// if labels and owner references are removed. Of any other it writes only metadata and status.
+// Created reports whether the managed fields of a ManagedClusterAddOn show that AddonFlow created or applied it. If
+// AddonFlow created it, AddonFlow owns its spec, even after labels and owner references were removed. Of any other
+// ManagedClusterAddOn, AddonFlow writes only metadata and status.
 func Created(addOn metav1.Object) bool {
 	for _, e := range addOn.GetManagedFields() {
 		if !writtenByOperator(e) {
@@ -33,7 +32,7 @@ func Created(addOn metav1.Object) bool {
 	return false
 }
 
-// Disowned returns managed fields without AddonFlow's, so that Created no longer holds.
+// Disowned returns managed fields without AddonFlow's, so that Created is no longer true.
 func Disowned(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var out []metav1.ManagedFieldsEntry
 	for _, e := range entries {
@@ -42,19 +41,19 @@ func Disowned(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 		}
 	}
 	if len(out) == 0 {
-		// The API server ignores an empty list; one empty entry clears the managed fields.
+		// The API server ignores an empty list. One empty entry clears the managed fields.
 		return []metav1.ManagedFieldsEntry{{}}
 	}
 	return out
 }
 
-// writtenByOperator reports whether an entry is AddonFlow's and not for a subresource.
+// writtenByOperator reports whether an entry is of AddonFlow and not for a subresource.
 func writtenByOperator(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == FieldManager && e.Subresource == ""
 }
 
-// TemplateWriter returns the field manager that lists addontemplates on a ClusterManagementAddOn:
-// AddonFlow's if it is among them.
+// TemplateWriter returns the field manager that lists addontemplates on a ClusterManagementAddOn. If several list
+// them and AddonFlow is one of them, it returns AddonFlow.
 func TemplateWriter(owner metav1.Object) string {
 	writer := "unknown"
 	for _, e := range owner.GetManagedFields() {

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Bounds of AddOnRolloutStatus.Journal.
+// Limits of AddOnRolloutStatus.Journal.
 const (
 	// JournalEntries is the largest number of entries in a journal.
 	JournalEntries = 100
@@ -17,18 +17,18 @@ type JournalEntry struct {
 	At metav1.Time `json:"at"`
 	// Decision in one word, such as Admitted, Verified, Failed, Halted or Reverted.
 	Decision string `json:"decision"`
-	// Commit that the decision is about: the first 12 digits of its name.
+	// Commit of the decision: the first 12 digits of its name.
 	// +optional
 	Commit string `json:"commit,omitempty"`
-	// Stage that the decision is about; absent for the whole rollout.
+	// Stage of the decision; absent for the whole rollout.
 	// +optional
 	Stage string `json:"stage,omitempty"`
-	// Clusters of the stage to which the decision applies so far. An entry is made when this
-	// number passes a power of two, or reaches the size of the stage. Repaired has one entry for
-	// each stage and commit, with the number of repairs.
+	// Clusters of the stage to which the decision applies so far. An entry is made when this number exceeds the next
+	// power of two, or reaches the size of the stage. Repaired has one entry for each stage and commit, with the
+	// number of repairs.
 	// +optional
 	Clusters int32 `json:"clusters,omitempty"`
-	// Reason, with the names of the first clusters if something failed.
+	// Reason, with the names of the first clusters after a failure.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }
@@ -37,11 +37,11 @@ type JournalEntry struct {
 type StageTimes struct {
 	// Name of the stage.
 	Name string `json:"name"`
-	// Phase in which the stage ended, or in which it is.
+	// Phase in which the stage ended; before that, its present phase.
 	Phase string `json:"phase"`
 	// Started is when its first cluster was admitted.
 	Started metav1.Time `json:"started"`
-	// Finished is when the stage completed or failed; absent before.
+	// Finished is when the stage completed or failed; absent before that.
 	// +optional
 	Finished *metav1.Time `json:"finished,omitempty"`
 }

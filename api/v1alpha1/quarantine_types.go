@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FailureAction is what happens when a rollout fails.
+// FailureAction is the effect of a failed rollout.
 type FailureAction string
 
 const (
-	// OnFailurePause stops admissions: clusters keep what they run.
+	// OnFailurePause stops admissions. Clusters keep their content.
 	OnFailurePause FailureAction = "Pause"
 	// OnFailureRollback also moves the clusters that have the content back to the newest revision
 	// that succeeded.
@@ -27,7 +27,7 @@ type RollbackPolicy struct {
 	WithCRDs bool `json:"withCRDs,omitempty"`
 }
 
-// BlockedContent is content that no cluster is to run.
+// BlockedContent is content to which no cluster is admitted.
 // +kubebuilder:validation:XValidation:rule="has(self.digest) != has(self.commit)",message="name digest or commit"
 type BlockedContent struct {
 	// Digest of the content, v1:sha256:<hex>.
@@ -60,29 +60,28 @@ type Quarantine struct {
 	Time metav1.Time `json:"time,omitzero"`
 	// Reason in words.
 	Reason string `json:"reason"`
-	// Order is the name of the AddOnOrder that asked for it; "": the rollout failed.
+	// Order is the name of the AddOnOrder that requested the quarantine; "": the rollout failed.
 	Order string `json:"order,omitempty"`
 	// Author of the order.
 	Author string `json:"author,omitempty"`
 	// WithCRDs: the order permits that CustomResourceDefinitions are changed.
 	WithCRDs bool `json:"withCRDs,omitempty"`
-	// To is the digest of the content that the order names to return to; "": the newest revision
-	// that succeeded.
+	// To is the digest of the content to which the order returns; "": the newest revision that succeeded.
 	To string `json:"to,omitempty"`
-	// Proposed is the address of the pull request that reverts the content in Git; "" without one.
+	// Proposed is the address of the pull request that reverts the content in Git; "": there is none.
 	Proposed string `json:"proposed,omitempty"`
 }
 
-// RememberedQuarantine is the quarantine of an AddOnRevision, for the time after its deletion.
+// RememberedQuarantine is the quarantine of an AddOnRevision, kept after the deletion of the revision.
 type RememberedQuarantine struct {
 	Quarantine `json:",inline"`
-	// RevisionUID is the uid of the AddOnRevision. If another one has its name, the annotation was lost
-	// and not removed.
+	// RevisionUID is the uid of the AddOnRevision. If the revision of that name has another uid, the annotation was
+	// lost, not removed.
 	RevisionUID types.UID `json:"revisionUID"`
 }
 
-// ReadQuarantine reads the quarantine of an AddOnRevision from its annotations. A value that
-// cannot be read quarantines as well.
+// ReadQuarantine reads the quarantine of an AddOnRevision from its annotations. A value that cannot be read
+// quarantines, too.
 func ReadQuarantine(annotations map[string]string) (q Quarantine, quarantined bool) {
 	text, ok := annotations[QuarantinedAnnotation]
 	if !ok {
@@ -94,7 +93,7 @@ func ReadQuarantine(annotations map[string]string) (q Quarantine, quarantined bo
 	return q, true
 }
 
-// OverrideKind says why the fleet runs other content than Git declares.
+// OverrideKind says why the fleet does not run the content of Git.
 type OverrideKind string
 
 const (
@@ -108,23 +107,23 @@ const (
 	OverrideFinish OverrideKind = "Finish"
 )
 
-// NewCommitAction is what happens when a commit declares new content during a rollout.
+// NewCommitAction is the effect of a commit that declares new content during a rollout.
 type NewCommitAction string
 
 const (
 	// OnNewCommitSupersede rolls out the new content at once.
 	OnNewCommitSupersede NewCommitAction = "Supersede"
-	// OnNewCommitFinish ends the rollout that is running before it rolls out the newest content.
+	// OnNewCommitFinish ends the current rollout before the newest content is rolled out.
 	OnNewCommitFinish NewCommitAction = "Finish"
 )
 
-// Returns reports whether the fleet goes back to earlier content.
+// Returns reports whether the fleet moves back to earlier content.
 func (o *Override) Returns() bool { return o != nil && o.Kind != OverrideFinish }
 
-// Waits reports whether the declared content waits for the rollout or rollback that is running.
+// Waits reports whether the declared content waits for the current rollout or rollback.
 func (o *Override) Waits() bool { return o != nil && (o.Kind == OverrideFinish || o.From != nil) }
 
-// Leaves is the content that the fleet goes back from.
+// Leaves is the content from which the fleet moves back.
 func (o *Override) Leaves() Target {
 	if o.From != nil {
 		return *o.From
@@ -138,8 +137,8 @@ type Override struct {
 	Kind OverrideKind `json:"kind"`
 	// Declared is the content that Git declares.
 	Declared Target `json:"declared"`
-	// From is the content that the fleet goes back from; absent: the declared content. With
-	// onNewCommit Finish, newer content waits until the fleet is back.
+	// From is the content from which the fleet moves back; absent: the declared content. With onNewCommit Finish,
+	// newer content waits until the fleet has moved back.
 	// +optional
 	From *Target `json:"from,omitempty"`
 	// Reason in words.
@@ -147,7 +146,7 @@ type Override struct {
 	// Author of the order or commit; absent: the operator.
 	// +optional
 	Author string `json:"author,omitempty"`
-	// Proposed is the address of the pull request that reverts the content in Git; absent without one.
+	// Proposed is the address of the pull request that reverts the content in Git; absent: there is none.
 	// +optional
 	Proposed string `json:"proposed,omitempty"`
 }

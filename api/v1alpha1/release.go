@@ -2,9 +2,9 @@ package v1alpha1
 
 import "slices"
 
-// ReleaseRequested reports whether the user wants AddonFlow to release the add-on. Any value of
-// ReleaseAnnotation but "false" counts, because a user who sets it wants to keep what runs.
-// From then on no cluster is admitted and none is removed.
+// ReleaseRequested reports whether the user wants AddonFlow to release the add-on. Any value of ReleaseAnnotation
+// except "false" counts, because a user who sets the annotation wants to keep the add-on. From then on no cluster is
+// admitted, and no add-on is removed.
 func (r *AddOnRollout) ReleaseRequested() bool {
 	value, ok := r.Annotations[ReleaseAnnotation]
 	return ok && value != "false"
@@ -16,8 +16,8 @@ func (r *AddOnRollout) Releasing() bool {
 	return r.ReleaseRequested() && r.Spec.Removal != nil
 }
 
-// Released reports whether the clusters were released: the finalizer is removed, and the source
-// does the rest.
+// Released reports whether the clusters were released: the finalizer is removed, and the source does the remaining
+// work.
 func (r *AddOnRollout) Released() bool {
 	return r.Releasing() && !slices.Contains(r.Finalizers, Finalizer)
 }

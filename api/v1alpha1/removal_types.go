@@ -22,13 +22,13 @@ type RemovalRecord struct {
 	// Spent is how many removals count against the budget in addition to the reserved ones.
 	// +optional
 	Spent int32 `json:"spent,omitempty"`
-	// SpentAt is when the operator saw the last of them finish. The budget is free again one
-	// grace period later.
+	// SpentAt is when the operator saw the last of these removals finish. The budget is free again one grace period
+	// later.
 	// +optional
 	SpentAt *metav1.Time `json:"spentAt,omitempty"`
 }
 
-// LeavingClusters are clusters that leave and share a record.
+// LeavingClusters are clusters that leave and have equal records.
 type LeavingClusters struct {
 	// Since is when the operator first saw that the clusters must leave.
 	Since metav1.Time `json:"since"`

@@ -27,7 +27,7 @@ import (
 type decideOptions struct {
 	*cli
 	decision v1alpha1.Decision
-	// verb and done are the decision in words.
+	// verb and done are the words for the decision.
 	verb, done string
 	gate       string
 	comment    string
@@ -80,7 +80,7 @@ waits, delete the AddOnApproval.`,
 	return o.cli.command(cmd)
 }
 
-// decide shows what is decided on, asks, and creates the AddOnApproval.
+// decide shows the subject of the decision, asks the user, and creates the AddOnApproval.
 func (o *decideOptions) decide(ctx context.Context, name, stage string) error {
 	if !o.yes && !o.asks() {
 		return &exitError{code: exitUsage, err: fmt.Errorf("cannot ask for confirmation: standard input is not a terminal; use --yes")}
@@ -129,7 +129,7 @@ func (o *decideOptions) decide(ctx context.Context, name, stage string) error {
 	return o.counted(ctx, hub, key, w)
 }
 
-// asShown reads the gate again before the decision is created. Showing the change and the user's answer take time.
+// asShown reads the gate again before the decision is created, because it may have changed before the user answered.
 func (o *decideOptions) asShown(ctx context.Context, hub client.Reader, key client.ObjectKey, w waitingGate) (waitingGate, error) {
 	var r v1alpha1.AddOnRollout
 	if err := hub.Get(ctx, key, &r); err != nil {
@@ -188,8 +188,8 @@ func (o *decideOptions) counted(ctx context.Context, hub client.Reader, key clie
 	return nil
 }
 
-// counts reports whether a verdict has the decision. One more approval changes By, which names the approvers. A reason
-// that changes is not enough: it also names decisions that do not count.
+// counts reports whether a verdict includes the decision. One more approval changes By, which names the approvers. A
+// changed reason is not enough, because it also names decisions that do not count.
 func (o *decideOptions) counts(before, now v1alpha1.GateStatus) bool {
 	if o.decision == v1alpha1.Reject {
 		return now.State == v1alpha1.GateFailed
@@ -204,7 +204,7 @@ type waitingGate struct {
 	subject gates.Subject
 }
 
-// waiting finds the gate that is decided on.
+// waiting finds the gate of the decision.
 func (o *decideOptions) waiting(r *v1alpha1.AddOnRollout, name string) (waitingGate, error) {
 	target := r.Status.Target
 	planned := target
@@ -231,7 +231,7 @@ func (o *decideOptions) waiting(r *v1alpha1.AddOnRollout, name string) (waitingG
 	return waitingGate{gate: gate, stage: stage, subject: subjectOf(r, name, gate.Name)}, nil
 }
 
-// subjectOf is what a decision on a gate is about now.
+// subjectOf is the present subject of a decision on a gate.
 func subjectOf(r *v1alpha1.AddOnRollout, stage, gate string) gates.Subject {
 	subject := gates.Subject{Namespace: r.Namespace, RolloutUID: r.UID, Stage: stage, Gate: gate, Attempt: r.Status.Attempt}
 	if r.Status.Target != nil {
@@ -240,7 +240,7 @@ func subjectOf(r *v1alpha1.AddOnRollout, stage, gate string) gates.Subject {
 	return subject
 }
 
-// stageOf is the status of a stage; without a phase if there is none.
+// stageOf is the status of a stage; if there is none, its phase is empty.
 func stageOf(r *v1alpha1.AddOnRollout, name string) v1alpha1.StageStatus {
 	at := slices.IndexFunc(r.Status.Stages, func(s v1alpha1.StageStatus) bool { return s.Name == name })
 	if at < 0 {
@@ -249,7 +249,7 @@ func stageOf(r *v1alpha1.AddOnRollout, name string) v1alpha1.StageStatus {
 	return r.Status.Stages[at]
 }
 
-// unknownStage names the stages that there are.
+// unknownStage names the existing stages.
 func (o *decideOptions) unknownStage(r *v1alpha1.AddOnRollout, name string) error {
 	stages := make([]string, 0, len(r.Status.Stages))
 	for _, s := range r.Status.Stages {
@@ -271,8 +271,8 @@ func approvalGates(r *v1alpha1.AddOnRollout, stage string) []v1alpha1.Gate {
 	return slices.DeleteFunc(slices.Clone(r.Spec.Stages[at].Gates.Before), func(g v1alpha1.Gate) bool { return g.Approval == nil })
 }
 
-// gateOf is the gate that waits for the decision. Without one, a rejection is about the gate that others approved, until
-// a cluster was admitted by it.
+// gateOf is the gate that waits for the decision. If none waits, a rejection is for the gate that others approved,
+// until a cluster was admitted because of it.
 func (o *decideOptions) gateOf(declared []v1alpha1.Gate, stage v1alpha1.StageStatus) (v1alpha1.Gate, error) {
 	var names, others []string
 	var waiting, passed []v1alpha1.Gate
@@ -310,7 +310,7 @@ func (o *decideOptions) gateOf(declared []v1alpha1.Gate, stage v1alpha1.StageSta
 	return v1alpha1.Gate{}, &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: %s", o.verb, strings.Join(others, "; "))}
 }
 
-// verdictOf is the verdict on a gate in before; zero if it was not asked yet.
+// verdictOf is the verdict on a gate in before; zero: it was not asked for yet.
 func verdictOf(stage v1alpha1.StageStatus, gate string) v1alpha1.GateStatus {
 	at := slices.IndexFunc(stage.Gates, func(g v1alpha1.GateStatus) bool { return g.Name == gate && g.When == v1alpha1.GateBefore })
 	if at < 0 {
@@ -334,7 +334,7 @@ func stateOf(v v1alpha1.GateStatus, stage v1alpha1.StageStatus) string {
 	return text + ": " + reason
 }
 
-// decisionsOn lists the decisions that were made already.
+// decisionsOn lists the existing decisions.
 func decisionsOn(ctx context.Context, hub client.Reader, subject gates.Subject) ([]v1alpha1.AddOnApproval, error) {
 	var list v1alpha1.AddOnApprovalList
 	if err := hub.List(ctx, &list, client.InNamespace(subject.Namespace)); err != nil {
@@ -343,8 +343,8 @@ func decisionsOn(ctx context.Context, hub client.Reader, subject gates.Subject) 
 	return subject.Of(list.Items), nil
 }
 
-// undecided refuses a decision that changes nothing. A rejection outweighs an approval of the
-// same user, but not the other way round.
+// undecided refuses a decision without effect. A rejection outweighs an approval of the same user, but not the other
+// way round.
 func (o *decideOptions) undecided(decisions []v1alpha1.AddOnApproval, user string, w waitingGate) error {
 	for i := range decisions {
 		d := &decisions[i]
@@ -357,7 +357,7 @@ func (o *decideOptions) undecided(decisions []v1alpha1.AddOnApproval, user strin
 	return nil
 }
 
-// present shows what is decided on.
+// present shows the subject of the decision.
 func (o *decideOptions) present(ctx context.Context, hub client.Client, r *v1alpha1.AddOnRollout, w waitingGate) error {
 	n, target := w.stage.Counts, r.Status.Target
 	stable := "none: this is a first install"
@@ -437,8 +437,8 @@ func (o *decideOptions) confirmed(w waitingGate, user string) error {
 	return &exitError{code: exitFailed, err: fmt.Errorf("not %s: no AddOnApproval was created", o.done)}
 }
 
-// approval returns the AddOnApproval of the decision. It is deleted with its rollout. It names only those groups of
-// the user that make the user an approver.
+// approval returns the AddOnApproval of the decision. It is deleted with its rollout. Of the user's groups, it names
+// only those that make the user an approver.
 func (o *decideOptions) approval(r *v1alpha1.AddOnRollout, w waitingGate, user authenticationv1.UserInfo) *v1alpha1.AddOnApproval {
 	return &v1alpha1.AddOnApproval{
 		ObjectMeta: metav1.ObjectMeta{

@@ -61,10 +61,10 @@ afterwards.`,
 	return c.command(cmd)
 }
 
-// fullSHA matches what forges take: they do not complete the first digits of a commit.
+// fullSHA matches the form that forges accept: they do not complete the first digits of a commit.
 var fullSHA = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// checkForge runs the check and prints each finding when it is there.
+// checkForge runs the check and prints each finding at once.
 func (c *cli) checkForge(ctx context.Context, name, commit string) error {
 	if !fullSHA.MatchString(commit) {
 		return &exitError{code: exitUsage, err: fmt.Errorf("--commit %q is not the full sha of a commit: use git rev-parse", commit)}

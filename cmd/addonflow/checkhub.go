@@ -22,7 +22,7 @@ import (
 	"github.com/addonflow/addonflow/manifests/admission"
 )
 
-// hubCheck is one thing that a hub needs. missing says what is wrong; nil: nothing.
+// hubCheck is one requirement of a hub. missing returns the problem; nil: the hub meets it.
 type hubCheck struct {
 	what    string
 	missing func(context.Context, client.Client) error
@@ -82,7 +82,7 @@ func (c *cli) hubChecks(pre bool) []hubCheck {
 	)
 }
 
-// served wants the hub to serve kinds.
+// served returns an error if the hub does not serve the kinds.
 func served(fix string, kinds ...schema.GroupVersionKind) func(context.Context, client.Client) error {
 	return func(_ context.Context, hub client.Client) error {
 		var missing []string
@@ -119,8 +119,8 @@ func joined(ctx context.Context, hub client.Client) error {
 	return fmt.Errorf("none of %s is available; check that the klusterlets run and reach the hub, and that each cluster is accepted", brief.Count(len(clusters.Items), "ManagedCluster"))
 }
 
-// mayInstall returns an error if the user may not create the objects of the installation. Whether the user also
-// has the rights that the roles grant, Kubernetes checks when the roles are created.
+// mayInstall returns an error if the user may not create the objects of the installation. It does not check that the
+// user has the rights that the roles grant: Kubernetes checks that when the roles are created.
 func mayInstall(ctx context.Context, hub client.Client) error {
 	var missing []string
 	for _, r := range []authorizationv1.ResourceAttributes{
@@ -156,7 +156,7 @@ func policed(ctx context.Context, hub client.Client) error {
 	return err
 }
 
-// led wants an operator that holds its Lease.
+// led returns an error if no operator holds its Lease.
 func (c *cli) led(ctx context.Context, hub client.Client) error {
 	var leases coordinationv1.LeaseList
 	if err := hub.List(ctx, &leases); err != nil {

@@ -30,7 +30,7 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// exitInterrupted is the exit code of a command ended by Ctrl-C, as shells have it.
+// exitInterrupted is the exit code of a command that Ctrl-C ended, as in shells.
 const exitInterrupted = 130
 
 // defaultHost is client-go's host without any configuration.
@@ -47,28 +47,27 @@ Exit codes:
   6    the hub cannot be reached, or refuses to answer
   130  interrupted`
 
-// cli is shared by the commands for people: it has their inputs and outputs.
-// Data goes to Out; progress and hints go to ErrOut.
+// cli has the inputs and outputs of the commands for people. Out is for data; ErrOut is for progress and hints.
 type cli struct {
 	genericiooptions.IOStreams
 	flags *genericclioptions.ConfigFlags
 	// name is the name by which the user called the program, for commands in hints.
 	name   string
 	charts chart.Engines
-	// Below, what tests replace.
+	// The fields below are replaced by tests.
 	connect  func() (client.WithWatch, error)
 	explain  func(context.Context, client.Client, types.NamespacedName) (rollout.Plan, error)
 	change   func(ctx context.Context, hub client.Client, key types.NamespacedName, stage string) (addonrollout.Change, error)
 	changeOn func(ctx context.Context, hub client.Client, key types.NamespacedName, cluster string) (addonrollout.Change, error)
 	now      func() time.Time
 	terminal func() terminal
-	// asks reports whether a user can be asked.
+	// asks reports whether a user can answer questions.
 	asks func() bool
-	// putBack is how long an operator may take to put a finalizer back.
+	// putBack is the time for which an operator could add a finalizer again.
 	putBack time.Duration
 }
 
-// output is the writer for data. A failed write, such as to a full disk, is a failure and not
+// output is the writer for data. If a write fails, for example because a disk is full, the command fails; this is not
 // wrong usage.
 type output struct{ io.Writer }
 
@@ -81,11 +80,11 @@ func (o output) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// newCLI returns what the commands use: a real hub, the real terminal, and the name with which
-// the program was called.
+// newCLI returns the inputs and outputs of commands: the real hub, the real terminal, and the name with which the
+// program was called.
 func newCLI(name string) *cli {
 	charts := renderworker.NewPool(renderworker.Options{}) // its children end with this process
-	// inspectors keep what was rendered: get clusters --watch plans again at each change.
+	// inspectors keep renderings, because get clusters --watch plans again at each change.
 	inspectors := map[types.NamespacedName]*addonrollout.Inspector{}
 	c := &cli{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: output{os.Stdout}, ErrOut: os.Stderr},
@@ -155,7 +154,7 @@ func (c *cli) dial() (client.WithWatch, error) {
 	if err := c.unnamed(config.Host); err != nil {
 		return nil, err
 	}
-	// One command asks for a few lists; waiting for tokens would only slow it down.
+	// One command sends few requests; a rate limit would only slow it down.
 	config.QPS = -1
 	scheme, err := newScheme()
 	if err != nil {
@@ -183,7 +182,7 @@ func (c *cli) unnamed(host string) error {
 		strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "))}
 }
 
-// namespace is the one of the flag or of the kubeconfig's context.
+// namespace is the namespace in the flag, or in the kubeconfig's context.
 func (c *cli) namespace() (string, error) {
 	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -192,7 +191,7 @@ func (c *cli) namespace() (string, error) {
 	return namespace, nil
 }
 
-// open connects and says which object of the namespace is meant.
+// open connects, and returns the key of the named object in the namespace.
 func (c *cli) open(name string) (client.WithWatch, types.NamespacedName, error) {
 	namespace, err := c.namespace()
 	if err != nil {
@@ -211,8 +210,8 @@ func (c *cli) rollout(ctx context.Context, name string) (client.WithWatch, *v1al
 	return hub, r, hubError("read "+rolloutKey(key), hub.Get(ctx, key, r))
 }
 
-// shown reads a rollout with the orders that the operator has not answered. The orders are read first, so that the status
-// is not older than the answers.
+// shown reads a rollout with the orders without an answer of the operator. The orders are read first, so that the
+// status is not older than the answers.
 func shown(ctx context.Context, hub client.Reader, key client.ObjectKey) (*v1alpha1.AddOnRollout, error) {
 	orders, err := ordersIn(ctx, hub, key.Namespace)
 	if err != nil {
@@ -225,7 +224,7 @@ func shown(ctx context.Context, hub client.Reader, key client.ObjectKey) (*v1alp
 	return show.WithOrders(r, orders), nil
 }
 
-// ordersIn lists the orders of a namespace; "": of all. A user without the right to list them sees none.
+// ordersIn lists the orders of a namespace; "": of all. Without the right to list them, it returns none.
 func ordersIn(ctx context.Context, hub client.Reader, namespace string) ([]v1alpha1.AddOnOrder, error) {
 	var list v1alpha1.AddOnOrderList
 	if err := hub.List(ctx, &list, client.InNamespace(namespace)); err != nil && !apierrors.IsForbidden(err) {
@@ -253,8 +252,8 @@ func (c *cli) printJSON(value any) error {
 	return err
 }
 
-// command gives a command of ours its exit codes in the help, the flags of kubectl,
-// and completion that offers nothing unless the command says otherwise.
+// command adds the exit codes to the help of a command, the flags of kubectl, and a completion that offers nothing
+// unless the command has its own.
 func (c *cli) command(cmd *cobra.Command) *cobra.Command {
 	offline(cmd)
 	c.flags.AddFlags(cmd.Flags())
@@ -262,7 +261,7 @@ func (c *cli) command(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// offline is command for those that need no hub.
+// offline is command for commands that need no hub.
 func offline(cmd *cobra.Command) *cobra.Command {
 	if cmd.Long == "" {
 		cmd.Long = cmd.Short + "."
@@ -277,8 +276,8 @@ func offline(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// failure gives an error of a command that ran the exit code of a failure, unless it has one. Errors without an exit
-// code are those of arguments and flags: wrong usage.
+// failure gives an error of a command that ran the exit code of a failure, unless the error has one. Errors without
+// an exit code are errors of arguments and flags: wrong usage.
 func failure(err error) error {
 	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
 		return err
@@ -286,7 +285,7 @@ func failure(err error) error {
 	return &exitError{code: exitFailed, err: err}
 }
 
-// takes wants exactly the arguments that the command's usage names, after its own name.
+// takes requires exactly the arguments in the command's usage.
 func takes(cmd *cobra.Command, args []string) error {
 	wanted := strings.Fields(cmd.Use)[1:]
 	if len(args) == len(wanted) {
@@ -314,7 +313,7 @@ func takesKind(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("cannot run %q with %q: it takes a kind first, one of %s; %s", cmd.CommandPath(), args[0], strings.Join(kinds, ", "), hint)
 }
 
-// wrongFlag says where the flags of a command are listed.
+// wrongFlag names the command that lists the flags.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 }
@@ -338,7 +337,7 @@ func hubError(doing string, err error) error {
 	return &exitError{code: exitFailed, err: fmt.Errorf("cannot %s: %w", doing, err)}
 }
 
-// silent reports whether the hub gives this user no answer at all: it cannot be reached, or does not accept the login.
+// silent reports whether the hub gives this user no answer: it cannot be reached, or does not accept the login.
 func silent(err error) bool {
 	var network net.Error
 	return apierrors.IsUnauthorized(err) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF)

@@ -19,22 +19,22 @@ type setClock struct {
 	file string
 }
 
-// Now is the system's time with a changed time of day. The monotonic reading stays, as when the clock
-// of a system is set. time.Time stores the seconds since 1885 in 33 bits above the 30 bits of the
-// nanoseconds; only the seconds change.
+// Now is the system's time with a changed time of day. The monotonic reading stays, as if the clock of the system was
+// set. time.Time stores the seconds since 1885 in 33 bits above the 30 bits of the nanoseconds; only the seconds
+// change.
 func (c setClock) Now() time.Time {
 	now := time.Now()
 	text, err := os.ReadFile(c.file)
 	if err != nil {
-		return now // no test has set it yet
+		return now // no test has written it yet
 	}
 	by, err := time.ParseDuration(string(text))
 	if err != nil {
-		return now // it is being written
+		return now // a test is writing it
 	}
 	*(*uint64)(unsafe.Pointer(&now)) += uint64(by/time.Second) << 30
 	return now
 }
 
-// Since is measured by the monotonic readings.
+// Since uses the monotonic readings.
 func (c setClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }

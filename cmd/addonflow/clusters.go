@@ -45,13 +45,13 @@ object of the API: metadata has the rollout's namespace and the cluster's name.`
 	return c.command(cmd)
 }
 
-// clusterWriter prints clusters, and with --watch only those that changed.
+// clusterWriter prints clusters; with --watch, only changed ones after the first time.
 type clusterWriter struct {
 	*listing
 	printed map[string]show.Cluster
 }
 
-// run plans every rollout asked for, and with --watch again at each change of one.
+// run plans every requested rollout; with --watch, again at each of its changes.
 func (w *clusterWriter) run(ctx context.Context) error {
 	if !w.watch {
 		return w.once(ctx)
@@ -91,13 +91,12 @@ func (w *clusterWriter) once(ctx context.Context) error {
 	return unplanned
 }
 
-// goOn reports whether the other rollouts can be shown after an error: the error is about one
-// rollout and not about the hub. The last such error ends the command; earlier ones are printed
-// at once.
+// goOn reports whether the other rollouts can be shown after an error, because the error is about one rollout and not
+// about the hub. The last such error ends the command; earlier ones are printed at once.
 func (w *clusterWriter) goOn(before, err error) (unplanned, fatal error) {
 	exit, ok := errors.AsType[*exitError](err)
 	switch {
-	case err == nil, ok && exit.code == exitNotFound: // gone since it was listed
+	case err == nil, ok && exit.code == exitNotFound: // it was deleted after it was listed
 		return before, nil
 	case !ok || exit.code != exitFailed:
 		return before, err
@@ -108,7 +107,7 @@ func (w *clusterWriter) goOn(before, err error) (unplanned, fatal error) {
 	return err, nil
 }
 
-// changed prints the clusters of the changed rollouts whose line is new.
+// changed prints the clusters of the changed rollouts whose lines changed.
 func (w *clusterWriter) changed(ctx context.Context, changes []change) error {
 	if w.printed == nil {
 		w.printed = map[string]show.Cluster{}
@@ -125,7 +124,7 @@ func (w *clusterWriter) changed(ctx context.Context, changes []change) error {
 			return err
 		}
 		if unplanned != nil {
-			w.hint("✗ %s", unplanned) // it may well be planned after the next change
+			w.hint("✗ %s", unplanned) // a plan may be possible after the next change
 			continue
 		}
 		for _, c := range clusters {
@@ -142,7 +141,7 @@ func (w *clusterWriter) changed(ctx context.Context, changes []change) error {
 	return w.writeClusters(fresh)
 }
 
-// clusters returns the clusters of one rollout: none if the rollout has no target yet.
+// clusters returns the clusters of one rollout. A rollout without a target has none.
 func (w *clusterWriter) clusters(ctx context.Context, r *v1alpha1.AddOnRollout) ([]show.Cluster, error) {
 	if r.Spec.Target == nil {
 		return nil, nil

@@ -18,8 +18,8 @@ const completionScript = `#!/bin/sh
 exec kubectl addonflow __complete "$@"
 `
 
-// newPluginCompletionCommand is `completion` of the kubectl plugin, in the place of
-// cobra's: a shell completes kubectl, and kubectl asks kubectl_complete-<plugin>.
+// newPluginCompletionCommand is `completion` of the kubectl plugin, instead of cobra's command: a shell completes
+// kubectl, and kubectl calls kubectl_complete-<plugin>.
 func newPluginCompletionCommand(out func() io.Writer) *cobra.Command {
 	return offline(&cobra.Command{
 		Use:   "completion",
@@ -67,7 +67,7 @@ func (c *cli) completeNames(kind client.ObjectList) cobra.CompletionFunc {
 	}
 }
 
-// only completes the first argument alone.
+// only completes the first argument only.
 func only(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -26,8 +26,7 @@ import (
 	"github.com/addonflow/addonflow/registration"
 )
 
-// controllerOptions are the flags of `addonflow controller`, named as Flux's
-// controllers name them.
+// controllerOptions are the flags of `addonflow controller`. Their names are those of Flux's controllers.
 type controllerOptions struct {
 	metricsAddr    string
 	healthAddr     string
@@ -124,7 +123,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.pages.publicURL, "public-url", "",
 		"The address at which users reach the pages: commit statuses without a targetURL link to them.")
 	fs.StringVar(&o.traceFile, "trace-file", "", "A file to which every plan and its input are appended, for tests.")
-	_ = fs.MarkHidden("trace-file") // it was declared above
+	_ = fs.MarkHidden("trace-file") // the flag was declared above
 	o.client.BindFlags(fs)
 	o.logger.BindFlags(fs)
 	o.leaderElection.BindFlags(fs)
@@ -132,8 +131,8 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	o.jitter.BindFlags(fs)
 }
 
-// garbagePercent is the operator's GOGC, in percent of the heap in use. Against Go's default of 100, the peak of the
-// operator's memory is a quarter lower, and its CPU time a tenth higher; see docs/scale.md.
+// garbagePercent is the operator's GOGC, in percent of the heap in use. In comparison with Go's default of 100, the
+// peak of the operator's memory is a quarter lower, and its CPU time a tenth higher; see docs/scale.md.
 const garbagePercent = 50
 
 func (o *controllerOptions) run(ctx context.Context) error {
@@ -192,7 +191,7 @@ func (o *controllerOptions) parseTenants() error {
 	return nil
 }
 
-// checkTenants makes a policy of tenants that cannot be used an error at the start.
+// checkTenants returns an error at the start if the policy of tenants is invalid.
 func (o *controllerOptions) checkTenants(ctx context.Context, hub crclient.Reader) error {
 	if o.tenants == "" {
 		return nil
@@ -201,7 +200,7 @@ func (o *controllerOptions) checkTenants(ctx context.Context, hub crclient.Reade
 	return err
 }
 
-// watched returns the namespace that the operator watches, "" for all. runtime is the namespace in which it runs.
+// watched returns the namespace that the operator watches; "": all. runtime is the namespace in which it runs.
 func (o *controllerOptions) watched(runtime string) string {
 	if o.namespace == "" && !o.allNamespaces {
 		return runtime
@@ -209,7 +208,7 @@ func (o *controllerOptions) watched(runtime string) string {
 	return o.namespace
 }
 
-// runtimeNamespace is that of the pod, where the Lease of the leader stands.
+// runtimeNamespace is the namespace of the pod, which has the leader's Lease.
 func runtimeNamespace() string {
 	if ns := os.Getenv("RUNTIME_NAMESPACE"); ns != "" {
 		return ns

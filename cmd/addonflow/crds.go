@@ -18,14 +18,13 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// bindCRDs declares the flag that gives the schemas of configuration kinds which only a
-// hub knows.
+// bindCRDs declares the flag for the schemas of configuration kinds that only a hub knows.
 func bindCRDs(flags *pflag.FlagSet, into *string) {
 	flags.StringVar(into, "crds", "", "File or directory with the CustomResourceDefinitions of configuration kinds of your own, as the hub has them.")
 }
 
-// readCRDs reads the CustomResourceDefinitions of a file, or of the YAML files of a directory. It
-// ignores other objects. The path "" has none.
+// readCRDs reads the CustomResourceDefinitions of a file, or of the YAML files of a directory. It ignores other
+// objects. The path "" has no definitions.
 func readCRDs(path string) (load.Lookup, error) {
 	hub := load.Lookup{}
 	if path == "" {

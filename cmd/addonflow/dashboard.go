@@ -24,7 +24,7 @@ import (
 	"github.com/addonflow/addonflow/dashboard"
 )
 
-// How often it is looked whether an open page has changed: in the operator's cache, and on the hub.
+// Times between two checks whether an open page has changed: in the operator's cache, and on the hub.
 const (
 	pollCache = 2 * time.Second
 	pollHub   = 5 * time.Second
@@ -82,7 +82,7 @@ func (c *cli) dashboard(ctx context.Context, port int) error {
 	return nil
 }
 
-// inspecting plans each rollout with an inspector of its own.
+// inspecting plans each rollout with its own inspector.
 func inspecting(inspector func(client.ObjectKey) *addonrollout.Inspector) func(client.ObjectKey) func(context.Context) (pageserver.Inspection, error) {
 	return func(key client.ObjectKey) func(context.Context) (pageserver.Inspection, error) {
 		of := inspector(key)
@@ -110,7 +110,7 @@ type pagesOptions struct {
 	listener  pageserver.Listener
 }
 
-// base is the path of --public-url, with slashes around it. The error is wrong usage.
+// base is the path of --public-url, with slashes around it. The error means wrong usage.
 func (o *pagesOptions) base() (string, error) {
 	if err := o.listener.Validate(); err != nil {
 		return "", err
@@ -122,15 +122,15 @@ func (o *pagesOptions) base() (string, error) {
 	return strings.TrimSuffix("/"+strings.Trim(at.EscapedPath(), "/"), "/") + "/", nil
 }
 
-// uncached are the kinds that the operator may not watch, or whose bodies are too large to keep.
+// uncached are the kinds that the operator may not watch, or whose bodies are too large for the cache.
 func uncached() []client.Object {
 	crd := &metav1.PartialObjectMetadata{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	return []client.Object{&v1alpha1.AddOnRevision{}, &corev1.Namespace{}, crd}
 }
 
-// setupPages serves the pages from the operator's cache, on every replica. What the turns of rollouts rendered is not
-// rendered again.
+// setupPages serves the pages from the operator's cache, on every replica. Renderings of the turns of rollouts are
+// used again.
 func (o *controllerOptions) setupPages(mgr ctrl.Manager, rollouts *addonrollout.Reconciler) error {
 	base, err := o.pages.base()
 	if err != nil || o.pages.listener.Address == "" {

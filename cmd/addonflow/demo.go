@@ -40,7 +40,7 @@ demo" in a clone of the repository builds them if they cannot be downloaded.`,
 	return offline(cmd)
 }
 
-// runDemo runs the demo with this very binary as the operator.
+// runDemo runs the demo, with this binary as the operator.
 func runDemo(ctx context.Context, o demo.Options) error {
 	binary, err := os.Executable()
 	if err != nil {

@@ -39,7 +39,7 @@ that does not run the target. The same for a commit that is not merged yet: plan
 	return c.command(cmd)
 }
 
-// diff prints the change as data, and what it is about as a hint.
+// diff prints the change as data, and its subject as a hint.
 func (c *cli) diff(ctx context.Context, name, cluster string) error {
 	hub, r, err := c.rollout(ctx, name)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *cli) diff(ctx context.Context, name, cluster string) error {
 	return err
 }
 
-// hintOverride says that Git declares other content than the target, and why.
+// hintOverride says that the target is not the content of Git, and why.
 func (c *cli) hintOverride(r *v1alpha1.AddOnRollout) {
 	o := r.Status.Override
 	switch {

@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	// eventBurst events of one object are written at once, and one in ten seconds after
-	// that. client-go's 25, and one in five minutes, would lose the end of a rollout that
-	// has many stages.
+	// eventBurst events of one object are written at once, and then one in ten seconds. With client-go's limits, 25
+	// and then one in five minutes, the end of a rollout with many stages would be lost.
 	eventBurst = 200
 	eventQPS   = 0.1
 	// eventsWaiting is how many events wait for a receiver that is slow or down.
@@ -36,10 +35,10 @@ type eventSender struct {
 	broadcaster record.EventBroadcaster
 	scheme      *runtime.Scheme
 	log         logr.Logger
-	// receiver is nil without an address.
+	// receiver is nil if there is no address.
 	receiver record.EventRecorder
 	waiting  chan eventToSend
-	// notifier is nil without an address.
+	// notifier is nil if there is no address.
 	notifier *notifier
 }
 
@@ -65,7 +64,7 @@ func newEventSender(mgr ctrl.Manager, address string) (*eventSender, error) {
 	return s, s.passOnTo(address)
 }
 
-// passOnTo names the receiver; "" for none.
+// passOnTo sets the receiver; "": none.
 func (s *eventSender) passOnTo(address string) error {
 	if address == "" {
 		return nil
@@ -78,8 +77,8 @@ func (s *eventSender) passOnTo(address string) error {
 	return nil
 }
 
-// eventCorrelation keeps events apart that say different things: client-go would merge more
-// than ten of one reason into "(combined from similar events)", with the text of the last.
+// eventCorrelation prevents the merge of events with different messages: client-go would merge more than ten events
+// with one reason into "(combined from similar events)", with the text of the last one.
 func eventCorrelation() record.CorrelatorOptions {
 	return record.CorrelatorOptions{
 		BurstSize: eventBurst, QPS: eventQPS,
@@ -99,7 +98,7 @@ func (s *eventSender) Start(ctx context.Context) error {
 			return nil
 		case e := <-s.waiting:
 			posted := make(chan struct{})
-			go func() { // it retries, and does not know ctx
+			go func() { // it retries, and ignores ctx
 				defer close(posted)
 				s.receiver.AnnotatedEventf(e.object, e.metadata, e.kind, e.reason, "%s", e.message)
 			}()
@@ -112,7 +111,7 @@ func (s *eventSender) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection is false: a follower runs the sender as well, but has no events to send.
+// NeedLeaderElection is false. A follower runs the sender, too, but has no events to send.
 func (s *eventSender) NeedLeaderElection() bool { return false }
 
 // Event implements record.EventRecorder.
@@ -125,8 +124,7 @@ func (s *eventSender) Eventf(object runtime.Object, kind, reason, format string,
 	s.AnnotatedEventf(object, nil, kind, reason, format, args...)
 }
 
-// AnnotatedEventf records an event with metadata. The receiver takes events of namespaced
-// objects alone.
+// AnnotatedEventf records an event with metadata. The receiver accepts only events of namespaced objects.
 func (s *eventSender) AnnotatedEventf(object runtime.Object, metadata map[string]string, kind, reason, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	s.EventRecorder.AnnotatedEventf(object, metadata, kind, reason, "%s", message)
@@ -155,7 +153,7 @@ func (s *eventSender) AnnotatedEventf(object runtime.Object, metadata map[string
 	}
 }
 
-// about is the reference to an object that the receiver gets.
+// about is the reference to an object in the form for the receiver.
 func (s *eventSender) about(object runtime.Object) (*metav1.PartialObjectMetadata, error) {
 	ref, err := reference.GetReference(s.scheme, object)
 	if err != nil {
@@ -174,7 +172,7 @@ func (s *eventSender) about(object runtime.Object) (*metav1.PartialObjectMetadat
 	return about, nil
 }
 
-// discarded is the recorder on the hub of a recorder that posts alone.
+// discarded is the recorder on the hub for a recorder that only posts.
 type discarded struct{}
 
 func (discarded) Event(runtime.Object, string, string, string) {}

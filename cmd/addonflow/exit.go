@@ -10,7 +10,7 @@ const (
 	exitUnreachable = 6
 )
 
-// exitError is an error that carries the process's exit code.
+// exitError is an error with the process's exit code.
 type exitError struct {
 	code int
 	err  error

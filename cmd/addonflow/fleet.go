@@ -28,11 +28,11 @@ import (
 	"github.com/addonflow/addonflow/rollout/forecast"
 )
 
-// readFleet reads ManagedClusters, and the objects that say which of them a placement selects,
-// as `kubectl get -o yaml` prints them. Objects of other kinds are omitted. "" gives no fleet.
+// readFleet reads ManagedClusters, and the objects from which follows which of them a placement selects, in the form
+// of `kubectl get -o yaml`. Objects of other kinds are omitted. The path "" has no fleet.
 func readFleet(path string) (*forecast.Known, error) {
 	if path == "" {
-		return nil, nil // without a file there is no fleet and no error
+		return nil, nil // without a file there is neither a fleet nor an error
 	}
 	var known forecast.Known
 	text, err := os.ReadFile(path) //nolint:gosec // the user names the file
@@ -72,8 +72,8 @@ func objectsOf(text []byte) ([]map[string]any, error) {
 	}
 }
 
-// objectsIn returns the objects of a value. In a list of one kind, as the API server returns it,
-// the items have no version and kind of their own.
+// objectsIn returns the objects of a value. In a list of one kind, in the form of the API server, the items have no
+// version and kind.
 func objectsIn(value any, version, kind string) []map[string]any {
 	var objects []map[string]any
 	switch value := value.(type) {
@@ -174,7 +174,7 @@ func appended[T any](list []T, object map[string]any) ([]T, error) {
 	return append(list, value), nil
 }
 
-// withDeclared is the fleet with the placements of a commit and its bindings of cluster sets.
+// withDeclared is the fleet with the placements and bindings of cluster sets of a commit.
 func withDeclared(fleet forecast.Known, objects []*unstructured.Unstructured) (forecast.Known, error) {
 	plain := make([]map[string]any, 0, len(objects))
 	for _, o := range objects {

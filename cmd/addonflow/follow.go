@@ -21,33 +21,33 @@ import (
 // errSeenEnough ends a follower from its callback without an error.
 var errSeenEnough = errors.New("seen enough")
 
-// change is an object that appeared, changed or went away.
+// change is an object that was created, changed or deleted.
 type change struct {
 	kind   watch.EventType
 	object client.Object
 }
 
-// follower lists objects and then reports every change, across lost connections, until its
-// callback stops it or the context ends.
+// follower lists objects and then reports every change, even after lost connections, until its callback stops it or
+// the context ends.
 type follower struct {
 	hub     client.WithWatch
 	list    client.ObjectList
 	options []client.ListOption
-	// see gets the first list as one batch, later changes as they come.
+	// see gets the first list as one batch, and later each change.
 	see func([]change) error
-	// known are the objects reported last. With them only changes are reported after an
-	// interruption.
+	// known are the objects that were reported last. After an interruption, only objects that differ from them are
+	// reported.
 	known map[types.NamespacedName]client.Object
 }
 
-// run follows. The error is that of the callback, of the hub, or the context's.
+// run follows the objects. The error is that of the callback, of the hub, or the context's.
 func (f *follower) run(ctx context.Context) error {
 	f.known = map[types.NamespacedName]client.Object{}
 	return f.follow(ctx)
 }
 
-// runFrom follows an object that was just read. It reports the object first; the object may be
-// deleted before the first list.
+// runFrom follows an object that was just read. It reports the object first, because the object may be deleted before
+// the first list.
 func (f *follower) runFrom(ctx context.Context, first client.Object) error {
 	f.known = map[types.NamespacedName]client.Object{client.ObjectKeyFromObject(first): first}
 	if err := f.see([]change{{watch.Modified, first}}); err != nil {
@@ -66,7 +66,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return ended(err)
 }
 
-// ended returns the error with which a follower ended; nil if its callback asked it to stop.
+// ended returns the error with which a follower ended; nil: its callback stopped it.
 func ended(err error) error {
 	if errors.Is(err, errSeenEnough) {
 		return nil
@@ -74,7 +74,7 @@ func ended(err error) error {
 	return err
 }
 
-// reconnect lists again, patiently: an API server may be restarting.
+// reconnect lists again. It retries for long, because an API server may be restarting.
 func (f *follower) reconnect(ctx context.Context) (version string, err error) {
 	patience := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Steps: 8, Cap: 5 * time.Second}
 	var last error
@@ -91,7 +91,7 @@ func (f *follower) reconnect(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-// relist reports every object that differs from the one reported last.
+// relist reports every object that differs from the known one.
 func (f *follower) relist(ctx context.Context) (version string, err error) {
 	list, ok := f.list.DeepCopyObject().(client.ObjectList)
 	if !ok {
@@ -134,7 +134,7 @@ func (f *follower) compare(list client.ObjectList) ([]change, error) {
 	return changes, nil
 }
 
-// watch reports changes until the connection ends, which is not an error.
+// watch reports changes until the connection ends. That end is not an error.
 func (f *follower) watch(ctx context.Context, version string) error {
 	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}
 	events, err := f.hub.Watch(ctx, f.list, slices.Concat(f.options, []client.ListOption{from})...)

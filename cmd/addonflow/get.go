@@ -32,7 +32,7 @@ type getOptions struct {
 	selector      string
 }
 
-// listed is a kind that `get` lists straight from the API server.
+// listed is a kind that `get` lists from the API server.
 type listed struct {
 	name    string              // in the command line
 	kind    string              // in the API
@@ -41,7 +41,7 @@ type listed struct {
 	short   string
 	example string
 	list    client.ObjectList
-	// expires: the hub deletes the objects after a time, which is no news.
+	// expires: the hub deletes the objects after a time, and this deletion is not reported.
 	expires bool
 	table   func(now time.Time, objects []client.Object) *metav1.Table
 }
@@ -82,15 +82,15 @@ func listedKinds() []listed {
 	}
 }
 
-// label writes the kind into objects that are printed as they are: the API server
-// leaves it out of a list's items.
+// label writes the kind into objects that are printed unchanged, because the API server omits it in the items of a
+// list.
 func (k listed) label(objects []client.Object) {
 	for _, o := range objects {
 		o.GetObjectKind().SetGroupVersionKind(cmp.Or(k.group, v1alpha1.GroupVersion).WithKind(k.kind))
 	}
 }
 
-// typed turns objects into values of their kind; others are omitted.
+// typed turns objects into values of their kind. Objects of other kinds are omitted.
 func typed[T any](objects []client.Object) []T {
 	out := make([]T, 0, len(objects))
 	for _, o := range objects {
@@ -161,7 +161,7 @@ func (o *getOptions) table() bool {
 	return *o.print.OutputFormat == outputWide || *o.print.OutputFormat == "" && !o.print.OutputFlagSpecified()
 }
 
-// printer writes tables, or what -o asks for.
+// printer writes tables, or the format of -o.
 func (o *getOptions) printer() (printers.ResourcePrinter, error) {
 	if o.table() {
 		return printers.NewTablePrinter(printers.PrintOptions{

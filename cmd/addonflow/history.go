@@ -38,7 +38,7 @@ With -o both are one object, a RolloutHistory, which is not an object of the API
 	return cmd
 }
 
-// history prints what the status of a rollout keeps of the past.
+// history prints the past rollouts and decisions in the status of a rollout.
 func (o *getOptions) history(ctx context.Context, name string) error {
 	printer, err := o.printer()
 	if err != nil {
@@ -59,7 +59,7 @@ func (o *getOptions) history(ctx context.Context, name string) error {
 		o.hint("No rollout of %s has begun.", r.Name)
 		return nil
 	}
-	// A printer of tables omits the header of a second table: each gets one of its own.
+	// A printer of tables omits the header of a second table, so each table has its own printer.
 	journal, err := o.printer()
 	if err != nil {
 		return err

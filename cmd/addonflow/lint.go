@@ -76,7 +76,7 @@ func bindIgnore(flags *pflag.FlagSet, ignore *string) {
 	flags.StringVar(ignore, "ignore", "", "Files to leave out, as spec.ignore of the source does: .gitignore syntax from the root of the repository.")
 }
 
-// What lint prints at most: a tree of 10,000 files can have as many problems.
+// Limits of lint's output: a tree of 10,000 files can have as many problems.
 const (
 	mostProblems     = 100
 	mostProblemBytes = 64 << 10
@@ -121,7 +121,7 @@ func (o *lintOptions) run(ctx context.Context, dir string) error {
 	return err
 }
 
-// printText prints problems as data, and the rest as hints.
+// printText prints problems as data, and the other results as hints.
 func (o *lintOptions) printText(dir string, result compiled, paces []pace) error {
 	if len(result.problems) > 0 {
 		if _, err := fmt.Fprint(o.Out, shownProblems(result.problems)); err != nil {
@@ -145,11 +145,11 @@ func (o *lintOptions) printText(dir string, result compiled, paces []pace) error
 // lintResult is the output of `lint -o json`.
 type lintResult struct {
 	Problems problem.List `json:"problems"`
-	// MoreProblems and MoreWarnings are how many are left out.
+	// MoreProblems and MoreWarnings count the omitted ones.
 	MoreProblems int          `json:"moreProblems,omitempty"`
 	Warnings     problem.List `json:"warnings"`
 	MoreWarnings int          `json:"moreWarnings,omitempty"`
-	// Undefined are CustomResourceDefinitions that the check had to do without.
+	// Undefined are CustomResourceDefinitions that the check needed but did not have.
 	Undefined []string   `json:"undefined,omitempty"`
 	Paces     []lintPace `json:"paces"`
 }
@@ -162,7 +162,7 @@ type lintPace struct {
 	Unstaged int `json:"unstaged,omitempty"`
 	// Duration is absent if the rollout does not end, or there is no forecast.
 	Duration string `json:"duration,omitempty"`
-	// PerCluster is how long every cluster takes.
+	// PerCluster is the assumed time for each cluster.
 	PerCluster string   `json:"perCluster,omitempty"`
 	Notes      []string `json:"notes,omitempty"`
 	// NotEstimated is why there is no forecast.
@@ -173,19 +173,19 @@ type lintStage struct {
 	Name     string `json:"name"`
 	Clusters int    `json:"clusters"`
 	AtOnce   int    `json:"atOnce"`
-	// Waits before the stage. Only those for windows are in the times.
+	// Waits before the stage. Only those for windows are included in the times.
 	Waits  []string `json:"waits,omitempty"`
 	Soak   string   `json:"soak,omitempty"`
 	Begins string   `json:"begins,omitempty"`
 	Ends   string   `json:"ends,omitempty"`
 }
 
-// asJSON is what the command prints as JSON.
+// asJSON is the JSON output of the command.
 func (r compiled) asJSON(paces []pace) lintResult {
 	problems, more := firstOf(r.problems)
 	warnings, moreWarnings := firstOf(r.commit.Warnings)
 	printed := lintResult{
-		Problems: append(problem.List{}, problems...), MoreProblems: more, // printed as [] if there is none
+		Problems: append(problem.List{}, problems...), MoreProblems: more, // an empty list is printed as []
 		Warnings: append(problem.List{}, warnings...), MoreWarnings: moreWarnings, Paces: []lintPace{},
 	}
 	for _, u := range r.commit.Undefined {
@@ -219,7 +219,7 @@ func (p pace) printed() lintPace {
 	return out
 }
 
-// shownProblems are the lines of the first problems, and how many there are besides.
+// shownProblems are the lines of the first problems, and the number of the others.
 func shownProblems(problems problem.List) string {
 	var b strings.Builder
 	first, more := firstOf(problems)
@@ -232,7 +232,7 @@ func shownProblems(problems problem.List) string {
 	return b.String()
 }
 
-// firstOf are the first problems, whose texts take mostProblemBytes at most, and how many are left out.
+// firstOf are the first problems, whose texts have at most mostProblemBytes, and the number of the others.
 func firstOf(problems problem.List) (first problem.List, more int) {
 	size := 0
 	for i, p := range problems {
@@ -251,7 +251,7 @@ func firstOf(problems problem.List) (first problem.List, more int) {
 	return first, 0
 }
 
-// checkKubeVersions refuses what is no version of Kubernetes.
+// checkKubeVersions refuses a text that is not a version of Kubernetes.
 func checkKubeVersions(versions ...string) error {
 	for _, v := range versions {
 		if _, err := utilversion.ParseSemantic(v); err != nil {

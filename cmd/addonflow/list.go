@@ -23,13 +23,13 @@ type listing struct {
 	*getOptions
 	hub   client.WithWatch
 	names []string // none: all
-	// only lets some objects pass; nil: all.
+	// only selects objects; nil: all.
 	only    func(client.Object) bool
 	options []client.ListOption
 	printer printers.ResourcePrinter
 }
 
-// listing connects to the hub, once the flags are known to be right.
+// listing connects to the hub, after the flags were checked.
 func (o *getOptions) listing(names []string) (*listing, error) {
 	printer, err := o.printer()
 	if err != nil {
@@ -61,8 +61,9 @@ func (l *listing) run(ctx context.Context, kind listed) error {
 	})
 }
 
-// orders are those that a table of rollouts shows: a rollout is pending until its orders are answered. One request reads
-// them for all rollouts. With --watch they are not read, because no event of a rollout would say that one was answered.
+// orders are the orders for a table of rollouts, because a rollout is pending until its orders are answered. One
+// request reads them for all rollouts. With --watch they are not read, because no event of a rollout would report
+// that an order was answered.
 func (l *listing) orders(ctx context.Context, kind listed) ([]v1alpha1.AddOnOrder, error) {
 	if kind.kind != v1alpha1.AddOnRolloutKind || !l.table() {
 		return nil, nil
@@ -77,19 +78,19 @@ func (l *listing) orders(ctx context.Context, kind listed) ([]v1alpha1.AddOnOrde
 	return ordersIn(ctx, l.hub, namespace)
 }
 
-// follow calls see with the objects of a list, and with every change of them.
+// follow calls see with the objects of a list, and then with each change.
 func (l *listing) follow(ctx context.Context, what string, list client.ObjectList, see func([]change) error) error {
 	f := follower{hub: l.hub, list: list, options: l.options, see: see}
 	return hubError("watch "+what, f.run(ctx))
 }
 
-// once prints the objects; a name that does not exist is an error.
+// once prints the objects. A name that does not exist is an error.
 func (l *listing) once(ctx context.Context, kind listed) error {
 	list, ok := kind.list.DeepCopyObject().(client.ObjectList)
 	if !ok {
 		return fmt.Errorf("cannot list into a %T", kind.list)
 	}
-	orders, err := l.orders(ctx, kind) // first, so that no rollout is older than the answers
+	orders, err := l.orders(ctx, kind) // read first, so that no rollout is older than the answers
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (l *listing) once(ctx context.Context, kind listed) error {
 	return l.writeList(list, objects)
 }
 
-// write prints the objects as one table, rollouts with the orders that wait, or one after another.
+// write prints the objects: as one table, where rollouts have the orders that wait, or one after another.
 func (l *listing) write(kind listed, objects []client.Object, orders []v1alpha1.AddOnOrder) error {
 	if l.table() {
 		if len(objects) == 0 {
@@ -141,7 +142,7 @@ func (l *listing) write(kind listed, objects []client.Object, orders []v1alpha1.
 	return nil
 }
 
-// writeTable prints a table in one piece, because its printer ignores errors of writing.
+// writeTable prints a table in one write, because the printer of tables ignores write errors.
 func (l *listing) writeTable(table *metav1.Table) error {
 	var text bytes.Buffer
 	if err := l.printer.PrintObj(table, &text); err != nil {
@@ -151,7 +152,7 @@ func (l *listing) writeTable(table *metav1.Table) error {
 	return err
 }
 
-// elsewhere is the hint for names that are not in the namespace that was looked in.
+// elsewhere is the hint for names that are not in the namespace.
 func (o *getOptions) elsewhere() string {
 	if o.allNamespaces {
 		return ""
@@ -159,7 +160,7 @@ func (o *getOptions) elsewhere() string {
 	return "; use -n NAMESPACE for another namespace"
 }
 
-// writeList prints the objects as the list they came in.
+// writeList prints the objects in the list that contained them.
 func (l *listing) writeList(list client.ObjectList, objects []client.Object) error {
 	items := make([]runtime.Object, 0, len(objects))
 	for _, object := range objects {

@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // windows of gates name zones, and an image may have none
+	_ "time/tzdata" // windows of gates name time zones, and an image may have none
 )
 
 func main() {

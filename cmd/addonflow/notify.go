@@ -20,10 +20,10 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// notifier posts what happens to rollouts as CloudEvents 1.0, in structured mode.
+// notifier posts events of rollouts as CloudEvents 1.0, in structured mode.
 type notifier struct {
 	url string
-	// keyFile has the key of the signatures. It is read for each event, so that a new key is used at once.
+	// keyFile has the key of the signatures. It is read for each event, so that a new key takes effect at once.
 	keyFile string
 	http    *http.Client
 	log     logr.Logger
@@ -75,7 +75,7 @@ func notifiedTypes() map[string]string {
 	}
 }
 
-// newNotifier returns the notifier of an address; nil without one.
+// newNotifier returns the notifier of an address; without an address, nil.
 func newNotifier(address, keyFile string, log logr.Logger) (*notifier, error) {
 	if address == "" && keyFile == "" {
 		return nil, nil
@@ -91,7 +91,7 @@ func newNotifier(address, keyFile string, log logr.Logger) (*notifier, error) {
 		url: address, keyFile: keyFile, log: log, now: time.Now, waits: []time.Duration{time.Second, 5 * time.Second, 30 * time.Second},
 		waiting: make(chan cloudEvent, eventsWaiting),
 		http: &http.Client{Timeout: 15 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // a redirect could lead anywhere
+			return http.ErrUseLastResponse // a redirect could point to any server
 		}},
 	}
 	if _, err := n.key(); err != nil {
@@ -111,7 +111,7 @@ func (n *notifier) key() ([]byte, error) {
 	return key, nil
 }
 
-// notify queues an event if rollouts are notified of its kind. It never waits.
+// notify queues an event if its kind is sent. It never waits.
 func (n *notifier) notify(e eventToSend) {
 	kind, sent := notifiedTypes()[e.reason]
 	if !sent || e.object.Kind != v1alpha1.AddOnRolloutKind {
@@ -149,13 +149,13 @@ func (n *notifier) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection is false, as for the sender of events: a follower has nothing to send.
+// NeedLeaderElection is false, as for the sender of events: a follower has no events.
 func (n *notifier) NeedLeaderElection() bool { return false }
 
-// errRefused is for an answer that another try would not change.
+// errRefused is an answer that another try would not change.
 var errRefused = errors.New("refused")
 
-// deliver posts an event until it is accepted, refused, or tried often enough. All tries have one id.
+// deliver posts an event until it is accepted or refused, or the tries are used up. All tries have one id.
 func (n *notifier) deliver(ctx context.Context, e cloudEvent) error {
 	body, err := json.Marshal(e)
 	if err != nil {
@@ -193,7 +193,7 @@ func (n *notifier) post(ctx context.Context, body []byte) error {
 	request.Header.Set(signatureHeader, "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	response, err := n.http.Do(request)
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return wrapped.Err // the URL may have a secret in its query
+		return wrapped.Err // the URL may contain a secret in its query
 	}
 	if err != nil {
 		return err

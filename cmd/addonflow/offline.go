@@ -14,16 +14,16 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// compiled is a local directory as if it were a commit.
+// compiled is a local directory, compiled like a commit.
 type compiled struct {
 	objects  int
 	commit   load.Commit
 	problems problem.List
 }
 
-// compileDir reads a directory and compiles it as the operator compiles a commit,
-// without a hub: what is referenced and not in it is missing, not wrong. hub has the objects that flags
-// give; packages are checked with the Kubernetes versions given, and ignore is the spec.ignore of the source.
+// compileDir reads a directory and compiles it as the operator compiles a commit, without a hub. A referenced object
+// that is not in the directory counts as missing, not as an error. hub has the objects from flags. Packages are
+// checked with the given Kubernetes versions, and ignore is the spec.ignore of the source.
 func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Lookup, versions ...string) (compiled, error) {
 	if stat, err := os.Stat(dir); err == nil && !stat.IsDir() {
 		return compiled{}, &exitError{code: exitUsage, err: fmt.Errorf("cannot read %s alone: name the directory that holds it", dir)}
@@ -42,7 +42,7 @@ func (c *cli) compileDir(ctx context.Context, dir, ignore string, hub load.Looku
 	return result, nil
 }
 
-// compileTree compiles what a directory has in a tree.
+// compileTree compiles the directory of a tree.
 func (c *cli) compileTree(ctx context.Context, dir string, tree *gitsource.Tree, ignore string, hub load.Lookup, versions []string) compiled {
 	var warnings problem.List
 	objects, unread := tree.Build(ctx, gitsource.BuildOptions{
@@ -57,7 +57,7 @@ func (c *cli) compileTree(ctx context.Context, dir string, tree *gitsource.Tree,
 	return compiled{objects: len(objects), commit: commit, problems: problems}
 }
 
-// warn names what may not be meant, and what only a hub can know.
+// warn names probable mistakes, and facts that only a hub knows.
 func (c *cli) warn(commit load.Commit) {
 	first, more := firstOf(commit.Warnings)
 	for _, s := range first {

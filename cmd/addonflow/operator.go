@@ -50,7 +50,7 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// controllerName is the field manager and event source, and begins the Lease's name.
+// controllerName is the field manager and the source of events. The Lease's name begins with it.
 const controllerName = "addonflow"
 
 // newScheme knows every kind the operator and the commands read or write.
@@ -67,7 +67,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// newManager wires cache, metrics, probes and the controllers.
+// newManager connects cache, metrics, probes and the controllers.
 func (o *controllerOptions) newManager(ctx context.Context, config *rest.Config, mode addonsource.Mode) (ctrl.Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -95,8 +95,8 @@ func (o *controllerOptions) newManager(ctx context.Context, config *rest.Config,
 	return mgr, o.setupControllers(ctx, mgr, mode)
 }
 
-// leaseName is that of the leader's Lease: operators of different namespaces do not wait
-// for each other.
+// leaseName is the name of the leader's Lease. Operators of different namespaces have different Leases and do not
+// wait for each other.
 func leaseName(namespace string) string {
 	const name = controllerName + "-leader-election"
 	if namespace == "" {
@@ -111,7 +111,7 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 	if o.namespace != "" {
 		own = map[string]cache.Config{o.namespace: {}}
 	}
-	// The objects of a fleet differ in names and times only: their equal parts are kept once, to save memory.
+	// The objects of a fleet differ only in names and times. Equal parts are kept once, to save memory.
 	same, manifests := hubclient.NewSharer(), render.NewAbridger()
 	stripped := func(in any) (any, error) {
 		out, err := cache.TransformStripManagedFields()(in)
@@ -141,15 +141,15 @@ func (o *controllerOptions) cacheOptions() cache.Options {
 			&rbacv1.Role{}:                                              {Label: agents.RoleSelector()},
 			&admissionregistrationv1.ValidatingAdmissionPolicy{}:        {Field: admission.Selector()},
 			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}: {Field: admission.Selector()},
-			// The managed fields of these, and of AddOnRollouts, name a foreign writer.
+			// The managed fields of these kinds, and of AddOnRollouts, are kept, because they name a foreign writer.
 			&addonv1alpha1.ManagedClusterAddOn{}:    {Transform: same.Share},
 			&addonv1alpha1.ClusterManagementAddOn{}: {Transform: same.Share},
 		},
 	}
 }
 
-// newInformer leaves out the index of works by namespace, which has a map for each cluster: no controller lists the works
-// of one namespace from the cache. Such a list is an error.
+// newInformer leaves out the index of works by namespace, which has a map for each cluster. No controller lists the
+// works of one namespace from the cache; such a list is an error.
 func newInformer(lw toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	if _, work := kind.(*workv1.ManifestWork); work {
 		delete(indexers, toolscache.NamespaceIndex)
@@ -157,7 +157,7 @@ func newInformer(lw toolscache.ListerWatcher, kind runtime.Object, resync time.D
 	return toolscache.NewSharedIndexInformer(lw, kind, resync, indexers)
 }
 
-// setupControllers registers both controllers and what they share.
+// setupControllers registers both controllers and their common parts.
 func (o *controllerOptions) setupControllers(ctx context.Context, mgr ctrl.Manager, mode addonsource.Mode) error {
 	recorder, err := o.setupEvents(mgr)
 	if err != nil {
@@ -222,12 +222,12 @@ func (o *controllerOptions) setupEvents(mgr ctrl.Manager) (*eventSender, error) 
 	return recorder, mgr.Add(recorder)
 }
 
-// setupWebhooks adds the receiver of webhooks, which every replica runs.
+// setupWebhooks adds the receiver of webhooks, which runs on every replica.
 func (o *controllerOptions) setupWebhooks(ctx context.Context, mgr ctrl.Manager) error {
 	if o.webhookAddr == "0" {
 		return nil
 	}
-	// A follower has a watch cache of the sources as well.
+	// A follower also has a watch cache of the sources.
 	if _, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.AddOnSource{}); err != nil {
 		return err
 	}
@@ -279,12 +279,12 @@ func (o *controllerOptions) setupRollouts(ctx context.Context, s shared) (*addon
 	return r, r.SetupWithManager(ctx, s.mgr, o.workers(), crtmetrics.Registry)
 }
 
-// workers are the options of a controller, with a rate limiter of its own.
+// workers are the options of a controller, with its own rate limiter.
 func (o *controllerOptions) workers() controller.Options {
 	return controller.Options{MaxConcurrentReconciles: o.concurrent, RateLimiter: runtimecontroller.GetRateLimiter(o.rateLimiter)}
 }
 
-// setupAgents registers the controllers that let agents onto the hub.
+// setupAgents registers the controllers that give agents access to the hub.
 func (o *controllerOptions) setupAgents(ctx context.Context, s shared) error {
 	options := agents.Options{
 		Client:            client.WithFieldOwner(s.mgr.GetClient(), v1alpha1.FieldManager),
@@ -304,7 +304,7 @@ func (o *controllerOptions) setupAgents(ctx context.Context, s shared) error {
 		return err
 	}
 	if s.mode != addonsource.Replace {
-		return nil // OCM's addon-manager makes the objects behind tokens
+		return nil // OCM's addon-manager makes the objects for tokens
 	}
 	return setupTokens(ctx, s.mgr, options, workers)
 }
@@ -345,7 +345,7 @@ func (o *controllerOptions) setupSources(s shared) error {
 	return addonsource.NewApprover(r).SetupWithManager(s.mgr, o.workers())
 }
 
-// readTenants returns what reads the policy of tenants, nil if there is none.
+// readTenants returns the function that reads the policy of tenants; nil: there is no policy.
 func (o *controllerOptions) readTenants(hub client.Reader) func(context.Context) (tenancy.Policy, error) {
 	if o.tenants == "" {
 		return nil
@@ -353,8 +353,8 @@ func (o *controllerOptions) readTenants(hub client.Reader) func(context.Context)
 	return func(ctx context.Context) (tenancy.Policy, error) { return tenancy.Read(ctx, hub, o.tenantsKey) }
 }
 
-// throttled limits requests by the flags where the hub has no priority and
-// fairness, and leaves it to the hub where it has, as Flux's controllers do.
+// throttled limits requests by the flags if the hub has no priority and fairness. Otherwise the hub limits them, as
+// for Flux's controllers.
 func (o *controllerOptions) throttled(ctx context.Context, config *rest.Config) *rest.Config {
 	limited := rest.CopyConfig(config)
 	limited.QPS, limited.Burst = o.client.QPS, o.client.Burst

@@ -110,7 +110,7 @@ func newUnblockCommand(c *cli) *cobra.Command {
 	return c.command(cmd)
 }
 
-// atLeastARollout wants the name of a rollout; what follows is optional.
+// atLeastARollout requires the name of a rollout; further arguments are optional.
 func atLeastARollout(cmd *cobra.Command, args []string) error {
 	most := len(strings.Fields(cmd.Use)) - 1
 	if len(args) > 0 && (len(args) <= most || strings.HasSuffix(cmd.Use, "...]")) {
@@ -181,8 +181,8 @@ func (o *orderOptions) subject(ctx context.Context, hub client.Reader, r *v1alph
 	return r.Spec.Target.Digest, nil
 }
 
-// destination is the --to of an order. Of an incomplete digest only its digits are left, as those of a commit: the
-// operator knows which content they mean, and the user needs no right to list contents.
+// destination is the --to of an order. Of an incomplete digest it returns only the digits, like those of a commit:
+// the operator finds the content, and the user needs no right to list contents.
 func (o *orderOptions) destination() string {
 	if digits := o.to[strings.LastIndex(o.to, ":")+1:]; len(digits) < 64 {
 		return digits
@@ -190,11 +190,11 @@ func (o *orderOptions) destination() string {
 	return o.to
 }
 
-// wholeDigest matches a digest of which nothing is left out.
+// wholeDigest matches a complete digest.
 var wholeDigest = regexp.MustCompile(`^v[0-9]+:sha256:[0-9a-f]{64}$`)
 
-// named is the digest that the user named by its first digits, which are what is shown of digests. A whole digest needs no
-// right to list contents.
+// named is the digest that the user named by its first digits, which is the form in which digests are shown. A
+// complete digest needs no right to list contents.
 func (o *orderOptions) named(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) (string, error) {
 	if wholeDigest.MatchString(o.to) {
 		return o.to, nil
@@ -229,7 +229,7 @@ func (o *orderOptions) named(ctx context.Context, hub client.Reader, r *v1alpha1
 	}
 }
 
-// answer waits for the operator's answer and prints it. While the rollout is suspended, no cluster follows it.
+// answer waits for the operator's answer and prints it. While the rollout is suspended, the order moves no cluster.
 func (o *orderOptions) answer(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout, order *v1alpha1.AddOnOrder) error {
 	if o.timeout == 0 {
 		return nil

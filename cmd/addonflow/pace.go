@@ -12,12 +12,12 @@ import (
 	"github.com/addonflow/addonflow/rollout/forecast"
 )
 
-// pace is the policy of one add-on in clusters and time.
+// pace is the forecast of the policy of one add-on, in clusters and time.
 type pace struct {
 	AddOn string
-	// Forecast and its text; zero if it is Unknown.
+	// Forecast and its text; zero if there is no forecast (Unknown).
 	forecast.Forecast
-	// Notes say what was assumed, or not evaluated, of the fleet.
+	// Notes say which parts of the fleet were assumed, or not evaluated.
 	Notes []string
 	// Unknown is why there is no forecast; "": there is one.
 	Unknown string
@@ -57,8 +57,8 @@ func pacesOf(commit load.Commit, fleet *forecast.Known) ([]pace, error) {
 	return paces, nil
 }
 
-// endless returns the warnings about stages that never end. It leaves out those that said explains already: the
-// warnings that lint has printed, for instance about a mandatory group that does not exist.
+// endless returns the warnings about stages that never end. It leaves out stages that the warnings in said already
+// explain, for instance about a mandatory group that does not exist.
 func (p pace) endless(addOn load.AddOn, said problem.List) problem.List {
 	var warnings problem.List
 	for _, f := range p.Findings {

@@ -97,7 +97,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	defer merge.Close()
 	before, after := o.side(ctx, o.from, merge.Before, hub), o.side(ctx, o.to, merge.After, hub)
 	if slices.ContainsFunc(before.Problems, func(p problem.Problem) bool { return p.Reason == gitsource.PathNotFound && p.Field == "spec.path" }) {
-		before = proposal.Side{Name: o.from} // the change brings the directory
+		before = proposal.Side{Name: o.from} // the change creates the directory
 	}
 	planned, err := proposal.Of(before, after, fleet, o.charts)
 	if errors.Is(err, render.ErrInterrupted) {
@@ -118,7 +118,7 @@ func (o *planOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// side compiles one of the two commits. A commit without an object is a source with nothing in it.
+// side compiles one of the two commits. A commit without the directory counts as a source without objects.
 func (o *planOptions) side(ctx context.Context, name string, tree *gitsource.Tree, hub load.Lookup) proposal.Side {
 	result := o.compileTree(ctx, o.dir, tree, o.ignore, hub, o.versions)
 	return proposal.Side{Name: name, Commit: result.commit, Problems: result.problems}

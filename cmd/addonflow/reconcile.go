@@ -56,7 +56,7 @@ func (o *reconcileOptions) run(ctx context.Context, t target, name string) error
 	request := o.now().UTC().Format(time.RFC3339Nano)
 	annotations := map[string]string{meta.ReconcileRequestAnnotation: request}
 	if o.force {
-		annotations[meta.ForceRequestAnnotation] = request // only together with an equal request
+		annotations[meta.ForceRequestAnnotation] = request // the annotation counts only together with an equal request
 	}
 	object, err := annotate(ctx, hub, t, key, annotations)
 	if err != nil {
@@ -103,7 +103,7 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 				if outcome != show.Running {
 					return errSeenEnough
 				}
-				// What is retried or waited for may take as long as the timeout: say it now.
+				// A retry or a wait may take as long as the timeout, so it is printed now.
 				if reason := show.FirstLine(readyMessage(t.conditions(last))); reason != said {
 					said = reason
 					o.hint("⟳ %s %s: %s", t.kind, key, reason)
@@ -144,11 +144,11 @@ func (o *reconcileOptions) await(ctx context.Context, hub client.WithWatch, t ta
 	return err
 }
 
-// plannedWithin is how long the result of a source waits for the first plans of what it applied. An operator that works
-// plans at once; until then it is not known whether the content is quarantined.
+// plannedWithin is how long the result of a source waits for the first plans of the applied rollouts. A running
+// operator plans at once. Until then it is not known whether the content is quarantined.
 const plannedWithin = 10 * time.Second
 
-// returned are the rollouts of a source whose clusters went back from the content that the source declares. Newer
+// returned are the rollouts of a source whose clusters moved back from the content that the source declares. Newer
 // content that waits for them is not refused.
 func (o *reconcileOptions) returned(ctx context.Context, hub client.Reader, source client.ObjectKey) ([]*v1alpha1.AddOnRollout, error) {
 	var differ []*v1alpha1.AddOnRollout
@@ -177,7 +177,7 @@ func (o *reconcileOptions) returned(ctx context.Context, hub client.Reader, sour
 	return differ, err
 }
 
-// report prints what the operator found. The error that it returns has the exit code of the outcome.
+// report prints the result of the operator. The returned error has the exit code of the outcome.
 func (o *reconcileOptions) report(t target, object client.Object, outcome show.Outcome) error {
 	marks := map[show.Outcome]string{show.Succeeded: "✔", show.Failed: "✗", show.Waiting: "⏸", show.Running: "⟳"}
 	key := client.ObjectKeyFromObject(object)

@@ -23,8 +23,8 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// removeAll deletes every AddOnSource, and returns when the operator has removed every add-on. Without a
-// source it needs no operator: an uninstallation that was interrupted may have ended it.
+// removeAll deletes every AddOnSource, and returns when the operator has removed every add-on. If there is no source,
+// it needs no operator: an interrupted uninstallation may already have ended the operator.
 func (o *uninstallOptions) removeAll(ctx context.Context, hub client.Client) error {
 	var sources v1alpha1.AddOnSourceList
 	if err := hub.List(ctx, &sources); err != nil && !unserved(err) {
@@ -58,7 +58,7 @@ func (o *uninstallOptions) removeAll(ctx context.Context, hub client.Client) err
 	return nothingLeft(ctx, hub)
 }
 
-// confirmed shows what is removed, and asks for the address of the hub.
+// confirmed shows the add-ons to be removed, and asks the user for the address of the hub.
 func (o *uninstallOptions) confirmed(rollouts []v1alpha1.AddOnRollout) error {
 	config, err := o.flags.ToRESTConfig()
 	if err != nil {
@@ -89,9 +89,8 @@ func (o *uninstallOptions) confirmed(rollouts []v1alpha1.AddOnRollout) error {
 	return nil
 }
 
-// awaitEmpty approves every removal that the sources request, prints what each one waits for, and
-// returns when no source is left. A source is deleted after its rollouts, and these after the last
-// ManagedClusterAddOn.
+// awaitEmpty approves every removal that the sources request, prints what each removal waits for, and returns when no
+// source is left. A source is deleted after its rollouts, and a rollout after its last ManagedClusterAddOn.
 func (o *uninstallOptions) awaitEmpty(ctx context.Context, hub client.Client) error {
 	said := map[string]string{}
 	step := func(ctx context.Context) (bool, error) {
@@ -139,7 +138,7 @@ func (o *uninstallOptions) awaitEmpty(ctx context.Context, hub client.Client) er
 	return err
 }
 
-// say prints what an object says, if it is new.
+// say prints the message of an object, if it is new.
 func (o *uninstallOptions) say(said map[string]string, kind string, object client.Object, message string) error {
 	name := kind + " " + client.ObjectKeyFromObject(object).String()
 	if message == "" || said[name] == message {
@@ -150,8 +149,8 @@ func (o *uninstallOptions) say(said map[string]string, kind string, object clien
 	return err
 }
 
-// approveRemoval approves the removal that a deleted source requests. A rollout that changes
-// meanwhile is approved the next time.
+// approveRemoval approves the removal that a deleted source requests. If the rollout changes meanwhile, it is
+// approved the next time.
 func approveRemoval(ctx context.Context, hub client.Client, r *v1alpha1.AddOnRollout) error {
 	removal := r.Spec.Removal
 	if removal == nil || removal.Deleting == "" || r.ReleaseRequested() || !r.DeletionTimestamp.IsZero() || r.Annotations[v1alpha1.ApproveRemovalAnnotation] == removal.Commit {

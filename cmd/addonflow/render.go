@@ -20,7 +20,7 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// What `render -o` prints.
+// Formats of `render -o`.
 const (
 	outputObjects = "objects"
 	outputWorks   = "works"
@@ -121,7 +121,7 @@ func (o *renderOptions) run(ctx context.Context, dir string) error {
 	return nil
 }
 
-// absentAddOn is the error for an add-on that a directory does not have. It names those that it has.
+// absentAddOn is the error for an add-on that is not in a directory. It names the add-ons in the directory.
 func absentAddOn(dir, asked string, commit load.Commit) error {
 	names := make([]string, 0, len(commit.AddOns))
 	for _, a := range commit.AddOns {
@@ -190,8 +190,8 @@ func (o *renderOptions) inputs(selecting []v1alpha1.PlacementReference) render.C
 	return c
 }
 
-// inOrder sorts the placements as the add-on declares them, because the last placement that selects
-// a cluster counts. A placement that the add-on does not declare is an error.
+// inOrder sorts the placements in the order of the add-on, because the last placement that selects a cluster counts.
+// A placement that the add-on does not declare is an error.
 func inOrder(addOn load.AddOn, placements []v1alpha1.PlacementReference) ([]v1alpha1.PlacementReference, error) {
 	var out []v1alpha1.PlacementReference
 	for _, p := range addOn.Install.Placements {
@@ -217,9 +217,8 @@ func installedBy(addOn load.AddOn) []string {
 	return names
 }
 
-// worksOf are the works as the hub would hold them, those of pre-delete hooks last: it
-// holds them once the add-on is being removed. The UID of their owner is the hub's to
-// give, so the owner is omitted.
+// worksOf are the works as the hub would have them, those of pre-delete hooks last, because the hub gets them only
+// when the add-on is being removed. The owner is omitted, because only the hub knows its UID.
 func worksOf(rendered render.Rendered, addOn load.AddOn, cluster string) ([]*unstructured.Unstructured, error) {
 	owner := render.Owner{Name: addOn.Name, Namespace: cluster, Revision: addOn.Digest}
 	works, _, err := rendered.Works(owner, nil)

@@ -14,7 +14,7 @@ func newRootCommand() *cobra.Command {
 	name := commandName(os.Args[0])
 	cmd := &cobra.Command{
 		Use: programName,
-		// Use is cut at its first word, so the name of a plugin is said here.
+		// Use is cut at its first word, so this annotation has the name of a plugin.
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		Short:         "Roll out a fleet's add-ons from Git: canary first, with the outcome on every commit",
 		SilenceUsage:  true,
@@ -40,8 +40,8 @@ func callExamples(cmd *cobra.Command, name string) {
 	}
 }
 
-// help leaves kubectl's flags out of the help of a command. They are the same for all, and hide the flags
-// that are the command's own. Only help leaves them out: completion offers them.
+// help leaves kubectl's flags out of the help of a command. They are the same for all commands, and would hide the
+// command's own flags. Completion still offers them.
 func (c *cli) help(whole func(*cobra.Command, []string)) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, args []string) {
 		remaining := 0
@@ -80,7 +80,7 @@ func (c *cli) hubFlags() *pflag.FlagSet {
 	return flags
 }
 
-// The names that the program is called by.
+// The names by which the program can be called.
 const (
 	programName = "addonflow"
 	pluginName  = "kubectl addonflow"

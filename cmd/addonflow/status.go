@@ -118,7 +118,8 @@ func (o *statusOptions) await(ctx context.Context, hub client.WithWatch, key typ
 	return o.verdict(ctx, hub, last)
 }
 
-// answersEvery is how often a rollout is read again while an order has no answer: a refused order changes no rollout.
+// answersEvery is the time between two reads of a rollout while an order has no answer, because a refused order
+// changes no rollout.
 const answersEvery = 500 * time.Millisecond
 
 // pause waits, or returns the error of the context.
@@ -131,9 +132,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// verdict is the exit code of an outcome, with a hint. If the source refuses a newer commit, it is
-// a failure even if the current rollout succeeded: a script that just pushed must not take that
-// for the outcome of its commit.
+// verdict is the exit code of an outcome, with a hint. If the source refuses a newer commit, it is a failure even if
+// the current rollout succeeded: a script that just pushed must not treat that as the outcome of its commit.
 func (o *statusOptions) verdict(ctx context.Context, hub client.Reader, r *v1alpha1.AddOnRollout) error {
 	if err := o.refused(ctx, hub, r); err != nil {
 		return err
@@ -198,7 +198,7 @@ type lineWriter struct {
 	last  string
 }
 
-// write writes the line of a rollout, unless it is the one before.
+// write writes the line of a rollout, unless it equals the previous line.
 func (w *lineWriter) write(r *v1alpha1.AddOnRollout) error {
 	line := w.style.Line(r)
 	if line == w.last {

@@ -15,24 +15,24 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// target is a kind that people suspend, resume and reconcile by annotation.
+// target is a kind that users suspend, resume and reconcile by annotation.
 type target struct {
-	kind   string // as in `suspend KIND NAME`
+	kind   string // in `suspend KIND NAME`
 	list   client.ObjectList
 	create func() client.Object
-	// declared reports whether spec suspends the object.
+	// declared reports whether the spec suspends the object.
 	declared func(client.Object) bool
-	// handled is the value of the reconcile request that was last worked on.
+	// handled is the value of the last reconcile request that was carried out.
 	handled func(client.Object) string
-	// outcome is how the object stands, as far as a script needs to know.
+	// outcome is the outcome of the object for a script.
 	outcome func(client.Object) show.Outcome
 	// conditions of the object.
 	conditions func(client.Object) []metav1.Condition
 	example    string
-	// advice lists what a user can do about an object that failed or waits, the most useful first. The
+	// advice lists the actions that a user can take for an object that failed or waits, the most useful first.
 	// program is the name by which the user called this program.
 	advice func(program string, object client.Object) []show.Advice
-	// resumes names what resume cancels besides a suspend.
+	// resumes names what resume ends besides a suspend.
 	resumes string
 	// differs is the text that reconcile --wait adds to the outcome.
 	differs string
@@ -71,8 +71,8 @@ func rolloutTarget() target {
 	}
 }
 
-// hintNext prints what a user can do about an object that failed or waits, or whose clusters differ
-// from Git.
+// hintNext prints the actions that a user can take for an object that failed or waits, or whose clusters differ from
+// Git.
 func (c *cli) hintNext(t target, object client.Object, outcome show.Outcome) {
 	r, ok := object.(*v1alpha1.AddOnRollout)
 	differs := ok && r.Status.Override.Returns()
@@ -82,7 +82,7 @@ func (c *cli) hintNext(t target, object client.Object, outcome show.Outcome) {
 	c.hintAll(t.advice(c.name, object))
 }
 
-// hintAll prints what a user can do, the most useful first.
+// hintAll prints actions, the most useful first.
 func (c *cli) hintAll(advice []show.Advice) {
 	first := "Next"
 	for _, a := range advice {
@@ -94,7 +94,7 @@ func (c *cli) hintAll(advice []show.Advice) {
 	}
 }
 
-// onKind reads a value of one kind; of another, its zero.
+// onKind reads a value of one kind. For another kind it returns zero.
 func onKind[K, T any](read func(*K) T) func(client.Object) T {
 	return func(o client.Object) T {
 		if value, ok := any(o).(*K); ok {
@@ -166,7 +166,7 @@ func newResumeCommand(c *cli) *cobra.Command {
 	})
 }
 
-// resume removes the annotation; a declared suspend is stronger.
+// resume removes the annotation. A suspend in the spec stays.
 func (c *cli) resume(ctx context.Context, t target, name string) error {
 	hub, key, err := c.open(name)
 	if err != nil {
@@ -184,8 +184,8 @@ func (c *cli) resume(ctx context.Context, t target, name string) error {
 	return err
 }
 
-// annotate sets annotations, or takes those with an empty value away, and returns the
-// object as it stands then. Other writers' fields are not touched.
+// annotate sets annotations, or removes those with an empty value, and returns the updated object. It does not change
+// fields of other writers.
 func annotate(ctx context.Context, hub client.Client, t target, key types.NamespacedName, wanted map[string]string) (client.Object, error) {
 	object := t.create()
 	if err := hub.Get(ctx, key, object); err != nil {
@@ -212,7 +212,7 @@ func annotate(ctx context.Context, hub client.Client, t target, key types.Namesp
 	return object, nil
 }
 
-// readyMessage is the Ready condition of an object in words.
+// readyMessage is the text of the Ready condition of an object.
 func readyMessage(conditions []metav1.Condition) string {
 	if ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition); ready != nil {
 		return show.Lines(ready.Message)

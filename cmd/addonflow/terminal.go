@@ -17,8 +17,8 @@ type terminal struct {
 	style       show.Style
 }
 
-// terminalOf looks at a file and the environment: without a terminal, or with one
-// that is dumb, there is no colour and no redraw; NO_COLOR takes the colour alone.
+// terminalOf reads the abilities from a file and the environment. Without a terminal, or with a dumb one, there is no
+// colour and no redraw. NO_COLOR removes only the colour.
 func terminalOf(file *os.File, getenv func(string) string) terminal {
 	descriptor := int(file.Fd())
 	if !term.IsTerminal(descriptor) {
@@ -39,13 +39,13 @@ func terminalIn(getenv func(string) string) terminal {
 	return terminal{interactive: true, style: show.Style{Colour: getenv("NO_COLOR") == ""}}
 }
 
-// screen draws a picture in place of the one before, without flicker.
+// screen draws a picture over the previous one, without flicker.
 type screen struct {
 	out   io.Writer
 	drawn bool
 }
 
-// draw shows a picture whose lines fit the terminal.
+// draw shows a picture whose lines fit into the terminal.
 func (s *screen) draw(picture string) error {
 	var b strings.Builder
 	if !s.drawn {

@@ -14,9 +14,8 @@ import (
 	"github.com/addonflow/addonflow/controllers/agents"
 )
 
-// setupTokens registers the controller of the objects behind tokens, with a watch cache of
-// its own: in coexist mode none of it is watched. Without the rights of manifests/replace, only this
-// controller is off.
+// setupTokens registers the controller of the objects for tokens, with its own watch cache, because in coexist mode
+// none of them is watched. Without the rights of manifests/replace, only this controller is off.
 func setupTokens(ctx context.Context, mgr ctrl.Manager, options agents.Options, workers controller.Options) error {
 	granted, err := mayWatchTokens(ctx, mgr.GetClient())
 	if err != nil {
@@ -39,7 +38,7 @@ func setupTokens(ctx context.Context, mgr ctrl.Manager, options agents.Options, 
 	return (&agents.Tokens{Options: options}).SetupWithManager(mgr, objects, workers)
 }
 
-// mayWatchTokens asks the hub whether the operator may watch what the controller reads.
+// mayWatchTokens checks on the hub whether the operator may watch the objects that the controller reads.
 func mayWatchTokens(ctx context.Context, hub client.Client) (bool, error) {
 	for _, resource := range []authorizationv1.ResourceAttributes{
 		{Verb: "watch", Resource: "serviceaccounts"},

@@ -9,11 +9,11 @@ import (
 	"github.com/addonflow/addonflow/controllers/addonrollout"
 )
 
-// traceTo appends plans to a file, one a line. Several operators may write to one file: each
-// line is one write, and a line begins again behind one that a killed operator cut off.
+// traceTo appends plans to a file, one per line. Several operators may write to one file. Each line is one write. If
+// a killed operator left an incomplete line, the next one begins on a new line.
 func traceTo(name string) (func(addonrollout.Planning) error, error) {
 	if name == "" {
-		return nil, nil // no trace is asked for
+		return nil, nil // no trace is requested
 	}
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the file that the flag names
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// redrawEvery is the shortest time between two pictures; agesEvery is when a picture
-// is drawn again although nothing changed but the ages in it.
+// redrawEvery is the shortest time between two pictures. agesEvery is the time after which a picture is drawn again
+// although only the ages in it have changed.
 const (
 	redrawEvery = 200 * time.Millisecond
 	agesEvery   = time.Second
@@ -59,7 +59,7 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 			return err
 		}
 		style := t.style
-		style.Height = 0 // it may scroll
+		style.Height = 0 // the text may scroll
 		_, err = io.WriteString(o.Out, style.Tree(r, o.now()))
 		return err
 	case t.interactive:
@@ -85,7 +85,7 @@ func (o *treeOptions) redraw(ctx context.Context, hub client.WithWatch, key type
 				return errSeenEnough
 			}
 			select {
-			case <-newest: // it was not drawn; this one is newer
+			case <-newest: // it was not drawn, and this one is newer
 			default:
 			}
 			newest <- r
@@ -106,7 +106,7 @@ func (o *treeOptions) redraw(ctx context.Context, hub client.WithWatch, key type
 			if fresh == nil || fresh == shown && now.Sub(drawnAt) < agesEvery {
 				continue
 			}
-			// The size is asked for each time: windows are resized.
+			// The size is read each time, because a window can be resized.
 			if err := canvas.draw(o.terminal().style.Tree(fresh, o.now())); err != nil {
 				return err
 			}
@@ -115,7 +115,7 @@ func (o *treeOptions) redraw(ctx context.Context, hub client.WithWatch, key type
 	}
 }
 
-// latest returns the newest rollout that waits to be drawn, or else the one that is shown.
+// latest returns the newest rollout that waits to be drawn; if there is none, the one that is shown.
 func latest(newest <-chan *v1alpha1.AddOnRollout, shown *v1alpha1.AddOnRollout) *v1alpha1.AddOnRollout {
 	select {
 	case r := <-newest:

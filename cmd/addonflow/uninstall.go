@@ -70,8 +70,8 @@ checks this after five seconds, and fails if a finalizer is back.`,
 	return c.command(cmd)
 }
 
-// uninstall removes the add-ons if asked to, the operator, its finalizers, and the rest of its
-// installation, in this order.
+// uninstall removes, in this order: the add-ons if requested, the operator, its finalizers, and the rest of its
+// installation.
 func (o *uninstallOptions) uninstall(ctx context.Context) error {
 	hub, err := o.connect()
 	if err != nil {
@@ -103,8 +103,7 @@ func (o *uninstallOptions) uninstall(ctx context.Context) error {
 	return nil
 }
 
-// installation lists what manifests/install applied, Deployments first. CRDs and Namespaces are
-// not among it.
+// installation lists the objects of manifests/install, Deployments first. CRDs and Namespaces are not included.
 func installation(ctx context.Context, hub client.Client) ([]metav1.PartialObjectMetadata, error) {
 	var found []metav1.PartialObjectMetadata
 	for _, kind := range []schema.GroupVersionKind{
@@ -134,7 +133,7 @@ func installation(ctx context.Context, hub client.Client) ([]metav1.PartialObjec
 	return found, nil
 }
 
-// notOfHelm returns an error if Helm applied a part of the installation: its release would stay.
+// notOfHelm returns an error if Helm applied a part of the installation, because its release would stay.
 func notOfHelm(installed []metav1.PartialObjectMetadata) error {
 	for i := range installed {
 		if name := installed[i].Annotations["meta.helm.sh/release-name"]; name != "" {
@@ -145,8 +144,8 @@ func notOfHelm(installed []metav1.PartialObjectMetadata) error {
 	return nil
 }
 
-// endsWithin is how long the pods of a deleted Deployment may take to give up their Lease. A pod
-// that died without doing so holds it for 35 seconds.
+// endsWithin is how long the pods of a deleted Deployment may take to release their Lease. After a pod died without
+// releasing it, the Lease is held for 35 more seconds.
 const endsWithin = 2 * time.Minute
 
 // endOperator deletes the Deployments, and waits until no operator holds a Lease.
@@ -176,7 +175,7 @@ func (o *uninstallOptions) endOperator(ctx context.Context, hub client.Client, i
 	return hubError("wait for the operator to end", err)
 }
 
-// deleted deletes the object that was seen. One that is already deleted is not an error.
+// deleted deletes an object as it was read. If it is already deleted, this is not an error.
 func (o *uninstallOptions) deleted(ctx context.Context, hub client.Client, object *metav1.PartialObjectMetadata) error {
 	err := hub.Delete(ctx, object, client.Preconditions{UID: &object.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsNotFound(err) {
@@ -222,8 +221,8 @@ func (o *uninstallOptions) free(ctx context.Context, hub client.Client) error {
 		again[0].Kind, nameOf(&again[0]))}
 }
 
-// heldBy lists the objects with AddonFlow's finalizer, ClusterManagementAddOns first, and the
-// kinds that the hub does not serve.
+// heldBy lists the objects with AddonFlow's finalizer, ClusterManagementAddOns first, and the kinds that the hub does
+// not serve.
 func heldBy(ctx context.Context, hub client.Client) (held []metav1.PartialObjectMetadata, absent []string, err error) {
 	cmas := schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: addonv1alpha1.GroupVersion.Version, Kind: "ClusterManagementAddOn"}
 	for _, kind := range []schema.GroupVersionKind{
@@ -252,9 +251,9 @@ func nameOf(object *metav1.PartialObjectMetadata) string {
 	return strings.TrimPrefix(object.Namespace+"/"+object.Name, "/")
 }
 
-// freed removes the finalizer from one object. A ClusterManagementAddOn that is being deleted is
-// deleted then, and the garbage collector would delete every ManagedClusterAddOn that it owns.
-// Therefore it is disowned first.
+// freed removes the finalizer from one object. If a ClusterManagementAddOn is being deleted, this ends its deletion,
+// and the garbage collector would delete every ManagedClusterAddOn that it owns. So its owner references are removed
+// first.
 func (c *cli) freed(ctx context.Context, hub client.Client, object *metav1.PartialObjectMetadata) error {
 	after := object.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.Finalizer)
@@ -276,7 +275,7 @@ func (c *cli) freed(ctx context.Context, hub client.Client, object *metav1.Parti
 	return err
 }
 
-// unserved reports whether the hub does not serve a kind: it has no CRD of it, or none any more.
+// unserved reports whether the hub does not serve a kind, because there is no CRD for it.
 func unserved(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // noOperator returns an error while an operator holds its Lease.

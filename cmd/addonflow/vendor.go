@@ -96,7 +96,7 @@ func (o *vendorOptions) run(ctx context.Context, addOn, address string) error {
 	return err
 }
 
-// open opens the registry with the credentials of docker login.
+// open opens the registry with the credentials from docker login.
 func (o *vendorOptions) open(ctx context.Context, host string) (*oci.Registry, error) {
 	options := oci.Options{Host: host, Insecure: o.plainHTTP, Access: oci.Access{AllowLoopback: true, AllowHTTP: o.plainHTTP, AllowTokenHosts: true}}
 	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
@@ -129,7 +129,7 @@ func (o *vendorOptions) open(ctx context.Context, host string) (*oci.Registry, e
 
 // fetch reads the chart of the version.
 func (o *vendorOptions) fetch(ctx context.Context, registry *oci.Registry, chart v1alpha1.ChartReference) (v1alpha1.ChartReference, map[string][]byte, error) {
-	// A version is its own tag; anything else is a range.
+	// A version is its own tag. Any other text is a range.
 	revision, err := registry.Resolve(ctx, chart.Repository, oci.Reference{Tag: strings.ReplaceAll(o.version, "+", "_")})
 	if errors.Is(err, oci.ErrNotFound) || errors.Is(err, oci.ErrInvalidReference) {
 		revision, err = registry.Resolve(ctx, chart.Repository, oci.Reference{SemVer: o.version})
@@ -142,7 +142,7 @@ func (o *vendorOptions) fetch(ctx context.Context, registry *oci.Registry, chart
 	return chart, files, err
 }
 
-// writeChart replaces the folder of the chart, and names it in the package.
+// writeChart replaces the folder of the chart, and names the chart in the package.
 func (o *vendorOptions) writeChart(pkg *packageFile, files map[string][]byte) error {
 	name := pkg.path
 	if name == "" {
@@ -158,7 +158,7 @@ func (o *vendorOptions) writeChart(pkg *packageFile, files map[string][]byte) er
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil { //nolint:gosec // as git creates directories
 		return err
 	}
-	// The folder is complete at any time, and a file that the version no longer has is gone.
+	// The folder is always complete. Files that the version no longer has are removed.
 	fresh, err := os.MkdirTemp(filepath.Dir(folder), "."+filepath.Base(folder)+"-")
 	if err != nil {
 		return err

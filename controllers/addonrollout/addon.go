@@ -46,8 +46,8 @@ func (d *round) install(ctx context.Context, c *plan.Cluster) (*addonv1alpha1.Ma
 	return addOn, nil
 }
 
-// firstFinalizers are the finalizers with which a ManagedClusterAddOn is created. That saves
-// a write; they are corrected before its first work is written.
+// firstFinalizers are the finalizers with which a ManagedClusterAddOn is created. They save a write, and are
+// corrected before the first work is written.
 func (d *round) firstFinalizers(c *plan.Cluster) []string {
 	renderer, err := d.Observed.Renderer(d.Observed.Target.Digest)
 	if err != nil {
@@ -113,7 +113,7 @@ func (d *round) reclaim(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	return updated, nil
 }
 
-// own replaces the owner references to a former ClusterManagementAddOn by one to the owner.
+// own replaces the owner references to a former ClusterManagementAddOn by a reference to the owner.
 func own(addOn *addonv1alpha1.ManagedClusterAddOn, owner *addonv1alpha1.ClusterManagementAddOn) {
 	reference := *metav1.NewControllerRef(owner, ownerKind())
 	addOn.OwnerReferences = slices.DeleteFunc(addOn.OwnerReferences, func(r metav1.OwnerReference) bool {
@@ -149,9 +149,9 @@ func (d *round) setFinalizers(ctx context.Context, addOn *addonv1alpha1.ManagedC
 	return updated, nil
 }
 
-// syncAnnotations copies the annotations of the cluster to a ManagedClusterAddOn that AddonFlow
-// created, and notes what selects the cluster. Annotations of other writers stay, even if
-// the cluster has another value or none; OCM would remove them. It returns the updated add-on.
+// syncAnnotations copies the annotations of the cluster to a ManagedClusterAddOn that AddonFlow created, and notes
+// which selection selects the cluster. Annotations of other writers stay, even if the cluster has another value or
+// none; OCM would remove them. It returns the updated add-on.
 func (d *round) syncAnnotations(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	if plan.Installation(addOn) != rollout.Ours || c.Cluster == nil || c.Cluster.DeletionTimestamp != nil {
 		return addOn, nil
@@ -197,8 +197,8 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 	if err != nil {
 		return nil, err
 	}
-	// The answer is reduced to metadata: the precondition held, so the status is the one that
-	// was sent, and decoding it would cost more than the write.
+	// The answer is reduced to metadata. The precondition held, so the status on the hub is the sent one, and
+	// decoding it would cost more than the write.
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: updated.Name, Namespace: updated.Namespace}}
 	answer.SetGroupVersionKind(addOnKind())
 	if err := d.Client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, body)); err != nil {
@@ -212,8 +212,7 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 	return updated, nil
 }
 
-// setConditions writes conditions that say why nothing can be written to the cluster. Its works stay
-// as they are.
+// setConditions writes conditions that say why nothing can be written to the cluster. Its works stay unchanged.
 func (d *round) setConditions(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, said ...metav1.Condition) error {
 	updated := addOn.DeepCopy()
 	for _, c := range said {
@@ -224,8 +223,8 @@ func (d *round) setConditions(ctx context.Context, addOn *addonv1alpha1.ManagedC
 	return err
 }
 
-// await writes only the condition that the cluster waits: it runs nothing yet, or its works
-// must not be changed.
+// await writes only the condition that the cluster waits. The cluster runs nothing yet, or its works must not be
+// changed.
 func (d *round) await(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	c := addonstatus.Waiting()
 	if said := meta.FindStatusCondition(addOn.Status.Conditions, c.Type); said != nil && said.Status == c.Status && said.Message == c.Message {
@@ -234,8 +233,8 @@ func (d *round) await(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 	return d.setConditions(ctx, addOn, c)
 }
 
-// accessOf notes the registration of the rendered template. It must run before the status is written,
-// because the agent then requests its certificate. It returns the access part of the status.
+// accessOf notes the registration of the rendered template, and returns the access part of the status. It must run
+// before the status is written, because the agent requests its certificate after that write.
 func (d *round) accessOf(c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (addonstatus.Access, error) {
 	found := registration.Found{Registrations: addOn.Status.Registrations, Driver: addOn.Status.KubeClientDriver}
 	registrations, err := registration.Registrations(rendered.Registration, addOn.Name, c.Name, found)

@@ -38,8 +38,7 @@ func clusterAnnotations(c *clusterv1.ManagedCluster) map[string]string {
 	return out
 }
 
-// selectedBy sets the annotation that says what selects the cluster, in place, and returns the
-// annotations.
+// selectedBy sets the annotation with the selection of the cluster, in place, and returns the annotations.
 func selectedBy(annotations map[string]string, by rollout.Selection) map[string]string {
 	switch {
 	case by == rollout.ByPlacements:
@@ -52,8 +51,8 @@ func selectedBy(annotations map[string]string, by rollout.Selection) map[string]
 	return annotations
 }
 
-// annotationsInStep returns the annotations that an add-on should have, or nil if it has them already. If an annotation
-// differs from that of the cluster, it is changed only if AddonFlow wrote it.
+// annotationsInStep returns the annotations that an add-on should have; nil: it has them already. An annotation that
+// differs from the cluster's is changed only if AddonFlow wrote it.
 func annotationsInStep(cluster map[string]string, addOn *addonv1alpha1.ManagedClusterAddOn) map[string]string {
 	var ours map[string]bool
 	mine := func(key string) bool {
@@ -83,7 +82,7 @@ func annotationsInStep(cluster map[string]string, addOn *addonv1alpha1.ManagedCl
 	return next
 }
 
-// ownAnnotations are the keys that AddonFlow wrote and no other writer has written since.
+// ownAnnotations are the keys that AddonFlow wrote and that no other writer has written since.
 func ownAnnotations(entries []metav1.ManagedFieldsEntry) map[string]bool {
 	ours, theirs := map[string]bool{}, map[string]bool{}
 	for i := range entries {

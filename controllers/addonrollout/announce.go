@@ -20,13 +20,13 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// Metadata of events, under the keys that Flux's notification-controller passes on.
+// Keys of the metadata of events. Flux's notification-controller passes these keys on.
 const (
 	revisionMetadata = "event.toolkit.fluxcd.io/revision"
 	stageMetadata    = "addonflow.io/stage"
 )
 
-// notice is how a decision is announced.
+// notice is the event of a decision.
 type notice struct {
 	kind, reason string
 	// text begins the message; the commit and the reason follow.
@@ -80,9 +80,9 @@ func noticeOf(d journal.Decision) (notice, bool) {
 	}
 }
 
-// announce sends the events of a stored plan. Each message about a decision names the commit,
-// so that events of two commits are never merged. If the turn stalls for a reason that only
-// the user can change, an event is sent once with its place, unless the status had the same text before.
+// announce sends the events of a stored plan. Each message about a decision names the commit, so that events of two
+// commits are never merged. If the turn stalls for a reason that only the user can remove, announce sends an event
+// that says where the problem is, unless the previous status had the same text.
 func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	for _, d := range p.Decisions.Steps {
 		announceStep(r.Recorder, ro, d)
@@ -97,7 +97,7 @@ func (r *Reconciler) announce(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	}
 }
 
-// announceStep sends the event of a decision, which has the clusters of the repairs that continue it.
+// announceStep sends the event of a decision. The event has all clusters of the repairs that continue the decision.
 func announceStep(recorder record.EventRecorder, ro *v1alpha1.AddOnRollout, d journal.Decision) {
 	n, ok := noticeOf(d)
 	if !ok || d.Continues {
@@ -105,7 +105,7 @@ func announceStep(recorder record.EventRecorder, ro *v1alpha1.AddOnRollout, d jo
 	}
 	about := d.Commit
 	if o := ro.Status.Override; n.kind == corev1.EventTypeWarning && o.Returns() {
-		about = o.Leaves().Commit // the commit that failed, not the one that the fleet goes back to
+		about = o.Leaves().Commit // the commit that failed, not the one to which the fleet moves back
 	}
 	metadata := map[string]string{}
 	if about != "" {
@@ -125,7 +125,7 @@ func decisionLog(ctx context.Context, ro *v1alpha1.AddOnRollout) logr.Logger {
 	return ctrl.LoggerFrom(ctx).WithValues("rollout", client.ObjectKeyFromObject(ro).String())
 }
 
-// logClusters logs decisions about clusters: at debug, a line each.
+// logClusters logs decisions about clusters, one line each, at level debug.
 func logClusters(log logr.Logger, all []journal.Decision) {
 	debug := log.V(1)
 	if !debug.Enabled() {
@@ -141,7 +141,7 @@ func logClusters(log logr.Logger, all []journal.Decision) {
 func logSteps(log logr.Logger, all []journal.Decision) {
 	for _, d := range all {
 		if d.Continues {
-			continue // a repair of the whole fleet would be a line for each batch
+			continue // a repair of the whole fleet would log a line for each batch
 		}
 		log.Info(string(d.Kind), "commit", d.Commit, "revision", d.Revision, "stage", d.Stage, "clusters", d.Count,
 			"from", d.From, "to", d.To, "reason", d.Reason)

@@ -22,12 +22,11 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// applyFor bounds one round of writes, so that a suspend or a new commit takes effect while
-// thousands of clusters are being written. A new spec, such as that of a new commit, ends it at once. The next round
-// continues; its plan is computed again.
-// clusterFor bounds the requests of one cluster, so that a request that hangs blocks a worker and
-// not the round. It is far above the response time of a hub under load; a shorter limit would cause
-// 504 and retries. It begins after the cluster is rendered, which may wait for a turn and has a limit of its own.
+// applyFor limits one round of writes, so that a suspend or a new commit takes effect while thousands of clusters are
+// being written. A new spec, such as that of a new commit, ends the round at once. The next round continues with a
+// new plan. clusterFor limits the requests of one cluster, so that a request that hangs blocks a worker and not the
+// round. It is far above the response time of a hub under load; a shorter limit would cause 504 and retries. It
+// begins after the rendering of the cluster, which can wait for its turn and has its own limit.
 const (
 	applyFor   = 5 * time.Second
 	clusterFor = 30 * time.Second
@@ -45,14 +44,14 @@ type applied struct {
 	unfinished bool
 	// created: an object was created that the watch does not show yet.
 	created bool
-	// next is the first cluster that the round did not reach, "" if it reached all. left are all clusters that it did
+	// next is the first cluster that the round did not reach; "": it reached all. left are all clusters that it did
 	// not finish.
 	next string
 	left []string
 	// did are the decisions of this round that are not in the ledger.
 	did []journal.Decision
-	// troubles are the clusters that could not be written, and the clusters whose revision has no
-	// body any more. The latter keep their works and are not repaired.
+	// troubles are the clusters that could not be written, and the clusters whose revision has no body any more.
+	// Clusters without the body keep their works and are not repaired.
 	troubles map[string]trouble
 }
 
@@ -61,8 +60,8 @@ type trouble struct {
 	// reason is RevisionMissing, ApplyFailed, ObjectConflict or OwnershipConflict.
 	reason string
 	text   string
-	// refusal says what the hub refused to write, and why; "": another trouble, which may be over at the
-	// next attempt.
+	// refusal says which object the hub refused to write, and why; "": the write failed for a reason that may be over
+	// at the next attempt.
 	refusal string
 	// removal: the ManagedClusterAddOn was to be deleted.
 	removal bool
@@ -85,8 +84,8 @@ type round struct {
 	result applied
 }
 
-// apply carries out the plan, cluster by cluster, and repairs works that differ from it. The
-// ledger was written before. A cluster that cannot be written does not stop the others.
+// apply carries out the plan, cluster by cluster, and repairs works that differ from it. The ledger was written
+// before. If a cluster cannot be written, the others are still written.
 func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 	if !p.Writable() {
 		return applied{skipped: true}, nil
@@ -118,10 +117,10 @@ func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 	return d.result, err
 }
 
-// inOrder returns the positions of clusters, sorted by name, in the order they are written.
-// Departures come first, because they free objects that other clusters wait for; then clusters
-// with an action; then the rest, which are checked for drift. Each kind starts at next, so that
-// clusters that the last round did not reach come first.
+// inOrder returns the positions of clusters, sorted by name, in the order of the writes. Departures come first,
+// because they free objects that other clusters wait for; then clusters with an action; then the other clusters,
+// which are checked for drift. Each kind starts at next, so that clusters that the last round did not reach come
+// first.
 func inOrder(clusters []plan.Cluster, next string) []int {
 	urgency := func(i int) int {
 		switch c := &clusters[i]; {
@@ -141,7 +140,7 @@ func inOrder(clusters []plan.Cluster, next string) []int {
 	return order
 }
 
-// note notes the result of the writes to a cluster. Only the end of the context is an error of the round.
+// note stores the result of the writes to a cluster. Only the end of the context is an error of the round.
 func (d *round) note(ctx context.Context, c *plan.Cluster, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -152,8 +151,7 @@ func (d *round) note(ctx context.Context, c *plan.Cluster, err error) error {
 		d.enter(c.Name, trouble{reason: v1alpha1.ObjectConflictReason, text: c.Overruled.Message})
 	case err == nil:
 	case fleeting(err):
-		// Another writer was faster, or the cluster is being deleted: plan again from the
-		// present state.
+		// Another writer was faster, or the cluster is being deleted. The next turn plans from the present state.
 		d.addOns.forget(client.ObjectKey{Namespace: c.Name, Name: d.rollout.Name})
 		for _, w := range slices.Concat(c.Works, c.Hooks) {
 			d.works.forget(client.ObjectKeyFromObject(w))
@@ -235,7 +233,7 @@ func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 		if addOn, err = d.install(ctx, c); err != nil {
 			return err
 		}
-		if runs := c.Running(); runs != "" && runs != rollout.Foreign { // if its works are gone as well, the ledger shows the repair
+		if runs := c.Running(); runs != "" && runs != rollout.Foreign { // if its works are gone, too, the ledger shows the repair
 			d.did(journal.Repaired, c.Name, c.Planned.Stage, runs, "ManagedClusterAddOn was missing")
 		}
 	}
@@ -267,7 +265,7 @@ func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 	case c.Movable():
 		renderer, err := d.RendererOf(c)
 		if err != nil {
-			return err // reported even if the cluster needs no write now: it cannot be repaired
+			return err // reported even without a write: the cluster cannot be repaired
 		}
 		return d.sync(ctx, c, addOn, renderer)
 	case d.Waits(c):
@@ -276,9 +274,8 @@ func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 	return nil
 }
 
-// sync writes the add-on's status and then its works, each only if it differs. It writes no
-// work for an adopted cluster, whose works OCM wrote with the content that the fleet runs: they
-// get the marks with the next content.
+// sync writes the add-on's status and then its works, each only if it differs. For an adopted cluster, it writes no
+// work: OCM wrote the works with the content that the fleet runs, and the next content brings the marks.
 func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, renderer *render.Renderer) error {
 	permissions := d.Agents.Outcome(d.agentOf(c))
 	fingerprint := d.Fingerprint(c, addOn, string(permissions.State), permissions.Message)
@@ -293,8 +290,8 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 	defer cancel()
 	adopted := c.Planned.Revision == rollout.Foreign
 	if !adopted && !c.Admitted() && rendered.Digest != c.Health.Digest {
-		// An input of the cluster changed on the hub, such as its placement, or its works do
-		// not name their content. Writing them is a move, which needs an admission.
+		// An input of the cluster changed on the hub, such as its placement, or its works do not name their content.
+		// To write them would be a move, which needs an admission.
 		d.Agents.Assume(d.agentOf(c), rendered.Registration)
 		if d.Waits(c) {
 			return d.await(ctx, addOn)
@@ -308,14 +305,14 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 	if !adopted && c.Planned.State == rollout.Parked {
 		return nil // the cluster is lost: its feedback is old, and the status can wait
 	}
-	// From now on a deletion waits for the hooks of the works that are written next.
+	// The works that are written next may have hooks; with these finalizers a deletion waits for them.
 	if addOn, err = d.setFinalizers(ctx, addOn, render.WithFinalizers(addOn.Finalizers, rendered.Finalizers())); err != nil {
 		return err
 	}
 	mv := d.Move(c, addOn, renderer, rendered)
 	mv.Access = access
 	if !adopted && !c.Admitted() && !mv.Desires(addOn.Status.ConfigReferences) {
-		// No admission paces this write: every cluster that has the configuration gets it now.
+		// No admission paces this write: every cluster with the configuration gets it now.
 		select {
 		case d.seats <- struct{}{}:
 			defer func() { <-d.seats }()
@@ -323,7 +320,7 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 			return ctx.Err()
 		}
 	}
-	// The status comes first, so that it already describes the works when they change; see unapplied.
+	// The status is written first, so that it describes the works when they change. For the exception, see unapplied.
 	wrote := !adopted && unapplied(addOn)
 	if wrote {
 		if _, err := d.writeWorks(ctx, c, addOn, rendered); err != nil {
@@ -342,14 +339,14 @@ func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.
 		return err
 	}
 	if !wrote {
-		d.setUnchanged(c.Name, fingerprint) // only after success: the next round retries a failed write
+		d.setUnchanged(c.Name, fingerprint) // a failed write is not noted, so the next round retries it
 	}
 	return nil
 }
 
-// repair restores works that another writer changed or deleted, on a cluster for which the
-// target cannot be rendered. If its current content renders to other objects by now, the works
-// stay as they are: writing them would be a move without an admission.
+// repair restores works that another writer changed or deleted, on a cluster for which the target cannot be rendered.
+// If its current content now renders other objects, the works stay unchanged: to write them would be a move without
+// an admission.
 func (d *round) repair(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if !c.Movable() || d.IsTarget(c.Planned.Revision) || c.HostingProblem() != "" || c.Refused.Contended && len(c.Works) == 0 {
 		return nil

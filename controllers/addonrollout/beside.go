@@ -20,17 +20,18 @@ import (
 // refusedFor bounds the time between two attempts at a write that the hub refuses.
 const refusedFor = 5 * time.Minute
 
-// refusedWrite is a write beside the status of a rollout that the hub refused: the mark of a success, a
-// change of quarantine, or the answer of an order. It stops no rollout.
+// refusedWrite is a refused write that is not the status of the rollout: the mark of a success, a change of
+// quarantine, or the answer of an order. It stops no rollout.
 type refusedWrite struct {
-	// text is empty while the write only failed: failed is when it did so first, and each turn tries it again.
+	// text is what the hub answered; "": the write failed without a refusal, first at failed, and each turn retries
+	// it.
 	text   string
 	failed time.Duration
-	// due is when it is tried again, and pause how long that is after the last attempt.
+	// due is the time of the next attempt. pause is the time between the last attempt and due.
 	due, pause time.Duration
 }
 
-// besides are the writes of one turn beside the status.
+// besides has the writes of one turn that are not the status.
 type besides struct {
 	before, now map[string]refusedWrite
 	mem         *memory
@@ -38,15 +39,15 @@ type besides struct {
 	recorder    record.EventRecorder
 }
 
-// writeBeside begins the writes of a turn. It drops a refusal of an earlier turn if this turn does not make that write
-// again.
+// writeBeside begins the writes of a turn. It drops a refusal of an earlier turn if this turn does not make that
+// write.
 func (r *Reconciler) writeBeside(mem *memory) *besides {
 	return &besides{before: mem.beside, now: map[string]refusedWrite{}, mem: mem, elapsed: r.Elapsed(), recorder: r.Recorder}
 }
 
-// write makes a write unless the hub refused it a short time ago. It returns an error if the plan is void, if the hub
-// did not answer, or if the next attempt may succeed. A write that fails in this way for retryAfter counts as refused:
-// a broken webhook must not stop a rollout for ever.
+// write makes a write, unless the hub refused it a short time ago. It returns an error if the plan is void, the hub
+// did not answer, or the next attempt may succeed. If the write fails in this way for retryAfter, it counts as
+// refused, because a broken webhook must not stop a rollout for ever.
 func (b *besides) write(what string, do func() error) (written bool, err error) {
 	refused, known := b.before[what]
 	if known && b.elapsed < refused.due {
@@ -74,7 +75,7 @@ func (b *besides) write(what string, do func() error) (written bool, err error) 
 	return false, nil
 }
 
-// end stores the refusals and announces each of them once. It returns when the next turn is due, 0 if nothing was
+// end stores the refusals and announces each of them once. It returns the time until the next turn; 0: nothing was
 // refused. The next write of the status adds a new refusal to the journal.
 func (b *besides) end(log logr.Logger, o *plan.Observation) (again time.Duration) {
 	for _, what := range slices.Sorted(maps.Keys(b.now)) {
@@ -83,17 +84,17 @@ func (b *besides) end(log logr.Logger, o *plan.Observation) (again time.Duration
 		if b.before[what].text == w.text {
 			continue
 		}
-		again = time.Second // the status names it
+		again = time.Second // so that the status names the refusal
 		b.mem.plan.Unwritten = append(b.mem.plan.Unwritten, b.announce(log, o, w.text))
 	}
 	if len(b.now) < len(b.before) {
-		again = time.Second // the status does not name it any more
+		again = time.Second // so that the status no longer names the refusal
 	}
 	b.mem.beside = b.now
 	return again
 }
 
-// failed remembers a write beside the status.
+// failed stores a failed write that is not the status.
 func (m *memory) failed(what string, w refusedWrite) {
 	if m.beside == nil {
 		m.beside = map[string]refusedWrite{}
@@ -109,8 +110,8 @@ func (b *besides) announce(log logr.Logger, o *plan.Observation, why string) jou
 	return d
 }
 
-// markSuccesses marks the revisions that succeeded, after the status that says so is stored. A deleted revision needs no
-// mark.
+// markSuccesses marks the revisions that succeeded, after the status with the success is stored. A deleted revision
+// needs no mark.
 func (r *Reconciler) markSuccesses(ctx context.Context, p *plan.Plan, beside *besides) error {
 	for _, s := range p.Unmarked {
 		_, err := beside.write("success "+s.Name, func() error {
@@ -123,7 +124,7 @@ func (r *Reconciler) markSuccesses(ctx context.Context, p *plan.Plan, beside *be
 	return nil
 }
 
-// refusedWrites says which writes beside the status the hub refused.
+// refusedWrites lists the refused writes that are not the status.
 func (m *memory) refusedWrites() []string {
 	var refused []string
 	for _, what := range slices.Sorted(maps.Keys(m.beside)) {

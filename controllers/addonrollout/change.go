@@ -17,21 +17,21 @@ import (
 // ErrNoSuchCluster means that the plan does not have the cluster.
 var ErrNoSuchCluster = errors.New("cannot find the cluster in the plan")
 
-// Change is what content changes on one cluster.
+// Change is the difference that content makes on one cluster.
 type Change struct {
 	// Cluster is the first one of the stage that does not run the target.
 	Cluster string
 	// Clusters of the stage that do not run the target.
 	Clusters int
-	// From is the content that the cluster ran before it gets, or got, To; nil: none. It has the digest of To if the
-	// cluster ran that all along. Before and After are the objects of both.
+	// From is the content that the cluster ran before To; nil: none. If the cluster ran To all along, From has the
+	// digest of To. Before and After are the objects of both.
 	From          *v1alpha1.Target
 	To            v1alpha1.Target
 	Before, After []*unstructured.Unstructured
 }
 
-// ChangeOf returns what the target changes on a cluster of a stage, and writes nothing. It reads
-// as Inspect does. A stage whose clusters all run the target has no change.
+// ChangeOf returns the change by the target on a cluster of a stage, and writes nothing. It reads as Inspect does. If
+// all clusters of the stage run the target, there is no change.
 func ChangeOf(ctx context.Context, c client.Client, key client.ObjectKey, stage string, charts chart.Engines) (Change, error) {
 	i, err := NewInspector(c, key, charts).explained(ctx)
 	if err != nil {
@@ -81,8 +81,8 @@ func (i *Inspection) changeOfFirst(ctx context.Context, wanted func(*plan.Cluste
 	return i.change(ctx, steps.ToTarget(first), change)
 }
 
-// Change returns what content of the rollout changes, or changed, on a cluster that gets or got it. Without such a
-// cluster it has only To.
+// Change returns the change by content of the rollout on a cluster that gets or got the content. Without such a
+// cluster, it has only To.
 func (i *Inspection) Change(ctx context.Context, by v1alpha1.Target) (Change, error) {
 	steps, err := i.plan.Steps()
 	if err != nil {
@@ -91,7 +91,7 @@ func (i *Inspection) Change(ctx context.Context, by v1alpha1.Target) (Change, er
 	return i.change(ctx, steps.ToContent(by), Change{To: by})
 }
 
-// change completes a change by what a step renders.
+// change adds the objects that a step renders.
 func (i *Inspection) change(ctx context.Context, step plan.Step, change Change) (Change, error) {
 	if step.Cluster == nil {
 		return change, nil

@@ -25,18 +25,18 @@ const contentRemoved = "removed"
 
 // commits are the commits on which a rollout reports.
 type commits struct {
-	// target introduced the content, policy the rest of the spec; newest is the newest one that
-	// carries both. Often all are the same.
+	// target introduced the content, policy the rest of the spec. newest is the newest commit with both. Often all
+	// three are the same commit.
 	target, policy, newest string
-	// refused is the newest commit if its source refused it, else "".
+	// refused is the newest commit if its source refused it; otherwise "".
 	refused string
-	// content names what target and newest carry.
+	// content names the content of target and newest.
 	content string
 }
 
-// commitsOf returns the commits that a rollout reports on. The source writes the spec of a
-// rollout before its own status. While the status is about another spec, older or newer, the
-// commit of the spec is the newest one that is known to carry it.
+// commitsOf returns the commits on which a rollout reports. The source writes the spec of a rollout before its own
+// status. While the status is about another spec, older or newer, the commit of the spec is the newest one that is
+// known to have it.
 func commitsOf(source *v1alpha1.AddOnSource, ro *v1alpha1.AddOnRollout) commits {
 	c := commits{target: v1alpha1.CommitOf(ro.Spec.Target.Commit), content: contentOf(ro.Spec.Target.Digest)}
 	c.policy = cmp.Or(v1alpha1.CommitOf(ro.Spec.PolicyCommit), c.target)
@@ -75,9 +75,9 @@ func (c commits) live() []string {
 	return out
 }
 
-// blamed returns the commit whose verdict a plan is, besides the newest one: the target's, and the
-// policy's if that cannot work. A policy that was edited on the hub is of no commit, and only the
-// newest one shows it, while the edit lasts.
+// blamed returns the commit for which the plan is a verdict, besides the newest one. It is the target's commit, or
+// the policy's commit if the policy cannot work. A policy that was edited on the hub belongs to no commit: while the
+// edit lasts, only the newest commit shows it.
 func (c commits) blamed(p *plan.Plan) string {
 	switch {
 	case !v1alpha1.BlamesPolicy(p.Verdict.Stalled):
@@ -94,17 +94,17 @@ func contentOf(digest string) string {
 	return hex[:min(len(hex), 10)]
 }
 
-// openBook enters what commits should say of the add-on and its stages. It is a function of
-// the turn, of the source's status and of the marks:
+// openBook enters the statuses of the add-on and its stages on commits. It is a function of the turn, of the source's
+// status and of the marks:
 //
-//	the commit that introduced the content   add-on and stages; where a newer commit carries
-//	                                         it, no progress, and nothing after the verdict
-//	the newest commit that carries it        the same, while the rollout is not finished
-//	the commit that introduced the policy    the add-on, while the policy cannot work and is as
-//	                                         declared; older commits with the same content wait
-//	                                         meanwhile
+//	the commit that introduced the content   add-on and stages; if a newer commit has the
+//	                                         content, no progress, and nothing after the verdict
+//	the newest commit with the content       the same, while the rollout is not finished
+//	the commit that introduced the policy    the add-on, while the policy cannot work and was not
+//	                                         edited on the hub; older commits with the same
+//	                                         content wait meanwhile
 //	a newer commit that was refused          the add-on, while the rollout is not finished: "not applied"
-//	any other                                see commitstatus.Overtake
+//	any other commit                         see commitstatus.Overtake
 func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 	o, ro := p.Observed, p.Observed.Rollout
 	b := r.Desk.Open(bookKey(client.ObjectKeyFromObject(ro)), o.Source, ro.Status.CommitStatuses)
@@ -187,9 +187,9 @@ func (r *Reconciler) bookRunning(b *forge.Book, p *plan.Plan, c commits) *forge.
 	return b
 }
 
-// detailed returns the wants that commitStatus.detail asks for. A context that its commit shows already is continued
-// until the commit is overtaken, because a forge would show it as pending for ever. A stage that was complete keeps its
-// verdict.
+// detailed returns the wants that commitStatus.detail asks for. If a commit already shows a context, the context is
+// continued until newer content replaces the commit, because the forge would otherwise show it as pending for ever. A
+// stage that was complete keeps its verdict.
 func detailed(b *forge.Book, p *plan.Plan, wants []commitstatus.Want) []commitstatus.Want {
 	o := p.Observed
 	asked := func(w commitstatus.Want) bool {
@@ -207,9 +207,9 @@ func detailed(b *forge.Book, p *plan.Plan, wants []commitstatus.Want) []commitst
 	})
 }
 
-// completed reports whether a context is that of a stage that was complete with its content, before the rollout failed or
-// was aborted elsewhere. It only waits now: for a placement that cannot be relied upon, or with clusters that it selects
-// since.
+// completed reports whether a context belongs to a stage that was complete with its content before the rollout failed
+// or was aborted elsewhere. Now the stage only waits: for a placement whose decisions are incomplete, or for clusters
+// that it selected later.
 func completed(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
 	waits := w.State == commitstatus.Failure && slices.ContainsFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool {
 		return w.Context == contextName(p.Observed, st.Name) && (st.Phase == rollout.StageHeld || st.Phase == rollout.StageWaiting)
@@ -229,9 +229,9 @@ func withSHA(wants []commitstatus.Want, sha string) []commitstatus.Want {
 	return out
 }
 
-// mirrors reports whether the newest commit, which did not change the add-on, shows a context.
-// It shows what it has shown before, and anything while the rollout is not Succeeded. But a
-// commit that was a success as a whole is not pending again for clusters that join.
+// mirrors reports whether the newest commit, which did not change the add-on, shows a context. It shows a context
+// that it has shown before. It shows every context while the rollout is not Succeeded, with one exception: a commit
+// that was a success as a whole is not pending again for clusters that join.
 func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
 	if commitstatus.Shown(b.Marks(), w.SHA, w.Context) || w.Context == contextName(p.Observed, "") && p.Observed.Mistaken() != "" {
 		return true
@@ -246,11 +246,12 @@ func mirrors(b *forge.Book, p *plan.Plan, w commitstatus.Want) bool {
 	return w.State != commitstatus.Pending || !succeeded || w.Context == contextName(p.Observed, rollout.RemovalContext)
 }
 
-// wantsOf is what the add-on and its stages say, for no commit yet.
+// wantsOf has the statuses of the add-on and its stages, without a commit.
 func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 	said := p.Summaries()
 	if p.Err == nil && p.Observed.Override.Returns() {
-		// That the clusters go back, are back, and how Git agrees again, is news about a failure.
+		// After a failure, these are news: the clusters move back, they have moved back, and a pull request restores
+		// Git.
 		content += " " + string(p.Next.Phase) + p.Observed.Override.Proposed
 	}
 	if v := p.Verdict; v.Place != "" {
@@ -264,19 +265,19 @@ func wantsOf(p *plan.Plan, content string) []commitstatus.Want {
 			Progress: s.Percent, Content: content + p.Stay(), Held: held(p, s),
 		}
 		if s.State == rollout.Success && p.Planned.Counts.Total == 0 {
-			want.Content = "" // no cluster has verified it: the first joiner may change the verdict
+			want.Content = "" // no cluster has verified the content: the first joiner may change the verdict
 		}
 		wants = append(wants, want)
 	}
 	if p.Err == nil && p.Observed.Override.Returns() && !p.Planned.Undivided {
-		for _, st := range p.Next.Stages { // also of a commit whose marks are lost
+		for _, st := range p.Next.Stages { // even for a commit whose marks are lost
 			wants = append(wants, duringRollback(p, wants[0], contextName(p.Observed, st.Name)))
 		}
 	}
 	return wants
 }
 
-// duringRollback is what the context of a stage says in a rollback, with the state of the add-on.
+// duringRollback is the status of the context of a stage during a rollback, with the state of the add-on.
 func duringRollback(p *plan.Plan, whole commitstatus.Want, context string) commitstatus.Want {
 	back, w := backOf(p, context), whole
 	w.Context, w.Held = context, ""
@@ -284,9 +285,9 @@ func duringRollback(p *plan.Plan, whole commitstatus.Want, context string) commi
 	return w
 }
 
-// held says what a summary waits for, or what failed; "": its clusters move. It waits while works are not applied, while
-// no cluster moves, and while a missing revision or the user holds the rollout. A stage that has not begun waits for the
-// stage before it.
+// held says what a summary waits for, or what failed; "": its clusters move. A summary waits while works are not
+// applied, while no cluster moves, or while a missing revision or the user holds the rollout. A stage that has not
+// begun waits for the stage before it.
 func held(p *plan.Plan, s rollout.Summary) string {
 	stage := slices.IndexFunc(p.Planned.Stages, func(st v1alpha1.StageStatus) bool { return st.Name == s.Context })
 	switch {
@@ -303,8 +304,8 @@ func held(p *plan.Plan, s rollout.Summary) string {
 	return ""
 }
 
-// notApplied names the first cluster of a stage whose works are not applied, and why; "": all are. For stage "" it
-// searches all stages.
+// notApplied names the first cluster of a stage whose works are not applied, and why; "": all works are applied. For
+// stage "", it searches all stages.
 func notApplied(planned rollout.Plan, stage string) string {
 	for _, c := range planned.Clusters {
 		if c.NotApplied != "" && (stage == "" || c.Stage == stage) {
@@ -314,18 +315,17 @@ func notApplied(planned rollout.Plan, stage string) string {
 	return ""
 }
 
-// moves reports whether a cluster of a stage, and of any for "", is in flight and reachable.
+// moves reports whether a cluster of the stage is in flight and reachable. The stage "" means all stages.
 func moves(planned rollout.Plan, stage string) bool {
 	return slices.ContainsFunc(planned.Clusters, func(c rollout.ClusterPlan) bool {
 		return c.State.InFlight() && c.State != rollout.Lost && (stage == "" || c.Stage == stage)
 	})
 }
 
-// enterEnded ends the contexts of a live commit that the rollout does not report any more:
-// removals that are over, stages that a change of policy dropped, and all stages of a rollout
-// that cannot be planned or that rolls the content back. Such a context ends with the add-on and
-// gets its state. If it ended sooner, a required check would turn green without proof, or stay red
-// on a good commit. A verdict stays, but not if its content is rolled back.
+// enterEnded ends the contexts of a live commit that the rollout no longer reports: removals that are over, stages
+// that a change of policy dropped, and all stages of a rollout that cannot be planned or that rolls the content back.
+// Such a context ends with the add-on and gets its state. If it ended earlier, a required check would turn green
+// without proof, or stay red on a good commit. A verdict stays, unless its content is rolled back.
 func enterEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Want) {
 	whole := wants[0]
 	for _, m := range b.Marks() {
@@ -363,8 +363,8 @@ func enterEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Wa
 	}
 }
 
-// backOf says how far a rollback is in the stage of a context. The counts are part of it only when no cluster moves any
-// more, because each new text is a post.
+// backOf says how far a rollback is in the stage of a context. It has the counts only when no cluster moves any more,
+// because each new text is a post.
 func backOf(p *plan.Plan, context string) string {
 	if p.Kept() {
 		return "the clusters keep the content"
@@ -382,8 +382,8 @@ func backOf(p *plan.Plan, context string) string {
 	return "the content is not rolled back yet"
 }
 
-// failed names the clusters that failed in a stage, and in all for "". It says as well whether others are in flight: how
-// they end is not known yet.
+// failed names the clusters that failed in a stage; in all stages for "". It also says whether others are in flight,
+// because their outcome is not known yet.
 func failed(planned rollout.Plan, stage string) string {
 	var names []string
 	for _, c := range planned.Clusters {

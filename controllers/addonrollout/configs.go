@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// configRetry is how long an object that could not be read is left alone.
+	// configRetry is the pause after an object could not be read.
 	configRetry = 15 * time.Second
 	// configTimeout bounds one read, so that one slow kind delays no turn for long.
 	configTimeout = 10 * time.Second
@@ -31,13 +31,12 @@ const (
 
 var errConfigMissing = errors.New("does not exist")
 
-// configStore reads the configurations that ManagedClusterAddOns name. It always returns the present
-// state: a kept body is used only while the watch shows the same version, and is read again
-// otherwise.
+// configStore reads the configurations that ManagedClusterAddOns name. It always returns the present state: a stored
+// body is used only while the watch shows the same version.
 type configStore struct {
 	live   client.Reader
 	mapper func() meta.RESTMapper
-	// watch is nil in a command, which watches nothing; then every object is read.
+	// watch is nil in a command, which watches nothing. Then every object is read each time.
 	watch *kindWatch
 	clock clock.PassiveClock
 }
@@ -64,8 +63,8 @@ type namedConfig struct {
 	err  error
 }
 
-// read returns every one of the references as the hub has it now. before is what the last turn
-// of the rollout used.
+// read returns the references with their objects as the hub has them now. before are the objects of the rollout's
+// last turn.
 func (s *configStore) read(ctx context.Context, of client.ObjectKey, references map[render.ConfigReference]bool, before map[render.ConfigReference]readConfig) map[render.ConfigReference]readConfig {
 	wanted := make([]namedConfig, 0, len(references))
 	for reference := range references {
@@ -152,7 +151,7 @@ func versionOf(o client.Object) string { return string(o.GetUID()) + "/" + o.Get
 // reason why they cannot be used. It returns the objects it read. Clusters that name the same
 // object share it.
 func (r *Reconciler) joinConfigs(ctx context.Context, o *plan.Observation, before map[render.ConfigReference]readConfig) map[render.ConfigReference]readConfig {
-	target := o.Revisions[o.Target.Digest].Renderer // without: the plan says so
+	target := o.Revisions[o.Target.Digest].Renderer // nil: the plan reports it
 	references := map[render.ConfigReference]bool{}
 	for _, m := range o.Members {
 		m.Configs, m.Hindered = nil, unsupported(m, target)
@@ -190,8 +189,8 @@ func take(m *plan.Member, reference render.ConfigReference, read readConfig) {
 	}
 }
 
-// unsupported returns the hindrance of a member whose ManagedClusterAddOn names a kind that the
-// add-on does not list, with OCM's text.
+// unsupported returns the hindrance of a member whose ManagedClusterAddOn names a kind that the add-on does not list.
+// The text is OCM's.
 func unsupported(m *plan.Member, target *render.Renderer) *plan.Hindrance {
 	if m.AddOn == nil || target == nil {
 		return nil

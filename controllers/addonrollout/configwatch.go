@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kindWatch watches the kinds whose objects ManagedClusterAddOns name as configurations: one
-// informer per kind, which is stopped when no ManagedClusterAddOn names the kind any more. It
-// watches metadata only: a hub may hold thousands of ConfigMaps of which an add-on names one.
+// kindWatch watches the kinds whose objects ManagedClusterAddOns name as configurations. Each kind has one informer,
+// which is stopped when no ManagedClusterAddOn names the kind any more. It watches metadata only, because a hub may
+// have thousands of ConfigMaps of which an add-on names one.
 type kindWatch struct {
 	informers cache.Cache
 	// wake requests a turn of a rollout; it may be called from any goroutine.
@@ -42,8 +42,8 @@ func newKindWatch(informers cache.Cache, wake func(client.ObjectKey)) *kindWatch
 	}
 }
 
-// use sets the objects that a rollout's ManagedClusterAddOns name now. Objects of a kind that
-// cannot be watched are read instead.
+// use sets the objects that a rollout's ManagedClusterAddOns name now. If a kind cannot be watched, its objects are
+// read instead.
 func (w *kindWatch) use(ctx context.Context, of client.ObjectKey, wanted []namedConfig) {
 	if w == nil {
 		return

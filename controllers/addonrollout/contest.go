@@ -15,16 +15,16 @@ import (
 	"github.com/addonflow/addonflow/controllers/contest"
 )
 
-// writtenWork are the writes of one work of a cluster. err is the conflict about it, once another client undid enough of
-// them: the work is not written, and the rollout admits no cluster, until the work has its content again or the user
-// requests a reconcile.
+// writtenWork has the writes of one work of a cluster. err is the conflict about the work, after another client undid
+// enough of these writes. While err is set, the work is not written and the rollout admits no cluster. It is cleared
+// when the work has its content again, or when the user requests a reconcile.
 type writtenWork struct {
 	cluster string
 	writes  contest.Count
 	err     error
 }
 
-// contested returns the conflict about a work that is to be written; nil: it may be.
+// contested returns the conflict about a work that is to be written; nil: the work may be written.
 func (d *round) contested(ctx context.Context, work *workv1.ManifestWork) error {
 	key := client.ObjectKeyFromObject(work)
 	d.mu.Lock()
@@ -60,7 +60,7 @@ func (d *round) countWrite(cluster string, work *workv1.ManifestWork) {
 	d.mem.counts[key] = writtenWork{cluster: cluster, writes: d.mem.counts[key].writes.Written(workContent(work), d.now.Time)}
 }
 
-// dropCounts forgets the writes that no client undid in time, and all of them when the user requests a reconcile. A
+// dropCounts forgets the writes that no client undid in time. If the user requests a reconcile, it forgets all. A
 // conflict lasts while the last round met it.
 func (m *memory) dropCounts(ro *v1alpha1.AddOnRollout, now time.Time) {
 	requested := plan.RequestedAt(ro) != ""

@@ -48,8 +48,8 @@ func (r *Reconciler) readDependencies(ctx context.Context, ro *v1alpha1.AddOnRol
 	return all, rollout.Cycle(ro.Name, needs), nil
 }
 
-// readDependency observes and plans the rollout of a dependency, and writes nothing. It is read
-// uncached: what was verified with earlier content must not admit a cluster.
+// readDependency observes and plans the rollout of a dependency, and writes nothing. It reads uncached, because a
+// cluster must not be admitted for content that was verified earlier.
 func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1alpha1.Dependency, own *memory, as standing) (plan.Dependency, error) {
 	ro := &v1alpha1.AddOnRollout{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.AddOn}, ro)
@@ -63,7 +63,7 @@ func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1a
 	case ro.Spec.Target == nil:
 		return plan.AbsentDependency(d, "which has no content yet"), nil
 	}
-	ro.Spec.DependsOn = nil // the clusters that wait for those are not verified either
+	ro.Spec.DependsOn = nil // the clusters that wait for them are not verified either
 	seen, err := r.observe(ctx, ro, own, as)
 	if err != nil {
 		return plan.Dependency{}, err
@@ -73,8 +73,8 @@ func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1a
 	return found, err
 }
 
-// readDependents reads on which clusters the dependent add-ons still are, because they are removed before this one,
-// also if all are removed together.
+// readDependents reads on which clusters the dependent add-ons still are. They are removed before this one, even if
+// all are removed together.
 func (r *Reconciler) readDependents(ctx context.Context, ro *v1alpha1.AddOnRollout, others map[string][]*workv1.ManifestWork) (map[string][]string, error) {
 	needs, err := r.needs(ctx, ro.Namespace, requiredBy)
 	if err != nil {
@@ -117,8 +117,7 @@ func (r *Reconciler) needs(ctx context.Context, namespace string, of func(*v1alp
 	return needs, nil
 }
 
-// needsOf are the names of the add-ons that a rollout waits for. An add-on that is being removed waits
-// for none.
+// needsOf are the names of the add-ons that a rollout waits for. A rollout that is being removed waits for none.
 func needsOf(ro *v1alpha1.AddOnRollout) []string {
 	if ro.Spec.Removal != nil {
 		return nil
@@ -130,8 +129,7 @@ func needsOf(ro *v1alpha1.AddOnRollout) []string {
 	return names
 }
 
-// requiredBy are the names of the add-ons that the add-on of a rollout cannot be without, also while
-// it is removed.
+// requiredBy are the names of the add-ons that the add-on of a rollout requires, even while it is being removed.
 func requiredBy(ro *v1alpha1.AddOnRollout) []string {
 	var names []string
 	for _, d := range ro.Spec.DependsOn {
@@ -142,8 +140,8 @@ func requiredBy(ro *v1alpha1.AddOnRollout) []string {
 	return names
 }
 
-// ofDependency wakes the rollouts that depend on a rollout, also over others: a cycle begins and
-// ends for all its add-ons at once. It wakes those that the rollout depends on, too: they are removed
+// ofDependency wakes the rollouts that depend on a rollout, directly or through others, because a cycle begins and
+// ends for all its add-ons at once. It also wakes the rollouts that this one depends on, because they are removed
 // after it.
 func (r *Reconciler) ofDependency(ctx context.Context, obj client.Object) []reconcile.Request {
 	needs, err := r.needs(ctx, obj.GetNamespace(), needsOf)
@@ -175,7 +173,7 @@ func (r *Reconciler) ofDependency(ctx context.Context, obj client.Object) []reco
 	return requests
 }
 
-// standingChanged passes a rollout after its policy, or what its clusters have, changed.
+// standingChanged passes a rollout after its policy or the state of its clusters changed.
 func standingChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.AddOnRollout)

@@ -8,7 +8,7 @@
 //	apply    -> applied           writes ManagedClusterAddOns and works, cluster by cluster
 //	report   -> ctrl.Result       what could not be written, OCM's tools, when to look again
 //
-// Three reads are done right before the one write that needs them, uncached:
+// Three reads are uncached. Each is made right before the one write that needs it:
 //
 //	reserve  the AddOnRevision whose quarantine begins or ends: this turn may have written it before
 //	apply    the ClusterManagementAddOn, if an owner reference differs from what the watch shows:
@@ -29,8 +29,8 @@
 //	memory.go      what a process remembers; setup.go, wake.go: what starts a turn
 //	explain.go     the same plan for the command line; trace.go: for tests
 //
-// The ledger in AddOnRollout.status is reserved by compare-and-swap before any work is written,
-// so that neither a crash nor a second operator nor a stale cache can admit a cluster twice, or
-// one too many. If the swap is refused, the plan is dropped. No decision depends on a condition
+// The ledger in AddOnRollout.status is reserved by compare-and-swap before any work is written. So no crash, second
+// operator or stale cache can admit a cluster twice or one cluster too many. If the swap is refused, the plan is
+// dropped. The operator decides nothing by a condition that it wrote itself.
 // that AddonFlow wrote itself.
 package addonrollout

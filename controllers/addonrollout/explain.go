@@ -32,8 +32,8 @@ const (
 	DefaultHookTimeout  = 10 * time.Minute
 )
 
-// Inspector explains one rollout again and again, for one caller at a time. It keeps the renderers of the revisions that
-// the last plan used, and what it compared, so that a cluster is rendered again only if its revision or its inputs changed.
+// Inspector explains one rollout repeatedly, for one caller at a time. It keeps the renderers of the last plan and
+// their results, so that a cluster is rendered again only if its revision or its inputs changed.
 type Inspector struct {
 	hub       client.Client
 	key       client.ObjectKey
@@ -46,17 +46,17 @@ func NewInspector(c client.Client, key client.ObjectKey, charts chart.Engines) *
 	return &Inspector{hub: c, key: key, renderers: newRenderers(c, charts)}
 }
 
-// Inspector returns an Inspector that reads with c, and uses what the turns of this process rendered.
+// Inspector returns an Inspector that reads with c, and uses the renderings of the turns of this process.
 func (r *Reconciler) Inspector(c client.Client, key client.ObjectKey) *Inspector {
 	i := NewInspector(c, key, r.Charts)
 	i.renderers.warm = r.renderers
 	return i
 }
 
-// Inspection is a plan and what it was made of.
+// Inspection is a plan and the objects from which it was made.
 type Inspection struct {
 	plan plan.Plan
-	// shown renders changes: without the bounds of the tenant, which the plan has.
+	// shown renders changes. It has no bounds of the tenant; those are in the plan.
 	shown *renderers
 }
 
@@ -110,8 +110,8 @@ func (s *Inspector) explained(ctx context.Context) (Inspection, error) {
 	return Inspection{p, newRenderers(s.hub, s.renderers.charts)}, err
 }
 
-// reportedConflict is the conflict that the operator's status reports; nil: none. Only the operator
-// remembers which writer took over a field, so that this is for display only and decides nothing.
+// reportedConflict is the conflict in the operator's status; nil: none. Only the operator knows which writer took
+// over a field, so this is for display only.
 func reportedConflict(ro *v1alpha1.AddOnRollout) error {
 	for _, condition := range []string{meta.StalledCondition, meta.ReconcilingCondition} {
 		if c := conditions.Get(ro, condition); c != nil && c.Reason == v1alpha1.OwnershipConflictReason {
@@ -121,8 +121,8 @@ func reportedConflict(ro *v1alpha1.AddOnRollout) error {
 	return nil
 }
 
-// nameLeft enters the clusters that left the add-on and have a record of the target: their stage still
-// counts them, although no placement selects them or their ManagedCluster is gone.
+// nameLeft adds the clusters that left and have a record of the target. Their stage still counts them, although no
+// placement selects them or their ManagedCluster is deleted.
 func nameLeft(plan *rollout.Plan, target string) error {
 	records, err := rollout.Records(plan.Ledger)
 	if err != nil {
@@ -178,7 +178,7 @@ func reasonOf(planned *rollout.Plan, cluster string) *string {
 	return &planned.Clusters[at].Reason
 }
 
-// MissingError says which AddOnRevisions a rollout needs and the hub does not have.
+// MissingError names the AddOnRevisions that a rollout needs and the hub does not have.
 type MissingError struct {
 	// Target is set if the target is one of the missing revisions: then no cluster is admitted.
 	Target bool

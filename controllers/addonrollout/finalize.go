@@ -25,8 +25,7 @@ func (r *Reconciler) hold(ctx context.Context, ro *v1alpha1.AddOnRollout) error 
 	return r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
-// end carries out the next step of a release or a deletion. It reports whether the turn is
-// complete with it.
+// end carries out the next step of a release or a deletion. It reports whether the turn is complete after it.
 func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, as standing) (bool, ctrl.Result, error) {
 	if ro.Releasing() && as.denied == nil {
 		if through, result, err := r.release(ctx, ro, mem); through || err != nil {
@@ -39,12 +38,12 @@ func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *me
 	return false, ctrl.Result{}, nil
 }
 
-// finalize ends a rollout that is being deleted, after the add-on was removed from all
-// clusters. Until then the rollout continues. It reports whether the rollout is ending: then
-// nothing is planned, because a plan would install the add-on again.
+// finalize ends a rollout that is being deleted, after the add-on was removed from all clusters. Until then the
+// rollout continues. It reports whether the rollout is ending: then nothing is planned, because a plan would install
+// the add-on again.
 //
-// ManagedClusterAddOns are read live. A watch that lags does not show those that were just
-// created, and their works would stay for ever.
+// ManagedClusterAddOns are read uncached. A watch that lags does not show those that were just created, and their
+// works would stay for ever.
 func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
 		return true, ctrl.Result{}, nil
@@ -64,10 +63,10 @@ func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (b
 	return true, ctrl.Result{}, r.Client.Patch(ctx, ro, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
-// takeLeave delivers the remaining commit statuses of a rollout that ends. It returns how long
-// the rollout must be kept for that; 0: it can be deleted. Its marks are deleted with it, and
-// the source with the last rollout. since is when the rollout started to end. The statuses are
-// given up forge.LeaveFor after since: a forge that never answers must not block a deletion.
+// takeLeave delivers the remaining commit statuses of a rollout that ends. It returns how long the rollout must be
+// kept for them; 0: it can be deleted. With the rollout its marks are deleted, and with the last rollout the source.
+// since is when the rollout started to end. After forge.LeaveFor, the statuses are given up, because a forge that
+// never answers must not block a deletion.
 func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, since time.Time) (time.Duration, error) {
 	source, err := r.readSource(ctx, ro)
 	if err != nil || source == nil {

@@ -63,7 +63,7 @@ func (r *Reconciler) provenAtForge(ctx context.Context, ro *v1alpha1.AddOnRollou
 			return nil, fmt.Errorf("cannot read the source of %s: %w", ro.Name, err)
 		}
 		if spec := source.Spec.CommitStatus; spec != nil {
-			host, _ = commitstatus.Host(spec.Provider, spec.Address) // of an address that is none, no decision counts
+			host, _ = commitstatus.Host(spec.Provider, spec.Address) // if the address is invalid, no decision counts
 		}
 	}
 	return gates.Entered(counted, review.Status.UserInfo.Username, host), nil
@@ -75,8 +75,8 @@ func asksPeople(stages []v1alpha1.Stage) bool {
 	})
 }
 
-// ask tells the desk which gates are to be measured from now on. It is called once the status has
-// the results so far, so that none is lost.
+// ask gives the desk the gates to measure from now on. It is called after the status has the results so far, so that
+// no result is lost.
 func (r *Reconciler) ask(ro *v1alpha1.AddOnRollout, p *plan.Plan) {
 	if r.Gates == nil {
 		return

@@ -16,13 +16,13 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// memory is what this process remembers of one rollout. Only one turn at a time uses it. It may
-// be lost: a new process starts with an empty one.
+// memory is what this process stores about one rollout. Only one turn at a time uses it. A new process starts with an
+// empty one.
 type memory struct {
-	// turns limits the turns. Without it a fleet that reports all at once would cost a write of
-	// the ledger per report.
+	// turns limits the turns. Without it, a fleet that reports all at once would cost a write of the ledger per
+	// report.
 	turns *rate.Limiter
-	// generation of the spec that the last turn saw. Without it new content would wait for the pace.
+	// generation of the spec in the last turn. Without it, new content would wait for the pace of the turns.
 	generation int64
 	// plan is the memory of package plan from the last turn. Without it apply errors and refusals would
 	// never become failures.
@@ -41,24 +41,23 @@ type memory struct {
 	// next is the first cluster that the last round of writes did not reach. Without it slow
 	// clusters would take the time of the clusters after them in every round.
 	next string
-	// troubles of clusters. Without it ClustersWritten would not name a cluster that the last
-	// round did not get to, and a cluster whose works the hub refuses would never fail.
+	// troubles of clusters. Without it, ClustersWritten would not name a cluster that the last round did not reach,
+	// and a cluster whose works the hub refuses would never fail.
 	troubles map[string]trouble
-	// counts are the works that were written in the last minute. Without them another owner of a work would be
+	// counts are the works that were written in the last minute. Without them, another owner of a work would be
 	// overwritten for ever.
 	counts map[client.ObjectKey]writtenWork
-	// beside are the writes beside the status that the hub refused, by what was written. Without them
-	// every turn would try them again, and no status would name them.
+	// beside are the refused writes that are not the status. Without them, every turn would repeat the writes, and no
+	// status would name them.
 	beside map[string]refusedWrite
-	// dependencies are memories of the add-ons that this one depends on, as it looks at them. Without
-	// them every turn would render them for the whole fleet.
+	// dependencies are the memories of the add-ons on which this one depends. Without them, every turn would render
+	// them for the whole fleet.
 	dependencies map[string]*memory
-	// releasing is when the release started. Without it a forge that never answers would keep
-	// a released rollout for ever.
+	// releasing is when the release started. Without it, a forge that never answers would keep a released rollout for
+	// ever.
 	releasing time.Time
-	// written is the version of the rollout as this process wrote its status last. Without it
-	// every write of a status would cost one more look. The lock of the memories guards it,
-	// because the watch reads it.
+	// written is the version of the rollout after the last write of its status by this process. Without it, every
+	// write of a status would cost one more turn. The lock of the memories guards it, because the watch reads it.
 	written string
 }
 
@@ -79,7 +78,7 @@ func (s *memories) get(key client.ObjectKey) *memory {
 	return s.of[key]
 }
 
-// wrote remembers a rollout as the API server answered a write of its status.
+// wrote stores the rollout that the API server returned for a write of its status.
 func (s *memories) wrote(ro *v1alpha1.AddOnRollout) {
 	mem := s.get(client.ObjectKeyFromObject(ro))
 	s.mu.Lock()
@@ -87,7 +86,7 @@ func (s *memories) wrote(ro *v1alpha1.AddOnRollout) {
 	mem.written = ro.ResourceVersion
 }
 
-// own reports whether a rollout is as this process wrote it last.
+// own reports whether a rollout is unchanged since this process wrote it.
 func (s *memories) own(ro *v1alpha1.AddOnRollout) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,11 +107,11 @@ func (s *memories) forget(key client.ObjectKey) {
 	delete(s.of, key)
 }
 
-// turnsAtOnce is how many turns a rollout may take without a pause after a quiet time: a small
-// fleet goes from stage to stage at once.
+// turnsAtOnce is how many turns a rollout may take without a pause after a quiet time, so that a small fleet moves
+// from stage to stage at once.
 const turnsAtOnce = 5
 
-// newTurns limits the turns of a rollout to one per pace, beside those at once.
+// newTurns limits the turns of a rollout to one per pace, after the first turnsAtOnce.
 func newTurns(pace time.Duration) *rate.Limiter {
 	return rate.NewLimiter(rate.Every(pace), turnsAtOnce)
 }
@@ -135,16 +134,16 @@ func (m *memory) authorOf(uid types.UID) *addonstatus.Authorship {
 	return m.authors[uid]
 }
 
-// prober judges health by a policy, or says why there is none.
+// prober judges health by a policy, or has the error of that policy.
 type prober struct {
 	render.Prober
 	policy string
 	err    error
 }
 
-// proberOf returns the prober of a rollout. policy identifies the health policy: it differs if the policy differs. A
-// policy that cannot be used, such as one edited on the hub, is an error that wraps render.ErrInvalidHealth; the
-// prober then is the default one, to report by.
+// proberOf returns the prober of a rollout. policy identifies the health policy: two policies have different values.
+// A policy that cannot be used, for example after an edit on the hub, is an error that wraps render.ErrInvalidHealth;
+// the prober is then the default one, which is used for reports.
 func (m *memory) proberOf(ro *v1alpha1.AddOnRollout) prober {
 	if ro.Spec.Health == nil {
 		return prober{}
@@ -176,8 +175,8 @@ func (m *memory) refusals() (works, unremoved map[string]string) {
 	return works, unremoved
 }
 
-// enter stores the result of a round and returns every cluster in trouble: the clusters that
-// this round found, and the clusters of earlier rounds that it did not reach.
+// enter stores the result of a round and returns every cluster in trouble: those of this round, and those of earlier
+// rounds that this round did not reach.
 func (m *memory) enter(wrote *applied) map[string]trouble {
 	troubles := wrote.troubles
 	for _, name := range wrote.left {

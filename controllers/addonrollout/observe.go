@@ -140,8 +140,8 @@ func readOwner(ctx context.Context, c client.Reader, addOn string) (*addonv1alph
 	return owner, nil
 }
 
-// readMembers joins placements, ManagedClusterAddOns, works and clusters by name. unseen: the watch does not show yet
-// what was created.
+// readMembers joins placements, ManagedClusterAddOns, works and clusters by name. unseen: the watch does not show a
+// created object yet.
 func (r *Reconciler) readMembers(ctx context.Context, ro *v1alpha1.AddOnRollout, placements []rollout.Placement, prober render.Prober) (members []*plan.Member, unseen bool, err error) {
 	byName := map[string]*plan.Member{}
 	get := func(name string) *plan.Member {
@@ -195,7 +195,7 @@ func selectMembers(ro *v1alpha1.AddOnRollout, placements []rollout.Placement, ge
 	}
 }
 
-// joinAddOns enters every ManagedClusterAddOn of the add-on. It reports whether the watch does not show one of them.
+// joinAddOns enters every ManagedClusterAddOn of the add-on. It reports whether the watch does not show one yet.
 func (r *Reconciler) joinAddOns(ctx context.Context, addOn string, get func(string) *plan.Member) (bool, error) {
 	var list addonv1alpha1.ManagedClusterAddOnList
 	err := r.Client.List(ctx, &list, client.MatchingFields{indexName: addOn}, client.UnsafeDisableDeepCopy)
@@ -226,9 +226,9 @@ func (r *Reconciler) liveAddOn(ctx context.Context, key client.ObjectKey) (*addo
 	return &list.Items[0], nil
 }
 
-// joinWorks enters the works of the add-on on the clusters known so far. They include works
-// that lost OCM's label and were found when AddonFlow tried to create them. A work on a hosting
-// cluster belongs to the cluster that OCM's label names. It reports whether the watch does not show one of them.
+// joinWorks enters the works of the add-on on the clusters known so far. Works that lost OCM's label are included if
+// AddonFlow found them when it tried to create them. A work on a hosting cluster belongs to the cluster that OCM's
+// label names. It reports whether the watch does not show one of the works yet.
 func (r *Reconciler) joinWorks(ctx context.Context, addOn string, byName map[string]*plan.Member) (bool, error) {
 	var list workv1.ManifestWorkList
 	err := r.Client.List(ctx, &list, client.MatchingLabels{addOnNameLabel: addOn}, client.UnsafeDisableDeepCopy)
@@ -261,7 +261,7 @@ func (r *Reconciler) joinWorks(ctx context.Context, addOn string, byName map[str
 	return len(unseen) > 0, err
 }
 
-// liveWork reads a work uncached; nil when it does not exist.
+// liveWork reads a work uncached; nil: it does not exist.
 func (r *Reconciler) liveWork(ctx context.Context, key client.ObjectKey) (*workv1.ManifestWork, error) {
 	var list workv1.ManifestWorkList
 	err := r.Live.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{indexName: key.Name})
@@ -291,8 +291,8 @@ func (r *Reconciler) joinClusters(ctx context.Context, s labels.Selector, byName
 	return list.Items, nil
 }
 
-// labelSelector selects ManagedClusters by the labels of the rollout. It selects none if there
-// is no selector, or an invalid one, which the planner refuses.
+// labelSelector selects ManagedClusters by the labels of the rollout. Without a selector, or with an invalid one, it
+// selects none; the planner refuses an invalid selector.
 func labelSelector(ro *v1alpha1.AddOnRollout) labels.Selector {
 	if ro.Spec.ClusterLabelSelector == nil {
 		return labels.Nothing()
@@ -304,8 +304,8 @@ func labelSelector(ro *v1alpha1.AddOnRollout) labels.Selector {
 	return s
 }
 
-// joinHosts enters the hosting clusters of members, once their works are known. A fleet without
-// hosted mode costs only the check of an annotation per member.
+// joinHosts enters the hosting clusters of members, after their works are known. A fleet without hosted mode costs
+// only the check of one annotation per member.
 func joinHosts(clusters []clusterv1.ManagedCluster, addOn string, byName map[string]*plan.Member) {
 	var named map[string]*clusterv1.ManagedCluster
 	for _, m := range byName {
@@ -358,7 +358,7 @@ func (r *Reconciler) worksOfOthers(ctx context.Context, addOn string) (map[strin
 	return others, nil
 }
 
-// joinAuthors enters the fields of the add-ons' statuses that other writers took over.
+// joinAuthors enters the status fields of the add-ons that other writers took over.
 func (r *Reconciler) joinAuthors(o *plan.Observation, mem *memory) {
 	there := map[types.UID]bool{}
 	for _, m := range o.Members {

@@ -40,14 +40,14 @@ func (r *Reconciler) readOrders(ctx context.Context, ro *v1alpha1.AddOnRollout) 
 	return orders, nil
 }
 
-// givenBefore compares orders without an answer by when they were given. The API server stores that by the second; within
-// one, the resource versions decide.
+// givenBefore compares orders without an answer by when they were given. The API server stores that time with the
+// precision of a second; within a second, the resource versions decide.
 func givenBefore(a, b v1alpha1.AddOnOrder) int {
 	version, _ := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion) // 0 if one is not a number
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), version, strings.Compare(a.Name, b.Name))
 }
 
-// proveOrders returns, by name, the open orders whose author the API server did not prove, and why: the admission
+// proveOrders returns, by name, the open orders whose author the API server did not prove, and why. The admission
 // policy or its binding is missing, differs, was changed, or is not older than the order.
 func (r *Reconciler) proveOrders(ctx context.Context, orders []v1alpha1.AddOnOrder) (map[string]string, error) {
 	if !slices.ContainsFunc(orders, func(x v1alpha1.AddOnOrder) bool { return x.Status.State == "" }) {
@@ -71,8 +71,9 @@ func (r *Reconciler) proveOrders(ctx context.Context, orders []v1alpha1.AddOnOrd
 	return unproven, nil
 }
 
-// answerOrders writes what orders and a rollback do to revisions, and the answers, after the status that
-// remembers them is stored: a rollout never goes back before its failure is stored. It deletes answered orders that are old.
+// answerOrders changes revisions as orders and a rollback ask for, and writes the answers. The status with these
+// changes must be stored before, so that a rollout never moves back before its failure is stored. It deletes old
+// answered orders.
 func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan, beside *besides) error {
 	waits := map[string]bool{}
 	for _, w := range p.QuarantineChanges {
@@ -137,14 +138,14 @@ func (r *Reconciler) deleteLeftOrders(ctx context.Context, of client.ObjectKey) 
 	return nil
 }
 
-// changeQuarantine begins or ends the quarantine of a revision. From then on every operator acts on it,
-// whatever happens to this one. The write is bound to the version of the revision that was read.
+// changeQuarantine begins or ends the quarantine of a revision. The annotation makes every operator act on it, even
+// if this one stops. The write is bound to the version of the revision that was read.
 func (r *Reconciler) changeQuarantine(ctx context.Context, namespace string, w plan.QuarantineChange) error {
 	rev := &metav1.PartialObjectMetadata{}
 	rev.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind))
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: w.Revision}, rev); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil // there is no content to quarantine; the status remembers
+			return nil // there is no content to quarantine; the status has the quarantine
 		}
 		return fmt.Errorf("cannot read revision %s to change its quarantine: %w", w.Revision, err)
 	}

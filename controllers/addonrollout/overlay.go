@@ -11,14 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// unseenFor is how long a created object counts as existing although the watch does not show
-// it. After that it is read live: if another writer deleted it at once, the watch never shows
-// it and wakes no turn.
+// unseenFor is how long a created object counts as existing although the watch does not show it. After that it is
+// read uncached. If another writer deleted it at once, the watch never shows it and wakes no turn.
 const unseenFor = 5 * time.Second
 
-// overlay keeps the objects that this process wrote until the watch shows them. Without it the
-// next turn would plan with the state before the write and get a conflict. It is an
-// optimisation only: every write is preconditioned.
+// overlay keeps the objects that this process wrote until the watch shows them. Without it, the next turn would plan
+// with the old state and get a conflict. It only saves such turns: every write is preconditioned.
 type overlay[T client.Object] struct {
 	clock clock.PassiveClock
 
@@ -26,7 +24,7 @@ type overlay[T client.Object] struct {
 	written map[client.ObjectKey]write[T]
 }
 
-// write is an object as the API server returned it, and when.
+// write is an object as the API server returned it, and the time of the write.
 type write[T client.Object] struct {
 	object T
 	at     time.Time
@@ -69,8 +67,8 @@ func (o *overlay[T]) forgetThose(mine func(T) bool) {
 	maps.DeleteFunc(o.written, func(_ client.ObjectKey, w write[T]) bool { return mine(w.object) })
 }
 
-// newest returns the newer of the watched object and the written one. It forgets a written
-// object that the watch has caught up with.
+// newest returns the newer of the watched object and the written one. It forgets the written object if the watched
+// one is not older.
 func (o *overlay[T]) newest(watched T) T {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -90,9 +88,9 @@ func (o *overlay[T]) newest(watched T) T {
 	return mine.object
 }
 
-// unseen returns the written objects that the watch does not show. fresh objects were created
-// within unseenFor. doubtful ones are older: the caller reads them live, and then enters the
-// result with create or forgets the object.
+// unseen returns the written objects that the watch does not show. fresh objects were created within unseenFor.
+// doubtful objects are older: the caller reads them uncached, and then enters the result with create or forgets the
+// object.
 func (o *overlay[T]) unseen(shown map[client.ObjectKey]bool, mine func(T) bool) (fresh, doubtful []T) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -131,9 +129,9 @@ func (o *overlay[T]) confirmed(shown map[client.ObjectKey]bool, mine func(T) boo
 	return there, nil
 }
 
-// olderVersion reports whether a is an older version of the same object than b.
-// Resource versions of one resource are ordered numbers (Kubernetes 1.35, KEP-5504);
-// a version that does not parse never counts as older, which costs a conflict at worst.
+// olderVersion reports whether a is an older version of the same object than b. Resource versions of one resource are
+// ordered numbers (Kubernetes 1.35, KEP-5504). A version that does not parse never counts as older; at worst this
+// costs a conflict.
 func olderVersion(a, b client.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order < 0

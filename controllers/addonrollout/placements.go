@@ -28,8 +28,8 @@ func readPlacements(ctx context.Context, c client.Reader, refs []v1alpha1.Placem
 	return placements, nil
 }
 
-// readPlacement reads one placement. A placement that does not exist selects and removes no
-// cluster; its left-over decisions are not read.
+// readPlacement reads one placement. A placement that does not exist selects and removes no cluster; decisions that
+// remain of it are not read.
 func readPlacement(ctx context.Context, c client.Reader, ref v1alpha1.PlacementReference) (rollout.Placement, error) {
 	out := rollout.Placement{Namespace: ref.Namespace, Name: ref.Name}
 	var p clusterv1beta1.Placement
@@ -54,8 +54,8 @@ func readPlacement(ctx context.Context, c client.Reader, ref v1alpha1.PlacementR
 	return out, nil
 }
 
-// DecisionGroups gathers the clusters of a placement by decision group, groups by
-// index, clusters by name and once. Decisions without labels form group 0.
+// DecisionGroups gathers the clusters of a placement by decision group: groups by index, clusters by name, each once.
+// Decisions without labels form group 0.
 func DecisionGroups(decisions []clusterv1beta1.PlacementDecision) []rollout.Group {
 	type key struct {
 		index int
@@ -95,9 +95,9 @@ func settlement(p *clusterv1beta1.Placement, decisions []clusterv1beta1.Placemen
 	return rollout.Settled
 }
 
-// settled reports whether the decisions of a judged placement are complete. OCM's placement
-// controller writes them one by one, a hundred clusters each, and then the status. A read in between
-// misses clusters that are still selected.
+// settled reports whether the decisions of a judged placement are complete. OCM's placement controller writes the
+// decisions one by one, with a hundred clusters each, and then the status. A read in between misses clusters that are
+// still selected.
 func settled(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDecision) bool {
 	names := map[string]struct{}{}
 	present := map[string]int{}
@@ -126,10 +126,10 @@ func settled(p *clusterv1beta1.Placement, decisions []clusterv1beta1.PlacementDe
 	return true
 }
 
-// judged reports whether OCM's placement controller has decided about the placement as it is.
-// A placement that was just created or restored has no status. Its 0 clusters look like a
-// placement that selects no cluster, and would remove the add-on from all of them. A
-// misconfigured placement is not scheduled and has no status either.
+// judged reports whether OCM's placement controller has decided about the current version of the placement. A
+// placement that was just created or restored has no status. Its 0 clusters look like a placement that selects no
+// cluster, and would remove the add-on from all of them. A misconfigured placement is not scheduled and has no status
+// either.
 func judged(p *clusterv1beta1.Placement) bool {
 	if meta.IsStatusConditionTrue(p.Status.Conditions, clusterv1beta1.PlacementConditionMisconfigured) {
 		return false

@@ -37,8 +37,8 @@ type Options struct {
 	Metrics controller.Metrics
 	// Desk delivers commit statuses.
 	Desk *forge.Desk
-	// Gates measures the gates of stages; nil: the verdicts in the status stand, for tools that
-	// plan as the operator does.
+	// Gates measures the gates of stages. nil is for tools that plan as the operator does: they use the verdicts in
+	// the status.
 	Gates *gates.Desk
 	// Agents gets the registration of each cluster's agent; nil: a new book.
 	Agents *agents.Book
@@ -69,22 +69,23 @@ type Options struct {
 type Reconciler struct {
 	Options
 
-	// memories: one per rollout. The type says what would break without them.
+	// memories has one memory per rollout. The type memory says for what each field is needed.
 	memories *memories
 	// renderers: without them a revision would be read and decoded at every turn.
 	renderers *renderers
-	// addOns and works as this process wrote them: without them a turn would plan on the state
-	// before its last write, until the watch shows it.
+	// addOns and works as this process wrote them. Without them, a turn would plan with the state before its last
+	// write until the watch shows the write.
 	addOns *overlay[*addonv1alpha1.ManagedClusterAddOn]
 	works  *overlay[*workv1.ManifestWork]
-	// course is for scrapes only, no turn reads it: without it there would be no metrics of rollouts.
+	// course is read by scrapes only. Without it, there would be no metrics of rollouts.
 	course *metrics.Rollouts
 	// configs reads and watches configurations: without it no change of one would cause a turn.
 	configs *configStore
-	// seats are taken by clusters whose configurations alone change: without them the whole fleet would
-	// be written at once, because no admission paces those writes.
+	// seats are taken by clusters of which only the configurations change. Without them, the whole fleet would be
+	// written at once, because no admission paces those writes.
 	seats chan struct{}
-	// wake queues another rollout: without it an add-on that must give up an object would not notice.
+	// wake queues another rollout. Without it, an add-on would not notice that another add-on waits for one of its
+	// objects.
 	wake func(client.ObjectKey)
 }
 
@@ -117,8 +118,8 @@ func New(o Options) *Reconciler {
 }
 
 // Reconcile takes one turn of one rollout. There is one turn per Pace, and after a quiet time a few at once: when a
-// whole fleet reports, the ledger is written once a second and not once per report. A new spec waits for no pace: its
-// AddOnRevision comes first, and would cost it a second.
+// whole fleet reports, the ledger is written once a second and not once per report. A new spec does not wait for the
+// pace. Its AddOnRevision is seen first, and that turn would delay the spec by a second.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	started, mem := r.Clock.Now(), r.memories.get(req.NamespacedName)
 	if mem.turns == nil || r.respecified(ctx, req.NamespacedName, mem) {
@@ -140,7 +141,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err = errors.Join(err, r.reportInterruption(ctx, ro, err))
 	r.measure(ctx, ro, started)
 	if apierrors.IsConflict(err) {
-		// Another writer was first: this plan is void, the next look decides.
+		// Another writer was first. This plan is void, and the next turn decides.
 		r.writeLost(ctx, ro, mem, err)
 		return ctrl.Result{RequeueAfter: r.Pace}, nil
 	}
@@ -153,8 +154,8 @@ func (r *Reconciler) respecified(ctx context.Context, key client.ObjectKey, mem 
 	return r.Client.Get(ctx, key, ro, client.UnsafeDisableDeepCopy) == nil && ro.Generation > mem.generation
 }
 
-// turn is one turn of one rollout. Each phase reads only the result of the phase before it; ro
-// is only the object that is written.
+// turn is one turn of one rollout. Each phase reads only the result of the phase before it; ro is used only for
+// writes.
 func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory) (ctrl.Result, error) {
 	as, err := r.standing(ctx, ro)
 	if err != nil {

@@ -31,14 +31,14 @@ import (
 // tenants denies it: no event wakes the rollout when that ends.
 const ownerAgain = time.Minute
 
-// retryAfter is how long after a failed write it is tried again.
+// retryAfter is the pause after a failed write.
 const retryAfter = 15 * time.Second
 
-// heldFor is how long clusters are held before the missing revision is looked for again.
+// heldFor is the time between two reads of a missing revision while it holds clusters.
 const heldFor = 10 * time.Minute
 
-// watchedEvery is the longest time between two looks at a rollout while time passes for it:
-// a timer for its next deadline may be wrong by as much as the clock was set.
+// watchedEvery is the longest time between two turns of a rollout with a running clock. If the operator's clock is
+// set, a timer for the next deadline is wrong by as much.
 const watchedEvery = time.Minute
 
 // report writes the result of the writes to the rollout, and the status for OCM's tools. It
@@ -61,8 +61,8 @@ func (r *Reconciler) report(ctx context.Context, p reserved, wrote applied) (ctr
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// again returns when the plan or its writes need another turn; 0: never. No error is returned to
-// the queue: its backoff for one cluster would delay the clocks of all others.
+// again returns when the plan or its writes need another turn; 0: never. No error is returned to the queue, because
+// its backoff for one cluster would delay all others.
 func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 	after, at := time.Duration(0), p.Planned.RecheckAt
 	if !at.IsZero() {
@@ -81,7 +81,7 @@ func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 		after = clock.Sooner(after, configRetry)
 	}
 	if p.Observed.Approvals.Unproven != nil {
-		after = clock.Sooner(after, watchedEvery) // no event tells when the policy is there
+		after = clock.Sooner(after, watchedEvery) // no event says that the policy exists
 	}
 	if !p.SettlesAt.IsZero() {
 		after = clock.Sooner(after, max(p.SettlesAt.Sub(p.Observed.Look.Wall), r.Pace))
@@ -94,15 +94,15 @@ func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 		}
 	}
 	if len(wrote.troubles) > 0 {
-		after = clock.Sooner(after, heldFor) // the body may be restored, which wakes us; this is for the rest
+		after = clock.Sooner(after, heldFor) // an event tells when a body is restored; this is for other causes
 	}
 	return after
 }
 
-// complete writes the result of the round to the status: the clusters that could not be
-// written, and the request that was carried out. A request is open until a round reached its
-// end; otherwise the turn that continues it would be stopped again. A turn that may write
-// nothing does not answer it. A healthy turn without a request writes nothing.
+// complete writes the result of the round to the status: the clusters that could not be written, and the request that
+// was carried out. A request stays open until a round reaches its end; otherwise the turn that continues the round
+// would be stopped again. A turn that may write nothing does not answer the request. A healthy turn without a request
+// writes nothing.
 func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) error {
 	ro := p.rollout
 	before := conditions.Get(ro, v1alpha1.ClustersWrittenCondition).DeepCopy()
@@ -138,10 +138,9 @@ func sameWords(a, b *metav1.Condition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// markWritten sets ClustersWritten, which names the clusters whose plan could not be carried
-// out, and why; its reason is that of the gravest. The condition exists only while there are
-// such clusters. It is removed only if the round was complete, which means that it reached
-// every cluster.
+// markWritten sets ClustersWritten, which names the clusters whose plan could not be carried out, and why. Its reason
+// is the most serious one. The condition exists only while there are such clusters. It is removed only after a
+// complete round, which reached every cluster.
 func markWritten(ro *v1alpha1.AddOnRollout, troubles map[string]trouble, complete bool) {
 	if len(troubles) == 0 {
 		if complete {
@@ -168,8 +167,8 @@ func markWritten(ro *v1alpha1.AddOnRollout, troubles map[string]trouble, complet
 	conditions.MarkFalse(ro, v1alpha1.ClustersWrittenCondition, first, "%s", strings.Join(parts, "; "))
 }
 
-// named counts clusters and names the first of them with the reason, in order, so
-// that the same clusters give the same text.
+// named counts clusters and names the first of them with their reasons, in order, so that the same clusters give the
+// same text.
 func named(clusters []v1alpha1.ClusterReason) string {
 	sorted := slices.SortedFunc(slices.Values(clusters), func(a, b v1alpha1.ClusterReason) int { return strings.Compare(a.Cluster, b.Cluster) })
 	parts := make([]string, 0, brief.Shown)
@@ -179,8 +178,8 @@ func named(clusters []v1alpha1.ClusterReason) string {
 	return brief.Count(len(sorted), "cluster") + ": " + brief.ReasonsOf(len(sorted), parts)
 }
 
-// publish writes the status of the ClusterManagementAddOn for OCM's tools where there is a
-// plan, in replace mode only: OCM's addon-manager would wipe it.
+// publish writes the status of the ClusterManagementAddOn for OCM's tools, if there is a plan. It does so in replace
+// mode only: otherwise OCM's addon-manager would overwrite it.
 func (r *Reconciler) publish(ctx context.Context, p reserved) error {
 	owner, now := p.Observed.Owner, metav1.NewTime(p.Observed.Look.Wall)
 	if r.HidesTemplateHash || owner == nil || p.rollout.Spec.Removal != nil {
@@ -201,8 +200,8 @@ func (r *Reconciler) publish(ctx context.Context, p reserved) error {
 	return nil
 }
 
-// reportInterruption shows on the rollout that its content cannot be rendered now, for a reason outside of the content. A
-// rollout that is stalled goes on saying why.
+// reportInterruption shows on the rollout that its content cannot be rendered now, for a reason outside of the
+// content. If the rollout is stalled, it keeps that reason.
 func (r *Reconciler) reportInterruption(ctx context.Context, ro *v1alpha1.AddOnRollout, cause error) error {
 	if !errors.Is(cause, render.ErrInterrupted) || conditions.IsStalled(ro) {
 		return nil

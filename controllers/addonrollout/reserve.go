@@ -28,9 +28,9 @@ type reserved struct {
 	again time.Duration
 }
 
-// reserve writes the status, and the ledger in it, before any work is written. The write
-// carries the version that was read, so that of two operators one loses and drops its plan. After
-// the status is stored, its decisions are logged, announced and posted.
+// reserve writes the status, and the ledger in it, before any work is written. The write carries the version that was
+// read: of two operators one fails and drops its plan. After the status is stored, its decisions are logged,
+// announced and posted.
 func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, p *plan.Plan) (reserved, error) {
 	if err := r.trace(p); err != nil {
 		return reserved{}, err
@@ -55,7 +55,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	r.course.Stored(&p.Observed.Rollout.Status, ro, p.Observed.Look.Wall)
 	mem.plan = p.Memory
 	log := decisionLog(ctx, ro)
-	logClusters(log, p.Decisions.Clusters) // before the writes that may fail: the next turn does not decide it again
+	logClusters(log, p.Decisions.Clusters) // before the writes that may fail, because the next turn does not decide it again
 	logSteps(log, p.Decisions.Steps)
 	r.announce(ro, p)
 	beside := r.writeBeside(mem)
@@ -70,7 +70,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 	for _, a := range p.Accepted {
 		mem.authorOf(a.AddOn.UID).Accept(a.AddOn, a.Kind)
 	}
-	again = clock.Sooner(again, book.Deliver()) // now: otherwise a post that the status shows as posting starts 15 s later
+	again = clock.Sooner(again, book.Deliver()) // at once: otherwise a post that the status shows as under way starts 15 s later
 	return reserved{Plan: p, rollout: ro, mem: mem, again: again}, nil
 }
 
@@ -101,7 +101,7 @@ func (r *Reconciler) markSuccess(ctx context.Context, namespace string, s plan.S
 func setConditions(ro *v1alpha1.AddOnRollout, v plan.Verdict) {
 	s := &ro.Status
 	if waits := plan.Postponed(s); waits != "" && s.Phase != v1alpha1.PhaseSuspended && !v.BlamesOthers() {
-		// The phase is that of other content: it is no verdict on the declared content.
+		// The phase is that of other content, not a verdict on the declared content.
 		v = plan.Verdict{Waiting: cmp.Or(v.Waiting, v1alpha1.RolloutProgressingReason), Message: waits + "; " + cmp.Or(v.Text(), s.Message)}
 	}
 	switch {

@@ -20,14 +20,14 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// renderers caches the decoded revisions that turns use, and drops all others: a renderer remembers every cluster that
-// it was asked about, so an unused one takes as much memory as one in use.
+// renderers caches the decoded revisions that turns use, and drops all others. A renderer stores every cluster that
+// it rendered, so an unused one takes as much memory as one in use.
 type renderers struct {
 	live   client.Reader
 	charts chart.Engines
 
-	// warm are those of the operator's turns, which have rendered the fleet already; nil: none. They are used and stay. A
-	// rendering for a viewer that is interrupted makes no turn plan again.
+	// warm are the renderers of the operator's turns, which have already rendered the fleet; nil: none. They are read
+	// and not dropped. If a rendering for a viewer is interrupted, no turn plans again.
 	warm *renderers
 
 	mu   sync.Mutex
@@ -54,7 +54,7 @@ func (s *renderers) get(ctx context.Context, kept revisionKey, bounds *render.Bo
 	return s.read(ctx, kept, bounds)
 }
 
-// read is get of a revision that was perhaps deleted since it was decoded.
+// read is get of a revision that may have been deleted after it was decoded.
 func (s *renderers) read(ctx context.Context, kept revisionKey, bounds *render.Bounds) (*render.Renderer, error) {
 	s.drop(kept)
 	namespace, addOn, digest := kept.namespace, kept.addOn, kept.digest
@@ -132,8 +132,8 @@ func (s *renderers) retain(rollout client.ObjectKey, used plan.Revisions) {
 	})
 }
 
-// readStored reads which revisions of the add-on the hub has, and which of them succeeded. Times are RFC 3339 in UTC, so
-// that they sort as text.
+// readStored reads which revisions of the add-on the hub has, and which of them succeeded. Times are RFC 3339 in UTC,
+// so their texts sort by time.
 func (r *Reconciler) readStored(ctx context.Context, ro *v1alpha1.AddOnRollout) (plan.StoredRevisions, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRevisionKind + "List"))
@@ -166,8 +166,8 @@ func (r *Reconciler) readStored(ctx context.Context, ro *v1alpha1.AddOnRollout) 
 	return found, nil
 }
 
-// readContents reads the bodies of revisions. They are read uncached and decoded once. A deleted revision, which is not
-// among the stored ones, is missing, even if this process decoded it before.
+// readContents reads the bodies of revisions, uncached, and decodes each once. A deleted revision is not among the
+// stored ones and counts as missing, even if this process decoded it before.
 func (r *Reconciler) readContents(ctx context.Context, ro *v1alpha1.AddOnRollout, digests []string, stored map[string]types.UID, bounds *render.Bounds) plan.Revisions {
 	contents := plan.Revisions{}
 	for _, digest := range digests {

@@ -57,8 +57,8 @@ func TrimManagedCluster(in any) any {
 	return in
 }
 
-// TrimWork removes the parts of a ManifestWork that rollouts do not read. What is left of its manifests can be compared,
-// and cannot be written.
+// TrimWork removes the parts of a ManifestWork that rollouts do not read. The rest of its manifests can be compared,
+// but not written.
 func TrimWork(in any, manifests *render.Abridger) any {
 	w, ok := in.(*workv1.ManifestWork)
 	if !ok {
@@ -73,7 +73,7 @@ func TrimWork(in any, manifests *render.Abridger) any {
 	return in
 }
 
-// untimed makes conditions equal that differ only in when they changed, so that clusters can share them.
+// untimed removes the times of conditions, so that clusters whose conditions differ only in them can share them.
 func untimed(conditions []metav1.Condition) {
 	for i := range conditions {
 		conditions[i].LastTransitionTime = metav1.Time{}

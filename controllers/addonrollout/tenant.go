@@ -12,17 +12,17 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// standing is what the policy of tenants says about a rollout. The zero value lets it do everything.
+// standing has the rights of a rollout under the policy of tenants. The zero value permits everything.
 type standing struct {
 	// bounds on managed clusters; nil: none.
 	bounds *render.Bounds
-	// denied is why the rollout writes to no cluster; nil: it may.
+	// denied is why the rollout may write to no cluster; nil: it may write.
 	denied error
 }
 
-// standing judges a rollout by the policy as it is now: users may have written the rollout, and the
-// policy may have changed. While it is denied, its clusters keep what they run. A tenant that lost
-// an add-on may still remove or release it, if it is the owner.
+// standing judges a rollout by the present policy, because a user may have written the rollout, and the policy may
+// have changed. While the rollout is denied, its clusters keep their content. A tenant that lost an add-on may still
+// remove or release it, if it is the owner.
 func (r *Reconciler) standing(ctx context.Context, ro *v1alpha1.AddOnRollout) (standing, error) {
 	if r.Tenants == nil {
 		return standing{}, nil

@@ -23,7 +23,7 @@ type Planning struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// trace hands a plan to Options.Trace, before any of it is stored.
+// trace passes a plan to Options.Trace, before any of it is stored.
 func (r *Reconciler) trace(p *plan.Plan) error {
 	if r.Trace == nil || p.Input == nil {
 		return nil

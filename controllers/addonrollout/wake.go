@@ -57,9 +57,9 @@ func (r *Reconciler) ofSource(ctx context.Context, obj client.Object) []reconcil
 	})
 }
 
-// ofNewestCommit wakes the rollouts of a source that post a status on its newest commit: all of them
-// if the commit was refused; otherwise the rollouts that are not Succeeded, or that posted a status
-// which is not final.
+// ofNewestCommit wakes the rollouts of a source that post a status on its newest commit. If the commit was refused,
+// these are all rollouts. Otherwise they are the rollouts that are not Succeeded, or that posted a status which is
+// not final.
 func (r *Reconciler) ofNewestCommit(ctx context.Context, obj client.Object) []reconcile.Request {
 	source, ok := obj.(*v1alpha1.AddOnSource)
 	if !ok || source.Spec.CommitStatus == nil {
@@ -133,8 +133,8 @@ func contentChanged() predicate.Predicate {
 	}}
 }
 
-// statusOfOthers passes a rollout whose status another writer changed, for example from a backup.
-// Without it the wrong status of a rollout at rest would stay: no other event wakes the rollout.
+// statusOfOthers passes a rollout whose status another writer changed, for example from a backup. No other event
+// wakes a rollout at rest, so its wrong status would stay.
 func (r *Reconciler) statusOfOthers() predicate.Predicate {
 	return hubclient.Updates(func(before, after *v1alpha1.AddOnRollout) bool {
 		return !equality.Semantic.DeepEqual(before.Status, after.Status) && !r.memories.own(after)
@@ -170,8 +170,7 @@ func (r *Reconciler) clusterEvents() handler.EventHandler {
 	}
 }
 
-// clusterChange passes changes of a ManagedCluster in fields that rollouts read. The heartbeat is
-// not among them.
+// clusterChange passes changes of a ManagedCluster in fields that rollouts read. Its heartbeat is no such field.
 func clusterChange() predicate.Predicate {
 	facts := func(o client.Object) string {
 		c, ok := o.(*clusterv1.ManagedCluster)
@@ -188,8 +187,8 @@ func clusterChange() predicate.Predicate {
 	return p
 }
 
-// featureLabels is the prefix of the labels by which OCM lists the add-ons of a cluster. They change
-// with the health of every add-on. Such a change wakes no rollout.
+// featureLabels is the prefix of the labels in which OCM lists the add-ons of a cluster. They change with the health
+// of every add-on, so such a change wakes no rollout.
 const featureLabels = "feature.open-cluster-management.io/addon-"
 
 // ownLabels are the labels of a cluster that a template may read.

@@ -22,7 +22,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// OCM's texts for the step that failed.
+// OCM's texts for a step that failed.
 const (
 	failedToRender = "failed to get manifest from agent interface"
 	failedToBuild  = "failed to build manifestwork"
@@ -38,8 +38,8 @@ type worksError struct {
 func (e *worksError) Error() string { return e.err.Error() }
 func (e *worksError) Unwrap() error { return e.err }
 
-// worksFailed wraps the error of a step; nil stays nil. An interrupted rendering is not an error
-// of the cluster and is retried, so that it is not wrapped.
+// worksFailed wraps the error of a step; nil stays nil. An interrupted rendering is not wrapped, because it is not an
+// error of the cluster and is retried.
 func worksFailed(words string, err error) error {
 	if err == nil || errors.Is(err, render.ErrInterrupted) {
 		return err
@@ -47,17 +47,15 @@ func worksFailed(words string, err error) error {
 	return &worksError{words: words, err: err}
 }
 
-// unapplied reports whether a condition of the add-on says that its works could not be written.
-// In this case the works are written before the status, so that the condition does not change to
-// and fro with each attempt.
+// unapplied reports whether a condition of the add-on says that its works could not be written. Then the works are
+// written before the status, so that the condition does not change to and fro with each attempt.
 func unapplied(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	c := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnManifestApplied)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed
 }
 
-// setFailure writes into the add-on's conditions why its works could not be written. An error of
-// this write is not reported: the next attempt on the cluster writes the conditions again. If
-// another writer was faster, the next attempt is at once.
+// setFailure writes into the add-on's conditions why its works could not be written. If this write fails, the error
+// is not reported: the next attempt on the cluster writes the conditions again, at once if another writer was faster.
 func (d *round) setFailure(ctx context.Context, c *plan.Cluster, cause error) {
 	var failed *worksError
 	if c.AddOn == nil || c.AddOn.DeletionTimestamp != nil || !errors.As(cause, &failed) {
@@ -74,7 +72,7 @@ func (d *round) setFailure(ctx context.Context, c *plan.Cluster, cause error) {
 	}
 }
 
-// writeWorks creates, updates and removes works until they are what was rendered. It returns whether it wrote any.
+// writeWorks creates, updates and removes works until they equal the rendered works. It reports whether it wrote any.
 func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (bool, error) {
 	desired, gone, err := rendered.Works(d.OwnerOf(addOn, c.Planned.Revision), c.Works)
 	if err != nil {
@@ -93,8 +91,8 @@ func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1a
 			case render.Same, render.MarksOutdated:
 				continue
 			case render.MarksMissing:
-				// OCM or another version of AddonFlow wrote the same content: the work gets the marks with the
-				// next content, unless a cluster in flight cannot be verified without them.
+				// OCM or another version of AddonFlow wrote the same content. The next content brings the marks,
+				// unless a cluster in flight cannot be verified without them.
 				if !c.Planned.State.InFlight() {
 					continue
 				}
@@ -110,7 +108,7 @@ func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1a
 			return wrote, worksFailed(failedToApply, err)
 		}
 		d.countWrite(c.Name, w)
-		if repair != "" && c.Planned.State != rollout.Admitted { // on an Admitted cluster it is the move, or a repair that the ledger shows
+		if repair != "" && c.Planned.State != rollout.Admitted { // on an Admitted cluster, the ledger shows the move or the repair
 			d.did(journal.Repaired, c.Name, c.Planned.Stage, c.Planned.Revision, "work "+w.Name+" "+repair)
 		}
 	}
@@ -134,15 +132,15 @@ func namesTaken(c *plan.Cluster, desired []*workv1.ManifestWork) bool {
 	})
 }
 
-// writeWork creates a work, or updates the existing one, and remembers it. It sends a copy: the client decodes the
-// answer into the object it sent, and rendered works of several clusters share memory.
+// writeWork creates a work, or updates the existing one, and puts it into the overlay. It sends a copy, because the
+// client decodes the answer into the sent object, and rendered works of several clusters share memory.
 func (d *round) writeWork(ctx context.Context, rendered, existing *workv1.ManifestWork) error {
 	work := rendered.DeepCopy()
 	if existing != nil {
 		if err := d.Client.Update(ctx, work); err != nil {
 			return fmt.Errorf("cannot update work %s: %w", work.Name, err)
 		}
-		work.Status = render.StatusOf(existing) // the write was preconditioned on its version
+		work.Status = render.StatusOf(existing) // valid: the write was preconditioned on its version
 		d.works.put(work)
 		return nil
 	}
@@ -158,13 +156,13 @@ func (d *round) writeWork(ctx context.Context, rendered, existing *workv1.Manife
 	return nil
 }
 
-// errHidden says that another work has the name of a work to create. The watch does not show it,
-// because it has no label, and its owner is not the add-on's.
+// errHidden: another work has the name of a work to create. The watch does not show that work, because it has no
+// label, and its owner is not that of the add-on.
 var errHidden = errors.New("a work of that name exists, and neither the label " + addOnNameLabel + " nor its owner assigns it to the add-on; delete it or restore the label")
 
-// alreadyThere says why a work could not be created: cause if the watch will show the existing work
-// soon, errHidden if it never will. A work that lost the label, but whose owner is the add-on's
-// ManagedClusterAddOn, is remembered: the next turn sees it and repairs the label as drift.
+// alreadyThere says why a work could not be created: cause if the watch will show the existing work soon, errHidden
+// if it never will. A work without the label whose owner is the add-on's ManagedClusterAddOn is put into the overlay:
+// the next turn sees it and repairs the label as drift.
 func (d *round) alreadyThere(ctx context.Context, rendered *workv1.ManifestWork, cause error) error {
 	found, err := d.liveWork(ctx, client.ObjectKeyFromObject(rendered))
 	if err == nil && found != nil && addOnOfWork(found) != d.rollout.Name {
@@ -181,9 +179,8 @@ func deploys(w *workv1.ManifestWork, addOn string) bool {
 	return addOnOfWork(w) == addOn || render.IsDeployWork(w, addOn)
 }
 
-// refusal says what the hub refused to write, and why; "": the write failed for a reason that may be over
-// at the next attempt. Works that cannot be built, and a work that is not the add-on's, count as
-// refused as well.
+// refusal says which object the hub refused to write, and why; "": the write failed for a reason that may be over at
+// the next attempt. Works that cannot be built, and a work of another owner, count as refused, too.
 func refusal(err error) string {
 	var failed *worksError
 	if errors.Is(err, errHidden) || errors.As(err, &failed) && failed.words != failedToApply {
@@ -200,7 +197,7 @@ func refusal(err error) string {
 	}
 	text := answer.Status().Message
 	why := text
-	for _, named := range []string{`" is forbidden: `, `" is invalid: `} { // err names the object already
+	for _, named := range []string{`" is forbidden: `, `" is invalid: `} { // err already names the object
 		if _, rest, ok := strings.Cut(why, named); ok {
 			why = rest
 		}
@@ -208,12 +205,12 @@ func refusal(err error) string {
 	return strings.Replace(err.Error(), text, denials.ReplaceAllString(why, "$3 ($1 $2)"), 1)
 }
 
-// denials match what the API server says of an admission plugin that denied a request. A commit status
-// has room for the reason if that comes first.
+// denials match the API server's text for an admission plugin that denied a request. The reason is put first,
+// because a commit status has little room.
 var denials = regexp.MustCompile(`^(ValidatingAdmissionPolicy|admission webhook) ['"]([^'"]+)['"].*? denied (?:the )?request: (.+)$`)
 
-// fleeting reports whether a write failed because the cache was old; the next turn sees the present
-// state. A missing namespace does not count: it may never be created.
+// fleeting reports whether a write failed because the cache was old. The next turn sees the present state. A missing
+// namespace is not fleeting, because it may never be created.
 func fleeting(err error) bool {
 	var status apierrors.APIStatus
 	if apierrors.IsNotFound(err) && errors.As(err, &status) {

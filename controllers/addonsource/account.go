@@ -21,8 +21,8 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// Accounts returns a function that makes clients of a hub with the rights of a ServiceAccount, by
-// impersonation. They share the scheme and the mapper of the operator's own client.
+// Accounts returns a function that makes clients of a hub with the rights of a ServiceAccount, by impersonation. They
+// share scheme and mapper with the operator's own client.
 func Accounts(config *rest.Config, own client.Client) func(client.ObjectKey) (client.Client, error) {
 	return func(account client.ObjectKey) (client.Client, error) {
 		impersonating := rest.CopyConfig(config)
@@ -49,13 +49,13 @@ func (p *pass) asAccount() error {
 	return nil
 }
 
-// accountKey names spec.serviceAccountName. It is always of the source's namespace.
+// accountKey names spec.serviceAccountName. The account is always in the source's namespace.
 func (p *pass) accountKey() client.ObjectKey {
 	return client.ObjectKey{Namespace: p.source.Namespace, Name: p.source.Spec.ServiceAccountName}
 }
 
-// mayImpersonate waits until the operator may act as the account of the source. Without the question
-// each request would be refused, in words that are about the account and not about the operator.
+// mayImpersonate waits until the operator may act as the account of the source. Without this check, each request
+// would be refused with a message about the account, although the operator lacks the right.
 func (p *pass) mayImpersonate(ctx context.Context) error {
 	if p.account == nil {
 		return nil
@@ -74,8 +74,9 @@ func (p *pass) mayImpersonate(ctx context.Context) error {
 	return nil
 }
 
-// writer returns the client that writes an object. What Git declares is written with the rights of the account.
-// Objects of AddonFlow's kinds decide what the operator does, so they are written with the operator's own.
+// writer returns the client that writes an object. Objects that Git declares are written with the rights of the
+// account. Objects of AddonFlow's kinds are written with the operator's own rights, because they decide what the
+// operator does.
 func (p *pass) writer(key objectKey) client.Client {
 	if p.account == nil || key.Group == v1alpha1.GroupVersion.Group {
 		return p.Client
@@ -91,8 +92,8 @@ func (p *pass) reader(key objectKey) client.Reader {
 	return p.Live
 }
 
-// denied reports whether the account of the source lacks a right. Rights are given on the hub, so
-// that the same commit may be accepted later.
+// denied reports whether the account of the source lacks a right. Rights are given on the hub, so the same commit may
+// be accepted later.
 func (p *pass) denied(err error) bool {
 	return p.account != nil && apierrors.IsForbidden(err) && !terminating(err)
 }
@@ -118,8 +119,8 @@ func (p *pass) seeDeclared(ctx context.Context, seen *observation, a *attempt) e
 	return refuse(v1alpha1.ValidationFailedReason, problems.Sorted())
 }
 
-// checkScopes refuses objects of further kinds in namespaces although their kind has none, and the
-// reverse: the hub alone knows.
+// checkScopes refuses objects of further kinds that have a namespace although their kind has none, and the reverse.
+// Only the hub knows the scope of these kinds.
 func (p *pass) checkScopes(a *attempt) error {
 	var problems problem.List
 	for _, object := range a.objects {
@@ -147,23 +148,23 @@ func (p *pass) checkScopes(a *attempt) error {
 	return refuse(v1alpha1.ValidationFailedReason, problems.Sorted())
 }
 
-// mayBind reports whether the account of the source may itself bind a role. The operator binds it for
-// the agents, and must not do that for an account that may not.
+// mayBind reports whether the account of the source may itself bind a role. The operator binds the role for the
+// agents. It must not do that for an account without the right.
 func (p *pass) mayBind(ctx context.Context, role registration.Role) (bool, error) {
 	return p.accountMay(ctx, "bind "+role.Key(), authorizationv1.ResourceAttributes{
 		Verb: "bind", Group: rbacv1.GroupName, Resource: strings.ToLower(role.Kind) + "s", Namespace: role.Namespace, Name: role.Name,
 	})
 }
 
-// mayBindSet reports whether the account of the source may bind a ManagedClusterSet to a namespace. It is
-// what OCM's webhook asks about a ManagedClusterSetBinding.
+// mayBindSet reports whether the account of the source may bind a ManagedClusterSet to a namespace. OCM's webhook
+// checks the same right for a ManagedClusterSetBinding.
 func (p *pass) mayBindSet(ctx context.Context, set string) (bool, error) {
 	return p.accountMay(ctx, "bind cluster set "+set, authorizationv1.ResourceAttributes{
 		Verb: "create", Group: clusterv1.GroupName, Resource: "managedclustersets", Subresource: "bind", Name: set,
 	})
 }
 
-// accountMay asks for a right of the account of the source.
+// accountMay checks a right of the account of the source.
 func (p *pass) accountMay(ctx context.Context, right string, attributes authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
 	if err := p.account.Create(ctx, review); err != nil {
@@ -172,7 +173,7 @@ func (p *pass) accountMay(ctx context.Context, right string, attributes authoriz
 	return review.Status.Allowed, nil
 }
 
-// declaredRules returns the rules of a role that the commit itself declares, and whether it does.
+// declaredRules returns the rules of a role that the commit itself declares; false: the commit does not declare it.
 func declaredRules(objects []gitsource.Object, role registration.Role) ([]rbacv1.PolicyRule, bool) {
 	for _, object := range objects {
 		if keyOf(object.Unstructured) != (objectKey{Group: rbacv1.GroupName, Kind: role.Kind, Namespace: role.Namespace, Name: role.Name}) {

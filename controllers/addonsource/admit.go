@@ -29,12 +29,11 @@ import (
 // reasonNotAdmitted is the reason of a problem found by the API server.
 const reasonNotAdmitted problem.Reason = "NotAdmitted"
 
-// admit asks the API server for every object that differs whether it accepts the object: with a
-// dry-run create under a generated name, so that its schema and every admission policy judge
-// the whole object. A refusal is a problem of the commit; then nothing of the commit is
-// applied. A commit that is on the hub already is not judged again, unless objects that it
-// refers to have changed its content. If the API server refused to repair an object, that is a
-// problem of the commit, too, and is tried again.
+// admit asks the API server for every object that differs whether it accepts the object. It uses a dry-run create
+// under a generated name, so that the schema and every admission policy judge the whole object. A refusal is a
+// problem of the commit; then nothing of the commit is applied. A commit that is already on the hub is not judged
+// again, unless objects to which it refers have changed its content. If the API server refused to repair an object,
+// that is a problem of the commit, too, and is tried again.
 func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 	applied := p.source.Status.LastAttemptedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec
 	a.refusedByHub = slices.ContainsFunc(todo.changes(), func(c change) bool { return len(c.refused) > 0 })
@@ -58,7 +57,7 @@ func (p *pass) admit(ctx context.Context, a *attempt, todo plan) error {
 		if len(found) == 0 {
 			found = c.refused
 		}
-		if len(found) == 0 && p.account != nil && c.live == nil { // an account may create an object and not apply it
+		if len(found) == 0 && p.account != nil && c.live == nil { // an account may have the right to create an object, but not to apply it
 			if found, err = p.tryFirstApply(ctx, &c, created); err != nil {
 				return err
 			}
@@ -118,8 +117,8 @@ func (p *pass) tryRevisions(ctx context.Context, a *attempt, todo plan) (problem
 	return asWritten(a.objects, objectKey{}, problems), nil
 }
 
-// tryUndoing returns the API server's objections to what the pass removes: from the ClusterManagementAddOns that it takes
-// over, and objects that left Git.
+// tryUndoing returns the API server's objections to the removals of the pass: of fields of the
+// ClusterManagementAddOns that it takes over, and of objects that left Git.
 func (p *pass) tryUndoing(ctx context.Context, a *attempt, todo plan) (problem.List, error) {
 	var problems problem.List
 	try := func(live *unstructured.Unstructured, write func(client.Writer) error) error {
@@ -135,7 +134,7 @@ func (p *pass) tryUndoing(ctx context.Context, a *attempt, todo plan) (problem.L
 		if t.step != fenceOff && t.step != stripTemplates {
 			continue
 		}
-		u, err := stripped(t.live) // it has the fence as well
+		u, err := stripped(t.live) // it also has the fence
 		if err != nil {
 			return nil, err
 		}
@@ -151,8 +150,8 @@ func (p *pass) tryUndoing(ctx context.Context, a *attempt, todo plan) (problem.L
 	return problems, nil
 }
 
-// sayNamespaceIsNew completes problems about missing rights in a Namespace that the commit creates: they name the
-// namespace where the object was tried, and rights that the commit itself gives do not count before it is applied.
+// sayNamespaceIsNew completes problems about missing rights in a Namespace that the commit creates. They name the
+// namespace in which the object was tried. Rights that the commit itself gives do not count before it is applied.
 func sayNamespaceIsNew(problems problem.List, namespace string) {
 	const place = "in the namespace %q"
 	for i := range problems {
@@ -165,15 +164,15 @@ func sayNamespaceIsNew(problems problem.List, namespace string) {
 	}
 }
 
-// givesRights reports whether the commit changes rights on the hub by another object than the one with the key.
+// givesRights reports whether the commit changes rights on the hub by another object than that with the key.
 func givesRights(todo plan, key objectKey) bool {
 	return slices.ContainsFunc(todo.changes(), func(c change) bool {
 		return keyOf(c.desired).Group == rbacv1.GroupName && keyOf(c.desired) != key
 	})
 }
 
-// sayRightsDoNotCount completes problems about missing rights of the account of the source. All objects are tried before
-// any is written, so that the API server knows no right that the commit gives.
+// sayRightsDoNotCount completes problems about missing rights of the account of the source. All objects are tried
+// before any is written, so the API server does not know the rights that the commit gives.
 func sayRightsDoNotCount(problems problem.List, user string) {
 	for i := range problems {
 		if problems[i].Hint == "" && strings.Contains(problems[i].Message, `"`+user+`"`) {
@@ -217,7 +216,7 @@ func (p *pass) tryCreate(ctx context.Context, desired *unstructured.Unstructured
 }
 
 // tryFirstApply returns the API server's objections to the apply of an object that does not exist yet. Nothing can be
-// applied in a Namespace that the same commit creates, so there only the right to it is asked for.
+// applied in a Namespace that the same commit creates; there, only the right to apply is checked.
 func (p *pass) tryFirstApply(ctx context.Context, c *change, created map[string]bool) (problem.List, error) {
 	if !created[c.desired.GetNamespace()] {
 		return p.tryApply(ctx, c)
@@ -234,7 +233,7 @@ func (p *pass) tryFirstApply(ctx context.Context, c *change, created map[string]
 	if allowed || err != nil {
 		return nil, err
 	}
-	denied := fmt.Errorf("User %q cannot patch resource %q in API group %q in the namespace %q", //nolint:staticcheck // as the API server says it
+	denied := fmt.Errorf("User %q cannot patch resource %q in API group %q in the namespace %q", //nolint:staticcheck // the text of the API server
 		accountUser(p.accountKey()), resource.Resource, resource.Group, c.desired.GetNamespace())
 	return refusals(apierrors.NewForbidden(resource, c.desired.GetName(), denied), c.desired, c.desired.GetName()), nil
 }
@@ -267,8 +266,8 @@ func transient(err error) bool {
 		code == http.StatusRequestTimeout || code == http.StatusConflict || code == http.StatusUnauthorized
 }
 
-// terminating reports whether the API server refuses every new object of a kind or in a
-// Namespace, because that is being deleted. For a kind no cause and no reason says so.
+// terminating reports whether the API server refuses every new object of a kind or in a Namespace, because the kind
+// or Namespace is being deleted. For a kind, neither cause nor reason shows this.
 func terminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsMethodNotSupported(err) ||
 		apierrors.IsForbidden(err) && strings.Contains(err.Error(), "custom resource definition is terminating")
@@ -304,14 +303,13 @@ func refusals(err error, desired *unstructured.Unstructured, tried string) probl
 	return problems
 }
 
-// unchecked reports whether a cause says only that other causes ended the validation.
+// unchecked reports whether a cause only says that other causes ended the validation.
 func unchecked(cause metav1.StatusCause) bool {
 	return strings.Contains(cause.Message, "some validation rules were not checked")
 }
 
-// asWritten converts problems of an applied object into problems of what the commit declares.
-// An AddOnRollout may have no file, or its add-on may declare the part with the problem; then
-// the problem is one of the ClusterManagementAddOn.
+// asWritten converts problems of an applied object into problems of the declared objects. If an AddOnRollout has no
+// file, or its add-on declares the part with the problem, the problem is one of the ClusterManagementAddOn.
 func asWritten(objects []gitsource.Object, key objectKey, problems problem.List) problem.List {
 	problems = positioned(objects, key, problems)
 	for i, one := range problems {

@@ -20,13 +20,12 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// apply takes add-ons over, or writes what differs: Namespaces, AddOnRevisions, configurations,
-// ClusterManagementAddOns, and last the AddOnRollouts, whose targets then exist. If the commit
-// edits placements, OCM decides about them before the AddOnRollouts are written.
+// apply takes add-ons over, or writes the objects that differ: Namespaces, AddOnRevisions, configurations,
+// ClusterManagementAddOns, and last the AddOnRollouts, whose targets then exist. If the commit edits placements, OCM
+// decides about them before the AddOnRollouts are written.
 //
-// While it claims objects, the passes of a process take turns: if two sources
-// declare the same add-on, the first one gets all of its objects. Leader election excludes
-// other processes.
+// While passes claim objects, only one pass of a process runs at a time: if two sources declare the same add-on, the
+// first one gets all of its objects. Leader election excludes other processes.
 func (p *pass) apply(ctx context.Context, todo plan) error {
 	if changes := todo.changes(); slices.ContainsFunc(changes, p.isClaim) {
 		p.claims.Lock()
@@ -74,7 +73,7 @@ func (p *pass) write(ctx context.Context, c change) error {
 	hub := &answering{Client: p.writer(key)}
 	entry, err := p.resources(hub).Apply(ctx, c.applied(), ssa.DefaultApplyOptions())
 	owned := err == nil && entry.Action == ssa.UnchangedAction
-	if owned { // AddonFlow becomes the manager of fields that have the declared value already
+	if owned { // AddonFlow becomes the manager of fields that already have the declared value
 		err = c.force(ctx, hub)
 	}
 	switch {
@@ -102,8 +101,8 @@ func (p *pass) restoring() bool {
 	return p.source.Status.LastAppliedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec
 }
 
-// repairs reports whether a change only restores an object: the commit was applied before, and if this
-// process applied the object, it applied the same one.
+// repairs reports whether a change only restores an object. It does if the commit was applied before, and if this
+// process last applied the object unchanged or never applied it.
 func (p *pass) repairs(c change) bool {
 	before := p.writes.of(keyOf(c.desired)).desired
 	return p.restoring() && (before == "" || before == digestOf(c.desired))
@@ -122,12 +121,11 @@ func lastWriter(live *unstructured.Unstructured) string {
 	return cmp.Or(contest.LastWriter(live.GetManagedFields()), "a writer without a name")
 }
 
-// isClaim reports whether the object was not of this source when it was read: it is new, it has no owner, or its
+// isClaim reports whether the object did not belong to this source when it was read: it is new, has no owner, or its
 // owner does not exist.
 func (p *pass) isClaim(c change) bool { return ownerOf(c.live) != p.name() }
 
-// recheck reads the objects that the source claims again, and halts if one has another owner now. The next
-// pass sees and reports the owner.
+// recheck reads the claimed objects again, and halts if one has another owner now. The next pass reports the owner.
 func (p *pass) recheck(ctx context.Context, changes []change) error {
 	now := newObservation()
 	for _, c := range changes {
@@ -151,8 +149,8 @@ func (p *pass) recheck(ctx context.Context, changes []change) error {
 // errOtherContent says that the name of a revision is taken: ten hexadecimal digits of a digest may collide.
 var errOtherContent = errors.New("it holds the content")
 
-// ensureRevision creates an add-on's revision, or makes sure that the existing one of that name
-// holds the same content, has its marks, which a user may have removed, and names the commit.
+// ensureRevision creates an add-on's revision. If a revision of that name exists, it makes sure that the revision has
+// the same content, has its marks, which a user may have removed, and names the commit.
 func (p *pass) ensureRevision(ctx context.Context, hub client.Writer, addOn revision) error {
 	name := render.RevisionName(addOn.Name, addOn.Digest)
 	live := &v1alpha1.AddOnRevision{}
@@ -195,7 +193,7 @@ func (p *pass) createRevision(ctx context.Context, hub client.Writer, addOn revi
 	return nil
 }
 
-// delete deletes exactly the object that was read, by its UID.
+// delete deletes the object that was read, identified by its UID.
 func (p *pass) delete(ctx context.Context, live *unstructured.Unstructured) error {
 	if live.GetDeletionTimestamp() != nil {
 		return nil
@@ -222,7 +220,7 @@ func deleteExactly(ctx context.Context, hub client.Writer, live *unstructured.Un
 	return client.IgnoreNotFound(hub.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }
 
-// prune deletes objects that left the commit, if that is approved.
+// prune deletes objects that left the commit, if their removal is approved.
 func (p *pass) prune(ctx context.Context, todo plan) error {
 	for _, live := range todo.pruned {
 		if err := p.delete(ctx, live); err != nil {

@@ -32,17 +32,17 @@ import (
 	"github.com/addonflow/addonflow/gates"
 )
 
-// Comments are read every commentsAgain while a gate waits for one, and less often the longer it waits,
-// but at least every commentsRarely. commentsTimeout bounds one look, which holds a place of the controller.
+// Comments are read every commentsAgain when a gate begins to wait for a comment. The longer it waits, the longer is
+// the pause, up to commentsRarely. commentsTimeout limits one visit, which takes a place of the controller.
 const (
 	commentsAgain   = 20 * time.Second
 	commentsRarely  = 5 * time.Minute
 	commentsTimeout = 15 * time.Second
 )
 
-// levelsAtOnce limits the requests of one look. Every user who sees a pull request can comment, and reading the
-// permission of an account is a request. For one gate, a look reads the permissions of as many accounts as must approve,
-// and of levelsAtOnce more.
+// levelsAtOnce limits the requests of one visit. Every user who sees a pull request can comment, and each account
+// costs a request for its permission. For one gate, a visit reads the permissions of as many accounts as must
+// approve, plus levelsAtOnce.
 const levelsAtOnce = 5
 
 // commitsAtOnce is the number of commits whose pull requests one read looks up.
@@ -51,9 +51,9 @@ const commitsAtOnce = 10
 // reasonLimit is how many bytes of a comment an AddOnApproval keeps.
 const reasonLimit = 1024
 
-// Approver enters the decisions that accounts of a forge made by comments, as AddOnApprovals. It is a
-// controller of its own, so that no forge delays a rollout. Comments are read only while a gate waits for
-// them, and nothing about them is stored but the AddOnApprovals.
+// Approver creates AddOnApprovals for the decisions that accounts of a forge made by comments. It is a separate
+// controller, so that no forge delays a rollout. Comments are read only while a gate waits for them. Nothing about
+// them is stored except the AddOnApprovals.
 type Approver struct {
 	*Reconciler
 
@@ -61,16 +61,16 @@ type Approver struct {
 	looks map[types.NamespacedName]*look
 }
 
-// NewApprover returns an approver that reaches forges as the reconciler does.
+// NewApprover returns an approver that connects to forges as the reconciler does.
 func NewApprover(r *Reconciler) *Approver {
 	return &Approver{Reconciler: r, looks: map[types.NamespacedName]*look{}}
 }
 
-// look keeps the forge's answers about the comments of a rollout from one look to the next. Without it, the operator
-// asks again.
+// look keeps the forge's answers about the comments of a rollout between two visits. Without it, the operator
+// requests them again.
 type look struct {
-	// turn counts the questions about accounts. refused has the turn of each account that may not decide on a gate:
-	// accounts that were not asked yet come before it.
+	// turn counts the requests about accounts. refused has the turn of each account that may not decide on a gate.
+	// Accounts without such a request come first.
 	turn    int
 	refused map[string]int
 
@@ -78,21 +78,22 @@ type look struct {
 	origin origin
 }
 
-// origin has the commits that were merged or pushed after the stable content of a rollout, up to its target. The target
-// names the newest commit at the time of the look, which may be later than the commit that introduced the content.
+// origin has the commits that were merged or pushed after the stable content of a rollout, up to its target. The
+// target names the newest commit at the time of the read. That commit may be later than the one that introduced the
+// content.
 type origin struct {
-	// of is the target, line the commits from it back, and asked how many of them were asked for.
+	// of is the target, line has its commit and the earlier ones, and asked is how many of them were requested.
 	of    v1alpha1.Target
 	line  []commitstatus.LineCommit
 	asked int
 	// whole: no commit is missing in the line.
 	whole    bool
 	requests []commitstatus.MergedRequest
-	// authors are the accounts of the requests, and those of commits that came without one; "": the forge names none.
+	// authors are the accounts of the pull requests, and of commits without a pull request; "": the forge names none.
 	authors []string
 }
 
-// unknown returns why the authors of the content are not known; "": they are.
+// unknown returns why the authors of the content are not known; "": they are known.
 func (b origin) unknown() string {
 	switch {
 	case !b.whole:
@@ -117,8 +118,8 @@ func (b origin) numbers() string {
 	return strings.Join(all, ", ")
 }
 
-// read looks up the pull requests and commits of the target, in several reads if needed; false: they are not known yet.
-// Before any content was stable, it looks up only the commit of the target.
+// read looks up the pull requests and commits of the target, in several visits if needed; false: they are not known
+// yet. While no content is stable, it looks up only the commit of the target.
 func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v1alpha1.AddOnRolloutStatus, branch string) (known bool, err error) {
 	if b.of != *status.Target {
 		next := origin{of: *status.Target}
@@ -145,14 +146,14 @@ func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v
 			continue
 		}
 		if began := status.TargetSince; b.asked > 1 && began != nil && merged.At.Before(began.Time) {
-			merged.At = began.Time // comments of before may be about other content with the same ten digits
+			merged.At = began.Time // earlier comments may be about other content with the same ten digits
 		}
 		b.requests, b.authors = append(b.requests, merged), append(b.authors, merged.Author)
 	}
 	return b.asked == len(b.line), nil
 }
 
-// lookOf returns what the last look of a rollout left. One key is reconciled once at a time.
+// lookOf returns the look that the last visit of a rollout left. Only one worker reconciles a key at a time.
 func (a *Approver) lookOf(key types.NamespacedName) *look {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -162,7 +163,7 @@ func (a *Approver) lookOf(key types.NamespacedName) *look {
 	return a.looks[key]
 }
 
-// forget drops what is known of a rollout that waits for no comment.
+// forget drops the look of a rollout that waits for no comment.
 func (a *Approver) forget(key types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -202,11 +203,11 @@ type awaitedGate struct {
 	spec    v1alpha1.ApprovalGate
 	subject gates.Subject
 	since   time.Time
-	// used is the newest comment that was entered, whether or not its AddOnApproval is still there.
+	// used is the newest comment that was entered, even if its AddOnApproval was deleted.
 	used int64
 }
 
-// awaited are the gates of a rollout that wait for comments, as the operator has planned them.
+// awaited are the gates of a rollout that wait for comments, according to its status.
 func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
 	target := r.Status.Target
 	if target == nil || r.Status.ObservedGeneration != r.Generation || r.Status.Override.Returns() || !r.DeletionTimestamp.IsZero() {
@@ -236,8 +237,8 @@ func awaited(r *v1alpha1.AddOnRollout) []awaitedGate {
 	return found
 }
 
-// Reconcile reads the comments that the gates of a rollout wait for. What goes wrong at the forge is an
-// event, and is tried again.
+// Reconcile reads the comments for which the gates of a rollout wait. An error of the forge becomes an event, and is
+// retried.
 func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	rollout := &v1alpha1.AddOnRollout{}
 	if err := a.Live.Get(ctx, req.NamespacedName, rollout); err != nil {
@@ -274,16 +275,16 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 
-// pause is the time until comments are read again: a twentieth of how long the newest gate waits.
+// pause is the time until comments are read again: a twentieth of the time for which the newest gate waits.
 func (a *Approver) pause(waiting []awaitedGate) time.Duration {
 	newest := slices.MaxFunc(waiting, func(x, y awaitedGate) int { return x.since.Compare(y.since) })
 	return min(max(a.Clock().Sub(newest.since)/20, commentsAgain), commentsRarely)
 }
 
-// enter creates the AddOnApprovals that follow from the comments on the pull request of the target. The
-// error is fit for an event; permission is what the token needs.
+// enter creates the AddOnApprovals for the comments on the pull request of the target. The error is fit for an event;
+// permission is the permission that the token needs.
 func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, waiting []awaitedGate) (permission string, err error) {
-	hub := ctx // what was decided is entered, however slow the forge is
+	hub := ctx // the AddOnApprovals are created even if the forge is slow
 	ctx, cancel := context.WithTimeout(ctx, commentsTimeout)
 	defer cancel()
 	branch := forge.Branch(source)
@@ -322,7 +323,7 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 		comments = append(comments, more...)
 	}
 	slices.SortFunc(comments, func(x, y commitstatus.Comment) int { return cmp.Compare(x.ID, y.ID) })
-	// Uncached: what was entered already must be seen.
+	// Uncached, because earlier entries must be seen.
 	var list v1alpha1.AddOnApprovalList
 	if err := a.Live.List(hub, &list, client.InNamespace(rollout.Namespace)); err != nil {
 		return "", fmt.Errorf("cannot list approvals: %w", err)
@@ -349,7 +350,7 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	return from.Permission(), unread
 }
 
-// levels reads what accounts may do, once for all gates of a look.
+// levels reads the permissions of accounts, once for all gates of a visit.
 type levels struct {
 	from  commitstatus.Comments
 	known map[string]commitstatus.Level
@@ -377,9 +378,9 @@ func (v *voices) add(by commitstatus.Account, d v1alpha1.AddOnApproval) {
 	(*v)[i].decisions = append((*v)[i].decisions, d)
 }
 
-// decisions are the AddOnApprovals that are to be created for a gate: a rejection, or the approvals
-// once they are enough with those that are there. Until then none is, so that the permission of an account
-// is read when its comment is used. With an error, they are those of the accounts whose permission was read.
+// decisions are the AddOnApprovals to create for a gate. If there is a rejection, it is the rejection. Otherwise it
+// is all approvals, if they are enough together with the existing ones; until then it is none, so that the permission
+// of an account is read when its comment is used. With an error, it has the accounts whose permission was read.
 func (g awaitedGate) decisions(
 	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, by origin,
 	comments []commitstatus.Comment, known []v1alpha1.AddOnApproval,
@@ -392,9 +393,9 @@ func (g awaitedGate) decisions(
 			continue
 		case g.spec.Forge.NotAuthor && by.by(c.By.Login):
 			continue
-		case c.ID <= g.used: // or its decision was withdrawn
+		case c.ID <= g.used: // the comment was used, or its decision was withdrawn
 			continue
-		case g.subject.Attempt > 1 && c.Created.Before(g.since): // it was about an earlier attempt
+		case g.subject.Attempt > 1 && c.Created.Before(g.since): // the comment was about an earlier attempt
 			continue
 		case slices.ContainsFunc(known, func(k v1alpha1.AddOnApproval) bool {
 			return k.Spec.Forge != nil && k.Spec.Forge.Host == asked.from.Host() && k.Spec.Forge.CommentID == c.ID
@@ -422,9 +423,10 @@ func (g awaitedGate) decisions(
 	return approved, cmp.Or(unread, err)
 }
 
-// permitted are the decisions of accounts that may decide, until they are enough. At most levelsAtOnce
-// accounts more than must approve are asked for: those that never were, by their first comment, and then those that
-// were refused the longest ago. So accounts without the permission delay the others and keep none of them out.
+// permitted are the decisions of accounts that may decide, until they are enough. The permissions of at most
+// levelsAtOnce more accounts than must approve are read. Accounts that were never read come first, by their first
+// comment; then accounts that were refused, the longest ago first. So accounts without the permission delay the
+// others, but cannot exclude them.
 func (g awaitedGate) permitted(ctx context.Context, asked *levels, all voices, enough func([]v1alpha1.AddOnApproval) bool) (found []v1alpha1.AddOnApproval, unread error) {
 	turn := func(v voice) string {
 		return g.subject.Stage + "/" + g.subject.Gate + "/" + strings.ToLower(v.by.Login)
@@ -460,7 +462,7 @@ func (g awaitedGate) permitted(ctx context.Context, asked *levels, all voices, e
 	return found, unread
 }
 
-// levelOf returns the level that an account needs. A permission that is not known is not less than any.
+// levelOf returns the level that an account needs. An unknown permission counts as the highest.
 func levelOf(p v1alpha1.ForgePermission) commitstatus.Level {
 	switch p {
 	case v1alpha1.ForgeWrite:
@@ -472,8 +474,7 @@ func levelOf(p v1alpha1.ForgePermission) commitstatus.Level {
 	return commitstatus.LevelAdmin
 }
 
-// decision is the AddOnApproval of a comment. Its name follows from the comment and the gate, so that it
-// is created once.
+// decision is the AddOnApproval of a comment. Its name follows from comment and gate, so that it is created once.
 func (g awaitedGate) decision(rollout *v1alpha1.AddOnRollout, said gates.Comment, by v1alpha1.ForgeAuthor) v1alpha1.AddOnApproval {
 	s := g.subject
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s\n%d\n%s\n%d", s.RolloutUID, s.Stage, s.Gate, s.Digest, s.Attempt, by.Host, by.CommentID))

@@ -12,11 +12,11 @@ import (
 	"github.com/addonflow/addonflow/oci"
 )
 
-// repository is where the add-ons of a source are declared: a Git repository, or an artifact.
+// repository is the place where the add-ons of a source are declared: a Git repository, or an artifact.
 type repository interface {
 	// Host returns the name of the server, with its port.
 	Host() string
-	// Resolve returns the revision that the reference names now.
+	// Resolve returns the present revision of the reference.
 	Resolve(ctx context.Context) (gitsource.Revision, error)
 	// Fetch reads a revision. The caller closes the tree.
 	Fetch(ctx context.Context, revision gitsource.Revision) (*gitsource.Tree, error)
@@ -28,12 +28,12 @@ const (
 	sha256Prefix = "sha256:"
 )
 
-// artifacts are those of a repository in a registry.
+// artifacts are the artifacts of a repository in a registry.
 type artifacts struct {
 	registry         *oci.Registry
 	host, repository string
 	reference        oci.Reference
-	// known is the revision that was read last, so that its manifest is not read at every look.
+	// known is the revision that was read last, so that its manifest is not read again each time.
 	known gitsource.Revision
 }
 
@@ -92,8 +92,8 @@ func (a artifacts) Fetch(ctx context.Context, revision gitsource.Revision) (*git
 	return gitsource.TreeFromFiles(revision, files, artifact.Close), nil
 }
 
-// cosignKeys reads the Secrets with the public keys of registries and artifacts: what is read of
-// a registry, by its host, and of spec.oci, by its URL.
+// cosignKeys reads the Secrets with the public keys of registries and artifacts. The keys of a registry are stored by
+// its host, those of spec.oci by its URL.
 func (p *pass) cosignKeys(ctx context.Context) (map[string]map[string][]byte, error) {
 	verified := map[string]*v1alpha1.OCIVerifySpec{}
 	for _, r := range p.source.Spec.Registries {

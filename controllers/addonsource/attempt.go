@@ -20,8 +20,8 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// attempt is the work on one commit under one fingerprint. The objects of a commit never
-// change. The result of compiling them may, with objects on the hub that they refer to.
+// attempt is the work on one commit under one fingerprint. The objects of a commit never change. The compiled result
+// may change with the objects on the hub to which the commit refers.
 type attempt struct {
 	revision string
 	spec     string
@@ -37,12 +37,12 @@ type attempt struct {
 	commit load.Commit
 	// admitted is set if the API server accepted every object.
 	admitted bool
-	// refusedByHub is set if the API server refused to change an existing object.
+	// refusedByHub: the API server refused to change an existing object.
 	refusedByHub bool
 }
 
-// dependent reports whether the verdict on the commit depends on the hub: on objects that exist
-// only there, or on a webhook. Then a change there may lift the refusal.
+// dependent reports whether the verdict on the commit depends on the hub: on objects that exist only there, or on a
+// webhook. Then a change on the hub may lift the refusal.
 func (a *attempt) dependent() bool {
 	if a.refusedByHub {
 		return true
@@ -55,8 +55,8 @@ func (a *attempt) dependent() bool {
 	return false
 }
 
-// lookups bounds how often a commit is compiled in one pass: an object read from the hub may
-// refer to another one.
+// lookups is how often a commit is compiled in one pass, because an object that is read from the hub may refer to
+// another one.
 const lookups = 4
 
 func (p *pass) remembered() *attempt {
@@ -67,8 +67,8 @@ func (p *pass) remembered() *attempt {
 	return a
 }
 
-// attempt returns the attempt of the head: from memory, or with the objects that the repository has. A forced reconcile
-// reads them again: a key may have expired since.
+// attempt returns the attempt of the head: from memory, or from the objects of the repository. A forced reconcile
+// reads them again, because a key may have expired meanwhile.
 func (p *pass) attempt(ctx context.Context) (*attempt, error) {
 	a := p.remembered()
 	if a == nil || p.forced && p.requested && a.requestedAt != p.requestedAt() {
@@ -85,7 +85,7 @@ func (p *pass) attempt(ctx context.Context) (*attempt, error) {
 	return a, nil
 }
 
-// compile compiles the attempt with what the hub has now of what it refers to.
+// compile compiles the attempt with the present objects of the hub to which it refers.
 func (p *pass) compile(ctx context.Context, a *attempt) error {
 	hub, err := p.reread(ctx, a.hub)
 	if err != nil {
@@ -113,17 +113,17 @@ func (p *pass) compile(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// lookUp reads what a commit refers to on the hub; nil: the hub does not have it.
+// lookUp reads an object of the hub to which a commit refers; nil: the hub does not have it.
 type lookUp func(context.Context, load.Reference) (*unstructured.Unstructured, error)
 
-// chartOwner is the owner of the charts of the source. It begins with the namespace, because the namespaces take turns in
-// rendering, and differs from that of any rollout.
+// chartOwner is the owner of the charts of the source. It begins with the namespace, because namespaces take turns in
+// rendering. It differs from the owner of any rollout.
 func (p *pass) chartOwner() string {
 	return p.source.Namespace + "/" + v1alpha1.AddOnSourceKind + "/" + p.source.Name
 }
 
-// compileObjects compiles objects, and again with what they refer to, which it reads into hub. Without
-// read, nothing is read.
+// compileObjects compiles objects. Then it reads the objects to which they refer into hub, and compiles again. If
+// read is nil, nothing is read.
 func (p *pass) compileObjects(ctx context.Context, objects []gitsource.Object, unread problem.List, hub load.Lookup, charts string, read lookUp) (load.Commit, problem.List, error) {
 	options := CompileOptions{Tenant: p.tenant, Unread: unread, Now: p.now, Options: load.Options{
 		AllowedAddOns: p.source.Spec.AddOns, Namespace: p.source.Namespace, HubKinds: p.account != nil, AsksDefinitions: read != nil,
@@ -139,7 +139,7 @@ func (p *pass) compileObjects(ctx context.Context, objects []gitsource.Object, u
 					return commit, problems, err
 				}
 				if object != nil || reference.Definition() {
-					hub[reference] = object // objects of a kind without a definition are taken as declared
+					hub[reference] = object // without a definition, objects of the kind are taken as declared
 					found++
 				}
 			}
@@ -150,8 +150,8 @@ func (p *pass) compileObjects(ctx context.Context, objects []gitsource.Object, u
 	}
 }
 
-// reread reads the references of an earlier pass again. A deleted object is missing from now
-// on; a changed one changes the content.
+// reread reads the references of an earlier pass again. From then on a deleted object is missing, and a changed one
+// changes the content.
 func (p *pass) reread(ctx context.Context, before load.Lookup) (load.Lookup, error) {
 	hub := make(load.Lookup, len(before))
 	for reference := range before {
@@ -180,7 +180,7 @@ func (p *pass) lookUp(ctx context.Context, r load.Reference) (*unstructured.Unst
 	object.SetGroupVersionKind(kind)
 	hub := p.reader(objectKey{Group: kind.Group, Kind: kind.Kind})
 	if r.Definition() {
-		hub = p.Live // a schema, and no tenant's
+		hub = p.Live // a schema belongs to no tenant
 	}
 	err = hub.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, object)
 	if apierrors.IsNotFound(err) {
@@ -195,8 +195,8 @@ func (p *pass) lookUp(ctx context.Context, r load.Reference) (*unstructured.Unst
 	return object, nil
 }
 
-// resourceOf returns the resource of a reference. OCM's own are read in the version that the
-// content is normalised to, others in the hub's preferred version.
+// resourceOf returns the resource of a reference. Resources of OCM are read in the version to which the content is
+// normalised, others in the hub's preferred version.
 func resourceOf(r load.Reference) schema.GroupVersionResource {
 	resource := schema.GroupVersionResource{Group: r.Group, Resource: r.Resource}
 	if r.Group == addonv1alpha1.GroupName {

@@ -22,10 +22,11 @@ const (
 	reasonInvalidChart   problem.Reason = "InvalidChart"
 )
 
-// registries are those of a source, by host. They are opened for one errand.
+// registries are the registries of a source, by host. They are opened for one errand.
 type registries map[string]*oci.Registry
 
-// listed are the registries of the source, without any of them opened: fetch then only refuses others.
+// listed are the registries of the source, none of them open. With them, fetch only refuses charts of other
+// registries.
 func (p *pass) listed() registries {
 	all := registries{}
 	for _, spec := range p.source.Spec.Registries {
@@ -34,7 +35,7 @@ func (p *pass) listed() registries {
 	return all
 }
 
-// registries opens those of the source. It does not connect.
+// registries opens the registries of the source. It does not connect.
 func (p *pass) registries(ctx context.Context) (registries, error) {
 	all := registries{}
 	for _, spec := range p.source.Spec.Registries {
@@ -47,7 +48,7 @@ func (p *pass) registries(ctx context.Context) (registries, error) {
 	return all, nil
 }
 
-// registry opens one registry with what its Secret has.
+// registry opens one registry with the credentials and keys of its Secrets.
 func (p *pass) registry(ctx context.Context, spec v1alpha1.RegistrySpec, verification oci.Verification) (*oci.Registry, error) {
 	options := oci.Options{
 		Host: spec.Host, Insecure: spec.Insecure, Verification: verification, Room: sharedRoom{p.room}, Timeout: p.timeout(),
@@ -81,7 +82,7 @@ func (r registries) close() {
 	}
 }
 
-// sharedRoom is the room of all fetches, as oci takes it.
+// sharedRoom adapts the room of all fetches to the interface of oci.
 type sharedRoom struct{ *gitsource.Room }
 
 func (r sharedRoom) Claim(ctx context.Context, end func(error)) oci.Claim {
@@ -91,8 +92,8 @@ func (r sharedRoom) Claim(ctx context.Context, end func(error)) oci.Claim {
 // charts are the files of charts, by their references.
 type charts map[string]map[string][]byte
 
-// charts returns the charts of the commit of a source that was judged last, if that was under the fingerprint: a digest
-// names the same files for ever.
+// charts returns the charts of the commit of a source that was judged last, if it was judged under the fingerprint.
+// They can be used again, because a digest always names the same files.
 func (m *memories) charts(source types.NamespacedName, spec string) charts {
 	known, a := charts{}, m.attempt(source)
 	if a == nil || a.spec != spec {
@@ -118,7 +119,7 @@ func (c charts) bytes() int64 {
 	return sum
 }
 
-// unreadChart is a chart that could not be read, and may be later.
+// unreadChart is a chart that could not be read now.
 type unreadChart struct {
 	at    problem.Problem
 	cause error
@@ -150,8 +151,8 @@ func (r registries) denied(objects []gitsource.Object) problem.List {
 	return problems
 }
 
-// fetch gives the AddOnPackages among the objects the charts that they name. It returns what is
-// wrong with the commit, or an *unreadChart. After that one, only known charts are given.
+// fetch gives the AddOnPackages among the objects the charts that they name. It returns the problems of the commit,
+// or an *unreadChart. After an *unreadChart, only known charts are given.
 func (r registries) fetch(ctx context.Context, objects []gitsource.Object, known charts) (problem.List, error) {
 	problems := r.denied(objects)
 	fetched := charts{}
@@ -164,7 +165,7 @@ func (r registries) fetch(ctx context.Context, objects []gitsource.Object, known
 		}
 		registry := r[reference.Host]
 		if registry == nil || unread != nil && known[text] == nil {
-			continue // denied, not opened, or after a chart that could not be read
+			continue // denied, not opened, or after an unread chart
 		}
 		at := chartProblem(o)
 		if known[text] == nil {

@@ -18,8 +18,8 @@ import (
 // defaultHistoryLimit is how many AddOnRevisions are kept in addition to those in use.
 const defaultHistoryLimit = 10
 
-// collect deletes AddOnRevisions beyond the history of the add-ons that this pass changed.
-// Their number grows only with a change, so without one nothing is listed.
+// collect deletes AddOnRevisions beyond the history of the add-ons that this pass changed. Their number grows only
+// with a change, so otherwise nothing is listed.
 func (p *pass) collect(ctx context.Context, todo plan) error {
 	for _, c := range todo.rollouts {
 		if err := p.collectRevisions(ctx, c.desired.GetName()); err != nil {
@@ -75,7 +75,8 @@ func (p *pass) revisionsOf(ctx context.Context, addOn string) ([]metav1.PartialO
 }
 
 // usedByRollout returns the names of the revisions that a rollout needs: target and stable, those of its records, the
-// quarantined or blocked ones, and the newest succeeded one that is neither, from which a lost status is rebuilt.
+// quarantined and blocked ones, and the newest succeeded one that is neither quarantined nor blocked. A lost status
+// is rebuilt from the latter.
 func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMetadata) map[string]bool {
 	used := map[string]bool{}
 	for _, target := range []*v1alpha1.Target{r.Spec.Target, r.Status.Target, r.Status.Stable} {
@@ -115,7 +116,7 @@ func barred(r *v1alpha1.AddOnRollout, annotations map[string]string) bool {
 	})
 }
 
-// usedByWorks adds the revisions that any cluster's works were rendered from.
+// usedByWorks adds the revisions that the works of any cluster name.
 func (p *pass) usedByWorks(ctx context.Context, addOn string, used map[string]bool) error {
 	for next := ""; ; {
 		works := &metav1.PartialObjectMetadataList{}

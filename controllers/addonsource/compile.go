@@ -30,22 +30,21 @@ type CompileOptions struct {
 	load.Options
 	// Tenant limits what the source may declare; nil: no limit.
 	Tenant *tenancy.Tenant
-	// Unread is why a part of the commit could not be read (from gitsource's Build). It comes
-	// first among the returned problems, because the others may follow from it.
+	// Unread is why a part of the commit could not be read, according to gitsource's Build. It is first among the
+	// returned problems, because the others may follow from it.
 	Unread problem.List
-	// Now is the time from which windows must open within a year.
+	// Now is the start of the year in which each window must have an opening.
 	Now time.Time
 }
 
-// Compile converts the objects that a commit declares into the objects to apply. hub holds the
-// referenced objects that exist only there. All problems of the commit are returned, each with
-// file and line as far as known; with any problem the commit must not be applied. References in
-// Commit.Missing are not problems: the caller reads them from the hub and compiles again, and
-// waits for those that do not exist there either. With a problem Missing is empty, because the
-// missing reference may be a mistake.
+// Compile converts the objects that a commit declares into the objects to apply. hub has the referenced objects that
+// exist only there. All problems of the commit are returned, each with file and line as far as known. If there is a
+// problem, the commit must not be applied. References in Commit.Missing are not problems: the caller reads them from
+// the hub and compiles again, and waits for those that the hub does not have either. If there is a problem, Missing
+// is empty, because the missing reference may be a mistake.
 //
-// The controller and `addonflow lint` both use this function, so that a commit that passes
-// offline is not refused for its content on the hub.
+// The controller and `addonflow lint` both use this function, so that a commit that passes offline is not refused for
+// its content on the hub.
 func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (load.Commit, problem.List) {
 	located := make([]load.Located, 0, len(objects))
 	for _, object := range objects {
@@ -74,8 +73,8 @@ func Compile(objects []gitsource.Object, hub load.Lookup, o CompileOptions) (loa
 	return commit, problems
 }
 
-// declaredPaces returns flaws of the paces of a commit that only show before they become typed
-// values: an explicit 0, a value of another type.
+// declaredPaces returns flaws of the paces of a commit that are visible only before they become typed values: an
+// explicit 0, a value of another type.
 func declaredPaces(objects []gitsource.Object) problem.List {
 	var problems problem.List
 	for _, object := range objects {
@@ -94,8 +93,8 @@ func declaredPaces(objects []gitsource.Object) problem.List {
 // plainNumber matches a number of clusters with only one reading.
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// writtenOtherwise returns problems for numbers of clusters in a pace that YAML reads as
-// another number than most people do: 025 is 21.
+// writtenOtherwise returns problems for numbers of clusters in a pace that YAML reads differently than most people:
+// 025 is 21.
 func writtenOtherwise(object gitsource.Object, field string, pace map[string]any) problem.List {
 	var problems problem.List
 	for _, name := range slices.Sorted(maps.Keys(pace)) {
@@ -182,8 +181,8 @@ func checkPolicy(addOn load.AddOn, now time.Time) problem.List {
 	return problems
 }
 
-// checkWindows returns what is wrong with the windows of the stages: a zone or time that cannot be
-// read, or no opening.
+// checkWindows returns the errors of the windows of the stages: an invalid zone or time, or a window without an
+// opening.
 func checkWindows(stages []v1alpha1.Stage, now time.Time) []rollout.FieldError {
 	return checkGates(stages, func(g v1alpha1.Gate) (string, error) {
 		if g.Window == nil {
@@ -193,7 +192,7 @@ func checkWindows(stages []v1alpha1.Stage, now time.Time) []rollout.FieldError {
 	})
 }
 
-// endlessWindows returns the windows that hold no cluster.
+// endlessWindows returns the windows that never close.
 func endlessWindows(addOn load.AddOn, now time.Time) problem.List {
 	var warnings problem.List
 	for _, e := range checkGates(addOn.Policy().Stages, func(g v1alpha1.Gate) (string, error) {
@@ -207,7 +206,7 @@ func endlessWindows(addOn load.AddOn, now time.Time) problem.List {
 	return warnings
 }
 
-// checkAddresses returns the gates that an operator with these options never measures.
+// checkAddresses returns the gates whose addresses an operator with these options refuses.
 func checkAddresses(stages []v1alpha1.Stage, o measure.Options) []rollout.FieldError {
 	return checkGates(stages, func(g v1alpha1.Gate) (string, error) {
 		switch {
@@ -220,7 +219,7 @@ func checkAddresses(stages []v1alpha1.Stage, o measure.Options) []rollout.FieldE
 	})
 }
 
-// checkGates returns what is wrong with the gates of the stages. check names the field of a gate that it judged.
+// checkGates returns the errors of the gates of the stages. check returns the field with the error.
 func checkGates(stages []v1alpha1.Stage, check func(v1alpha1.Gate) (field string, err error)) []rollout.FieldError {
 	var found []rollout.FieldError
 	for i, st := range stages {
@@ -243,7 +242,7 @@ func checkGates(stages []v1alpha1.Stage, check func(v1alpha1.Gate) (field string
 	return found
 }
 
-// checkDependencies returns a problem for every add-on that depends on itself, also over others.
+// checkDependencies returns a problem for every add-on that depends on itself, directly or through others.
 func checkDependencies(addOns []load.AddOn) problem.List {
 	needs := map[string][]string{}
 	for _, addOn := range addOns {

@@ -20,8 +20,8 @@ import (
 // add-on.
 const templatesResource = "addontemplates"
 
-// liveForm returns a declared object in the form in which it is applied: marked with its
-// source, and a ClusterManagementAddOn with AddonFlow's finalizer and in the form for the mode.
+// liveForm returns a declared object in the form in which it is applied. It is marked with its source. A
+// ClusterManagementAddOn has AddonFlow's finalizer, and the form for the mode.
 func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *unstructured.Unstructured {
 	u := declared.DeepCopy()
 	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
@@ -39,8 +39,8 @@ func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *un
 	return u
 }
 
-// deadlinesForOCM writes every progressDeadline in the form that OCM's schemas accept; a commit
-// may use more forms of durations. Strategies of an AddOnRollout have the same field.
+// deadlinesForOCM writes every progressDeadline in the form that OCM's schemas accept, because a commit may use more
+// forms of durations. Strategies of an AddOnRollout have the same field.
 func deadlinesForOCM(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -74,9 +74,9 @@ func with(m map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// fence removes from a ClusterManagementAddOn what OCM's addon-manager acts on. The
-// addon-manager installs by placements, and its template manager starts for any add-on that
-// lists addontemplates, whatever the lifecycle annotation says.
+// fence removes from a ClusterManagementAddOn the fields that cause actions of OCM's addon-manager. The addon-manager
+// installs by placements. Its template manager starts for any add-on that lists addontemplates, even with the
+// lifecycle annotation.
 func fence(u *unstructured.Unstructured) {
 	u.SetAnnotations(with(u.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue))
 	spec, ok := u.Object["spec"].(map[string]any)
@@ -92,9 +92,8 @@ func fence(u *unstructured.Unstructured) {
 	}
 }
 
-// markFenced writes on a ClusterManagementAddOn since when it is fenced off, if it existed
-// without the fence before. What OCM's addon-manager wrote until then is repaired; what it
-// writes later is a conflict.
+// markFenced writes on a ClusterManagementAddOn the time of the fence, if the object existed without the fence.
+// Fields that OCM's addon-manager wrote earlier are repaired; fields that it writes later are a conflict.
 func markFenced(desired, live *unstructured.Unstructured, source string, now time.Time) {
 	at := ""
 	switch {
@@ -157,8 +156,8 @@ func rolloutSpec(addOn load.AddOn, target v1alpha1.Target) v1alpha1.AddOnRollout
 	return spec
 }
 
-// removalOf returns the removal in the spec of an AddOnRollout whose add-on its source no
-// longer declares. The first such commit stays, because an approval names it.
+// removalOf returns the removal in the spec of an AddOnRollout whose add-on its source no longer declares. The
+// removal keeps the first such commit, because an approval names it.
 func removalOf(live v1alpha1.AddOnRolloutSpec, in planInput) v1alpha1.Removal {
 	commit := in.commitSHA
 	if live.Removal != nil {
@@ -198,8 +197,8 @@ func revisionObject(namespace, source string, addOn revision) (*v1alpha1.AddOnRe
 	}, nil
 }
 
-// revisionMarks are the labels and annotations with which the revision of an add-on's content is created. The digest is an
-// annotation as well, so that metadata alone, without the body, shows which content succeeded.
+// revisionMarks are the labels and annotations with which the revision of an add-on's content is created. The digest
+// is one of them, so that the metadata alone shows which content succeeded, without the body.
 func revisionMarks(source string, addOn revision) (labels, annotations map[string]string) {
 	return map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, v1alpha1.AddOnLabel: addOn.Name},
 		map[string]string{v1alpha1.SourceAnnotation: source, v1alpha1.RevisionAnnotation: addOn.Digest, v1alpha1.CommitsAnnotation: addOn.commit}

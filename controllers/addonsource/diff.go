@@ -21,14 +21,14 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// unchanged reports whether an object is as the hub had it when this process last applied or
-// compared desired. Then applying desired changes nothing, and no request is needed.
+// unchanged reports whether an object is unchanged on the hub since this process applied or compared desired. Then an
+// apply of desired would change nothing, and no request is needed.
 func unchanged(live, desired *unstructured.Unstructured, last written) bool {
 	return live != nil && last.desired != "" && last.desired == digestOf(desired) && last.stored == storedDigest(live)
 }
 
-// digestOf identifies what is applied. It leaves out the time of a fence, which differs each time that another client
-// removed the fence.
+// digestOf identifies the applied content of an object, without the time of a fence, which changes each time that
+// another client removes the fence.
 func digestOf(u *unstructured.Unstructured) string {
 	if annotations := u.GetAnnotations(); annotations[v1alpha1.FencedAtAnnotation] != "" {
 		delete(annotations, v1alpha1.FencedAtAnnotation)
@@ -42,10 +42,9 @@ func digestOf(u *unstructured.Unstructured) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// storedDigest identifies what the hub stores of an object, as far as a commit can declare it:
-// everything but metadata and status, and the fields, those of metadata included, that the API
-// server records as applied by AddonFlow. The API server removes a field from that record when
-// another writer changes or removes the field.
+// storedDigest identifies the stored form of an object, as far as a commit can declare it: all fields except metadata
+// and status, and the fields, also of metadata, that the API server records as applied by AddonFlow. If another
+// writer changes or removes a field, the API server removes it from that record.
 func storedDigest(live *unstructured.Unstructured) string {
 	if live == nil {
 		return ""
@@ -72,11 +71,10 @@ func appliedFields(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// diff keeps only those changes in the plan that would change something. The API server
-// decides: it runs each apply dry, and the result is compared with what it stores. So declared
-// fields and whole atomic lists are compared, after defaults and webhooks, while fields that
-// other writers added are not. Changes that the API server refuses stay in the plan; admit
-// judges them.
+// diff keeps in the plan only the changes that would change an object. The API server decides: diff runs each apply
+// dry, and compares the result with the stored object. So declared fields and whole atomic lists are compared, after
+// defaults and webhooks, but fields that other writers added are not. Changes that the API server refuses stay in the
+// plan; admit judges them.
 func (p *pass) diff(ctx context.Context, todo *plan) error {
 	for _, list := range []*[]change{&todo.namespaces, &todo.objects, &todo.addOnObjects, &todo.rollouts} {
 		var differing []change
@@ -97,7 +95,7 @@ func (p *pass) diff(ctx context.Context, todo *plan) error {
 	return todo.namePolicy(p.head.String())
 }
 
-// differs runs one apply dry. If the API server refuses it, the reason is kept in the change.
+// differs runs one apply dry. If the API server refuses it, the change keeps the reason.
 func (p *pass) differs(ctx context.Context, c *change) (bool, error) {
 	if c.live == nil {
 		return true, nil // tryCreate judges it
@@ -132,7 +130,7 @@ func (p *pass) tryApply(ctx context.Context, c *change) (problem.List, error) {
 	return nil, nil
 }
 
-// force applies a change even if nothing but the managers of its fields differs.
+// force applies a change even if only the managers of its fields differ.
 func (c *change) force(ctx context.Context, hub client.Writer) error {
 	return hub.Patch(ctx, c.applied(), client.Apply, client.ForceOwnership, client.FieldOwner(v1alpha1.FieldManager)) //nolint:staticcheck // as package ssa
 }
@@ -140,7 +138,7 @@ func (c *change) force(ctx context.Context, hub client.Writer) error {
 // objections are the problems of a commit that follow from the API server's answer about one of its objects.
 func objections(err error, c *change) (problem.List, error) {
 	switch {
-	case apierrors.IsConflict(err), c.live != nil && apierrors.IsNotFound(err): // ownership is forced, so the conflict is about the object's version
+	case apierrors.IsConflict(err), c.live != nil && apierrors.IsNotFound(err): // ownership is forced, so a conflict is about the object's version
 		return nil, changedMeanwhile(c)
 	case transient(err):
 		return nil, retry(v1alpha1.ApplyFailedReason, fmt.Errorf("the dry run of %s failed: %w", keyOf(c.desired), err))
@@ -148,8 +146,9 @@ func objections(err error, c *change) (problem.List, error) {
 	return refusals(err, c.desired, c.desired.GetName()), nil
 }
 
-// applied returns what is sent: desired, bound to the object that was read. An object that was read is never created
-// again: an AddOnRollout that was released meanwhile would come back without the release, as a removal that never ends.
+// applied returns the object to send: desired, bound to the object that was read. If an object was read, it is never
+// created again. Otherwise an AddOnRollout that was released meanwhile would be created again without the release, as
+// a removal that never ends.
 func (c *change) applied() *unstructured.Unstructured {
 	u := c.desired.DeepCopy()
 	if c.live != nil {
@@ -163,14 +162,13 @@ func changedMeanwhile(c *change) error {
 	return wait(fluxmeta.ProgressingReason, firstWait, "%s was changed or deleted meanwhile", keyOf(c.desired))
 }
 
-// resources compares and applies objects as Flux does. AddonFlow does inventory, pruning and
-// waiting itself.
+// resources compares and applies objects as Flux does. AddonFlow itself does inventory, pruning and waiting.
 func (p *pass) resources(c client.Client) *ssa.ResourceManager {
 	return ssa.NewResourceManager(c, nil, ssa.Owner{Field: v1alpha1.FieldManager, Group: v1alpha1.GroupVersion.Group})
 }
 
-// answering keeps the API server's answers, which the resource manager drops. The version of the answer to the patch that
-// was not a dry run distinguishes events of AddonFlow's own writes from others.
+// answering keeps the API server's answers, which the resource manager drops. The version in the answer to a patch
+// that is not a dry run identifies events of AddonFlow's own writes.
 type answering struct {
 	client.Client
 	tried, answer *unstructured.Unstructured

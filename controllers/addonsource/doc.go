@@ -16,23 +16,21 @@
 //	prune     deletes what left the commit, if spec.prune approves it
 //	report    one status write, then events, then the commit statuses
 //
-// A pass decides what to do by facts in the status (lastAttemptedRevision, lastAppliedRevision,
-// inventory, addOns) and by the stored objects, never by a condition. A refused commit is
-// recorded as attempted and not read again. A commit that waits for something is not recorded,
-// and is tried again from memory. The last compiled commit is kept in memory, so that drift is
-// repaired without a fetch. After a restart the commit is fetched once, and only if an object
-// is missing or changed.
+// A pass decides by facts in the status (lastAttemptedRevision, lastAppliedRevision, inventory, addOns) and by the
+// stored objects, never by a condition. A refused commit is stored as attempted and is not read again. A commit that
+// waits for something is not stored as attempted; the operator tries it again from memory. The last compiled commit
+// is kept in memory, so that drift is repaired without a fetch. After a restart the commit is fetched once, and only
+// if an object is missing or changed.
 //
-// The controller writes AddOnSource.status and AddOnRollout.spec, never AddOnRollout.status and
-// no work. It deletes nothing only because something could not be read. It never deletes a
-// Namespace, because a Namespace may contain more than Git declared in it.
+// The controller writes AddOnSource.status and AddOnRollout.spec, but neither AddOnRollout.status nor works. If an
+// object cannot be read, the controller deletes nothing because of that. It never deletes a Namespace, because a
+// Namespace may contain more objects than Git declared in it.
 //
-// Three more controllers work for a source at its forge, apart, so that no forge delays a rollout:
+// Three more controllers work for a source at its forge. They are separate, so that no forge delays a rollout:
 //
 //	Planner   answers pull requests with plans (pulls.go)
 //	Reverter  proposes the commit that makes Git true after a rollback (reverts.go)
 //	Approver  enters approvals that were given by comments (approvals.go)
 //
-// It communicates with controllers/addonrollout, which moves the clusters, through the API
-// server only.
+// The package communicates with controllers/addonrollout, which moves the clusters, through the API server only.
 package addonsource

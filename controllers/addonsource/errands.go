@@ -26,20 +26,19 @@ const errandsAtOnce = 128
 // then queues the source again.
 var errAway = errors.New("waiting for the Git server")
 
-// errandKey identifies what an errand is for. A result for another key is discarded: the source
-// has changed since, another process has moved the hub to another revision, or the user has
-// requested a new look.
+// errandKey identifies the request of an errand. A result for another key is discarded: the source has changed
+// meanwhile, another process has moved the hub to another revision, or the user has requested a new look.
 type errandKey struct {
 	generation int64
-	// attempted is the revision that the hub was at.
+	// attempted is the revision of the hub at that time.
 	attempted string
-	// requestedAt is the user's request that the errand answers, "" without one.
+	// requestedAt is the user's request that the errand answers; "": there is none.
 	requestedAt string
-	// content is the revision whose objects are fetched; the zero value resolves the reference.
+	// content is the revision whose objects are fetched. If it is zero, the errand resolves the reference.
 	content gitsource.Revision
 }
 
-// fetchResult is what an errand fetched, or why it could not.
+// fetchResult is the result of an errand, or its error.
 type fetchResult struct {
 	head            gitsource.Revision
 	author, subject string
@@ -48,12 +47,12 @@ type fetchResult struct {
 	err             error
 }
 
-// errand is one conversation with a Git server on behalf of one source.
+// errand is one conversation with a Git server for one source.
 type errand struct {
 	key errandKey
 	// host is the server, with its port.
 	host string
-	// doubtful is set if the last conversation of the source failed.
+	// doubtful: the last conversation of the source failed.
 	doubtful bool
 	// sent is when the errand began to wait for a place.
 	sent   time.Time
@@ -64,8 +63,8 @@ type errand struct {
 	result fetchResult
 }
 
-// errands are those of all sources, at most one per source. No reconcile waits for one. They
-// are not stored: after a restart they are sent again.
+// errands has the errands of all sources, at most one per source. No reconcile waits for an errand. They are not
+// stored: after a restart they are sent again.
 type errands struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*errand
@@ -81,14 +80,14 @@ type waitingErrand struct {
 	errand *errand
 }
 
-// group is a set of errands that share a namespace, a host, or both. The zero value is all
+// group is a set of errands with a common namespace, a common host, or both. The zero value is the set of all
 // errands.
 type group struct {
 	namespace, host string
 	doubtful        bool
 }
 
-// groups returns those that an errand belongs to.
+// groups returns the groups to which an errand belongs.
 func (w waitingErrand) groups() []group {
 	namespace, host := w.source.Namespace, w.errand.host
 	all := []group{{}, {namespace: namespace}, {host: host}, {namespace: namespace, host: host}}
@@ -98,9 +97,9 @@ func (w waitingErrand) groups() []group {
 	return all
 }
 
-// fits reports whether there is a place for an errand. A running errand counts once for each
-// group that it shares with this one. So a namespace or host that takes many places needs more
-// of them free for its next errand than one that takes none, which needs a single one.
+// fits reports whether there is a place for an errand. A running errand counts once for each group that it shares
+// with this one. So the more places a namespace or host takes, the more free places its next errand needs. A
+// namespace and host without a place needs only one.
 func (e *errands) fits(w waitingErrand) bool {
 	taken := 0
 	for _, g := range w.groups() {
@@ -125,7 +124,7 @@ func (e *errands) take(source types.NamespacedName, key errandKey) (fetchResult,
 	return sent.result, true
 }
 
-// awaits reports whether an errand for a key is running, or has ended.
+// awaits reports whether an errand for a key is running or has ended.
 func (e *errands) awaits(source types.NamespacedName, key errandKey) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,7 +142,7 @@ func (e *errands) waitsSince(source types.NamespacedName) (time.Time, bool) {
 	return e.waiting[at].errand.sent, true
 }
 
-// send starts an errand and stops any other of the source.
+// send starts an errand and stops any other errand of the source.
 func (e *errands) send(ctx context.Context, source types.NamespacedName, next *errand) {
 	// The errand outlives the pass but uses its logger.
 	ctx, next.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -205,7 +204,7 @@ func (e *errands) work(w waitingErrand) {
 	}
 }
 
-// safely runs the errand. A panic fails one source only, as in a reconcile.
+// safely runs the errand. A panic fails only one source, as in a reconcile.
 func (e *errand) safely(ctx context.Context) (result fetchResult) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -10,15 +10,14 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// revisionMetadata is the key under which Flux's notification-controller looks for the revision
-// of an event.
+// revisionMetadata is the key in which Flux's notification-controller expects the revision of an event.
 const revisionMetadata = "event.toolkit.fluxcd.io/revision"
 
 // eventLimit is the longest text of an event, in bytes, that every API accepts.
 const eventLimit = 1000
 
-// announce sends an event if the pass changed what Ready says. It is called after the status
-// was written, so that a restart does not announce it again.
+// announce sends an event if the pass changed Ready. It is called after the status was written, so that a restart
+// does not announce it again.
 func (p *pass) announce(h *halt) {
 	ready := conditions.Get(p.source, fluxmeta.ReadyCondition)
 	before := conditions.Get(p.before, fluxmeta.ReadyCondition)
@@ -44,7 +43,7 @@ func eventType(h *halt) string {
 	return corev1.EventTypeWarning
 }
 
-// shortened cuts a text at a line or, failing that, anywhere.
+// shortened cuts a text at the end of a line; if that is not possible, anywhere.
 func shortened(text string) string {
 	if len(text) <= eventLimit {
 		return text

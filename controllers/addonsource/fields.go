@@ -12,9 +12,9 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// own takes the content of the objects that the source claims from other managers. Then the API server tries the
-// applies, because only now they remove what the commit does not declare. A refusal is a problem of the commit. The
-// content of the objects is not changed here, so OCM still runs an add-on that would be taken over.
+// own takes the content of the claimed objects from other managers. Only after that do applies remove fields that the
+// commit does not declare, so the API server then tries the applies. A refusal is a problem of the commit. The
+// content of the objects is not changed here, so OCM still runs an add-on that is to be taken over.
 func (p *pass) own(ctx context.Context, a *attempt, todo plan) error {
 	var problems problem.List
 	for _, c := range todo.changes() {
@@ -41,8 +41,8 @@ func (p *pass) own(ctx context.Context, a *attempt, todo plan) error {
 }
 
 // takeFields makes AddonFlow the only manager of the fields that it applies to an object. Otherwise a field that a
-// later commit no longer declares would stay: server-side apply keeps a field as long as another manager
-// has it, such as kubectl, which applied the object before AddonFlow.
+// later commit no longer declares would stay, because server-side apply keeps a field as long as another manager has
+// it. Such a manager is kubectl, if it applied the object before AddonFlow.
 func (p *pass) takeFields(ctx context.Context, c *change) error {
 	entries, taken, err := ownedFields(c.live.GetManagedFields(), p.isClaim(*c))
 	if err != nil {
@@ -56,17 +56,17 @@ func (p *pass) takeFields(ctx context.Context, c *change) error {
 	if err := patchExactly(ctx, p.writer(keyOf(c.live)), c.live, owned); err != nil {
 		return err
 	}
-	c.live.Object = owned.Object // a take-over is bound to this version as well
+	c.live.Object = owned.Object // a take-over is bound to this version, too
 	return nil
 }
 
-// ownedFields returns the entries of an object after AddonFlow took fields from other managers, and
-// whether that is a change.
+// ownedFields returns the entries of an object after AddonFlow took fields from other managers, and whether they
+// changed.
 //
-//   - Of an object that a source claims, AddonFlow takes the whole content, that is everything but metadata
-//     and status. What the commit does not declare is removed when the commit is applied.
-//   - Of other objects, AddonFlow takes the fields that it applied. The fields that other
-//     managers added since then stay theirs.
+// - If a source claims the object, AddonFlow takes the whole content: all fields except metadata
+// and status. The next apply removes the fields that the commit does not declare.
+// - Otherwise AddonFlow takes the fields that it applied. Fields that other managers added later
+// stay theirs.
 func ownedFields(entries []metav1.ManagedFieldsEntry, claimed bool) ([]metav1.ManagedFieldsEntry, bool, error) {
 	own := metav1.ManagedFieldsEntry{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1"}
 	var kept, foreign []metav1.ManagedFieldsEntry
@@ -123,20 +123,20 @@ func ownedFields(entries []metav1.ManagedFieldsEntry, claimed bool) ([]metav1.Ma
 		kept = append(kept, own)
 	}
 	if len(kept) == 0 {
-		// The API server reads an empty list as "unchanged", and one empty entry as no managers.
+		// The API server reads an empty list as "unchanged", and one empty entry as "no managers".
 		kept = []metav1.ManagedFieldsEntry{{}}
 	}
 	return kept, changed, nil
 }
 
-// isContent reports whether a commit alone decides about a field.
+// isContent reports whether only a commit decides about a field.
 func isContent(path fieldpath.Path) bool {
 	first := path[0].FieldName
 	return first != nil && *first != "metadata" && *first != "status"
 }
 
-// withParents adds to a set the objects and lists in which its fields are: a manager of "limits" keeps
-// an empty "limits" after its last field was removed.
+// withParents adds the objects and lists that contain the fields of a set: a manager of "limits" keeps an empty
+// "limits" after its last field was removed.
 func withParents(fields *fieldpath.Set) *fieldpath.Set {
 	all := fieldpath.NewSet()
 	for path := range fields.All() {

@@ -10,16 +10,16 @@ import (
 	"github.com/addonflow/addonflow/controllers/tenancy"
 )
 
-// fingerprintVersion changes when this program compiles the same commit differently, so that the commit is applied
+// fingerprintVersion must change if this program compiles the same commit differently, so that the commit is applied
 // again.
 const fingerprintVersion = "1"
 
-// fingerprint identifies everything besides the commit that decides what is applied and pruned.
-// A commit attempted under another fingerprint counts as new. Credentials, intervals and commit
-// statuses are not part of it.
+// fingerprint identifies all inputs besides the commit that decide which objects are applied and pruned. A commit
+// that was attempted under another fingerprint counts as new. Credentials, intervals and commit statuses are not part
+// of it.
 //
-// The public keys of spec.verify, and those of cosign, are part of it: if a key is added or revoked, the commit is
-// verified again.
+// The public keys of spec.verify and of cosign are part of it: if a key is added or revoked, the commit is verified
+// again.
 func fingerprint(spec v1alpha1.AddOnSourceSpec, config Config, tenant *tenancy.Tenant, publicKeys map[string][]byte, cosignKeys map[string]map[string][]byte) (string, error) {
 	encoded, err := json.Marshal(struct {
 		Version       string
@@ -30,7 +30,7 @@ func fingerprint(spec v1alpha1.AddOnSourceSpec, config Config, tenant *tenancy.T
 		AddOns        []string
 		Prune         bool
 		DefaultCanary bool `json:",omitempty"`
-		// Absent in the fingerprints of sources without them, which must not change.
+		// Absent if the source has none, because the fingerprints of such sources must not change.
 		Verify         *v1alpha1.VerifySpec `json:",omitempty"`
 		PublicKeys     map[string][]byte    `json:",omitempty"`
 		AllowForcePush bool                 `json:",omitempty"`
@@ -51,7 +51,7 @@ func fingerprint(spec v1alpha1.AddOnSourceSpec, config Config, tenant *tenancy.T
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// ociReference returns the artifact to follow, nil if it is the default or none.
+// ociReference returns the artifact to follow; nil: the default, or no artifact.
 func ociReference(spec v1alpha1.AddOnSourceSpec) *v1alpha1.OCIReference {
 	if spec.OCI == nil {
 		return nil

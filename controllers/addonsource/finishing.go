@@ -8,20 +8,20 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 )
 
-// finishing is a commit whose rollouts end before newer content follows, as spec.onNewCommit Finish asks.
+// finishing is a commit whose rollouts end before newer content follows (spec.onNewCommit Finish).
 type finishing struct {
 	// fleet has the add-ons of the commit whose rollouts are running or have ended.
 	fleet
 	// finishes: spec.onNewCommit of one of the add-ons is Finish.
 	finishes bool
-	// superseded: newer content took the place of a rollout of the commit before that ended.
+	// superseded: newer content replaced the content of a rollout of the commit before the rollout ended.
 	superseded bool
 	// back: the clusters leave its content.
 	back bool
 }
 
-// finish notes which commits the rollouts of an add-on finish, by sha. Until the rollout has observed the newer
-// content, this is known from its policy only. A commit ends with all of its add-ons, whatever their own policy.
+// finish notes, by sha, the commits that the rollouts of an add-on still finish. Until the rollout has observed the
+// newer content, only its policy shows this. A commit ends with all of its add-ons, whatever their own policies.
 func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 	if ro == nil {
 		return
@@ -31,7 +31,7 @@ func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 		h := &ro.Status.History[i]
 		sha := v1alpha1.CommitOf(h.Target.Commit)
 		if seen[sha] {
-			continue // an older rollout of it
+			continue // the commit has an older rollout
 		}
 		seen[sha] = true
 		if f.finishing == nil {
@@ -45,7 +45,8 @@ func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 		c.updated, c.total = c.updated+h.Counts.Updated, c.total+h.Counts.Total
 		switch from := ro.Status.Override; {
 		case from.Waits() && from.Returns() && v1alpha1.CommitOf(from.Leaves().Commit) == sha:
-			// No count and no phase: the newer content may follow before the source sees the end of the rollback.
+			// No count and no phase, because the newer content may follow before the source sees the end of the
+			// rollback.
 			c.failed, c.back = append(c.failed, addOnStanding{ro.Name, ro.Name + ": content " + bars(from.Kind) + ": " + from.Reason}), true
 		case h.SupersededBy != "":
 			c.superseded = true
@@ -69,9 +70,10 @@ func bars(kind v1alpha1.OverrideKind) string {
 	return "quarantined"
 }
 
-// finished returns the statuses of commits whose rollouts end although a newer commit is applied. A commit is not
-// superseded before that. A verdict is final, but the text of a failure is not while the clusters leave the content: it
-// may be of the time when the commit was the newest, and say how far the rollback was. The live commits report the fleet.
+// finished returns the statuses of commits whose rollouts still end although a newer commit is applied. Such a commit
+// is not superseded before that. Its verdict is final, but the text of a failure may change while the clusters leave
+// the content: an old text may be from when the commit was the newest, and say how far the rollback was. The live
+// commits report the fleet.
 func (p *pass) finished(book *forge.Book, f fleet, live []string) []commitstatus.Want {
 	var wants []commitstatus.Want
 	for _, m := range book.Marks() {
@@ -83,7 +85,7 @@ func (p *pass) finished(book *forge.Book, f fleet, live []string) []commitstatus
 			continue
 		}
 		if c.state() == commitstatus.Failure {
-			c.onHold, c.moving = nil, nil // nothing says later how these add-ons end
+			c.onHold, c.moving = nil, nil // nothing will report how these add-ons end
 		}
 		want := p.want(m.SHA, c.state(), c.text("applied"))
 		want.Progress, want.Held = c.percent(), c.held()

@@ -9,31 +9,31 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// progress is how far a pass came with the head of the repository.
+// progress is the last step of a pass on the head of the repository.
 type progress int
 
 const (
-	// The head is not known, or its verdict must be shown again.
+	// The head is not known, or its verdict must be reported again.
 	_ progress = iota
-	// unanswered: the Git server has not answered yet. The pass has nothing new to say about the
-	// repository; reports about the fleet continue.
+	// unanswered: the Git server has not answered yet. The pass does not report on the repository; reports about the
+	// fleet continue.
 	unanswered
-	// kept: the head was refused before, and the conditions say so.
+	// kept: the head was refused before, and the conditions have the verdict.
 	kept
-	// steady: the hub is as the status says.
+	// steady: the hub agrees with the status.
 	steady
-	// judged: the head was read and compiled, whatever the earlier verdict.
+	// judged: the head was read and compiled, even if there was an earlier verdict.
 	judged
-	// valid: nothing is wrong with the head, as far as the hub can tell.
+	// valid: the head has no problem, as far as the hub knows.
 	valid
 )
 
-// outcome says how far a pass came with the head. If the pass returned no error, the head is on the hub.
+// outcome is the result of a pass for the head. If the pass returned no error, the head is on the hub.
 type outcome struct {
 	reached progress
-	// content identifies what the head declares, once it is valid.
+	// content identifies the declarations of the head; it is set when the head is valid.
 	content string
-	// notes follow the text of an applied commit.
+	// notes are added to the text of an applied commit.
 	notes []string
 	// overtaken is content that the head replaced before its rollout saw it.
 	overtaken []overtaken
@@ -41,11 +41,11 @@ type outcome struct {
 	replaced *commitstatus.Want
 }
 
-// unchanged reports whether the conditions carry what is known of the head.
+// unchanged reports whether the conditions already have all facts about the head.
 func (o outcome) unchanged() bool { return o.reached == unanswered || o.reached == kept }
 
-// follow applies the head of the repository to the hub. The error is nil when the hub has it,
-// errAway while the Git server has not answered, else a *halt or an error of the hub.
+// follow applies the head of the repository to the hub. The error is nil if the hub has the head, errAway while the
+// Git server has not answered, otherwise a *halt or an error of the hub.
 func (p *pass) follow(ctx context.Context) (outcome, error) {
 	err := p.readSettings(ctx)
 	if err != nil {
@@ -85,8 +85,8 @@ func (p *pass) follow(ctx context.Context) (outcome, error) {
 	return p.advance(ctx, a)
 }
 
-// readSettings reads what the spec refers to: the tenant's bounds and the Secrets with keys. It
-// fingerprints all that the head is judged under.
+// readSettings reads the objects to which the spec refers: the tenant's bounds and the Secrets with keys. It makes
+// the fingerprint of all inputs of the verdict.
 func (p *pass) readSettings(ctx context.Context) error {
 	if err := p.asTenant(ctx); err != nil {
 		return err
@@ -163,8 +163,8 @@ func (p *pass) advance(ctx context.Context, a *attempt) (outcome, error) {
 	return outcome{reached: valid, notes: todo.notes(), overtaken: overtaken, replaced: out.replaced}, nil
 }
 
-// judge checks a compiled commit against the hub, and returns what to write for it. The plan of a pull request is
-// judged by the same checks.
+// judge checks a compiled commit against the hub, and returns the plan of its writes. A pull request is judged by the
+// same checks.
 func (p *pass) judge(ctx context.Context, a *attempt) (plan, *observation, error) {
 	if err := p.checkScopes(a); err != nil {
 		return plan{}, nil, err
@@ -192,10 +192,9 @@ func (p *pass) judge(ctx context.Context, a *attempt) (plan, *observation, error
 	return todo, seen, p.own(ctx, a, todo)
 }
 
-// intend stores, before the first write, what the pass is about to write: a commit that needs a verdict, and
-// objects that must be pruned when they leave Git. It stores the verdict on the applied commit as well, which the
-// rollouts do not show any more once they have the head. If the operator is killed before it concludes, the next
-// one knows of them, whatever the head is by then.
+// intend stores, before the first write, which commit needs a verdict, and which objects must be pruned when they
+// leave Git. It also stores the verdict on the applied commit, because the rollouts no longer show it after they have
+// the head. If the operator is killed before conclude, the next operator knows this, even if the head has changed.
 func (p *pass) intend(ctx context.Context, todo plan, rollouts map[string]*v1alpha1.AddOnRollout) error {
 	if !todo.writes() {
 		return nil
@@ -222,7 +221,7 @@ func (p *pass) intend(ctx context.Context, todo plan, rollouts map[string]*v1alp
 	return nil
 }
 
-// conclude records that the commit is on the hub.
+// conclude stores that the commit is on the hub.
 func (p *pass) conclude(todo plan, seen *observation) {
 	status := &p.source.Status
 	status.LastAttemptedRevision, status.LastAttemptedSpec = p.head.String(), p.spec

@@ -12,10 +12,10 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// inspect compares the facts in the status with the hub, for a commit that is applied and not
-// in memory. It returns true if nothing is missing: every add-on has its revision, which names its
-// commit, and a rollout with its target; every object of the inventory exists, is this source's and
-// is stored as it was when the commit was applied; and none is being deleted.
+// inspect compares the facts in the status with the hub, for a commit that is applied but not in memory. It returns
+// true if nothing is missing. This means: every add-on has its revision, which names its commit, and a rollout with
+// its target; every object of the inventory exists, belongs to this source and is stored as it was when the commit
+// was applied; and no object is being deleted.
 func (p *pass) inspect(ctx context.Context) (bool, error) {
 	seen := newObservation()
 	if err := p.seeDefined(ctx, seen); err != nil {
@@ -49,7 +49,7 @@ func (p *pass) inspect(ctx context.Context) (bool, error) {
 	return p.storedFields(seen) == p.source.Status.LastAppliedFields, nil
 }
 
-// storedFields fingerprints what the hub stores of every object in the status.
+// storedFields is a fingerprint of the stored form of every object in the status.
 func (p *pass) storedFields(seen *observation) string {
 	keys := make([]objectKey, 0, len(p.source.Status.Inventory)+len(p.source.Status.AddOns))
 	for _, reference := range p.source.Status.Inventory {

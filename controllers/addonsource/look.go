@@ -24,10 +24,10 @@ import (
 // firstWait is the wait after a first failure; it doubles up to the interval.
 const firstWait = time.Second
 
-// look returns the revision that the source's reference names: from one ls-remote per interval,
-// from memory in between. A requested reconcile always asks the server. While the content of a
-// head is being fetched, look does not ask again. If another process has moved the hub to another
-// revision since, that process saw a newer head.
+// look returns the revision that the source's reference names: by one ls-remote per interval, otherwise from memory.
+// A requested reconcile always contacts the server. While the content of a head is being fetched, look sends no
+// request. If another process has moved the hub to another revision, that process saw a newer head, and look does not
+// use the memory.
 func (p *pass) look(ctx context.Context) (gitsource.Revision, error) {
 	if !p.unanswered() {
 		if p.memory.knows(p.source) && (p.now.Before(p.memory.nextLook) || p.errands.awaits(p.key().NamespacedName, p.errandKey(p.memory.head))) {
@@ -50,7 +50,7 @@ func (p *pass) look(ctx context.Context) (gitsource.Revision, error) {
 	return head, nil
 }
 
-// requestedAt returns the user's request that is not handled yet, "" without one.
+// requestedAt returns the user's request that is not carried out yet; "": there is none.
 func (p *pass) requestedAt() string {
 	if !p.requested {
 		return ""
@@ -58,7 +58,7 @@ func (p *pass) requestedAt() string {
 	return p.source.Annotations[fluxmeta.ReconcileRequestAnnotation]
 }
 
-// unanswered reports whether the user requested a look that has not been made yet.
+// unanswered reports whether the user requested a look that did not happen yet.
 func (p *pass) unanswered() bool { return p.requested && p.memory.answered != p.requestedAt() }
 
 // errandKey identifies an errand of this pass.
@@ -68,7 +68,7 @@ func (p *pass) errandKey(content gitsource.Revision) errandKey {
 	}
 }
 
-// resolve asks the repository what the reference names.
+// resolve requests the present revision of the reference from the repository.
 func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
 	b, err := p.ask(ctx, p.errandKey(gitsource.Revision{}), func(ctx context.Context, repository repository) fetchResult {
 		head, err := repository.Resolve(ctx)
@@ -83,7 +83,7 @@ func (p *pass) resolve(ctx context.Context) (gitsource.Revision, error) {
 	return b.head, nil
 }
 
-// ask returns the result of an errand, or sends it and ends the pass with errAway.
+// ask returns the result of an errand. If there is none, it sends the errand and ends the pass with errAway.
 func (p *pass) ask(ctx context.Context, key errandKey, run func(context.Context, repository) fetchResult) (fetchResult, error) {
 	source := p.key().NamespacedName
 	if b, ok := p.errands.take(source, key); ok {
@@ -103,8 +103,7 @@ func (p *pass) ask(ctx context.Context, key errandKey, run func(context.Context,
 	return fetchResult{}, errAway
 }
 
-// timeout bounds one operation on a repository. A longer one in the spec was stored before the
-// CRD had a maximum.
+// timeout limits one operation on a repository. A longer one in the spec was stored before the CRD had a maximum.
 func (p *pass) timeout() time.Duration {
 	if t := p.source.Spec.Timeout; t != nil && t.Duration > 0 {
 		return min(t.Duration, v1alpha1.MaxTimeout)
@@ -112,8 +111,8 @@ func (p *pass) timeout() time.Duration {
 	return gitsource.DefaultTimeout
 }
 
-// placeless returns a halt if the errand of the source has waited for a place for longer than
-// the source's timeout; nil if not.
+// placeless returns a halt if the errand of the source has waited for a place for longer than the source's timeout;
+// otherwise nil.
 func (p *pass) placeless() error {
 	sent, waits := p.errands.waitsSince(p.key().NamespacedName)
 	if !waits || p.now.Sub(sent) < p.timeout() {
@@ -233,13 +232,13 @@ func (p *pass) reference(field, name string) secret.Reference {
 	return secret.Reference{Field: field, NamespacedName: client.ObjectKey{Namespace: p.source.Namespace, Name: name}}
 }
 
-// unusable says what is wrong with a Secret.
+// unusable is the halt for an unusable Secret.
 func (p *pass) unusable(field, name string, err error) *halt {
 	return wait(v1alpha1.InvalidCredentialsReason, p.backoff(), "%s: %s", p.reference(field, name), err)
 }
 
-// unread converts an error of gitsource into a halt. Only an invalid URL is certainly a mistake
-// in the spec; everything else may be fixed elsewhere, and is tried again.
+// unread converts an error of gitsource into a halt. An invalid URL or an invalid reference is a mistake in the spec:
+// the source stalls. The cause of any other error may be removed elsewhere, so the pass is repeated.
 func (p *pass) unread(ctx context.Context, err error) *halt {
 	reason := unreadReason(err)
 	switch reason {
@@ -250,8 +249,8 @@ func (p *pass) unread(ctx context.Context, err error) *halt {
 	return wait(reason, p.backoff(), "%s", err)
 }
 
-// unreadReason is the reason of a failed conversation with a server; "": it did not fail. A commit
-// that was read and is refused is no such failure.
+// unreadReason is the reason of a failed conversation with a server; "": it did not fail. A refused commit was read,
+// so it is not a failed conversation.
 func unreadReason(err error) string {
 	if _, refused := errors.AsType[*gitsource.RefusedCommit](err); refused || err == nil {
 		return ""
@@ -264,7 +263,7 @@ func unreadReason(err error) string {
 	case errors.Is(err, gitsource.ErrRefNotFound):
 		return v1alpha1.RefNotFoundReason
 	case errors.Is(err, oci.ErrSignature):
-		return v1alpha1.VerificationFailedReason // a signature may be pushed after what it signs
+		return v1alpha1.VerificationFailedReason // a signature may be pushed after the signed object
 	case errors.Is(err, gitsource.ErrInvalidCredentials), errors.Is(err, gitsource.ErrAuthentication), errors.Is(err, gitsource.ErrHostKey),
 		errors.Is(err, oci.ErrAuthentication):
 		return v1alpha1.InvalidCredentialsReason
@@ -287,8 +286,8 @@ func (p *pass) backoff() time.Duration {
 	return min(after, p.source.Spec.Interval.Duration)
 }
 
-// fetch reads the head and builds the objects that it declares. It returns the readable ones
-// and the reasons for the others; compile judges both together.
+// fetch reads the head and builds its objects. It returns the readable ones and the problems of the others; compile
+// judges both together.
 func (p *pass) fetch(ctx context.Context) (fetchResult, error) {
 	options, head := p.buildOptions(), p.head
 	var from registries
@@ -320,7 +319,7 @@ func (p *pass) fetch(ctx context.Context) (fetchResult, error) {
 		return fetchResult{}, p.distrust(refused)
 	}
 	if b.head.Commit != "" {
-		// The branch may have moved since it was resolved; the fetched commit counts.
+		// The branch may have moved after it was resolved. The fetched commit is used.
 		p.head = b.head
 		p.memory.head = p.head
 	}
@@ -336,7 +335,7 @@ func (p *pass) fetch(ctx context.Context) (fetchResult, error) {
 		return fetchResult{}, p.unread(ctx, b.err)
 	}
 	for _, one := range b.unread {
-		// The commit is not at fault if content could not be read: it is tried again.
+		// If content could not be read, the commit is not the cause, and the pass is repeated.
 		if one.Reason == gitsource.FetchFailed {
 			return fetchResult{}, wait(v1alpha1.FetchFailedReason, p.backoff(), "%s", one)
 		}
@@ -344,17 +343,17 @@ func (p *pass) fetch(ctx context.Context) (fetchResult, error) {
 	return b, nil
 }
 
-// buildOptions say what of a commit belongs to the source.
+// buildOptions select the part of a commit that belongs to the source.
 func (p *pass) buildOptions() gitsource.BuildOptions {
 	return gitsource.BuildOptions{Path: p.source.Spec.Path, Ignore: ptr.Deref(p.source.Spec.Ignore, "")}
 }
 
 // distrust is the verdict on a commit that must not be rendered.
 func (p *pass) distrust(refused *gitsource.RefusedCommit) *halt {
-	// As with a fetched commit: the branch may have moved since it was resolved.
+	// As with a fetched commit: the branch may have moved after it was resolved.
 	p.head = refused.Revision
 	p.memory.head = p.head
-	p.memories.attempts.Remove(p.key().NamespacedName) // what was read before, under other keys, does not count any more
+	p.memories.attempts.Remove(p.key().NamespacedName) // earlier results under other keys are void
 	reason := v1alpha1.VerificationFailedReason
 	if errors.Is(refused, gitsource.ErrNotFastForward) {
 		reason = v1alpha1.NonFastForwardReason
@@ -364,8 +363,7 @@ func (p *pass) distrust(refused *gitsource.RefusedCommit) *halt {
 	return refuse(reason, problem.List{why})
 }
 
-// verdict is the reason of a refused commit: why it could not be read, if so, else that it is
-// invalid.
+// verdict is the reason of a refused commit: why it could not be read; otherwise that it is invalid.
 func verdict(unread problem.List) string {
 	switch {
 	case len(unread) == 0:

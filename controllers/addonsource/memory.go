@@ -14,23 +14,22 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 )
 
-// attemptsKept bounds how many compiled commits are kept. A source whose commit was dropped
-// fetches again only when something of it must be applied.
+// attemptsKept is how many compiled commits are kept. If the commit of a source was dropped, the source fetches it
+// again when an object must be applied.
 const attemptsKept = 64
 
-// memory holds facts about one source that this process has read, to save reads and fetches. It can be lost
-// at any time: a restart begins without it.
+// memory has facts about one source that save reads and fetches. A new process begins with an empty one.
 type memory struct {
-	// head was resolved for generation, when the hub was at revision attempted or before this
-	// process moved it there; nextLook is when it is resolved again.
+	// head is the last result of a look. generation and attempted are the generation of the source and the revision
+	// of the hub for which it is valid. nextLook is the time of the next look.
 	head       gitsource.Revision
 	generation int64
 	attempted  string
 	nextLook   time.Time
 	// answered is the user's request that the last look answered.
 	answered string
-	// unread is why the repository could not be read under generation, until nextLook. A pass
-	// in between, for an answer of a forge, must not report success.
+	// unread is why the repository could not be read under generation; it is kept until nextLook. A pass in between,
+	// for an answer of a forge, must not report success.
 	unread   *halt
 	failures int
 	// refusal is the verdict on refusedRevision under refusedSpec.
@@ -39,20 +38,20 @@ type memory struct {
 	refusedSpec     string
 	// withdrawn is when the last object of a deleted source was removed from the hub.
 	withdrawn time.Time
-	// rollouts as this process last wrote them, by name.
+	// rollouts as this process wrote them last, by name.
 	rollouts map[string]writtenRollout
-	// undecided is the head that edits placements, and undecidedSince when it was on the hub.
+	// undecided is a head that edits placements, undecidedSince when it was applied to the hub.
 	undecided      string
 	undecidedSince time.Time
-	// contested are the objects of other owners that the last pass found. They stay contested until they are as the
-	// commit declares them, or the user requests a reconcile.
+	// contested are the objects of other owners that the last pass found. They stay contested until they equal the
+	// commit's declaration, or the user requests a reconcile.
 	contested map[objectKey]bool
 	// forced is set until a forced reconcile is complete.
 	forced bool
 }
 
-// writtenRollout is a rollout as this process last wrote it. The uid is needed because a new
-// rollout of the same name counts its generations from 1.
+// writtenRollout is a rollout as this process wrote it last. The uid is needed because a new rollout of the same name
+// starts its generations at 1.
 type writtenRollout struct {
 	uid        types.UID
 	generation int64
@@ -63,8 +62,8 @@ func (w writtenRollout) newer(ro *v1alpha1.AddOnRollout) bool {
 	return w.uid == ro.UID && w.generation > ro.Generation
 }
 
-// knows reports whether the last look found the head, and neither the source nor the revision that
-// the hub is at has been changed by others since.
+// knows reports whether the last look found the head, and no other writer has changed the source or the revision of
+// the hub since.
 func (m *memory) knows(source *v1alpha1.AddOnSource) bool {
 	return m.head.Commit != "" && m.unread == nil && m.generation == source.Generation && m.attempted == source.Status.LastAttemptedRevision
 }
@@ -74,8 +73,7 @@ func (m *memory) saw(head gitsource.Revision, source *v1alpha1.AddOnSource, next
 	m.head, m.generation, m.attempted, m.nextLook, m.unread = head, source.Generation, source.Status.LastAttemptedRevision, nextLook, nil
 }
 
-// lost records that a look failed, so that the head is unknown. A look that waits is not
-// repeated before its time.
+// lost notes that a look failed, so the head is not known. A look that waits is not repeated early.
 func (m *memory) lost(err error, generation int64, now time.Time) {
 	m.head, m.generation, m.nextLook, m.unread = gitsource.Revision{}, generation, time.Time{}, nil
 	var h *halt
@@ -94,7 +92,7 @@ func (m *memory) stillUnread(generation int64, now time.Time) *halt {
 	return &again
 }
 
-// refusalOf returns the verdict on a revision, nil if this process has none.
+// refusalOf returns the verdict on a revision; nil: this process has none.
 func (m *memory) refusalOf(revision, spec string) *halt {
 	if m.refusal == nil || m.refusedRevision != revision || m.refusedSpec != spec {
 		return nil
@@ -102,8 +100,7 @@ func (m *memory) refusalOf(revision, spec string) *halt {
 	return m.refusal
 }
 
-// memories has the memory of each source. Only one worker at a time reconciles a source, so a memory
-// needs no lock.
+// memories has the memory of each source. Only one worker at a time reconciles a source, so a memory needs no lock.
 type memories struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]*memory
@@ -124,7 +121,7 @@ func (m *memories) open(source types.NamespacedName) *memory {
 	return m.of[source]
 }
 
-// attempt returns the last compiled commit of a source, nil if none is kept.
+// attempt returns the last compiled commit of a source; nil: none is kept.
 func (m *memories) attempt(source types.NamespacedName) *attempt {
 	kept, _ := m.attempts.Get(source)
 	a, _ := kept.(*attempt)
@@ -138,19 +135,19 @@ func (m *memories) forget(source types.NamespacedName) {
 	m.attempts.Remove(source)
 }
 
-// written describes an object as of its last write or comparison by this process.
+// written describes an object at its last write or comparison by this process.
 type written struct {
 	// resourceVersion of the last write.
 	resourceVersion string
-	// desired is the digest of what was last applied or compared, stored that of what the hub
-	// had then.
+	// desired is the digest of the object that was last applied or compared. stored is the digest of the hub's object
+	// after that.
 	desired, stored string
 	// applies counts the writes of desired.
 	applies contest.Count
 }
 
-// writes keeps the last write to each object: the event that it causes needs no pass, and its
-// result needs no second dry run.
+// writes keeps the last write to each object. The event of the write needs no pass, and its result needs no second
+// dry run.
 type writes struct {
 	mu   sync.Mutex
 	last map[objectKey]written
@@ -165,14 +162,14 @@ func (w *writes) record(key objectKey, desired, answer *unstructured.Unstructure
 	})
 }
 
-// fenced counts a write that only fences an object off, so that desired can be applied.
+// fenced counts a write that only fences an object off, so that desired can be applied later.
 func (w *writes) fenced(desired, answer *unstructured.Unstructured, now time.Time) {
 	last := w.of(keyOf(desired))
 	last.resourceVersion, last.applies = answer.GetResourceVersion(), last.applies.Written(digestOf(desired), now)
 	w.put(keyOf(desired), last)
 }
 
-// compared records that applying desired to live would change nothing.
+// compared notes that an apply of desired to live would change nothing.
 func (w *writes) compared(key objectKey, desired, live *unstructured.Unstructured) {
 	last := w.of(key)
 	w.put(key, written{resourceVersion: last.resourceVersion, desired: digestOf(desired), stored: storedDigest(live), applies: last.applies})

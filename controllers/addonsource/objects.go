@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// objectKey identifies a hub object independently of the version in which it is read.
+// objectKey identifies a hub object, whatever version it is read in.
 type objectKey struct {
 	Group, Kind, Namespace, Name string
 }
@@ -38,8 +38,7 @@ func keyOf(u *unstructured.Unstructured) objectKey {
 	return objectKey{Group: kind.Group, Kind: kind.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// addOnGVK is the kind of an add-on's ClusterManagementAddOn, in the version that
-// content is normalised to.
+// addOnGVK is the kind ClusterManagementAddOn, in the version to which content is normalised.
 func addOnGVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: addonv1alpha1.GroupName, Version: addonv1alpha1.GroupVersion.Version, Kind: addOnKind}
 }
@@ -98,7 +97,7 @@ func compareReferences(a, b v1alpha1.ObjectReference) int {
 	return keyOfReference(a).compare(keyOfReference(b))
 }
 
-// ownerOf returns the source that an object is marked with, "" for none.
+// ownerOf returns the source in the mark of an object; "": none.
 func ownerOf(u *unstructured.Unstructured) string {
 	if u == nil {
 		return ""
@@ -106,8 +105,8 @@ func ownerOf(u *unstructured.Unstructured) string {
 	return u.GetAnnotations()[v1alpha1.SourceAnnotation]
 }
 
-// ours reports whether an object carries both marks of a source and is no part of AddonFlow itself. Only such
-// objects are ever deleted.
+// ours reports whether an object has both marks of a source and is not part of AddonFlow itself. Only such objects
+// are ever deleted.
 func ours(u *unstructured.Unstructured, source string) bool {
 	return u != nil && ownerOf(u) == source && u.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue && !installs(u)
 }

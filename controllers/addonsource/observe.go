@@ -25,22 +25,22 @@ type observation struct {
 	rollouts map[string]*v1alpha1.AddOnRollout
 	// live is the stored form of every relevant object; nil: it does not exist.
 	live map[objectKey]*unstructured.Unstructured
-	// unserved are objects applied earlier whose kind the hub does not serve now.
+	// unserved are applied objects whose kind the hub does not serve now.
 	unserved map[objectKey]bool
-	// introduced are the commits that introduced the content of each revision that exists, by name.
+	// introduced has, by the name of each existing revision, the commits that introduced its content.
 	introduced map[string][]string
-	// sources says which of the other sources named on objects exist.
+	// sources says which of the other sources that objects name exist.
 	sources map[string]bool
-	// installed are the ManagedClusterAddOns of the add-ons that are taken over or leave.
+	// installed are the ManagedClusterAddOns of the add-ons that are taken over or removed.
 	installed map[string]installation
 }
 
 // installation is the state of the ManagedClusterAddOns of one add-on.
 type installation struct {
 	total int
-	// handMade names the clusters whose object does not carry AddonFlow's label.
+	// handMade names the clusters whose object does not have AddonFlow's label.
 	handMade []string
-	// hashed are those that OCM's template manager would still act on.
+	// hashed are the objects on which OCM's template manager would still act.
 	hashed []addonv1alpha1.ManagedClusterAddOn
 }
 
@@ -86,7 +86,8 @@ func names(addOns []load.AddOn) map[string]bool {
 	return set
 }
 
-// seeDefined is seeRollouts, and halts if the definition of the rollouts is missing or is being deleted, and they with it.
+// seeDefined is seeRollouts. It halts if the definition of the rollouts is missing or is being deleted, because the
+// rollouts are then deleted, too.
 func (p *pass) seeDefined(ctx context.Context, seen *observation) error {
 	if err := p.seeRollouts(ctx, seen); err != nil {
 		return cmp.Or(p.defined(ctx), err)
@@ -100,7 +101,7 @@ func (p *pass) seeDefined(ctx context.Context, seen *observation) error {
 }
 
 // defined halts while a CustomResourceDefinition that the source needs is missing or is being deleted. It is called
-// when an object is missing or is being deleted, for which that may be the cause.
+// when an object is missing or is being deleted, because this may be the cause.
 func (p *pass) defined(ctx context.Context) error {
 	for _, plural := range []string{"addonrevisions", "addonrollouts"} {
 		name := plural + "." + v1alpha1.GroupVersion.Group
@@ -136,8 +137,8 @@ func (p *pass) seeRollouts(ctx context.Context, seen *observation) error {
 	return nil
 }
 
-// see reads the stored form of an object, once. If the hub does not serve a kind, its objects
-// count as missing and are waited for: a CRD may be installed with its operator.
+// see reads the stored form of an object, once. If the hub does not serve a kind, its objects count as missing, and
+// the pass waits for them, because a CRD may be installed together with its operator.
 func (p *pass) see(ctx context.Context, seen *observation, u *unstructured.Unstructured) error {
 	key := keyOf(u)
 	if _, done := seen.live[key]; done {
@@ -159,8 +160,8 @@ func (p *pass) see(ctx context.Context, seen *observation, u *unstructured.Unstr
 	return nil
 }
 
-// seeInventory reads what was applied before. If the hub does not serve a kind, it is unknown
-// whether its objects are deleted or return with the next discovery.
+// seeInventory reads the objects that were applied before. If the hub does not serve a kind, it is unknown whether
+// its objects are deleted or return with the next discovery.
 func (p *pass) seeInventory(ctx context.Context, seen *observation) error {
 	for _, reference := range p.source.Status.Inventory {
 		object := emptyOf(reference)
@@ -179,8 +180,8 @@ func (p *pass) seeInventory(ctx context.Context, seen *observation) error {
 	return nil
 }
 
-// seeAddOn reads the revision, if it exists. For an add-on that this source does not own yet,
-// it also reads what OCM's addon-manager left on the clusters' objects.
+// seeAddOn reads the revision, if it exists. If this source does not own the add-on yet, it also reads the fields
+// that OCM's addon-manager left on the clusters' objects.
 func (p *pass) seeAddOn(ctx context.Context, seen *observation, addOn load.AddOn) error {
 	name := render.RevisionName(addOn.Name, addOn.Digest)
 	revision, err := p.revision(ctx, name)
@@ -212,7 +213,7 @@ func (p *pass) revision(ctx context.Context, name string) (*metav1.PartialObject
 	return revision, nil
 }
 
-// seeLeaving reads what exists of the add-ons of this source that are not declared.
+// seeLeaving reads the existing objects of the add-ons that this source no longer declares.
 func (p *pass) seeLeaving(ctx context.Context, seen *observation, declared map[string]bool) error {
 	for name := range leavingNames(seen, p.source.Status.Inventory, declared, p.name()) {
 		cma := &unstructured.Unstructured{}
@@ -263,8 +264,7 @@ func (i *installation) add(mca addonv1alpha1.ManagedClusterAddOn) {
 	}
 }
 
-// seeSources reads which of the other sources that own an object exist: the objects of a
-// deleted source have no owner.
+// seeSources reads which of the other sources that own an object exist. An object of a deleted source has no owner.
 func (p *pass) seeSources(ctx context.Context, seen *observation) error {
 	for _, live := range seen.live {
 		owner := ownerOf(live)

@@ -17,15 +17,15 @@ import (
 	"github.com/addonflow/addonflow/gitsource"
 )
 
-// overtaken is content that another commit replaced before its rollout saw it: only the source
-// can report on the commit that introduced it.
+// overtaken is content that another commit replaced before its rollout saw it. Only the source can report on the
+// commit that introduced it.
 type overtaken struct {
 	addOn, commit string
 }
 
-// overtake returns the content that applying the plan replaced before its rollouts saw it. The rollouts
-// are as they were when the plan was applied: from then on a rollout sees the new target only. So for
-// each commit either the rollout or the source reports, never both.
+// overtake returns the content that the plan replaced before its rollouts saw it. rollouts are the rollouts before
+// the plan was applied, because after that a rollout sees only the new target. So for each commit either the rollout
+// or the source reports, never both.
 func (p *pass) overtake(ctx context.Context, todo plan, rollouts map[string]*v1alpha1.AddOnRollout) ([]overtaken, error) {
 	var all []overtaken
 	for _, next := range todo.addOns {
@@ -48,7 +48,7 @@ func (p *pass) overtake(ctx context.Context, todo plan, rollouts map[string]*v1a
 	return all, nil
 }
 
-// ownRollouts returns those of the rollouts that are of the source.
+// ownRollouts returns the rollouts that belong to the source.
 func (p *pass) ownRollouts(seen *observation) map[string]*v1alpha1.AddOnRollout {
 	own := maps.Clone(seen.rollouts)
 	maps.DeleteFunc(own, func(_ string, ro *v1alpha1.AddOnRollout) bool {
@@ -57,8 +57,8 @@ func (p *pass) ownRollouts(seen *observation) map[string]*v1alpha1.AddOnRollout 
 	return own
 }
 
-// replacedRollouts returns the rollouts of the source as they were when the plan was applied: their spec was
-// read before, their status is in the API server's answer to the write of the target.
+// replacedRollouts returns the rollouts of the source as they were when the plan was applied. Their spec was read
+// before; their status is in the API server's answer to the write of the target.
 func (p *pass) replacedRollouts(seen *observation) (map[string]*v1alpha1.AddOnRollout, error) {
 	rollouts := p.ownRollouts(seen)
 	for name, ro := range rollouts {
@@ -76,10 +76,10 @@ func (p *pass) replacedRollouts(seen *observation) (map[string]*v1alpha1.AddOnRo
 	return rollouts, nil
 }
 
-// unseen returns the target that next replaces, if the rollout did not see it; else an empty
-// one. If next is in the rollout already, because an earlier pass did not complete, the status
-// of the source has the previous target. Equal content of another commit counts as seen then:
-// the history of a rollout names one commit of it, the newest.
+// unseen returns the target that next replaces, if the rollout did not see it; otherwise an empty one. If an earlier
+// pass did not complete, the rollout may already have next; then the status of the source has the previous target. In
+// this case, equal content of another commit counts as seen, because the history of a rollout names only the newest
+// commit of a content.
 func unseen(ro v1alpha1.AddOnRollout, next v1alpha1.SourcedAddOn, applied []v1alpha1.SourcedAddOn) v1alpha1.Target {
 	before := *ro.Spec.Target
 	if before.Commit == next.Commit {
@@ -96,8 +96,8 @@ func unseen(ro v1alpha1.AddOnRollout, next v1alpha1.SourcedAddOn, applied []v1al
 	return before
 }
 
-// seenTargets are the targets that a rollout has seen. It reports on content that the fleet does not
-// run as well.
+// seenTargets are the targets that a rollout has seen, even if the fleet does not run them: the rollout reports on
+// those, too.
 func seenTargets(ro v1alpha1.AddOnRollout) []v1alpha1.Target {
 	var targets []v1alpha1.Target
 	if ro.Status.Target != nil {
@@ -112,8 +112,8 @@ func seenTargets(ro v1alpha1.AddOnRollout) []v1alpha1.Target {
 	return targets
 }
 
-// judgedBefore reports whether a rollout without a history completed the content before its
-// status was lost: its commit has a verdict then.
+// judgedBefore reports whether a rollout without a history completed the content before its status was lost. Then its
+// commit has a verdict.
 func (p *pass) judgedBefore(ctx context.Context, ro *v1alpha1.AddOnRollout, revision string) (bool, error) {
 	if len(seenTargets(*ro)) > 0 {
 		return false, nil
@@ -129,7 +129,7 @@ func (p *pass) judgedBefore(ctx context.Context, ro *v1alpha1.AddOnRollout, revi
 	return metav1.HasAnnotation(stored.ObjectMeta, v1alpha1.SucceededAtAnnotation), nil
 }
 
-// supersede supersedes the add-on's context on commits that were overtaken.
+// supersede supersedes the add-on's context on commits whose content was replaced.
 func (p *pass) supersede(book *forge.Book, all []overtaken) {
 	if p.source.Spec.CommitStatus.DetailOrDefault() == v1alpha1.DetailSource {
 		return

@@ -17,7 +17,7 @@ type conflict struct {
 	object objectKey
 	// owner is a source, a field manager, or AddonFlow itself.
 	owner string
-	// fix says how to resolve it, hint what else to know: a forge has no room for it.
+	// fix says how to resolve the conflict. hint has further facts, for which a forge has no room.
 	fix, hint string
 }
 
@@ -29,13 +29,13 @@ func contested(objects []gitsource.Object, conflicts []conflict) *halt {
 		one := problem.Problem{Kind: c.object.Kind, Name: c.object.Name, Message: "belongs to " + c.owner + c.fix, Hint: c.hint}
 		problems = append(problems, asWritten(objects, c.object, problem.List{one})...)
 	}
-	// One file of an add-on may be two objects on the hub.
+	// One file of an add-on may become two objects on the hub.
 	problems = slices.Compact(problems.Sorted())
 	return &halt{kind: stalled, reason: v1alpha1.OwnershipConflictReason, text: problems.Error(), problems: problems}
 }
 
-// conflictWith returns the conflict about one object that the commit declares, false if there
-// is none. No commit changes AddonFlow itself, whatever the account of its source may.
+// conflictWith returns the conflict about one object that the commit declares; false: there is none. No commit may
+// change AddonFlow itself, whatever rights the account of its source has.
 func conflictWith(key objectKey, desired *unstructured.Unstructured, in planInput) (conflict, bool) {
 	live := in.seen.live[key]
 	if installs(live) || installs(desired) {
@@ -61,8 +61,8 @@ func conflictWith(key objectKey, desired *unstructured.Unstructured, in planInpu
 	return conflict{}, false
 }
 
-// contests returns the conflicts with clients that undo each write of an object. What they restored is no conflict. A
-// reconcile that the user requests writes each of them once more.
+// contests returns the conflicts with clients that undo each write of an object. Values that they only restored are
+// no conflict. If the user requests a reconcile, each object is written once more.
 func (p *pass) contests(changes []change) []conflict {
 	found := map[objectKey]bool{}
 	var conflicts []conflict
@@ -71,7 +71,7 @@ func (p *pass) contests(changes []change) []conflict {
 		last := p.writes.of(key)
 		applies := last.applies
 		if c.live != nil && c.live.GetResourceVersion() == last.resourceVersion {
-			continue // nothing undid the fence
+			continue // no client removed the fence
 		}
 		if p.requested || c.sameValues || !applies.Full(digestOf(c.desired)) || applies.Quiet(p.now) && !p.memory.contested[key] {
 			continue
@@ -99,8 +99,7 @@ func released(key objectKey, seen *observation) bool {
 	return r != nil && r.Spec.Removal != nil && r.Status.Phase == v1alpha1.PhaseRemoved
 }
 
-// claimed reports whether this source applied a ClusterManagementAddOn before, so that any
-// take-over is complete.
+// claimed reports whether this source applied a ClusterManagementAddOn before. Then any take-over is complete.
 func claimed(live *unstructured.Unstructured, source string) bool {
 	return live != nil && ownerOf(live) == source &&
 		live.GetAnnotations()[v1alpha1.LifecycleAnnotation] == v1alpha1.LifecycleValue

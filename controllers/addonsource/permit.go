@@ -31,14 +31,12 @@ const templateKind = "AddOnTemplate"
 // Permits limits the rights of the add-ons' agents on the hub, as the administrator set them.
 type Permits struct {
 	Roles registration.RolePolicy
-	// SigningNamespaces are the namespaces of signing CAs that a template may name; OCM's own
-	// if nil.
+	// SigningNamespaces are the namespaces of signing CAs that a template may name; nil: OCM's own.
 	SigningNamespaces []string
 }
 
-// permit refuses a commit whose templates or packages request a role that no admin allowed or
-// that the operator itself may not grant, or a signing CA from another namespace. A role that
-// does not exist is waited for.
+// permit refuses a commit whose templates or packages request a role that no admin allowed or that the operator
+// itself may not grant, or a signing CA from another namespace. If a role does not exist, the pass waits for it.
 func (p *pass) permit(ctx context.Context, a *attempt) error {
 	var problems problem.List
 	for _, addOn := range a.commit.AddOns {
@@ -109,15 +107,15 @@ func hintFor(denied error) string {
 	return "name a role of your own with what the agent needs"
 }
 
-// errMayNotBind says that the API server would not let the operator grant a role.
+// errMayNotBind: the API server would not let the operator grant a role.
 var errMayNotBind = errors.New("cannot be given by the operator")
 
-// errAccountMayNotBind says that the account of the source has no right to give a role to others.
+// errAccountMayNotBind: the account of the source has no right to grant a role.
 var errAccountMayNotBind = errors.New("cannot be given by the account of the source")
 
-// permitRole returns why agents may not have a role, if so. It checks its name, its rules and
-// label, whether the account of the source may bind it, and, by a dry run, the API server's own rule
-// against escalation. A role that the commit brings is judged by the rules that it will have.
+// permitRole returns why agents may not have a role; nil: they may. It checks the name of the role, its rules and
+// label, whether the account of the source may bind it, and, by a dry run, the API server's own rule against
+// escalation. A role that the commit declares is judged by its declared rules.
 func (p *pass) permitRole(ctx context.Context, role registration.Role, objects []gitsource.Object) (denied, err error) {
 	if denied := p.Permits.Roles.CheckName(role); denied != nil {
 		return denied, nil
@@ -147,12 +145,12 @@ func (p *pass) permitRole(ctx context.Context, role registration.Role, objects [
 		}
 	}
 	if missing {
-		return nil, nil // the agents wait for the role, and then for the operator's right to bind it
+		return nil, nil // the agents wait for the role, and for the operator's right to bind it
 	}
 	return p.tryBind(ctx, role)
 }
 
-// tryBind asks the API server, by a dry run, to bind a role as the operator would.
+// tryBind binds a role, in a dry run, as the operator would.
 func (p *pass) tryBind(ctx context.Context, role registration.Role) (denied, err error) {
 	binding := &unstructured.Unstructured{Object: map[string]any{
 		"roleRef": map[string]any{"apiGroup": rbacv1.GroupName, "kind": role.Kind, "name": role.Name},

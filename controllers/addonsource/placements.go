@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// decisionTime is how long OCM gets to decide about placements that a commit edits. OCM does not
-// say which generation of a Placement it has decided about, so that only time tells.
+// decisionTime is the time for OCM to decide about placements that a commit edits. OCM does not publish the
+// generation of a Placement about which it has decided, so only a wait is possible.
 const decisionTime = 10 * time.Second
 
 // placementDigest identifies the objects with which OCM selects the clusters of a policy: its
@@ -40,7 +40,7 @@ func placementDigest(objects []*unstructured.Unstructured, refs []v1alpha1.Place
 }
 
 // awaitDecisions halts a pass that edited placements of a running policy until OCM had time to decide about them. A
-// rollout that is planned before that would report the commit as done, although it moves clusters a moment later. The
+// rollout that is planned earlier would report the commit as done, although it moves clusters a moment later. The
 // time is in memory: a new process waits again.
 func (p *pass) awaitDecisions(todo plan) error {
 	edited := todo.replaced()
@@ -58,7 +58,7 @@ func (p *pass) awaitDecisions(todo plan) error {
 	return wait(v1alpha1.PlacementUndecidedReason, left, "the placements of %s were edited: waiting for OCM to decide about them", brief.Names(edited))
 }
 
-// replaced returns the add-ons whose AddOnRollouts exist, and whose placements the commit edits.
+// replaced returns the add-ons that have AddOnRollouts and whose placements the commit edits.
 func (t *plan) replaced() []string {
 	var names []string
 	for _, c := range t.rollouts {

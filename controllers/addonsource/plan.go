@@ -17,14 +17,14 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// planInput is everything that a plan depends on.
+// planInput has everything on which a plan depends.
 type planInput struct {
 	// source is namespace/name; namespace is its namespace.
 	source, namespace string
-	// head is the revision string of the commit, applied that of the commit that was applied last.
+	// head is the revision string of the commit, applied that of the commit applied last.
 	head, applied   string
 	author, subject string
-	// restoring: the head was applied before, so that a change only restores an object.
+	// restoring: the head was applied before, so a change only restores an object.
 	restoring bool
 	// commitSHA is the commit of head.
 	commitSHA string
@@ -33,24 +33,25 @@ type planInput struct {
 	defaultCanary bool
 	forced        bool
 	approved      approval
-	// deleting names the object that is being deleted, such as AddOnSource/fleet; "" if Git decides which objects leave.
+	// deleting names the object that is being deleted, such as AddOnSource/fleet; "": Git decides which objects
+	// leave.
 	deleting string
 	commit   load.Commit
 	// addOns and inventory are from the status.
 	addOns    []v1alpha1.SourcedAddOn
 	inventory []v1alpha1.ObjectReference
 	seen      *observation
-	// now is written on the ClusterManagementAddOns that this pass fences off.
+	// now is the time of the fence on the ClusterManagementAddOns that this pass fences off.
 	now     time.Time
 	written func(objectKey) written
 }
 
-// change is an object to apply, unless the hub has it already.
+// change is an object to apply, unless the hub already has it.
 type change struct {
 	desired, live *unstructured.Unstructured
-	// sameSpec: the dry run showed that the spec stays, so that only metadata changes.
+	// sameSpec: according to the dry run, only metadata changes.
 	sameSpec bool
-	// sameValues: it showed that every value stays, so that AddonFlow only becomes the manager of fields.
+	// sameValues: according to the dry run, no value changes; AddonFlow only becomes the manager of fields.
 	sameValues bool
 	// refused is why the API server refused the dry run.
 	refused problem.List
@@ -62,32 +63,31 @@ type revision struct {
 	commit string
 }
 
-// plan is everything to do to apply one commit. With conflicts nothing of it may be done. All
-// lists are in the order of the writes.
+// plan has all writes that apply one commit. If there are conflicts, none of them may be made. All lists are in the
+// order of the writes.
 type plan struct {
 	conflicts  []conflict
 	takeOvers  []takeOver
 	namespaces []change
-	// revisions of add-ons that do not exist yet, do not name their commit, or were not written by
-	// this source.
+	// revisions to write: those that do not exist yet, do not name their commit, or were not written by this source.
 	revisions []revision
 	objects   []change
 	// addOnObjects are the ClusterManagementAddOns.
 	addOnObjects []change
 	rollouts     []change
-	// going are ClusterManagementAddOns that were deleted on the hub and still exist. They are applied again after the
-	// deletion.
+	// going are ClusterManagementAddOns that were deleted on the hub but still exist. They are applied again after
+	// the deletion.
 	going   []objectKey
 	leaving []leaving
 	// released stay on the hub without AddonFlow's marks.
 	released []*unstructured.Unstructured
-	// pruned are deleted; kept stay although they are no longer declared.
+	// pruned are deleted. kept stay although they are no longer declared.
 	pruned []*unstructured.Unstructured
 	kept   []objectKey
-	// unserved may be pruned once the hub serves their kinds again.
+	// unserved may be pruned when the hub serves their kinds again.
 	unserved []objectKey
 
-	// addOns and inventory go into the status once all is done.
+	// addOns and inventory are written to the status after all other writes.
 	addOns    []v1alpha1.SourcedAddOn
 	inventory []v1alpha1.ObjectReference
 }
@@ -134,7 +134,7 @@ func newPlan(in planInput) (plan, error) {
 			todo.takeOvers = append(todo.takeOvers, step)
 		}
 		if addOn.Digest == "" {
-			continue // a commit waits for the rest of its content; the plan of a pull request does not
+			continue // a commit waits for the rest of its content; a plan of a pull request does not
 		}
 		target := targetOf(addOn, in)
 		spec := rolloutSpec(addOn, target)
@@ -151,8 +151,8 @@ func newPlan(in planInput) (plan, error) {
 		sourced.Author, sourced.Subject = saidOf(target.Commit, in)
 		todo.addOns = append(todo.addOns, sourced)
 		known := slices.ContainsFunc(in.addOns, func(before v1alpha1.SourcedAddOn) bool {
-			before.Author, before.Subject = sourced.Author, sourced.Subject // no part of the content
-			before.Policy = sourced.Policy                                  // nor of its revision
+			before.Author, before.Subject = sourced.Author, sourced.Subject // not part of the content
+			before.Policy = sourced.Policy                                  // not part of its revision
 			return before == sourced
 		})
 		if !known || !slices.Contains(in.seen.introduced[target.Revision], target.Commit) {
@@ -179,7 +179,7 @@ func newPlan(in planInput) (plan, error) {
 		}
 	}
 	todo.addPruning(in, declared)
-	// What an add-on depends on gets its target first: otherwise its earlier content would count.
+	// An add-on gets its target after the add-ons on which it depends. Otherwise their earlier content would count.
 	levels := levelsOf(in.commit.AddOns)
 	slices.SortStableFunc(todo.rollouts, func(a, b change) int {
 		return cmp.Compare(levels[a.desired.GetName()], levels[b.desired.GetName()])
@@ -188,8 +188,8 @@ func newPlan(in planInput) (plan, error) {
 	return todo, nil
 }
 
-// levelsOf returns, by name, how long the longest chain of dependencies below each add-on is. A
-// commit has no cycles.
+// levelsOf returns, by name, the length of the longest chain of dependencies below each add-on. A commit has no
+// cycles.
 func levelsOf(addOns []load.AddOn) map[string]int {
 	levels := map[string]int{}
 	for range addOns {
@@ -237,7 +237,7 @@ func (t *plan) writes() bool {
 	return len(t.changes())+len(t.revisions)+len(t.takeOvers)+len(t.released)+len(t.pruned) > 0
 }
 
-// paceOf returns where a commit declares the pace of an add-on; "": it declares none.
+// paceOf returns the place at which a commit declares the pace of an add-on; "": it declares none.
 func paceOf(addOn load.AddOn) (place, object string) {
 	kind, field := addOnKind, "spec.installStrategy.placements"
 	switch {
@@ -253,9 +253,9 @@ func paceOf(addOn load.AddOn) (place, object string) {
 	return strings.TrimSuffix(at, ": "), strings.TrimSuffix(problem.Problem{Kind: kind, Name: addOn.Name, Field: field}.String(), ": ")
 }
 
-// policyCommitOf returns the commit that declared the current policy of an AddOnRollout; "": the
-// target's commit. If the plan only restores an object, the source's status has it: the object may
-// have been changed or deleted since.
+// policyCommitOf returns the commit that declared the current policy of an AddOnRollout; "": the target's commit. If
+// the plan only restores an object, the commit is taken from the source's status, because the object may have been
+// changed or deleted.
 func policyCommitOf(name string, target v1alpha1.Target, in planInput) string {
 	r := in.seen.rollouts[name]
 	switch {
@@ -272,19 +272,18 @@ func policyCommitOf(name string, target v1alpha1.Target, in planInput) string {
 	return ""
 }
 
-// policyOf identifies what the spec of an AddOnRollout declares besides the content, whichever commit declared it. The
-// spec on the hub cannot tell: there it has defaults as well.
+// policyOf identifies the declarations in the spec of an AddOnRollout besides the content, whatever commit declared
+// them. The spec on the hub cannot be used, because it also has defaults.
 func policyOf(spec v1alpha1.AddOnRolloutSpec) (string, error) {
 	spec.Target, spec.PolicyCommit = nil, ""
 	text, err := json.Marshal(spec)
 	return digestOfTexts(string(text)), err
 }
 
-// namePolicy enters the head, which is about to be applied, into the spec of every AddOnRollout
-// that the plan changes, so that a reader of the spec knows its commit before the status of the
-// source names it. If the head also introduces the content, the target names it already. A spec
-// that does not change keeps its commit, so that a commit that leaves an add-on alone writes
-// nothing, also if a newer operator writes other metadata.
+// namePolicy enters the head, which is about to be applied, into the spec of every AddOnRollout that the plan
+// changes. So a reader of the spec knows its commit before the status of the source names it. If the head also
+// introduces the content, the target already names it. A spec that does not change keeps its commit. So a commit that
+// does not change an add-on writes nothing, even if a newer operator writes other metadata.
 func (t *plan) namePolicy(head string) error {
 	for _, c := range t.rollouts {
 		i := slices.IndexFunc(t.addOns, func(a v1alpha1.SourcedAddOn) bool { return a.Name == c.desired.GetName() })
@@ -299,12 +298,12 @@ func (t *plan) namePolicy(head string) error {
 	return nil
 }
 
-// targetedBy reports whether a rollout belongs to a source, which declared it last.
+// targetedBy reports whether a rollout belongs to a source because that source declared it last.
 func targetedBy(r *v1alpha1.AddOnRollout, source string) bool {
 	return r != nil && r.Annotations[v1alpha1.SourceAnnotation] == source && r.Spec.Removal == nil && r.Spec.Target != nil
 }
 
-// saidOf returns author and subject of a commit: of the head, or of one that the status remembers.
+// saidOf returns author and subject of a commit: of the head, or of a commit in the status.
 func saidOf(commit string, in planInput) (author, subject string) {
 	if commit == in.head {
 		return in.author, in.subject
@@ -317,11 +316,10 @@ func saidOf(commit string, in planInput) (author, subject string) {
 	return "", ""
 }
 
-// targetOf returns the content that an add-on's clusters are to run, with the commit that
-// introduced it. As long as the content stays equal, so does the commit, whatever else later
-// commits change. An add-on that is declared again after a removal gets a new target. If the plan
-// only restores an object, the source's status has the commit: the rollout may have been changed
-// or deleted since.
+// targetOf returns the content that an add-on's clusters are to run, with the commit that introduced it. As long as
+// the content stays equal, the commit stays, too, whatever later commits change. An add-on that is declared again
+// after a removal gets a new target. If the plan only restores an object, the commit is taken from the source's
+// status, because the rollout may have been changed or deleted.
 func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 	target := v1alpha1.Target{
 		Source:   strings.TrimPrefix(in.source, in.namespace+"/"),
@@ -345,9 +343,9 @@ func targetOf(addOn load.AddOn, in planInput) v1alpha1.Target {
 	return target
 }
 
-// lastCommits is the annotation with the last commits of what the source declared for an add-on before; "": nothing.
-// The last commit that had the content is the one that was applied last, if it declared the rollout's target. Otherwise,
-// for example after a pass that ended between the target and its own status, it is the commit that introduced the target.
+// lastCommits is the annotation with the last commits of the earlier content of an add-on in the source; "": there is
+// none. The last commit with the content is the one applied last, if it declared the rollout's target. Otherwise, for
+// example after a pass that ended between the target and its own status, it is the commit that introduced the target.
 func lastCommits(addOn load.AddOn, in planInput) string {
 	r := in.seen.rollouts[addOn.Name]
 	if !targetedBy(r, in.source) {
@@ -366,11 +364,10 @@ func lastCommits(addOn load.AddOn, in planInput) string {
 	return v1alpha1.LastCommitsAfter(r.Annotations, replaced, last)
 }
 
-// addPruning plans what happens to objects that left the commit. Objects of an add-on that is
-// being removed must stay until the removal is complete, but an object does not say which
-// add-on it belongs to, so all of them wait. For the same reason all of them are released with
-// an add-on that is released: objects that stay can be deleted by hand, but a deleted object
-// may be missed.
+// addPruning plans the fate of objects that left the commit. Objects of an add-on that is being removed must stay
+// until the removal is complete. An object does not say to which add-on it belongs, so all of them wait. For the same
+// reason all of them are released together with a released add-on: a remaining object can be deleted by hand, but a
+// deleted one may be missed.
 func (t *plan) addPruning(in planInput, declared map[objectKey]bool) {
 	removing := slices.ContainsFunc(t.leaving, func(l leaving) bool { return l.installed() || l.releaseRequested() })
 	released := releasedNames(t.leaving)
@@ -399,7 +396,7 @@ func (t *plan) addPruning(in planInput, declared map[objectKey]bool) {
 	}
 }
 
-// notes describe what an applied commit leaves behind, in stable words.
+// notes describe the objects that an applied commit leaves behind, in texts that stay the same.
 func (t *plan) notes() []string {
 	var notes []string
 	for _, l := range t.leaving {

@@ -38,39 +38,39 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// planTimeout bounds the plan of a pull request after it was read, and then the answer. plansAtOnce is how many plans are
-// made at once: each has two commits and the fleet in memory.
+// planTimeout limits the plan of a pull request after it was read, and then the answer. plansAtOnce is how many plans
+// are made at once, because each has two commits and the fleet in memory.
 const (
 	planTimeout = 3 * time.Minute
 	plansAtOnce = 4
 )
 
-// Planner answers the pull requests of AddOnSources with plans. It is a controller of its own, so that neither a forge
-// nor a large request delays a rollout. A visit reads and answers the requests of one source outside of the workers, so
-// that a server that hangs delays no other source. Nothing is stored on the hub: the state is in the comment at the
-// forge, and an unchanged plan is not written again.
+// Planner answers the pull requests of AddOnSources with plans. It is a separate controller, so that neither a forge
+// nor a large request delays a rollout. A visit reads and answers the requests of one source outside of the workers,
+// so that a server that hangs delays no other source. Nothing is stored on the hub: the state is in the comment at
+// the forge, and an unchanged plan is not written again.
 type Planner struct {
 	*Reconciler
 	// Fleet reads the clusters with their add-ons, and the placements with their decisions and bindings.
 	Fleet func(context.Context) (proposal.Fleet, error)
-	// visits take turns like the errands of sources. No more than plansAtOnce of them have a seat.
+	// visits take turns like the errands of sources. At most plansAtOnce of them have a seat.
 	visits *errands
 	seats  chan struct{}
 
 	mu sync.Mutex
-	// answered is which requests of each source have a plan, and of what.
+	// answered has the requests of each source that have a plan, and the subject of each plan.
 	answered map[client.ObjectKey]map[int64]planned
-	// lastVisits are what the last visit to each source was for.
+	// lastVisits are the requests of the last visit to each source.
 	lastVisits map[client.ObjectKey]lastVisit
 }
 
-// lastVisit is what a visit answers: the user's request at that time, "" without one. failed: it ended with an error.
+// lastVisit has the user's request that a visit answers; "": there was none. failed: the visit ended with an error.
 type lastVisit struct {
 	requestedAt string
 	failed      bool
 }
 
-// planned identifies what a plan is about.
+// planned identifies the subject of a plan.
 type planned struct {
 	generation int64
 	head, into string
@@ -95,8 +95,8 @@ func (l *Planner) SetupWithManager(mgr ctrl.Manager, options controller.Options)
 		Complete(l)
 }
 
-// Reconcile begins or ends a visit to one source. What goes wrong at the forge or in the repository is an event, and is
-// tried again after the interval.
+// Reconcile begins or ends a visit to one source. An error of the forge or the repository becomes an event, and is
+// retried after the interval.
 func (l *Planner) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	source := &v1alpha1.AddOnSource{}
 	if err := l.Live.Get(ctx, req.NamespacedName, source); err != nil {
@@ -122,7 +122,7 @@ func (l *Planner) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	}
 	host, err := gitsource.HostOf(source.Spec.URL)
 	if err != nil {
-		return ctrl.Result{}, nil //nolint:nilerr // the source says so, and only another spec helps
+		return ctrl.Result{}, nil //nolint:nilerr // the source reports it, and only another spec helps
 	}
 	l.visits.send(ctx, req.NamespacedName, &errand{
 		key: key, host: host, doubtful: l.begin(source), sent: l.Clock(),
@@ -131,7 +131,7 @@ func (l *Planner) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// begin notes what a visit is for, and reports whether the last one failed.
+// begin notes the reason of a visit, and reports whether the last one failed.
 func (l *Planner) begin(source *v1alpha1.AddOnSource) (failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +141,8 @@ func (l *Planner) begin(source *v1alpha1.AddOnSource) (failed bool) {
 	return failed
 }
 
-// end reports how a visit went. It returns the time until the next one; 0: the user has requested one meanwhile.
+// end reports the result of a visit. It returns the time until the next visit; 0: the user has requested one
+// meanwhile.
 func (l *Planner) end(ctx context.Context, source *v1alpha1.AddOnSource, err error) (after time.Duration) {
 	after = jitter.JitteredIntervalDuration(source.Spec.Interval.Duration)
 	if refused, ok := errors.AsType[*commitstatus.DeliveryError](err); ok {
@@ -169,8 +170,8 @@ func (l *Planner) forget(key client.ObjectKey) {
 	delete(l.lastVisits, key)
 }
 
-// answer plans the requests of a source that have no plan yet, or one of another commit. The error is
-// fit for an event.
+// answer plans the requests of a source that have no plan, or whose plan is about another commit. The error is fit
+// for an event.
 func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) error {
 	branch := forge.Branch(source)
 	switch {
@@ -218,7 +219,7 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 			}
 			_, registry := errors.AsType[*unreadChart](err)
 			if errors.Is(err, context.DeadlineExceeded) && (!registry || failures == mostUnread) {
-				break // the server hangs, also for the others; a registry may be one that few requests name
+				break // a Git server that hangs affects all requests; a registry may be named by few
 			}
 			continue
 		}
@@ -259,7 +260,7 @@ func (l *Planner) done(key client.ObjectKey, number int64, about planned) {
 	}
 }
 
-// mostUnread is for how many requests of a source a registry may hang at one visit.
+// mostUnread is for how many requests of a source a registry may hang in one visit.
 const mostUnread = 3
 
 type planning struct {
@@ -269,11 +270,11 @@ type planning struct {
 	requests   commitstatus.Requests
 	statuses   commitstatus.Forge
 	request    commitstatus.Request
-	// absent: the request names a chart that may be there at the next visit.
+	// absent: the request names a chart that may exist at the next visit.
 	absent bool
 }
 
-// run plans the request and posts the plan. The status comes first: a check must not wait for a comment.
+// run plans the request and posts the plan. The status is posted first, because a check must not wait for a comment.
 func (g *planning) run(ctx context.Context) error {
 	merge, err := g.read(ctx)
 	if err != nil {
@@ -305,7 +306,8 @@ func (g *planning) run(ctx context.Context) error {
 	return err
 }
 
-// seated makes the plan of a request that was read. Neither the Git server nor the forge, which may hang, keeps a seat.
+// seated makes the plan of a request that was read. During reads from the Git server and the forge, which may hang,
+// no seat is taken.
 func (g *planning) seated(ctx context.Context, merge readMerge) (proposal.Proposal, error) {
 	select {
 	case g.planner.seats <- struct{}{}:
@@ -318,12 +320,13 @@ func (g *planning) seated(ctx context.Context, merge readMerge) (proposal.Propos
 	return g.plan(ctx, merge)
 }
 
-// builtTree is what the objects of a commit are, or why they could not be read.
+// builtTree has the objects of a commit, or why they could not be read.
 type builtTree struct {
 	objects []gitsource.Object
 	unread  problem.List
-	// absent is the chart that its registry does not have or does not show, or not with the signature that the source
-	// requires. Registries do not say which of them it is: many refuse the name of a repository that they do not have.
+	// absent is a chart that its registry does not have or does not show, or that lacks the signature that the source
+	// requires. Registries do not distinguish these cases: many refuse the name of a repository that they do not
+	// have.
 	absent problem.List
 }
 
@@ -333,7 +336,7 @@ func (p *pass) build(ctx context.Context, tree *gitsource.Tree) builtTree {
 	return builtTree{objects: objects, unread: unread}
 }
 
-// fetch reads the charts of the commit as those of one that is applied.
+// fetch reads the charts of the commit like those of an applied commit.
 func (b *builtTree) fetch(ctx context.Context, from registries, known charts) error {
 	denied, err := from.fetch(ctx, b.objects, known)
 	b.unread = b.unread.Then(denied)
@@ -344,16 +347,16 @@ func (b *builtTree) fetch(ctx context.Context, from registries, known charts) er
 	return err
 }
 
-// readMerge is a request as it was read.
+// readMerge is a request after it was read.
 type readMerge struct {
-	// from is the commit of the request. refused is why it cannot be merged, if so.
+	// from is the commit of the request. refused is why it cannot be merged; nil: it can.
 	from          gitsource.Revision
 	refused       problem.List
 	before, after builtTree
 }
 
-// read reads the request and the branch, and builds both. Nothing of a fork is read from a registry. A request that names
-// an absent chart is refused, and planned again.
+// read reads the request and the branch, and builds both. For a fork, nothing is read from a registry. A request that
+// names an absent chart is refused, and planned again.
 func (g *planning) read(ctx context.Context) (readMerge, error) {
 	from, known := g.listed(), charts{}
 	if !g.request.Fork {
@@ -375,11 +378,11 @@ func (g *planning) read(ctx context.Context) (readMerge, error) {
 	}
 	defer merge.Close()
 	read := readMerge{from: merge.From, before: g.build(ctx, merge.Before), after: g.build(ctx, merge.After)}
-	merge.Close() // a chart needs its turn in the room
+	merge.Close() // a chart needs a place in the room
 	if err := read.after.fetch(ctx, from, known); err != nil {
 		return readMerge{}, err
 	}
-	if len(read.after.absent) == 0 { // a refused request is compared with nothing
+	if len(read.after.absent) == 0 { // a refused request is not compared
 		if err := read.before.fetch(ctx, from, known); err != nil {
 			return readMerge{}, err
 		}
@@ -415,8 +418,8 @@ func (g *planning) plan(ctx context.Context, merge readMerge) (proposal.Proposal
 	return plan, err
 }
 
-// refusedByHub adds to the side what the checks of a commit find on the hub; for a fork, nothing is read there. What a
-// commit would only wait for is a note.
+// refusedByHub adds to the side the problems that the checks of a commit find on the hub. For a fork, nothing is read
+// there. If a commit would only wait, that is a note.
 func (g *planning) refusedByHub(ctx context.Context, head gitsource.Revision, side *proposal.Side, objects []gitsource.Object) (notes []string, err error) {
 	if g.request.Fork || len(side.Problems) > 0 {
 		return nil, nil
@@ -452,7 +455,7 @@ func (g *planning) side(ctx context.Context, name string, b builtTree) (proposal
 	return side, err
 }
 
-// compileTree compiles a commit that is not applied, without its charts in registries, and returns its objects as well.
+// compileTree compiles a commit that is not applied, without its charts in registries, and also returns its objects.
 func (p *pass) compileTree(ctx context.Context, name string, tree *gitsource.Tree, owner string, read lookUp) (proposal.Side, []gitsource.Object, error) {
 	b := p.build(ctx, tree)
 	if err := b.fetch(ctx, p.listed(), charts{}); err != nil {
@@ -462,16 +465,16 @@ func (p *pass) compileTree(ctx context.Context, name string, tree *gitsource.Tre
 	return side, b.objects, err
 }
 
-// compileBuilt is compileTree of a commit that is built.
+// compileBuilt is compileTree for a commit that is built.
 func (p *pass) compileBuilt(ctx context.Context, name string, b builtTree, charts string, read lookUp) (proposal.Side, error) {
 	commit, problems, err := p.compileObjects(ctx, b.objects, b.unread, load.Lookup{}, charts, read)
 	return proposal.Side{Name: name, Commit: commit, Problems: problems}, cmp.Or(err, ctx.Err())
 }
 
-// masked reads an object that is only on the hub, without its values: the author of a request decides
-// what of it a rendering prints. An AddOnDeploymentConfig has the names of its variables, and nothing else.
-// Of other kinds than CustomResourceDefinitions and AddOnDeploymentConfigs nothing is read, and what
-// depends on them is not compared.
+// masked reads an object that is only on the hub, without its values, because the author of a request decides what a
+// rendering prints. Of an AddOnDeploymentConfig it returns only the names of the variables. Other objects than
+// CustomResourceDefinitions and AddOnDeploymentConfigs are not read, and everything that depends on them is not
+// compared.
 func (g *planning) masked(ctx context.Context, reference load.Reference) (*unstructured.Unstructured, error) {
 	config := reference.Group == addonv1alpha1.GroupName && reference.Resource == render.AgentConfigResource
 	if !config && !reference.Definition() {
@@ -539,7 +542,7 @@ func (g *planning) fleet(ctx context.Context, sides ...proposal.Side) (proposal.
 		if r.Status.Override.Returns() && r.Status.Target != nil {
 			standing.Back = r.Status.Target.Digest
 		}
-		standing.Moved, _ = rollout.Records(r.Status.Ledger) // the rollout reports a ledger that cannot be read
+		standing.Moved, _ = rollout.Records(r.Status.Ledger) // the rollout reports an unreadable ledger
 		for _, past := range r.Status.History {
 			if past.Phase == v1alpha1.PhaseSucceeded && past.Finished != nil {
 				standing.Took, standing.Clusters = past.Finished.Sub(past.Started.Time), int(past.Counts.Total)
@@ -551,8 +554,8 @@ func (g *planning) fleet(ctx context.Context, sides ...proposal.Side) (proposal.
 	return fleet, nil
 }
 
-// unbindable are the cluster sets that a commit binds although the account of the source may not. The hub would refuse
-// such a binding, so it selects no cluster in the plan. The operator itself may bind every set.
+// unbindable are the cluster sets that a commit binds although the account of the source has no right to. The hub
+// would refuse such a binding, so it selects no cluster in the plan. The operator itself may bind every set.
 func (g *planning) unbindable(ctx context.Context, sides []proposal.Side) (map[string]bool, error) {
 	if g.account == nil {
 		return nil, nil

@@ -30,23 +30,22 @@ import (
 
 // Config has the clients and settings of a Reconciler.
 type Config struct {
-	// Client writes, and compares what is applied with what is stored. It must read
-	// unstructured objects from the API server; other reads use Live.
+	// Client writes, and compares applied objects with stored ones. It must read unstructured objects from the API
+	// server. Other reads use Live.
 	Client client.Client
-	// Live reads from the API server, not from a cache: a pass decides by what it reads, runs
-	// at most once per interval if nothing changes, and must see its own writes. It also reads
-	// Secrets, by name.
+	// Live reads from the API server, not from a cache. A pass decides by its reads, runs at most once per interval
+	// if nothing changes, and must see its own writes. It also reads Secrets, by name.
 	Live client.Reader
 	// Accounts makes clients with the rights of a ServiceAccount; see the function Accounts.
 	Accounts func(client.ObjectKey) (client.Client, error)
-	// Tenants reads what the sources of each namespace may declare; nil: everything.
+	// Tenants reads the policy of tenants; nil: every source may declare everything.
 	Tenants func(context.Context) (tenancy.Policy, error)
 	// Events and Metrics receive what happened.
 	Events  kuberecorder.EventRecorder
 	Metrics controller.Metrics
 	// Desk delivers commit statuses.
 	Desk *forge.Desk
-	// Namespace is the only one whose sources are reconciled; "": all.
+	// Namespace is the only namespace whose sources are reconciled; "": all.
 	Namespace string
 	// AddonManager says whether OCM's addon-manager runs; Coexist if empty.
 	AddonManager Mode
@@ -56,7 +55,7 @@ type Config struct {
 	Permits Permits
 	// Charts renders packages.
 	Charts chart.Engines
-	// Tokens of GitHub Apps, shared with whatever else acts as one; nil: for sources alone.
+	// Tokens of GitHub Apps, shared with other users of the Apps; nil: not shared.
 	Tokens *githubapp.Tokens
 	// Git has the permissions that the operator's flags give to repositories.
 	Git gitsource.Access
@@ -72,11 +71,11 @@ type Reconciler struct {
 	errands  *errands
 	// reverts are the outcomes of pull requests that revert content.
 	reverts *revertOutcomes
-	course  *metrics.Sources // for scrapes only: no pass reads it
-	// room bounds the memory that all fetches use together.
+	course  *metrics.Sources // read by scrapes only
+	// room limits the memory of all fetches together.
 	room *gitsource.Room
-	// claims serializes the passes of one process that take objects without an owner, so that
-	// the second pass sees the mark of the first.
+	// claims is held by passes that claim objects without an owner, so that a second pass of the process sees the
+	// marks of the first.
 	claims sync.Mutex
 }
 
@@ -105,23 +104,23 @@ func (r *Reconciler) Collector() prometheus.Collector { return r.course }
 // pass is one reconcile of one source.
 type pass struct {
 	*Reconciler
-	// source is changed in place and written once, at the end; before is a copy as it was read.
+	// source is changed in place and written once, at the end. before is a copy of it as it was read.
 	source, before *v1alpha1.AddOnSource
 	memory         *memory
 	now            time.Time
-	// account has the rights of spec.serviceAccountName; nil without one. See writer and reader.
+	// account has the rights of spec.serviceAccountName; nil: there is none. See writer and reader.
 	account client.Client
 	// tenant limits what the source may declare; nil: no limit.
 	tenant *tenancy.Tenant
-	// requested and forced are the user's annotations that are not handled yet.
+	// requested and forced are annotations of the user that are not carried out yet.
 	requested, forced bool
 
-	// head is the revision of this pass; spec the fingerprint under which it is judged.
+	// head is the revision of this pass. spec is the fingerprint under which it is judged.
 	head gitsource.Revision
 	spec string
 	// verification is the check that spec.verify requires.
 	verification gitsource.Verification
-	// cosign is which signatures registries and artifacts need, by host and by URL.
+	// cosign has the signatures that registries and artifacts need, by host and by URL.
 	cosign map[string]oci.Verification
 	// applied are the API server's answers to the writes of this pass; nil: the object was
 	// deleted.
@@ -131,7 +130,7 @@ type pass struct {
 // Reconcile runs one pass over one source.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if r.Namespace != "" && req.Namespace != r.Namespace {
-		return ctrl.Result{}, nil // the mark of a ClusterManagementAddOn names it, which another operator applied
+		return ctrl.Result{}, nil // the mark of a ClusterManagementAddOn of another operator names it
 	}
 	source := &v1alpha1.AddOnSource{}
 	if err := r.Live.Get(ctx, req.NamespacedName, source); err != nil {
@@ -171,7 +170,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return p.report(ctx, out, err)
 }
 
-// hold adds AddonFlow's finalizer to a source before anything of it is written to the hub.
+// hold adds AddonFlow's finalizer to a source before the first write for it on the hub.
 func (r *Reconciler) hold(ctx context.Context, source *v1alpha1.AddOnSource) error {
 	if !source.DeletionTimestamp.IsZero() || controllerutil.ContainsFinalizer(source, v1alpha1.Finalizer) {
 		return nil
@@ -205,12 +204,12 @@ func (r *Reconciler) newPass(source *v1alpha1.AddOnSource) *pass {
 	return p
 }
 
-// beside returns a pass with dry-run clients and a memory of its own: the source's reconciles run meanwhile.
+// beside returns a pass with dry-run clients and its own memory, because the source's reconciles run meanwhile.
 func (r *Reconciler) beside(ctx context.Context, source *v1alpha1.AddOnSource) (*pass, error) {
 	config := r.Config
 	config.Client = client.NewDryRunClient(r.Client)
 	dry := New(config)
-	dry.room, dry.memories.attempts = r.room, r.memories.attempts // of which a pass beside reads charts only
+	dry.room, dry.memories.attempts = r.room, r.memories.attempts // of it, a pass beside reads charts only
 	p := dry.newPass(source)
 	if err := p.asAccount(); err != nil {
 		return nil, err
@@ -221,7 +220,7 @@ func (r *Reconciler) beside(ctx context.Context, source *v1alpha1.AddOnSource) (
 	if err := p.readSettings(ctx); err != nil {
 		return nil, err
 	}
-	p.verification = gitsource.Verification{} // of commits, and none of them is applied
+	p.verification = gitsource.Verification{} // it is about commits, and none is applied
 	return p, nil
 }
 

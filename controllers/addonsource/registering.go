@@ -42,8 +42,8 @@ func registrantsOf(addOn load.AddOn) ([]registrant, error) {
 	return out, nil
 }
 
-// checkRegistrations returns what an add-on requests for its agents and every hub refuses: roles that
-// no admin can allow, and subjects that are reserved.
+// checkRegistrations returns the requests of an add-on for its agents that every hub refuses: roles that no admin can
+// allow, and reserved subjects.
 func checkRegistrations(objects []gitsource.Object, addOn load.AddOn) problem.List {
 	registrants, err := registrantsOf(addOn)
 	if err != nil {
@@ -56,8 +56,9 @@ func checkRegistrations(objects []gitsource.Object, addOn load.AddOn) problem.Li
 	return problems
 }
 
-// HubWarnings describes what a hub as installed refuses of a commit that compiles: roles for agents that an admin must
-// allow, signing CAs from namespaces other than OCM's own, and addresses of gates that only flags of the operator allow.
+// HubWarnings describes what a hub with the default settings refuses of a commit that compiles: roles for agents that
+// an admin must allow, signing CAs from namespaces other than OCM's own, and addresses of gates that only flags of
+// the operator allow.
 func HubWarnings(objects []gitsource.Object, commit load.Commit) problem.List {
 	var problems problem.List
 	for _, addOn := range commit.AddOns {
@@ -81,7 +82,7 @@ func HubWarnings(objects []gitsource.Object, commit load.Commit) problem.List {
 	return problems.Sorted()
 }
 
-// forbiddenRoles refuses roles by their names alone.
+// forbiddenRoles refuses roles by their names only.
 func (r registrant) forbiddenRoles() problem.List {
 	var problems problem.List
 	for _, permission := range registration.Permissions(r.blocks) {

@@ -12,13 +12,12 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// releaseRequested reports whether the user wants the add-on released, not removed. Until the
-// release is complete, none of its objects are deleted, nor objects that may belong to it.
+// releaseRequested reports whether the user wants the add-on to be released instead of removed. Until the release is
+// complete, none of its objects are deleted, nor objects that may belong to it.
 func (l leaving) releaseRequested() bool { return l.rollout != nil && l.rollout.ReleaseRequested() }
 
-// released reports whether its clusters were released, so that the objects on the hub may be. A
-// rollout that is being deleted waits for the source instead: without the rollout nothing
-// records the release.
+// released reports whether the add-on's clusters were released, so that the objects on the hub may be released. A
+// rollout that is being deleted waits for the source instead, because only the rollout stores the release.
 func (l leaving) released() bool {
 	r := l.rollout
 	return r != nil && (r.Released() || r.Releasing() && r.DeletionTimestamp != nil)
@@ -35,8 +34,8 @@ func releasedNames(gone []leaving) map[string]bool {
 	return names
 }
 
-// isReleased reports whether an object that left Git is released together with the released
-// add-ons. A Namespace always stays.
+// isReleased reports whether an object that left Git is released together with the released add-ons. A Namespace
+// always stays.
 func (k objectKey) isReleased(released map[string]bool) bool {
 	if k.isAddOn() {
 		return released[k.Name]
@@ -44,10 +43,9 @@ func (k objectKey) isReleased(released map[string]bool) bool {
 	return len(released) > 0 && !k.isNamespace()
 }
 
-// release releases add-ons whose clusters were released. The objects that the source applied
-// for them stay, without the marks of the source and without the fence; then their rollouts and
-// revisions, which are no longer used, are deleted. It halts until these are gone, so that the
-// next pass reads the new state.
+// release releases add-ons whose clusters were released. The objects that the source applied for them stay, without
+// the marks of the source and without the fence. Then their rollouts and unused revisions are deleted. It halts until
+// these are deleted, so that the next pass reads the new state.
 func (p *pass) release(ctx context.Context, todo plan) error {
 	var gone []leaving
 	for _, l := range todo.leaving {

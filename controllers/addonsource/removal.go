@@ -14,20 +14,20 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// leaving is an add-on of this source that the source no longer declares. The rollout removes
-// it from its clusters at the approved pace; its ClusterManagementAddOn is deleted last.
+// leaving is an add-on that this source has on the hub but no longer declares. The rollout removes it from its
+// clusters at the approved pace; its ClusterManagementAddOn is deleted last.
 type leaving struct {
 	addOn string
 	// rollout is nil if it was deleted by hand.
 	rollout *v1alpha1.AddOnRollout
-	// removal is the removal in the spec of the rollout, or the one about to be written.
+	// removal is the removal in the spec of the rollout, or the one that is about to be written.
 	removal v1alpha1.Removal
 	// cma is the ClusterManagementAddOn of this source; nil: it does not exist.
 	cma *unstructured.Unstructured
 	installation
 }
 
-// leavingNames returns the add-ons that a source has on the hub and does not declare.
+// leavingNames returns the add-ons that a source has on the hub but does not declare.
 func leavingNames(seen *observation, inventory []v1alpha1.ObjectReference, declared map[string]bool, source string) map[string]bool {
 	left := map[string]bool{}
 	for name, r := range seen.rollouts {
@@ -67,8 +67,7 @@ func (t *plan) addRemoval(in planInput, l leaving) error {
 	}
 	spec := *l.rollout.Spec.DeepCopy()
 	spec.Removal = &l.removal
-	// The file with suspend was removed from Git as well, so suspend can no longer be changed there. The annotation
-	// still suspends.
+	// The file with suspend left Git, too, so suspend can no longer be changed there. The annotation still suspends.
 	spec.Suspend = false
 	desired, err := rolloutObject(in.namespace, l.addOn, in.source, spec)
 	if err != nil {
@@ -81,8 +80,8 @@ func (t *plan) addRemoval(in planInput, l leaving) error {
 // installed reports whether the add-on is still on the hub.
 func (l leaving) installed() bool { return l.cma != nil }
 
-// left reports whether the rollout says, about a spec that requests the removal, that no
-// cluster has the add-on.
+// left reports whether, according to the status of the rollout for a spec with the removal, no cluster has the
+// add-on.
 func (l leaving) left() bool {
 	if l.rollout == nil {
 		return true
@@ -92,11 +91,11 @@ func (l leaving) left() bool {
 		status.ObservedGeneration >= l.rollout.Generation
 }
 
-// done reports whether the ClusterManagementAddOn may be deleted: the rollout is complete, and
-// no ManagedClusterAddOn is left, hand-made ones included.
+// done reports whether the ClusterManagementAddOn may be deleted: the rollout is complete, and there is no
+// ManagedClusterAddOn, not even a hand-made one.
 func (l leaving) done() bool { return l.left() && l.total == 0 && !l.releaseRequested() }
 
-// note says what the removal waits for, "" if it is complete.
+// note says what the removal waits for; "": it is complete.
 func (l leaving) note() string {
 	switch {
 	case l.releaseRequested():
@@ -125,8 +124,8 @@ func (l leaving) approved() bool {
 	return l.removal.Approved || l.rollout.Annotations[v1alpha1.ApproveRemovalAnnotation] == l.removal.Commit
 }
 
-// finishRemovals deletes the ClusterManagementAddOns of add-ons that no cluster has. The next
-// pass prunes their other objects, once these are deleted.
+// finishRemovals deletes the ClusterManagementAddOns of add-ons that no cluster has. The next pass prunes their other
+// objects after that.
 func (p *pass) finishRemovals(ctx context.Context, todo plan) error {
 	var deleted []string
 	for _, l := range todo.leaving {

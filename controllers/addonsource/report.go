@@ -22,8 +22,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// report ends a pass: one status write, only if the status changed; then the event; then the
-// commit statuses. Only report converts a halt into conditions and a requeue.
+// report ends a pass: first one status write, if the status changed; then the event; then the commit statuses. Only
+// report converts a halt into conditions and a requeue.
 func (p *pass) report(ctx context.Context, out outcome, err error) (ctrl.Result, error) {
 	p.noteRollouts()
 	h, err := haltOf(err)
@@ -71,9 +71,9 @@ func haltOf(err error) (*halt, error) {
 	return nil, err
 }
 
-// remember records the verdict on a refused commit. The status has the verdict, so that the commit is not read again.
-// The memory has its text, so that the text can be repeated. The verdict remains until the commit is found valid. If a
-// pass checked the commit again and reached no verdict, the text is dropped, and the next pass checks the commit.
+// remember stores the verdict on a refused commit. The status has the verdict, so that the commit is not read again.
+// The memory has its text, so that it can be repeated. The verdict stays until the commit is found valid. If a pass
+// checks the commit again and reaches no verdict, the text is dropped, and the next pass checks the commit.
 func (p *pass) remember(out outcome, h *halt) {
 	if out.reached >= judged {
 		p.memory.refusal = nil
@@ -90,7 +90,7 @@ func (p *pass) remember(out outcome, h *halt) {
 	p.memory.failures, p.memory.forced = 0, false
 }
 
-// mark sets Ready, Reconciling and Stalled as kstatus reads them.
+// mark sets Ready, Reconciling and Stalled in the form of kstatus.
 func (p *pass) mark(out outcome, h *halt) {
 	applied := "Applied revision " + p.head.String() // the head is on the hub
 	switch {
@@ -111,8 +111,8 @@ func (p *pass) mark(out outcome, h *halt) {
 	}
 }
 
-// markSuspended says by what the source is suspended, and that what was applied stays. A source
-// that was ready stays ready, because nothing is wrong with it.
+// markSuspended says how the source is suspended, and that the applied objects stay. A source that was ready stays
+// ready, because it has no error.
 func (p *pass) markSuspended() {
 	text := "suspended by spec.suspend: the repository is not read"
 	if !p.source.Spec.Suspend {
@@ -157,8 +157,8 @@ func (p *pass) setOverridden(ctx context.Context) error {
 	return nil
 }
 
-// overriddenBy is the reason for which a rollout does not run what Git declares, with its text; "": it runs that, or is
-// removed.
+// overriddenBy is the reason for which a rollout does not run the content of Git, with its text; "": it runs that
+// content, or is being removed.
 func overriddenBy(ro *v1alpha1.AddOnRollout) (reason, text string) {
 	switch {
 	case !ro.Status.Override.Returns() || ro.Spec.Removal != nil:
@@ -169,17 +169,17 @@ func overriddenBy(ro *v1alpha1.AddOnRollout) (reason, text string) {
 	return v1alpha1.RolledBackReason, ro.Status.Message
 }
 
-// showsReady reports whether the conditions already say that the head is applied. What follows the
-// text needs a compiled commit.
+// showsReady reports whether the conditions already say that the head is applied. The notes after the text need a
+// compiled commit, so they are not compared.
 func (p *pass) showsReady(text string) bool {
 	ready := conditions.Get(p.source, fluxmeta.ReadyCondition)
 	return conditions.IsReady(p.source) && ready.Reason == fluxmeta.ReconciliationSucceededReason &&
 		ready.ObservedGeneration == p.source.Generation && strings.HasPrefix(ready.Message, text)
 }
 
-// showsRefusal reports whether the conditions still carry the verdict on a commit. After a
-// restart the verdict's text may be lost; if the conditions do not show it either, the commit
-// is read once more for it. Nothing else depends on this.
+// showsRefusal reports whether the conditions still have the verdict on a commit. After a restart the text of the
+// verdict may be lost. If the conditions do not have it either, the commit is read once more for the text. Nothing
+// else depends on this.
 func (p *pass) showsRefusal() bool {
 	stalled := conditions.Get(p.source, fluxmeta.StalledCondition)
 	if stalled == nil {
@@ -205,7 +205,8 @@ func (p *pass) markHandled() {
 	}
 }
 
-// setWebhookPath gives a source with spec.webhook a path that cannot be guessed, and takes it from any other.
+// setWebhookPath gives a source with spec.webhook a path that cannot be guessed. It removes the path from any other
+// source.
 func (p *pass) setWebhookPath() {
 	switch {
 	case p.source.Spec.Webhook == nil:
@@ -220,11 +221,11 @@ func (p *pass) setWebhookPath() {
 // storeTries bounds how often one pass writes its status.
 const storeTries = 5
 
-// store writes the status if it changed. It does not use fluxcd's SerialPatcher, which needs a read and
-// two requests for conditions and the rest; only this controller writes the status. The patch requires
-// the status that it was computed from, so that two operators cannot lose each other's marks of commit
-// statuses. Any other change of the object, such as an annotation that requests a reconcile, must not
-// make the patch fail: the commit is already on the hub, and only this status records it.
+// store writes the status if it changed. It does not use fluxcd's SerialPatcher, which needs a read and separate
+// requests for conditions and the rest; only this controller writes the status. The precondition of the patch is the
+// status from which it was computed, so that two operators cannot lose each other's marks of commit statuses. Any
+// other change of the object, such as an annotation that requests a reconcile, must not make the patch fail, because
+// the commit is already on the hub and only this status stores that.
 func (p *pass) store(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.before.Status, p.source.Status) {
 		return nil
@@ -254,8 +255,8 @@ func (p *pass) store(ctx context.Context) error {
 	}
 }
 
-// requeue returns when the next pass runs: at the next look at the repository, or earlier for
-// what the pass waits for or owes to a forge. Events cause passes in addition.
+// requeue returns the time of the next pass: the next look at the repository, or earlier if the pass waits or owes a
+// status to a forge. Events cause further passes.
 func (p *pass) requeue(h *halt, forge time.Duration) (ctrl.Result, error) {
 	if h != nil && h.kind == retried {
 		return ctrl.Result{}, h
@@ -276,8 +277,8 @@ func (p *pass) requeue(h *halt, forge time.Duration) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: clock.Sooner(after, forge)}, nil
 }
 
-// ownerAgain is the pause before a pass reads the owner of an object again while another source owns
-// it: no event wakes the waiting source.
+// ownerAgain is the time between two reads of the owner of an object while another source owns it, because no event
+// wakes the waiting source.
 const ownerAgain = time.Minute
 
 // nextLook returns the time until the next look at the repository.

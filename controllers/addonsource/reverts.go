@@ -40,28 +40,29 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// revertTimeout bounds the work on one proposal, and revertAgain is the pause before one is tried
-// again that the forge or the repository did not answer.
+// revertTimeout limits the work on one proposal. revertAgain is the pause before the next try if the forge or the
+// repository did not answer.
 const (
 	revertTimeout = 3 * time.Minute
 	revertAgain   = 15 * time.Second
-	// revertRarely is the pause before one is tried again that the newest commit does not allow: the next may.
+	// revertRarely is the pause before the next try if the newest commit does not allow a proposal, because a later
+	// commit may.
 	revertRarely = 5 * time.Minute
 )
 
-// Reverter proposes pull requests for content that was rolled back. It is a controller of
-// its own, so that neither a forge nor a repository delays a rollout. A visit works for one source outside of the workers,
-// so that a server that hangs delays no other source. The branch of
-// a proposal and its pull request are the state, and are found by the name of the branch, which follows
-// from the quarantine of the content. The quarantine names the pull request for the texts of the rollout.
+// Reverter proposes pull requests for content that was rolled back. It is a separate controller, so that neither a
+// forge nor a repository delays a rollout. A visit works for one source outside of the workers, so that a server that
+// hangs delays no other source. The state is the branch of a proposal and its pull request. They are found by the
+// name of the branch, which follows from the quarantine of the content. The quarantine names the pull request for the
+// texts of the rollout.
 type Reverter struct {
 	*Reconciler
 	// visits take turns like the errands of sources.
 	visits *errands
 }
 
-// NewReverter returns a reverter that reads repositories as the reconciler does, whose sources show
-// what became of the proposals.
+// NewReverter returns a reverter that reads repositories as the reconciler does. The reconciler's sources show the
+// results of the proposals.
 func NewReverter(r *Reconciler) *Reverter { return &Reverter{Reconciler: r, visits: newErrands()} }
 
 // SetupWithManager registers the controller.
@@ -76,14 +77,14 @@ func (v *Reverter) SetupWithManager(mgr ctrl.Manager, options controller.Options
 		Complete(v)
 }
 
-// returned passes rollouts that were rolled back, that go back to other content, or that no longer differ from Git. A new
-// rollout needs no event, because its source is new to the controller as well.
+// returned passes rollouts that were rolled back, that move back to other content, or that no longer differ from Git.
+// A new rollout needs no event, because its source is new to the controller, too.
 func returned() predicate.Predicate {
 	return hubclient.Updates(func(before, after *v1alpha1.AddOnRollout) bool { return revertOf(before) != revertOf(after) })
 }
 
-// revertOf is what makes Git declare the content that the clusters of a rollout are back at, because what Git declares
-// was rolled back; the zero value if they are not. Content that Git itself blocks needs no proposal.
+// revertOf is the proposal that makes Git declare the content to which the clusters of a rollout moved back, because
+// the content of Git was rolled back; zero: the clusters did not. Content that Git itself blocks needs no proposal.
 func revertOf(r *v1alpha1.AddOnRollout) proposal.Revert {
 	o, target := r.Status.Override, r.Status.Target
 	if !o.Returns() || o.Waits() || r.Status.Phase != v1alpha1.PhaseRolledBack || target == nil ||
@@ -96,8 +97,8 @@ func revertOf(r *v1alpha1.AddOnRollout) proposal.Revert {
 	}
 }
 
-// Reconcile begins or ends a visit, which proposes what a source's rollouts went back to. What goes wrong is a condition
-// of the source, and is tried again.
+// Reconcile begins or ends a visit, which makes the proposals for a source's rollouts. An error becomes a condition
+// of the source, and is retried.
 func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	source := &v1alpha1.AddOnSource{}
 	if err := v.Live.Get(ctx, req.NamespacedName, source); err != nil {
@@ -123,7 +124,7 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	key := errandKey{
 		generation: source.Generation, requestedAt: source.Annotations[fluxmeta.ReconcileRequestAnnotation],
-		// A visit is for these pull requests: its outcomes are of no other ones.
+		// A visit is for these pull requests only, and so are its outcomes.
 		attempted: strings.Join(append(branchesOf(wanted), source.Status.LastAppliedRevision), " "),
 	}
 	if result, ended := v.visits.take(req.NamespacedName, key); ended {
@@ -141,7 +142,7 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	case v.visits.awaits(req.NamespacedName, key):
 		return ctrl.Result{}, nil // its end queues the source
 	}
-	host, _ := gitsource.HostOf(source.Spec.URL) // without one, the outcome says why
+	host, _ := gitsource.HostOf(source.Spec.URL) // without a host, the outcome has the error
 	v.visits.send(ctx, req.NamespacedName, &errand{
 		key: key, host: host, doubtful: v.reverts.failed(req.NamespacedName), sent: v.Clock(),
 		run: func(ctx context.Context) fetchResult { return fetchResult{err: v.visit(ctx, source, wanted)} },
@@ -149,7 +150,7 @@ func (v *Reverter) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// branchesOf returns the branches of the pull requests that there should be, sorted.
+// branchesOf returns the branches of the wanted pull requests, sorted.
 func branchesOf(wanted []wantedRevert) []string {
 	branches := make([]string, len(wanted))
 	for i, w := range wanted {
@@ -159,13 +160,13 @@ func branchesOf(wanted []wantedRevert) []string {
 	return branches
 }
 
-// leave ends what is under way for a source that wants no pull request.
+// leave ends the work for a source that wants no pull request.
 func (v *Reverter) leave(source *v1alpha1.AddOnSource) {
 	v.visits.stop(client.ObjectKeyFromObject(source))
 	v.note(source, nil)
 }
 
-// visit makes or finds the pull requests that there should be, and notes the outcomes.
+// visit makes or finds the wanted pull requests, and notes the outcomes.
 func (v *Reverter) visit(ctx context.Context, source *v1alpha1.AddOnSource, wanted []wantedRevert) error {
 	outcomes := make([]revertOutcome, 0, len(wanted))
 	for _, w := range wanted {
@@ -196,7 +197,8 @@ func (v *Reverter) visit(ctx context.Context, source *v1alpha1.AddOnSource, want
 	return nil
 }
 
-// note stores the outcomes of a source and returns the new ones. If anything changed, the source shows it.
+// note stores the outcomes of a source and returns the new ones. If an outcome changed, the source is reconciled, so
+// that it shows the change.
 func (v *Reverter) note(source *v1alpha1.AddOnSource, outcomes []revertOutcome) []revertOutcome {
 	key := client.ObjectKeyFromObject(source)
 	fresh, changed := v.reverts.keep(key, outcomes)
@@ -206,17 +208,16 @@ func (v *Reverter) note(source *v1alpha1.AddOnSource, outcomes []revertOutcome) 
 	return fresh
 }
 
-// wantedRevert is a pull request that there should be.
+// wantedRevert is a wanted pull request.
 type wantedRevert struct {
 	proposal.Revert
 	branch string
-	// revision has the quarantine, which names the pull request noted; "": none yet.
+	// revision has the quarantine. noted is the pull request that the quarantine names; "": none yet.
 	revision *metav1.PartialObjectMetadata
 	noted    string
 }
 
-// name stores the address of a pull request in the quarantine that it is about. The texts of the rollout read it
-// there.
+// name stores the address of a pull request in its quarantine, where the texts of the rollout read it.
 func (v *Reverter) name(ctx context.Context, revision *metav1.PartialObjectMetadata, url string) error {
 	quarantine, _ := v1alpha1.ReadQuarantine(revision.Annotations)
 	quarantine.Proposed = url
@@ -232,7 +233,7 @@ func (v *Reverter) name(ctx context.Context, revision *metav1.PartialObjectMetad
 	return nil
 }
 
-// wanted are the pull requests that there should be, by add-on.
+// wanted are the wanted pull requests, by add-on.
 func (v *Reverter) wanted(ctx context.Context, source *v1alpha1.AddOnSource) ([]wantedRevert, error) {
 	var rollouts v1alpha1.AddOnRolloutList
 	if err := v.Live.List(ctx, &rollouts, client.InNamespace(source.Namespace)); err != nil {
@@ -264,15 +265,15 @@ func (v *Reverter) wanted(ctx context.Context, source *v1alpha1.AddOnSource) ([]
 	return wanted, nil
 }
 
-// revertBranch names the branch of a quarantine: if the same content is quarantined again, it gets another one. Gitea's
-// API takes a hundred characters at most.
+// revertBranch is the name of the branch for a quarantine. If the same content is quarantined again, it gets another
+// branch. Gitea's API accepts at most a hundred characters.
 func revertBranch(r proposal.Revert, q v1alpha1.Quarantine) string {
 	sum := sha256.Sum256([]byte(r.AddOn + "\n" + r.From + "\n" + r.To + "\n" + q.Time.UTC().Format(time.RFC3339)))
 	return fmt.Sprintf("addonflow/revert-%.60s-%s", r.AddOn, hex.EncodeToString(sum[:5]))
 }
 
-// propose makes one pull request, or finds it. It looks before it writes and after each write, so
-// that it continues where an operator before it ended.
+// propose makes or finds one pull request. It reads the state before it writes and after each write, so that it
+// continues where an earlier operator ended.
 func (v *Reverter) propose(ctx context.Context, source *v1alpha1.AddOnSource, w wantedRevert) revertOutcome {
 	ctx, cancel := context.WithTimeout(ctx, revertTimeout)
 	defer cancel()
@@ -289,7 +290,7 @@ func (v *Reverter) propose(ctx context.Context, source *v1alpha1.AddOnSource, w 
 	if err != nil || found {
 		return w.done(opened, err, proposals)
 	}
-	for range 2 { // the branch is created, and then read as it was created
+	for range 2 { // the branch is created, and then read back
 		change, why, err := v.restore(ctx, source, w)
 		switch {
 		case err != nil:
@@ -322,7 +323,7 @@ type restored struct {
 
 // restore finds the change that reverts the content. If there is no such change, it returns the reason in why.
 func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w wantedRevert) (change restored, why string, err error) {
-	// A pass with a memory of its own: the source's other reconciles run meanwhile.
+	// A pass with its own memory, because the source's reconciles run meanwhile.
 	p, err := v.beside(ctx, source)
 	if err != nil {
 		return change, "", err
@@ -351,9 +352,9 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 }
 
 // takeBack restores the fewest files that give an add-on the content of the earlier commit, and builds the result. If
-// no set of files does, it returns the reason in why. It tries three sets, the smallest first: templates, packages and
+// no set of files does, why has the reason. It tries three sets, the smallest first: templates, packages and
 // configurations; these and the ClusterManagementAddOn; all files of their directories that declare no other object.
-// AddOnRollouts, which are policy, stay as they are.
+// AddOnRollouts are policy and stay unchanged.
 func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedRevert) (files []gitsource.FileChange, why string, err error) {
 	charts := p.chartOwner() + "/revert"
 	head, objects, err := p.compileTree(ctx, "the branch", r.Head, charts, p.lookUp)
@@ -403,8 +404,8 @@ func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedR
 
 // revertFiles are the files of one add-on in two commits.
 type revertFiles struct {
-	// own are files of its content, folders those of its packages, declared that of its
-	// ClusterManagementAddOn, and foreign those of everything else.
+	// own are the files of its content, folders those of its packages, declared that of its ClusterManagementAddOn,
+	// and foreign those of all other objects.
 	own, folders, declared, foreign map[string]bool
 }
 
@@ -458,10 +459,10 @@ func (f revertFiles) content(file string) bool {
 	return false
 }
 
-// addOn selects the file of the ClusterManagementAddOn as well.
+// addOn also selects the file of the ClusterManagementAddOn.
 func (f revertFiles) addOn(file string) bool { return f.content(file) || f.declared[file] }
 
-// directories selects everything in the directories of those, but no file of another object alone.
+// directories selects all files in the directories of these files, except files that only declare other objects.
 func (f revertFiles) directories(file string) bool {
 	if f.addOn(file) {
 		return true
@@ -482,13 +483,13 @@ func (f revertFiles) directories(file string) bool {
 // revertOutcome is the result of a proposal.
 type revertOutcome struct {
 	branch string
-	// url is the address of the pull request. If it is "", reason and text say why, and again is the time until the
-	// next attempt; 0: the next attempt waits for a change.
+	// url is the address of the pull request. If it is "", reason and text say why. again is the time until the next
+	// try; 0: the next try waits for a change.
 	url, reason, text string
 	again             time.Duration
 }
 
-// not is the outcome of a proposal that is not made. The command of the texts stays.
+// not is the outcome if no proposal is made. The texts keep their command.
 func (w wantedRevert) not(reason, why string) revertOutcome {
 	return revertOutcome{branch: w.branch, reason: reason, again: revertRarely, text: fmt.Sprintf("%s: no pull request restores it: %s", w.AddOn, why)}
 }
@@ -504,7 +505,7 @@ func (w wantedRevert) done(o commitstatus.Opened, err error, by commitstatus.Pro
 	}
 }
 
-// failed is the outcome of a proposal that the forge, the repository or the hub did not take.
+// failed is the outcome if the forge, the repository or the hub refused the proposal.
 func (w wantedRevert) failed(err error, permission string) revertOutcome {
 	o := w.not(v1alpha1.DeliveryFailedReason, err.Error())
 	o.again = revertAgain
@@ -525,7 +526,7 @@ func (w wantedRevert) failed(err error, permission string) revertOutcome {
 	return o
 }
 
-// revertOutcomes are those of all sources. They are not stored: after a restart the forge is asked.
+// revertOutcomes has the outcomes of all sources. They are not stored: after a restart the forge is read.
 type revertOutcomes struct {
 	mu sync.Mutex
 	of map[types.NamespacedName][]revertOutcome
@@ -543,8 +544,8 @@ func (r *revertOutcomes) opened(source types.NamespacedName, branch string) (rev
 	return revertOutcome{}, false
 }
 
-// next returns the time until the next attempt of a source; 0: none is due. tried: each pull request that there should be
-// was made or tried.
+// next returns the time until the next try of a source; 0: none is due. tried: each wanted pull request was made or
+// tried.
 func (r *revertOutcomes) next(source types.NamespacedName, wanted []wantedRevert) (after time.Duration, tried bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -567,7 +568,7 @@ func (r *revertOutcomes) failed(source types.NamespacedName) bool {
 	return slices.ContainsFunc(r.of[source], func(o revertOutcome) bool { return o.reason == v1alpha1.DeliveryFailedReason })
 }
 
-// keep replaces the outcomes of a source. It returns the new ones, and whether anything changed.
+// keep replaces the outcomes of a source. It returns the new ones, and whether an outcome changed.
 func (r *revertOutcomes) keep(source types.NamespacedName, outcomes []revertOutcome) (fresh []revertOutcome, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -598,8 +599,8 @@ func (r *revertOutcomes) forget(source types.NamespacedName) {
 	maps.DeleteFunc(r.of, func(key types.NamespacedName, _ []revertOutcome) bool { return key == source })
 }
 
-// setRevertProposed sets the condition RevertProposed from the newest outcomes. After a restart the condition does not
-// change until they are known.
+// setRevertProposed sets the condition RevertProposed from the newest outcomes. After a restart the condition does
+// not change until the outcomes are known.
 func (p *pass) setRevertProposed() {
 	outcomes, known := p.reverts.get(p.key().NamespacedName)
 	spec := p.source.Spec.CommitStatus

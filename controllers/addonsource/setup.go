@@ -23,9 +23,9 @@ import (
 	"github.com/addonflow/addonflow/controllers/hubclient"
 )
 
-// SetupWithManager registers the controller. Besides the sources it watches what it applied, so
-// that drift is repaired at once: AddOnRollouts and, by metadata only, ClusterManagementAddOns
-// and AddOnRevisions. Other objects are compared once per interval.
+// SetupWithManager registers the controller. Besides the sources it watches applied objects, so that drift is
+// repaired at once: AddOnRollouts and, by metadata only, ClusterManagementAddOns and AddOnRevisions. Other objects
+// are compared once per interval.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	toSource := handler.EnqueueRequestsFromMapFunc(sourceOf)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -48,7 +48,7 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return object
 }
 
-// sourceOf returns the source that an object is marked with.
+// sourceOf returns the source in the mark of an object.
 func sourceOf(_ context.Context, object client.Object) []reconcile.Request {
 	key, ok := namespacedName(object.GetAnnotations()[v1alpha1.SourceAnnotation])
 	if !ok {
@@ -63,8 +63,8 @@ func suspensionChanged() predicate.Predicate {
 	})
 }
 
-// statusOfOthers passes a status that another writer changed: it was emptied, or restored from a backup. Without it
-// the source would say something wrong until the next look.
+// statusOfOthers passes a status that another writer changed: it was emptied, or restored from a backup. Without it,
+// the source would have a wrong status until the next look.
 func (r *Reconciler) statusOfOthers() predicate.Predicate {
 	return hubclient.Updates(func(before, after *v1alpha1.AddOnSource) bool {
 		return !equality.Semantic.DeepEqual(before.Status, after.Status) &&
@@ -80,8 +80,8 @@ func deleted() predicate.Predicate {
 	}
 }
 
-// movedByOthers passes deletions, and changes that other writers make to applied objects. The status of
-// a rollout changes every second: only its standing passes.
+// movedByOthers passes deletions, and changes that other writers make to applied objects. The status of a rollout
+// changes every second, so only changes of its standing pass.
 func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicate.Predicate {
 	ownWrite := func(o client.Object) bool {
 		return r.writes.of(keyOf(o)).resourceVersion == o.GetResourceVersion()
@@ -95,7 +95,7 @@ func (r *Reconciler) movedByOthers(keyOf func(client.Object) objectKey) predicat
 	}
 }
 
-// moved reports whether an update changed anything that a source writes, waits for or reports.
+// moved reports whether an update changed a field that a source writes, waits for or reports.
 func moved(before, after client.Object) bool {
 	switch {
 	case before.GetGeneration() != after.GetGeneration(),
@@ -110,15 +110,14 @@ func moved(before, after client.Object) bool {
 	return !reflect.DeepEqual(standingOf(before), standingOf(after))
 }
 
-// standing is all that a source reports of one rollout, or waits for, with rounded counts: they change every second
-// while clusters move.
+// standing has everything that a source reports of one rollout, or waits for. Counts are rounded, because they change
+// every second while clusters move.
 type standing struct {
 	fleet
 
 	target, overridden string
 	observed, released bool
-	// tenth of the clusters that are updated, so that a status is posted at most once per
-	// tenth.
+	// tenth is how many tenths of the clusters are updated, so that a status is posted at most once per tenth.
 	tenth int
 }
 
@@ -142,8 +141,8 @@ func standingOf(o client.Object) standing {
 	return s
 }
 
-// round drops the texts and numbers that change with every cluster that moves. Those of a failure do so only in a
-// rollback.
+// round drops the texts and numbers that change with every cluster that moves. The texts and numbers of a failure
+// change in this way only in a rollback.
 func (f *fleet) round(phase v1alpha1.Phase) {
 	f.updated, f.total = 0, 0
 	counting := [][]addOnStanding{f.moving, f.partly}

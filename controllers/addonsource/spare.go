@@ -20,9 +20,8 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// guarded reports whether a ClusterManagementAddOn has AddonFlow's finalizer; it is true for
-// all other objects. Neither the digest of what is stored nor a dry run notices that a
-// finalizer was removed.
+// guarded reports whether a ClusterManagementAddOn has AddonFlow's finalizer; it is true for all other objects. If a
+// finalizer was removed, neither the digest of the stored object nor a dry run shows it.
 func guarded(live *unstructured.Unstructured) bool {
 	return live == nil || !keyOf(live).isAddOn() || controllerutil.ContainsFinalizer(live, v1alpha1.Finalizer)
 }
@@ -54,16 +53,15 @@ func patchMetadata(ctx context.Context, hub client.Writer, live, after *unstruct
 	return nil
 }
 
-// spare keeps agents running when a user deletes a ClusterManagementAddOn. As soon as it is
-// gone, the garbage collector would delete every ManagedClusterAddOn with an owner reference to
-// it, and the add-on with them. The finalizer holds the ClusterManagementAddOn until every
-// reference is removed; then its deletion may finish. The commit that declares it applies it
-// again, and the rollout restores the references. This needs nothing from the repository, whose
-// head may be refused or unreachable.
+// spare keeps agents running when a user deletes a ClusterManagementAddOn. After its deletion, the garbage collector
+// would delete every ManagedClusterAddOn with an owner reference to it, and so the add-on. The finalizer holds the
+// ClusterManagementAddOn until every reference is removed; then its deletion may finish. The commit that declares it
+// applies it again, and the rollout restores the references. This needs no access to the repository, whose head may
+// be refused or unreachable.
 //
 // A foreground deletion deletes the ManagedClusterAddOns first and cannot be stopped.
 func (p *pass) spare(ctx context.Context) error {
-	list := &metav1.PartialObjectMetadataList{} // from the watch, so that a pass without changes costs no request
+	list := &metav1.PartialObjectMetadataList{} // from the watch: a pass without changes costs no request
 	list.SetGroupVersionKind(addOnGVK().GroupVersion().WithKind(addOnKind + "List"))
 	if err := p.Client.List(ctx, list); err != nil {
 		return retry(v1alpha1.ApplyFailedReason, fmt.Errorf("cannot list ClusterManagementAddOns: %w", err))
@@ -102,13 +100,13 @@ func (p *pass) spareOne(ctx context.Context, live *unstructured.Unstructured) er
 	return fmt.Errorf("cannot finish the deletion of %s: another writer restores owner references to it", keyOf(live))
 }
 
-// disownings is how often references are removed before the rest is left to the next pass:
-// another writer may restore one meanwhile.
+// disownings is how often references are removed before the rest is left to the next pass, because another writer may
+// restore references meanwhile.
 const disownings = 3
 
-// finishDeletion removes the finalizer from a ClusterManagementAddOn that is being deleted. The
-// events and the log say when it was deleted, because a recorder merges events of equal text, and how
-// (background, orphan or foreground) if the object still shows it. No object says who deleted it.
+// finishDeletion removes the finalizer from a ClusterManagementAddOn that is being deleted. The events and the log
+// have the time of the deletion, because a recorder merges events of equal text. They have its propagation
+// (background, orphan or foreground) if the object still shows it. No object names the user who deleted it.
 func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructured) error {
 	rollout := &v1alpha1.AddOnRollout{}
 	key := client.ObjectKey{Namespace: p.source.Namespace, Name: live.GetName()}
@@ -119,7 +117,7 @@ func (p *pass) finishDeletion(ctx context.Context, live *unstructured.Unstructur
 	if err != nil {
 		return err
 	}
-	how := "" // in the background, or its dependents are gone already
+	how := "" // in the background, or its dependents are already deleted
 	switch {
 	case slices.Contains(live.GetFinalizers(), metav1.FinalizerOrphanDependents):
 		how = " with policy Orphan"
@@ -171,7 +169,7 @@ func Disown(ctx context.Context, live client.Reader, hub client.Writer, owner cl
 	return len(owned), group.Wait()
 }
 
-// addOnsOf lists the ManagedClusterAddOns of the add-on that a ClusterManagementAddOn declares, of which kept is true.
+// addOnsOf lists the ManagedClusterAddOns of the add-on of a ClusterManagementAddOn for which kept is true.
 func addOnsOf(ctx context.Context, live client.Reader, owner client.Object, kept func(*metav1.PartialObjectMetadata) bool) ([]metav1.PartialObjectMetadata, error) {
 	var found []metav1.PartialObjectMetadata
 	version := addOnGVK().GroupVersion()

@@ -22,16 +22,15 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 )
 
-// openBook records what commits should say in the source's own context, which is the whole:
+// openBook enters the statuses of commits in the source's own context, which summarises all add-ons:
 //
-//	the applied commit     failure if a rollout failed or is halted, pending while one moves
-//	                       or is held for a decision, else success
-//	a newer commit         failure if it was refused; else pending, or error if it cannot be
-//	                       judged
-//	any other              see commitstatus.Overtake
+//	the applied commit     failure if a rollout failed or is halted; pending while one moves
+//	                       or is held for a decision; otherwise success
+//	a newer commit         failure if it was refused; error if it cannot be judged; otherwise
+//	                       pending
+//	any other commit       see commitstatus.Overtake
 //
-// It writes an add-on's context on one kind of commit only: those whose content another commit
-// replaced before the rollout saw it.
+// It writes an add-on's context only on commits whose content another commit replaced before the rollout saw it.
 func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book, error) {
 	book := p.Desk.Open(p.key(), p.source, p.source.Status.CommitStatuses)
 	if p.forced {
@@ -49,7 +48,7 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	}
 	applied, head := v1alpha1.CommitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
-	// While a definition is missing, its commit says so; a pass that only began to read knows nothing newer.
+	// While a definition is missing, its commit reports it. A pass that only began to read has no newer facts.
 	missing := out.unchanged() && conditions.GetReason(p.source, fluxmeta.ReadyCondition) == v1alpha1.DefinitionMissingReason
 	if p.standing() && !missing {
 		rollouts, err := p.cachedRollouts(ctx)
@@ -75,22 +74,22 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	if applied == head && h == nil {
 		p.supersede(book, out.overtaken)
 	}
-	// Until Git and the hub have answered, nothing is known of the head that could replace a commit.
+	// Until Git and the hub have answered, no head is known that could replace a commit.
 	if unknown := out.reached == unanswered || h != nil && h.kind == retried; head == "" || unknown && out.content == "" {
 		return book, nil
 	}
 	succession.Live = append(succession.Live, head)
 	for _, m := range book.Marks() {
 		if last := commitstatus.Last(m); last != nil && last.Content != "" && last.Content == out.content {
-			succession.Live = append(succession.Live, m.SHA) // the head brings it as well
+			succession.Live = append(succession.Live, m.SHA) // the head has the same content
 		}
 	}
 	book.Overtake(succession)
 	return book, nil
 }
 
-// standing reports whether the state of the fleet decides the verdict on the applied commit. It does not if the commit
-// was refused later, under another spec.
+// standing reports whether the state of the fleet decides the verdict on the applied commit. It does not if the
+// commit was refused later under another spec.
 func (p *pass) standing() bool {
 	status := p.source.Status
 	applied := v1alpha1.CommitOf(status.LastAppliedRevision)
@@ -105,9 +104,9 @@ func (p *pass) verdict(f fleet) commitstatus.Want {
 	return want
 }
 
-// lastVerdict returns the last status of the applied commit before the head replaces it: with the rollouts as they
-// were when the head was written to them. The watch cache may be older, and nothing derives this commit
-// afterwards. It is nil if there is nothing to say.
+// lastVerdict returns the last status of the applied commit before the head replaces it; nil: there is none. It uses
+// the rollouts as they were when the head was written to them, because the watch cache may be older, and this commit
+// is not derived again.
 func (p *pass) lastVerdict(rollouts map[string]*v1alpha1.AddOnRollout) *commitstatus.Want {
 	if !p.standing() || p.source.Status.LastAppliedRevision == p.head.String() {
 		return nil
@@ -120,8 +119,8 @@ func (p *pass) lastVerdict(rollouts map[string]*v1alpha1.AddOnRollout) *commitst
 	return &want
 }
 
-// enterDeleted ends every context. A deleted source judges no commit, however long its add-ons
-// stay. While one of them waits for a decision, the applied commit names it.
+// enterDeleted ends every context. A deleted source judges no commit, even while its add-ons stay. While one of them
+// waits for a decision, the status of the applied commit names it.
 func (p *pass) enterDeleted(ctx context.Context, book *forge.Book) error {
 	rollouts, err := p.cachedRollouts(ctx)
 	if err != nil {
@@ -149,8 +148,8 @@ func shows(marks []commitstatus.Mark, w commitstatus.Want) bool {
 	})
 }
 
-// enterHead reports why the head is not applied. A verdict stands, under the spec it was made under: a commit does not
-// become pending again because it could not be checked again.
+// enterHead reports why the head is not applied. A verdict stays under the spec under which it was made: a commit does
+// not become pending again because it could not be checked again.
 func (p *pass) enterHead(book *forge.Book, out outcome, h *halt) {
 	before := p.before.Status
 	judged := before.LastAttemptedRevision == p.head.String() && (p.spec == "" || before.LastAttemptedSpec == refusedUnder(p.spec))
@@ -172,7 +171,7 @@ func (p *pass) enterHead(book *forge.Book, out outcome, h *halt) {
 	default:
 		want := p.want(p.head.Commit, commitstatus.Pending, p.pendingText(h))
 		want.Content = out.content
-		if apierrors.IsInternalError(h.cause) { // such as a webhook that does not answer
+		if apierrors.IsInternalError(h.cause) { // for example, a webhook does not answer
 			want.Description = "not applied yet: " + h.text
 			want.Held = want.Description
 		}
@@ -186,7 +185,7 @@ func (p *pass) reported() bool {
 	return p.source.Spec.CommitStatus == nil || commitstatus.Shown(p.source.Status.CommitStatuses, p.head.Commit, forge.ContextName(p.source))
 }
 
-// want is a statement in the source's own context.
+// want is a status in the source's own context.
 func (p *pass) want(sha string, state commitstatus.State, text string) commitstatus.Want {
 	return commitstatus.Want{SHA: sha, Context: forge.ContextName(p.source), State: state, Description: text}
 }
@@ -205,8 +204,8 @@ func (p *pass) noteRollouts() {
 	}
 }
 
-// contentOf identifies all content of a commit that declares these add-ons. It is what the status of a commit is about
-// once the rollouts have the commit: a later policy for the same content changes nothing about that.
+// contentOf identifies the content of a commit that declares these add-ons. After the rollouts have the commit, its
+// status is about this content: a later policy for the same content does not change it.
 func contentOf(addOns []v1alpha1.SourcedAddOn) string {
 	var texts []string
 	for _, addOn := range addOns {
@@ -215,8 +214,8 @@ func contentOf(addOns []v1alpha1.SourcedAddOn) string {
 	return digestOfTexts(texts...)
 }
 
-// declarationOf identifies all content and policy of a commit that declares these add-ons. It is what the status of a
-// commit is about until the rollouts have all of it: the same content under another policy is no such commit.
+// declarationOf identifies the content and policy of a commit that declares these add-ons. Until the rollouts have
+// both, the status of the commit is about both: the same content under another policy is another subject.
 func declarationOf(addOns []v1alpha1.SourcedAddOn) string {
 	var texts []string
 	for _, addOn := range addOns {
@@ -231,8 +230,8 @@ func digestOfTexts(texts ...string) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// verdicts returns what the applied commit says for every commit that a mark names. Each says
-// what it changed itself.
+// verdicts returns the status of the applied commit for every commit with a mark. The text of each says what that
+// commit changed.
 func (p *pass) verdicts(book *forge.Book, applied commitstatus.Want, f fleet) []commitstatus.Want {
 	var wants []commitstatus.Want
 	declaration := declarationOf(f.addOns)
@@ -240,7 +239,7 @@ func (p *pass) verdicts(book *forge.Book, applied commitstatus.Want, f fleet) []
 		last := commitstatus.Last(m)
 		declares := slices.Contains(f.policies, m.SHA) || last != nil && last.Content == declaration
 		if applied.State == commitstatus.Failure && !f.contentFailed && !declares {
-			continue // it waits for the commit that fixes the policy
+			continue // the commit waits for another commit that fixes the policy
 		}
 		want := applied
 		want.SHA, want.Description = m.SHA, f.text(f.appliedIn(m.SHA))
@@ -249,7 +248,7 @@ func (p *pass) verdicts(book *forge.Book, applied commitstatus.Want, f fleet) []
 	return wants
 }
 
-// appliedIn says what a commit with the content of the fleet changed.
+// appliedIn is the text about the changes of a commit with the content of the fleet.
 func (f *fleet) appliedIn(sha string) string {
 	for _, addOn := range f.addOns {
 		if v1alpha1.CommitOf(addOn.Commit) == sha {
@@ -262,13 +261,13 @@ func (f *fleet) appliedIn(sha string) string {
 	return "no add-on content changed"
 }
 
-// fleet is where the add-ons of a source stand.
+// fleet has the states of the add-ons of a source.
 type fleet struct {
 	failed, onHold, moving []addOnStanding
 	// partly are the add-ons that succeeded although not every cluster is updated.
 	partly []addOnStanding
-	// contentFailed: the content of at least one add-on failed, not only a policy that a later
-	// commit declared. Older commits with the same content fail with it.
+	// contentFailed: the content of at least one add-on failed, not only a policy of a later commit. Older commits
+	// with the same content then fail, too.
 	contentFailed bool
 	// policies are the commits that declared a policy that failed.
 	policies []string
@@ -278,17 +277,17 @@ type fleet struct {
 	updated, total int32
 	// addOns are the add-ons that the rollouts declare.
 	addOns []v1alpha1.SourcedAddOn
-	// ahead: they are not those of the applied commit. The operator was interrupted between the objects of newer commits
-	// and the status.
+	// ahead: these add-ons are not those of the applied commit. The operator was interrupted between the objects of
+	// newer commits and the status.
 	ahead bool
-	// back names the add-ons that are rolled back from the content that the commit declares. A change of it is posted
-	// although the commit has failed already.
+	// back names the add-ons that are rolled back from the content of the commit. A change of it is posted although
+	// the commit has already failed.
 	back string
-	// failures names what failed: the clusters of each add-on that failed.
+	// failures names the failed clusters of each add-on.
 	failures string
-	// leftGit are the add-ons that a commit, by its sha, was the first not to declare.
+	// leftGit has, by the sha of a commit, the add-ons that this commit was the first not to declare.
 	leftGit map[string][]string
-	// finishing are commits whose rollouts end although a newer commit is applied, by sha.
+	// finishing are, by sha, commits whose rollouts end although a newer commit is applied.
 	finishing map[string]*finishing
 }
 
@@ -322,7 +321,8 @@ func (p *pass) cachedRollouts(ctx context.Context) (map[string]*v1alpha1.AddOnRo
 	return rollouts, nil
 }
 
-// declare notes what the rollouts declare. A source writes their specs first and its own status last.
+// declare notes the declarations in the specs of the rollouts. A source writes these specs first and its own status
+// last.
 func (f *fleet) declare(status v1alpha1.AddOnSourceStatus, written map[string]writtenRollout, rollouts map[string]*v1alpha1.AddOnRollout) {
 	f.ahead = status.LastAppliedRevision == ""
 	declared := map[string]v1alpha1.SourcedAddOn{}
@@ -351,7 +351,7 @@ func (f *fleet) declare(status v1alpha1.AddOnSourceStatus, written map[string]wr
 	}
 }
 
-// sourced is the add-on that the spec of a rollout declares.
+// sourced is the add-on in the spec of a rollout.
 func sourced(ro *v1alpha1.AddOnRollout) v1alpha1.SourcedAddOn {
 	target := ro.Spec.Target
 	return v1alpha1.SourcedAddOn{
@@ -377,21 +377,21 @@ func (p *pass) fleet(rollouts map[string]*v1alpha1.AddOnRollout) fleet {
 	return f
 }
 
-// leave counts an add-on in that is being removed.
+// leave counts an add-on that is being removed.
 func (f *fleet) leave(ro *v1alpha1.AddOnRollout) {
 	switch text := holdOf(ro); {
 	case ro.ReleaseRequested(), ro.Status.Phase == v1alpha1.PhaseRemoved:
 	case text != "" && !unobserved(ro):
 		f.onHold = append(f.onHold, addOnStanding{ro.Name, ro.Name + " " + text})
-	case unobserved(ro): // it may be held, and nothing was counted yet
+	case unobserved(ro): // it may be held, and was not counted yet
 		f.moving = append(f.moving, addOnStanding{ro.Name, ro.Name + " left Git"})
 	default:
 		f.moving = append(f.moving, addOnStanding{ro.Name, fmt.Sprintf("removing %s, %d left", ro.Name, ro.Status.Counts.Removing)})
 	}
 }
 
-// add counts an add-on. A rollout that has not yet observed the spec of the commit, or already has the spec of a newer
-// commit, counts as moving.
+// add counts an add-on. If its rollout has not yet observed the spec of the commit, or already has the spec of a
+// newer commit, it counts as moving.
 func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, written writtenRollout) {
 	f.finish(ro)
 	if ro != nil && ro.Spec.Removal != nil && !written.newer(ro) {
@@ -415,7 +415,7 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 			f.back += " " + addOn.Name + " " + string(ro.Status.Phase) + ro.Status.Override.Proposed
 		}
 		policyFailed := v1alpha1.BlamesPolicy(conditions.GetReason(ro, fluxmeta.StalledCondition))
-		edited := policyFailed && ro.SpecEdited() // on the hub, by no commit
+		edited := policyFailed && ro.SpecEdited() // edited on the hub, by no commit
 		f.contentFailed = f.contentFailed || !policyFailed || ro.Spec.PolicyCommit == "" && !edited
 		if policyFailed && ro.Spec.PolicyCommit != "" && !edited {
 			f.policies = append(f.policies, v1alpha1.CommitOf(ro.Spec.PolicyCommit))
@@ -431,7 +431,7 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 	}
 }
 
-// failuresOf names the first clusters that failed with an add-on, how many there are, and whether others are in flight.
+// failuresOf names the first failed clusters of an add-on, their number, and whether others are in flight.
 func failuresOf(ro *v1alpha1.AddOnRollout) string {
 	texts := []string{fmt.Sprintf(" %d %t", ro.Status.Counts.Failed, ro.Status.Counts.InFlight > 0)}
 	for _, f := range ro.Status.Failing {
@@ -440,7 +440,7 @@ func failuresOf(ro *v1alpha1.AddOnRollout) string {
 	return strings.Join(texts, " ")
 }
 
-// stand counts an add-on in whose rollout has not ended.
+// stand counts an add-on whose rollout has not ended.
 func (f *fleet) stand(ro *v1alpha1.AddOnRollout, addOn string) {
 	if text := holdOf(ro); text != "" {
 		f.onHold = append(f.onHold, addOnStanding{addOn, addOn + " " + text})
@@ -450,8 +450,8 @@ func (f *fleet) stand(ro *v1alpha1.AddOnRollout, addOn string) {
 	f.moving = append(f.moving, addOnStanding{addOn, fmt.Sprintf("%s %d/%d", addOn, counts.Updated, counts.Total)})
 }
 
-// unobserved reports whether the status is about an older spec. A deletion counts as a
-// generation, but does not change the spec: a failure of the same content stands.
+// unobserved reports whether the status is about an older spec. A deletion increases the generation without a change
+// of the spec, so a failure of the same content stays.
 func unobserved(ro *v1alpha1.AddOnRollout) bool {
 	generations := ro.Generation - ro.Status.ObservedGeneration
 	if ro.DeletionTimestamp != nil && ro.Status.Outcome == string(commitstatus.Failure) &&
@@ -461,8 +461,8 @@ func unobserved(ro *v1alpha1.AddOnRollout) bool {
 	return generations > 0
 }
 
-// failureOf returns why a rollout failed. The condition adds what else the rollout waits for,
-// which is not about the commit.
+// failureOf returns why a rollout failed. The condition is not used, because it also names other waits of the
+// rollout, which are not about the commit.
 func failureOf(ro *v1alpha1.AddOnRollout) string {
 	switch conditions.GetReason(ro, fluxmeta.StalledCondition) {
 	case v1alpha1.RolloutFailedReason, v1alpha1.RolledBackReason:
@@ -471,7 +471,7 @@ func failureOf(ro *v1alpha1.AddOnRollout) string {
 	return conditions.GetMessage(ro, fluxmeta.ReadyCondition)
 }
 
-// holdOf returns why a rollout is held or suspended; "" if it is not.
+// holdOf returns why a rollout is held or suspended; "": it is neither.
 func holdOf(ro *v1alpha1.AddOnRollout) string {
 	switch {
 	case ro.Status.Outcome != string(commitstatus.Pending):
@@ -485,7 +485,7 @@ func holdOf(ro *v1alpha1.AddOnRollout) string {
 	return ""
 }
 
-// held lists what is held, "" if nothing is.
+// held lists the held add-ons; "": there are none.
 func (f *fleet) held() string {
 	var texts []string
 	for _, a := range f.onHold {
@@ -506,7 +506,7 @@ func (f *fleet) state() commitstatus.State {
 	}
 }
 
-// percent of the clusters that are up to date.
+// percent is how many percent of the clusters are up to date.
 func (f *fleet) percent() int {
 	if f.total == 0 {
 		return 100
@@ -538,8 +538,8 @@ func (f *fleet) text(applied string) string {
 	return strings.Join(parts, "; ")
 }
 
-// pendingText says what the head waits for. It names no attempt and no time, so that it is
-// posted only once.
+// pendingText says what the head waits for. It contains neither an attempt nor a time, so that it is posted only
+// once.
 func (p *pass) pendingText(h *halt) string {
 	switch h.reason {
 	case v1alpha1.ReferenceNotFoundReason, v1alpha1.TakingOverReason, v1alpha1.AddOnDeletedReason, v1alpha1.PlacementUndecidedReason:
@@ -551,7 +551,7 @@ func (p *pass) pendingText(h *halt) string {
 	}
 }
 
-// applying returns the text of the head's status while nothing else is known about it.
+// applying returns the text of the head's status while no other facts about it are known.
 func (p *pass) applying() string {
 	return "fetched " + shortRevision(p.head.Ref, p.head.Commit) + ", applying"
 }

@@ -2,7 +2,7 @@ package addonsource
 
 import "github.com/addonflow/addonflow/api/v1alpha1"
 
-// step is one thing that a pass can do with the head of the repository.
+// step is the action of a pass for the head of the repository.
 type step int
 
 const (
@@ -10,11 +10,11 @@ const (
 	advance step = iota
 	// keep: the commit was refused; nothing is read and nothing is changed.
 	keep
-	// verify: the commit is applied, and what it compiles to is in memory: every
-	// object is compared, and drift repaired.
+	// verify: the commit is applied and its compiled form is in memory. Every object is compared, and drift is
+	// repaired.
 	verify
-	// inspect: the commit is applied, but not in memory (after a restart): the facts in the
-	// status are compared with the hub, and the commit is fetched only if they differ.
+	// inspect: the commit is applied but not in memory, as after a restart. The facts in the status are compared with
+	// the hub, and the commit is fetched only if they differ.
 	inspect
 )
 
@@ -24,24 +24,23 @@ type facts struct {
 	spec string
 	// attempted and attemptedSpec are from the status.
 	attempted, attemptedSpec string
-	// asked is set if a reconcile was requested, or if a pass left something to do.
+	// asked: a reconcile was requested, or a pass did not complete its work.
 	asked bool
-	// compiled is set if the compiled head is in memory.
+	// compiled: the compiled head is in memory.
 	compiled bool
-	// explained is set if the text of the refusal of the head is in memory or in the
-	// conditions.
+	// explained: the text of the refusal of the head is in memory or in the conditions.
 	explained bool
-	// dependent is set if the head refers to objects that exist only on the hub.
+	// dependent: the head refers to objects that exist only on the hub.
 	dependent bool
 }
 
-// nextStep returns what a pass does.
+// nextStep returns the step of a pass.
 //
 //	attempted  under the spec  asked | step
 //	other      any             any   | advance
 //	head       any             yes   | advance
-//	head       applied         no    | verify, inspect if not compiled
-//	head       refused         no    | keep, advance if the reasons are lost or may be gone
+//	head       applied         no    | verify, or inspect if not compiled
+//	head       refused         no    | keep, or advance if the reasons are lost or may be gone
 //	head       another         no    | advance
 func nextStep(f facts) step {
 	switch {
@@ -58,7 +57,7 @@ func nextStep(f facts) step {
 	}
 }
 
-// refusedUnder is the value of status.lastAttemptedSpec for a commit that was refused under a
-// fingerprint. It is not enough that the commit differs from lastAppliedRevision: the same
-// commit may have been applied from another path before.
+// refusedUnder is the value of status.lastAttemptedSpec for a commit that was refused under a fingerprint. A
+// comparison of the commit with lastAppliedRevision is not enough, because the same commit may have been applied from
+// another path before.
 func refusedUnder(spec string) string { return spec + v1alpha1.RefusedSuffix }

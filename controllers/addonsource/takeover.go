@@ -14,22 +14,21 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// takeOverStep is the next step before AddonFlow may run an add-on that OCM's addon-manager
-// runs.
+// takeOverStep is the next step of the take-over of an add-on that OCM's addon-manager runs.
 type takeOverStep int
 
 const (
-	// takenOver: nothing is left to do.
+	// takenOver: no step is left.
 	takenOver takeOverStep = iota
-	// fenceOff: the lifecycle annotation keeps OCM's install and configuration controllers
-	// away. It comes first: without it, they would undo each of the later steps.
+	// fenceOff: the lifecycle annotation keeps OCM's install and configuration controllers away. It is the first
+	// step, because without it they would undo each of the later steps.
 	fenceOff
-	// stripTemplates: no entry for addontemplates, no placement and no fields of other managers
-	// may be left. Server-side apply cannot remove a list entry that another manager owns, so
-	// this writes whole lists, preconditioned on the version that was read.
+	// stripTemplates: all entries for addontemplates, placements and fields of other managers are removed.
+	// Server-side apply cannot remove a list entry that another manager owns, so this step writes whole lists,
+	// preconditioned on the version that was read.
 	stripTemplates
-	// clearHashes: OCM's template manager, once started, keeps acting on ManagedClusterAddOns
-	// of the add-on that have the hash of a template, as long as any exists.
+	// clearHashes: the template hashes of ManagedClusterAddOns are emptied. OCM's template manager, once started,
+	// acts on the ManagedClusterAddOns of the add-on with the hash of a template, as long as one exists.
 	clearHashes
 )
 
@@ -49,21 +48,21 @@ type takeOver struct {
 	hashed []addonv1alpha1.ManagedClusterAddOn
 }
 
-// takeOverOf returns the next step for an add-on, false if it may be applied. It decides by
-// what is stored, so a take-over continues wherever the last pass ended.
+// takeOverOf returns the next step for an add-on; false: the add-on may be applied. It decides by stored objects, so
+// a take-over continues where the last pass ended.
 func takeOverOf(addOn string, in planInput) (takeOver, bool) {
 	live, installed := in.seen.live[addOnKey(addOn)], in.seen.installed[addOn]
 	t := takeOver{addOn: addOn, step: nextTakeOver(live, in, installed), live: live, hashed: installed.hashed}
 	return t, t.step != takenOver
 }
 
-// nextTakeOver reads the state top-down:
+// nextTakeOver reads the state from top to bottom:
 //
 //	replace mode, or claimed by this source            takenOver
-//	no lifecycle annotation of ours                    fenceOff
+//	no lifecycle annotation of AddonFlow               fenceOff
 //	lists addontemplates, or installs by placements    stripTemplates
-//	a ManagedClusterAddOn has a template's hash        clearHashes
-//	else                                               takenOver
+//	a ManagedClusterAddOn has the hash of a template   clearHashes
+//	otherwise                                          takenOver
 func nextTakeOver(live *unstructured.Unstructured, in planInput, installed installation) takeOverStep {
 	again := in.forced && live != nil && listsTemplates(live)
 	switch {
@@ -87,14 +86,14 @@ func installsByPlacements(u *unstructured.Unstructured) bool {
 	return placements || strategy != "" && strategy != addonv1alpha1.AddonInstallStrategyManual
 }
 
-// takeOver takes one step for each add-on that needs one, and halts. The next pass reads the
-// result; templates, configurations and targets are applied only after the last step.
+// takeOver takes one step for each add-on that needs one, and halts. The next pass reads the result. Templates,
+// configurations and targets are applied only after the last step.
 func (p *pass) takeOver(ctx context.Context, todo plan) error {
 	if len(todo.takeOvers) == 0 {
 		return nil
 	}
 	for _, t := range todo.takeOvers {
-		// The next pass reads what other writers changed meanwhile.
+		// The next pass reads the changes that other writers made meanwhile.
 		err := p.takeStep(ctx, t)
 		if err != nil && !apierrors.IsConflict(err) {
 			return retry(v1alpha1.TakingOverReason, fmt.Errorf("cannot take over %s: %w", t.addOn, err))
@@ -124,8 +123,8 @@ func (p *pass) takeStep(ctx context.Context, t takeOver) error {
 	return nil
 }
 
-// fenceOff sets the lifecycle annotation on the object that was read, and removes a claim of
-// ours from it (left by replace mode), because the claim says that a take-over is complete.
+// fenceOff sets the lifecycle annotation on the object that was read. It also removes the source's claim, which can
+// be left from replace mode, because the claim says that a take-over is complete.
 func (p *pass) fenceOff(ctx context.Context, live *unstructured.Unstructured) error {
 	fenced := live.DeepCopy()
 	fenced.SetAnnotations(unclaimed(with(live.GetAnnotations(), v1alpha1.LifecycleAnnotation, v1alpha1.LifecycleValue)))
@@ -148,8 +147,8 @@ func unclaimed(annotations map[string]string) map[string]string {
 	return annotations
 }
 
-// stripped returns a ClusterManagementAddOn without what OCM's addon-manager acts on and without
-// our claim. The rest of its spec stays until the commit is applied, as fields of AddonFlow.
+// stripped returns a ClusterManagementAddOn without the fields that cause actions of OCM's addon-manager, and without
+// the claim of a source. The rest of its spec stays until the commit is applied, as fields of AddonFlow.
 func stripped(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	entries, _, err := ownedFields(live.GetManagedFields(), true)
 	if err != nil {
@@ -184,10 +183,10 @@ func (p *pass) clearHashes(ctx context.Context, hashed []addonv1alpha1.ManagedCl
 	return group.Wait()
 }
 
-// withoutTemplateHash returns the object with template references that OCM's template manager ignores, and
-// whether that is a change: their names stay, the desired and the last applied hash are empty.
-// If spec.configs names a template the reference is omitted, because OCM's configuration
-// controller, which no annotation stops there, would write the hash again.
+// withoutTemplateHash returns the object with template references that OCM's template manager ignores, and whether it
+// changed. The names in the references stay; the desired and the last applied hash are empty. If spec.configs names a
+// template, the reference is omitted, because OCM's configuration controller would write the hash again, and no
+// annotation stops it there.
 func withoutTemplateHash(mca *addonv1alpha1.ManagedClusterAddOn) (*addonv1alpha1.ManagedClusterAddOn, bool) {
 	out := mca.DeepCopy()
 	out.Status.ConfigReferences = nil

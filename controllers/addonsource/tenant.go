@@ -19,8 +19,8 @@ import (
 	"github.com/addonflow/addonflow/render/load"
 )
 
-// asTenant reads what the source may declare, if the operator has tenants. A source that may declare
-// nothing, or that could act with the rights of others, is not read; what it applied stays.
+// asTenant reads the bounds of the source's tenant, if the operator has tenants. If a source may declare nothing, or
+// could act with the rights of others, it is not read; its applied objects stay.
 func (p *pass) asTenant(ctx context.Context) error {
 	if p.Tenants == nil {
 		return nil
@@ -45,14 +45,14 @@ func (p *pass) asTenant(ctx context.Context) error {
 	return nil
 }
 
-// denial collects what a commit declares although its tenant may not.
+// denial collects the declarations of a commit that its tenant may not make.
 type denial struct {
 	tenant   tenancy.Tenant
 	problems problem.List
 }
 
-// checkTenant returns what of a commit its tenant may not declare. Whether the account of the source
-// has the rights is for the hub to say.
+// checkTenant returns the declarations of a commit that its tenant may not make. The hub decides whether the account
+// of the source has the rights.
 func checkTenant(objects []gitsource.Object, commit load.Commit, tenant tenancy.Tenant) problem.List {
 	d := &denial{tenant: tenant}
 	for _, object := range objects {
@@ -87,7 +87,7 @@ func (d *denial) object(object gitsource.Object) {
 	}
 }
 
-// belongsToAddOns reports whether an object of AddonFlow or OCM is in no namespace and not an add-on.
+// belongsToAddOns reports whether an object of AddonFlow or OCM has no namespace and is not an add-on.
 func belongsToAddOns(u *unstructured.Unstructured) bool {
 	key := keyOf(u)
 	return key.Group == addonv1alpha1.GroupName && (key.Kind == templateKind || key.Kind == "AddOnHubConfig")
@@ -100,8 +100,8 @@ func listed(entries []string) string {
 	return fmt.Sprint(entries)
 }
 
-// addOn judges by which placements clusters get an add-on. A placement selects among the clusters of
-// the sets that are bound to its namespace, so its namespace is what bounds a tenant.
+// addOn judges the placements by which clusters get an add-on. A placement selects among the clusters of the sets
+// that are bound to its namespace, so its namespace limits a tenant.
 func (d *denial) addOn(addOn load.AddOn) {
 	report := func(kind, field, message, hint string) {
 		d.problems = append(d.problems, addOn.Located(problem.Problem{
@@ -131,7 +131,7 @@ func (d *denial) addOn(addOn load.AddOn) {
 	}
 }
 
-// signers judges by which signing CAs the agents of an add-on get certificates.
+// signers judges the signing CAs from which the agents of an add-on get certificates.
 func (d *denial) signers(objects []gitsource.Object, addOn load.AddOn) {
 	registrants, err := registrantsOf(addOn)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/addonflow/addonflow/controllers/uninstalling"
 )
 
-// uninstall is the pass over a source that is being deleted. The finalizer stays until its
-// add-ons are removed from the fleet, which spec.prune or an annotation approves.
+// uninstall is the pass over a source that is being deleted. The finalizer stays until its add-ons are removed from
+// the fleet. spec.prune or an annotation must approve the removal.
 func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 	if err := p.withdraw(ctx); err != nil {
 		return p.report(ctx, outcome{}, err)
@@ -35,10 +35,9 @@ func (p *pass) uninstall(ctx context.Context) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// takeLeave waits until the forge has accepted the commit statuses of the source, because their
-// marks are deleted with the source. It waits at most forge.LeaveFor after everything else is done;
-// a new process starts this time again. The rollouts have delivered their statuses by then, because
-// they wait for that themselves.
+// takeLeave waits until the forge has accepted the commit statuses of the source, because their marks are deleted
+// with the source. It waits at most forge.LeaveFor after all other work; a new process starts this time again. The
+// rollouts have delivered their statuses before, because they wait in the same way.
 func (p *pass) takeLeave(ctx context.Context) error {
 	book, err := p.openBook(ctx, outcome{}, nil)
 	if err != nil {
@@ -54,8 +53,8 @@ func (p *pass) takeLeave(ctx context.Context) error {
 	return wait(fluxmeta.ProgressingReason, remaining, "waiting for the forge to accept the last commit statuses")
 }
 
-// withdraw removes everything of the source from the hub, as far as approved. It returns nil if
-// there is nothing left to wait for.
+// withdraw removes all objects of the source from the hub, as far as approved; nil: there is nothing left to wait
+// for.
 func (p *pass) withdraw(ctx context.Context) error {
 	if err := p.mayImpersonate(ctx); err != nil {
 		return err
@@ -101,13 +100,13 @@ func (p *pass) withdraw(ctx context.Context) error {
 	return p.deleteRollouts(ctx, todo.leaving)
 }
 
-// lastCommit returns the sha of the last commit the source saw. Approvals name it.
+// lastCommit returns the sha of the last commit that the source saw. Approvals name it.
 func (p *pass) lastCommit() string {
 	return cmp.Or(v1alpha1.CommitOf(p.source.Status.LastAttemptedRevision), v1alpha1.CommitOf(p.source.Status.LastAppliedRevision))
 }
 
-// deleteRollouts deletes the rollouts, which have nothing left to do, and the unused revisions,
-// and waits until the rollouts are gone.
+// deleteRollouts deletes the rollouts, whose work is done, and the unused revisions. It waits until the rollouts are
+// deleted.
 func (p *pass) deleteRollouts(ctx context.Context, gone []leaving) error {
 	waiting := false
 	for _, l := range gone {

@@ -251,10 +251,10 @@ func (t *turn) ensure(ctx context.Context, want, have *rbacv1.RoleBinding) error
 	return nil
 }
 
-// repair writes a binding that the hub does not have, or has otherwise. The binding is read before: the watch may be behind
-// the operator's own write. The role of a binding cannot be changed, so a binding of the same name with another role is
-// replaced, even if the watch does not show it because it lacks the add-on's label. It is listed by name, because the
-// operator has no right to get a binding.
+// repair writes a binding that is missing on the hub or differs. It reads the binding first, because the watch may be
+// behind the operator's own write. The role of a binding cannot be changed: repair replaces a binding that has the
+// name and another role. The watch does not show such a binding if it lacks the add-on's label. repair lists it by
+// name, because the operator has no right to get a binding.
 func (t *turn) repair(ctx context.Context, want *rbacv1.RoleBinding) error {
 	var list rbacv1.RoleBindingList
 	if err := t.Live.List(ctx, &list, client.InNamespace(want.Namespace), client.MatchingFields{indexName: want.Name}); err != nil {

@@ -41,8 +41,9 @@ type entry struct {
 // NewBook returns an empty book.
 func NewBook() *Book { return &Book{entries: map[Key]*entry{}} }
 
-// Declare records what a template requests: that of the revision which the cluster has or is to have. Call it before
-// writing anything that makes the agent request it. It returns the state of its permissions.
+// Declare records what the template of a revision requests. The revision is the one that the cluster has or is to
+// have. Call Declare before writing anything that makes the agent send the request. It returns the state of the
+// agent's permissions.
 func (b *Book) Declare(key Key, asked []addonv1alpha1.RegistrationSpec) registration.Outcome {
 	b.mu.Lock()
 	e := b.entries[key]

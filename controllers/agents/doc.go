@@ -8,8 +8,8 @@
 //	Book --Outcomes--> addonrollout: RegistrationApplied
 //	ManagedClusterAddOns + Book -> the objects behind tokens, without OCM's addon-manager
 //
-// The Book is only memory of this process: what an agent requests follows from the revision
-// applied on its cluster, which addonrollout derives when it first reconciles the cluster after
-// a start. Until then nothing is approved and nothing is removed. The status of a
-// ManagedClusterAddOn is not trusted, because the cluster's agent may write it.
+// The Book is only in the memory of this process. The requests of an agent follow from the revision on its cluster;
+// addonrollout derives them when it first reconciles the cluster after a start. Until then the operator approves
+// nothing and removes nothing. The status of a ManagedClusterAddOn is not trusted, because the cluster's agent may
+// write it.
 package agents

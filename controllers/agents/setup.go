@@ -53,9 +53,8 @@ func TokenSelector() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{registration.InfrastructureLabel: registration.InfrastructureValue})
 }
 
-// SetupWithManager registers the reconciler of requests with its watches: requests, and the
-// objects that Facts are read from. addonrollout must be set up as well: it indexes what both
-// read.
+// SetupWithManager registers the reconciler of requests with its watches: requests, and the objects that Facts are
+// read from. Set up addonrollout too: it creates the indexes that this reconciler uses.
 func (r *Requests) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	for name, value := range map[string]func(Key) string{agentIndex: Key.String, clusterIndex: func(k Key) string { return k.Cluster }} {
 		err := mgr.GetFieldIndexer().IndexField(ctx, &certificatesv1.CertificateSigningRequest{}, name, indexOpen(value))

@@ -20,10 +20,9 @@ import (
 // lostWrite is when a write that lost a conflict is tried again.
 const lostWrite = time.Second
 
-// Tokens creates the objects behind the tokens of agents on a hub without OCM's addon-manager,
-// which creates them otherwise. Its requests name a ManagedClusterAddOn. The objects are
-// deleted with the ManagedClusterAddOn, their owner; before that only if the agent is known not
-// to use a token.
+// Tokens creates the objects behind the tokens of agents. On a hub with OCM's addon-manager, the addon-manager
+// creates them. Its requests name a ManagedClusterAddOn. The objects are deleted with their owner, the
+// ManagedClusterAddOn. Before that, Tokens deletes them only if the agent is known not to use a token.
 type Tokens struct {
 	Options
 	// Objects reads from a watch cache of what TokenSelector selects.

@@ -8,21 +8,22 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// A client that undoes Writes writes of the same content, each Within of the one before, is another owner.
+// If another client undoes Writes writes of the same content, each Within of the write before, that client is another
+// owner.
 const (
 	Writes = 10
 	Within = time.Minute
 )
 
-// Count is how often one content was written to one object, each time Within of the one before. The zero value has no
-// write.
+// Count counts the writes of one content to one object. Each write must follow Within of the one before. The zero
+// value has no write.
 type Count struct {
 	content string
 	writes  int
 	last    time.Time
 }
 
-// Written counts a write. Other content starts anew, and so does a write after a quiet time.
+// Written counts a write. A write of other content, or after a quiet time, starts a new count.
 func (c Count) Written(content string, now time.Time) Count {
 	if c.content != content || c.Quiet(now) {
 		c = Count{content: content}
@@ -30,9 +31,9 @@ func (c Count) Written(content string, now time.Time) Count {
 	return Count{content, c.writes + 1, now}
 }
 
-// Full reports whether another client undoes the writes of this content, if the object differs from it now. The count
-// stays full until another write: the caller drops it when the object has its content again, or the user asks for a
-// write.
+// Full reports whether another client undoes the writes of this content, if the object differs from the content now.
+// The count stays full until the next write. The caller drops the count when the object has its content again, or
+// when the user asks for a write.
 func (c Count) Full(content string) bool { return c.content == content && c.writes >= Writes }
 
 // Quiet reports whether the last write is longer ago than Within.

@@ -1,4 +1,4 @@
-// Package contest recognises another owner of an object by what it does: it undoes each write of AddonFlow. An object
-// that a user edits now and then is repaired. Two owners that overwrite each other would do so for ever, so that
-// AddonFlow stops, names the other, and waits for the user.
+// Package contest recognises another owner of an object by its writes: the other owner undoes each write of
+// AddonFlow. If a user edits an object now and then, AddonFlow repairs the object. Two owners would overwrite each
+// other for ever, so AddonFlow stops writing, names the other owner, and waits for the user.
 package contest

@@ -16,14 +16,14 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// Book is the marks of one object during one reconcile. It belongs to one goroutine.
+// Book has the marks of one object during one reconcile. It belongs to one goroutine.
 type Book struct {
 	desk  *Desk
 	key   Key
 	marks []commitstatus.Mark
 	// to is the destination of the marks, "" if unknown.
 	to string
-	// line is the deliverer's line for them; "" without commitStatus, or with err.
+	// line is the deliverer's line for the marks; "": there is no commitStatus, or err is set.
 	line string
 	// provider of the line, the name of its source, and the Secret with its token.
 	provider, source string
@@ -31,22 +31,22 @@ type Book struct {
 	// began are the posts that begin with the next status write.
 	began []commitstatus.Mark
 	err   error
-	// retry is when to try again after err, because Secrets are not watched.
+	// retry is the time until the next try after err, because Secrets are not watched.
 	retry time.Duration
-	// owner of the contexts if it is another source: nothing is posted then.
+	// owner of the contexts, if it is another source. Then nothing is posted.
 	owner string
-	// unnamed: an artifact names no commit that could have a status.
+	// unnamed: the artifact names no commit that could have a status.
 	unnamed bool
 }
 
-// digestDigits is the length of the name of an artifact that names no commit.
+// digestDigits is the length of the digest of an artifact that names no commit.
 const digestDigits = 64
 
-// Open returns the marks of an object as its status stores them, for the place that its source
-// reports to, with all results that this process has received from the forge since. If this process
-// has had no marks of the object, because it is new or has lost its status, the forge is read before
-// its first marks are posted. If a mark that this process remembers is gone, the forge is read before
-// anything is posted in its place. Without a source the place is unknown.
+// Open returns the marks of an object as its status stores them, for the repository of its source, with all results
+// that this process has received from the forge. If this process has had no marks of the object, because it is new or
+// has lost its status, the forge is read before its first marks are posted. If a mark that this process knows is
+// gone, the forge is read before another status is posted in its context. Without a source, the repository is
+// unknown.
 func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.CommitMark) *Book {
 	b := &Book{desk: d, key: key}
 	if source != nil && source.Spec.CommitStatus != nil {
@@ -63,8 +63,8 @@ func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.Com
 // Marks returns the marks.
 func (b *Book) Marks() []commitstatus.Mark { return b.marks }
 
-// Enter enters the statuses that live commits should have. To enter the same statuses again changes nothing. A status of
-// an artifact that names no commit is left out.
+// Enter enters the statuses that live commits should have. A second call with the same statuses changes nothing. A
+// status of an artifact that names no commit is left out.
 func (b *Book) Enter(wants ...commitstatus.Want) {
 	named := slices.DeleteFunc(slices.Clone(wants), func(w commitstatus.Want) bool { return len(w.SHA) == digestDigits })
 	b.unnamed = b.unnamed || len(named) < len(wants)
@@ -77,32 +77,31 @@ func (b *Book) Overtake(s commitstatus.Succession) {
 	b.marks = commitstatus.Prune(commitstatus.Overtake(b.marks, s), s.Live...)
 }
 
-// Supersede ends one commit that another one replaced.
+// Supersede ends the contexts of one commit because another commit replaced it.
 func (b *Book) Supersede(sha, by string) { b.marks = commitstatus.Supersede(b.marks, sha, by) }
 
 // EndAll ends every context without a verdict.
 func (b *Book) EndAll(description string) { b.marks = commitstatus.End(b.marks, "", description) }
 
-// Retry makes the statuses that the forge did not accept due at once, of this object and of all
-// other objects of the source. It does so once for each request of the user: a request can stay
-// open for long, and later refusals wait as usual. "": no request.
+// Retry makes the statuses due at once that the forge did not accept, of this object and of all other objects of the
+// source. It does so once for each request of the user, because a request can stay open for long; later refusals wait
+// as usual. "": there is no request.
 func (b *Book) Retry(source *v1alpha1.AddOnSource, request string) {
 	if b.desk.storeRequest(b.key, request) {
 		b.desk.deliverer.Retry(lineOf(source))
 	}
 }
 
-// Replace has the operator's statuses posted over those that others wrote since, of this object and of all other
-// objects of the source. The user requests it.
+// Replace posts the operator's statuses over those of other writers, for this object and all other objects of the
+// source. The user requests it.
 func (b *Book) Replace(source *v1alpha1.AddOnSource) { b.desk.deliverer.Replace(lineOf(source)) }
 
-// LeaveFor is how long an object that is being deleted, and is otherwise done, is kept for
-// commit statuses that its forge has not accepted yet. After that they are given up.
+// LeaveFor is how long a deleted object is kept if only commit statuses that its forge has not accepted are left.
+// After that they are given up.
 const LeaveFor = 5 * time.Minute
 
-// Owes reports whether the forge has not accepted a verdict yet, so that the marks are still
-// needed. A status that the forge refused permanently is not owed, nor one in conflict with a
-// foreign status.
+// Owes reports whether the marks are still needed, because the forge has not accepted a verdict yet. A status that
+// the forge refused permanently is not owed; nor is a status in conflict with a foreign status.
 func (b *Book) Owes() bool {
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
 	return slices.ContainsFunc(b.marks, func(m commitstatus.Mark) bool {
@@ -112,11 +111,11 @@ func (b *Book) Owes() bool {
 	})
 }
 
-// Address resolves where the marks are posted, from the source's commitStatus and its Secret,
-// and begins the posts that are due. It reads the Secret only if something is not accepted, and once to read what the
-// forge shows. It is called last before the status is written. Errors are kept for SetConditions. It drops the
-// marks if there is no commitStatus, or if the contexts belong to another source; once that is
-// resolved, the state at that time is reported again.
+// Address finds the repository for the marks, from the source's commitStatus and its Secret, and begins the posts
+// that are due. It reads the Secret only if a status is not accepted, and once to read the statuses of the forge. It
+// is called last before the status is written. It keeps errors for SetConditions. It drops the marks if there is no
+// commitStatus, or if the contexts belong to another source. After that is resolved, the state at that time is
+// reported again.
 func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	if source.Spec.CommitStatus == nil {
 		b.marks = nil
@@ -145,11 +144,11 @@ func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	b.begin()
 }
 
-// secretAgain is when a Secret that could not be used is read again.
+// secretAgain is the time until an unusable Secret is read again.
 const secretAgain = 10 * time.Second
 
-// begin starts the posts that are due. While the forge as a whole does not answer, it starts none:
-// they may be out of date by the time the forge answers.
+// begin starts the posts that are due. While the forge as a whole does not answer, it starts none, because they may
+// be out of date by the time the forge answers.
 func (b *Book) begin() {
 	if _, held := b.desk.deliverer.Troubles(b.key.String()); held {
 		return
@@ -157,8 +156,8 @@ func (b *Book) begin() {
 	b.marks, b.began = commitstatus.Begin(b.provider, b.marks, b.desk.options.Now())
 }
 
-// Stored returns the marks as a status keeps them; an empty list is nil, as a status without
-// the field decodes.
+// Stored returns the marks as a status stores them. An empty list becomes nil, because a status without the field
+// decodes to nil.
 func (b *Book) Stored() []v1alpha1.CommitMark {
 	if len(b.marks) == 0 {
 		return nil
@@ -177,8 +176,8 @@ func (b *Book) SetConditions(obj conditions.Setter) {
 	b.setReported(obj)
 }
 
-// setDenied sets the condition CommitStatusDenied: True with what is wrong with the token and what it needs. It is
-// absent otherwise. While the forge gives no answer about the token, the condition stays as it is.
+// setDenied sets the condition CommitStatusDenied. It is True, with the problem of the token and the permission that
+// it needs, or absent. While the forge gives no answer about the token, the condition does not change.
 func (b *Book) setDenied(obj conditions.Setter) {
 	const condition = v1alpha1.CommitStatusDeniedCondition
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
@@ -203,7 +202,7 @@ func (b *Book) setDenied(obj conditions.Setter) {
 //	False    another source owns the contexts, an artifact names no commit, another writer posted a newer status,
 //	         or the forge did not accept a status
 //	Unknown  a change of state is being posted
-//	True     the forge shows everything
+//	True     the forge shows every status
 func (b *Book) setReported(obj conditions.Setter) {
 	const condition = v1alpha1.CommitStatusReportedCondition
 	troubles, _ := b.desk.deliverer.Troubles(b.key.String())
@@ -236,8 +235,8 @@ func (b *Book) setReported(obj conditions.Setter) {
 	}
 }
 
-// turning reports whether the forge shows another state than it should. A text that lags behind
-// does not count, nor a context that is pending again, because such posts are limited.
+// turning reports whether the forge shows another state than it should. A text that is out of date does not count.
+// Nor does a context that is pending again, because such posts are limited.
 func turning(m commitstatus.Mark) bool {
 	last := commitstatus.Last(m)
 	return !commitstatus.Delivered(m) && last != nil &&
@@ -251,9 +250,8 @@ func count(n int) string {
 	return fmt.Sprintf("%d commit statuses", n)
 }
 
-// Deliver enqueues the marks for posting and returns at once, with the time after which the
-// object must be reconciled again for them; zero: never. It is called after the status was
-// written.
+// Deliver enqueues the marks for posting and returns at once. It returns the time until the object must be reconciled
+// for them; zero: never. It is called after the status was written.
 func (b *Book) Deliver() time.Duration {
 	if b.line == "" {
 		if len(b.marks) == 0 {

@@ -24,7 +24,7 @@ import (
 
 // Key identifies the object whose status keeps marks.
 type Key struct {
-	// Kind of the object; Outcomes of the same kind get the requests.
+	// Kind of the object. The Outcomes of this kind get its requests.
 	Kind string
 	types.NamespacedName
 }
@@ -32,7 +32,7 @@ type Key struct {
 // String returns kind/namespace/name.
 func (k Key) String() string { return k.Kind + "/" + k.Namespace + "/" + k.Name }
 
-// parseKey is the inverse of String. No part has a slash in it.
+// parseKey is the inverse of String. No part contains a slash.
 func parseKey(s string) (Key, bool) {
 	kind, rest, ok := strings.Cut(s, "/")
 	if !ok {
@@ -44,20 +44,21 @@ func parseKey(s string) (Key, bool) {
 
 // Options of a Desk.
 type Options struct {
-	// Secrets reads Secrets, by name only: the manager's API reader, so that none is cached.
+	// Secrets reads Secrets by name. It is the manager's API reader, so that no Secret is cached.
 	Secrets client.Reader
 	// Sources reads AddOnSources from a watch cache.
 	Sources client.Reader
 	// HTTP is the client of the forges; nil: the default one.
 	HTTP *http.Client
-	// Tokens of GitHub Apps, which others may request as well; nil: of the desk alone.
+	// Tokens of GitHub Apps, shared with other requesters; nil: the desk has its own.
 	Tokens *githubapp.Tokens
 	// Now is the clock.
 	Now func() time.Time
-	// Pages is the address below which statuses of sources without a target URL link to the page of
-	// their rollout, or of their source; "": they link to nothing.
+	// Pages is the address of the pages. If a source has no target URL, its statuses link to the page of the rollout
+	// or source; "": no link.
 	Pages string
-	// Separate: only what is OfNamespace is posted, so that no source can own a context of another namespace.
+	// Separate: only contexts that are OfNamespace are posted, so that no source can own a context of another
+	// namespace.
 	Separate bool
 	// RequireTLS: no token is sent over http.
 	RequireTLS bool
@@ -99,8 +100,8 @@ func NewDesk(o Options) *Desk {
 // Collector has the metrics of the desk.
 func (d *Desk) Collector() prometheus.Collector { return d.posts }
 
-// link is the page that a status of an object links to. An address that a forge would refuse is
-// cut to that of all pages.
+// link is the page to which a status of an object links. If a forge would refuse the address, it is cut to the
+// address of all pages.
 func (d *Desk) link(s, sha string) string {
 	key, ok := parseKey(s)
 	if d.options.Pages == "" || !ok {
@@ -116,7 +117,7 @@ func (d *Desk) link(s, sha string) string {
 	return d.options.Pages + "/"
 }
 
-// lookAtSecrets is how often the Secret of a forge that refuses the operator is read again.
+// lookAtSecrets is the time between two reads of the Secret of a forge that refuses the operator.
 const lookAtSecrets = 5 * time.Second
 
 // Start posts until the context ends. It is a manager's Runnable, and as such runs on the
@@ -140,8 +141,8 @@ func (d *Desk) Start(ctx context.Context) error {
 	return nil
 }
 
-// lookAtRefused connects sources whose forge refuses the operator again, if their Secret has
-// changed. Refused statuses are due again then.
+// lookAtRefused connects the sources again whose forge refuses the operator, if their Secret has changed. Refused
+// statuses are then due again.
 func (d *Desk) lookAtRefused(ctx context.Context) {
 	d.mu.Lock()
 	var refused []client.ObjectKey
@@ -157,7 +158,7 @@ func (d *Desk) lookAtRefused(ctx context.Context) {
 		if d.options.Sources.Get(ctx, key, source) != nil || source.Spec.CommitStatus == nil {
 			continue
 		}
-		_ = d.connect(ctx, source) // the condition reports what is wrong with the Secret
+		_ = d.connect(ctx, source) // the condition reports the problem of the Secret
 	}
 }
 
@@ -183,7 +184,7 @@ func (d *Desk) storeRequest(key Key, request string) bool {
 	return true
 }
 
-// notify queues the object that keeps the marks. A queue never blocks, as a Deliverer requires.
+// notify queues the object that keeps the marks. The queue never blocks, because a Deliverer must not be blocked.
 func (d *Desk) notify(s string) {
 	key, ok := parseKey(s)
 	if !ok {

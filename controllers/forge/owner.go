@@ -11,11 +11,10 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// owner returns the source that owns the contexts of a source: of all that report under the
-// same contexts to the same repository, the oldest one. If two wrote one context, one could
-// make a commit green that the other refused. Only declarations count, so that every operator
-// gets the same result: a suspended source still has rollouts, and a source that is being
-// deleted still has verdicts to post.
+// owner returns the source that owns the contexts of a source: the oldest of all sources that report under the same
+// contexts to the same repository. If two sources wrote one context, one could make a commit green that the other
+// refused. Only declarations count, so that every operator gets the same result. So a suspended source counts,
+// because it still has rollouts; a source that is being deleted counts, because it still has verdicts to post.
 func (d *Desk) owner(ctx context.Context, source *v1alpha1.AddOnSource) (client.ObjectKey, error) {
 	if d.options.Separate && !OfNamespace(source) {
 		return client.ObjectKey{}, fmt.Errorf("spec.commitStatus.context must begin with %s", NamespacePrefix(source))
@@ -33,14 +32,14 @@ func (d *Desk) owner(ctx context.Context, source *v1alpha1.AddOnSource) (client.
 	return client.ObjectKeyFromObject(oldest), nil
 }
 
-// Owns reports whether a source owns its contexts, so that the marks of its commits are kept.
+// Owns reports whether a source owns its contexts. Then the marks of its commits are kept.
 func (d *Desk) Owns(ctx context.Context, source *v1alpha1.AddOnSource) bool {
 	owner, err := d.owner(ctx, source)
 	return err == nil && owner == client.ObjectKeyFromObject(source)
 }
 
-// Sharing requests the other sources that report under the contexts of a source to its
-// repository, because an event of the source may change the owner. It is a handler.MapFunc.
+// Sharing returns requests for the other sources that report under the contexts of a source to its repository,
+// because an event of the source may change the owner. It is a handler.MapFunc.
 func (d *Desk) Sharing(ctx context.Context, source client.Object) []reconcile.Request {
 	declared, ok := source.(*v1alpha1.AddOnSource)
 	if !ok {
@@ -57,8 +56,8 @@ func (d *Desk) Sharing(ctx context.Context, source client.Object) []reconcile.Re
 	return requests
 }
 
-// sharing reads, from the watch cache, the other sources that would write the contexts of a
-// source. With an address that cannot be used there are none, because nothing is posted there.
+// sharing reads, from the watch cache, the other sources that would write the contexts of a source. If the address
+// cannot be used, there are none, because nothing is posted there.
 func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1alpha1.AddOnSource, error) {
 	spec := source.Spec.CommitStatus
 	if spec == nil {
@@ -66,7 +65,7 @@ func (d *Desk) sharing(ctx context.Context, source *v1alpha1.AddOnSource) ([]*v1
 	}
 	repository, err := commitstatus.Repository(spec.Provider, spec.Address)
 	if err != nil {
-		return nil, nil //nolint:nilerr // Address reports it, once there is something to post
+		return nil, nil //nolint:nilerr // Address reports it when there is a status to post
 	}
 	list := &v1alpha1.AddOnSourceList{}
 	if err := d.options.Sources.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

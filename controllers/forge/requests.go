@@ -10,9 +10,9 @@ import (
 	"github.com/addonflow/addonflow/commitstatus"
 )
 
-// Requests returns the pull requests of the repository to which a source reports, and the forge for
-// their statuses. They share the token's limit of requests with all other statuses. The error is fit for an
-// event: it shows no secret.
+// Requests returns the pull requests of the repository to which a source reports, and the forge for their statuses.
+// They share the token's limit of requests with all other statuses. The error is fit for an event, because it
+// contains no secret.
 func (d *Desk) Requests(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Requests, commitstatus.Forge, error) {
 	config, err := d.config(ctx, source)
 	if err != nil {
@@ -26,7 +26,7 @@ func (d *Desk) Requests(ctx context.Context, source *v1alpha1.AddOnSource) (comm
 	return requests, forge, err
 }
 
-// Proposals returns where a source opens pull requests. The error is as that of Requests.
+// Proposals returns the proposals to the repository of a source. The error is as that of Requests.
 func (d *Desk) Proposals(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Proposals, error) {
 	config, err := d.config(ctx, source)
 	if err != nil {
@@ -45,7 +45,7 @@ func (d *Desk) Comments(ctx context.Context, source *v1alpha1.AddOnSource) (comm
 	return commitstatus.NewComments(config)
 }
 
-// config is that of the forge of a source, for what is about no status of its branch.
+// config is the configuration of the forge of a source, for statuses that are not of its branch.
 func (d *Desk) config(ctx context.Context, source *v1alpha1.AddOnSource) (commitstatus.Config, error) {
 	owner, err := d.owner(ctx, source)
 	if err != nil {
@@ -64,7 +64,7 @@ func (d *Desk) config(ctx context.Context, source *v1alpha1.AddOnSource) (commit
 	return config, err
 }
 
-// Branch returns the branch that a source follows; "": it follows something else.
+// Branch returns the branch that a source follows; "": it follows a tag, a commit or another reference.
 func Branch(source *v1alpha1.AddOnSource) string {
 	if ref := source.Spec.Reference; ref != nil && ref.Tag != "" {
 		return ""

@@ -26,7 +26,7 @@ import (
 // tokenKey is the key of the token in the Secret of spec.commitStatus.secretRef.
 const tokenKey = "token"
 
-// defaultBranch is followed without spec.ref.
+// defaultBranch is followed if spec.ref is absent.
 const defaultBranch = "master"
 
 type route struct {
@@ -34,15 +34,15 @@ type route struct {
 	address address
 }
 
-// address identifies how a forge is addressed: by digests of the repository, of the token and of the certificate
+// address identifies the connection to a forge: by digests of the repository, of the token and of the certificate
 // authority, and by the link of the statuses.
 type address struct{ repository, token, authority, url string }
 
 // lineOf names the deliverer's line of a source.
 func lineOf(source *v1alpha1.AddOnSource) string { return client.ObjectKeyFromObject(source).String() }
 
-// connect makes the line of a source lead to its forge, with the token that its Secret has now.
-// If the token changed, refused statuses are due again.
+// connect connects the line of a source with its forge, with the present token of its Secret. If the token changed,
+// refused statuses are due again.
 func (d *Desk) connect(ctx context.Context, source *v1alpha1.AddOnSource) error {
 	route, err := d.route(ctx, source)
 	if err != nil {
@@ -74,8 +74,8 @@ func (d *Desk) connected(source *v1alpha1.AddOnSource) bool {
 	return known
 }
 
-// route returns where the commit statuses of a source are posted. The error is fit for a
-// condition: it names objects and keys, never values.
+// route returns the forge of a source's commit statuses. The error is fit for a condition: it names objects and keys,
+// never values.
 func (d *Desk) route(ctx context.Context, source *v1alpha1.AddOnSource) (route, error) {
 	spec := source.Spec.CommitStatus
 	by, err := loginOf(ctx, d.options.Secrets, source)
@@ -130,12 +130,12 @@ func configOf(source *v1alpha1.AddOnSource, by login, tokens *githubapp.Tokens, 
 	return config, err
 }
 
-// refOf returns the branch or tag that a source follows, "" if it can be any.
+// refOf returns the branch or tag that a source follows; "": it is not known.
 func refOf(source *v1alpha1.AddOnSource) string {
 	ref := source.Spec.Reference
 	switch {
 	case source.Spec.OCI != nil:
-		return "" // an artifact names its commit, and no branch
+		return "" // an artifact names its commit, but no branch
 	case ref == nil:
 		return defaultBranch
 	case ref.Commit != "" || ref.Name != "" || ref.SemVer != "":
@@ -145,13 +145,13 @@ func refOf(source *v1alpha1.AddOnSource) string {
 	}
 }
 
-// noTokenError says that there is no token, and why.
+// noTokenError says why there is no token.
 type noTokenError string
 
 func (e noTokenError) Error() string { return "cannot report commit statuses: " + string(e) }
 
-// login is what a Secret has for a forge: a token, or the credentials of a GitHub App, and the authority that signed the
-// forge's certificate; empty: one that the machine trusts.
+// login has the credentials of a Secret for a forge: a token, or a GitHub App; and the authority that signed the
+// forge's certificate. If the authority is empty, the machine must trust the certificate.
 type login struct {
 	secret    secret.Reference
 	token     commitstatus.Secret
@@ -166,8 +166,9 @@ func (l login) identity() string {
 	return string(l.token)
 }
 
-// loginOf reads the Secret, which is in the source's namespace. No forge is asked: an App's tokens are requested by the
-// posts. A token goes before an App, because one Secret may have the App for fetching and the token for statuses.
+// loginOf reads the Secret, which is in the source's namespace. It does not call the forge: the posts request the
+// tokens of an App. A token has precedence over an App, because one Secret may have the App for fetching and the
+// token for statuses.
 func loginOf(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnSource) (login, error) {
 	spec, ref := source.Spec.CommitStatus, secretOf(source)
 	if ref.Name == "" {
@@ -198,7 +199,7 @@ func loginOf(ctx context.Context, secrets client.Reader, source *v1alpha1.AddOnS
 }
 
 // secretOf returns the Secret of a source with spec.commitStatus; its name is empty if the source names none. The
-// messages name the source because a condition of an AddOnRollout shows them too.
+// messages name the source, because a condition of an AddOnRollout shows them, too.
 func secretOf(source *v1alpha1.AddOnSource) secret.Reference {
 	ref := secret.Reference{Field: "spec.commitStatus.secretRef of AddOnSource " + source.Name}
 	if named := source.Spec.CommitStatus.SecretRef; named != nil {
@@ -224,8 +225,7 @@ func (d *Desk) limiter(provider, token string) *rate.Limiter {
 	return d.limiters[token]
 }
 
-// forgetLimiters drops the limiters of unused tokens, because some tokens are renewed every
-// hour. The lock is held.
+// forgetLimiters drops the limiters of unused tokens, because some tokens change every hour. The lock is held.
 func (d *Desk) forgetLimiters() {
 	used := map[string]bool{}
 	for _, to := range d.routes {

@@ -11,9 +11,8 @@ import (
 // caKey is the key of the certificate authorities in the Secret of spec.commitStatus.secretRef.
 const caKey = "ca.crt"
 
-// trusting is a client that also trusts the authority of the login. Everything else is as with
-// the given client: which addresses it connects to, proxies and limits of time. Nil is the default
-// one.
+// trusting is a client that also trusts the authority of the login. It connects to the same addresses, with the same
+// proxies and time limits as the given client; nil is the default one.
 func (l login) trusting(to *http.Client) (*http.Client, error) {
 	pool, err := dial.Authorities(l.authority)
 	if err != nil {

@@ -50,9 +50,9 @@ func NewDesk(o Options) *Desk {
 	}
 }
 
-// Ask replaces what is measured for a rollout; nil: nothing. Call it in every turn, after the
-// status was written that has the results seen, those that the turn read: an ask is measured again
-// only if its newest result is one of them.
+// Ask replaces the measurements of a rollout; nil: none. seen are the results that the turn read. Call Ask in every
+// turn, after the write of the status with these results. A gate is measured again only if its newest result is one
+// of seen.
 func (d *Desk) Ask(key types.NamespacedName, asks []gates.Measure, seen []gates.Measured) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,8 +80,8 @@ func (d *Desk) Ask(key types.NamespacedName, asks []gates.Measure, seen []gates.
 	d.schedule()
 }
 
-// Results returns the newest result of each gate that is measured for a rollout, and keeps them. The turns of dependent
-// add-ons read them as well.
+// Results returns the newest result of each measured gate of a rollout, and keeps it. The turns of dependent add-ons
+// call Results too.
 func (d *Desk) Results(key types.NamespacedName) []gates.Measured {
 	d.mu.Lock()
 	defer d.mu.Unlock()

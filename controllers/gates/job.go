@@ -20,16 +20,14 @@ import (
 )
 
 const (
-	// atOnce is how many measurements run at the same time, and atHost how many of them at one
-	// host. Each counts twice for the next one of its namespace, so that no namespace takes all places.
+	// atOnce is how many measurements run at the same time, and atHost how many of them at one host. When a namespace
+	// begins one more, its running measurements count twice, so that no namespace takes all places.
 	atOnce = 32
 	atHost = 4
-	// defaultInterval is the interval of a gate without one, shortestInterval that of a gate
-	// with a shorter one.
+	// defaultInterval is used for a gate without an interval, shortestInterval for a gate with a shorter one.
 	defaultInterval  = time.Minute
 	shortestInterval = time.Second
-	// firstBackoff is the wait after an Error, which doubles with each in a row up to the
-	// interval.
+	// firstBackoff is the wait after an Error. The wait doubles with each further Error in a row, up to the interval.
 	firstBackoff = time.Second
 	// secretWithin bounds reading a Secret.
 	secretWithin = 10 * time.Second
@@ -54,14 +52,14 @@ type job struct {
 	rollout types.NamespacedName
 	host    string
 	ask     gates.Measure
-	// asked: it is measured when it is due.
+	// asked: the rollout asks for a measurement. It begins when it is due.
 	asked bool
 	due   time.Time
 	// running cancels the measurement; nil if there is none.
 	running context.CancelFunc
 	// result is the newest one.
 	result *gates.Measured
-	// moved is whether there were clusters to measure then.
+	// moved: the last measurement began after the first clusters moved.
 	moved bool
 	// errors counts the Errors in a row.
 	errors int
@@ -77,9 +75,9 @@ func (j *job) drop() {
 	}
 }
 
-// when returns the time of the next measurement. It does not wait for the interval if the first clusters moved, because
-// the last measurement was without any. It does not begin in the second in which the last one began: the status has
-// that time in seconds, and would take the new result for the last one.
+// when returns the time of the next measurement. If the last measurement had no clusters and the first clusters moved
+// since, the next one does not wait for the interval. Two measurements never begin in the same second: the status has
+// their times in seconds and could not tell them apart.
 func (j *job) when() time.Time {
 	if j.result == nil {
 		return j.due

@@ -22,15 +22,16 @@ const (
 	patchTimeout = 15 * time.Second
 )
 
-// asker writes requests to look at sources, at most one a pause for each. A webhook that comes sooner is part of the
-// next request.
+// asker writes requests to look at sources, at most one per pause for each source. A webhook that comes sooner is
+// part of the next request.
 type asker struct {
 	Options
 	ctx  context.Context //nolint:containedctx // of the requests that wait, which outlive the webhooks that caused them
 	stop context.CancelFunc
 
 	mu sync.Mutex
-	// waiting are the sources that a request waits for, and last is when this process requested a look at each.
+	// waiting are the sources with a request that is not written yet. last is when this process last requested a look
+	// at each source.
 	waiting map[types.UID]bool
 	last    map[types.UID]time.Time
 }
@@ -64,7 +65,7 @@ func requestedAt(source *v1alpha1.AddOnSource) time.Time {
 	return at
 }
 
-// request writes the annotation of a source that was read before. From here on a webhook needs another request.
+// request writes the annotation of a source that was read before. A webhook that comes later needs another request.
 func (a *asker) request(read *v1alpha1.AddOnSource) {
 	now, key, uid := a.Clock(), client.ObjectKeyFromObject(read), read.UID
 	a.mu.Lock()

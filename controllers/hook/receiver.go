@@ -28,12 +28,13 @@ const (
 	// readTimeout is for a whole request, headerTimeout for its headers.
 	readTimeout   = 30 * time.Second
 	headerTimeout = 10 * time.Second
-	// requestsAtOnce are looked up at the same time, and bodiesAtOnce are read for one source, so that slow ones take
-	// no place of another source. Most forges do not send again what gets 503: the interval of the source remains.
+	// requestsAtOnce bounds the look-ups at the same time, and bodiesAtOnce the bodies that are read for one source.
+	// Slow webhooks of one source thus take no place of another source. Most forges do not repeat a webhook that gets
+	// 503; then the source is read at its interval.
 	requestsAtOnce = 32
 	bodiesAtOnce   = 8
-	// secretFor is how long a token, or the error of reading it, is used without reading the Secret again, so that a
-	// flood of webhooks causes no flood of requests to the hub.
+	// secretFor is how long a token, or the error of reading it, is used before the Secret is read again. Many
+	// webhooks thus cause few requests to the hub.
 	secretFor = 5 * time.Second
 	// secretTimeout bounds the read of a Secret, for which other webhooks wait.
 	secretTimeout = 5 * time.Second
@@ -232,8 +233,8 @@ func (r *Receiver) token(ctx context.Context, source *v1alpha1.AddOnSource) (sec
 	return found.value, found.err
 }
 
-// read reads the token in a Secret. Its time is limited, and does not end with the webhook that causes it: others use
-// the result.
+// read reads the token in a Secret within secretTimeout. It does not end with the webhook that causes it, because
+// other webhooks use the result.
 func (r *Receiver) read(ctx context.Context, ref secret.Reference) (secret.Text, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), secretTimeout)
 	defer cancel()

@@ -16,15 +16,15 @@ import (
 
 // scheme is how a kind of forge proves that it sent a webhook. Exactly one field is set.
 type scheme struct {
-	// signed are headers, one of which is the HMAC-SHA256 of the body in hex, after sha256= where prefixed.
+	// signed are headers. One of them must be the HMAC-SHA256 of the body in hex, after sha256= where prefixed.
 	signed []header
-	// token is a header that is the token itself.
+	// token is the header whose value is the token.
 	token string
 	// password: the token is the password of basic authentication.
 	password bool
 }
 
-// header is a header with a signature.
+// header is a header that contains a signature.
 type header struct {
 	name, prefix string
 }

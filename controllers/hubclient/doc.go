@@ -1,6 +1,6 @@
-// Package hubclient is controller-runtime's client, with one difference: an update of a
-// ManifestWork requests only the metadata from the API server, because the rest of the answer
-// is what was sent. Use NewClient as ctrl.Options.NewClient.
+// Package hubclient is controller-runtime's client, with one difference: an update of a ManifestWork requests only
+// the metadata from the API server, because the caller knows the rest of the object. Use NewClient as
+// ctrl.Options.NewClient.
 //
 // Updates filters watch events for the controllers.
 //

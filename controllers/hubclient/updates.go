@@ -25,8 +25,8 @@ func Updates[T client.Object](changed func(before, after T) bool) predicate.Pred
 	}
 }
 
-// NewestCommitChanged passes a source that applied or refused another commit, or the same one from another path, or that
-// began or ceased to refuse.
+// NewestCommitChanged passes a source whose newest commit changed: it applied or refused another commit, or the same
+// commit from another path. It passes a source that began or stopped to refuse its commit.
 func NewestCommitChanged() predicate.Predicate {
 	return Updates(func(before, after *v1alpha1.AddOnSource) bool {
 		return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision ||
@@ -35,8 +35,9 @@ func NewestCommitChanged() predicate.Predicate {
 	})
 }
 
-// FinalizerTaken passes an object that lost AddonFlow's finalizer. Its next reconcile adds the finalizer again: without
-// it, an object at rest would be deleted while clusters have its add-ons, and a release would be taken for done.
+// FinalizerTaken passes an object that lost AddonFlow's finalizer. Its next reconcile adds the finalizer again.
+// Without the finalizer, an object without changes would be deleted while clusters have its add-ons, and a release
+// would look finished.
 func FinalizerTaken() predicate.Predicate {
 	return Updates(func(before, after client.Object) bool {
 		return controllerutil.ContainsFinalizer(before, v1alpha1.Finalizer) && !controllerutil.ContainsFinalizer(after, v1alpha1.Finalizer)

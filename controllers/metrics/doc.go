@@ -1,8 +1,7 @@
-// Package metrics is what the operator measures for Prometheus, besides what controller-runtime
-// and Flux's library do: the course of rollouts, what Git servers answer, and what forges accept.
+// Package metrics has the operator's own metrics for Prometheus: the course of rollouts, the answers of Git servers,
+// and the answers of forges. controller-runtime and Flux's library have further metrics.
 //
-// Everything about a rollout is computed from two of its statuses, the one before a write and the
-// one after it. So a metric changes only if a status was stored, and a restart repeats nothing.
-// Labels name rollouts, stages, gates and sources, never a cluster: ten thousand of those would
-// break a metrics server.
+// Every metric of a rollout is computed from two of its statuses: the one before a write and the one after it. So a
+// metric changes only if a status was stored, and a restart repeats nothing. Labels name rollouts, stages, gates and
+// sources, never a cluster: ten thousand clusters would be too many labels for a metrics server.
 package metrics

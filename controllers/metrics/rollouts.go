@@ -51,10 +51,10 @@ type shown struct {
 	stages map[string]string
 	gates  []waitingGate
 	owed   int
-	// broken is since when clusters run content that failed; zero: they do not.
+	// broken is the time since which clusters run content that failed; zero: no cluster does.
 	broken time.Time
-	// counted is the end that was counted last. A cluster that joins opens a rollout again, and its
-	// end is no other one.
+	// counted is the end that was counted last. A cluster that joins opens a rollout again; the second end of the
+	// same rollout is not counted.
 	counted end
 }
 
@@ -94,7 +94,7 @@ func NewRollouts() *Rollouts {
 	}
 }
 
-// periods are from the shortest rollout to one whose approval took a week.
+// periods reach from the shortest rollout to a rollout whose approval took a week.
 func periods() []float64 {
 	var seconds []float64
 	for _, d := range []time.Duration{
@@ -117,8 +117,8 @@ func owed(marks []v1alpha1.CommitMark) int {
 	return n
 }
 
-// Stored measures a rollout whose status was stored at a time, or was left as it is. before is its
-// status as it was read.
+// Stored measures a rollout after its turn, which stored the status at a time or left it unchanged. before is the
+// status that the turn read.
 func (r *Rollouts) Stored(before *v1alpha1.AddOnRolloutStatus, ro *v1alpha1.AddOnRollout, now time.Time) {
 	key, after := client.ObjectKeyFromObject(ro), &ro.Status
 	r.mu.Lock()
@@ -155,7 +155,7 @@ func (r *Rollouts) Stored(before *v1alpha1.AddOnRolloutStatus, ro *v1alpha1.AddO
 	r.decided(key, before, after, now)
 }
 
-// brokenSince is when the first of the rollouts failed that no success has followed.
+// brokenSince is when the first rollout failed since the last success; zero: none failed.
 func brokenSince(s *v1alpha1.AddOnRolloutStatus) time.Time {
 	var since time.Time
 	for i := range s.History {
@@ -224,7 +224,7 @@ func resultOf(h *v1alpha1.HistoryEntry) string {
 	}
 }
 
-// begun is when the content of the first entry was first planned for, since it last succeeded.
+// begun is when the content of the first entry was first planned for since its last success.
 func begun(history []v1alpha1.HistoryEntry) time.Time {
 	first := history[0].Started.Time
 	for _, h := range history[1:] {
@@ -239,8 +239,8 @@ func begun(history []v1alpha1.HistoryEntry) time.Time {
 	return first
 }
 
-// decided measures the gates that held a stage before and do not any more. What other content
-// waited for is dropped with its verdicts.
+// decided measures the gates that held a stage before and hold it no longer. If the content or the attempt changed,
+// it measures none.
 func (r *Rollouts) decided(key types.NamespacedName, before, after *v1alpha1.AddOnRolloutStatus, now time.Time) {
 	if before.Target == nil || after.Target == nil || before.Target.Digest != after.Target.Digest || before.Attempt != after.Attempt {
 		return
@@ -339,8 +339,8 @@ func (r *Rollouts) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. A scrape never sees a rollout between two phases: an
-// alert would begin to wait again.
+// Collect implements prometheus.Collector. It shows only the stored phase of a rollout. With a phase in between, an
+// alert would start its wait again.
 func (r *Rollouts) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)

@@ -38,7 +38,7 @@ func NewSources() *Sources {
 	}
 }
 
-// Read counts a conversation with the server of a source; reason: why it failed, "": it did not.
+// Read counts a conversation with the server of a source. reason: why the conversation failed; "": it succeeded.
 func (s *Sources) Read(key types.NamespacedName, reason string, now time.Time) {
 	ok := s.reads.WithLabelValues(key.Namespace, key.Name, succeeded) // from 0, so that a rate sees the first
 	if reason != "" {

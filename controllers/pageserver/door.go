@@ -22,49 +22,50 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Access is the right to get objects of a kind: one by name, or all of a namespace, or all.
+// Access is the right to get objects of a kind: one object by name, all of a namespace, or all.
 type Access struct{ Group, Resource, Namespace, Name string }
 
 // Viewer is the user of a request for a page.
 type Viewer struct {
 	// Name of the user; "": the user of the kubeconfig.
 	Name string
-	// May reports whether the viewer has a right. The error is one of asking.
+	// May reports whether the viewer has a right. The error means that the right could not be checked.
 	May func(context.Context, Access) (bool, error)
 }
 
 // Errors of a Door.
 var (
-	// ErrLogin: the request does not say who the viewer is.
+	// ErrLogin: the request does not identify the viewer.
 	ErrLogin = errors.New("log in first")
 	// ErrBusy: too many tokens are being reviewed.
 	ErrBusy = errors.New("too many logins at once; try again in a minute")
 )
 
-// Door says who the viewer of a request is.
+// Door identifies the viewer of a request.
 type Door interface {
 	// Enter returns the viewer, or ErrLogin, or ErrBusy, or the error of a review.
 	Enter(r *http.Request) (*Viewer, error)
-	// Login tries a secret that the user gave, and lets the viewer in until it ends. It returns
-	// ErrLogin if it is wrong.
+	// Login checks a secret that the user entered, and sets the cookie of the viewer. It returns ErrLogin if the
+	// secret is wrong.
 	Login(w http.ResponseWriter, r *http.Request, secret string) error
-	// Logout ends what Login began.
+	// Logout removes the cookie.
 	Logout(w http.ResponseWriter, r *http.Request)
 }
 
-// LocalDoor lets one user in, who knows a key. The objects are read with the user's own
-// credentials, so that the hub itself refuses what the user may not get.
+// LocalDoor accepts one user, who knows a key. The objects are read with the user's own credentials, so the hub
+// itself refuses objects that the user may not get.
 type LocalDoor struct{ key string }
 
-// NewLocalDoor makes a key. Other users of the machine do not know it, and other sites that the
-// user's browser visits do not either.
+// NewLocalDoor makes a key. It is unknown to other users of the machine, and to other sites that the user's browser
+// visits.
 func NewLocalDoor() LocalDoor { return LocalDoor{rand.Text()} }
 
 // Key returns the key that Login expects.
 func (d LocalDoor) Key() string { return d.key }
 
-// localCookie is the name of the cookie that carries the key. A browser accepts it without TLS only if it is not Secure.
-// It sends the cookies of a host to all of its ports, so the name has the port: another door has another key.
+// localCookie is the name of the cookie with the key. A browser accepts the cookie without TLS only if it is not
+// Secure. A browser sends the cookies of a host to all of its ports, so the name contains the port: another door has
+// another key.
 func localCookie(r *http.Request) string {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -73,8 +74,8 @@ func localCookie(r *http.Request) string {
 	return "addonflow-key-" + port
 }
 
-// Enter accepts a request that has the key and whose host is a loopback name. A site elsewhere can point a
-// name of its own at this machine; such a request is refused.
+// Enter accepts a request with the key and a loopback name as host. Another site can point its own name at this
+// machine; such a request is refused.
 func (d LocalDoor) Enter(r *http.Request) (*Viewer, error) {
 	if !loopback(r.Host) {
 		return nil, ErrLogin
@@ -104,7 +105,7 @@ func (d LocalDoor) Logout(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: localCookie(r), Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteLaxMode}) //nolint:gosec // no TLS on loopback
 }
 
-// loopback reports whether a request was sent to this machine by a name that only it has.
+// loopback reports whether a request was sent to this machine by a loopback name.
 func loopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -114,38 +115,39 @@ func loopback(host string) bool {
 }
 
 const (
-	// tokenCookie: a browser sends it back over TLS only, to this host only.
+	// tokenCookie: a browser sends it over TLS only, and to this host only.
 	tokenCookie = "__Host-addonflow-token" //nolint:gosec // the name of a cookie
-	// tokenLimit is the size of a cookie that every browser keeps, less its name and attributes.
+	// tokenLimit is the size of a cookie that every browser accepts, minus its name and attributes.
 	tokenLimit = 3800
-	// remembered is how long the answer of a review counts; a withdrawn right or token ends then.
+	// remembered is how long the result of a review is used. A withdrawn right or token is valid for this time at
+	// most.
 	remembered = 15 * time.Second
-	// answersKept bounds the answers in memory.
+	// answersKept is how many results are kept in memory.
 	answersKept = 20000
 )
 
-// Headers of a proxy that authenticates users, as Kubernetes names them.
+// Headers of a proxy that authenticates users; Kubernetes defines the names.
 const (
 	proxyUser  = "X-Remote-User"
 	proxyGroup = "X-Remote-Group"
 )
 
-// authenticated is the group of every user that is known.
+// authenticated is the group of all authenticated users.
 const authenticated = "system:authenticated"
 
-// TokenDoor asks the hub whose a token is and what its user may get.
+// TokenDoor reviews tokens and rights on the hub.
 type TokenDoor struct {
 	hub     client.Client
 	limiter *rate.Limiter
-	// users and may are the answers of reviews that count: users by the sum of their token, and rights.
+	// users and may are the valid results of reviews: users by the sum of their token, and rights.
 	users, may *cache.LRUExpireCache
-	// known are the sums of tokens that were those of users.
+	// known are the sums of tokens that were valid.
 	known *lru.Cache
 }
 
-// NewTokenDoor returns a door that creates TokenReviews and SubjectAccessReviews on the hub.
-// A proxy may name the user in headers if its client certificate was verified, which the server
-// does by the authority of the TLS configuration.
+// NewTokenDoor returns a door that creates TokenReviews and SubjectAccessReviews on the hub. A proxy may name the
+// user in headers if its client certificate was verified. The server verifies it with the authority of the TLS
+// configuration.
 func NewTokenDoor(hub client.Client, passive clock.PassiveClock) *TokenDoor {
 	return &TokenDoor{
 		hub: hub, limiter: rate.NewLimiter(10, 20), known: lru.New(answersKept),
@@ -153,13 +155,13 @@ func NewTokenDoor(hub client.Client, passive clock.PassiveClock) *TokenDoor {
 	}
 }
 
-// Enter returns the user of the proxy's headers, or of the cookie's token.
+// Enter returns the user in the proxy's headers, or the user of the cookie's token.
 func (d *TokenDoor) Enter(r *http.Request) (*Viewer, error) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		if name := r.Header.Get(proxyUser); name != "" {
 			groups := slices.Clone(r.Header.Values(proxyGroup))
 			if !slices.Contains(groups, authenticated) {
-				groups = append(groups, authenticated) // as the API server adds it
+				groups = append(groups, authenticated) // as the API server does
 			}
 			return d.viewer(authenticationv1.UserInfo{Username: name, Groups: groups}), nil
 		}
@@ -190,7 +192,7 @@ func (d *TokenDoor) Logout(w http.ResponseWriter, _ *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: tokenCookie, Path: "/", MaxAge: -1, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
 
-// userOf asks the hub whose a token is.
+// userOf reviews a token on the hub.
 func (d *TokenDoor) userOf(ctx context.Context, token string) (authenticationv1.UserInfo, error) {
 	if token == "" || len(token) > tokenLimit {
 		return authenticationv1.UserInfo{}, ErrLogin
@@ -200,12 +202,12 @@ func (d *TokenDoor) userOf(ctx context.Context, token string) (authenticationv1.
 	if user, ok := answer.(authenticationv1.UserInfo); ok {
 		return user, nil
 	}
-	if _, known := d.known.Get(key); !known && !d.limiter.Allow() { // a guess does not slow down users who are logged in
+	if _, known := d.known.Get(key); !known && !d.limiter.Allow() { // wrong tokens do not slow down users who are logged in
 		return authenticationv1.UserInfo{}, ErrBusy
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := d.hub.Create(ctx, review); err != nil {
-		return authenticationv1.UserInfo{}, errors.New("cannot review a token") // an error could repeat it
+		return authenticationv1.UserInfo{}, errors.New("cannot review a token") // an error could contain the token
 	}
 	if !review.Status.Authenticated || review.Status.Error != "" || review.Status.User.Username == "" {
 		return authenticationv1.UserInfo{}, ErrLogin
@@ -215,7 +217,7 @@ func (d *TokenDoor) userOf(ctx context.Context, token string) (authenticationv1.
 	return review.Status.User, nil
 }
 
-// viewer is a user whose rights the hub decides.
+// viewer is a user whose rights are reviewed on the hub.
 func (d *TokenDoor) viewer(user authenticationv1.UserInfo) *Viewer {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for name, values := range user.Extra {
@@ -241,11 +243,11 @@ func (d *TokenDoor) viewer(user authenticationv1.UserInfo) *Viewer {
 	}}
 }
 
-// identify is a digest of everything that decides the rights of a user.
+// identify is a digest of all fields that decide the rights of a user.
 func identify(user authenticationv1.UserInfo) string {
 	text, err := user.Marshal()
 	if err != nil {
-		return rand.Text() // cannot happen; no answer is shared then
+		return rand.Text() // cannot happen; no result is shared then
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

@@ -11,23 +11,24 @@ import (
 )
 
 const (
-	// streamFor ends a stream after a while; a browser connects again, and logs in again.
+	// streamFor is the longest duration of a stream. A browser then connects again, and the viewer is checked again.
 	streamFor = 10 * time.Minute
 	// writeWithin is how long one event may take to be sent.
 	writeWithin = 10 * time.Second
-	// aliveEvery keeps proxies from closing a stream without news.
+	// aliveEvery is the time between two comments in a stream. Without them, proxies would close a stream without
+	// events.
 	aliveEvery = 20 * time.Second
 )
 
-// streams counts the streams of events that are open, by viewer.
+// streams counts the open streams of events, by viewer.
 type streams struct {
 	mu  sync.Mutex
 	all int
 	of  map[string]int
 }
 
-// enter takes one of openStreams places, if one is free. A place counts twice for the next one of its viewer, so that no
-// viewer takes all of them.
+// enter takes one of openStreams places, if one is free. A place of a viewer counts twice for the next place of that
+// viewer, so that no viewer takes all of them.
 func (s *streams) enter(viewer string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,11 +50,11 @@ func (s *streams) leave(viewer string) {
 	}
 }
 
-// events sends the version of a page when it changes, as server-sent events. Who may see the page
-// is asked again each time.
+// events sends the version of a page when it changes, as server-sent events. The right of the viewer to see the page
+// is checked each time.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
-		return // HEAD: a stream has no end to wait for
+		return // HEAD: a stream has no end
 	}
 	viewer, err := s.Door.Enter(r)
 	if err != nil {
@@ -71,7 +72,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no")
 	control, tick := http.NewResponseController(w), time.NewTicker(s.Poll)
 	defer tick.Stop()
-	_ = control.SetReadDeadline(time.Time{}) // the body was read
+	_ = control.SetReadDeadline(time.Time{}) // the body was already read
 	last, sent := "", time.Time{}
 	for {
 		version, err := s.version(&request{Request: r.WithContext(ctx), viewer: viewer}, r.PathValue("path")) //nolint:contextcheck // the request has it
@@ -80,7 +81,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && refusalOf(err).code == http.StatusServiceUnavailable:
-			// The hub is away: the page stays as it is.
+			// The hub does not answer: the page stays unchanged.
 		case err != nil:
 			version = "none"
 			fallthrough
@@ -105,13 +106,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		case <-tick.C:
 		}
 		if _, err := s.Door.Enter(r); err != nil {
-			return // the token has ended
+			return // the token is no longer valid
 		}
 	}
 }
 
-// write sends an event. The deadline is removed afterwards: with HTTP/2, one that passes ends the stream although
-// nothing is being written.
+// write sends an event. The deadline is removed afterwards: with HTTP/2, a deadline that passes ends the stream
+// although nothing is being written.
 func write(w http.ResponseWriter, control *http.ResponseController, text string) error {
 	if err := control.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
 		return err

@@ -14,21 +14,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
-// Listener is where a server listens, and with which certificate. It is a manager's Runnable that
-// needs no leadership: every replica serves.
+// Listener has the address and the certificate of a server. It is a manager's Runnable without leader election: every
+// replica serves.
 type Listener struct {
 	// Address to listen on.
 	Address string
-	// CertFile and KeyFile are the server's certificate; "": no TLS, because a proxy before the
-	// server has it. They may change while the server runs.
+	// CertFile and KeyFile are the server's certificate; "": no TLS, because a proxy before the server has it. The
+	// files may change while the server runs.
 	CertFile, KeyFile string
-	// ProxyCAFile has the authority of a proxy that names users in headers; "": none does.
+	// ProxyCAFile has the authority of a proxy that names users in headers; "": there is no such proxy.
 	ProxyCAFile string
-	// Handler serves.
+	// Handler serves the requests.
 	Handler http.Handler
 }
 
-// NeedLeaderElection reports that it does not.
+// NeedLeaderElection is false.
 func (l *Listener) NeedLeaderElection() bool { return false }
 
 // Start listens until the context ends.
@@ -59,8 +59,8 @@ func (l *Listener) Validate() error {
 	return nil
 }
 
-// tls is the TLS configuration; nil: none. A client certificate is optional, and only one of the
-// proxy's authority is accepted.
+// tls is the TLS configuration; nil: none. A client certificate is optional. It is accepted only if the proxy's
+// authority signed it.
 func (l *Listener) tls(ctx context.Context) (*tls.Config, error) {
 	if l.CertFile == "" {
 		return nil, nil // no TLS, and no error
@@ -69,7 +69,7 @@ func (l *Listener) tls(ctx context.Context) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve pages with %s: %w", l.CertFile, err)
 	}
-	go func() { _ = watcher.Start(ctx) }() // it ends with the context; what it cannot read it logs
+	go func() { _ = watcher.Start(ctx) }() // it ends with the context, and logs its errors
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watcher.GetCertificate, NextProtos: []string{"h2", "http/1.1"}}
 	if l.ProxyCAFile == "" {
 		return config, nil
@@ -93,7 +93,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		MaxHeaderBytes: 32 << 10,
 	}
 	stop := context.AfterFunc(ctx, func() {
-		// Streams of events end with the context; pages have a moment to be sent.
+		// Streams of events end with the context. Pages have a short time to be sent.
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if server.Shutdown(ending) != nil {

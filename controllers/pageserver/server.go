@@ -28,27 +28,27 @@ import (
 // Inspection is the plan that the operator would make of a rollout now.
 type Inspection struct {
 	Plan rollout.Plan
-	// Note says what the plan lacks; "": nothing.
+	// Note says which part is missing in the plan; "": none.
 	Note string
-	// Change returns what content changes, or changed, on a cluster that gets or got it; nil: no cluster does.
+	// Change returns the change by content on a cluster that gets or got it; nil: there is no such cluster.
 	Change func(ctx context.Context, by v1alpha1.Target) (*dashboard.Change, error)
 }
 
 // Options of a Server.
 type Options struct {
-	// Hub reads objects, from a watch cache or the API server.
+	// Hub reads objects, from a watch cache or from the API server.
 	Hub client.Reader
-	// Inspector returns what plans a rollout now, again and again; it may keep what it rendered.
+	// Inspector returns a function that plans a rollout now. It is called repeatedly and may keep its renderings.
 	Inspector func(key client.ObjectKey) func(context.Context) (Inspection, error)
-	// Door says who the viewer is.
+	// Door identifies the viewer.
 	Door Door
-	// Base is the path that the pages are below, "/" or such as "/addonflow/".
+	// Base is the path above all pages, such as "/" or "/addonflow/".
 	Base string
-	// Namespace is listed if the credentials may not list all; "": none.
+	// Namespace is listed if the credentials may not list all namespaces; "": none.
 	Namespace string
-	// Watched is the only namespace that Hub reads rollouts and sources of; "": all.
+	// Watched is the only namespace from which Hub reads rollouts and sources; "": all.
 	Watched string
-	// Poll is how often it is looked whether a page that is open has changed.
+	// Poll is the time between two checks whether an open page has changed.
 	Poll time.Duration
 }
 
@@ -62,11 +62,11 @@ type Server struct {
 }
 
 const (
-	// openStreams bounds how many pages can be kept up to date at once.
+	// openStreams is how many pages can be kept up to date at once.
 	openStreams = 200
-	// requestTimeout bounds the work for one page.
+	// requestTimeout limits the work for one page.
 	requestTimeout = 30 * time.Second
-	// formLimit bounds the body of a login.
+	// formLimit is the most bytes in the body of a login.
 	formLimit = 16 << 10
 )
 
@@ -82,7 +82,7 @@ func New(o Options) (*Server, error) {
 	}, nil
 }
 
-// Handler serves the pages below Base. Everything except login and logout is read with GET.
+// Handler serves the pages below Base. Every address except login and logout is read with GET.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.page(s.fleet))
@@ -97,13 +97,13 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.logout)
 	files, err := fs.Sub(dashboard.Static(), "static")
-	if err == nil { // it is embedded
+	if err == nil { // the files are embedded
 		mux.Handle("GET /static/", cached(http.StripPrefix("/static/", http.FileServerFS(files))))
 	}
 	return secured(http.NewCrossOriginProtection().Handler(http.StripPrefix(strings.TrimSuffix(s.Base, "/"), mux)))
 }
 
-// cached lets browsers keep the style and the script for a while.
+// cached lets browsers keep style and script for a while.
 func cached(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "public, max-age=300")
@@ -137,7 +137,7 @@ type request struct {
 	frame  dashboard.Frame
 }
 
-// refusal is a page that is not shown, and why.
+// refusal is the reason why a page is not shown.
 type refusal struct {
 	code        int
 	title, text string
@@ -146,7 +146,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// redirection leads to another page below Base.
+// redirection points to another page below Base.
 type redirection struct{ to string }
 
 func (r *redirection) Error() string { return r.to }
@@ -189,7 +189,7 @@ func (s *Server) frame(r *http.Request) dashboard.Frame {
 	return dashboard.Frame{Base: s.Base, Path: path, CommitPage: commitPage}
 }
 
-// commitPage is the page of a commit at a forge; "": the address names none.
+// commitPage is the page of a commit at a forge; "": the address names no commit.
 func commitPage(forge *v1alpha1.CommitStatusSpec, sha string) string {
 	page, err := commitstatus.CommitPage(forge.Provider, forge.Address, sha)
 	if err != nil {
@@ -198,7 +198,7 @@ func commitPage(forge *v1alpha1.CommitStatusSpec, sha string) string {
 	return page
 }
 
-// refuseEntry asks a user to log in, or says why that is not possible now.
+// refuseEntry requests a login from the user, or says why a login is not possible now.
 func (s *Server) refuseEntry(w http.ResponseWriter, r *http.Request, frame dashboard.Frame, err error) {
 	switch {
 	case errors.Is(err, ErrLogin):
@@ -210,8 +210,8 @@ func (s *Server) refuseEntry(w http.ResponseWriter, r *http.Request, frame dashb
 	}
 }
 
-// refusalOf is the page of an error. What the hub says about an object is not repeated: the viewer
-// may not be allowed to know it.
+// refusalOf is the page of an error. The hub's text about an object is not shown, because the viewer may not have the
+// right to know it.
 func refusalOf(err error) *refusal {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r
@@ -239,13 +239,13 @@ func (s *Server) write(w http.ResponseWriter, code int, view any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(page.Len()))
 	w.WriteHeader(code)
-	_, _ = w.Write(page.Bytes()) // the client has gone, or has the page
+	_, _ = w.Write(page.Bytes()) // the client has closed the connection, or has the page
 }
 
-// localTo matches the addresses below Base that a login may lead to.
+// localTo matches the addresses below Base to which a login may redirect.
 var localTo = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._~/?&=%+-]*)?$`)
 
-// askLogin shows the form. A local user arrives here with the key in the address.
+// askLogin shows the form. A local user opens this address with the key in it.
 func (s *Server) askLogin(w http.ResponseWriter, r *http.Request) {
 	to := localOnly(r.URL.Query().Get("to"))
 	if key := r.URL.Query().Get("key"); key != "" {
@@ -266,7 +266,7 @@ func (s *Server) form(to, refused string) any {
 	return dashboard.Login{Frame: frame, To: to, Refused: refused}
 }
 
-// login tries the token of the form. A token in the address would end up in logs.
+// login checks the token in the form. A token in the address would be written to logs.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
@@ -311,19 +311,19 @@ func named(r *http.Request, parts ...string) error {
 	return nil
 }
 
-// One viewer gets pagesAtOnce pages at once, and pagesPerSecond after that: a page of a large fleet takes much of a
+// A viewer gets pagesAtOnce pages at once, and then pagesPerSecond: a page of a large fleet takes much time of a
 // processor that the operator shares.
 const (
 	pagesPerSecond = 5
 	pagesAtOnce    = 50
 )
 
-// paces bounds how many pages each viewer gets.
+// paces limits the pages of each viewer.
 type paces struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// of has a *rate.Limiter for each viewer; the viewer whose last page is the oldest makes room.
+	// of has a *rate.Limiter for each viewer. If it is full, the viewer whose last page is the oldest is dropped.
 	of *lru.Cache
 }
 
@@ -343,7 +343,7 @@ func (p *paces) allow(viewer string) bool {
 // plans caches the latest plans, so that many viewers of a rollout cost one plan.
 type plans struct {
 	mu sync.Mutex
-	// of has a *planned for each client.ObjectKey; the one that was not looked at for longest makes room.
+	// of has a *planned for each client.ObjectKey. If it is full, the plan that was not used for longest is dropped.
 	of     *lru.Cache
 	atOnce chan struct{}
 }
@@ -351,7 +351,7 @@ type plans struct {
 // planned is the plan of one rollout. The lock is held while it is being made.
 type planned struct {
 	inspect func(context.Context) (Inspection, error)
-	// unseen forgets the plan, and what was rendered for it, when it was not looked at for keptFor.
+	// unseen drops the plan and its renderings if it was not used for keptFor.
 	unseen *time.Timer
 
 	mu      sync.Mutex
@@ -362,16 +362,16 @@ type planned struct {
 }
 
 const (
-	// planFor is how long a plan is shown at least; a plan is shown for shownTimes as long as it
-	// took, so that plans take a tenth of one processor at most for each rollout that is looked at.
+	// planFor is the least time for which a plan is shown. A plan is shown for shownTimes as long as it took to make.
+	// So for each rollout that is viewed, plans take at most a tenth of one processor.
 	planFor    = 2 * time.Second
 	shownTimes = 10
-	// plansKept and keptFor bound the plans in memory.
+	// plansKept and keptFor limit the plans in memory.
 	plansKept = 64
 	keptFor   = 10 * time.Minute
 )
 
-// get returns the plan of a rollout, which may not be made yet.
+// get returns the plan of a rollout; it may be empty.
 func (s *plans) get(key client.ObjectKey, inspector func(client.ObjectKey) func(context.Context) (Inspection, error)) *planned {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -386,14 +386,14 @@ func (s *plans) get(key client.ObjectKey, inspector func(client.ObjectKey) func(
 	return p
 }
 
-// forgotten stops the timer of a plan that is not kept any more; it would keep the plan in memory.
+// forgotten stops the timer of a dropped plan, because the timer would keep the plan in memory.
 func forgotten(_ lru.Key, value any) {
 	if p, ok := value.(*planned); ok {
 		p.unseen.Stop()
 	}
 }
 
-// inspect returns the plan of a rollout at a version of it.
+// inspect returns the plan of a rollout in one version.
 func (s *Server) inspect(ctx context.Context, key client.ObjectKey, version string) (Inspection, error) {
 	p := s.plans.get(key, s.Inspector)
 	p.mu.Lock()

@@ -31,7 +31,7 @@ func ours(resource, namespace, name string) Access {
 	return Access{v1alpha1.GroupVersion.Group, resource, namespace, name}
 }
 
-// clusterRights are the rights to read the objects that explain a cluster's state; "" for all clusters.
+// clusterRights are the rights to read the objects that explain a cluster's state; "": of all clusters.
 func clusterRights(cluster string) []Access {
 	return []Access{
 		{clusterv1.GroupName, "managedclusters", "", cluster},
@@ -78,8 +78,8 @@ func (a Access) String() string {
 	return text
 }
 
-// optional reads an object that a page can do without; false: it is not there, or not for the
-// viewer.
+// optional reads an object without which a page can still be shown; false: it does not exist, or the viewer may not
+// get it.
 func (s *Server) optional(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
 	err := s.Hub.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -124,7 +124,7 @@ func (s *Server) subject(r *request) (dashboard.Subject, error) {
 	return subject, err
 }
 
-// orders adds the orders that the operator has not answered, if the viewer may list them.
+// orders adds the orders without an answer of the operator, if the viewer may list them.
 func (s *Server) orders(r *request, subject *dashboard.Subject) error {
 	missing, err := r.missing(ours(ordersResource, subject.Rollout.Namespace, ""))
 	if err != nil || missing != "" {
@@ -138,7 +138,7 @@ func (s *Server) orders(r *request, subject *dashboard.Subject) error {
 	return nil
 }
 
-// plan adds the plan, if the viewer may get what it is made of.
+// plan adds the plan, if the viewer may get the objects from which it is made.
 func (s *Server) plan(r *request, subject *dashboard.Subject) (Inspection, error) {
 	ro := subject.Rollout
 	if ro.Spec.Target == nil {
@@ -162,13 +162,13 @@ func (s *Server) plan(r *request, subject *dashboard.Subject) (Inspection, error
 		return Inspection{}, nil
 	case err != nil:
 		subject.Unplanned = "Single clusters are not shown: the rollout cannot be planned now. Its message above says why if the operator cannot either."
-		return Inspection{}, nil //nolint:nilerr // the page says so instead
+		return Inspection{}, nil //nolint:nilerr // the page has the error instead
 	}
 	subject.Plan, subject.Unplanned = &inspection.Plan, inspection.Note
 	return inspection, nil
 }
 
-// change adds what the content that the page is about changes on one cluster.
+// change adds the change on one cluster by the content of the page.
 func (s *Server) change(r *request, subject *dashboard.Subject, inspection Inspection) error {
 	content := dashboard.Content(subject.Rollout)
 	if subject.Plan == nil || content == nil || inspection.Change == nil {
@@ -185,7 +185,7 @@ func (s *Server) change(r *request, subject *dashboard.Subject, inspection Inspe
 	}
 	if subject.Change, err = inspection.Change(r.Context(), *content); err != nil {
 		subject.Unchanged = "What changes is not shown: the content before, or the one after it, is not kept or cannot be rendered."
-		return nil //nolint:nilerr // the page says it, and has all other parts
+		return nil //nolint:nilerr // the page has the error, and all other parts
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (s *Server) clusters(r *request) (any, error) {
 	return dashboard.NewClusters(r.frame, subject, dashboard.ClustersOf{Stage: query.Get("stage"), State: query.Get("state"), From: query.Get("from")}), nil
 }
 
-// fleet is the page of everything that the viewer may get.
+// fleet is the page of all objects that the viewer may get.
 func (s *Server) fleet(r *request) (any, error) {
 	rollouts, sources, notes, err := s.everything(r)
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *Server) fleet(r *request) (any, error) {
 }
 
 // everything lists the rollouts and sources of the namespaces in which the viewer may get them. The rollouts have the
-// orders that the operator has not answered, if the viewer may list them. These are read first, so that no rollout is
+// orders without an answer of the operator, if the viewer may list them. Orders are read first, so that no rollout is
 // older than the answers.
 func (s *Server) everything(r *request) (rollouts []v1alpha1.AddOnRollout, sources []v1alpha1.AddOnSource, notes []string, err error) {
 	var orders v1alpha1.AddOnOrderList
@@ -271,7 +271,7 @@ func (s *Server) everything(r *request) (rollouts []v1alpha1.AddOnRollout, sourc
 		return nil, nil, nil, err
 	}
 	allowed := func(resource, namespace string) bool {
-		// A right to all namespaces saves a question for each of them.
+		// With a right to all namespaces, the right to each of them need not be checked.
 		for _, in := range []string{"", namespace} {
 			ok, asked := r.viewer.May(r.Context(), ours(resource, in, ""))
 			if asked != nil {
@@ -374,8 +374,8 @@ func (s *Server) rolloutsOn(r *request, cluster string) ([]v1alpha1.AddOnRollout
 	}), failed
 }
 
-// version identifies what a page shows, so that a change of it is noticed. The viewer has the same
-// rights to it as to the page.
+// version identifies the content of a page, so that a change is noticed. The viewer needs the same rights as for the
+// page.
 func (s *Server) version(r *request, path string) (string, error) {
 	parts := strings.Split(path, "/")
 	var versions []string
@@ -431,6 +431,6 @@ func (s *Server) version(r *request, path string) (string, error) {
 	default:
 		return "", &refusal{code: http.StatusNotFound, title: "Not found", text: "This page does not change."}
 	}
-	slices.Sort(versions) // lists come in any order
+	slices.Sort(versions) // lists have no defined order
 	return strings.Join(versions, " "), nil
 }

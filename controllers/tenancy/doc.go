@@ -9,6 +9,6 @@
 //	    targetNamespaces: [team-a-*]
 //	    targetKinds: [ClusterRole.rbac.authorization.k8s.io]
 //
-// It is read again for each decision, so that a process keeps no older one. The package judges names;
+// The ConfigMap is read again for each decision, so that no decision uses an old policy. The package judges names;
 // controllers/addonsource judges commits with it, and controllers/addonrollout rollouts.
 package tenancy

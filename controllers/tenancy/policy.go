@@ -46,7 +46,7 @@ type Tenant struct {
 	// add-ons may have on managed clusters, besides Namespaces. They are allowed only with TargetNamespaces.
 	TargetKinds []string `json:"targetKinds,omitempty"`
 
-	// namespace is its own, and all is the policy that it is of.
+	// namespace is the tenant's own namespace. all is the policy that contains the tenant.
 	namespace string
 	all       Policy
 }
@@ -96,7 +96,7 @@ func Parse(stored *corev1.ConfigMap) (Policy, error) {
 	return policy, nil
 }
 
-// decode reads an entry. Unlike yaml.UnmarshalStrict it takes addons for an unknown field.
+// decode reads an entry. Unlike yaml.UnmarshalStrict, it refuses a field whose name has another case, such as addons.
 func decode(text string, into *Tenant) error {
 	encoded, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
@@ -153,7 +153,7 @@ func (t Tenant) validate() error {
 	return nil
 }
 
-// Bounds are those of its add-ons on managed clusters; nil: none.
+// Bounds are the bounds of the tenant's add-ons on managed clusters; nil: none.
 func (t Tenant) Bounds() *render.Bounds {
 	if t.TargetNamespaces == nil {
 		return nil
@@ -164,9 +164,10 @@ func (t Tenant) Bounds() *render.Bounds {
 // MayDeclare reports whether an add-on of that name may be declared.
 func (t Tenant) MayDeclare(addOn string) bool { return matchesAny(t.AddOns, addOn) }
 
-// MayName reports whether an object without a namespace that belongs to add-ons may have a name: that of an
-// add-on, or that name, a hyphen and a suffix. A name belongs to the tenant that lists the longer part of it:
-// log-shipper-v2 is not a name of a tenant with log, if another one has log-shipper or log-s*.
+// MayName reports whether an object without a namespace that belongs to add-ons may have a name. The name must be
+// that of an add-on, or that name, a hyphen and a suffix. If two tenants list a part of the name, the name belongs to
+// the tenant with the longer part. Thus log-shipper-v2 belongs to a tenant with log-shipper or log-s*, not to a
+// tenant with log.
 func (t Tenant) MayName(object string) bool {
 	for addOn := range addOnsOf(object) {
 		if t.MayDeclare(addOn) {
@@ -176,7 +177,8 @@ func (t Tenant) MayName(object string) bool {
 	return false
 }
 
-// lists reports whether a pattern of a tenant gives more than the first bytes of a name, before any *.
+// lists reports whether a tenant has a pattern that matches an add-on of the object and has more than first bytes
+// before any *.
 func (p Policy) lists(object string, first int) bool {
 	for _, tenant := range p {
 		for _, pattern := range tenant.AddOns {
@@ -208,14 +210,14 @@ func (t Tenant) MayUse(namespace string) bool {
 	return namespace == t.namespace || matchesAny(t.Namespaces, namespace)
 }
 
-// MayBring reports whether objects of a kind that is not one of AddonFlow's or OCM's may be declared.
+// MayBring reports whether objects of a kind may be declared. The kind is neither AddonFlow's nor OCM's.
 func (t Tenant) MayBring(kind schema.GroupKind) bool {
 	return slices.Contains(t.Kinds, kind.String())
 }
 
-// CheckRollout returns what a rollout of the tenant's namespace has that the tenant may not use; nil:
-// nothing. A Placement selects among the clusters of the sets that are bound to its namespace, so its
-// namespace is what bounds a tenant.
+// CheckRollout returns which object a rollout of the tenant's namespace refers to although the tenant may not use it;
+// nil: none. A Placement selects among the clusters of the sets that are bound to its namespace. Therefore the
+// namespaces of its Placements limit a tenant.
 func (t Tenant) CheckRollout(ro *v1alpha1.AddOnRollout) error {
 	if !t.MayDeclare(ro.Name) {
 		return fmt.Errorf("the tenant has no add-on %s; allowed: %v", ro.Name, t.AddOns)

@@ -13,8 +13,8 @@ import (
 const (
 	// reasonLimit is how many characters of a reason are kept.
 	reasonLimit = 300
-	// searched is how many bytes of a server's text are searched for credentials. A longer text is not shown:
-	// cut to be searched, it could end in a part of one.
+	// searched is how many bytes of a server's text are searched for credentials. A longer text is not shown, because
+	// its first bytes could end in a part of a credential.
 	searched = 64 << 10
 )
 

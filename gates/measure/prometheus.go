@@ -25,8 +25,8 @@ var (
 	controlVariable = regexp.MustCompile(`\$control\b`)
 )
 
-// prometheus evaluates a gate of type prometheus. A query about no cluster is not asked: its
-// matcher would be that of the series without a cluster.
+// prometheus evaluates a gate of type prometheus. It sends no query about zero clusters, because the matcher of zero
+// clusters would match the series without a cluster.
 func (s *server) prometheus(ctx context.Context, gate *v1alpha1.PrometheusGate, q gates.Question) (gates.Verdict, error) {
 	if movedVariable.MatchString(gate.Query) && len(q.Moved) == 0 {
 		return gates.Verdict{State: v1alpha1.GateWaiting, Reason: "no cluster is Soaking or Done with the content"}, nil
@@ -77,8 +77,8 @@ func failed(format string, args ...any) gates.Verdict {
 	return gates.Verdict{State: v1alpha1.GateFailed, Reason: fmt.Sprintf(format, args...)}
 }
 
-// quotient divides the results of query and control. Only 0 can be compared with 0, and nothing
-// with less than 0.
+// quotient divides the results of query and control. If control is 0, query must be 0. If control is below 0, nothing
+// can be compared with it.
 func quotient(value, control float64) (float64, error) {
 	switch {
 	case control == 0 && value == 0:

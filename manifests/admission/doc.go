@@ -1,4 +1,3 @@
-// Package admission is what proves the author of an AddOnApproval: a ValidatingAdmissionPolicy
-// and its binding. They are embedded, so that the operator can compare what the hub has with
-// what is shipped.
+// Package admission holds the ValidatingAdmissionPolicy that proves the author of an AddOnApproval, and its binding.
+// They are embedded, so that the operator can compare the objects on the hub with them.
 package admission

@@ -8,8 +8,8 @@
 //   - repeatable: functions that use random numbers or the time are refused, and so is a
 //     rendering that depends on the order of a map (Verify).
 //
-// The package does not limit time and memory. An Engine that does runs Source.Load and the
-// methods of Chart in a process of its own, with limits; InProcess has none.
+// The package does not limit time and memory. An Engine with limits runs Source.Load and the methods of Chart in a
+// separate process; InProcess has no limits.
 //
 // Everything is a function of its arguments.
 package chart

@@ -120,8 +120,7 @@ func (n *needs) branch(b *parse.BranchNode) {
 	n.list(b.ElseList)
 }
 
-// ask walks into a pipe whose values may be missing: a condition, or a value that is kept as it
-// is.
+// ask walks into a pipe whose values may be missing: a condition, or a value that is only stored.
 func (n *needs) ask(pipe *parse.PipeNode) {
 	before := n.asked
 	n.asked = true

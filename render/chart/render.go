@@ -87,9 +87,8 @@ func (c *Chart) prepare(in Input) (*helmchart.Chart, common.Values, error) {
 	return helm, all, nil
 }
 
-// agree removes those of a chart's own values that are an object while the new ones are not, or
-// the other way round. The new values apply anyway, but Helm would print a warning to the
-// operator's log.
+// agree removes each of a chart's own values that is an object while the new value is not, and the reverse. The new
+// values apply anyway, but Helm would print a warning to the operator's log.
 func agree(own, over map[string]any) {
 	for key, value := range over {
 		mine, known := own[key]

@@ -1,6 +1,5 @@
-// Package flaw describes what is wrong with one object before its position is known: the field,
-// the reason, the message and the hint. Loading turns it into a problem.Problem with file and
-// line.
+// Package flaw describes an error in one object before its position is known: the field, the reason, the message and
+// the hint. Loading adds file and line, which makes it a problem.Problem.
 //
 //	flaw.go    what is wrong, one for each field
 //	path.go    the field: spec.list[2].name

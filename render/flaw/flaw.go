@@ -4,7 +4,7 @@ import (
 	"github.com/addonflow/addonflow/api/problem"
 )
 
-// Flaw is one thing wrong with one object, before it is known which object that is.
+// Flaw is one mistake in one object. It does not name the object.
 type Flaw struct {
 	Field   Path
 	Reason  problem.Reason
@@ -15,7 +15,7 @@ type Flaw struct {
 	// File and Line are the position, if it is not that of the field.
 	File string
 	Line int
-	// Untemplated: the add-on lists no templates, which is correct for one with a package.
+	// Untemplated: the add-on lists no templates. This is correct for an add-on with a package.
 	Untemplated bool
 }
 

@@ -22,8 +22,8 @@ type draft struct {
 	addOn   *loaded
 	rollout *loaded
 	pkg     *loaded
-	// broken is set if an object that it refers to has problems. The content is not built then,
-	// because whatever that object does not provide would be reported as missing.
+	// broken: an object to which the add-on refers has problems. Then the content is not built, because everything
+	// from that object would be reported as missing.
 	broken bool
 	// absent are the Missing references with their fields.
 	absent []referring
@@ -110,8 +110,8 @@ func (a AddOn) DeclaresPace() bool {
 	return a.Paced || a.Rollout != nil && (a.Rollout.Strategy != nil || len(a.Rollout.Stages) > 0)
 }
 
-// installOf returns the installStrategy as policy. Placements are kept even with type Manual:
-// their pace is declared although they install nothing.
+// installOf returns the installStrategy as policy. Placements are kept even with type Manual: they install nothing,
+// but their pace is declared.
 func installOf(strategy addonv1alpha1.InstallStrategy) v1alpha1.Install {
 	install := v1alpha1.Install{Type: strategy.Type}
 	for _, p := range strategy.Placements {
@@ -148,13 +148,13 @@ func (l *loader) attachRollout(o *loaded) {
 	}
 	i := slices.IndexFunc(l.addOns, func(d *draft) bool { return d.Name == object.GetName() })
 	if i < 0 {
-		return // its add-on has problems that are reported already
+		return // problems of its add-on are already reported
 	}
 	l.setRollout(l.addOns[i], o)
 }
 
-// setRollout decodes the spec of an AddOnRollout. It also finds AddOnRollouts of one name in
-// two namespaces, because both would be for the same add-on.
+// setRollout decodes the spec of an AddOnRollout. It finds AddOnRollouts of one name in two namespaces, because both
+// would be for the same add-on.
 func (l *loader) setRollout(d *draft, o *loaded) {
 	if d.rollout != nil {
 		l.reportNormalised(o, duplicate(d.rollout))
@@ -173,7 +173,7 @@ func (l *loader) setRollout(d *draft, o *loaded) {
 	}
 }
 
-// checkAllowed checks an add-on against the list of those that the source may declare.
+// checkAllowed checks an add-on against the list of add-ons that the source may declare.
 func (l *loader) checkAllowed(o *loaded, at flaw.Path, addOn string) {
 	allowed := l.options.AllowedAddOns
 	if len(allowed) == 0 || addOn == "" || slices.Contains(allowed, addOn) {

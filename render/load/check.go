@@ -42,15 +42,14 @@ func (l *loader) checkAddOns() {
 	}
 }
 
-// check renders what the declared install strategy gives to clusters. It skips the defaults if
-// every placement has its own configurations: then only hand-made ManagedClusterAddOns use the
-// defaults, and their author sees what is missing. Renderer.Check does not know the install
-// strategy and would refuse the commit.
+// check renders the assignments that the declared install strategy gives to clusters. It skips the defaults if every
+// placement has its own configurations: then only hand-made ManagedClusterAddOns use the defaults, and their authors
+// see the errors. Renderer.Check does not know the install strategy and would refuse the commit.
 func (d *draft) check(r *render.Renderer, versions []string, each func([]v1alpha1.PlacementReference, render.Rendered)) []render.Finding {
 	return r.CheckPlacements(d.placements(), versions, each)
 }
 
-// placements are those on which the add-on is installed.
+// placements are the placements on which the add-on is installed.
 func (d *draft) placements() []v1alpha1.PlacementReference {
 	if d.Install.Type != addonv1alpha1.AddonInstallStrategyPlacements {
 		return nil
@@ -75,8 +74,8 @@ func (d *draft) seal() error {
 	return nil
 }
 
-// reportFinding reports a finding at its position: in the template or configuration if the
-// commit declares it, else at the add-on that refers to it.
+// reportFinding reports a finding at its position: in the template or configuration if the commit declares it,
+// otherwise at the add-on that refers to it.
 func (l *loader) reportFinding(d *draft, f render.Finding) {
 	if f.Package != "" && d.pkg != nil {
 		l.reportNormalised(d.pkg, packageFlaw(d.pkg, f))
@@ -114,21 +113,22 @@ func (l *loader) place(d *draft, err error) problem.List {
 	return said.problems.Sorted()
 }
 
-// claim says that an add-on deploys an object to the clusters of placements. sum identifies the content of a Namespace.
+// claim is the entry that an add-on deploys an object to the clusters of placements. sum identifies the content of a
+// Namespace.
 type claim struct {
 	addOn      string
 	sum        [sha256.Size]byte
 	placements []v1alpha1.PlacementReference
 }
 
-// claims are those of all add-ons, by object. The objects themselves are not kept: those of all charts of a commit can take
-// more memory than the operator has.
+// claims are the claims of all add-ons, by object. The objects themselves are not kept, because those of all charts
+// of a commit can take more memory than the operator has.
 type claims map[render.Identity][]claim
 
-// checkObjects finds objects that two add-ons deploy to the clusters of one placement: their
-// works would overwrite each other for ever. A Namespace that both describe alike is not a
-// conflict. Clusters that two different placements share are unknown here and not compared. It
-// also finds the Secrets with values of a package. Without placements, the probe has the defaults.
+// checkObjects finds objects that two add-ons deploy to the clusters of one placement, because their works would
+// overwrite each other for ever. A Namespace with equal content in both is not a conflict. Clusters that two
+// different placements share are not known here and not compared. It also finds the Secrets with values of a package.
+// Without placements, the probe has the defaults.
 func (l *loader) checkObjects(all claims, d *draft, placements []v1alpha1.PlacementReference, probe render.Rendered) {
 	objects, err := probe.Objects()
 	if err != nil {
@@ -151,7 +151,7 @@ func hasSecretValues(object map[string]any) bool {
 	return object["apiVersion"] == "v1" && object["kind"] == secretKind && len(data)+len(text) > 0
 }
 
-// take claims an object for an add-on. Each placement for which another add-on has claimed it is a flaw.
+// take claims an object for an add-on. Each placement for which another add-on has already claimed it is a flaw.
 func (c claims) take(addOn string, placements []v1alpha1.PlacementReference, object *unstructured.Unstructured) []flaw.Flaw {
 	id := render.IdentityOf(object.Object).Object()
 	ours := claim{addOn: addOn, placements: slices.Clip(placements)}

@@ -9,12 +9,12 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// toStorage converts a completed object to the version the hub stores.
+// toStorage converts a completed object to the version that the hub stores.
 //
-// AddOnDeploymentConfig only changes its version. ClusterManagementAddOn differs in one list,
-// which is moved here unchanged. The api module's conversion goes through Go types: those
-// refuse a pace that cannot be decoded, before a problem can explain it, and write 1h0m0s for
-// 1h. A test compares the result with the module's.
+// For AddOnDeploymentConfig, only the version changes. ClusterManagementAddOn differs in one list, which is moved
+// here unchanged. The api module's conversion is not used, because it converts through Go types. They refuse a pace
+// that cannot be decoded before a problem can explain it, and they write 1h0m0s for 1h. A test compares the result
+// with the module's.
 //
 // The result shares unchanged parts with object, which is not modified.
 func toStorage(object map[string]any, r role, k kindSchema) map[string]any {

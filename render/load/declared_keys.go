@@ -18,12 +18,12 @@ const (
 	falseText = "false"
 )
 
-// mergeConfigsAnnotation on a ClusterManagementAddOn, with the value "true", merges all
-// AddOnDeploymentConfigs of one level, in order, while OCM reads only the first. Lists are
-// joined; of a variable, label or field that two set, the later counts.
+// mergeConfigsAnnotation on a ClusterManagementAddOn, with the value "true", merges all AddOnDeploymentConfigs of one
+// level, in order, while OCM reads only the first. Lists are joined. If two configurations set a variable, label or
+// field, the later one counts.
 const mergeConfigsAnnotation = "addonflow.io/merge-configs"
 
-// declaredKey is a label or annotation of AddonFlow's that a commit may declare.
+// declaredKey is a label or annotation of AddonFlow that a commit may declare.
 type declaredKey struct {
 	key string
 	on  []role
@@ -42,12 +42,12 @@ func declaredKeys() []declaredKey {
 	}
 }
 
-// declarable reports whether a commit may declare a key of AddonFlow's on some kind.
+// declarable reports whether a commit may declare a key of AddonFlow on any kind.
 func declarable(key string) bool {
 	return slices.ContainsFunc(declaredKeys(), func(d declaredKey) bool { return d.key == key })
 }
 
-// misplacedKeys finds keys of AddonFlow's on an object of a kind on which they are not allowed.
+// misplacedKeys finds keys of AddonFlow on an object of a kind on which they are not allowed.
 func misplacedKeys(labels, annotations map[string]string, r role) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	for _, d := range declaredKeys() {
@@ -70,7 +70,7 @@ func writtenKeys() []string {
 	}
 }
 
-// ownKeyFlaw is the flaw of a key of AddonFlow's that a commit may not declare.
+// ownKeyFlaw is the flaw of a key of AddonFlow that a commit may not declare.
 func ownKeyFlaw(at flaw.Path, key string) flaw.Flaw {
 	f := flaw.Flaw{Field: at.Child(key), Reason: flaw.ReasonInvalidManifest, Message: "is written by AddonFlow or set on the hub", Hint: flaw.RemoveIt}
 	if slices.Contains(writtenKeys(), key) {
@@ -83,8 +83,7 @@ func ownKeyFlaw(at flaw.Path, key string) flaw.Flaw {
 	return f
 }
 
-// meantKey returns the declarable key that is nearest to a misspelt one of AddonFlow's, "" for
-// none.
+// meantKey returns the declarable key that is most similar to a misspelt key of AddonFlow; "": none.
 func meantKey(key string) string {
 	var names []string
 	for _, d := range declaredKeys() {

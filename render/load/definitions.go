@@ -16,9 +16,8 @@ import (
 
 const definitionsResource = "customresourcedefinitions"
 
-// Definition reports whether the reference names a CustomResourceDefinition. If a Lookup has it
-// with a nil value, the hub has no such definition, and objects of the kind are taken as
-// declared.
+// Definition reports whether the reference names a CustomResourceDefinition. A nil value in a Lookup means that the
+// hub has no such definition. Objects of the kind are then taken as declared.
 func (r Reference) Definition() bool {
 	return r.Group == apiextensionsv1.GroupName && r.Resource == definitionsResource
 }
@@ -52,9 +51,9 @@ func (s schemaSet) defined(hub Lookup) (schemaSet, error) {
 	return all, nil
 }
 
-// completeOther completes an object as the hub does when it stores one, if the schema of its
-// kind is known, and returns flaws for what the hub would refuse or drop. Without the schema
-// the object stays as declared. It changes object.
+// completeOther completes an object as the hub does on a write, if the schema of its kind is known. It returns flaws
+// for the fields that the hub would refuse or drop. Without the schema, the object stays as declared. It changes
+// object.
 func (s schemaSet) completeOther(object map[string]any, declared *unstructured.Unstructured) []flaw.Flaw {
 	k, known := s[declared.GroupVersionKind()]
 	if !known {
@@ -69,8 +68,8 @@ func (s schemaSet) completeOther(object map[string]any, declared *unstructured.U
 	return flaws
 }
 
-// undefined returns the CustomResourceDefinition that should complete an object of a kind that
-// only the hub knows, if the Lookup has no answer for it yet.
+// undefined returns the CustomResourceDefinition that should complete an object of a kind that only the hub knows, if
+// it is not in the Lookup yet.
 func (l *loader) undefined(declared *unstructured.Unstructured, r role) (Reference, bool) {
 	kind := declared.GroupVersionKind()
 	if _, known := l.schemas[kind]; known || r != roleOther {

@@ -24,7 +24,7 @@
 // same object on the hub, without asking the hub. The CRDs are embedded from the pinned
 // open-cluster-management.io/api.
 //
-// A problem of a commit is a problem.Problem with file and line; an error never has its cause
-// in the commit. Every step checks what the previous one accepted, without the fields that are
-// wrong. Its problems come after those of the earlier steps, because they may follow from them.
+// A problem of a commit is a problem.Problem with file and line. A Go error never has its cause in the commit. Every
+// step checks the output of the previous one, without the fields that have an error. Its problems are listed after
+// those of the earlier steps, because they may follow from them.
 package load

@@ -59,8 +59,8 @@ const (
 	roleHub
 	roleSetBinding
 	rolePlacement
-	// roleOther is a kind that a ClusterManagementAddOn lists as a configuration. Its schema,
-	// if any, is in a CustomResourceDefinition of the hub.
+	// roleOther is a kind that a ClusterManagementAddOn lists as a configuration. If there is a schema, it is in a
+	// CustomResourceDefinition of the hub.
 	roleOther
 	roleConfigMap
 	roleConfig
@@ -88,8 +88,8 @@ func roleOf(kind schema.GroupVersionKind, listed map[schema.GroupResource]bool) 
 	case !listed[resource] || refusedConfiguration(resource) != "":
 		return roleUnsupported
 	case misspelt(kind.GroupKind()) || !servedVersion(kind.GroupVersion()):
-		// The guessed resource is in lower case. So without this check, a known kind in the
-		// wrong case would count as one that only the hub knows, without a schema.
+		// The guessed resource is in lower case. Without this check, a known kind in the wrong case would count as a
+		// kind that only the hub knows, without a schema.
 		return roleUnsupported
 	case resource == schema.GroupResource{Resource: configMapsResource}:
 		return when(kind.Version == "v1", roleConfigMap)
@@ -128,9 +128,9 @@ func knownRole(kind schema.GroupVersionKind) (r role, known bool) {
 // workGroup has the kinds that the operator writes for each cluster.
 const workGroup = "work.open-cluster-management.io"
 
-// HubKind reports whether a kind that belongs to no add-on may be applied to the hub. The operator
-// decides by the objects of the refused kinds, or writes them itself: from Git they would pass gates,
-// paces and ledgers by. A Secret would have its values in Git.
+// HubKind reports whether a kind that belongs to no add-on may be applied to the hub. Some kinds are refused because
+// the operator decides by their objects, or writes them itself: from Git, they would circumvent gates, paces and
+// ledgers. Secrets are refused because their values would be in Git.
 func HubKind(kind schema.GroupVersionKind) bool {
 	_, known := knownRole(kind)
 	return !known && !misspelt(kind.GroupKind()) && refusedConfiguration(resourceOf(kind)) == "" && kind.Group != addonGroup
@@ -152,15 +152,15 @@ func knownKinds(group string) []string {
 	}
 }
 
-// misspelt reports whether a kind differs from a known one only in case.
+// misspelt reports whether only the case of a kind differs from a known one.
 func misspelt(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(knownKinds(kind.Group), func(known string) bool {
 		return known != kind.Kind && strings.EqualFold(known, kind.Kind)
 	})
 }
 
-// servedVersion reports whether a version may exist in a group; in a group that render does not
-// know, any may.
+// servedVersion reports whether a version may exist in a group. In a group that render does not know, any version may
+// exist.
 func servedVersion(v schema.GroupVersion) bool {
 	switch v.Group {
 	case addonGroup:
@@ -196,7 +196,7 @@ func refusedConfiguration(resource schema.GroupResource) string {
 	}
 }
 
-// resourceOf guesses the resource of a kind as OCM does: without asking a hub.
+// resourceOf guesses the resource of a kind as OCM does, without a request to the hub.
 func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	return plural.GroupResource()

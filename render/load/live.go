@@ -12,15 +12,13 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// ErrUnusableConfig says that an object on the hub cannot be used as the named configuration.
-// Retrying does not help.
+// ErrUnusableConfig: an object on the hub cannot be used as the named configuration. A retry does not help.
 var ErrUnusableConfig = errors.New("unusable configuration")
 
-// LiveConfig reads an object of the hub as a configuration of the add-on, for Cluster.Configs.
-// It is normalised, hashed and checked as the configurations of a commit are. live is not
-// changed and not kept.
+// LiveConfig reads an object of the hub as a configuration of the add-on, for Cluster.Configs. It normalises, hashes
+// and checks the object like the configurations of a commit. live is not changed and not kept.
 //
-// The error is ErrUnusableConfig with everything wrong with the object.
+// The error is ErrUnusableConfig with all errors of the object.
 func LiveConfig(addOn string, reference render.ConfigReference, live *unstructured.Unstructured) (render.Config, error) {
 	resource := schema.GroupResource{Group: reference.Group, Resource: reference.Resource}
 	if why := refusedConfiguration(resource); why != "" {
@@ -58,7 +56,7 @@ func LiveConfig(addOn string, reference render.ConfigReference, live *unstructur
 	return c, nil
 }
 
-// unusable joins everything wrong with an object into one error.
+// unusable joins all errors of an object into one error.
 func unusable(reference render.ConfigReference, flaws []flaw.Flaw) error {
 	err := fmt.Errorf("%w: %s", ErrUnusableConfig, reference)
 	for _, f := range flaws {

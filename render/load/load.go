@@ -19,9 +19,8 @@ import (
 type Located interface {
 	// GetUnstructured returns the object as declared; Load does not change it.
 	GetUnstructured() *unstructured.Unstructured
-	// Position returns file and 1-based line of a field such as
-	// spec.customizedVariables[0].value or metadata.labels[example.com/team];
-	// "" asks for the object itself. Line 0: unknown.
+	// Position returns the file and the 1-based line of a field such as spec.customizedVariables[0].value or
+	// metadata.labels[example.com/team]; "" stands for the object itself. Line 0: unknown.
 	Position(field string) (path string, line int)
 }
 
@@ -37,8 +36,8 @@ func (r Reference) String() string {
 	return cmp.Or(knownKind(resource), resource.String()) + " " + name
 }
 
-// Lookup holds objects that exist only on the hub, as read there. A nil value means that the
-// hub has no such object.
+// Lookup has objects that exist only on the hub, as they were read there. A nil value means that the hub has no such
+// object.
 type Lookup map[Reference]*unstructured.Unstructured
 
 // Options say what a source may declare, and how it is checked.
@@ -48,14 +47,14 @@ type Options struct {
 	// Namespace of the AddOnSource. An AddOnRollout must be in the same one. Empty, as offline:
 	// not checked.
 	Namespace string
-	// HubKinds accepts objects of further kinds: they are applied to the hub with rights of their
-	// own. Without it they are a problem.
+	// HubKinds accepts objects of further kinds, which are applied to the hub with the rights of an account. Without
+	// it, such objects are a problem.
 	HubKinds bool
-	// Bounds limit what add-ons may have on managed clusters; nil: nothing does.
+	// Bounds limit the objects of add-ons on managed clusters; nil: no limit.
 	Bounds *render.Bounds
-	// AsksDefinitions says that the caller reads CustomResourceDefinitions: if one is needed
-	// and not in the Lookup, it is in Missing. Without it, as offline, it is in
-	// Commit.Undefined, and the objects are taken as declared.
+	// AsksDefinitions: the caller reads CustomResourceDefinitions. A definition that is needed and not in the Lookup
+	// is then in Missing. Without it, as offline, the definition is in Commit.Undefined, and the objects are taken as
+	// declared.
 	AsksDefinitions bool
 	// KubeVersions are the Kubernetes versions with which packages are checked; empty: one that
 	// the chart allows.
@@ -68,20 +67,19 @@ type Options struct {
 type Commit struct {
 	// AddOns sorted by name.
 	AddOns []AddOn
-	// Objects to apply to the hub, normalised to the storage version and sorted: Namespaces
-	// first, ClusterManagementAddOns, as declared, last. AddOnRollouts are in AddOn.Rollout
-	// instead. With a problem there are none.
+	// Objects to apply to the hub, normalised to the storage version and sorted: Namespaces first;
+	// ClusterManagementAddOns, as declared, last. AddOnRollouts are in AddOn.Rollout instead. If there is a problem,
+	// the list is empty.
 	Objects []*unstructured.Unstructured
-	// Missing are references that are neither in the commit nor in the Lookup, or that the hub
-	// does not have, sorted. The caller reads them from the hub and loads again. If some are
-	// still missing, the caller waits for them (Reconciling); this is not an error.
+	// Missing are the references, sorted, that are not in the commit and not in the Lookup, or that the hub does not
+	// have. The caller reads them from the hub and loads again. If some are still missing, the caller waits for them
+	// (Reconciling); this is not an error.
 	Missing []Reference
-	// Undefined are the CustomResourceDefinitions, sorted, of configurations that were taken as
-	// declared. Their hashes do not reflect what the hub fills in and drops.
+	// Undefined are the CustomResourceDefinitions, sorted, of configurations that were taken as declared. The hashes
+	// of these configurations do not include the changes that the hub makes on a write.
 	Undefined []Reference
-	// Warnings are about what was accepted but is probably a mistake: a variable with spaces in
-	// its braces, braces that are never closed, a name that the commit does not declare. With a
-	// problem there are none.
+	// Warnings are about accepted input that is probably a mistake: a variable with spaces in its braces, braces that
+	// are never closed, a name that the commit does not declare. If there is a problem, the list is empty.
 	Warnings problem.List
 
 	// Interrupted is why a package could not be checked now; it wraps render.ErrInterrupted. If
@@ -95,22 +93,23 @@ type AddOn struct {
 	// Content and Digest are zero while the add-on has Missing references.
 	Content render.Content
 	Digest  string
-	// Declared is the digest of the content as far as the commit has it, "" with a Digest: with the digest of an Unfetched
-	// chart in place of its files, and with the names of Missing objects. On one hub, two commits with an equal one have
-	// equal content. It is also "" if the content is not known that far.
+	// Declared is the digest of the content as far as the commit has it. It includes the digest of an Unfetched chart
+	// instead of its files, and the names of Missing objects. On one hub, two commits with equal Declared have equal
+	// content. "": there is a Digest, or the content is not known that far.
 	Declared string
 	// Missing are the references of this add-on in Commit.Missing.
 	Missing []Reference
 	// Refused has the flaws for which the API server would refuse the AddOnRollout. Other checks find the same
-	// mistakes and explain them better, so that this is for what they accept.
+	// mistakes and explain them better. So callers use Refused only for mistakes that other checks accept.
 	Refused []flaw.Flaw
 	// Unfetched is the chart in a registry that was not fetched, as offline; "" otherwise.
 	// Content and Digest are zero then, too.
 	Unfetched string
-	// Install is the declared installStrategy. It is policy: not in the Digest.
-	// Its numbers and durations have the right type; rollout.Validate judges them.
+	// Install is the declared installStrategy. It is policy and not in the Digest. Its numbers and durations have the
+	// right type; rollout.Validate judges them.
 	Install v1alpha1.Install
-	// Paced: the ClusterManagementAddOn declares a pace. Install has the defaults as well.
+	// Paced: the ClusterManagementAddOn declares a pace. Install alone does not show this, because it also has the
+	// defaults.
 	Paced bool
 	// Rollout is the spec of the commit's AddOnRollout for this add-on, nil if none.
 	Rollout *v1alpha1.AddOnRolloutSpec
@@ -119,8 +118,7 @@ type AddOn struct {
 	// Position returns the position of a field of the add-on's ClusterManagementAddOn or
 	// AddOnRollout (the kind); "" and 0 for another kind.
 	Position func(kind, field string) (path string, line int)
-	// Place returns the findings of an *InvalidError with their positions in the commit;
-	// nothing for another error.
+	// Place returns the findings of an *InvalidError with their positions in the commit; for another error, none.
 	Place func(err error) problem.List
 }
 
@@ -135,22 +133,19 @@ func (a AddOn) Policy() v1alpha1.AddOnRolloutSpec {
 	return spec
 }
 
-// Load checks the objects of a commit as one unit and returns what they declare. With any problem the
-// commit must not be applied. The AddOns are then built without the fields that are wrong, and may be
-// used to look for more problems.
+// Load checks the objects of a commit as one unit and returns what they declare. If there is a problem, the commit
+// must not be applied. The AddOns are then built without the wrong fields, and may be used to look for more problems.
 //
-// All problems are returned, in the order of the steps that find them: the form of each object, its
-// missing fields, its values, its references, its rendering. Problems of a later step may follow from
-// earlier ones. Within a step they are sorted. Checks that need a Missing object run when it is
-// available. The order of objects does not matter.
+// All problems are returned, in the order of the steps that find them: the form of each object, its missing fields,
+// its values, its references, its rendering. Problems of a later step may follow from earlier ones. Within a step
+// they are sorted. Checks that need a Missing object run when it is available. The order of objects does not matter.
 //
-// Standard OCM objects are accepted in the versions that OCM serves. Strict means: an unknown field,
-// a value of another type, or metadata that only the API server may set is a problem. Load drops what
-// the API server itself drops on a write: status, null fields, metadata.creationTimestamp, generation
-// and selfLink, and the namespace of a cluster-scoped object.
+// Standard OCM objects are accepted in the versions that OCM serves. These are problems: an unknown field, a value of
+// another type, and metadata that only the API server may set. Load drops the fields that the API server itself drops
+// on a write: status, null fields, metadata.creationTimestamp, generation and selfLink, and the namespace of a
+// cluster-scoped object.
 //
-// Load leaves the pace in rolloutStrategy, strategy and stages to rollout.Validate if it has the
-// right type.
+// If the pace in rolloutStrategy, strategy and stages has the right type, Load leaves its check to rollout.Validate.
 func Load(objects []Located, hub Lookup, o Options) (Commit, problem.List) {
 	l := loader{options: o, hub: hub}
 	schemas, err := compiledSchemas()

@@ -22,16 +22,16 @@ const (
 	scopeUnknown scope = iota
 	scopeCluster
 	scopeNamespaced
-	// scopeNamespace is the scope of Namespace itself: cluster-scoped, with shorter names.
+	// scopeNamespace is the scope of the kind Namespace: cluster-scoped, with shorter names.
 	scopeNamespace
 )
 
 // ownKeys is the prefix of labels and annotations that only AddonFlow may write.
 const ownKeys = "addonflow.io/"
 
-// reduceMetadata returns name, namespace, labels and annotations of a declared object and what
-// is wrong with its metadata. It drops what the API server drops or overwrites on a write. It
-// refuses what the API server would refuse, and what would make the object depend on others.
+// reduceMetadata returns name, namespace, labels and annotations of a declared object, and the errors of its
+// metadata. It drops fields that the API server drops or overwrites on a write. It refuses fields that the API server
+// would refuse, and fields that would make the object depend on others.
 func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw.Flaw) {
 	declared, isObject := object[metadataKey].(map[string]any)
 	if !isObject {
@@ -52,7 +52,7 @@ func reduceMetadata(object map[string]any, s scope) (map[string]any, []flaw.Flaw
 	return reduced, flaw.FirstPerField(append(flaws, metadataFlaws(reduced, s)...))
 }
 
-// reduceField returns the part of one metadata field that is kept, nil for nothing.
+// reduceField returns the part of one metadata field that is kept; nil: none.
 func reduceField(key string, value any) (any, []flaw.Flaw) {
 	at := flaw.Path(metadataKey).Child(key)
 	switch {
@@ -77,7 +77,7 @@ func reduceField(key string, value any) (any, []flaw.Flaw) {
 	return nil, []flaw.Flaw{strict.UnknownField(metadataKey, key, []string{nameKey, namespaceKey, labelsKey, "annotations"})}
 }
 
-// reduceStrings returns the valid labels or annotations, nil if there are none.
+// reduceStrings returns the valid labels or annotations; nil: none.
 func reduceStrings(at flaw.Path, value any) (any, []flaw.Flaw) {
 	flaws := stringMapFlaws(at, value)
 	entries, _ := value.(map[string]any)
@@ -88,7 +88,7 @@ func reduceStrings(at flaw.Path, value any) (any, []flaw.Flaw) {
 			flaws = append(flaws, ownKeyFlaw(at, key))
 		}
 		if text, isString := entries[key].(string); !own && (isString || entries[key] == nil) {
-			kept[key] = text // null means an empty string, as in the API server
+			kept[key] = text // null counts as an empty string, as in the API server
 		}
 	}
 	if len(kept) == 0 {
@@ -113,8 +113,8 @@ func stringMapFlaws(at flaw.Path, value any) []flaw.Flaw {
 	return flaws
 }
 
-// refusedMetadata returns the flaw of a metadata field that Git must not set, neither on a hub
-// object nor on a manifest of a template.
+// refusedMetadata returns the flaw of a metadata field that Git must not set on a hub object or on a manifest of a
+// template.
 func refusedMetadata(at flaw.Path, key string) (flaw.Flaw, bool) {
 	f := flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidManifest, Hint: flaw.RemoveIt}
 	switch key {

@@ -18,8 +18,9 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// normalise returns a declared object as the hub stores it: in the storage version, defaults filled in, metadata
-// reduced. If there are flaws, it returns the object without the flawed fields, for other checks to find more flaws.
+// normalise returns a declared object as the hub stores it: in the storage version, with defaults, with reduced
+// metadata. If there are flaws, the object is returned without the flawed fields, so that other checks can find more
+// flaws.
 func (s schemaSet) normalise(declared *unstructured.Unstructured, r role) (*unstructured.Unstructured, []flaw.Flaw) {
 	object, err := plainJSON(declared.Object)
 	if err != nil {
@@ -69,7 +70,7 @@ func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructur
 	}
 	k.complete(object)
 	for _, f := range schemaFlaws(object, k, r) {
-		// The schema's check of a manifest is less precise.
+		// For manifests, the check of the schema is less precise, so its flaw is dropped.
 		if !slices.ContainsFunc(manifests, func(m flaw.Flaw) bool { return f.Field.Under(manifestOf(m.Field)) || m.Field.Under(f.Field) }) {
 			flaws = append(flaws, f)
 		}
@@ -79,8 +80,8 @@ func (s schemaSet) normaliseBySchema(object map[string]any, declared *unstructur
 	return object, flaws
 }
 
-// policyFlaws returns what the API server would refuse in an AddOnRollout with the values that the
-// CRD's defaults fill in. The object stays as it is declared.
+// policyFlaws returns the flaws for which the API server would refuse an AddOnRollout after it fills in the CRD's
+// defaults. The object does not change.
 func (s schemaSet) policyFlaws(object map[string]any) []flaw.Flaw {
 	k := s[v1alpha1.GroupVersion.WithKind(v1alpha1.AddOnRolloutKind)]
 	completed := runtime.DeepCopyJSON(object)
@@ -88,16 +89,16 @@ func (s schemaSet) policyFlaws(object map[string]any) []flaw.Flaw {
 	return schemaFlaws(completed, k, roleRollout)
 }
 
-// storageSchema returns the schema of the version in which the hub stores an object; a
-// converted object gets that version's defaults when the hub reads it back.
+// storageSchema returns the schema of the version in which the hub stores an object, because a converted object gets
+// that version's defaults when the hub reads it.
 func (s schemaSet) storageSchema(object *unstructured.Unstructured, k kindSchema) kindSchema {
 	kind := object.GroupVersionKind()
 	kind.Version = k.storage
 	return s[kind]
 }
 
-// stored returns an object read from the hub in the same form. It trusts the hub's validation.
-// The object may be in a served version other than the stored one.
+// stored returns an object of the hub in the same form. It relies on the hub's validation. The object may have a
+// served version that is not the stored one.
 func (s schemaSet) stored(live *unstructured.Unstructured, r role) (*unstructured.Unstructured, error) {
 	object, err := plainJSON(live.Object)
 	if err != nil {
@@ -131,8 +132,7 @@ func (s schemaSet) scopeOf(object *unstructured.Unstructured, r role) scope {
 	return scopeCluster
 }
 
-// normaliseNamespace keeps only the metadata of a Namespace: its spec is for finalizers, which
-// belong to the hub.
+// normaliseNamespace keeps only the metadata of a Namespace. Its spec has finalizers, which belong to the hub.
 func normaliseNamespace(object map[string]any) (map[string]any, []flaw.Flaw) {
 	flaws := strictTopLevel(object, reflect.TypeFor[corev1.Namespace]())
 	if finalizers := valueAt(object, specKey, "finalizers"); finalizers != nil {
@@ -202,7 +202,7 @@ func plainJSON(object map[string]any) (map[string]any, error) {
 	return copied, nil
 }
 
-// valueAt returns a nested value, nil if there is none.
+// valueAt returns a nested value; nil: there is none.
 func valueAt(object map[string]any, keys ...string) any {
 	value := any(object)
 	for _, key := range keys {

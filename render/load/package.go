@@ -20,10 +20,10 @@ import (
 // Foldered is a Located AddOnPackage with the content of its paths.
 type Foldered interface {
 	Located
-	// Folder returns the content of the path in a field, such as spec.helm.path or
-	// spec.valueFiles[0]: its path in the repository, and its files by their path relative to
-	// it ("" for a single file). Without files the path does not exist, which was reported. For
-	// spec.helm.oci it is the chart of the registry; without files it was not fetched.
+	// Folder returns the content of the path in a field, such as spec.helm.path or spec.valueFiles[0]: its path in
+	// the repository, and its files by their relative path ("" for a single file). Without files the path does not
+	// exist; this was already reported. For spec.helm.oci it returns the chart of the registry; without files, the
+	// chart was not fetched.
 	Folder(field string) (dir string, files map[string][]byte)
 }
 
@@ -47,8 +47,8 @@ func normalisePackage(object map[string]any) []flaw.Flaw {
 	return flaws
 }
 
-// packagedAddOns returns the add-ons that AddOnPackages of the commit name, even if the
-// packages have problems: such an add-on needs no template.
+// packagedAddOns returns the add-ons that AddOnPackages of the commit name, even if the packages have problems. Such
+// an add-on needs no template.
 func packagedAddOns(objects []Located) map[string]bool {
 	out := map[string]bool{}
 	for _, located := range objects {
@@ -60,8 +60,7 @@ func packagedAddOns(objects []Located) map[string]bool {
 	return out
 }
 
-// packageOf returns the first AddOnPackage of an add-on; a second one is reported by
-// checkPackages.
+// packageOf returns the first AddOnPackage of an add-on; checkPackages reports a second one.
 func (l *loader) packageOf(addOn string) *loaded {
 	for _, o := range l.objects {
 		if o.role == rolePackage && packageAddOn(o) == addOn {
@@ -76,8 +75,7 @@ func packageAddOn(o *loaded) string {
 	return name
 }
 
-// checkPackages finds packages without an add-on in the commit, and second packages of one
-// add-on.
+// checkPackages finds packages whose add-on is not in the commit, and second packages of one add-on.
 func (l *loader) checkPackages() {
 	for _, o := range l.objects {
 		if o.role != rolePackage {
@@ -129,8 +127,8 @@ func (l *loader) takePackage(d *draft, c *render.Content) {
 // ociField names a chart in a registry.
 const ociField = "spec.helm.oci"
 
-// chartOf returns the chart in a registry that a package names, "" if it names none, and
-// whether its files are there.
+// chartOf returns the registry's chart that a package names, and whether its files are there; "": the package names
+// none.
 func chartOf(o *loaded) (reference string, fetched bool) {
 	reference, _ = valueAt(o.GetUnstructured().Object, specKey, "helm", "oci").(string)
 	foldered, ok := o.Located.(Foldered)
@@ -141,7 +139,7 @@ func chartOf(o *loaded) (reference string, fetched bool) {
 	return reference, files != nil
 }
 
-// folderField is the field that names what the package renders.
+// folderField is the field that names the rendered folder or chart.
 func folderField(o *loaded, pkg *render.Package) flaw.Path {
 	if reference, _ := chartOf(o); reference != "" {
 		return ociField
@@ -170,7 +168,7 @@ func (l *loader) readPackage(o *loaded) *render.Package {
 	_, files := foldered.Folder(string(folderField(o, pkg)))
 	if text, fetched := chartOf(o); !fetched {
 		reference, _ := v1alpha1.ParseChartReference(text) // packageFlaws checked it
-		files = map[string][]byte{reference.Digest: nil}   // in place of the chart, which it names
+		files = map[string][]byte{reference.Digest: nil}   // instead of the chart, which the digest identifies
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		pkg.Files = append(pkg.Files, render.NewPackageFile(name, files[name]))
@@ -226,8 +224,8 @@ func hasNUL(value any) bool {
 	return false
 }
 
-// packageFlaw converts a finding in a package to its position in the commit: in a file of the
-// folder (line 1 if the line is unknown), with the field that names the folder.
+// packageFlaw converts a finding in a package to its position in the commit: in a file of the folder (line 1 if the
+// line is unknown), with the field that names the folder.
 func packageFlaw(o *loaded, f render.Finding) flaw.Flaw {
 	about := flawOfFinding(f)
 	foldered, ok := o.Located.(Foldered)
@@ -263,8 +261,8 @@ func inChart(about flaw.Flaw, f render.Finding) flaw.Flaw {
 	return about
 }
 
-// archive returns the file of the commit that holds a file of a chart. If there is no such
-// file, it is in the archive of a sub-chart, which was unpacked into a folder of its name.
+// archive returns the file of the commit that contains a file of a chart. If there is no such file, the file is in
+// the archive of a sub-chart, which was unpacked into a folder of its name.
 func archive(name string, files map[string][]byte) string {
 	if _, known := files[name]; known {
 		return name

@@ -41,7 +41,8 @@ type loader struct {
 	objects []*loaded
 	// configs by reference, to resolve the references of add-ons.
 	configs map[Reference]*loaded
-	// missingDefinitions are the definitions of objects that are taken as declared.
+	// missingDefinitions are the definitions of objects that are taken as declared because the definitions are not
+	// known.
 	missingDefinitions []Reference
 
 	addOns   []*draft
@@ -54,16 +55,16 @@ type loader struct {
 type loaded struct {
 	Located
 	role role
-	// object is normalised, without the fields that have flaws; nil if nothing is left.
+	// object is normalised, without the fields that have flaws; nil: no field is left.
 	object *unstructured.Unstructured
-	// missing are flaws for absent required fields. A field may be present under another name;
-	// that is reported first.
+	// missing are flaws for absent required fields. If such a field is present under another name, that flaw is
+	// reported first.
 	missing []flaw.Flaw
 	// awaits is the CustomResourceDefinition that is needed to hash the object.
 	awaits *Reference
 }
 
-// read classifies and normalises every object, and reports what is wrong with its form.
+// read classifies and normalises every object, and reports the errors in its form.
 func (l *loader) read(objects []Located) {
 	objects = inOrder(objects)
 	l.listed, l.packaged = listedResources(objects), packagedAddOns(objects)
@@ -96,8 +97,8 @@ func (l *loader) read(objects []Located) {
 	l.checkLimits()
 }
 
-// reportForeign reports objects of the hub that do not belong to an add-on, all of them in one
-// problem: most directories that were not written for AddonFlow hold some.
+// reportForeign reports objects of the hub that do not belong to an add-on, all in one problem, because most
+// directories that were not written for AddonFlow contain some.
 func (l *loader) reportForeign(foreign []Located) {
 	if len(foreign) == 0 {
 		return
@@ -153,9 +154,8 @@ func (l *loader) add(located Located, r role) {
 	l.configs[Reference{Group: resource.Group, Resource: resource.Resource, Namespace: id.Namespace, Name: id.Name}] = o
 }
 
-// withoutFlaws returns a normalised object without the fields that have flaws, so that the rest
-// can be decoded and checked; nil if nothing is left. Manifests stay as they are: they are
-// rendered one by one.
+// withoutFlaws returns a normalised object without the fields that have flaws, so that the rest can be decoded and
+// checked; nil: no field is left. Manifests stay unchanged, because they are rendered one by one.
 func withoutFlaws(object *unstructured.Unstructured, flaws []flaw.Flaw) *unstructured.Unstructured {
 	if len(flaws) == 0 {
 		return object
@@ -179,7 +179,7 @@ func (l *loader) reportMissing() {
 	}
 }
 
-// judge reports what is wrong with the values of every object.
+// judge reports the errors in the values of every object.
 func (l *loader) judge() {
 	for _, o := range l.objects {
 		if o.object != nil {
@@ -278,8 +278,7 @@ func unsupported(declared *unstructured.Unstructured) flaw.Flaw {
 	return flaw.Flaw{Reason: flaw.ReasonUnsupportedKind, Message: message, Hint: cmp.Or(meantKind(declared.GroupVersionKind()), supportedKinds)}
 }
 
-// meantKind is the hint for a kind that is nearly a known one, or is in the wrong place; "" for
-// any other.
+// meantKind is the hint for a kind that is similar to a known one, or is in the wrong place; "": any other kind.
 func meantKind(kind schema.GroupVersionKind) string {
 	if kind.Group == rolloutGroup && (kind.Kind == v1alpha1.AddOnApprovalKind || kind.Kind == v1alpha1.AddOnOrderKind) {
 		return "approvals and orders come from users on the hub, never from Git: see addonflow approve --help and addonflow retry --help"

@@ -58,8 +58,8 @@ func (l *loader) resolve(d *draft) {
 	case d.broken:
 	case d.Unfetched == "" && len(d.Missing) == 0:
 		d.Content = c
-	case len(d.absent) == len(d.Missing): // otherwise c lacks objects of the commit that await a definition
-		d.Declared, _ = c.Digest() // without one, the content is not known that far
+	case len(d.absent) == len(d.Missing): // otherwise c lacks objects that await a definition
+		d.Declared, _ = c.Digest() // on an error, the content is not known that far
 	}
 }
 
@@ -87,7 +87,7 @@ func unique(refs []referring) []render.ConfigReference {
 	return kept
 }
 
-// take adds the object of one reference to the content, unless it is there already.
+// take adds the object of one reference to the content, unless the content has it already.
 func (l *loader) take(d *draft, c *render.Content, r referring) {
 	object, known := l.find(d, r)
 	if !known {
@@ -129,8 +129,7 @@ func (l *loader) takeTemplate(d *draft, c *render.Content, r referring, object *
 		return
 	}
 	spec, _ := object.Object[specKey].(map[string]any)
-	// templateFlaws reported what is wrong with the annotations; the rest is checked without
-	// them.
+	// templateFlaws reported the errors of the annotations. The rest is checked without them.
 	typed, typedErr := variable.ParseTyped(object.GetAnnotations()[variable.TypedAnnotation])
 	mapped, mappedErr := variable.ParseFromConfigs(object.GetAnnotations()[variable.FromConfigsAnnotation])
 	newer, _ := strict.ParseNewerNames(object.GetAnnotations()[strict.NewerNamesAnnotation])
@@ -147,7 +146,7 @@ func (l *loader) takeTemplate(d *draft, c *render.Content, r referring, object *
 	c.Templates = append(c.Templates, t)
 }
 
-// hashOf hashes the object of a reference, or reports why that is impossible.
+// hashOf hashes the object of a reference, or reports why it cannot be hashed.
 func (l *loader) hashOf(d *draft, r referring, object *unstructured.Unstructured) (hash string, hashed bool) {
 	hash, err := render.SpecHash(object)
 	if err != nil {
@@ -157,8 +156,8 @@ func (l *loader) hashOf(d *draft, r referring, object *unstructured.Unstructured
 	return hash, err == nil
 }
 
-// find returns the object of a reference, from the commit or else from the hub. known is false
-// if the object is missing (noted in d.Missing), or if it has problems.
+// find returns the object of a reference, from the commit or from the hub. known is false if the object is missing
+// (it is then in d.Missing), or if it has problems.
 func (l *loader) find(d *draft, r referring) (object *unstructured.Unstructured, known bool) {
 	reference := Reference(r.ConfigReference)
 	if o, declared := l.configs[reference]; declared && o.awaits != nil {
@@ -175,8 +174,8 @@ func (l *loader) find(d *draft, r referring) (object *unstructured.Unstructured,
 	return nil, false
 }
 
-// fromHub normalises and validates an object that exists only on the hub. What is wrong with it
-// is a problem of the commit that refers to it.
+// fromHub normalises and validates an object that exists only on the hub. Its errors are problems of the commit that
+// refers to it.
 func (l *loader) fromHub(d *draft, r referring, live *unstructured.Unstructured) (object *unstructured.Unstructured, known bool) {
 	role := roleOf(live.GroupVersionKind(), l.listed)
 	object, err := l.schemas.stored(live, role)
@@ -196,8 +195,8 @@ func (l *loader) fromHub(d *draft, r referring, live *unstructured.Unstructured)
 	return object, len(flaws) == 0
 }
 
-// sortContent sorts content into its canonical order. Placements and what they assign stay as
-// declared, because later placements and earlier configurations take precedence.
+// sortContent sorts content into its canonical order. Placements and their configurations stay as declared, because
+// later placements and earlier configurations take precedence.
 func sortContent(c *render.Content) {
 	slices.SortFunc(c.Supported, func(a, b addonv1alpha1.ConfigGroupResource) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))

@@ -28,26 +28,26 @@ import (
 //go:embed crds/*.yaml
 var crds embed.FS
 
-// compiledSchemas compiles the embedded CRDs once. The result is shared and must not be
-// changed. An error is a mistake in the build of the program, not in an input.
+// compiledSchemas compiles the embedded CRDs once. The result is shared and must not be changed. An error is a
+// mistake in the program, not in an input.
 var compiledSchemas = sync.OnceValues(compileEmbedded)
 
 // kindSchema is one served version of one CRD.
 type kindSchema struct {
 	structural *structuralschema.Structural
 	validator  validation.SchemaValidator
-	// rules returns what the schema's CEL rules refuse. They are compiled when they are first asked for.
+	// rules returns the values that the schema's CEL rules refuse. The rules are compiled at the first call.
 	rules      func(object map[string]any) field.ErrorList
 	namespaced bool
-	// storage is the version that the hub stores and to which everything is normalised.
+	// storage is the version that the hub stores. Every object is normalised to it.
 	storage string
-	// converted: a webhook converts between versions, in a way that is not known here.
+	// converted: a webhook converts between versions, and its result is not known here.
 	converted bool
 }
 
 type schemaSet map[schema.GroupVersionKind]kindSchema
 
-// compileEmbedded reads and compiles the CRDs of OCM, and those of AddonFlow whose objects a commit can have.
+// compileEmbedded reads and compiles the CRDs of OCM, and those CRDs of AddonFlow whose objects a commit can have.
 func compileEmbedded() (schemaSet, error) {
 	set := schemaSet{}
 	for _, from := range []struct {

@@ -19,17 +19,16 @@ import (
 // wrongType finds the types in kube-openapi's message.
 var wrongType = regexp.MustCompile(`must be of type ([a-z,]+): "([a-z]+)"`)
 
-// noAlternative finds the field of a value that is neither integer nor string; kube-openapi has
-// it only in its message, in one of two forms.
+// noAlternative finds the field of a value that is neither integer nor string. kube-openapi names the field only in
+// its message, in one of two forms.
 var noAlternative = regexp.MustCompile(`^"([^"]+)" must validate at least one schema|must be of type integer \([^)]*\) in (\S+)$`)
 
 // spokenPath matches the path at the start of kube-openapi's message.
 var spokenPath = regexp.MustCompile(`^\S+ in body `)
 
-// schemaFlaws returns what the API server would refuse in a completed object: its types, bounds
-// and patterns, duplicates in lists with keys, the metadata of embedded resources, and its rules. Each
-// flaw has the reason of the object's kind and field. It may drop metadata fields of embedded
-// resources that the API server drops.
+// schemaFlaws returns the flaws for which the API server would refuse a completed object: its types, bounds and
+// patterns, duplicates in lists with keys, the metadata of embedded resources, and its rules. Each flaw has the
+// reason of the object's kind and field. It may drop metadata fields of embedded resources that the API server drops.
 func schemaFlaws(object map[string]any, k kindSchema, r role) []flaw.Flaw {
 	var errs field.ErrorList
 	errs = append(errs, validation.ValidateCustomResource(nil, object, k.validator)...)
@@ -39,7 +38,7 @@ func schemaFlaws(object map[string]any, k kindSchema, r role) []flaw.Flaw {
 	} else {
 		errs = append(errs, objectmeta.Validate(nil, object, k.structural, false)...)
 	}
-	if len(errs) == 0 { // as the API server, which does not try the rules on an object of another shape
+	if len(errs) == 0 { // like the API server, which does not evaluate rules on an invalid object
 		errs = append(errs, k.rules(object)...)
 	}
 	var flaws []flaw.Flaw
@@ -90,7 +89,7 @@ func flawOf(err *field.Error, r role) flaw.Flaw {
 	return f
 }
 
-// reasonOf is the documented reason of a value that a field of a kind refuses.
+// reasonOf is the documented reason of an error in a field of a kind.
 func reasonOf(r role, at flaw.Path, kind field.ErrorType) problem.Reason {
 	if at.Under(metadataKey) {
 		return flaw.ReasonInvalidManifest

@@ -11,9 +11,8 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// unknownFields returns a flaw for every field that is not in the schema, if the API server
-// would prune it. Names are case-sensitive, as in the API server. The metadata of the object
-// and of embedded resources is checked elsewhere.
+// unknownFields returns a flaw for every field that is not in the schema, if the API server would prune it. Names are
+// case-sensitive, as in the API server. The metadata of the object and of embedded resources is checked elsewhere.
 func unknownFields(object map[string]any, root *structuralschema.Structural) []flaw.Flaw {
 	embedded := *root
 	embedded.XEmbeddedResource = true // the root has apiVersion, kind and metadata, too
@@ -62,8 +61,7 @@ func unknownKey(at flaw.Path, key string, value any, s *structuralschema.Structu
 	return []flaw.Flaw{f}
 }
 
-// below returns the field that has a child of the given name, as parent.name; "" if there is none,
-// or more than one.
+// below returns parent.name for the field that has a child with the given name; "": there is none, or more than one.
 func below(name string, s *structuralschema.Structural) string {
 	var found []string
 	for parent, property := range s.Properties {

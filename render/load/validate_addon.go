@@ -15,8 +15,8 @@ import (
 	"github.com/addonflow/addonflow/render/strict"
 )
 
-// maxAddOnName is the longest name that fits into the label
-// open-cluster-management.io/addon-name, by which works are found.
+// maxAddOnName is the longest name that fits into the label open-cluster-management.io/addon-name, with which works
+// are found.
 const maxAddOnName = 63
 
 // ownLifecycle is AddonFlow's value of the lifecycle annotation on the hub.
@@ -44,7 +44,7 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 	}
 	flaws = append(flaws, supportedFlaws(cma.Spec.SupportedConfigs)...)
 	if slices.ContainsFunc(flaws, func(f flaw.Flaw) bool { return !f.Untemplated }) {
-		return flaws // later checks would repeat these flaws in other words
+		return flaws // later checks would repeat these flaws
 	}
 	listed := map[addonv1alpha1.ConfigGroupResource]bool{}
 	for _, s := range cma.Spec.SupportedConfigs {
@@ -58,7 +58,7 @@ func addOnFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 		}
 	}
 	if len(flaws) > 0 && flaws[0].Untemplated {
-		return flaws // nor does it name any template
+		return flaws // it names no template either
 	}
 	return append(flaws, coverageFlaws(cma.Spec)...)
 }
@@ -72,8 +72,8 @@ func (l *loader) apartFromPackages(object *unstructured.Unstructured, flaws []fl
 	return slices.DeleteFunc(flaws, func(f flaw.Flaw) bool { return f.Untemplated })
 }
 
-// lifecycleFlaws refuses an add-on that has another installer: AddonFlow would change the
-// annotation and take the add-on from that installer.
+// lifecycleFlaws refuses an add-on with another installer, because AddonFlow would change the annotation and take the
+// add-on from that installer.
 func lifecycleFlaws(annotations map[string]string) []flaw.Flaw {
 	value, present := annotations[addonv1alpha1.AddonLifecycleAnnotationKey]
 	if !present || value == addonv1alpha1.AddonLifecycleAddonManagerAnnotationValue || value == ownLifecycle {
@@ -209,9 +209,8 @@ func referentFlaws(at flaw.Path, kind addonv1alpha1.ConfigGroupResource, referen
 	}
 }
 
-// coverageFlaws finds clusters that would get the add-on without a template. With a default
-// template there are none. Without one, every placement must name its own; with type Manual no
-// cluster would get a template.
+// coverageFlaws finds clusters that would get the add-on without a template. With a default template there are none.
+// Otherwise every placement must name a template; with type Manual no cluster would get one.
 func coverageFlaws(spec addonv1alpha1.ClusterManagementAddOnSpec) []flaw.Flaw {
 	for _, s := range spec.SupportedConfigs {
 		if selectsTemplate(s.ConfigGroupResource) && s.DefaultConfig != nil {

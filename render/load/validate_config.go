@@ -55,8 +55,8 @@ func invalidConfig(at flaw.Path, message, hint string) flaw.Flaw {
 	return flaw.Flaw{Field: at, Reason: flaw.ReasonInvalidConfig, Message: message, Hint: hint}
 }
 
-// caBundleFlaws requires certificates in PEM and nothing else: an agent with anything else
-// would fail on the cluster, far from the author of the commit.
+// caBundleFlaws accepts only certificates in PEM. With any other text, an agent would fail on the cluster, where the
+// author of the commit does not see it.
 func caBundleFlaws(bundle []byte) []flaw.Flaw {
 	const at flaw.Path = "spec.proxyConfig.caBundle"
 	if len(bundle) == 0 {
@@ -79,7 +79,7 @@ func caBundleFlaws(bundle []byte) []flaw.Flaw {
 	return nil
 }
 
-// registryFlaws checks the image mirrors. The last match of an image counts, once, so in a
+// registryFlaws checks the image mirrors. Only the last match of an image counts, and it is applied once, so in a
 // cycle the result would depend on the order.
 func registryFlaws(registries []addonv1alpha1.ImageMirror) []flaw.Flaw {
 	const list flaw.Path = "spec.registries"
@@ -114,7 +114,7 @@ func mirrorCycle(mirrors map[string]string, start string) string {
 			return strings.Join(steps, " -> ")
 		}
 		if len(steps) > len(mirrors)+1 {
-			return "" // start leads into a cycle, but is not part of it; the cycle is reported from one of its members
+			return "" // start leads into a cycle but is not part of it; the cycle is reported from one of its members
 		}
 	}
 	return ""
@@ -132,7 +132,7 @@ func nodeSelectorFlaws(selector map[string]string) []flaw.Flaw {
 	return flaws
 }
 
-// tolerationFlaws checks for values that the managed cluster would refuse in every pod.
+// tolerationFlaws finds values that the managed cluster would refuse in every pod.
 func tolerationFlaws(i int, t corev1.Toleration) []flaw.Flaw {
 	at := flaw.Path("spec.nodePlacement.tolerations").Index(i)
 	var flaws []flaw.Flaw
@@ -168,9 +168,8 @@ func tolerationFlaws(i int, t corev1.Toleration) []flaw.Flaw {
 	return flaws
 }
 
-// declaredVariableFlaws checks the variables of a declared AddOnDeploymentConfig before it is
-// decoded, while a missing value can be distinguished from an empty one. An explicit empty
-// value is allowed; a missing one is a mistake.
+// declaredVariableFlaws checks the variables of a declared AddOnDeploymentConfig before it is decoded, because a
+// missing value then still differs from an empty one. An explicit empty value is allowed; a missing one is a mistake.
 func declaredVariableFlaws(object map[string]any) []flaw.Flaw {
 	const list flaw.Path = "spec.customizedVariables"
 	declared, _ := valueAt(object, specKey, "customizedVariables").([]any)
@@ -187,7 +186,7 @@ func declaredVariableFlaws(object map[string]any) []flaw.Flaw {
 		switch {
 		case seen[name]:
 			flaws = append(flaws, flaw.Flaw{Field: at, Reason: flaw.ReasonDuplicateVariable, Message: fmt.Sprintf("variable %q is set twice", flaw.Shown(name)), Hint: "keep one of them"})
-		case !present && len(fields) == 1: // otherwise the value is present under an unknown name
+		case !present && len(fields) == 1: // otherwise the value may be present under an unknown name
 			flaws = append(flaws, flaw.Flaw{Field: at.Child("value"), Reason: flaw.ReasonInvalidVariable, Message: fmt.Sprintf("variable %q has no value", flaw.Shown(name)), Hint: emptyValueHint})
 		case present && value == nil:
 			flaws = append(flaws, flaw.Flaw{Field: at.Child("value"), Reason: flaw.ReasonInvalidType, Message: "must be a string", Hint: "quote it; " + emptyValueHint})

@@ -18,13 +18,13 @@ import (
 // manifestsAt is the field of an AddOnTemplate with its manifests.
 const manifestsAt flaw.Path = "spec.agentSpec.workload.manifests"
 
-// inManifest reports whether the field is one of a manifest.
+// inManifest reports whether the field is in a manifest.
 func inManifest(p flaw.Path) bool {
 	return strings.HasPrefix(string(p), string(manifestsAt)+"[")
 }
 
-// manifestOf returns the path of the manifest that contains the field. If no manifest contains it, the path is that of
-// the list of manifests.
+// manifestOf returns the path of the manifest that contains the field; if no manifest contains it, the path of the
+// list of manifests.
 func manifestOf(p flaw.Path) flaw.Path {
 	rest, _ := strings.CutPrefix(string(p), string(manifestsAt))
 	return manifestsAt + flaw.Path(rest[:strings.IndexByte(rest, ']')+1])
@@ -69,8 +69,8 @@ func manifestFlaws(object map[string]any) []flaw.Flaw {
 	return flaws
 }
 
-// manifestsOf returns the list of manifests; present is false if one of its parents is absent
-// or not an object. An absent list is returned as an empty one.
+// manifestsOf returns the list of manifests. present is false if a parent of the list is absent or not an object. If
+// only the list is absent, it is empty.
 func manifestsOf(object map[string]any) (manifests []any, present bool) {
 	value := any(object)
 	for _, key := range []string{specKey, "agentSpec"} {
@@ -115,8 +115,8 @@ func oneManifestFlaws(at flaw.Path, i int, manifest map[string]any) []flaw.Flaw 
 	return append(flaws, manifestMetadataFlaws(at.Child(metadataKey), i, manifest, metadata)...)
 }
 
-// apiVersionFlaw checks a group and version against the API server's rules for names; the
-// schema of embedded resources only counts their slashes.
+// apiVersionFlaw checks a group and version against the API server's rules for names. The schema of embedded
+// resources only counts their slashes.
 func apiVersionFlaw(at flaw.Path, manifest map[string]any) (flaw.Flaw, bool) {
 	text, _ := manifest[apiVersionKey].(string)
 	if strings.Contains(text, "{{") {
@@ -162,7 +162,7 @@ func manifestMetadataFlaws(at flaw.Path, i int, manifest, metadata map[string]an
 	return flaws
 }
 
-// declarationsOf reads what a declared AddOnTemplate declares about its manifests.
+// declarationsOf reads the declarations of an AddOnTemplate about its manifests.
 func declarationsOf(object map[string]any) *strict.Declarations {
 	annotations, _ := valueAt(object, metadataKey, "annotations").(map[string]any)
 	text, _ := annotations[variable.TypedAnnotation].(string)

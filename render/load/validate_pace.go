@@ -21,10 +21,9 @@ const (
 	progressDeadlineField        = "progressDeadline"
 )
 
-// leftToRollout reports whether a flaw found by the CRD's schema is about a pace. The schema
-// would refuse 101% by a regular expression and accept 5mX, so its flaw is dropped. Instead,
-// paceFlaws makes sure that the value can be decoded, and package rollout explains what is
-// wrong: ValidateDeclared for what cannot be decoded, Validate for the rest.
+// leftToRollout reports whether a flaw of the CRD's schema is about a pace. The schema would refuse 101% by a regular
+// expression and accept 5mX, so its flaw is dropped. Instead, paceFlaws makes sure that the value can be decoded, and
+// package rollout explains the error: ValidateDeclared of values that cannot be decoded, Validate of the others.
 func leftToRollout(f flaw.Flaw, kind field.ErrorType) bool {
 	if !strings.Contains(string(f.Field), ".rolloutStrategy") && !f.Field.Under("spec.strategy") && !f.Field.Under("spec.stages") {
 		return false
@@ -39,9 +38,8 @@ func leftToRollout(f flaw.Flaw, kind field.ErrorType) bool {
 	}
 }
 
-// paceFlaws checks a strategy, a list of stages or anything that contains them, and returns the
-// values that cannot be decoded: counts that are not whole numbers, durations that are not
-// durations. Every value without a flaw can be decoded.
+// paceFlaws checks a strategy, a list of stages or an object that contains them. It returns the values that cannot be
+// decoded: counts that are not whole numbers, and invalid durations. Every value without a flaw can be decoded.
 func paceFlaws(at flaw.Path, value any) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	switch value := value.(type) {
@@ -78,7 +76,7 @@ func paceFieldFlaws(at flaw.Path, key string, value any) []flaw.Flaw {
 
 func gateDurations() []string { return []string{"interval", "errorAfter", "duration"} }
 
-// decodesAsCount accepts what an IntOrString can hold: a string, or a whole 32-bit number.
+// decodesAsCount accepts the values of an IntOrString: a string, or a whole 32-bit number.
 func decodesAsCount(value any) bool {
 	switch value := value.(type) {
 	case string:
@@ -92,7 +90,7 @@ func decodesAsCount(value any) bool {
 	}
 }
 
-// decodesAsDuration accepts what a metav1.Duration can hold.
+// decodesAsDuration accepts the values of a metav1.Duration.
 func decodesAsDuration(value any) bool {
 	text, isString := value.(string)
 	_, err := time.ParseDuration(text)

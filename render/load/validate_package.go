@@ -16,8 +16,8 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// builtInValueFlaws finds values of an AddOnPackage that the built-in ones replace on every
-// cluster. A value file may contain them, for users who render the chart by hand.
+// builtInValueFlaws finds values of an AddOnPackage that built-in values replace on every cluster. A value file may
+// contain them, for users who render the chart by hand.
 func builtInValueFlaws(spec v1alpha1.AddOnPackageSpec, declared map[string]any) []flaw.Flaw {
 	names := render.BuiltInValues(spec.Registration)
 	const message, hint = "is built in: this value would never be used", "remove it, or choose another name"
@@ -74,7 +74,7 @@ func packageFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 // folderHint is for a path that is empty.
 const folderHint = "name the folder, relative to this file"
 
-// chartFlaws checks where a chart is.
+// chartFlaws checks the location of a chart.
 func chartFlaws(chart v1alpha1.PackageChart) []flaw.Flaw {
 	switch {
 	case chart.OCI == "" && chart.Path == "":
@@ -118,8 +118,8 @@ func packageVariableFlaws(variables []v1alpha1.PackageVariable) []flaw.Flaw {
 	return flaws
 }
 
-// conditionRuleFlaws checks manifestConfigs of an AddOnPackage. For an AddOnTemplate, the API server checks
-// the same rule, which its CRD has in CEL; an AddOnPackage has no CRD.
+// conditionRuleFlaws checks manifestConfigs of an AddOnPackage. For an AddOnTemplate, the API server checks the same
+// rule in CEL, but an AddOnPackage has no CRD.
 func conditionRuleFlaws(at flaw.Path, configs []workv1.ManifestConfigOption) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	for i, config := range configs {

@@ -14,8 +14,7 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// templateFlaws checks the values of a normalised AddOnTemplate, except for its manifests,
-// which are rendered first.
+// templateFlaws checks the values of a normalised AddOnTemplate, but not its manifests, which must be rendered first.
 func templateFlaws(object *unstructured.Unstructured) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	if _, err := variable.ParseTyped(object.GetAnnotations()[variable.TypedAnnotation]); err != nil {
@@ -56,8 +55,8 @@ func contentAnnotationFlaws(annotations map[string]string) []flaw.Flaw {
 	return flaws
 }
 
-// registrationFlaws checks the shape of registration blocks: each has the block of its type and
-// no other, and no two request the same credentials.
+// registrationFlaws checks the shape of registration blocks: each has only the block of its type, and no two request
+// the same credentials.
 func registrationFlaws(registrations []addonv1alpha1.RegistrationSpec) []flaw.Flaw {
 	var flaws []flaw.Flaw
 	first := map[string]int{}

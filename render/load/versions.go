@@ -9,14 +9,13 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// versioned reports whether the add-on lists AddOnHubConfig, so that its content holds every
-// version.
+// versioned reports whether the add-on lists AddOnHubConfig. Then its content has every version.
 func versioned(supported []addonv1alpha1.ConfigGroupResource) bool {
 	return slices.Contains(supported, addonv1alpha1.ConfigGroupResource{Group: addonGroup, Resource: render.HubConfigResource})
 }
 
-// takeVersions adds the templates of the commit that have a version, even if none of the
-// configurations in the commit selects it: that of a ManagedClusterAddOn may.
+// takeVersions adds the templates of the commit that have a version. It adds them even if no configuration in the
+// commit selects them, because the configuration of a ManagedClusterAddOn may.
 func (l *loader) takeVersions(d *draft, c *render.Content) {
 	if !versioned(c.Supported) {
 		return

@@ -17,14 +17,14 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// spacedReference matches a variable with spaces in its braces, as in other template languages.
-// Here the spaces make it plain text, which is kept.
+// spacedReference matches a variable with spaces in its braces, as in other template languages. Here it is plain
+// text, which is kept.
 var spacedReference = regexp.MustCompile(`\{\{(\s+([A-Za-z_][A-Za-z0-9_]*)\s*|([A-Za-z_][A-Za-z0-9_]*)\s+)\}\}`)
 
-// unclosedReference matches a name after braces that are not closed before the next ones.
+// unclosedReference matches a name after braces that are not closed before the next braces.
 var unclosedReference = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)(?:[^{}]|\{[^{]|\}[^}])*?(?:\{\{|\}?$)`)
 
-// warnings returns what is accepted but probably a mistake, or refused by a hub that lacks it.
+// warnings returns accepted input that is probably a mistake, or that a hub without the named objects would refuse.
 func (l *loader) warnings() problem.List {
 	said := &loader{configs: l.configs}
 	for _, d := range l.addOns {
@@ -45,9 +45,9 @@ func (l *loader) warnings() problem.List {
 	return said.problems.Sorted()
 }
 
-// warnOfBraces warns about text in declared templates that is nearly a variable: only spaces
-// keep it from being one that has a value, or its braces are not closed. The text is kept,
-// because it may be meant for the agent.
+// warnOfBraces warns about text in declared templates that is nearly a variable: it names a variable with a value,
+// but has spaces in its braces; or its braces are not closed. The text is kept, because it may be meant for the
+// agent.
 func (l *loader) warnOfBraces(d *draft, said *loader) {
 	known := knownVariables(d.Content)
 	for _, t := range d.Content.Templates {
@@ -78,8 +78,8 @@ func (l *loader) warnOfBraces(d *draft, said *loader) {
 	}
 }
 
-// warnOfJobs warns of Jobs that the work agent replaces as a whole. API servers refuse that, because
-// the spec of a Job is immutable and they put labels into its template.
+// warnOfJobs warns of Jobs that the work agent replaces as a whole. API servers refuse that, because the spec of a
+// Job is immutable and has labels that the API server added.
 func (l *loader) warnOfJobs(d *draft, said *loader) {
 	for _, t := range d.Content.Templates {
 		if _, declared := l.configs[Reference{Group: addonGroup, Resource: render.TemplateResource, Name: t.Name}]; !declared {
@@ -127,8 +127,8 @@ func (l *loader) warnOfSecrets(d *draft, said *loader) {
 	}
 }
 
-// warnOfAbsent warns, at the first field that names it, of each placement and configuration
-// that only the hub can have.
+// warnOfAbsent warns of each placement and configuration that only the hub can have, at the first field that names
+// it.
 func (l *loader) warnOfAbsent(d *draft, said *loader) {
 	warned := map[Reference]bool{}
 	warn := func(about *loaded, at flaw.Path, r Reference) {
@@ -162,8 +162,8 @@ func placementReference(p v1alpha1.PlacementReference) Reference {
 	return Reference{Group: placementGroup, Resource: placementsResource, Namespace: p.Namespace, Name: p.Name}
 }
 
-// meant is "did you mean NAME? If not, " if an object of the commit has almost the name or namespace of
-// the reference; "" otherwise.
+// meant is "did you mean NAME? If not, " if the name or namespace of an object of the commit is similar to the
+// reference; otherwise "".
 func (l *loader) meant(r Reference) string {
 	var names, elsewhere []string
 	for known := range l.configs {
@@ -185,8 +185,8 @@ func (l *loader) meant(r Reference) string {
 	return "did you mean " + match + "? If not, "
 }
 
-// warnOfGroups warns of mandatory decision groups that no placement of the commit defines:
-// the rollout stalls until one does. Groups of placements that only the hub has are unknown.
+// warnOfGroups warns of mandatory decision groups that no placement of the commit defines, because the rollout stalls
+// until a placement defines them. Groups of placements that only the hub has are not known.
 func (l *loader) warnOfGroups(d *draft, said *loader) {
 	var all []v1alpha1.PlacementReference
 	for _, p := range d.Install.Placements {
@@ -206,7 +206,8 @@ func (l *loader) warnOfGroups(d *draft, said *loader) {
 	}
 }
 
-// warnOfPace warns of an AddOnRollout if no file declares a pace: the author of a policy probably expects one.
+// warnOfPace warns of an AddOnRollout if no file declares a pace, because the author of a policy probably expects a
+// pace.
 func warnOfPace(d *draft, said *loader) {
 	if d.rollout == nil || d.DeclaresPace() {
 		return
@@ -240,7 +241,7 @@ func warnOfUnsigned(d *draft, said *loader) {
 	}
 }
 
-// mandatoryGroups returns the mandatory groups of a pace, and the block that holds them.
+// mandatoryGroups returns the mandatory groups of a pace, and the block with them.
 func mandatoryGroups(p *clusterv1alpha1.RolloutProgressive, g *clusterv1alpha1.RolloutProgressivePerGroup) (block string, wanted []clusterv1alpha1.MandatoryDecisionGroup) {
 	switch {
 	case p != nil:
@@ -251,8 +252,8 @@ func mandatoryGroups(p *clusterv1alpha1.RolloutProgressive, g *clusterv1alpha1.R
 	return "", nil
 }
 
-// groupFlaws are of groups that are named and that none of the placements defines. A group
-// that is named by its index is not judged: how many there are depends on the clusters.
+// groupFlaws returns the flaws of named groups that no placement defines. A group with an index is not judged,
+// because the number of groups depends on the clusters.
 func (l *loader) groupFlaws(at flaw.Path, wanted []clusterv1alpha1.MandatoryDecisionGroup, placements []v1alpha1.PlacementReference) []flaw.Flaw {
 	var groups []string
 	names := make([]string, 0, len(placements))

@@ -33,7 +33,7 @@ type manifestTypes struct {
 // Callers share the result and must not change it.
 var compiledTypes = sync.OnceValues(collectTypes)
 
-// stableVersion is the version of a group that Kubernetes takes nothing from.
+// stableVersion is the version of a group from which Kubernetes removes nothing.
 var stableVersion = regexp.MustCompile(`^v[0-9]+$`)
 
 func collectTypes() (manifestTypes, error) {

@@ -7,10 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// NewerNamesAnnotation on an AddOnTemplate or AddOnPackage lists, with commas between, the
-// names of fields and kinds that a newer Kubernetes brings than the one AddonFlow knows:
-// "workloadRef,PodGroup". They are delivered as they are written. The names of fields are
-// those of any field of a manifest; what AddonFlow knows is judged all the same.
+// NewerNamesAnnotation on an AddOnTemplate or AddOnPackage lists names of fields and kinds that only a newer
+// Kubernetes than AddonFlow's has: "workloadRef,PodGroup". AddonFlow delivers them as they are written. A listed name
+// of a field is accepted anywhere in a manifest. All fields that AddonFlow knows are still checked.
 const NewerNamesAnnotation = "addonflow.io/newer-names"
 
 // NewerNamesHint is how NewerNamesAnnotation is written.

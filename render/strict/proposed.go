@@ -7,8 +7,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// proposedField is a field of OCM's proposals that never made it into its API. Teams
-// write add-ons from the proposals, so that lint says where its meaning went.
+// proposedField is a field of OCM's proposals that is not in OCM's API. Teams write add-ons from the proposals, so
+// lint names the field that replaces it.
 type proposedField struct {
 	// field is its path, with [] for every index. beside is a field next to it in OCM's API: without it the
 	// object is of another kind that has a field of this path.

@@ -226,7 +226,7 @@ func strictScalar(at flaw.Path, value any, want reflect.Type) []flaw.Flaw {
 	return nil
 }
 
-// alternativeFlaws wants what a number or a name can be, such as a port or a percentage.
+// alternativeFlaws requires a number or a string, as a port or a percentage has it.
 func alternativeFlaws(at flaw.Path, value any) []flaw.Flaw {
 	if got := jsonType(value); got == variable.TypeInteger || got == typeString {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// A valueRule judges a value that has its field's type: what is wrong with it at the
-// field, or below. Values with a variable in them are judged when it is replaced.
+// A valueRule judges a value that has its field's type. It returns the flaws of the value and of the values below it.
+// A value with a variable in it is judged when the variable is replaced.
 type valueRule func(at flaw.Path, value any) []flaw.Flaw
 
 // fieldOf is a field of a Go type by its JSON name; "" is any value of the type itself.
@@ -30,9 +30,9 @@ type fieldOf struct {
 // valueOf names a field of a type.
 func valueOf[T any](name string) fieldOf { return fieldOf{reflect.TypeFor[T](), name} }
 
-// valueRules are the ten rules for values that most often stop a rollout: what breaks
-// another rule shows at the canary. A field that is absent is not judged: rendering, an
-// admission webhook of the cluster or another owner of the object may set it.
+// valueRules are rules for the ten mistakes in values that most often stop a rollout. Every other mistake is found at
+// the canary. A field that is absent is not judged: rendering, an admission webhook of the cluster or another owner
+// of the object may set it.
 func valueRules() map[fieldOf]valueRule {
 	label := entries(written("the key of a label", validation.IsQualifiedName), written("the value of a label", validation.IsValidLabelValue))
 	file := entries(written("a key", validation.IsConfigMapKey), anything)
@@ -104,8 +104,8 @@ func fixed(value any) (string, bool) {
 	return text, isString && text != "" && len(variable.References(text)) == 0
 }
 
-// written holds a text to a rule, whose words are the hint. what the text cannot be follows
-// from the field.
+// written judges a text by a rule; the texts that rule returns are the hint. what names the expected form in the
+// message.
 func written(what string, rule func(string) []string) valueRule {
 	return func(at flaw.Path, value any) []flaw.Flaw {
 		text, judged := fixed(value)

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// TypedAnnotation on an AddOnTemplate declares variables that are not strings, as NAME=type
-// pairs: "REPLICAS=integer,DEBUG=boolean". A string of the template that is exactly "{{NAME}}"
-// becomes a value of that type; inside a longer string the variable stays text. To use the same
-// value as a string as well (in an environment variable, say), declare a second variable.
+// TypedAnnotation on an AddOnTemplate declares variables that are not strings, as NAME=type pairs:
+// "REPLICAS=integer,DEBUG=boolean". A string of the template that is exactly "{{NAME}}" becomes a value of that type;
+// inside a longer string the variable stays text. To use the same value as a string too, such as in an environment
+// variable, declare a second variable.
 const TypedAnnotation = "addonflow.io/typed-variables"
 
 // ParseTyped reads the value of TypedAnnotation: name to type.

@@ -15,18 +15,18 @@ import (
 // assumedClusters is the size of an assumed fleet.
 const assumedClusters = 100
 
-// Assumed is a fleet of 100 clusters, divided by the placements that are declared. What they
-// leave open is divided by a simple rule:
+// Assumed is a fleet of 100 clusters, divided by the declared placements. If the placements do not
+// say how many clusters they select, these rules apply:
 //
-//   - A placement without predicates selects every cluster. One with numberOfClusters selects
-//     that many.
+//   - A placement without predicates selects every cluster. A placement with numberOfClusters
+//     selects that many.
 //   - Other install placements select equal shares of the fleet.
 //   - Of other placements of stages, the first selects one cluster. The others, and the stages
 //     whose size is known, have equal shares of the rest.
 //   - The first decision group has one cluster, and the other groups and the clusters in no
 //     group equal shares of the rest.
 //
-// The division that is only a guess is in the notes.
+// If a part of the division is only a guess, the notes say so.
 func Assumed(policy v1alpha1.AddOnRolloutSpec, declared []clusterv1beta1.Placement) Fleet {
 	a := assumption{declared: declared, picked: map[v1alpha1.PlacementReference][]string{}}
 	for i := range assumedClusters {

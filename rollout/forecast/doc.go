@@ -1,5 +1,5 @@
-// Package forecast tells in advance how long a rollout takes under a policy, and what of the
-// policy never ends.
+// Package forecast computes how long a rollout takes under a policy, and finds the parts of the policy that never
+// end.
 //
 //	policy, fleet ─ Of ─> Forecast: stages with their counts and times, findings
 //

@@ -11,15 +11,15 @@ import (
 // assumedPerCluster is how long a cluster takes if nothing is known of the add-on.
 const assumedPerCluster = 2 * time.Minute
 
-// Took is how long after its admission a cluster verified its content: the median of so many clusters. Without clusters
-// it is not known.
+// Took is how long after its admission a cluster verified its content: the median of Clusters clusters. Without
+// clusters it is not known.
 type Took struct {
 	PerCluster time.Duration
 	Clusters   int
 }
 
-// Measured is what the clusters took that are Done, by their records, without the soaks of their stages in the forecast
-// of the policy that they were moved under. Records have whole seconds, and a cluster takes at least one.
+// Measured is how long the Done clusters took, by their records. It leaves out the soaks of their stages, as in
+// under, the forecast of the policy that moved them. Records have whole seconds, and a cluster takes at least one.
 func Measured(records []rollout.Record, under Forecast) Took {
 	soaks := map[string]time.Duration{}
 	for _, st := range under.Stages {
@@ -63,13 +63,13 @@ type Forecast struct {
 	Stages []Stage
 	// Unstaged counts the clusters in no stage.
 	Unstaged int
-	// PerCluster is how long after its admission every cluster of the forecast is verified. Measured clusters took that
-	// long before; 0: it is assumed.
+	// PerCluster is how long after its admission every cluster of the forecast is verified. It is the median of
+	// Measured clusters; if Measured is 0, it is assumed.
 	PerCluster time.Duration
 	Measured   int
 	// Duration from the begin to the end. With a finding it is not the whole time.
 	Duration time.Duration
-	// Windowed: the times include those in which windows are closed, and depend on the begin.
+	// Windowed: the times include waits for closed windows, and depend on the begin.
 	Windowed bool
 	// Untimed: the times lack waits before stages.
 	Untimed bool
@@ -99,8 +99,8 @@ type Finding struct {
 	Field, Message, Hint string
 }
 
-// Of forecasts the rollout of an add-on under a valid policy. The error is that the forecast
-// takes too many decisions.
+// Of forecasts the rollout of an add-on under a valid policy. It returns an error if the forecast takes too many
+// decisions.
 func Of(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet, windows Windows) (Forecast, error) {
 	r := newRun(addOn, policy, fleet, windows)
 	err := r.simulate()

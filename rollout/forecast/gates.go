@@ -10,8 +10,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// passed are the verdicts of a simulation: every gate but a window lets its stage continue at once. How long people
-// and measurements take is not known; the waits name them.
+// passed are the verdicts of a simulation: each gate except a window passes at once. It is not known how long people
+// and measurements take; the waits name them.
 func passed(policy v1alpha1.AddOnRolloutSpec, start time.Time) []rollout.Gate {
 	var verdicts []rollout.Gate
 	pass := func(stage string, when v1alpha1.GateMoment, gates []v1alpha1.Gate) {
@@ -31,9 +31,8 @@ func passed(policy v1alpha1.AddOnRolloutSpec, start time.Time) []rollout.Gate {
 	return verdicts
 }
 
-// waitsOf says what a declared stage waits for besides its clusters, such as "after approval
-// release" and "in window office-hours". What is measured during the stage takes no time of its
-// own.
+// waitsOf lists the waits of a declared stage besides those for its clusters, such as "after approval release" and
+// "in window office-hours". A measurement during the stage takes no time of its own.
 func waitsOf(st v1alpha1.Stage) []string {
 	if st.Gates == nil {
 		return nil
@@ -54,7 +53,7 @@ type window struct {
 	v1alpha1.WindowGate
 	// gate is its position in in.Gates.
 	gate int
-	// until is when its verdict changes. known: there is one.
+	// until is when the verdict changes. known: the verdict changes within a year.
 	until time.Time
 	known bool
 }
@@ -78,8 +77,8 @@ func windowsOf(policy v1alpha1.AddOnRolloutSpec, verdicts []rollout.Gate) []wind
 }
 
 // lookAtWindows gives windows their verdicts at the current time, which includes the batches that were not simulated.
-// One sum of their times is enough: only a policy without stages has several tracks, and it has no gates. When a
-// verdict changes is not given to the planner: opens says which changes matter.
+// The sum of their times is enough: only a policy without stages has several tracks, and such a policy has no gates.
+// The planner does not get the times at which verdicts change, because opens says which changes matter.
 func (r *run) lookAtWindows() {
 	now := r.in.Now.Add(r.skipped[""])
 	for i := range r.windows {
@@ -96,8 +95,8 @@ func (r *run) lookAtWindows() {
 	}
 }
 
-// opens is when the next window opens that clusters wait for; zero: none does. A stage is full with as many clusters in
-// flight as it had when it could admit more and did not; until one of them is done, no window matters to it.
+// opens is when the next window opens that clusters wait for; zero: none opens. A stage is full if it has as many
+// clusters in flight as when it could admit more and did not. While a stage is full, no window matters to it.
 func (r *run) opens(plan rollout.Plan) (next time.Time) {
 	for _, ask := range plan.Asks {
 		for _, w := range r.windows {
@@ -118,7 +117,7 @@ func (r *run) shut(stage string) bool {
 	})
 }
 
-// admits is how many batches of a stage, one after the other, are admitted after now before a window closes, and at
+// admits is how many batches of a stage, one after the other, are admitted after now before a window closes. It is at
 // most n.
 func (r *run) admits(stage string, period time.Duration, n int) int {
 	for _, w := range r.windows {

@@ -31,8 +31,8 @@ type Known struct {
 	// Sets and Bindings that are known, of the commit and of the hub.
 	Sets     []clusterv1beta2.ManagedClusterSet
 	Bindings []clusterv1beta2.ManagedClusterSetBinding
-	// AllBindings: there are no other bindings, so that a placement selects nothing from a set that is
-	// not bound to its namespace. Otherwise a placement selects from the sets that it names.
+	// AllBindings: all bindings are known. Then a placement selects nothing from a set that is not bound to its
+	// namespace. Otherwise a placement selects from the sets that it names.
 	AllBindings bool
 }
 

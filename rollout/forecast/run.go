@@ -72,8 +72,8 @@ type run struct {
 type batches int
 
 const (
-	// distinctBatches: after two equal batches of a stage, the equal ones that follow are
-	// counted instead of simulated. So are the groups after the first of ProgressivePerGroup.
+	// distinctBatches: after two equal batches of a stage, the equal batches that follow are counted instead of
+	// simulated. The same holds for the groups after the first of ProgressivePerGroup.
 	distinctBatches batches = iota
 	// everyBatch: no batch is left out. Tests compare the two.
 	everyBatch
@@ -87,7 +87,8 @@ type course struct {
 	size     int
 	// counted: its times follow from those of the decision group before it.
 	counted bool
-	// flying are the clusters in flight, and most those with which it admitted no more although it could.
+	// flying is the number of clusters in flight. most is that number when the stage last could admit more and did
+	// not.
 	flying, most int
 }
 
@@ -162,9 +163,9 @@ func (r *run) next(plan rollout.Plan) time.Time {
 	return clock.RoundUp(next, time.Second)
 }
 
-// carryOut writes the works of every cluster that the plan moves. It reports whether the next
-// plan is due at once, as it is after a real write: the deadline of the clusters starts with
-// their works. One such plan for each deadline is enough.
+// carryOut writes the works of every cluster that the plan moves. It reports whether the next plan is due at once.
+// After a real write it is, because the deadline of the clusters starts with their works. One such plan for each
+// deadline is enough.
 func (r *run) carryOut(plan rollout.Plan) (again bool) {
 	for _, a := range plan.Actions {
 		if a.Kind != rollout.Move {
@@ -182,7 +183,7 @@ func (r *run) carryOut(plan rollout.Plan) (again bool) {
 	return again
 }
 
-// verify ends the wait of the clusters whose time has come.
+// verify ends the wait of each cluster whose works are verified by now.
 func (r *run) verify() {
 	for name, t := range r.verified {
 		if !t.After(r.in.Now) {
@@ -353,8 +354,8 @@ func (r *run) course(name string) *course {
 	return r.stages[name]
 }
 
-// trackOf is what names the sequence of stages that a stage belongs to. Only the paces of
-// several install placements run in parallel; their stages are named after the placements.
+// trackOf names the sequence of stages that a stage belongs to. Only the paces of several install placements run in
+// parallel; their stages are named after the placements.
 func (r *run) trackOf(stage string) string {
 	if spec := r.in.Spec; len(spec.Stages) > 0 || spec.Strategy != nil {
 		return ""
@@ -363,8 +364,8 @@ func (r *run) trackOf(stage string) string {
 	return placement
 }
 
-// deadlineOf is the declared deadline of a stage, or what names it: the steps of one strategy have the
-// same.
+// deadlineOf is the declared deadline of a stage, or the name of its track: the steps of one strategy have the
+// same deadline.
 func (r *run) deadlineOf(stage string) string {
 	if i := r.declared(stage); i >= 0 {
 		return r.in.Spec.Stages[i].ProgressDeadline

@@ -54,11 +54,11 @@ const (
 const (
 	// Started: there is a new target.
 	Started Kind = "Started"
-	// Reverted: there is a new target, and its content succeeded here before.
+	// Reverted: there is a new target whose content succeeded in this rollout before.
 	Reverted Kind = "Reverted"
 	// RollbackStarted: the clusters move back from content that Git declares.
 	RollbackStarted Kind = "RollbackStarted"
-	// RolledBack: the clusters are back.
+	// RolledBack: every cluster is back at the earlier content.
 	RolledBack Kind = "RolledBack"
 	// Superseded: the target was replaced before its rollout ended.
 	Superseded Kind = "Superseded"
@@ -78,7 +78,7 @@ const (
 	GateError Kind = "GateError"
 	// GateRemoved: the policy no longer has a gate that had failed, and its verdict is gone.
 	GateRemoved Kind = "GateRemoved"
-	// Halted: the failure budget of the stage is spent, or the rollout failed as a whole.
+	// Halted: the failure budget of the stage is spent, or the whole rollout failed.
 	Halted Kind = "Halted"
 	// Held: the rollout waits for something that does not pass by itself.
 	Held Kind = "Held"
@@ -98,11 +98,11 @@ const (
 	WriteLost Kind = "WriteLost"
 	// WriteRefused: the hub refused a write beside the status, which is tried again.
 	WriteRefused Kind = "WriteRefused"
-	// ClockStepped: the operator's clock was set; the times in the ledger moved with it.
+	// ClockStepped: the operator's clock was set; the ledger's times were moved by the same amount.
 	ClockStepped Kind = "ClockStepped"
 )
 
-// Standing is where one cluster stands: its record, and the reason the plan gives.
+// Standing is the state of one cluster: its record, and the reason from the plan.
 type Standing struct {
 	// Cluster by name.
 	Cluster string
@@ -113,7 +113,7 @@ type Standing struct {
 	// State of the record, and since when; Waiting without one.
 	State v1alpha1.ClusterState
 	Since time.Time
-	// Reason in words. That of the earlier standing is not read.
+	// Reason in words. The reason of the earlier standing is not read.
 	Reason string
 }
 
@@ -135,13 +135,13 @@ type Decision struct {
 	From, To string
 	// Reason in words.
 	Reason string
-	// Continues: it adds to repairs of its stage that are under way. The journal counts it, and the log has its clusters
-	// at debug.
+	// Continues: the decision adds to repairs of its stage that have begun. The journal counts it, and the log lists
+	// its clusters at level debug.
 	Continues bool
 }
 
-// Clusters returns the decisions about each cluster whose standing changed, by name. Both
-// lists are sorted by cluster and have each cluster at most once. A dropped record makes no decision.
+// Clusters returns the decisions about each cluster whose standing changed, by name. Both lists are sorted by cluster
+// and have each cluster at most once. If a record was dropped, Clusters returns no decision about its cluster.
 func Clusters(before, after []Standing) []Decision {
 	var out []Decision
 	i := 0
@@ -273,9 +273,9 @@ func away(s v1alpha1.ClusterState) bool {
 	return s == v1alpha1.ClusterLost || s == v1alpha1.ClusterParked || s == v1alpha1.ClusterLeft || s == v1alpha1.ClusterLeftFailed
 }
 
-// fits reports whether a decision holds for a cluster in a state. For Returned it reports
-// whether the cluster is still away: that decision counts the clusters that have not returned. For Repaired it reports
-// whether the cluster may be under repair: no record says so.
+// fits reports whether a decision holds for a cluster in a state. For Returned it reports whether the cluster is
+// still away, because that decision counts the clusters that have not returned. For Repaired it reports whether the
+// cluster may be under repair, because no record shows a repair.
 func (k Kind) fits(s v1alpha1.ClusterState) bool {
 	switch k {
 	case Admitted, Adopted, Kept:
@@ -305,7 +305,7 @@ func (k Kind) fits(s v1alpha1.ClusterState) bool {
 	}
 }
 
-// exceptional reports whether the clusters of a decision are named with their reasons.
+// exceptional reports whether a decision names its clusters with their reasons.
 func (k Kind) exceptional() bool {
 	switch k {
 	case Admitted, Kept, Moved, Verified, Soaked:
@@ -321,13 +321,12 @@ type step struct {
 	stage, revision string
 }
 
-// Steps returns the decisions about stages that follow from those about clusters: one for
-// each kind, stage and revision, where the number of clusters that it holds for passed a
-// power of two, or reached the size of the stage or 0. A stage of n clusters therefore has
-// at most about log2(n) decisions of a kind.
+// Steps returns the decisions about stages that follow from the decisions about clusters. A step has one kind, stage
+// and revision. It becomes a decision if the number of its clusters passed a power of two, or reached the size of the
+// stage or 0. A stage of n clusters therefore has at most about log2(n) decisions of a kind.
 //
-// sizes are the number of clusters of each stage while the target is rolled out; nil afterwards. Then what a cluster
-// does after its admission or repair is about that cluster, and not about its stage.
+// sizes are the numbers of clusters of the stages while the target is rolled out; nil afterwards. If sizes is nil, a
+// decision after an admission or a repair is about its cluster only, not about the stage.
 func Steps(clusters []Decision, before, after []Standing, sizes map[string]int) []Decision {
 	groups := map[step][]Decision{}
 	var order []step

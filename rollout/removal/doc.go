@@ -1,12 +1,12 @@
-// Package removal decides when the add-on's ManagedClusterAddOns are deleted from clusters
-// that are to lose it: because they left the install set, or because the add-on left Git.
+// Package removal decides when the add-on's ManagedClusterAddOns are deleted. Clusters lose the add-on because they
+// left the install set, or because the add-on left Git.
 //
 // New is a pure function from an Input to a Plan. The caller stores Plan.Record by
 // compare-and-swap, then deletes what Plan.Decisions says, and plans again when a deletion
 // was seen, or at Plan.Next.
 //
-// A cluster is leaving while it has a ManagedClusterAddOn of ours and is to lose it. The
-// record holds one Departure per leaving cluster:
+// A cluster is leaving while it has a ManagedClusterAddOn that AddonFlow created, and is to lose it. The record holds
+// one Departure per leaving cluster:
 //
 //	state     | Departure            | the cluster
 //	----------+----------------------+--------------------------------------------------
@@ -34,18 +34,17 @@
 //	          | add-on is not approved                               |
 //	any       | its ManagedClusterAddOn is being deleted or is gone  | -
 //
-// The budget is max(1, 5 %) of the ManagedClusterAddOns that were counted when the removal
-// began. Each Removing cluster holds one share of it. A share is spent when the deletion is
-// seen, or when a Removing cluster stops leaving: its deletion may be on its way. Spent
-// shares are free again one grace period after the newest was spent. So the period runs
-// from deletions and not from decisions. A cluster whose deletion the API server refused gives its
-// share to the next one. A deletion whose answer is not known keeps its share. An approval lifts the wait and the limit, and its
-// removals still spend shares.
+// The budget is max(1, 5 %) of the ManagedClusterAddOns that were counted when the removal began. Each Removing
+// cluster holds one share of it. A share is spent when the deletion is seen. It is also spent when a Removing cluster
+// stops leaving, because its deletion may be under way. Spent shares are free again one grace period after the newest
+// was spent; so the period starts with a deletion, not with a decision. If the API server refuses the deletion, the
+// cluster gives its share to the next one. If the answer of the deletion is not known, the cluster keeps its share.
+// An approval lifts the wait and the limit; removals by approval still spend shares.
 //
 // While Input.Held is set, or decisions are unsettled, states stay and grace periods run.
 // An approved cluster is also removed while decisions are unsettled, once its absence is
 // confirmed.
 //
-// A deletion must carry the resourceVersion that was observed as its precondition: a
-// ManagedClusterAddOn that was created again is not the one that the plan is about.
+// The precondition of a deletion must be the observed resourceVersion, because a ManagedClusterAddOn that was created
+// again is not the one in the plan.
 package removal

@@ -13,24 +13,23 @@ type Input struct {
 	Now time.Time
 	// Grace is the grace period of each cluster, and the period of the budget.
 	Grace time.Duration
-	// Record as stored; from an uncached read if Plan.Reserved is above 0.
+	// Record as it is stored. If Plan.Reserved is above 0, it must come from an uncached read.
 	Record Record
-	// Rebuilt: the stored status was empty. An approval that is set counts as used, because
-	// the clusters it removed are not known any more.
+	// Rebuilt: the stored status was empty. A present approval then counts as used, because the clusters that it
+	// removed are no longer known.
 	Rebuilt bool
-	// Removal is spec.removal: the whole add-on is to go. Nil: Git declares the add-on.
+	// Removal is spec.removal: the whole add-on is to be removed. Nil: Git declares the add-on.
 	Removal *v1alpha1.Removal
 	// Commit is the full sha of the commit that the fleet is to run. While Git declares the
 	// add-on, an approval must name it; otherwise an approval must name Removal.Commit.
 	Commit string
 	// Approval is the value of the annotation addonflow.io/approve-removal.
 	Approval string
-	// Held says in words why no cluster may be removed for now: "suspended", or another owner
-	// of the add-on. "": removals go on.
+	// Held is the reason why no cluster may be removed for now: "suspended", or another owner of the add-on. "":
+	// removals continue.
 	Held string
-	// Trust says whether the install placements can be relied upon; Untrusted says in words
-	// why not. Neither is read while the whole add-on is to go. If no placement installs the
-	// add-on, the caller says Settled.
+	// Trust says whether the install placements are reliable; Untrusted is the reason why they are not. If the whole
+	// add-on is removed, the plan reads neither. If no placement installs the add-on, the caller sets Settled.
 	Trust     Trust
 	Untrusted string
 	// Full: the ledger has no room for the name of another cluster. No cluster begins to
@@ -46,8 +45,8 @@ type Input struct {
 type Trust string
 
 const (
-	// Silent: an install placement does not exist, or OCM has not decided about it. It says
-	// nothing about any cluster: none is removed, and every grace period starts again.
+	// Silent: an install placement does not exist, or OCM has not decided about it. Such a placement selects or
+	// excludes no cluster. No cluster is removed, and every grace period starts again.
 	Silent Trust = "Silent"
 	// Unsettled: decisions are incomplete or still changing. Only an approval removes.
 	Unsettled Trust = "Unsettled"
@@ -55,7 +54,7 @@ const (
 	Settled Trust = "Settled"
 )
 
-// Installation says whose ManagedClusterAddOn a cluster has.
+// Installation says who created the ManagedClusterAddOn of a cluster.
 type Installation string
 
 const (
@@ -69,28 +68,28 @@ const (
 	Deleting Installation = "Deleting"
 )
 
-// Cluster is what was observed of one cluster.
+// Cluster is the observed state of one cluster.
 type Cluster struct {
 	Name      string
 	Installed Installation
-	// Unselected: the cluster left the install set. False while something selects it, and
-	// after a switch of the install type, which keeps the add-on where it is.
+	// Unselected: the cluster left the install set. It is false while something selects the cluster. It is also false
+	// after a switch of the install type: that switch removes no add-on.
 	Unselected bool
-	// Gone: its ManagedCluster is terminating or absent. The cluster is left alone.
+	// Gone: its ManagedCluster is terminating or absent. AddonFlow changes nothing on the cluster.
 	Gone bool
-	// NeededBy are the add-ons that depend on this one and are still on the cluster. It does not leave before them,
-	// even with an approval.
+	// NeededBy are the add-ons that depend on this one and are still on the cluster. The cluster leaves only after
+	// they have left, even with an approval.
 	NeededBy []string
-	// Refused says in words why the hub refused the last deletion of the ManagedClusterAddOn; "": it
-	// did not. A deletion whose answer is not known is not refused.
+	// Refused is the reason why the hub refused the last deletion of the ManagedClusterAddOn; "": the hub did not
+	// refuse it. A deletion with an unknown answer is not refused.
 	Refused string
-	// DeletionReason says in words what a deletion in progress waits for.
+	// DeletionReason is the reason why a deletion in progress has not ended.
 	DeletionReason string
 	// OverdueAt is when a deletion in progress is reported as overdue; zero: never.
 	OverdueAt time.Time
 }
 
-// Plan is what to do now and what to report.
+// Plan says which clusters leave now, and what to report.
 type Plan struct {
 	// Record to store before any cluster is removed.
 	Record Record
@@ -100,8 +99,8 @@ type Plan struct {
 	// Decisions are the clusters that leave, and those that keep a hand-made add-on while
 	// the whole add-on is removed; sorted by name.
 	Decisions []Decision
-	// Guard says in words what holds removals back (DeletionGuard); "": nothing does.
-	// Hint says how to lift it; "": it cannot be lifted by approval.
+	// Guard is the reason that holds removals back (DeletionGuard); "": none does. Hint says how to lift it; "": an
+	// approval cannot lift it.
 	Guard, Hint string
 	// Remaining is what the removal of the whole add-on still waits for.
 	Remaining Remaining
@@ -117,7 +116,7 @@ type Verdict string
 const (
 	// Keeps: the add-on is hand-made and is never removed.
 	Keeps Verdict = "Keeps"
-	// Stays: the add-on will be removed, and not now.
+	// Stays: the add-on will be removed, but not now.
 	Stays Verdict = "Stays"
 	// Leaves: its ManagedClusterAddOn is to be deleted, as decided in this plan.
 	Leaves Verdict = "Leaves"

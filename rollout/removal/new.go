@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// budgetPercent of the add-on's ManagedClusterAddOns may leave per grace period, rounded
-	// down, but always one: of 39 one, of 40 two.
+	// budgetPercent is the share of the add-on's ManagedClusterAddOns that may leave per grace period, rounded down,
+	// but at least one cluster: of 39 one, of 40 two.
 	budgetPercent = 5
 	// confirmAfter is how long a cluster must be missing from unsettled decisions before an
 	// approval removes it. It is never longer than the grace period.
@@ -22,10 +22,9 @@ const (
 // planner is one call of New.
 type planner struct {
 	in Input
-	// second is now, rounded up: what the record notes.
+	// second is now, rounded up; the record stores it.
 	second time.Time
-	// whole: the whole add-on is to go. commit is the one that an approval must name;
-	// approved: the annotation names it.
+	// whole: the whole add-on is to be removed. An approval must name commit. approved: the annotation names it.
 	whole, approved bool
 	commit          string
 	// lifts: the approval approves clusters in this plan.
@@ -80,8 +79,8 @@ func begin(in Input) *planner {
 	return p
 }
 
-// renew resets an expired budget period, a withdrawn approval, and the departures of an
-// earlier removal.
+// renew resets the budget of a period that ended, an approval that was withdrawn, and the departures of an earlier
+// removal.
 func (p *planner) renew() {
 	r := &p.record
 	if r.Spent > 0 && !p.in.Now.Before(r.SpentAt.Add(p.in.Grace)) {
@@ -159,8 +158,8 @@ func (p *planner) unapproved() bool { return p.whole && !p.in.Removal.Approved &
 // silent reports whether an install placement says nothing about any cluster.
 func (p *planner) silent() bool { return p.in.Trust != Settled && p.in.Trust != Unsettled }
 
-// end forgets the departure of a cluster. It spends a share of the budget if a
-// ManagedClusterAddOn was deleted, or may be about to.
+// end forgets the departure of a cluster. If a ManagedClusterAddOn was deleted, or may be deleted soon, the cluster
+// spends a share of the budget.
 func (p *planner) end(c Cluster) {
 	d, noted := p.record.Leaving[c.Name]
 	if !noted {
@@ -247,8 +246,8 @@ func (p *planner) decide() {
 	slices.SortFunc(p.plan.Decisions, func(a, b Decision) int { return strings.Compare(a.Cluster, b.Cluster) })
 }
 
-// release takes the share of the budget from a cluster whose deletion the hub refused. Its departure
-// begins again, behind those of the clusters that can leave. An approved cluster needs no share.
+// release takes the share of the budget from a cluster whose deletion the hub refused. Its departure begins again,
+// after the departures of the clusters that can leave. An approved cluster needs no share.
 func (p *planner) release(c Cluster) (d Departure, noted bool) {
 	d, noted = p.record.Leaving[c.Name]
 	if c.Refused == "" || !noted {

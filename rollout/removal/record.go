@@ -15,8 +15,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/positions"
 )
 
-// Record is the state of removals between two plans. The zero value is that of a fleet from
-// which no cluster leaves.
+// Record is the state of removals between two plans. The zero value belongs to a fleet from which no cluster leaves.
 type Record struct {
 	// Commit that removed the add-on from Git; "" while single clusters leave.
 	Commit string
@@ -24,8 +23,8 @@ type Record struct {
 	Total int
 	// Leaving holds the departure of every cluster that leaves, by its name.
 	Leaving map[string]Departure
-	// UsedApproval is the commit of an approval that has lifted the limits once and is still declared. It removes
-	// no further cluster.
+	// UsedApproval is the commit of an approval that lifted the limits once and is still declared. It removes no
+	// further cluster.
 	UsedApproval string
 	// Spent counts removals that were carried out, the newest at SpentAt.
 	Spent   int

@@ -12,8 +12,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// shownHandMade is how many hand-made ManagedClusterAddOns a text names: each of them needs
-// its owner's action.
+// shownHandMade is how many hand-made ManagedClusterAddOns a text names. The owner of each must act.
 const shownHandMade = 10
 
 const fullText = v1alpha1.LedgerFullReason + ": the ledger has no room; its grace period starts later"
@@ -94,7 +93,7 @@ func (p *planner) guard() string {
 	return strings.Join(parts, "; ")
 }
 
-// hint says how to remove at once the clusters that wait.
+// hint says how to remove the waiting clusters at once.
 func (p *planner) hint() string {
 	w := p.waits
 	switch {
@@ -142,7 +141,7 @@ func named(clusters []v1alpha1.ClusterReason) []string {
 	return parts
 }
 
-// refusedText is "; the hub refuses: reason"; "": it does not.
+// refusedText is "; the hub refuses: reason"; "" if the hub refused nothing.
 func refusedText(c Cluster) string {
 	if c.Refused == "" {
 		return ""
@@ -150,7 +149,7 @@ func refusedText(c Cluster) string {
 	return "; the hub refuses: " + c.Refused
 }
 
-// addOns is "agent, which depends on it, is" or the same of several.
+// addOns is "agent, which depends on it, is", or the same text for several add-ons.
 func addOns(names []string) string {
 	if len(names) == 1 {
 		return names[0] + ", which depends on it, is"

@@ -10,8 +10,7 @@ const AddOnHubConfigKind = "AddOnHubConfig"
 // VersionLabel on an AddOnTemplate says which version of its add-on it is.
 const VersionLabel = "addonflow.io/version"
 
-// AddOnHubConfigSpec selects the version of an add-on, for the whole hub or for the objects
-// that refer to it.
+// AddOnHubConfigSpec selects the version of an add-on: as a default, for a placement, or for one ManagedClusterAddOn.
 type AddOnHubConfigSpec struct {
 	// DesiredVersion selects the AddOnTemplate of the add-on whose label addonflow.io/version
 	// has this value. It is an error if none or more than one has it.

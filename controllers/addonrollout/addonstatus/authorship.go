@@ -8,9 +8,8 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// Authorship is what AddonFlow last wrote to the status of one add-on. With it takeovers are
-// found by value: a writer that writes the same value takes nothing over. The zero value is
-// that of an add-on that this process has not seen.
+// Authorship is what AddonFlow last wrote to the status of one add-on. It compares values: another writer that writes
+// the same value takes nothing over. The zero value belongs to an add-on that this process has not seen.
 type Authorship struct {
 	version string
 	// taken in this version.
@@ -19,7 +18,7 @@ type Authorship struct {
 	own []ownValue
 }
 
-// ownValue is the sum of a value: the values of a fleet would take more memory than the works.
+// ownValue is the hash of a value. The values themselves would take more memory than the works of the fleet.
 type ownValue struct {
 	kind string
 	sum  uint64

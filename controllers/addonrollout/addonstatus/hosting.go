@@ -54,8 +54,8 @@ func (h Hosting) Condition() *metav1.Condition {
 	return c
 }
 
-// conditions are the conditions that hosted mode adds to a ManagedClusterAddOn in a move.
-// applied is the condition about the works on the hosting cluster; hosts: works exist there.
+// conditions are the conditions that hosted mode adds to a ManagedClusterAddOn in a move. applied is the condition
+// about the works on the hosting cluster. hosts: the hosting cluster has works of the add-on.
 func (h Hosting) conditions(hosts bool, applied metav1.Condition) []metav1.Condition {
 	validity := h.Condition()
 	switch {

@@ -17,7 +17,7 @@ const (
 	Started State = iota
 	// Done: the works of the revision are verified.
 	Done
-	// Failed: the revision failed there, by report or by deadline.
+	// Failed: the revision failed on the cluster: an agent reported it, or the deadline passed.
 	Failed
 )
 

@@ -33,9 +33,8 @@ func Published(progressions []rollout.Progression, target, stable *render.Render
 	return status
 }
 
-// installReferences are the configurations of a placement. The last applied and last known
-// good configurations are those of the target once every cluster runs it; until then those of
-// the stable revision.
+// installReferences are the configurations of a placement. If every cluster runs the target, the last applied and
+// last known good configurations are those of the target, otherwise those of the stable revision.
 func installReferences(p rollout.Progression, target, stable *render.Renderer) []addonv1alpha1.InstallConfigReference {
 	var before []render.ConfigHash
 	if stable != nil {

@@ -12,24 +12,24 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// clockTolerance is how far the wall clock may differ from the monotonic clock between two looks before
-// it counts as set. A clock that is slewed differs by less.
+// clockTolerance is how much the wall clock may differ from the monotonic clock between two turns before it counts as
+// set. A clock that is slewed differs by less.
 const clockTolerance = 2 * time.Second
 
-// Look is a moment on two clocks: the wall clock, whose times can be stored across processes,
-// and a monotonic clock, which is never set.
+// Look is a moment on two clocks. The times of the wall clock can be stored across processes. The monotonic clock is
+// never set.
 type Look struct {
 	Wall    time.Time
 	Elapsed time.Duration
 }
 
-// lastLook is a look and the ledger that was stored then.
+// lastLook is the moment of the last turn and the ledger that was stored then.
 type lastLook struct {
 	Look
 	ledger v1alpha1.Ledger
 }
 
-// step is by how much the wall clock was set between two looks; 0 within the tolerance.
+// step is by how much the wall clock was set between two moments; 0 within the tolerance.
 func step(from, to Look) time.Duration {
 	step := to.Wall.Round(0).Sub(from.Wall.Round(0)) - (to.Elapsed - from.Elapsed)
 	if step.Abs() <= clockTolerance {
@@ -38,9 +38,9 @@ func step(from, to Look) time.Duration {
 	return step
 }
 
-// retiming says how the times of a status change before it is planned with. The times that this process stored move with
-// its clock, by step. In a status of another process, such as after a restart, a time later than latest is replaced by
-// latest: no decision is later than now. latest is zero for a status of this process.
+// retiming says how the times of a status change before a plan uses it. Times that this process stored move with its
+// clock, by step. In a status of another process, such as after a restart, a time later than latest is replaced by
+// latest, because no decision is later than now. latest is zero for a status of this process.
 type retiming struct {
 	step   time.Duration
 	latest time.Time
@@ -78,7 +78,7 @@ func (r retiming) time(t *metav1.Time) *metav1.Time {
 	return &moved
 }
 
-// stages moves the times of the verdicts of gates. Those of another process are clamped with each gate's own rule
+// stages moves the times of the verdicts of gates. Times of another process are limited per gate instead
 // (storedVerdict).
 func (r retiming) stages(stages []v1alpha1.StageStatus) []v1alpha1.StageStatus {
 	if r.step == 0 {

@@ -16,51 +16,51 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// ErrOwnership says that two owners claim one add-on; AddonFlow never fights.
+// ErrOwnership: two owners claim one add-on. AddonFlow stops writing.
 var ErrOwnership = errors.New("ownership conflict")
 
-// errSettling is the ErrOwnership of a writer that is fenced off and may not be at rest yet: it ends by itself.
+// errSettling is the ErrOwnership of a writer that is fenced off but may not have stopped yet. It ends by itself.
 var errSettling = fmt.Errorf("%w", ErrOwnership)
 
-// ErrContested is the ErrOwnership of a client that undoes each write of a work. The next writes show whether it ends, so
-// that the rollout is planned also if its status was lost.
+// ErrContested is the ErrOwnership of a client that undoes each write of a work. Only the next writes show whether it
+// ends, so the rollout is planned even if its status was lost.
 var ErrContested = fmt.Errorf("%w", ErrOwnership)
 
-// ErrTenantDenied says that the policy of tenants does not let a rollout write to clusters.
+// ErrTenantDenied: the policy of tenants does not let a rollout write to clusters.
 var ErrTenantDenied = errors.New("denied to the tenant")
 
-// ErrInvalidTenants is the ErrTenantDenied of every tenant while the policy cannot be used.
+// ErrInvalidTenants is the ErrTenantDenied of every tenant while the policy is invalid.
 var ErrInvalidTenants = fmt.Errorf("%w", ErrTenantDenied)
 
-// fenceSettles is how long a writer that was fenced off may still act on its earlier reads.
+// fenceSettles is how long a writer that was fenced off may still act on old reads.
 const fenceSettles = 30 * time.Second
 
-// Accepted is a field of an add-on's status that another writer wrote and AddonFlow treats as
-// its own. AddonFlow writes it again if it differs from the plan.
+// Accepted is a field of an add-on's status that another writer wrote and that AddonFlow treats as its own. AddonFlow
+// writes the field again if it differs from the plan.
 type Accepted struct {
 	AddOn *addonv1alpha1.ManagedClusterAddOn
 	Kind  string
 }
 
-// Claims are the results of looking for other owners and writers of the add-on.
+// Claims are the other owners and writers of the add-on that were found.
 type Claims struct {
 	// Barred: nothing is written to clusters, because another owner writes there, because the policy of
 	// tenants denies it, or because their health cannot be judged.
 	Barred bool
 	// Accepted are the fields of other writers that AddonFlow treats as its own.
 	Accepted []Accepted
-	// SettlesAt is when what a writer wrote that is fenced off is accepted; zero: there is nothing of it.
+	// SettlesAt is when the fields of a fenced-off writer are accepted; zero: there are no such fields.
 	SettlesAt time.Time
 	// Restored lists, as text, the accepted fields that were written while the fence was down;
 	// "": none.
 	Restored string
 
-	// contested is why the rollout admits no cluster; nil: nothing of the above.
+	// contested is why the rollout admits no cluster; nil: no owner or writer contests it.
 	contested error
 }
 
-// claims looks for another owner or writer. A reconcile request of the user means that the other
-// writer was stopped.
+// claims looks for another owner or writer. A reconcile request of the user means that the user has stopped the other
+// writer.
 func (o *Observation) claims() (Claims, error) {
 	c := Claims{contested: cmp.Or(o.Denied, o.conflict(), o.InvalidHealth)}
 	if c.Barred = c.contested != nil; c.Barred {
@@ -84,7 +84,7 @@ func (o *Observation) claims() (Claims, error) {
 	return c, nil
 }
 
-// contested is the conflict about a work of the first cluster that has one; nil: none has.
+// contested is the conflict about a work of the first cluster with such a conflict; nil: there is none.
 func (o *Observation) contested() error {
 	for _, m := range o.Members {
 		if m.Contested != nil {
@@ -94,7 +94,7 @@ func (o *Observation) contested() error {
 	return nil
 }
 
-// RequestedAt returns the request of the user that was not done yet, "" without one.
+// RequestedAt returns the request of the user that was not carried out yet; "": there is none.
 func RequestedAt(ro *v1alpha1.AddOnRollout) string {
 	if at := ro.Annotations[meta.ReconcileRequestAnnotation]; at != ro.Status.LastHandledReconcileAt {
 		return at
@@ -113,11 +113,10 @@ func (o *Observation) conflict() error {
 	return nil
 }
 
-// fenceDown returns an error when another writer lists addontemplates on the
-// ClusterManagementAddOn that AddonFlow fenced off: OCM's template manager starts for that, and
-// may take over any cluster that is moved. Templates that AddonFlow lists itself, in replace
-// mode, are no conflict. An add-on that is being removed gets no new content, so that it is not
-// checked.
+// fenceDown returns an error if another writer lists addontemplates on the ClusterManagementAddOn that AddonFlow
+// fenced off. OCM's template manager starts because of the list, and may take over any cluster that is moved.
+// Templates that AddonFlow lists itself, in replace mode, are no conflict. An add-on that is being removed is not
+// checked, because it gets no new content.
 func (o *Observation) fenceDown() error {
 	if o.Owner == nil || o.Rollout.Spec.Removal != nil || !listsTemplates(o.Owner) ||
 		o.Owner.Annotations[v1alpha1.LifecycleAnnotation] != v1alpha1.LifecycleValue {
@@ -135,10 +134,10 @@ func listsTemplates(owner *addonv1alpha1.ClusterManagementAddOn) bool {
 	return slices.ContainsFunc(owner.Spec.SupportedConfigs, func(c addonv1alpha1.ConfigMeta) bool { return addonstatus.IsTemplate(c.Group, c.Resource) })
 }
 
-// writers looks for fields of AddonFlow that another writer writes, and stops at the first cluster
-// with a conflict that does not end by itself. target is nil while its body is missing. OCM's configuration controller
-// always updates lastObservedGeneration; a change of it alone is accepted. Fields that a writer
-// wrote before it was fenced off are accepted as well, and repaired.
+// writers looks for fields of AddonFlow that another writer writes. It stops at the first cluster with a conflict
+// that does not end by itself. target is nil while its body is missing. OCM's configuration controller always updates
+// lastObservedGeneration; a change of that field alone is accepted. Fields that a writer wrote before it was fenced
+// off are accepted, too, and repaired.
 func (o *Observation) writers(target *render.Renderer) Claims {
 	var c Claims
 	var repaired []string
@@ -175,9 +174,9 @@ func (o *Observation) writers(target *render.Renderer) Claims {
 	return c
 }
 
-// settledAt is when a takeover is at rest that was written before the ClusterManagementAddOn was fenced
-// off again, by a writer that has not written since. It is zero for a writer that continues, which is in
-// conflict with AddonFlow.
+// settledAt is when a takeover counts as ended. Its writer wrote before the ClusterManagementAddOn was fenced off
+// again, and has not written since. If the writer continues, settledAt is zero: the writer is in conflict with
+// AddonFlow.
 func (o *Observation) settledAt(t addonstatus.Takeover) time.Time {
 	if o.Owner == nil || o.Owner.Annotations[v1alpha1.LifecycleAnnotation] != v1alpha1.LifecycleValue || listsTemplates(o.Owner) {
 		return time.Time{}
@@ -189,8 +188,8 @@ func (o *Observation) settledAt(t addonstatus.Takeover) time.Time {
 	return time.Time{}
 }
 
-// expectsReferences reports whether the add-on's references are those of the current or the next
-// content of the cluster, apart from lastObservedGeneration.
+// expectsReferences reports whether the add-on has the references of the current or the next content of the cluster,
+// apart from lastObservedGeneration.
 func (o *Observation) expectsReferences(m *Member, target *render.Renderer) bool {
 	for _, renderer := range []*render.Renderer{target, m.Decoded} {
 		if renderer == nil {

@@ -33,9 +33,9 @@ type hookState struct {
 	waived string
 	// work that runs them; nil while there is none.
 	work *workv1.ManifestWork
-	// said is the feedback of the work.
+	// said is the feedback of that work.
 	said render.HookObservation
-	// lost: the cluster is not available, so that no hook can run.
+	// lost: the cluster is not available, so no hook can run.
 	lost bool
 }
 
@@ -84,8 +84,8 @@ func (m *Member) departing(addOn string) Departure {
 	return dep
 }
 
-// unmanaged says why hooks can never run on the managed cluster: it does not exist. As in OCM, a
-// cluster that leaves the hub still runs them while it is available.
+// unmanaged says why hooks can never run on the managed cluster: it does not exist. As in OCM, a cluster that leaves
+// the hub runs hooks while it is available.
 func unmanaged(c *clusterv1.ManagedCluster, name string) string {
 	switch {
 	case c == nil:
@@ -96,8 +96,8 @@ func unmanaged(c *clusterv1.ManagedCluster, name string) string {
 	return ""
 }
 
-// unhosted says why hooks can never run on the hosting cluster. If that cluster leaves the hub, so do the objects that
-// the hooks would clean up. OCM runs no hooks there either.
+// unhosted says why hooks can never run on the hosting cluster. If that cluster leaves the hub, the objects that the
+// hooks would clean up are removed with it. OCM runs no hooks there either.
 func unhosted(c *clusterv1.ManagedCluster, name string) string {
 	switch {
 	case c == nil:
@@ -137,7 +137,7 @@ func (d Departure) reason() string {
 	return strings.Join(parts, "; ")
 }
 
-// Waivers are the reasons for which declared hooks are skipped; none once the hooks have completed.
+// Waivers are the reasons for which declared hooks are skipped. After the hooks have completed, there are none.
 func (d Departure) Waivers(addOn *addonv1alpha1.ManagedClusterAddOn) []string {
 	if meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ManagedClusterAddOnHookManifestCompleted) {
 		return nil
@@ -151,8 +151,8 @@ func (d Departure) Waivers(addOn *addonv1alpha1.ManagedClusterAddOn) []string {
 	return slices.Compact(out)
 }
 
-// plannedDeparture is the planner's input about a deletion that waits. A hook that failed is
-// overdue at once: it does not recover by itself.
+// plannedDeparture is the planner's input about a deletion that waits. A failed hook is overdue at once, because it
+// does not recover by itself.
 func plannedDeparture(m *Member, addOn string, timeout time.Duration) rollout.Departure {
 	if !m.Departs() {
 		return rollout.Departure{}
@@ -188,7 +188,7 @@ func (p *Plan) Depart(c *Cluster) (dep Departure, start []*workv1.ManifestWork, 
 		}
 		i := slices.IndexFunc(works, func(w *workv1.ManifestWork) bool { return w.Name == name })
 		if i < 0 {
-			h.wanted = false // a finalizer of content before this one, which has no such hook
+			h.wanted = false // the finalizer is of earlier content, and this content has no such hook
 			return
 		}
 		h.work, h.said = works[i], render.ObserveHook(works[i])
@@ -202,7 +202,7 @@ func (p *Plan) Depart(c *Cluster) (dep Departure, start []*workv1.ManifestWork, 
 // missing reports whether hooks are still to be started.
 func (h hookState) missing() bool { return !h.done() && h.work == nil }
 
-// hookWorks renders the hooks of what runs on the cluster.
+// hookWorks renders the hooks of the content that the cluster runs.
 func (p *Plan) hookWorks(c *Cluster, dep Departure) ([]*workv1.ManifestWork, error) {
 	if c.Hindered != nil {
 		return nil, errors.New(c.Hindered.Message)
@@ -218,7 +218,7 @@ func (p *Plan) hookWorks(c *Cluster, dep Departure) ([]*workv1.ManifestWork, err
 		input.Hosting = c.HostedBy(p.Observed.Rollout.Name)
 	}
 	rendered, err := renderer.Render(input)
-	if err == nil && !hosted && rendered.Hosts() { // the annotation was not carried out
+	if err == nil && !hosted && rendered.Hosts() { // the works are not hosted yet
 		input.Hosting = ""
 		rendered, err = renderer.Render(input)
 	}
@@ -228,8 +228,8 @@ func (p *Plan) hookWorks(c *Cluster, dep Departure) ([]*workv1.ManifestWork, err
 	return rendered.HookWorks(p.OwnerOf(c.AddOn, revision))
 }
 
-// departsFrom is the revision whose hooks are run: the revision that the cluster runs. If its
-// works name no single revision, it is the stable one.
+// departsFrom is the revision whose hooks are run: the revision that the cluster runs. If its works do not name one
+// revision, it is the stable revision.
 func (p *Plan) departsFrom(c *Cluster) string {
 	if c.Health.Revision != "" {
 		return c.Health.Revision
@@ -245,8 +245,8 @@ func (p *Plan) departsFrom(c *Cluster) string {
 	return p.Observed.Target.Digest
 }
 
-// HookCondition is HookManifestCompleted with OCM's text and the error after it; nil: no hook is
-// run. wrong: the user must act.
+// HookCondition is HookManifestCompleted with OCM's text, followed by the error; nil: no hook is run. wrong: the user
+// must act.
 func (p *Plan) HookCondition(c *Cluster, dep Departure) (condition *metav1.Condition, wrong bool) {
 	return hookCondition(c.Member, dep, p.Observed.Rollout.Name, p.Observed.HookTimeout, p.Observed.Look.Wall)
 }

@@ -10,12 +10,12 @@ import (
 // Dependency is an add-on that the rollout depends on, as its own planner sees it.
 type Dependency struct {
 	v1alpha1.Dependency
-	// Stopped says in words why it is verified on no cluster now; "": that depends on the cluster.
-	// Absent: it is stopped because there is no such add-on.
+	// Stopped says why the dependency is verified on no cluster now; "": that differs by cluster. Absent: it is
+	// stopped because the add-on does not exist.
 	Stopped string
 	Absent  bool
-	// Verified says of every cluster that has the add-on or is to have it whether its content is
-	// verified there.
+	// Verified has every cluster that has the add-on or is to have it. The value is true if the content is verified
+	// there.
 	Verified map[string]bool
 }
 
@@ -25,8 +25,8 @@ func AbsentDependency(d v1alpha1.Dependency, why string) Dependency {
 }
 
 // DependencyOf plans the rollout of a dependency as the operator would now. It returns the facts that the dependent
-// add-ons need, and the memory for the next look. A cluster is verified if its record is Done, or the content changes
-// nothing there. reported is a conflict that the observation does not show; nil: none.
+// add-ons need, and the memory for the next turn. A cluster is verified if its record is Done, or if the content does
+// not change it. reported is a conflict that the observation does not show; nil: none.
 func DependencyOf(d v1alpha1.Dependency, o *Observation, reported error) (Dependency, Memory, error) {
 	found := Dependency{Dependency: d, Verified: map[string]bool{}}
 	p, err := Preview(o, reported)
@@ -38,11 +38,11 @@ func DependencyOf(d v1alpha1.Dependency, o *Observation, reported error) (Depend
 		return found, o.Memory, nil
 	}
 	switch phase := p.Planned.Phase; {
-	case p.Input.Contested != "": // what its clusters have is not known, or not AddonFlow's to say
+	case p.Input.Contested != "": // the content of its clusters is not known, or another owner's
 		found.Stopped = "which has an ownership conflict"
 	case phase == v1alpha1.PhaseFailed || o.stranded() != "":
 		found.Stopped = "which is " + string(v1alpha1.PhaseFailed)
-	case o.Override.Returns() && phase != v1alpha1.PhaseSucceeded: // also while it is held or suspended
+	case o.Override.Returns() && phase != v1alpha1.PhaseSucceeded: // even while it is held or suspended
 		found.Stopped = "which is " + string(v1alpha1.PhaseRollingBack)
 	}
 	for _, c := range p.Planned.Clusters {
@@ -55,7 +55,7 @@ func DependencyOf(d v1alpha1.Dependency, o *Observation, reported error) (Depend
 	return found, p.Memory, nil
 }
 
-// waits names the add-on for which a cluster waits; "" if there is none.
+// waits names the add-on for which a cluster waits; "": none.
 func (o *Observation) waits(cluster string) string {
 	if len(o.Cycle) > 0 {
 		return "waits for add-on " + o.Cycle[1] + ", which waits for it: " + cycleText(o.Cycle)

@@ -2,11 +2,11 @@
 //
 //	New(Observation) -> Plan
 //
-// An Observation is everything that was read. Choose adds which content the fleet is to run, and
-// Confirm can withdraw that; New changes nothing. A Plan is everything that follows from it: where
-// every cluster stands and what is to be written there, the status to store, the decisions to log.
-// Package rollout decides which clusters may move. This package makes its input: it renders the
-// revisions for each cluster and compares.
+// An Observation has everything that was read. Choose adds which content the fleet is to run, and Confirm can
+// withdraw that choice. New does not change the Observation. A Plan has everything that follows from it: the state of
+// each cluster and the objects to write there, the status to store, and the decisions to log. Package rollout decides
+// which clusters may move. This package makes the input of package rollout: it renders the revisions for each cluster
+// and compares the result with the works.
 //
 //	observation.go  Observation and Member: what was read
 //	plan.go         New and its phases, and the input of rollout.New
@@ -18,6 +18,5 @@
 //	status.go       AddOnRollout.status; verdict.go: its conditions; journal.go
 //	memory.go       the state between turns of one process; clock.go: a clock that was set
 //
-// It imports no client, clock or logger. It renders charts through the engine that the
-// renderers were made with.
+// The package imports no client, clock or logger. The renderers bring their own engine for charts.
 package plan

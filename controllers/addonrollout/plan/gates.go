@@ -17,12 +17,13 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Approvals are the decisions of people on the gates of a rollout, as they were read.
+// Approvals are the decisions of users on the gates of a rollout, as they were read.
 type Approvals struct {
-	// Read: they were looked for. Otherwise the verdicts in the status stand.
+	// Read: the decisions were read. Otherwise the verdicts in the status are used.
 	Read bool
-	// Counted are the decisions whose author the API server proved, and every rejection, which only stops a stage.
-	// Outdated are the approvals that are older than the policy that proves authors. Unproven says why none is proven.
+	// Counted are the decisions whose author the API server proved, and every rejection, because a rejection only
+	// stops a stage. Outdated are the approvals that are older than the policy that proves authors. Unproven says why
+	// no approval is proven.
 	Counted, Outdated []v1alpha1.AddOnApproval
 	Unproven          error
 }
@@ -33,8 +34,8 @@ const namesPerSide = 200
 // gateTextLimit is how many characters of the texts of a verdict are stored.
 const gateTextLimit = 200
 
-// gateRoom is how many bytes the verdict of a gate has in the object at most, stageRoom those of a
-// stage without gates. The ledger leaves them. stagesSpared have room beside a full ledger.
+// gateRoom is how many bytes the verdict of a gate has in the object at most, stageRoom the same for a stage without
+// gates. The ledger leaves this space free. stagesSpared stages have space beside a full ledger.
 const gateRoom, stageRoom, stagesSpared = 700, 600, 31
 
 // gate is a gate of a stage and its verdict in this turn.
@@ -89,10 +90,9 @@ func (t *turn) judgeGate(stage string, when v1alpha1.GateMoment, declared v1alph
 	return g
 }
 
-// storedVerdict is the verdict of a gate in the status; Waiting if it has none. No verdict is
-// later than now. A measurement of the future gets no time instead: with the time of now, it could
-// count as one after a soak that ends now, and the next one would be ignored if it began in this
-// second.
+// storedVerdict is the verdict of a gate in the status; Waiting if the status has none. A verdict of the future gets
+// the present time. A measurement of the future gets no time: with the present time, it could count as one after a
+// soak that ends now, and a measurement that begins in this second would be ignored.
 func (t *turn) storedVerdict(stage string, when v1alpha1.GateMoment, declared v1alpha1.Gate) v1alpha1.GateStatus {
 	s := v1alpha1.GateStatus{Name: declared.Name, When: when, Type: declared.Type, State: v1alpha1.GateWaiting}
 	for _, st := range t.stored.Stages {
@@ -109,7 +109,7 @@ func (t *turn) storedVerdict(stage string, when v1alpha1.GateMoment, declared v1
 	if s.EvaluatedAt != nil && s.EvaluatedAt.After(now.Time) {
 		s.EvaluatedAt = nil
 		if s.Type == v1alpha1.GateApproval {
-			s.EvaluatedAt = &now // it was used, and stays so
+			s.EvaluatedAt = &now // the approval was used, and stays used
 		}
 	}
 	return s
@@ -124,7 +124,7 @@ func (g *gate) enter(v gates.Verdict, now time.Time) {
 	g.status.State, g.status.Reason, g.status.By = v.State, brief.Line(v.Reason, gateTextLimit), brief.Line(v.By, gateTextLimit)
 }
 
-// evaluate evaluates a window, and reads it only if it was edited or its openings are expired.
+// evaluate evaluates a window. It reads the window only if the window was edited or its openings have passed.
 func (t *turn) evaluate(g *gate) {
 	key, now := windowKey{g.stage, g.Name}, t.Look.Wall
 	w := t.Memory.windows[key]
@@ -137,8 +137,8 @@ func (t *turn) evaluate(g *gate) {
 	g.changesAt = changes
 }
 
-// approve counts the decisions of people. A rejection stays until the attempt changes. An approval
-// that was used stays as well: since then, EvaluatedAt says when a cluster was first admitted by it.
+// approve counts the decisions of users. A rejection stays until the attempt changes. An approval that was used
+// stays, too; EvaluatedAt then says when it first let a cluster be admitted.
 func (t *turn) approve(g *gate) {
 	used := g.stored.State == v1alpha1.GatePassed && g.stored.EvaluatedAt != nil
 	if !t.Approvals.Read || used || g.stored.State == v1alpha1.GateFailed {
@@ -171,7 +171,7 @@ func (t *turn) approve(g *gate) {
 	g.enter(verdict, t.Look.Wall)
 }
 
-// measure enters a new result of a measurement. Before the stage, Passed stays; during it, Failed.
+// measure enters a new result of a measurement. Passed stays before the stage, Failed stays during it.
 func (t *turn) measure(g *gate) {
 	during := g.status.When == v1alpha1.GateDuring
 	if during && g.stored.State == v1alpha1.GateFailed || !during && g.stored.State == v1alpha1.GatePassed {
@@ -187,7 +187,7 @@ func (t *turn) measure(g *gate) {
 	m := t.measured[i]
 	began := metav1.NewTime(m.Began).Rfc3339Copy() // rounded down
 	if g.stored.EvaluatedAt != nil && !began.After(g.stored.EvaluatedAt.Time) || m.Began.After(t.Look.Wall) {
-		return // it is in the verdict already
+		return // the verdict already has this result
 	}
 	verdict := m.Verdict
 	if verdict.State != v1alpha1.GateError {
@@ -207,7 +207,7 @@ func (t *turn) measure(g *gate) {
 	g.enter(verdict, t.Look.Wall)
 }
 
-// failures is how many evaluations in a row have to fail before the gate does.
+// failures is how many evaluations in a row must fail before the gate fails.
 func (g *gate) failures() int32 {
 	if g.Failures == nil {
 		return 1
@@ -215,7 +215,7 @@ func (g *gate) failures() int32 {
 	return *g.Failures
 }
 
-// planned is the verdict as the planner reads it.
+// planned is the verdict as the planner's input.
 func (g *gate) planned() rollout.Gate {
 	v := rollout.Gate{
 		Stage: g.stage, Name: g.Name, When: g.status.When, State: g.status.State, Reason: g.status.Reason, ChangesAt: g.changesAt,
@@ -229,9 +229,9 @@ func (g *gate) planned() rollout.Gate {
 	return v
 }
 
-// ask stores since when the gate is asked for. A verdict that was never asked for, and decides nothing, is not stored, and
-// neither is that of a window that is not asked for now: it opens and closes for every rollout. Decisions of people are
-// counted also while the rollout is suspended.
+// ask stores since when the planner asks for the verdict. A verdict is not stored if the planner never asked for it
+// and it decides nothing. The verdict of a window is stored only while the planner asks for it, because the window
+// opens and closes for every rollout. Decisions of users are counted even while the rollout is suspended.
 func (g *gate) ask(asked bool, now time.Time) {
 	decided := g.Type != v1alpha1.GateWindow && (g.status.State == v1alpha1.GatePassed || g.status.State == v1alpha1.GateFailed)
 	switch {
@@ -243,7 +243,7 @@ func (g *gate) ask(asked bool, now time.Time) {
 	}
 }
 
-// asked are the gates after what the planner asks for.
+// asked are the gates with the times from which the planner asks for them.
 func (d *Decided) asked(now time.Time) []gate {
 	after := slices.Clone(d.gates)
 	for i := range after {
@@ -259,7 +259,7 @@ func (d *Decided) asked(now time.Time) []gate {
 	return after
 }
 
-// asks returns what the planner asks about a gate; false: it does not need the verdict.
+// asks returns the planner's question about a gate; false: the planner does not need the verdict.
 func (d *Decided) asks(g *gate) (rollout.Ask, bool) {
 	i := slices.IndexFunc(d.Planned.Asks, func(a rollout.Ask) bool {
 		return a.Stage == g.stage && a.Name == g.Name && a.When == g.status.When
@@ -270,7 +270,7 @@ func (d *Decided) asks(g *gate) (rollout.Ask, bool) {
 	return d.Planned.Asks[i], true
 }
 
-// measures are the gates that are to be measured.
+// measures are the gates to measure.
 func (d *Decided) measures(o *Observation, attempt int32) []gates.Measure {
 	var measures []gates.Measure
 	for i := range d.gates {
@@ -282,9 +282,9 @@ func (d *Decided) measures(o *Observation, attempt int32) []gates.Measure {
 	return measures
 }
 
-// withVerdicts returns the stages with the verdicts of their gates. A stage that the planner does
-// not list, because it could not plan, keeps its verdicts: a failed gate stays Failed. A stage that
-// is complete waits for no gate: one that was not asked for, as after a retry, is left out.
+// withVerdicts returns the stages with the verdicts of their gates. If the planner could not plan and does not list a
+// stage, the stage keeps its verdicts, so that a failed gate stays Failed. A complete stage waits for no gate: its
+// gates that were not asked for, as after a retry, are left out.
 func withVerdicts(stages []v1alpha1.StageStatus, all []gate) []v1alpha1.StageStatus {
 	for _, g := range all {
 		i := slices.IndexFunc(stages, func(s v1alpha1.StageStatus) bool { return s.Name == g.stage })
@@ -301,7 +301,7 @@ func withVerdicts(stages []v1alpha1.StageStatus, all []gate) []v1alpha1.StageSta
 	return stages
 }
 
-// question is what a measurement of the gate is about.
+// question has the clusters that a measurement of the gate compares.
 func (d *Decided) question(o *Observation, g *gate, attempt int32) gates.Question {
 	q := gates.Question{
 		Rollout: types.NamespacedName{Namespace: o.Rollout.Namespace, Name: o.Rollout.Name}, Stage: g.stage, Gate: g.Name,
@@ -329,8 +329,8 @@ func (c *Cluster) moved(target string) bool {
 	return c.Planned.State == rollout.Done || c.Planned.State == rollout.Soaking && c.Planned.Revision == target
 }
 
-// compares reports whether moved clusters are compared with the cluster: it is available, in the
-// install set, runs the stable revision and is not in flight.
+// compares reports whether moved clusters are compared with this cluster: it is available, in the install set, runs
+// the stable revision and is not in flight.
 func (d *Decided) compares(c *Cluster) bool {
 	is, _ := Reachable(c.Cluster)
 	switch c.Planned.State {
@@ -341,13 +341,13 @@ func (d *Decided) compares(c *Cluster) bool {
 	}
 }
 
-// chosen are at most namesPerSide of the names, always the same ones of the same names: those with
-// the least hashes.
+// chosen are at most namesPerSide of the names: those with the smallest hashes, so that equal names give the same
+// choice.
 func chosen(names []string) []string {
 	if len(names) <= namesPerSide {
 		return names
 	}
-	hash := make(map[string][sha256.Size]byte, len(names)) // a weaker hash chooses neighbours
+	hash := make(map[string][sha256.Size]byte, len(names)) // a weaker hash would choose neighbours
 	for _, name := range names {
 		hash[name] = sha256.Sum256([]byte(name))
 	}

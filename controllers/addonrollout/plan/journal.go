@@ -9,21 +9,21 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// Decisions of one turn, by cluster and by step.
+// Decisions of one turn, about clusters and about stages.
 type Decisions struct {
 	Clusters, Steps []journal.Decision
 }
 
-// decisions returns what the turn changed: records, stages and the phase. step is by how much the
-// operator's clock was set since the last look; ordered are the decisions of orders.
+// decisions returns the changes of the turn: of records, stages and the phase. step is by how much the operator's
+// clock was set since the last turn; ordered are the decisions of orders.
 func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisions {
 	ro, next := p.Observed.Rollout, &p.Next
 	var d Decisions
-	if p.Input != nil { // a pace that cannot work changes records, too
-		// Both ledgers must use the clock as it is now.
+	if p.Input != nil { // a pace that cannot work also changes records
+		// Both ledgers must have times of the present clock.
 		before, after := standings(rollout.Shift(ro.Status.Ledger, step)), standings(next.Ledger)
 		for i := range after {
-			if c, ok := p.Planned.Why(after[i].Cluster); ok && c.State != rollout.Waiting { // what it waits for is not why its record changed
+			if c, ok := p.Planned.Why(after[i].Cluster); ok && c.State != rollout.Waiting { // the record did not change because of what the cluster waits for
 				after[i].Reason = c.Reason
 			}
 		}
@@ -56,8 +56,8 @@ func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisio
 	return d
 }
 
-// joinStages counts the clusters that no decision is about in the stage that they are in now. Their records name the stage
-// that admitted them, of which they may be former members.
+// If no decision names a cluster, joinStages counts the cluster in its current stage. Its record names the stage that
+// admitted it, and it may have left that stage.
 func (p *Plan) joinStages(decided []journal.Decision, all []journal.Standing) {
 	about := make(map[string]bool, len(decided))
 	for i := range decided {
@@ -70,7 +70,8 @@ func (p *Plan) joinStages(decided []journal.Decision, all []journal.Standing) {
 	}
 }
 
-// standings returns the records of a ledger: none if the ledger cannot be read, which the planner reports.
+// standings returns the records of a ledger. If the ledger cannot be read, there are none, and the planner reports
+// the error.
 func standings(ledger v1alpha1.Ledger) []journal.Standing {
 	records, err := rollout.Records(ledger)
 	if err != nil {
@@ -92,8 +93,8 @@ func sizes(stages []v1alpha1.StageStatus) map[string]int {
 	return sizes
 }
 
-// NameCommits sets the commit of each decision: the commit of the decision's revision. A cluster that returns may run
-// content that was superseded.
+// NameCommits sets the commit of each decision to that of its revision. A cluster that returns may run content that
+// was superseded.
 func NameCommits(all []journal.Decision, status *v1alpha1.AddOnRolloutStatus) {
 	for i := range all {
 		d := &all[i]

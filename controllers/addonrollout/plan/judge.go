@@ -28,30 +28,30 @@ const valuesAnnotation = "addon.open-cluster-management.io/values"
 // Judged is a member compared with the target and the stable revision.
 type Judged struct {
 	*Member
-	// Had is the install placement that selected the cluster when its works were written, if no
-	// placement selects it now; nil: none, or not known.
+	// Had is the install placement that selected the cluster when its works were written, if none selects it now;
+	// nil: there is none, or it is not known.
 	Had *v1alpha1.PlacementReference
-	// Hosts: something of it is, or is to be, on the hosting cluster.
+	// Hosts: an object of the add-on is, or is to be, on the hosting cluster.
 	Hosts bool
 	// Refused says why the target cannot be rendered for the member. Drift of its current works
 	// is still repaired.
 	Refused *Refusal
-	// Overruled says why an object of the target is missing, although the member runs the target:
-	// another add-on deployed the object first, with other content.
+	// Overruled says why an object of the target is missing although the member runs the target: another add-on
+	// deployed the object first, with other content.
 	Overruled *Refusal
-	// Keeps says why a rollback does not move the cluster; "" if it does.
+	// Keeps says why a rollback does not move the cluster; "": it does.
 	Keeps string
-	// AtTarget, AtStable: its works already are what the revision renders for it.
+	// AtTarget, AtStable: the works equal the rendering of the revision for the member.
 	AtTarget, AtStable bool
-	// Adopted is the renderer of the revision that works which OCM wrote already hold; nil if
-	// they hold neither the target nor the stable revision.
+	// Adopted is the renderer of the revision whose objects are already in works that OCM wrote. It is nil if the
+	// works have neither the target nor the stable revision.
 	Adopted *render.Renderer
 }
 
 // Refusal is why the target cannot be rendered for a member.
 type Refusal struct {
 	Hindrance
-	// brief is the message without the part that is the same for every cluster.
+	// brief is the part of the message that differs between clusters.
 	brief string
 	// byCommit: the commit is the cause, see blames.
 	byCommit bool
@@ -110,10 +110,10 @@ func (m *Member) renderInput(had *v1alpha1.PlacementReference) render.Cluster {
 	return c
 }
 
-// recall finds the install placement that assigned the current configurations of a cluster that
-// no placement selects any more; nil: the defaults, or not known. Until the cluster is removed or
-// selected again, it is rendered with that placement. Otherwise it would be repaired to the
-// defaults, or count as changed. If the body of its revision is missing, its works stay.
+// recall finds the install placement that assigned the current configurations of a cluster that no placement selects
+// any more; nil: the defaults, or not known. Until the cluster is removed or selected again, it is rendered with that
+// placement. Otherwise it would be repaired to the defaults, or count as changed. If the body of its revision is
+// missing, its works stay unchanged.
 func (t *turn) recall(m *Member) (*v1alpha1.PlacementReference, error) {
 	install := t.Rollout.Spec.Install
 	if install == nil || len(m.SelectedBy) > 0 || Installation(m.AddOn) != rollout.Ours || m.Health.Digest == "" {
@@ -157,9 +157,9 @@ func (t *turn) refuse(j *Judged) *Refusal {
 	return refused
 }
 
-// blames reports whether the commit is the cause that the target cannot be rendered for a member: what the member has
-// can, or no content came before the target on any cluster. A cluster that failed for it before the others succeeded stays
-// failed.
+// blames reports whether the commit is the cause that the target cannot be rendered for a member. It is if the
+// present content of the member can be rendered, or if no cluster had content before the target. A cluster that
+// failed for this cause before other clusters succeeded stays failed.
 func (t *turn) blames(j *Judged, has Content) bool {
 	r, recorded := t.records[j.Name]
 	switch {
@@ -172,7 +172,7 @@ func (t *turn) blames(j *Judged, has Content) bool {
 	}
 }
 
-// refuses is why the content cannot be rendered for a member; nil: it can, or its body is not known.
+// refuses is why the content cannot be rendered for a member; nil: it can be, or its body is not known.
 func (c Content) refuses(j *Judged) error {
 	if c.Renderer == nil {
 		return nil
@@ -180,10 +180,10 @@ func (c Content) refuses(j *Judged) error {
 	return c.Renderer.Refuses(j.RenderInput())
 }
 
-// hosts reports whether the revision renders anything for the member's hosting cluster. The
-// annotation alone, which every add-on of a cluster may have got from its ManagedCluster, makes
-// no member depend on that cluster. If the annotation is empty, the member's own name takes its
-// place, because the revision hosts the same objects on any cluster.
+// hosts reports whether the revision renders an object for the member's hosting cluster. The annotation alone does
+// not make a member depend on that cluster, because every add-on of a cluster may have got it from its
+// ManagedCluster. If the annotation is empty, the member's own name takes its place, because the revision hosts the
+// same objects on any cluster.
 func (c Content) hosts(j *Judged) bool {
 	if c.Renderer == nil {
 		return false
@@ -194,8 +194,8 @@ func (c Content) hosts(j *Judged) bool {
 	return err == nil && hosts
 }
 
-// HostingProblem says why nothing can be written to the hosting cluster; "": it can, or nothing
-// is to be written there.
+// HostingProblem says why nothing can be written to the hosting cluster; "": writes are possible, or there is nothing
+// to write.
 func (j *Judged) HostingProblem() string {
 	if !j.Hosts {
 		return ""
@@ -203,14 +203,14 @@ func (j *Judged) HostingProblem() string {
 	return j.Hosting.Problem()
 }
 
-// contend looks for objects of the target that another add-on of AddonFlow deploys to the same
-// cluster with other content. Within one commit that is refused before anything is written;
-// two sources, or a commit that renames an add-on, show it on the hub only. Works that AddonFlow
-// did not write are left out: a take-over has both for a moment.
+// contend looks for objects of the target that another add-on of AddonFlow deploys to the same cluster with other
+// content. Within one commit, such a conflict is refused before anything is written. Between two sources, or if a
+// commit renames an add-on, it is visible only on the hub. Works that AddonFlow did not write are left out, because
+// during a take-over both have the objects for a moment.
 //
-// An object belongs to the add-on whose work had it first. That add-on continues, and the rollout
-// of the other one is woken to report it. A cluster of the other add-on is refused the target; if
-// it runs the target already, the target is overruled there.
+// An object belongs to the add-on whose work had it first. That add-on continues, and the rollout of the other one is
+// woken to report the conflict. A cluster of the other add-on does not get the target; if it runs the target already,
+// the target is overruled there.
 func (t *turn) contend(j *Judged) {
 	others := t.Others[j.Name]
 	if t.target.Renderer == nil || j.Hindered != nil || j.Refused != nil || j.Departs() || len(others) == 0 {
@@ -238,7 +238,7 @@ func (t *turn) contend(j *Judged) {
 		case c.Yields:
 			namespace, _, _ := strings.Cut(w.Annotations[v1alpha1.SourceAnnotation], "/")
 			t.yielding[types.NamespacedName{Namespace: namespace, Name: w.Labels[addonv1alpha1.AddonLabelKey]}] = true
-		case j.Refused != nil || j.Overruled != nil: // it names the first
+		case j.Refused != nil || j.Overruled != nil: // the first conflict is named
 		case len(j.Works) > 0 && j.Health.Digest == rendered.Digest:
 			j.Overruled = contention(c, w)
 		default:
@@ -251,8 +251,8 @@ func (t *turn) contend(j *Judged) {
 	}
 }
 
-// contentionFingerprint stands for everything that contend reads; the resource version of a work
-// stands for its content.
+// contentionFingerprint changes with everything that contend reads. The resource version of a work stands for its
+// content.
 func contentionFingerprint(digest string, own, others []*workv1.ManifestWork) Fingerprint {
 	parts := append(make([]string, 0, 1+len(own)+2*len(others)), digest)
 	for _, w := range own {
@@ -264,7 +264,7 @@ func contentionFingerprint(digest string, own, others []*workv1.ManifestWork) Fi
 	return fingerprintOf(parts)
 }
 
-// contention is why a member is not to have an object that a work of another add-on has.
+// contention is why a member must not have an object that a work of another add-on has.
 func contention(c render.Contention, w *workv1.ManifestWork) *Refusal {
 	why := fmt.Sprintf("%s: %s is deployed by add-on %s of source %s", v1alpha1.ObjectConflictReason, c.Object,
 		w.Labels[addonv1alpha1.AddonLabelKey], w.Annotations[v1alpha1.SourceAnnotation])
@@ -278,7 +278,7 @@ func contention(c render.Contention, w *workv1.ManifestWork) *Refusal {
 	}
 }
 
-// blocked says why nothing can be written to the member after its admission; "": it can.
+// blocked says why nothing can be written to the member after its admission; "": writes are possible.
 func (t *turn) blocked(j *Judged) string {
 	if j.Refused != nil && j.Refused.Contended {
 		return j.Refused.brief
@@ -286,9 +286,9 @@ func (t *turn) blocked(j *Judged) string {
 	return j.HostingProblem()
 }
 
-// refused says why the target cannot be rendered for a member if the commit is the cause: it needs a value that the
-// cluster does not have.
-// That is a failure of the commit and counts against the budget when the cluster is admitted to it.
+// refused says why the target cannot be rendered for a member if the commit is the cause: the target needs a value
+// that the cluster does not have. This is a failure of the commit. It counts against the budget when the cluster is
+// admitted.
 func (j *Judged) refused() string {
 	if j.Refused != nil && j.Refused.byCommit && !j.Refused.Contended {
 		return j.Refused.brief
@@ -296,7 +296,7 @@ func (j *Judged) refused() string {
 	return ""
 }
 
-// compare sets whether the member's works already are what target and stable revision render.
+// compare sets whether the member's works equal the rendering of the target and of the stable revision.
 func (t *turn) compare(j *Judged) {
 	switch j.Running() {
 	case rollout.Mixed:
@@ -311,15 +311,15 @@ func (t *turn) compare(j *Judged) {
 		}
 	default:
 		j.AtTarget = t.target.upToDate(j) && t.intact(j, t.target)
-		if j.AtStable = j.AtTarget; t.stable.digest != t.target.digest { // at rest they are one: no second digest
+		if j.AtStable = j.AtTarget; t.stable.digest != t.target.digest { // with one revision, one comparison is enough
 			j.AtStable = t.stable.upToDate(j) && t.intact(j, t.stable)
 		}
 	}
 }
 
-// recognise corrects what the works of a member say of themselves, if another client changed that: they name the target, of
-// which the member has no record, and have the content of the stable revision or of its record. Then the member runs that
-// content, and the name is repaired without an admission.
+// recognise corrects the observation of a member if another client changed the marks of its works. The works name the
+// target, of which the member has no record, but have the content of the stable revision or of its record. Then the
+// member runs that content, and the mark is repaired without an admission.
 func (t *turn) recognise(j *Judged) {
 	if j.Running() != t.Target.Digest || t.recorded(j, t.Target.Digest) || t.target.upToDate(j) && marked(j) {
 		return
@@ -341,15 +341,15 @@ func (t *turn) recorded(j *Judged, digest string) bool {
 	return recorded && r.Revision == digest
 }
 
-// marked reports whether each work of a member has the digest in its objects as well. Then the digest in its annotation is
-// believed.
+// marked reports whether the objects of each work of a member have the digest, too. Then the digest in the annotation
+// of the work is trusted.
 func marked(j *Judged) bool {
 	return !slices.ContainsFunc(j.Works, func(w *workv1.ManifestWork) bool { return !render.Marked(w) })
 }
 
-// held is the content of the stable revision or of the member's record, if its works have that content although they do not
-// name it; otherwise the zero Content. Works that name the target and have it are believed: of content without workloads, two
-// revisions can have the same works.
+// held is the content of the stable revision or of the member's record, if the works have that content without naming
+// it; otherwise the zero Content. Works that name the target and have its content are trusted: for content without
+// workloads, two revisions can have the same works.
 func (t *turn) held(j *Judged) Content {
 	contents := []Content{t.stable}
 	if r, recorded := t.records[j.Name]; recorded && r.Revision != t.stable.digest {
@@ -380,8 +380,8 @@ func (t *turn) holds(j *Judged, c Content) bool {
 	})
 }
 
-// rendered are the works that the content renders for a member with a ManagedClusterAddOn, named after a revision, and those
-// of its works that are to be removed.
+// rendered are the works of the content for a member with a ManagedClusterAddOn, named after a revision. It also
+// returns the present works that are to be removed.
 func (t *turn) rendered(j *Judged, c Content, revision string) (desired, gone []*workv1.ManifestWork, err error) {
 	r, err := c.Renderer.Render(j.RenderInput())
 	if err != nil {
@@ -391,8 +391,9 @@ func (t *turn) rendered(j *Judged, c Content, revision string) (desired, gone []
 	return r.Works(owner, j.Works)
 }
 
-// mixed is what a member runs whose works do not agree, or say nothing: the target, if one of them names it, because they
-// are written in part. But works that have the stable revision, or the content of the record, lost their marks only.
+// mixed is the content of a member whose works name different revisions, or none. If one of them names the target, it
+// is the target, because the works are partly written. But if the works have the stable revision or the content of
+// the record, they only lost their marks.
 func (t *turn) mixed(j *Judged) string {
 	names, lost := j.names(t.Target.Digest), t.Rollout.Status.Target == nil
 	switch {
@@ -410,8 +411,8 @@ func (t *turn) mixed(j *Judged) string {
 	return rollout.Mixed
 }
 
-// upToDate reports whether a member's works are what the content renders for it. Without a body
-// it compares the revision that the works name.
+// upToDate reports whether a member's works equal the rendering of the content. Without a body it compares the
+// revision that the works name.
 func (c Content) upToDate(j *Judged) bool {
 	if c.digest != "" && c.Renderer == nil {
 		return j.Health.Revision == c.digest
@@ -419,8 +420,8 @@ func (c Content) upToDate(j *Judged) bool {
 	return c.Renderer != nil && j.upToDate(c.Renderer, j.Had)
 }
 
-// upToDate reports whether a member's works already are what the revision renders for it.
-// Equal digests mean equal objects, whichever revision the works name.
+// upToDate reports whether a member's works equal the rendering of the revision. Equal digests mean equal objects,
+// whichever revision the works name.
 func (m *Member) upToDate(r *render.Renderer, had *v1alpha1.PlacementReference) bool {
 	if len(m.Works) == 0 || m.Health.Digest == "" {
 		return false
@@ -429,9 +430,9 @@ func (m *Member) upToDate(r *render.Renderer, had *v1alpha1.PlacementReference) 
 	return err == nil && digest == m.Health.Digest
 }
 
-// intact reports whether works that name the content have it. Another client can change a work and leave its marks: what
-// the agent reports about such a work is no proof of the content. A Done cluster has its proof, and the work is repaired
-// without an admission. The result true is remembered while the specs of the works are the same.
+// intact reports whether works that name the content have it. Another client can change a work and leave its marks;
+// feedback about such a work proves nothing. A Done cluster has its proof, and its work is repaired without an
+// admission. The result true is stored while the specs of the works stay the same.
 func (t *turn) intact(j *Judged, c Content) bool {
 	r, recorded := t.records[j.Name]
 	if c.Renderer == nil || j.AddOn == nil || !recorded || r.State == rollout.Done {
@@ -457,9 +458,8 @@ func (t *turn) intact(j *Judged, c Content) bool {
 	return true
 }
 
-// takenOver reports whether works that OCM wrote hold the objects that the revision renders for
-// the member. Then no work is written. The result true is remembered while the works are the
-// same.
+// takenOver reports whether works that OCM wrote have the objects that the revision renders for the member. Then no
+// work is written. The result true is stored while the works stay the same.
 func (t *turn) takenOver(j *Judged, c Content) bool {
 	if c.Renderer == nil || j.AddOn == nil || j.awaits() != "" {
 		return false
@@ -499,7 +499,7 @@ func (m *Member) Work(namespace, name string) *workv1.ManifestWork {
 	return nil
 }
 
-// awaits says which work of the member must be deleted before its successor can be written.
+// awaits says which work of the member must be deleted before the new work can be written.
 func (m *Member) awaits() string {
 	for _, w := range m.Works {
 		if w.DeletionTimestamp != nil {
@@ -509,17 +509,17 @@ func (m *Member) awaits() string {
 	return ""
 }
 
-// startsAnew reports whether a member without works cannot start at the stable revision like a
-// joiner, but waits to be admitted to the target: it ran otherwise, or the stable revision cannot be
-// rendered for it. A turn that rebuilds a lost status would take such a cluster for one in flight.
+// startsAnew reports whether a member without works waits to be admitted to the target, because it cannot join at the
+// stable revision. Either it ran with other configurations, or the stable revision cannot be rendered for it. A turn
+// that rebuilds a lost status would take such a cluster for a cluster in flight.
 func (t *turn) startsAnew(j *Judged) bool {
 	lost := t.Rollout.Status.Target == nil
 	return j.Running() == "" && j.Hindered == nil && (j.ranOtherwise() || !lost && t.stable.refuses(j) != nil)
 }
 
-// ranOtherwise reports whether a member without works ran content before, with other
-// configurations in its ManagedClusterAddOn than now, according to its status. Any revision is
-// then new content for it. Other causes of a different rendering, such as a label, cannot be detected.
+// ranOtherwise reports whether a member without works ran content before with other configurations, according to the
+// status of its ManagedClusterAddOn. Then any revision is new content for it. Other causes of a different rendering,
+// such as a label, cannot be detected.
 func (m *Member) ranOtherwise() bool {
 	if m.AddOn == nil || addonstatus.NeverApplied(m.AddOn.Status.ConfigReferences) {
 		return false

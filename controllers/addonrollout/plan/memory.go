@@ -8,39 +8,40 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// Memory is the state that a turn passes to the next turn of the same rollout. It may be lost: a
-// new process starts with an empty one.
+// Memory is the state that a turn passes to the next turn of the same rollout. A new process starts with an empty
+// one.
 type Memory struct {
-	// alike are OCM's works whose content equals the content that should run, by cluster. Without
-	// this field every turn would compare every work of a fleet that was taken over.
+	// alike are works that OCM wrote and whose content equals the content to run, by cluster. Without it, every turn
+	// would compare every work of a fleet that was taken over.
 	alike map[string]Fingerprint
-	// intact are works that have the content which they name, by cluster that is to prove it. Without this field every
-	// turn would render all clusters in flight.
+	// intact are works that have the content that they name, of clusters that still have to prove it. Without it,
+	// every turn would render all clusters in flight.
 	intact map[string]Fingerprint
-	// apart are works of other add-ons, by cluster, that have no object in common with those of this one. Without it
-	// every object on a cluster would be compared with every other at every turn.
+	// apart are works of other add-ons, by cluster, that share no object with those of this one. Without it, every
+	// turn would compare every object on a cluster with every other.
 	apart map[string]Fingerprint
-	// windows of the gates, as they were read. Without it every turn would read every window, which may take seconds.
+	// windows of the gates, as they were read. Without it, every turn would read every window, which may take
+	// seconds.
 	windows map[windowKey]window
-	// bad are failures and apply errors. Without it an apply error would never become a failure, and an old
-	// failure would fail the new admission at once.
+	// bad are failures and apply errors. Without it, an apply error would never become a failure, and an old failure
+	// would fail a new admission at once.
 	bad sightings
-	// refusals of the hub. Without them one would never become a failure.
+	// refusals of the hub. Without it, a refusal would never become a failure.
 	refusals sightings
-	// last: without it a soak would end early or late after the operator's clock was set.
+	// last is the last turn. Without it, a soak would end early or late after the operator's clock was set.
 	last *lastLook
-	// Unwritten are decisions that were logged and that the journal gets with the next write.
-	// Without it the journal would not have the decisions of a dropped plan.
+	// Unwritten are logged decisions that the journal gets with the next write. Without it, the journal would lack
+	// the decisions of a dropped plan.
 	Unwritten []journal.Decision
 }
 
-// Compared is the part of the memory that only saves work: without it a plan is the same.
+// Compared is the part of the memory that only saves work and does not change a plan.
 func (m Memory) Compared() Memory {
 	return Memory{alike: m.alike, intact: m.intact, apart: m.apart, windows: m.windows}
 }
 
-// Fingerprint stands for everything that a decision depends on, in far less memory than its text. The zero
-// value is that of nothing.
+// Fingerprint identifies everything that a decision depends on, in far less memory than its text. The zero value
+// stands for no input.
 type Fingerprint [sha256.Size]byte
 
 func fingerprintOf(parts []string) Fingerprint {
@@ -51,7 +52,7 @@ func fingerprintOf(parts []string) Fingerprint {
 	return sha256.Sum256(text)
 }
 
-// sightings are, by cluster, a value that every look has seen since a time.
+// sightings have, by cluster, a value that every turn has seen since a time.
 type sightings map[string]sighting
 
 type sighting struct {
@@ -59,8 +60,8 @@ type sighting struct {
 	since time.Time
 }
 
-// look returns the sightings after a look that saw these values, by cluster. A cluster without a
-// value has no sighting.
+// look returns the sightings after a turn that saw these values, by cluster. A cluster without a value has no
+// sighting.
 func (s sightings) look(shown map[string]string, now time.Time) sightings {
 	next := make(sightings, len(shown))
 	for cluster, value := range shown {
@@ -72,7 +73,7 @@ func (s sightings) look(shown map[string]string, now time.Time) sightings {
 	return next
 }
 
-// date enters since when the operator has seen each failure and apply error, and each refusal.
+// date enters since when the operator has seen each failure, apply error and refusal.
 func (t *turn) date(clusters []rollout.Cluster) {
 	now := t.Look.Wall
 	bad, refusals := map[string]string{}, map[string]string{}

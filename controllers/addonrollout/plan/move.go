@@ -64,8 +64,8 @@ func clusterCondition(c *clusterv1.ManagedCluster) corev1.ConditionStatus {
 	return corev1.ConditionUnknown
 }
 
-// worksRefused reports whether a work agent could not apply the current works of the add-on: own,
-// on the cluster itself; hosting, on the hosting cluster.
+// worksRefused reports whether a work agent could not apply the current works of the add-on: own on the cluster
+// itself, hosting on the hosting cluster.
 func (m *Member) worksRefused(addOn string) (own, hosting bool) {
 	for _, w := range m.Works {
 		applied := apimeta.FindStatusCondition(w.Status.Conditions, workv1.WorkApplied)
@@ -88,9 +88,8 @@ func (p *Plan) OwnerOf(addOn *addonv1alpha1.ManagedClusterAddOn, revision string
 	}
 }
 
-// Fingerprint stands for everything that the writes of one cluster depend on; the resource version
-// of an object stands for its content. permissions is the state of the permissions that its agent
-// requests.
+// Fingerprint identifies everything that the writes of one cluster depend on. The resource version of an object
+// stands for its content. permissions is the state of the permissions that its agent requests.
 func (p *Plan) Fingerprint(c *Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, permissions ...string) Fingerprint {
 	parts := make([]string, 0, 11+len(c.Works)+2*len(c.SelectedBy))
 	parts = append(parts, p.Observed.Target.Digest, c.Planned.Revision, string(c.Planned.State), c.Planned.Reason,

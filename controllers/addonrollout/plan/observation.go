@@ -22,8 +22,8 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Observation is everything that one turn read, and which content the fleet is to run, which Choose and Confirm decide.
-// New does not change it.
+// Observation has everything that one turn read, and the content that the fleet is to run, which Choose and Confirm
+// decide. New does not change it.
 type Observation struct {
 	// Look is when the turn began.
 	Look Look
@@ -37,25 +37,25 @@ type Observation struct {
 	// Owner is the add-on's ClusterManagementAddOn; nil while it does not exist.
 	Owner *addonv1alpha1.ClusterManagementAddOn
 	StoredRevisions
-	// everSucceeded are those that succeeded, also those that may not be rolled out. marked are those whose revision says
-	// so.
+	// everSucceeded are all revisions that succeeded, even those that may not be rolled out. marked are those with
+	// the annotation of the success.
 	everSucceeded, marked Succeeded
-	// Orders about the rollout, the oldest first. Unproven says why the author of an order without
-	// an answer is not known, by the name of the order.
+	// Orders about the rollout, the oldest first. Unproven says, by the name of an order without an answer, why its
+	// author is not known.
 	Orders   []v1alpha1.AddOnOrder
 	Unproven map[string]string
-	// Target is the content that the fleet is to run; Override says why it is not what Git
-	// declares, nil if it is. Choose sets both.
+	// Target is the content that the fleet is to run. Override says why it is not the content of Git; nil: it is.
+	// Choose sets both.
 	Target   v1alpha1.Target
 	Override *v1alpha1.Override
-	// Barrier says why the clusters cannot leave quarantined or blocked content; "" if they can.
+	// Barrier says why the clusters cannot leave quarantined or blocked content; "": they can.
 	Barrier string
-	// Prober judges health; Policy is the text it was made from. InvalidHealth says why the
-	// declared one could not be made.
+	// Prober judges health; Policy is the text from which it was made. InvalidHealth says why the declared policy is
+	// invalid.
 	Prober        render.Prober
 	Policy        string
 	InvalidHealth error
-	// Denied says why the policy of tenants forbids every write of the rollout (ErrTenantDenied); nil if it does not.
+	// Denied says why the policy of tenants forbids every write of the rollout (ErrTenantDenied); nil: it does not.
 	Denied     error
 	Placements []rollout.Placement
 	// Members are the clusters that have the add-on or are selected, sorted by name.
@@ -67,7 +67,7 @@ type Observation struct {
 	// Unremoved says why the hub refused the last deletion of the ManagedClusterAddOn of a cluster, by
 	// cluster.
 	Unremoved map[string]string
-	// RefusedWrites says which writes beside the status the hub refused, and why: the mark of a success, a
+	// RefusedWrites lists the refused writes that are not the status, with the reason: the mark of a success, a
 	// change of quarantine, or the answer of an order.
 	RefusedWrites []string
 	// Others are the works that AddonFlow wrote for other add-ons, by their namespace.
@@ -75,13 +75,13 @@ type Observation struct {
 	// Approvals of the gates of the stages, and the newest results of their measurements.
 	Approvals Approvals
 	Measured  []gates.Measured
-	// Dependencies are the add-ons that this one depends on, in declared order. Cycle are the add-ons
-	// that depend on each other, from this one to this one; nil: none.
+	// Dependencies are the add-ons that this one depends on, in declared order. Cycle is the cycle of dependencies
+	// through this add-on, which is its first and last element; nil: none.
 	Dependencies []Dependency
 	Cycle        []string
-	// NeededBy are, by cluster, the add-ons that depend on this one and are still there.
+	// NeededBy are, by cluster, the add-ons that depend on this one and are still on the cluster.
 	NeededBy map[string][]string
-	// Unseen: the watch has not shown yet everything that was created.
+	// Unseen: the watch does not show a created object yet.
 	Unseen bool
 	Memory Memory
 }
@@ -99,13 +99,13 @@ type StoredRevisions struct {
 	StoredAs map[string]types.UID
 }
 
-// Settings are the flags of the operator, and what its policy of tenants says, that a plan depends on.
+// Settings are the flags of the operator and the bounds of the tenant, as far as a plan depends on them.
 type Settings struct {
 	// ParkAfter and RemovalGrace have the meaning they have in rollout.Input.
 	ParkAfter, RemovalGrace time.Duration
 	// HookTimeout is how long pre-delete hooks may take before they are reported.
 	HookTimeout time.Duration
-	// Bounds are those of the tenant on managed clusters; nil: none.
+	// Bounds of the tenant on managed clusters; nil: none.
 	Bounds *render.Bounds
 	// HidesTemplateHash: OCM's addon-manager may run on the same hub.
 	HidesTemplateHash bool
@@ -126,18 +126,18 @@ type Member struct {
 	Works []*workv1.ManifestWork
 	// Hooks are the works that run its pre-delete hooks.
 	Hooks []*workv1.ManifestWork
-	// Hosting is the hosted mode of the add-on. HostedAt is set while the ManagedClusterAddOn
-	// is being deleted: the cluster with the hosting works. It may differ from the cluster that
-	// the annotation names.
+	// Hosting is the hosted mode of the add-on. HostedAt is set while the ManagedClusterAddOn is being deleted. It is
+	// the cluster with the hosting works, which may differ from the one in the annotation.
 	Hosting  addonstatus.Hosting
 	HostedAt *clusterv1.ManagedCluster
 	// SelectedBy are the install placements that select the cluster, in declared order.
 	SelectedBy []v1alpha1.PlacementReference
 	// Configs are the configurations that its ManagedClusterAddOn names, as they are now.
 	Configs []render.Config
-	// Hindered is why nothing can be written to the cluster now; nil: it can.
+	// Hindered is why nothing can be written to the cluster now; nil: writes are possible.
 	Hindered *Hindrance
-	// Contested is the ErrContested about one of its works, whose content is not known meanwhile; nil: there is none.
+	// Contested is the ErrContested about one of the member's works, whose content is then not known; nil: there is
+	// none.
 	Contested error
 	// Health is the state of the current content of the works. Serves: OCM's feedback rules
 	// report no pod that is not ready.
@@ -148,9 +148,8 @@ type Member struct {
 	Decoded *render.Renderer
 }
 
-// Hindrance is why nothing can be written to a cluster although it exists: the
-// ManagedClusterAddOn of the cluster names an object that cannot be used. No other cluster is
-// affected.
+// Hindrance is why nothing can be written to a cluster although it exists: its ManagedClusterAddOn names an object
+// that cannot be used. No other cluster is affected.
 type Hindrance struct {
 	// Unsupported: the ManagedClusterAddOn names a kind that the add-on does not list.
 	Unsupported bool
@@ -172,8 +171,8 @@ func (o *Observation) SourceName() string {
 	return o.Rollout.Namespace + "/" + o.Rollout.Spec.Target.Source
 }
 
-// HostingName reads the annotation of the ManagedClusterAddOn. While that does not exist, it
-// reads the annotation of the ManagedCluster, which is copied on installation.
+// HostingName reads the annotation of the ManagedClusterAddOn. While the ManagedClusterAddOn does not exist, it reads
+// the annotation of the ManagedCluster, which is copied on installation.
 func (m *Member) HostingName() (name string, hosted bool) {
 	switch {
 	case m.AddOn != nil:
@@ -184,9 +183,8 @@ func (m *Member) HostingName() (name string, hosted bool) {
 	return name, hosted
 }
 
-// worksAt is the hosting cluster whose namespace has deploy works of the member; "": none.
-// Works that are being deleted do not count. This is where the add-on really is hosted; the
-// annotation may have changed since, or be mistyped.
+// worksAt is the hosting cluster whose namespace has deploy works of the member; "": none. Works that are being
+// deleted do not count. It is where the add-on is really hosted: the annotation may be wrong or may have changed.
 func (m *Member) worksAt(addOn string) string {
 	for _, w := range m.Works {
 		if w.DeletionTimestamp == nil && render.IsHostingWork(w, addOn) {
@@ -196,8 +194,8 @@ func (m *Member) worksAt(addOn string) string {
 	return ""
 }
 
-// HostedBy is the cluster that the add-on's hosting hooks run on: the cluster with its hosting
-// works, or, if there are none, the cluster that the annotation names.
+// HostedBy is the cluster on which the add-on's hosting hooks run: the cluster with its hosting works; without such
+// works, the cluster in the annotation.
 func (m *Member) HostedBy(addOn string) string {
 	if at := m.worksAt(addOn); at != "" {
 		return at
@@ -225,16 +223,14 @@ func (m *Member) Report(addOn string) render.Report {
 	return r
 }
 
-// Serving reports whether the add-on runs according to works that OCM wrote and that have no
-// digest. If it does not run, equal content does not verify the cluster: the cluster is admitted and
-// judged like any other.
+// Serving reports whether an add-on whose works OCM wrote, without a digest, runs. If it does not run, equal content
+// does not verify the cluster, which is then admitted and judged like any other.
 func (m *Member) Serving(said render.Availability) bool {
 	return available(m.Cluster) && (said.Status == "" || said.Status == metav1.ConditionTrue && said.Degraded == "")
 }
 
-// Running is the digest of the revision on a member's works. If the works lost the annotation of
-// the revision or of the content, it is Mixed: their content is not known, and a repair would be
-// a move without an admission.
+// Running is the digest of the revision on a member's works. If the works lost the annotation of the revision or of
+// the content, it is Mixed: their content is not known, and a repair would be a move without an admission.
 func (m *Member) Running() string {
 	if m.Health.Revision != "" && m.Health.Digest != "" {
 		return m.Health.Revision
@@ -316,7 +312,7 @@ func (o *Observation) Named() []string {
 			names[o.refuge(o.Target)] = true
 			names[o.digestOf(s.Arguments)] = true
 		case s.Verb == v1alpha1.OrderUnblock:
-			names[o.known(s.Digest).Digest] = true // a rollback that is given after it may return to it
+			names[o.known(s.Digest).Digest] = true // a later order to roll back may return to it
 		}
 	}
 	for _, g := range o.Rollout.Status.Ledger.Records {
@@ -341,12 +337,12 @@ type Content struct {
 	// Renderer is nil while the revision has no body, or its body could not be read.
 	Renderer *render.Renderer
 	err      error
-	// interruptions is the renderer's count when the turn began.
+	// interruptions is the renderer's count at the start of the turn.
 	interruptions int
 }
 
-// Add enters a revision: its renderer, or the error of reading it. The error is a
-// *MissingRevision if the revision has no body.
+// Add enters a revision with its renderer, or with the error of reading it. The error is a *MissingRevision if the
+// revision has no body.
 func (r Revisions) Add(digest string, renderer *render.Renderer, err error) {
 	c := Content{digest: digest, Renderer: renderer, err: err}
 	if renderer != nil {
@@ -355,8 +351,8 @@ func (r Revisions) Add(digest string, renderer *render.Renderer, err error) {
 	r[digest] = c
 }
 
-// Interrupted returns the error if a package could not be rendered since the revisions were read.
-// The comparisons of this turn are then wrong, and callers must not plan with them.
+// Interrupted returns the error if a package could not be rendered after the revisions were read. The comparisons of
+// this turn are then wrong, and callers must not plan with them.
 func (r Revisions) Interrupted() error {
 	for _, c := range r {
 		if c.Renderer == nil {
@@ -388,7 +384,7 @@ func (r Revisions) content(digest string) (Content, error) {
 	return c, c.err
 }
 
-// missing is the message that the revision has no body; "" if it has one.
+// missing is the message that the revision has no body; "": it has one.
 func (c Content) missing() string {
 	if m, ok := errors.AsType[*MissingRevision](c.err); ok {
 		return m.words()
@@ -396,8 +392,8 @@ func (c Content) missing() string {
 	return ""
 }
 
-// ErrRevisionMissing says that a cluster needs an AddOnRevision that has no body. The clusters
-// that need it are held. The revision is never rebuilt from live objects.
+// ErrRevisionMissing: a cluster needs an AddOnRevision that has no body. Clusters that need it are held. The revision
+// is never rebuilt from live objects.
 var ErrRevisionMissing = errors.New("revision is missing")
 
 // MissingRevision is ErrRevisionMissing of one AddOnRevision.
@@ -418,7 +414,7 @@ func (e *MissingRevision) Error() string {
 // Is reports whether target is ErrRevisionMissing.
 func (e *MissingRevision) Is(target error) bool { return target == ErrRevisionMissing }
 
-// words are the error for a user. A revision that cannot be used must be deleted, so that the
+// words is the text of the error for a user. The user must delete a revision that cannot be used, so that the
 // operator can create it again.
 func (e *MissingRevision) words() string {
 	if e.Why == "" {
@@ -446,7 +442,7 @@ func (s Succeeded) since(revision string, t *metav1.Time) bool {
 	})
 }
 
-// before returns the digest of the revision that succeeded last and is not the given one; "": none.
+// before returns the digest of the revision that succeeded last, apart from the given one; "": none.
 func (s Succeeded) before(digest string) string {
 	for _, x := range s {
 		if x.Digest != digest {
@@ -466,7 +462,7 @@ func (s Succeeded) at(digest string) string {
 	return ""
 }
 
-// newest returns the revision that succeeded last; zero when none did.
+// newest returns the revision that succeeded last; zero: none.
 func (s Succeeded) newest() Success {
 	if len(s) == 0 {
 		return Success{}

@@ -13,7 +13,7 @@ import (
 	"github.com/addonflow/addonflow/rollout/journal"
 )
 
-// removes refuses an order about an add-on that leaves the clusters.
+// removes is the refusal of an order about an add-on that is being removed.
 const removes = "the add-on is being removed"
 
 // Answer is the result of an order in this turn.
@@ -26,14 +26,14 @@ type Answer struct {
 // QuarantineChange is a change of the quarantine of a revision.
 type QuarantineChange struct {
 	Revision string
-	// Order that asks for it; "": none.
+	// Order that requests the change; "": none.
 	Order string
 	// Quarantine to write; nil: the quarantine ends.
 	Quarantine *v1alpha1.Quarantine
 }
 
-// open are the orders without an answer, the oldest first. New are those of them that have not
-// taken effect: the status remembers the others until their answer is stored.
+// open returns all orders without an answer, the oldest first, and the fresh ones, which have not taken effect. The
+// status has the others until their answers are stored.
 func (o *Observation) open() (all, fresh []*v1alpha1.AddOnOrder) {
 	for i := range o.Orders {
 		order := &o.Orders[i]
@@ -48,7 +48,7 @@ func (o *Observation) open() (all, fresh []*v1alpha1.AddOnOrder) {
 	return all, fresh
 }
 
-// carriedOut is what the status remembers of an order.
+// carriedOut is the entry of an order in the status.
 func (o *Observation) carriedOut(order *v1alpha1.AddOnOrder) (v1alpha1.GivenOrder, bool) {
 	given := o.Rollout.Status.CarriedOut
 	i := slices.IndexFunc(given, func(g v1alpha1.GivenOrder) bool { return g.Name == order.Name })
@@ -58,14 +58,14 @@ func (o *Observation) carriedOut(order *v1alpha1.AddOnOrder) (v1alpha1.GivenOrde
 	return given[i], true
 }
 
-// given is the result of the orders: their answers, and the decisions that follow from them.
+// given has the results of the orders: their answers, and the decisions that follow from them.
 type given struct {
 	answers []Answer
 	steps   []journal.Decision
 }
 
-// ordered is the status after the orders about the attempt, and the orders for the planner. promotes
-// are those that end soaks: the plan says what they do.
+// ordered is the status after the orders about the attempt, and the orders for the planner. promotes are the orders
+// that end soaks; their results follow from the plan.
 type ordered struct {
 	status   v1alpha1.AddOnRolloutStatus
 	orders   []rollout.Order
@@ -75,12 +75,12 @@ type ordered struct {
 	content map[string]judgement
 }
 
-// judgement is what an order does, or why it is refused.
+// judgement is the effect of an order, or why it is refused.
 type judgement struct{ done, refused string }
 
-// applyOrders judges the new orders, the oldest first, and answers those about the attempt: retry and abort. If a retry
-// in the same turn begins another attempt, the orders about the previous attempt are still carried out. After a rollback
-// in the same turn, they are refused, because no attempt runs.
+// applyOrders judges the new orders, the oldest first, and answers those about the attempt: retry and abort. If a
+// retry in the same turn begins another attempt, the orders about the previous attempt are still carried out. After a
+// rollback in the same turn they are refused, because no attempt runs.
 func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
 	all, fresh := o.open()
 	h := ordered{status: next, content: o.judgeContent(all, next)}
@@ -110,7 +110,7 @@ func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
 		}
 		attempt := next
 		if s.Verb == v1alpha1.OrderRetry {
-			attempt = h.status // two retries are one
+			attempt = h.status // two retries count as one
 		}
 		asked := rollout.Order{Verb: s.Verb}
 		if s.Arguments != nil {
@@ -138,7 +138,7 @@ func (o *Observation) applyOrders(next v1alpha1.AddOnRolloutStatus) ordered {
 	return h
 }
 
-// promote answers the orders that end soaks, after the plan.
+// promote answers the orders that end soaks; it is called after the plan.
 func (h ordered) promote(target string, d Decided) ordered {
 	for _, order := range h.promotes {
 		stage := ""
@@ -203,13 +203,13 @@ func (o *Observation) outdated(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRo
 		order.Spec.Attempt, titleOf(o.known(order.Spec.Digest)), next.Attempt, titleOf(o.known(o.Target.Digest)))
 }
 
-// answer says what an order about the attempt does, or why it is refused.
+// answer returns the effect of an order about the attempt, or why it is refused.
 func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutStatus) (done, refused string) {
 	affected := affects(order, next.Ledger, o.Target.Digest)
 	switch order.Verb {
 	case v1alpha1.OrderAbort:
 		switch {
-		case o.Rollout.Spec.Removal != nil: // also while a hold keeps the add-on
+		case o.Rollout.Spec.Removal != nil: // even while the removal is held
 			return "", removes
 		case slices.Contains(endedPhases(), next.Phase):
 			return "", "the rollout is " + string(next.Phase)
@@ -234,8 +234,8 @@ func (o *Observation) answer(order rollout.Order, next *v1alpha1.AddOnRolloutSta
 			}
 			return "", "the rollout did not fail"
 		}
-		next.Attempt = max(next.Attempt+1, nextAttempt(next.History, o)) // a decision may name the next one already
-		next.Aborted, next.Phase = nil, v1alpha1.PhaseProgressing        // an abort that was given after it ends this attempt
+		next.Attempt = max(next.Attempt+1, nextAttempt(next.History, o)) // a decision may already name the next one
+		next.Aborted, next.Phase = nil, v1alpha1.PhaseProgressing        // the retry is newer than the abort
 		next.Stages = unjudged(next.Stages)
 		return fmt.Sprintf("attempt %d; %s again", next.Attempt, brief.Count(len(affected), "cluster")) + o.stayed(), ""
 	}
@@ -256,9 +256,9 @@ func affects(order rollout.Order, ledger v1alpha1.Ledger, target string) []strin
 	return names
 }
 
-// lastAbort returns the abort of this target and attempt, if the status does not have it because an older status was
-// restored. If the status was lost, the attempt is unknown: then lastAbort returns the last abort of the target,
-// unless the content succeeded later. nil: there is none.
+// lastAbort returns the abort of this target and attempt, if an older status was restored that does not have it; nil:
+// there is none. If the status was lost, the attempt is unknown. Then lastAbort returns the last abort of the target,
+// unless the content succeeded later.
 func (o *Observation) lastAbort(attempt int32) *v1alpha1.GivenOrder {
 	var last *v1alpha1.GivenOrder
 	for i := range o.Orders {
@@ -280,7 +280,7 @@ func (o *Observation) lastAbort(attempt int32) *v1alpha1.GivenOrder {
 	return last
 }
 
-// aborted says by whom and why the rollout was ended; "": it was not.
+// aborted says which user ended the rollout, and why; "": no user did.
 func aborted(s v1alpha1.AddOnRolloutStatus) string {
 	if s.Aborted == nil {
 		return ""
@@ -292,10 +292,10 @@ func aborted(s v1alpha1.AddOnRolloutStatus) string {
 	return brief.Line(text, 200)
 }
 
-// judgeContent judges the new orders about content, by name: rollback and unblock. Each is judged by the quarantines that
-// the orders before it leave. If several orders are about one content, the newest decides.
+// judgeContent judges the new orders about content, by name: rollback and unblock. Each is judged by the quarantines
+// after the orders before it. If several orders are about one content, the newest decides.
 func (o *Observation) judgeContent(all []*v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) map[string]judgement {
-	judged, newest := map[string]judgement{}, map[string]string{} // newest is the order that decides, by digest
+	judged, newest := map[string]judgement{}, map[string]string{} // newest has the order that decides, by digest
 	before := o
 	for _, order := range all {
 		if !aboutContent(order) {
@@ -305,7 +305,7 @@ func (o *Observation) judgeContent(all []*v1alpha1.AddOnOrder, next v1alpha1.Add
 		if _, known := o.carriedOut(order); !known {
 			by := before
 			if order.Spec.Verb == v1alpha1.OrderRollback {
-				by = after // it replaces an older rollback of the content
+				by = after // the newer rollback replaces the older one
 			}
 			j.done, j.refused = by.answerContentOrder(order, next)
 			judged[order.Name] = j
@@ -328,8 +328,9 @@ func (o *Observation) judgeContent(all []*v1alpha1.AddOnOrder, next v1alpha1.Add
 	return judged
 }
 
-// confirms reports whether an order confirms that the clusters went back from quarantined content: a rollback of what they
-// left, or of what they went back to. An unblock that was given before it does not count, also if the rollback is refused.
+// confirms reports whether an order confirms that the clusters moved back from quarantined content: a rollback of
+// that content, or of the content to which they moved back. An unblock that was given earlier does not count, even if
+// the rollback is refused.
 func (o *Observation) confirms(order *v1alpha1.AddOnOrder) bool {
 	if order.Spec.Verb != v1alpha1.OrderRollback || !o.Override.Returns() || o.Unproven[order.Name] != "" {
 		return false
@@ -339,7 +340,7 @@ func (o *Observation) confirms(order *v1alpha1.AddOnOrder) bool {
 	return quarantined && (order.Spec.Digest == left || order.Spec.Digest == o.Target.Digest)
 }
 
-// with is the observation as it is after the quarantine of a revision changed.
+// with is the observation after the quarantine of a revision changed.
 func (o *Observation) with(w QuarantineChange) *Observation {
 	after := *o
 	after.Quarantined = maps.Clone(o.Quarantined)
@@ -352,8 +353,9 @@ func (o *Observation) with(w QuarantineChange) *Observation {
 	return &after
 }
 
-// answerContentOrders answers the orders about content. A change of a quarantine is written until the revision has it,
-// but not again while the hub refuses to store the answer, because a turn that writes a quarantine moves no cluster.
+// answerContentOrders answers the orders about content. A change of a quarantine is written until the revision has
+// it. While the hub refuses to store the answer, the change is not written again, because a turn that writes a
+// quarantine moves no cluster.
 func (o *Observation) answerContentOrders(next v1alpha1.AddOnRolloutStatus, h ordered) (v1alpha1.AddOnRolloutStatus, given, []QuarantineChange) {
 	var changes []QuarantineChange
 	all, _ := o.open()
@@ -400,8 +402,8 @@ func (o *Observation) quarantineChange(order *v1alpha1.AddOnOrder) QuarantineCha
 	return w
 }
 
-// tookEffect reports whether the revision already has the quarantine that a rollback begins, or lacks the one that an
-// unblock ends. A quarantine that began after the unblock does not count.
+// tookEffect reports whether the revision already has the quarantine that a rollback begins, or lacks the quarantine
+// that an unblock ends. A quarantine that began after the unblock does not count.
 func (o *Observation) tookEffect(order *v1alpha1.AddOnOrder, w QuarantineChange) bool {
 	q, quarantined := o.Quarantined[w.Revision]
 	if w.Quarantine != nil {
@@ -421,8 +423,8 @@ func forgotten(history []v1alpha1.HistoryEntry, digest string) []v1alpha1.Histor
 	return history
 }
 
-// digestOf is the digest of the content that a rollback is to return to; "": the order names none,
-// or not one that the rollout knows.
+// digestOf is the digest of the content to which a rollback is to return; "": the order names no content, or content
+// that the rollout does not know.
 func (o *Observation) digestOf(a *v1alpha1.OrderArguments) string {
 	if a == nil || a.To == "" {
 		return ""
@@ -436,7 +438,7 @@ func (o *Observation) digestOf(a *v1alpha1.OrderArguments) string {
 	return ""
 }
 
-// named are the digests of the contents whose commit or digest begins with the hexadecimal digits. Of a commit that
+// named are the digests of the contents whose commit or digest begins with the hexadecimal digits. If one commit
 // introduced several, because a configuration on the hub changed, it is the newest.
 func (o *Observation) named(digits string) []string {
 	var found, commits []string
@@ -451,10 +453,10 @@ func (o *Observation) named(digits string) []string {
 	return slices.Compact(found)
 }
 
-// blockedText refuses an order about content that spec.blocked names.
+// blockedText is the refusal of an order about content that spec.blocked names.
 const blockedText = "spec.blocked names it: remove the entry in Git"
 
-// answerContentOrder says what an order about content does, or why it is refused.
+// answerContentOrder returns the effect of an order about content, or why it is refused.
 func (o *Observation) answerContentOrder(order *v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) (done, refused string) {
 	s := order.Spec
 	if why := o.Unproven[order.Name]; why != "" {
@@ -475,7 +477,7 @@ func (o *Observation) answerContentOrder(order *v1alpha1.AddOnOrder, next v1alph
 	if o.Rollout.Spec.Removal != nil {
 		return "", removes
 	}
-	if s.Digest != o.Target.Digest { // whatever the attempt
+	if s.Digest != o.Target.Digest { // in any attempt
 		return "", o.outdated(order, next)
 	}
 	named := o.digestOf(s.Arguments)
@@ -507,7 +509,7 @@ func (o *Observation) answerContentOrder(order *v1alpha1.AddOnOrder, next v1alph
 	return "quarantined " + s.Digest + "; back to " + titleOf(o.known(to)) + o.stayed(), ""
 }
 
-// stayed ends the answer of an order that moves clusters, if a suspend holds them.
+// stayed is the end of the answer of an order that moves clusters while a suspend holds them.
 func (o *Observation) stayed() string {
 	if !Suspended(o.Rollout) && !o.Rollout.Spec.Suspend {
 		return ""

@@ -18,11 +18,11 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Choose decides which content the fleet is to run: what Git declares. If that is quarantined or blocked, it
-// is the content of the newest success, or of the newest order that names content. With onNewCommit Finish, it
-// is the content whose rollout has not ended. Only Confirm can withdraw this choice. It follows from the spec,
-// the revisions on the hub, and the status, which remembers what was deleted with a revision. The caller has
-// listed the revisions, and reads their bodies after it.
+// Choose decides which content the fleet is to run. Usually it is the content of Git. If that content is quarantined
+// or blocked, it is the content of the newest success, or of the newest order that names content. With onNewCommit
+// Finish, it is the content whose rollout has not ended. Only Confirm can withdraw the choice. The choice follows
+// from the spec, the revisions on the hub, and the status, which keeps facts about deleted revisions. The caller
+// lists the revisions before, and reads their bodies afterwards.
 func (o *Observation) Choose() {
 	declared := *o.Rollout.Spec.Target
 	o.Target, o.Override = declared, nil
@@ -62,7 +62,7 @@ func (o *Observation) permit() {
 	})
 }
 
-// keep leaves the clusters at what they run, because there is nothing that they can go back to.
+// keep leaves the content of the clusters unchanged, because there is no content to which they can move back.
 func (o *Observation) keep(why string) {
 	o.Target, o.Barrier = o.Override.Leaves(), why
 	if s := o.Rollout.Status.Target; s != nil {
@@ -75,14 +75,14 @@ func (o *Observation) keep(why string) {
 func (o *Observation) unfinished(declared v1alpha1.Target) *v1alpha1.Target {
 	s := &o.Rollout.Status
 	if o.Rollout.Spec.OnNewCommit != v1alpha1.OnNewCommitFinish || s.Target == nil || s.Target.Digest == declared.Digest || o.Succeeded.Has(declared.Revision) ||
-		!slices.ContainsFunc(o.Stored, func(t v1alpha1.Target) bool { return t.Revision == s.Target.Revision }) { // it would never end
+		!slices.ContainsFunc(o.Stored, func(t v1alpha1.Target) bool { return t.Revision == s.Target.Revision }) { // without its revision, the rollout would never end
 		return nil
 	}
 	_, barred := o.barredBy(*s.Target)
 	_, quarantined := o.quarantine(s.Target.Digest)
 	switch {
 	case quarantined && !s.Override.Returns() && o.refuge(*s.Target) != "":
-		return s.Target // the fleet is about to go back from it
+		return s.Target // the fleet is about to move back from it
 	case barred, s.Phase == v1alpha1.PhaseHeld && o.heldAtShare(), slices.Contains(endedPhases(), s.Phase):
 		return nil
 	case s.Override.Returns():
@@ -92,19 +92,19 @@ func (o *Observation) unfinished(declared v1alpha1.Target) *v1alpha1.Target {
 	return s.Target
 }
 
-// heldAtShare reports whether the share of clusters that the strategy moves has the content. A
-// rollout that is held for anything else has not ended.
+// heldAtShare reports whether the share of clusters that the strategy moves has the content. A rollout that is
+// held for another reason has not ended.
 func (o *Observation) heldAtShare() bool {
 	strategy, stages := o.Rollout.Spec.Strategy, o.Rollout.Status.Stages
 	return strategy != nil && strategy.Type == v1alpha1.StrategyRollingUpdateWithPlacement && len(stages) > 0 && stages[0].Phase == rollout.StageComplete
 }
 
-// endedPhases are those of a rollout that has ended.
+// endedPhases are the phases of a rollout that has ended.
 func endedPhases() []v1alpha1.Phase {
 	return []v1alpha1.Phase{v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseRolledBack, v1alpha1.PhaseRemoved}
 }
 
-// barredBy says why no cluster may run a target's content: it is quarantined or blocked.
+// barredBy says why no cluster may run the content of a target: it is quarantined or blocked.
 func (o *Observation) barredBy(t v1alpha1.Target) (v1alpha1.Override, bool) {
 	if q, ok := o.quarantine(t.Digest); ok {
 		kind := v1alpha1.OverrideRollback
@@ -119,8 +119,7 @@ func (o *Observation) barredBy(t v1alpha1.Target) (v1alpha1.Override, bool) {
 	return v1alpha1.Override{}, false
 }
 
-// blocks is the entry of spec.blocked that names a target's content, by any of its commits; nil: none
-// does.
+// blocks is the entry of spec.blocked that names the content of a target, by any of its commits; nil: there is none.
 func (o *Observation) blocks(t v1alpha1.Target) *v1alpha1.BlockedContent {
 	for i := range o.Rollout.Spec.Blocked {
 		b := &o.Rollout.Spec.Blocked[i]
@@ -133,7 +132,7 @@ func (o *Observation) blocks(t v1alpha1.Target) *v1alpha1.BlockedContent {
 }
 
 // Mistaken names the entries of spec.blocked that match no content of this hub, and lists the content that the hub
-// knows. It is "" if every entry matches.
+// knows; "": every entry matches.
 func (o *Observation) Mistaken() string {
 	if o.Rollout.Spec.Removal != nil {
 		return ""
@@ -155,8 +154,8 @@ func (o *Observation) Mistaken() string {
 	return strings.Join(entries, "; ") + "; known: " + brief.Names(known)
 }
 
-// remember adds the quarantines of revisions that were deleted, and perhaps created again. If the revision was not
-// deleted, a missing quarantine means that it was lifted, and the status is an older one.
+// remember adds the quarantines of revisions that were deleted, even if they were created again. If a revision was
+// not deleted, a missing quarantine means that it was lifted, and that the status is old.
 func (o *Observation) remember() {
 	for i := range o.Rollout.Status.History {
 		h := &o.Rollout.Status.History[i]
@@ -168,8 +167,8 @@ func (o *Observation) remember() {
 	}
 }
 
-// successes are the successes of the stored revisions: those that the revisions say, and those that the status says. A
-// write of the mark may be lost, and a user may delete the mark.
+// successes are the successes of the stored revisions, from their annotations and from the status. The write of an
+// annotation may be lost, or a user may delete it.
 func (o *Observation) successes() Succeeded {
 	s, all := &o.Rollout.Status, slices.Clone(o.Succeeded)
 	add := func(t v1alpha1.Target, at metav1.Time) {
@@ -192,8 +191,7 @@ func (o *Observation) successes() Succeeded {
 	return all
 }
 
-// unmarked are the successes that the revisions do not say yet; succeeded: the rollout of the target ends Succeeded in
-// this turn.
+// unmarked are the successes without an annotation. succeeded: the rollout of the target ends Succeeded in this turn.
 func (o *Observation) unmarked(succeeded bool) Succeeded {
 	lost := slices.DeleteFunc(slices.Clone(o.everSucceeded), func(s Success) bool { return o.marked.at(s.Digest) == s.At })
 	if succeeded {
@@ -215,8 +213,8 @@ func (o *Observation) remembered(history []v1alpha1.HistoryEntry) []v1alpha1.His
 	return history
 }
 
-// remembering is the history with the quarantines that this turn writes: no turn may see their annotations
-// before the revisions are deleted.
+// remembering is the history with the quarantines that this turn writes. If the revisions are deleted before the next
+// turn, no turn sees the annotations.
 func (o *Observation) remembering(history []v1alpha1.HistoryEntry, changes []QuarantineChange) []v1alpha1.HistoryEntry {
 	history = slices.Clone(history)
 	for _, w := range changes {
@@ -247,8 +245,8 @@ func (o *Observation) quarantine(digest string) (v1alpha1.RememberedQuarantine, 
 	return q, ok
 }
 
-// refuge is the digest of the content to go back to from other content: the newest that succeeded, or
-// what an order named after that; "": there is none.
+// refuge is the digest of the content to which clusters move back from other content; "": there is none. It is the
+// content that succeeded last, or that a later order named.
 func (o *Observation) refuge(from v1alpha1.Target) string {
 	if lost := o.lostRefuge(from); lost != "" {
 		return lost
@@ -263,9 +261,9 @@ func (o *Observation) refuge(from v1alpha1.Target) string {
 	return to
 }
 
-// lostRefuge is the digest of the content to go back to if its revision was deleted and no order names other content;
-// "": it was not deleted. The note of its success was deleted with it, but no user asked for older content: the clusters
-// are held, as by any missing revision.
+// lostRefuge is the digest of that content if its revision was deleted and no order names other content; "": it was
+// not deleted. The annotation of its success was deleted with it. But no user asked for older content, so the
+// clusters are held, as for any missing revision.
 func (o *Observation) lostRefuge(from v1alpha1.Target) string {
 	s := &o.Rollout.Status
 	to := s.Stable
@@ -281,7 +279,7 @@ func (o *Observation) lostRefuge(from v1alpha1.Target) string {
 	return to.Digest
 }
 
-// known is the target of a digest, with its commit where the rollout knows it.
+// known is the target of a digest, with its commit if the rollout knows it.
 func (o *Observation) known(digest string) v1alpha1.Target {
 	for _, t := range o.targets() {
 		if t.Digest == digest {
@@ -293,8 +291,8 @@ func (o *Observation) known(digest string) v1alpha1.Target {
 	}
 }
 
-// targets are the contents whose commits are known: of the rollout, the newest first, and of the
-// stored revisions.
+// targets are the contents whose commits are known: those of the rollout, the newest first, then those of the stored
+// revisions.
 func (o *Observation) targets() []v1alpha1.Target {
 	var known []v1alpha1.Target
 	s := &o.Rollout.Status
@@ -309,7 +307,7 @@ func (o *Observation) targets() []v1alpha1.Target {
 	return append(known, o.Stored...)
 }
 
-// stranded says why no cluster is admitted to the declared content and none can be rolled back; otherwise it is "".
+// stranded says why no cluster is admitted to the declared content and none can be rolled back; otherwise "".
 func (o *Observation) stranded() string {
 	if o.Barrier == "" {
 		return ""
@@ -321,7 +319,7 @@ func (o *Observation) stranded() string {
 	return "revision " + leaves.Revision + " is quarantined or blocked (" + o.Override.Reason + "), and the clusters keep " + kept + ": " + o.Barrier
 }
 
-// Kept reports whether the clusters keep content that no cluster may be admitted to, because they cannot go back.
+// Kept reports whether the clusters keep content to which no cluster may be admitted, because they cannot move back.
 func (p *Plan) Kept() bool { return p.Observed.stranded() != "" }
 
 // returned is the phase of a rollout to content that Git does not declare.
@@ -335,8 +333,9 @@ func returned(phase v1alpha1.Phase) v1alpha1.Phase {
 	return phase
 }
 
-// obstacle says why a failed rollout cannot be rolled back; "": it can. Without a stable revision, only content that a
-// cluster runs can be gone back to: what succeeded before a removal was never on the clusters of this installation.
+// obstacle says why a failed rollout cannot be rolled back; "": it can. Without a stable revision, clusters can only
+// move back to content that a cluster runs: content that succeeded before a removal was never on the clusters of this
+// installation.
 func (o *Observation) obstacle(stable *v1alpha1.Target) string {
 	to := o.refuge(o.Target)
 	switch {
@@ -359,8 +358,8 @@ func (o *Observation) policyChangesDefinitions() bool {
 	return policy != nil && policy.WithCRDs
 }
 
-// mayChangeDefinitions reports whether policy or order permits that the rollback to the target changes a
-// CustomResourceDefinition. The order is the newest decision to roll content back; its permission ends when other
+// mayChangeDefinitions reports whether the policy or an order permits that the rollback to the target changes a
+// CustomResourceDefinition. The order is the newest decision to roll content back. Its permission ends when other
 // content succeeds.
 func (o *Observation) mayChangeDefinitions() bool {
 	var newest v1alpha1.Quarantine
@@ -374,8 +373,8 @@ func (o *Observation) mayChangeDefinitions() bool {
 	})
 }
 
-// Confirm checks a rollback before its first turn, after everything about the clusters was read. If a
-// CustomResourceDefinition prevents it, the clusters keep their content. It reports whether they do.
+// Confirm checks a rollback before its first turn, after all reads about the clusters. If a CustomResourceDefinition
+// prevents the rollback, the clusters keep their content, and Confirm returns true.
 func (o *Observation) Confirm() bool {
 	known := o.Rollout.Status.Target
 	if !o.Override.Returns() || o.Barrier != "" || known != nil && known.Digest == o.Target.Digest {
@@ -388,7 +387,7 @@ func (o *Observation) Confirm() bool {
 	return why != ""
 }
 
-// preventing says why the clusters cannot be moved back from one content to another; "" if they can.
+// preventing says why the clusters cannot be moved back from one content to another; "": they can.
 func (o *Observation) preventing(from, to string, mayChange bool) string {
 	name := o.known(from).Revision
 	if _, stored := o.StoredAs[name]; !stored {
@@ -397,9 +396,9 @@ func (o *Observation) preventing(from, to string, mayChange bool) string {
 	return o.definitionsLost(from, to, mayChange)
 }
 
-// definitionsLost says which CustomResourceDefinition keeps the clusters from going back from one
-// revision to another, on which of them, and what to do; "": none. A cluster that does not run the former
-// blocks no other: see keeps.
+// definitionsLost says which CustomResourceDefinition prevents a move back from one revision to another, on which
+// clusters, and how to resolve it; "": none. A cluster that does not run the revision prevents no move of other
+// clusters: see keeps.
 func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	back, err := o.Renderer(to)
 	if err != nil {
@@ -432,9 +431,9 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 	return "it would " + lost.verb() + " of " + brief.Names(names) + "; " + lost.remedy()
 }
 
-// leaves reports whether a rollback moves a cluster off a revision: its works are of that revision, or were being
-// written when it failed, or lost a mark. A cluster that no stage selects, and that was not admitted to its content,
-// keeps it.
+// leaves reports whether a rollback moves a cluster away from a revision. It does if the works of the cluster are of
+// that revision, were being written when it failed, or lost a mark. A cluster that no stage selects and that was not
+// admitted to its content keeps it.
 func (o *Observation) leaves(from string) func(*Member) bool {
 	selected, known := o.staged()
 	admitted := map[string]string{}
@@ -453,7 +452,7 @@ func (o *Observation) leaves(from string) func(*Member) bool {
 	}
 }
 
-// staged are the clusters that a stage selects. That is not known without stages, and while a placement is not
+// staged are the clusters that a stage selects. They are not known without stages, or while a placement is not
 // settled.
 func (o *Observation) staged() (selected map[string]bool, known bool) {
 	if len(o.Rollout.Spec.Stages) == 0 || !AllSettled(o.Placements) {
@@ -497,7 +496,7 @@ func (l loss) verb() string {
 	return "remove CustomResourceDefinition " + l.definition
 }
 
-// remedy is how to do it all the same.
+// remedy says how to roll back in spite of the loss.
 func (l loss) remedy() string {
 	if l.changed {
 		return "to permit that, set rollback.withCRDs, or order it with --with-crds"
@@ -505,15 +504,15 @@ func (l loss) remedy() string {
 	return "a revert in Git does that, a rollback never does"
 }
 
-// lossOf is what a cluster would lose on the way to a revision, judged by what its works hold. The error
-// is that the revision cannot be rendered now.
+// lossOf is the loss of a cluster when it moves to a revision, compared with the objects in its works. The error is
+// that the revision cannot be rendered now.
 func (o *Observation) lossOf(m *Member, in render.Cluster, back *render.Renderer, mayChange bool) (loss, error) {
 	gone, changed, err := o.displaced(m, in, back)
 	switch {
 	case errors.Is(err, render.ErrInterrupted):
 		return loss{}, err
 	case err != nil:
-		return loss{}, nil //nolint:nilerr // it is not written, and the planner reports it
+		return loss{}, nil //nolint:nilerr // the works are not written, and the planner reports it
 	case len(gone) > 0:
 		return loss{definition: gone[0]}, nil
 	case len(changed) > 0 && !mayChange:
@@ -523,8 +522,8 @@ func (o *Observation) lossOf(m *Member, in render.Cluster, back *render.Renderer
 }
 
 // displaced compares the CustomResourceDefinitions of a cluster with those that another revision renders for it: gone
-// are absent there, changed differ. If the works are equal to the rendering of their revision, displaced compares two
-// cached renderings. Otherwise (half written, a lost mark, a missing revision) it reads the works.
+// are absent there, changed differ. If the works equal the rendering of their revision, it compares two cached
+// renderings. Otherwise (half written, a lost mark, a missing revision) it reads the works.
 func (o *Observation) displaced(m *Member, in render.Cluster, back *render.Renderer) (gone, changed []string, err error) {
 	present, err := o.Renderer(m.Health.Revision)
 	if err != nil {
@@ -549,8 +548,8 @@ func (o *Observation) displaced(m *Member, in render.Cluster, back *render.Rende
 	return gone, changed, nil
 }
 
-// keeps names the CustomResourceDefinition because of which a rollback does not move this one cluster, and says what to
-// do; "" if there is none. Such a cluster ran other content than the others, or its works differed.
+// keeps says which CustomResourceDefinition prevents a rollback from moving this one cluster, and how to resolve it;
+// "": none. Such a cluster ran other content than the others, or its works differed.
 func (t *turn) keeps(j *Judged) string {
 	runs := j.Running()
 	if !t.Override.Returns() || runs == "" || runs == t.target.digest || t.target.Renderer == nil || !available(j.Cluster) {
@@ -566,8 +565,8 @@ func (t *turn) keeps(j *Judged) string {
 	return "going back would " + lost.verb() + "; " + lost.remedy()
 }
 
-// way is what a message about a rollout to content that Git does not declare says besides its status: the text of Stay,
-// and the last commit that declared the content.
+// way has two parts of a message about a rollout to content that Git does not declare: the text of Stay, and the last
+// commit that declared the content.
 type way struct{ stay, last string }
 
 func (o *Observation) way(d Decided) way {
@@ -582,14 +581,14 @@ func overridden(s v1alpha1.AddOnRolloutStatus, w way) string {
 	return backText(s, w) + "; " + s.Message
 }
 
-// problemText is the message of a rollout that stopped, without the count of the waiting clusters. In a rollback these
-// clusters are not untouched: they keep the content which the others leave, and Stay counts them.
+// problemText is the message of a halted rollout, without the count of the waiting clusters. In a rollback these
+// clusters are not untouched: they keep the content that the others leave, and Stay counts them.
 func problemText(message string, c v1alpha1.Counts) string {
 	return strings.Replace(message, fmt.Sprintf(", %d untouched", c.Waiting), "", 1)
 }
 
-// wayText says from which content to which the clusters move. stay names the clusters that keep the content. If the
-// rollout before this one ended Succeeded with the same content, no cluster moves.
+// wayText names the content that the clusters leave and the content to which they move. stay names the clusters that
+// keep their content. If the previous rollout ended Succeeded with the same content, no cluster moves.
 func wayText(s v1alpha1.AddOnRolloutStatus, stay string) string {
 	if h := s.History; len(h) > 1 && h[1].Target.Digest == s.Target.Digest && h[1].Phase == v1alpha1.PhaseSucceeded {
 		return "keeps " + titleOf(*s.Target) + " instead of " + titleOf(s.Override.Leaves()) + stay
@@ -604,12 +603,13 @@ func wayText(s v1alpha1.AddOnRolloutStatus, stay string) string {
 	return verb + " to " + titleOf(*s.Target) + " from " + titleOf(s.Override.Leaves()) + stay
 }
 
-// backText is wayText with how to make Git declare what the clusters run, and why they go back. The reason
-// may be long, and comes last. Git names blocked content itself, so that no command is needed.
+// backText is wayText with two additions: how to make Git declare the content that the clusters run, and why they
+// move back. The reason comes last, because it may be long. For blocked content no command is needed, because Git
+// itself names it.
 func backText(s v1alpha1.AddOnRolloutStatus, w way) string {
 	text := wayText(s, w.stay)
 	switch {
-	case s.Override.Waits(), s.Phase == v1alpha1.PhaseFailed: // the clusters do not all run it
+	case s.Override.Waits(), s.Phase == v1alpha1.PhaseFailed: // not all clusters run it
 	case s.Override.Kind == v1alpha1.OverrideBlocked:
 	case s.Override.Proposed != "":
 		text += " (pull request " + strings.TrimPrefix(path.Base(s.Override.Proposed), "#") + " makes Git agree)"
@@ -619,8 +619,8 @@ func backText(s v1alpha1.AddOnRolloutStatus, w way) string {
 	return text + ": " + s.Override.Reason
 }
 
-// Stay names the clusters that keep the content from which the fleet goes back, such as ", 2 held by annotation (c1,
-// c2)". It is "" if no cluster keeps it, or if the fleet does not go back.
+// Stay names the clusters that keep the content from which the fleet moves back, such as ", 2 held by annotation (c1,
+// c2)"; "": no cluster keeps it, or the fleet does not move back.
 func (p *Plan) Stay() string { return p.Observed.stay(p.Decided) }
 
 func (o *Observation) stay(d Decided) string {
@@ -658,7 +658,7 @@ func (o *Observation) stay(d Decided) string {
 	return text.String()
 }
 
-// Why a cluster keeps the content from which the fleet goes back.
+// Reasons why a cluster keeps the content from which the fleet moves back.
 const (
 	heldByAnnotation = "held by annotation"
 	heldByCRD        = "held by a CRD"
@@ -666,15 +666,15 @@ const (
 	notMoved         = "not moved"
 )
 
-// unwritable reports whether the works of the target, which the cluster does not have, cannot be written to
-// it, or could not in time.
+// unwritable reports whether the cluster lacks works of the target that cannot be written, or could not be written in
+// time.
 func (c *Cluster) unwritable() bool {
 	s := c.Planned.State
 	return c.Hindered != nil || c.Refused != nil || c.HostingProblem() != "" || c.Planned.NotApplied != "" || s == rollout.Failed || s == rollout.TimedOut
 }
 
-// failureText is the message of a failed rollout whose clusters go back. Clusters that wait for the
-// content, and run other content that never succeeded, leave that as well.
+// failureText is the message of a failed rollout whose clusters move back. Clusters that wait for the content and run
+// other content that never succeeded leave that content, too.
 func (o *Observation) failureText(message string, d Decided) string {
 	to := o.Succeeded.newest().Digest
 	left, what := 0, ""

@@ -24,21 +24,20 @@ import (
 // ApplyErrorAfter is how long an apply error may last before it counts as a failure.
 const ApplyErrorAfter = 10 * time.Minute
 
-// Plan is everything that one turn decided. Nothing of it is stored or written yet.
+// Plan has everything that one turn decided. Nothing of it is stored or written yet.
 type Plan struct {
 	// Observed is the input of the plan.
 	Observed *Observation
 	Claims
 	Decided
-	// ClockSet: measurements that were made before are void, because the operator's clock was set
-	// since.
+	// ClockSet: the operator's clock was set, so earlier measurements are void.
 	ClockSet bool
-	// Measures are the gates that are to be measured.
+	// Measures are the gates to measure.
 	Measures []gates.Measure
-	// Next is the status to store, but for conditions and commit statuses.
+	// Next is the status to store, without conditions and commit statuses.
 	Next    v1alpha1.AddOnRolloutStatus
 	Verdict Verdict
-	// Err is why the rollout admits no cluster; nil: it may. Verdict reports it.
+	// Err is why the rollout admits no cluster; nil: it may admit some. Verdict reports it.
 	Err error
 	// Answers to orders. QuarantineChanges are the changes of quarantine that orders and a rollback make; clusters
 	// move in the next turn.
@@ -54,14 +53,14 @@ type Plan struct {
 
 // Decided is what the planner decided about every cluster.
 type Decided struct {
-	// Input is what the planner was called with; nil: it was not called. Planned is the planner's result,
-	// which is valid even if Refused, the planner's error, is set.
+	// Input is the planner's input; nil: the planner was not called. Planned is the planner's result, which is valid
+	// even if Refused, the planner's error, is set.
 	Input   *rollout.Input
 	Planned rollout.Plan
 	Refused error
 	// Clusters are the members in the order of Planned.Clusters.
 	Clusters []Cluster
-	// Yielding are the rollouts that must leave a contended object to this one.
+	// Yielding are the rollouts that must give a contended object to this one.
 	Yielding []types.NamespacedName
 
 	// gates of the declared stages, and the memory for the next turn.
@@ -80,13 +79,13 @@ type Cluster struct {
 
 // New plans a turn. Each phase reads only the results of the phases before it:
 //
-//	claims    who else claims the add-on
-//	begin     the status to plan with, moved to the target and to the clock as it is now
-//	orders    those about the attempt: retry and abort
+//	claims    which other owners and writers the add-on has
+//	begin     the status to plan with, moved to the target and to the present clock
+//	orders    the orders about the attempt: retry and abort
 //	ask       the planner, with every cluster judged
-//	conclude  the status to store, the orders about content, and whether the fleet goes back
+//	conclude  the status to store, the orders about content, and whether the fleet moves back
 //
-// Problems that the user must fix are part of the plan; the returned error is retried.
+// Problems that the user must fix are part of the plan. A returned error is retried.
 func New(o *Observation) (Plan, error) {
 	claims, err := o.claims()
 	if err != nil {
@@ -107,8 +106,8 @@ func New(o *Observation) (Plan, error) {
 	return o.plan(claims, begun, o.conclude(after, decided))
 }
 
-// begun is the status to plan with: the stored one, moved to the target and to the clock as it is
-// now. step is by how much the operator's clock was set since the last look.
+// begun is the status to plan with: the stored status, moved to the target and to the present clock. step is by how
+// much the operator's clock was set since the last turn.
 type begun struct {
 	status v1alpha1.AddOnRolloutStatus
 	memory Memory
@@ -147,11 +146,11 @@ func (o *Observation) InOrder(now time.Time) metav1.Time {
 	return metav1.NewTime(now)
 }
 
-// stamp is the time of the look as objects store it.
+// stamp is the time of the turn as objects store it.
 func (o *Observation) stamp() metav1.Time { return metav1.NewTime(o.Look.Wall).Rfc3339Copy() }
 
-// concluded is what follows from the decisions about the clusters. They are partly void if the content of the target is
-// quarantined in this turn.
+// concluded has the consequences of the decisions about the clusters. If the content of the target is quarantined in
+// this turn, some of these decisions are void.
 type concluded struct {
 	Decided
 	status   v1alpha1.AddOnRolloutStatus
@@ -187,7 +186,7 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 		} else {
 			q := v1alpha1.Quarantine{Time: o.InOrder(o.Look.Wall), Reason: o.failureText(next.Message, d)}
 			changes = slices.Insert(changes, 0, QuarantineChange{Revision: o.Target.Revision, Quarantine: &q})
-			next.Phase = v1alpha1.PhaseRollingBack // the next turn moves the clusters back: the user has nothing to do
+			next.Phase = v1alpha1.PhaseRollingBack // the next turn moves the clusters back, so the user has nothing to do
 		}
 	}
 	next.History = o.remembering(next.History, changes)
@@ -195,14 +194,14 @@ func (o *Observation) conclude(h ordered, d Decided) concluded {
 		d = d.frozen()
 		next.Ledger, next.Counts, next.Stages = d.Planned.Ledger, d.Planned.Counts, d.Planned.Stages
 	}
-	c.changes = slices.Concat(changes, o.restored(next.History)) // later, so that it freezes nothing
+	c.changes = slices.Concat(changes, o.restored(next.History)) // added later, so that they freeze nothing
 	d.gates = d.asked(o.Look.Wall)
 	next.Stages = withVerdicts(next.Stages, d.gates)
 	c.Decided, c.status, c.measures, c.verdict = d, next, d.measures(o, next.Attempt), waitsFor(o, *d.Input, d.Planned, next)
 	return c
 }
 
-// withheld are the stages of content that no cluster should have and that none can leave: no stage is complete.
+// withheld are the stages of content that no cluster should have and that no cluster can leave: no stage is complete.
 func withheld(stages []v1alpha1.StageStatus) []v1alpha1.StageStatus {
 	stages = slices.Clone(stages)
 	for i := range stages {
@@ -256,7 +255,8 @@ func (o *Observation) plan(claims Claims, b begun, c concluded) (Plan, error) {
 	return p, nil
 }
 
-// anyUnproven reports whether a cluster was admitted to content that never succeeded here, or was rolled back since.
+// anyUnproven reports whether a cluster was admitted to content that never succeeded here, or that was rolled back
+// afterwards.
 func (o *Observation) anyUnproven(l v1alpha1.Ledger) bool {
 	records, err := rollout.Records(l)
 	return err != nil || slices.ContainsFunc(records, func(r rollout.Record) bool { return o.Succeeded.at(r.Revision) == "" })
@@ -279,9 +279,8 @@ func (d Decided) frozen() Decided {
 // planned reports whether the planner was called and returned no error.
 func (d *Decided) planned() bool { return d.Input != nil && d.Refused == nil }
 
-// Preview computes the planner's result, to explain it; the rest of the plan stays empty. reported
-// is a conflict that the observation does not show; nil: none. The error is the planner's, or one
-// to retry.
+// Preview computes only the planner's result, to explain it. reported is a conflict that the observation does not
+// show; nil: none. The error is the planner's, or an error to retry.
 func Preview(o *Observation, reported error) (Plan, error) {
 	contested := cmp.Or(o.conflict(), o.fenceDown(), reported)
 	if contested != nil && o.Rollout.Status.Target == nil {
@@ -306,7 +305,8 @@ type turn struct {
 	target, stable Content
 	// records of the ledger, by cluster.
 	records map[string]*rollout.Record
-	// preceded: content came before the target. It succeeded here, or a cluster runs it, be it of OCM.
+	// preceded: there was content before the target. It succeeded here, or a cluster runs it, even if OCM deployed
+	// it.
 	preceded bool
 	// leaves is the memory for the next turn.
 	leaves   Memory
@@ -355,7 +355,7 @@ func (o *Observation) ask(b begun, h ordered, contested error) (Decided, error) 
 	}, nil
 }
 
-// assigned joins the decision about each cluster with the member it is about.
+// assigned joins the decision about each cluster with its member.
 func assigned(planned rollout.Plan, judged []Judged) []Cluster {
 	at := make(map[string]int, len(judged))
 	for i := range judged {
@@ -414,7 +414,7 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 	}
 	if t.stored.Stable != nil {
 		in.Stable = t.stored.Stable.Digest
-		in.TargetProven = in.TargetProven || in.Stable == t.Target.Digest // also if its revision was deleted
+		in.TargetProven = in.TargetProven || in.Stable == t.Target.Digest // even if its revision was deleted
 		if t.stable, err = t.Revisions.content(in.Stable); err != nil {
 			return in, nil, err
 		}
@@ -430,8 +430,8 @@ func (t *turn) input() (rollout.Input, []Judged, error) {
 	return in, judged, t.Revisions.Interrupted()
 }
 
-// ended reports whether the rollout of the target ended Succeeded under the policy that is
-// declared now, as the stored status says.
+// ended reports whether the stored status says that the rollout of the target ended Succeeded under the present
+// policy.
 func (o *Observation) ended() bool {
 	s := &o.Rollout.Status
 	return (s.Phase == v1alpha1.PhaseSucceeded || s.Phase == v1alpha1.PhaseRolledBack) && s.ObservedGeneration == o.Rollout.Generation &&
@@ -486,8 +486,8 @@ func (t *turn) cluster(j *Judged) rollout.Cluster {
 			c.Away = "hosting cluster " + j.Hosting.Name + " is not available"
 		}
 	}
-	// If neither the target nor the current content can be rendered for the cluster, the commit
-	// is not the cause: the cluster is parked and blocks no other. It may be available.
+	// If neither the target nor the current content can be rendered for the cluster, the commit is not the cause. The
+	// cluster is parked, even if it is available, and blocks no other.
 	if j.Refused != nil && !j.Refused.byCommit {
 		c.Reachable, c.Away = false, "content cannot be rendered: "+j.Refused.brief
 	}
@@ -531,9 +531,8 @@ func (c *Cluster) Movable() bool {
 	return r != "" && r != rollout.Mixed && r != rollout.Foreign && c.Planned.State != rollout.Gone
 }
 
-// Waits reports whether the cluster's add-on is Configured=False: the target changes something
-// there, and its turn has not come. If OCM's addon-manager runs on the same hub, waiting clusters
-// are not written at all.
+// Waits reports whether the cluster's add-on is Configured=False: the target changes the cluster, and its turn has
+// not come. If OCM's addon-manager runs on the same hub, nothing is written for a waiting cluster.
 func (p *Plan) Waits(c *Cluster) bool {
 	s := c.Planned.State
 	return !p.Observed.HidesTemplateHash && (s == rollout.Waiting || s == rollout.Parked || s == rollout.Held)
@@ -546,10 +545,9 @@ func (p *Plan) Retries() bool {
 		slices.ContainsFunc(p.Clusters, func(c Cluster) bool { return c.Refused != nil && c.Refused.Retry || c.Overruled != nil })
 }
 
-// Repairs returns the renderer that repairs a member at a revision: the renderer of that revision.
-// If its body is missing, the target's renderer is used if it renders exactly what the works hold:
-// equal digests mean equal objects. This happens after an add-on was released and taken over by
-// another source.
+// Repairs returns the renderer that repairs a member at a revision: the renderer of that revision. If its body is
+// missing, the target's renderer is used, if it renders exactly the objects in the works. Equal digests mean equal
+// objects. This happens after an add-on was released and taken over by another source.
 func (p *Plan) Repairs(c *Cluster, digest string) (*render.Renderer, error) {
 	renderer, err := p.Observed.Renderer(digest)
 	if !errors.Is(err, ErrRevisionMissing) {
@@ -562,9 +560,9 @@ func (p *Plan) Repairs(c *Cluster, digest string) (*render.Renderer, error) {
 	return target, nil
 }
 
-// RendererOf returns the renderer of the content that a cluster is to have. An admitted cluster has
-// the content of its revision. If the target renders exactly what the works hold, the cluster is
-// not moved, but its status names the target's configurations.
+// RendererOf returns the renderer of the content that a cluster is to have. An admitted cluster has the content of
+// its revision. If the target renders exactly the objects in the works, the cluster is not moved, but its status
+// names the target's configurations.
 func (p *Plan) RendererOf(c *Cluster) (*render.Renderer, error) {
 	renderer, err := p.Repairs(c, c.Planned.Revision)
 	if err != nil || c.Admitted() || p.IsTarget(c.Planned.Revision) {
@@ -580,8 +578,8 @@ func (p *Plan) RendererOf(c *Cluster) (*render.Renderer, error) {
 	return renderer, nil
 }
 
-// Published is the status of the ClusterManagementAddOn according to the plan, without its times.
-// It is false if there is no plan or the target has no body: the published status stays as it is.
+// Published is the status of the ClusterManagementAddOn according to the plan, without its times. ok is false if
+// there is no plan or the target has no body; then the published status stays unchanged.
 func (p *Plan) Published() (addonv1alpha1.ClusterManagementAddOnStatus, bool) {
 	target := p.Observed.Revisions[p.Observed.Target.Digest].Renderer
 	if p.Err != nil || target == nil {

@@ -11,17 +11,18 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Bounds of status.history: entries, their size as JSON, and what of it is kept free for the newest entry, which grows.
+// Limits of status.history: the number of entries, their size as JSON, and the part of it that is kept free for the
+// newest entry, which grows.
 const (
 	historyKept  = 50
 	historyBytes = 64 << 10
 	newestBytes  = 10 << 10
 )
 
-// movedToTarget returns the status to plan with. If the target changed, the status moves to the new one: the
-// ledger stays, because its clusters hold slots, and the clock starts again. If the status is empty, its
-// stable revision is looked for among those that succeeded on this hub. An add-on that is declared again
-// after its removal is installed anew.
+// movedToTarget returns the status to plan with. If the target changed, the status moves to the new one: the ledger
+// stays, because its clusters hold slots, and the clock of the target starts again. If the status is empty, the
+// stable revision is one of those that succeeded on this hub. An add-on that is declared again after its removal is
+// installed anew.
 func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next, target, s := *stored.DeepCopy(), o.Target, o.Succeeded
 	next.Override = o.Override.DeepCopy()
@@ -32,7 +33,7 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 	}
 	next.Attempt = max(next.Attempt, 1)
 	if next.Target != nil && next.Target.Digest == target.Digest && next.Aborted != nil && declaredBy(stored) != o.Rollout.Spec.Target.Digest {
-		next.Aborted = nil // it ended the way to content that Git did not declare, or no longer declares
+		next.Aborted = nil // the abort ended a rollout to content that Git did not declare, or no longer declares
 		next.Attempt, next.Stages = next.Attempt+1, unjudged(next.Stages)
 	}
 	removed := next.Phase == v1alpha1.PhaseRemoved && o.Rollout.Spec.Removal == nil
@@ -43,7 +44,7 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 		// Another commit may have the same content, as after a rewritten history: the rollout continues and
 		// reports the new commit, because Git may not have the old one any more.
 		endedOrMoved := *next.Target != target || len(next.History) > 0 && next.History[0].Finished != nil
-		next.Reverting = next.Reverting || next.Override.Returns() // also if the status is older than what the clusters leave
+		next.Reverting = next.Reverting || next.Override.Returns() // even if the status is older than the content that the clusters leave
 		next.Target = &target
 		if stored.Override.Returns() != next.Override.Returns() && endedOrMoved { // a rollback and a revert are two rollouts
 			next.History = o.withLeft(supersede(next, target, now))
@@ -62,12 +63,12 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 	next.Target, next.TargetSince = &target, &now
 	next.Attempt = nextAttempt(next.History, o)
 	next.Stages = unjudged(next.Stages)
-	// The phase belongs to the rollout of a target; the new one has none yet.
+	// The phase was of another target; the new target has none yet.
 	next.Phase = ""
 	return next
 }
 
-// unjudged are the stages without the verdicts of their gates: other content and another attempt need new ones.
+// unjudged are the stages without the verdicts of their gates. Other content and another attempt need new verdicts.
 func unjudged(stages []v1alpha1.StageStatus) []v1alpha1.StageStatus {
 	stages = slices.Clone(stages)
 	for i := range stages {
@@ -76,7 +77,7 @@ func unjudged(stages []v1alpha1.StageStatus) []v1alpha1.StageStatus {
 	return stages
 }
 
-// declaredBy is the digest of the content that Git declared when a status was stored.
+// declaredBy is the digest of the content that Git declared when the status was stored.
 func declaredBy(s v1alpha1.AddOnRolloutStatus) string {
 	if s.Override != nil {
 		return s.Override.Declared.Digest
@@ -84,10 +85,10 @@ func declaredBy(s v1alpha1.AddOnRolloutStatus) string {
 	return s.Target.Digest
 }
 
-// nextAttempt is the attempt at the content that becomes the target: 1 for content that was never tried.
-// It never repeats for the same content: decisions of people are about one attempt, and what they
-// decided about content before must not count when it comes again. The history may be lost, or too
-// short; then the attempt follows those that the decisions are about.
+// nextAttempt is the attempt at the content that becomes the target: 1 for content that was never tried. The number
+// is never used twice for the same content, because decisions of users are about one attempt: if the content returns,
+// earlier decisions must not count. The history may be lost, or too short. Then the attempt is greater than every
+// attempt that a decision names.
 func nextAttempt(history []v1alpha1.HistoryEntry, o *Observation) int32 {
 	last, digest, uid := int32(0), o.Target.Digest, o.Rollout.UID
 	tried := func(attempt int32) { // as far as it can have been: its author writes what it is about
@@ -118,8 +119,8 @@ func nextAttempt(history []v1alpha1.HistoryEntry, o *Observation) int32 {
 	return last + 1
 }
 
-// rediscovered is the stable revision of a rollout whose status was lost, whose stable revision is quarantined or
-// blocked, or whose add-on was removed; nil: no rollout succeeded, or no cluster runs the add-on.
+// rediscovered is the stable revision if the status was lost, the stable revision is quarantined or blocked, or the
+// add-on was removed; nil: no rollout succeeded, or no cluster runs the add-on.
 func (o *Observation) rediscovered() *v1alpha1.Target {
 	newest := o.Succeeded.newest()
 	if newest.Name == "" || !slices.ContainsFunc(o.Members, func(m *Member) bool { return len(m.Works) > 0 }) {
@@ -129,8 +130,8 @@ func (o *Observation) rediscovered() *v1alpha1.Target {
 	return &stable
 }
 
-// supersede closes the history entry of the rollout that the new target supersedes, and adds an
-// entry for the new one.
+// supersede closes the history entry of the rollout that the new target supersedes, and adds an entry for the new
+// target.
 func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Time) []v1alpha1.HistoryEntry {
 	h := slices.Clone(s.History)
 	if len(h) > 0 {
@@ -143,8 +144,8 @@ func supersede(s v1alpha1.AddOnRolloutStatus, by v1alpha1.Target, now metav1.Tim
 	return bounded(h)
 }
 
-// withLeft adds the rollout of the content that the fleet leaves, if the history does not have it although the content
-// was quarantined after the newest rollout that it has: the status is an older one, for example from a backup.
+// withLeft adds the rollout of the content that the fleet leaves, if the history lacks it because the status is old,
+// for example from a backup. This is so if the content was quarantined after the newest rollout in the history.
 func (o *Observation) withLeft(h []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
 	if !o.Override.Returns() || len(h) < 2 {
 		return h
@@ -161,8 +162,8 @@ func (o *Observation) withLeft(h []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntr
 	return bounded(slices.Insert(h, 1, lost))
 }
 
-// bounded keeps the newest entries. If they are too large, the oldest ones lose their clusters and stages first: how
-// each rollout ended is known for longer.
+// bounded keeps the newest entries. If they are too large, the oldest entries first lose their clusters and stages,
+// so that the outcome of each rollout is known for longer.
 func bounded(h []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
 	h = h[:min(len(h), historyKept)]
 	size := newestBytes
@@ -189,7 +190,7 @@ func bytesOf(h v1alpha1.HistoryEntry) int {
 	return len(text) + len(",")
 }
 
-// stopped are the times of the stages of a rollout that is over: a stage that did not end is held for ever.
+// stopped are the times of the stages of a rollout that is over. A stage that did not end is Held for ever.
 func stopped(stages []v1alpha1.StageTimes) []v1alpha1.StageTimes {
 	stages = slices.Clone(stages)
 	for i := range stages {
@@ -200,7 +201,7 @@ func stopped(stages []v1alpha1.StageTimes) []v1alpha1.StageTimes {
 	return stages
 }
 
-// statusAfter is the status after a plan. It depends on its arguments only, so that an identical turn writes nothing.
+// statusAfter is the status after a plan. It depends only on its arguments, so an identical turn writes nothing.
 func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, w way, now metav1.Time) v1alpha1.AddOnRolloutStatus {
 	next := *previous.DeepCopy()
 	next.Phase, next.Message = plan.Phase, plan.Message
@@ -211,7 +212,7 @@ func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, w way,
 	}
 	if next.Override.Returns() {
 		if plan.Phase == v1alpha1.PhaseHeld && plan.Outcome == rollout.Pending {
-			next.Phase = v1alpha1.PhaseProgressing // a window holds it: it goes on, and is not Ready
+			next.Phase = v1alpha1.PhaseProgressing // a window holds it: it continues by itself, and is not Ready
 		}
 		next.Phase = returned(next.Phase)
 		next.Message = overridden(next, w)
@@ -220,8 +221,8 @@ func statusAfter(previous v1alpha1.AddOnRolloutStatus, plan rollout.Plan, w way,
 	return next
 }
 
-// recorded updates the newest history entry if it is about the current target. A rollout that is held has ended if the
-// strategy holds it, so that its outcome is success.
+// recorded updates the newest history entry if it is about the current target. A held rollout has ended if the
+// strategy holds it; its outcome is then success.
 func recorded(s v1alpha1.AddOnRolloutStatus, outcome rollout.Outcome, now metav1.Time) []v1alpha1.HistoryEntry {
 	h := slices.Clone(s.History)
 	if len(h) == 0 || s.Target == nil || h[0].Target.Digest != s.Target.Digest {
@@ -274,7 +275,7 @@ func stageTimes(known []v1alpha1.StageTimes, stages []v1alpha1.StageStatus, now 
 		}
 		t := &times[i]
 		if t.Phase == rollout.StageComplete && stage.Phase == rollout.StageHeld {
-			continue // it ended, and admits no other cluster now
+			continue // the stage ended, and admits no other cluster now
 		}
 		t.Phase = stage.Phase
 		switch {

@@ -8,14 +8,14 @@ import (
 	"github.com/addonflow/addonflow/rollout"
 )
 
-// Step is a cluster, and the content that it ran before it gets, or got, other content.
+// Step is a move of a cluster to content, and the content that it ran before.
 type Step struct {
 	Cluster *Cluster
-	// From is that content; nil: none that is known. It is the other content itself if the cluster ran it all along.
+	// From is the content before; nil: not known. If the cluster ran the content all along, From is that content.
 	From *v1alpha1.Target
 }
 
-// Steps are the steps of the clusters of a plan.
+// Steps are the moves of the clusters of a plan.
 type Steps struct {
 	plan *Plan
 	// moved are the clusters that were admitted in the rollout of the target.
@@ -45,7 +45,7 @@ func (s *Steps) begun() int {
 	return -1
 }
 
-// ToTarget is the step of a cluster to the target.
+// ToTarget is the move of a cluster to the target.
 func (s *Steps) ToTarget(c *Cluster) Step {
 	o, runs := s.plan.Observed, c.Running()
 	_, stored := o.StoredAs[render.RevisionName(o.Rollout.Name, runs)]
@@ -77,8 +77,9 @@ func (s *Steps) before(c *Cluster, digest string, entry int) *v1alpha1.Target {
 	return nil
 }
 
-// ToContent is a step to the content: that of a cluster that failed with the content, or else of the first cluster
-// that the content changes. It is the zero Step if the content is not the target and no cluster is known to have got it.
+// ToContent is a move to the content: that of a cluster that failed with the content, otherwise that of the first
+// cluster that the content changes. It is the zero Step if the content is not the target and no cluster is known to
+// have got it.
 func (s *Steps) ToContent(content v1alpha1.Target) Step {
 	var best Step
 	last := 0
@@ -91,7 +92,8 @@ func (s *Steps) ToContent(content v1alpha1.Target) Step {
 	return best
 }
 
-// toContent is the step of a cluster to content, and how well it shows what the content changes; 0: not at all.
+// toContent is the move of a cluster to content. rank says how well it shows the changes by the content; 0: not at
+// all.
 func (s *Steps) toContent(c *Cluster, digest string) (step Step, rank int) {
 	o, history := s.plan.Observed, s.plan.Observed.Rollout.Status.History
 	entry := slices.IndexFunc(history, func(h v1alpha1.HistoryEntry) bool { return h.Target.Digest == digest })
@@ -112,7 +114,7 @@ func (s *Steps) toContent(c *Cluster, digest string) (step Step, rank int) {
 	switch {
 	case failed:
 		return step, 3
-	case left: // it has the content already
+	case left: // it already has the content
 		return step, 1
 	}
 	return step, 2

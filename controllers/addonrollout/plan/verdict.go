@@ -19,7 +19,7 @@ type Verdict struct {
 	// Waiting is the reason of a wait that ends by itself; "": there is none.
 	Waiting string
 	Message string
-	// Place is FILE:LINE of what has the problem, Object the object there; "" if Git does not declare it.
+	// Place is FILE:LINE of the problem, Object the object there; "": Git does not declare it.
 	Place, Object string
 }
 
@@ -31,8 +31,7 @@ func (v Verdict) Text() string {
 	return v.Message + " at " + v.Place + ": " + v.Object
 }
 
-// BlamesOthers reports whether a problem that only the user can fix is in another place than the
-// content that is rolled out.
+// BlamesOthers reports whether a problem that only the user can fix is not in the content that is rolled out.
 func (v Verdict) BlamesOthers() bool {
 	return v.Stalled != "" && v.Stalled != v1alpha1.RolloutFailedReason && v.Stalled != v1alpha1.RolledBackReason
 }
@@ -58,15 +57,15 @@ func verdictOf(err error) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// locate adds where Git declares the pace. No commit declares that of an add-on that is removed, or what another writer
-// changed.
+// locate adds the place where Git declares the pace. No commit declares the pace of an add-on that is being removed,
+// or fields that another writer changed.
 func (v *Verdict) locate(ro *v1alpha1.AddOnRollout) {
 	if !ro.SpecEdited() && ro.Spec.Removal == nil {
 		v.Place, v.Object = ro.Annotations[v1alpha1.PacePlaceAnnotation], ro.Annotations[v1alpha1.PaceObjectAnnotation]
 	}
 }
 
-// guardMessage says what holds a removal back, and how to lift it.
+// guardMessage says why a removal is held, and how to lift the guard.
 func guardMessage(p rollout.Plan) string {
 	if p.GuardHint == "" {
 		return p.Guard
@@ -74,9 +73,8 @@ func guardMessage(p rollout.Plan) string {
 	return p.Guard + "; " + p.GuardHint
 }
 
-// waitsFor says what a valid plan waits for, besides the turn of its clusters: a missing
-// revision, a guard, or a user who must look at clusters that failed after the rollout had
-// succeeded.
+// waitsFor says for what a valid plan waits, besides the turn of its clusters: a missing revision, a guard, or a user
+// who must look at clusters that failed after the success of the rollout.
 func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan, next v1alpha1.AddOnRolloutStatus) Verdict {
 	v, ro := Verdict{}, o.Rollout
 	switch {
@@ -108,8 +106,8 @@ func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan, next v1alpha1
 	return v
 }
 
-// keptVerdict says why a rollout that is being deleted still exists, and what ends the wait. cause is what deletes all
-// rollouts; "" if only this one was deleted.
+// keptVerdict says why a rollout that is being deleted still exists, and when the wait ends. cause is the reason for
+// which all rollouts are deleted; "": only this one is deleted.
 func keptVerdict(cause string, in rollout.Input, plan rollout.Plan) Verdict {
 	have := 0
 	for i := range in.Clusters {
@@ -155,8 +153,8 @@ func heldText(held []rollout.ClusterPlan) string {
 	return fmt.Sprintf("its content stays, without repair, on %s (%s), and no cluster is admitted", brief.Count(len(held), "cluster"), brief.NamesOf(len(held), names))
 }
 
-// Summaries are what the add-on and its stages say on a commit. If the rollout cannot be
-// planned, the add-on says why, and no stage says anything.
+// Summaries are the statuses of the add-on and its stages on a commit. If the rollout cannot be planned, the add-on
+// says why, and the stages have no status.
 func (p *Plan) Summaries() []rollout.Summary {
 	all := p.summaries()
 	if mistaken := p.Observed.Mistaken(); mistaken != "" {
@@ -179,9 +177,9 @@ func (p *Plan) summaries() []rollout.Summary {
 		if p.Planned.Halted {
 			said.Phase = v1alpha1.PhaseFailed
 		}
-		said.Override = override // an order to unblock has taken it out of the status, and no cluster has the content yet
+		said.Override = override // an order to unblock removed it from the status, and no cluster has the content yet
 		text := backText(said, way{p.Stay(), v1alpha1.LastCommit(p.Observed.Rollout.Annotations, p.Observed.Target)})
-		if said.Phase == v1alpha1.PhaseFailed { // the problem first; a description has no room for the reason as well
+		if said.Phase == v1alpha1.PhaseFailed { // the problem comes first, because a description has no room for the reason
 			text = problemText(p.Planned.Message, p.Planned.Counts) + "; " + wayText(said, p.Stay())
 		}
 		return []rollout.Summary{{State: rollout.Failure, Description: text}}
@@ -203,14 +201,14 @@ func (p *Plan) summaries() []rollout.Summary {
 	return []rollout.Summary{s}
 }
 
-// recovers reports whether a rollout that had ended was stopped later, and clusters do not have the content again yet.
+// recovers reports whether a rollout was halted after its end, and clusters do not have the content again yet.
 func (p *Plan) recovers() bool {
 	stored, c := rollout.Outcome(p.Observed.Rollout.Status.Outcome), p.Planned.Counts
 	return p.Input.Ended && (stored == rollout.Failure || stored == rollout.Pending) && c.InFlight+c.Waiting > 0
 }
 
-// asides are what the user must know besides how the rollout stands: which clusters keep bad content because no stage
-// moves them, and which writes beside the status the hub refused.
+// asides are further facts for the user: which clusters keep bad content because no stage moves them, and which
+// writes besides the status the hub refused.
 func (p *Plan) asides() []string {
 	o, bad, names := p.Observed, map[string]bool{}, []string(nil)
 	for i := range p.Clusters {
@@ -237,8 +235,8 @@ func (p *Plan) asides() []string {
 	return slices.Insert(slices.Clone(o.RefusedWrites), 0, text)
 }
 
-// AllSettled reports whether every placement can be relied upon; where one cannot, the stages of
-// its decision groups may be missing for a moment.
+// AllSettled reports whether the decisions of every placement are complete. Otherwise the stages of its decision
+// groups may be missing for a moment.
 func AllSettled(placements []rollout.Placement) bool {
 	return !slices.ContainsFunc(placements, func(p rollout.Placement) bool { return p.Settlement != rollout.Settled })
 }
