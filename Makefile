@@ -186,7 +186,7 @@ readme: build hub ## Run the demo and write its last lines into the README
 bench: hub build ## Measure against the floor with N clusters (default 1000)
 	$(SAY) 'bench: planner and renderer alone, then a hub with $(N) clusters (ten minutes or so)'
 	@go test -run '^$$' -bench . -benchmem ./rollout/... ./render/...
-	@$(HUB_ASSETS); go run ./test/bench -clusters $(N)
+	@$(HUB_ASSETS); go run ./test/bench -clusters $(N) -profile bin/bench.pprof -timeout 1h
 
 .PHONY: scale
 scale: hub build ## Measure how cost grows with SIZES of fleets (default 1000,2000,5000,10000) into docs/scale.md

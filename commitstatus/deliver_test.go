@@ -107,7 +107,7 @@ func (k *keeper) start() {
 
 // plan settles, records wants and begins posts, as a reconcile does before its status write.
 func (k *keeper) plan(live []string, wants ...commitstatus.Want) (marks, began []commitstatus.Mark) {
-	marks = commitstatus.Tell(commitstatus.WithResults(k.stored, k.deliverer.Results("key")), wants...)
+	marks = commitstatus.Enter(commitstatus.WithResults(k.stored, k.deliverer.Results("key")), wants...)
 	s := commitstatus.Succession{Live: live, Whole: "c", Wants: slices.Clone(wants)}
 	for i := range s.Wants {
 		s.Wants[i].SHA = "" // for every commit with the content
@@ -340,7 +340,7 @@ func TestAStartedOperatorReadsEachCommitOnce(t *testing.T) {
 			for j := range 4 {
 				name := fmt.Sprint(i, "/", j)
 				w := commitstatus.Want{SHA: oldSHA, Context: name, State: commitstatus.Success, Description: "2/2"}
-				stored[fmt.Sprint(i)] = accept(commitstatus.Tell(stored[fmt.Sprint(i)], w), noon)
+				stored[fmt.Sprint(i)] = accept(commitstatus.Enter(stored[fmt.Sprint(i)], w), noon)
 				description := w.Description
 				if name == "99/3" {
 					description = "0/2"
@@ -372,7 +372,7 @@ func TestACommitThatTheForgeDoesNotKnowIsReadOnceAStart(t *testing.T) {
 		var marks []commitstatus.Mark
 		for _, name := range []string{"c", "c/canary"} {
 			w := commitstatus.Want{SHA: oldSHA, Context: name, State: commitstatus.Success, Description: "2/2"}
-			marks = accept(commitstatus.Tell(marks, w), noon)
+			marks = accept(commitstatus.Enter(marks, w), noon)
 		}
 		k.forge.unread = &commitstatus.DeliveryError{Reason: "does not know the commit (404)", Permanent: true, RetryAfter: time.Minute}
 		for range 200 {

@@ -3,6 +3,8 @@ package commitstatus
 import (
 	"errors"
 	"time"
+
+	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
 // DeliveryError is why a forge did not accept or return a status. Its text is fit for a condition: short and
@@ -32,10 +34,10 @@ type DeliveryError struct {
 type Denial string
 
 const (
-	// TokenRefused: the forge does not know the token.
-	TokenRefused Denial = "TokenRefused"
+	// TokenRefused: the forge does not know the token, or no longer does.
+	TokenRefused Denial = v1alpha1.TokenRefusedReason
 	// PermissionMissing: the token may not write statuses. See Permission.
-	PermissionMissing Denial = "PermissionMissing"
+	PermissionMissing Denial = v1alpha1.PermissionMissingReason
 )
 
 // Error returns the reason.

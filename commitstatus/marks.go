@@ -42,7 +42,7 @@ func (w Want) statement() Statement {
 // resumedText begins the first pending text after a failure of the same content.
 const resumedText = "resumed: "
 
-// Tell enters wants into the marks and returns the new marks; the given marks are unchanged. A second call with the
+// Enter enters wants into the marks and returns the new marks; the given marks are unchanged. A second call with the
 // same wants changes nothing. "same" means the same content:
 //
 //	last statement  want              what is owed
@@ -55,7 +55,7 @@ const resumedText = "resumed: "
 //	failure         pending, same     "resumed: ..."
 //	verdict         any, older        nothing
 //	verdict         otherwise         the want
-func Tell(marks []Mark, wants ...Want) []Mark {
+func Enter(marks []Mark, wants ...Want) []Mark {
 	out := slices.Clone(marks)
 	for _, w := range wants {
 		i := index(out, w.SHA, w.Context)
@@ -66,12 +66,12 @@ func Tell(marks []Mark, wants ...Want) []Mark {
 			out = append(out, Mark{SHA: w.SHA, Context: w.Context})
 			i = len(out) - 1
 		}
-		tell(&out[i], w)
+		update(&out[i], w)
 	}
 	return out
 }
 
-func tell(m *Mark, w Want) {
+func update(m *Mark, w Want) {
 	next := w.statement()
 	last := Last(*m)
 	if last == nil {

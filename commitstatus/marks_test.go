@@ -83,13 +83,13 @@ func TestTell(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var marks []commitstatus.Mark
 			for _, w := range c.before {
-				marks = accept(commitstatus.Tell(marks, w), noon)
+				marks = accept(commitstatus.Enter(marks, w), noon)
 			}
-			marks = commitstatus.Tell(marks, c.now)
+			marks = commitstatus.Enter(marks, c.now)
 			if got := words(marks[0]); got != c.want || (marks[0].Owed != nil) != c.owed {
 				t.Errorf("says %q, owed %v; want %q, %t", got, marks[0].Owed, c.want, c.owed)
 			}
-			again := commitstatus.Tell(marks, c.now)
+			again := commitstatus.Enter(marks, c.now)
 			if fmt.Sprint(again[0].Owed) == "" || words(again[0]) != words(marks[0]) {
 				t.Errorf("the same want changed the mark: %q", words(again[0]))
 			}
@@ -99,21 +99,21 @@ func TestTell(t *testing.T) {
 
 // TestDuePacesProgressOnly: the first pending and every verdict go at once; progress waits.
 func TestDuePacesProgressOnly(t *testing.T) {
-	marks := accept(commitstatus.Tell(nil, say(commitstatus.Pending, "0/20")), noon)
+	marks := accept(commitstatus.Enter(nil, say(commitstatus.Pending, "0/20")), noon)
 	step := func(percent int) func(*commitstatus.Want) { return func(w *commitstatus.Want) { w.Progress = percent } }
-	little := commitstatus.Tell(marks, say(commitstatus.Pending, "1/20", step(5)))
-	much := commitstatus.Tell(marks, say(commitstatus.Pending, "2/20", step(10)))
-	verdict := commitstatus.Tell(marks, say(commitstatus.Failure, "halted"))
-	grown := commitstatus.Tell(accept(commitstatus.Tell(marks, say(commitstatus.Failure, "1 failed (x: a)", failed("x"))), noon), say(commitstatus.Failure, "2 failed (x: a)", failed("x y")))
+	little := commitstatus.Enter(marks, say(commitstatus.Pending, "1/20", step(5)))
+	much := commitstatus.Enter(marks, say(commitstatus.Pending, "2/20", step(10)))
+	verdict := commitstatus.Enter(marks, say(commitstatus.Failure, "halted"))
+	grown := commitstatus.Enter(accept(commitstatus.Enter(marks, say(commitstatus.Failure, "1 failed (x: a)", failed("x"))), noon), say(commitstatus.Failure, "2 failed (x: a)", failed("x y")))
 	replaced := commitstatus.Overtake(grown, commitstatus.Succession{Live: []string{newSHA}, By: newSHA, Whole: "c"})
-	reopened := commitstatus.Tell(accept(verdict, noon), say(commitstatus.Pending, "1/20"))
+	reopened := commitstatus.Enter(accept(verdict, noon), say(commitstatus.Pending, "1/20"))
 	hold := func(why string) func(*commitstatus.Want) { return func(w *commitstatus.Want) { w.Held = why } }
-	held := commitstatus.Tell(marks, say(commitstatus.Pending, "0/20, held", hold("no placement")))
+	held := commitstatus.Enter(marks, say(commitstatus.Pending, "0/20, held", hold("no placement")))
 	onHold := accept(held, noon.Add(time.Hour))
 	onHold[0].AcceptedAt = noon.Unix()
-	another := commitstatus.Tell(onHold, say(commitstatus.Pending, "0/20, held otherwise", hold("no cluster")))
-	resumed := commitstatus.Tell(onHold, say(commitstatus.Pending, "0/20, 1 in flight"))
-	counted := commitstatus.Tell(onHold, say(commitstatus.Pending, "0/20, held; another 1/30", hold("no placement")))
+	another := commitstatus.Enter(onHold, say(commitstatus.Pending, "0/20, held otherwise", hold("no cluster")))
+	resumed := commitstatus.Enter(onHold, say(commitstatus.Pending, "0/20, 1 in flight"))
+	counted := commitstatus.Enter(onHold, say(commitstatus.Pending, "0/20, held; another 1/30", hold("no placement")))
 	for name, c := range map[string]struct {
 		mark commitstatus.Mark
 		due  bool
@@ -147,7 +147,7 @@ func TestDuePacesProgressOnly(t *testing.T) {
 		t.Error("a context that fails again and again is posted without limit")
 	}
 	grown[0].Owed, grown[0].ProgressPosts = nil, commitstatus.StandstillPostLimit
-	if grown = commitstatus.Tell(grown, say(commitstatus.Failure, "3 failed (x: a)", failed("x y z"))); grown[0].Owed != nil {
+	if grown = commitstatus.Enter(grown, say(commitstatus.Failure, "3 failed (x: a)", failed("x y z"))); grown[0].Owed != nil {
 		t.Error("clusters that fail and recover again and again are posted without limit")
 	}
 	future := much[0]
@@ -165,8 +165,8 @@ func TestCommitsThatAreNotLiveAnyMoreAreSuperseded(t *testing.T) {
 	equal.Contents = []string{"a"}
 	judged := equal
 	judged.Wants = []commitstatus.Want{say(commitstatus.Success, "2/2")}
-	accepted := accept(commitstatus.Tell(nil, say(commitstatus.Pending, "0/2")), noon)
-	stage := commitstatus.Tell(nil, say(commitstatus.Pending, "0/2", func(w *commitstatus.Want) { w.Context = "c/stage" }))
+	accepted := accept(commitstatus.Enter(nil, say(commitstatus.Pending, "0/2")), noon)
+	stage := commitstatus.Enter(nil, say(commitstatus.Pending, "0/2", func(w *commitstatus.Want) { w.Context = "c/stage" }))
 	for name, c := range map[string]struct {
 		marks []commitstatus.Mark
 		s     commitstatus.Succession
@@ -176,11 +176,11 @@ func TestCommitsThatAreNotLiveAnyMoreAreSuperseded(t *testing.T) {
 		"EqualContentWaits":        {accepted, equal, "pending: 0/2"},
 		"EqualContentJudged":       {accepted, judged, "success: 2/2"},
 		"StageFollowsWhole":        {accept(stage, noon), judged, "success: 2/2"},
-		"NotAccepted":              {commitstatus.Tell(nil, say(commitstatus.Pending, "0/2")), by, "error: superseded by 2222222222"},
+		"NotAccepted":              {commitstatus.Enter(nil, say(commitstatus.Pending, "0/2")), by, "error: superseded by 2222222222"},
 		"StageNotAccepted":         {stage, by, ""},
-		"VerdictStands":            {accept(commitstatus.Tell(nil, say(commitstatus.Failure, "no")), noon), by, "failure: no"},
-		"FailureThatResumedUnseen": {commitstatus.Tell(accept(commitstatus.Tell(nil, say(commitstatus.Failure, "no")), noon), say(commitstatus.Pending, "0/2")), by, "failure: no"},
-		"VerdictNotDelivered":      {commitstatus.Tell(accepted, say(commitstatus.Failure, "no")), by, "failure: no"},
+		"VerdictStands":            {accept(commitstatus.Enter(nil, say(commitstatus.Failure, "no")), noon), by, "failure: no"},
+		"FailureThatResumedUnseen": {commitstatus.Enter(accept(commitstatus.Enter(nil, say(commitstatus.Failure, "no")), noon), say(commitstatus.Pending, "0/2")), by, "failure: no"},
+		"VerdictNotDelivered":      {commitstatus.Enter(accepted, say(commitstatus.Failure, "no")), by, "failure: no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := commitstatus.Overtake(c.marks, c.s)
@@ -204,7 +204,7 @@ func TestPruneKeepsWhatIsOwed(t *testing.T) {
 	var marks []commitstatus.Mark
 	for i := range commitstatus.KeptLimit + 2 {
 		sha := fmt.Sprintf("%040d", i)
-		marks = commitstatus.Tell(marks, commitstatus.Want{SHA: sha, Context: "c", State: commitstatus.Failure})
+		marks = commitstatus.Enter(marks, commitstatus.Want{SHA: sha, Context: "c", State: commitstatus.Failure})
 	}
 	got := commitstatus.Prune(marks)
 	if len(got) != commitstatus.KeptLimit || got[0].SHA != fmt.Sprintf("%040d", 2) {

@@ -119,7 +119,7 @@ func FuzzStatusIsPostable(f *testing.F) {
 		if context == "" {
 			return
 		}
-		marks := commitstatus.Tell(nil, commitstatus.Want{
+		marks := commitstatus.Enter(nil, commitstatus.Want{
 			SHA: strings.Repeat("a", 40), Context: context, State: commitstatus.Pending, Description: description,
 		})
 		status := commitstatus.Status{

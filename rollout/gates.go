@@ -154,7 +154,7 @@ func (p *planner) askGates(s *step) string {
 		switch {
 		case !slices.ContainsFunc(waiting, func(u *unit) bool { return p.holds(g, u) }):
 		case s.gated == "":
-			s.gated, s.remeasured = p.waitText(s, g), measured(g.Type)
+			s.gated, s.remeasured = p.waitText(s, g), g.Type.Measured()
 		case g.verdict.State == v1alpha1.GateError:
 			s.gated += ", and for " + g.title() + " (Error)"
 		default:

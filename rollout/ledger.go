@@ -236,3 +236,21 @@ func sameGroup(a, b v1alpha1.RecordGroup) bool {
 		return a.Clusters == b.Clusters && a.Admitted.Equal(&b.Admitted) && a.Since.Equal(&b.Since) && a.Ahead.Equal(b.Ahead)
 	})
 }
+
+// NewAttempt returns the records for a new attempt at the content that becomes the target. Clusters that failed with it
+// before get another try. If the target is the content of a rollback, these failures do not count again.
+func NewAttempt(records []v1alpha1.RecordGroup, digest string, reverting bool) []v1alpha1.RecordGroup {
+	records = slices.Clone(records)
+	for i := range records {
+		g := &records[i]
+		r := Record{RecordKey: g.RecordKey}
+		switch {
+		case g.Revision != digest || !r.CountsAsFailure():
+		case reverting:
+			g.Excused = g.State != Soaking
+		default:
+			g.State, g.Failed = Left, false
+		}
+	}
+	return records
+}

@@ -40,10 +40,10 @@ func (f *findings) gates(field string, gates *v1alpha1.Gates) {
 			}
 			seen[g.Name] = true
 			f.gate(at, g)
-			if when == v1alpha1.GateDuring && !measured(g.Type) {
+			if when == v1alpha1.GateDuring && !g.Type.Measured() {
 				f.badGate(at+".type", fmt.Sprintf("a gate of type %s cannot be evaluated during a stage", g.Type), "move it to before")
 			}
-			if when == v1alpha1.GateBefore && measured(g.Type) && (g.Failures != nil || g.ErrorAfter != nil) {
+			if when == v1alpha1.GateBefore && g.Type.Measured() && (g.Failures != nil || g.ErrorAfter != nil) {
 				f.badGate(at, "failures and errorAfter have no effect before a stage", "remove them, or move the gate to during")
 			}
 		}
@@ -61,11 +61,6 @@ func (f *findings) neverMoved(field string, gates *v1alpha1.Gates) {
 			f.badGate(fmt.Sprintf("%s.before[%d].prometheus.query", field, i), "$moved is empty before the first stage, so that the gate waits for ever", "move it to during, or to the next stage")
 		}
 	}
-}
-
-// measured reports whether gates of the type are evaluated again and again.
-func measured(t v1alpha1.GateType) bool {
-	return t == v1alpha1.GatePrometheus || t == v1alpha1.GateWebhook
 }
 
 func (f *findings) badGate(field, message, hint string) {
@@ -96,7 +91,7 @@ func (f *findings) gate(field string, g v1alpha1.Gate) {
 	if d := g.ErrorAfter; d != nil && d.Duration <= 0 {
 		f.badGate(field+".errorAfter", d.Duration.String()+": must be positive", "such as 5m, or omit it for 10m")
 	}
-	if !measured(g.Type) {
+	if !g.Type.Measured() {
 		for _, of := range []struct {
 			name string
 			set  bool

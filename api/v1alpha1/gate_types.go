@@ -19,6 +19,9 @@ const (
 	GateWebhook GateType = "webhook"
 )
 
+// Measured reports whether the verdict of a gate of the type is a measurement, which is repeated.
+func (t GateType) Measured() bool { return t == GatePrometheus || t == GateWebhook }
+
 // GateState is the state of a gate's verdict.
 type GateState string
 

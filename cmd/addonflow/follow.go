@@ -154,14 +154,14 @@ func (f *follower) watch(ctx context.Context, version string) error {
 			if !ok || event.Type == watch.Error || !isObject {
 				return nil
 			}
-			if err := f.tell(event.Type, object); err != nil {
+			if err := f.print(event.Type, object); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (f *follower) tell(kind watch.EventType, object client.Object) error {
+func (f *follower) print(kind watch.EventType, object client.Object) error {
 	key := client.ObjectKeyFromObject(object)
 	f.known[key] = object
 	if kind == watch.Deleted {

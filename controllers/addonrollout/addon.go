@@ -212,8 +212,8 @@ func (d *round) patchStatus(ctx context.Context, addOn, updated *addonv1alpha1.M
 	return updated, nil
 }
 
-// tell writes conditions that say why nothing can be written to the cluster. Its works stay unchanged.
-func (d *round) tell(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, said ...metav1.Condition) error {
+// setConditions writes conditions that say why nothing can be written to the cluster. Its works stay unchanged.
+func (d *round) setConditions(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, said ...metav1.Condition) error {
 	updated := addOn.DeepCopy()
 	for _, c := range said {
 		c.LastTransitionTime = d.now
@@ -230,7 +230,7 @@ func (d *round) await(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 	if said := meta.FindStatusCondition(addOn.Status.Conditions, c.Type); said != nil && said.Status == c.Status && said.Message == c.Message {
 		return nil
 	}
-	return d.tell(ctx, addOn, c)
+	return d.setConditions(ctx, addOn, c)
 }
 
 // accessOf notes the registration of the rendered template, and returns the access part of the status. It must run

@@ -163,7 +163,7 @@ func (d *round) note(ctx context.Context, c *plan.Cluster, err error) error {
 		d.enter(c.Name, trouble{reason: v1alpha1.OwnershipConflictReason, text: err.Error(), conflict: err})
 	default:
 		d.enter(c.Name, trouble{reason: v1alpha1.ApplyFailedReason, text: err.Error(), refusal: refusal(err), removal: c.Remove})
-		d.tellFailure(ctx, c, err)
+		d.setFailure(ctx, c, err)
 	}
 	return nil
 }
@@ -254,12 +254,12 @@ func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 	}
 	switch {
 	case c.Hindered != nil:
-		return d.tell(hub, addOn, c.Hindered.Conditions()...)
+		return d.setConditions(hub, addOn, c.Hindered.Conditions()...)
 	case c.Refused != nil && (!c.Movable() || d.IsTarget(c.Planned.Revision) || c.Planned.State == rollout.Failed):
-		return errors.Join(d.tell(hub, addOn, c.Refused.Conditions()...), d.repair(ctx, c, addOn))
+		return errors.Join(d.setConditions(hub, addOn, c.Refused.Conditions()...), d.repair(ctx, c, addOn))
 	case c.HostingProblem() != "":
 		// The works on both clusters stay until the annotation is corrected.
-		return d.tell(hub, addOn, *c.Hosting.Condition())
+		return d.setConditions(hub, addOn, *c.Hosting.Condition())
 	case c.Planned.Revision == rollout.Foreign && c.Adopted != nil:
 		return d.sync(ctx, c, addOn, c.Adopted)
 	case c.Movable():

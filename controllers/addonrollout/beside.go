@@ -85,7 +85,7 @@ func (b *besides) end(log logr.Logger, o *plan.Observation) (again time.Duration
 			continue
 		}
 		again = time.Second // so that the status names the refusal
-		b.mem.plan.Unwritten = append(b.mem.plan.Unwritten, b.tell(log, o, w.text))
+		b.mem.plan.Unwritten = append(b.mem.plan.Unwritten, b.announce(log, o, w.text))
 	}
 	if len(b.now) < len(b.before) {
 		again = time.Second // so that the status no longer names the refusal
@@ -102,8 +102,8 @@ func (m *memory) failed(what string, w refusedWrite) {
 	m.beside[what] = w
 }
 
-// tell logs and announces a refusal, and returns it for the journal.
-func (b *besides) tell(log logr.Logger, o *plan.Observation, why string) journal.Decision {
+// announce logs and announces a refusal, and returns it for the journal.
+func (b *besides) announce(log logr.Logger, o *plan.Observation, why string) journal.Decision {
 	d := journal.Decision{Kind: journal.WriteRefused, Commit: o.Target.Commit, Revision: o.Target.Digest, Reason: why}
 	logSteps(log, []journal.Decision{d})
 	announceStep(b.recorder, o.Rollout, d)

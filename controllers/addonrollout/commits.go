@@ -133,16 +133,16 @@ func (r *Reconciler) openBook(p *plan.Plan) *forge.Book {
 		older = append(older, w)
 	}
 	if c.content != contentRemoved {
-		b.Tell(detailed(b, p, older)...)
-		tellEnded(b, p, origin, older)
+		b.Enter(detailed(b, p, older)...)
+		enterEnded(b, p, origin, older)
 	}
 	if c.newest != origin {
 		newest := slices.DeleteFunc(withSHA(wants, c.newest), func(w commitstatus.Want) bool { return !mirrors(b, p, w) })
-		b.Tell(detailed(b, p, newest)...)
-		tellEnded(b, p, c.newest, withSHA(wants, c.newest))
+		b.Enter(detailed(b, p, newest)...)
+		enterEnded(b, p, c.newest, withSHA(wants, c.newest))
 	}
 	if c.refused != "" && (!finished(p.Next.Phase) || commitstatus.Shown(b.Marks(), c.refused, whole)) {
-		b.Tell(detailed(b, p, []commitstatus.Want{{
+		b.Enter(detailed(b, p, []commitstatus.Want{{
 			SHA: c.refused, Context: whole, State: commitstatus.Failure, Content: "refused",
 			Description: "not applied: the commit is refused, see " + forge.ContextName(o.Source),
 		}})...)
@@ -178,9 +178,9 @@ func (r *Reconciler) bookRunning(b *forge.Book, p *plan.Plan, c commits) *forge.
 	running, content := v1alpha1.CommitOf(reports.Commit), contentOf(reports.Digest)
 	wants := withSHA(wantsOf(p, content), running)
 	text := "waits until the " + what + running[:min(len(running), 10)] + " has ended"
-	b.Tell(detailed(b, p, wants)...)
-	tellEnded(b, p, running, wants)
-	b.Tell(detailed(b, p, []commitstatus.Want{
+	b.Enter(detailed(b, p, wants)...)
+	enterEnded(b, p, running, wants)
+	b.Enter(detailed(b, p, []commitstatus.Want{
 		{SHA: c.newest, Context: whole, State: commitstatus.Pending, Content: c.content, Description: text, Held: text},
 	})...)
 	b.Overtake(commitstatus.Succession{Live: append(c.live(), running), Contents: []string{content}, By: c.newest, Whole: whole, Wants: wants})
@@ -322,11 +322,11 @@ func moves(planned rollout.Plan, stage string) bool {
 	})
 }
 
-// tellEnded ends the contexts of a live commit that the rollout no longer reports: removals that are over, stages
+// enterEnded ends the contexts of a live commit that the rollout no longer reports: removals that are over, stages
 // that a change of policy dropped, and all stages of a rollout that cannot be planned or that rolls the content back.
 // Such a context ends with the add-on and gets its state. If it ended earlier, a required check would turn green
 // without proof, or stay red on a good commit. A verdict stays, unless its content is rolled back.
-func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Want) {
+func enterEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Want) {
 	whole := wants[0]
 	for _, m := range b.Marks() {
 		if m.SHA != sha || slices.ContainsFunc(wants, func(w commitstatus.Want) bool { return w.Context == m.Context }) {
@@ -359,7 +359,7 @@ func tellEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Wan
 		default:
 			w.Description = "stage removed; see " + whole.Context
 		}
-		b.Tell(w)
+		b.Enter(w)
 	}
 }
 

@@ -622,6 +622,27 @@ func TestAMeasurementThatFailsHaltsTheStageAlsoAfterARestart(t *testing.T) {
 	}
 }
 
+func TestAGateThatCannotBeMeasuredRollsNothingBack(t *testing.T) {
+	server := newGateServer(t)
+	s := gatedScene(t, &v1alpha1.Gates{During: []v1alpha1.Gate{server.gate()}}, nil)
+	s.declare(rollsBack)
+	first := s.rollout().Status.Target.Digest
+	second := s.upgrade()
+	for range 4 {
+		s.advance(20 * time.Minute) // errorAfter is ten minutes
+		s.turns(2)
+	}
+	s.stands(v1alpha1.PhaseProgressing, "canary 1/1, waits for webhook slo")
+	s.runs(first, "c2", "c3")
+	s.runs(second, "c1")
+	if _, quarantined := v1alpha1.ReadQuarantine(s.revision(second).Annotations); quarantined {
+		t.Error("the content is quarantined")
+	}
+	s.measure(s.clock.Now())
+	s.settle()
+	s.runs(second, "c2", "c3")
+}
+
 func TestVerdictsOutliveAPolicyThatCannotBePlanned(t *testing.T) {
 	server := newGateServer(t)
 	s := gatedScene(t, &v1alpha1.Gates{During: []v1alpha1.Gate{server.gate()}}, nil)

@@ -54,9 +54,9 @@ func unapplied(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == addonv1alpha1.AddonManifestAppliedReasonWorkApplyFailed
 }
 
-// tellFailure writes into the add-on's conditions why its works could not be written. If this write fails, the error
+// setFailure writes into the add-on's conditions why its works could not be written. If this write fails, the error
 // is not reported: the next attempt on the cluster writes the conditions again, at once if another writer was faster.
-func (d *round) tellFailure(ctx context.Context, c *plan.Cluster, cause error) {
+func (d *round) setFailure(ctx context.Context, c *plan.Cluster, cause error) {
 	var failed *worksError
 	if c.AddOn == nil || c.AddOn.DeletionTimestamp != nil || !errors.As(cause, &failed) {
 		return

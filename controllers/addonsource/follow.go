@@ -205,12 +205,12 @@ func (p *pass) intend(ctx context.Context, todo plan, rollouts map[string]*v1alp
 	if p.source.Spec.CommitStatus != nil && p.Desk.Owns(ctx, p.source) {
 		book := p.Desk.Open(p.key(), p.source, status.CommitStatuses)
 		if last := p.lastVerdict(rollouts); last != nil {
-			book.Tell(*last)
+			book.Enter(*last)
 		}
 		if !p.reported() {
 			want := p.want(p.head.Commit, commitstatus.Pending, p.applying())
 			want.Content = declarationOf(todo.addOns)
-			book.Tell(want)
+			book.Enter(want)
 		}
 		status.CommitStatuses = book.Stored()
 	}

@@ -139,7 +139,7 @@ func (p *pass) supersede(book *forge.Book, all []overtaken) {
 		if err != nil || old.Commit == p.head.Commit {
 			continue
 		}
-		book.Tell(commitstatus.Want{SHA: old.Commit, Context: forge.ContextName(p.source, o.addOn), State: commitstatus.Pending})
+		book.Enter(commitstatus.Want{SHA: old.Commit, Context: forge.ContextName(p.source, o.addOn), State: commitstatus.Pending})
 		book.Supersede(old.Commit, p.head.Commit)
 	}
 }

@@ -41,10 +41,10 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 	case p.source.Spec.CommitStatus == nil:
 		return book, nil
 	case !p.source.DeletionTimestamp.IsZero():
-		return book, p.tellDeleted(ctx, book)
+		return book, p.enterDeleted(ctx, book)
 	}
 	if out.replaced != nil {
-		book.Tell(*out.replaced)
+		book.Enter(*out.replaced)
 	}
 	applied, head := v1alpha1.CommitOf(p.source.Status.LastAppliedRevision), p.head.Commit
 	succession := commitstatus.Succession{Whole: forge.ContextName(p.source), By: head}
@@ -59,17 +59,17 @@ func (p *pass) openBook(ctx context.Context, out outcome, h *halt) (*forge.Book,
 		succession.Contents = []string{contentOf(fleet.addOns), declarationOf(fleet.addOns)}
 		want := p.verdict(fleet)
 		if !fleet.ahead {
-			book.Tell(want)
+			book.Enter(want)
 			succession.Live = append(succession.Live, applied)
 		}
 		succession.Wants = p.verdicts(book, want, fleet)
 		for _, want := range p.finished(book, fleet, append(succession.Live, head)) {
-			book.Tell(want)
+			book.Enter(want)
 			succession.Live = append(succession.Live, want.SHA)
 		}
 	}
 	if head != "" && (head != applied || h != nil && (h.kind == refused || h.reason == v1alpha1.DefinitionMissingReason)) && !out.unchanged() {
-		p.tellHead(book, out, h)
+		p.enterHead(book, out, h)
 	}
 	if applied == head && h == nil {
 		p.supersede(book, out.overtaken)
@@ -119,9 +119,9 @@ func (p *pass) lastVerdict(rollouts map[string]*v1alpha1.AddOnRollout) *commitst
 	return &want
 }
 
-// tellDeleted ends every context. A deleted source judges no commit, even while its add-ons stay. While one of them
+// enterDeleted ends every context. A deleted source judges no commit, even while its add-ons stay. While one of them
 // waits for a decision, the status of the applied commit names it.
-func (p *pass) tellDeleted(ctx context.Context, book *forge.Book) error {
+func (p *pass) enterDeleted(ctx context.Context, book *forge.Book) error {
 	rollouts, err := p.cachedRollouts(ctx)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (p *pass) tellDeleted(ctx context.Context, book *forge.Book) error {
 	}
 	want.Content = digestOfTexts(want.Description)
 	if want.Description != ended || shows(book.Marks(), want) {
-		book.Tell(want)
+		book.Enter(want)
 	}
 	book.EndAll(ended)
 	return nil
@@ -148,9 +148,9 @@ func shows(marks []commitstatus.Mark, w commitstatus.Want) bool {
 	})
 }
 
-// tellHead reports why the head is not applied. A verdict stays under the spec under which it was made: a commit does
-// not become pending again because it could not be checked again.
-func (p *pass) tellHead(book *forge.Book, out outcome, h *halt) {
+// enterHead reports why the head is not applied. A verdict stays under the spec under which it was made: a commit
+// does not become pending again because it could not be checked again.
+func (p *pass) enterHead(book *forge.Book, out outcome, h *halt) {
 	before := p.before.Status
 	judged := before.LastAttemptedRevision == p.head.String() && (p.spec == "" || before.LastAttemptedSpec == refusedUnder(p.spec))
 	switch {
@@ -158,16 +158,16 @@ func (p *pass) tellHead(book *forge.Book, out outcome, h *halt) {
 	case h.kind == refused:
 		want := p.want(p.head.Commit, commitstatus.Failure, refusalText(h))
 		want.Content = digestOfTexts(refusedUnder(p.spec))
-		book.Tell(want)
+		book.Enter(want)
 	case h.reason == v1alpha1.DefinitionMissingReason:
 		want := p.want(p.head.Commit, commitstatus.Error, h.text)
 		want.Content = digestOfTexts(h.text)
-		book.Tell(want)
+		book.Enter(want)
 	case judged:
 	case h.kind == stalled && len(h.problems) > 0:
-		book.Tell(p.want(p.head.Commit, commitstatus.Error, refusalText(h)))
+		book.Enter(p.want(p.head.Commit, commitstatus.Error, refusalText(h)))
 	case h.kind == stalled:
-		book.Tell(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+h.text))
+		book.Enter(p.want(p.head.Commit, commitstatus.Error, h.reason+": "+h.text))
 	default:
 		want := p.want(p.head.Commit, commitstatus.Pending, p.pendingText(h))
 		want.Content = out.content
@@ -175,7 +175,7 @@ func (p *pass) tellHead(book *forge.Book, out outcome, h *halt) {
 			want.Description = "not applied yet: " + h.text
 			want.Held = want.Description
 		}
-		book.Tell(want)
+		book.Enter(want)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestFleet_ClusterThatFailsAfterTheHaltIsReported(t *testing.T) {
 		conditions.MarkStalled(ro, v1alpha1.RolloutFailedReason, "%s", message)
 		var f fleet
 		f.add(ro, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1"}, writtenRollout{})
-		marks = commitstatus.Tell(marks, p.verdict(f))
+		marks = commitstatus.Enter(marks, p.verdict(f))
 		return ro, commitstatus.Last(marks[0]).Description
 	}
 	var before *v1alpha1.AddOnRollout
@@ -156,7 +156,7 @@ func TestTellHead_NamesWhatADefinitionLacksNow(t *testing.T) {
 	p := &pass{source: &v1alpha1.AddOnSource{}, before: &v1alpha1.AddOnSource{}, head: gitsource.Revision{Commit: strings.Repeat("2", 40)}}
 	book := forge.NewDesk(forge.Options{Now: time.Now}).Open(forge.Key{}, nil, nil)
 	for _, text := range []string{"it is being deleted", "it is missing"} {
-		p.tellHead(book, outcome{}, wait(v1alpha1.DefinitionMissingReason, time.Second, "%s", text))
+		p.enterHead(book, outcome{}, wait(v1alpha1.DefinitionMissingReason, time.Second, "%s", text))
 		if said := commitstatus.Last(book.Marks()[0]); said.Description != text {
 			t.Errorf("%q, want %q", said.Description, text)
 		}
@@ -368,7 +368,7 @@ func TestCommitThatTouchesOneOf200AddOnsCostsThreePosts(t *testing.T) {
 	var marks []commitstatus.Mark
 	var posts []string
 	tell := func(want commitstatus.Want) {
-		marks = commitstatus.Tell(marks, want)
+		marks = commitstatus.Enter(marks, want)
 		var began []commitstatus.Mark
 		marks, began = commitstatus.Begin("github", marks, now)
 		for _, m := range began {
@@ -479,12 +479,12 @@ func TestFinished_SaysNoProgressOfARollback(t *testing.T) {
 		p := &pass{source: &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}}}
 		book := forge.NewDesk(forge.Options{Now: time.Now}).Open(forge.Key{}, nil, nil)
 		before.SHA, before.Context = sha, forge.ContextName(p.source)
-		book.Tell(before)
+		book.Enter(before)
 		for range 2 {
 			var f fleet
 			f.finish(ro)
 			f.finish(other)
-			book.Tell(p.finished(book, f, nil)...)
+			book.Enter(p.finished(book, f, nil)...)
 			last := commitstatus.Last(book.Marks()[0])
 			if last.State != "failure" || last.Description != "hello: content quarantined: leaks" {
 				t.Errorf("%s: %+v", name, last)
@@ -516,7 +516,7 @@ func TestFinished_JudgesACommitByAllOfItsAddOns(t *testing.T) {
 	} {
 		p := &pass{source: &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}}}
 		book := forge.NewDesk(forge.Options{Now: time.Now}).Open(forge.Key{}, nil, nil)
-		book.Tell(commitstatus.Want{SHA: sha, Context: forge.ContextName(p.source), State: commitstatus.Pending})
+		book.Enter(commitstatus.Want{SHA: sha, Context: forge.ContextName(p.source), State: commitstatus.Pending})
 		var f fleet
 		f.finish(rollout("hello", v1alpha1.OnNewCommitFinish, v1alpha1.PhaseSucceeded, ""))
 		f.finish(c.other)

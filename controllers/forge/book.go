@@ -63,12 +63,12 @@ func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.Com
 // Marks returns the marks.
 func (b *Book) Marks() []commitstatus.Mark { return b.marks }
 
-// Tell enters the statuses that live commits should have. A second call with the same statuses changes nothing. A
+// Enter enters the statuses that live commits should have. A second call with the same statuses changes nothing. A
 // status of an artifact that names no commit is left out.
-func (b *Book) Tell(wants ...commitstatus.Want) {
+func (b *Book) Enter(wants ...commitstatus.Want) {
 	named := slices.DeleteFunc(slices.Clone(wants), func(w commitstatus.Want) bool { return len(w.SHA) == digestDigits })
 	b.unnamed = b.unnamed || len(named) < len(wants)
-	b.marks = commitstatus.Tell(b.marks, named...)
+	b.marks = commitstatus.Enter(b.marks, named...)
 }
 
 // Overtake updates the marks of commits that are not live, and drops those of commits with a

@@ -8,7 +8,7 @@
 // One Desk serves both controllers of a process. A reconcile uses it so:
 //
 //	book := desk.Open(key, source, marks)              what was delivered is recorded
-//	book.Tell(...), Overtake, Supersede                what commits should say
+//	book.Enter(...), Overtake, Supersede                what commits should say
 //	book.Address(ctx, source)                          reads the Secret, begins what is due
 //	obj.Status.CommitStatuses = book.Stored()          stored on the hub
 //	book.SetConditions(obj)                            CommitStatusReported, CommitStatusDenied

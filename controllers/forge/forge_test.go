@@ -212,7 +212,7 @@ func nothing(*Book) {}
 
 func want(state commitstatus.State, text string) func(*Book) {
 	return func(b *Book) {
-		b.Tell(commitstatus.Want{SHA: sha, Context: "addonflow/team", State: state, Description: text})
+		b.Enter(commitstatus.Want{SHA: sha, Context: "addonflow/team", State: state, Description: text})
 	}
 }
 
@@ -564,10 +564,10 @@ func TestAnotherDestinationGetsEverything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, goodWord)
 			derived := func(book *Book) {
-				book.Tell(commitstatus.Want{SHA: nextSHA, Context: ContextName(b.source), State: commitstatus.Success, Description: "applied"})
+				book.Enter(commitstatus.Want{SHA: nextSHA, Context: ContextName(b.source), State: commitstatus.Success, Description: "applied"})
 			}
 			b.settles(func(book *Book) {
-				book.Tell(commitstatus.Want{SHA: sha, Context: ContextName(b.source), State: commitstatus.Pending})
+				book.Enter(commitstatus.Want{SHA: sha, Context: ContextName(b.source), State: commitstatus.Pending})
 				derived(book)
 			})
 			before := len(b.forge.Log())

@@ -103,7 +103,7 @@ func TestContextPassesOn(t *testing.T) {
 			}
 			resolve(b, owner)
 			b.reconcile(func(l *Book) {
-				l.Tell(commitstatus.Want{SHA: sha, Context: ContextName(b.source), State: commitstatus.Success})
+				l.Enter(commitstatus.Want{SHA: sha, Context: ContextName(b.source), State: commitstatus.Success})
 			})
 			b.awaitRequest()
 			b.reconcile(nothing)

@@ -196,7 +196,7 @@ func (o *operator) reconcile(dies bool) {
 	wants := o.wanted[o.changes-1]
 	head := wants[0]
 	book := o.desk.Open(Key{Kind: v1alpha1.AddOnSourceKind, NamespacedName: client.ObjectKeyFromObject(source)}, source, source.Status.CommitStatuses)
-	book.Tell(wants...)
+	book.Enter(wants...)
 	book.Overtake(commitstatus.Succession{Live: []string{head.SHA}, Contents: []string{head.Content}, By: head.SHA, Whole: head.Context, Wants: wants})
 	book.Address(o.t.Context(), source)
 	source.Status.CommitStatuses = book.Stored()

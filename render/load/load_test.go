@@ -90,3 +90,26 @@ func TestAddOn_DeclaresPace(t *testing.T) {
 		})
 	}
 }
+
+// A webhook gate without a Secret is a warning: its requests are not signed.
+func TestWarnings_GateWithUnsignedRequests(t *testing.T) {
+	files := hello()
+	files[rolloutFile] = `apiVersion: addonflow.io/v1alpha1
+kind: AddOnRollout
+metadata: {name: hello}
+spec:
+  stages:
+  - name: canary
+    placement: {namespace: hello, name: everyone}
+    gates:
+      during:
+      - {name: probe, type: webhook, webhook: {url: "https://probe.example.com"}}
+      before:
+      - {name: board, type: webhook, webhook: {url: "https://board.example.com", secretRef: {name: board}}}
+`
+	loaded := load(t, files, nil)
+	const want = rolloutFile + ":10: AddOnRollout/hello: spec.stages[0].gates.during[0].webhook: the requests are not signed; set secretRef to a Secret with the key that signs them"
+	if got := loaded.Warnings.Error(); got != want {
+		t.Errorf("warnings:\n%s\nwant:\n%s", got, want)
+	}
+}

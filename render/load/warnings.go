@@ -34,6 +34,7 @@ func (l *loader) warnings() problem.List {
 		l.warnOfAbsent(d, said)
 		l.warnOfGroups(d, said)
 		warnOfPace(d, said)
+		warnOfUnsigned(d, said)
 		if d.Unfetched != "" {
 			said.report(d.pkg, flaw.Flaw{
 				Field: ociField, Reason: flaw.ReasonReferenceNotFound, Message: "nothing of the chart is checked, because nothing is fetched from a registry here",
@@ -215,6 +216,29 @@ func warnOfPace(d *draft, said *loader) {
 		Field: specKey, Reason: flaw.ReasonInvalidRolloutStrategy, Message: "no pace is declared: a commit moves all clusters at once, unless the operator runs with --default-canary",
 		Hint: "declare stages or strategy, such as strategy: {type: All} if this is intended",
 	})
+}
+
+// warnOfUnsigned warns of webhook gates without a Secret: the service cannot know that the operator asks.
+func warnOfUnsigned(d *draft, said *loader) {
+	if d.Rollout == nil {
+		return
+	}
+	for i, stage := range d.Rollout.Stages {
+		if stage.Gates == nil {
+			continue
+		}
+		at := flaw.Path("spec.stages").Index(i).Child("gates")
+		for field, gates := range map[string][]v1alpha1.Gate{"before": stage.Gates.Before, "during": stage.Gates.During} {
+			for j, gate := range gates {
+				if gate.Webhook != nil && gate.Webhook.SecretRef == nil {
+					said.report(d.rollout, flaw.Flaw{
+						Field: at.Child(field).Index(j).Child("webhook"), Reason: flaw.ReasonInvalidRolloutStrategy,
+						Message: "the requests are not signed", Hint: "set secretRef to a Secret with the key that signs them",
+					})
+				}
+			}
+		}
+	}
 }
 
 // mandatoryGroups returns the mandatory groups of a pace, and the block with them.

@@ -86,8 +86,8 @@ type result struct {
 	cpu      cpuTimes
 	memory   memory
 	profiles profiles
-	// planner is the planner's share of one core until the rollout said that it succeeded; "" without a profile.
-	planner string
+	// planner is the planner's share of one core until the rollout said that it succeeded; 0 without a profile.
+	planner float64
 }
 
 // newBench declares the add-on in Git and applies its source, with no operator yet.
@@ -210,7 +210,7 @@ func (b *bench) rollOut(ctx context.Context, message string, tree map[string]str
 		return result{}, err
 	}
 	if len(r.profiles) > 0 {
-		r.planner = fmt.Sprintf("%.3f cores", r.profiles.plannerCores(concluded))
+		r.planner = r.profiles.plannerCores(concluded)
 	}
 	return r, nil
 }

@@ -14,6 +14,21 @@ func median(times []time.Duration) time.Duration {
 	return s[len(s)/2]
 }
 
+const (
+	// promisedVolume are the bytes that one rollout of 10,000 clusters writes to AddOnRollouts at most.
+	promisedVolume = 1e9
+	// promisedPlanner is the planner's share of one core at most, with 10,000 clusters.
+	promisedPlanner = 0.5
+)
+
+// plannerText is the planner's share of one core, and whether it keeps the promise; "" if it was not measured.
+func (r result) plannerText() string {
+	if r.planner == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s %.3f cores", mark(r.planner <= promisedPlanner), r.planner)
+}
+
 // print prints the measurements.
 func (b *bench) print(w io.Writer) {
 	n := float64(len(b.names))
@@ -29,10 +44,12 @@ func (b *bench) print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%-26s %7.2fs %8s %7s %9.2f %9.0f %9s %10s %9s %12s %14s\n",
 			r.name, r.took.Seconds(), floor, ratio, all/n, conflicts,
-			r.cpu.per(n, b.operator), r.cpu.per(n, apiServer), r.cpu.per(n, etcd), r.planner, r.memory)
+			r.cpu.per(n, b.operator), r.cpu.per(n, apiServer), r.cpu.per(n, etcd), r.plannerText(), r.memory)
 	}
 	v := b.addOn.volume()
-	fmt.Fprintf(w, "\nAddOnRollouts: %d writes, %.1f MB in all, the largest %d KiB\n", v.writes, float64(v.total)/1e6, v.largest>>10)
+	each := float64(v.total) / float64(len(b.results))
+	fmt.Fprintf(w, "\n%s AddOnRollouts: %d writes, %.1f MB in all, %.1f MB a rollout, the largest %d KiB; promised with 10,000 clusters: a rollout %.0f MB, the planner %.1f cores\n",
+		mark(each <= promisedVolume), v.writes, float64(v.total)/1e6, each/1e6, v.largest>>10, promisedVolume/1e6, promisedPlanner)
 	if len(b.pushed) > 0 {
 		verdict := "✔"
 		if median(b.pushed) > promised {

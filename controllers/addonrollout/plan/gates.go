@@ -229,18 +229,13 @@ func (g *gate) planned() rollout.Gate {
 	return v
 }
 
-// measured reports whether the verdict of the gate is a measurement.
-func (g *gate) measured() bool {
-	return g.Type == v1alpha1.GatePrometheus || g.Type == v1alpha1.GateWebhook
-}
-
 // ask stores since when the planner asks for the verdict. A verdict is not stored if the planner never asked for it
 // and it decides nothing. The verdict of a window is stored only while the planner asks for it, because the window
 // opens and closes for every rollout. Decisions of users are counted even while the rollout is suspended.
 func (g *gate) ask(asked bool, now time.Time) {
 	decided := g.Type != v1alpha1.GateWindow && (g.status.State == v1alpha1.GatePassed || g.status.State == v1alpha1.GateFailed)
 	switch {
-	case !asked && !decided && !g.measured() && (g.Type == v1alpha1.GateWindow || g.stored.Since == nil):
+	case !asked && !decided && !g.Type.Measured() && (g.Type == v1alpha1.GateWindow || g.stored.Since == nil):
 		g.status = g.stored
 	case asked && g.status.Since == nil:
 		stamp := metav1.NewTime(now).Rfc3339Copy()
@@ -280,7 +275,7 @@ func (d *Decided) measures(o *Observation, attempt int32) []gates.Measure {
 	var measures []gates.Measure
 	for i := range d.gates {
 		g := &d.gates[i]
-		if ask, asked := d.asks(g); asked && g.measured() {
+		if ask, asked := d.asks(g); asked && g.Type.Measured() {
 			measures = append(measures, gates.Measure{When: g.status.When, Gate: g.Gate, Question: d.question(o, g, attempt), After: ask.After})
 		}
 	}

@@ -83,7 +83,7 @@ func (o *Observation) unfinished(declared v1alpha1.Target) *v1alpha1.Target {
 	switch {
 	case quarantined && !s.Override.Returns() && o.refuge(*s.Target) != "":
 		return s.Target // the fleet is about to move back from it
-	case barred, s.Phase == v1alpha1.PhaseHeld && o.heldByStrategy(), slices.Contains(endedPhases(), s.Phase):
+	case barred, s.Phase == v1alpha1.PhaseHeld && o.heldAtShare(), slices.Contains(endedPhases(), s.Phase):
 		return nil
 	case s.Override.Returns():
 		from := s.Override.Leaves()
@@ -92,9 +92,9 @@ func (o *Observation) unfinished(declared v1alpha1.Target) *v1alpha1.Target {
 	return s.Target
 }
 
-// heldByStrategy reports whether the share of clusters that the strategy moves has the content. A rollout that is
-// held for another reason has not ended.
-func (o *Observation) heldByStrategy() bool {
+// heldAtShare reports whether the share of clusters that the strategy moves has the content. A rollout that is held
+// for another reason has not ended.
+func (o *Observation) heldAtShare() bool {
 	strategy, stages := o.Rollout.Spec.Strategy, o.Rollout.Status.Stages
 	return strategy != nil && strategy.Type == v1alpha1.StrategyRollingUpdateWithPlacement && len(stages) > 0 && stages[0].Phase == rollout.StageComplete
 }

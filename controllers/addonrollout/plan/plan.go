@@ -82,7 +82,7 @@ type Cluster struct {
 //	claims    which other owners and writers the add-on has
 //	begin     the status to plan with, moved to the target and to the present clock
 //	orders    the orders about the attempt: retry and abort
-//	decide    the planner, with every cluster judged
+//	ask       the planner, with every cluster judged
 //	conclude  the status to store, the orders about content, and whether the fleet moves back
 //
 // Problems that the user must fix are part of the plan. A returned error is retried.
@@ -96,7 +96,7 @@ func New(o *Observation) (Plan, error) {
 		return o.plan(claims, begun, concluded{Decided: Decided{memory: begun.memory}, status: begun.status})
 	}
 	after := o.applyOrders(begun.status)
-	decided, err := o.decide(begun, after, claims.contested)
+	decided, err := o.ask(begun, after, claims.contested)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -290,14 +290,14 @@ func Preview(o *Observation, reported error) (Plan, error) {
 		return Plan{}, o.InvalidHealth
 	}
 	begun := begun{status: movedToTarget(o.Rollout.Status, o, metav1.NewTime(o.Look.Wall)), memory: o.Memory}
-	decided, err := o.decide(begun, ordered{status: begun.status}, contested)
+	decided, err := o.ask(begun, ordered{status: begun.status}, contested)
 	if err != nil {
 		return Plan{}, err
 	}
 	return Plan{Observed: o, Decided: decided, Memory: decided.memory}, decided.Refused
 }
 
-// turn is the state of one call of decide.
+// turn is the state of one call of ask.
 type turn struct {
 	*Observation
 	// stored is the status to plan with: the stored status, moved to the target of spec.
@@ -315,7 +315,7 @@ type turn struct {
 	measured []gates.Measured
 }
 
-func (o *Observation) decide(b begun, h ordered, contested error) (Decided, error) {
+func (o *Observation) ask(b begun, h ordered, contested error) (Decided, error) {
 	t := &turn{Observation: o, stored: h.status, records: map[string]*rollout.Record{}, leaves: b.memory, yielding: map[types.NamespacedName]bool{}}
 	t.leaves.alike, t.leaves.apart, t.leaves.intact = map[string]Fingerprint{}, map[string]Fingerprint{}, map[string]Fingerprint{}
 	t.leaves.windows = map[windowKey]window{}

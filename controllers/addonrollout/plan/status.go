@@ -59,7 +59,7 @@ func movedToTarget(stored v1alpha1.AddOnRolloutStatus, o *Observation, now metav
 	}
 	next.History = supersede(next, target, now)
 	next.Reverting, next.Returned, next.Aborted = s.Has(target.Revision), false, nil
-	next.Ledger.Records = anew(next.Ledger.Records, target.Digest, next.Reverting)
+	next.Ledger.Records = rollout.NewAttempt(next.Ledger.Records, target.Digest, next.Reverting)
 	next.Target, next.TargetSince = &target, &now
 	next.Attempt = nextAttempt(next.History, o)
 	next.Stages = unjudged(next.Stages)
@@ -83,24 +83,6 @@ func declaredBy(s v1alpha1.AddOnRolloutStatus) string {
 		return s.Override.Declared.Digest
 	}
 	return s.Target.Digest
-}
-
-// anew returns the records for a new attempt at the content that becomes the target. Clusters that failed with it
-// earlier get another try. If the target is the content of a rollback, the earlier failures do not count again.
-func anew(records []v1alpha1.RecordGroup, digest string, reverting bool) []v1alpha1.RecordGroup {
-	records = slices.Clone(records)
-	for i := range records {
-		g := &records[i]
-		r := rollout.Record{RecordKey: g.RecordKey}
-		switch {
-		case g.Revision != digest || !r.CountsAsFailure():
-		case reverting:
-			g.Excused = g.State != rollout.Soaking
-		default:
-			g.State, g.Failed = rollout.Left, false
-		}
-	}
-	return records
 }
 
 // nextAttempt is the attempt at the content that becomes the target: 1 for content that was never tried. The number
