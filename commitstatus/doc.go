@@ -1,11 +1,11 @@
 // Package commitstatus reports the state of commits to a Git forge.
 //
 // A caller derives the state of each commit anew every time. This package decides:
-// - which state is posted, and when (Enter, Overtake, Begin, WithResults, Prune: pure functions
-// over the marks; there is one mark per commit and context);
-// - the words (Shorten, Refusal, ContextName: short, printable, no running clock);
-// - how a status reaches the forge (Forge is one interface with one file per forge. The
-// Deliverer posts outside of the reconcile, so that a forge that is down never delays a rollout).
+//   - which state is posted, and when (Enter, Overtake, Begin, WithResults, Prune: pure functions
+//     over the marks; there is one mark per commit and context);
+//   - the words (Shorten, Refusal, ContextName: short, printable, no running clock);
+//   - how a status reaches the forge (Forge is one interface with one file per forge. The
+//     Deliverer posts outside of the reconcile, so that a forge that is down never delays a rollout).
 //
 // The way of one status:
 //

@@ -34,7 +34,7 @@ type DeliveryError struct {
 type Denial string
 
 const (
-	// TokenRefused: the forge does not know the token.
+	// TokenRefused: the forge does not know the token, or no longer does.
 	TokenRefused Denial = v1alpha1.TokenRefusedReason
 	// PermissionMissing: the token may not write statuses. See Permission.
 	PermissionMissing Denial = v1alpha1.PermissionMissingReason

@@ -23,8 +23,8 @@ const (
 // scpPattern is the short form of SSH addresses: user@host:path, without a port.
 var scpPattern = regexp.MustCompile(`^([^@:/]+)@([^@:/]+):(.+)$`)
 
-// parseURL accepts https, http and ssh URLs without a password, query or fragment, and user@host:path. Errors are ErrInvalidURL
-// and safe to show.
+// parseURL accepts https, http and ssh URLs without a password, query or fragment, and user@host:path. Errors are
+// ErrInvalidURL and safe to show.
 func parseURL(raw string) (*transport.Endpoint, error) {
 	if len(raw) > maxURLLength {
 		return nil, fmt.Errorf("%w: longer than %d characters", ErrInvalidURL, maxURLLength)

@@ -148,8 +148,8 @@ func shows(marks []commitstatus.Mark, w commitstatus.Want) bool {
 	})
 }
 
-// enterHead reports why the head is not applied. A verdict stays under the spec under which it was made: a commit does
-// not become pending again because it could not be checked again.
+// enterHead reports why the head is not applied. A verdict stays under the spec under which it was made: a commit
+// does not become pending again because it could not be checked again.
 func (p *pass) enterHead(book *forge.Book, out outcome, h *halt) {
 	before := p.before.Status
 	judged := before.LastAttemptedRevision == p.head.String() && (p.spec == "" || before.LastAttemptedSpec == refusedUnder(p.spec))

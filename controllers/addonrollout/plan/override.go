@@ -92,8 +92,8 @@ func (o *Observation) unfinished(declared v1alpha1.Target) *v1alpha1.Target {
 	return s.Target
 }
 
-// heldAtShare reports whether the share of clusters that the strategy moves has the content. A rollout that is
-// held for another reason has not ended.
+// heldAtShare reports whether the share of clusters that the strategy moves has the content. A rollout that is held
+// for another reason has not ended.
 func (o *Observation) heldAtShare() bool {
 	strategy, stages := o.Rollout.Spec.Strategy, o.Rollout.Status.Stages
 	return strategy != nil && strategy.Type == v1alpha1.StrategyRollingUpdateWithPlacement && len(stages) > 0 && stages[0].Phase == rollout.StageComplete
