@@ -411,6 +411,9 @@ func (g *planning) plan(ctx context.Context, merge readMerge) (proposal.Proposal
 		return proposal.Proposal{}, err
 	}
 	plan, err := proposal.Of(before, after, fleet, chart.Within(g.Charts, g.chartOwner()+"/plan"))
+	if g.source.Spec.Verify != nil {
+		notes = append(notes, "not checked: the signature, because the commit of the merge does not exist yet; spec.verify refuses it unless a listed key signs it")
+	}
 	plan.Notes = append(plan.Notes, notes...)
 	return plan, err
 }

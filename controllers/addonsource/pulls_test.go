@@ -2,6 +2,8 @@ package addonsource
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"golang.org/x/crypto/ssh"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -395,6 +398,39 @@ func TestPlanner_ReadsNothingOfAFork(t *testing.T) {
 	s.ask("v2", 2)
 	if comments, _ := s.plan(); len(comments) != 1 {
 		t.Errorf("comments: %v; %s", comments, s.event())
+	}
+}
+
+// TestPlanner_SaysThatTheSignatureIsNotChecked: the commit of the merge may be refused, whatever the head of the request
+// is signed with.
+func TestPlanner_SaysThatTheSignatureIsNotChecked(t *testing.T) {
+	for _, verified := range []bool{false, true} {
+		s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+		source := &v1alpha1.AddOnSource{}
+		if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
+			t.Fatal(err)
+		}
+		if verified {
+			source.Spec.Verify = &v1alpha1.VerifySpec{SecretRef: fluxmeta.LocalObjectReference{Name: "signers"}}
+		}
+		_, public, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signer, err := ssh.NewPublicKey(public.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "signers"}, Data: map[string][]byte{"ana.sshpub": ssh.MarshalAuthorizedKey(signer)}}
+		if err := errors.Join(s.hub.Update(t.Context(), source), s.hub.Create(t.Context(), keys)); err != nil {
+			t.Fatal(err)
+		}
+		s.ask("v2", 1)
+		comments, statuses := s.plan()
+		const note = "not checked: the signature, because the commit of the merge does not exist yet; spec.verify refuses it unless a listed key signs it"
+		if len(comments) != 1 || strings.Contains(comments[0], note) != verified || statuses[0] != "success addonflow-plan/fleet: 1 add-on: hello; 3 cluster changes" {
+			t.Errorf("verified %v: %v, %v; %s", verified, comments, statuses, s.event())
+		}
 	}
 }
 
