@@ -120,10 +120,10 @@ func (a *azure) Shown(ctx context.Context, sha string, contexts []string) (map[s
 			}
 		}
 		if newest.ID > 0 {
-			shown[name] = &Status{
+			shown[name] = a.found(Status{
 				SHA: sha, Context: name, State: stateNamed(azureStates(), newest.State, "notSet"),
-				Description: a.redact(newest.Description), TargetURL: newest.TargetURL,
-			}
+				Description: newest.Description, TargetURL: newest.TargetURL,
+			})
 		}
 	}
 	return shown, nil

@@ -117,6 +117,6 @@ func (c *restClient) bitbucketShown(ctx context.Context, at string, of Status, s
 	if stored.Key == "" {
 		return map[string]*Status{of.Context: nil}, nil
 	}
-	of.State, of.Description, of.TargetURL = stateNamed(states, stored.State), c.redact(stored.Description), stored.URL
-	return map[string]*Status{of.Context: &of}, nil
+	of.State, of.Description, of.TargetURL = stateNamed(states, stored.State), stored.Description, stored.URL
+	return map[string]*Status{of.Context: c.found(of)}, nil
 }

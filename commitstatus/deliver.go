@@ -713,13 +713,9 @@ func (d *Deliverer) show(next *delivery, shows Statement) {
 	}
 }
 
-// statement converts a status of the forge into the form of a mark. Another client may have written the status, so
-// its text is bounded, and an unknown state (Gitea has warning) becomes Error.
+// statement converts a status that was read into the form of a mark.
 func (s Status) statement() Statement {
-	if !s.State.Known() {
-		s.State = Error
-	}
-	return Statement{State: string(s.State), Description: oneLine(s.Description)}
+	return Statement{State: string(s.State), Description: s.Description}
 }
 
 // succeed records that the forge has the posted status. The lock is held.

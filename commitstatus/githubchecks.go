@@ -114,9 +114,9 @@ func (g *githubChecks) Shown(ctx context.Context, sha string, contexts []string)
 	if !found {
 		return map[string]*Status{contexts[0]: nil}, nil
 	}
-	return map[string]*Status{contexts[0]: {
-		SHA: sha, Context: contexts[0], State: run.state(), Description: g.redact(run.Output.Title), TargetURL: run.DetailsURL,
-	}}, nil
+	return map[string]*Status{contexts[0]: g.found(Status{
+		SHA: sha, Context: contexts[0], State: run.state(), Description: run.Output.Title, TargetURL: run.DetailsURL,
+	})}, nil
 }
 
 // githubPage is how many check runs are requested at once, GitHub's maximum. githubPages bounds the search.

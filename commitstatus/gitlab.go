@@ -122,10 +122,10 @@ func (g *gitlab) Shown(ctx context.Context, sha string, contexts []string) (map[
 	if newest.ID == 0 {
 		return map[string]*Status{contexts[0]: nil}, nil
 	}
-	return map[string]*Status{contexts[0]: {
+	return map[string]*Status{contexts[0]: g.found(Status{
 		SHA: sha, Context: contexts[0], State: stateNamed(gitlabStates(), newest.Status, "created", "running"),
-		Description: g.redact(newest.Description), TargetURL: newest.TargetURL,
-	}}, nil
+		Description: newest.Description, TargetURL: newest.TargetURL,
+	})}, nil
 }
 
 // stateNamed returns the state with the forge's name. Other names of pending are given; any other name is an Error.

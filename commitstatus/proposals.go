@@ -35,7 +35,7 @@ type ProposedFile struct {
 // Opened is a pull request that exists, even if it is closed.
 type Opened struct {
 	Number int64
-	// URL is its page.
+	// URL is its page; "": the forge names none.
 	URL string
 }
 
@@ -81,11 +81,14 @@ func (c *restClient) propose(ctx context.Context, method, url string, body, out 
 	return c.send(ctx, call{method: method, url: url, body: body, expect: expect, doing: "push branches and open pull requests", refused: "proposal"}, out)
 }
 
-// confirmed returns the request of an answer.
+// confirmed returns the request of an answer. An address that is no short link is left out: texts show it.
 func (c *restClient) confirmed(w wireOpened) (Opened, error) {
 	o := Opened{Number: max(w.Number, w.IID), URL: c.redact(w.HTML + w.Web)}
 	if o.Number <= 0 {
-		return o, &DeliveryError{Reason: "the forge did not confirm the pull request", Uncertain: true}
+		return Opened{}, &DeliveryError{Reason: "the forge did not confirm the pull request", Uncertain: true}
+	}
+	if validateTargetURL(o.URL) != nil {
+		o.URL = ""
 	}
 	return o, nil
 }

@@ -74,11 +74,14 @@ type wireStatus struct {
 	Status State `json:"status,omitempty"`
 }
 
-// found converts a status of the forge. Another client may have written it.
-func (c *restClient) found(sha string, s wireStatus) Status {
-	return Status{
-		SHA: sha, Context: s.Context, State: cmp.Or(s.State, s.Status), Description: c.redact(s.Description), TargetURL: s.TargetURL,
+// found returns a status that the forge has. Another client may have written it: its text is bounded, and an unknown
+// state (Gitea has warning) becomes Error.
+func (c *restClient) found(s Status) *Status {
+	if !s.State.Known() {
+		s.State = Error
 	}
+	s.Description, s.TargetURL = oneLine(c.redact(s.Description)), c.redact(s.TargetURL)
+	return &s
 }
 
 // endpoint returns the URL of a path in the repository.
@@ -103,7 +106,7 @@ func (c *restClient) send(ctx context.Context, request call, out any) error {
 }
 
 // attempt makes the call once. An empty body leaves out unchanged, because older Giteas answer in this way if the
-// list is empty.
+// list is empty. An expected error leaves it unchanged, too.
 func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 	if c.limiter != nil {
 		if err := c.limiter.Wait(ctx); err != nil {
@@ -127,7 +130,7 @@ func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 	if err != nil {
 		return &DeliveryError{Reason: c.host + " sent an answer that cannot be read", Uncertain: true, cause: err}
 	}
-	if len(bytes.TrimSpace(body)) == 0 {
+	if len(bytes.TrimSpace(body)) == 0 || response.StatusCode >= http.StatusBadRequest {
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
@@ -242,9 +245,7 @@ func (c *restClient) combined(ctx context.Context, at, sha string, contexts []st
 	for _, name := range contexts {
 		shown[name] = nil
 		if s, ok := newest[name]; ok {
-			status := c.found(sha, s)
-			status.Context = name
-			shown[name] = &status
+			shown[name] = c.found(Status{SHA: sha, Context: name, State: cmp.Or(s.State, s.Status), Description: s.Description, TargetURL: s.TargetURL})
 		}
 	}
 	return shown, nil

@@ -45,6 +45,23 @@ func TestApproval_CountsCommentsOnlyWhereTheGateTakesThem(t *testing.T) {
 	}
 }
 
+// TestComment_IsAboutTheTenDigitsOfOneContent: fewer digits may be those of several contents, and digits of other content
+// decide nothing.
+func TestComment_IsAboutTheTenDigitsOfOneContent(t *testing.T) {
+	subject := Subject{Stage: "canary", Gate: "team", Digest: "v1:sha256:abcdef0123" + strings.Repeat("4", 54)}
+	for digits, want := range map[string]bool{
+		"abcdef0123": true, "abcdef012": false, "a": false, "abcdef01234": false, subject.Digest: false, strings.TrimPrefix(subject.Digest, "v1:sha256:"): false,
+		"ABCDEF0123": false, "abcdef0124": false, "0123444444": false, "abcdef01*3": false, "..........": false, "sha256:abc": false,
+	} {
+		for _, verb := range []string{"approve", "reject"} {
+			c, ok := ParseComment("/addonflow " + verb + " hello canary team " + digits)
+			if got := ok && c.Is("hello", subject); got != want {
+				t.Errorf("%s %q: %v", verb, digits, got)
+			}
+		}
+	}
+}
+
 // FuzzParseComment: a comment that is read as a decision is one line with its five words, and is about no other content.
 func FuzzParseComment(f *testing.F) {
 	f.Add(ApproveComment("hello", "canary", "team", "sha256:0123456789abcdef"), "hello")

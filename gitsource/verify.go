@@ -24,7 +24,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// Endings of the keys of a Secret with public keys, as in Flux.
+// Endings of the names of a Secret's entries with public keys, as in Flux.
 const (
 	pgpSuffix = ".asc"
 	sshSuffix = ".sshpub"
@@ -54,9 +54,9 @@ type sshSigner struct {
 	expires time.Time
 }
 
-// ParseVerification reads the public keys of a Secret: OpenPGP keys in entries that end in .asc, SSH keys, one per
-// line, in entries that end in .sshpub. Other entries are ignored. The error is ErrInvalidCredentials. A key has
-// expired if its expiry is before the time of now; nil: the system's clock.
+// ParseVerification reads the public keys of a Secret: SSH keys, one per line, in entries that end in .sshpub, and
+// OpenPGP keys in entries that end in .asc. As in Flux, an entry of another name may have an OpenPGP key. The error is
+// ErrInvalidCredentials. A key has expired if its expiry is before the time of now; nil: the system's clock.
 func ParseVerification(mode v1alpha1.VerifyMode, keys map[string][]byte, now func() time.Time) (Verification, error) {
 	v := Verification{mode: cmp.Or(mode, v1alpha1.VerifyHEAD), now: now}
 	if v.now == nil {
@@ -65,18 +65,17 @@ func ParseVerification(mode v1alpha1.VerifyMode, keys map[string][]byte, now fun
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		var err error
 		switch {
-		case strings.HasSuffix(name, pgpSuffix):
-			err = v.addOpenPGP(string(keys[name]))
 		case strings.HasSuffix(name, sshSuffix):
 			err = v.addSSH(string(keys[name]))
+		case strings.HasSuffix(name, pgpSuffix), bytes.Contains(keys[name], []byte(pgpKeyBlock)):
+			err = v.addOpenPGP(string(keys[name]))
 		}
 		if err != nil {
 			return Verification{}, fmt.Errorf("%w: key %s %w", ErrInvalidCredentials, name, err)
 		}
 	}
 	if len(v.pgp) == 0 && len(v.ssh) == 0 {
-		return Verification{}, fmt.Errorf("%w: no key with the name of an OpenPGP key (NAME%s) or an SSH key (NAME%s)",
-			ErrInvalidCredentials, pgpSuffix, sshSuffix)
+		return Verification{}, fmt.Errorf("%w: no OpenPGP key (NAME%s) and no SSH key (NAME%s)", ErrInvalidCredentials, pgpSuffix, sshSuffix)
 	}
 	return v, nil
 }

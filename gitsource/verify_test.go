@@ -161,6 +161,10 @@ func TestVerify_OpenPGPSignaturesOfCommits(t *testing.T) {
 	h.mustRefuse(h.verifying(v1alpha1.VerifyHEAD, main, map[string][]byte{"other.asc": exported(t, other)}), "is signed with an OpenPGP key that is not in the Secret")
 	h.must(h.verifying(v1alpha1.VerifyHEAD, main, map[string][]byte{"team.asc": append(exported(t, other), exported(t, ana)...)}))
 
+	for _, name := range []string{"ana", "ana.pub", "pubring.gpg"} { // Flux reads each of them
+		h.must(h.verifying(v1alpha1.VerifyHEAD, main, map[string][]byte{name: exported(t, ana), "README": []byte("not a key")}))
+	}
+
 	h.must(ana.RevokeKey(packet.KeyCompromised, "stolen", nil))
 	h.mustRefuse(h.verifying(v1alpha1.VerifyHEAD, main, map[string][]byte{"ana.asc": exported(t, ana)}), "which is revoked")
 	keys["ana-revoked.asc"] = exported(t, ana)
@@ -253,14 +257,15 @@ func TestParseVerification_NamesTheKeyThatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		key, value, want string
 	}{
-		"no key":        {"note", "x", "no key with the name of an OpenPGP key (NAME.asc) or an SSH key (NAME.sshpub)"},
+		"no key":        {"note", "x", "no OpenPGP key (NAME.asc) and no SSH key (NAME.sshpub)"},
 		"no OpenPGP":    {"ana.asc", canary, "key ana.asc holds no OpenPGP public key"},
 		"half OpenPGP":  {"ana.asc", pgpKeyBlock + "\n" + canary, "key ana.asc holds an OpenPGP key that cannot be read"},
 		"no SSH":        {"ana.sshpub", canary, "key ana.sshpub holds a line that is not an SSH public key"},
 		"a short key":   {"ana.sshpub", string(short), "an RSA key has fewer than 2048 bits"},
 		"an option":     {"ana.sshpub", "cert-authority " + string(ana), "has the option cert-authority, which means nothing here"},
 		"an expiry":     {"ana.sshpub", `expiry-time="tomorrow" ` + string(ana), "want YYYYMMDD"},
-		"only comments": {"ana.sshpub", "# none\n", "no key with the name"},
+		"only comments": {"ana.sshpub", "# none\n", "no OpenPGP key (NAME.asc) and no SSH key (NAME.sshpub)"},
+		"half a key":    {"ana", pgpKeyBlock + "\n" + canary, "key ana holds an OpenPGP key that cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseVerification("", map[string][]byte{c.key: []byte(c.value)}, nil)

@@ -33,7 +33,7 @@ func (r *Registry) Chart(ctx context.Context, repository, digest string) (map[st
 	}
 	i := slices.IndexFunc(m.Layers, func(l ocispec.Descriptor) bool { return l.MediaType == chartContent })
 	if m.Config.MediaType != chartConfig || i < 0 {
-		return nil, fmt.Errorf("%s: %w: it is not a Helm chart, but %s", s.name(digest), ErrContent, brief.Printable(m.Config.MediaType))
+		return nil, fmt.Errorf("%s: %w: it is not a Helm chart, but %s", s.name(digest), ErrContent, brief.Line(m.Config.MediaType, 80))
 	}
 	entries, err := s.unpacked(digest, m.Layers[i], chartLimits())
 	if err != nil {

@@ -7,6 +7,7 @@ require (
 	github.com/CycloneDX/cyclonedx-go v0.11.0
 	github.com/google/go-containerregistry v0.21.9
 	github.com/rhysd/actionlint v1.7.12
+	go.uber.org/goleak v1.3.0
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 	sigs.k8s.io/krew v0.4.3
 	sigs.k8s.io/kustomize/api v0.21.1

@@ -29,9 +29,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"github.com/rhysd/actionlint"
+	"go.uber.org/goleak"
 	"sigs.k8s.io/krew/pkg/index"
 	"sigs.k8s.io/yaml"
 )
+
+// TestMain expects that the tests leave no goroutine behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // commit copies the files of this repository, committed or not, into a repository with one commit.
 func commit(t *testing.T) string {

@@ -302,7 +302,7 @@ type VerifySpec struct {
 	// +optional
 	Mode VerifyMode `json:"mode,omitempty"`
 	// SecretRef names a Secret in the same namespace with public keys: OpenPGP keys in entries
-	// that end in .asc, SSH keys in entries that end in .sshpub.
+	// that end in .asc or have another name, and SSH keys in entries that end in .sshpub.
 	// +required
 	SecretRef meta.LocalObjectReference `json:"secretRef"`
 }

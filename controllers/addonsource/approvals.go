@@ -48,6 +48,9 @@ const levelsAtOnce = 5
 // commitsAtOnce is the number of commits whose pull requests one read looks up.
 const commitsAtOnce = 10
 
+// loginShown is how many characters of an account's name an event has.
+const loginShown = 60
+
 // reasonLimit is how many bytes of a comment an AddOnApproval keeps.
 const reasonLimit = 1024
 
@@ -73,6 +76,8 @@ type look struct {
 	// Accounts without such a request come first.
 	turn    int
 	refused map[string]int
+	// uncounted are the events about comments that do not count.
+	uncounted []string
 
 	// origin lists the pull requests and commits that introduced the content.
 	origin origin
@@ -89,24 +94,27 @@ type origin struct {
 	// whole: no commit is missing in the line.
 	whole    bool
 	requests []commitstatus.MergedRequest
-	// authors are the accounts of the pull requests, and of commits without a pull request; "": the forge names none.
-	authors []string
+	// authors are those of the requests, and of commits that came without one.
+	authors []author
 }
 
-// unknown returns why the authors of the content are not known; "": they are known.
-func (b origin) unknown() string {
-	switch {
-	case !b.whole:
-		return "too many commits were merged since the stable content"
-	case slices.Contains(b.authors, ""):
-		return "the forge names no account for the author of a commit or pull request since the stable content"
+// author is the account of an author; "": the forge names none. of is a request or a commit.
+type author struct{ login, of string }
+
+// authored returns why an account may have authored the content; "": it did not.
+func (b origin) authored(login string) string {
+	if !b.whole {
+		return "too many commits were merged since the stable content to know their authors; approve with addonflow approve"
+	}
+	for _, a := range b.authors {
+		if a.login == "" {
+			return "the forge names no account for the author of " + a.of + "; approve with addonflow approve"
+		}
+		if strings.EqualFold(a.login, login) {
+			return "the account is the author of " + a.of + "; another one must comment"
+		}
 	}
 	return ""
-}
-
-// by reports whether an account may have authored the content.
-func (b origin) by(login string) bool {
-	return b.unknown() != "" || slices.ContainsFunc(b.authors, func(a string) bool { return strings.EqualFold(a, login) })
 }
 
 // numbers lists the requests.
@@ -142,13 +150,13 @@ func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v
 			return false, err
 		}
 		if b.asked++; !found {
-			b.authors = append(b.authors, commit.Author)
+			b.authors = append(b.authors, author{commit.Author, fmt.Sprintf("commit %.10s", commit.SHA)})
 			continue
 		}
 		if began := status.TargetSince; b.asked > 1 && began != nil && merged.At.Before(began.Time) {
 			merged.At = began.Time // earlier comments may be about other content with the same ten digits
 		}
-		b.requests, b.authors = append(b.requests, merged), append(b.authors, merged.Author)
+		b.requests, b.authors = append(b.requests, merged), append(b.authors, author{merged.Author, fmt.Sprintf("pull request %d (commit %.10s)", merged.Number, commit.SHA)})
 	}
 	return b.asked == len(b.line), nil
 }
@@ -310,10 +318,6 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	if !announced {
 		a.Events.Event(rollout, corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request "+last.origin.numbers()+" are read for approvals")
 	}
-	if why := last.origin.unknown(); why != "" && slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
-		err := errors.New(why + ", so the authors are not known and notAuthor accepts no comment; approve with addonflow approve")
-		a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", err.Error())
-	}
 	var comments []commitstatus.Comment
 	for _, merged := range last.origin.requests {
 		more, err := from.After(ctx, merged)
@@ -328,7 +332,7 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	if err := a.Live.List(hub, &list, client.InNamespace(rollout.Namespace)); err != nil {
 		return "", fmt.Errorf("cannot list approvals: %w", err)
 	}
-	asked := newLevels(from, last)
+	asked := newLevels(from, last, func(text string) { a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", text) })
 	var unread error
 	for _, gate := range waiting {
 		decided, err := gate.decisions(ctx, rollout, asked, last.origin, comments, gate.subject.Of(list.Items))
@@ -355,10 +359,19 @@ type levels struct {
 	from  commitstatus.Comments
 	known map[string]commitstatus.Level
 	*look
+	event func(text string)
 }
 
-func newLevels(from commitstatus.Comments, l *look) *levels {
-	return &levels{from: from, known: map[string]commitstatus.Level{}, look: l}
+func newLevels(from commitstatus.Comments, l *look, event func(text string)) *levels {
+	return &levels{from: from, known: map[string]commitstatus.Level{}, look: l, event: event}
+}
+
+// ignore says once why a comment does not count.
+func (l *levels) ignore(text string) {
+	if !slices.Contains(l.uncounted, text) {
+		l.uncounted = append(l.uncounted, text)
+		l.event(text)
+	}
 }
 
 // voice is the decision of one account on a gate.
@@ -391,8 +404,6 @@ func (g awaitedGate) decisions(
 		switch {
 		case !ok || c.Edited || !said.Is(rollout.Name, g.subject) || !gates.IsForgeApprover(*g.spec.Forge, c.By.Login):
 			continue
-		case g.spec.Forge.NotAuthor && by.by(c.By.Login):
-			continue
 		case c.ID <= g.used: // the comment was used, or its decision was withdrawn
 			continue
 		case g.subject.Attempt > 1 && c.Created.Before(g.since): // the comment was about an earlier attempt
@@ -400,6 +411,11 @@ func (g awaitedGate) decisions(
 		case slices.ContainsFunc(known, func(k v1alpha1.AddOnApproval) bool {
 			return k.Spec.Forge != nil && k.Spec.Forge.Host == asked.from.Host() && k.Spec.Forge.CommentID == c.ID
 		}):
+			continue
+		}
+		if why := by.authored(c.By.Login); why != "" && g.spec.Forge.NotAuthor {
+			asked.ignore(fmt.Sprintf("comment %d by %s does not count for gate %s of stage %s, which has notAuthor: %s",
+				c.ID, brief.Line(c.By.Login, loginShown), g.subject.Gate, g.subject.Stage, why))
 			continue
 		}
 		decision := g.decision(rollout, said, v1alpha1.ForgeAuthor{Host: asked.from.Host(), Login: c.By.Login, CommentID: c.ID})

@@ -3,6 +3,7 @@ package addonsource
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -127,7 +128,7 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 				})
 			}
 			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
-			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &look{refused: map[string]int{}}), origin{whole: true, authors: []string{"Author", "Another"}}, comments, c.known)
+			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &look{refused: map[string]int{}}, func(text string) { t.Log(text) }), origin{whole: true, authors: []author{{login: "Author"}, {login: "Another"}}}, comments, c.known)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +193,7 @@ func TestApprover_AFloodOfCommentsStopsNoApproval(t *testing.T) {
 				if len(got) > 0 {
 					t.Errorf("entered before look %d", n)
 				}
-				got, _ = g.decisions(t.Context(), rollout, newLevels(forge, memory), origin{whole: true}, comments, nil)
+				got, _ = g.decisions(t.Context(), rollout, newLevels(forge, memory, func(text string) { t.Log(text) }), origin{whole: true}, comments, nil)
 			}
 			if len(got) != 1 || got[0].Spec.Forge.Login != "bob" || forge.asked != c.asked {
 				t.Errorf("%d decisions, %d requests", len(got), forge.asked)
@@ -209,6 +210,8 @@ type approvalScene struct {
 	answers map[string]any
 	source  *v1alpha1.AddOnSource
 	rollout *v1alpha1.AddOnRollout
+	// approver is the one of all looks.
+	approver *Approver
 }
 
 // shaOf is a commit of one digit.
@@ -279,7 +282,10 @@ func newApprovalScene(t *testing.T) *approvalScene {
 // look reads the comments and returns the accounts whose decisions are entered.
 func (a *approvalScene) look() (by []string) {
 	a.t.Helper()
-	result, err := NewApprover(a.planner.Reconciler).Reconcile(a.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(a.rollout)})
+	if a.approver == nil {
+		a.approver = NewApprover(a.planner.Reconciler)
+	}
+	result, err := a.approver.Reconcile(a.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(a.rollout)})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -308,8 +314,20 @@ func TestApprover_AuthorsAreThoseOfEverythingSinceTheStableContent(t *testing.T)
 	if got := a.event(); !strings.Contains(got, "comments on pull request 8, 7 are read") {
 		t.Errorf("event %q", got)
 	}
+	for _, want := range []string{
+		"comment 1 by alice does not count for gate qa of stage fleet, which has notAuthor: the account is the author of pull request 7 (commit 1111111111); another one must comment",
+		"comment 2 by bob does not count for gate qa of stage fleet, which has notAuthor: the account is the author of pull request 8 (commit 2222222222); another one must comment",
+	} {
+		if got := a.event(); !strings.HasSuffix(got, "ApprovalsNotRead "+want) {
+			t.Errorf("event %q", got)
+		}
+	}
+	if a.look(); a.event() != "" {
+		t.Error("an event is repeated")
+	}
 	delete(a.answers, "commits/"+shaOf("1")+"/pull")
 	delete(a.answers, "commits/"+shaOf("2")+"/pull")
+	a.approver = nil // it asks again
 	a.look()
 	if got := a.event(); !strings.Contains(got, "ApprovalsNotRead") || !strings.Contains(got, "no pull request into main brought commit 2222222222") {
 		t.Errorf("event %q", got)
@@ -330,8 +348,17 @@ func TestApprover_AnAuthorWithoutAnAccountMayBeEveryAccount(t *testing.T) {
 		t.Errorf("entered %q", got)
 	}
 	a.event()
-	want := "the forge names no account for the author of a commit or pull request since the stable content, so the authors are not known and notAuthor accepts no comment; approve with addonflow approve"
-	if got := a.event(); !strings.Contains(got, "ApprovalsNotRead") || !strings.Contains(got, want) {
+	const pattern = "Warning ApprovalsNotRead comment %d by carol does not count for gate qa of stage fleet, which has notAuthor: " +
+		"the forge names no account for the author of commit 1111111111; approve with addonflow approve"
+	if got := a.event(); got != fmt.Sprintf(pattern, 1) {
+		t.Errorf("event %q", got)
+	}
+	if a.look(); a.event() != "" {
+		t.Error("the event is repeated")
+	}
+	a.answers["issues/8/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z"), commentOf(3, "carol", "2026-01-01T00:02:00Z")}
+	a.look()
+	if got := a.event(); got != fmt.Sprintf(pattern, 3) || a.event() != "" {
 		t.Errorf("event %q", got)
 	}
 }

@@ -23,7 +23,24 @@ const (
 )
 
 // registries are the registries of a source, by host. They are opened for one errand.
-type registries map[string]*oci.Registry
+type registries map[string]chartRegistry
+
+// chartRegistry is an *oci.Registry, or one that hung.
+type chartRegistry interface {
+	Chart(ctx context.Context, repository, digest string) (map[string][]byte, error)
+	Close()
+}
+
+// hung is a registry that did not answer in time. The errand does not ask it again.
+type hung struct{ host string }
+
+// Chart is part of chartRegistry.
+func (h hung) Chart(context.Context, string, string) (map[string][]byte, error) {
+	return nil, fmt.Errorf("%s did not answer in time: %w", h.host, context.DeadlineExceeded)
+}
+
+// Close is part of chartRegistry.
+func (hung) Close() {}
 
 // listed are the registries of the source, none of them open. With them, fetch only refuses charts of other
 // registries.
@@ -183,6 +200,10 @@ func (r registries) fetch(ctx context.Context, objects []gitsource.Object, known
 			at.Reason, at.Message = reasonInvalidChart, err.Error()
 			problems = append(problems, at)
 		default:
+			if errors.Is(err, context.DeadlineExceeded) {
+				registry.Close()
+				r[reference.Host] = hung{reference.Host}
+			}
 			at.Reason, at.Message = problem.Reason(unreadReason(err)), err.Error()
 			unread = &unreadChart{at: at, cause: err}
 		}

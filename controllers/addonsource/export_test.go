@@ -65,7 +65,7 @@ func (r *Reconciler) PlanBeside(ctx context.Context, source *v1alpha1.AddOnSourc
 		return proposal.Proposal{}, err
 	}
 	none := func(context.Context) (proposal.Fleet, error) { return proposal.Fleet{}, nil }
-	g := &planning{pass: p, planner: NewPlanner(r, none), repository: repository, request: request}
+	g := &planning{pass: p, visit: &visit{known: p.memories.charts(p.key().NamespacedName, p.spec)}, planner: NewPlanner(r, none), repository: repository, request: request}
 	merge, err := g.read(ctx)
 	if err != nil {
 		return proposal.Proposal{}, err

@@ -207,19 +207,20 @@ func (l *Planner) answer(ctx context.Context, source *v1alpha1.AddOnSource) erro
 	}
 	var failed error
 	failures := 0
+	seen := &visit{known: p.memories.charts(key, p.spec)}
+	defer func() { seen.from.close() }()
 	for _, request := range open {
 		about := planned{generation: source.Generation, head: request.SHA, into: into.Commit}
 		if l.has(key, request.Number, about) {
 			continue
 		}
-		one := &planning{pass: p, planner: l, repository: repository, requests: requests, statuses: statuses, request: request}
+		one := &planning{pass: p, planner: l, visit: seen, repository: repository, requests: requests, statuses: statuses, request: request}
 		if err := one.run(ctx); err != nil {
 			if failures++; failed == nil {
 				failed = fmt.Errorf("cannot plan pull request %d: %w", request.Number, err)
 			}
-			_, registry := errors.AsType[*unreadChart](err)
-			if errors.Is(err, context.DeadlineExceeded) && (!registry || failures == mostUnread) {
-				break // a Git server that hangs affects all requests; a registry may be named by few
+			if _, registry := errors.AsType[*unreadChart](err); errors.Is(err, context.DeadlineExceeded) && !registry {
+				break // the server hangs, also for the others
 			}
 			continue
 		}
@@ -260,11 +261,26 @@ func (l *Planner) done(key client.ObjectKey, number int64, about planned) {
 	}
 }
 
-// mostUnread is for how many requests of a source a registry may hang in one visit.
-const mostUnread = 3
+// visit is what the requests of one visit share.
+type visit struct {
+	// from are the registries of the source, opened for the first request that is not of a fork.
+	from registries
+	// known are the charts of the commit that was judged last, and of the branch.
+	known charts
+}
+
+// keep notes the charts of a commit.
+func (v *visit) keep(b builtTree, read charts) {
+	for _, o := range b.objects {
+		if files := read[o.OCIChart()]; files != nil {
+			v.known[o.OCIChart()] = files
+		}
+	}
+}
 
 type planning struct {
 	*pass
+	*visit
 	planner    *Planner
 	repository *gitsource.Repository
 	requests   commitstatus.Requests
@@ -360,12 +376,13 @@ type readMerge struct {
 func (g *planning) read(ctx context.Context) (readMerge, error) {
 	from, known := g.listed(), charts{}
 	if !g.request.Fork {
-		var err error
-		if from, err = g.registries(ctx); err != nil {
-			return readMerge{}, err
+		if g.from == nil {
+			var err error
+			if g.from, err = g.registries(ctx); err != nil {
+				return readMerge{}, err
+			}
 		}
-		defer from.close()
-		known = g.memories.charts(g.key().NamespacedName, g.spec)
+		from, known = g.from, maps.Clone(g.known)
 	}
 	merge, err := g.repository.Propose(ctx, g.request.Ref)
 	if errors.Is(err, gitsource.ErrNoMergeBase) {
@@ -386,6 +403,7 @@ func (g *planning) read(ctx context.Context) (readMerge, error) {
 		if err := read.before.fetch(ctx, from, known); err != nil {
 			return readMerge{}, err
 		}
+		g.keep(read.before, known)
 	}
 	g.absent, read.after.unread = len(read.after.absent) > 0, read.after.unread.Then(read.after.absent)
 	return read, ctx.Err()
@@ -414,6 +432,9 @@ func (g *planning) plan(ctx context.Context, merge readMerge) (proposal.Proposal
 		return proposal.Proposal{}, err
 	}
 	plan, err := proposal.Of(before, after, fleet, chart.Within(g.Charts, g.chartOwner()+"/plan"))
+	if g.source.Spec.Verify != nil {
+		notes = append(notes, "not checked: the signature, because the commit of the merge does not exist yet; spec.verify refuses it unless a listed key signs it")
+	}
 	plan.Notes = append(plan.Notes, notes...)
 	return plan, err
 }

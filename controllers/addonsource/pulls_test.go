@@ -2,6 +2,8 @@ package addonsource
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,12 +13,14 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
+	"golang.org/x/crypto/ssh"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -398,6 +402,39 @@ func TestPlanner_ReadsNothingOfAFork(t *testing.T) {
 	}
 }
 
+// TestPlanner_SaysThatTheSignatureIsNotChecked: the commit of the merge may be refused, whatever the head of the request
+// is signed with.
+func TestPlanner_SaysThatTheSignatureIsNotChecked(t *testing.T) {
+	for _, verified := range []bool{false, true} {
+		s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+		source := &v1alpha1.AddOnSource{}
+		if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
+			t.Fatal(err)
+		}
+		if verified {
+			source.Spec.Verify = &v1alpha1.VerifySpec{SecretRef: fluxmeta.LocalObjectReference{Name: "signers"}}
+		}
+		_, public, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signer, err := ssh.NewPublicKey(public.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "signers"}, Data: map[string][]byte{"ana.sshpub": ssh.MarshalAuthorizedKey(signer)}}
+		if err := errors.Join(s.hub.Update(t.Context(), source), s.hub.Create(t.Context(), keys)); err != nil {
+			t.Fatal(err)
+		}
+		s.ask("v2", 1)
+		comments, statuses := s.plan()
+		const note = "not checked: the signature, because the commit of the merge does not exist yet; spec.verify refuses it unless a listed key signs it"
+		if len(comments) != 1 || strings.Contains(comments[0], note) != verified || statuses[0] != "success addonflow-plan/fleet: 1 add-on: hello; 3 cluster changes" {
+			t.Errorf("verified %v: %v, %v; %s", verified, comments, statuses, s.event())
+		}
+	}
+}
+
 // TestPlanner_WaitsForTheSignatureOfAChart: a request that names a chart is refused while its signature is missing, and is
 // planned again. Nothing that a fork names is read from a registry.
 func TestPlanner_WaitsForTheSignatureOfAChart(t *testing.T) {
@@ -439,6 +476,83 @@ func TestPlanner_WaitsForTheSignatureOfAChart(t *testing.T) {
 	refused("signature refused: it is not signed")
 	server.Sign(t, "charts/agent", digest, signer.Signature(t, server.Host, digest))
 	want("success addonflow-plan/fleet: 1 add-on: agent; 3 cluster changes")
+}
+
+// TestPlanner_AsksARegistryOnceAVisit: for all requests, the charts of the branch are read once, and a registry that hangs
+// is asked once.
+func TestPlanner_AsksARegistryOnceAVisit(t *testing.T) {
+	content := map[string]string{"Chart.yaml": "apiVersion: v2\nname: agent\nversion: 1.0.0\n", "templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: agent}\n"}
+	server := registry.Start(t, registry.Options{})
+	first := server.PushChart(t, "charts", content)
+	content["Chart.yaml"] = strings.Replace(content["Chart.yaml"], "1.0.0", "1.0.1", 1)
+	second := server.PushChart(t, "charts", content)
+	asked := map[string]int{}
+	var mu sync.Mutex
+	target := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: server.Host})
+	hangs := false
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		if strings.Contains(r.URL.Path, "/manifests/") {
+			asked[path.Base(r.URL.Path)]++
+		}
+		wait := hangs
+		mu.Unlock()
+		if wait {
+			<-r.Context().Done()
+			return
+		}
+		target.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	s := newPlanScene(t, v1alpha1.PullRequestsSpec{})
+	s.planner.Charts = chart.InProcess{}
+	source := &v1alpha1.AddOnSource{}
+	if err := s.hub.Get(t.Context(), s.request.NamespacedName, source); err != nil {
+		t.Fatal(err)
+	}
+	source.Spec.Registries = []v1alpha1.RegistrySpec{{Host: strings.TrimPrefix(front.URL, "http://"), Insecure: true}}
+	source.Spec.Timeout = &metav1.Duration{Duration: 2 * time.Second}
+	if err := s.hub.Update(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	with := func(version, digest string) string {
+		return strings.Replace(planTemplate, "VERSION", version, 1) + strings.Replace(packaged, "charts.example.com/agent:1.0.1@sha256:DIGEST", strings.TrimPrefix(front.URL, "http://")+"/charts/agent@"+digest, 1)
+	}
+	s.commitFile("main with a chart", with("v1", first))
+	ask := func(texts ...string) {
+		t.Helper()
+		var all []map[string]any
+		for i, text := range texts {
+			s.askFor(text, 1)
+			request := maps.Clone(s.forge.requests[0])
+			request["number"] = 20 + i
+			head, _ := request["head"].(map[string]any)
+			if err := s.repo.SetRef(fmt.Sprintf("refs/pull/%d/head", 20+i), fmt.Sprint(head["sha"])); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, request)
+		}
+		s.forge.mu.Lock()
+		defer s.forge.mu.Unlock()
+		s.forge.requests = all
+	}
+
+	ask(with("v2", second), with("v3", first))
+	if _, statuses := s.plan(); len(statuses) != 2 || asked[first] != 1 || asked[second] != 1 {
+		t.Errorf("%d statuses; asked %v; %s", len(statuses), asked, s.event())
+	}
+	hangs = true
+	s.planner = NewPlanner(s.planner.Reconciler, s.planner.Fleet)
+	clear(asked)
+	ask(with("v2", second), with("v3", first), with("v4", second))
+	s.plan()
+	requests := 0
+	for _, n := range asked {
+		requests += n
+	}
+	if e := s.event(); requests != 1 || !strings.Contains(e, "no complete answer within 2s") || !strings.Contains(e, "(and 2 more)") {
+		t.Errorf("%d requests to the registry that hangs; %q", requests, e)
+	}
 }
 
 // TestPlanner_AnswersAForkNothingAboutTheHub: a request asks what is on the hub by its files. Inside the

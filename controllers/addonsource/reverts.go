@@ -499,9 +499,10 @@ func (w wantedRevert) done(o commitstatus.Opened, err error, by commitstatus.Pro
 	if err != nil {
 		return w.failed(err, by.Permission())
 	}
+	url := cmp.Or(o.URL, fmt.Sprintf("#%d", o.Number))
 	return revertOutcome{
-		branch: w.branch, url: cmp.Or(o.URL, fmt.Sprintf("#%d", o.Number)), reason: v1alpha1.ProposedReason,
-		text: fmt.Sprintf("%s: pull request %d restores commit %.10s: %s", w.AddOn, o.Number, w.Good, o.URL),
+		branch: w.branch, url: url, reason: v1alpha1.ProposedReason,
+		text: fmt.Sprintf("%s: pull request %d restores commit %.10s: %s", w.AddOn, o.Number, w.Good, url),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -68,96 +69,146 @@ metadata:
 data: {level: info}
 `
 
+// inOwn makes a file one of the tenant that commits it, with its namespace and add-on.
+func inOwn(text string) string {
+	return strings.NewReplacer("NAMESPACE", "HOME", "ADDON", "MINE").Replace(text)
+}
+
 var _ = Describe("Of two tenants", func() {
+	const denied = "the tenant may not use namespace \"NAMESPACE\""
+
 	It("none touches what is the other's, whatever it commits or declares", func() {
-		// The hostile source is the older one, and reports under the other's context.
-		hostile, victim := newTenant(), newTenant()
-		policyOf(hostile, victim)
-		for _, w := range []*world{hostile, victim} {
+		one, two := newTenant(), newTenant()
+		policyOf(one, two)
+		both, other := []*world{one, two}, map[*world]*world{one: two, two: one}
+		address := map[*world]string{one: one.source().Spec.CommitStatus.Address, two: two.source().Spec.CommitStatus.Address}
+		// its returns a source to its own context, and claim takes that of the other tenant.
+		its := func(w *world) {
+			w.change(func(s *v1alpha1.AddOnSource) {
+				s.Spec.CommitStatus.Address = address[w]
+				itsContext(s)
+			})
+		}
+		claim := func(w *world) {
+			GinkgoHelper()
+			w.change(func(s *v1alpha1.AddOnSource) {
+				s.Spec.CommitStatus.Address, s.Spec.CommitStatus.Context = address[other[w]], "addonflow/"+other[w].namespace+"/fleet"
+			})
+			Expect(w.whyNotReadyNow()).To(HavePrefix("False TenantDenied: spec.commitStatus.context must begin with addonflow/" + w.namespace + "/"))
+		}
+		for _, w := range both {
 			w.grantRights()
 			w.commit("add hello", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
+			claim(w)
 		}
-		victim.change(itsContext)
-		victim.becomes("True ReconciliationSucceeded: ")
-		Expect(hostile.whyNotReadyNow()).To(HavePrefix("False TenantDenied: spec.commitStatus.context must begin with addonflow/" + hostile.namespace + "/"))
-		hostile.change(func(s *v1alpha1.AddOnSource) {
-			s.Spec.CommitStatus.Address, s.Spec.CommitStatus.Context = victim.source().Spec.CommitStatus.Address, victim.source().Spec.CommitStatus.Context
-		})
-		Expect(hostile.whyNotReadyNow()).To(ContainSubstring("False TenantDenied: spec.commitStatus.context"))
-		head := strings.TrimPrefix(victim.source().Status.LastAppliedRevision, "main@sha1:")
-		victim.rolledOut()
-		victim.passes()
-		Eventually(func() string {
-			victim.passes()
-			entry, _ := victim.forge.Latest(head, victim.source().Spec.CommitStatus.Context)
-			return entry.State
-		}).WithTimeout(patience).Should(Equal("success"), "an older source of another namespace owns no context")
-
-		hostile.change(itsContext)
-		hostile.becomes("True ReconciliationSucceeded: ")
-		before := victim.versions()
-		theirs := strings.NewReplacer("ADDON", victim.addOn, "NAMESPACE", victim.namespace).Replace
+		for _, w := range both { // the other source, which is older or newer, claims the context
+			its(w)
+			w.becomes("True ReconciliationSucceeded: ")
+			head := strings.TrimPrefix(w.source().Status.LastAppliedRevision, "main@sha1:")
+			w.rolledOut()
+			Eventually(func() string {
+				w.passes()
+				entry, _ := w.forge.Latest(head, w.source().Spec.CommitStatus.Context)
+				return entry.State
+			}).WithTimeout(patience).Should(Equal("success"), "a source of another namespace owns no context")
+			claim(w)
+		}
+		before := map[*world]string{}
+		for _, w := range both {
+			its(w)
+			w.becomes("True ReconciliationSucceeded: ")
+			before[w] = w.versions()
+		}
+		// attack lets each tenant commit the same against the other, and expects that both are refused and nothing changes.
+		attack := func(name string, files func(w, of *world) (map[string]string, string)) {
+			GinkgoHelper()
+			By(name)
+			want := map[*world]string{}
+			for _, w := range both {
+				var changed map[string]string
+				changed, want[w] = files(w, other[w])
+				w.commit(name, changed)
+			}
+			for _, w := range both {
+				w.look()
+				Expect(w.whyNotReady()).To(And(HavePrefix("False "), ContainSubstring(want[w])), name)
+			}
+			for _, w := range both {
+				Expect(w.versions()).To(Equal(before[w]), name)
+			}
+		}
 		const pattern = "apiVersion: %s\nkind: %s\nmetadata:\n  name: stolen\n  namespace: %s\n"
-		denied := "the tenant may not use namespace \"" + victim.namespace + "\""
 		for name, attempt := range map[string]struct{ text, want string }{
-			"its add-on":             {theirs(addOnYAML), "addons/stolen.yaml:4: ClusterManagementAddOn/" + victim.addOn + ": metadata.name: the tenant has no add-on of that name; allowed: [" + hostile.addOn + "]"},
-			"its template":           {theirs(templateYAML), "AddOnTemplate/" + victim.addOn + ": metadata.name: the tenant has no add-on of that name"},
-			"its configuration":      {theirs(configYAML), denied},
-			"its rollout":            {theirs(rolloutYAML), "addons/stolen.yaml:"},
-			"a rollout of its name":  {strings.Replace(rolloutYAML, "ADDON", victim.addOn, 1), "metadata.name: "},
-			"its placement":          {theirs(placementYAML), denied},
-			"its clusters":           {strings.Replace(rolloutYAML, "      namespace: NAMESPACE\n      name: canary", "      namespace: "+victim.namespace+"\n      name: canary", 1), "spec.stages[0].placement.namespace: " + denied},
-			"all clusters":           {strings.Replace(rolloutYAML, "spec:\n", "spec:\n  clusterLabelSelector: {matchLabels: {region: eu}}\n", 1), "spec.clusterLabelSelector"},
-			"its settings":           {theirs(settingsYAML), denied},
-			"a role in it":           {fmt.Sprintf(pattern, "rbac.authorization.k8s.io/v1", "RoleBinding", victim.namespace) + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}\n", denied},
+			"its add-on":             {addOnYAML, "addons/stolen.yaml:4: ClusterManagementAddOn/ADDON: metadata.name: the tenant has no add-on of that name; allowed: [MINE]"},
+			"its template":           {templateYAML, "AddOnTemplate/ADDON: metadata.name: the tenant has no add-on of that name"},
+			"its configuration":      {configYAML, denied},
+			"its rollout":            {rolloutYAML, "addons/stolen.yaml:"},
+			"a rollout of its name":  {strings.ReplaceAll(rolloutYAML, "NAMESPACE", "HOME"), "metadata.name: "},
+			"its placement":          {placementYAML, denied},
+			"its clusters":           {strings.Replace(inOwn(rolloutYAML), "      namespace: HOME\n      name: canary", "      namespace: NAMESPACE\n      name: canary", 1), "spec.stages[0].placement.namespace: " + denied},
+			"all clusters":           {strings.Replace(inOwn(rolloutYAML), "spec:\n", "spec:\n  clusterLabelSelector: {matchLabels: {region: eu}}\n", 1), "spec.clusterLabelSelector"},
+			"its settings":           {settingsYAML, denied},
+			"a role in it":           {fmt.Sprintf(pattern, "rbac.authorization.k8s.io/v1", "RoleBinding", "NAMESPACE") + "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}\n", denied},
 			"the whole hub":          {"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: stolen}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n", "cannot get resource \"clusterrolebindings\""},
-			"a kind not listed":      {fmt.Sprintf(pattern, "v1", "ServiceAccount", hostile.namespace), "the tenant may not declare objects of kind ServiceAccount"},
+			"a kind not listed":      {fmt.Sprintf(pattern, "v1", "ServiceAccount", "HOME"), "the tenant may not declare objects of kind ServiceAccount"},
+			"its account":            {strings.Replace(fmt.Sprintf(pattern, "v1", "ServiceAccount", "NAMESPACE"), "stolen", deployer, 1), denied},
 			"a cluster's namespace":  {fmt.Sprintf(pattern, "v1", "ConfigMap", "cluster1"), "the tenant may not use namespace \"cluster1\""},
 			"a work":                 {fmt.Sprintf(pattern, "work.open-cluster-management.io/v1", "ManifestWork", "cluster1"), "is not supported"},
 			"an installed add-on":    {fmt.Sprintf(pattern, "addon.open-cluster-management.io/v1alpha1", "ManagedClusterAddOn", "cluster1"), "is not supported"},
-			"an approval":            {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnApproval", victim.namespace), "is not supported"},
-			"an order":               {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnOrder", hostile.namespace), "is not supported"},
-			"a revision":             {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnRevision", victim.namespace), "is not supported"},
-			"another source":         {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnSource", victim.namespace), "is not supported"},
-			"a Secret":               {fmt.Sprintf(pattern, "v1", "Secret", hostile.namespace), "a Secret"},
+			"an approval":            {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnApproval", "NAMESPACE"), "is not supported"},
+			"an order":               {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnOrder", "HOME"), "is not supported"},
+			"a revision":             {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnRevision", "NAMESPACE"), "is not supported"},
+			"another source":         {fmt.Sprintf(pattern, "addonflow.io/v1alpha1", "AddOnSource", "NAMESPACE"), "is not supported"},
+			"a Secret":               {fmt.Sprintf(pattern, "v1", "Secret", "HOME"), "a Secret"},
+			"its Secret":             {strings.Replace(fmt.Sprintf(pattern, "v1", "Secret", "NAMESPACE"), "stolen", "forge", 1), "a Secret"},
 			"a namespace's creation": {"apiVersion: v1\nkind: Namespace\nmetadata: {name: cluster1}\n", "the tenant may not use this namespace"},
 		} {
-			By(name)
-			hostile.commit("take "+name, map[string]string{"addons/stolen.yaml": attempt.text})
-			hostile.look()
-			Expect(hostile.whyNotReady()).To(And(HavePrefix("False "), ContainSubstring(attempt.want)), name)
-			Expect(victim.versions()).To(Equal(before), name)
-			hostile.remove("give it back", "addons/stolen.yaml")
+			attack(name, func(w, of *world) (map[string]string, string) {
+				theirs := strings.NewReplacer("ADDON", of.addOn, "MINE", w.addOn, "NAMESPACE", of.namespace, "HOME", w.namespace).Replace
+				return map[string]string{"addons/stolen.yaml": theirs(attempt.text)}, theirs(attempt.want)
+			})
+			for _, w := range both {
+				w.remove("give it back", "addons/stolen.yaml")
+			}
 		}
-		signing := strings.Replace(signerYAML, "kube-system", victim.namespace, 1)
-		hostile.commit("its signing CA", registering(signing))
-		hostile.look()
-		Expect(hostile.whyNotReady()).To(ContainSubstring("customSigner.signingCA.namespace: "))
-
-		By("another account")
-		for _, account := range []string{victim.namespace + ":" + deployer, "../" + victim.namespace + "/" + deployer, "system:admin"} {
-			source := hostile.source()
-			source.Spec.ServiceAccountName = account
-			Expect(admin.Update(context.Background(), source)).To(MatchError(ContainSubstring("spec.serviceAccountName")))
-		}
-		hostile.commit("as before", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
-		hostile.change(func(s *v1alpha1.AddOnSource) { s.Spec.ServiceAccountName = "admin" })
-		hostile.look()
-		Expect(hostile.whyNotReady()).To(HavePrefix("False ImpersonationDenied: "))
-		hostile.change(func(s *v1alpha1.AddOnSource) { s.Spec.ServiceAccountName = "" })
-		hostile.look()
-		Expect(hostile.whyNotReady()).To(HavePrefix("False TenantDenied: spec.serviceAccountName is required"))
-		hostile.change(withAccount)
-		hostile.becomes("True ReconciliationSucceeded: ")
-
-		By("a Secret of the other")
-		hostile.change(func(s *v1alpha1.AddOnSource) {
-			s.Spec.SecretRef = s.Spec.CommitStatus.SecretRef.DeepCopy()
-			s.Spec.SecretRef.Name = "../" + victim.namespace + "/forge"
+		attack("its signing CA", func(_, of *world) (map[string]string, string) {
+			return registering(strings.Replace(signerYAML, "kube-system", of.namespace, 1)), "customSigner.signingCA.namespace: "
 		})
-		_, _ = hostile.passOf("fleet")
-		Expect(victim.versions()).To(Equal(before))
-		Expect(victim.whyNotReady()).To(HavePrefix("True "))
+
+		By("the other's account")
+		for _, w := range both {
+			for _, account := range []string{other[w].namespace + ":" + deployer, "../" + other[w].namespace + "/" + deployer, "system:admin"} {
+				source := w.source()
+				source.Spec.ServiceAccountName = account
+				Expect(admin.Update(context.Background(), source)).To(MatchError(ContainSubstring("spec.serviceAccountName")))
+			}
+			w.commit("as before", addOnFilesWith(map[string]string{"addons/settings.yaml": settingsYAML}))
+			w.change(func(s *v1alpha1.AddOnSource) { s.Spec.ServiceAccountName = "admin" })
+			Expect(w.whyNotReadyNow()).To(HavePrefix("False ImpersonationDenied: "))
+			w.change(func(s *v1alpha1.AddOnSource) { s.Spec.ServiceAccountName = "" })
+			Expect(w.whyNotReadyNow()).To(HavePrefix("False TenantDenied: spec.serviceAccountName is required"))
+			w.change(withAccount)
+			w.becomes("True ReconciliationSucceeded: ")
+		}
+
+		By("Secrets of the other")
+		for _, w := range both {
+			theirs := fluxmeta.LocalObjectReference{Name: "../" + other[w].namespace + "/forge"}
+			for field, use := range map[string]func(*v1alpha1.AddOnSource){
+				"secretRef":        func(s *v1alpha1.AddOnSource) { s.Spec.SecretRef = &theirs },
+				"proxySecretRef":   func(s *v1alpha1.AddOnSource) { s.Spec.ProxySecretRef = &theirs },
+				"verify.secretRef": func(s *v1alpha1.AddOnSource) { s.Spec.Verify = &v1alpha1.VerifySpec{SecretRef: theirs} },
+			} {
+				w.change(use)
+				_, _ = w.passOf("fleet")
+				Expect(w.whyNotReady()).NotTo(HavePrefix("True "), field)
+				w.change(func(s *v1alpha1.AddOnSource) { s.Spec.SecretRef, s.Spec.ProxySecretRef, s.Spec.Verify = nil, nil, nil })
+			}
+			w.becomes("True ReconciliationSucceeded: ")
+		}
+		for _, w := range both {
+			Expect(w.versions()).To(Equal(before[w]))
+		}
 	})
 
 	It("whose policy and rights overlap the first one keeps an add-on, and rights bound the other", func() {

@@ -3,8 +3,12 @@ package chart
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // TestAliasesAreBounded: YAML of a megabyte that expands to gigabytes is refused in every file
@@ -182,6 +186,55 @@ func FuzzReadValues(f *testing.F) {
 		}
 		if _, encoded := json.Marshal(values); err == nil && encoded != nil {
 			t.Errorf("%q is read as %v: %v", text, values, encoded)
+		}
+	})
+}
+
+// FuzzManifests: what templates render is read as objects of plain JSON, without hooks and lists in them, and twice if it
+// is there twice. An error names the file, and its text is bounded.
+func FuzzManifests(f *testing.F) {
+	f.Add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/resource-policy: keep}}\ndata: {n: \"1\"}\n---\nkind: Secret\n")
+	f.Add("kind: List\nitems: [{kind: List, items: [{kind: A, n: 9007199254740993, m: 1e3}]}, {}, null]\n")
+	f.Add("kind: Job\nmetadata: {annotations: {helm.sh/hook: test}}\n---kind: Job\nmetadata: {annotations: {helm.sh/hook: pre-install}}\n")
+	f.Add("a: *" + strings.Repeat("x", 1000) + "\n")
+	f.Add("a: &x [1]\nb: *x\nc: !!binary aGk=\nd: 0x1F\ne: .inf\n")
+	f.Add("- 1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		read := func(text string) ([]Manifest, error) {
+			manifests, err := (&Chart{}).manifests(nil, []Document{{File: "templates/a.yaml", Text: text}}, Input{Namespace: "n"})
+			if err == nil {
+				return manifests, nil
+			}
+			failed := asError(err)
+			if len(failed.Message) > shownMessage+len("...") || failed.File != "templates/a.yaml" && failed.Message != "renders no object" {
+				t.Errorf("%q: %v", text, failed)
+			}
+			return nil, failed
+		}
+		manifests, err := read(text)
+		if err != nil {
+			return
+		}
+		for _, m := range manifests {
+			encoded, err := json.Marshal(m.Fields)
+			if err != nil {
+				t.Fatalf("%q is read as %v: %v", text, m.Fields, err)
+			}
+			plain := map[string]any{}
+			if err := utiljson.Unmarshal(encoded, &plain); err != nil {
+				t.Fatalf("%s: %v", encoded, err)
+			}
+			if diff := cmp.Diff(m.Fields, plain); diff != "" {
+				t.Errorf("%q is not plain JSON:\n%s", text, diff)
+			}
+			alone, err := Document{File: m.File}.objects(plain)
+			if diff := cmp.Diff([]Manifest{m}, alone); err != nil || diff != "" {
+				t.Errorf("%s is no single object: %v\n%s", encoded, err, diff)
+			}
+		}
+		twice, err := read(text + "\n---\n" + text)
+		if diff := cmp.Diff(slices.Concat(manifests, manifests), twice); err != nil || diff != "" {
+			t.Errorf("%q, there twice: %v\n%s", text, err, diff)
 		}
 	})
 }

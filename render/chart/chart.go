@@ -214,9 +214,14 @@ func helmNumbers(values map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
+// asError returns the error of a rendering, with a message of bounded length.
 func asError(err error) *Error {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = &Error{Message: err.Error()}
 	}
-	return &Error{Message: err.Error()}
+	if len(e.Message) > shownMessage {
+		e.Message = strings.ToValidUTF8(e.Message[:shownMessage], "") + "..."
+	}
+	return e
 }

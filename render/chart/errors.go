@@ -90,9 +90,6 @@ func (c *Chart) templateError(err error) *Error {
 		out.Message, out.Hint = r.message, r.hint
 	}
 	out.Message = strings.ReplaceAll(strings.TrimSpace(out.Message), "\n", " ")
-	if len(out.Message) > shownMessage {
-		out.Message = strings.ToValidUTF8(out.Message[:shownMessage], "") + "..."
-	}
 	return out
 }
 

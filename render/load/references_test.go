@@ -300,21 +300,16 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzReferences: references to charts and repositories are read as they were written, and a quarantine is never
-// overlooked.
+// FuzzReferences: references to charts and repositories are read as they were written.
 func FuzzReferences(f *testing.F) {
 	f.Add("registry.example:5000/charts/hello:1.2.3@sha256:" + strings.Repeat("a", 64))
 	f.Add("registry.example/charts/hello")
-	f.Add(`{"reason":"bad","time":"2026-11-28T12:00:00Z"}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		if r, err := v1alpha1.ParseChartReference(text); err == nil && r.String() != text {
 			t.Errorf("%q is read as %s", text, r)
 		}
 		if host, repository, err := v1alpha1.ParseOCIRepository(text); err == nil && host+"/"+repository != text {
 			t.Errorf("%q is read as %s and %s", text, host, repository)
-		}
-		if _, quarantined := v1alpha1.ReadQuarantine(map[string]string{v1alpha1.QuarantinedAnnotation: text}); !quarantined {
-			t.Errorf("%q does not quarantine", text)
 		}
 	})
 }

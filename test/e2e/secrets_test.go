@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -111,13 +112,27 @@ var _ = Describe("What Secrets, URLs and variables hold", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: "sealed-git"},
 			StringData: map[string]string{"username": "author", "password": planted + "-password"},
 		})).To(Succeed())
+		pull := base64.StdEncoding.EncodeToString([]byte("author:" + planted + "-pull"))
+		Expect(world.Client.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: "sealed-registry"}, Type: corev1.SecretTypeDockerConfigJson,
+			StringData: map[string]string{corev1.DockerConfigJsonKey: `{"auths":{"127.0.0.1:1":{"auth":"` + pull + `"}}}`},
+		})).To(Succeed())
+		Expect(world.Client.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: "sealed-proxy"},
+			StringData: map[string]string{"address": "http://127.0.0.1:1", "username": "author", "password": planted + "-proxy"},
+		})).To(Succeed())
 		source := s.source()
 		for name, spec := range map[string]v1alpha1.AddOnSourceSpec{
-			"sealed-query":   {URL: world.Git.URL() + "/sealed.git?key=" + planted + "-query"},
-			"sealed-secret":  {URL: "https://" + strings.TrimPrefix(world.Git.URL(), "http://") + "/sealed.git", SecretRef: &fluxmeta.LocalObjectReference{Name: "sealed-git"}},
-			"sealed-address": {URL: s.repo.URL(), CommitStatus: &v1alpha1.CommitStatusSpec{Provider: "gitea", Address: world.Forge.Address(demo.ForgeRepository) + "?key=" + planted + "-address", SecretRef: &fluxmeta.LocalObjectReference{Name: "fleet-forge"}}},
+			"sealed-registry": {OCI: &v1alpha1.OCISpec{URL: "oci://127.0.0.1:1/sealed", SecretRef: &fluxmeta.LocalObjectReference{Name: "sealed-registry"}}},
+			"sealed-proxy":    {URL: s.repo.URL(), ProxySecretRef: &fluxmeta.LocalObjectReference{Name: "sealed-proxy"}},
+			"sealed-query":    {URL: world.Git.URL() + "/sealed.git?key=" + planted + "-query"},
+			"sealed-secret":   {URL: "https://" + strings.TrimPrefix(world.Git.URL(), "http://") + "/sealed.git", SecretRef: &fluxmeta.LocalObjectReference{Name: "sealed-git"}},
+			"sealed-address":  {URL: s.repo.URL(), CommitStatus: &v1alpha1.CommitStatusSpec{Provider: "gitea", Address: world.Forge.Address(demo.ForgeRepository) + "?key=" + planted + "-address", SecretRef: &fluxmeta.LocalObjectReference{Name: "fleet-forge"}}},
 		} {
-			spec.Interval, spec.Reference, spec.Path = source.Spec.Interval, source.Spec.Reference, "nowhere"
+			spec.Interval, spec.Path = source.Spec.Interval, "nowhere"
+			if spec.OCI == nil {
+				spec.Reference = source.Spec.Reference
+			}
 			broken := &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: name}, Spec: spec}
 			Expect(world.Client.Create(ctx, broken)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) {

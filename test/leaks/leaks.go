@@ -119,14 +119,13 @@ func (h *Hub) Shown(texts map[string][]byte, planted string) ([]string, error) {
 	for i := range h.secrets {
 		secret := &h.secrets[i]
 		for key, value := range secret.Data {
-			if !confidential(key) {
-				continue
-			}
-			looked++
-			for _, places := range []map[string][]byte{said, h.stored} {
-				for place, text := range places {
-					for _, at := range Appearances(text, string(bytes.TrimSpace(value))) {
-						found = append(found, fmt.Sprintf("%s of Secret %s/%s in %s: %s", key, secret.Namespace, secret.Name, place, at))
+			for _, hidden := range confidential(key, value) {
+				looked++
+				for _, places := range []map[string][]byte{said, h.stored} {
+					for place, text := range places {
+						for _, at := range Appearances(text, hidden) {
+							found = append(found, fmt.Sprintf("%s of Secret %s/%s in %s: %s", key, secret.Namespace, secret.Name, place, at))
+						}
 					}
 				}
 			}
@@ -139,9 +138,35 @@ func (h *Hub) Shown(texts map[string][]byte, planted string) ([]string, error) {
 	return found, nil
 }
 
-// confidential are the keys of Secrets whose values are not public.
-func confidential(key string) bool {
-	return slices.Contains([]string{"token", "bearerToken", "password", "identity", "key", "githubAppPrivateKey"}, key) || strings.HasSuffix(key, ".key")
+// confidential are the texts in an entry of a Secret that are not public.
+func confidential(key string, value []byte) []string {
+	switch {
+	case key == corev1.DockerConfigJsonKey:
+		return passwords(value)
+	case slices.Contains([]string{"token", "bearerToken", "password", "identity", "key", "githubAppPrivateKey"}, key), strings.HasSuffix(key, ".key"):
+		return []string{string(bytes.TrimSpace(value))}
+	}
+	return nil
+}
+
+// passwords are those of a Docker configuration: alone, with the user, and in base64 with the user.
+func passwords(configuration []byte) (all []string) {
+	var config struct {
+		Auths map[string]struct{ Auth, Username, Password, IdentityToken, RegistryToken string } `json:"auths"`
+	}
+	if json.Unmarshal(configuration, &config) != nil {
+		return nil
+	}
+	for _, entry := range config.Auths {
+		if both, err := base64.StdEncoding.DecodeString(entry.Auth); err == nil && entry.Auth != "" {
+			entry.Username, entry.Password, _ = strings.Cut(string(both), ":")
+		}
+		if entry.Password != "" {
+			all = append(all, entry.Password, entry.Username+":"+entry.Password)
+		}
+		all = append(all, entry.IdentityToken, entry.RegistryToken)
+	}
+	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
 // Appearances returns the surroundings of the first appearance of a value in each form: as it is, in base64, in a URL and

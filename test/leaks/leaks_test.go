@@ -32,6 +32,25 @@ func TestShown_FindsEveryForm(t *testing.T) {
 			t.Errorf("a text: %q: got %q, %v", form, found, err)
 		}
 	}
+	for place, config := range map[string]string{
+		"a password": `{"auths":{"r":{"username":"ana","password":"pull-1"}}}`, "an auth": `{"auths":{"r":{"auth":"` + base64.StdEncoding.EncodeToString([]byte("ana:pull-1")) + `"}}}`,
+		"a token": `{"auths":{"r":{"identitytoken":"pull-1"},"s":{"registrytoken":"pull-2"}}}`,
+	} {
+		registry := hub()
+		registry.secrets[0].Data = map[string][]byte{corev1.DockerConfigJsonKey: []byte(config)}
+		texts := []string{"it is pull-1", base64.StdEncoding.EncodeToString([]byte("pull-1"))}
+		if place != "a token" {
+			texts = append(texts, "Basic "+base64.StdEncoding.EncodeToString([]byte("ana:pull-1")))
+		}
+		for _, text := range texts {
+			if found, err := registry.Shown(map[string][]byte{"the log": []byte(text)}, "planted-"); err != nil || len(found) == 0 || !strings.HasPrefix(found[0], ".dockerconfigjson of Secret n/s in the log: ") {
+				t.Errorf("%s: %q: got %q, %v", place, text, found, err)
+			}
+		}
+		if found, err := registry.Shown(map[string][]byte{"the log": []byte("ana pulls from r")}, "planted-"); err != nil || len(found) > 0 {
+			t.Errorf("%s: got %q, %v", place, found, err)
+		}
+	}
 	h := hub()
 	h.stored["AddOnRevision"] = []byte(value)
 	if found, err := h.Shown(nil, "planted-"); err != nil || len(found) == 0 {
