@@ -19,8 +19,12 @@ func (p *planner) admit() {
 		p.explainAll(why)
 		return
 	}
+	before := len(p.admissions)
 	for _, s := range p.steps {
 		p.readmit(s)
+	}
+	if len(p.admissions) > before {
+		p.count() // they are in flight, and may be the last hope of the stage of their record
 	}
 	for _, t := range p.tracks {
 		halt := t.halt()
@@ -245,8 +249,7 @@ func (p *planner) readmit(s *step) {
 	if len(found) == 0 || slices.ContainsFunc(s.gates, func(g gate) bool { return !p.askGate(s, &g) }) {
 		return
 	}
-	free := s.free()
-	s.tally.flying += int32(free - p.grantAll(s, found, p.target, free)) //nolint:gosec // at most the number of members
+	p.grantAll(s, found, p.target, s.free())
 }
 
 // free is how many slots of the step are free. It is negative if more clusters are in flight than the limit allows.

@@ -1006,6 +1006,19 @@ func TestFailuresHaltTheWholeTrack(t *testing.T) {
 			want:   map[string]string{c1: "Admitted v2", c2: "Waiting v1"},
 			phase:  v1alpha1.PhaseFailed, outcome: rollout.Failure,
 		},
+		"a failed cluster that another stage selects now, whose own inputs changed": {
+			reason: "it can still prove the content for the stage in which it failed, within the budget: that stage does not halt the others",
+			change: []change{
+				recorded(rollout.Failed, "v2", time.Hour, time.Hour, c2), inStage("everyone"), on(c2, runs("v2", rollout.HealthUnknown), edited),
+				on(c3, offline), on(c4, offline), on(c5, offline), on(c6, offline), func(in *rollout.Input) {
+					for i := range in.Spec.Stages {
+						in.Spec.Stages[i].MaxConcurrency, in.Spec.Stages[i].MaxFailures = new(number(2)), new(number(1))
+					}
+				},
+			},
+			want:  map[string]string{c1: "Admitted v2", c2: "Admitted v2", c3: "Parked v1"},
+			phase: v1alpha1.PhaseProgressing, outcome: rollout.Pending,
+		},
 		"a failed cluster that left and came back": {
 			reason: "it is still a failure",
 			change: []change{recorded(rollout.LeftFailed, "v2", time.Hour, time.Hour, c1), on(c1, lostWorks)},

@@ -13,7 +13,7 @@ import (
 
 // TestMoments_PlanIsAFunctionOfItsInput plans for random moments, also such as no history
 // leads to: the order of the input does not matter, the input stays as it was, and the ledger
-// can be read.
+// is read by its description as the planner reads it.
 func TestMoments_PlanIsAFunctionOfItsInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range 20 { // moments are cheap
@@ -31,8 +31,15 @@ func TestMoments_PlanIsAFunctionOfItsInput(t *testing.T) {
 			if a, b := rollouttest.Snapshot(plan), rollouttest.Snapshot(again); a != b {
 				t.Fatalf("another order of the input gives another plan:\n%s\n%s", a, b)
 			}
-			if _, err := rollout.Records(plan.Ledger); err != nil {
-				t.Fatalf("%v\nfor %s", err, before)
+			records, err := rollout.Records(plan.Ledger)
+			known, wrong := rollouttest.Records(plan.Ledger)
+			if err := errors.Join(err, wrong); err != nil || len(known) != len(records) {
+				t.Fatalf("%v, %d and %d records\nfor %s", err, len(records), len(known), before)
+			}
+			for _, r := range records {
+				if known[r.Cluster] != r {
+					t.Fatalf("%+v is read as %+v\nfor %s", r, known[r.Cluster], before)
+				}
 			}
 		}
 	})

@@ -20,8 +20,9 @@ import (
 type trace struct {
 	t     *testing.T
 	lines bytes.Buffer
-	// due is the last plan if it is not stored yet.
-	due *Planning
+	// due is the last plan if it is not stored yet, stored the ledger that the trace has last.
+	due    *Planning
+	stored v1alpha1.Ledger
 }
 
 func newTrace(t *testing.T) *trace {
@@ -53,8 +54,12 @@ func (tr *trace) storing(calls interceptor.Funcs) interceptor.Funcs {
 			return err
 		}
 		ro, ok := o.(*v1alpha1.AddOnRollout)
-		if !ok || tr.due == nil || !equality.Semantic.DeepEqual(ro.Status.Ledger, tr.due.Ledger) {
+		switch {
+		case !ok || equality.Semantic.DeepEqual(ro.Status.Ledger, tr.stored):
 			return nil
+		case tr.due == nil || !equality.Semantic.DeepEqual(ro.Status.Ledger, tr.due.Ledger): // the test stored it
+			tr.stored = ro.Status.Ledger
+			return json.NewEncoder(&tr.lines).Encode(rollouttest.Step{Ledger: tr.stored, Foreign: true})
 		}
 		stored := *tr.due
 		tr.due = nil
@@ -63,13 +68,16 @@ func (tr *trace) storing(calls interceptor.Funcs) interceptor.Funcs {
 	return calls
 }
 
-func (tr *trace) write(p Planning) error { return json.NewEncoder(&tr.lines).Encode(p) }
+func (tr *trace) write(p Planning) error {
+	tr.stored = p.Ledger
+	return json.NewEncoder(&tr.lines).Encode(p)
+}
 
 // judge fails the test for each step that is not allowed, and leaves the trace to
 // go run ./test/trace FILE.
 func (tr *trace) judge() {
 	file := ""
-	err := rollouttest.CheckTrace(bytes.NewReader(tr.lines.Bytes()), func(line int, _ rollouttest.Step, verdict error) {
+	_, err := rollouttest.CheckTrace(bytes.NewReader(tr.lines.Bytes()), func(line int, _ rollouttest.Step, verdict error) {
 		if verdict == nil {
 			return
 		}

@@ -3,6 +3,7 @@
 package gitea
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"github.com/addonflow/addonflow/test/hub"
 	"github.com/addonflow/addonflow/test/hubbin"
 	"github.com/addonflow/addonflow/test/rights"
+	"github.com/addonflow/addonflow/test/trace/recording"
 )
 
 // fleetSize is how many clusters the specs share.
@@ -33,6 +35,9 @@ var (
 	ana, robot *API
 	// hooks is where the operator receives webhooks.
 	hooks string
+	// seen is everything that the hub stored of rollouts and works, and plans the file of all plans of the operators.
+	seen  *recording.Recording
+	plans string
 )
 
 // TestMain expects that the tests leave no goroutine behind.
@@ -85,6 +90,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	world, err = demo.StartWorld(ctx, options)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(world.Stop()).To(Succeed()) })
+	watching, cancel := context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	seen, err = recording.Record(watching, world.Client)
+	Expect(err).NotTo(HaveOccurred())
+	plans = filepath.Join(world.Dir, "plans.jsonl")
+	options.OperatorFlags = append(options.OperatorFlags, "--trace-file="+plans)
 	Expect(world.StartOperator(options)).To(Succeed())
 })
 
@@ -103,6 +114,11 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	if world == nil {
 		return
 	}
+	report, err := seen.Judge(ctx, world.Client, plans)
+	Expect(err).NotTo(HaveOccurred(), "every ledger that was stored is one that the second planner allows")
+	AddReportEntry("traces", report)
+	Expect(report.Planned).NotTo(BeZero(), "the operator wrote no plans to %s", plans)
+	Expect(report.Believed).To(BeZero(), "every record was admitted or adopted by a plan in %s", plans)
 	log, err := os.Open(world.AuditLog)
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { Expect(log.Close()).To(Succeed()) }()

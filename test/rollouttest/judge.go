@@ -15,16 +15,30 @@ import (
 // History judges each step of a rollout by everything that was seen and written before it.
 // It knows no plan: a step is what the planner saw, the ledger that was written, and the
 // actions that this ledger permits. Everything else (what is in flight, failed, proved or
-// left) follows from the looks at each cluster since its admission.
+// left) follows from the looks at each cluster since its admission. A record is believed only if a
+// step of the history wrote it, or the step says that it begins or was not observed.
 type History struct {
-	stored  map[string]rollout.Record // the ledger written last
-	stories map[string]*story
+	ledgers  decoder
+	stored   map[string]rollout.Record // the ledger written last
+	stories  map[string]*story
+	believed int // records that no observed step wrote
 	// Of removals: the most ManagedClusterAddOns there ever were; since when nothing has
 	// selected a cluster of ours; when clusters were removed; clusters that were removed and
 	// not selected since.
 	installed     int
 	away, removed map[string]time.Time
 	gone          map[string]bool
+}
+
+// Believed is how many records no observed step of the history wrote: those with which it began, which another writer
+// stored, or whose admission was not observed.
+func (h *History) Believed() int { return h.believed }
+
+// Afresh returns an empty history that does not read again the lists of names that h has read.
+func (h *History) Afresh() *History {
+	fresh := NewHistory()
+	fresh.ledgers.known = h.ledgers.known
+	return fresh
 }
 
 // NewHistory returns the empty history of one rollout.
@@ -42,18 +56,42 @@ type judgement struct {
 	before  map[string]rollout.Record
 	stories map[string]*story // with the look of this step
 	tallies []tally
+	// unseen is an error if the step read a record that no step of the history wrote.
+	unseen error
 }
 
-// Check returns every rule that the step breaks. Keep adds the step to the history.
+// Check returns every rule that the step breaks. Keep adds the step to the history, and Take does both.
 func (h *History) Check(s Step) error {
+	_, err := h.check(s)
+	return err
+}
+
+// Take returns every rule that the step breaks, and adds the step to the history.
+func (h *History) Take(s Step) error {
+	j, err := h.check(s)
+	if j != nil {
+		h.keep(j)
+	}
+	return err
+}
+
+// Keep adds a step that was stored to the history.
+func (h *History) Keep(s Step) {
+	if j, err := h.judge(s); err == nil { // otherwise Check has said so
+		h.keep(j)
+	}
+}
+
+// check judges the step. Without a judgement, a ledger cannot be read.
+func (h *History) check(s Step) (*judgement, error) {
 	j, err := h.judge(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s.Foreign {
-		return nil
+		return j, nil
 	}
-	var broken []error
+	broken := []error{j.unseen}
 	for _, name := range j.names() {
 		if err := j.record(name); err != nil {
 			broken = append(broken, j.broken(name, "%s: %w", name, err))
@@ -65,17 +103,23 @@ func (h *History) Check(s Step) error {
 	if s.Input != nil {
 		broken = append(broken, j.untouched(), j.leavers())
 	}
-	return errors.Join(broken...)
+	return j, errors.Join(broken...)
 }
 
-// Keep adds a step that was stored to the history.
-func (h *History) Keep(s Step) {
-	j, err := h.judge(s)
-	if err != nil {
-		return // Check has said so
-	}
+func (h *History) keep(j *judgement) {
+	s := j.step
 	if s.Input != nil {
 		h.watchRemovals(j)
+	}
+	switch {
+	case s.Start && s.Input != nil:
+		h.believed += len(j.before)
+	case s.Input == nil:
+		for name, a := range j.after {
+			if b := h.stored[name]; s.Foreign || a.Revision != b.Revision {
+				h.believed++
+			}
+		}
 	}
 	h.stored, h.stories = j.after, map[string]*story{}
 	for name, a := range j.after {
@@ -101,20 +145,21 @@ func (h *History) Keep(s Step) {
 
 func (h *History) judge(s Step) (*judgement, error) {
 	j := &judgement{h: h, step: s, policy: &policy{}, stories: map[string]*story{}}
-	after, err := rollout.Records(s.Ledger)
-	if err != nil {
-		return nil, fmt.Errorf("the ledger that was written: %w", err)
-	}
-	j.after = byCluster(after)
+	var err error
 	if s.Input == nil {
 		j.before = h.stored
-		return j, nil
-	}
-	before, err := rollout.Records(s.Input.Ledger)
-	if err != nil {
+	} else if j.before, err = h.ledgers.records(s.Input.Ledger); err != nil {
 		return nil, fmt.Errorf("the ledger that was read: %w", err)
 	}
-	j.before = byCluster(before)
+	if j.after, err = h.ledgers.records(s.Ledger); err != nil {
+		return nil, fmt.Errorf("the ledger that was written: %w", err)
+	}
+	if s.Input == nil {
+		return j, nil
+	}
+	if !s.Start {
+		j.unseen = h.foreignTo(j.before, s.Input.Now)
+	}
 	j.policy = readPolicy(*s.Input, j.before, j.after)
 	for name, b := range j.before {
 		if j.ordered(v1alpha1.OrderRetry, b) && (isFailure(b) || b.Failed) {
@@ -126,7 +171,7 @@ func (h *History) judge(s Step) (*judgement, error) {
 		}
 		known := h.stories[name]
 		if stored, ok := h.stored[name]; known == nil || !ok || stored != b {
-			known = tell(b) // the stored ledger is not the one that was written: restored, or shifted
+			known = tell(b) // it begins here, or the operator's clock was set
 		}
 		j.stories[name] = known.with(j.look(name, b))
 	}
@@ -136,12 +181,29 @@ func (h *History) judge(s Step) (*judgement, error) {
 	return j, nil
 }
 
-func byCluster(records []rollout.Record) map[string]rollout.Record {
-	m := map[string]rollout.Record{}
-	for _, r := range records {
-		m[r.Cluster] = r
+// foreignTo returns an error if the ledger that a step read has a record that the history does not have. If the
+// operator's clock was set, the times of all records were moved by the same step, or those in the future to now.
+func (h *History) foreignTo(read map[string]rollout.Record, now time.Time) error {
+	var step *time.Duration
+	for name, b := range read {
+		was := h.stored[name]
+		if b.RecordKey != was.RecordKey {
+			return fmt.Errorf("it read a record that no step of the history wrote: %+v", b)
+		}
+		for _, t := range [][2]time.Time{{was.Admitted, b.Admitted}, {was.Since, b.Since}} {
+			moved := t[1].Sub(t[0])
+			if t[0].After(now) && t[1].Equal(second(now)) {
+				continue
+			}
+			if step == nil {
+				step = &moved
+			}
+			if moved != *step && (step.Abs() <= 2*time.Second || (moved-*step).Abs() > time.Second) {
+				return fmt.Errorf("it read other times than those that were stored: %+v instead of %+v", b, was)
+			}
+		}
 	}
-	return m
+	return nil
 }
 
 // same reports whether the record names other content that is the target's for its cluster.

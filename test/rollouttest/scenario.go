@@ -37,6 +37,7 @@ func (s Scenario) Run(seed int64) (string, error) {
 		f.Shuffle = random(seed)
 	}
 	h, log := NewHistory(), &transcript{start: f.Now}
+	h.Keep(Step{Ledger: f.Ledger, Start: true}) // it may have run before
 	events := slices.Clone(s.Events)
 	end := f.Now.Add(s.Until)
 	for range steps {

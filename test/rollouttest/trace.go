@@ -3,7 +3,6 @@ package rollouttest
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -27,6 +26,9 @@ type Step struct {
 	Actions []rollout.Action `json:"actions,omitempty"`
 	// Refused is the error of the planner; "": none.
 	Refused string `json:"refused,omitempty"`
+	// Start: the trace begins in the middle of a rollout. The records that the step read, or those of its ledger if it has
+	// no input, are believed.
+	Start bool `json:"start,omitempty"`
 	// Foreign: another writer stored the ledger, such as a restored backup. The history begins again with it.
 	Foreign bool `json:"foreign,omitempty"`
 }
@@ -66,8 +68,9 @@ func (r *Recorder) Record(s Step) error {
 const traceLine = 256 << 20
 
 // CheckTrace judges every step of a trace by the steps before it, and reports each with
-// its verdict; nil: the step is allowed. The error is that of a trace that cannot be read.
-func CheckTrace(r io.Reader, report func(line int, s Step, verdict error)) error {
+// its verdict; nil: the step is allowed. It returns how many records were believed (History.Believed). The error is that
+// of a trace that cannot be read.
+func CheckTrace(r io.Reader, report func(line int, s Step, verdict error)) (believed int, err error) {
 	h, lines := NewHistory(), bufio.NewScanner(r)
 	lines.Buffer(nil, traceLine)
 	line := 0
@@ -78,10 +81,9 @@ func CheckTrace(r io.Reader, report func(line int, s Step, verdict error)) error
 		}
 		var s Step
 		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			return fmt.Errorf("line %d: %w", line, err)
+			return h.Believed(), fmt.Errorf("line %d: %w", line, err)
 		}
-		report(line, s, h.Check(s))
-		h.Keep(s)
+		report(line, s, h.Take(s))
 	}
-	return errors.Join(lines.Err())
+	return h.Believed(), lines.Err()
 }

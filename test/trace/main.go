@@ -6,6 +6,10 @@
 //
 // FILE has one step a line, as rollouttest.Step describes it; "-" reads standard input. Package
 // recording writes the traces of suites that run an operator; a suite that fails names them.
+// A trace that begins in the middle of a rollout says so in its first step ("start": true); otherwise a step that reads
+// a record which no step of the trace wrote is not allowed. Records are believed if the trace begins with them, if another
+// writer stored them, or if the step that wrote them has no input.
+//
 // Every step that is not allowed is printed with the rules that it breaks. The exit code is 1
 // if there is one, and 2 if the trace cannot be read.
 package main
@@ -46,7 +50,7 @@ func judge(name string, out io.Writer) (broken int, err error) {
 		in = file
 	}
 	steps, observed := 0, 0
-	err = rollouttest.CheckTrace(in, func(line int, s rollouttest.Step, verdict error) {
+	believed, err := rollouttest.CheckTrace(in, func(line int, s rollouttest.Step, verdict error) {
 		steps++
 		if s.Input != nil {
 			observed++
@@ -59,6 +63,6 @@ func judge(name string, out io.Writer) (broken int, err error) {
 	if err == nil && steps == 0 {
 		err = errors.New("there is no step in it")
 	}
-	fmt.Fprintf(out, "%d steps, %d with their input, %d not allowed\n", steps, observed, broken)
+	fmt.Fprintf(out, "%d steps, %d with their input, %d records believed, %d not allowed\n", steps, observed, believed, broken)
 	return broken, err
 }

@@ -123,6 +123,64 @@ func TestTraceOfLedgersAlone(t *testing.T) {
 	}
 }
 
+// TestTraceThatBeginsInTheMiddleSaysSo: otherwise its first step reads records that no step wrote.
+func TestTraceThatBeginsInTheMiddleSaysSo(t *testing.T) {
+	steps := record(t)[2:]
+	if broken, text := verdict(t, steps); broken != 1 || !strings.Contains(text, "that no step of the history wrote") {
+		t.Fatal(text)
+	}
+	steps[0].Start = true
+	if broken, text := verdict(t, steps); broken > 0 || !strings.Contains(text, "1 records believed") {
+		t.Fatal(text)
+	}
+}
+
+// TestRecordThatNoStepWroteIsNotAllowed: the planner read that a cluster is Done, and no ledger before says so.
+func TestRecordThatNoStepWroteIsNotAllowed(t *testing.T) {
+	steps := record(t)
+	for name, change := range map[string]func(*v1alpha1.Ledger){
+		"that no step of the history wrote": func(l *v1alpha1.Ledger) { l.Records[0].State = rollout.Done },
+		"other times than those that were stored": func(l *v1alpha1.Ledger) {
+			l.Records[0].Times[0].Since.Time = l.Records[0].Times[0].Since.Add(-time.Second)
+		},
+	} {
+		later := slices.Clone(steps[:3])
+		in := *later[2].Input
+		in.Ledger = *in.Ledger.DeepCopy()
+		change(&in.Ledger)
+		plan, err := rollout.New(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		later[2] = rollouttest.StepOf(in, plan, nil)
+		if broken, text := verdict(t, later); broken != 1 || !strings.Contains(text, name) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// TestClockThatWasSetMovesEveryTime: the operator moves the times of a ledger with its clock, all of them alike, and
+// replaces times in the future by now.
+func TestClockThatWasSetMovesEveryTime(t *testing.T) {
+	steps := record(t)[:3]
+	in := *steps[2].Input
+	for name, set := range map[string]time.Duration{"back": -time.Hour, "forward": time.Hour} {
+		moved := in
+		moved.Now, moved.Ledger = in.Now.Add(set), rollout.Shift(in.Ledger, set)
+		restarted := moved
+		restarted.Ledger = rollout.Clamp(in.Ledger, moved.Now)
+		for _, now := range []rollout.Input{moved, restarted} {
+			plan, err := rollout.New(now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if broken, text := verdict(t, append(slices.Clone(steps[:2]), rollouttest.StepOf(now, plan, nil))); broken > 0 {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+	}
+}
+
 // TestEmptyFileIsNoTrace: an empty trace proves nothing and is an error.
 func TestEmptyFileIsNoTrace(t *testing.T) {
 	if _, err := judge(write(t, nil), &strings.Builder{}); err == nil {

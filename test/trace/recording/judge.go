@@ -21,7 +21,6 @@ import (
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/addonrollout"
-	"github.com/addonflow/addonflow/rollout"
 	"github.com/addonflow/addonflow/test/rollouttest"
 )
 
@@ -30,9 +29,9 @@ const longestLine = 256 << 20
 
 // Report is what Judge looked at.
 type Report struct {
-	// Rollouts that were recorded, their steps, those of them whose plan is known, and works
-	// that got other content.
-	Rollouts, Steps, Planned, Contents int
+	// Rollouts that were recorded, their steps, those of them whose plan is known, records that no
+	// planned step wrote (History.Believed), and works that got other content.
+	Rollouts, Steps, Planned, Believed, Contents int
 }
 
 // Judge writes a trace of each rollout and judges it, and compares every work that got other
@@ -142,7 +141,7 @@ func readPlans(name string) (map[string][]addonrollout.Planning, error) {
 func steps(versions []*v1alpha1.AddOnRollout, plans map[string][]addonrollout.Planning) []rollouttest.Step {
 	var all []rollouttest.Step
 	if first := versions[0].Status.Ledger; len(first.Records) > 0 {
-		all = append(all, rollouttest.Step{Ledger: first})
+		all = append(all, rollouttest.Step{Ledger: first, Start: true})
 	}
 	for i, v := range versions {
 		changed := i+1 < len(versions) && !same(v.Status.Ledger, versions[i+1].Status.Ledger)
@@ -202,7 +201,7 @@ func judge(report *Report, name string, all []rollouttest.Step) (err error) {
 		return err
 	}
 	var broken error
-	err = rollouttest.CheckTrace(out, func(line int, s rollouttest.Step, verdict error) {
+	believed, err := rollouttest.CheckTrace(out, func(line int, s rollouttest.Step, verdict error) {
 		report.Steps++
 		if s.Input != nil {
 			report.Planned++
@@ -211,6 +210,7 @@ func judge(report *Report, name string, all []rollouttest.Step) (err error) {
 			broken = errors.Join(broken, fmt.Errorf("%s:%d: not allowed: %w", name, line, verdict))
 		}
 	})
+	report.Believed += believed
 	return errors.Join(err, broken)
 }
 
@@ -231,11 +231,11 @@ func (r *Recording) reserved(w content) error {
 	if last == nil {
 		return fmt.Errorf("work %s got revision %s at %d, before there was a rollout", w.name, w.revision, w.written)
 	}
-	records, err := rollout.Records(last.Status.Ledger)
+	records, err := rollouttest.Records(last.Status.Ledger)
 	if err != nil {
 		return fmt.Errorf("version %s of rollout %s: %w", last.ResourceVersion, last.Name, err)
 	}
-	if !slices.ContainsFunc(records, func(x rollout.Record) bool { return x.Cluster == w.cluster && x.Revision == w.revision }) {
+	if records[w.cluster].Revision != w.revision {
 		return fmt.Errorf("work %s got revision %s at %d, and version %s of the rollout had no record of it",
 			w.name, w.revision, w.written, last.ResourceVersion)
 	}
