@@ -91,6 +91,9 @@ func TestAFailedAndRevertedRolloutIsInLogJournalAndHistory(t *testing.T) {
 		if wantCommit := map[string]string{v1: commitNamed("v1"), v2: commitNamed("v2")}[l.Revision]; !strings.HasSuffix(l.Commit, wantCommit) {
 			t.Errorf("%s of revision %s is said of commit %s", l.Msg, l.Revision, l.Commit)
 		}
+		if l.Msg == "TimedOut" && l.Cluster == "c1" && l.Reason != "past its progress deadline: Deployment hello has not got the new content" {
+			t.Errorf("the cluster timed out with the reason %q", l.Reason)
+		}
 	}
 	ro := s.rollout()
 	wantSteps := []string{
@@ -129,6 +132,21 @@ func TestAFailedAndRevertedRolloutIsInLogJournalAndHistory(t *testing.T) {
 				t.Errorf("event %d is %q, want %q", i, got[i], begin)
 			}
 		}
+	}
+}
+
+// TestTheLogNamesWhyAClusterFailed: the line of the cluster has the reason.
+func TestTheLogNamesWhyAClusterFailed(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.within(0, "30m")
+	s.target("v1")
+	s.turns(2)
+	lines := s.logged()
+	s.fails("c1")
+	s.turn()
+	failed := slices.DeleteFunc(*lines, func(l logLine) bool { return l.Msg != "Failed" || l.Cluster != "c1" })
+	if len(failed) != 1 || failed[0].Level != 1 || failed[0].Reason != "Deployment hello: ProgressDeadlineExceeded" {
+		t.Errorf("the log has %+v", failed)
 	}
 }
 
@@ -437,6 +455,36 @@ func TestAClockThatIsSetMovesStoredTimes(t *testing.T) {
 			}
 			if took := s.elapsed() - began; took < 10*time.Minute-5*time.Second || took > 10*time.Minute+5*time.Second {
 				t.Errorf("a soak of 10m took %s", took)
+			}
+		})
+	}
+}
+
+// TestAClockThatIsSetTimesNoClusterOut: measured by the monotonic clock, a cluster that is Updating has its whole deadline.
+func TestAClockThatIsSetTimesNoClusterOut(t *testing.T) {
+	for name, steps := range map[string][]time.Duration{
+		"ahead": {2 * time.Hour}, "back": {-2 * time.Hour}, "ahead for 3s": {2 * time.Hour, -2 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, set := skewed(t, "c1")
+			s.within(0, "30m")
+			s.target("v1")
+			s.turns(2)
+			began := s.elapsed()
+			s.advance(29 * time.Minute)
+			s.turn()
+			for _, step := range steps {
+				set(step)
+				s.turns(2)
+			}
+			for s.rollout().Status.Counts.Failed == 0 {
+				if s.elapsed()-began > time.Hour {
+					t.Fatalf("the deadline does not end: %+v", s.rollout().Status.Stages)
+				}
+				s.turn()
+			}
+			if took := s.elapsed() - began; took < 30*time.Minute-5*time.Second || took > 30*time.Minute+5*time.Second {
+				t.Errorf("a deadline of 30m took %s", took)
 			}
 		})
 	}

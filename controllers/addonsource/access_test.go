@@ -1,6 +1,7 @@
 package addonsource_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -122,6 +123,33 @@ var _ = Describe("Access to a repository", func() {
 		w.clock.Step(result.RequeueAfter)
 		w.passes()
 		Expect(w.whyNotReady()).To(Equal("True ReconciliationSucceeded: Applied revision main@sha1:" + sha))
+	})
+
+	It("shows no credential that the server repeats in an ERR line", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Suspend = true })
+		w.newSecret("git", map[string][]byte{"username": []byte("ana"), "password": []byte("canary-7f3a")})
+		encoded := base64.StdEncoding.EncodeToString([]byte("ana:canary-7f3a"))
+		repeated := 0
+		server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") == "Basic "+encoded {
+				repeated++
+			}
+			line := "ERR you sent " + r.Header.Get("Authorization")
+			rw.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+			_, _ = fmt.Fprintf(rw, "%04x%s", len(line)+4, line)
+		}))
+		DeferCleanup(server.Close)
+		w.change(func(s *v1alpha1.AddOnSource) {
+			s.Spec.Suspend, s.Spec.URL = false, server.URL+"/fleet.git"
+			s.Spec.SecretRef = &fluxmeta.LocalObjectReference{Name: "git"}
+		})
+		_, err := w.passOf("fleet")
+		Expect(repeated).To(BeNumerically(">", 0))
+		events := w.announced()
+		Expect(w.whyNotReady()).To(ContainSubstring("you sent [redacted]"))
+		Expect(events).To(ContainElement(ContainSubstring("you sent [redacted]")))
+		said := fmt.Sprint(err, w.source(), events, w.logged, w.forge.Log())
+		Expect(said).NotTo(Or(ContainSubstring("canary"), ContainSubstring(encoded)))
 	})
 
 	It("goes through the proxy of spec.proxySecretRef, and shows no credential of it", func() {

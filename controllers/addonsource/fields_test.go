@@ -3,13 +3,18 @@ package addonsource_test
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"time"
 
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -332,6 +337,45 @@ func (w *world) forbid(operation admissionregistrationv1.OperationType, group, r
 	return allow
 }
 
+// startWebhook makes the hub ask a webhook, which denies the creation of every object of a resource of OCM's add-ons whose
+// name begins with the world's add-on.
+func (w *world) startWebhook(resource, message string) *httptest.Server {
+	GinkgoHelper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(rw, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{
+			UID: review.Request.UID, Allowed: !strings.HasPrefix(review.Request.Name, w.addOn), Result: &metav1.Status{Message: message},
+		}
+		_ = json.NewEncoder(rw).Encode(review)
+	}))
+	DeferCleanup(server.Close)
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: w.addOn},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: w.addOn + ".example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL: new(server.URL), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{addonv1alpha1.GroupName}, APIVersions: []string{"*"}, Resources: []string{resource}},
+			}},
+		}},
+	}
+	w.create(configuration)
+	DeferCleanup(func() { Expect(admin.Delete(context.Background(), configuration)).To(Succeed()) })
+	// The API server asks a webhook some time after its configuration was stored.
+	template := w.template()
+	template.Spec.AddonName = w.addOn
+	Eventually(func() error { return admin.Create(context.Background(), template.DeepCopy(), client.DryRunAll) }).
+		WithTimeout(patience).Should(MatchError(ContainSubstring(message)))
+	return server
+}
+
 var _ = Describe("A commit is refused before the first write", func() {
 	config := func(spec string) string {
 		return "apiVersion: addon.open-cluster-management.io/v1alpha1\nkind: AddOnDeploymentConfig\nmetadata: {name: ADDON, namespace: NAMESPACE}\nspec:\n" +
@@ -368,6 +412,26 @@ var _ = Describe("A commit is refused before the first write", func() {
 		Expect(w.whyNotReady()).To(SatisfyAll(ContainSubstring("addons/clustermanagementaddon.yaml:1: ClusterManagementAddOn/"+w.addOn+": "), ContainSubstring("no revisions today")))
 		nothing(w)
 		allow()
+	})
+
+	It("if a webhook of the hub denies the dry run, and waits for one that does not answer", func() {
+		w := newWorld()
+		denying := w.startWebhook("addontemplates", "no templates today")
+		sha := w.commit("add hello", addOnFiles())
+		w.requests.reset()
+		w.look()
+		Expect(w.whyNotReady()).To(SatisfyAll(HavePrefix("False ValidationFailed: addons/addontemplate.yaml:1: AddOnTemplate/"+w.addOn+": "), ContainSubstring("no templates today")))
+		Expect(w.delivered(sha, "failure").Description).To(ContainSubstring("no templates today"))
+		nothing(w)
+
+		denying.Close()
+		sha = w.commit("explain", map[string]string{"addons/README.md": "hello"})
+		w.clock.Step(2 * time.Minute)
+		_, err := w.passOf("fleet")
+		Expect(err).To(HaveOccurred(), "the queue tries again")
+		Expect(w.whyNotReady()).To(SatisfyAll(HavePrefix("False ApplyFailed: "), ContainSubstring("failed calling webhook")))
+		Expect(w.delivered(sha, "pending").Description).To(ContainSubstring("failed calling webhook"))
+		nothing(w)
 	})
 
 	It("if another revision has the name that the content of an add-on would have", func() {

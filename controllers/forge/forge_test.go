@@ -242,6 +242,24 @@ func TestCommitStatus_IsPostedAndReportedInTheCondition(t *testing.T) {
 	}
 }
 
+// TestCommitStatusReported_StaysTrueWhileOnlyTheProgressLagsBehind: progress is posted every 30 seconds, and a verdict at
+// once.
+func TestCommitStatusReported_StaysTrueWhileOnlyTheProgressLagsBehind(t *testing.T) {
+	b := newBench(t, goodWord)
+	b.settles(want(commitstatus.Pending, "0/10 updated"))
+	b.reconcile(want(commitstatus.Pending, "1/10 updated"))
+	if m := b.source.Status.CommitStatuses[0]; m.Accepted.Description != "0/10 updated" || m.Owed == nil || m.Owed.Description != "1/10 updated" {
+		t.Fatalf("the mark is %+v", m)
+	}
+	if status, message := b.condition(); status != metav1.ConditionTrue {
+		t.Errorf("condition %q %q, want True", status, message)
+	}
+	b.reconcile(want(commitstatus.Success, "10/10 updated"))
+	if status, _ := b.condition(); status != metav1.ConditionUnknown {
+		t.Errorf("with a verdict on its way: condition %q, want Unknown", status)
+	}
+}
+
 // TestWrongToken: a refused token is reported without the token, causes a reconcile later, and
 // is forgotten with another token.
 func TestWrongToken(t *testing.T) {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -131,6 +132,20 @@ func TestHistory_NamesClustersThatFailAfterTheHalt(t *testing.T) {
 	h := statusAfter(halted, rollout.Plan{Phase: v1alpha1.PhaseFailed, Message: "2 failed", Counts: v1alpha1.Counts{Total: 8, Failed: 2}, Failing: failing}, way{}, later).History[0]
 	if len(h.Failing) != 2 || h.Counts.Failed != 2 || h.Reason != "2 failed" || !h.Finished.Equal(&now) {
 		t.Errorf("the history has %+v; it ended at %s", h, now)
+	}
+}
+
+// TestHistory_NamesTenFailingClustersAndCountsAll: the number says that there are more.
+func TestHistory_NamesTenFailingClustersAndCountsAll(t *testing.T) {
+	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	status := movedToTarget(v1alpha1.AddOnRolloutStatus{}, at(targetOf("a", "main@sha1:1")), now)
+	var failing []v1alpha1.ClusterReason
+	for i := range 11 {
+		failing = append(failing, v1alpha1.ClusterReason{Cluster: fmt.Sprintf("c%02d", i), Reason: "crashes"})
+	}
+	h := statusAfter(status, rollout.Plan{Phase: v1alpha1.PhaseFailed, Counts: v1alpha1.Counts{Total: 24, Failed: 11}, Failing: failing}, way{}, now).History[0]
+	if !slices.Equal(h.Failing, failing[:10]) || h.Counts.Failed != 11 {
+		t.Errorf("the history has %+v", h)
 	}
 }
 
