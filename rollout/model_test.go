@@ -315,7 +315,9 @@ func (m *model) judged(p modelPolicy, fleet []place) error {
 	if refused != nil && !errors.Is(refused, rollout.ErrUnknownDecisionGroup) {
 		return refused
 	}
-	return rollouttest.NewHistory().Check(rollouttest.StepOf(in, plan, refused))
+	step := rollouttest.StepOf(in, plan, refused)
+	step.Start = true
+	return rollouttest.NewHistory().Check(step)
 }
 
 // TestEveryFleetOfUpToFourClusters plans one step for every fleet of up to four clusters, in

@@ -18,16 +18,17 @@ import (
 // trace has every plan of a scene that took effect: it left the ledger as it was, or the
 // status with its ledger was stored. When the test ends, rollouttest.History judges it.
 type trace struct {
-	t     *testing.T
-	lines bytes.Buffer
-	// due is the last plan if it is not stored yet, stored the ledger that the trace has last.
-	due    *Planning
-	stored v1alpha1.Ledger
+	t *testing.T
+	// lines are those of each rollout, and stored the ledger that its trace has last.
+	lines  map[string]*bytes.Buffer
+	stored map[string]v1alpha1.Ledger
+	// due is the last plan if it is not stored yet.
+	due *Planning
 }
 
 func newTrace(t *testing.T) *trace {
 	t.Helper()
-	tr := &trace{t: t}
+	tr := &trace{t: t, lines: map[string]*bytes.Buffer{}, stored: map[string]v1alpha1.Ledger{}}
 	t.Cleanup(tr.judge)
 	return tr
 }
@@ -55,11 +56,10 @@ func (tr *trace) storing(calls interceptor.Funcs) interceptor.Funcs {
 		}
 		ro, ok := o.(*v1alpha1.AddOnRollout)
 		switch {
-		case !ok || equality.Semantic.DeepEqual(ro.Status.Ledger, tr.stored):
+		case !ok || equality.Semantic.DeepEqual(ro.Status.Ledger, tr.stored[ro.Name]):
 			return nil
-		case tr.due == nil || !equality.Semantic.DeepEqual(ro.Status.Ledger, tr.due.Ledger): // the test stored it
-			tr.stored = ro.Status.Ledger
-			return json.NewEncoder(&tr.lines).Encode(rollouttest.Step{Ledger: tr.stored, Foreign: true})
+		case tr.due == nil || tr.due.Name != ro.Name || !equality.Semantic.DeepEqual(ro.Status.Ledger, tr.due.Ledger): // the test stored it
+			return tr.append(ro.Name, ro.Status.Ledger, rollouttest.Step{Ledger: ro.Status.Ledger, Foreign: true})
 		}
 		stored := *tr.due
 		tr.due = nil
@@ -68,37 +68,45 @@ func (tr *trace) storing(calls interceptor.Funcs) interceptor.Funcs {
 	return calls
 }
 
-func (tr *trace) write(p Planning) error {
-	tr.stored = p.Ledger
-	return json.NewEncoder(&tr.lines).Encode(p)
+func (tr *trace) write(p Planning) error { return tr.append(p.Name, p.Ledger, p) }
+
+// append adds a step to the trace of a rollout.
+func (tr *trace) append(name string, stored v1alpha1.Ledger, step any) error {
+	if tr.lines[name] == nil {
+		tr.lines[name] = &bytes.Buffer{}
+	}
+	tr.stored[name] = stored
+	return json.NewEncoder(tr.lines[name]).Encode(step)
 }
 
 // judge fails the test for each step that is not allowed, and leaves the trace to
 // go run ./test/trace FILE.
 func (tr *trace) judge() {
-	file := ""
-	_, err := rollouttest.CheckTrace(bytes.NewReader(tr.lines.Bytes()), func(line int, _ rollouttest.Step, verdict error) {
-		if verdict == nil {
-			return
+	for _, lines := range tr.lines {
+		file := ""
+		_, err := rollouttest.CheckTrace(bytes.NewReader(lines.Bytes()), func(line int, _ rollouttest.Step, verdict error) {
+			if verdict == nil {
+				return
+			}
+			if file == "" {
+				file = tr.keep(lines.Bytes())
+			}
+			tr.t.Errorf("%s:%d: not allowed: %v", file, line, verdict)
+		})
+		if err != nil {
+			tr.t.Error(err)
 		}
-		if file == "" {
-			file = tr.keep()
-		}
-		tr.t.Errorf("%s:%d: not allowed: %v", file, line, verdict)
-	})
-	if err != nil {
-		tr.t.Error(err)
 	}
 }
 
-// keep writes the trace to a file that is kept after the test.
-func (tr *trace) keep() string {
+// keep writes a trace to a file that is kept after the test.
+func (tr *trace) keep(lines []byte) string {
 	file, err := os.CreateTemp("", "addonflow-trace-*.jsonl")
 	if err != nil {
 		tr.t.Error(err)
 		return "trace"
 	}
-	if _, err := file.Write(tr.lines.Bytes()); err != nil {
+	if _, err := file.Write(lines); err != nil {
 		tr.t.Error(err)
 	}
 	if err := file.Close(); err != nil {
