@@ -54,9 +54,24 @@ func between(r *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(r.Int64N(int64(to-from)))
 }
 
-// rarely is true in a third of the steps. Clients wait longer and longer, up to a minute, for a server that ends
-// their watches all the time, and forget it only after two minutes.
-func rarely(r *rand.Rand) bool { return r.IntN(3) == 0 }
+// rarely is true in a third of the steps, and in the upgrade in any case, so that no point does nothing. Clients wait
+// longer and longer, up to a minute, for a server that ends their watches all the time, and forget it only after two minutes.
+func rarely(r *rand.Rand, step string) bool { return r.IntN(3) == 0 || step == upgradeStep }
+
+// pick chooses one of a list by a name. If the list grows, a choice stays, or is one of the new elements.
+func pick[T any](name string, of []T, called func(T) string) T {
+	var chosen T
+	best := uint64(0)
+	for _, one := range of {
+		if n := dice(name, called(one)).Uint64(); n >= best {
+			chosen, best = one, n
+		}
+	}
+	return chosen
+}
+
+// itself is the name of a name.
+func itself(name string) string { return name }
 
 // twins are two operators without leader election, whose caches lag at random.
 func twins(r *reference) []point {
@@ -65,8 +80,8 @@ func twins(r *reference) []point {
 		name := fmt.Sprintf("two operators, seed %d", seed+1)
 		all = append(all, point{name: name, class: "two operators", operators: 2, disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice(name, step)
-			for range 3 {
-				resource := r.Watched[dice.IntN(len(r.Watched))]
+			for i := range 3 {
+				resource := pick(fmt.Sprint(name, step, i), r.Watched, itself)
 				w.stroke()
 				w.api.Freeze(resource)
 				err := pause(ctx, between(dice, 200*time.Millisecond, 2*time.Second))
@@ -95,7 +110,7 @@ func watches(r *reference) []point {
 				return pause(ctx, stale)
 			}},
 			point{name: "unobserved changes of " + resource, class: "watch 410", disturb: func(ctx context.Context, w *workload, step string) error {
-				if !rarely(dice("unobserved changes of "+resource, step)) {
+				if !rarely(dice("unobserved changes of "+resource, step), step) {
 					return nil
 				}
 				w.stroke()
@@ -109,16 +124,15 @@ func watches(r *reference) []point {
 	}
 	return append(all,
 		point{name: "late events", class: "stale caches", disturb: func(_ context.Context, w *workload, step string) error {
-			dice := dice("late events", step)
 			w.stroke()
 			for _, resource := range r.Watched {
-				w.api.Delay(resource, between(dice, 0, 600*time.Millisecond))
+				w.api.Delay(resource, between(dice("late events of "+resource, step), 0, 600*time.Millisecond))
 			}
 			return nil
 		}},
 		point{name: "410 on every watch", class: "watch 410", disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice("410 on every watch", step)
-			if !rarely(dice) {
+			if !rarely(dice, step) {
 				return nil
 			}
 			for range 2 {
@@ -143,7 +157,7 @@ func servers() []point {
 			name := fmt.Sprintf("%s killed, seed %d", server, seed+1)
 			all = append(all, point{name: name, class: "API server and etcd", disturb: func(ctx context.Context, w *workload, step string) error {
 				dice := dice(name, step)
-				if !rarely(dice) {
+				if !rarely(dice, step) {
 					return nil
 				}
 				if err := pause(ctx, between(dice, 0, 4*time.Second)); err != nil {
@@ -285,8 +299,7 @@ func mixed(of []point) []point {
 	for seed := range seeds {
 		name := fmt.Sprintf("another fault in each step, seed %d", seed+1)
 		p := point{name: name, class: "mixed", repeats: 100, shrinks: true, restores: true, forgets: true, forges: true, flaps: true, leaves: true, prunes: true, disturb: func(ctx context.Context, w *workload, step string) error {
-			chosen := of[dice(name, step).IntN(len(of))]
-			return chosen.disturb(ctx, w, step)
+			return pick(name+step, of, func(p point) string { return p.name }).disturb(ctx, w, step)
 		}}
 		for _, o := range of {
 			p.gone = append(p.gone, o.gone...)

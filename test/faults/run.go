@@ -43,9 +43,9 @@ type result struct {
 	Class string `json:"class"`
 	// Commit of the operator.
 	Commit string `json:"commit"`
-	// Hits is how many faults struck, and Missed how many did not, because the run made fewer writes.
+	// Hits is how many faults struck, and Unmet are those that did not, because the run made fewer writes.
 	Hits       int             `json:"hits"`
-	Missed     int             `json:"missed,omitempty"`
+	Unmet      []string        `json:"unmet,omitempty"`
 	Revisions  int             `json:"revisions"`
 	Steps      int             `json:"steps"`
 	Violations []string        `json:"violations,omitempty"`
@@ -157,11 +157,17 @@ func (w *workload) judge(ctx context.Context, r *result, seen *reference, p poin
 		r.Violations = append(r.Violations, err.Error())
 	}
 	var hits []proxy.Hit
+	struck := make([]int, len(p.faults))
 	for _, p := range w.proxies() {
 		hits, r.Recoveries = append(hits, p.Hits()...), append(r.Recoveries, p.Recoveries()...)
+		for i, n := range p.Struck() {
+			struck[i] += n
+		}
 	}
-	r.Hits = len(hits) + w.strokes
-	r.Missed = max(0, p.planned()-r.Hits)
+	r.Hits, r.Unmet = len(hits)+w.strokes, p.unmet(struck)
+	if r.Hits == 0 && undisturbed != nil {
+		r.Violations = append(r.Violations, idle)
+	}
 	if n := w.measures.refused(); n > 0 {
 		r.Violations = append(r.Violations, fmt.Sprintf("%d requests of a webhook are not signed", n))
 	}

@@ -190,7 +190,7 @@ func (w *workload) steps() []step {
 		{"install", func(ctx context.Context) error {
 			return errors.Join(w.succeed(ctx, content{tags: map[string]string{alpha: "v1", beta: "v1"}}), w.register(ctx))
 		}},
-		{"canary upgrade", succeeds(content{tags: tag("v2")})},
+		{upgradeStep, succeeds(content{tags: tag("v2")})},
 		{"halt", func(ctx context.Context) (err error) {
 			if broken, err = w.commit(ctx, content{tags: tag(neverStarts)}); err != nil {
 				return err
@@ -239,8 +239,11 @@ func (w *workload) steps() []step {
 	}
 }
 
-// revertStep is the step in which content that is broken still runs.
-const revertStep = "revert"
+// Steps that faults know: in the revert, content that is broken still runs.
+const (
+	upgradeStep = "canary upgrade"
+	revertStep  = "revert"
+)
 
 // succeed commits content, approves it, and waits until it runs everywhere.
 func (w *workload) succeed(ctx context.Context, c content) error {

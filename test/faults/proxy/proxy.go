@@ -46,9 +46,11 @@ type Proxy struct {
 	order         []Arrival
 	last          time.Time
 	hits          []Hit
-	// again is how many writes are left until the action of the last hit happens once more.
-	again  int
-	repeat Action
+	// struck counts the hits of each fault, and total the writes that have a position.
+	struck []int
+	total  int
+	// again is how many writes are left until the fault repeat strikes once more.
+	again, repeat int
 	// recovering are hits after which the operator has not recovered yet, and recovered is how
 	// long the others took.
 	recovering []Hit
@@ -61,7 +63,7 @@ type Proxy struct {
 // Start listens on a free port of 127.0.0.1.
 func Start(o Options) (*Proxy, error) {
 	p := &Proxy{
-		options: o, seen: map[string]int{}, applied: map[string]int{}, last: time.Now(),
+		options: o, seen: map[string]int{}, applied: map[string]int{}, last: time.Now(), struck: make([]int, len(o.Faults)),
 		watches: map[*watching]bool{}, frozen: map[string]chan struct{}{}, delays: map[string]time.Duration{},
 	}
 	p.reverse = &httputil.ReverseProxy{
@@ -142,6 +144,13 @@ func (p *Proxy) Hits() []Hit {
 	return slices.Clone(p.hits)
 }
 
+// Struck counts the hits of each fault, in the order of Options.Faults. The repetition of a fault is one more.
+func (p *Proxy) Struck() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.struck)
+}
+
 // Recoveries are the times from a hit to the next write that the server accepted: of a new
 // process if the hit killed the operator, and of the same object otherwise.
 func (p *Proxy) Recoveries() []time.Duration {
@@ -179,27 +188,38 @@ func (p *Proxy) strike(w Write) Action {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen[w.Class()]++
+	p.total++
 	p.order = append(p.order, Arrival{w.Class(), time.Now()})
-	n := p.seen[w.Class()]
 	if !besides[w.Kind()] {
 		p.last = time.Now()
 	}
 	if p.again--; p.again == 0 {
 		return p.hit(w, p.repeat)
 	}
-	for _, f := range p.options.Faults {
-		if f.Class == w.Class() && n >= f.At && n < f.At+f.Times {
-			if f.Again > 0 {
-				p.again, p.repeat = f.Again, f.Action
-			}
-			return p.hit(w, f.Action)
+	for i, f := range p.options.Faults {
+		n := p.seen[w.Class()]
+		if f.Class == "" {
+			n = p.total
 		}
+		if f.Class != "" && f.Class != w.Class() || n < f.At || p.struck[i] >= f.Times {
+			continue
+		}
+		if f.Again > 0 {
+			p.again, p.repeat = f.Again, i
+		}
+		return p.hit(w, i)
 	}
 	return ""
 }
 
-// hit notes what happens to a write. The lock is held.
-func (p *Proxy) hit(w Write, action Action) Action {
+// hit notes what a fault does to a write. The lock is held.
+func (p *Proxy) hit(w Write, fault int) Action {
+	action := p.options.Faults[fault].Action
+	if action == KillBefore {
+		p.seen[w.Class()]--
+		p.total--
+	}
+	p.struck[fault]++
 	hit := Hit{Write: w, Action: action, Time: time.Now()}
 	p.hits, p.recovering = append(p.hits, hit), append(p.recovering, hit)
 	return action
