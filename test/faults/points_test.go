@@ -63,3 +63,22 @@ func TestSeedsDoNotDependOnTheLengthsOfLists(t *testing.T) {
 		}
 	}
 }
+
+// A kind may be written no more than twice as often, and none of its objects may.
+func TestWritesAreCountedByObject(t *testing.T) {
+	undisturbed := &reference{Applied: map[string]map[string]int{"works": {"c1/a": 2, "c2/a": 2}, "rollouts": {"a": 3}}}
+	for name, c := range map[string]struct {
+		seen map[string]map[string]int
+		want []string
+	}{
+		"twice":            {seen: map[string]map[string]int{"works": {"c1/a": 4, "c2/a": 4}}},
+		"one object":       {seen: map[string]map[string]int{"works": {"c1/a": 6, "c2/a": 1}}, want: []string{"6 writes of works c1/a; the undisturbed run has 2, and the faults demand 1"}},
+		"a new object":     {seen: map[string]map[string]int{"works": {"c3/a": 5}}},
+		"too many objects": {seen: map[string]map[string]int{"works": {"c1/a": 4, "c2/a": 4, "c3/a": 4}}, want: []string{"12 writes of works; the undisturbed run has 4, and the faults demand 1"}},
+		"another kind":     {seen: map[string]map[string]int{"rollouts": {"a": 7}}, want: []string{"7 writes of rollouts; the undisturbed run has 3, and the faults demand 0", "7 writes of rollouts a; the undisturbed run has 3, and the faults demand 0"}},
+	} {
+		if got := (&result{}).count(&reference{Applied: c.seen}, undisturbed, map[string]int{"works": 1}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -41,11 +41,12 @@ type Proxy struct {
 	address string
 
 	mu sync.Mutex
-	// seen counts the writes by class, and applied those that the server accepted, by resource.
-	seen, applied map[string]int
-	order         []Arrival
-	last          time.Time
-	hits          []Hit
+	// seen counts the writes by class, and applied those that the server accepted, by object.
+	seen    map[string]int
+	applied map[Object]int
+	order   []Arrival
+	last    time.Time
+	hits    []Hit
 	// struck counts the hits of each fault, and total the writes that have a position.
 	struck []int
 	total  int
@@ -63,7 +64,7 @@ type Proxy struct {
 // Start listens on a free port of 127.0.0.1.
 func Start(o Options) (*Proxy, error) {
 	p := &Proxy{
-		options: o, seen: map[string]int{}, applied: map[string]int{}, last: time.Now(), struck: make([]int, len(o.Faults)),
+		options: o, seen: map[string]int{}, applied: map[Object]int{}, last: time.Now(), struck: make([]int, len(o.Faults)),
 		watches: map[*watching]bool{}, frozen: map[string]chan struct{}{}, delays: map[string]time.Duration{},
 	}
 	p.reverse = &httputil.ReverseProxy{
@@ -123,8 +124,8 @@ func (p *Proxy) Order() []Arrival {
 	return slices.Clone(p.order)
 }
 
-// Applied counts the writes that the server accepted, by resource without subresource.
-func (p *Proxy) Applied() map[string]int {
+// Applied counts the writes that the server accepted, by object.
+func (p *Proxy) Applied() map[Object]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.applied)
@@ -273,7 +274,7 @@ func (p *Proxy) count(w Write, code int, action Action, connected time.Time) {
 	if code >= http.StatusMultipleChoices {
 		return
 	}
-	p.applied[w.Kind()]++
+	p.applied[w.Object()]++
 	if action != "" || besides[w.Kind()] {
 		return
 	}
