@@ -36,8 +36,9 @@ type Expectations struct {
 	// HandMade are the keys of objects that no operator may change. An operator may write the
 	// status of those.
 	HandMade []string
-	// Confined are words in content that fails: no cluster gets it after the first stage.
-	Confined []string
+	// Confined are words in content that fails, or is stopped: no cluster gets it after the first stage. Refused are
+	// words in content of a commit with an error: no cluster gets it.
+	Confined, Refused []string
 	// Removed is the add-on whose removal is approved at last; only then may anything of it go.
 	Removed string
 	// Gone are parts of the keys of objects that may go besides: others delete them, or their
@@ -298,6 +299,10 @@ func (j *judge) rollout(c hub.Change, before, now map[string]any) {
 			j.admissions[of] = append(j.admissions[of], r)
 			if was := old[cluster]; was.revision != r.revision || was.state != r.state {
 				j.admission(c, addOn, cluster, r)
+				// The write is refused if it was planned without the annotation.
+				if suspended(before) && suspended(now) && !restored(before, now) {
+					j.fail(c.Revision, "%s: %s is admitted while the rollout is suspended", addOn, cluster)
+				}
 			}
 		}
 	}
@@ -323,6 +328,11 @@ func (j *judge) admission(c hub.Change, addOn, cluster string, r record) {
 		}
 		j.gated[j.demanded(addOn, cluster, r.revision, s)] = true
 	}
+}
+
+// suspended reports whether a user suspended a rollout.
+func suspended(rollout map[string]any) bool {
+	return text(get(rollout, "metadata", "annotations"), "addonflow.io/suspend") == "true"
 }
 
 // restored reports whether another writer than an operator stored the status, or removed it. The entry of an earlier one
@@ -607,10 +617,15 @@ func (j *judge) succeeded(addOn string) bool {
 
 // confined: content that fails in the first stage reaches no other.
 func (j *judge) confined(c hub.Change, addOn, cluster string, work map[string]any) {
+	spec, _ := json.Marshal(work["spec"]) // it was read from JSON
+	for _, word := range j.Refused {
+		if strings.Contains(string(spec), word) {
+			j.fail(c.Revision, "%s: %s gets content of a commit with an error: %s", addOn, cluster, word)
+		}
+	}
 	if slices.Contains(j.Stages[addOn][0].Clusters, cluster) {
 		return
 	}
-	spec, _ := json.Marshal(work["spec"]) // it was read from JSON
 	for _, word := range j.Confined {
 		if strings.Contains(string(spec), word) {
 			j.fail(c.Revision, "%s: %s gets content that failed in the first stage: %s", addOn, cluster, word)

@@ -27,6 +27,8 @@ type story struct {
 	// there were before.
 	content, declared string
 	retries           int
+	// suspended is the annotation of the rollout from now on.
+	suspended string
 }
 
 func (s *story) store(key string, object map[string]any) {
@@ -88,7 +90,7 @@ func (s *story) ledger(writer string, records ...string) {
 	fmt.Fprint(z, strings.Join(names, "\n"))
 	_ = z.Close() // a buffer refuses no write
 	s.store(rolloutKeys+"default/hello", map[string]any{
-		"metadata": map[string]any{"name": "hello", "uid": "r1", "managedFields": []any{map[string]any{"manager": writer, "subresource": "status"}}},
+		"metadata": map[string]any{"name": "hello", "uid": "r1", "annotations": map[string]any{"addonflow.io/suspend": s.suspended}, "managedFields": []any{map[string]any{"manager": writer, "subresource": "status"}}},
 		"spec":     map[string]any{"target": map[string]any{"digest": s.declared}},
 		"status":   map[string]any{"attempt": 1 + s.retries, "ledger": map[string]any{"names": base64.StdEncoding.EncodeToString(zipped.Bytes()), "records": groups}},
 	})
@@ -388,6 +390,28 @@ func TestJudge(t *testing.T) {
 			s.work("c2", "v1", "")
 			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
 		}},
+		"content of a commit with an error": {want: "c2 gets content of a commit with an error: refused", tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.content = ":refused"
+			s.work("c2", "v1", "")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+		}},
+		"an admission while the rollout is suspended": {want: "c2 is admitted while the rollout is suspended", tell: func(s *story) {
+			s.suspended = "true"
+			s.rollout("c1 v1 canary Done")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+		}},
+		"clusters in flight while the rollout is suspended, and one after it": {tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.suspended = "true"
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Updating")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+			s.suspended = "false"
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Admitted")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done")
+		}},
 		"an admission to quarantined content": {want: "c2 is admitted to v1, which is quarantined", tell: func(s *story) {
 			s.store(revisions+"default/v1", map[string]any{
 				"metadata": map[string]any{"annotations": map[string]any{"addonflow.io/quarantined": "{}"}}, "spec": map[string]any{"digest": "v1"},
@@ -478,7 +502,7 @@ func TestJudge(t *testing.T) {
 					{Name: "rest", Clusters: []string{"c2", "c3"}, Placements: []string{"default/rest"}, Limit: 1},
 					{Name: "approved", Clusters: []string{"c4"}, Limit: 1, Approval: "qa"},
 				}},
-				Confined: []string{"never-starts"},
+				Confined: []string{"never-starts"}, Refused: []string{"refused"},
 				HandMade: []string{handMade}, Removed: "other",
 			})
 			all := strings.Join(broken, "\n")
