@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -25,15 +26,18 @@ type point struct {
 	// clocked: their clock can be set.
 	upgraded, rolledBack, clocked bool
 	// shrinks: the fleet has fewer clusters for a while, which past rollouts and their statuses say.
-	// restores: older statuses are written back. forgets: beta's rollout loses its status. forges: its status says
-	// that it failed. flaps: an agent reports for a while, every other time, that its content does not run.
+	// restores: older statuses are written back. forgets: the rollouts that lose their status. forges: a status says
+	// that a rollout failed. flaps: an agent reports for a while, every other time, that its content does not run.
 	// leaves: clusters leave that are to prove content, so that it may fail because they left. prunes: beta's
 	// revisions that are no target are lost.
-	shrinks, restores, forgets, forges, flaps, leaves, prunes bool
+	shrinks, restores, forges, flaps, leaves, prunes bool
+	forgets                                          []string
 	// gone are parts of the keys of objects that the point deletes.
 	gone []string
 	// disturb is called when each step begins, and runs beside it.
 	disturb disturbance
+	// atGate is called once for each commit that waits for its approval, before it is approved.
+	atGate func(context.Context, *workload) error
 	// repeats is how many statuses may be repeated although no answer of the forge was lost.
 	repeats int
 }

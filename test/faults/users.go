@@ -98,6 +98,13 @@ func (w *workload) approveUntil(ctx context.Context, sha string, satisfied func(
 		if satisfied(r) {
 			return nil
 		}
+		if w.point.atGate != nil && w.disturbedAt != sha {
+			w.disturbedAt = sha
+			if err := w.point.atGate(ctx, w); err != nil {
+				return err
+			}
+			continue
+		}
 		approved = max(r.Status.Attempt, 1)
 		if err := w.awaitProof(ctx); err != nil {
 			return err

@@ -177,8 +177,10 @@ type workload struct {
 	// strokes counts what disturbances did, and undo the writes that undo changes by hand, by kind.
 	strokes int
 	undo    map[string]int
-	// point is what goes wrong. Its disturbance is started in the background when a step begins.
-	point point
+	// point is what goes wrong. Its disturbance is started in the background when a step begins. disturbedAt is the
+	// commit at whose gate a disturbance was last.
+	point       point
+	disturbedAt string
 }
 
 // step is one step of the story.
@@ -409,12 +411,12 @@ func (w *workload) pace(c content) string {
 	}
 	text := strings.NewReplacer("DURING\n", during+"\n", "MEASURED\n", before+"\n").Replace(pace)
 	return strings.NewReplacer(
-		"HOURS", hours, "MONTH", w.farMonth(), "FAILURE", string(failure), "SOAK", soak.String(), "PROMETHEUS", w.prometheus.URL(), "WEBHOOK", w.webhook.URL(),
+		"HOURS", hours, "MONTH", farMonth(), "FAILURE", string(failure), "SOAK", soak.String(), "PROMETHEUS", w.prometheus.URL(), "WEBHOOK", w.webhook.URL(),
 	).Replace(text)
 }
 
 // farMonth is a month that does not begin within weeks, whatever the clocks of a run do.
-func (w *workload) farMonth() string {
+func farMonth() string {
 	if now := time.Now().UTC().Month(); now == time.December || now == time.January {
 		return "7"
 	}
@@ -630,7 +632,8 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 		{w.point.shrinks, ofAnyFleet},
 		{w.point.leaves, ofAnyCanary},
 		{w.point.restores, fromAnyMoment},
-		{w.point.forgets, func(state map[string]string) map[string]string { return ofAnyPast(state, beta) }},
+		{slices.Contains(w.point.forgets, alpha), func(state map[string]string) map[string]string { return ofAnyPast(state, alpha) }},
+		{slices.Contains(w.point.forgets, beta), func(state map[string]string) map[string]string { return ofAnyPast(state, beta) }},
 		{w.point.prunes, ofTheTarget},
 		{w.point.flaps, ofAnyReport},
 		{w.point.upgraded || w.point.rolledBack, ofAnyVersion},
