@@ -188,6 +188,15 @@ func servers() []point {
 		}
 	}
 	for seed := range 5 {
+		late := fmt.Sprintf("%s answers late, seed %d", hub.APIServer, seed+1)
+		all = append(all, point{name: late, class: "API server and etcd", disturb: func(ctx context.Context, w *workload, step string) error {
+			w.stroke()
+			w.api.Late(between(dice(late, step), 100*time.Millisecond, 2*time.Second))
+			defer w.api.Late(0)
+			return pause(ctx, 4*time.Second)
+		}})
+	}
+	for seed := range 5 {
 		name := fmt.Sprintf("etcd full, seed %d", seed+1)
 		all = append(all, point{name: name, class: "API server and etcd", disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice(name, step)
@@ -264,6 +273,7 @@ func agents() []point {
 	}{
 		{"silent", (*fleet.Fleet).Silence, (*fleet.Fleet).Speak},
 		{"lying", (*fleet.Fleet).Lie, (*fleet.Fleet).Honest},
+		{"outdated", (*fleet.Fleet).Outdate, (*fleet.Fleet).Update},
 		{flapping, (*fleet.Fleet).Flap, (*fleet.Fleet).Steady},
 	}
 	var all []point

@@ -59,6 +59,8 @@ type Proxy struct {
 	watches    map[*watching]bool
 	frozen     map[string]chan struct{} // by resource; closed when it thaws
 	delays     map[string]time.Duration
+	// late is how long each request waits before the server gets it.
+	late time.Duration
 }
 
 // Start listens on a free port of 127.0.0.1.
@@ -160,9 +162,31 @@ func (p *Proxy) Recoveries() []time.Duration {
 	return slices.Clone(p.recovered)
 }
 
+// Late makes each request from now on wait before the server gets it; 0: none. Events of open watches are not late.
+func (p *Proxy) Late(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = d
+}
+
+// wait waits as long as Late says.
+func (p *Proxy) wait(ctx context.Context) {
+	p.mu.Lock()
+	late := p.late
+	p.mu.Unlock()
+	if late == 0 {
+		return
+	}
+	select {
+	case <-time.After(late):
+	case <-ctx.Done():
+	}
+}
+
 // ServeHTTP forwards a request, or makes it go wrong.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set("Accept", withoutProtobuf(r.Header.Get("Accept")))
+	p.wait(r.Context())
 	if isWatch(r) {
 		p.watch(w, r)
 		return

@@ -130,6 +130,22 @@ func TestFaultsHitEachPositionOnce(t *testing.T) {
 	}
 }
 
+func TestRequestsAreLate(t *testing.T) {
+	p, _ := start(t, Conflict, nil)
+	for _, late := range []time.Duration{200 * time.Millisecond, 0} {
+		p.Late(late)
+		begun := time.Now()
+		answer, err := http.Get(p.URL() + "/api/v1/secrets") //nolint:noctx // this machine
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close() // it is empty
+		if took := time.Since(begun); took < late || late == 0 && took > 200*time.Millisecond {
+			t.Errorf("the answer takes %s, want %s", took, late)
+		}
+	}
+}
+
 func TestWatchIsHeldBackAndEndsWith410(t *testing.T) {
 	p, _ := start(t, Conflict, nil)
 	answer, err := http.Get(p.URL() + "/api/v1/secrets?watch=true") //nolint:noctx // this machine
