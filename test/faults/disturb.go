@@ -334,7 +334,8 @@ type edit struct {
 	status bool
 	// loses: the operator forgets what it posted and may post it again.
 	repeats int
-	// forgets: the status is a rollout's, and lost. forges: it says that the rollout failed. atGate: the rollout waits for
+	// forgets: the status is a rollout's, and lost, or the past has one more rollout: content without its quarantine is
+	// rolled out and back again. forges: it says that the rollout failed. atGate: the rollout waits for
 	// an approval.
 	forgets, forges, atGate bool
 	// in are the steps, nil: all but the first and the last ones. after waits until the object is as it is to be.
@@ -410,7 +411,7 @@ func edits() []point {
 		{name: "stages of a rollout at a gate lost", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":{"stages":null}}`, status: true, repeats: 100, atGate: true},
 		{name: "phase of a rollout at a gate", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true, forges: true, atGate: true},
 		{name: "override of a rollout lost", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":{"override":null}}`, status: true, in: []string{"rollback", "recall"}, after: overridden},
-		{name: "quarantine of a revision", kind: revision, where: in(demo.Namespace, ""), of: alpha, patch: `{"metadata":{"annotations":{"addonflow.io/quarantined":null}}}`, in: []string{"rollback"}, after: overridden},
+		{name: "quarantine of a revision", kind: revision, where: in(demo.Namespace, ""), of: alpha, patch: `{"metadata":{"annotations":{"addonflow.io/quarantined":null}}}`, forgets: true, in: []string{"rollback"}, after: overridden},
 		{name: "owner of a work", kind: work, where: in(first, "addon-alpha-deploy-0"), patch: `{"metadata":{"ownerReferences":null}}`},
 		{name: "owner of an add-on", kind: addOn, where: in(first, alpha), patch: `{"metadata":{"ownerReferences":null}}`},
 		{name: "owner of a binding", kind: binding, where: in(first, betaBinding), patch: `{"metadata":{"ownerReferences":null}}`},
@@ -422,7 +423,7 @@ func edits() []point {
 	for _, e := range list {
 		p := point{name: "hand edit: " + e.name, class: "hand edits", repeats: e.repeats, forges: e.forges, prunes: e.kind == revision && e.of == ""}
 		if e.forgets {
-			p.forgets = []string{e.where.Name}
+			p.forgets = []string{cmp.Or(e.of, e.where.Name)}
 		}
 		if e.atGate {
 			p.atGate = e.make

@@ -241,6 +241,9 @@ func (w *workload) steps() []step {
 			if err := w.order(ctx, v1alpha1.OrderPromote, &v1alpha1.OrderArguments{Stage: canaryStage}); err != nil {
 				return err
 			}
+			if len(w.point.forgets) > 0 {
+				w.disturbedAt = sha // a lost status takes the promotion with it, and the canary soaks for its hour again
+			}
 			// The window is closed: the approval alone lets no cluster pass.
 			err = w.approveUntil(ctx, sha, func(r *v1alpha1.AddOnRollout) bool {
 				return approvalState(r) == v1alpha1.GatePassed && gateState(r, windowOf) == v1alpha1.GateWaiting
