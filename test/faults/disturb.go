@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,9 +55,24 @@ func between(r *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(r.Int64N(int64(to-from)))
 }
 
-// rarely is true in a third of the steps. Clients wait longer and longer, up to a minute, for a server that ends
-// their watches all the time, and forget it only after two minutes.
-func rarely(r *rand.Rand) bool { return r.IntN(3) == 0 }
+// rarely is true in a third of the steps, and in the upgrade in any case, so that no point does nothing. Clients wait
+// longer and longer, up to a minute, for a server that ends their watches all the time, and forget it only after two minutes.
+func rarely(r *rand.Rand, step string) bool { return r.IntN(3) == 0 || step == upgradeStep }
+
+// pick chooses one of a list by a name. If the list grows, a choice stays, or is one of the new elements.
+func pick[T any](name string, of []T, called func(T) string) T {
+	var chosen T
+	best := uint64(0)
+	for _, one := range of {
+		if n := dice(name, called(one)).Uint64(); n >= best {
+			chosen, best = one, n
+		}
+	}
+	return chosen
+}
+
+// itself is the name of a name.
+func itself(name string) string { return name }
 
 // twins are two operators without leader election, whose caches lag at random.
 func twins(r *reference) []point {
@@ -65,8 +81,8 @@ func twins(r *reference) []point {
 		name := fmt.Sprintf("two operators, seed %d", seed+1)
 		all = append(all, point{name: name, class: "two operators", operators: 2, disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice(name, step)
-			for range 3 {
-				resource := r.Watched[dice.IntN(len(r.Watched))]
+			for i := range 3 {
+				resource := pick(fmt.Sprint(name, step, i), r.Watched, itself)
 				w.stroke()
 				w.api.Freeze(resource)
 				err := pause(ctx, between(dice, 200*time.Millisecond, 2*time.Second))
@@ -95,7 +111,7 @@ func watches(r *reference) []point {
 				return pause(ctx, stale)
 			}},
 			point{name: "unobserved changes of " + resource, class: "watch 410", disturb: func(ctx context.Context, w *workload, step string) error {
-				if !rarely(dice("unobserved changes of "+resource, step)) {
+				if !rarely(dice("unobserved changes of "+resource, step), step) {
 					return nil
 				}
 				w.stroke()
@@ -109,16 +125,15 @@ func watches(r *reference) []point {
 	}
 	return append(all,
 		point{name: "late events", class: "stale caches", disturb: func(_ context.Context, w *workload, step string) error {
-			dice := dice("late events", step)
 			w.stroke()
 			for _, resource := range r.Watched {
-				w.api.Delay(resource, between(dice, 0, 600*time.Millisecond))
+				w.api.Delay(resource, between(dice("late events of "+resource, step), 0, 600*time.Millisecond))
 			}
 			return nil
 		}},
 		point{name: "410 on every watch", class: "watch 410", disturb: func(ctx context.Context, w *workload, step string) error {
 			dice := dice("410 on every watch", step)
-			if !rarely(dice) {
+			if !rarely(dice, step) {
 				return nil
 			}
 			for range 2 {
@@ -143,7 +158,7 @@ func servers() []point {
 			name := fmt.Sprintf("%s killed, seed %d", server, seed+1)
 			all = append(all, point{name: name, class: "API server and etcd", disturb: func(ctx context.Context, w *workload, step string) error {
 				dice := dice(name, step)
-				if !rarely(dice) {
+				if !rarely(dice, step) {
 					return nil
 				}
 				if err := pause(ctx, between(dice, 0, 4*time.Second)); err != nil {
@@ -171,6 +186,15 @@ func servers() []point {
 				return nil
 			}})
 		}
+	}
+	for seed := range 5 {
+		late := fmt.Sprintf("%s answers late, seed %d", hub.APIServer, seed+1)
+		all = append(all, point{name: late, class: "API server and etcd", disturb: func(ctx context.Context, w *workload, step string) error {
+			w.stroke()
+			w.api.Late(between(dice(late, step), 100*time.Millisecond, 2*time.Second))
+			defer w.api.Late(0)
+			return pause(ctx, 4*time.Second)
+		}})
 	}
 	for seed := range 5 {
 		name := fmt.Sprintf("etcd full, seed %d", seed+1)
@@ -249,6 +273,7 @@ func agents() []point {
 	}{
 		{"silent", (*fleet.Fleet).Silence, (*fleet.Fleet).Speak},
 		{"lying", (*fleet.Fleet).Lie, (*fleet.Fleet).Honest},
+		{"outdated", (*fleet.Fleet).Outdate, (*fleet.Fleet).Update},
 		{flapping, (*fleet.Fleet).Flap, (*fleet.Fleet).Steady},
 	}
 	var all []point
@@ -281,12 +306,12 @@ func agents() []point {
 
 // mixed are runs in each of whose steps another fault of these points happens.
 func mixed(of []point) []point {
+	of = slices.DeleteFunc(slices.Clone(of), func(p point) bool { return p.disturb == nil })
 	var all []point
 	for seed := range seeds {
 		name := fmt.Sprintf("another fault in each step, seed %d", seed+1)
-		p := point{name: name, class: "mixed", repeats: 100, shrinks: true, restores: true, forgets: true, forges: true, flaps: true, leaves: true, prunes: true, disturb: func(ctx context.Context, w *workload, step string) error {
-			chosen := of[dice(name, step).IntN(len(of))]
-			return chosen.disturb(ctx, w, step)
+		p := point{name: name, class: "mixed", repeats: 100, shrinks: true, restores: true, forgets: []string{alpha, beta}, forges: true, flaps: true, leaves: true, prunes: true, disturb: func(ctx context.Context, w *workload, step string) error {
+			return pick(name+step, of, func(p point) string { return p.name }).disturb(ctx, w, step)
 		}}
 		for _, o := range of {
 			p.gone = append(p.gone, o.gone...)
@@ -300,16 +325,22 @@ func mixed(of []point) []point {
 type edit struct {
 	name string
 	kind schema.GroupVersionKind
-	// where is the object; without a name: each of beta's.
+	// where is the object; without a name: each of the add-on's, which is beta's if it has none.
 	where client.ObjectKey
+	of    string
 	// patch is a merge patch; empty: the object is deleted.
 	patch string
 	// status: the patch is of the status.
 	status bool
 	// loses: the operator forgets what it posted and may post it again.
 	repeats int
-	// forgets: the status is a rollout's, and lost. forges: it says that the rollout failed.
-	forgets, forges bool
+	// forgets: the status is a rollout's, and lost, or the past has one more rollout: content without its quarantine is
+	// rolled out and back again. forges: it says that the rollout failed. atGate: the rollout waits for
+	// an approval.
+	forgets, forges, atGate bool
+	// in are the steps, nil: all but the first and the last ones. after waits until the object is as it is to be.
+	in    []string
+	after func(context.Context, *workload) error
 	// refused: the API server refuses the change, since the object never changes again.
 	refused bool
 	// undo is how many writes undo the edit, by kind; nil: one of the object.
@@ -333,6 +364,7 @@ func edits() []point {
 		source   = v1alpha1.GroupVersion.WithKind("AddOnSource")
 		revision = v1alpha1.GroupVersion.WithKind("AddOnRevision")
 		order    = v1alpha1.GroupVersion.WithKind("AddOnOrder")
+		approval = v1alpha1.GroupVersion.WithKind("AddOnApproval")
 		binding  = schema.GroupVersionKind{Group: rbacv1.GroupName, Version: "v1", Kind: "RoleBinding"}
 	)
 	first := clusterNames()[0]
@@ -374,22 +406,68 @@ func edits() []point {
 		{name: "success of revisions", kind: revision, where: in(demo.Namespace, ""), patch: `{"metadata":{"annotations":{"addonflow.io/succeeded-at":null}}}`},
 		{name: "annotations of revisions", kind: revision, where: in(demo.Namespace, ""), patch: `{"metadata":{"annotations":null}}`},
 		{name: "revisions deleted", kind: revision, where: in(demo.Namespace, "")},
+		{name: "status of a rollout at a gate lost", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":null}`, status: true, repeats: 100, forgets: true, atGate: true},
+		{name: "ledger of a rollout at a gate lost", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":{"ledger":null}}`, status: true, repeats: 100, forgets: true, atGate: true},
+		{name: "stages of a rollout at a gate lost", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":{"stages":null}}`, status: true, repeats: 100, atGate: true},
+		{name: "phase of a rollout at a gate", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true, forges: true, atGate: true},
+		{name: "override of a rollout lost", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":{"override":null}}`, status: true, in: []string{"rollback", "recall"}, after: overridden},
+		{name: "quarantine of a revision", kind: revision, where: in(demo.Namespace, ""), of: alpha, patch: `{"metadata":{"annotations":{"addonflow.io/quarantined":null}}}`, forgets: true, in: []string{"rollback"}, after: overridden},
+		{name: "owner of a work", kind: work, where: in(first, "addon-alpha-deploy-0"), patch: `{"metadata":{"ownerReferences":null}}`},
+		{name: "owner of an add-on", kind: addOn, where: in(first, alpha), patch: `{"metadata":{"ownerReferences":null}}`},
+		{name: "owner of a binding", kind: binding, where: in(first, betaBinding), patch: `{"metadata":{"ownerReferences":null}}`},
+		{name: "an order deleted", kind: order, where: in(demo.Namespace, alpha+"-promote-1"), in: []string{"good upgrade"}},
+		{name: "approvals deleted after their use", kind: approval, where: in(demo.Namespace, ""), of: alpha, in: []string{upgradeStep, "good upgrade"}, after: admitted},
 		{name: "answer of an order", kind: order, where: in(demo.Namespace, alpha+"-promote-1"), patch: `{"status":null}`, status: true, refused: true},
 	}
 	var all []point
 	for _, e := range list {
-		all = append(all, point{name: "hand edit: " + e.name, class: "hand edits", repeats: e.repeats, forgets: e.forgets, forges: e.forges, prunes: e.kind == revision, disturb: func(ctx context.Context, w *workload, step string) error {
-			if slices.Contains([]string{"begin", "install", "removal"}, step) {
-				return nil // it is not there yet, or it is not needed there
-			}
-			if err := pause(ctx, between(dice(e.name, step), 0, 5*time.Second)); err != nil {
-				return err
-			}
-			w.stroke()
-			return e.make(ctx, w)
-		}})
+		p := point{name: "hand edit: " + e.name, class: "hand edits", repeats: e.repeats, forges: e.forges, prunes: e.kind == revision && e.of == ""}
+		if e.forgets {
+			p.forgets = []string{cmp.Or(e.of, e.where.Name)}
+		}
+		if e.atGate {
+			p.atGate = e.make
+		} else {
+			p.disturb = e.disturb
+		}
+		all = append(all, p)
 	}
 	return all
+}
+
+// disturb edits in the middle of a step.
+func (e edit) disturb(ctx context.Context, w *workload, step string) error {
+	if e.in != nil && !slices.Contains(e.in, step) || slices.Contains([]string{"begin", "install", "removal"}, step) {
+		return nil // it is not there yet, or it is not needed there
+	}
+	if e.after != nil {
+		if err := e.after(ctx, w); err != nil {
+			return err
+		}
+	} else if err := pause(ctx, between(dice(e.name, step), 0, 5*time.Second)); err != nil {
+		return err
+	}
+	return e.make(ctx, w)
+}
+
+// overridden waits until alpha runs other content than Git declares.
+func overridden(ctx context.Context, w *workload) error {
+	_, err := w.rollout(ctx, func(r *v1alpha1.AddOnRollout) bool { return r.Status.Override != nil })
+	return err
+}
+
+// admitted waits until the approval of alpha's newest commit has let a cluster pass.
+func admitted(ctx context.Context, w *workload) error {
+	before, err := w.rollout(ctx, func(*v1alpha1.AddOnRollout) bool { return true })
+	if err != nil {
+		return err
+	}
+	_, err = w.rollout(ctx, func(r *v1alpha1.AddOnRollout) bool {
+		i := slices.IndexFunc(r.Status.Stages, func(s v1alpha1.StageStatus) bool { return s.Name == earlyStage })
+		return r.Status.Target != nil && before.Status.Target != nil && r.Status.Target.Commit != before.Status.Target.Commit && i >= 0 &&
+			approvalState(r) == v1alpha1.GatePassed && r.Status.Stages[i].Counts.InFlight+r.Status.Stages[i].Counts.Updated > 0
+	})
+	return err
 }
 
 // make edits by hand. An object that is to be deleted is marked first, so that the history shows
@@ -404,9 +482,13 @@ func (e edit) make(ctx context.Context, w *workload) error {
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(e.kind.GroupVersion().WithKind(e.kind.Kind + "List"))
-	err := w.Client.List(ctx, list, client.InNamespace(e.where.Namespace), client.MatchingLabels{v1alpha1.AddOnLabel: beta})
+	err := w.Client.List(ctx, list, client.InNamespace(e.where.Namespace))
 	for i := range list.Items {
-		err = errors.Join(err, e.makeOn(ctx, w, &list.Items[i]))
+		o := &list.Items[i]
+		rollout, _, _ := unstructured.NestedString(o.Object, "spec", "rollout")
+		if of := cmp.Or(e.of, beta); o.GetLabels()[v1alpha1.AddOnLabel] == of || rollout == of {
+			err = errors.Join(err, e.makeOn(ctx, w, o))
+		}
 	}
 	return err
 }
@@ -422,17 +504,18 @@ func (e edit) makeOn(ctx context.Context, w *workload, o *unstructured.Unstructu
 		patch = fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, oracle.GivenUp)
 	}
 	raw := client.RawPatch("application/merge-patch+json", []byte(patch))
+	var err error
 	if e.status {
-		err := w.Client.Status().Patch(ctx, o, raw)
-		if e.refused && apierrors.IsInvalid(err) {
-			return nil
+		if err = w.Client.Status().Patch(ctx, o, raw); e.refused && apierrors.IsInvalid(err) {
+			err = nil
 		}
-		return client.IgnoreNotFound(err)
+	} else if err = w.Client.Patch(ctx, o, raw); err == nil && e.patch == "" {
+		err = w.Client.Delete(ctx, o)
 	}
-	if err := w.Client.Patch(ctx, o, raw); err != nil || e.patch != "" {
-		return client.IgnoreNotFound(err)
+	if err == nil {
+		w.stroke() // an edit of an object that is not there is none
 	}
-	return client.IgnoreNotFound(w.Client.Delete(ctx, o))
+	return client.IgnoreNotFound(err)
 }
 
 // kindOf is the kind in the account of writes.

@@ -116,7 +116,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all := matrix(undisturbed)
+	all := matrix(undisturbed, o.killed(undisturbed))
 	never, before := pending(all, state)
 	todo, left := slices.Concat(never, before), len(never)+len(before)
 	if o.only != "" {
@@ -133,7 +133,11 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		fmt.Fprintln(out, "without an upgrade: there is no operator of the commit in test/faults/previous")
 		todo = slices.DeleteFunc(todo, func(p point) bool { return p.upgraded || p.rolledBack })
 	}
-	fmt.Fprintf(out, "%d points, %d of them finished, %d to run\n", len(all), len(all)-left, len(todo))
+	kills := 0
+	for _, p := range o.killed(undisturbed) {
+		kills += len(p.faults)
+	}
+	fmt.Fprintf(out, "%d points with %d kills, %d of them finished, %d to run\n", len(all), kills, len(all)-left, len(todo))
 	stopped := h.runAll(ctx, todo, undisturbed, o.parallel, stopAt, state, out)
 	if errors.Is(stopped, errOver) && len(state.ran) > 0 {
 		stopped = nil
@@ -163,7 +167,7 @@ func (o options) write(state *state, undisturbed *reference) error {
 	if err != nil {
 		return err
 	}
-	all := matrix(undisturbed)
+	all := matrix(undisturbed, o.killed(undisturbed))
 	return os.WriteFile(o.report, []byte(document(summarise(all, state.of(all), undisturbed).since(earlier))), 0o644)
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,33 +26,36 @@ type point struct {
 	// clocked: their clock can be set.
 	upgraded, rolledBack, clocked bool
 	// shrinks: the fleet has fewer clusters for a while, which past rollouts and their statuses say.
-	// restores: older statuses are written back. forgets: beta's rollout loses its status. forges: its status says
-	// that it failed. flaps: an agent reports for a while, every other time, that its content does not run.
+	// restores: older statuses are written back. forgets: the rollouts that lose their status. forges: a status says
+	// that a rollout failed. flaps: an agent reports for a while, every other time, that its content does not run.
 	// leaves: clusters leave that are to prove content, so that it may fail because they left. prunes: beta's
 	// revisions that are no target are lost.
-	shrinks, restores, forgets, forges, flaps, leaves, prunes bool
+	shrinks, restores, forges, flaps, leaves, prunes bool
+	forgets                                          []string
 	// gone are parts of the keys of objects that the point deletes.
 	gone []string
 	// disturb is called when each step begins, and runs beside it.
 	disturb disturbance
+	// atGate is called once for each commit that waits for its approval, before it is approved.
+	atGate func(context.Context, *workload) error
 	// repeats is how many statuses may be repeated although no answer of the forge was lost.
 	repeats int
 }
 
-// planned is how many faults are to strike, at least.
-func (p point) planned() int {
-	if len(p.faults) == 0 {
-		return 1
-	}
-	n := 0
-	for _, f := range p.faults {
-		n += f.Times
-		if f.Again > 0 {
-			n++
+// unmet are the faults that never struck, or did not strike again, from how often each one did: the run made fewer writes
+// of that kind.
+func (p point) unmet(struck []int) []string {
+	var unmet []string
+	for i, f := range p.faults {
+		if struck[i] == 0 || f.Again > 0 && struck[i] == 1 {
+			unmet = append(unmet, f.String())
 		}
 	}
-	return n
+	return unmet
 }
+
+// idle is the violation of a point that proves nothing, because no fault struck.
+const idle = "no fault of the point struck"
 
 var unprintable = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
@@ -71,9 +76,9 @@ var regressions = []string{
 
 // matrix lists every point, from the writes of the undisturbed run. A short run takes the classes in
 // this order: first those that strike most often, last those with a point that runs as a regression anyway.
-func matrix(r *reference) []point {
+func matrix(r *reference, kills []point) []point {
 	outer := slices.Concat(servers(), olderStatuses(), flaps(), edits(), agents(), outside(), watches(r))
-	return slices.Concat(kills(r), mixed(outer), doubles(r), twins(r), answers(r), outer, zombies(), clocks(), upgrades(r))
+	return slices.Concat(kills, mixed(outer), doubles(r), twins(r), answers(r), outer, zombies(), clocks(), upgrades(r))
 }
 
 // choose are the points with one of the words in their name; words are separated by |. A word that is a whole name
@@ -92,23 +97,20 @@ func choose(all []point, r *reference, words string) []point {
 		}
 		for _, f := range everyKill(r) {
 			if f.String() == word {
-				chosen = append(chosen, point{name: word, class: "kill -9", faults: []proxy.Fault{f}})
+				chosen = append(chosen, point{name: word, class: killClass, faults: []proxy.Fault{f}})
 			}
 		}
 	}
 	return chosen
 }
 
-// everyKill are kill -9 before and after every kind of write, at its first, middle and last one,
+// everyKill are kill -9 before and after every write,
 // in the order in which the undisturbed run makes those writes.
 func everyKill(r *reference) []proxy.Fault {
 	var all []proxy.Fault
 	seen := map[string]int{}
 	for _, class := range r.Order {
 		seen[class]++
-		if !slices.Contains(positions(r.Writes[class]), seen[class]) {
-			continue
-		}
 		for _, action := range []proxy.Action{proxy.KillBefore, proxy.KillAfter} {
 			all = append(all, proxy.Fault{Class: class, At: seen[class], Times: 1, Action: action})
 		}
@@ -116,39 +118,58 @@ func everyKill(r *reference) []proxy.Fault {
 	return all
 }
 
-// killsEach is how many crashes a run has: far enough from each other that the operator has
-// recovered from one before the next.
-const killsEach = 8
+// someKills are those at the first, middle and last write of each kind.
+func someKills(r *reference) []proxy.Fault {
+	return slices.DeleteFunc(everyKill(r), func(f proxy.Fault) bool { return !slices.Contains(positions(r.Writes[f.Class]), f.At) })
+}
 
-// kills distributes the kills over runs, so that the kills of one run are far from each other.
-func kills(r *reference) []point {
-	all := everyKill(r)
-	runs := make([]point, (len(all)+killsEach-1)/killsEach)
+// killClass is the class of the points with crashes.
+const killClass = "kill -9"
+
+// The crashes of one run are so many. They are far enough from each other that the operator has recovered from one
+// before the next: in a short run also from those that take long, which delay the end of the run.
+const (
+	killsEach     = 32
+	someKillsEach = 8
+)
+
+// kills distributes kills over runs, so that the kills of one run are far from each other.
+func kills(all []proxy.Fault, each int, name string) []point {
+	runs := make([]point, (len(all)+each-1)/each)
 	for i, f := range all {
 		runs[i%len(runs)].faults = append(runs[i%len(runs)].faults, f)
 	}
 	for i := range runs {
-		runs[i].name, runs[i].class = fmt.Sprintf("kill -9, run %d of %d", i+1, len(runs)), "kill -9"
+		runs[i].name, runs[i].class = fmt.Sprintf("%s, run %d of %d", name, i+1, len(runs)), killClass
 	}
 	return runs
+}
+
+// killed are the points with crashes: in the full run at every write, in a short one at some.
+func (o options) killed(r *reference) []point {
+	if o.limit > 0 {
+		return kills(someKills(r), someKillsEach, "kill -9 at some writes")
+	}
+	return kills(everyKill(r), killsEach, "kill -9 at every write")
 }
 
 // doubles are two crashes in a row, four times a run: the second one few writes after the first.
 func doubles(r *reference) []point {
 	const pairs, near = 4, 8
+	part := len(r.Order) / pairs
+	within := func(dice *rand.Rand, i int) int { return i*part + int(dice.Float64()*float64(part-near)) }
 	var all []point
 	for seed := range seeds {
 		p := point{name: fmt.Sprintf("double crash, seed %d", seed+1), class: "double crashes"}
 		dice := dice(p.name, "")
 		seen := map[string]int{}
-		part := len(r.Order) / pairs
-		next := dice.IntN(part)
+		next := within(dice, 0)
 		for i, class := range r.Order {
 			seen[class]++
 			if i != next {
 				continue
 			}
-			next = (i/part+1)*part + dice.IntN(part-near)
+			next = within(dice, i/part+1)
 			action := []proxy.Action{proxy.KillBefore, proxy.KillAfter}[dice.IntN(2)]
 			p.faults = append(p.faults, proxy.Fault{Class: class, At: seen[class], Times: 1, Action: action, Again: 1 + dice.IntN(near)})
 		}
@@ -160,21 +181,19 @@ func doubles(r *reference) []point {
 // upgrades are an operator of the commit before that is replaced after a write; and an operator that is replaced by
 // that one, which is replaced in turn after some writes more.
 func upgrades(r *reference) []point {
-	const points, stays, writesPerPost = 8, 60, 7
+	const points, stays = 8, 60
+	hub := 0 // the writes to the API server
+	for _, class := range r.Order {
+		if !strings.HasPrefix(class, "post ") && !strings.HasPrefix(class, "ask ") {
+			hub++
+		}
+	}
 	var upgraded, rolledBack []point
-	seen := map[string]int{}
-	for i, class := range r.Order {
-		seen[class]++
-		if (i+1)%(len(r.Order)/(points+1)) != 0 || len(upgraded) == points {
-			continue
-		}
-		f := proxy.Fault{Class: class, At: seen[class], Times: 1, Action: proxy.KillAfter}
-		upgraded = append(upgraded, point{name: fmt.Sprintf("upgrade after %s #%d", f.Class, f.At), class: "upgrade", faults: []proxy.Fault{f}, upgraded: true})
+	for i := 1; i <= points; i++ {
+		f := proxy.Fault{At: i * hub / (points + 1), Times: 1, Action: proxy.KillAfter}
+		upgraded = append(upgraded, point{name: fmt.Sprintf("upgrade, moment %d of %d", i, points), class: "upgrade", faults: []proxy.Fault{f}, upgraded: true})
 		f.Again = stays
-		if strings.HasPrefix(class, "post ") {
-			f.Again = stays / writesPerPost // the proxy of the forge counts its own
-		}
-		rolledBack = append(rolledBack, point{name: fmt.Sprintf("operator rolled back after %s #%d", f.Class, f.At), class: "operator rolled back", faults: []proxy.Fault{f}, rolledBack: true})
+		rolledBack = append(rolledBack, point{name: fmt.Sprintf("operator rolled back, moment %d of %d", i, points), class: "operator rolled back", faults: []proxy.Fault{f}, rolledBack: true})
 	}
 	return slices.Concat(upgraded, rolledBack)
 }

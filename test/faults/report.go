@@ -155,7 +155,7 @@ func (r *row) add(one result) {
 	r.Run++
 	r.Faults += one.Hits
 	r.Revisions += one.Revisions
-	r.Missed += one.Missed
+	r.Missed += len(one.Unmet)
 	r.Took += one.Took
 	if one.Factor > r.Factor {
 		r.Most, r.Factor = one.Most, one.Factor

@@ -19,9 +19,10 @@ import (
 
 // reference is the undisturbed run.
 type reference struct {
-	// Writes are the operator's, by class, and Applied those that the server accepted and that changed something, by kind.
-	Writes  map[string]int `json:"writes"`
-	Applied map[string]int `json:"applied"`
+	// Writes are the operator's, by class, and Applied those that the server accepted and that changed something, by kind
+	// and by object of that kind.
+	Writes  map[string]int            `json:"writes"`
+	Applied map[string]map[string]int `json:"applied"`
 	// Reports are those of agents.
 	Reports int `json:"reports"`
 	// Standing are the end states: before the removal, and after it.
@@ -43,9 +44,9 @@ type result struct {
 	Class string `json:"class"`
 	// Commit of the operator.
 	Commit string `json:"commit"`
-	// Hits is how many faults struck, and Missed how many did not, because the run made fewer writes.
+	// Hits is how many faults struck, and Unmet are those that did not, because the run made fewer writes.
 	Hits       int             `json:"hits"`
-	Missed     int             `json:"missed,omitempty"`
+	Unmet      []string        `json:"unmet,omitempty"`
 	Revisions  int             `json:"revisions"`
 	Steps      int             `json:"steps"`
 	Violations []string        `json:"violations,omitempty"`
@@ -134,18 +135,31 @@ func (w *workload) summary() *reference {
 	for _, a := range arrivals {
 		order = append(order, a.Class)
 	}
-	applied := w.api.Applied()
-	delete(applied, "events")
-	delete(applied, "leases")
-	stored := w.history.Stored()
-	for kind, n := range applied {
-		applied[kind] = min(n, stored[kind])
-	}
-	maps.Copy(applied, w.forge.Applied())
 	return &reference{
-		Writes: writes, Applied: applied, Standing: w.standing, Reported: oracle.Reported(w.Forge.Log(), w.shas, w.names()),
+		Writes: writes, Applied: w.applied(), Standing: w.standing, Reported: oracle.Reported(w.Forge.Log(), w.shas, w.names()),
 		Order: order, Watched: w.api.Watched(),
 	}
+}
+
+// applied counts the operator's writes that changed something, by kind and object.
+func (w *workload) applied() map[string]map[string]int {
+	all, stored, names := map[string]map[string]int{}, w.history.Stored(), w.names()
+	add := func(o proxy.Object, n int) {
+		if n == 0 || o.Kind == "events" || o.Kind == "leases" {
+			return
+		}
+		if all[o.Kind] == nil {
+			all[o.Kind] = map[string]int{}
+		}
+		all[o.Kind][names.Replace(strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))] += n
+	}
+	for o, n := range w.api.Applied() {
+		add(o, min(n, stored[[3]string{o.Kind, o.Namespace, o.Name}]))
+	}
+	for o, n := range w.forge.Applied() {
+		add(o, n)
+	}
+	return all
 }
 
 // judge holds everything that was seen to the promises.
@@ -157,11 +171,17 @@ func (w *workload) judge(ctx context.Context, r *result, seen *reference, p poin
 		r.Violations = append(r.Violations, err.Error())
 	}
 	var hits []proxy.Hit
+	struck := make([]int, len(p.faults))
 	for _, p := range w.proxies() {
 		hits, r.Recoveries = append(hits, p.Hits()...), append(r.Recoveries, p.Recoveries()...)
+		for i, n := range p.Struck() {
+			struck[i] += n
+		}
 	}
-	r.Hits = len(hits) + w.strokes
-	r.Missed = max(0, p.planned()-r.Hits)
+	r.Hits, r.Unmet = len(hits)+w.strokes, p.unmet(struck)
+	if r.Hits == 0 && undisturbed != nil {
+		r.Violations = append(r.Violations, idle)
+	}
 	if n := w.measures.refused(); n > 0 {
 		r.Violations = append(r.Violations, fmt.Sprintf("%d requests of a webhook are not signed", n))
 	}
@@ -209,7 +229,7 @@ func (w *workload) judge(ctx context.Context, r *result, seen *reference, p poin
 	r.Account = fmt.Sprintf("commits %d/%d, slots %d/%d, statuses %d, approvals %d, orders %d/%d, CSRs %d/%d",
 		len(w.shas), terminal, account.Reserved, account.Released, len(log), account.Approvals, account.Orders, account.Answered, requested, approved)
 	if undisturbed != nil {
-		r.Violations = slices.Concat(r.Violations, w.compare(seen), r.count(seen, undisturbed, w.demanded(hits, account, undisturbed)), w.missing(len(w.standing)))
+		r.Violations = slices.Concat(r.Violations, w.compare(seen), r.count(seen, undisturbed, w.demanded(hits, account, undisturbed)), w.missing())
 	}
 	return nil
 }
@@ -241,19 +261,44 @@ func (w *workload) demanded(hits []proxy.Hit, account oracle.Account, undisturbe
 	return all
 }
 
-// count compares how often each kind was written with twice the undisturbed run, and what was demanded besides.
+// count compares how often each kind, and each object of it, was written with twice the undisturbed run, and what was
+// demanded besides. An object that the undisturbed run does not write may be written as often as another of its kind.
 func (r *result) count(seen, undisturbed *reference, demanded map[string]int) []string {
 	var broken []string
-	for kind, n := range seen.Applied {
-		normal := undisturbed.Applied[kind]
-		if factor := float64(n) / float64(max(1, normal)); factor > r.Factor {
+	judge := func(what, kind string, n, normal int) {
+		if n > 2*normal+demanded[kind] {
+			broken = append(broken, fmt.Sprintf("%d writes of %s; the undisturbed run has %d, and the faults demand %d", n, what, normal, demanded[kind]))
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(seen.Applied)) {
+		objects, normal := seen.Applied[kind], undisturbed.Applied[kind]
+		n := total(objects)
+		if factor := float64(n) / float64(max(1, total(normal))); factor > r.Factor {
 			r.Most, r.Factor = kind, factor
 		}
-		if n > 2*normal+demanded[kind] {
-			broken = append(broken, fmt.Sprintf("%d writes of %s; the undisturbed run has %d, and the faults demand %d", n, kind, normal, demanded[kind]))
+		judge(kind, kind, n, total(normal))
+		most := 0
+		for _, n := range normal {
+			most = max(most, n)
+		}
+		for _, name := range slices.Sorted(maps.Keys(objects)) {
+			usual, known := normal[name]
+			if !known {
+				usual = most
+			}
+			judge(kind+" "+name, kind, objects[name], usual)
 		}
 	}
 	return broken
+}
+
+// total of the writes of a kind.
+func total(objects map[string]int) int {
+	sum := 0
+	for _, n := range objects {
+		sum += n
+	}
+	return sum
 }
 
 // save keeps what a failing run left, and says where.

@@ -132,6 +132,9 @@ func (r result) print(out io.Writer) {
 		mark = "✗"
 	}
 	fmt.Fprintf(out, "%s %-58s %3d faults  %4d revisions  %s  %s\n", mark, r.Point, r.Hits, r.Revisions, r.Account, r.Took.Round(time.Second))
+	for _, f := range r.Unmet {
+		fmt.Fprintf(out, "    not struck: %s\n", f)
+	}
 	for i, v := range r.Violations {
 		if i == shown && len(r.Violations) > shown+1 {
 			fmt.Fprintf(out, "    and %d more\n", len(r.Violations)-shown-1)

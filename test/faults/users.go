@@ -41,11 +41,14 @@ func targets(r *v1alpha1.AddOnRollout, sha string) bool {
 	return r.Status.Target != nil && strings.HasSuffix(r.Status.Target.Commit, sha)
 }
 
-// approvalState is that of the approval before the second stage; "" before it is evaluated.
-func approvalState(r *v1alpha1.AddOnRollout) v1alpha1.GateState {
+// approvalState is that of the approval before the second stage.
+func approvalState(r *v1alpha1.AddOnRollout) v1alpha1.GateState { return gateState(r, approvalOf) }
+
+// gateState is that of a gate before the second stage; "" before it is evaluated.
+func gateState(r *v1alpha1.AddOnRollout, gate string) v1alpha1.GateState {
 	for _, s := range r.Status.Stages {
 		for _, g := range s.Gates {
-			if s.Name == earlyStage && g.Name == approvalOf {
+			if s.Name == earlyStage && g.Name == gate {
 				return g.State
 			}
 		}
@@ -75,20 +78,32 @@ func (w *workload) awaitSoak(ctx context.Context, sha string) error {
 	return nil
 }
 
-// approve lets a commit pass the gate before the second stage, in every attempt, until it has
-// succeeded: a status that is written back may begin another attempt.
+// approve lets a commit pass the gate before the second stage, until it has succeeded.
 func (w *workload) approve(ctx context.Context, sha string) error {
+	return w.approveUntil(ctx, sha, func(r *v1alpha1.AddOnRollout) bool { return r.Status.Phase == v1alpha1.PhaseSucceeded })
+}
+
+// approveUntil approves a commit in every attempt, until its rollout satisfies the condition: a status that is written
+// back may begin another attempt.
+func (w *workload) approveUntil(ctx context.Context, sha string, satisfied func(*v1alpha1.AddOnRollout) bool) error {
 	approved := int32(0)
 	for {
 		r, err := w.rollout(ctx, func(r *v1alpha1.AddOnRollout) bool {
 			waits := approvalState(r) == v1alpha1.GateWaiting && max(r.Status.Attempt, 1) != approved
-			return targets(r, sha) && (waits || r.Status.Phase == v1alpha1.PhaseSucceeded)
+			return targets(r, sha) && (waits || satisfied(r))
 		})
 		if err != nil {
 			return fmt.Errorf("%s is not approved: %w", sha[:7], err)
 		}
-		if r.Status.Phase == v1alpha1.PhaseSucceeded {
+		if satisfied(r) {
 			return nil
+		}
+		if w.point.atGate != nil && w.disturbedAt != sha {
+			w.disturbedAt = sha
+			if err := w.point.atGate(ctx, w); err != nil {
+				return err
+			}
+			continue
 		}
 		approved = max(r.Status.Attempt, 1)
 		if err := w.awaitProof(ctx); err != nil {

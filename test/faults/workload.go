@@ -36,9 +36,11 @@ const (
 	alpha = "alpha"
 	beta  = "beta"
 	// neverStarts and degrades are contents that fail: the pods of the first do not start, and the
-	// measurement of the second is bad.
+	// measurement of the second is bad. stopped is held by a window, and aborted; refused is of a commit with an error.
 	neverStarts = "never-starts"
 	degrades    = "degrades"
+	stopped     = "stopped"
+	refused     = "refused"
 	// statusContext is the source's, and the beginning of those of its add-ons.
 	statusContext = "addonflow/" + demo.SourceName
 	// soak of alpha's canary.
@@ -47,12 +49,13 @@ const (
 	stepWithin = 2 * time.Minute
 )
 
-// The gates of alpha, before the stage after the canary: an approval, a webhook and a measurement.
+// The gates of alpha, before the stage after the canary: an approval, a webhook, a window and a measurement.
 // Content that rolls back has the measurement in the canary, while it soaks.
 const (
 	canaryStage = "canary"
 	earlyStage  = "early"
 	approvalOf  = "qa"
+	windowOf    = "hours"
 )
 
 // pace of alpha, as it is committed.
@@ -77,6 +80,9 @@ DURING
         type: webhook
         interval: 1s
         webhook: {url: "WEBHOOK/board", secretRef: {name: board}}
+      - name: hours
+        type: window
+        window: {timeZone: UTC, HOURS: [{cron: "0 0 1 MONTH *", duration: 1h}]}
 MEASURED
   - name: rest
     placement: {namespace: default, name: all}
@@ -114,6 +120,8 @@ type content struct {
 	tags    map[string]string
 	failure v1alpha1.FailureAction
 	soak    time.Duration
+	// closed: the window of the second stage is closed for weeks.
+	closed bool
 }
 
 // expectations are what the oracle holds the operators to.
@@ -133,7 +141,8 @@ func expectations(p point) oracle.Expectations {
 			addOnKey(names[1], "foreign"),
 			"/registry/work.open-cluster-management.io/manifestworks/" + names[2] + "/foreign",
 		},
-		Confined: []string{":" + neverStarts, ":" + degrades},
+		Confined: []string{":" + neverStarts, ":" + degrades, ":" + stopped},
+		Refused:  []string{":" + refused},
 		Removed:  alpha,
 		Gone:     p.gone,
 	}
@@ -168,8 +177,10 @@ type workload struct {
 	// strokes counts what disturbances did, and undo the writes that undo changes by hand, by kind.
 	strokes int
 	undo    map[string]int
-	// point is what goes wrong. Its disturbance is started in the background when a step begins.
-	point point
+	// point is what goes wrong. Its disturbance is started in the background when a step begins. disturbedAt is the
+	// commit at whose gate a disturbance was last.
+	point       point
+	disturbedAt string
 }
 
 // step is one step of the story.
@@ -190,7 +201,16 @@ func (w *workload) steps() []step {
 		{"install", func(ctx context.Context) error {
 			return errors.Join(w.succeed(ctx, content{tags: map[string]string{alpha: "v1", beta: "v1"}}), w.register(ctx))
 		}},
-		{"canary upgrade", succeeds(content{tags: tag("v2")})},
+		{upgradeStep, func(ctx context.Context) error {
+			sha, err := w.commit(ctx, content{tags: tag("v2")})
+			if err != nil {
+				return err
+			}
+			if err := w.suspend(ctx, sha); err != nil {
+				return err
+			}
+			return errors.Join(w.approve(ctx, sha), w.await(ctx, sha, v1alpha1.PhaseSucceeded, alpha))
+		}},
 		{"halt", func(ctx context.Context) (err error) {
 			if broken, err = w.commit(ctx, content{tags: tag(neverStarts)}); err != nil {
 				return err
@@ -211,7 +231,7 @@ func (w *workload) steps() []step {
 			return errors.Join(err, w.await(ctx, sha, v1alpha1.PhaseRolledBack, alpha))
 		}},
 		{"abort", func(ctx context.Context) error {
-			sha, err := w.commit(ctx, content{tags: tag("v3"), soak: time.Hour})
+			sha, err := w.commit(ctx, content{tags: tag(stopped), soak: time.Hour, closed: true})
 			if err != nil {
 				return err
 			}
@@ -221,7 +241,14 @@ func (w *workload) steps() []step {
 			if err := w.order(ctx, v1alpha1.OrderPromote, &v1alpha1.OrderArguments{Stage: canaryStage}); err != nil {
 				return err
 			}
-			if _, err := w.awaitGate(ctx, sha); err != nil {
+			if len(w.point.forgets) > 0 {
+				w.disturbedAt = sha // a lost status takes the promotion with it, and the canary soaks for its hour again
+			}
+			// The window is closed: the approval alone lets no cluster pass.
+			err = w.approveUntil(ctx, sha, func(r *v1alpha1.AddOnRollout) bool {
+				return approvalState(r) == v1alpha1.GatePassed && gateState(r, windowOf) == v1alpha1.GateWaiting
+			})
+			if err != nil {
 				return err
 			}
 			return errors.Join(w.order(ctx, v1alpha1.OrderAbort, nil), w.await(ctx, sha, v1alpha1.PhaseFailed, alpha))
@@ -235,12 +262,16 @@ func (w *workload) steps() []step {
 			err := w.order(ctx, v1alpha1.OrderUnblock, nil)
 			return errors.Join(err, w.await(ctx, w.shas[len(w.shas)-1], v1alpha1.PhaseSucceeded, alpha), w.stand(ctx))
 		}},
+		{"refused commit", w.refuse},
 		{"removal", w.remove},
 	}
 }
 
-// revertStep is the step in which content that is broken still runs.
-const revertStep = "revert"
+// Steps that faults know: in the revert, content that is broken still runs.
+const (
+	upgradeStep = "canary upgrade"
+	revertStep  = "revert"
+)
 
 // succeed commits content, approves it, and waits until it runs everywhere.
 func (w *workload) succeed(ctx context.Context, c content) error {
@@ -377,10 +408,22 @@ func (w *workload) pace(c content) string {
 	if failure == v1alpha1.OnFailureRollback {
 		during, before = "    gates:\n      during:\n"+measured, ""
 	}
+	hours := "exclude"
+	if c.closed {
+		hours = "allow"
+	}
 	text := strings.NewReplacer("DURING\n", during+"\n", "MEASURED\n", before+"\n").Replace(pace)
 	return strings.NewReplacer(
-		"FAILURE", string(failure), "SOAK", soak.String(), "PROMETHEUS", w.prometheus.URL(), "WEBHOOK", w.webhook.URL(),
+		"HOURS", hours, "MONTH", farMonth(), "FAILURE", string(failure), "SOAK", soak.String(), "PROMETHEUS", w.prometheus.URL(), "WEBHOOK", w.webhook.URL(),
 	).Replace(text)
+}
+
+// farMonth is a month that does not begin within weeks, whatever the clocks of a run do.
+func farMonth() string {
+	if now := time.Now().UTC().Month(); now == time.December || now == time.January {
+		return "7"
+	}
+	return "1"
 }
 
 // reconcile requests a look at Git.
@@ -477,6 +520,41 @@ func (w *workload) reportedAs(ctx context.Context, sha, words string, addOns ...
 	}
 }
 
+// suspend suspends alpha's rollout when a commit waits for its approval. The approval counts meanwhile, and no cluster
+// is admitted until it is resumed.
+func (w *workload) suspend(ctx context.Context, sha string) error {
+	if _, err := w.awaitGate(ctx, sha); err != nil {
+		return err
+	}
+	rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: demo.Namespace, Name: alpha}}
+	if err := w.annotate(ctx, rollout, v1alpha1.SuspendAnnotation, "true"); err != nil {
+		return err
+	}
+	err := w.approveUntil(ctx, sha, func(r *v1alpha1.AddOnRollout) bool {
+		return r.Status.Phase == v1alpha1.PhaseSuspended && approvalState(r) == v1alpha1.GatePassed
+	})
+	return errors.Join(err, w.annotate(ctx, rollout, v1alpha1.SuspendAnnotation, "false"))
+}
+
+// refuse commits a pace that is an error: the commit says so, and everything keeps running.
+func (w *workload) refuse(ctx context.Context) error {
+	sha, err := w.Repo.Commit(refused, map[string]string{
+		"addons/" + alpha + "/template.yaml": sample.Template(alpha, refused),
+		"addons/" + alpha + "/rollout.yaml":  sample.Rollout(alpha, "  maxFailures: -1\n"),
+	})
+	if err != nil {
+		return err
+	}
+	w.shas = append(w.shas, sha)
+	if err := errors.Join(w.reconcile(ctx), w.reported(ctx, sha, alpha)); err != nil {
+		return err
+	}
+	if s := oracle.Latest(w.Forge.Log(), sha)[statusContext]; s.State != "error" && s.State != failure {
+		return fmt.Errorf("the commit with an error is %s: %s", s.State, s.Description)
+	}
+	return nil
+}
+
 // remove takes alpha out of Git, and approves it.
 func (w *workload) remove(ctx context.Context) error {
 	sha, err := w.Repo.Remove("remove alpha", "addons/"+alpha)
@@ -523,7 +601,7 @@ const convergeWithin = 45 * time.Second
 func (w *workload) stand(ctx context.Context) error {
 	for begun := time.Now(); w.expected != nil && time.Since(begun) < convergeWithin; {
 		i := len(w.standing)
-		if len(w.differences(i, w.state())) == 0 && len(w.missing(i)) == 0 {
+		if len(w.differences(i, w.state())) == 0 && len(w.missing()) == 0 {
 			break
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
@@ -557,7 +635,8 @@ func (w *workload) differences(stand int, state map[string]string) []string {
 		{w.point.shrinks, ofAnyFleet},
 		{w.point.leaves, ofAnyCanary},
 		{w.point.restores, fromAnyMoment},
-		{w.point.forgets, func(state map[string]string) map[string]string { return ofAnyPast(state, beta) }},
+		{slices.Contains(w.point.forgets, alpha), func(state map[string]string) map[string]string { return ofAnyPast(state, alpha) }},
+		{slices.Contains(w.point.forgets, beta), func(state map[string]string) map[string]string { return ofAnyPast(state, beta) }},
 		{w.point.prunes, ofTheTarget},
 		{w.point.flaps, ofAnyReport},
 		{w.point.upgraded || w.point.rolledBack, ofAnyVersion},
@@ -783,14 +862,15 @@ const canaryContext, passedEmpty = statusContext + "/" + alpha + "/" + canarySta
 const failure = "failure"
 
 // missing are the statuses that are not, at last, those of the undisturbed run: at the first
-// stand without those of the last commit, which comes after it. A status that is written back
+// stand without those of the commits that come after it. A status that is written back
 // says that a rollout runs which has ended; the next commit then supersedes it. A status that was forged says that
 // a rollout failed, and a commit that is replaced before the operator has put it right keeps that.
-func (w *workload) missing(stand int) []string {
+func (w *workload) missing() []string {
 	var missing []string
 	seen := oracle.Reported(w.Forge.Log(), w.shas, w.names())
 	for key, want := range w.expected.Reported {
-		if stand == 0 && strings.HasPrefix(key, fmt.Sprintf("commit %d ", len(w.shas))) {
+		var commit int
+		if _, err := fmt.Sscanf(key, "commit %d ", &commit); err != nil || commit >= len(w.shas) {
 			continue
 		}
 		last := seen[key]

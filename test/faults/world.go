@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +111,8 @@ func clusterNames() []string {
 	return names
 }
 
-// startProxies starts one before each server. A fault names its class, which only one of them has.
+// startProxies starts one before each server. A fault names its class, which only one of them has; one of any class is
+// of the API server's.
 func (w *world) startProxies(faults []proxy.Fault) error {
 	config, err := clientcmd.BuildConfigFromFlags("", w.OperatorKubeconfig)
 	if err != nil {
@@ -135,7 +137,14 @@ func (w *world) startProxies(faults []proxy.Fault) error {
 		if err != nil {
 			return fmt.Errorf("cannot reach %s: %w", p.address, err)
 		}
-		if *p.proxy, err = proxy.Start(proxy.Options{Upstream: to, Transport: p.transport, Classify: p.classify, Kill: w.kill, Faults: faults}); err != nil {
+		own := faults
+		if p.proxy != &w.api {
+			own = slices.Clone(faults)
+			for i := range own {
+				own[i].Class = cmp.Or(own[i].Class, "none")
+			}
+		}
+		if *p.proxy, err = proxy.Start(proxy.Options{Upstream: to, Transport: p.transport, Classify: p.classify, Kill: w.kill, Faults: own}); err != nil {
 			return err
 		}
 	}

@@ -200,13 +200,23 @@ func (f *Fleet) decide(m *member, work *workv1.ManifestWork, now time.Time) (*wo
 	defer m.mu.Unlock()
 	d := m.duty(work)
 	if d.generation != work.Generation {
+		if d.answer != nil {
+			d.older, d.answer = d.answer, nil
+		}
 		d.begin(work.Generation, now.Add(m.jittered(latency)))
+	}
+	if m.mood.outdated && d.older != nil {
+		if equality.Semantic.DeepEqual(*d.older, d.status) {
+			return nil, idle
+		}
+		return d.older.DeepCopy(), idle
 	}
 	if now.Before(d.due) {
 		return nil, d.due.Sub(now)
 	}
 	t := turn{member: m, duty: d, work: work, now: now, latency: latency, opts: f.opts}
 	status, again := t.take()
+	d.answer = status
 	if again != idle {
 		d.due = now.Add(again)
 	}

@@ -114,6 +114,19 @@ func TestSilence(t *testing.T) {
 	s.untilSeen(v1Settled)
 }
 
+// An agent that has answered for a generation answers for the one before it, and for the newest one in the end.
+func TestOutdate(t *testing.T) {
+	s := newScene(t, fleet.Options{})
+	s.put("hello:v1", "d1")
+	s.untilSeen(v1Settled)
+	s.put("hello:v2", "d2")
+	s.untilSeen(v2Settled)
+	s.fleet.Outdate(s.cluster)
+	s.untilSeen(v1Settled)
+	s.fleet.Update(s.cluster)
+	s.untilSeen(v2Settled)
+}
+
 // whenSettled waits until the agents have seen what was written and have nothing to do. The
 // fleet cannot know of a write that its watch has not delivered yet. So a work of another
 // cluster, written later, marks the position in the same watch.

@@ -46,6 +46,13 @@ func (f *Fleet) Lie(cluster string) { f.change(cluster, func(m *mood) { m.lying 
 // Honest ends Lie: the agent applies the works that it had only reported as applied.
 func (f *Fleet) Honest(cluster string) { f.change(cluster, func(m *mood) { m.lying = false }) }
 
+// Outdate makes the agent answer for the generation before the newest one that it answered for, although it has
+// answered for the newer one, as an agent does whose status is written late or restored.
+func (f *Fleet) Outdate(cluster string) { f.change(cluster, func(m *mood) { m.outdated = true }) }
+
+// Update ends Outdate: the agent answers for the newest generation.
+func (f *Fleet) Update(cluster string) { f.change(cluster, func(m *mood) { m.outdated = false }) }
+
 // Skew sets the cluster's clock off by a duration: its reports have other times.
 func (f *Fleet) Skew(cluster string, by time.Duration) {
 	f.change(cluster, func(m *mood) { m.skew = by })

@@ -35,6 +35,7 @@ type mood struct {
 	gone     bool
 	flapping bool
 	lying    bool
+	outdated bool
 	held     bool
 	failing  bool
 	refusal  string
@@ -48,12 +49,14 @@ type duty struct {
 	applied    bool // results are of this generation
 	results    []spoke.Result
 	status     workv1.ManifestWorkStatus // as the hub has it
-	due        time.Time
-	stuckSince time.Time
-	gaveUp     bool
-	flapped    bool
-	deleting   bool
-	finalizer  bool // written, whatever the watch shows
+	// answer is the last one for a generation, and older the last one for the generation before.
+	answer, older *workv1.ManifestWorkStatus
+	due           time.Time
+	stuckSince    time.Time
+	gaveUp        bool
+	flapped       bool
+	deleting      bool
+	finalizer     bool // written, whatever the watch shows
 }
 
 // duty returns the state for a work; a work that was deleted and created again gets a new one.

@@ -132,17 +132,22 @@ func (h *History) Changes() ([]hub.Change, error) {
 	return slices.Clone(h.changes), h.failure
 }
 
-// Stored counts the writes that etcd stored, by resource. An apply that changes nothing is none.
-func (h *History) Stored() map[string]int {
+// Stored counts the writes that etcd stored, by object: resource, namespace and name. An apply that changes nothing is
+// none.
+func (h *History) Stored() map[[3]string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	stored := map[string]int{}
+	stored := map[[3]string]int{}
 	for _, c := range h.changes {
-		resource, rest, _ := strings.Cut(strings.TrimPrefix(c.Key, "/registry/"), "/")
+		resource, rest, _ := strings.Cut(strings.TrimPrefix(c.Key, registry), "/")
 		if strings.Contains(resource, ".") { // the group of a custom resource
-			resource, _, _ = strings.Cut(rest, "/")
+			resource, rest, _ = strings.Cut(rest, "/")
 		}
-		stored[resource]++
+		namespace, name, namespaced := strings.Cut(rest, "/")
+		if !namespaced {
+			namespace, name = "", namespace
+		}
+		stored[[3]string{resource, namespace, name}]++
 	}
 	return stored
 }

@@ -36,8 +36,9 @@ type Expectations struct {
 	// HandMade are the keys of objects that no operator may change. An operator may write the
 	// status of those.
 	HandMade []string
-	// Confined are words in content that fails: no cluster gets it after the first stage.
-	Confined []string
+	// Confined are words in content that fails, or is stopped: no cluster gets it after the first stage. Refused are
+	// words in content of a commit with an error: no cluster gets it.
+	Confined, Refused []string
 	// Removed is the add-on whose removal is approved at last; only then may anything of it go.
 	Removed string
 	// Gone are parts of the keys of objects that may go besides: others delete them, or their
@@ -114,7 +115,11 @@ type judge struct {
 	attempts map[string]float64
 	// admissions are the Admitted records that were stored, by add-on and cluster.
 	admissions map[string][]record
-	original   map[string]string
+	// decided are the decisions that count, by their keys: one that is deleted counts on if its stage was admitted
+	// before, which gated has.
+	decided  map[string]decision
+	gated    map[decision]bool
+	original map[string]string
 	// orphaning are the uids of objects that a user deleted: the hub deletes what they own.
 	orphaning map[string]bool
 	// declared is the revision at which an add-on's commits last began to declare content, and absent the last one at
@@ -130,7 +135,7 @@ func Judge(changes []hub.Change, e Expectations) (Account, []string) {
 	j := &judge{
 		Expectations: e, objects: map[string]Object{}, reserved: map[string]map[string]record{}, verified: map[string]map[string]time.Time{},
 		latest: map[string]string{}, settled: map[string]bool{}, written: map[string]int64{}, parked: map[string]bool{}, attempts: map[string]float64{},
-		admissions: map[string][]record{}, original: map[string]string{}, orphaning: map[string]bool{},
+		admissions: map[string][]record{}, decided: map[string]decision{}, gated: map[decision]bool{}, original: map[string]string{}, orphaning: map[string]bool{},
 		declared: map[string]int64{}, absent: map[string]int64{},
 	}
 	for _, c := range changes {
@@ -166,6 +171,10 @@ func (j *judge) change(c hub.Change) {
 	j.handMade(c, content)
 	j.presence(c, before.Content, content)
 	switch {
+	case c.Value == nil && strings.HasPrefix(c.Key, approvals):
+		if d := j.decided[c.Key]; !j.gated[d.asked()] {
+			delete(j.decided, c.Key)
+		}
 	case c.Value == nil:
 	case strings.HasPrefix(c.Key, workKeys):
 		j.work(c, before.Content, content)
@@ -288,8 +297,12 @@ func (j *judge) rollout(c hub.Change, before, now map[string]any) {
 		// An older status that is written back brings admissions that were judged before.
 		if of := addOn + "/" + cluster; r.state == "Admitted" && !slices.Contains(j.admissions[of], r) {
 			j.admissions[of] = append(j.admissions[of], r)
-			if was := old[cluster]; (was.revision != r.revision || was.state != r.state) && j.quarantined(r.revision) {
-				j.fail(c.Revision, "%s: %s is admitted to %s, which is quarantined", addOn, cluster, r.revision)
+			if was := old[cluster]; was.revision != r.revision || was.state != r.state {
+				j.admission(c, addOn, cluster, r)
+				// The write is refused if it was planned without the annotation.
+				if suspended(before) && suspended(now) && !restored(before, now) {
+					j.fail(c.Revision, "%s: %s is admitted while the rollout is suspended", addOn, cluster)
+				}
 			}
 		}
 	}
@@ -298,6 +311,28 @@ func (j *judge) rollout(c hub.Change, before, now map[string]any) {
 			j.account.Released++
 		}
 	}
+}
+
+// admission: content that was taken back is given to no cluster, and content that never succeeded passes the approval of
+// its stage first.
+func (j *judge) admission(c hub.Change, addOn, cluster string, r record) {
+	if j.quarantined(r.revision) {
+		j.fail(c.Revision, "%s: %s is admitted to %s, which is quarantined", addOn, cluster, r.revision)
+	}
+	for _, s := range j.Stages[addOn] {
+		if s.Approval == "" || s.Name != r.stage || j.proven(r.revision) {
+			continue
+		}
+		if !j.isApproved(addOn, cluster, r.revision, s) {
+			j.fail(c.Revision, "%s: %s is admitted to unproven %s in stage %s, which is not approved", addOn, cluster, r.revision, s.Name)
+		}
+		j.gated[j.demanded(addOn, cluster, r.revision, s)] = true
+	}
+}
+
+// suspended reports whether a user suspended a rollout.
+func suspended(rollout map[string]any) bool {
+	return text(get(rollout, "metadata", "annotations"), "addonflow.io/suspend") == "true"
 }
 
 // restored reports whether another writer than an operator stored the status, or removed it. The entry of an earlier one
@@ -335,6 +370,12 @@ func (j *judge) order(c hub.Change, before, now map[string]any) {
 func (j *judge) approval(c hub.Change, before, now map[string]any) {
 	if before == nil {
 		j.account.Approvals++
+		spec := get(now, "spec")
+		attempt, _ := get(spec, "attempt").(float64)
+		j.decided[c.Key] = decision{
+			rolloutUID: text(spec, "rolloutUID"), addOn: text(spec, "rollout"), stage: text(spec, "stage"), gate: text(spec, "gate"),
+			digest: text(spec, "digest"), attempt: attempt, says: text(spec, "decision"),
+		}
 	} else if !reflect.DeepEqual(before["spec"], now["spec"]) {
 		j.fail(c.Revision, "%s: an approval changes", c.Key)
 	}
@@ -355,17 +396,44 @@ func (j *judge) binding(c hub.Change, now map[string]any) {
 	}
 }
 
-// isApproved reports whether a user approved content for a stage, in the attempt in which the
-// cluster was admitted.
-func (j *judge) isApproved(addOn, cluster, digest string, s Stage) bool {
+// decision is what a user decided: says is Approve or Reject, about a gate of a rollout, its content and its attempt.
+type decision struct {
+	rolloutUID, addOn, stage, gate, digest string
+	attempt                                float64
+	says                                   string
+}
+
+// asked is the decision without what it says.
+func (d decision) asked() decision {
+	d.says = ""
+	return d
+}
+
+// demanded is the decision that a stage asks for, in the attempt in which the cluster was admitted.
+func (j *judge) demanded(addOn, cluster, digest string, s Stage) decision {
+	d := decision{addOn: addOn, stage: s.Name, gate: s.Approval, digest: digest, attempt: j.attempts[addOn+"/"+cluster]}
 	for key, o := range j.objects {
-		spec := get(o.Content, "spec")
-		if strings.HasPrefix(key, approvals) && text(spec, "rollout") == addOn && text(spec, "stage") == s.Name && text(spec, "gate") == s.Approval &&
-			text(spec, "digest") == digest && text(spec, "decision") == "Approve" && get(spec, "attempt") == j.attempts[addOn+"/"+cluster] {
-			return true
+		if strings.HasPrefix(key, rolloutKeys) && strings.HasSuffix(key, "/"+addOn) {
+			d.rolloutUID = text(o.Content, "metadata", "uid")
 		}
 	}
-	return false
+	return d
+}
+
+// isApproved reports whether a user approved content for a stage, in the attempt in which the
+// cluster was admitted, and no user rejected it.
+func (j *judge) isApproved(addOn, cluster, digest string, s Stage) bool {
+	asked, approved := j.demanded(addOn, cluster, digest, s), false
+	for _, d := range j.decided {
+		if d.asked() != asked {
+			continue
+		}
+		if d.says != "Approve" {
+			return false
+		}
+		approved = true
+	}
+	return approved
 }
 
 // quarantined reports whether content was taken back.
@@ -549,10 +617,15 @@ func (j *judge) succeeded(addOn string) bool {
 
 // confined: content that fails in the first stage reaches no other.
 func (j *judge) confined(c hub.Change, addOn, cluster string, work map[string]any) {
+	spec, _ := json.Marshal(work["spec"]) // it was read from JSON
+	for _, word := range j.Refused {
+		if strings.Contains(string(spec), word) {
+			j.fail(c.Revision, "%s: %s gets content of a commit with an error: %s", addOn, cluster, word)
+		}
+	}
 	if slices.Contains(j.Stages[addOn][0].Clusters, cluster) {
 		return
 	}
-	spec, _ := json.Marshal(work["spec"]) // it was read from JSON
 	for _, word := range j.Confined {
 		if strings.Contains(string(spec), word) {
 			j.fail(c.Revision, "%s: %s gets content that failed in the first stage: %s", addOn, cluster, word)

@@ -27,6 +27,8 @@ type story struct {
 	// there were before.
 	content, declared string
 	retries           int
+	// suspended is the annotation of the rollout from now on.
+	suspended string
 }
 
 func (s *story) store(key string, object map[string]any) {
@@ -88,17 +90,37 @@ func (s *story) ledger(writer string, records ...string) {
 	fmt.Fprint(z, strings.Join(names, "\n"))
 	_ = z.Close() // a buffer refuses no write
 	s.store(rolloutKeys+"default/hello", map[string]any{
-		"metadata": map[string]any{"name": "hello", "managedFields": []any{map[string]any{"manager": writer, "subresource": "status"}}},
+		"metadata": map[string]any{"name": "hello", "uid": "r1", "annotations": map[string]any{"addonflow.io/suspend": s.suspended}, "managedFields": []any{map[string]any{"manager": writer, "subresource": "status"}}},
 		"spec":     map[string]any{"target": map[string]any{"digest": s.declared}},
 		"status":   map[string]any{"attempt": 1 + s.retries, "ledger": map[string]any{"names": base64.StdEncoding.EncodeToString(zipped.Bytes()), "records": groups}},
 	})
 }
 
 // approve stores an approval of v1 in the stage that needs one, in this attempt.
-func (s *story) approve() {
-	s.store(approvals+"default/a", map[string]any{"spec": map[string]any{
-		"rollout": "hello", "stage": "approved", "gate": "qa", "digest": "v1", "attempt": 1 + s.retries, "decision": "Approve",
+func (s *story) approve() { s.decide("a", "Approve", "r1") }
+
+// decide stores a decision about a rollout with a UID.
+func (s *story) decide(name, decision, uid string) {
+	s.store(approvals+"default/"+name, map[string]any{"spec": map[string]any{
+		"rolloutUID": uid, "rollout": "hello", "stage": "approved", "gate": "qa", "digest": "v1", "attempt": 1 + s.retries, "decision": decision,
 	}})
+}
+
+// gated is the story of the stage that needs an approval.
+func (s *story) gated() {
+	const before = "c1 v1 canary Done,c2 v1 rest Done,c3 v1 rest Done"
+	s.rollout(append(strings.Split(before, ","), "c4 v1 approved Admitted")...)
+	s.work("c4", "v1", "")
+	s.work("c4", "v1", "v1")
+	s.rollout(append(strings.Split(before, ","), "c4 v1 approved Done")...)
+}
+
+// withdraw deletes the approval, which its user gave up before.
+func (s *story) withdraw() {
+	s.store(approvals+"default/a", map[string]any{"metadata": map[string]any{"annotations": map[string]any{GivenUp: "true"}}, "spec": map[string]any{
+		"rolloutUID": "r1", "rollout": "hello", "stage": "approved", "gate": "qa", "digest": "v1", "attempt": 1 + s.retries, "decision": "Approve",
+	}})
+	s.remove(approvals + "default/a")
 }
 
 // available stores whether a cluster is.
@@ -329,11 +351,66 @@ func TestJudge(t *testing.T) {
 			s.work("c4", "v1", "v1")
 			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Done")
 		}},
+		"an admission that is not approved, before any work": {want: "c4 is admitted to unproven v1 in stage approved, which is not approved", tell: func(s *story) {
+			s.rest()
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Admitted")
+			s.approve()
+			s.work("c4", "v1", "")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Done")
+		}},
+		"an approval of another rollout of that name": {want: "which is not approved", tell: func(s *story) {
+			s.rest()
+			s.decide("a", "Approve", "r0")
+			s.gated()
+		}},
+		"a stage that one user approved and another one rejected": {want: "which is not approved", tell: func(s *story) {
+			s.rest()
+			s.approve()
+			s.decide("b", "Reject", "r1")
+			s.gated()
+		}},
+		"an approval that was withdrawn": {want: "which is not approved", tell: func(s *story) {
+			s.rest()
+			s.approve()
+			s.withdraw()
+			s.gated()
+		}},
+		"an approval that is deleted after its use": {tell: func(s *story) {
+			s.rest()
+			s.approve()
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Admitted")
+			s.withdraw()
+			s.work("c4", "v1", "")
+			s.work("c4", "v1", "v1")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done", "c4 v1 approved Done")
+		}},
 		"content that failed in the first stage": {want: "c2 gets content that failed in the first stage: never-starts", tell: func(s *story) {
 			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
 			s.content = ":never-starts"
 			s.work("c2", "v1", "")
 			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+		}},
+		"content of a commit with an error": {want: "c2 gets content of a commit with an error: refused", tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.content = ":refused"
+			s.work("c2", "v1", "")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+		}},
+		"an admission while the rollout is suspended": {want: "c2 is admitted while the rollout is suspended", tell: func(s *story) {
+			s.suspended = "true"
+			s.rollout("c1 v1 canary Done")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+		}},
+		"clusters in flight while the rollout is suspended, and one after it": {tell: func(s *story) {
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Admitted")
+			s.suspended = "true"
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Updating")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+			s.suspended = "false"
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Admitted")
+			s.rollout("c1 v1 canary Done", "c2 v1 rest Done", "c3 v1 rest Done")
 		}},
 		"an admission to quarantined content": {want: "c2 is admitted to v1, which is quarantined", tell: func(s *story) {
 			s.store(revisions+"default/v1", map[string]any{
@@ -425,7 +502,7 @@ func TestJudge(t *testing.T) {
 					{Name: "rest", Clusters: []string{"c2", "c3"}, Placements: []string{"default/rest"}, Limit: 1},
 					{Name: "approved", Clusters: []string{"c4"}, Limit: 1, Approval: "qa"},
 				}},
-				Confined: []string{"never-starts"},
+				Confined: []string{"never-starts"}, Refused: []string{"refused"},
 				HandMade: []string{handMade}, Removed: "other",
 			})
 			all := strings.Join(broken, "\n")

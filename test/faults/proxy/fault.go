@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -46,9 +47,10 @@ func (a Action) applies() bool {
 
 // Fault makes writes of a class go wrong.
 type Fault struct {
-	// Class of the writes.
+	// Class of the writes; "": every write that the proxy sees.
 	Class string
-	// At is the position of the first write that is hit, from 1; Times is how many are.
+	// At is the position of the first write that is hit, from 1; Times is how many are. A write that KillBefore hit has
+	// no position: the next one of its class takes it.
 	At, Times int
 	// Action is what happens to them.
 	Action Action
@@ -58,7 +60,7 @@ type Fault struct {
 }
 
 func (f Fault) String() string {
-	text := fmt.Sprintf("%s at %s #%d", f.Action, f.Class, f.At)
+	text := fmt.Sprintf("%s at %s #%d", f.Action, cmp.Or(f.Class, "any write"), f.At)
 	if f.Again > 0 {
 		text += fmt.Sprintf(" and %d writes later", f.Again)
 	}

@@ -41,14 +41,17 @@ type Proxy struct {
 	address string
 
 	mu sync.Mutex
-	// seen counts the writes by class, and applied those that the server accepted, by resource.
-	seen, applied map[string]int
-	order         []Arrival
-	last          time.Time
-	hits          []Hit
-	// again is how many writes are left until the action of the last hit happens once more.
-	again  int
-	repeat Action
+	// seen counts the writes by class, and applied those that the server accepted, by object.
+	seen    map[string]int
+	applied map[Object]int
+	order   []Arrival
+	last    time.Time
+	hits    []Hit
+	// struck counts the hits of each fault, and total the writes that have a position.
+	struck []int
+	total  int
+	// again is how many writes are left until the fault repeat strikes once more.
+	again, repeat int
 	// recovering are hits after which the operator has not recovered yet, and recovered is how
 	// long the others took.
 	recovering []Hit
@@ -56,12 +59,14 @@ type Proxy struct {
 	watches    map[*watching]bool
 	frozen     map[string]chan struct{} // by resource; closed when it thaws
 	delays     map[string]time.Duration
+	// late is how long each request waits before the server gets it.
+	late time.Duration
 }
 
 // Start listens on a free port of 127.0.0.1.
 func Start(o Options) (*Proxy, error) {
 	p := &Proxy{
-		options: o, seen: map[string]int{}, applied: map[string]int{}, last: time.Now(),
+		options: o, seen: map[string]int{}, applied: map[Object]int{}, last: time.Now(), struck: make([]int, len(o.Faults)),
 		watches: map[*watching]bool{}, frozen: map[string]chan struct{}{}, delays: map[string]time.Duration{},
 	}
 	p.reverse = &httputil.ReverseProxy{
@@ -121,8 +126,8 @@ func (p *Proxy) Order() []Arrival {
 	return slices.Clone(p.order)
 }
 
-// Applied counts the writes that the server accepted, by resource without subresource.
-func (p *Proxy) Applied() map[string]int {
+// Applied counts the writes that the server accepted, by object.
+func (p *Proxy) Applied() map[Object]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.applied)
@@ -142,6 +147,13 @@ func (p *Proxy) Hits() []Hit {
 	return slices.Clone(p.hits)
 }
 
+// Struck counts the hits of each fault, in the order of Options.Faults. The repetition of a fault is one more.
+func (p *Proxy) Struck() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.struck)
+}
+
 // Recoveries are the times from a hit to the next write that the server accepted: of a new
 // process if the hit killed the operator, and of the same object otherwise.
 func (p *Proxy) Recoveries() []time.Duration {
@@ -150,9 +162,31 @@ func (p *Proxy) Recoveries() []time.Duration {
 	return slices.Clone(p.recovered)
 }
 
+// Late makes each request from now on wait before the server gets it; 0: none. Events of open watches are not late.
+func (p *Proxy) Late(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = d
+}
+
+// wait waits as long as Late says.
+func (p *Proxy) wait(ctx context.Context) {
+	p.mu.Lock()
+	late := p.late
+	p.mu.Unlock()
+	if late == 0 {
+		return
+	}
+	select {
+	case <-time.After(late):
+	case <-ctx.Done():
+	}
+}
+
 // ServeHTTP forwards a request, or makes it go wrong.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set("Accept", withoutProtobuf(r.Header.Get("Accept")))
+	p.wait(r.Context())
 	if isWatch(r) {
 		p.watch(w, r)
 		return
@@ -179,27 +213,38 @@ func (p *Proxy) strike(w Write) Action {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen[w.Class()]++
+	p.total++
 	p.order = append(p.order, Arrival{w.Class(), time.Now()})
-	n := p.seen[w.Class()]
 	if !besides[w.Kind()] {
 		p.last = time.Now()
 	}
 	if p.again--; p.again == 0 {
 		return p.hit(w, p.repeat)
 	}
-	for _, f := range p.options.Faults {
-		if f.Class == w.Class() && n >= f.At && n < f.At+f.Times {
-			if f.Again > 0 {
-				p.again, p.repeat = f.Again, f.Action
-			}
-			return p.hit(w, f.Action)
+	for i, f := range p.options.Faults {
+		n := p.seen[w.Class()]
+		if f.Class == "" {
+			n = p.total
 		}
+		if f.Class != "" && f.Class != w.Class() || n < f.At || p.struck[i] >= f.Times {
+			continue
+		}
+		if f.Again > 0 {
+			p.again, p.repeat = f.Again, i
+		}
+		return p.hit(w, i)
 	}
 	return ""
 }
 
-// hit notes what happens to a write. The lock is held.
-func (p *Proxy) hit(w Write, action Action) Action {
+// hit notes what a fault does to a write. The lock is held.
+func (p *Proxy) hit(w Write, fault int) Action {
+	action := p.options.Faults[fault].Action
+	if action == KillBefore {
+		p.seen[w.Class()]--
+		p.total--
+	}
+	p.struck[fault]++
 	hit := Hit{Write: w, Action: action, Time: time.Now()}
 	p.hits, p.recovering = append(p.hits, hit), append(p.recovering, hit)
 	return action
@@ -253,7 +298,7 @@ func (p *Proxy) count(w Write, code int, action Action, connected time.Time) {
 	if code >= http.StatusMultipleChoices {
 		return
 	}
-	p.applied[w.Kind()]++
+	p.applied[w.Object()]++
 	if action != "" || besides[w.Kind()] {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -106,6 +107,42 @@ func TestFaultHitsTheWriteAtItsPosition(t *testing.T) {
 				t.Errorf("%d writes reached the server, want %d; killed %t, hits %v", reached.Load(), c.reached, killed, p.Hits())
 			}
 		})
+	}
+}
+
+// A write that never reached the server is written again by the next process: it keeps its position.
+func TestFaultsHitEachPositionOnce(t *testing.T) {
+	p := &Proxy{seen: map[string]int{}, struck: make([]int, 4), options: Options{Faults: []Fault{
+		{Class: "create secrets", At: 1, Times: 1, Action: KillBefore},
+		{Class: "create secrets", At: 1, Times: 1, Action: KillAfter},
+		{At: 3, Times: 1, Action: Conflict},
+		{Class: "create secrets", At: 5, Times: 1, Action: KillBefore},
+	}}}
+	var got []Action
+	for range 5 {
+		got = append(got, p.strike(Write{Verb: "create", Resource: "secrets"}))
+	}
+	if want := []Action{KillBefore, KillAfter, "", Conflict, ""}; !slices.Equal(got, want) {
+		t.Errorf("the writes meet %q, want %q", got, want)
+	}
+	if struck := p.Struck(); !slices.Equal(struck, []int{1, 1, 1, 0}) {
+		t.Errorf("the faults struck %v times", struck)
+	}
+}
+
+func TestRequestsAreLate(t *testing.T) {
+	p, _ := start(t, Conflict, nil)
+	for _, late := range []time.Duration{200 * time.Millisecond, 0} {
+		p.Late(late)
+		begun := time.Now()
+		answer, err := http.Get(p.URL() + "/api/v1/secrets") //nolint:noctx // this machine
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close() // it is empty
+		if took := time.Since(begun); took < late || late == 0 && took > 200*time.Millisecond {
+			t.Errorf("the answer takes %s, want %s", took, late)
+		}
 	}
 }
 

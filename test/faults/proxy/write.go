@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 )
@@ -31,6 +32,12 @@ func (w Write) Kind() string {
 	kind, _, _ := strings.Cut(w.Resource, "/")
 	return kind
 }
+
+// Object is what a write changes: the resource without its subresource, and the name.
+type Object struct{ Kind, Namespace, Name string }
+
+// Object is that of the write.
+func (w Write) Object() Object { return Object{w.Kind(), w.Namespace, w.Name} }
 
 // Classifier returns the write of a request; false: the request changes nothing.
 type Classifier func(r *http.Request, body []byte) (Write, bool)
@@ -108,8 +115,8 @@ func (w *Write) read(body []byte) {
 }
 
 // target reads a path of an API server: /api/v1/..., /apis/<group>/<version>/...
-func target(path string) (Write, bool) {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
+func target(of string) (Write, bool) {
+	parts := strings.Split(strings.Trim(of, "/"), "/")
 	switch {
 	case len(parts) > 2 && parts[0] == "api":
 		parts = parts[2:]
@@ -132,7 +139,7 @@ func target(path string) (Write, bool) {
 	return w, true
 }
 
-// Statuses classifies the requests of a forge: its writes are commit statuses.
+// Statuses classifies the requests of a forge: its writes are commit statuses. The commit is the end of the path.
 func Statuses(r *http.Request, body []byte) (Write, bool) {
 	if r.Method != http.MethodPost {
 		return Write{}, false
@@ -141,7 +148,7 @@ func Statuses(r *http.Request, body []byte) (Write, bool) {
 	if json.Unmarshal(body, &status) != nil {
 		return Write{}, false
 	}
-	return Write{Verb: "post", Resource: "statuses", Phase: status.State, Name: status.Context}, true
+	return Write{Verb: "post", Resource: "statuses", Phase: status.State, Namespace: path.Base(r.URL.Path), Name: status.Context}, true
 }
 
 // Questions classifies the requests of gates: each asks for a measurement.
