@@ -46,7 +46,7 @@ type FileChange struct {
 // Close releases the trees' share of the Room. The trees must not be read afterwards.
 func (r *Restoration) Close() { r.claim.Release() }
 
-// ErrManyChanges: two commits differ in more files, or larger files, than can be restored.
+// ErrManyChanges means that two commits differ in more files, or larger files, than can be restored.
 var ErrManyChanges = errors.New("too much differs")
 
 // Limits of the files that are restored.

@@ -10,27 +10,27 @@ import (
 
 // Errors that callers distinguish with errors.Is. None of them holds a secret.
 var (
-	// ErrInvalidCredentials: the Secret's keys cannot be used; the user must change them.
+	// ErrInvalidCredentials means that the Secret's keys cannot be used; the user must change them.
 	ErrInvalidCredentials = errors.New("invalid credentials")
-	// ErrInvalidReference: the form of the reference is wrong; the user must change it.
+	// ErrInvalidReference means that the form of the reference is wrong; the user must change it.
 	ErrInvalidReference = errors.New("invalid reference")
-	// ErrPlainHTTP: the source reads a registry over http, which the operator does not allow.
+	// ErrPlainHTTP means that the source reads a registry over http, which the operator does not allow.
 	ErrPlainHTTP = errors.New("plain http denied")
-	// ErrNotFound: the registry does not have what the reference names. It may appear later.
+	// ErrNotFound means that the registry does not have what the reference names. It may appear later.
 	ErrNotFound = errors.New("not found")
-	// ErrAuthentication: the registry requires credentials, or refuses the given ones.
+	// ErrAuthentication means that the registry requires credentials, or refuses the given ones.
 	ErrAuthentication = errors.New("authentication failed")
-	// ErrRedirected: the registry redirected the client to an address that is not allowed.
+	// ErrRedirected means that the registry redirected the client to an address that is not allowed.
 	ErrRedirected = errors.New("redirect refused")
-	// ErrAddressDenied: a server has an address that the operator does not dial.
+	// ErrAddressDenied means that a server has an address that the operator does not dial.
 	ErrAddressDenied = errors.New("address denied")
-	// ErrLimitExceeded: what the digest names is larger than a documented limit.
+	// ErrLimitExceeded means that what the digest names is larger than a documented limit.
 	ErrLimitExceeded = errors.New("limit exceeded")
-	// ErrContent: the content of the digest has a kind that cannot be used. The content of a digest never changes.
+	// ErrContent means that the content of the digest has a kind that cannot be used. The content of a digest never changes.
 	ErrContent = errors.New("unusable content")
-	// ErrSignature: a required signature is missing or not valid. It may be pushed later.
+	// ErrSignature means that a required signature is missing or not valid. It may be pushed later.
 	ErrSignature = errors.New("signature refused")
-	// ErrCorrupt: the registry's answer does not match the digest.
+	// ErrCorrupt means that the registry's answer does not match the digest.
 	ErrCorrupt = errors.New("corrupt answer")
 )
 

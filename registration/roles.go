@@ -86,9 +86,9 @@ type RolePolicy struct {
 
 // Errors of a RolePolicy.
 var (
-	// ErrRoleForbidden: no label and no flag allows this role.
+	// ErrRoleForbidden means that no label and no flag allows this role.
 	ErrRoleForbidden = errors.New("is never given to an agent")
-	// ErrRoleNotAllowed: an admin has not allowed the role.
+	// ErrRoleNotAllowed means that an admin has not allowed the role.
 	ErrRoleNotAllowed = errors.New("is not allowed for agents")
 )
 

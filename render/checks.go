@@ -17,7 +17,7 @@ import (
 // maxRaw is the most bytes of a structured feedback value that expressions can read.
 const maxRaw = 64 * 1024
 
-// ErrInvalidHealth: the health policy cannot be used.
+// ErrInvalidHealth means that the health policy cannot be used.
 var ErrInvalidHealth = errors.New("health cannot be judged")
 
 // check is a compiled HealthCheckExpr.

@@ -17,10 +17,10 @@ import (
 const maxContent = 16 << 20
 
 var (
-	// ErrTooLarge: the content exceeds maxContent, or v1alpha1.MaxRevisionBody when compressed. The user must split
+	// ErrTooLarge means that the content exceeds maxContent, or v1alpha1.MaxRevisionBody when compressed. The user must split
 	// the add-on.
 	ErrTooLarge = errors.New("content is too large for an AddOnRevision")
-	// ErrInvalidBody: Encode did not write the body, or a newer version wrote it. Its clusters must be held, and
+	// ErrInvalidBody means that Encode did not write the body, or a newer version wrote it. Its clusters must be held, and
 	// never rendered from other content.
 	ErrInvalidBody = errors.New("body of an AddOnRevision cannot be read")
 )

@@ -63,7 +63,7 @@ func (f Finding) place(dir string) string {
 	return file
 }
 
-// InvalidError: content cannot be rendered. It has all findings. A retry does not help.
+// InvalidError means that content cannot be rendered. It has all findings. A retry does not help.
 type InvalidError struct {
 	AddOn    string
 	Findings []Finding

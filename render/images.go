@@ -9,7 +9,7 @@ import (
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// ErrInvalidImageRegistries: the annotation open-cluster-management.io/image-registries of a ManagedCluster cannot be
+// ErrInvalidImageRegistries means that the annotation open-cluster-management.io/image-registries of a ManagedCluster cannot be
 // read. Only that cluster cannot be rendered.
 var ErrInvalidImageRegistries = errors.New("annotation image-registries is invalid")
 

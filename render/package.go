@@ -117,7 +117,7 @@ func (p *Package) finding(err error) Finding {
 	return f
 }
 
-// ErrInvalidValues: the annotation addon.open-cluster-management.io/values of a ManagedClusterAddOn is not a usable
+// ErrInvalidValues means that the annotation addon.open-cluster-management.io/values of a ManagedClusterAddOn is not a usable
 // JSON object.
 var ErrInvalidValues = errors.New("annotation addon.open-cluster-management.io/values is invalid")
 

@@ -8,10 +8,10 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// ErrNoClusterName: a Cluster has no name, so nothing can be rendered for it.
+// ErrNoClusterName means that a Cluster has no name, so nothing can be rendered for it.
 var ErrNoClusterName = errors.New("cluster has no name")
 
-// ErrInterrupted: a package was not rendered, for a reason outside of the content and the cluster. The caller
+// ErrInterrupted means that a package was not rendered, for a reason outside of the content and the cluster. The caller
 // retries.
 var ErrInterrupted = chart.ErrInterrupted
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ErrNothingToHash: an object has no fields besides metadata and status.
+// ErrNothingToHash means that an object has no fields besides metadata and status.
 var ErrNothingToHash = errors.New("object has no field besides apiVersion, kind, metadata and status")
 
 // SpecHash returns OCM's hash of a configuration object: the lower-case hex SHA-256 of the JSON of every top-level

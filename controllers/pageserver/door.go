@@ -35,9 +35,9 @@ type Viewer struct {
 
 // Errors of a Door.
 var (
-	// ErrLogin: the request does not identify the viewer.
+	// ErrLogin means that the request does not identify the viewer.
 	ErrLogin = errors.New("log in first")
-	// ErrBusy: too many tokens are being reviewed.
+	// ErrBusy means that too many tokens are being reviewed.
 	ErrBusy = errors.New("too many logins at once; try again in a minute")
 )
 

@@ -399,12 +399,12 @@ func TestPool_LeavesOneWorkerOfAController(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPool(t, Options{})
 			turnOf(t, p, "a/0")()
-			three, s := p.Workers(3).(*workers), chartOf(settings("x"))
+			three, s := &workers{pool: p, n: 3}, chartOf(settings("x"))
 			current, err := p.acquire(three, key{c.turn, s.Sum}, s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			others := p.Workers(2).(*workers)
+			others := &workers{pool: p, n: 2}
 			type end struct {
 				owner string
 				err   error

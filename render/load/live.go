@@ -12,7 +12,7 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// ErrUnusableConfig: an object on the hub cannot be used as the named configuration. A retry does not help.
+// ErrUnusableConfig means that an object on the hub cannot be used as the named configuration. A retry does not help.
 var ErrUnusableConfig = errors.New("unusable configuration")
 
 // LiveConfig reads an object of the hub as a configuration of the add-on, for Cluster.Configs. It normalises, hashes

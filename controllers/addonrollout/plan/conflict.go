@@ -16,7 +16,7 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// ErrOwnership: two owners claim one add-on. AddonFlow stops writing.
+// ErrOwnership means that two owners claim one add-on. AddonFlow stops writing.
 var ErrOwnership = errors.New("ownership conflict")
 
 // errSettling is the ErrOwnership of a writer that is fenced off but may not have stopped yet. It ends by itself.
@@ -26,7 +26,7 @@ var errSettling = fmt.Errorf("%w", ErrOwnership)
 // ends, so the rollout is planned even if its status was lost.
 var ErrContested = fmt.Errorf("%w", ErrOwnership)
 
-// ErrTenantDenied: the policy of tenants does not let a rollout write to clusters.
+// ErrTenantDenied means that the policy of tenants does not let a rollout write to clusters.
 var ErrTenantDenied = errors.New("denied to the tenant")
 
 // ErrInvalidTenants is the ErrTenantDenied of every tenant while the policy is invalid.

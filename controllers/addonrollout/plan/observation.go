@@ -392,7 +392,7 @@ func (c Content) missing() string {
 	return ""
 }
 
-// ErrRevisionMissing: a cluster needs an AddOnRevision that has no body. Clusters that need it are held. The revision
+// ErrRevisionMissing means that a cluster needs an AddOnRevision that has no body. Clusters that need it are held. The revision
 // is never rebuilt from live objects.
 var ErrRevisionMissing = errors.New("revision is missing")
 
