@@ -546,7 +546,7 @@ func (w *workload) refuse(ctx context.Context) error {
 		return err
 	}
 	w.shas = append(w.shas, sha)
-	if err := errors.Join(w.reconcile(ctx), w.reported(ctx, sha, alpha)); err != nil {
+	if err := errors.Join(w.reconcile(ctx), w.reported(ctx, sha)); err != nil {
 		return err
 	}
 	if s := oracle.Latest(w.Forge.Log(), sha)[statusContext]; s.State != "error" && s.State != failure {
