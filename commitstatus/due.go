@@ -7,8 +7,8 @@ import (
 )
 
 // The pace of a context. A change of state is posted at once. Two kinds of posts count towards the limits, because
-// forges store few statuses of one context: pending after another status, and another text of a failure of the same
-// content. The first pending and every verdict do not count.
+// forges store few statuses of one context: every pending status except the first, progress included, and another text
+// of a failure of the same content. A verdict does not count.
 const (
 	// ProgressStep is the least change in percent that is posted as progress.
 	ProgressStep = 10

@@ -52,7 +52,7 @@ const (
 // ends it.
 //
 // A chart may keep the child for turnFor at most, for its other clusters. Then the next rendering
-// is of the namespace that has used the child least lately, and in it of the owner that has. So a
+// is of the namespace that used the child for the shortest time in the last minutes, and in it of the owner that did. So a
 // chart that is slow on every cluster delays no other by more than one rendering.
 type Pool struct {
 	options Options
@@ -100,8 +100,8 @@ func NewPool(o Options) *Pool {
 func (p *Pool) For(owner string) chart.Engine { return engine{pool: p, owner: owner} }
 
 // Workers returns engines for a controller with n workers, at least two. An owner has one worker at a time. One worker
-// always remains for objects that need no rendering: when renderings of n owners are in the queue or the child, those of
-// the owner that has used the child most lately are interrupted.
+// always stays free for objects that need no rendering: if renderings of n owners are in the queue or the child, the
+// waiting renderings of the owner that used the child for the longest time in the last minutes are interrupted.
 func (p *Pool) Workers(n int) chart.Engines { return &workers{pool: p, n: max(2, n)} }
 
 type workers struct {
