@@ -13,9 +13,6 @@
 //     the template.
 //   - Renderings wait in one queue. Next is a rendering of the namespace that used
 //     the child for the shortest time in the last minutes, and in it of the owner that did.
-//   - One worker of each controller always stays free. If its last free worker had to wait for
-//     the child, the waiting renderings of the owner that used the child for the longest time
-//     in the last minutes are interrupted.
 //   - Three failures are chart.ErrInterrupted: a deadline, of the wait or of the rendering;
 //     a child that does not start; a child that is killed from outside. They say nothing
 //     about the content, and the caller tries again.
