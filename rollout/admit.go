@@ -259,7 +259,8 @@ func (s *step) free() int { return s.limit - int(s.tally.flying) }
 // not complete, only clusters that lead a rollback are candidates. A cluster that got the target before and whose
 // works were deleted is a candidate too: if it joined at the stable revision, its record would be lost, and with it
 // the proof of the target or the place in the canary. A cluster to which the target cannot be written fails for
-// certain. So it is admitted before all others, except those that failed before. A revert does not wait for it.
+// certain. It is admitted first, except for clusters that failed before; the others wait for the next plan. A revert does
+// not wait for it.
 func (p *planner) candidates(s *step) []*unit {
 	var failed, barred, others []*unit
 	known := false // true: a cluster of the step fails for certain

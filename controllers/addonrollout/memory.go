@@ -111,7 +111,7 @@ func (s *memories) forget(key client.ObjectKey) {
 // from stage to stage at once.
 const turnsAtOnce = 5
 
-// newTurns limits the turns of a rollout to one per pace, after the first turnsAtOnce.
+// newTurns limits the turns of a rollout to one per pace. After a quiet time, turnsAtOnce come without a pause.
 func newTurns(pace time.Duration) *rate.Limiter {
 	return rate.NewLimiter(rate.Every(pace), turnsAtOnce)
 }

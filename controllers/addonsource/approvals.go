@@ -76,9 +76,6 @@ type look struct {
 	// Accounts without such a request come first.
 	turn    int
 	refused map[string]int
-	// uncounted are the events about comments that do not count.
-	uncounted []string
-
 	// origin lists the pull requests and commits that introduced the content.
 	origin origin
 }
@@ -96,6 +93,8 @@ type origin struct {
 	requests []commitstatus.MergedRequest
 	// authors are those of the requests, and of commits that came without one.
 	authors []author
+	// uncounted are the events about comments that do not count.
+	uncounted []string
 }
 
 // author is the account of an author; "": the forge names none. of is a request or a commit.
@@ -111,7 +110,7 @@ func (b origin) authored(login string) string {
 			return "the forge names no account for the author of " + a.of + "; approve with addonflow approve"
 		}
 		if strings.EqualFold(a.login, login) {
-			return "the account is the author of " + a.of + "; another one must comment"
+			return "the account is the author of " + a.of + "; another account must comment"
 		}
 	}
 	return ""
@@ -366,10 +365,14 @@ func newLevels(from commitstatus.Comments, l *look, event func(text string)) *le
 	return &levels{from: from, known: map[string]commitstatus.Level{}, look: l, event: event}
 }
 
+// mostUncounted is how many comments about one content get an event, because every account may write comments.
+const mostUncounted = 5
+
 // ignore says once why a comment does not count.
 func (l *levels) ignore(text string) {
-	if !slices.Contains(l.uncounted, text) {
-		l.uncounted = append(l.uncounted, text)
+	said := &l.origin.uncounted
+	if len(*said) < mostUncounted && !slices.Contains(*said, text) {
+		*said = append(*said, text)
 		l.event(text)
 	}
 }
