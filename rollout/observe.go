@@ -155,9 +155,9 @@ func (p *planner) carryOver() {
 	}
 }
 
-// relinquish drops the records of clusters that were admitted to reverted content and have no works of it yet: they
-// never used their slots. A revert keeps the records of clusters that still have to move back, because only these
-// records say so.
+// relinquish drops the records of clusters that were admitted to reverted or quarantined content and have no works
+// of it yet, because these clusters never got the content. A revert keeps the records of clusters that still have
+// to move back, because only the records show which clusters these are.
 func (p *planner) relinquish() {
 	for i := range p.units {
 		u := &p.units[i]

@@ -72,8 +72,8 @@ const (
 type Cluster struct {
 	Name      string
 	Installed Installation
-	// Unselected: the cluster left the install set. It is false while something selects the cluster. It is also false
-	// after a switch of the install type: that switch removes no add-on.
+	// Unselected: the cluster left the install set. It is false while a placement or the label selector selects the
+	// cluster. It is also false after a switch of the install type: that switch removes no add-on.
 	Unselected bool
 	// Gone: its ManagedCluster is terminating or absent. AddonFlow changes nothing on the cluster.
 	Gone bool
