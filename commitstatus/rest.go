@@ -106,7 +106,7 @@ func (c *restClient) send(ctx context.Context, request call, out any) error {
 }
 
 // attempt makes the call once. An empty body leaves out unchanged, because older Giteas answer in this way if the
-// list is empty. An expected error leaves it unchanged, too.
+// list is empty. An error status that the call expects leaves it unchanged, too.
 func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 	if c.limiter != nil {
 		if err := c.limiter.Wait(ctx); err != nil {
