@@ -76,8 +76,8 @@ type Pool struct {
 	idle    *time.Timer
 }
 
-// waiter is a rendering in the queue, of a controller's worker if workers is set. turn is closed when its turn begins, or
-// when it is refused.
+// waiter is a rendering in the queue. If workers is set, a worker of a controller waits for it. turn is closed when its
+// turn begins, or when it is refused.
 type waiter struct {
 	key     key
 	workers *workers
@@ -220,8 +220,9 @@ func (p *Pool) spare(of *workers) {
 	})
 }
 
-// next begins the turn of the rendering whose owner has used the child least. While the child is
-// reserved for its chart, only a rendering of that chart is next. The lock is held.
+// next begins the turn of a rendering of the namespace that used the child for the shortest time in
+// the last minutes, and in it of the owner that did. While the child is reserved for its chart,
+// only a rendering of that chart is next. The lock is held.
 func (p *Pool) next() {
 	if p.busy || len(p.waiting) == 0 {
 		return
@@ -239,7 +240,8 @@ func (p *Pool) next() {
 	p.waiting = slices.Delete(p.waiting, i, i+1)
 }
 
-// byUse compares how long the owners of two renderings had the child lately.
+// byUse compares two renderings by how long their namespaces, and then their owners, used the child
+// in the last minutes.
 func (p *Pool) byUse(a, b *waiter) int {
 	return cmp.Or(
 		cmp.Compare(p.namespaces[a.key.namespace()], p.namespaces[b.key.namespace()]),
