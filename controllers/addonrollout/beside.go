@@ -46,8 +46,9 @@ func (r *Reconciler) writeBeside(mem *memory) *besides {
 }
 
 // write makes a write, unless the hub refused it a short time ago. It returns an error if the plan is void, the hub
-// did not answer, or the next attempt may succeed. If the write fails in this way for retryAfter, it counts as
-// refused, because a broken webhook must not stop a rollout for ever.
+// did not answer, or the next attempt may succeed. If the hub answers with an error that may end, such as that of a
+// broken webhook, and this lasts for retryAfter, the write counts as refused: such an error must not stop a rollout
+// for ever.
 func (b *besides) write(what string, do func() error) (written bool, err error) {
 	refused, known := b.before[what]
 	if known && b.elapsed < refused.due {

@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// unseenFor is how long a created object counts as existing although the watch does not show it. After that it is
-// read uncached. If another writer deleted it at once, the watch never shows it and wakes no turn.
+// unseenFor is how long a created object counts as existing although the watch does not show it. After that, the
+// object is read uncached: if another writer deleted it at once, the watch never shows it, and no event wakes a
+// turn.
 const unseenFor = 5 * time.Second
 
 // overlay keeps the objects that this process wrote until the watch shows them. Without it, the next turn would plan

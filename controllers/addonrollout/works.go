@@ -91,8 +91,9 @@ func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1a
 			case render.Same, render.MarksOutdated:
 				continue
 			case render.MarksMissing:
-				// OCM or another version of AddonFlow wrote the same content. The next content brings the marks,
-				// unless a cluster in flight cannot be verified without them.
+				// OCM or another version of AddonFlow wrote the same content. The marks are written with the
+				// next content. If the cluster is in flight, they are written now, because it cannot be verified
+				// without them.
 				if !c.Planned.State.InFlight() {
 					continue
 				}

@@ -32,8 +32,8 @@ type QuarantineChange struct {
 	Quarantine *v1alpha1.Quarantine
 }
 
-// open returns all orders without an answer, the oldest first, and the fresh ones, which have not taken effect. The
-// status has the others until their answers are stored.
+// open returns all orders without an answer, the oldest first, and those among them that have not taken effect
+// (fresh). The status lists the orders that have taken effect until their answers are stored.
 func (o *Observation) open() (all, fresh []*v1alpha1.AddOnOrder) {
 	for i := range o.Orders {
 		order := &o.Orders[i]
@@ -439,7 +439,8 @@ func (o *Observation) digestOf(a *v1alpha1.OrderArguments) string {
 }
 
 // named are the digests of the contents whose commit or digest begins with the hexadecimal digits. If one commit
-// introduced several, because a configuration on the hub changed, it is the newest.
+// introduced several contents, because a configuration on the hub changed, the commit stands for the newest of
+// them.
 func (o *Observation) named(digits string) []string {
 	var found, commits []string
 	for _, t := range o.targets() {

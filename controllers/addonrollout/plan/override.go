@@ -261,9 +261,9 @@ func (o *Observation) refuge(from v1alpha1.Target) string {
 	return to
 }
 
-// lostRefuge is the digest of that content if its revision was deleted and no order names other content; "": it was
-// not deleted. The annotation of its success was deleted with it. But no user asked for older content, so the
-// clusters are held, as for any missing revision.
+// lostRefuge is the digest of the content to which clusters would move back, if its revision was deleted and no
+// order names other content; "": otherwise. The annotation of its success was deleted with the revision. The
+// clusters are held, as for any missing revision, because no user asked for older content.
 func (o *Observation) lostRefuge(from v1alpha1.Target) string {
 	s := &o.Rollout.Status
 	to := s.Stable
