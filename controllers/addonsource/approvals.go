@@ -393,7 +393,8 @@ func (v *voices) add(by commitstatus.Account, d v1alpha1.AddOnApproval) {
 
 // decisions are the AddOnApprovals to create for a gate. If there is a rejection, it is the rejection. Otherwise it
 // is all approvals, if they are enough together with the existing ones; until then it is none, so that the permission
-// of an account is read when its comment is used. With an error, it has the accounts whose permission was read.
+// of an account is read when its comment is used. If the permission of an account cannot be read, the decisions of
+// the other accounts count, and the error is returned with them.
 func (g awaitedGate) decisions(
 	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, by origin,
 	comments []commitstatus.Comment, known []v1alpha1.AddOnApproval,
