@@ -188,8 +188,9 @@ type groupResource struct {
 	group, resource string
 }
 
-// assign overrides the defaults by the configurations of a placement, and those by a cluster's own, each kind of
-// configuration as a whole. It reads the first template and the first AddOnDeploymentConfig of the result.
+// assign overrides the defaults by the configurations of a placement, and then both by a cluster's own
+// configurations, each kind of configuration as a whole. It reads the first template and the first
+// AddOnDeploymentConfig of the result.
 func (r *Renderer) assign(placement string, over []ConfigReference, own []Config) *assignment {
 	a := &assignment{placement: placement, over: over, own: own, bounds: r.bounds, key: r.bounds.key()}
 	named := make([]ConfigReference, 0, len(own))
