@@ -283,8 +283,9 @@ func (b *builder) duplicates(objects []Object) {
 	}
 }
 
-// overlayOf returns the directory whose kustomization takes a file from that of the other directory. That
-// kustomization must include the other directory, because both need the file.
+// overlayOf returns, of two directories that both build a file, the directory that does not contain the
+// file. Its kustomization must include the other directory, because both need the file. If both or none
+// contain the file, it returns "one of the two".
 func overlayOf(file, first, second string) string {
 	inside := func(dir string) bool { return dir == display("") || strings.HasPrefix(file, dir+"/") }
 	switch {

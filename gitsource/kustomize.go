@@ -145,8 +145,7 @@ func recoverKustomize(fs filesys.FileSystem, dir string) (built resmap.ResMap, e
 	jsonpatch.AccumulatedCopySizeLimit = copiedBytes
 	options := krusty.MakeDefaultOptions()
 	options.PluginConfig = types.DisabledPluginConfig()
-	// Only kustomize uses this module, and only one build runs at a time.
-	// restriction would forbid patches next to a base.
+	// The walker has checked every path. Kustomize's own restriction would forbid patches next to a base.
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	options.Reorder = krusty.ReorderOptionNone
 	return krusty.MakeKustomizer(options).Run(fs, dir)
