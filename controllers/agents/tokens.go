@@ -21,7 +21,7 @@ import (
 const lostWrite = time.Second
 
 // Tokens creates the objects behind the tokens of agents. On a hub with OCM's addon-manager, the addon-manager
-// creates them. Its requests name a ManagedClusterAddOn. The objects are deleted with their owner, the
+// creates them. A reconcile request names a ManagedClusterAddOn. The objects are deleted with their owner, the
 // ManagedClusterAddOn. Before that, Tokens deletes them only if the agent is known not to use a token.
 type Tokens struct {
 	Options
