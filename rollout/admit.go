@@ -128,8 +128,9 @@ func (p *planner) admitStep(s *step, blocked string) {
 }
 
 // explain sets the reason of each cluster that still waits. why says what blocks the step for the target; "":
-// nothing. If open is true, a gate or the strategy blocks the step, and some clusters may be exempt. Three kinds of
-// clusters wait only for a free slot: exempt clusters, joiners, and clusters that do not wait for the steps before.
+// nothing. If open is true, only a gate or the strategy can block the step, and some clusters may be exempt. Three
+// kinds of clusters wait only for a free slot: exempt clusters, joiners, and clusters that do not wait for the
+// steps before.
 func (p *planner) explain(s *step, open bool, why string, free int) {
 	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	for _, u := range s.members {

@@ -17,7 +17,7 @@ const rollingShare = 25
 //
 //	40 installed, placement selects them all, 30%: 12 are moved, 28 held by strategy
 //
-// The share takes clusters first that run the target or are admitted to it. All members are moved on a first install,
+// The share first takes clusters that run the target or are admitted to it. All members are moved on a first install,
 // on a revert, or if the target is the stable revision. While no content has succeeded, clusters of the rest that
 // have verified no content follow the share, because they run nothing that the strategy could protect.
 func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {

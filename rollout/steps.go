@@ -456,7 +456,7 @@ func (t *track) phase(i int) string {
 	}
 }
 
-// holding says what holds the step, apart from the steps before it; "" if nothing does.
+// holding says what holds the step, besides the steps before it; "": nothing holds it.
 func (s *step) holding() string {
 	if s.hold == "" && s.empty() {
 		return s.emptyHold

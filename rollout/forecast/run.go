@@ -364,8 +364,8 @@ func (r *run) trackOf(stage string) string {
 	return placement
 }
 
-// deadlineOf is the declared deadline of a stage, or the name of its track: the steps of one strategy have the
-// same deadline.
+// deadlineOf identifies the deadline of a stage: by the declared deadline, or, without declared stages, by the
+// name of the track, because the steps of one strategy have the same deadline.
 func (r *run) deadlineOf(stage string) string {
 	if i := r.declared(stage); i >= 0 {
 		return r.in.Spec.Stages[i].ProgressDeadline
