@@ -182,8 +182,8 @@ func (l *wireLogin) account() Account {
 	return Account{ID: l.ID, Login: cmp.Or(l.Login, l.Username)}
 }
 
-// Bounds of a list of comments. Every user who sees a request can write comments. So an answer may have a page of the
-// largest comments, with every character escaped. Gitea's list has no pages; hundreds of usual comments fit.
+// Bounds of a list of comments. Every user who sees a request can write comments. So the limit of an answer is a page
+// of the largest comments, with every character escaped. Gitea's list has no pages; hundreds of usual comments fit.
 const (
 	notePage  = 40
 	noteLimit = notePage * 6 * (64 << 10)

@@ -74,7 +74,7 @@ type wireStatus struct {
 	Status State `json:"status,omitempty"`
 }
 
-// found returns a status that the forge has. Another client may have written it: its text is bounded, and an unknown
+// found returns a status that the forge has. Another client may have written it, so its text is cut, and an unknown
 // state (Gitea has warning) becomes Error.
 func (c *restClient) found(s Status) *Status {
 	if !s.State.Known() {
