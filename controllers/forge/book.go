@@ -43,10 +43,10 @@ type Book struct {
 const digestDigits = 64
 
 // Open returns the marks of an object as its status stores them, for the repository of its source, with all results
-// that this process has received from the forge. If this process has had no marks of the object, because it is new or
-// has lost its status, the forge is read before its first marks are posted. If a mark that this process knows is
-// gone, the forge is read before another status is posted in its context. Without a source, the repository is
-// unknown.
+// that this process has received from the forge. If this process has had no marks of the object, because the process
+// is new or the object has lost its status, the forge is read before the first marks of the object are posted. If a
+// mark that this process knows is gone, the forge is read before another status is posted in its context. Without a
+// source, the repository is unknown.
 func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.CommitMark) *Book {
 	b := &Book{desk: d, key: key}
 	if source != nil && source.Spec.CommitStatus != nil {

@@ -44,7 +44,7 @@ const (
 	linger = 20 * time.Millisecond
 	// turnFor is how long a chart may keep the child while another one waits.
 	turnFor = 2 * time.Second
-	// halfLife is how long half of the time counts for which an owner had the child.
+	// halfLife: the time for which a namespace or an owner used the child counts half after this time.
 	halfLife = time.Minute
 )
 
@@ -63,11 +63,13 @@ type Pool struct {
 	mu sync.Mutex
 	// busy: one rendering has its turn and uses the child.
 	busy bool
-	// turn is of whom it is, a worker of serves if that is set, and began when it began.
+	// turn names the chart and the owner of that rendering. serves are the workers of the
+	// controller that waits for it; nil: no controller waits. began is when its turn began.
 	turn   key
 	serves *workers
 	began  time.Time
-	// namespaces and owners had the child for so long lately. halved is when these times were last halved.
+	// namespaces and owners are how long each of them used the child in the last minutes: the times are
+	// halved every halfLife. halved is when they were halved last.
 	namespaces, owners map[string]time.Duration
 	halved             time.Time
 	// child is the last one that was started; nil if it has ended.
