@@ -119,8 +119,8 @@ func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 
 // inOrder returns the positions of clusters, sorted by name, in the order of the writes. Departures come first,
 // because they free objects that other clusters wait for; then clusters with an action; then the other clusters,
-// which are checked for drift. Each kind starts at next, so that clusters that the last round did not reach come
-// first.
+// which are checked for drift. Each of these groups starts at next, so that clusters that the last round did not
+// reach come first.
 func inOrder(clusters []plan.Cluster, next string) []int {
 	urgency := func(i int) int {
 		switch c := &clusters[i]; {
