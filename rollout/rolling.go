@@ -57,8 +57,9 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	return &track{steps: []*step{share, rest.own()}}
 }
 
-// protects reports whether a step applies that protects what clusters run: the share or the default canary. It
-// applies unless this is a first install. A rollout that began with the step keeps it to the end.
+// protects reports whether the step applies: the share or the default canary, which protect the content that
+// clusters run. Such a step applies unless this is a first install. A rollout that began with the step keeps
+// it to the end.
 func (p *planner) protects(step string) bool {
 	for u := range p.recorded() {
 		if u.record.Revision == p.target && u.record.Stage == step {
