@@ -47,9 +47,10 @@ type DelivererConfig struct {
 // the forge would fail, such as without a connection, the line pauses.
 //
 // The Deliverer trusts a mark only if this process has read it from the forge or posted it, because a mark may come
-// from a backup, and another process may have begun a post. It waits one request time before it reads, because a post
-// may be under way. It reads at once before the first post of a key, after a lost answer, and if a mark contradicts
-// the facts that this process knows. Posts precede reads that only confirm a mark.
+// from a backup, and another process may have begun a post. If another process may have begun a post, the Deliverer
+// waits one request time before it reads the forge, because that post may be under way. It reads without a wait
+// before the first post of a key, after a lost answer, and if a mark contradicts the facts that this process knows.
+// Posts precede reads that only confirm a mark.
 //
 // A post can arrive after a newer post of another process. The process whose post was late reads the forge, and
 // enters the result, even if the mark owes nothing or is gone. It also does so if a mark without a delivered verdict

@@ -43,8 +43,8 @@ type giteaChange struct {
 	SHA       string `json:"sha,omitempty"`
 }
 
-// giteaProposals opens pull requests. The new branch begins at the current head of the other branch. If a file
-// changed meanwhile, its hash makes Gitea refuse the change.
+// giteaProposals opens pull requests. The new branch begins at the current head of the other branch. The call
+// has the hash of each file, so Gitea refuses the change if a file was changed meanwhile.
 func giteaProposals(c *restClient) Proposals {
 	return &inOneCall{client: c, forge: proposing{
 		permission: "write:repository, of a user who may push branches",
