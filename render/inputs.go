@@ -56,7 +56,7 @@ type Cluster struct {
 }
 
 // facts are the parts of a cluster that a rendering reads besides its name and assignment. A fact that an assignment
-// does not read is empty, so its change changes no rendering.
+// does not read is empty, so a change of the fact does not change the rendering.
 type facts struct {
 	registries, values, kubeVersion, mode string
 	// variables that a template takes from the cluster, in one text.
