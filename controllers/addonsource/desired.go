@@ -40,7 +40,7 @@ func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *un
 }
 
 // deadlinesForOCM writes every progressDeadline in the form that OCM's schemas accept, because a commit may use more
-// forms of durations. Strategies of an AddOnRollout have the same field.
+// forms of durations. It is also used for AddOnRollouts, whose strategies have the same field.
 func deadlinesForOCM(value any) {
 	switch value := value.(type) {
 	case map[string]any:

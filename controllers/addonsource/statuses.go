@@ -277,8 +277,8 @@ type fleet struct {
 	updated, total int32
 	// addOns are the add-ons that the rollouts declare.
 	addOns []v1alpha1.SourcedAddOn
-	// ahead: these add-ons are not those of the applied commit. The operator was interrupted between the objects of
-	// newer commits and the status.
+	// ahead: the declarations are not those of the applied commit, because the operator was interrupted after it
+	// wrote objects of newer commits, and before it wrote the status.
 	ahead bool
 	// back names the add-ons that are rolled back from the content of the commit. A change of this text is posted
 	// although the commit has already failed.
