@@ -23,8 +23,8 @@ const refusedFor = 5 * time.Minute
 // refusedWrite is a refused write that is not the status of the rollout: the mark of a success, a change of
 // quarantine, or the answer of an order. It stops no rollout.
 type refusedWrite struct {
-	// text is what the hub answered; "": the write failed without a refusal, first at failed, and each turn retries
-	// it.
+	// text is the refusal of the hub. "": the hub did not refuse the write, but the write fails since the time in
+	// failed, and each turn retries it.
 	text   string
 	failed time.Duration
 	// due is the time of the next attempt. pause is the time between the last attempt and due.

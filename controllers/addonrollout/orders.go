@@ -71,9 +71,9 @@ func (r *Reconciler) proveOrders(ctx context.Context, orders []v1alpha1.AddOnOrd
 	return unproven, nil
 }
 
-// answerOrders changes revisions as orders and a rollback ask for, and writes the answers. The status with these
-// changes must be stored before, so that a rollout never moves back before its failure is stored. It deletes old
-// answered orders.
+// answerOrders begins and ends the quarantines of revisions that orders and a rollback ask for, and writes the
+// answers to the orders. The status with these changes must be stored before, so that a rollout never moves back
+// before its failure is stored. It deletes old answered orders.
 func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan, beside *besides) error {
 	waits := map[string]bool{}
 	for _, w := range p.QuarantineChanges {

@@ -17,7 +17,8 @@ import (
 const unseenFor = 5 * time.Second
 
 // overlay keeps the objects that this process wrote until the watch shows them. Without it, the next turn would plan
-// with the old state and get a conflict. It only saves such turns: every write is preconditioned.
+// with the old state and get a conflict. It only saves such turns: even without it no write would be wrong, because
+// every write is preconditioned.
 type overlay[T client.Object] struct {
 	clock clock.PassiveClock
 
