@@ -83,8 +83,8 @@ type Stage struct {
 	Name string
 	// Clusters of the stage, and how many of them are in flight at once at most.
 	Clusters, AtOnce int
-	// Waits are for people, windows and measurements before the stage. Only those for windows are in the times, if the
-	// forecast is Windowed.
+	// Waits are for people, windows and measurements before the stage. Of these, only the waits for windows are part
+	// of the times, and only if the forecast is Windowed.
 	Waits []string
 	// Soak of each cluster; 0: none.
 	Soak time.Duration

@@ -35,8 +35,8 @@ const horizon = 365 * 24 * time.Hour
 // clusters. At a microsecond each it takes about three seconds.
 const mostDecisions = 3_000_000
 
-// ErrTooLarge is returned for a policy that needs too many plans for a fleet of this size, such
-// as a thousand decision groups.
+// ErrTooLarge means that a policy needs too many plans for a fleet of this size, such as a policy
+// with a thousand decision groups.
 var ErrTooLarge = errors.New("the rollout has too many steps to be simulated")
 
 // run is one simulation.

@@ -35,8 +35,7 @@ type Input struct {
 	// Full: the ledger has no room for the name of another cluster. No cluster begins to
 	// leave.
 	Full bool
-	// Clusters are all that have a ManagedClusterAddOn, in any order. A cluster that is not
-	// listed has none.
+	// Clusters are all clusters that have a ManagedClusterAddOn, in any order.
 	Clusters []Cluster
 }
 
