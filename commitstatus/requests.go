@@ -107,8 +107,8 @@ func githubRequests(repo repository) dialect {
 	}
 }
 
-// giteaRequests: the Swagger document of Gitea and Forgejo. Their lists begin with the newest request. A server
-// before 1.23 ignores base_branch and returns the requests of all branches.
+// giteaRequests follows the Swagger document of Gitea and Forgejo. Their lists begin with the newest request. A
+// server before 1.23 ignores base_branch and returns the requests of all branches.
 func giteaRequests(repo repository) dialect {
 	d := githubRequests(repo)
 	d.list = func(branch string, page int) string {
