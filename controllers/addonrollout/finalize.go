@@ -42,8 +42,8 @@ func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *me
 // rollout continues. It reports whether the rollout is ending: then nothing is planned, because a plan would install
 // the add-on again.
 //
-// ManagedClusterAddOns are read uncached. A watch that lags does not show those that were just created, and their
-// works would stay for ever.
+// ManagedClusterAddOns are read uncached. A watch that lags does not show ManagedClusterAddOns that were just
+// created, and their works would stay for ever.
 func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
 		return true, ctrl.Result{}, nil

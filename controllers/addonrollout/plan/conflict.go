@@ -174,7 +174,7 @@ func (o *Observation) writers(target *render.Renderer) Claims {
 	return c
 }
 
-// settledAt is when a takeover counts as ended. Its writer wrote before the ClusterManagementAddOn was fenced off
+// settledAt is when a takeover counts as ended: its writer wrote before the ClusterManagementAddOn was fenced off
 // again, and has not written since. If the writer continues, settledAt is zero: the writer is in conflict with
 // AddonFlow.
 func (o *Observation) settledAt(t addonstatus.Takeover) time.Time {

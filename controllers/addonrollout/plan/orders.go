@@ -292,8 +292,8 @@ func aborted(s v1alpha1.AddOnRolloutStatus) string {
 	return brief.Line(text, 200)
 }
 
-// judgeContent judges the new orders about content, by name: rollback and unblock. Each is judged by the quarantines
-// after the orders before it. If several orders are about one content, the newest decides.
+// judgeContent judges the new orders about content, by name: rollback and unblock. Each order is judged as if the
+// orders before it had been carried out. If several orders are about one content, the newest decides.
 func (o *Observation) judgeContent(all []*v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) map[string]judgement {
 	judged, newest := map[string]judgement{}, map[string]string{} // newest has the order that decides, by digest
 	before := o

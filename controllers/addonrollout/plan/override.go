@@ -432,8 +432,8 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 }
 
 // leaves reports whether a rollback moves a cluster away from a revision. It does if the works of the cluster are of
-// that revision, were being written when it failed, or lost a mark. A cluster that no stage selects and that was not
-// admitted to its content keeps it.
+// that revision. It also does if the works are half written or lost a mark, and the cluster was admitted to that
+// revision. A cluster that no stage selects and that was not admitted to its content keeps it.
 func (o *Observation) leaves(from string) func(*Member) bool {
 	selected, known := o.staged()
 	admitted := map[string]string{}
