@@ -72,8 +72,8 @@ func NewApprover(r *Reconciler) *Approver {
 // look keeps the forge's answers about the comments of a rollout between two visits. Without it, the operator
 // requests them again.
 type look struct {
-	// turn counts the requests about accounts. refused has the turn of each account that may not decide on a gate.
-	// Accounts without such a request come first.
+	// turn counts how often an account was found without the permission for a gate. refused has the newest such
+	// turn by gate and account. Accounts that were never refused are tried first.
 	turn    int
 	refused map[string]int
 	// uncounted are the events about comments that do not count.

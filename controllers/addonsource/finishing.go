@@ -73,8 +73,8 @@ func bars(kind v1alpha1.OverrideKind) string {
 
 // finished returns the statuses of commits whose rollouts still end although a newer commit is applied. Such a commit
 // is not superseded before that. Its verdict is final, but the text of a failure may change while the clusters leave
-// the content: an old text may be from when the commit was the newest, and say how far the rollback was. Live commits
-// are left out, because their statuses are about the whole fleet.
+// the content: an old text may be from the time when the commit was the newest, with the counts of that time. Live
+// commits are left out, because their statuses are about the whole fleet.
 func (p *pass) finished(book *forge.Book, f fleet, live []string) []commitstatus.Want {
 	var wants []commitstatus.Want
 	for _, m := range book.Marks() {
