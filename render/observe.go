@@ -15,8 +15,8 @@ import (
 
 // Observation is the state of one cluster according to its works.
 type Observation struct {
-	// Revision and Digest are those of the annotations; "": there is no work, or the works have different values,
-	// because a cluster between two contents runs neither.
+	// Revision and Digest are the values of the annotations of the works; "": there is no work, or the works have
+	// different values, because a cluster between two contents runs neither.
 	Revision, Digest string
 	// Applied: every part exists and the agent applied its current version.
 	Applied bool
