@@ -115,8 +115,8 @@ func (w weekly) spans(zone *time.Location, from, to time.Time) iter.Seq[span] {
 	}
 }
 
-// cronTimes is a time that begins when clocks show what a cron expression says. If clocks
-// skip the begin of a period, it begins with the change. If the begin occurs twice, the period begins twice.
+// cronTimes is a time whose periods begin when clocks show what a cron expression says. If a clock change skips the
+// begin of a period, the period begins at the change. If the begin occurs twice, the period begins twice.
 type cronTimes struct {
 	schedule *cron.SpecSchedule
 	duration time.Duration
