@@ -130,7 +130,8 @@ func (r Result) late() bool {
 //	the forge shows                        the mark afterwards
 //	the statement in Posting               it moves to Accepted; Posting is empty
 //	the statement in Accepted              if Owed is set, Posting is empty
-//	no status                              Accepted is empty; if nothing was posting or owed, Owed gets it
+//	no status                              Accepted is empty; if Posting and Owed are empty, Owed gets
+//	                                       the statement of Accepted
 //	a newer status of the operator         Accepted has it; Posting and Owed are empty, because the
 //	                                       callers derive the next status again
 //	a status, and Accepted was empty       Accepted has it; if it is pending, Owed keeps its statement, or

@@ -238,7 +238,8 @@ func sameGroup(a, b v1alpha1.RecordGroup) bool {
 }
 
 // NewAttempt returns the records for a new attempt at the content that becomes the target. Clusters that failed with it
-// earlier get another try. If the target is the content of a rollback, the earlier failures do not count again.
+// earlier get another try. If the clusters move back to this content (reverting), their records stay, and the earlier
+// failures do not count.
 func NewAttempt(records []v1alpha1.RecordGroup, digest string, reverting bool) []v1alpha1.RecordGroup {
 	records = slices.Clone(records)
 	for i := range records {

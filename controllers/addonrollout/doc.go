@@ -8,7 +8,8 @@
 //	apply    -> applied           writes ManagedClusterAddOns and works, cluster by cluster
 //	report   -> ctrl.Result       what could not be written, OCM's tools, when to look again
 //
-// Three reads are uncached. Each is made right before the one write that needs it:
+// Besides the phase observe, three reads precede single writes. They are uncached, and each is made
+// right before the write that needs it:
 //
 //	reserve  the AddOnRevision whose quarantine begins or ends: this turn may have written it before
 //	apply    the ClusterManagementAddOn, if an owner reference differs from what the watch shows:
@@ -31,5 +32,5 @@
 //
 // The ledger in AddOnRollout.status is reserved by compare-and-swap before any work is written. So no crash, second
 // operator or stale cache can admit a cluster twice or one cluster too many. If the swap is refused, the plan is
-// dropped. The operator decides nothing by a condition that it wrote itself.
+// dropped. No decision depends on a condition that the operator wrote.
 package addonrollout

@@ -72,8 +72,8 @@ func NewApprover(r *Reconciler) *Approver {
 // look keeps the forge's answers about the comments of a rollout between two visits. Without it, the operator
 // requests them again.
 type look struct {
-	// turn counts the requests about accounts. refused has the turn of each account that may not decide on a gate.
-	// Accounts without such a request come first.
+	// turn counts how often an account was found without the permission for a gate. refused has the newest such
+	// turn by gate and account. Accounts that were never refused are tried first.
 	turn    int
 	refused map[string]int
 	// origin lists the pull requests and commits that introduced the content.
@@ -396,7 +396,8 @@ func (v *voices) add(by commitstatus.Account, d v1alpha1.AddOnApproval) {
 
 // decisions are the AddOnApprovals to create for a gate. If there is a rejection, it is the rejection. Otherwise it
 // is all approvals, if they are enough together with the existing ones; until then it is none, so that the permission
-// of an account is read when its comment is used. With an error, it has the accounts whose permission was read.
+// of an account is read when its comment is used. If the permission of an account cannot be read, the decisions of
+// the other accounts count, and the error is returned with them.
 func (g awaitedGate) decisions(
 	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, by origin,
 	comments []commitstatus.Comment, known []v1alpha1.AddOnApproval,

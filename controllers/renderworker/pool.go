@@ -66,7 +66,8 @@ type Pool struct {
 	// turn is the owner and chart of the rendering, and began the time at which it began.
 	turn  key
 	began time.Time
-	// namespaces and owners had the child for so long lately. halved is when these times were last halved.
+	// namespaces and owners are how long each of them used the child in the last minutes: the times are
+	// halved every halfLife. halved is when they were halved last.
 	namespaces, owners map[string]time.Duration
 	halved             time.Time
 	// child is the last one that was started; nil if it has ended.
@@ -169,8 +170,9 @@ func (p *Pool) await(ctx context.Context, k key) error {
 	return context.Cause(ctx)
 }
 
-// next begins the turn of the rendering whose owner has used the child least. While the child is
-// reserved for its chart, only a rendering of that chart is next. The lock is held.
+// next begins the turn of a rendering of the namespace that used the child for the shortest time in
+// the last minutes, and in it of the owner that did. While the child is reserved for its chart,
+// only a rendering of that chart is next. The lock is held.
 func (p *Pool) next() {
 	if p.busy || len(p.waiting) == 0 {
 		return

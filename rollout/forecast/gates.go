@@ -97,7 +97,8 @@ func (r *run) lookAtWindows() {
 }
 
 // opens is when the next window opens that clusters wait for; zero: none opens. A stage is full if it has as many
-// clusters in flight as when it could admit more and did not. While a stage is full, no window matters to it.
+// clusters in flight as in the last plan in which clusters of it waited although its windows were open. While a
+// stage is full, no window matters to it.
 func (r *run) opens(plan rollout.Plan) (next time.Time) {
 	for _, ask := range plan.Asks {
 		for _, w := range r.windows {

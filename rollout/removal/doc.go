@@ -42,12 +42,12 @@
 // cluster holds one share of it. A share is spent when the deletion is seen. It is also spent when a Removing cluster
 // stops leaving, because its deletion may be under way. Spent shares are free again one grace period after the newest
 // was spent; so the period starts with a deletion, not with a decision. If the API server refuses the deletion, the
-// cluster gives its share to the next one. If the answer of the deletion is not known, the cluster keeps its share.
-// An approval lifts the wait and the limit; removals by approval still spend shares.
+// share is free for the next cluster. If the answer of the deletion is not known, the cluster keeps its share. With
+// an approval, clusters wait neither for their grace period nor for the budget; removals by approval still spend
+// shares.
 //
-// While Input.Held is set, or decisions are unsettled, states stay and grace periods run.
-// An approved cluster is also removed while decisions are unsettled, once its absence is
-// confirmed.
+// While Input.Held is set, or decisions are unsettled, states do not change and grace periods run. An approved
+// cluster is also removed while decisions are unsettled, once its absence is confirmed.
 //
 // The precondition of a deletion must be the observed resourceVersion, because a ManagedClusterAddOn that was created
 // again is not the one in the plan.
