@@ -198,8 +198,8 @@ func isHost(s string) bool {
 	return s != "" && only(s, ".-_:") && strings.Trim(s, ".-:_") != ""
 }
 
-// isSegment reports whether s is a path segment without relative steps. Beyond letters, digits, '.', '_' and '-' it may
-// have extra characters.
+// isSegment reports whether s is a path segment without relative steps. Besides letters, digits, '.', '_' and '-' it
+// may contain the characters in extra.
 func isSegment(s, extra string) bool {
 	return strings.Trim(s, ". ") != "" && only(s, "._-"+extra)
 }

@@ -15,8 +15,9 @@ type azure struct{ *restClient }
 // azureVersion is the version of Azure DevOps Server 2022. Services accepts it, too.
 const azureVersion = "7.0"
 
-// azureProvider is the row of Azure DevOps, which limits consumption instead of requests. A pull request shows the
-// statuses of its commits, but a branch policy reads only the statuses of the pull request.
+// azureProvider describes Azure DevOps, which limits the consumption of resources instead of the number of
+// requests. A pull request shows the statuses of its commits, but a branch policy reads only the statuses of the
+// pull request.
 func azureProvider() provider {
 	return provider{
 		open:       func(_ Config, c *restClient) Forge { return &azure{c} },

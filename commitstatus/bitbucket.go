@@ -106,8 +106,8 @@ func (b *bitbucket) Shown(ctx context.Context, sha string, contexts []string) (m
 	return b.bitbucketShown(ctx, at, Status{SHA: sha, Context: contexts[0]}, bitbucketStates())
 }
 
-// bitbucketShown reads the status with one key. Without it, the answer is 404, as for an unknown commit or
-// repository; the answer to the post that follows distinguishes them.
+// bitbucketShown reads the status with one key. If there is no such status, the answer is 404, as for an
+// unknown commit or repository. The answer to the post that follows tells these cases apart.
 func (c *restClient) bitbucketShown(ctx context.Context, at string, of Status, states map[State]string) (map[string]*Status, error) {
 	var stored bitbucketStatus
 	err := c.send(ctx, call{method: http.MethodGet, url: at, expect: []int{http.StatusOK, http.StatusNotFound}}, &stored)

@@ -11,8 +11,8 @@ import (
 // bitbucketServer uses the REST API of Bitbucket Data Center. Builds have the state CANCELLED since 8.0.
 type bitbucketServer struct{ *restClient }
 
-// bitbucketServerProvider is the row of Bitbucket Data Center. Its administrator sets the limit of requests; by
-// default it has a bucket of 60 that fills with 5 a second.
+// bitbucketServerProvider describes Bitbucket Data Center. Its administrator sets the limit of requests; the
+// default is 60 at once, and 5 a second after that.
 func bitbucketServerProvider() provider {
 	return provider{
 		open:       func(_ Config, c *restClient) Forge { return &bitbucketServer{c} },

@@ -69,7 +69,7 @@ type Comments interface {
 	// Merged returns the request with which a commit was merged into a branch; false: there is none.
 	Merged(ctx context.Context, sha, branch string) (MergedRequest, bool, error)
 	// Line returns a commit and the earlier heads of its branch, the newest first, without the commit earlier. whole:
-	// earlier was found among the newest lineLimit.
+	// earlier is among the newest lineLimit commits.
 	Line(ctx context.Context, sha, earlier string) (line []LineCommit, whole bool, err error)
 	// After returns the comments after the merge of a request, the oldest first.
 	After(ctx context.Context, request MergedRequest) ([]Comment, error)
@@ -182,8 +182,8 @@ func (l *wireLogin) account() Account {
 	return Account{ID: l.ID, Login: cmp.Or(l.Login, l.Username)}
 }
 
-// Bounds of a list of comments. Every user who sees a request can write comments. So an answer may have a page of the
-// largest comments, with every character escaped. Gitea's list has no pages; hundreds of usual comments fit.
+// Bounds of a list of comments. Every user who sees a request can write comments. So the limit of an answer is a page
+// of the largest comments, with every character escaped. Gitea's list has no pages; hundreds of usual comments fit.
 const (
 	notePage  = 40
 	noteLimit = notePage * 6 * (64 << 10)

@@ -114,3 +114,17 @@ func TestComments_OfAMergedRequest(t *testing.T) {
 		})
 	}
 }
+
+// TestComments_APageInHTMLIsNoAnswer: a proxy that says "not found" does not say that there is no pull request.
+func TestComments_APageInHTMLIsNoAnswer(t *testing.T) {
+	address := scripted(t, exchange{
+		request: "GET /api/v1/repos/team/fleet/commits/" + testSHA + "/pull", authorization: "token " + testToken, code: http.StatusNotFound, answer: "<html>not found</html>",
+	})
+	comments, err := commitstatus.NewComments(commitstatus.Config{Provider: "gitea", Address: address + "/team/fleet", Token: testToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := comments.Merged(t.Context(), testSHA, "main"); err == nil || !strings.Contains(err.Error(), "did not answer like a forge") {
+		t.Errorf("found %v, %v", found, err)
+	}
+}

@@ -43,18 +43,19 @@ type DelivererConfig struct {
 // Deliverer posts the statuses that marks have as Posting, outside of the reconcile: Enqueue never waits for a forge.
 //
 // A line is one forge with one token. A key is one list of marks, and names the object that keeps it. A line posts
-// one status at a time, and its keys take turns. So a forge that hangs holds one worker. A failure of the forge as a
-// whole holds the line.
+// one status at a time, and its keys take turns. So a forge that hangs blocks only one worker. If every request to
+// the forge would fail, such as without a connection, the line pauses.
 //
 // The Deliverer trusts a mark only if this process has read it from the forge or posted it, because a mark may come
-// from a backup, and another process may have begun a post. It waits one request time before it reads, because a post
-// may be under way. It reads at once before the first post of a key, after a lost answer, and if a mark contradicts
-// the facts that this process knows. Posts precede reads that only confirm a mark.
+// from a backup, and another process may have begun a post. If another process may have begun a post, the Deliverer
+// waits one request time before it reads the forge, because that post may be under way. It reads without a wait
+// before the first post of a key, after a lost answer, and if a mark contradicts the facts that this process knows.
+// Posts precede reads that only confirm a mark.
 //
 // A post can arrive after a newer post of another process. The process whose post was late reads the forge, and
 // enters the result, even if the mark owes nothing or is gone. It also does so if a mark without a delivered verdict
 // is gone, because its status was emptied or comes from a backup. A status that no process knows as the operator's is
-// foreign. The mark has the foreign status, so that two processes do not contradict each other.
+// foreign. The mark stores the foreign status, so that another process does not judge it differently.
 type Deliverer struct {
 	config DelivererConfig
 
@@ -108,8 +109,9 @@ type memory struct {
 	// doubted: the mark contradicts the facts that this process knows, because it comes from a backup or another
 	// process.
 	doubted bool
-	// posted: this process has posted after it last knew that forge and mark agree. A late post may have replaced
-	// that of another process. Or the mark was lost with its status before the forge had a verdict.
+	// posted: this process has posted since it last knew that the forge shows the statement of the mark. Its post
+	// may have arrived late, and have replaced a post of another process. posted is also true if the mark was
+	// lost with its status before the forge had a verdict.
 	posted bool
 	// since is when this process learned of a post of another process, or gave up its own. The post may still be
 	// under way.
@@ -181,8 +183,8 @@ func (d *Deliverer) Disconnect(name string) {
 	delete(d.lines, name)
 }
 
-// Retry makes all statuses of a line due that the forge did not accept. Where the forge shows a foreign status, it is
-// read again.
+// Retry makes all statuses of a line due that the forge did not accept. In contexts with a foreign status, the forge
+// is read again.
 func (d *Deliverer) Retry(name string) {
 	d.mu.Lock()
 	var keys []string
@@ -432,8 +434,8 @@ type Trouble struct {
 // About reports whether the trouble is about a mark.
 func (t Trouble) About(m Mark) bool { return t.SHA == m.SHA && t.Context == m.Context }
 
-// Troubles returns why statuses of a key were not accepted. held: the line as a whole is held, so no new post should
-// begin.
+// Troubles returns why statuses of a key were not accepted. held: the line pauses, because every request to its
+// forge would fail; no new post should begin.
 func (d *Deliverer) Troubles(key string) (troubles []Trouble, held bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 )
 
 // The pace of a context. A change of state is posted at once. Two kinds of posts count towards the limits, because
-// forges store few statuses of one context: pending after another status, and another text of a failure of the same
-// content. The first pending and every verdict do not count.
+// forges store few statuses of one context: every pending status except the first, progress included, and another text
+// of a failure of the same content. A verdict does not count.
 const (
 	// ProgressStep is the least change in percent that is posted as progress.
 	ProgressStep = 10
@@ -124,12 +124,14 @@ func (r Result) late() bool {
 	return r.Newer && State(r.Shows.State) == Pending && stated(r.Of) == nil
 }
 
-// enter returns the mark after a read of the forge. The fields that change:
+// enter returns the mark after a read of the forge. Foreign is empty afterwards, except in the last row. The other
+// fields that change:
 //
 //	the forge shows                        the mark afterwards
 //	the statement in Posting               it moves to Accepted; Posting is empty
-//	the statement in Accepted              if Owed is set, Posting is empty; otherwise no change
-//	no status                              Accepted is empty; if nothing was posting or owed, Owed gets it
+//	the statement in Accepted              if Owed is set, Posting is empty
+//	no status                              Accepted is empty; if Posting and Owed are empty, Owed gets
+//	                                       the statement of Accepted
 //	a newer status of the operator         Accepted has it; Posting and Owed are empty, because the
 //	                                       callers derive the next status again
 //	a status, and Accepted was empty       Accepted has it; if it is pending, Owed keeps its statement, or

@@ -9,8 +9,8 @@ import (
 // gitea uses the API of Gitea and Forgejo, version 1.
 type gitea struct{ *restClient }
 
-// giteaProvider is the row of Gitea, which does not limit requests. With the pace, a burst does not look like an
-// attack.
+// giteaProvider describes Gitea, which does not limit requests. The operator limits its requests itself, so that
+// many of them at once do not look like an attack.
 func giteaProvider() provider {
 	return provider{
 		open:       func(_ Config, c *restClient) Forge { return &gitea{c} },
@@ -43,14 +43,14 @@ type giteaChange struct {
 	SHA       string `json:"sha,omitempty"`
 }
 
-// giteaProposals opens pull requests. The new branch begins at the current head of the other branch. If a file
-// changed meanwhile, its hash makes Gitea refuse the change.
+// giteaProposals opens pull requests. The new branch begins at the current head of the other branch. The call
+// has the hash of each file, so Gitea refuses the change if a file was changed meanwhile.
 func giteaProposals(c *restClient) Proposals {
 	return &inOneCall{client: c, forge: proposing{
 		permission: "write:repository, of a user who may push branches",
 		commits:    c.endpoint("contents"), requests: c.endpoint("pulls"),
-		// An absent request is not found. Nor is a repository that the token cannot see: the call that creates the
-		// branch reports it.
+		// If there is no request, the answer is 404. It is also 404 if the token cannot see the repository; then
+		// the call that creates the branch reports the error.
 		find: func(ctx context.Context, p Proposal) (w wireOpened, err error) {
 			at := c.endpoint("pulls", p.Into) + "/" + (&url.URL{Path: p.Branch}).EscapedPath()
 			err = c.propose(ctx, http.MethodGet, at, nil, &w, http.StatusOK, http.StatusNotFound)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// githubChecks uses GitHub's check runs, which only a GitHub App may write, instead of commit statuses. If a required
-// name has both, GitHub requires both.
+// githubChecks uses GitHub's check runs, which only a GitHub App may write, instead of commit statuses. If a commit
+// has a check run and a commit status of one required name, GitHub requires both.
 type githubChecks struct {
 	*restClient
 	// app is the number of the App. The operator ignores runs of other Apps with the same name.

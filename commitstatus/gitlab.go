@@ -20,7 +20,7 @@ type gitlab struct {
 // of the commit.
 const gitlabPage = 100
 
-// gitlabProvider is the row of GitLab. GitLab.com allows 2,000 requests a minute; a self-managed server may allow
+// gitlabProvider describes GitLab. GitLab.com allows 2,000 requests a minute; a self-managed server may allow
 // fewer.
 //
 // In GitLab, a status is a job. A pending job does not change until its state changes: a second pending status is

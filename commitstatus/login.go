@@ -53,8 +53,8 @@ type login struct {
 	sent []Secret
 }
 
-// sentTokens is how many tokens are removed from texts. A request lasts seconds; a token is valid for an hour, unless
-// it is refused.
+// sentTokens is how many of the newest tokens are removed from texts. Few are enough: a request lasts seconds, and a
+// token is used for an hour, unless it is refused.
 const sentTokens = 4
 
 // header returns the Authorization header of the next request. The App's token may have to be requested first.

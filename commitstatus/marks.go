@@ -152,8 +152,8 @@ type Succession struct {
 	By       string
 	// Whole is the context of the whole commit.
 	Whole string
-	// Wants of the newest commit. A commit with equal content gets their verdicts. A want with a SHA is only for that
-	// commit.
+	// Wants of the newest commit. A commit with equal content gets the same verdicts. A want with a SHA is only for
+	// that commit.
 	Wants []Want
 }
 

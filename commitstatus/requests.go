@@ -41,9 +41,9 @@ type Request struct {
 type Requests interface {
 	// Open returns the wanted open requests into a branch, the newest first, at most requestLimit.
 	Open(ctx context.Context, branch string, wanted func(Request) bool) ([]Request, error)
-	// Say makes the text the one comment that begins with its marker and is of the token's account, or of its GitHub
-	// App. It creates the comment, or changes it in place. Comments of other accounts stay unchanged, even with the
-	// marker. Say reports whether it wrote.
+	// Say writes the text into the one comment that begins with the marker and whose author is the account, or the
+	// GitHub App, of the token. It creates the comment, or changes it in place. Comments of other accounts stay
+	// unchanged, even with the marker. Say reports whether it wrote.
 	Say(ctx context.Context, request int64, marker, text string) (wrote bool, err error)
 }
 
@@ -107,8 +107,8 @@ func githubRequests(repo repository) dialect {
 	}
 }
 
-// giteaRequests: the Swagger document of Gitea and Forgejo. Their lists begin with the newest request. A server
-// before 1.23 ignores base_branch and returns the requests of all branches.
+// giteaRequests follows the Swagger document of Gitea and Forgejo. Their lists begin with the newest request. A
+// server before 1.23 ignores base_branch and returns the requests of all branches.
 func giteaRequests(repo repository) dialect {
 	d := githubRequests(repo)
 	d.list = func(branch string, page int) string {

@@ -106,7 +106,7 @@ func (c *restClient) send(ctx context.Context, request call, out any) error {
 }
 
 // attempt makes the call once. An empty body leaves out unchanged, because older Giteas answer in this way if the
-// list is empty. An expected error leaves it unchanged, too.
+// list is empty. An expected error leaves it unchanged, too, but has to be JSON or empty: a proxy answers in HTML.
 func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 	if c.limiter != nil {
 		if err := c.limiter.Wait(ctx); err != nil {
@@ -130,8 +130,11 @@ func (c *restClient) attempt(ctx context.Context, request call, out any) error {
 	if err != nil {
 		return &DeliveryError{Reason: c.host + " sent an answer that cannot be read", Uncertain: true, cause: err}
 	}
-	if len(bytes.TrimSpace(body)) == 0 || response.StatusCode >= http.StatusBadRequest {
+	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		out = &json.RawMessage{}
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return &DeliveryError{Reason: c.host + " did not answer like a forge; " + noForge, Uncertain: true}

@@ -6,6 +6,6 @@
 // services of clouds are refused unless a flag of the operator allows them. Private addresses are allowed, because
 // forges can have them.
 //
-// The proxy variables of the environment are not used, so that the servers that a tenant can reach do not depend on
+// The proxy variables of the environment are used for forges only, so that the servers that a tenant can reach do not depend on
 // the pod.
 package dial

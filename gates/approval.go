@@ -117,8 +117,8 @@ func IsApprover(spec v1alpha1.ApprovalGate, user string, groups []string) bool {
 	return spec.Approvers == nil || slices.Contains(spec.Approvers.Users, user) || len(GroupsOf(spec, groups)) > 0
 }
 
-// counts reports whether a decision is made by an approver. A decision that a comment made belongs to an account that
-// had the permission; see Entered.
+// counts reports whether a decision is made by an approver. A decision from a comment needs no check of the account's
+// permission: the operator created it only after that check; see Entered.
 func counts(spec v1alpha1.ApprovalGate, d *v1alpha1.AddOnApprovalSpec) bool {
 	if d.Forge != nil {
 		return spec.Forge != nil && IsForgeApprover(*spec.Forge, d.Forge.Login)
@@ -126,8 +126,8 @@ func counts(spec v1alpha1.ApprovalGate, d *v1alpha1.AddOnApprovalSpec) bool {
 	return IsApprover(spec, d.Approver, d.Groups)
 }
 
-// IsForgeApprover reports whether the comments of an account count, if it has the permission. Logins
-// differ in more than case.
+// IsForgeApprover reports whether the comments of an account count, if it has the permission. The
+// case of a login does not count.
 func IsForgeApprover(spec v1alpha1.ForgeApproval, login string) bool {
 	return login != "" && (len(spec.Users) == 0 || slices.ContainsFunc(spec.Users, func(u string) bool { return strings.EqualFold(u, login) }))
 }

@@ -16,8 +16,8 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// mostBeginnings is how many beginnings of cron expressions are looked at for one window, enough for
-	// every minute of a year. A window with more is known for less time.
+	// mostBeginnings is how many beginnings of cron expressions are computed for one window, enough for
+	// every minute of a year. If a window has more, its openings are known for less time ahead.
 	mostBeginnings = 600_000
 	// longest is a duration after which every cron expression has begun again. The library looks
 	// five years ahead.
@@ -115,8 +115,8 @@ func (w weekly) spans(zone *time.Location, from, to time.Time) iter.Seq[span] {
 	}
 }
 
-// cronTimes is a time that begins when clocks show what a cron expression says. If clocks
-// skip the begin of a period, it begins with the change. If the begin occurs twice, the period begins twice.
+// cronTimes is a time whose periods begin when clocks show what a cron expression says. If a clock change skips the
+// begin of a period, the period begins at the change. If the begin occurs twice, the period begins twice.
 type cronTimes struct {
 	schedule *cron.SpecSchedule
 	duration time.Duration
@@ -184,7 +184,7 @@ func (c cronTimes) begins(zone *time.Location, from, to time.Time) bool {
 }
 
 // beginnings yields every begin from a full minute until before another moment. It reads the expression day by day: the
-// library is slow where a minute follows a minute, and makes mistakes on days on which clocks change.
+// library is slow if periods begin in consecutive minutes, and makes mistakes on days on which clocks change.
 func (c cronTimes) beginnings(zone *time.Location, from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		for p := range periods(zone, from, to) {

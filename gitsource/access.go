@@ -8,8 +8,7 @@ import (
 	"github.com/addonflow/addonflow/dial"
 )
 
-// Access has the permissions that the operator's flags give to all repositories. The zero value is the strict
-// one.
+// Access has the permissions that the operator's flags give to all repositories. The zero value gives none.
 type Access struct {
 	// AllowLoopback permits loopback and link-local addresses, and the metadata services of clouds.
 	AllowLoopback bool

@@ -34,9 +34,9 @@ type BuildOptions struct {
 var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // Build returns the objects that the directory declares, and all problems. If there is a problem, the objects must
-// not be applied. They are the readable ones, so that callers can look for more problems in them; others may be in a
-// broken file or kustomization. A file with a syntax error contributes no object. Nor does a kustomization that names
-// a file with a problem.
+// not be applied. They are the objects that could be read, so that callers can look for more problems in them; a
+// broken file or kustomization may have more objects. A file with a syntax error contributes no object. Nor does a
+// kustomization that names a file with a problem.
 //
 // A directory with a kustomization file is built by kustomize, in memory. In any other directory, Build reads every
 // *.yaml and *.yml file, and the sub-directories in the same way; so a nested kustomization is built as a
@@ -283,8 +283,9 @@ func (b *builder) duplicates(objects []Object) {
 	}
 }
 
-// overlayOf returns the directory whose kustomization takes a file from that of the other directory. That
-// kustomization must include the other directory, because both need the file.
+// overlayOf returns, of two directories that both build a file, the directory that does not contain the
+// file. Its kustomization must include the other directory, because both need the file. If both or none
+// contain the file, it returns "one of the two".
 func overlayOf(file, first, second string) string {
 	inside := func(dir string) bool { return dir == display("") || strings.HasPrefix(file, dir+"/") }
 	switch {

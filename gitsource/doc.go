@@ -7,6 +7,6 @@
 // links, and YAML that can be read in two ways. It reports all errors of a commit at once, as a problem.List.
 //
 // Nothing is checked out and no program is started: each object is read from the pack in memory when it is needed.
-// The package knows no Kubernetes client and not which kinds are allowed. It does not change go-git's process-wide
-// registry of protocols, because credentials and limits belong to one repository.
+// The package has no Kubernetes client, and does not know which kinds are allowed. It does not change go-git's
+// process-wide registry of protocols, because credentials and limits belong to one repository.
 package gitsource

@@ -173,8 +173,8 @@ func (s *session) cutOff(err error) error {
 }
 
 // refused turns the server's refusal of a commit into errRefused and keeps every other failure. Git servers write a
-// refusal into the text of the answer, or send an empty answer. A status code means another failure. An answer that
-// ends before the pack was cut off.
+// refusal into the text of the answer, or send an empty answer. A status code means another failure. If an answer ends
+// before the pack, the connection was cut off.
 func (s *session) refused(err error) error {
 	_, ended := s.answered()
 	switch {

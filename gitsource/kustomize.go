@@ -145,8 +145,8 @@ func recoverKustomize(fs filesys.FileSystem, dir string) (built resmap.ResMap, e
 	jsonpatch.AccumulatedCopySizeLimit = copiedBytes
 	options := krusty.MakeDefaultOptions()
 	options.PluginConfig = types.DisabledPluginConfig()
-	// Only kustomize uses this module, and only one build runs at a time.
-	// restriction would forbid patches next to a base.
+	// The file system contains only files that the walker allowed, so ../ is safe. Kustomize's own restriction would
+	// forbid patches next to a base.
 	options.LoadRestrictions = types.LoadRestrictionsNone
 	options.Reorder = krusty.ReorderOptionNone
 	return krusty.MakeKustomizer(options).Run(fs, dir)

@@ -23,8 +23,8 @@ const (
 // that needs one. Create it with NewRoom; a nil Room has no limits.
 type Room struct {
 	places, unpacking chan struct{}
-	// wanted transfers places: each claim that waits for a place receives from it. A slow answer sends to it and then
-	// ends.
+	// wanted transfers places: each claim that waits for a place receives from it. A claim whose answer is slow sends
+	// its place to it, and then ends.
 	wanted chan struct{}
 	pace   time.Duration
 }

@@ -17,10 +17,10 @@ const (
 	chartContent = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
-// Chart returns the files of a Helm chart by their paths in it, without files whose names start
-// with a dot, as of a chart in Git. digest is that of its manifest. The error is ErrNotFound,
-// ErrSignature, ErrAuthentication, ErrRedirected, ErrAddressDenied, ErrLimitExceeded, ErrContent, ErrCorrupt, or
-// a connection error, which may be retried. It never holds the credentials.
+// Chart returns the files of a Helm chart by their paths in it, without files whose names start with a dot, as
+// for a chart in Git. digest is that of its manifest. The error is ErrNotFound, ErrSignature, ErrAuthentication,
+// ErrRedirected, ErrAddressDenied, ErrLimitExceeded, ErrContent, ErrCorrupt, or a connection error, which may be
+// retried. It never holds the credentials.
 func (r *Registry) Chart(ctx context.Context, repository, digest string) (map[string][]byte, error) {
 	s, err := r.connect(ctx, repository)
 	if err != nil {

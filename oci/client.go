@@ -27,9 +27,9 @@ type Access struct {
 	AllowTokenHosts bool
 }
 
-// client is the HTTP side of one registry. It is not shared: credentials and authorities belong
-// to this registry. It ignores proxies in the environment, so that what a source can reach does
-// not depend on the pod.
+// client is the HTTP side of one registry. It is not shared: credentials and authorities belong to
+// this registry. It ignores proxies in the environment, so that the servers that a source can reach
+// do not depend on the pod.
 type client struct {
 	// origin is the registry: scheme, host and port.
 	origin    string
@@ -88,8 +88,8 @@ func (c *client) authorized(credentials func(repository string) auth.Credential)
 // repositoryKey is the key of the repository in the context of a request.
 type repositoryKey struct{}
 
-// RoundTrip sends credentials to the registry alone. A server of tokens or a store on another
-// host gets none, even if the registry names it: the registry would learn what another host accepts.
+// RoundTrip sends credentials to the registry alone. A server of tokens or a store on another host
+// gets none, even if the registry names it, because a registry can name any host.
 func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	redirected := r.Response != nil
 	if originOf(r.URL) != c.origin && (redirected || !c.tokens) {

@@ -6,6 +6,6 @@
 // are sent to the registry only. They are not sent to a host to which the registry redirects, nor to a server of
 // tokens on another host. Sizes, times and the unpacked bytes of archives are limited as for Git.
 //
-// The transport is that of oras.land/oras-go. The package knows no Kubernetes client and not the meaning of the
-// files: gitsource builds a tree, render/chart renders a chart.
+// The transport is that of oras.land/oras-go. The package has no Kubernetes client, and does not know the meaning of
+// the files: gitsource builds a tree, render/chart renders a chart.
 package oci

@@ -36,8 +36,8 @@ const (
 type Verification struct{ keys []*ecdsa.PublicKey }
 
 // ParseVerification reads the public keys of a Secret: ECDSA keys in PEM, as cosign
-// generate-key-pair writes them, in entries that end in .pub. Other entries do not matter. The
-// error is ErrInvalidCredentials.
+// generate-key-pair writes them, in entries that end in .pub. Other entries are ignored. The error
+// is ErrInvalidCredentials.
 func ParseVerification(keys map[string][]byte) (Verification, error) {
 	var v Verification
 	for _, name := range slices.Sorted(maps.Keys(keys)) {

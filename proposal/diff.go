@@ -18,8 +18,8 @@ const largestCompared = 512 << 10
 
 var errTooLarge = errors.New("too large to be compared")
 
-// linesOf is a unified diff of the objects that differ; none: nothing does. Values of Secrets are
-// masked.
+// linesOf is a unified diff of the objects that differ; no lines: no object differs. Values of
+// Secrets are masked.
 func linesOf(before, after []*unstructured.Unstructured) ([]string, error) {
 	before, after = differing(before, after), differing(after, before)
 	size := 0

@@ -23,8 +23,8 @@ const (
 )
 
 // Markdown returns the proposal for a comment on a forge, in at most markdownLimit bytes. Add-ons
-// that do not fit are first shown without their diffs, and then named in the last line. What the
-// author of the change wrote is shown in code only, where no forge reads mentions, links or HTML.
+// that do not fit are first shown without their diffs, and then named in the last line. Texts of
+// the author of the change are shown only as code, where no forge reads mentions, links or HTML.
 func (p Proposal) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### AddonFlow plan: %s\n\n%s\n", code(p.Head+" into "+p.Base), p.headline())

@@ -283,8 +283,8 @@ func checkExtensions(request *x509.CertificateRequest, addOn string) *Refusal {
 	return checkAltNames(request)
 }
 
-// checkAltNames requires that all names were parsed, because the parser skips other kinds of
-// names.
+// checkAltNames refuses a request with an alternative name that was not parsed, because the parser
+// skips unknown kinds of names.
 func checkAltNames(request *x509.CertificateRequest) *Refusal {
 	for _, e := range request.Extensions {
 		var names []asn1.RawValue

@@ -92,9 +92,9 @@ var (
 	ErrRoleNotAllowed = errors.New("is not allowed for agents")
 )
 
-// CheckName refuses names that no role could make acceptable: cluster-admin and the roles of
-// Kubernetes itself, roles in its namespaces, and roles and namespaces that cannot exist. The
-// error is ErrRoleForbidden.
+// CheckName refuses roles by their names alone: cluster-admin and the roles of Kubernetes itself,
+// roles in its namespaces, and roles and namespaces that cannot exist. The error is
+// ErrRoleForbidden.
 func (RolePolicy) CheckName(role Role) error {
 	switch {
 	case role.Name == "cluster-admin":

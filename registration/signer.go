@@ -172,8 +172,8 @@ func SigningCA(facts Facts, signer string) (namespace, name string, ok bool) {
 	return "", "", false
 }
 
-// DefaultSigningNamespace is the namespace of a signing CA that names none, and the only one
-// allowed by default.
+// DefaultSigningNamespace is the namespace of a signing CA if the registration block names none. It
+// is the only namespace that is allowed by default.
 const DefaultSigningNamespace = "open-cluster-management-hub"
 
 // SigningNamespace returns the namespace of a block, or the default.

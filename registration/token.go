@@ -22,8 +22,9 @@ const (
 	InfrastructureAddOnLabel = "addon.open-cluster-management.io/name"
 )
 
-// InfrastructureReady is the condition of a ManagedClusterAddOn that a klusterlet waits for
-// before it requests a token. It reads the UID of the account from the message.
+// InfrastructureReady is the condition of a ManagedClusterAddOn that a klusterlet waits for before
+// it requests a token. The klusterlet reads the UID of the account from the message of the
+// condition.
 const InfrastructureReady = "TokenInfrastructureReady"
 
 // reasonApplyFailed is OCM's reason if InfrastructureReady is False.

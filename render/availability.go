@@ -34,8 +34,8 @@ func (p Prober) NotApplied() Availability {
 }
 
 // Available returns the result that OCM's prober of the same type would return, in its words. A Deployment is
-// available with one ready replica or if it wants none, a DaemonSet with all replicas ready. It requires less than
-// Observe, which requires that the content of the works runs.
+// available with one ready replica or if it wants none, a DaemonSet with all replicas ready. Available requires
+// less than Observe, which requires that the content of the works runs.
 //
 // StatefulSets count like Deployments; a failed Job is unavailable. Unlike OCM, Available ignores feedback that is
 // partial or about an older version of the works.
@@ -140,9 +140,9 @@ var wellKnown = map[string]map[string]string{
 	daemonSetsResource:  {"DesiredNumberScheduled": valueDesired, "NumberReady": valueReady},
 }
 
-// probeTakenOver adds the feedback about the workloads of a work that OCM wrote, by OCM's feedback rules; the next
-// content brings AddonFlow's rules. Like OCM, it does not probe a Deployment that declares no replicas, because
-// Kubernetes omits counts of 0 from its status.
+// probeTakenOver adds the feedback about the workloads of a work that OCM wrote, by OCM's feedback rules, because
+// AddonFlow's rules are written only with the next content. Like OCM, it does not probe a Deployment that declares
+// no replicas, because Kubernetes omits counts of 0 from its status.
 func (p Prober) probeTakenOver(work *workv1.ManifestWork, all *probe) {
 	for i := range work.Spec.Workload.Manifests {
 		raw := work.Spec.Workload.Manifests[i].Raw

@@ -40,8 +40,8 @@ func (b *Bounds) mayUse(namespace string) bool {
 }
 
 // refuse returns why an object is out of bounds, and the field with the error. An API server ignores the namespace of
-// an object whose kind has none. An object without a namespace counts as one of such a kind, because no API server
-// accepts another one without a namespace.
+// an object whose kind has none. An object without a namespace counts as an object of such a kind, because an API
+// server refuses any other object without a namespace.
 func (b *Bounds) refuse(id Identity) (f flaw.Flaw, refused bool) {
 	kind := id.groupKind()
 	switch {

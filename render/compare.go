@@ -22,9 +22,9 @@ const (
 	// Same: there is nothing to write.
 	Same Difference = iota
 	// MarksMissing: the content is the same, but OCM or another writer wrote the work, without AddonFlow's marks and
-	// feedback rules. When an add-on is taken over, such a work is not written; the next content brings the marks. If
-	// the cluster is in flight, they are written earlier, because the operator cannot verify the content without
-	// them.
+	// feedback rules. When an add-on is taken over, such a work is not written; the marks are written with the next
+	// content. If the cluster is in flight, they are written earlier, because the operator cannot verify the content
+	// without them.
 	MarksMissing
 	// MarksOutdated: the content is the same and can be verified, but the marks and feedback rules are of another
 	// version of AddonFlow. The work is not written, because otherwise an upgrade of the operator would rewrite every

@@ -40,8 +40,8 @@ func (c Content) Digest() (string, error) {
 	return digestVersion + ":sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// canonical returns the canonical text of the content: fields in the order of their types, map
-// keys sorted, no spaces. Lists are in the order of Content's invariant.
+// canonical returns the canonical text of the content: fields in the order in which the types declare
+// them, map keys sorted, no spaces. Lists are in the order of Content's invariant.
 func (c Content) canonical() ([]byte, error) {
 	body, err := json.Marshal(c)
 	if err != nil {

@@ -21,10 +21,12 @@
 //	                     resources, volumes; namespace.go
 //	    options.go       updates and feedback, per object; feedback.go
 //	  rendering.go     the result and its digest
-//	works.go         its ManifestWorks: split.go; hosting.go and hooks.go for the others
-//	  compare.go       whether one must be written; marks.go, finalizers.go
+//	works.go         its ManifestWorks: split.go; hosting.go for those of a hosting cluster,
+//	                 hooks.go for those of pre-delete hooks
+//	  compare.go       whether a work must be written; marks.go, finalizers.go
 //	observe.go       what works say: prober.go, health.go, availability.go,
-//	                 checks.go and cel.go for health policies; health_policy.go judges them
+//	                 checks.go and cel.go for health policies; health_policy.go finds
+//	                 flaws in the policies
 //	check.go         everything wrong with content, as a Finding, before a cluster has it
 //
 // Everything here is a function of its arguments: no client, no clock, no logger, no

@@ -157,8 +157,8 @@ func (f feedback) paths() []workv1.JsonPath {
 }
 
 // union returns AddonFlow's rules and the rules that the agent would use without AddonFlow, because the agent uses
-// only the first entry with rules. Those are OCM's well-known status, for the kinds that OCM probes, and the
-// template's own rules. Each name occurs once.
+// only the first entry with rules. Without AddonFlow, the rules would be OCM's well-known status, for the kinds
+// that OCM probes, and the template's own rules. Each name occurs once.
 func (f feedback) union(effective workv1.ManifestConfigOption) []workv1.FeedbackRule {
 	out := []workv1.FeedbackRule{{Type: workv1.JSONPathsType, JsonPaths: f.paths()}}
 	var paths []workv1.JsonPath

@@ -73,8 +73,8 @@ func (p Prober) askHealth(a ask, work *workv1.ManifestWork) health {
 	return h
 }
 
-// echoed reports whether the live object is the present one of the work. It is always true if the rules do not
-// include the digest.
+// echoed reports whether the live object has the present content of the work: the feedback has the digest of
+// the work. It is always true if the rules do not include the digest.
 func (a ask) echoed(v values, work *workv1.ManifestWork) (health, bool) {
 	if !a.asks(valueDigest) {
 		return health{}, true

@@ -95,8 +95,8 @@ func (c *check) unaskedFlaws(at flaw.Path, templates []Template) []flaw.Flaw {
 	return flaws
 }
 
-// asks adds the names of the feedback for which a template has rules. It returns false if the agent may know more
-// names than AddonFlow.
+// asks adds the names of the feedback for which a template has rules. It returns false if the agent may report
+// names that this function cannot list.
 func asks(t Template, objects []Identity, names map[string]bool) bool {
 	var spec addonv1alpha1.AddOnTemplateSpec
 	if strict.Convert(t.Spec, &spec) != nil {

@@ -91,7 +91,7 @@ func (r Rendered) Hooks() Hooks {
 	return Hooks{Managed: len(b.hooks) > 0, Hosting: len(b.hostingHooks) > 0}
 }
 
-// HookWorks returns the works that run the cluster's pre-delete hooks, first that of the managed cluster; without
+// HookWorks returns the works that run the cluster's pre-delete hooks, the work of the managed cluster first; without
 // hooks, none. Write them after the deletion of the ManagedClusterAddOn has begun. When ObserveHook reports all of
 // them as completed, delete them and the deploy works. They have no owner, because a foreground deletion would delete
 // dependents before any hook could run.

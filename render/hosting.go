@@ -153,8 +153,8 @@ func (s side) index(work *workv1.ManifestWork, owner Owner) (int, bool) {
 	return deployIndex(work, owner.Name)
 }
 
-// stray returns the deploy works of the ManagedClusterAddOn on neither side: those on a hosting
-// cluster that it no longer uses.
+// stray returns the deploy works of the ManagedClusterAddOn that are on neither side, because they
+// are on a hosting cluster that it no longer uses.
 func stray(owner Owner, sides []side, existing []*workv1.ManifestWork) []*workv1.ManifestWork {
 	var out []*workv1.ManifestWork
 	for _, work := range existing {

@@ -56,7 +56,7 @@ type Cluster struct {
 }
 
 // facts are the parts of a cluster that a rendering reads besides its name and assignment. A fact that an assignment
-// does not read is empty, so its change changes no rendering.
+// does not read is empty, so a change of the fact does not change the rendering.
 type facts struct {
 	registries, values, kubeVersion, mode string
 	// variables that a template takes from the cluster, in one text.
@@ -188,8 +188,9 @@ type groupResource struct {
 	group, resource string
 }
 
-// assign overrides the defaults by the configurations of a placement, and those by a cluster's own, each kind of
-// configuration as a whole. It reads the first template and the first AddOnDeploymentConfig of the result.
+// assign overrides the defaults by the configurations of a placement, and then both by a cluster's own
+// configurations, each kind of configuration as a whole. It reads the first template and the first
+// AddOnDeploymentConfig of the result.
 func (r *Renderer) assign(placement string, over []ConfigReference, own []Config) *assignment {
 	a := &assignment{placement: placement, over: over, own: own, bounds: r.bounds, key: r.bounds.key()}
 	named := make([]ConfigReference, 0, len(own))

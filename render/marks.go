@@ -43,8 +43,8 @@ func marksOf(objects []object) (string, error) {
 }
 
 // compareMarked compares a rendering with a work of AddonFlow that has other marks, written by another version of the
-// operator. Only the content is compared; new marks come with the next content. Every version writes the sum of its
-// marks, so a work without the sum was changed by another client.
+// operator. Only the content is compared; new marks are written with the next content. Every version writes the sum
+// of its marks, so a work without the sum was changed by another client.
 func compareMarked(desired, existing *workv1.ManifestWork) Difference {
 	if existing.Annotations[MarksAnnotation] == "" {
 		return Different

@@ -7,9 +7,9 @@ import (
 // defaultInstallNamespace is the namespace into which OCM installs agents by default.
 const defaultInstallNamespace = "open-cluster-management-agent-addon"
 
-// relocate moves an object to the install namespace: its own namespace if it has one, the
-// subjects of a binding, and the Namespace itself. A binding may have no subjects, although OCM
-// treats that as an error.
+// relocate moves an object to the install namespace. It replaces the namespace of the object if it
+// has one, the namespaces of the subjects of a binding, and the name of a Namespace. A binding may
+// have no subjects, although OCM treats that as an error.
 func relocate(obj map[string]any, namespace string) {
 	if namespace == "" {
 		return

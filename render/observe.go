@@ -15,8 +15,8 @@ import (
 
 // Observation is the state of one cluster according to its works.
 type Observation struct {
-	// Revision and Digest are those of the annotations; "": there is no work, or the works have different values,
-	// because a cluster between two contents runs neither.
+	// Revision and Digest are the values of the annotations of the works; "": there is no work, or the works have
+	// different values, because a cluster between two contents runs neither.
 	Revision, Digest string
 	// Applied: every part exists and the agent applied its current version.
 	Applied bool
@@ -40,10 +40,10 @@ type Observation struct {
 // being deleted.
 //
 // Available alone only says that objects exist. Verified requires all parts of one digest, with Applied and Available
-// true for the current version of each part. It also requires that every workload echoes the digest. As far as the
-// prober checks it, the workload's controller must have observed it, and no pod of older content may be left. Observe
-// does not wait for values without a feedback rule, such as an update that OnDelete prevents. Of a workload that its
-// work does not update, only the health counts.
+// true for the current version of each part. It also requires that every workload echoes the digest. If the prober
+// checks the workload, the controller of the workload must have observed its current version, and no pod of older
+// content may be left. Observe does not wait for values without a feedback rule, such as an update that OnDelete
+// prevents. If a work does not update a workload, only the health of the workload counts.
 func (p Prober) Observe(r Report) Observation {
 	parts := deployParts(r.Works, r.AddOn)
 	if len(parts) == 0 {

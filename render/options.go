@@ -12,8 +12,8 @@ import (
 	"github.com/addonflow/addonflow/render/flaw"
 )
 
-// moved maps the declared names of resources to those after their relocation, if no object is left at the declared
-// place.
+// moved maps the declared names of resources to their names after relocation. It leaves out a declared name that a
+// rendered object has.
 func (b *builder) moved() map[workv1.ResourceIdentifier]workv1.ResourceIdentifier {
 	out := map[workv1.ResourceIdentifier]workv1.ResourceIdentifier{}
 	for _, m := range b.manifests {

@@ -18,7 +18,7 @@ import (
 // require:
 //
 //	WorkloadAvailability    of every workload: no old pod is left and all run
-//	DeploymentAvailability  the same of Deployments
+//	DeploymentAvailability  the same, but only of Deployments
 //	Lease                   the same as WorkloadAvailability, and the agent's lease
 //	CEL                     the expressions
 //	Work, None              nothing

@@ -13,7 +13,8 @@ const (
 )
 
 // proxyEnvironment has the variables that a proxy configuration injects, in OCM's order. Without a proxy, OCM omits
-// the variable of the CA bundle. Here a CA bundle without a proxy is delivered, too, and containers must find it.
+// the variable of the CA bundle. AddonFlow delivers a CA bundle without a proxy, too, so containers need the
+// variable to find it.
 func proxyEnvironment(proxy addonv1alpha1.ProxyConfig) []envVariable {
 	var env []envVariable
 	for _, v := range []struct{ upper, lower, value string }{

@@ -25,22 +25,22 @@ var ErrInterrupted = chart.ErrInterrupted
 //   - {{NAME}} without a value is an error, other text in braces is kept, an
 //     unclosed brace is text; OCM blanks the first two and crashes on the third.
 //   - A string that is one variable can be a number or boolean (TypedAnnotation).
-//   - StatefulSets, Jobs, CronJobs and init containers are decorated like the
-//     containers of Deployments and DaemonSets. What they declare themselves stays,
-//     since so far it was written because nothing was injected.
+//   - StatefulSets, Jobs, CronJobs and init containers are decorated like the containers of
+//     Deployments and DaemonSets. Values that they declare themselves stay: OCM injects nothing
+//     there, so their authors had to declare these values.
 //   - A volume or mount that the template brings itself is not injected again.
 //   - Tolerations are replaced when they are given, without a node selector, too.
 //   - A CA bundle without a proxy is mounted, not only shipped, and it is shipped
 //     to the namespaces of the pods that mount it.
 //   - A mirror that is empty is ignored; a|b in a part of a containerID is an
 //     alternative of that part; a bad pattern is an error.
-//   - manifestConfigs, deleteOption and executor are those of the cluster's own
-//     template, apply variables in resource names, and follow the install
-//     namespace; OCM takes manifestConfigs of the default template and drops the rest.
+//   - manifestConfigs, deleteOption and executor are those of the template that the cluster gets.
+//     Variables in their resource names are replaced, and the names follow the install namespace.
+//     OCM uses manifestConfigs of the default template and drops the rest.
 //   - Typed decoding adds no empty structs and drops no unknown field. Works that
 //     OCM wrote compare equal all the same (Compare).
-//   - Pre-delete hooks and hosted mode work for templates; OCM knows the latter for
-//     add-ons with a manager of their own only.
+//   - Pre-delete hooks and hosted mode work for templates; OCM supports hosted mode only for
+//     add-ons with a manager of their own.
 type Renderer struct {
 	*shared
 

@@ -100,8 +100,8 @@ func (p *rendering) seal() error {
 		// cluster by cluster.
 		hashed = append(hashed, p.registration)
 		if p.packaged || !slices.ContainsFunc(p.objects, func(o object) bool { return o.id.Namespace != "" }) {
-			// The same holds for the namespace of its credentials. In a template, the namespaced objects already show
-			// it.
+			// The namespace of the agent's credentials is rolled out in the same way. In a template, the digest
+			// depends on it already, by the namespaces of the objects.
 			hashed = append(hashed, p.namespace)
 		}
 	}

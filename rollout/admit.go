@@ -10,10 +10,10 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// admit fills the free slots of every track. A step starts when the step before it is
-// complete for the target. Failures of all clusters are counted before the first admission.
-// Clusters in flight take slots whatever their revision. The failures of one step end the
-// admissions of the whole track, also in the steps before it.
+// admit fills the free slots of every track. A step starts when the step before it is complete for
+// the target. Failures of all clusters are counted before the first admission. Clusters in flight
+// take slots whatever their revision. If one step failed, no step of its track admits a cluster,
+// not even a step before it.
 func (p *planner) admit() {
 	if why := p.stopped(); why != "" {
 		p.explainAll(why)
@@ -50,8 +50,8 @@ func (t *track) halt() string {
 	return ""
 }
 
-// blocks says what the steps after step i wait for while step i is incomplete. It also returns the gate that step i
-// itself waits for.
+// blocks says what the steps after step i wait for while step i is incomplete: for step i, and for the gate that
+// step i waits for.
 func (t *track) blocks(i int) string {
 	s := t.steps[i]
 	if why := s.holding(); s.empty() && why != "" {
@@ -128,8 +128,9 @@ func (p *planner) admitStep(s *step, blocked string) {
 }
 
 // explain sets the reason of each cluster that still waits. why says what blocks the step for the target; "":
-// nothing. If open is true, a gate or the strategy blocks the step, and some clusters may be exempt. Three kinds of
-// clusters wait only for a free slot: exempt clusters, joiners, and clusters that do not wait for the steps before.
+// nothing. If open is true, only a gate or the strategy can block the step, and some clusters may be exempt. Three
+// kinds of clusters wait only for a free slot: exempt clusters, joiners, and clusters that do not wait for the
+// steps before.
 func (p *planner) explain(s *step, open bool, why string, free int) {
 	full := fmt.Sprintf("waits for a free slot in %s: %d of %d in flight", s.name, s.limit-free, s.limit)
 	for _, u := range s.members {
@@ -189,8 +190,8 @@ func (p *planner) retarget(s *step) {
 
 // turning are the clusters that retarget admits. When parked clusters return, more clusters can be in flight than the
 // limit. Then only clusters within the limit are retargeted: clusters at the target count first, the others in the
-// order of their admission. A revert retargets all of them, because it replaces the content that they are in flight
-// to.
+// order of their admission. A revert retargets all clusters in flight, because it replaces the content to which they
+// were admitted.
 func (p *planner) turning(s *step) []*unit {
 	var flying []*unit
 	for _, u := range s.members {
@@ -259,7 +260,8 @@ func (s *step) free() int { return s.limit - int(s.tally.flying) }
 // not complete, only clusters that lead a rollback are candidates. A cluster that got the target before and whose
 // works were deleted is a candidate too: if it joined at the stable revision, its record would be lost, and with it
 // the proof of the target or the place in the canary. A cluster to which the target cannot be written fails for
-// certain. So it is admitted before all others, except those that failed before. A revert does not wait for it.
+// certain. While the step has such a cluster, the only candidates are such clusters and clusters that failed
+// before. In a revert, the other clusters do not wait for it.
 func (p *planner) candidates(s *step) []*unit {
 	var failed, barred, others []*unit
 	known := false // true: a cluster of the step fails for certain
@@ -298,8 +300,8 @@ func (p *planner) joins(u *unit) bool {
 	return u.c.Running == "" && p.stable != "" && !failed
 }
 
-// got reports whether the cluster got the content of the revision last. A cluster to which the content could not be
-// written did not get it.
+// got reports whether the revision is the last content that the cluster got. A cluster to which the content could
+// not be written did not get it.
 func (u *unit) got(revision string) bool {
 	return u.record != nil && u.record.Revision == revision && u.record.State != NotWritten
 }

@@ -35,9 +35,10 @@ func (p *planner) canaryFirst() *track {
 	return t
 }
 
-// canary is the cluster that gets the target first: of the available clusters that the target changes, the first one
-// by the hash of its name. A cluster that was admitted as the canary remains the canary. So does a cluster that was
-// adopted while no step selected it.
+// canary returns the clusters that get the target first. Clusters that were admitted as the canary, or adopted while
+// no step selected them, are the canary. If one of them is Done but no longer a member, no other canary is needed.
+// Without such clusters, the canary is one cluster: of the available clusters that the target changes, if there are
+// any, the first by the hash of its name.
 func (p *planner) canary() []*unit {
 	var admitted []*unit
 	proven := false

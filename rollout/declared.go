@@ -18,8 +18,8 @@ import (
 // and a value of the wrong type can be reported. Field is the path of the object; the paths
 // of errors are below it.
 //
-// It checks only values that types lose or refuse. Validate checks the rest. A caller uses
-// both; if both refuse a value, both report the same Field.
+// It checks only values that are lost or refused when they become typed values. Validate checks the
+// rest. A caller uses both; if both refuse a value, both report the same Field.
 func ValidateDeclared(field string, object map[string]any) []FieldError {
 	var f findings
 	f.declared(field, object, isStage(object))

@@ -32,8 +32,8 @@ type unit struct {
 	// named: a group of a stage or a strategy contains it.
 	named bool
 
-	// step is the step that selects the cluster; if no step does, the step of its record. bound: step is the step of
-	// the record. The cluster keeps its slot there and gets no other content.
+	// step is the step that selects the cluster; if no step does, the step of its record. bound: no step selects the
+	// cluster, and step is the step of its record. The cluster keeps its slot there and gets no other content.
 	step  *step
 	bound bool
 	// record of the cluster; nil: none. before is the record that this plan replaced by an admission or adoption.

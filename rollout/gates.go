@@ -133,8 +133,8 @@ func (p *planner) unmeasurable(s *step, g *gate) string {
 	return "; every cluster that had the content is gone: let the placement of stage " + s.name + " select another one, or remove the gate from the stage"
 }
 
-// askGates asks for the verdicts of the gates of a step that could start. It returns the gates that hold admissions;
-// "": no gate holds one, or no cluster waits that a gate could hold.
+// askGates asks for the verdicts of the gates of a step that could start. It returns the text about the gates that
+// hold admissions; "": no gate holds a cluster that waits.
 func (p *planner) askGates(s *step) string {
 	s.shut = nil
 	if len(s.gates) == 0 {

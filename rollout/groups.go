@@ -117,9 +117,10 @@ func orZero[T any](v *T) T {
 	return *v
 }
 
-// progressive works the mandatory groups first: all clusters of a group at once, without a failure. The other
-// clusters follow with maxConcurrency, a percentage of those others. Every failure of the track counts against
-// maxFailures, a percentage of all clusters of the track.
+// progressive works the mandatory groups first. It moves all clusters of a mandatory group at once, and
+// tolerates no failure among them. The other clusters follow with maxConcurrency; a percentage is of these
+// other clusters. Every failure of the track counts against maxFailures; a percentage is of all clusters of
+// the track.
 func (p *planner) progressive(sc scope, st clusterv1alpha1.RolloutProgressive) (*track, error) {
 	t := &track{shared: true}
 	mandatory, _, err := split(sc.groups, st.MandatoryDecisionGroups.MandatoryDecisionGroups)

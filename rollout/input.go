@@ -11,9 +11,9 @@ import (
 
 // Values of Cluster.Running that are no digest. They differ from every digest.
 const (
-	// Mixed: AddonFlow wrote the works, but their parts name different revisions. Or there are no works, and their
-	// last content is not stored, or the stable revision cannot be rendered for the cluster. The cluster waits to be
-	// admitted.
+	// Mixed: AddonFlow wrote the works, but they name different revisions, or lost their marks. A cluster without
+	// works is Mixed, too, if it cannot join at the stable revision: it ran with other configurations before, or the
+	// stable revision cannot be rendered for it. The cluster waits to be admitted.
 	Mixed = "mixed"
 	// Foreign: the cluster has works of the add-on that AddonFlow did not write.
 	Foreign = "foreign"
@@ -207,8 +207,8 @@ type Cluster struct {
 	Departure Departure
 }
 
-// Departure says what a ManagedClusterAddOn that is being deleted waits for. The zero value waits for the deletion
-// only.
+// Departure says what a ManagedClusterAddOn that is being deleted waits for. The zero value: it waits for nothing
+// but the deletion itself.
 type Departure struct {
 	// Reason in words.
 	Reason string

@@ -23,7 +23,7 @@ var grains = []time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * ti
 // its texts and positions; timesRoom of the times of a group.
 //
 // statesOfOne is how many combinations of state and flags a record can have. There are eleven states. Six of them can
-// have Failed as well, and all but three of these also Excused. Updating and Lost can also have Reported, with or
+// have Failed as well, which makes 17 combinations. All but three of the 17 can also have Excused. Updating and Lost can also have Reported, with or
 // without Failed and Excused. Reverted does not count, because it does not change before the cluster is Done.
 // timesOfOne is how many times the records of one group have with the coarsest grain.
 const (
@@ -238,7 +238,8 @@ func sameGroup(a, b v1alpha1.RecordGroup) bool {
 }
 
 // NewAttempt returns the records for a new attempt at the content that becomes the target. Clusters that failed with it
-// earlier get another try. If the target is the content of a rollback, the earlier failures do not count again.
+// earlier get another try. If the clusters move back to this content (reverting), their records stay, and the earlier
+// failures do not count.
 func NewAttempt(records []v1alpha1.RecordGroup, digest string, reverting bool) []v1alpha1.RecordGroup {
 	records = slices.Clone(records)
 	for i := range records {

@@ -49,7 +49,7 @@ type planner struct {
 	removal removal.Plan
 
 	admissions []*unit // clusters that were adopted or admitted to a free slot, in order
-	retargeted int     // those of admissions that keep the slot of the cluster
+	retargeted int     // number of clusters in flight that move to the target in their slot; admissions does not have them
 	actions    []Action
 	asks       []Ask
 	passed     []Ask

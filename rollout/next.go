@@ -70,12 +70,12 @@ const applyErrorSeen = time.Minute
 //	Updating                   the works are not written any more       Admitted
 //	                           verified                                 Soaking
 //	                           an apply error lasts                     Failed
-//	                           for a deadline                           TimedOut
+//	                           not verified for a deadline              TimedOut
 //	Soaking                    the works are not written any more       Admitted
 //	                           not verified any more                    Updating, or TimedOut
 //	                           was not available since                  Soaking, new soak
 //	                           verified, and the soak is over           Done
-//	                           silent for a deadline after the soak     TimedOut
+//	                           no feedback for a deadline after it      TimedOut
 //	Lost                       a failure is reported                    Failed
 //	                           available                                Admitted or Updating
 //	                           for a declared deadline or the park time Parked
@@ -86,16 +86,16 @@ const applyErrorSeen = time.Minute
 //	Failed TimedOut            verified                                 Soaking
 //	NotWritten                 available, the works are written         Updating, or Failed
 //	LeftFailed                 in the install set again                 Failed
-//	Left                       again, and the works are written         Updating
-//	Failed TimedOut, or before not in the install set                   LeftFailed
+//	Left                       in the set again, the works are written  Updating
+//	counts as failed           not in the install set                   LeftFailed
 //	other than Done NotWritten not in the install set                   Left
 //
 // Other observations change no record. In particular a Done cluster stays Done, whatever its
 // health; and a cluster that needs an admission (its own inputs changed, or its works were
 // never written) keeps its record until it has one.
 //
-// A cluster that failed and is in flight again is a failure until it is Done, which Record.Failed
-// keeps. If its works cannot be written, it is Failed, not NotWritten.
+// A cluster that failed and is in flight again counts as failed until it is Done; Record.Failed stores this. If its
+// works cannot be written, it is Failed, not NotWritten.
 //
 // A revert does not count a failure that the cluster had before it (Record.Excused). Once the cluster was verified, a
 // failure counts again.
@@ -303,9 +303,10 @@ func departed(r *Record, failed bool) (State, string) {
 const failedThenLeft = "it failed before it left"
 
 // failing reports whether the cluster reports a failure that counts. A failure that it reported before it took its
-// slot belongs to an earlier admission. Such a failure counts only if it lasts, while the cluster is available, as
-// long as an apply error may, because a cluster that fails again reports the same. The record stores this: after a
-// restart or a step of its clock, the operator does not know since when the cluster has reported the failure.
+// slot belongs to an earlier admission. Such a failure counts only if it lasts for applyErrorAfter while the
+// cluster is available, because a cluster that fails again reports the same failure. The record stores that the
+// failure is older (Record.Reported): after a restart or a step of its clock, the operator does not know since
+// when the cluster has reported the failure.
 func (r *Record) failing(o observation, p pace, now time.Time) bool {
 	before := r.Reported || o.health.seenBefore(r.Admitted)
 	lasts := r.State == Updating && o.available && p.applyErrorAfter > 0 && !now.Before(r.Since.Add(p.applyErrorAfter))

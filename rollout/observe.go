@@ -155,9 +155,9 @@ func (p *planner) carryOver() {
 	}
 }
 
-// relinquish drops the records of clusters that were admitted to reverted content and have no works of it yet: they
-// never used their slots. A revert keeps the records of clusters that still have to move back, because only these
-// records say so.
+// relinquish drops the records of clusters that were admitted to reverted or quarantined content and have no works
+// of it yet, because these clusters never got the content. A revert keeps the records of clusters that still have
+// to move back, because only the records show which clusters these are.
 func (p *planner) relinquish() {
 	for i := range p.units {
 		u := &p.units[i]
@@ -244,12 +244,13 @@ func (p *planner) observation(u *unit) observation {
 	return o
 }
 
-// pace returns the clocks of a record from its step and its content. As long as the stage of the admission is
-// declared, the soak is not shorter than there: otherwise a cluster that moves to another stage would prove content
-// too early. Proven content needs no soak in two cases. The first is the stable revision on a cluster that joins. The
-// second is the target of a revert, until the revert has ended, and later on a cluster that moves back. If the add-on
-// is to be removed, or the strategy cannot be carried out, no soak ends and no deadline runs: a strategy with a wrong
-// group may lack the stage for which the clusters soak.
+// pace returns the soak, the deadline and the other times that apply to a record, according to its step and its
+// content. As long as the stage that admitted the cluster is declared, the soak is at least as long as in that stage:
+// otherwise a cluster that moves to another stage would prove content too early. Proven content needs no soak in two
+// cases. The first is the stable revision on a cluster that joins. The second is the target of a revert, until the
+// revert has ended, and later on a cluster that moves back. If the add-on is to be removed, or the strategy cannot be
+// carried out, no soak ends and no deadline runs: a strategy with a wrong group may lack the stage for which the
+// clusters soak.
 func (p *planner) pace(u *unit, s *step) pace {
 	if s == nil || p.unknownGroup != nil {
 		s = &p.nowhere

@@ -51,7 +51,7 @@ func (p *planner) retry() []*unit {
 }
 
 // restage makes retried clusters that wait for their admission count in the stages that select them now. So the
-// stages of their failures do not wait for them.
+// stages in which they failed do not wait for them.
 func (p *planner) restage(tried []*unit) {
 	for _, u := range tried {
 		if u.step != nil && u.record.State == Left && !p.at(u.c, u.record.Revision) {

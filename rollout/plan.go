@@ -44,8 +44,8 @@ type Plan struct {
 	// succeeded-at and makes the target the stable revision.
 	Succeeded bool
 	// Halted: the rollout ended Succeeded before, and now the failures of a stage exceed its budget. Clusters that
-	// join later, or whose configuration changes, are not moved. The commit status becomes a failure, and the rollout
-	// does not resume by itself.
+	// join later, or whose configuration changes, are not moved. The commit status becomes a failure. The rollout
+	// resumes when enough of the failed clusters are verified again.
 	Halted bool
 	// Abandoned: the rollout is Failed although neither a cluster nor a gate failed: the clusters that
 	// could have verified the content left.

@@ -181,8 +181,8 @@ func (p *planner) selected(in func(*unit) bool, groups ...Group) []*unit {
 	return slices.Compact(found)
 }
 
-// returning reports whether a cluster of the groups is not a member only because its ManagedClusterAddOn is being
-// deleted. It is a member again when it has a new one.
+// returning reports whether the deletion of its ManagedClusterAddOn is the only reason why a cluster of the
+// groups is no member. The cluster is a member again when it has a new ManagedClusterAddOn.
 func (p *planner) returning(groups ...Group) bool {
 	for _, g := range groups {
 		at := p.cursor()

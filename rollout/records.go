@@ -30,15 +30,16 @@ const (
 // Record is the entry of one cluster in the ledger: the content to which the cluster was admitted, the stage of the
 // admission, and the state of the cluster. Times have a precision of a second.
 //
-// Failed is false in a state that is a failure itself. Reverted is false once the cluster is Done. Reported ends with
-// any other report. Only a record whose works are not written has a Refusal.
+// Failed is false in a state that is a failure itself. Reverted is false once the cluster is Done. Reported becomes
+// false when the cluster reports anything other than a failure. Only a record whose works are not written has a
+// Refusal.
 type Record struct {
 	Cluster string
 	v1alpha1.RecordKey
 	Admitted time.Time // when the cluster took its slot, by its admission or by its return
 	Since    time.Time // when the clock of the state started
-	// Ahead is a change of availability that the managed cluster dates after Since, and that has restarted the soak;
-	// zero: none. It is a time of that cluster's clock.
+	// Ahead is the time of the last change of availability, by the clock of the managed cluster, if that time is
+	// after Since; zero: it is not. The change has restarted the soak, and does not restart it again.
 	Ahead time.Time
 }
 

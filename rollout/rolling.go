@@ -17,7 +17,7 @@ const rollingShare = 25
 //
 //	40 installed, placement selects them all, 30%: 12 are moved, 28 held by strategy
 //
-// The share takes clusters first that run the target or are admitted to it. All members are moved on a first install,
+// The share first takes clusters that run the target or are admitted to it. All members are moved on a first install,
 // on a revert, or if the target is the stable revision. While no content has succeeded, clusters of the rest that
 // have verified no content follow the share, because they run nothing that the strategy could protect.
 func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
@@ -57,8 +57,9 @@ func (p *planner) rollingUpdate(ru v1alpha1.RollingUpdateWithPlacement) *track {
 	return &track{steps: []*step{share, rest.own()}}
 }
 
-// protects reports whether a step applies that protects what clusters run: the share or the default canary. It
-// applies unless this is a first install. A rollout that began with the step keeps it to the end.
+// protects reports whether the step applies: the share or the default canary, which protect the content that
+// clusters run. Such a step applies unless this is a first install. A rollout that began with the step keeps
+// it to the end.
 func (p *planner) protects(step string) bool {
 	for u := range p.recorded() {
 		if u.record.Revision == p.target && u.record.Stage == step {

@@ -111,6 +111,15 @@ func scenarios() map[string]func() rollouttest.Scenario {
 				at(14*time.Minute, "git revert to v1", commit("v1")),
 			}}
 		},
+		"edited-on-the-hub-during-a-revert": func() rollouttest.Scenario {
+			return rollouttest.Scenario{Fleet: staged("v1", 8), Until: day, Events: []event{
+				at(0, "commit v2", commit("v2")),
+				at(25*time.Minute, "git revert to v1", commit("v1")),
+				at(26*time.Minute+30*time.Second, "a hub configuration of cluster-01, which moved back, and of cluster-08, which did not", func(f *rollouttest.Fleet) {
+					f.Clusters["cluster-01"].Edited, f.Clusters["cluster-08"].Edited = true, true
+				}),
+			}}
+		},
 		"flapping-health-restarts-the-soak": func() rollouttest.Scenario {
 			f := staged("v1", 4)
 			take(rollouttest.Behaviour{After: time.Minute, IllFrom: 5 * time.Minute, IllUntil: 6 * time.Minute}, "v2", "cluster-01")(f)

@@ -62,10 +62,11 @@ type step struct {
 	unknown bool
 	// begun: a cluster of the step was admitted to the target.
 	begun bool
-	// gates are the gates that the rollout has to pass in the step. gated names the gates that hold admissions
-	// although the step could start; shut are all of these gates. unmeasured names the gate that the completion waits
-	// for. "": none. soaked is the end of the last soak so far. remeasured: the wait ends without an action of the
-	// user, because the gate in gated is measured again, or gated is about the full ledger.
+	// gates are the gates that the rollout has to pass in the step. gated is the text about the gates that hold
+	// clusters of the step although the step could start; shut are all gates that do not let a cluster in. unmeasured
+	// is the text about the gate for which the completion waits. "": none. soaked is the end of the last soak so far.
+	// remeasured: the wait ends without an action of the user, because the gate in gated is measured again, or gated
+	// is about the full ledger.
 	gates             []gate
 	gated, unmeasured string
 	soaked            time.Time
@@ -331,8 +332,9 @@ func (t *track) breached(i int) bool { return t.failed(i) || t.steps[i].abandone
 // whether clusters failed and no other cluster can verify the content. In each case no step of the
 // track continues.
 //
-// A step of strategy All tolerates its own failures until its last cluster is decided. A
-// failure from another stage stops it: dropping a pace does not restart a failed rollout.
+// A step of strategy All tolerates its own failures until its last cluster is decided. A failure
+// that a cluster had in another stage stops it: otherwise a user could restart a failed rollout by
+// deleting its pace.
 func (t *track) failed(i int) bool {
 	s := t.steps[i]
 	n, c := t.failures(i), s.tally
@@ -454,7 +456,7 @@ func (t *track) phase(i int) string {
 	}
 }
 
-// holding says what holds the step, apart from the steps before it; "" if nothing does.
+// holding says what holds the step, besides the steps before it; "": nothing holds it.
 func (s *step) holding() string {
 	if s.hold == "" && s.empty() {
 		return s.emptyHold

@@ -9,6 +9,7 @@ func stories() map[string]string {
 		"canary-fails-and-revert":                 "Both canaries fail, so that no other cluster gets v2. A revert moves back only the clusters that got v2, without a soak.",
 		"canary-then-everyone":                    "The normal rollout: one canary and its soak, the other canary, then the rest in waves.",
 		"deadline-and-recovery":                   "A canary that is late is a failure at its deadline, until it is verified and soaked.",
+		"edited-on-the-hub-during-a-revert":       "A hub configuration of two clusters is edited during a revert. Each cluster gets the edit once, with v1, in a slot of the revert.",
 		"first-install":                           "There is no stable revision yet: all clusters get the add-on at once, and its content at the pace of the stages.",
 		"flapping-health-restarts-the-soak":       "A canary that loses its health while it soaks starts its soak again.",
 		"group-by-group":                          "ProgressivePerGroup takes the decision groups in order of their index, also with gaps; a hand-made cluster in no group comes last.",

@@ -115,8 +115,9 @@ type RecordKey struct {
 	Refusal string `json:"refusal,omitempty"`
 }
 
-// RecordTimes are the clusters of a group with equal times. Both times have a precision of a second and are rounded
-// up, so that a soak is never shorter than declared. If the ledger is almost full, the precision is lower.
+// RecordTimes are the clusters of a group with equal times. Times are rounded up, so that a soak is never
+// shorter than declared: to a second while the clusters are in flight, to a minute otherwise. If the ledger is almost
+// full, the precision is lower.
 type RecordTimes struct {
 	// Admitted is when the clusters took their slot: when they were admitted, or when they returned after they had
 	// lost the slot.

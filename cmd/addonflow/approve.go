@@ -271,8 +271,8 @@ func approvalGates(r *v1alpha1.AddOnRollout, stage string) []v1alpha1.Gate {
 	return slices.DeleteFunc(slices.Clone(r.Spec.Stages[at].Gates.Before), func(g v1alpha1.Gate) bool { return g.Approval == nil })
 }
 
-// gateOf is the gate that waits for the decision. If none waits, a rejection is for the gate that others approved,
-// until a cluster was admitted because of it.
+// gateOf is the gate that waits for the decision. If no gate waits, a rejection is about the gate that was
+// approved, as long as the approval has let no cluster be admitted.
 func (o *decideOptions) gateOf(declared []v1alpha1.Gate, stage v1alpha1.StageStatus) (v1alpha1.Gate, error) {
 	var names, others []string
 	var waiting, passed []v1alpha1.Gate

@@ -28,8 +28,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/forecast"
 )
 
-// readFleet reads ManagedClusters, and the objects from which follows which of them a placement selects, in the form
-// of `kubectl get -o yaml`. Objects of other kinds are omitted. The path "" has no fleet.
+// readFleet reads ManagedClusters, and the objects that decide which of them a placement selects, in the form of
+// `kubectl get -o yaml`. Objects of other kinds are omitted. The path "" has no fleet.
 func readFleet(path string) (*forecast.Known, error) {
 	if path == "" {
 		return nil, nil // without a file there is neither a fleet nor an error

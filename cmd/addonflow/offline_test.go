@@ -380,6 +380,26 @@ func TestLint_WarnsOfSecretsWithValues(t *testing.T) {
 	}
 }
 
+// TestLintAndRender_RenderChartsWithinTheLimits: a chart that exhausts the memory ends in an error that names its template.
+func TestLintAndRender_RenderChartsWithinTheLimits(t *testing.T) {
+	example, err := fs.Sub(examples.Files, "chart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, example); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "chart/templates/exhausts.yaml", "{{ toJson (until 50000000) }}")
+	for _, command := range []string{"lint", "render"} {
+		s := newStage(t)
+		code := s.run(t.Context(), command, dir)
+		if said := s.out.String() + s.err.String(); code != exitFailed || !strings.Contains(said, "templates/exhausts.yaml") || !strings.Contains(said, "MiB of memory to render") {
+			t.Errorf("%s: exit code %d: %s", command, code, said)
+		}
+	}
+}
+
 // TestSpacedVariable: braces with spaces are text. If there is a variable of that name, lint warns with the line.
 func TestSpacedVariable(t *testing.T) {
 	dir := broken(t, "addontemplate.yaml", "{{GREETING}}", "{{ GREETING }} {{ CLUSTER_NAME}} {{ $labels.job }} {{ other }}")

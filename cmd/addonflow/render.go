@@ -217,8 +217,8 @@ func installedBy(addOn load.AddOn) []string {
 	return names
 }
 
-// worksOf are the works as the hub would have them, those of pre-delete hooks last, because the hub gets them only
-// when the add-on is being removed. The owner is omitted, because only the hub knows its UID.
+// worksOf are the works as the hub would have them. The works of pre-delete hooks are last, because the hub gets them
+// only when the add-on is being removed. The owner is omitted, because only the hub knows its UID.
 func worksOf(rendered render.Rendered, addOn load.AddOn, cluster string) ([]*unstructured.Unstructured, error) {
 	owner := render.Owner{Name: addOn.Name, Namespace: cluster, Revision: addOn.Digest}
 	works, _, err := rendered.Works(owner, nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/addonflow/addonflow/show"
 )
 
-// planned is the plan the operator would make of a rollout now, with a word on what
-// had to be assumed for it.
+// planned is the plan that the operator would make of a rollout now. It prints warnings about the
+// values that it had to assume.
 func (c *cli) planned(ctx context.Context, hub client.Client, r *v1alpha1.AddOnRollout) (rollout.Plan, error) {
 	key := client.ObjectKeyFromObject(r)
 	if r.Status.ParkAfter == nil {

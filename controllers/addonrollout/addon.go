@@ -233,8 +233,8 @@ func (d *round) await(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 	return d.setConditions(ctx, addOn, c)
 }
 
-// accessOf notes the registration of the rendered template, and returns the access part of the status. It must run
-// before the status is written, because the agent requests its certificate after that write.
+// accessOf declares to Agents which credentials the rendered template requests, and returns the access part of the
+// status. It must run before the status is written, because the agent requests its certificate after that write.
 func (d *round) accessOf(c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, rendered render.Rendered) (addonstatus.Access, error) {
 	found := registration.Found{Registrations: addOn.Status.Registrations, Driver: addOn.Status.KubeClientDriver}
 	registrations, err := registration.Registrations(rendered.Registration, addOn.Name, c.Name, found)

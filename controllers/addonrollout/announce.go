@@ -166,8 +166,8 @@ func (r *Reconciler) carriedOut(ctx context.Context, ro *v1alpha1.AddOnRollout, 
 	return steps
 }
 
-// writeLost logs that the rest of a plan was dropped because another writer changed an object first. The journal has
-// it with the next write.
+// writeLost logs that the rest of a plan was dropped because another writer changed an object first. The next write
+// of the status adds this decision to the journal.
 func (r *Reconciler) writeLost(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *memory, conflict error) {
 	object := "the object"
 	if s, ok := errors.AsType[*apierrors.StatusError](conflict); ok && s.ErrStatus.Details != nil {

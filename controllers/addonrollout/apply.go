@@ -119,8 +119,8 @@ func (r *Reconciler) apply(ctx context.Context, p reserved) (applied, error) {
 
 // inOrder returns the positions of clusters, sorted by name, in the order of the writes. Departures come first,
 // because they free objects that other clusters wait for; then clusters with an action; then the other clusters,
-// which are checked for drift. Each kind starts at next, so that clusters that the last round did not reach come
-// first.
+// which are checked for drift. Each of these groups starts at next, so that clusters that the last round did not
+// reach come first.
 func inOrder(clusters []plan.Cluster, next string) []int {
 	urgency := func(i int) int {
 		switch c := &clusters[i]; {
@@ -275,7 +275,8 @@ func (d *round) write(ctx context.Context, c *plan.Cluster) error {
 }
 
 // sync writes the add-on's status and then its works, each only if it differs. For an adopted cluster, it writes no
-// work: OCM wrote the works with the content that the fleet runs, and the next content brings the marks.
+// work, because OCM wrote the works with the content that the fleet runs. AddonFlow's marks are written with the
+// next content.
 func (d *round) sync(ctx context.Context, c *plan.Cluster, addOn *addonv1alpha1.ManagedClusterAddOn, renderer *render.Renderer) error {
 	permissions := d.Agents.Outcome(d.agentOf(c))
 	fingerprint := d.Fingerprint(c, addOn, string(permissions.State), permissions.Message)

@@ -23,8 +23,8 @@ const refusedFor = 5 * time.Minute
 // refusedWrite is a refused write that is not the status of the rollout: the mark of a success, a change of
 // quarantine, or the answer of an order. It stops no rollout.
 type refusedWrite struct {
-	// text is what the hub answered; "": the write failed without a refusal, first at failed, and each turn retries
-	// it.
+	// text is the refusal of the hub. "": the hub did not refuse the write, but the write fails since the time in
+	// failed, and each turn retries it.
 	text   string
 	failed time.Duration
 	// due is the time of the next attempt. pause is the time between the last attempt and due.
@@ -46,8 +46,9 @@ func (r *Reconciler) writeBeside(mem *memory) *besides {
 }
 
 // write makes a write, unless the hub refused it a short time ago. It returns an error if the plan is void, the hub
-// did not answer, or the next attempt may succeed. If the write fails in this way for retryAfter, it counts as
-// refused, because a broken webhook must not stop a rollout for ever.
+// did not answer, or the next attempt may succeed. If the hub answers with an error that may end, such as that of a
+// broken webhook, and this lasts for retryAfter, the write counts as refused: such an error must not stop a rollout
+// for ever.
 func (b *besides) write(what string, do func() error) (written bool, err error) {
 	refused, known := b.before[what]
 	if known && b.elapsed < refused.due {

@@ -35,8 +35,8 @@ type commits struct {
 }
 
 // commitsOf returns the commits on which a rollout reports. The source writes the spec of a rollout before its own
-// status. While the status is about another spec, older or newer, the commit of the spec is the newest one that is
-// known to have it.
+// status. While the status of the source is about another spec of the rollout, older or newer, the newest commit
+// that is known to have the present spec is the commit that the spec names.
 func commitsOf(source *v1alpha1.AddOnSource, ro *v1alpha1.AddOnRollout) commits {
 	c := commits{target: v1alpha1.CommitOf(ro.Spec.Target.Commit), content: contentOf(ro.Spec.Target.Digest)}
 	c.policy = cmp.Or(v1alpha1.CommitOf(ro.Spec.PolicyCommit), c.target)
@@ -324,8 +324,9 @@ func moves(planned rollout.Plan, stage string) bool {
 
 // enterEnded ends the contexts of a live commit that the rollout no longer reports: removals that are over, stages
 // that a change of policy dropped, and all stages of a rollout that cannot be planned or that rolls the content back.
-// Such a context ends with the add-on and gets its state. If it ended earlier, a required check would turn green
-// without proof, or stay red on a good commit. A verdict stays, unless its content is rolled back.
+// Such a context ends when the context of the add-on ends, and gets the same state. If it ended earlier, a required
+// check would turn green without proof, or stay red on a good commit. A verdict stays, unless its content is rolled
+// back.
 func enterEnded(b *forge.Book, p *plan.Plan, sha string, wants []commitstatus.Want) {
 	whole := wants[0]
 	for _, m := range b.Marks() {

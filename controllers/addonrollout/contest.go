@@ -60,8 +60,8 @@ func (d *round) countWrite(cluster string, work *workv1.ManifestWork) {
 	d.mem.counts[key] = writtenWork{cluster: cluster, writes: d.mem.counts[key].writes.Written(workContent(work), d.now.Time)}
 }
 
-// dropCounts forgets the writes that no client undid in time. If the user requests a reconcile, it forgets all. A
-// conflict lasts while the last round met it.
+// dropCounts forgets the writes that no client undid in time. While the last round met a conflict about works of
+// a cluster, the counts of that cluster stay. If the user requests a reconcile, all counts are forgotten.
 func (m *memory) dropCounts(ro *v1alpha1.AddOnRollout, now time.Time) {
 	requested := plan.RequestedAt(ro) != ""
 	maps.DeleteFunc(m.counts, func(_ client.ObjectKey, c writtenWork) bool {

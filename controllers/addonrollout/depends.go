@@ -48,8 +48,8 @@ func (r *Reconciler) readDependencies(ctx context.Context, ro *v1alpha1.AddOnRol
 	return all, rollout.Cycle(ro.Name, needs), nil
 }
 
-// readDependency observes and plans the rollout of a dependency, and writes nothing. It reads uncached, because a
-// cluster must not be admitted for content that was verified earlier.
+// readDependency observes and plans the rollout of a dependency, and writes nothing. It reads the rollout
+// uncached: an old copy could show a cluster as verified although the dependency has got a new target.
 func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1alpha1.Dependency, own *memory, as standing) (plan.Dependency, error) {
 	ro := &v1alpha1.AddOnRollout{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.AddOn}, ro)

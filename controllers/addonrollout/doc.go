@@ -1,14 +1,15 @@
 // Package addonrollout moves clusters to the content that an AddOnRollout names, at the pace of
 // its policy, and reports the outcome. A turn (reconciler.go) has five phases. Each returns a
-// value of its own type, which is the only input of the next one:
+// value of its own type, and reads the results of the phases before it only:
 //
 //	observe  -> plan.Observation  all reads: placements, ManagedClusterAddOns, works, clusters, revisions
 //	plan.New -> plan.Plan         pure: package plan, which asks package rollout which clusters may move
-//	reserve  -> reserved          notes a success, writes AddOnRollout.status and the ledger in it
+//	reserve  -> reserved          writes AddOnRollout.status with the ledger; then logs, announces and posts the decisions
 //	apply    -> applied           writes ManagedClusterAddOns and works, cluster by cluster
 //	report   -> ctrl.Result       what could not be written, OCM's tools, when to look again
 //
-// Three reads are uncached. Each is made right before the one write that needs it:
+// Besides the phase observe, three reads precede single writes. They are uncached, and each is made
+// right before the write that needs it:
 //
 //	reserve  the AddOnRevision whose quarantine begins or ends: this turn may have written it before
 //	apply    the ClusterManagementAddOn, if an owner reference differs from what the watch shows:
@@ -31,6 +32,5 @@
 //
 // The ledger in AddOnRollout.status is reserved by compare-and-swap before any work is written. So no crash, second
 // operator or stale cache can admit a cluster twice or one cluster too many. If the swap is refused, the plan is
-// dropped. The operator decides nothing by a condition that it wrote itself.
-// that AddonFlow wrote itself.
+// dropped. No decision depends on a condition that the operator wrote.
 package addonrollout

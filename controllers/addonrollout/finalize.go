@@ -42,8 +42,8 @@ func (r *Reconciler) end(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *me
 // rollout continues. It reports whether the rollout is ending: then nothing is planned, because a plan would install
 // the add-on again.
 //
-// ManagedClusterAddOns are read uncached. A watch that lags does not show those that were just created, and their
-// works would stay for ever.
+// ManagedClusterAddOns are read uncached. A watch that lags does not show ManagedClusterAddOns that were just
+// created, and their works would stay for ever.
 func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (bool, ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(ro, v1alpha1.Finalizer) {
 		return true, ctrl.Result{}, nil
@@ -64,9 +64,9 @@ func (r *Reconciler) finalize(ctx context.Context, ro *v1alpha1.AddOnRollout) (b
 }
 
 // takeLeave delivers the remaining commit statuses of a rollout that ends. It returns how long the rollout must be
-// kept for them; 0: it can be deleted. With the rollout its marks are deleted, and with the last rollout the source.
-// since is when the rollout started to end. After forge.LeaveFor, the statuses are given up, because a forge that
-// never answers must not block a deletion.
+// kept for them; 0: it can be deleted. The marks are deleted with the rollout, and the source after its last
+// rollout. since is when the rollout started to end. After forge.LeaveFor, the statuses are given up, because a
+// forge that never answers must not block a deletion.
 func (r *Reconciler) takeLeave(ctx context.Context, ro *v1alpha1.AddOnRollout, since time.Time) (time.Duration, error) {
 	source, err := r.readSource(ctx, ro)
 	if err != nil || source == nil {

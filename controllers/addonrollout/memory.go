@@ -111,7 +111,7 @@ func (s *memories) forget(key client.ObjectKey) {
 // from stage to stage at once.
 const turnsAtOnce = 5
 
-// newTurns limits the turns of a rollout to one per pace, after the first turnsAtOnce.
+// newTurns limits the turns of a rollout to one per pace. After a quiet time, turnsAtOnce come without a pause.
 func newTurns(pace time.Duration) *rate.Limiter {
 	return rate.NewLimiter(rate.Every(pace), turnsAtOnce)
 }
@@ -141,9 +141,9 @@ type prober struct {
 	err    error
 }
 
-// proberOf returns the prober of a rollout. policy identifies the health policy: two policies have different values.
-// A policy that cannot be used, for example after an edit on the hub, is an error that wraps render.ErrInvalidHealth;
-// the prober is then the default one, which is used for reports.
+// proberOf returns the prober of a rollout. Its field policy identifies the health policy: two policies have
+// different values. A policy that cannot be used, for example after an edit on the hub, is an error that wraps
+// render.ErrInvalidHealth; the prober is then the default one, which is used for reports.
 func (m *memory) proberOf(ro *v1alpha1.AddOnRollout) prober {
 	if ro.Spec.Health == nil {
 		return prober{}

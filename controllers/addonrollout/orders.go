@@ -71,9 +71,9 @@ func (r *Reconciler) proveOrders(ctx context.Context, orders []v1alpha1.AddOnOrd
 	return unproven, nil
 }
 
-// answerOrders changes revisions as orders and a rollback ask for, and writes the answers. The status with these
-// changes must be stored before, so that a rollout never moves back before its failure is stored. It deletes old
-// answered orders.
+// answerOrders begins and ends the quarantines of revisions that orders and a rollback ask for, and writes the
+// answers to the orders. The status with these changes must be stored before, so that a rollout never moves back
+// before its failure is stored. It deletes old answered orders.
 func (r *Reconciler) answerOrders(ctx context.Context, p *plan.Plan, beside *besides) error {
 	waits := map[string]bool{}
 	for _, w := range p.QuarantineChanges {
@@ -119,8 +119,8 @@ func (r *Reconciler) deleteOrder(ctx context.Context, order *v1alpha1.AddOnOrder
 	return nil
 }
 
-// deleteLeftOrders deletes the old orders of a rollout that does not exist any more. The watch shows every order again
-// after hours, so that no timer is needed.
+// deleteLeftOrders deletes the old orders of a rollout that does not exist any more. The watch repeats every order
+// after some hours, so no timer is needed.
 func (r *Reconciler) deleteLeftOrders(ctx context.Context, of client.ObjectKey) error {
 	var list v1alpha1.AddOnOrderList
 	if err := r.Client.List(ctx, &list, client.InNamespace(of.Namespace)); err != nil {

@@ -11,12 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// unseenFor is how long a created object counts as existing although the watch does not show it. After that it is
-// read uncached. If another writer deleted it at once, the watch never shows it and wakes no turn.
+// unseenFor is how long a created object counts as existing although the watch does not show it. After that, the
+// object is read uncached: if another writer deleted it at once, the watch never shows it, and no event wakes a
+// turn.
 const unseenFor = 5 * time.Second
 
 // overlay keeps the objects that this process wrote until the watch shows them. Without it, the next turn would plan
-// with the old state and get a conflict. It only saves such turns: every write is preconditioned.
+// with the old state and get a conflict. It only saves such turns: even without it no write would be wrong, because
+// every write is preconditioned.
 type overlay[T client.Object] struct {
 	clock clock.PassiveClock
 

@@ -119,7 +119,8 @@ func New(o Options) *Reconciler {
 
 // Reconcile takes one turn of one rollout. There is one turn per Pace, and after a quiet time a few at once: when a
 // whole fleet reports, the ledger is written once a second and not once per report. A new spec does not wait for the
-// pace. Its AddOnRevision is seen first, and that turn would delay the spec by a second.
+// pace: the watch shows its AddOnRevision first, and the turn for that event would delay the turn for the spec by a
+// second.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	started, mem := r.Clock.Now(), r.memories.get(req.NamespacedName)
 	if mem.turns == nil || r.respecified(ctx, req.NamespacedName, mem) {

@@ -100,9 +100,9 @@ func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 }
 
 // complete writes the result of the round to the status: the clusters that could not be written, and the request that
-// was carried out. A request stays open until a round reaches its end; otherwise the turn that continues the round
-// would be stopped again. A turn that may write nothing does not answer the request. A healthy turn without a request
-// writes nothing.
+// was carried out. A request stays open until a round reaches its end, because an open request lifts a conflict:
+// without it, the conflict would stop the turn that continues the round. A turn that may write nothing does not
+// answer the request. A healthy turn without a request writes nothing.
 func (r *Reconciler) complete(ctx context.Context, p reserved, wrote applied) error {
 	ro := p.rollout
 	before := conditions.Get(ro, v1alpha1.ClustersWrittenCondition).DeepCopy()

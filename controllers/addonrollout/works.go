@@ -91,8 +91,9 @@ func (d *round) writeWorks(ctx context.Context, c *plan.Cluster, addOn *addonv1a
 			case render.Same, render.MarksOutdated:
 				continue
 			case render.MarksMissing:
-				// OCM or another version of AddonFlow wrote the same content. The next content brings the marks,
-				// unless a cluster in flight cannot be verified without them.
+				// OCM or another version of AddonFlow wrote the same content. The marks are written with the
+				// next content. If the cluster is in flight, they are written now, because it cannot be verified
+				// without them.
 				if !c.Planned.State.InFlight() {
 					continue
 				}
@@ -157,7 +158,7 @@ func (d *round) writeWork(ctx context.Context, rendered, existing *workv1.Manife
 }
 
 // errHidden: another work has the name of a work to create. The watch does not show that work, because it has no
-// label, and its owner is not that of the add-on.
+// label, and its owner is not the ManagedClusterAddOn.
 var errHidden = errors.New("a work of that name exists, and neither the label " + addOnNameLabel + " nor its owner assigns it to the add-on; delete it or restore the label")
 
 // alreadyThere says why a work could not be created: cause if the watch will show the existing work soon, errHidden

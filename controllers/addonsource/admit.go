@@ -150,8 +150,9 @@ func (p *pass) tryUndoing(ctx context.Context, a *attempt, todo plan) (problem.L
 	return problems, nil
 }
 
-// sayNamespaceIsNew completes problems about missing rights in a Namespace that the commit creates. They name the
-// namespace in which the object was tried. Rights that the commit itself gives do not count before it is applied.
+// sayNamespaceIsNew completes problems about missing rights in a Namespace that the commit creates. The messages
+// of the API server name the namespace in which the object was tried. Rights that the commit itself gives do not
+// count before it is applied.
 func sayNamespaceIsNew(problems problem.List, namespace string) {
 	const place = "in the namespace %q"
 	for i := range problems {

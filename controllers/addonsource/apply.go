@@ -101,8 +101,8 @@ func (p *pass) restoring() bool {
 	return p.source.Status.LastAppliedRevision == p.head.String() && p.source.Status.LastAttemptedSpec == p.spec
 }
 
-// repairs reports whether a change only restores an object. It does if the commit was applied before, and if this
-// process last applied the object unchanged or never applied it.
+// repairs reports whether a change only restores an object. It does if the commit was applied before, and if the
+// last declaration of the object that this process applied is the same, or this process has applied none.
 func (p *pass) repairs(c change) bool {
 	before := p.writes.of(keyOf(c.desired)).desired
 	return p.restoring() && (before == "" || before == digestOf(c.desired))

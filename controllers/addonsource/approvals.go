@@ -72,13 +72,10 @@ func NewApprover(r *Reconciler) *Approver {
 // look keeps the forge's answers about the comments of a rollout between two visits. Without it, the operator
 // requests them again.
 type look struct {
-	// turn counts the requests about accounts. refused has the turn of each account that may not decide on a gate.
-	// Accounts without such a request come first.
+	// turn counts how often an account was found without the permission for a gate. refused has the newest such
+	// turn by gate and account. Accounts that were never refused are tried first.
 	turn    int
 	refused map[string]int
-	// uncounted are the events about comments that do not count.
-	uncounted []string
-
 	// origin lists the pull requests and commits that introduced the content.
 	origin origin
 }
@@ -96,6 +93,8 @@ type origin struct {
 	requests []commitstatus.MergedRequest
 	// authors are those of the requests, and of commits that came without one.
 	authors []author
+	// uncounted are the events about comments that do not count.
+	uncounted []string
 }
 
 // author is the account of an author; "": the forge names none. of is a request or a commit.
@@ -111,7 +110,7 @@ func (b origin) authored(login string) string {
 			return "the forge names no account for the author of " + a.of + "; approve with addonflow approve"
 		}
 		if strings.EqualFold(a.login, login) {
-			return "the account is the author of " + a.of + "; another one must comment"
+			return "the account is the author of " + a.of + "; another account must comment"
 		}
 	}
 	return ""
@@ -366,10 +365,14 @@ func newLevels(from commitstatus.Comments, l *look, event func(text string)) *le
 	return &levels{from: from, known: map[string]commitstatus.Level{}, look: l, event: event}
 }
 
+// mostUncounted is how many comments about one content get an event, because every account may write comments.
+const mostUncounted = 5
+
 // ignore says once why a comment does not count.
 func (l *levels) ignore(text string) {
-	if !slices.Contains(l.uncounted, text) {
-		l.uncounted = append(l.uncounted, text)
+	said := &l.origin.uncounted
+	if len(*said) < mostUncounted && !slices.Contains(*said, text) {
+		*said = append(*said, text)
 		l.event(text)
 	}
 }
@@ -393,7 +396,8 @@ func (v *voices) add(by commitstatus.Account, d v1alpha1.AddOnApproval) {
 
 // decisions are the AddOnApprovals to create for a gate. If there is a rejection, it is the rejection. Otherwise it
 // is all approvals, if they are enough together with the existing ones; until then it is none, so that the permission
-// of an account is read when its comment is used. With an error, it has the accounts whose permission was read.
+// of an account is read when its comment is used. If the permission of an account cannot be read, the decisions of
+// the other accounts count, and the error is returned with them.
 func (g awaitedGate) decisions(
 	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, by origin,
 	comments []commitstatus.Comment, known []v1alpha1.AddOnApproval,

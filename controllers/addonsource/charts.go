@@ -42,8 +42,8 @@ func (h hung) Chart(context.Context, string, string) (map[string][]byte, error) 
 // Close is part of chartRegistry.
 func (hung) Close() {}
 
-// listed are the registries of the source, none of them open. With them, fetch only refuses charts of other
-// registries.
+// listed are the registries of the source, without connections. With them, fetch only refuses charts of
+// other registries.
 func (p *pass) listed() registries {
 	all := registries{}
 	for _, spec := range p.source.Spec.Registries {

@@ -76,7 +76,7 @@ func (p *pass) revisionsOf(ctx context.Context, addOn string) ([]metav1.PartialO
 
 // usedByRollout returns the names of the revisions that a rollout needs: target and stable, those of its records, the
 // quarantined and blocked ones, and the newest succeeded one that is neither quarantined nor blocked. A lost status
-// is rebuilt from the latter.
+// is rebuilt from the last of these.
 func usedByRollout(r *v1alpha1.AddOnRollout, revisions []metav1.PartialObjectMetadata) map[string]bool {
 	used := map[string]bool{}
 	for _, target := range []*v1alpha1.Target{r.Spec.Target, r.Status.Target, r.Status.Stable} {

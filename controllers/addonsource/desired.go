@@ -40,7 +40,7 @@ func liveForm(declared *unstructured.Unstructured, source string, mode Mode) *un
 }
 
 // deadlinesForOCM writes every progressDeadline in the form that OCM's schemas accept, because a commit may use more
-// forms of durations. Strategies of an AddOnRollout have the same field.
+// forms of durations. It is also used for AddOnRollouts, whose strategies have the same field.
 func deadlinesForOCM(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -157,7 +157,7 @@ func rolloutSpec(addOn load.AddOn, target v1alpha1.Target) v1alpha1.AddOnRollout
 }
 
 // removalOf returns the removal in the spec of an AddOnRollout whose add-on its source no longer declares. The
-// removal keeps the first such commit, because an approval names it.
+// removal keeps the first commit without the add-on, because an approval names that commit.
 func removalOf(live v1alpha1.AddOnRolloutSpec, in planInput) v1alpha1.Removal {
 	commit := in.commitSHA
 	if live.Removal != nil {

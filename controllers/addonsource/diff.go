@@ -71,17 +71,17 @@ func appliedFields(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// diff keeps in the plan only the changes that would change an object. The API server decides: diff runs each apply
+// diff returns the plan with only those changes that would change an object. The API server decides: diff runs each apply
 // dry, and compares the result with the stored object. So declared fields and whole atomic lists are compared, after
 // defaults and webhooks, but fields that other writers added are not. Changes that the API server refuses stay in the
 // plan; admit judges them.
-func (p *pass) diff(ctx context.Context, todo *plan) error {
+func (p *pass) diff(ctx context.Context, todo plan) (plan, error) {
 	for _, list := range []*[]change{&todo.namespaces, &todo.objects, &todo.addOnObjects, &todo.rollouts} {
 		var differing []change
 		for _, c := range *list {
 			differs, err := p.differs(ctx, &c)
 			if err != nil {
-				return err
+				return plan{}, err
 			}
 			if differs {
 				differing = append(differing, c)
@@ -90,9 +90,9 @@ func (p *pass) diff(ctx context.Context, todo *plan) error {
 		*list = differing
 	}
 	if p.restoring() {
-		return nil
+		return todo, nil
 	}
-	return todo.namePolicy(p.head.String())
+	return todo, todo.namePolicy(p.head.String())
 }
 
 // differs runs one apply dry. If the API server refuses it, the change keeps the reason.

@@ -4,13 +4,14 @@
 // One reconcile is one pass. No pass waits for a Git server: an errand outside the workers
 // fetches what the pass needs, and its end starts a new pass (errands.go).
 //
+//	spare     keeps agents when a user deletes a ClusterManagementAddOn
 //	look      one ls-remote per interval; a known commit ends here
 //	attempt   fetch, build, Compile; objects that exist only on the hub are read there
 //	observe   rollouts, stored objects, owners, ManagedClusterAddOns: reads only
 //	plan      pure: conflicts, take-overs, what may differ, what left Git
-//	spare     keeps agents when a user deletes a ClusterManagementAddOn
 //	diff      server-side dry-run applies of what may differ
 //	admit     server-side dry-run creates of what differs
+//	own       makes AddonFlow the manager of what it takes over; no value changes
 //	intend    one status write: what the next steps write, and for which commit
 //	apply     take-over, Namespaces, AddOnRevisions, objects, add-ons, rollouts
 //	prune     deletes what left the commit, if spec.prune approves it

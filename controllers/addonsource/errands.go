@@ -81,7 +81,7 @@ type waitingErrand struct {
 }
 
 // group is a set of errands with a common namespace, a common host, or both. The zero value is the set of all
-// errands.
+// errands. doubtful: only errands of sources whose last conversation failed are in the set.
 type group struct {
 	namespace, host string
 	doubtful        bool
@@ -98,8 +98,8 @@ func (w waitingErrand) groups() []group {
 }
 
 // fits reports whether there is a place for an errand. A running errand counts once for each group that it shares
-// with this one. So the more places a namespace or host takes, the more free places its next errand needs. A
-// namespace and host without a place needs only one.
+// with this one. So the more places a namespace or host takes, the more free places its next errand needs. An
+// errand whose namespace and host have no running errand needs only one free place.
 func (e *errands) fits(w waitingErrand) bool {
 	taken := 0
 	for _, g := range w.groups() {

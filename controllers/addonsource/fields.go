@@ -12,9 +12,9 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
 
-// own takes the content of the claimed objects from other managers. Only after that do applies remove fields that the
-// commit does not declare, so the API server then tries the applies. A refusal is a problem of the commit. The
-// content of the objects is not changed here, so OCM still runs an add-on that is to be taken over.
+// own takes the content of the claimed objects from other managers. After that, an apply also removes the fields that
+// the commit does not declare, so the API server tries the applies in this step. A refusal is a problem of the
+// commit. The content of the objects is not changed here, so OCM still runs an add-on that is to be taken over.
 func (p *pass) own(ctx context.Context, a *attempt, todo plan) error {
 	var problems problem.List
 	for _, c := range todo.changes() {

@@ -20,8 +20,9 @@ type finishing struct {
 	back bool
 }
 
-// finish notes, by sha, the commits that the rollouts of an add-on still finish. Until the rollout has observed the
-// newer content, only its policy shows this. A commit ends with all of its add-ons, whatever their own policies.
+// finish adds the rollouts of one add-on to their commits, by sha. A commit finishes if the policy of one of its
+// add-ons is onNewCommit: Finish; then the commit is reported until the rollouts of all its add-ons have ended. The
+// policy decides, because the rollout may not have observed the newer content yet.
 func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 	if ro == nil {
 		return
@@ -72,8 +73,8 @@ func bars(kind v1alpha1.OverrideKind) string {
 
 // finished returns the statuses of commits whose rollouts still end although a newer commit is applied. Such a commit
 // is not superseded before that. Its verdict is final, but the text of a failure may change while the clusters leave
-// the content: an old text may be from when the commit was the newest, and say how far the rollback was. The live
-// commits report the fleet.
+// the content: an old text may be from the time when the commit was the newest, with the counts of that time. Live
+// commits are left out, because their statuses are about the whole fleet.
 func (p *pass) finished(book *forge.Book, f fleet, live []string) []commitstatus.Want {
 	var wants []commitstatus.Want
 	for _, m := range book.Marks() {

@@ -180,7 +180,7 @@ func (p *pass) judge(ctx context.Context, a *attempt) (plan, *observation, error
 	if len(todo.conflicts) > 0 {
 		return plan{}, nil, contested(a.objects, todo.conflicts)
 	}
-	if err := p.diff(ctx, &todo); err != nil {
+	if todo, err = p.diff(ctx, todo); err != nil {
 		return plan{}, nil, err
 	}
 	if conflicts := p.contests(todo.changes()); len(conflicts) > 0 { // before own, which takes the fields of the other client

@@ -15,7 +15,7 @@ import (
 // inspect compares the facts in the status with the hub, for a commit that is applied but not in memory. It returns
 // true if nothing is missing. This means: every add-on has its revision, which names its commit, and a rollout with
 // its target; every object of the inventory exists, belongs to this source and is stored as it was when the commit
-// was applied; and no object is being deleted.
+// was applied; no object is being deleted; and no add-on that left Git is still on the hub.
 func (p *pass) inspect(ctx context.Context) (bool, error) {
 	seen := newObservation()
 	if err := p.seeDefined(ctx, seen); err != nil {

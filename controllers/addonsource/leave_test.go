@@ -3,6 +3,7 @@ package addonsource_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -52,6 +53,38 @@ var _ = Describe("What leaves Git", func() {
 		w.remove("no placement", "addons/placement.yaml")
 		w.look()
 		Expect(exists(placement)).To(BeTrue())
+	})
+
+	It("is not pruned if another user has made it anew since it was read", func() {
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.Prune = true })
+		placement := &clusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "all"}}
+		w.commit("add hello", addOnFilesWith(map[string]string{"addons/placement.yaml": placementYAML}))
+		w.passes()
+		w.remove("no placement", "addons/placement.yaml")
+		anew := placement.DeepCopy()
+		w.requests.before = func(r *http.Request) {
+			if r.Method != http.MethodDelete || !strings.HasSuffix(r.URL.Path, "/placements/all") || anew.UID != "" {
+				return
+			}
+			body, err := r.GetBody()
+			Expect(err).NotTo(HaveOccurred())
+			options, err := io.ReadAll(body)
+			Expect(err).NotTo(HaveOccurred())
+			if !strings.Contains(string(options), metav1.DryRunAll) {
+				Expect(admin.Delete(context.Background(), placement)).To(Succeed())
+				w.create(anew)
+			}
+		}
+		for range 5 { // the first one that deletes fails, or is repeated
+			w.clock.Step(2 * time.Minute)
+			_, _ = w.passOf("fleet")
+		}
+		Expect(anew.UID).NotTo(BeEmpty())
+		w.look()
+		w.read(placement)
+		Expect(placement.UID).To(Equal(anew.UID))
+		Expect(conditions.IsReady(w.source())).To(BeTrue())
+		Expect(w.source().Status.Inventory).NotTo(ContainElement(HaveField("Kind", "Placement")))
 	})
 
 	It("as an add-on is held, then removed, its ClusterManagementAddOn last", func() {

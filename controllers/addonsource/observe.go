@@ -86,8 +86,8 @@ func names(addOns []load.AddOn) map[string]bool {
 	return set
 }
 
-// seeDefined is seeRollouts. It halts if the definition of the rollouts is missing or is being deleted, because the
-// rollouts are then deleted, too.
+// seeDefined calls seeRollouts, and halts if the definition of the rollouts is missing or is being deleted, because
+// the rollouts are then deleted, too.
 func (p *pass) seeDefined(ctx context.Context, seen *observation) error {
 	if err := p.seeRollouts(ctx, seen); err != nil {
 		return cmp.Or(p.defined(ctx), err)

@@ -60,6 +60,41 @@ var _ = Describe("Content that is overtaken before its rollout saw it", func() {
 		Expect(shown).To(BeFalse(), "log: %v", w.forge.Log())
 		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
 	})
+
+	It("is superseded once if the rollout looks while the source replaces it", func() {
+		w := newWorld()
+		saying := func(greeting string) map[string]string {
+			return addOnFilesWith(map[string]string{"addons/addondeploymentconfig.yaml": configSaying(greeting)})
+		}
+		// looks lets the rollout look once, before the next write of the source to the path while the rollout has a target.
+		looks := func(path, target string) {
+			w.requests.before = func(r *http.Request) {
+				if strings.Contains(r.URL.Path, path) && !r.URL.Query().Has("dryRun") && strings.HasSuffix(w.rolloutTarget().Commit, target) {
+					w.requests.before = nil
+					w.rolloutLooks()
+				}
+			}
+		}
+		first := w.commit("add hello", addOnFiles())
+		w.passes()
+
+		By("a rollout that sees the target between the source's look and its write: it reports on the commit itself")
+		looks("/addonrollouts/", first)
+		second := w.commit("change it", saying("again"))
+		w.look()
+		Expect(w.requests.before).To(BeNil())
+		w.delivered(second, "pending")
+		_, shown := w.forge.Latest(first, "addonflow/fleet/"+w.addOn)
+		Expect(shown).To(BeFalse(), "log: %v", w.forge.Log())
+
+		By("a rollout that looks between that write and the post of the source: it sees the next target only")
+		third := w.commit("change it again", saying("and again"))
+		looks("/addonsources/", third)
+		w.look()
+		Expect(w.requests.before).To(BeNil())
+		Expect(w.delivered(second, "error", w.addOn).Description).To(Equal("superseded by " + third[:10]))
+		Expect(testforge.Violations(w.forge.Log())).To(BeEmpty())
+	})
 })
 
 var _ = Describe("A commit that is replaced before the source saw how its rollout ended", func() {

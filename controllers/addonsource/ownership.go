@@ -61,8 +61,8 @@ func conflictWith(key objectKey, desired *unstructured.Unstructured, in planInpu
 	return conflict{}, false
 }
 
-// contests returns the conflicts with clients that undo each write of an object. Values that they only restored are
-// no conflict. If the user requests a reconcile, each object is written once more.
+// contests returns the conflicts with clients that undo each write of an object. A client that leaves all values as
+// the commit declares them is no conflict. If the user requests a reconcile, each object is written once more.
 func (p *pass) contests(changes []change) []conflict {
 	found := map[objectKey]bool{}
 	var conflicts []conflict

@@ -440,7 +440,7 @@ func (g *planning) plan(ctx context.Context, merge readMerge) (proposal.Proposal
 }
 
 // refusedByHub adds to the side the problems that the checks of a commit find on the hub. For a fork, nothing is read
-// there. If a commit would only wait, that is a note.
+// there. If the commit would only wait, a note says so.
 func (g *planning) refusedByHub(ctx context.Context, head gitsource.Revision, side *proposal.Side, objects []gitsource.Object) (notes []string, err error) {
 	if g.request.Fork || len(side.Problems) > 0 {
 		return nil, nil
@@ -575,8 +575,8 @@ func (g *planning) fleet(ctx context.Context, sides ...proposal.Side) (proposal.
 	return fleet, nil
 }
 
-// unbindable are the cluster sets that a commit binds although the account of the source has no right to. The hub
-// would refuse such a binding, so it selects no cluster in the plan. The operator itself may bind every set.
+// unbindable are the cluster sets that a commit binds without the right of the source's account to bind them. The
+// hub would refuse such a binding, so it selects no cluster in the plan. The operator itself may bind every set.
 func (g *planning) unbindable(ctx context.Context, sides []proposal.Side) (map[string]bool, error) {
 	if g.account == nil {
 		return nil, nil

@@ -404,8 +404,8 @@ func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedR
 
 // revertFiles are the files of one add-on in two commits.
 type revertFiles struct {
-	// own are the files of its content, folders those of its packages, declared that of its ClusterManagementAddOn,
-	// and foreign those of all other objects.
+	// own are the files with the content of the add-on, folders the directories that its packages name, declared
+	// the file with its ClusterManagementAddOn, and foreign the files with any other object.
 	own, folders, declared, foreign map[string]bool
 }
 

@@ -148,8 +148,8 @@ func shows(marks []commitstatus.Mark, w commitstatus.Want) bool {
 	})
 }
 
-// enterHead reports why the head is not applied. A verdict stays under the spec under which it was made: a commit
-// does not become pending again because it could not be checked again.
+// enterHead reports why the head is not applied. While the spec is the one under which the commit was judged, the
+// verdict stays: the commit does not become pending again because it cannot be checked now.
 func (p *pass) enterHead(book *forge.Book, out outcome, h *halt) {
 	before := p.before.Status
 	judged := before.LastAttemptedRevision == p.head.String() && (p.spec == "" || before.LastAttemptedSpec == refusedUnder(p.spec))
@@ -277,11 +277,11 @@ type fleet struct {
 	updated, total int32
 	// addOns are the add-ons that the rollouts declare.
 	addOns []v1alpha1.SourcedAddOn
-	// ahead: these add-ons are not those of the applied commit. The operator was interrupted between the objects of
-	// newer commits and the status.
+	// ahead: the declarations are not those of the applied commit, because the operator was interrupted after it
+	// wrote objects of newer commits, and before it wrote the status.
 	ahead bool
-	// back names the add-ons that are rolled back from the content of the commit. A change of it is posted although
-	// the commit has already failed.
+	// back names the add-ons that are rolled back from the content of the commit. A change of this text is posted
+	// although the commit has already failed.
 	back string
 	// failures names the failed clusters of each add-on.
 	failures string
@@ -322,7 +322,7 @@ func (p *pass) cachedRollouts(ctx context.Context) (map[string]*v1alpha1.AddOnRo
 }
 
 // declare notes the declarations in the specs of the rollouts. A source writes these specs first and its own status
-// last.
+// last, so after an interruption they may be those of a newer commit.
 func (f *fleet) declare(status v1alpha1.AddOnSourceStatus, written map[string]writtenRollout, rollouts map[string]*v1alpha1.AddOnRollout) {
 	f.ahead = status.LastAppliedRevision == ""
 	declared := map[string]v1alpha1.SourcedAddOn{}

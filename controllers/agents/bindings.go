@@ -48,9 +48,10 @@ func (r *Bindings) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	t, err := r.observe(ctx, r.Client, req.Name, found)
 	if err == nil && !t.releasing && t.revokes() {
-		// The watches of bindings, add-ons and rollouts do not wait for each other: a binding may be shown before the agent
-		// that it is for. The watch of rollouts shows those in --watch-namespace only. So a right is taken away only after
-		// a read of the API server. If only that shows a rollout, it is another operator's, or its event is on the way.
+		// The watches of bindings, add-ons and rollouts do not wait for each other: a binding may be shown before the
+		// agent that it is for. The watch of rollouts shows those in --watch-namespace only. So a right is taken away
+		// only after a read of the API server. If only this read shows a rollout, the rollout belongs to another
+		// operator, or its event has not arrived yet.
 		watched := t
 		t, err = r.observe(ctx, r.Live, req.Name, found)
 		if err == nil && t.managed && !watched.managed {

@@ -38,8 +38,8 @@ const (
 	// patience is how long the operator may take to learn what an agent requests before an
 	// event reports that the request waits.
 	patience = time.Minute
-	// signAgain is when a request whose signing CA cannot be used is tried again, because
-	// Secrets are not watched.
+	// signAgain is the pause before a request whose signing CA cannot be used is tried again,
+	// because Secrets are not watched.
 	signAgain = 15 * time.Second
 	// retryAfter is when a failure that only an admin can fix is tried again.
 	retryAfter = 5 * time.Minute

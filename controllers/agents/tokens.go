@@ -21,7 +21,7 @@ import (
 const lostWrite = time.Second
 
 // Tokens creates the objects behind the tokens of agents. On a hub with OCM's addon-manager, the addon-manager
-// creates them. Its requests name a ManagedClusterAddOn. The objects are deleted with their owner, the
+// creates them. A reconcile request names a ManagedClusterAddOn. The objects are deleted with their owner, the
 // ManagedClusterAddOn. Before that, Tokens deletes them only if the agent is known not to use a token.
 type Tokens struct {
 	Options
@@ -83,8 +83,8 @@ func read[T client.Object](ctx context.Context, from client.Reader, namespace, n
 	return into, nil
 }
 
-// ensure creates missing objects, repairs those that differ, and then sets the condition. After
-// a write, the watch causes the reconcile that sets it.
+// ensure creates missing objects and repairs objects that differ. If nothing differs, it sets the
+// condition. After a write, the watch causes the reconcile that sets the condition.
 func (r *Tokens) ensure(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want, have registration.TokenObjects) (ctrl.Result, error) {
 	var differing []client.Object
 	if have.Account == nil || !registration.SameAccount(want.Account, have.Account) {

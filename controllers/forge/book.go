@@ -43,10 +43,10 @@ type Book struct {
 const digestDigits = 64
 
 // Open returns the marks of an object as its status stores them, for the repository of its source, with all results
-// that this process has received from the forge. If this process has had no marks of the object, because it is new or
-// has lost its status, the forge is read before its first marks are posted. If a mark that this process knows is
-// gone, the forge is read before another status is posted in its context. Without a source, the repository is
-// unknown.
+// that this process has received from the forge. If this process has had no marks of the object, because the process
+// is new or the object has lost its status, the forge is read before the first marks of the object are posted. If a
+// mark that this process knows is gone, the forge is read before another status is posted in its context. Without a
+// source, the repository is unknown.
 func (d *Desk) Open(key Key, source *v1alpha1.AddOnSource, stored []v1alpha1.CommitMark) *Book {
 	b := &Book{desk: d, key: key}
 	if source != nil && source.Spec.CommitStatus != nil {
@@ -114,8 +114,8 @@ func (b *Book) Owes() bool {
 // Address finds the repository for the marks, from the source's commitStatus and its Secret, and begins the posts
 // that are due. It reads the Secret only if a status is not accepted, and once to read the statuses of the forge. It
 // is called last before the status is written. It keeps errors for SetConditions. It drops the marks if there is no
-// commitStatus, or if the contexts belong to another source. After that is resolved, the state at that time is
-// reported again.
+// commitStatus, or if the contexts belong to another source. When the contexts belong to this source again, the
+// state of that time is reported.
 func (b *Book) Address(ctx context.Context, source *v1alpha1.AddOnSource) {
 	if source.Spec.CommitStatus == nil {
 		b.marks = nil
@@ -235,8 +235,8 @@ func (b *Book) setReported(obj conditions.Setter) {
 	}
 }
 
-// turning reports whether the forge shows another state than it should. A text that is out of date does not count.
-// Nor does a context that is pending again, because such posts are limited.
+// turning reports whether the forge shows a state other than that of the mark. A difference in the text does not
+// count. Nor does a verdict that is to become pending again, because the number of pending posts is limited.
 func turning(m commitstatus.Mark) bool {
 	last := commitstatus.Last(m)
 	return !commitstatus.Delivered(m) && last != nil &&

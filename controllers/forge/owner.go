@@ -13,8 +13,9 @@ import (
 
 // owner returns the source that owns the contexts of a source: the oldest of all sources that report under the same
 // contexts to the same repository. If two sources wrote one context, one could make a commit green that the other
-// refused. Only declarations count, so that every operator gets the same result. So a suspended source counts,
-// because it still has rollouts; a source that is being deleted counts, because it still has verdicts to post.
+// refused. The result depends on declarations only, so that every operator gets the same one. A suspended source
+// counts, because it still has rollouts. A source that is being deleted counts, because it still has verdicts to
+// post.
 func (d *Desk) owner(ctx context.Context, source *v1alpha1.AddOnSource) (client.ObjectKey, error) {
 	if d.options.Separate && !OfNamespace(source) {
 		return client.ObjectKey{}, fmt.Errorf("spec.commitStatus.context must begin with %s", NamespacePrefix(source))

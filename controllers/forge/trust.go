@@ -12,7 +12,7 @@ import (
 const caKey = "ca.crt"
 
 // trusting is a client that also trusts the authority of the login. It connects to the same addresses, with the same
-// proxies and time limits as the given client; nil is the default one.
+// proxies and time limits as the given client; nil stands for the default client.
 func (l login) trusting(to *http.Client) (*http.Client, error) {
 	pool, err := dial.Authorities(l.authority)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"regexp"
 	runtimemetrics "runtime"
 	"slices"
 	"strings"
@@ -29,11 +28,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 )
@@ -514,18 +515,19 @@ func TestServesUntilTheContextEnds(t *testing.T) {
 // TestTypes_AreThoseOfTheAPI: a type without a row would accept nothing, and one without its name in the enum could not
 // be used.
 func TestTypes_AreThoseOfTheAPI(t *testing.T) {
-	crd, err := os.ReadFile("../../manifests/crds/addonflow.io_addonsources.yaml")
+	text, err := os.ReadFile("../../manifests/crds/addonflow.io_addonsources.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	enum := regexp.MustCompile(`(?s)Type is how the forge proves[^\n]*\n\s+webhook\.\n\s+enum:\s+(.*?)\s+type:`).FindSubmatch(crd)
-	if enum == nil {
-		enum = regexp.MustCompile(`(?s)Type is how the forge proves[^\n]*\n\s+enum:\s+(.*?)\s+type:`).FindSubmatch(crd)
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(text, &crd); err != nil {
+		t.Fatal(err)
 	}
-	if enum == nil {
-		t.Fatal("the CRD has no enum of types")
+	webhook := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["webhook"]
+	names := []string{}
+	for _, name := range webhook.Properties["type"].Enum {
+		names = append(names, strings.Trim(string(name.Raw), `"`))
 	}
-	names := strings.Fields(strings.ReplaceAll(string(enum[1]), "- ", ""))
 	slices.Sort(names)
 	want := []string{}
 	for name := range schemes() {

@@ -146,8 +146,8 @@ type TokenDoor struct {
 }
 
 // NewTokenDoor returns a door that creates TokenReviews and SubjectAccessReviews on the hub. A proxy may name the
-// user in headers if its client certificate was verified. The server verifies it with the authority of the TLS
-// configuration.
+// user in headers if its client certificate was verified. The server verifies the certificate with the authority
+// of the TLS configuration.
 func NewTokenDoor(hub client.Client, passive clock.PassiveClock) *TokenDoor {
 	return &TokenDoor{
 		hub: hub, limiter: rate.NewLimiter(10, 20), known: lru.New(answersKept),

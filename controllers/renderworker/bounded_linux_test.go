@@ -180,7 +180,7 @@ func TestLimits_AreSetBeforeTheChildReads(t *testing.T) {
 func TestLimits_SignalFromOutsideBlamesNoContent(t *testing.T) {
 	p := newPool(t, Options{})
 	s := chartOf(settings("x"))
-	c, err := p.acquire(nil, key{"a", s.Sum}, s)
+	c, err := p.acquire(key{"a", s.Sum}, s)
 	if err != nil {
 		t.Fatal(err)
 	}

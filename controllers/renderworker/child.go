@@ -43,8 +43,8 @@ func (k key) namespace() string {
 	return namespace
 }
 
-// broken is the end of a child, or why it cannot be used. wrong is what is wrong with the
-// chart, nil if the chart is not at fault.
+// broken says why a child ended or cannot be used. wrong is the error of the chart; nil: the chart
+// is not the cause.
 type broken struct {
 	wrong *chart.Error
 	err   error

@@ -11,10 +11,8 @@
 //     before the child reads its first frame; everywhere the child watches its own memory.
 //     A rendering that reaches one of these two limits is an error of the chart, and names
 //     the template.
-//   - Renderings wait in one queue. The next one is of the namespace that has used the
-//     child least lately, and in it of the owner that has.
-//   - Of each controller, one worker never waits for the child. When the last one would,
-//     the renderings of the owner that has used the child most lately are interrupted.
+//   - Renderings wait in one queue. Next is a rendering of the namespace that used
+//     the child for the shortest time in the last minutes, and in it of the owner that did.
 //   - Three failures are chart.ErrInterrupted: a deadline, of the wait or of the rendering;
 //     a child that does not start; a child that is killed from outside. They say nothing
 //     about the content, and the caller tries again.

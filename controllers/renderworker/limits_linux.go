@@ -36,7 +36,7 @@ func confine(pid int, memory uint64) error {
 }
 
 // spaceBeside is address space that a child may reserve beside its memory: Go reserves its heap in units of 64 MiB, and
-// keeps books about it.
+// needs more address space for data about the heap.
 const spaceBeside = 128 << 20
 
 // confineSpace limits the address space of a child that is ready to work. RLIMIT_DATA does not stop a single large

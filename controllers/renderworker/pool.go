@@ -52,7 +52,7 @@ const (
 // ends it.
 //
 // A chart may keep the child for turnFor at most, for its other clusters. Then the next rendering
-// is of the namespace that has used the child least lately, and in it of the owner that has. So a
+// is of the namespace that used the child for the shortest time in the last minutes, and in it of the owner that did. So a
 // chart that is slow on every cluster delays no other by more than one rendering.
 type Pool struct {
 	options Options
@@ -63,11 +63,11 @@ type Pool struct {
 	mu sync.Mutex
 	// busy: one rendering has its turn and uses the child.
 	busy bool
-	// turn is of whom it is, a worker of serves if that is set, and began when it began.
-	turn   key
-	serves *workers
-	began  time.Time
-	// namespaces and owners had the child for so long lately. halved is when these times were last halved.
+	// turn is the owner and chart of the rendering, and began the time at which it began.
+	turn  key
+	began time.Time
+	// namespaces and owners are how long each of them used the child in the last minutes: the times are
+	// halved every halfLife. halved is when they were halved last.
 	namespaces, owners map[string]time.Duration
 	halved             time.Time
 	// child is the last one that was started; nil if it has ended.
@@ -76,13 +76,10 @@ type Pool struct {
 	idle    *time.Timer
 }
 
-// waiter is a rendering in the queue, of a controller's worker if workers is set. turn is closed when its turn begins, or
-// when it is refused.
+// waiter is a rendering in the queue. turn is closed when its turn begins.
 type waiter struct {
-	key     key
-	workers *workers
-	turn    chan struct{}
-	refused bool
+	key  key
+	turn chan struct{}
 }
 
 // NewPool returns a Pool without a child.
@@ -99,20 +96,6 @@ func NewPool(o Options) *Pool {
 // of no namespace. Owners share no child.
 func (p *Pool) For(owner string) chart.Engine { return engine{pool: p, owner: owner} }
 
-// Workers returns engines for a controller with n workers, at least two. An owner has one worker at a time. One worker
-// always remains for objects that need no rendering: when renderings of n owners are in the queue or the child, those of
-// the owner that has used the child most lately are interrupted.
-func (p *Pool) Workers(n int) chart.Engines { return &workers{pool: p, n: max(2, n)} }
-
-type workers struct {
-	pool *Pool
-	n    int
-}
-
-func (w *workers) For(owner string) chart.Engine {
-	return engine{pool: w.pool, workers: w, owner: owner}
-}
-
 // Start closes the pool when the context ends. With it the pool is a Runnable of a controller
 // manager.
 func (p *Pool) Start(ctx context.Context) error {
@@ -127,21 +110,21 @@ func (*Pool) NeedLeaderElection() bool { return false }
 // Close ends the child and interrupts all renderings.
 func (p *Pool) Close() {
 	p.close(errClosed)
-	_ = p.await(context.Background(), nil, key{}) // waits for the end of the current rendering
+	_ = p.await(context.Background(), key{}) // waits for the end of the current rendering
 	p.endChild()
 }
 
 var (
 	errClosed = errors.New("the operator is stopping")
-	// errQueue: a rendering got no turn before its deadline, or kept the last worker.
+	// errQueue: a rendering got no turn before its deadline.
 	errQueue = errors.New("too many other charts are being rendered")
 )
 
 // acquire waits for its turn, and returns a child for a chart. release or lost ends the turn.
-func (p *Pool) acquire(of *workers, k key, s *chart.Source) (*child, error) {
+func (p *Pool) acquire(k key, s *chart.Source) (*child, error) {
 	ctx, cancel := context.WithTimeoutCause(p.ctx, p.options.Deadline, errQueue)
 	defer cancel()
-	if err := p.await(ctx, of, k); err != nil {
+	if err := p.await(ctx, k); err != nil {
 		return nil, err
 	}
 	c := p.child
@@ -163,65 +146,33 @@ func (p *Pool) acquire(of *workers, k key, s *chart.Source) (*child, error) {
 }
 
 // await waits in the queue for the turn of a rendering.
-func (p *Pool) await(ctx context.Context, of *workers, k key) error {
+func (p *Pool) await(ctx context.Context, k key) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	w := &waiter{key: k, workers: of, turn: make(chan struct{})}
+	w := &waiter{key: k, turn: make(chan struct{})}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)
 	p.next()
-	p.spare(of)
 	p.mu.Unlock()
 	select {
 	case <-w.turn:
+		return nil
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.Index(p.waiting, w)
-	switch {
-	case w.refused:
-		return errQueue
-	case i < 0:
-		return nil // its turn began, perhaps meanwhile
+	if i < 0 {
+		return nil // its turn began meanwhile
 	}
 	p.waiting = slices.Delete(p.waiting, i, i+1)
 	return context.Cause(ctx)
 }
 
-// spare refuses the renderings of one owner if they keep the last worker of a controller. The lock is held.
-func (p *Pool) spare(of *workers) {
-	if of == nil {
-		return
-	}
-	var waiting []*waiter
-	owners := map[string]bool{}
-	for _, w := range p.waiting {
-		if w.workers == of {
-			waiting = append(waiting, w)
-			owners[w.key.owner] = true
-		}
-	}
-	if p.busy && p.serves == of {
-		owners[p.turn.owner] = true
-	}
-	if len(owners) < of.n {
-		return
-	}
-	most := slices.MaxFunc(waiting, p.byUse).key.owner
-	p.waiting = slices.DeleteFunc(p.waiting, func(w *waiter) bool {
-		if w.workers != of || w.key.owner != most {
-			return false
-		}
-		w.refused = true
-		close(w.turn)
-		return true
-	})
-}
-
-// next begins the turn of the rendering whose owner has used the child least. While the child is
-// reserved for its chart, only a rendering of that chart is next. The lock is held.
+// next begins the turn of a rendering of the namespace that used the child for the shortest time in
+// the last minutes, and in it of the owner that did. While the child is reserved for its chart,
+// only a rendering of that chart is next. The lock is held.
 func (p *Pool) next() {
 	if p.busy || len(p.waiting) == 0 {
 		return
@@ -234,7 +185,7 @@ func (p *Pool) next() {
 			return
 		}
 	}
-	p.begin(p.waiting[i].workers, p.waiting[i].key)
+	p.begin(p.waiting[i].key)
 	close(p.waiting[i].turn)
 	p.waiting = slices.Delete(p.waiting, i, i+1)
 }
@@ -248,9 +199,7 @@ func (p *Pool) byUse(a, b *waiter) int {
 }
 
 // begin begins a turn. The lock is held.
-func (p *Pool) begin(of *workers, k key) {
-	p.busy, p.serves, p.turn, p.began = true, of, k, time.Now()
-}
+func (p *Pool) begin(k key) { p.busy, p.turn, p.began = true, k, time.Now() }
 
 // charge counts the time of a turn that ends. The lock is held.
 func (p *Pool) charge() {
@@ -330,7 +279,7 @@ func (p *Pool) endIdle() {
 		p.mu.Unlock()
 		return
 	}
-	p.begin(nil, key{})
+	p.begin(key{})
 	p.mu.Unlock()
 	p.endChild()
 }
@@ -347,10 +296,10 @@ func (p *Pool) endChild() {
 const attempts = 2
 
 // ask makes a child carry out a request.
-func (p *Pool) ask(of *workers, owner string, s *chart.Source, r request) (answer, error) {
+func (p *Pool) ask(owner string, s *chart.Source, r request) (answer, error) {
 	var interrupted error
 	for range attempts {
-		a, err := p.askOnce(of, key{owner, s.Sum}, s, r)
+		a, err := p.askOnce(key{owner, s.Sum}, s, r)
 		if err == nil {
 			if a.Error != nil {
 				return a, a.Error
@@ -368,8 +317,8 @@ func (p *Pool) ask(of *workers, owner string, s *chart.Source, r request) (answe
 	return answer{}, fmt.Errorf("%w: %w", chart.ErrInterrupted, interrupted)
 }
 
-func (p *Pool) askOnce(of *workers, k key, s *chart.Source, r request) (answer, error) {
-	c, err := p.acquire(of, k, s)
+func (p *Pool) askOnce(k key, s *chart.Source, r request) (answer, error) {
+	c, err := p.acquire(k, s)
 	if err != nil {
 		return answer{}, err
 	}
@@ -382,25 +331,24 @@ func (p *Pool) askOnce(of *workers, k key, s *chart.Source, r request) (answer, 
 	return a, nil
 }
 
-// engine is a Pool for one owner, and perhaps of a controller.
+// engine is a Pool for one owner.
 type engine struct {
-	pool    *Pool
-	workers *workers
-	owner   string
+	pool  *Pool
+	owner string
 }
 
 func (e engine) Admits(s *chart.Source, versions []string) (string, error) {
-	a, err := e.pool.ask(e.workers, e.owner, s, request{Operation: admits, Versions: versions})
+	a, err := e.pool.ask(e.owner, s, request{Operation: admits, Versions: versions})
 	return a.Version, err
 }
 
 func (e engine) Verify(s *chart.Source, in chart.Input) error {
-	_, err := e.pool.ask(e.workers, e.owner, s, request{Operation: verify, Input: &in})
+	_, err := e.pool.ask(e.owner, s, request{Operation: verify, Input: &in})
 	return err
 }
 
 func (e engine) Render(s *chart.Source, in chart.Input) ([]chart.Manifest, error) {
-	a, err := e.pool.ask(e.workers, e.owner, s, request{Operation: render, Input: &in})
+	a, err := e.pool.ask(e.owner, s, request{Operation: render, Input: &in})
 	if err != nil {
 		return nil, err
 	}

@@ -321,7 +321,7 @@ func awaitWaiting(t *testing.T, p *Pool, n int) {
 func turnOf(t *testing.T, p *Pool, owner string) (free func()) {
 	t.Helper()
 	s := chartOf(settings("x"))
-	c, err := p.acquire(nil, key{owner, s.Sum}, s)
+	c, err := p.acquire(key{owner, s.Sum}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,65 +382,6 @@ func TestPool_ServesWhoUsedItLeast(t *testing.T) {
 		if next := received(t, served); next != want {
 			t.Errorf("%s is served, want %s", next, want)
 		}
-	}
-}
-
-// TestPool_LeavesOneWorkerOfAController: slow charts never occupy all workers of a controller. The renderings of the owner
-// that used the child most are interrupted, also if they wait already; others continue.
-func TestPool_LeavesOneWorkerOfAController(t *testing.T) {
-	for name, c := range map[string]struct {
-		turn    string
-		waiting []string
-		refused string
-	}{
-		"the owner that used the child most": {turn: "a/1", waiting: []string{"a/2", "a/2", "b/1"}, refused: "a/2"},
-		"the one that comes last":            {turn: "a/1", waiting: []string{"b/1", "a/2"}, refused: "a/2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newPool(t, Options{})
-			turnOf(t, p, "a/0")()
-			three, s := &workers{pool: p, n: 3}, chartOf(settings("x"))
-			current, err := p.acquire(three, key{c.turn, s.Sum}, s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			others := &workers{pool: p, n: 2}
-			type end struct {
-				owner string
-				err   error
-			}
-			ends := make(chan end)
-			ask := func(of *workers, owner string) {
-				c, err := p.acquire(of, key{owner, s.Sum}, s)
-				ends <- end{owner, err}
-				if err == nil {
-					p.release(c)
-				}
-			}
-			go ask(others, "a/9") // a worker of another controller does not count
-			awaitWaiting(t, p, 1)
-			last, refused := len(c.waiting)-1, 0
-			for i, owner := range c.waiting {
-				if owner == c.refused {
-					refused++
-				}
-				go ask(three, owner)
-				if i < last {
-					awaitWaiting(t, p, i+2)
-				}
-			}
-			for range refused {
-				if e := received(t, ends); e.owner != c.refused || !errors.Is(e.err, errQueue) {
-					t.Fatalf("%s ends with %v, want %s with %v", e.owner, e.err, c.refused, errQueue)
-				}
-			}
-			p.release(current)
-			for range 1 + len(c.waiting) - refused {
-				if e := received(t, ends); e.err != nil {
-					t.Errorf("%s: %v", e.owner, e.err)
-				}
-			}
-		})
 	}
 }
 

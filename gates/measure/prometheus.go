@@ -149,8 +149,8 @@ type sample struct {
 	Value []json.RawMessage `json:"value"`
 }
 
-// readNumber returns the number in an answer: a scalar, or a vector of one element. With a
-// warning, a part of what was asked may be missing, so that it counts as no answer.
+// readNumber returns the number in an answer: a scalar, or a vector of one element. An answer with
+// a warning may lack a part of the result, so it counts as no answer.
 func readNumber(status int, body []byte) (float64, error) {
 	answer := queryAnswer{}
 	err := json.Unmarshal(body, &answer)

@@ -70,8 +70,8 @@ type credentials struct {
 	authorities                              *x509.CertPool
 }
 
-// connect returns the server that a gate calls. It opens no connection. With an error, the
-// server only redacts.
+// connect returns the server that a gate calls. It opens no connection. With an error, the returned
+// server can only redact texts.
 func connect(gate v1alpha1.Gate, from *Secret, o Options) (*server, error) {
 	s := &server{}
 	raw, _ := Address(gate)
@@ -138,8 +138,8 @@ func refusedLocal(address *url.URL) error {
 // hostOf returns the host[:port] of an address.
 func hostOf(address *url.URL) string { return canonicalHost(address.Host, address.Scheme) }
 
-// canonicalHost returns one name for a host[:port]: in lower case, without the port that its
-// scheme has anyway.
+// canonicalHost returns one name for a host[:port]: in lower case, without the default port of the
+// scheme.
 func canonicalHost(host, scheme string) string {
 	host = strings.ToLower(strings.TrimSpace(host))
 	if scheme == "http" {
@@ -190,8 +190,8 @@ func (c credentials) redaction() secret.Redaction {
 	return secret.NewRedaction(parts...)
 }
 
-// newClient returns the client of one evaluation. It uses no proxy of the environment, so that
-// what a gate can reach does not depend on the pod.
+// newClient returns the client of one evaluation. It uses no proxy of the environment, so that the
+// servers that a gate can reach do not depend on the pod.
 func newClient(authorities *x509.CertPool, o Options) *http.Client {
 	dialer := dial.Policy{AllowLoopback: o.AllowLoopback}.Dialer(answerWithin)
 	return &http.Client{

@@ -7,9 +7,9 @@ import (
 	goyaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// cheapExpansion is the size up to which the expansion of aliases is not counted: each can at
-// most double the size, because its target may contain the aliases before it. From maxStars on
-// they are always counted.
+// If the aliases of a text can expand it to at most cheapExpansion bytes, the expansion is not
+// counted. Each alias can at most double the size, because its target may contain the aliases
+// before it. With maxStars aliases or more, the expansion is always counted.
 const (
 	cheapExpansion = 16 << 20
 	maxStars       = 24
@@ -17,9 +17,9 @@ const (
 	maxExpansion = 64 << 20
 )
 
-// checkExpansion bounds how many bytes the aliases of a YAML text expand to by maxExpansion.
-// The parser bounds the number of nodes, but not the length of a string among them: a megabyte
-// can expand to gigabytes.
+// checkExpansion refuses a YAML text whose aliases expand to more than maxExpansion bytes. The
+// parser bounds the number of nodes, but not the length of a string among them: a megabyte can
+// expand to gigabytes.
 func checkExpansion(text []byte) error {
 	if stars := min(bytes.Count(text, []byte("*")), maxStars); len(text)<<stars <= cheapExpansion || !bytes.Contains(text, []byte("&")) {
 		return nil

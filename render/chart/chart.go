@@ -129,8 +129,8 @@ func (c *Chart) read() (*helmchart.Chart, error) {
 	return helm, nil
 }
 
-// prune drops what is not installed and sorts sub-charts, which the loader returns in random
-// order.
+// prune drops files that are not installed, and sorts sub-charts, which the loader returns in
+// random order.
 func prune(c *helmchart.Chart) {
 	c.Templates = slices.DeleteFunc(c.Templates, func(f *common.File) bool {
 		return f == nil || path.Base(f.Name) == "NOTES.txt" || strings.HasPrefix(f.Name, "templates/tests/")

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// ErrInterrupted says that a rendering was not carried out, for a reason outside the content.
-// The next attempt may succeed.
+// ErrInterrupted means that a rendering was not carried out, for a reason outside the content. The
+// next attempt may succeed.
 var ErrInterrupted = errors.New("rendering was interrupted")
 
 // Engine renders. An error is either an *Error, which is about the content, or wraps

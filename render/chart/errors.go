@@ -46,8 +46,8 @@ func (r *refusal) Error() string { return r.message }
 // place matches the position in Go's template errors: template:line: or template:line:column:.
 var place = regexp.MustCompile(`template: ([^\s:]+):(\d+)(?::\d+)?: `)
 
-// Two forms in which Helm rewrites some of these errors: the position in parentheses, or on a
-// line of its own.
+// Two forms in which Helm rewrites some errors of text/template: with the position in parentheses,
+// or on a line of its own.
 var (
 	lineBreaks = regexp.MustCompile(`\n\s*`)
 	relaid     = regexp.MustCompile(`(?m)^(?:[a-z]+ error at \()?([^\s:()]+:\d+(?::\d+)?)(?:\): |\n\s+)`)

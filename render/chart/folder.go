@@ -59,8 +59,8 @@ func (c *Chart) manifestTexts(x *execution, in Input, capabilities *capabilities
 	return texts, nil
 }
 
-// called reports, by its data, whether another template calls a template of a folder, rather
-// than Helm's engine.
+// called reports whether another template called a template of a folder. The data of a call by
+// Helm's engine differ from those of a call by a template.
 func called(data any) bool {
 	top, isTop := data.(common.Values)
 	_, ofEngine := top["Subcharts"]

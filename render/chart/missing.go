@@ -104,8 +104,8 @@ func (n *needs) list(list *parse.ListNode) {
 	}
 }
 
-// action walks into an action. A value that it only keeps in a variable may be missing, because
-// a later test may ask for it.
+// action walks into an action. A value that the action only assigns to a variable may be missing,
+// because the template may test the variable later.
 func (n *needs) action(pipe *parse.PipeNode) {
 	if len(pipe.Decl) > 0 && len(pipe.Cmds) == 1 && len(pipe.Cmds[0].Args) == 1 {
 		n.ask(pipe)

@@ -113,7 +113,7 @@ func (l *loader) place(d *draft, err error) problem.List {
 	return said.problems.Sorted()
 }
 
-// claim is the entry that an add-on deploys an object to the clusters of placements. sum identifies the content of a
+// claim records that an add-on deploys an object to the clusters of placements. sum identifies the content of a
 // Namespace.
 type claim struct {
 	addOn      string

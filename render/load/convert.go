@@ -12,9 +12,9 @@ import (
 // toStorage converts a completed object to the version that the hub stores.
 //
 // For AddOnDeploymentConfig, only the version changes. ClusterManagementAddOn differs in one list, which is moved
-// here unchanged. The api module's conversion is not used, because it converts through Go types. They refuse a pace
-// that cannot be decoded before a problem can explain it, and they write 1h0m0s for 1h. A test compares the result
-// with the module's.
+// here unchanged. The api module's conversion is not used, because it converts through Go types: it refuses a pace
+// that cannot be decoded, before a problem can explain the mistake, and it writes 1h0m0s for 1h. A test compares
+// the result with the module's.
 //
 // The result shares unchanged parts with object, which is not modified.
 func toStorage(object map[string]any, r role, k kindSchema) map[string]any {

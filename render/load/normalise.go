@@ -97,8 +97,8 @@ func (s schemaSet) storageSchema(object *unstructured.Unstructured, k kindSchema
 	return s[kind]
 }
 
-// stored returns an object of the hub in the same form. It relies on the hub's validation. The object may have a
-// served version that is not the stored one.
+// stored returns an object of the hub in the form that normalise returns. It relies on the hub's validation. The
+// object may have a served version that is not the stored one.
 func (s schemaSet) stored(live *unstructured.Unstructured, r role) (*unstructured.Unstructured, error) {
 	object, err := plainJSON(live.Object)
 	if err != nil {

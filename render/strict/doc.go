@@ -7,5 +7,5 @@
 //	manifest.go manifests of apps/v1, batch/v1 and v1, with variables in them
 //	kinds.go    the kinds of Kubernetes' own groups; newer.go: names of later ones
 //	values.go   the ten rules for values; objects.go: those that compare several fields
-//	proposed.go fields of OCM's proposals that never made it into its API
+//	proposed.go fields of OCM's proposals that are not in OCM's API
 package strict

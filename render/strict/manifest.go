@@ -89,11 +89,11 @@ func formerFields() map[reflect.Type][]string {
 	}
 }
 
-// ManifestFlaws returns the kind that Kubernetes does not have and, where its kind is one of
-// apps/v1, batch/v1 or v1, the unknown fields of a manifest, the values of another type than
-// their field and those that no API server takes: the managed cluster would drop unknown fields
-// and refuse the rest. The status of a manifest is not checked. A manifest of an unknown kind is
-// checked as the kind that was probably meant.
+// ManifestFlaws returns the flaws of a manifest for which the managed cluster would refuse it, or
+// drop a field. It finds a kind that Kubernetes does not have. If the kind is one of apps/v1,
+// batch/v1 or v1, it also finds unknown fields, values of another type than their field, and values
+// that no API server accepts. The status of a manifest is not checked. A manifest of an unknown
+// kind is checked as the kind that was probably meant.
 func ManifestFlaws(at flaw.Path, manifest map[string]any, declared *Declarations) []flaw.Flaw {
 	types, err := compiledTypes()
 	if err != nil {
@@ -129,8 +129,8 @@ func (v *Declarations) takes(key string) bool {
 	return len(variable.References(key)) > 0 || slices.Contains(v.Newer, key)
 }
 
-// text judges a string by the kind of Go value it will be decoded into. One that is
-// exactly a variable may become a number or boolean.
+// text judges a string by the kind of Go value it will be decoded into. A string that is exactly a
+// variable may become a number or boolean.
 func (v *Declarations) text(at flaw.Path, text string, want reflect.Kind) []flaw.Flaw {
 	switch want {
 	case reflect.Interface:

@@ -16,8 +16,8 @@ import (
 	"github.com/addonflow/addonflow/render/variable"
 )
 
-// selectsOwnPods requires a selector that selects the pods of its own template. Without one the
-// manifest may be the part of a workload that another owner has.
+// selectsOwnPods requires a selector that selects the pods of its own template. Without a selector,
+// the manifest may be only a part of a workload, whose selector another owner sets.
 func selectsOwnPods(at flaw.Path, value any) []flaw.Flaw {
 	spec, _ := value.(map[string]any)
 	selector, given := spec[selectorKey].(map[string]any)

@@ -10,8 +10,8 @@ import (
 // proposedField is a field of OCM's proposals that is not in OCM's API. Teams write add-ons from the proposals, so
 // lint names the field that replaces it.
 type proposedField struct {
-	// field is its path, with [] for every index. beside is a field next to it in OCM's API: without it the
-	// object is of another kind that has a field of this path.
+	// field is its path, with [] for every index. beside is a field of OCM's API in the same object: an
+	// object without it is of another kind that has a field of this path.
 	field, beside string
 	hint          string
 }

@@ -36,11 +36,10 @@ const selectorKey = "selector"
 // typeString is the name of text in JSON schemas.
 const typeString = "string"
 
-// Flaws compares a value with the Go type it will be decoded into, for kinds
-// without an embedded schema: unknown fields (by case) and wrong types, each with
-// its path. encoding/json would match fields whatever their case, stop at the
-// first wrong type and lose the index. A null field is an absent one, as in the API
-// server; a null item of a list is nothing.
+// Flaws compares a value with the Go type it will be decoded into, for kinds without an embedded
+// schema: unknown fields (by case) and wrong types, each with its path. encoding/json would match
+// fields whatever their case, stop at the first wrong type and lose the index. A null field counts
+// as absent, as in the API server; a null item of a list is a flaw.
 func Flaws(at flaw.Path, value any, want reflect.Type) []flaw.Flaw {
 	return strictness{}.flaws(at, value, want)
 }

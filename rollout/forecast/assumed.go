@@ -21,8 +21,9 @@ const assumedClusters = 100
 //   - A placement without predicates selects every cluster. A placement with numberOfClusters
 //     selects that many.
 //   - Other install placements select equal shares of the fleet.
-//   - Of other placements of stages, the first selects one cluster. The others, and the stages
-//     whose size is known, have equal shares of the rest.
+//   - If the placement of the first of several stages has an unknown size, it selects one cluster.
+//     Any other stage of unknown size gets the share of the remaining clusters that it would have
+//     if all later stages were as large.
 //   - The first decision group has one cluster, and the other groups and the clusters in no
 //     group equal shares of the rest.
 //

@@ -18,8 +18,9 @@ type Took struct {
 	Clusters   int
 }
 
-// Measured is how long the Done clusters took, by their records. It leaves out the soaks of their stages, as in
-// under, the forecast of the policy that moved them. Records have whole seconds, and a cluster takes at least one.
+// Measured is how long the Done clusters took, by their records. The soaks of their stages do not count; under is
+// the forecast of the policy that moved these clusters, and has the lengths of the soaks. Records have whole
+// seconds, and a cluster takes at least one.
 func Measured(records []rollout.Record, under Forecast) Took {
 	soaks := map[string]time.Duration{}
 	for _, st := range under.Stages {
@@ -82,8 +83,8 @@ type Stage struct {
 	Name string
 	// Clusters of the stage, and how many of them are in flight at once at most.
 	Clusters, AtOnce int
-	// Waits are for people, windows and measurements before the stage. Only those for windows are in the times, if the
-	// forecast is Windowed.
+	// Waits are for people, windows and measurements before the stage. Of these, only the waits for windows are part
+	// of the times, and only if the forecast is Windowed.
 	Waits []string
 	// Soak of each cluster; 0: none.
 	Soak time.Duration

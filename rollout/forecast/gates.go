@@ -76,9 +76,10 @@ func windowsOf(policy v1alpha1.AddOnRolloutSpec, verdicts []rollout.Gate) []wind
 	return found
 }
 
-// lookAtWindows gives windows their verdicts at the current time, which includes the batches that were not simulated.
-// The sum of their times is enough: only a policy without stages has several tracks, and such a policy has no gates.
-// The planner does not get the times at which verdicts change, because opens says which changes matter.
+// lookAtWindows gives windows their verdicts at the simulated time plus the time of the batches that were counted
+// without simulation (skipped). One sum for the whole rollout is enough, because only a policy without stages has
+// several tracks, and such a policy has no gates. The planner does not get the times at which verdicts change: the
+// function opens decides which changes matter.
 func (r *run) lookAtWindows() {
 	now := r.in.Now.Add(r.skipped[""])
 	for i := range r.windows {
@@ -96,7 +97,8 @@ func (r *run) lookAtWindows() {
 }
 
 // opens is when the next window opens that clusters wait for; zero: none opens. A stage is full if it has as many
-// clusters in flight as when it could admit more and did not. While a stage is full, no window matters to it.
+// clusters in flight as in the last plan in which clusters of it waited although its windows were open. While a
+// stage is full, no window matters to it.
 func (r *run) opens(plan rollout.Plan) (next time.Time) {
 	for _, ask := range plan.Asks {
 		for _, w := range r.windows {

@@ -169,8 +169,8 @@ func (k Known) evaluate(pl *clusterv1beta1.Placement, named string) (selected, n
 	return selected, notes, nil
 }
 
-// inSets returns the clusters in the cluster sets of a placement; without any they are those
-// that are bound to its namespace.
+// inSets returns the clusters in the cluster sets that a placement names. If it names no set, they
+// are the clusters in the sets that are bound to its namespace.
 func (k Known) inSets(pl *clusterv1beta1.Placement, named string) (names, notes []string, err error) {
 	sets, bound := pl.Spec.ClusterSets, k.boundTo(pl.Namespace)
 	switch {
@@ -215,8 +215,9 @@ func (k Known) boundTo(namespace string) []string {
 	return sets
 }
 
-// setSelector selects the clusters of a cluster set. Unless it is known to select by labels of
-// its own, it has the clusters that carry its name as a label.
+// setSelector selects the clusters of a cluster set. If the set is known to have a label selector,
+// it is that selector. The set global has all clusters, any other set the clusters whose label
+// names the set.
 func (k Known) setSelector(name string) (labels.Selector, error) {
 	for i := range k.Sets {
 		by := k.Sets[i].Spec.ClusterSelector
@@ -273,8 +274,8 @@ func claimsOf(c *clusterv1.ManagedCluster) labels.Set {
 	return claims
 }
 
-// tainted counts the clusters with a taint, other than OCM's for a cluster that is not
-// available: in a forecast every cluster is.
+// tainted counts the clusters with a taint. OCM's taints of clusters that are not available do not
+// count, because in a forecast every cluster is available.
 func (k Known) tainted(names []string) int {
 	n := 0
 	for i := range k.Clusters {

@@ -14,8 +14,8 @@ import (
 	"github.com/addonflow/addonflow/rollout/clock"
 )
 
-// Digests of the two revisions of a forecast. They are as long as real ones, which count in the
-// limit of the ledger.
+// Digests of the two revisions of a forecast. They are as long as real digests, because the length
+// counts in the limit of the ledger.
 const (
 	stable = "v1:sha256:0000000000000000000000000000000000000000000000000000000000000001"
 	target = "v1:sha256:0000000000000000000000000000000000000000000000000000000000000002"
@@ -35,8 +35,8 @@ const horizon = 365 * 24 * time.Hour
 // clusters. At a microsecond each it takes about three seconds.
 const mostDecisions = 3_000_000
 
-// ErrTooLarge is returned for a policy that needs too many plans for a fleet of this size, such
-// as a thousand decision groups.
+// ErrTooLarge means that a policy needs too many plans for a fleet of this size, such as a policy
+// with a thousand decision groups.
 var ErrTooLarge = errors.New("the rollout has too many steps to be simulated")
 
 // run is one simulation.
@@ -87,8 +87,8 @@ type course struct {
 	size     int
 	// counted: its times follow from those of the decision group before it.
 	counted bool
-	// flying is the number of clusters in flight. most is that number when the stage last could admit more and did
-	// not.
+	// flying is the number of clusters in flight. most is the number in the last plan in which clusters of the
+	// stage waited although its windows were open.
 	flying, most int
 }
 
@@ -122,8 +122,8 @@ func newRun(addOn string, policy v1alpha1.AddOnRolloutSpec, fleet Fleet, windows
 	return r
 }
 
-// simulate plans and carries out until the rollout has succeeded, a cluster would time out, or
-// nothing happens any more.
+// simulate makes plans and carries them out until the rollout has succeeded, a cluster would time
+// out, or nothing happens any more.
 func (r *run) simulate() error {
 	for {
 		r.lookAtWindows()
@@ -164,8 +164,8 @@ func (r *run) next(plan rollout.Plan) time.Time {
 }
 
 // carryOut writes the works of every cluster that the plan moves. It reports whether the next plan is due at once.
-// After a real write it is, because the deadline of the clusters starts with their works. One such plan for each
-// deadline is enough.
+// In a real rollout, a plan follows each write of works and starts the deadlines of the written clusters. In the
+// simulation, one such plan for each declared deadline is enough.
 func (r *run) carryOut(plan rollout.Plan) (again bool) {
 	for _, a := range plan.Actions {
 		if a.Kind != rollout.Move {
@@ -297,8 +297,8 @@ func (r *run) perGroup(track string) bool {
 }
 
 // advance notes the times of a stage. If this batch equals the one before it, all full batches that follow are equal,
-// too: they are counted at once, without simulating their clusters. The planner takes these clusters for unchanged by
-// the target.
+// too: they are counted at once, without simulating their clusters. For the planner, the target does not change these
+// clusters.
 func (r *run) advance(name string, b *batch) {
 	c, track := r.course(name), r.trackOf(name)
 	now := r.in.Now.Sub(r.start) + r.skipped[track]
@@ -364,8 +364,8 @@ func (r *run) trackOf(stage string) string {
 	return placement
 }
 
-// deadlineOf is the declared deadline of a stage, or the name of its track: the steps of one strategy have the
-// same deadline.
+// deadlineOf identifies the deadline of a stage: by the declared deadline, or, without declared stages, by the
+// name of the track, because the steps of one strategy have the same deadline.
 func (r *run) deadlineOf(stage string) string {
 	if i := r.declared(stage); i >= 0 {
 		return r.in.Spec.Stages[i].ProgressDeadline

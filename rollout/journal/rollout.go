@@ -47,8 +47,8 @@ func Rollout(before, next v1alpha1.AddOnRolloutStatus) []Decision {
 }
 
 // InOrder returns the decisions of one turn in the order of their causes: orders and a new target; then stage by stage
-// what was seen of its clusters, its gates, its start, its admissions and its end; then what follows for the rollout. A
-// rollout resumes before the first stage that starts or admits clusters.
+// the observations of its clusters, its gates, its start, its admissions and its end; then the decisions about the
+// whole rollout. A rollout resumes before the first stage that starts or admits clusters.
 func InOrder(decisions []Decision, stages []v1alpha1.StageStatus) []Decision {
 	stageOf := func(d Decision) int {
 		return slices.IndexFunc(stages, func(s v1alpha1.StageStatus) bool { return s.Name == d.Stage })
@@ -159,8 +159,8 @@ func verdict(g v1alpha1.GateStatus) string {
 	return text
 }
 
-// GatesRemoved returns the gates that had failed and that the policy no longer has, for the same content and attempt. The
-// commit is that of the policy. It is no decision of the stage, which the policy may have removed, too.
+// GatesRemoved returns a decision for each gate that had failed and that the policy no longer has, for the same content
+// and attempt. It names the commit of the policy, and the stage of the gate, even if the policy removed the stage, too.
 func GatesRemoved(before, next v1alpha1.AddOnRolloutStatus, spec v1alpha1.AddOnRolloutSpec) []Decision {
 	if !sameTarget(before.Target, next.Target) || before.Attempt != next.Attempt {
 		return nil

@@ -35,8 +35,7 @@ type Input struct {
 	// Full: the ledger has no room for the name of another cluster. No cluster begins to
 	// leave.
 	Full bool
-	// Clusters are all that have a ManagedClusterAddOn, in any order. A cluster that is not
-	// listed has none.
+	// Clusters are all clusters that have a ManagedClusterAddOn, in any order.
 	Clusters []Cluster
 }
 
@@ -72,8 +71,8 @@ const (
 type Cluster struct {
 	Name      string
 	Installed Installation
-	// Unselected: the cluster left the install set. It is false while something selects the cluster. It is also false
-	// after a switch of the install type: that switch removes no add-on.
+	// Unselected: the cluster left the install set. It is false while a placement or the label selector selects the
+	// cluster. It is also false after a switch of the install type: that switch removes no add-on.
 	Unselected bool
 	// Gone: its ManagedCluster is terminating or absent. AddonFlow changes nothing on the cluster.
 	Gone bool

@@ -345,8 +345,8 @@ func (p *planner) look(t time.Time) {
 
 // Remaining counts the ManagedClusterAddOns that the removal of the whole add-on waits for.
 type Remaining struct {
-	// Ours are still to be deleted, Deleting are being deleted, Gone are those of clusters
-	// that leave the hub themselves.
+	// Ours counts the ManagedClusterAddOns that are still to be deleted, Deleting those that are
+	// being deleted, and Gone those of clusters that leave the hub.
 	Ours, Deleting, Gone int
 	// HandMade are the clusters whose hand-made ManagedClusterAddOns stay, sorted.
 	HandMade []string

@@ -58,8 +58,8 @@ func (r Record) retimed(change func(time.Time) time.Time) Record {
 	return r
 }
 
-// Encode writes the record for a ledger with the names, which are sorted. Times are rounded
-// up to grain. A record that remembers nothing is nil. It is an error if a name is missing.
+// Encode writes the record for a ledger with the names, which are sorted. Times are rounded up to
+// grain. An empty record gives nil. It is an error if a name is missing.
 func (r Record) Encode(names []string, grain time.Duration) (*v1alpha1.RemovalRecord, error) {
 	if len(r.Leaving) == 0 && r.Spent == 0 && r.UsedApproval == "" {
 		return nil, nil

@@ -375,6 +375,8 @@ func edits() []point {
 	const betaWork = "addon-beta-deploy-0"
 	betaBinding := registration.BindingName(beta, registration.Role{Kind: "ClusterRole", Name: betaReader})
 	const addOns, owners = "managedclusteraddons", "clustermanagementaddons"
+	// A rollout whose status is lost notes again that its content succeeded.
+	lost := map[string]int{"addonrollouts": 1, "addonrevisions": 1}
 	// A ManagedClusterAddOn takes its RoleBinding with it, which the operator deletes if it is first. OCM may have acted
 	// on an owner without the fence, so that the operator takes it over: the fence first, then the rest. An owner that
 	// is deleted waits for the operator's finalizer, and is then made anew.
@@ -400,13 +402,13 @@ func edits() []point {
 		{name: "phase of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true, forges: true},
 		{name: "finalizers of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"metadata":{"finalizers":null}}`},
 		{name: "annotations of a rollout", kind: rollout, where: in(demo.Namespace, beta), patch: `{"metadata":{"annotations":null}}`},
-		{name: "a rollout's status lost", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":null}`, status: true, repeats: 100, forgets: true},
+		{name: "a rollout's status lost", kind: rollout, where: in(demo.Namespace, beta), patch: `{"status":null}`, status: true, repeats: 100, forgets: true, undo: lost},
 		{name: "a source's status lost", kind: source, where: in(demo.Namespace, demo.SourceName), patch: `{"status":null}`, status: true, repeats: 100},
 		{name: "finalizers of a source", kind: source, where: in(demo.Namespace, demo.SourceName), patch: `{"metadata":{"finalizers":null}}`},
 		{name: "success of revisions", kind: revision, where: in(demo.Namespace, ""), patch: `{"metadata":{"annotations":{"addonflow.io/succeeded-at":null}}}`},
 		{name: "annotations of revisions", kind: revision, where: in(demo.Namespace, ""), patch: `{"metadata":{"annotations":null}}`},
 		{name: "revisions deleted", kind: revision, where: in(demo.Namespace, "")},
-		{name: "status of a rollout at a gate lost", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":null}`, status: true, repeats: 100, forgets: true, atGate: true},
+		{name: "status of a rollout at a gate lost", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":null}`, status: true, repeats: 100, forgets: true, atGate: true, undo: lost},
 		{name: "ledger of a rollout at a gate lost", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":{"ledger":null}}`, status: true, repeats: 100, forgets: true, atGate: true},
 		{name: "stages of a rollout at a gate lost", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":{"stages":null}}`, status: true, repeats: 100, atGate: true},
 		{name: "phase of a rollout at a gate", kind: rollout, where: in(demo.Namespace, alpha), patch: `{"status":{"phase":"Failed","message":"edited","outcome":"failure"}}`, status: true, forges: true, atGate: true},

@@ -864,7 +864,9 @@ const failure = "failure"
 // missing are the statuses that are not, at last, those of the undisturbed run: at the first
 // stand without those of the commits that come after it. A status that is written back
 // says that a rollout runs which has ended; the next commit then supersedes it. A status that was forged says that
-// a rollout failed, and a commit that is replaced before the operator has put it right keeps that.
+// a rollout failed, and a commit that is replaced before the operator has put it right keeps that. On a refused commit,
+// the rollout of an older commit says so only if it looks before it has ended, or after its removal has begun: the context
+// of the source says it in each case.
 func (w *workload) missing() []string {
 	var missing []string
 	seen := oracle.Reported(w.Forge.Log(), w.shas, w.names())
@@ -884,6 +886,9 @@ func (w *workload) missing() []string {
 		}
 		if commit, canary := strings.CutSuffix(key, " "+canaryContext); canary && w.point.leaves && n > 0 &&
 			passesEmpty(commit) && last[n-1] == "success: "+passedEmpty {
+			continue
+		}
+		if n == 0 && strings.HasPrefix(want[len(want)-1], failure+": not applied: the commit is refused") {
 			continue
 		}
 		if n == 0 || w.says(key, last[n-1]) != w.says(key, want[len(want)-1]) {

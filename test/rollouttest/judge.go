@@ -20,6 +20,7 @@ import (
 type History struct {
 	ledgers  decoder
 	stored   map[string]rollout.Record // the ledger written last
+	target   string                    // of the step judged last
 	stories  map[string]*story
 	believed int // records that no observed step wrote
 	// Of removals: the most ManagedClusterAddOns there ever were; since when nothing has
@@ -110,6 +111,7 @@ func (h *History) keep(j *judgement) {
 	s := j.step
 	if s.Input != nil {
 		h.watchRemovals(j)
+		h.target = targetOf(s)
 	}
 	switch {
 	case s.Start && s.Input != nil:
@@ -158,7 +160,7 @@ func (h *History) judge(s Step) (*judgement, error) {
 		return j, nil
 	}
 	if !s.Start {
-		j.unseen = h.foreignTo(j.before, s.Input.Now)
+		j.unseen = h.foreignTo(j.before, s)
 	}
 	j.policy = readPolicy(*s.Input, j.before, j.after)
 	for name, b := range j.before {
@@ -182,12 +184,15 @@ func (h *History) judge(s Step) (*judgement, error) {
 }
 
 // foreignTo returns an error if the ledger that a step read has a record that the history does not have. If the
-// operator's clock was set, the times of all records were moved by the same step, or those in the future to now.
-func (h *History) foreignTo(read map[string]rollout.Record, now time.Time) error {
+// operator's clock was set, the times of all records were moved by the same step, or those in the future to now. If the
+// content becomes the target again, the failures with it do not count again.
+func (h *History) foreignTo(read map[string]rollout.Record, s Step) error {
+	now, target := s.Input.Now, targetOf(s)
 	var step *time.Duration
 	for name, b := range read {
 		was := h.stored[name]
-		if b.RecordKey != was.RecordKey {
+		again := target != h.target && b.Revision == target && anotherTry(was, b)
+		if b.RecordKey != was.RecordKey && !again {
 			return fmt.Errorf("it read a record that no step of the history wrote: %+v", b)
 		}
 		for _, t := range [][2]time.Time{{was.Admitted, b.Admitted}, {was.Since, b.Since}} {
@@ -204,6 +209,22 @@ func (h *History) foreignTo(read map[string]rollout.Record, now time.Time) error
 		}
 	}
 	return nil
+}
+
+// targetOf is the digest of the content that a step rolls out.
+func targetOf(s Step) string {
+	if s.Input.Spec.Target == nil {
+		return ""
+	}
+	return s.Input.Spec.Target.Digest
+}
+
+// anotherTry reports whether a record differs from a failure only in that the failure does not count: the cluster can be
+// admitted again or, in a revert, is excused.
+func anotherTry(was, b rollout.Record) bool {
+	again, excused := was.RecordKey, was.RecordKey
+	again.State, again.Failed, excused.Excused = rollout.Left, false, true
+	return (isFailure(was) || was.Failed) && (b.RecordKey == again || b.RecordKey == excused)
 }
 
 // same reports whether the record names other content that is the target's for its cluster.

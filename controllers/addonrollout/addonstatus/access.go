@@ -22,9 +22,9 @@ func (a Access) speaks(state State) bool {
 	return state != Started || a.Permissions.State == registration.Failed
 }
 
-// conditions is RegistrationApplied with OCM's text. It is empty while permissions are
-// pending, which saves a write per move. An add-on without registration has none pending; OCM
-// uses the same text for it.
+// conditions is RegistrationApplied with OCM's text. It is empty while permissions are pending,
+// which saves a write per move. An add-on without registration has no pending permissions; OCM uses
+// the same text for it.
 func (a Access) conditions() []metav1.Condition {
 	c := metav1.Condition{
 		Type: registrationApplied, Status: metav1.ConditionTrue,

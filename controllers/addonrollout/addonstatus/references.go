@@ -8,8 +8,8 @@ import (
 	"github.com/addonflow/addonflow/render"
 )
 
-// references lists the configurations of the cluster in OCM's form. The applied side gets the
-// desired values only when the move is done.
+// references lists the configurations of the cluster in OCM's form. The last applied values become
+// the desired ones only when the move is done.
 func references(current []addonv1alpha1.ConfigReference, m Move) []addonv1alpha1.ConfigReference {
 	next := make([]addonv1alpha1.ConfigReference, 0, len(m.Rendered.ConfigReferences))
 	for _, want := range m.Rendered.ConfigReferences {

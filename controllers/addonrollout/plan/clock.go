@@ -39,8 +39,8 @@ func step(from, to Look) time.Duration {
 }
 
 // retiming says how the times of a status change before a plan uses it. Times that this process stored move with its
-// clock, by step. In a status of another process, such as after a restart, a time later than latest is replaced by
-// latest, because no decision is later than now. latest is zero for a status of this process.
+// clock, by step. After a restart, the status is of another process, whose clock may have been ahead: a time later
+// than latest is replaced by latest. latest is zero for a status of this process.
 type retiming struct {
 	step   time.Duration
 	latest time.Time

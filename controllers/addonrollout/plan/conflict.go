@@ -22,8 +22,8 @@ var ErrOwnership = errors.New("ownership conflict")
 // errSettling is the ErrOwnership of a writer that is fenced off but may not have stopped yet. It ends by itself.
 var errSettling = fmt.Errorf("%w", ErrOwnership)
 
-// ErrContested is the ErrOwnership of a client that undoes each write of a work. Only the next writes show whether it
-// ends, so the rollout is planned even if its status was lost.
+// ErrContested means that another client undoes each write of a work. It is an ErrOwnership. Only the next writes
+// show whether the client has stopped, so the rollout is planned even if its status was lost.
 var ErrContested = fmt.Errorf("%w", ErrOwnership)
 
 // ErrTenantDenied means that the policy of tenants does not let a rollout write to clusters.
@@ -51,8 +51,8 @@ type Claims struct {
 	Accepted []Accepted
 	// SettlesAt is when the fields of a fenced-off writer are accepted; zero: there are no such fields.
 	SettlesAt time.Time
-	// Restored lists, as text, the accepted fields that were written while the fence was down;
-	// "": none.
+	// Restored is a text about the accepted fields that another writer wrote while the
+	// ClusterManagementAddOn was not fenced off; "": there are none.
 	Restored string
 
 	// contested is why the rollout admits no cluster; nil: no owner or writer contests it.
@@ -174,7 +174,7 @@ func (o *Observation) writers(target *render.Renderer) Claims {
 	return c
 }
 
-// settledAt is when a takeover counts as ended. Its writer wrote before the ClusterManagementAddOn was fenced off
+// settledAt is when a takeover counts as ended: its writer wrote before the ClusterManagementAddOn was fenced off
 // again, and has not written since. If the writer continues, settledAt is zero: the writer is in conflict with
 // AddonFlow.
 func (o *Observation) settledAt(t addonstatus.Takeover) time.Time {

@@ -10,8 +10,8 @@ import (
 // Dependency is an add-on that the rollout depends on, as its own planner sees it.
 type Dependency struct {
 	v1alpha1.Dependency
-	// Stopped says why the dependency is verified on no cluster now; "": that differs by cluster. Absent: it is
-	// stopped because the add-on does not exist.
+	// Stopped says why the dependency is verified on no cluster now; "": Verified says where it is verified.
+	// Absent: it is stopped because the add-on does not exist.
 	Stopped string
 	Absent  bool
 	// Verified has every cluster that has the add-on or is to have it. The value is true if the content is verified

@@ -34,8 +34,9 @@ const namesPerSide = 200
 // gateTextLimit is how many characters of the texts of a verdict are stored.
 const gateTextLimit = 200
 
-// gateRoom is how many bytes the verdict of a gate has in the object at most, stageRoom the same for a stage without
-// gates. The ledger leaves this space free. stagesSpared stages have space beside a full ledger.
+// gateRoom is the most bytes of the verdict of a gate in the object, stageRoom the most bytes of a stage without
+// gates. The limit of the ledger is lowered by these bytes for each gate, and for each stage after the first
+// stagesSpared.
 const gateRoom, stageRoom, stagesSpared = 700, 600, 31
 
 // gate is a gate of a stage and its verdict in this turn.
@@ -90,9 +91,10 @@ func (t *turn) judgeGate(stage string, when v1alpha1.GateMoment, declared v1alph
 	return g
 }
 
-// storedVerdict is the verdict of a gate in the status; Waiting if the status has none. A verdict of the future gets
-// the present time. A measurement of the future gets no time: with the present time, it could count as one after a
-// soak that ends now, and a measurement that begins in this second would be ignored.
+// storedVerdict is the verdict of a gate in the status; Waiting if the status has none. If a clock was set back, a
+// stored time may be in the future. Such a time of a verdict becomes the present time. Such a time of a measurement
+// is dropped: with the present time, the measurement could count as one after a soak that ends now, and a
+// measurement that begins in this second would be ignored.
 func (t *turn) storedVerdict(stage string, when v1alpha1.GateMoment, declared v1alpha1.Gate) v1alpha1.GateStatus {
 	s := v1alpha1.GateStatus{Name: declared.Name, When: when, Type: declared.Type, State: v1alpha1.GateWaiting}
 	for _, st := range t.stored.Stages {
@@ -230,8 +232,9 @@ func (g *gate) planned() rollout.Gate {
 }
 
 // ask stores since when the planner asks for the verdict. A verdict is not stored if the planner never asked for it
-// and it decides nothing. The verdict of a window is stored only while the planner asks for it, because the window
-// opens and closes for every rollout. Decisions of users are counted even while the rollout is suspended.
+// and it decides nothing. The verdict of a window is stored only while the planner asks for it, because a window
+// opens and closes whether or not a stage waits for it. Decisions of users are counted even while the rollout is
+// suspended.
 func (g *gate) ask(asked bool, now time.Time) {
 	decided := g.Type != v1alpha1.GateWindow && (g.status.State == v1alpha1.GatePassed || g.status.State == v1alpha1.GateFailed)
 	switch {

@@ -56,8 +56,8 @@ func (p *Plan) decisions(step time.Duration, ordered []journal.Decision) Decisio
 	return d
 }
 
-// If no decision names a cluster, joinStages counts the cluster in its current stage. Its record names the stage that
-// admitted it, and it may have left that stage.
+// joinStages counts each cluster that no decision is about in its current stage. The record of a cluster names the
+// stage that admitted it, which may be another one.
 func (p *Plan) joinStages(decided []journal.Decision, all []journal.Standing) {
 	about := make(map[string]bool, len(decided))
 	for i := range decided {

@@ -317,9 +317,9 @@ func (t *turn) compare(j *Judged) {
 	}
 }
 
-// recognise corrects the observation of a member if another client changed the marks of its works. The works name the
-// target, of which the member has no record, but have the content of the stable revision or of its record. Then the
-// member runs that content, and the mark is repaired without an admission.
+// recognise corrects the observation of a member if another client changed the marks of its works. Such works name
+// the target although the member has no record of it, and they have the content of the stable revision or of the
+// member's record. Then the member runs that content, and the mark is repaired without an admission.
 func (t *turn) recognise(j *Judged) {
 	if j.Running() != t.Target.Digest || t.recorded(j, t.Target.Digest) || t.target.upToDate(j) && marked(j) {
 		return
@@ -391,9 +391,11 @@ func (t *turn) rendered(j *Judged, c Content, revision string) (desired, gone []
 	return r.Works(owner, j.Works)
 }
 
-// mixed is the content of a member whose works name different revisions, or none. If one of them names the target, it
-// is the target, because the works are partly written. But if the works have the stable revision or the content of
-// the record, they only lost their marks.
+// mixed is the content of a member whose works name different revisions, or none. Usually it is Mixed. If one of the
+// works names the target and the member has a record of the target, it is the target, because the works are being
+// written. Without that record it is the target only if the works do not have the content of the stable revision or
+// of another record: works with such content only lost their marks. If the status was lost, the member runs that
+// content.
 func (t *turn) mixed(j *Judged) string {
 	names, lost := j.names(t.Target.Digest), t.Rollout.Status.Target == nil
 	switch {
@@ -510,8 +512,8 @@ func (m *Member) awaits() string {
 }
 
 // startsAnew reports whether a member without works waits to be admitted to the target, because it cannot join at the
-// stable revision. Either it ran with other configurations, or the stable revision cannot be rendered for it. A turn
-// that rebuilds a lost status would take such a cluster for a cluster in flight.
+// stable revision. Either it ran with other configurations, or the stable revision cannot be rendered for it. While a
+// lost status is rebuilt, the second case does not count, because the turn would take the cluster for one in flight.
 func (t *turn) startsAnew(j *Judged) bool {
 	lost := t.Rollout.Status.Target == nil
 	return j.Running() == "" && j.Hindered == nil && (j.ranOtherwise() || !lost && t.stable.refuses(j) != nil)

@@ -139,8 +139,7 @@ type Member struct {
 	// Contested is the ErrContested about one of the member's works, whose content is then not known; nil: there is
 	// none.
 	Contested error
-	// Health is the state of the current content of the works. Serves: OCM's feedback rules
-	// report no pod that is not ready.
+	// Health is the state of the current content of the works. Serves: see Serving.
 	Health render.Observation
 	Serves bool
 	// Decoded is the renderer of the revision that its works name. It is read only to check

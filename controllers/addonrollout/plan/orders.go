@@ -32,8 +32,8 @@ type QuarantineChange struct {
 	Quarantine *v1alpha1.Quarantine
 }
 
-// open returns all orders without an answer, the oldest first, and the fresh ones, which have not taken effect. The
-// status has the others until their answers are stored.
+// open returns all orders without an answer, the oldest first, and those among them that have not taken effect
+// (fresh). The status lists the orders that have taken effect until their answers are stored.
 func (o *Observation) open() (all, fresh []*v1alpha1.AddOnOrder) {
 	for i := range o.Orders {
 		order := &o.Orders[i]
@@ -292,8 +292,8 @@ func aborted(s v1alpha1.AddOnRolloutStatus) string {
 	return brief.Line(text, 200)
 }
 
-// judgeContent judges the new orders about content, by name: rollback and unblock. Each is judged by the quarantines
-// after the orders before it. If several orders are about one content, the newest decides.
+// judgeContent judges the new orders about content, by name: rollback and unblock. Each order is judged as if the
+// orders before it had been carried out. If several orders are about one content, the newest decides.
 func (o *Observation) judgeContent(all []*v1alpha1.AddOnOrder, next v1alpha1.AddOnRolloutStatus) map[string]judgement {
 	judged, newest := map[string]judgement{}, map[string]string{} // newest has the order that decides, by digest
 	before := o
@@ -439,7 +439,8 @@ func (o *Observation) digestOf(a *v1alpha1.OrderArguments) string {
 }
 
 // named are the digests of the contents whose commit or digest begins with the hexadecimal digits. If one commit
-// introduced several, because a configuration on the hub changed, it is the newest.
+// introduced several contents, because a configuration on the hub changed, the commit stands for the newest of
+// them.
 func (o *Observation) named(digits string) []string {
 	var found, commits []string
 	for _, t := range o.targets() {

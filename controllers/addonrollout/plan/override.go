@@ -261,9 +261,9 @@ func (o *Observation) refuge(from v1alpha1.Target) string {
 	return to
 }
 
-// lostRefuge is the digest of that content if its revision was deleted and no order names other content; "": it was
-// not deleted. The annotation of its success was deleted with it. But no user asked for older content, so the
-// clusters are held, as for any missing revision.
+// lostRefuge is the digest of the content to which clusters would move back, if its revision was deleted and no
+// order names other content; "": otherwise. The annotation of its success was deleted with the revision. The
+// clusters are held, as for any missing revision, because no user asked for older content.
 func (o *Observation) lostRefuge(from v1alpha1.Target) string {
 	s := &o.Rollout.Status
 	to := s.Stable
@@ -432,8 +432,8 @@ func (o *Observation) definitionsLost(from, to string, mayChange bool) string {
 }
 
 // leaves reports whether a rollback moves a cluster away from a revision. It does if the works of the cluster are of
-// that revision, were being written when it failed, or lost a mark. A cluster that no stage selects and that was not
-// admitted to its content keeps it.
+// that revision. It also does if the works are half written or lost a mark, and the cluster was admitted to that
+// revision. A cluster that no stage selects and that was not admitted to its content keeps it.
 func (o *Observation) leaves(from string) func(*Member) bool {
 	selected, known := o.staged()
 	admitted := map[string]string{}

@@ -88,6 +88,9 @@ type Cluster struct {
 // Problems that the user must fix are part of the plan. A returned error is retried.
 func New(o *Observation) (Plan, error) {
 	claims, err := o.claims()
+	if err == nil {
+		err = o.Revisions.Interrupted() // the references of an add-on could not be compared
+	}
 	if err != nil {
 		return Plan{}, err
 	}

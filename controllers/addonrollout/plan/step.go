@@ -58,9 +58,9 @@ func (s *Steps) ToTarget(c *Cluster) Step {
 	return Step{c, s.before(c, o.Target.Digest, s.begun())}
 }
 
-// before is the content that a cluster probably ran before an entry of the history. It is that of the newest older
-// rollout to other content that ended, or in which the stage of the cluster began. If the history has none, it is the
-// stable content.
+// before is the content that a cluster probably ran before an entry of the history. It is the content of the newest
+// older rollout of other content that ended, or in which the stage of the cluster began. If the history has no such
+// rollout, it is the stable content.
 func (s *Steps) before(c *Cluster, digest string, entry int) *v1alpha1.Target {
 	status := &s.plan.Observed.Rollout.Status
 	for i := entry + 1; i < len(status.History); i++ {
@@ -77,9 +77,9 @@ func (s *Steps) before(c *Cluster, digest string, entry int) *v1alpha1.Target {
 	return nil
 }
 
-// ToContent is a move to the content: that of a cluster that failed with the content, otherwise that of the first
-// cluster that the content changes. It is the zero Step if the content is not the target and no cluster is known to
-// have got it.
+// ToContent is the move of one cluster to the content: of a cluster that failed with the content, otherwise of the
+// first cluster that the content changes. It is the zero Step if the content is not the target and no cluster is
+// known to have got it.
 func (s *Steps) ToContent(content v1alpha1.Target) Step {
 	var best Step
 	last := 0

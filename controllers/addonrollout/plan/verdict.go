@@ -73,8 +73,9 @@ func guardMessage(p rollout.Plan) string {
 	return p.Guard + "; " + p.GuardHint
 }
 
-// waitsFor says for what a valid plan waits, besides the turn of its clusters: a missing revision, a guard, or a user
-// who must look at clusters that failed after the success of the rollout.
+// waitsFor says for what a valid plan waits, besides the turn of its clusters: for example a missing revision, a
+// placement without decisions, a guard, or a user who must look at clusters that failed after the success of the
+// rollout.
 func waitsFor(o *Observation, in rollout.Input, plan rollout.Plan, next v1alpha1.AddOnRolloutStatus) Verdict {
 	v, ro := Verdict{}, o.Rollout
 	switch {
