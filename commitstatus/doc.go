@@ -15,7 +15,7 @@
 //	           -> Results, Notify -> reconcile
 //
 // A mark names a status before the status is posted. So after the end of a process, the forge shows either the
-// accepted status of the mark or its status under way. One read of the forge tells which, and no status is lost. A
+// accepted status of the mark or its status under way. One read of the forge shows which, and no status is lost. A
 // status is posted twice only if the forge had accepted it but did not show it at that read.
 //
 // The functions over marks and texts take the time as an argument. Only the Deliverer and the HTTP clients have a

@@ -54,7 +54,7 @@ func shortDigest(text string) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// command finds the command that a text tells the reader to run: at the end of a clause, or in parentheses.
+// command finds the command in a text that the reader is to run: at the end of a clause, or in parentheses.
 var command = regexp.MustCompile(`; addonflow [^;,()]+| \((?:git restore|pull request|addonflow) [^()]+\)`)
 
 // Shorten returns the text in at most limit characters. If it is longer, parts are cut in this order: the middle of

@@ -94,7 +94,7 @@ func (r *Reconciler) again(p reserved, wrote applied) time.Duration {
 		}
 	}
 	if len(wrote.troubles) > 0 {
-		after = clock.Sooner(after, heldFor) // an event tells when a body is restored; this is for other causes
+		after = clock.Sooner(after, heldFor) // an event says when a body is restored; this is for other causes
 	}
 	return after
 }
