@@ -106,6 +106,9 @@ func decoded(manifests []manifest) ([]chart.Manifest, error) {
 		if err := utiljson.Unmarshal(m.Fields, &fields); err != nil {
 			return nil, fmt.Errorf("cannot decode an object of %s: %w", m.File, err)
 		}
+		if fields == nil {
+			return nil, fmt.Errorf("cannot decode an object of %s: it is null", m.File)
+		}
 		out = append(out, chart.Manifest{File: m.File, Fields: fields})
 	}
 	return out, nil

@@ -469,6 +469,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"error":{"File":"values.yaml","Line":3,"Message":"is wrong","Hint":"correct it"}}`))
 	f.Add([]byte(`{"manifests":[{"file":"a","fields":[1]},{"file":"b","fields":null},{"file":"c"}]}`))
 	f.Add([]byte(`{"manifests":[{"file":"a","fields":{"n":1e400}}]}`))
+	f.Add([]byte(`{"manifests":[{"file":"a","fields":null}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var a answer
 		if json.Unmarshal(text, &a) != nil {
