@@ -86,7 +86,7 @@ func (o *controllerOptions) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.eventsAddr, "events-addr", "", "The address of an events receiver, such as Flux's notification-controller.")
 	fs.StringVar(&o.notifyURL, "notify-url", "", "The URL to which events of rollouts are posted, as signed CloudEvents.")
 	fs.StringVar(&o.notifyKeyFile, "notify-key-file", "", "The file with the key of the signatures of --notify-url.")
-	fs.IntVar(&o.concurrent, "concurrent", 4, "The number of sources, and of rollouts, reconciled at once.")
+	fs.IntVar(&o.concurrent, "concurrent", 4, "The number of sources, and of rollouts, reconciled at once. Those that wait for a chart do not count.")
 	fs.BoolVar(&o.allNamespaces, "watch-all-namespaces", true,
 		"Watch for AddOnSources and AddOnRollouts in all namespaces; if false, in the runtime namespace alone.")
 	fs.StringVar(&o.namespace, "watch-namespace", "", "The namespace whose AddOnSources and AddOnRollouts are reconciled; all if empty.")

@@ -21,6 +21,7 @@ import (
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/gates"
 	"github.com/addonflow/addonflow/controllers/metrics"
+	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/render/chart"
 )
@@ -46,6 +47,8 @@ type Options struct {
 	Tenants func(context.Context) (tenancy.Policy, error)
 	// Charts renders packages.
 	Charts chart.Engines
+	// Reconciles limits the turns that run at once; nil: the options of the controller do.
+	Reconciles *renderworker.Reconciles
 	// Clock of the ledger.
 	Clock clock.PassiveClock
 	// Elapsed is the time on a clock that is never set; nil: Clock's monotonic reading.
@@ -107,7 +110,7 @@ func New(o Options) *Reconciler {
 	return &Reconciler{
 		Options:   o,
 		memories:  newMemories(),
-		renderers: newRenderers(o.Live, o.Charts),
+		renderers: newRenderers(o.Live, o.Reconciles.Engines(o.Charts)),
 		addOns:    newOverlay[*addonv1alpha1.ManagedClusterAddOn](o.Clock),
 		works:     newOverlay[*workv1.ManifestWork](o.Clock),
 		course:    metrics.NewRollouts(),

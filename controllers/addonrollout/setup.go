@@ -93,6 +93,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if err != nil {
 		return err
 	}
+	limited, options := r.Reconciles.Limit(reconcile.Request.String, r, options)
 	ownChange := predicate.Or(predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}, predicate.AnnotationChangedPredicate{}, r.statusOfOthers(), hubclient.FinalizerTaken())
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.AddOnRollout{}, builder.WithPredicates(ownChange)).
@@ -115,7 +116,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesRawSource(woken).
 		WatchesRawSource(r.Agents.Outcomes(r.ofAgents)).
 		WithOptions(options).
-		Complete(r)
+		Complete(limited)
 }
 
 // watchConfigs gives the reader of configurations a watch with a cache of its own. The returned

@@ -118,8 +118,10 @@ type lookUp func(context.Context, load.Reference) (*unstructured.Unstructured, e
 
 // chartOwner is the owner of the charts of the source. It begins with the namespace, because namespaces take turns in
 // rendering. It differs from the owner of any rollout.
-func (p *pass) chartOwner() string {
-	return p.source.Namespace + "/" + v1alpha1.AddOnSourceKind + "/" + p.source.Name
+func (p *pass) chartOwner() string { return chartOwnerOf(client.ObjectKeyFromObject(p.source)) }
+
+func chartOwnerOf(source client.ObjectKey) string {
+	return source.Namespace + "/" + v1alpha1.AddOnSourceKind + "/" + source.Name
 }
 
 // compileObjects compiles objects. Then it reads the objects to which they refer into hub, and compiles again. If

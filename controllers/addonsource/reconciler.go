@@ -20,6 +20,7 @@ import (
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
 	"github.com/addonflow/addonflow/controllers/metrics"
+	"github.com/addonflow/addonflow/controllers/renderworker"
 	"github.com/addonflow/addonflow/controllers/tenancy"
 	"github.com/addonflow/addonflow/githubapp"
 	"github.com/addonflow/addonflow/gitsource"
@@ -55,6 +56,8 @@ type Config struct {
 	Permits Permits
 	// Charts renders packages.
 	Charts chart.Engines
+	// Reconciles limits the passes that run at once; nil: the options of the controller do.
+	Reconciles *renderworker.Reconciles
 	// Tokens of GitHub Apps, shared with other users of the Apps; nil: not shared.
 	Tokens *githubapp.Tokens
 	// Git has the permissions that the operator's flags give to repositories.
@@ -93,6 +96,7 @@ func New(config Config) *Reconciler {
 	if config.Tokens == nil {
 		config.Tokens = githubapp.New(config.Clock)
 	}
+	config.Charts = config.Reconciles.Engines(config.Charts)
 	return &Reconciler{
 		Config: config, memories: newMemories(), writes: &writes{}, errands: newErrands(), reverts: &revertOutcomes{}, course: metrics.NewSources(), room: gitsource.NewRoom(),
 	}

@@ -27,6 +27,7 @@ import (
 // repaired at once: AddOnRollouts and, by metadata only, ClusterManagementAddOns and AddOnRevisions. Other objects
 // are compared once per interval.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	limited, options := r.Reconciles.Limit(func(req reconcile.Request) string { return chartOwnerOf(req.NamespacedName) }, r, options)
 	toSource := handler.EnqueueRequestsFromMapFunc(sourceOf)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("addonsource").
@@ -39,7 +40,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		WatchesRawSource(r.errands.ends()).
 		WatchesRawSource(r.Desk.Outcomes(v1alpha1.AddOnSourceKind)).
 		WithOptions(options).
-		Complete(r)
+		Complete(limited)
 }
 
 func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {

@@ -13,6 +13,8 @@
 //     the template.
 //   - Renderings wait in one queue. Next is a rendering of the namespace that used
 //     the child for the shortest time in the last minutes, and in it of the owner that did.
+//   - A reconcile that waits for a rendering does not count among those that run (Reconciles), so
+//     that slow charts delay no reconcile without a chart.
 //   - Three failures are chart.ErrInterrupted: a deadline, of the wait or of the rendering;
 //     a child that does not start; a child that is killed from outside. They say nothing
 //     about the content, and the caller tries again.
