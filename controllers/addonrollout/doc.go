@@ -18,6 +18,7 @@
 //
 // The files:
 //
+//	caughtup.go    whether the watch cache shows what the ledger of another process was made from
 //	observe.go     placements.go, configs.go with configwatch.go, revisions.go; overlay.go: what
 //	               the watch cache does not show yet
 //	plan/          the decisions; addonstatus/: the words of OCM's statuses
@@ -30,7 +31,8 @@
 //	memory.go      what a process remembers; setup.go, wake.go: what starts a turn
 //	explain.go     the same plan for the command line; trace.go: for tests
 //
-// The ledger in AddOnRollout.status is reserved by compare-and-swap before any work is written. So no crash, second
+// The ledger in AddOnRollout.status is reserved by compare-and-swap before any work is written, and the ledger of
+// another process is planned only with a watch cache that shows as much as that process had seen. So no crash, second
 // operator or stale cache can admit a cluster twice or one cluster too many. If the swap is refused, the plan is
 // dropped. No decision depends on a condition that the operator wrote.
 package addonrollout

@@ -131,10 +131,14 @@ func (o *overlay[T]) confirmed(shown map[client.ObjectKey]bool, mine func(T) boo
 	return there, nil
 }
 
-// olderVersion reports whether a is an older version of the same object than b. Resource versions of one resource are
-// ordered numbers (Kubernetes 1.35, KEP-5504). A version that does not parse never counts as older; at worst this
-// costs a conflict.
+// olderVersion reports whether a is an older version of the same object than b.
 func olderVersion(a, b client.Object) bool {
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return olderThan(a.GetResourceVersion(), b.GetResourceVersion())
+}
+
+// olderThan reports whether a resource version is older than another one of the same resource. They are ordered numbers
+// (Kubernetes 1.35, KEP-5504). A version that does not parse never counts as older; at worst this costs a conflict.
+func olderThan(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }

@@ -176,6 +176,10 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 			return ctrl.Result{}, err
 		}
 	}
+	if object, err := r.behind(ctx, ro, mem); err != nil || object != "" {
+		ctrl.LoggerFrom(ctx).V(1).Info("The turn waits for the watch cache, because another process wrote the ledger", "older", object)
+		return ctrl.Result{RequeueAfter: r.Pace}, err
+	}
 	observed, err := r.observe(ctx, ro, mem, as)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -46,9 +46,14 @@ type retiming struct {
 	latest time.Time
 }
 
+// Stored reports whether this process stored the ledger in the last turn.
+func (m Memory) Stored(ledger v1alpha1.Ledger) bool {
+	return m.last != nil && equality.Semantic.DeepEqual(m.last.ledger, ledger)
+}
+
 // retiming returns how the times of a status with this ledger change.
 func (m Memory) retiming(ledger v1alpha1.Ledger, now Look) retiming {
-	if m.last == nil || !equality.Semantic.DeepEqual(m.last.ledger, ledger) {
+	if !m.Stored(ledger) {
 		return retiming{latest: now.Wall}
 	}
 	return retiming{step: step(m.last.Look, now)}
