@@ -101,7 +101,8 @@ func ownerAndName(api func(root *url.URL) string) func(place) (repository, error
 		}
 		owner, name := p.segments[last-1], p.segments[last]
 		root := *p.root
-		root.Path = rootPath(p.segments[:last-1])
+		endpoint := strings.TrimPrefix(api(&root), root.String()) + "/repos"
+		root.Path = rootPath(p.segments[:last-1], endpoint)
 		return repository{
 			api: api(&root) + "/repos/" + owner + "/" + name, host: root.Host,
 			name: forgeHost(&root) + root.Path + "/" + strings.ToLower(owner+"/"+name),
@@ -215,14 +216,14 @@ func only(s, extra string) bool {
 	return true
 }
 
-// rootPath returns the path at which the forge is served, without the suffix of an API endpoint
-// (/api/v1/repos, /api/v3/repos, /repos).
-func rootPath(prefix []string) string {
+// rootPath returns the path at which the forge is served, without its endpoint. The suffixes of GitHub and Gitea are
+// removed from the address of every forge.
+func rootPath(prefix []string, endpoint string) string {
 	path := ""
 	if len(prefix) > 0 {
 		path = "/" + strings.Join(prefix, "/")
 	}
-	for _, endpoint := range []string{"/api/v1/repos", "/api/v3/repos", "/repos"} {
+	for _, endpoint := range []string{endpoint, "/api/v1/repos", "/api/v3/repos", "/repos"} {
 		if root, ok := strings.CutSuffix(path, endpoint); ok {
 			return root
 		}

@@ -21,7 +21,7 @@ import (
 )
 
 // answering is a forge that gives every request the same answer. TOKEN in it is the token of the request, and SENT is
-// what its Authorization header has.
+// what its header for the token has.
 type answering struct {
 	code        int
 	after, body string
@@ -29,13 +29,15 @@ type answering struct {
 
 // documented is the code of a success; 0 in answering stands for it.
 func documented(r *http.Request, provider string) int {
-	switch {
-	case r.Method == http.MethodPost && provider == "bitbucketserver":
-		return http.StatusNoContent
-	case r.Method == http.MethodPost:
-		return http.StatusCreated
+	if r.Method != http.MethodPost {
+		return http.StatusOK
 	}
-	return http.StatusOK
+	for _, c := range forges() {
+		if c.provider == provider {
+			return c.post.code
+		}
+	}
+	return http.StatusCreated
 }
 
 // as is the transport to the forge. An App gets its token.
@@ -48,7 +50,7 @@ func (a answering) as(provider string) http.RoundTripper {
 		case code == 0:
 			code = documented(r, provider)
 		}
-		_, sent, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		_, sent := commitstatus.Header(provider, testToken)
 		body = strings.NewReplacer("TOKEN", testToken, "SENT", sent).Replace(body)
 		return &http.Response{
 			StatusCode: code, Header: http.Header{"Retry-After": {a.after}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
@@ -93,7 +95,8 @@ type answerCase struct {
 // hides fails if a text shows a credential.
 func (a answerCase) hides(text string) {
 	a.Helper()
-	for _, credential := range []string{testToken, strings.TrimPrefix(basicHeader, "Basic ")} {
+	_, sent := commitstatus.Header(a.provider, testToken)
+	for _, credential := range []string{testToken, sent} {
 		if strings.Contains(text, credential) {
 			a.Errorf("%q shows %q", text, credential)
 		}
@@ -138,7 +141,7 @@ func (a answerCase) statuses(forge commitstatus.Forge) {
 		want = []string{"pending", status.Context}
 	}
 	if err := forge.Post(a.Context(), status); !a.refused(err) && !says(a.body, want...) {
-		a.Errorf("the status counts as stored")
+		a.Errorf("the status counts as stored although the answer does not have each of %q", want)
 	}
 	shown, err := forge.Shown(a.Context(), testSHA, []string{status.Context})
 	a.refused(err)
@@ -234,7 +237,10 @@ func FuzzAnswers(f *testing.F) {
 		f.Fatal(err)
 	}
 	tokens := githubapp.New(nil)
-	paths := map[string]string{"azuredevops": "/tfs/Main/fleet/_git/fleet", "bitbucketserver": "/scm/team/fleet.git", "gitlab": "/team/infra/fleet"}
+	paths := map[string]string{}
+	for _, c := range forges() {
+		paths[c.provider] = c.path
+	}
 	seed := func(provider string, code int, after, body string) {
 		f.Add(uint8(slices.Index(commitstatus.Providers(), provider)), code, after, body) //nolint:gosec // a few
 	}

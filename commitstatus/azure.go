@@ -25,6 +25,9 @@ func azureProvider() provider {
 		authorize:  func(token string) string { return basic(":" + token) },
 		permission: "the scope Code (status)",
 		pace:       5, burst: 50,
+		webhook: &Webhook{Password: true, Form: []FormEntry{
+			{formPlace, "Project settings > Service hooks > Web Hooks"}, {"Trigger", "Code pushed"}, {"Basic auth", "any user name; the password is " + WebhookToken},
+		}},
 	}
 }
 

@@ -27,8 +27,14 @@ func bitbucketProvider() provider {
 		// The API needs the scope repository. An API token has another name for it.
 		permission: "the scope repository (an API token: read:repository:bitbucket)",
 		pace:       rate.Every(4 * time.Second), burst: 60,
+		webhook: &Webhook{Signed: []SignedHeader{bitbucketSignature()}, Form: []FormEntry{
+			{formPlace, "Repository settings > Webhooks > Add webhook"}, {"Secret", WebhookToken}, {"Triggers", "Repository push"},
+		}},
 	}
 }
+
+// bitbucketSignature is the header of both Bitbuckets.
+func bitbucketSignature() SignedHeader { return SignedHeader{"X-Hub-Signature", sha256Prefix} }
 
 // bitbucketAuthorization returns the header of an access token of a repository, project or workspace, and of
 // <email>:<API token>.

@@ -20,6 +20,9 @@ func bitbucketServerProvider() provider {
 		authorize:  bitbucketAuthorization, // an HTTP access token, or <user>:<password>
 		permission: "Repository read (REPO_READ)",
 		pace:       5, burst: 50,
+		webhook: &Webhook{Signed: []SignedHeader{bitbucketSignature()}, Form: []FormEntry{
+			{formPlace, "Repository settings > Webhooks > Create webhook"}, {"Secret", WebhookToken}, {"Events", "Repository: Push"},
+		}},
 	}
 }
 

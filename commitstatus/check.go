@@ -58,7 +58,7 @@ func Check(ctx context.Context, kind string, forge Forge, sha string) iter.Seq[F
 		for _, context := range []string{CheckContext, long} {
 			var before Status
 			for _, step := range checkSteps() {
-				status := Status{SHA: sha, Context: context, State: step.state, Description: step.text}
+				status := Status{SHA: sha, Context: context, State: step.state, Description: Fit(kind, step.text)}
 				err := step.take(ctx, forge, status, before, step.keeps && providers()[kind].keepsPendingText)
 				name := step.name
 				if context == long {

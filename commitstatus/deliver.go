@@ -375,6 +375,18 @@ func (k *memory) owns(s Statement) bool {
 	return slices.ContainsFunc(k.own, func(own Statement) bool { return sameWords(own, s) })
 }
 
+// words returns the statement of the operator that the forge cut at its limit; if there is none, the statement that
+// was read.
+func (k *memory) words(limits provider, read Statement) Statement {
+	for _, own := range slices.Backward(k.own) {
+		if cut := limits.fit(own.Description); sameWords(read, Statement{State: own.State, Description: cut}) {
+			read.Description = own.Description
+			return read
+		}
+	}
+	return read
+}
+
 // drop forgets a key.
 func (l *line) drop(key string) {
 	delete(l.boxes, key)
@@ -690,7 +702,7 @@ func (l *line) unread(sha string) []*delivery {
 func (d *Deliverer) learn(next *delivery, found *Status) bool {
 	shows := Statement{}
 	if found != nil {
-		shows = found.statement()
+		shows = next.known.words(providers()[next.line.Provider], found.statement())
 	}
 	next.known.posted = next.known.posted && stated(next.mark) != nil
 	d.show(next, shows)

@@ -41,7 +41,7 @@ func scripted(t *testing.T, exchanges ...exchange) string {
 		var want, got any
 		_ = json.Unmarshal([]byte(e.body), &want)
 		_ = json.Unmarshal(sent, &got)
-		if diff := cmp.Diff([]any{e.request, e.authorization, want}, []any{r.Method + " " + r.RequestURI, r.Header.Get("Authorization"), got}); diff != "" {
+		if diff := cmp.Diff([]any{e.request, e.authorization, want}, []any{r.Method + " " + r.RequestURI, authorizationOf(r), got}); diff != "" {
 			t.Errorf("exchange %d\n-want +got:\n%s", next, diff)
 		}
 		for key, value := range e.header {
@@ -57,6 +57,16 @@ func scripted(t *testing.T, exchanges ...exchange) string {
 		}
 	})
 	return server.URL
+}
+
+// authorizationOf is the Authorization header of a request, or the name and value of the forge's own header.
+func authorizationOf(r *http.Request) string {
+	for _, provider := range commitstatus.Providers() {
+		if field, _ := commitstatus.Header(provider, ""); field != "Authorization" && r.Header.Get(field) != "" {
+			return field + ": " + r.Header.Get(field)
+		}
+	}
+	return r.Header.Get("Authorization")
 }
 
 // forgeCase is one forge with its exchanges.

@@ -1,6 +1,7 @@
 package commitstatus
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -41,7 +42,7 @@ type provider struct {
 	open func(Config, *restClient) Forge
 	// address reads addresses of repositories, and names the pages of commits.
 	address addressing
-	// authorize returns the Authorization header for a token.
+	// authorize returns the value of the header for a token.
 	authorize func(token string) string
 	// permission is the forge's name of the permission that the token needs.
 	permission string
@@ -49,6 +50,13 @@ type provider struct {
 	pace  rate.Limit
 	burst int
 
+	// header has what authorize returns; "": Authorization.
+	header string
+	// descriptions and contexts are how many characters of a description and of a context the forge stores; 0: no fewer
+	// than DescriptionLimit and ContextLimit.
+	descriptions, contexts int
+	// webhook proves that the forge sent a webhook; nil: it sends none.
+	webhook *Webhook
 	// apps: a GitHub App can post statuses. needsApp: only a GitHub App can.
 	apps, needsApp bool
 	// foldsCase: contexts that differ only in case are the same.
@@ -70,7 +78,7 @@ func providers() map[string]provider {
 		"azuredevops":     azureProvider(),
 		"bitbucket":       bitbucketProvider(),
 		"bitbucketserver": bitbucketServerProvider(),
-		"forgejo":         giteaProvider(), // its API is Gitea's
+		"forgejo":         forgejoProvider(),
 		"gitea":           giteaProvider(),
 		"github":          githubProvider(),
 		"githubchecks":    githubChecksProvider(),
@@ -97,10 +105,10 @@ func named(has func(provider) bool) string {
 // Permission returns the forge's name of the permission that a token needs on a kind of forge.
 func Permission(kind string) string { return providers()[kind].permission }
 
-// bearer returns the header of a bearer token.
+// bearer returns the value for a bearer token.
 func bearer(token string) string { return "Bearer " + token }
 
-// basic returns the header of basic authentication, for user:password.
+// basic returns the value for basic authentication, for user:password.
 func basic(credentials string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(credentials))
 }
@@ -151,19 +159,56 @@ func New(config Config) (Forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return checked{p.open(config, client)}, nil
+	return fitted{p.open(config, client), p}, nil
 }
 
-// checked refuses statuses that no forge accepts.
-type checked struct{ Forge }
+// fitted refuses statuses that no forge accepts, and cuts texts at the limits of the forge.
+type fitted struct {
+	Forge
+	limits provider
+}
 
 // Post implements Forge.
-func (c checked) Post(ctx context.Context, status Status) error {
+func (f fitted) Post(ctx context.Context, status Status) error {
 	if err := status.Validate(); err != nil {
 		return invalid(err)
 	}
-	return c.Forge.Post(ctx, status)
+	status.Context, status.Description = f.limits.context(status.Context), f.limits.fit(status.Description)
+	return f.Forge.Post(ctx, status)
 }
+
+// Shown implements Forge. The statuses have the contexts as given.
+func (f fitted) Shown(ctx context.Context, sha string, contexts []string) (map[string]*Status, error) {
+	cut := make([]string, 0, len(contexts))
+	for _, name := range contexts {
+		cut = append(cut, f.limits.context(name))
+	}
+	found, err := f.Forge.Shown(ctx, sha, cut)
+	shown := make(map[string]*Status, len(found))
+	for i, name := range contexts {
+		status, read := found[cut[i]]
+		if status != nil {
+			status.Context = name
+		}
+		if read {
+			shown[name] = status
+		}
+	}
+	return shown, err
+}
+
+// context returns a context as the forge stores it.
+func (p provider) context(name string) string {
+	return cutContext(cmp.Or(p.contexts, ContextLimit), name)
+}
+
+// fit returns a description as the forge stores it.
+func (p provider) fit(description string) string {
+	return Shorten(cmp.Or(p.descriptions, DescriptionLimit), description)
+}
+
+// Fit returns a description as a kind of forge stores it.
+func Fit(kind, description string) string { return providers()[kind].fit(description) }
 
 // parts returns the provider, and the client of the repository, that the configuration names.
 func (c Config) parts() (provider, *restClient, error) {
@@ -207,6 +252,6 @@ func newRESTClient(config Config, p provider, repo repository) (*restClient, err
 	}
 	return &restClient{
 		repository: repo, http: &transport, limiter: config.Limiter, clock: clock,
-		login: &login{authorize: p.authorize, token: token, app: config.App},
+		login: &login{field: cmp.Or(p.header, "Authorization"), authorize: p.authorize, token: token, app: config.App},
 	}, nil
 }

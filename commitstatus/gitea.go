@@ -21,7 +21,22 @@ func giteaProvider() provider {
 		proposals:  giteaProposals,
 		permission: "write:repository",
 		pace:       20, burst: 100,
+		webhook: giteaWebhook(SignedHeader{"X-Gitea-Signature", ""}),
 	}
+}
+
+// forgejoProvider describes Forgejo, whose API is Gitea's.
+func forgejoProvider() provider {
+	p := giteaProvider()
+	p.webhook = giteaWebhook(SignedHeader{"X-Forgejo-Signature", ""}, SignedHeader{"X-Gitea-Signature", ""})
+	return p
+}
+
+// giteaWebhook is a webhook with one of the headers. Of a form, Gitea signs other bytes than it sends.
+func giteaWebhook(signed ...SignedHeader) *Webhook {
+	return &Webhook{Signed: signed, Form: []FormEntry{
+		{formPlace, "Settings > Webhooks > Add webhook"}, {"HTTP method", "POST"}, {"Content type", "application/json"}, {"Secret", WebhookToken}, {"Trigger on", "Push events"},
+	}}
 }
 
 // Post implements Forge.

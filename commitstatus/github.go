@@ -24,6 +24,9 @@ func githubProvider() provider {
 		permission: "Commit statuses: write (a classic token: repo:status)",
 		pace:       rate.Every(time.Second), burst: 20,
 		foldsCase: true,
+		webhook: &Webhook{Signed: []SignedHeader{{"X-Hub-Signature-256", sha256Prefix}}, Form: []FormEntry{
+			{formPlace, "Settings > Webhooks > Add webhook"}, {"Content type", "application/json"}, {"Secret", WebhookToken}, {"Events", "Just the push event"},
+		}},
 	}
 }
 

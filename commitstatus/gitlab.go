@@ -37,6 +37,9 @@ func gitlabProvider() provider {
 		permission: "the scope api and the role Developer (Maintainer for a protected branch)",
 		pace:       5, burst: 50,
 		keepsPendingText: true,
+		webhook: &Webhook{Token: "X-Gitlab-Token", Form: []FormEntry{ //nolint:gosec // the name of a header
+			{formPlace, "Settings > Webhooks > Add new webhook"}, {"Secret token", WebhookToken}, {"Trigger", "Push events; Tag push events if the source follows tags"},
+		}},
 	}
 }
 

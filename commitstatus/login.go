@@ -44,6 +44,8 @@ func (a *App) validate(provider string, repo repository) error {
 
 // login authenticates a client: with a token, or with tokens that it requests for an App.
 type login struct {
+	// field is the name of the header.
+	field     string
 	authorize func(token string) string
 	token     Secret
 	app       *App
@@ -57,7 +59,7 @@ type login struct {
 // token is used for an hour, unless it is refused.
 const sentTokens = 4
 
-// header returns the Authorization header of the next request. The App's token may have to be requested first.
+// header returns the value of the header of the next request. The App's token may have to be requested first.
 func (l *login) header(ctx context.Context, client *http.Client) (Secret, error) {
 	token := l.token
 	if l.app != nil {
@@ -87,11 +89,12 @@ func (l *login) renew() bool {
 // redact removes the tokens, and the headers that carried them, from a text.
 func (l *login) redact(text string) string {
 	l.mu.Lock()
-	sent := slices.Clone(l.sent)
+	tokens := slices.Clone(l.sent)
 	l.mu.Unlock()
 	var secrets []Secret
-	for _, token := range sent {
-		_, credentials, _ := strings.Cut(l.authorize(string(token)), " ")
+	for _, token := range tokens {
+		sent := l.authorize(string(token))
+		credentials := sent[strings.LastIndex(sent, " ")+1:]
 		_, password, _ := strings.Cut(string(token), ":")
 		secrets = append(secrets, token, Secret(credentials), Secret(password))
 	}

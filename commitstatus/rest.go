@@ -162,7 +162,7 @@ func (c *restClient) do(ctx context.Context, request call) (*http.Response, erro
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Authorization", string(authorization))
+	r.Header.Set(c.login.field, string(authorization))
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

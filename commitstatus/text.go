@@ -13,9 +13,9 @@ import (
 
 const (
 	// DescriptionLimit is GitHub's limit in characters; it refuses a longer description with 422. Forges with a
-	// higher limit also get at most 140.
+	// higher limit also get at most 140; a lower limit is in the row of its forge.
 	DescriptionLimit = 140
-	// ContextLimit keeps a context readable in a list of checks, and within the limits of all forges.
+	// ContextLimit keeps a context readable in a list of checks. A lower limit is in the row of its forge.
 	ContextLimit = 100
 	// shortSHA is how many digits of a commit a text shows.
 	shortSHA = 10
@@ -37,12 +37,16 @@ func ContextName(parts ...string) string {
 			kept = append(kept, part)
 		}
 	}
-	name := strings.Join(kept, "/")
-	if utf8.RuneCountInString(name) <= ContextLimit {
+	return cutContext(ContextLimit, strings.Join(kept, "/"))
+}
+
+// cutContext returns a context in at most limit characters.
+func cutContext(limit int, name string) string {
+	if utf8.RuneCountInString(name) <= limit {
 		return name
 	}
 	digest := "-" + shortDigest(name)
-	return strings.TrimRight(firstRunes(name, ContextLimit-len(digest)), "/") + digest
+	return strings.TrimRight(firstRunes(name, limit-len(digest)), "/") + digest
 }
 
 // shortDigest distinguishes texts; it is "" for an empty text.

@@ -519,6 +519,24 @@ func TestForgesNameThePermissions(t *testing.T) {
 	}
 }
 
+// TestWebhooksNameTheProofs: the table of webhooks has each type, with the headers that prove the sender.
+func TestWebhooksNameTheProofs(t *testing.T) {
+	table := text(t, "docs/how-to/webhooks.md")
+	for kind, webhook := range commitstatus.Webhooks() {
+		i := slices.IndexFunc(strings.Split(table, "\n"), func(row string) bool {
+			types, proof, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
+			known := strings.HasPrefix(row, "| `") && slices.Contains(strings.Split(types, ", "), "`"+kind+"`")
+			for _, header := range webhook.Signed {
+				known = known && strings.Contains(proof, "`"+header.Name)
+			}
+			return known && strings.Contains(proof, webhook.Token) && (!webhook.Password || strings.Contains(proof, "basic authentication"))
+		})
+		if i < 0 {
+			t.Errorf("docs/how-to/webhooks.md has no row of %s that names what proves the sender: %+v", kind, webhook)
+		}
+	}
+}
+
 // TestImagesAreSmall: a clone stays small, and every image is shown.
 func TestImagesAreSmall(t *testing.T) {
 	shown, total := "", int64(0)

@@ -246,17 +246,8 @@ type WebhookSpec struct {
 	SecretRef meta.LocalObjectReference `json:"secretRef"`
 }
 
-// The types of webhooks.
-const (
-	WebhookAzureDevOps     = "azuredevops"
-	WebhookBitbucket       = "bitbucket"
-	WebhookBitbucketServer = "bitbucketserver"
-	WebhookForgejo         = "forgejo"
-	WebhookGeneric         = "generic-hmac"
-	WebhookGitea           = "gitea"
-	WebhookGitHub          = "github"
-	WebhookGitLab          = "gitlab"
-)
+// WebhookGeneric is the type of a webhook that is not of a known forge.
+const WebhookGeneric = "generic-hmac"
 
 // WebhookPathPrefix begins status.webhookPath.
 const WebhookPathPrefix = "/hook/"

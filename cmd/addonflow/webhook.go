@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 )
 
 func newWebhookCommand(c *cli) *cobra.Command {
@@ -49,11 +50,11 @@ func (c *cli) webhook(ctx context.Context, name, base string) error {
 	case source.Status.WebhookPath == "":
 		return &exitError{code: exitTimeout, err: fmt.Errorf("source %s has no path yet: the operator has not looked at spec.webhook", key)}
 	}
-	lines := [][2]string{{"URL", strings.TrimSuffix(base, "/") + source.Status.WebhookPath}}
-	lines = append(lines, entriesOf(spec.Type)...)
-	for _, line := range lines {
-		text := strings.ReplaceAll(line[1], tokenWord, fmt.Sprintf("the key token of Secret %s/%s", key.Namespace, spec.SecretRef.Name))
-		if _, err := fmt.Fprintf(c.Out, "%-14s %s\n", line[0]+":", text); err != nil {
+	entries := []commitstatus.FormEntry{{Field: "URL", Value: strings.TrimSuffix(base, "/") + source.Status.WebhookPath}}
+	entries = append(entries, commitstatus.Webhooks()[spec.Type].Form...)
+	for _, entry := range entries {
+		text := strings.ReplaceAll(entry.Value, commitstatus.WebhookToken, fmt.Sprintf("the key token of Secret %s/%s", key.Namespace, spec.SecretRef.Name))
+		if _, err := fmt.Fprintf(c.Out, "%-14s %s\n", entry.Field+":", text); err != nil {
 			return err
 		}
 	}
@@ -61,31 +62,4 @@ func (c *cli) webhook(ctx context.Context, name, base string) error {
 		c.hint("Next: put the address before it at which the forge reaches the Service addonflow-webhook; see --base-url")
 	}
 	return nil
-}
-
-// tokenWord stands for where the token is, and where is the place of the form.
-const (
-	tokenWord = "TOKEN"
-	where     = "Where"
-)
-
-// entriesOf returns what the form of a forge asks for, besides the URL, in its words.
-func entriesOf(kind string) [][2]string {
-	switch kind {
-	case v1alpha1.WebhookGitHub:
-		return [][2]string{{where, "Settings > Webhooks > Add webhook"}, {"Content type", "application/json"}, {"Secret", tokenWord}, {"Events", "Just the push event"}}
-	case v1alpha1.WebhookGitLab:
-		return [][2]string{{where, "Settings > Webhooks > Add new webhook"}, {"Secret token", tokenWord}, {"Trigger", "Push events; Tag push events if the source follows tags"}}
-	case v1alpha1.WebhookGitea, v1alpha1.WebhookForgejo:
-		// Of a form, Gitea signs other bytes than it sends.
-		return [][2]string{{where, "Settings > Webhooks > Add webhook"}, {"HTTP method", "POST"}, {"Content type", "application/json"}, {"Secret", tokenWord}, {"Trigger on", "Push events"}}
-	case v1alpha1.WebhookBitbucket:
-		return [][2]string{{where, "Repository settings > Webhooks > Add webhook"}, {"Secret", tokenWord}, {"Triggers", "Repository push"}}
-	case v1alpha1.WebhookBitbucketServer:
-		return [][2]string{{where, "Repository settings > Webhooks > Create webhook"}, {"Secret", tokenWord}, {"Events", "Repository: Push"}}
-	case v1alpha1.WebhookAzureDevOps:
-		return [][2]string{{where, "Project settings > Service hooks > Web Hooks"}, {"Trigger", "Code pushed"}, {"Basic auth", "any user name; the password is " + tokenWord}}
-	default:
-		return [][2]string{{"Method", "POST"}, {"Header", "X-Signature: sha256=<HMAC-SHA256 of the body in hex>, keyed with " + tokenWord}}
-	}
 }

@@ -304,7 +304,7 @@ func (g *planning) run(ctx context.Context) error {
 	defer cancel()
 	status := commitstatus.Status{
 		SHA: merge.from.Commit, Context: forge.PlanContextName(g.source), State: commitstatus.Success,
-		Description: commitstatus.Shorten(commitstatus.DescriptionLimit, plan.Summary()),
+		Description: commitstatus.Fit(g.source.Spec.CommitStatus.Provider, plan.Summary()),
 	}
 	if !plan.Accepted() {
 		status.State = commitstatus.Failure

@@ -19,6 +19,7 @@ import (
 
 	"github.com/addonflow/addonflow/api/secret"
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 )
 
 const (
@@ -133,7 +134,7 @@ func (r *Receiver) answer(w http.ResponseWriter, request *http.Request) int {
 	}
 	defer r.leave(key)
 	request.Body = http.MaxBytesReader(w, request.Body, bodyLimit)
-	err := schemes()[source.Spec.Webhook.Type].verify(request, token)
+	err := verify(commitstatus.Webhooks()[source.Spec.Webhook.Type], request, token)
 	switch {
 	case errors.Is(err, errDenied):
 		r.Log.Info("A webhook is refused: its signature or token is wrong", "source", key)

@@ -33,7 +33,7 @@ const (
 
 // declareHook gives the source a webhook.
 func declareHook(ctx context.Context, hub client.Client, source *v1alpha1.AddOnSource) error {
-	source.Spec.Webhook = &v1alpha1.WebhookSpec{Type: v1alpha1.WebhookGitHub, SecretRef: fluxmeta.LocalObjectReference{Name: hookSecret}}
+	source.Spec.Webhook = &v1alpha1.WebhookSpec{Type: "github", SecretRef: fluxmeta.LocalObjectReference{Name: hookSecret}}
 	return hub.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: source.Namespace, Name: hookSecret}, StringData: map[string]string{"token": hookToken},
 	})

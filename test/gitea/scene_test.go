@@ -85,7 +85,7 @@ func (s *scene) declare(change ...sourceOption) {
 			URL: forge.URL() + "/" + s.repository + ".git", Reference: &v1alpha1.GitReference{Branch: "main"}, Path: "addons",
 			Interval:  metav1.Duration{Duration: time.Hour},
 			SecretRef: &meta.LocalObjectReference{Name: s.accessSecret()},
-			Webhook:   &v1alpha1.WebhookSpec{Type: v1alpha1.WebhookGitea, SecretRef: meta.LocalObjectReference{Name: s.hookSecret()}},
+			Webhook:   &v1alpha1.WebhookSpec{Type: "gitea", SecretRef: meta.LocalObjectReference{Name: s.hookSecret()}},
 			CommitStatus: &v1alpha1.CommitStatusSpec{
 				Provider: "gitea", Address: forge.URL() + "/" + s.repository, SecretRef: &meta.LocalObjectReference{Name: s.tokenSecret()},
 			},
