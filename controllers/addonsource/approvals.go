@@ -45,14 +45,22 @@ const (
 // approve, plus levelsAtOnce.
 const levelsAtOnce = 5
 
-// commitsAtOnce is the number of commits whose pull requests one read looks up.
-const commitsAtOnce = 10
+// commitsAtOnce is the number of commits whose pull requests one visit looks up, and requestsAtOnce the number of pull
+// requests whose comments it reads. GitHub's limiter allows 35 calls in a visit.
+const (
+	commitsAtOnce  = 10
+	requestsAtOnce = 10
+)
 
 // loginShown is how many characters of an account's name an event has.
 const loginShown = 60
 
-// reasonLimit is how many bytes of a comment an AddOnApproval keeps.
-const reasonLimit = 1024
+// reasonLimit is how many characters of a comment an AddOnApproval keeps. keptLimit is how many characters of it are
+// kept between two visits.
+const (
+	reasonLimit = 1024
+	keptLimit   = 2 * reasonLimit
+)
 
 // Approver creates AddOnApprovals for the decisions that accounts of a forge made by comments. It is a separate
 // controller, so that no forge delays a rollout. Comments are read only while a gate waits for them. Nothing about
@@ -90,11 +98,21 @@ type origin struct {
 	asked int
 	// whole: no commit is missing in the line.
 	whole    bool
-	requests []commitstatus.MergedRequest
+	requests []*mergedRequest
+	// visits counts the visits that read comments.
+	visits int
 	// authors are those of the requests, and of commits that came without one.
 	authors []author
 	// uncounted are the events about comments that do not count.
 	uncounted []string
+}
+
+// mergedRequest is a pull request with the decisions in its comments.
+type mergedRequest struct {
+	commitstatus.MergedRequest
+	decisions []commitstatus.Comment
+	// tried is the last visit that requested the comments, and read the last one that got them; 0: none.
+	tried, read int
 }
 
 // author is the account of an author; "": the forge names none. of is a request or a commit.
@@ -155,9 +173,68 @@ func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v
 		if began := status.TargetSince; b.asked > 1 && began != nil && merged.At.Before(began.Time) {
 			merged.At = began.Time // earlier comments may be about other content with the same ten digits
 		}
-		b.requests, b.authors = append(b.requests, merged), append(b.authors, author{merged.Author, fmt.Sprintf("pull request %d (commit %.10s)", merged.Number, commit.SHA)})
+		b.requests, b.authors = append(b.requests, &mergedRequest{MergedRequest: merged}), append(b.authors, author{merged.Author, fmt.Sprintf("pull request %d (commit %.10s)", merged.Number, commit.SHA)})
 	}
 	return b.asked == len(b.line), nil
+}
+
+// readComments reads the comments of the newest request, and of those that were tried the longest ago. all: the comments
+// of every request were read once, so that no rejection is missed.
+func (b *origin) readComments(ctx context.Context, from commitstatus.Comments) (all bool, err error) {
+	b.visits++
+	order := slices.Clone(b.requests)
+	slices.SortStableFunc(order[1:], func(x, y *mergedRequest) int { return cmp.Compare(x.tried, y.tried) })
+	for _, r := range order[:min(requestsAtOnce, len(order))] {
+		failed := r.readComments(ctx, from, b.visits)
+		err = cmp.Or(err, failed)
+		if refused, ok := errors.AsType[*commitstatus.DeliveryError](failed); ctx.Err() != nil || ok && refused.Everyone {
+			break
+		}
+		r.tried = b.visits
+	}
+	return !slices.ContainsFunc(b.requests, func(r *mergedRequest) bool { return r.read == 0 }), err
+}
+
+// readComments replaces the decisions of a request.
+func (r *mergedRequest) readComments(ctx context.Context, from commitstatus.Comments, visit int) error {
+	comments, err := from.After(ctx, r.MergedRequest)
+	if err != nil {
+		return fmt.Errorf("request %d: %w", r.Number, err)
+	}
+	r.decisions, r.read = nil, visit
+	for _, c := range comments {
+		if _, ok := gates.ParseComment(c.Body); ok {
+			c.Body = brief.Cut(c.Body, keptLimit)
+			r.decisions = append(r.decisions, c)
+		}
+	}
+	return nil
+}
+
+// comments are the decisions in all requests, the oldest first.
+func (b *origin) comments() (all []commitstatus.Comment) {
+	for _, r := range b.requests {
+		all = append(all, r.decisions...)
+	}
+	slices.SortFunc(all, func(x, y commitstatus.Comment) int { return cmp.Compare(x.ID, y.ID) })
+	return all
+}
+
+// readAgain reads the comments of requests that an earlier visit read, if one of them decides, because it may be
+// edited or deleted since; false: there is no such request.
+func (b *origin) readAgain(ctx context.Context, from commitstatus.Comments, decided []v1alpha1.AddOnApproval) (again bool, err error) {
+	for _, r := range b.requests {
+		if r.read == b.visits || !slices.ContainsFunc(r.decisions, func(c commitstatus.Comment) bool {
+			return slices.ContainsFunc(decided, func(d v1alpha1.AddOnApproval) bool { return d.Spec.Forge.CommentID == c.ID })
+		}) {
+			continue
+		}
+		if err := r.readComments(ctx, from, b.visits); err != nil {
+			return false, err
+		}
+		again = true
+	}
+	return again, nil
 }
 
 // lookOf returns the look that the last visit of a rollout left. Only one worker reconciles a key at a time.
@@ -317,25 +394,25 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	if !announced {
 		a.Events.Event(rollout, corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request "+last.origin.numbers()+" are read for approvals")
 	}
-	var comments []commitstatus.Comment
-	for _, merged := range last.origin.requests {
-		more, err := from.After(ctx, merged)
-		if err != nil {
-			return from.Permission(), fmt.Errorf("request %d: %w", merged.Number, err)
-		}
-		comments = append(comments, more...)
+	all, unread := last.origin.readComments(ctx, from)
+	if !all {
+		return from.Permission(), unread
 	}
-	slices.SortFunc(comments, func(x, y commitstatus.Comment) int { return cmp.Compare(x.ID, y.ID) })
 	// Uncached, because earlier entries must be seen.
 	var list v1alpha1.AddOnApprovalList
 	if err := a.Live.List(hub, &list, client.InNamespace(rollout.Namespace)); err != nil {
 		return "", fmt.Errorf("cannot list approvals: %w", err)
 	}
 	asked := newLevels(from, last, func(text string) { a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", text) })
-	var unread error
 	for _, gate := range waiting {
-		decided, err := gate.decisions(ctx, rollout, asked, last.origin, comments, gate.subject.Of(list.Items))
-		unread = cmp.Or(unread, err)
+		var decided []v1alpha1.AddOnApproval
+		for again := true; again; {
+			decided, err = gate.decisions(ctx, rollout, asked, last.origin, last.origin.comments(), gate.subject.Of(list.Items))
+			unread = cmp.Or(unread, err)
+			if again, err = last.origin.readAgain(ctx, from, decided); err != nil {
+				return from.Permission(), err
+			}
+		}
 		if len(decided) == 0 {
 			continue
 		}

@@ -212,6 +212,8 @@ type approvalScene struct {
 	rollout *v1alpha1.AddOnRollout
 	// approver is the one of all looks.
 	approver *Approver
+	// limit is how many calls of one look the forge answers; 0: all. calls counts them.
+	limit, calls int
 }
 
 // shaOf is a commit of one digit.
@@ -239,6 +241,10 @@ func newApprovalScene(t *testing.T) *approvalScene {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := a.answers[strings.TrimPrefix(r.URL.Path, "/api/v1/repos/team/fleet/")]
+		if a.calls++; a.limit > 0 && a.calls > a.limit {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
 		}
@@ -285,6 +291,7 @@ func (a *approvalScene) look() (by []string) {
 	if a.approver == nil {
 		a.approver = NewApprover(a.planner.Reconciler)
 	}
+	a.calls = 0
 	result, err := a.approver.Reconcile(a.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(a.rollout)})
 	if err != nil {
 		a.t.Fatal(err)
@@ -395,6 +402,113 @@ func TestApprover_CommentsOnAnEarlierRequestAreOfTheRolloutOfThisContent(t *test
 		a.answers["issues/8/comments"] = []any{commentOf(2, "dave", at)}
 		if got := a.look(); !slices.Equal(got, want) {
 			t.Errorf("%s: entered %q", at, got)
+		}
+	}
+}
+
+// fortyRequests replaces the commits of the scene by forty, each merged with its own request. Request 40 is the newest.
+func (a *approvalScene) fortyRequests() {
+	var commits []any
+	for n := 40; n > 0; n-- {
+		sha := fmt.Sprintf("%040d", n)
+		commits = append(commits, map[string]any{"sha": sha, "parents": []any{map[string]any{"sha": fmt.Sprintf("%040d", n-1)}}})
+		a.answers["commits/"+sha+"/pull"] = map[string]any{
+			"number": n, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": sha, "user": map[string]any{"login": "alice"}, "base": map[string]any{"ref": "main"},
+		}
+		a.answers[fmt.Sprintf("issues/%d/comments", n)] = []any{}
+	}
+	a.answers["commits"] = commits
+	a.rollout.Status.Target.Commit, a.rollout.Status.Stable.Commit = fmt.Sprintf("main@sha1:%040d", 40), fmt.Sprintf("main@sha1:%040d", 0)
+	if err := a.hub.Update(a.t.Context(), a.rollout); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// looks makes up to n looks, until a decision is entered.
+func (a *approvalScene) looks(n int) (by []string) {
+	for ; n > 0 && len(by) == 0; n-- {
+		by = a.look()
+		for a.event() != "" { // the recorder keeps 20
+		}
+	}
+	return by
+}
+
+// TestApprover_ReadsFortyRequestsInSeveralVisits: GitHub's limiter allows 35 calls in the 15 seconds of a visit.
+func TestApprover_ReadsFortyRequestsInSeveralVisits(t *testing.T) {
+	for _, request := range []int{40, 1} {
+		a := newApprovalScene(t)
+		a.fortyRequests()
+		a.limit = 30
+		a.answers[fmt.Sprintf("issues/%d/comments", request)] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
+		if got := a.looks(10); !slices.Equal(got, []string{"carol"}) {
+			t.Errorf("request %d: entered %q", request, got)
+		}
+	}
+}
+
+// TestApprover_KeepsTheCommentsThatAVisitRead: the forge stops to answer in the middle of every visit but the last.
+func TestApprover_KeepsTheCommentsThatAVisitRead(t *testing.T) {
+	a := newApprovalScene(t)
+	a.fortyRequests()
+	a.limit = 5
+	a.answers["issues/1/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
+	a.looks(20)
+	a.limit = 2 * requestsAtOnce
+	if got := a.look(); !slices.Equal(got, []string{"carol"}) {
+		t.Errorf("entered %q", got)
+	}
+}
+
+// TestApprover_ReadsTheNewestRequestInEveryVisit: a comment is usually written there.
+func TestApprover_ReadsTheNewestRequestInEveryVisit(t *testing.T) {
+	a := newApprovalScene(t)
+	a.fortyRequests()
+	if got := a.looks(10); len(got) > 0 {
+		t.Fatalf("entered %q", got)
+	}
+	a.answers["issues/40/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
+	if got := a.look(); !slices.Equal(got, []string{"carol"}) {
+		t.Errorf("entered %q", got)
+	}
+	if a.calls > 2*requestsAtOnce {
+		t.Errorf("%d calls in a look", a.calls)
+	}
+}
+
+// TestApprover_ARejectionOnAnOldRequestPrecedesAnApproval: the newest request is read in the first visit, the oldest in
+// the last.
+func TestApprover_ARejectionOnAnOldRequestPrecedesAnApproval(t *testing.T) {
+	a := newApprovalScene(t)
+	a.fortyRequests()
+	a.answers["issues/40/comments"] = []any{commentOf(2, "carol", "2026-01-01T00:02:00Z")}
+	reject := commentOf(1, "bob", "2026-01-01T00:01:00Z").(map[string]any)
+	reject["body"] = strings.Replace(reject["body"].(string), "approve", "reject", 1)
+	a.answers["issues/1/comments"] = []any{reject}
+	if got := a.looks(10); !slices.Equal(got, []string{"bob"}) {
+		t.Errorf("entered %q", got)
+	}
+}
+
+// TestApprover_AKeptCommentIsReadAgainBeforeItCounts: bob deletes an approval that an earlier visit read.
+func TestApprover_AKeptCommentIsReadAgainBeforeItCounts(t *testing.T) {
+	for _, deleted := range []bool{true, false} {
+		a := newApprovalScene(t)
+		two := int32(2)
+		a.rollout.Spec.Stages[0].Gates.Before[0].Approval.Count = &two
+		a.fortyRequests()
+		a.answers["issues/1/comments"] = []any{commentOf(1, "bob", "2026-01-01T00:01:00Z")}
+		if got := a.looks(10); len(got) > 0 {
+			t.Fatalf("entered %q", got)
+		}
+		want := []string{"bob", "carol"}
+		if deleted {
+			a.answers["issues/1/comments"], want = []any{}, nil
+		}
+		a.answers["issues/40/comments"] = []any{commentOf(2, "carol", "2026-01-01T00:02:00Z")}
+		got := a.looks(10)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("deleted %v: entered %q, want %q", deleted, got, want)
 		}
 	}
 }
