@@ -52,6 +52,10 @@ const (
 	requestsAtOnce = 10
 )
 
+// commitSettles is the time after the target was set in which a forge may not show yet with which pull request a commit
+// was merged.
+const commitSettles = 2 * time.Minute
+
 // loginShown is how many characters of an account's name an event has.
 const loginShown = 60
 
@@ -92,19 +96,39 @@ type look struct {
 // target names the newest commit at the time of the read. That commit may be later than the one that introduced the
 // content.
 type origin struct {
-	// of is the target, line has its commit and the earlier ones, and asked is how many of them were requested.
-	of    v1alpha1.Target
-	line  []commitstatus.LineCommit
-	asked int
+	// of is the target, and line has its commit and the earlier ones.
+	of   v1alpha1.Target
+	line []lineCommit
 	// whole: no commit is missing in the line.
-	whole    bool
-	requests []*mergedRequest
+	whole bool
 	// visits counts the visits that read comments.
 	visits int
-	// authors are those of the requests, and of commits that came without one.
-	authors []author
+	// announced is the event about the requests.
+	announced string
 	// uncounted are the events about comments that do not count.
 	uncounted []string
+}
+
+// lineCommit is a commit and its pull request.
+type lineCommit struct {
+	commitstatus.LineCommit
+	// asked is when the forge was asked last for the request; zero: never. request is nil if the forge shows none.
+	asked   time.Time
+	request *mergedRequest
+}
+
+// settled reports whether it is known if a commit came with a request. since is when the target was set.
+func (c *lineCommit) settled(since time.Time) bool {
+	return c.request != nil || !c.asked.Before(since.Add(commitSettles))
+}
+
+// due reports whether the request is looked up now. After the commit has settled, the pause doubles each time.
+func (c *lineCommit) due(now, since time.Time) bool {
+	pause := commentsAgain
+	if c.settled(since) {
+		pause = c.asked.Sub(since)
+	}
+	return c.request == nil && now.Sub(c.asked) >= pause
 }
 
 // mergedRequest is a pull request with the decisions in its comments.
@@ -115,75 +139,100 @@ type mergedRequest struct {
 	tried, read int
 }
 
-// author is the account of an author; "": the forge names none. of is a request or a commit.
-type author struct{ login, of string }
-
 // authored returns why an account may have authored the content; "": it did not.
-func (b origin) authored(login string) string {
+func (b *origin) authored(login string) string {
 	if !b.whole {
 		return "too many commits were merged since the stable content to know their authors; approve with addonflow approve"
 	}
-	for _, a := range b.authors {
-		if a.login == "" {
-			return "the forge names no account for the author of " + a.of + "; approve with addonflow approve"
+	for _, c := range b.line {
+		author, of := c.Author, fmt.Sprintf("commit %.10s", c.SHA)
+		if c.request != nil {
+			author, of = c.request.Author, fmt.Sprintf("pull request %d (%s)", c.request.Number, of)
 		}
-		if strings.EqualFold(a.login, login) {
-			return "the account is the author of " + a.of + "; another account must comment"
+		if author == "" {
+			return "the forge names no account for the author of " + of + "; approve with addonflow approve"
+		}
+		if strings.EqualFold(author, login) {
+			return "the account is the author of " + of + "; another account must comment"
 		}
 	}
 	return ""
 }
 
-// numbers lists the requests.
-func (b origin) numbers() string {
-	all := make([]string, 0, len(b.requests))
-	for _, r := range b.requests {
-		all = append(all, strconv.FormatInt(r.Number, 10))
+// requests are the pull requests of the line, the newest first.
+func (b *origin) requests() (all []*mergedRequest) {
+	for _, c := range b.line {
+		if c.request != nil {
+			all = append(all, c.request)
+		}
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
-// read looks up the pull requests and commits of the target, in several visits if needed; false: they are not known
-// yet. While no content is stable, it looks up only the commit of the target.
-func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v1alpha1.AddOnRolloutStatus, branch string) (known bool, err error) {
+// read looks up the commits of the target and their pull requests, in several visits if needed; false: they are not
+// known yet. While no content is stable, it looks up only the commit of the target.
+func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v1alpha1.AddOnRolloutStatus, branch string, now time.Time) (known bool, err error) {
 	if b.of != *status.Target {
 		next := origin{of: *status.Target}
 		sha := v1alpha1.CommitOf(next.of.Commit)
-		next.line, next.whole = []commitstatus.LineCommit{{SHA: sha}}, true
+		line, whole := []commitstatus.LineCommit{{SHA: sha}}, true
 		if status.Stable != nil && strings.Contains(status.Stable.Commit, "sha1:") && status.Stable.Commit != next.of.Commit {
-			if next.line, next.whole, err = from.Line(ctx, sha, v1alpha1.CommitOf(status.Stable.Commit)); err != nil {
+			if line, whole, err = from.Line(ctx, sha, v1alpha1.CommitOf(status.Stable.Commit)); err != nil {
 				return false, err
 			}
 		}
+		next.whole = whole
+		for _, c := range line {
+			next.line = append(next.line, lineCommit{LineCommit: c})
+		}
 		*b = next
 	}
-	for range commitsAtOnce {
-		if b.asked == len(b.line) {
-			return true, nil
+	var since time.Time
+	if status.TargetSince != nil {
+		since = status.TargetSince.Time
+	}
+	var due []*lineCommit
+	for i := range b.line {
+		if c := &b.line[i]; c.due(now, since) {
+			due = append(due, c)
 		}
-		commit := b.line[b.asked]
-		merged, found, err := from.Merged(ctx, commit.SHA, branch)
+	}
+	slices.SortStableFunc(due, func(x, y *lineCommit) int { return x.asked.Compare(y.asked) })
+	for _, c := range due[:min(commitsAtOnce, len(due))] {
+		merged, found, err := from.Merged(ctx, c.SHA, branch)
 		if err != nil {
 			return false, err
 		}
-		if b.asked++; !found {
-			b.authors = append(b.authors, author{commit.Author, fmt.Sprintf("commit %.10s", commit.SHA)})
+		if c.asked = now; !found {
 			continue
 		}
-		if began := status.TargetSince; b.asked > 1 && began != nil && merged.At.Before(began.Time) {
-			merged.At = began.Time // earlier comments may be about other content with the same ten digits
+		if c != &b.line[0] && merged.At.Before(since) {
+			merged.At = since // earlier comments may be about other content with the same ten digits
 		}
-		b.requests, b.authors = append(b.requests, &mergedRequest{MergedRequest: merged}), append(b.authors, author{merged.Author, fmt.Sprintf("pull request %d (commit %.10s)", merged.Number, commit.SHA)})
+		c.request = &mergedRequest{MergedRequest: merged}
 	}
-	return b.asked == len(b.line), nil
+	return !slices.ContainsFunc(b.line, func(c lineCommit) bool { return !c.settled(since) }), nil
+}
+
+// announcement is the event about the requests whose comments are read.
+func (b *origin) announcement(branch string) (kind, reason, text string) {
+	var numbers []string
+	for _, r := range b.requests() {
+		numbers = append(numbers, strconv.FormatInt(r.Number, 10))
+	}
+	if len(numbers) == 0 {
+		return corev1.EventTypeWarning, "ApprovalsNotRead",
+			fmt.Sprintf("no pull request into %s brought commit %.10s; approve with addonflow approve", branch, v1alpha1.CommitOf(b.of.Commit))
+	}
+	return corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request " + strings.Join(numbers, ", ") + " are read for approvals"
 }
 
 // readComments reads the comments of the newest request, and of those that were tried the longest ago. all: the comments
 // of every request were read once, so that no rejection is missed.
 func (b *origin) readComments(ctx context.Context, from commitstatus.Comments) (all bool, err error) {
 	b.visits++
-	order := slices.Clone(b.requests)
-	slices.SortStableFunc(order[1:], func(x, y *mergedRequest) int { return cmp.Compare(x.tried, y.tried) })
+	order := b.requests()
+	slices.SortStableFunc(order[min(1, len(order)):], func(x, y *mergedRequest) int { return cmp.Compare(x.tried, y.tried) })
 	for _, r := range order[:min(requestsAtOnce, len(order))] {
 		failed := r.readComments(ctx, from, b.visits)
 		err = cmp.Or(err, failed)
@@ -192,7 +241,7 @@ func (b *origin) readComments(ctx context.Context, from commitstatus.Comments) (
 		}
 		r.tried = b.visits
 	}
-	return !slices.ContainsFunc(b.requests, func(r *mergedRequest) bool { return r.read == 0 }), err
+	return !slices.ContainsFunc(order, func(r *mergedRequest) bool { return r.read == 0 }), err
 }
 
 // readComments replaces the decisions of a request.
@@ -213,7 +262,7 @@ func (r *mergedRequest) readComments(ctx context.Context, from commitstatus.Comm
 
 // comments are the decisions in all requests, the oldest first.
 func (b *origin) comments() (all []commitstatus.Comment) {
-	for _, r := range b.requests {
+	for _, r := range b.requests() {
 		all = append(all, r.decisions...)
 	}
 	slices.SortFunc(all, func(x, y commitstatus.Comment) int { return cmp.Compare(x.ID, y.ID) })
@@ -223,7 +272,7 @@ func (b *origin) comments() (all []commitstatus.Comment) {
 // readAgain reads the comments of requests that an earlier visit read, if one of them decides, because it may be
 // edited or deleted since; false: there is no such request.
 func (b *origin) readAgain(ctx context.Context, from commitstatus.Comments, decided []v1alpha1.AddOnApproval) (again bool, err error) {
-	for _, r := range b.requests {
+	for _, r := range b.requests() {
 		if r.read == b.visits || !slices.ContainsFunc(r.decisions, func(c commitstatus.Comment) bool {
 			return slices.ContainsFunc(decided, func(d v1alpha1.AddOnApproval) bool { return d.Spec.Forge.CommentID == c.ID })
 		}) {
@@ -383,16 +432,13 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 		return "", err
 	}
 	last := a.lookOf(client.ObjectKeyFromObject(rollout))
-	announced := last.origin.of == *rollout.Status.Target && last.origin.asked == len(last.origin.line)
-	known, err := last.origin.read(ctx, from, &rollout.Status, branch)
+	known, err := last.origin.read(ctx, from, &rollout.Status, branch, a.Clock())
 	if err != nil || !known {
 		return from.Permission(), err
 	}
-	if len(last.origin.requests) == 0 {
-		return "", fmt.Errorf("no pull request into %s brought commit %.10s; approve with addonflow approve", branch, v1alpha1.CommitOf(rollout.Status.Target.Commit))
-	}
-	if !announced {
-		a.Events.Event(rollout, corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request "+last.origin.numbers()+" are read for approvals")
+	if kind, reason, text := last.origin.announcement(branch); text != last.origin.announced {
+		a.Events.Event(rollout, kind, reason, text)
+		last.origin.announced = text
 	}
 	all, unread := last.origin.readComments(ctx, from)
 	if !all {
@@ -407,7 +453,7 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	for _, gate := range waiting {
 		var decided []v1alpha1.AddOnApproval
 		for again := true; again; {
-			decided, err = gate.decisions(ctx, rollout, asked, last.origin, last.origin.comments(), gate.subject.Of(list.Items))
+			decided, err = gate.decisions(ctx, rollout, asked, &last.origin, last.origin.comments(), gate.subject.Of(list.Items))
 			unread = cmp.Or(unread, err)
 			if again, err = last.origin.readAgain(ctx, from, decided); err != nil {
 				return from.Permission(), err
@@ -476,7 +522,7 @@ func (v *voices) add(by commitstatus.Account, d v1alpha1.AddOnApproval) {
 // of an account is read when its comment is used. If the permission of an account cannot be read, the decisions of
 // the other accounts count, and the error is returned with them.
 func (g awaitedGate) decisions(
-	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, by origin,
+	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, by *origin,
 	comments []commitstatus.Comment, known []v1alpha1.AddOnApproval,
 ) ([]v1alpha1.AddOnApproval, error) {
 	var rejects, approvals voices

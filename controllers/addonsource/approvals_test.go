@@ -128,7 +128,7 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 				})
 			}
 			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
-			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &look{refused: map[string]int{}}, func(text string) { t.Log(text) }), origin{whole: true, authors: []author{{login: "Author"}, {login: "Another"}}}, comments, c.known)
+			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &look{refused: map[string]int{}}, func(text string) { t.Log(text) }), &origin{whole: true, line: []lineCommit{{LineCommit: commitstatus.LineCommit{Author: "Author"}}, {LineCommit: commitstatus.LineCommit{Author: "Another"}}}}, comments, c.known)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +193,7 @@ func TestApprover_AFloodOfCommentsStopsNoApproval(t *testing.T) {
 				if len(got) > 0 {
 					t.Errorf("entered before look %d", n)
 				}
-				got, _ = g.decisions(t.Context(), rollout, newLevels(forge, memory, func(text string) { t.Log(text) }), origin{whole: true}, comments, nil)
+				got, _ = g.decisions(t.Context(), rollout, newLevels(forge, memory, func(text string) { t.Log(text) }), &origin{whole: true}, comments, nil)
 			}
 			if len(got) != 1 || got[0].Spec.Forge.Login != "bob" || forge.asked != c.asked {
 				t.Errorf("%d decisions, %d requests", len(got), forge.asked)
@@ -510,5 +510,70 @@ func TestApprover_AKeptCommentIsReadAgainBeforeItCounts(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("deleted %v: entered %q, want %q", deleted, got, want)
 		}
+	}
+}
+
+// TestApprover_AsksAgainForARequestThatTheForgeDoesNotShowYet: GitHub shows the request of a commit seconds after the
+// merge, of which the webhook reports at once. Until then bob, who opened request 8, is not known as an author.
+func TestApprover_AsksAgainForARequestThatTheForgeDoesNotShowYet(t *testing.T) {
+	a := newApprovalScene(t)
+	now := a.rollout.Status.TargetSince.Time
+	a.planner.Clock = func() time.Time { return now }
+	shown := a.answers["commits/"+shaOf("2")+"/pull"]
+	delete(a.answers, "commits/"+shaOf("2")+"/pull")
+	a.answers["issues/7/comments"] = []any{commentOf(1, "bob", "2026-01-01T00:00:40Z")}
+	a.answers["issues/8/comments"] = []any{commentOf(2, "carol", "2026-01-01T00:00:50Z")}
+	for range 3 {
+		now = now.Add(commentsAgain)
+		if got, event := a.look(), a.event(); len(got) > 0 || event != "" {
+			t.Errorf("entered %q, event %q", got, event)
+		}
+	}
+	a.answers["commits/"+shaOf("2")+"/pull"] = shown
+	now = now.Add(commentsAgain)
+	if got := a.look(); !slices.Equal(got, []string{"carol"}) {
+		t.Errorf("entered %q", got)
+	}
+	if got := a.event(); !strings.Contains(got, "comments on pull request 8, 7 are read") {
+		t.Errorf("event %q", got)
+	}
+}
+
+// TestApprover_SaysOnceThatACommitHasNoRequest: after two minutes, the forge is asked again after pauses that double.
+func TestApprover_SaysOnceThatACommitHasNoRequest(t *testing.T) {
+	a := newApprovalScene(t)
+	now := a.rollout.Status.TargetSince.Time
+	a.planner.Clock = func() time.Time { return now }
+	shown := a.answers["commits/"+shaOf("1")+"/pull"]
+	delete(a.answers, "commits/"+shaOf("1")+"/pull")
+	delete(a.answers, "commits/"+shaOf("2")+"/pull")
+	a.answers["issues/7/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:00:50Z")}
+	a.rollout.Spec.Stages[0].Gates.Before[0].Approval.Forge.NotAuthor = false
+	if err := a.hub.Update(t.Context(), a.rollout); err != nil {
+		t.Fatal(err)
+	}
+	var events []string
+	calls := 0
+	for range 180 { // an hour
+		now = now.Add(commentsAgain)
+		a.look()
+		calls += a.calls
+		if e := a.event(); e != "" {
+			events = append(events, e)
+		}
+	}
+	if len(events) != 1 || !strings.HasPrefix(events[0], "Warning ApprovalsNotRead no pull request into main brought commit 2222222222; approve with") {
+		t.Errorf("events %q", events)
+	}
+	if calls > 30 {
+		t.Errorf("%d calls", calls)
+	}
+	a.answers["commits/"+shaOf("1")+"/pull"] = shown
+	now = now.Add(time.Hour)
+	if got := a.look(); !slices.Equal(got, []string{"carol"}) {
+		t.Errorf("entered %q", got)
+	}
+	if e := a.event(); !strings.Contains(e, "comments on pull request 7 are read") {
+		t.Errorf("event %q", e)
 	}
 }
