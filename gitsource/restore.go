@@ -167,6 +167,21 @@ func (s *session) beganAt(p *pack, head target, proposed plumbing.Hash) (plumbin
 	return c.TreeHash, nil
 }
 
+// Reads reports whether a build of one of the commits has read the file.
+func (r *Restoration) Reads(file string) bool {
+	for _, t := range []*Tree{r.Head, r.Then} {
+		if files, ok := t.files.(*gitFiles); ok {
+			files.mu.Lock()
+			read := files.read[file]
+			files.mu.Unlock()
+			if read {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // With returns the tree of the newer commit after some of the changes.
 func (r *Restoration) With(changes []FileChange) (*Tree, error) {
 	head, ok := r.Head.files.(*gitFiles)
