@@ -333,7 +333,7 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 		return change, "", err
 	}
 	restoration, err := repository.Restore(ctx, w.Good, w.branch)
-	if errors.Is(err, gitsource.ErrManyChanges) || errors.Is(err, gitsource.ErrRefNotFound) {
+	if errors.Is(err, gitsource.ErrRefNotFound) {
 		return change, err.Error(), nil
 	}
 	if err != nil {
@@ -384,6 +384,12 @@ func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedR
 		if i := slices.IndexFunc(files, func(c gitsource.FileChange) bool { return c.Odd != "" }); i >= 0 {
 			why = files[i].Path + " " + files[i].Odd
 			continue
+		}
+		if files, err = r.Read(selected); errors.Is(err, gitsource.ErrManyChanges) {
+			files, why = selected, err.Error()
+			continue
+		} else if err != nil {
+			return nil, "", err
 		}
 		tree, err := r.With(files)
 		if err != nil {

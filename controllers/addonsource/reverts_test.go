@@ -425,6 +425,22 @@ func TestReverter_RestoresOnlyFilesThatABuildReads(t *testing.T) {
 	}
 }
 
+// TestReverter_RevertsInABusyRepository: other directories changed more than a pull request can restore.
+func TestReverter_RevertsInABusyRepository(t *testing.T) {
+	tree := func(version string) map[string]string {
+		files := revertTree(version, "v1")
+		files["a/large.txt"] = strings.Repeat(version, 2<<20)
+		return files
+	}
+	s := newRevertSceneFrom(t, tree("v1"), tree("v2"))
+	if condition := s.propose(); !strings.HasPrefix(condition, "True Proposed: ") {
+		t.Errorf("condition %q", condition)
+	}
+	if got := s.branches(); len(got) != 1 || !strings.HasPrefix(got[0], "M hello/all.yaml") {
+		t.Errorf("branches %q", got)
+	}
+}
+
 // TestReverter_RevertsBesideAChart: a chart in a registry, which is not read, is no reason against the revert of another
 // add-on. Its own add-on is not restored.
 func TestReverter_RevertsBesideAChart(t *testing.T) {
