@@ -135,6 +135,8 @@ func (c *lineCommit) due(now, since time.Time) bool {
 type mergedRequest struct {
 	commitstatus.MergedRequest
 	decisions []commitstatus.Comment
+	// authors opened the request, or are authors or committers of its commits; nil: not read yet.
+	authors []string
 	// tried is the last visit that requested the comments, and read the last one that got them; 0: none.
 	tried, read int
 }
@@ -145,14 +147,14 @@ func (b *origin) authored(login string) string {
 		return "too many commits were merged since the stable content to know their authors; approve with addonflow approve"
 	}
 	for _, c := range b.line {
-		author, of := c.Author, fmt.Sprintf("commit %.10s", c.SHA)
+		authors, of := []string{c.Author}, fmt.Sprintf("commit %.10s", c.SHA)
 		if c.request != nil {
-			author, of = c.request.Author, fmt.Sprintf("pull request %d (%s)", c.request.Number, of)
+			authors, of = c.request.authors, fmt.Sprintf("pull request %d (%s)", c.request.Number, of)
 		}
-		if author == "" {
+		if len(authors) == 0 || slices.Contains(authors, "") {
 			return "the forge names no account for the author of " + of + "; approve with addonflow approve"
 		}
-		if strings.EqualFold(author, login) {
+		if slices.ContainsFunc(authors, func(author string) bool { return strings.EqualFold(author, login) }) {
 			return "the account is the author of " + of + "; another account must comment"
 		}
 	}
@@ -212,6 +214,25 @@ func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v
 		c.request = &mergedRequest{MergedRequest: merged}
 	}
 	return !slices.ContainsFunc(b.line, func(c lineCommit) bool { return !c.settled(since) }), nil
+}
+
+// readAuthors reads the authors of the requests, in several visits if needed; false: they are not known yet.
+func (b *origin) readAuthors(ctx context.Context, from commitstatus.Comments) (known bool, err error) {
+	left := requestsAtOnce
+	for _, r := range b.requests() {
+		if r.authors != nil {
+			continue
+		}
+		if left--; left < 0 {
+			return false, nil
+		}
+		authors, err := from.Authors(ctx, r.MergedRequest)
+		if err != nil {
+			return false, fmt.Errorf("request %d: %w", r.Number, err)
+		}
+		r.authors = slices.Concat([]string{r.Author}, authors)
+	}
+	return true, nil
 }
 
 // announcement is the event about the requests whose comments are read.
@@ -439,6 +460,11 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 	if kind, reason, text := last.origin.announcement(branch); text != last.origin.announced {
 		a.Events.Event(rollout, kind, reason, text)
 		last.origin.announced = text
+	}
+	if slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
+		if known, err := last.origin.readAuthors(ctx, from); err != nil || !known {
+			return from.Permission(), err
+		}
 	}
 	all, unread := last.origin.readComments(ctx, from)
 	if !all {

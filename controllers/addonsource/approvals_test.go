@@ -34,6 +34,10 @@ func (spoken) Line(context.Context, string, string) ([]commitstatus.LineCommit, 
 	return nil, false, nil
 }
 
+func (spoken) Authors(context.Context, commitstatus.MergedRequest) ([]string, error) {
+	return nil, nil
+}
+
 func (spoken) After(context.Context, commitstatus.MergedRequest) ([]commitstatus.Comment, error) {
 	return nil, nil
 }
@@ -225,6 +229,11 @@ func commentOf(id int, by, at string) any {
 	return map[string]any{"id": id, "body": line, "user": map[string]any{"id": id, "login": by}, "created_at": at, "updated_at": at}
 }
 
+// containedBy is a commit of a request.
+func containedBy(author, committer string) any {
+	return map[string]any{"sha": shaOf("5"), "author": map[string]any{"login": author}, "committer": map[string]any{"login": committer}}
+}
+
 func newApprovalScene(t *testing.T) *approvalScene {
 	t.Helper()
 	a := &approvalScene{planScene: newPlanScene(t, v1alpha1.PullRequestsSpec{}), t: t, source: &v1alpha1.AddOnSource{}, answers: map[string]any{"commits": []any{
@@ -235,6 +244,7 @@ func newApprovalScene(t *testing.T) *approvalScene {
 	}}}
 	for number, r := range map[int]struct{ sha, author string }{7: {shaOf("1"), "alice"}, 8: {shaOf("2"), "bob"}} {
 		a.answers["commits/"+r.sha+"/pull"] = map[string]any{"number": number, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": r.sha, "user": map[string]any{"login": r.author}, "base": map[string]any{"ref": "main"}}
+		a.answers[fmt.Sprintf("pulls/%d/commits", number)] = []any{containedBy(r.author, r.author)}
 	}
 	for _, by := range []string{"alice", "bob", "carol"} {
 		a.answers["collaborators/"+by+"/permission"] = map[string]any{"permission": "admin"}
@@ -247,6 +257,9 @@ func newApprovalScene(t *testing.T) *approvalScene {
 		}
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
+		}
+		if page := r.URL.Query().Get("page"); page != "" && page != "1" {
+			answer = []any{}
 		}
 		_ = json.NewEncoder(w).Encode(answer)
 	}))
@@ -416,6 +429,7 @@ func (a *approvalScene) fortyRequests() {
 			"number": n, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": sha, "user": map[string]any{"login": "alice"}, "base": map[string]any{"ref": "main"},
 		}
 		a.answers[fmt.Sprintf("issues/%d/comments", n)] = []any{}
+		a.answers[fmt.Sprintf("pulls/%d/commits", n)] = []any{containedBy("alice", "alice")}
 	}
 	a.answers["commits"] = commits
 	a.rollout.Status.Target.Commit, a.rollout.Status.Stable.Commit = fmt.Sprintf("main@sha1:%040d", 40), fmt.Sprintf("main@sha1:%040d", 0)
@@ -441,7 +455,7 @@ func TestApprover_ReadsFortyRequestsInSeveralVisits(t *testing.T) {
 		a.fortyRequests()
 		a.limit = 30
 		a.answers[fmt.Sprintf("issues/%d/comments", request)] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
-		if got := a.looks(10); !slices.Equal(got, []string{"carol"}) {
+		if got := a.looks(20); !slices.Equal(got, []string{"carol"}) {
 			t.Errorf("request %d: entered %q", request, got)
 		}
 	}
@@ -453,7 +467,7 @@ func TestApprover_KeepsTheCommentsThatAVisitRead(t *testing.T) {
 	a.fortyRequests()
 	a.limit = 5
 	a.answers["issues/1/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
-	a.looks(20)
+	a.looks(45)
 	a.limit = 2 * requestsAtOnce
 	if got := a.look(); !slices.Equal(got, []string{"carol"}) {
 		t.Errorf("entered %q", got)
@@ -464,7 +478,7 @@ func TestApprover_KeepsTheCommentsThatAVisitRead(t *testing.T) {
 func TestApprover_ReadsTheNewestRequestInEveryVisit(t *testing.T) {
 	a := newApprovalScene(t)
 	a.fortyRequests()
-	if got := a.looks(10); len(got) > 0 {
+	if got := a.looks(20); len(got) > 0 {
 		t.Fatalf("entered %q", got)
 	}
 	a.answers["issues/40/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
@@ -482,10 +496,10 @@ func TestApprover_ARejectionOnAnOldRequestPrecedesAnApproval(t *testing.T) {
 	a := newApprovalScene(t)
 	a.fortyRequests()
 	a.answers["issues/40/comments"] = []any{commentOf(2, "carol", "2026-01-01T00:02:00Z")}
-	reject := commentOf(1, "bob", "2026-01-01T00:01:00Z").(map[string]any)
-	reject["body"] = strings.Replace(reject["body"].(string), "approve", "reject", 1)
-	a.answers["issues/1/comments"] = []any{reject}
-	if got := a.looks(10); !slices.Equal(got, []string{"bob"}) {
+	line := strings.Replace(gates.ApproveComment("hello", "fleet", "qa", "v1:sha256:"+strings.Repeat("ab", 32)), "approve", "reject", 1)
+	const at = "2026-01-01T00:01:00Z"
+	a.answers["issues/1/comments"] = []any{map[string]any{"id": 1, "body": line, "user": map[string]any{"id": 1, "login": "bob"}, "created_at": at, "updated_at": at}}
+	if got := a.looks(20); !slices.Equal(got, []string{"bob"}) {
 		t.Errorf("entered %q", got)
 	}
 }
@@ -498,7 +512,7 @@ func TestApprover_AKeptCommentIsReadAgainBeforeItCounts(t *testing.T) {
 		a.rollout.Spec.Stages[0].Gates.Before[0].Approval.Count = &two
 		a.fortyRequests()
 		a.answers["issues/1/comments"] = []any{commentOf(1, "bob", "2026-01-01T00:01:00Z")}
-		if got := a.looks(10); len(got) > 0 {
+		if got := a.looks(20); len(got) > 0 {
 			t.Fatalf("entered %q", got)
 		}
 		want := []string{"bob", "carol"}
@@ -506,7 +520,7 @@ func TestApprover_AKeptCommentIsReadAgainBeforeItCounts(t *testing.T) {
 			a.answers["issues/1/comments"], want = []any{}, nil
 		}
 		a.answers["issues/40/comments"] = []any{commentOf(2, "carol", "2026-01-01T00:02:00Z")}
-		got := a.looks(10)
+		got := a.looks(20)
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("deleted %v: entered %q, want %q", deleted, got, want)
 		}
@@ -575,5 +589,32 @@ func TestApprover_SaysOnceThatACommitHasNoRequest(t *testing.T) {
 	}
 	if e := a.event(); !strings.Contains(e, "comments on pull request 7 are read") {
 		t.Errorf("event %q", e)
+	}
+}
+
+// TestApprover_AuthorsOfTheCommitsOfARequestAreAuthors: carol pushes to the branch of bob's request, or commits what another
+// account wrote. A commit without an account may be of every account.
+func TestApprover_AuthorsOfTheCommitsOfARequestAreAuthors(t *testing.T) {
+	nameless := map[string]any{"sha": shaOf("6"), "author": nil, "committer": map[string]any{"login": "bob"}}
+	for name, c := range map[string]struct {
+		commit any
+		why    string
+	}{
+		"author":     {containedBy("carol", "bob"), "the account is the author of pull request 8 (commit 2222222222); another account must comment"},
+		"committer":  {containedBy("bob", "Carol"), "the account is the author of pull request 8 (commit 2222222222); another account must comment"},
+		"no account": {nameless, "the forge names no account for the author of pull request 8 (commit 2222222222); approve with addonflow approve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newApprovalScene(t)
+			a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
+			a.answers["pulls/8/commits"] = []any{containedBy("bob", "bob"), c.commit}
+			if got := a.look(); len(got) > 0 {
+				t.Errorf("entered %q", got)
+			}
+			a.event()
+			if got := a.event(); !strings.HasSuffix(got, "which has notAuthor: "+c.why) {
+				t.Errorf("event %q", got)
+			}
+		})
 	}
 }
