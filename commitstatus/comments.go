@@ -71,6 +71,9 @@ type Comments interface {
 	// Line returns a commit and the earlier heads of its branch, the newest first, without the commit earlier. whole:
 	// earlier is among the newest lineLimit commits.
 	Line(ctx context.Context, sha, earlier string) (line []LineCommit, whole bool, err error)
+	// Authors returns the accounts of the authors and committers of a request's commits. One of them is "" if the forge
+	// names no account, or if the request has too many commits.
+	Authors(ctx context.Context, request MergedRequest) ([]string, error)
 	// After returns the comments after the merge of a request, the oldest first.
 	After(ctx context.Context, request MergedRequest) ([]Comment, error)
 	// Level returns the present permission of an account.
@@ -107,6 +110,8 @@ type commentDialect struct {
 	one    bool
 	// commits is the URL of a page of the list of a commit and its predecessors.
 	commits func(sha string, page int) string
+	// contained is the URL of a page of the list of a request's commits; nil: the forge names no account in it.
+	contained func(request int64, page int) string
 	// newestFirst: the list of comments begins with the newest. Its query has no time.
 	newestFirst bool
 	// member is the URL of the permission of an account.
@@ -121,6 +126,9 @@ func githubComments(repo repository) commentDialect {
 		commits: func(sha string, page int) string {
 			return repo.endpoint("commits") + atPage(page, url.Values{"sha": {sha}, perPage: {strconv.Itoa(lineLimit)}})
 		},
+		contained: func(request int64, page int) string {
+			return repo.endpoint("pulls", strconv.FormatInt(request, 10), "commits") + atPage(page, url.Values{perPage: {strconv.Itoa(lineLimit)}})
+		},
 		member:     func(by Account) string { return repo.endpoint("collaborators", by.Login, "permission") },
 		permission: "Pull requests: read, Contents: read and Metadata: read (a classic token: repo)",
 	}
@@ -130,9 +138,16 @@ func githubComments(repo repository) commentDialect {
 func giteaComments(repo repository) commentDialect {
 	d := githubComments(repo)
 	d.merged, d.one = func(sha string) string { return repo.endpoint("commits", sha, "pull") }, true
+	brief := func() url.Values {
+		return url.Values{"limit": {strconv.Itoa(lineLimit)}, "stat": {"false"}, "verification": {"false"}, "files": {"false"}}
+	}
 	d.commits = func(sha string, page int) string {
-		query := url.Values{"sha": {sha}, "limit": {strconv.Itoa(lineLimit)}, "stat": {"false"}, "verification": {"false"}, "files": {"false"}}
+		query := brief()
+		query.Set("sha", sha)
 		return repo.endpoint("commits") + atPage(page, query)
+	}
+	d.contained = func(request int64, page int) string {
+		return repo.endpoint("pulls", strconv.FormatInt(request, 10), "commits") + atPage(page, brief())
 	}
 	d.permission = "read:repository and read:issue, of a user who administers the repository"
 	return d
@@ -234,9 +249,10 @@ func (c *comments) Merged(ctx context.Context, sha, branch string) (MergedReques
 
 // wireCommit is a commit in the answers of GitHub and Gitea, and of GitLab (id, parent_ids), which names no account.
 type wireCommit struct {
-	SHA     string     `json:"sha"`
-	Author  *wireLogin `json:"author"`
-	Parents []struct {
+	SHA       string     `json:"sha"`
+	Author    *wireLogin `json:"author"`
+	Committer *wireLogin `json:"committer"`
+	Parents   []struct {
 		SHA string `json:"sha"`
 	} `json:"parents"`
 
@@ -289,6 +305,24 @@ func (c *comments) Line(ctx context.Context, sha, earlier string) (line []LineCo
 		}
 	}
 	return line, false, nil
+}
+
+// Authors implements Comments.
+func (c *comments) Authors(ctx context.Context, request MergedRequest) (logins []string, err error) {
+	for page := 1; page <= linePages && c.contained != nil; page++ {
+		var list []wireCommit
+		if err := c.read(ctx, c.contained(request.Number, page), &list, http.StatusOK); err != nil {
+			return nil, err
+		}
+		for _, w := range list {
+			logins = append(logins, w.Author.account().Login, w.Committer.account().Login)
+		}
+		if len(logins) > 0 && (len(list) == 0 || len(list) < lineLimit && !c.ragged) {
+			slices.Sort(logins)
+			return slices.Compact(logins), nil
+		}
+	}
+	return append(logins, ""), nil
 }
 
 // wireNote is a comment in the answers of GitHub and Gitea (user), and of GitLab (author, type, system).

@@ -1,6 +1,7 @@
 package commitstatus_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -126,5 +127,54 @@ func TestComments_APageInHTMLIsNoAnswer(t *testing.T) {
 	}
 	if _, found, err := comments.Merged(t.Context(), testSHA, "main"); err == nil || !strings.Contains(err.Error(), "did not answer like a forge") {
 		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// TestComments_AuthorsOfARequest: the authors and committers of all commits. "" is an account that the forge does not
+// name.
+func TestComments_AuthorsOfARequest(t *testing.T) {
+	commit := func(author, committer string) string {
+		return `{"sha":"` + testSHA + `","commit":{"author":{"name":"x","email":"x@example.com"}},"author":` + author + `,"committer":` + committer + `}`
+	}
+	const bob, carol, flow = `{"id":4,"login":"bob"}`, `{"id":3,"login":"carol"}`, `{"id":9,"login":"web-flow"}`
+	const hub, tea = "GET /api/v3/repos/team/fleet/pulls/7/commits?page=%d&per_page=50", "GET /api/v1/repos/team/fleet/pulls/7/commits?files=false&limit=50&page=%d&stat=false&verification=false"
+	full := "[" + strings.Repeat(commit(bob, bob)+",", 49) + commit(bob, bob) + "]"
+	for name, c := range map[string]struct {
+		provider, request string
+		pages             []string
+		want              []string
+	}{
+		"GitHub":                  {"github", hub, []string{"[" + commit(bob, flow) + "," + commit(carol, carol) + "]"}, []string{"bob", "carol", "web-flow"}},
+		"GitHub, an unknown mail": {"github", hub, []string{"[" + commit(bob, bob) + "," + commit("null", bob) + "]"}, []string{"", "bob"}},
+		"GitHub, two pages":       {"github", hub, []string{full, "[" + commit(carol, carol) + "]"}, []string{"bob", "carol"}},
+		"GitHub, many commits":    {"github", hub, []string{full, full, full, full}, []string{""}},
+		"Gitea":                   {"gitea", tea, []string{"[" + commit(bob, carol) + "]", "[" + commit(carol, carol) + "]", "[]"}, []string{"bob", "carol"}},
+		"Gitea, no commit":        {"gitea", tea, []string{"[]", "[]", "[]", "[]"}, []string{""}},
+		"GitLab":                  {"gitlab", "", nil, []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []exchange
+			for i, page := range c.pages {
+				authorization := bearerHeader
+				if c.provider == "gitea" {
+					authorization = "token " + testToken
+				}
+				all = append(all, exchange{request: fmt.Sprintf(c.request, i+1), authorization: authorization, code: http.StatusOK, answer: page})
+			}
+			comments, err := commitstatus.NewComments(commitstatus.Config{Provider: c.provider, Address: scripted(t, all...) + "/team/fleet", Token: testToken})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := comments.Authors(t.Context(), commitstatus.MergedRequest{Number: 7})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(c.pages) == 4 { // not all commits were read
+				got = got[len(got)-1:]
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

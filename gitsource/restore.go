@@ -9,7 +9,6 @@ import (
 	"path"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -37,7 +36,7 @@ type FileChange struct {
 	Path string
 	// Before and After are the hashes of its content; "": the file does not exist.
 	Before, After string
-	// Content is the content after the change.
+	// Content is the content after the change, if Read has read it.
 	Content []byte
 	// Odd says why the file is not a plain file, such as a symbolic link; "": it is a plain file.
 	Odd string
@@ -46,7 +45,7 @@ type FileChange struct {
 // Close releases the trees' share of the Room. The trees must not be read afterwards.
 func (r *Restoration) Close() { r.claim.Release() }
 
-// ErrManyChanges means that two commits differ in more files, or larger files, than can be restored.
+// ErrManyChanges means that more files, or larger files, are to be restored than one request can have.
 var ErrManyChanges = errors.New("too much differs")
 
 // Limits of the files that are restored.
@@ -56,8 +55,8 @@ const (
 )
 
 // Restore fetches the commit of the repository's reference and the earlier commit, in one pack. If the repository has
-// a branch of the given name, Restore also reads the changes of that branch. The error is one of Fetch's, or
-// ErrManyChanges. The caller closes the Restoration.
+// a branch of the given name, Restore also reads the changes of that branch. The error is one of Fetch's.
+// The caller closes the Restoration.
 //
 // No signature is checked, because nothing of the Restoration is applied.
 func (r *Repository) Restore(ctx context.Context, commit, branch string) (*Restoration, error) {
@@ -167,6 +166,51 @@ func (s *session) beganAt(p *pack, head target, proposed plumbing.Hash) (plumbin
 	return c.TreeHash, nil
 }
 
+// Read returns changes with the content of their files. The error is ErrManyChanges if they are too many or too large.
+func (r *Restoration) Read(changes []FileChange) ([]FileChange, error) {
+	then, ok := r.Then.files.(*gitFiles)
+	if !ok {
+		return nil, errors.New("cannot read a tree that is not of Git")
+	}
+	if len(changes) > restoredFiles {
+		return nil, fmt.Errorf("%w: more than %d files", ErrManyChanges, restoredFiles)
+	}
+	read, remaining := slices.Clone(changes), int64(restoredBytes)
+	for i := range read {
+		c := &read[i]
+		if c.After == "" {
+			continue
+		}
+		hash := plumbing.NewHash(c.After)
+		size, err := then.objects.size(hash)
+		if err != nil {
+			return nil, err
+		}
+		if remaining -= size; remaining < 0 {
+			return nil, fmt.Errorf("%w: more than %d bytes", ErrManyChanges, restoredBytes)
+		}
+		if c.Content, err = newGitFiles(then.objects, then.root).content(c.Path, entry{object: hash}); err != nil {
+			return nil, err
+		}
+	}
+	return read, nil
+}
+
+// Reads reports whether a build of one of the commits has read the file.
+func (r *Restoration) Reads(file string) bool {
+	for _, t := range []*Tree{r.Head, r.Then} {
+		if files, ok := t.files.(*gitFiles); ok {
+			files.mu.Lock()
+			read := files.read[file]
+			files.mu.Unlock()
+			if read {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // With returns the tree of the newer commit after some of the changes.
 func (r *Restoration) With(changes []FileChange) (*Tree, error) {
 	head, ok := r.Head.files.(*gitFiles)
@@ -225,31 +269,23 @@ func changesOf(ctx context.Context, p *pack, limits Limits, before, after plumbi
 		return nil, fmt.Errorf("%w: more files and directories than are read", ErrLimitExceeded)
 	case err != nil:
 		return nil, err
-	case len(found) > restoredFiles:
-		return nil, fmt.Errorf("%w: more than %d files", ErrManyChanges, restoredFiles)
 	}
 	sort.Sort(found)
-	changes, remaining := make([]FileChange, 0, len(found)), int64(restoredBytes)
+	directories := map[string]bool{}
+	for _, f := range found {
+		for dir := path.Dir(pathOf(f)); dir != "." && !directories[dir]; dir = path.Dir(dir) {
+			directories[dir] = true
+		}
+	}
+	changes := make([]FileChange, 0, len(found))
 	for _, f := range found {
 		c := FileChange{Path: pathOf(f)}
 		var before string
 		c.Before, before = plain(f.From.TreeEntry)
 		c.After, c.Odd = plain(f.To.TreeEntry)
 		c.Odd = cmp.Or(c.Odd, before)
-		if slices.ContainsFunc(found, func(o *object.Change) bool { return strings.HasPrefix(pathOf(o), c.Path+"/") }) {
+		if directories[c.Path] {
 			c.Odd = "is a directory in one of the commits"
-		}
-		if c.Odd == "" && c.After != "" {
-			size, err := p.size(f.To.TreeEntry.Hash)
-			if err != nil {
-				return nil, err
-			}
-			if remaining < size {
-				c.Odd = "is too large"
-			} else if c.Content, err = newGitFiles(p, after).content(c.Path, entry{object: f.To.TreeEntry.Hash}); err != nil {
-				return nil, err
-			}
-			remaining -= int64(len(c.Content))
 		}
 		changes = append(changes, c)
 	}

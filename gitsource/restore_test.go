@@ -31,8 +31,10 @@ func TestRestore_TakesChosenFilesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
+			read, err := r.Read(r.Changes)
+			h.must(err)
 			var paths []string
-			for _, c := range r.Changes {
+			for _, c := range read {
 				paths = append(paths, c.Path+" "+string(c.Content))
 			}
 			if want := []string{"a/changed.yaml old", "a/gone.yaml old", "b/c/other.yaml old", "d/added.yaml "}; !slices.Equal(paths, want) {
@@ -95,6 +97,48 @@ func TestRestore_NamesFilesThatBecameDirectories(t *testing.T) {
 	const became = "is a directory in one of the commits"
 	if want := map[string]string{"a": became, "a/x": "", "b": became, "b/x": "", "b.yaml": ""}; !maps.Equal(odd, want) {
 		t.Errorf("got %q, want %q", odd, want)
+	}
+}
+
+// TestRestore_ReadsABoundedNumberOfFiles: two commits may differ in more files than a restoration can change.
+func TestRestore_ReadsABoundedNumberOfFiles(t *testing.T) {
+	h := newHistory(t, serve(t, gitserver.Options{}))
+	object := func(text string, args ...string) string {
+		c := exec.CommandContext(t.Context(), "git", append([]string{"-C", h.Dir()}, args...)...)
+		c.Stdin = strings.NewReader(text)
+		out, err := c.Output()
+		h.must(err)
+		return strings.TrimSpace(string(out))
+	}
+	tree := func(large, small string) string {
+		large, small = object(large, "hash-object", "-w", "--stdin"), object(small, "hash-object", "-w", "--stdin")
+		var entries strings.Builder
+		fmt.Fprintf(&entries, "100644 blob %s\tlarge\n", large)
+		for i := range restoredFiles + 1 {
+			fmt.Fprintf(&entries, "100644 blob %s\tmany%d\n", small, i)
+		}
+		return object(entries.String(), "mktree")
+	}
+	then := h.git("commit-tree", tree(strings.Repeat("x", restoredBytes), "1"), "-m", "then")
+	h.git("update-ref", "refs/heads/main", h.git("commit-tree", tree("2", "2"), "-p", then, "-m", "head"))
+	r, err := open(t, h.URL(), branch("main"), func(o *Options) { o.Limits.FileBytes = 2 * restoredBytes }).Restore(t.Context(), then, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if len(r.Changes) != restoredFiles+2 {
+		t.Fatalf("%d changes", len(r.Changes))
+	}
+	many, large := r.Changes[1:], r.Changes[:1]
+	for _, c := range []struct {
+		changes []FileChange
+		want    error
+	}{
+		{r.Changes, ErrManyChanges}, {many, ErrManyChanges}, {many[:restoredFiles], nil}, {large, nil}, {slices.Concat(large, many[restoredFiles:]), ErrManyChanges},
+	} {
+		if _, err := r.Read(c.changes); !errors.Is(err, c.want) {
+			t.Errorf("%d changes: %v, want %v", len(c.changes), err, c.want)
+		}
 	}
 }
 

@@ -141,10 +141,12 @@ type gitFiles struct {
 
 	mu    sync.Mutex
 	trees map[plumbing.Hash][]entry
+	// read are the files whose content was read.
+	read map[string]bool
 }
 
 func newGitFiles(from store, root plumbing.Hash) *gitFiles {
-	return &gitFiles{objects: from, root: root, trees: map[plumbing.Hash][]entry{}}
+	return &gitFiles{objects: from, root: root, trees: map[plumbing.Hash][]entry{}, read: map[string]bool{}}
 }
 
 func (g *gitFiles) entries(dir string) ([]entry, error) {
@@ -205,7 +207,10 @@ func (g *gitFiles) size(_ string, e entry) (int64, error) {
 	return g.objects.size(e.object)
 }
 
-func (g *gitFiles) content(_ string, e entry) (content []byte, err error) {
+func (g *gitFiles) content(path string, e entry) (content []byte, err error) {
+	g.mu.Lock()
+	g.read[path] = true
+	g.mu.Unlock()
 	o, err := g.objects.object(e.object)
 	if err != nil {
 		return nil, err

@@ -144,8 +144,9 @@ type ForgeApproval struct {
 	// +optional
 	Users []string `json:"users,omitempty"`
 	// NotAuthor: comments of the authors of the change do not count. Authors are the accounts that opened a pull
-	// request that was merged since the stable content, and the authors of commits that were pushed since then
-	// without a pull request. If the forge names no account for one of them, no comment counts.
+	// request that was merged since the stable content, the authors and committers of its commits, and the authors of
+	// commits that were pushed since then without a pull request. If the forge names no account for one of them, no
+	// comment counts. GitLab names none.
 	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }

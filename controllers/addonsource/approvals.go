@@ -45,14 +45,26 @@ const (
 // approve, plus levelsAtOnce.
 const levelsAtOnce = 5
 
-// commitsAtOnce is the number of commits whose pull requests one read looks up.
-const commitsAtOnce = 10
+// commitsAtOnce is the number of commits whose pull requests one visit looks up, and requestsAtOnce the number of pull
+// requests whose comments it reads. GitHub's limiter allows 35 calls in a visit.
+const (
+	commitsAtOnce  = 10
+	requestsAtOnce = 10
+)
+
+// commitSettles is the time after the target was set in which a forge may not show yet with which pull request a commit
+// was merged.
+const commitSettles = 2 * time.Minute
 
 // loginShown is how many characters of an account's name an event has.
 const loginShown = 60
 
-// reasonLimit is how many bytes of a comment an AddOnApproval keeps.
-const reasonLimit = 1024
+// reasonLimit is how many characters of a comment an AddOnApproval keeps. keptLimit is how many characters of it are
+// kept between two visits.
+const (
+	reasonLimit = 1024
+	keptLimit   = 2 * reasonLimit
+)
 
 // Approver creates AddOnApprovals for the decisions that accounts of a forge made by comments. It is a separate
 // controller, so that no forge delays a rollout. Comments are read only while a gate waits for them. Nothing about
@@ -84,80 +96,215 @@ type look struct {
 // target names the newest commit at the time of the read. That commit may be later than the one that introduced the
 // content.
 type origin struct {
-	// of is the target, line has its commit and the earlier ones, and asked is how many of them were requested.
-	of    v1alpha1.Target
-	line  []commitstatus.LineCommit
-	asked int
+	// of is the target, and line has its commit and the earlier ones.
+	of   v1alpha1.Target
+	line []lineCommit
 	// whole: no commit is missing in the line.
-	whole    bool
-	requests []commitstatus.MergedRequest
-	// authors are those of the requests, and of commits that came without one.
-	authors []author
+	whole bool
+	// visits counts the visits that read comments.
+	visits int
+	// announced is the event about the requests.
+	announced string
 	// uncounted are the events about comments that do not count.
 	uncounted []string
 }
 
-// author is the account of an author; "": the forge names none. of is a request or a commit.
-type author struct{ login, of string }
+// lineCommit is a commit and its pull request.
+type lineCommit struct {
+	commitstatus.LineCommit
+	// asked is when the forge was asked last for the request; zero: never. request is nil if the forge shows none.
+	asked   time.Time
+	request *mergedRequest
+}
+
+// settled reports whether it is known if a commit came with a request. since is when the target was set.
+func (c *lineCommit) settled(since time.Time) bool {
+	return c.request != nil || !c.asked.Before(since.Add(commitSettles))
+}
+
+// due reports whether the request is looked up now. After the commit has settled, the pause doubles each time.
+func (c *lineCommit) due(now, since time.Time) bool {
+	pause := commentsAgain
+	if c.settled(since) {
+		pause = c.asked.Sub(since)
+	}
+	return c.request == nil && now.Sub(c.asked) >= pause
+}
+
+// mergedRequest is a pull request with the decisions in its comments.
+type mergedRequest struct {
+	commitstatus.MergedRequest
+	decisions []commitstatus.Comment
+	// authors opened the request, or are authors or committers of its commits; nil: not read yet.
+	authors []string
+	// tried is the last visit that requested the comments, and read the last one that got them; 0: none.
+	tried, read int
+}
 
 // authored returns why an account may have authored the content; "": it did not.
-func (b origin) authored(login string) string {
+func (b *origin) authored(login string) string {
 	if !b.whole {
 		return "too many commits were merged since the stable content to know their authors; approve with addonflow approve"
 	}
-	for _, a := range b.authors {
-		if a.login == "" {
-			return "the forge names no account for the author of " + a.of + "; approve with addonflow approve"
+	for _, c := range b.line {
+		authors, of := []string{c.Author}, fmt.Sprintf("commit %.10s", c.SHA)
+		if c.request != nil {
+			authors, of = c.request.authors, fmt.Sprintf("pull request %d (%s)", c.request.Number, of)
 		}
-		if strings.EqualFold(a.login, login) {
-			return "the account is the author of " + a.of + "; another account must comment"
+		if len(authors) == 0 || slices.Contains(authors, "") {
+			return "the forge names no account for the author of " + of + "; approve with addonflow approve"
+		}
+		if slices.ContainsFunc(authors, func(author string) bool { return strings.EqualFold(author, login) }) {
+			return "the account is the author of " + of + "; another account must comment"
 		}
 	}
 	return ""
 }
 
-// numbers lists the requests.
-func (b origin) numbers() string {
-	all := make([]string, 0, len(b.requests))
-	for _, r := range b.requests {
-		all = append(all, strconv.FormatInt(r.Number, 10))
+// requests are the pull requests of the line, the newest first.
+func (b *origin) requests() (all []*mergedRequest) {
+	for _, c := range b.line {
+		if c.request != nil {
+			all = append(all, c.request)
+		}
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
-// read looks up the pull requests and commits of the target, in several visits if needed; false: they are not known
-// yet. While no content is stable, it looks up only the commit of the target.
-func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v1alpha1.AddOnRolloutStatus, branch string) (known bool, err error) {
+// read looks up the commits of the target and their pull requests, in several visits if needed; false: they are not
+// known yet. While no content is stable, it looks up only the commit of the target.
+func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v1alpha1.AddOnRolloutStatus, branch string, now time.Time) (known bool, err error) {
 	if b.of != *status.Target {
 		next := origin{of: *status.Target}
 		sha := v1alpha1.CommitOf(next.of.Commit)
-		next.line, next.whole = []commitstatus.LineCommit{{SHA: sha}}, true
+		line, whole := []commitstatus.LineCommit{{SHA: sha}}, true
 		if status.Stable != nil && strings.Contains(status.Stable.Commit, "sha1:") && status.Stable.Commit != next.of.Commit {
-			if next.line, next.whole, err = from.Line(ctx, sha, v1alpha1.CommitOf(status.Stable.Commit)); err != nil {
+			if line, whole, err = from.Line(ctx, sha, v1alpha1.CommitOf(status.Stable.Commit)); err != nil {
 				return false, err
 			}
 		}
+		next.whole = whole
+		for _, c := range line {
+			next.line = append(next.line, lineCommit{LineCommit: c})
+		}
 		*b = next
 	}
-	for range commitsAtOnce {
-		if b.asked == len(b.line) {
-			return true, nil
+	var since time.Time
+	if status.TargetSince != nil {
+		since = status.TargetSince.Time
+	}
+	var due []*lineCommit
+	for i := range b.line {
+		if c := &b.line[i]; c.due(now, since) {
+			due = append(due, c)
 		}
-		commit := b.line[b.asked]
-		merged, found, err := from.Merged(ctx, commit.SHA, branch)
+	}
+	slices.SortStableFunc(due, func(x, y *lineCommit) int { return x.asked.Compare(y.asked) })
+	for _, c := range due[:min(commitsAtOnce, len(due))] {
+		merged, found, err := from.Merged(ctx, c.SHA, branch)
 		if err != nil {
 			return false, err
 		}
-		if b.asked++; !found {
-			b.authors = append(b.authors, author{commit.Author, fmt.Sprintf("commit %.10s", commit.SHA)})
+		if c.asked = now; !found {
 			continue
 		}
-		if began := status.TargetSince; b.asked > 1 && began != nil && merged.At.Before(began.Time) {
-			merged.At = began.Time // earlier comments may be about other content with the same ten digits
+		if c != &b.line[0] && merged.At.Before(since) {
+			merged.At = since // earlier comments may be about other content with the same ten digits
 		}
-		b.requests, b.authors = append(b.requests, merged), append(b.authors, author{merged.Author, fmt.Sprintf("pull request %d (commit %.10s)", merged.Number, commit.SHA)})
+		c.request = &mergedRequest{MergedRequest: merged}
 	}
-	return b.asked == len(b.line), nil
+	return !slices.ContainsFunc(b.line, func(c lineCommit) bool { return !c.settled(since) }), nil
+}
+
+// readAuthors reads the authors of the requests, in several visits if needed; false: they are not known yet.
+func (b *origin) readAuthors(ctx context.Context, from commitstatus.Comments) (known bool, err error) {
+	left := requestsAtOnce
+	for _, r := range b.requests() {
+		if r.authors != nil {
+			continue
+		}
+		if left--; left < 0 {
+			return false, nil
+		}
+		authors, err := from.Authors(ctx, r.MergedRequest)
+		if err != nil {
+			return false, fmt.Errorf("request %d: %w", r.Number, err)
+		}
+		r.authors = slices.Concat([]string{r.Author}, authors)
+	}
+	return true, nil
+}
+
+// announcement is the event about the requests whose comments are read.
+func (b *origin) announcement(branch string) (kind, reason, text string) {
+	var numbers []string
+	for _, r := range b.requests() {
+		numbers = append(numbers, strconv.FormatInt(r.Number, 10))
+	}
+	if len(numbers) == 0 {
+		return corev1.EventTypeWarning, "ApprovalsNotRead",
+			fmt.Sprintf("no pull request into %s brought commit %.10s; approve with addonflow approve", branch, v1alpha1.CommitOf(b.of.Commit))
+	}
+	return corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request " + strings.Join(numbers, ", ") + " are read for approvals"
+}
+
+// readComments reads the comments of the newest request, and of those that were tried the longest ago. all: the comments
+// of every request were read once, so that no rejection is missed.
+func (b *origin) readComments(ctx context.Context, from commitstatus.Comments) (all bool, err error) {
+	b.visits++
+	order := b.requests()
+	slices.SortStableFunc(order[min(1, len(order)):], func(x, y *mergedRequest) int { return cmp.Compare(x.tried, y.tried) })
+	for _, r := range order[:min(requestsAtOnce, len(order))] {
+		failed := r.readComments(ctx, from, b.visits)
+		err = cmp.Or(err, failed)
+		if refused, ok := errors.AsType[*commitstatus.DeliveryError](failed); ctx.Err() != nil || ok && refused.Everyone {
+			break
+		}
+		r.tried = b.visits
+	}
+	return !slices.ContainsFunc(order, func(r *mergedRequest) bool { return r.read == 0 }), err
+}
+
+// readComments replaces the decisions of a request.
+func (r *mergedRequest) readComments(ctx context.Context, from commitstatus.Comments, visit int) error {
+	comments, err := from.After(ctx, r.MergedRequest)
+	if err != nil {
+		return fmt.Errorf("request %d: %w", r.Number, err)
+	}
+	r.decisions, r.read = nil, visit
+	for _, c := range comments {
+		if _, ok := gates.ParseComment(c.Body); ok {
+			c.Body = brief.Cut(c.Body, keptLimit)
+			r.decisions = append(r.decisions, c)
+		}
+	}
+	return nil
+}
+
+// comments are the decisions in all requests, the oldest first.
+func (b *origin) comments() (all []commitstatus.Comment) {
+	for _, r := range b.requests() {
+		all = append(all, r.decisions...)
+	}
+	slices.SortFunc(all, func(x, y commitstatus.Comment) int { return cmp.Compare(x.ID, y.ID) })
+	return all
+}
+
+// readAgain reads the comments of requests that an earlier visit read, if one of them decides, because it may be
+// edited or deleted since; false: there is no such request.
+func (b *origin) readAgain(ctx context.Context, from commitstatus.Comments, decided []v1alpha1.AddOnApproval) (again bool, err error) {
+	for _, r := range b.requests() {
+		if r.read == b.visits || !slices.ContainsFunc(r.decisions, func(c commitstatus.Comment) bool {
+			return slices.ContainsFunc(decided, func(d v1alpha1.AddOnApproval) bool { return d.Spec.Forge.CommentID == c.ID })
+		}) {
+			continue
+		}
+		if err := r.readComments(ctx, from, b.visits); err != nil {
+			return false, err
+		}
+		again = true
+	}
+	return again, nil
 }
 
 // lookOf returns the look that the last visit of a rollout left. Only one worker reconciles a key at a time.
@@ -306,36 +453,38 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 		return "", err
 	}
 	last := a.lookOf(client.ObjectKeyFromObject(rollout))
-	announced := last.origin.of == *rollout.Status.Target && last.origin.asked == len(last.origin.line)
-	known, err := last.origin.read(ctx, from, &rollout.Status, branch)
+	known, err := last.origin.read(ctx, from, &rollout.Status, branch, a.Clock())
 	if err != nil || !known {
 		return from.Permission(), err
 	}
-	if len(last.origin.requests) == 0 {
-		return "", fmt.Errorf("no pull request into %s brought commit %.10s; approve with addonflow approve", branch, v1alpha1.CommitOf(rollout.Status.Target.Commit))
+	if kind, reason, text := last.origin.announcement(branch); text != last.origin.announced {
+		a.Events.Event(rollout, kind, reason, text)
+		last.origin.announced = text
 	}
-	if !announced {
-		a.Events.Event(rollout, corev1.EventTypeNormal, "ApprovalsAwaited", "comments on pull request "+last.origin.numbers()+" are read for approvals")
-	}
-	var comments []commitstatus.Comment
-	for _, merged := range last.origin.requests {
-		more, err := from.After(ctx, merged)
-		if err != nil {
-			return from.Permission(), fmt.Errorf("request %d: %w", merged.Number, err)
+	if slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
+		if known, err := last.origin.readAuthors(ctx, from); err != nil || !known {
+			return from.Permission(), err
 		}
-		comments = append(comments, more...)
 	}
-	slices.SortFunc(comments, func(x, y commitstatus.Comment) int { return cmp.Compare(x.ID, y.ID) })
+	all, unread := last.origin.readComments(ctx, from)
+	if !all {
+		return from.Permission(), unread
+	}
 	// Uncached, because earlier entries must be seen.
 	var list v1alpha1.AddOnApprovalList
 	if err := a.Live.List(hub, &list, client.InNamespace(rollout.Namespace)); err != nil {
 		return "", fmt.Errorf("cannot list approvals: %w", err)
 	}
 	asked := newLevels(from, last, func(text string) { a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", text) })
-	var unread error
 	for _, gate := range waiting {
-		decided, err := gate.decisions(ctx, rollout, asked, last.origin, comments, gate.subject.Of(list.Items))
-		unread = cmp.Or(unread, err)
+		var decided []v1alpha1.AddOnApproval
+		for again := true; again; {
+			decided, err = gate.decisions(ctx, rollout, asked, &last.origin, last.origin.comments(), gate.subject.Of(list.Items))
+			unread = cmp.Or(unread, err)
+			if again, err = last.origin.readAgain(ctx, from, decided); err != nil {
+				return from.Permission(), err
+			}
+		}
 		if len(decided) == 0 {
 			continue
 		}
@@ -399,7 +548,7 @@ func (v *voices) add(by commitstatus.Account, d v1alpha1.AddOnApproval) {
 // of an account is read when its comment is used. If the permission of an account cannot be read, the decisions of
 // the other accounts count, and the error is returned with them.
 func (g awaitedGate) decisions(
-	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, by origin,
+	ctx context.Context, rollout *v1alpha1.AddOnRollout, asked *levels, by *origin,
 	comments []commitstatus.Comment, known []v1alpha1.AddOnApproval,
 ) ([]v1alpha1.AddOnApproval, error) {
 	var rejects, approvals voices

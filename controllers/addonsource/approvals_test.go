@@ -34,6 +34,10 @@ func (spoken) Line(context.Context, string, string) ([]commitstatus.LineCommit, 
 	return nil, false, nil
 }
 
+func (spoken) Authors(context.Context, commitstatus.MergedRequest) ([]string, error) {
+	return nil, nil
+}
+
 func (spoken) After(context.Context, commitstatus.MergedRequest) ([]commitstatus.Comment, error) {
 	return nil, nil
 }
@@ -128,7 +132,7 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 				})
 			}
 			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
-			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &look{refused: map[string]int{}}, func(text string) { t.Log(text) }), origin{whole: true, authors: []author{{login: "Author"}, {login: "Another"}}}, comments, c.known)
+			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &look{refused: map[string]int{}}, func(text string) { t.Log(text) }), &origin{whole: true, line: []lineCommit{{LineCommit: commitstatus.LineCommit{Author: "Author"}}, {LineCommit: commitstatus.LineCommit{Author: "Another"}}}}, comments, c.known)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +197,7 @@ func TestApprover_AFloodOfCommentsStopsNoApproval(t *testing.T) {
 				if len(got) > 0 {
 					t.Errorf("entered before look %d", n)
 				}
-				got, _ = g.decisions(t.Context(), rollout, newLevels(forge, memory, func(text string) { t.Log(text) }), origin{whole: true}, comments, nil)
+				got, _ = g.decisions(t.Context(), rollout, newLevels(forge, memory, func(text string) { t.Log(text) }), &origin{whole: true}, comments, nil)
 			}
 			if len(got) != 1 || got[0].Spec.Forge.Login != "bob" || forge.asked != c.asked {
 				t.Errorf("%d decisions, %d requests", len(got), forge.asked)
@@ -212,6 +216,8 @@ type approvalScene struct {
 	rollout *v1alpha1.AddOnRollout
 	// approver is the one of all looks.
 	approver *Approver
+	// limit is how many calls of one look the forge answers; 0: all. calls counts them.
+	limit, calls int
 }
 
 // shaOf is a commit of one digit.
@@ -221,6 +227,11 @@ func shaOf(digit string) string { return strings.Repeat(digit, 40) }
 func commentOf(id int, by, at string) any {
 	line := gates.ApproveComment("hello", "fleet", "qa", "v1:sha256:"+strings.Repeat("ab", 32))
 	return map[string]any{"id": id, "body": line, "user": map[string]any{"id": id, "login": by}, "created_at": at, "updated_at": at}
+}
+
+// containedBy is a commit of a request.
+func containedBy(author, committer string) any {
+	return map[string]any{"sha": shaOf("5"), "author": map[string]any{"login": author}, "committer": map[string]any{"login": committer}}
 }
 
 func newApprovalScene(t *testing.T) *approvalScene {
@@ -233,14 +244,22 @@ func newApprovalScene(t *testing.T) *approvalScene {
 	}}}
 	for number, r := range map[int]struct{ sha, author string }{7: {shaOf("1"), "alice"}, 8: {shaOf("2"), "bob"}} {
 		a.answers["commits/"+r.sha+"/pull"] = map[string]any{"number": number, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": r.sha, "user": map[string]any{"login": r.author}, "base": map[string]any{"ref": "main"}}
+		a.answers[fmt.Sprintf("pulls/%d/commits", number)] = []any{containedBy(r.author, r.author)}
 	}
 	for _, by := range []string{"alice", "bob", "carol"} {
 		a.answers["collaborators/"+by+"/permission"] = map[string]any{"permission": "admin"}
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := a.answers[strings.TrimPrefix(r.URL.Path, "/api/v1/repos/team/fleet/")]
+		if a.calls++; a.limit > 0 && a.calls > a.limit {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
+		}
+		if page := r.URL.Query().Get("page"); page != "" && page != "1" {
+			answer = []any{}
 		}
 		_ = json.NewEncoder(w).Encode(answer)
 	}))
@@ -285,6 +304,7 @@ func (a *approvalScene) look() (by []string) {
 	if a.approver == nil {
 		a.approver = NewApprover(a.planner.Reconciler)
 	}
+	a.calls = 0
 	result, err := a.approver.Reconcile(a.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(a.rollout)})
 	if err != nil {
 		a.t.Fatal(err)
@@ -396,5 +416,205 @@ func TestApprover_CommentsOnAnEarlierRequestAreOfTheRolloutOfThisContent(t *test
 		if got := a.look(); !slices.Equal(got, want) {
 			t.Errorf("%s: entered %q", at, got)
 		}
+	}
+}
+
+// fortyRequests replaces the commits of the scene by forty, each merged with its own request. Request 40 is the newest.
+func (a *approvalScene) fortyRequests() {
+	var commits []any
+	for n := 40; n > 0; n-- {
+		sha := fmt.Sprintf("%040d", n)
+		commits = append(commits, map[string]any{"sha": sha, "parents": []any{map[string]any{"sha": fmt.Sprintf("%040d", n-1)}}})
+		a.answers["commits/"+sha+"/pull"] = map[string]any{
+			"number": n, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": sha, "user": map[string]any{"login": "alice"}, "base": map[string]any{"ref": "main"},
+		}
+		a.answers[fmt.Sprintf("issues/%d/comments", n)] = []any{}
+		a.answers[fmt.Sprintf("pulls/%d/commits", n)] = []any{containedBy("alice", "alice")}
+	}
+	a.answers["commits"] = commits
+	a.rollout.Status.Target.Commit, a.rollout.Status.Stable.Commit = fmt.Sprintf("main@sha1:%040d", 40), fmt.Sprintf("main@sha1:%040d", 0)
+	if err := a.hub.Update(a.t.Context(), a.rollout); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// looks makes up to n looks, until a decision is entered.
+func (a *approvalScene) looks(n int) (by []string) {
+	for ; n > 0 && len(by) == 0; n-- {
+		by = a.look()
+		for a.event() != "" { // the recorder keeps 20
+		}
+	}
+	return by
+}
+
+// TestApprover_ReadsFortyRequestsInSeveralVisits: GitHub's limiter allows 35 calls in the 15 seconds of a visit.
+func TestApprover_ReadsFortyRequestsInSeveralVisits(t *testing.T) {
+	for _, request := range []int{40, 1} {
+		a := newApprovalScene(t)
+		a.fortyRequests()
+		a.limit = 30
+		a.answers[fmt.Sprintf("issues/%d/comments", request)] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
+		if got := a.looks(20); !slices.Equal(got, []string{"carol"}) {
+			t.Errorf("request %d: entered %q", request, got)
+		}
+	}
+}
+
+// TestApprover_KeepsTheCommentsThatAVisitRead: the forge stops to answer in the middle of every visit but the last.
+func TestApprover_KeepsTheCommentsThatAVisitRead(t *testing.T) {
+	a := newApprovalScene(t)
+	a.fortyRequests()
+	a.limit = 5
+	a.answers["issues/1/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
+	a.looks(45)
+	a.limit = 2 * requestsAtOnce
+	if got := a.look(); !slices.Equal(got, []string{"carol"}) {
+		t.Errorf("entered %q", got)
+	}
+}
+
+// TestApprover_ReadsTheNewestRequestInEveryVisit: a comment is usually written there.
+func TestApprover_ReadsTheNewestRequestInEveryVisit(t *testing.T) {
+	a := newApprovalScene(t)
+	a.fortyRequests()
+	if got := a.looks(20); len(got) > 0 {
+		t.Fatalf("entered %q", got)
+	}
+	a.answers["issues/40/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
+	if got := a.look(); !slices.Equal(got, []string{"carol"}) {
+		t.Errorf("entered %q", got)
+	}
+	if a.calls > 2*requestsAtOnce {
+		t.Errorf("%d calls in a look", a.calls)
+	}
+}
+
+// TestApprover_ARejectionOnAnOldRequestPrecedesAnApproval: the newest request is read in the first visit, the oldest in
+// the last.
+func TestApprover_ARejectionOnAnOldRequestPrecedesAnApproval(t *testing.T) {
+	a := newApprovalScene(t)
+	a.fortyRequests()
+	a.answers["issues/40/comments"] = []any{commentOf(2, "carol", "2026-01-01T00:02:00Z")}
+	line := strings.Replace(gates.ApproveComment("hello", "fleet", "qa", "v1:sha256:"+strings.Repeat("ab", 32)), "approve", "reject", 1)
+	const at = "2026-01-01T00:01:00Z"
+	a.answers["issues/1/comments"] = []any{map[string]any{"id": 1, "body": line, "user": map[string]any{"id": 1, "login": "bob"}, "created_at": at, "updated_at": at}}
+	if got := a.looks(20); !slices.Equal(got, []string{"bob"}) {
+		t.Errorf("entered %q", got)
+	}
+}
+
+// TestApprover_AKeptCommentIsReadAgainBeforeItCounts: bob deletes an approval that an earlier visit read.
+func TestApprover_AKeptCommentIsReadAgainBeforeItCounts(t *testing.T) {
+	for _, deleted := range []bool{true, false} {
+		a := newApprovalScene(t)
+		two := int32(2)
+		a.rollout.Spec.Stages[0].Gates.Before[0].Approval.Count = &two
+		a.fortyRequests()
+		a.answers["issues/1/comments"] = []any{commentOf(1, "bob", "2026-01-01T00:01:00Z")}
+		if got := a.looks(20); len(got) > 0 {
+			t.Fatalf("entered %q", got)
+		}
+		want := []string{"bob", "carol"}
+		if deleted {
+			a.answers["issues/1/comments"], want = []any{}, nil
+		}
+		a.answers["issues/40/comments"] = []any{commentOf(2, "carol", "2026-01-01T00:02:00Z")}
+		got := a.looks(20)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("deleted %v: entered %q, want %q", deleted, got, want)
+		}
+	}
+}
+
+// TestApprover_AsksAgainForARequestThatTheForgeDoesNotShowYet: GitHub shows the request of a commit seconds after the
+// merge, of which the webhook reports at once. Until then bob, who opened request 8, is not known as an author.
+func TestApprover_AsksAgainForARequestThatTheForgeDoesNotShowYet(t *testing.T) {
+	a := newApprovalScene(t)
+	now := a.rollout.Status.TargetSince.Time
+	a.planner.Clock = func() time.Time { return now }
+	shown := a.answers["commits/"+shaOf("2")+"/pull"]
+	delete(a.answers, "commits/"+shaOf("2")+"/pull")
+	a.answers["issues/7/comments"] = []any{commentOf(1, "bob", "2026-01-01T00:00:40Z")}
+	a.answers["issues/8/comments"] = []any{commentOf(2, "carol", "2026-01-01T00:00:50Z")}
+	for range 3 {
+		now = now.Add(commentsAgain)
+		if got, event := a.look(), a.event(); len(got) > 0 || event != "" {
+			t.Errorf("entered %q, event %q", got, event)
+		}
+	}
+	a.answers["commits/"+shaOf("2")+"/pull"] = shown
+	now = now.Add(commentsAgain)
+	if got := a.look(); !slices.Equal(got, []string{"carol"}) {
+		t.Errorf("entered %q", got)
+	}
+	if got := a.event(); !strings.Contains(got, "comments on pull request 8, 7 are read") {
+		t.Errorf("event %q", got)
+	}
+}
+
+// TestApprover_SaysOnceThatACommitHasNoRequest: after two minutes, the forge is asked again after pauses that double.
+func TestApprover_SaysOnceThatACommitHasNoRequest(t *testing.T) {
+	a := newApprovalScene(t)
+	now := a.rollout.Status.TargetSince.Time
+	a.planner.Clock = func() time.Time { return now }
+	shown := a.answers["commits/"+shaOf("1")+"/pull"]
+	delete(a.answers, "commits/"+shaOf("1")+"/pull")
+	delete(a.answers, "commits/"+shaOf("2")+"/pull")
+	a.answers["issues/7/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:00:50Z")}
+	a.rollout.Spec.Stages[0].Gates.Before[0].Approval.Forge.NotAuthor = false
+	if err := a.hub.Update(t.Context(), a.rollout); err != nil {
+		t.Fatal(err)
+	}
+	var events []string
+	calls := 0
+	for range 180 { // an hour
+		now = now.Add(commentsAgain)
+		a.look()
+		calls += a.calls
+		if e := a.event(); e != "" {
+			events = append(events, e)
+		}
+	}
+	if len(events) != 1 || !strings.HasPrefix(events[0], "Warning ApprovalsNotRead no pull request into main brought commit 2222222222; approve with") {
+		t.Errorf("events %q", events)
+	}
+	if calls > 30 {
+		t.Errorf("%d calls", calls)
+	}
+	a.answers["commits/"+shaOf("1")+"/pull"] = shown
+	now = now.Add(time.Hour)
+	if got := a.look(); !slices.Equal(got, []string{"carol"}) {
+		t.Errorf("entered %q", got)
+	}
+	if e := a.event(); !strings.Contains(e, "comments on pull request 7 are read") {
+		t.Errorf("event %q", e)
+	}
+}
+
+// TestApprover_AuthorsOfTheCommitsOfARequestAreAuthors: carol pushes to the branch of bob's request, or commits what another
+// account wrote. A commit without an account may be of every account.
+func TestApprover_AuthorsOfTheCommitsOfARequestAreAuthors(t *testing.T) {
+	nameless := map[string]any{"sha": shaOf("6"), "author": nil, "committer": map[string]any{"login": "bob"}}
+	for name, c := range map[string]struct {
+		commit any
+		why    string
+	}{
+		"author":     {containedBy("carol", "bob"), "the account is the author of pull request 8 (commit 2222222222); another account must comment"},
+		"committer":  {containedBy("bob", "Carol"), "the account is the author of pull request 8 (commit 2222222222); another account must comment"},
+		"no account": {nameless, "the forge names no account for the author of pull request 8 (commit 2222222222); approve with addonflow approve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newApprovalScene(t)
+			a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
+			a.answers["pulls/8/commits"] = []any{containedBy("bob", "bob"), c.commit}
+			if got := a.look(); len(got) > 0 {
+				t.Errorf("entered %q", got)
+			}
+			a.event()
+			if got := a.event(); !strings.HasSuffix(got, "which has notAuthor: "+c.why) {
+				t.Errorf("event %q", got)
+			}
+		})
 	}
 }

@@ -333,7 +333,7 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 		return change, "", err
 	}
 	restoration, err := repository.Restore(ctx, w.Good, w.branch)
-	if errors.Is(err, gitsource.ErrManyChanges) || errors.Is(err, gitsource.ErrRefNotFound) {
+	if errors.Is(err, gitsource.ErrRefNotFound) {
 		return change, err.Error(), nil
 	}
 	if err != nil {
@@ -353,7 +353,8 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 
 // takeBack restores the fewest files that give an add-on the content of the earlier commit, and builds the result. If
 // no set of files does, why has the reason. It tries three sets, the smallest first: templates, packages and
-// configurations; these and the ClusterManagementAddOn; all files of their directories that declare no other object.
+// configurations; these and the ClusterManagementAddOn; all files of their directories that a build of one of the
+// commits has read, and that declare no other object.
 // AddOnRollouts are policy and stay unchanged.
 func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedRevert) (files []gitsource.FileChange, why string, err error) {
 	charts := p.chartOwner() + "/revert"
@@ -371,7 +372,7 @@ func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedR
 	if err != nil {
 		return nil, "", err
 	}
-	own := newRevertFiles()
+	own := newRevertFiles(r.Reads)
 	own.add(w.AddOn, objects, head.Commit)
 	own.add(w.AddOn, earlier, then.Commit)
 	for _, selects := range []func(string) bool{own.content, own.addOn, own.directories} {
@@ -383,6 +384,12 @@ func (p *pass) takeBack(ctx context.Context, r *gitsource.Restoration, w wantedR
 		if i := slices.IndexFunc(files, func(c gitsource.FileChange) bool { return c.Odd != "" }); i >= 0 {
 			why = files[i].Path + " " + files[i].Odd
 			continue
+		}
+		if files, err = r.Read(selected); errors.Is(err, gitsource.ErrManyChanges) {
+			files, why = selected, err.Error()
+			continue
+		} else if err != nil {
+			return nil, "", err
 		}
 		tree, err := r.With(files)
 		if err != nil {
@@ -407,10 +414,12 @@ type revertFiles struct {
 	// own are the files with the content of the add-on, folders the directories that its packages name, declared
 	// the file with its ClusterManagementAddOn, and foreign the files with any other object.
 	own, folders, declared, foreign map[string]bool
+	// read reports whether a build has read a file.
+	read func(file string) bool
 }
 
-func newRevertFiles() revertFiles {
-	return revertFiles{own: map[string]bool{}, folders: map[string]bool{}, declared: map[string]bool{}, foreign: map[string]bool{}}
+func newRevertFiles(read func(file string) bool) revertFiles {
+	return revertFiles{read: read, own: map[string]bool{}, folders: map[string]bool{}, declared: map[string]bool{}, foreign: map[string]bool{}}
 }
 
 // add sorts the files of a commit.
@@ -462,12 +471,13 @@ func (f revertFiles) content(file string) bool {
 // addOn also selects the file of the ClusterManagementAddOn.
 func (f revertFiles) addOn(file string) bool { return f.content(file) || f.declared[file] }
 
-// directories selects all files in the directories of these files, except files that only declare other objects.
+// directories also selects the files in the directories of these files that a build has read, except files that only
+// declare other objects.
 func (f revertFiles) directories(file string) bool {
 	if f.addOn(file) {
 		return true
 	}
-	if f.foreign[file] {
+	if f.foreign[file] || !f.read(file) {
 		return false
 	}
 	for _, files := range []map[string]bool{f.own, f.declared} {

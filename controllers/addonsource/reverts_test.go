@@ -200,6 +200,12 @@ func digestIn(t *testing.T, files map[string]string) string {
 // newRevertScene pushes the good commit, and then the trees. The last tree has the content that is rolled back.
 func newRevertScene(t *testing.T, then ...map[string]string) *revertScene {
 	t.Helper()
+	return newRevertSceneFrom(t, revertTree("v1", "v1"), then...)
+}
+
+// newRevertSceneFrom is newRevertScene with another good commit.
+func newRevertSceneFrom(t *testing.T, good map[string]string, then ...map[string]string) *revertScene {
+	t.Helper()
 	s := &revertScene{t: t, events: record.NewFakeRecorder(20), request: ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "fleet", Name: "fleet"}}}
 	var err error
 	if s.git, err = gitserver.Start(gitserver.Options{}); err != nil {
@@ -209,7 +215,6 @@ func newRevertScene(t *testing.T, then ...map[string]string) *revertScene {
 	if s.repo, err = s.git.Create("fleet"); err != nil {
 		t.Fatal(err)
 	}
-	good := revertTree("v1", "v1")
 	if s.good, err = s.repo.Commit("good", good); err != nil {
 		t.Fatal(err)
 	}
@@ -394,6 +399,45 @@ func TestReverter_ProposesNothingElse(t *testing.T) {
 				t.Errorf("branches %q, pulls %v", s.branches(), s.forge.pulls)
 			}
 		})
+	}
+}
+
+// TestReverter_RestoresOnlyFilesThatABuildReads: a file of the add-on is in the root of the repository, so that every
+// file is below its directory. What changed is a patch.
+func TestReverter_RestoresOnlyFilesThatABuildReads(t *testing.T) {
+	tree := func(version string) map[string]string {
+		files := revertTree("v0", "v1")
+		files["hello.yaml"] = files["hello/all.yaml"]
+		delete(files, "hello/all.yaml")
+		files["kustomization.yaml"] = "resources: [hello.yaml, other/all.yaml, placement.yaml]\npatches: [{path: patch.yaml, target: {kind: AddOnTemplate, name: hello}}]\n"
+		files["patch.yaml"] = "[{op: replace, path: /spec/agentSpec/workload/manifests/0/data/version, value: " + version + "}]\n"
+		for _, name := range []string{"README.md", "src/main.go", "src/values.yaml", ".github/workflows/test.yaml"} {
+			files[name] = version + "\n"
+		}
+		return files
+	}
+	s := newRevertSceneFrom(t, tree("v1"), tree("v2"))
+	if condition := s.propose(); !strings.HasPrefix(condition, "True Proposed: ") {
+		t.Errorf("condition %q", condition)
+	}
+	if got := s.branches(); !slices.Equal(got, []string{"M patch.yaml"}) {
+		t.Errorf("branches %q", got)
+	}
+}
+
+// TestReverter_RevertsInABusyRepository: other directories changed more than a pull request can restore.
+func TestReverter_RevertsInABusyRepository(t *testing.T) {
+	tree := func(version string) map[string]string {
+		files := revertTree(version, "v1")
+		files["a/large.txt"] = strings.Repeat(version, 2<<20)
+		return files
+	}
+	s := newRevertSceneFrom(t, tree("v1"), tree("v2"))
+	if condition := s.propose(); !strings.HasPrefix(condition, "True Proposed: ") {
+		t.Errorf("condition %q", condition)
+	}
+	if got := s.branches(); len(got) != 1 || !strings.HasPrefix(got[0], "M hello/all.yaml") {
+		t.Errorf("branches %q", got)
 	}
 }
 
