@@ -152,10 +152,6 @@ func (d *round) note(ctx context.Context, c *plan.Cluster, err error) error {
 	case err == nil:
 	case fleeting(err):
 		// Another writer was faster, or the cluster is being deleted. The next turn plans from the present state.
-		d.addOns.forget(client.ObjectKey{Namespace: c.Name, Name: d.rollout.Name})
-		for _, w := range slices.Concat(c.Works, c.Hooks) {
-			d.works.forget(client.ObjectKeyFromObject(w))
-		}
 		d.leave(c.Name)
 	case errors.Is(err, plan.ErrRevisionMissing):
 		d.enter(c.Name, trouble{reason: v1alpha1.RevisionMissingReason, text: err.Error()})

@@ -39,7 +39,7 @@ func (r *Reconciler) readDependencies(ctx context.Context, ro *v1alpha1.AddOnRol
 			own = newMemory()
 		}
 		mem.dependencies[d.AddOn] = own
-		found, err := r.readDependency(ctx, ro.Namespace, d, own, standing{bounds: bounds})
+		found, err := r.readDependency(ctx, client.ObjectKeyFromObject(ro), d, own, standing{bounds: bounds})
 		if err != nil {
 			return nil, nil, fmt.Errorf("cannot see add-on %s, which %s depends on: %w", d.AddOn, ro.Name, err)
 		}
@@ -48,14 +48,15 @@ func (r *Reconciler) readDependencies(ctx context.Context, ro *v1alpha1.AddOnRol
 	return all, rollout.Cycle(ro.Name, needs), nil
 }
 
-// readDependency observes and plans the rollout of a dependency, and writes nothing. It reads the rollout
+// readDependency observes and plans the rollout of a dependency of another one, and writes nothing. The charts of the
+// dependency have another owner than those of the rollout, whose turn waits for them. It reads the rollout
 // uncached: an old copy could show a cluster as verified although the dependency has got a new target.
-func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1alpha1.Dependency, own *memory, as standing) (plan.Dependency, error) {
+func (r *Reconciler) readDependency(ctx context.Context, of client.ObjectKey, d v1alpha1.Dependency, own *memory, as standing) (plan.Dependency, error) {
 	ro := &v1alpha1.AddOnRollout{}
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: d.AddOn}, ro)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: d.AddOn}, ro)
 	switch {
 	case apierrors.IsNotFound(err):
-		return plan.AbsentDependency(d, "which does not exist in namespace "+namespace), nil
+		return plan.AbsentDependency(d, "which does not exist in namespace "+of.Namespace), nil
 	case err != nil:
 		return plan.Dependency{}, err
 	case ro.Spec.Removal != nil:
@@ -63,13 +64,16 @@ func (r *Reconciler) readDependency(ctx context.Context, namespace string, d v1a
 	case ro.Spec.Target == nil:
 		return plan.AbsentDependency(d, "which has no content yet"), nil
 	}
+	if err := r.catchUp(ctx, ro, own); err != nil {
+		return plan.Dependency{}, err
+	}
 	ro.Spec.DependsOn = nil // the clusters that wait for them are not verified either
 	seen, err := r.observe(ctx, ro, own, as)
 	if err != nil {
 		return plan.Dependency{}, err
 	}
-	found, memory, err := plan.DependencyOf(d, seen, reportedConflict(ro))
-	own.plan = memory
+	var found plan.Dependency
+	r.Reconciles.Wait(of.String(), func() { found, own.plan, err = plan.DependencyOf(d, seen, reportedConflict(ro)) })
 	return found, err
 }
 

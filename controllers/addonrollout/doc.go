@@ -18,7 +18,7 @@
 //
 // The files:
 //
-//	caughtup.go    whether the watch cache shows what the ledger of another process was made from
+//	caughtup.go    compares the watch cache with the hub after a handover
 //	observe.go     placements.go, configs.go with configwatch.go, revisions.go; overlay.go: what
 //	               the watch cache does not show yet
 //	plan/          the decisions; addonstatus/: the words of OCM's statuses

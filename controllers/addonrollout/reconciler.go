@@ -144,6 +144,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	result, err := r.turn(ctx, ro, mem)
 	err = errors.Join(err, r.reportInterruption(ctx, ro, err))
 	r.measure(ctx, ro, started)
+	if errors.Is(err, errBehind) {
+		if text := err.Error(); text != mem.waits {
+			ctrl.LoggerFrom(ctx).Info("The turn waits, because another process wrote the ledger", "reason", text)
+			mem.waits = text
+		}
+		return ctrl.Result{RequeueAfter: r.Pace}, nil
+	}
+	mem.waits = ""
 	if apierrors.IsConflict(err) {
 		// Another writer was first. This plan is void, and the next turn decides.
 		r.writeLost(ctx, ro, mem, err)
@@ -176,9 +184,8 @@ func (r *Reconciler) turn(ctx context.Context, ro *v1alpha1.AddOnRollout, mem *m
 			return ctrl.Result{}, err
 		}
 	}
-	if object, err := r.behind(ctx, ro, mem); err != nil || object != "" {
-		ctrl.LoggerFrom(ctx).V(1).Info("The turn waits for the watch cache, because another process wrote the ledger", "older", object)
-		return ctrl.Result{RequeueAfter: r.Pace}, err
+	if err := r.catchUp(ctx, ro, mem); err != nil {
+		return ctrl.Result{}, err
 	}
 	observed, err := r.observe(ctx, ro, mem, as)
 	if err != nil {

@@ -56,7 +56,8 @@ type Config struct {
 	Permits Permits
 	// Charts renders packages.
 	Charts chart.Engines
-	// Reconciles limits the passes that run at once; nil: the options of the controller do.
+	// Reconciles limits the passes that run at once; nil: the options of the controller do. Plans and reverts are not
+	// passes.
 	Reconciles *renderworker.Reconciles
 	// Tokens of GitHub Apps, shared with other users of the Apps; nil: not shared.
 	Tokens *githubapp.Tokens
@@ -96,7 +97,6 @@ func New(config Config) *Reconciler {
 	if config.Tokens == nil {
 		config.Tokens = githubapp.New(config.Clock)
 	}
-	config.Charts = config.Reconciles.Engines(config.Charts)
 	return &Reconciler{
 		Config: config, memories: newMemories(), writes: &writes{}, errands: newErrands(), reverts: &revertOutcomes{}, course: metrics.NewSources(), room: gitsource.NewRoom(),
 	}

@@ -27,6 +27,7 @@ import (
 // repaired at once: AddOnRollouts and, by metadata only, ClusterManagementAddOns and AddOnRevisions. Other objects
 // are compared once per interval.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	r.Charts = r.Reconciles.Engines(r.Charts)
 	limited, options := r.Reconciles.Limit(func(req reconcile.Request) string { return chartOwnerOf(req.NamespacedName) }, r, options)
 	toSource := handler.EnqueueRequestsFromMapFunc(sourceOf)
 	return ctrl.NewControllerManagedBy(mgr).

@@ -11,29 +11,31 @@ import (
 	"github.com/addonflow/addonflow/render/chart"
 )
 
-// waitingPerPlace is how many workers of the queue there are for each place. A reconcile that waits for a rendering has
-// a worker and what it has read, so their number limits the memory.
-const waitingPerPlace = 16
+// waitingAtOnce is how many reconciles of a controller may wait for renderings besides those that run. Each keeps a
+// worker of the queue and what it has read, and they take turns with the child: their number limits the memory, and how
+// long one of them waits.
+const waitingAtOnce = 12
 
 // Reconciles limits how many reconciles of one controller run at once. A reconcile that waits for a rendering does not
-// count, so that charts that are slow on every cluster delay no reconcile that needs no chart. It continues at once
-// when it has the rendering, even above the limit: otherwise it would wait once for every cluster.
+// count, so that slow charts do not delay reconciles that need no chart. It continues at once when it has the rendering,
+// even above the limit: otherwise it would wait once for every cluster.
 type Reconciles struct {
 	// places has one element for each reconcile that runs within the limit.
 	places chan struct{}
 
 	mu sync.Mutex
 	// above is how many reconciles run above the limit.
-	above   int
-	running map[string]*running
+	above int
+	// active are the reconciles that have begun, by their owners.
+	active map[string]*activity
 }
 
-// running is one reconcile. waits is how many renderings it waits for; while there are any, it has no place.
-type running struct{ waits int }
+// activity is one reconcile. waits is how many renderings it waits for; while there are any, it has no place.
+type activity struct{ waits int }
 
-// NewReconciles returns a limit of n reconciles. A nil *Reconciles is no limit.
+// NewReconciles returns a limit of n reconciles, and of one if n is lower. A nil *Reconciles is no limit.
 func NewReconciles(n int) *Reconciles {
-	return &Reconciles{places: make(chan struct{}, n), running: map[string]*running{}}
+	return &Reconciles{places: make(chan struct{}, max(1, n)), active: map[string]*activity{}}
 }
 
 // Limit puts the reconciles of a controller under the limit. The controller needs the returned options: they have more
@@ -42,11 +44,11 @@ func (r *Reconciles) Limit(owner func(reconcile.Request) string, inner reconcile
 	if r == nil {
 		return inner, o
 	}
-	o.MaxConcurrentReconciles = cap(r.places) * waitingPerPlace
+	o.MaxConcurrentReconciles = cap(r.places) + waitingAtOnce
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (ctrl.Result, error) {
-		end, err := r.begin(ctx, owner(req))
-		if err != nil {
-			return ctrl.Result{}, err
+		end, ok := r.begin(ctx, owner(req))
+		if !ok {
+			return ctrl.Result{}, nil // the operator ends
 		}
 		defer end()
 		return inner.Reconcile(ctx, req)
@@ -61,34 +63,38 @@ func (r *Reconciles) Engines(charts chart.Engines) chart.Engines {
 	return waiting{reconciles: r, charts: charts}
 }
 
-// begin waits for a place. The caller calls end.
-func (r *Reconciles) begin(ctx context.Context, owner string) (end func(), err error) {
+// begin waits for a place; false: the context has ended. The caller calls end.
+func (r *Reconciles) begin(ctx context.Context, owner string) (end func(), ok bool) {
 	select {
 	case r.places <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	one := &running{}
-	r.running[owner] = one
+	a := &activity{}
+	r.active[owner] = a
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.running, owner)
-		if one.waits == 0 {
+		delete(r.active, owner)
+		if a.waits == 0 {
 			r.leave()
 		}
-	}, nil
+	}, true
 }
 
-// wait calls render. If a reconcile of the owner runs, it has no place meanwhile. A page that uses the engine may end
-// its wait after the reconcile.
-func (r *Reconciles) wait(owner string, render func()) {
+// Wait calls render, for which the reconcile of the owner waits without a place. If no reconcile of the owner runs, it
+// only calls render: pages of the dashboard use the same engines, and may end their wait after the reconcile.
+func (r *Reconciles) Wait(owner string, render func()) {
+	if r == nil {
+		render()
+		return
+	}
 	r.mu.Lock()
-	one := r.running[owner]
-	if one != nil {
-		if one.waits++; one.waits == 1 {
+	a := r.active[owner]
+	if a != nil {
+		if a.waits++; a.waits == 1 {
 			r.leave()
 		}
 	}
@@ -96,8 +102,8 @@ func (r *Reconciles) wait(owner string, render func()) {
 	render()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one != nil {
-		if one.waits--; one.waits == 0 && r.running[owner] == one {
+	if a != nil {
+		if a.waits--; a.waits == 0 && r.active[owner] == a {
 			r.enter()
 		}
 	}
@@ -138,16 +144,16 @@ type waitingEngine struct {
 }
 
 func (e waitingEngine) Admits(s *chart.Source, versions []string) (version string, err error) {
-	e.reconciles.wait(e.owner, func() { version, err = e.inner.Admits(s, versions) })
+	e.reconciles.Wait(e.owner, func() { version, err = e.inner.Admits(s, versions) })
 	return version, err
 }
 
 func (e waitingEngine) Verify(s *chart.Source, in chart.Input) (err error) {
-	e.reconciles.wait(e.owner, func() { err = e.inner.Verify(s, in) })
+	e.reconciles.Wait(e.owner, func() { err = e.inner.Verify(s, in) })
 	return err
 }
 
 func (e waitingEngine) Render(s *chart.Source, in chart.Input) (manifests []chart.Manifest, err error) {
-	e.reconciles.wait(e.owner, func() { manifests, err = e.inner.Render(s, in) })
+	e.reconciles.Wait(e.owner, func() { manifests, err = e.inner.Render(s, in) })
 	return manifests, err
 }

@@ -102,7 +102,7 @@ func TestReconciles_SlowChartsHoldNoPlace(t *testing.T) {
 		if n := len(c.begun); n != 13 {
 			t.Errorf("the last reconcile has not begun")
 		}
-		if len(c.reconciles.places) != 0 || c.reconciles.above != 0 || len(c.reconciles.running) != 0 {
+		if len(c.reconciles.places) != 0 || c.reconciles.above != 0 || len(c.reconciles.active) != 0 {
 			t.Errorf("after the end of all, %d places are taken, %d above the limit", len(c.reconciles.places), c.reconciles.above)
 		}
 	})
@@ -132,14 +132,14 @@ func TestReconciles_APageEndsAfterTheReconcile(t *testing.T) {
 // TestReconciles_EndWithTheOperator: a reconcile that waits for a place ends with its context.
 func TestReconciles_EndWithTheOperator(t *testing.T) {
 	r := NewReconciles(1)
-	end, err := r.begin(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
+	end, ok := r.begin(t.Context(), "a")
+	if !ok {
+		t.Fatal("it got no place")
 	}
 	defer end()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.begin(ctx, "b"); err == nil {
+	if _, ok := r.begin(ctx, "b"); ok {
 		t.Error("it got a place that is taken")
 	}
 }
