@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"bytes"
+	"crypto"
 	"errors"
 	"os"
 	"os/exec"
@@ -177,6 +178,37 @@ func TestVerify_OpenPGPSignaturesOfCommits(t *testing.T) {
 	h.signedBy(other, now)
 	h.rewritten(h.git("rev-parse", "main"), func(raw string) string { return strings.Replace(raw, "to sign", "to steal", 1) })
 	h.mustRefuse(h.verifying(v1alpha1.VerifyHEAD, main, map[string][]byte{"other.asc": exported(t, other)}), "has an OpenPGP signature that is not valid")
+}
+
+// TestVerify_OpenPGPSignaturesWithSHA1AreRefused: another commit can be made with the same hash. The functions of
+// openpgp do not sign with it.
+func TestVerify_OpenPGPSignaturesWithSHA1AreRefused(t *testing.T) {
+	h := newHistory(t, serve(t, gitserver.Options{}))
+	h.commit("one")
+	ana := entity(t, time.Now().Add(-time.Hour), 0)
+	unsigned := h.git("commit-tree", "-p", "refs/heads/main", "-m", "to sign", "refs/heads/main^{tree}")
+	for hash, want := range map[crypto.Hash]string{crypto.SHA1: "has an OpenPGP signature with SHA-1", crypto.SHA256: ""} {
+		h.rewritten(unsigned, func(raw string) string {
+			signature := packet.Signature{
+				Version: 4, SigType: packet.SigTypeBinary, PubKeyAlgo: ana.PrivateKey.PubKeyAlgo, Hash: hash,
+				CreationTime: time.Now(), IssuerKeyId: &ana.PrimaryKey.KeyId,
+			}
+			sum := hash.New()
+			_, _ = sum.Write([]byte(raw))
+			h.must(signature.Sign(sum, ana.PrivateKey, &packet.Config{NonDeterministicSignaturesViaNotation: new(false)}))
+			var text bytes.Buffer
+			w, err := armor.Encode(&text, openpgp.SignatureType, nil)
+			h.must(err)
+			h.must(errors.Join(signature.Serialize(w), w.Close()))
+			return withSignature(raw, text.String())
+		})
+		err := h.verifying(v1alpha1.VerifyHEAD, branch("main"), map[string][]byte{"ana.asc": exported(t, ana)})
+		if want == "" {
+			h.must(err)
+		} else {
+			h.mustRefuse(err, want)
+		}
+	}
 }
 
 // TestVerify_ReadsWhatGnuPGWrites: the programs that people sign with.
