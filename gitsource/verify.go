@@ -109,7 +109,7 @@ func (v *Verification) addSSH(text string) error {
 		if err != nil {
 			return errors.New("holds a line that is not an SSH public key")
 		}
-		if err := checkKey(key); err != nil {
+		if err := checkSigner(key); err != nil {
 			return err
 		}
 		signer := sshSigner{key: key}
@@ -125,6 +125,15 @@ func (v *Verification) addSSH(text string) error {
 		v.ssh = append(v.ssh, signer)
 	}
 	return nil
+}
+
+// checkSigner accepts also the keys of security keys (FIDO), with which no server or client is authenticated here.
+func checkSigner(key ssh.PublicKey) error {
+	switch key.Type() {
+	case ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256:
+		return nil
+	}
+	return checkKey(key)
 }
 
 // parseExpiry reads a time as sshd(8) describes expiry-time. Times without Z are UTC here, too.
