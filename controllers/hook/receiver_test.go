@@ -444,7 +444,7 @@ func TestNewTokenIsUsedWithinSeconds(t *testing.T) {
 	})
 }
 
-// TestRequestsThatWaitHoldNoOthers: past the limit a request is answered at once, and forges send it again.
+// TestRequestsThatWaitHoldNoOthers: past the limit a request is answered at once. Most forges do not send it again.
 func TestRequestsThatWaitHoldNoOthers(t *testing.T) {
 	w := newWorld(t, "github")
 	for range requestsAtOnce {
