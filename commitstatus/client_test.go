@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -497,6 +498,45 @@ func TestForgeOnThisMachineIsNotCalled(t *testing.T) {
 		}
 		if err != nil && !strings.HasSuffix(err.Error(), ": it leads to a loopback or link-local address, or to a metadata service of a cloud; the operator's flag --git-allow-loopback allows it") {
 			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestForgeOnThisMachineIsNotCalledThroughAProxy: the proxy of the environment dials the address, so no dialler of the
+// operator sees it.
+func TestForgeOnThisMachineIsNotCalledThroughAProxy(t *testing.T) {
+	errDialled := errors.New("not dialled in a test")
+	for _, c := range []struct {
+		address string
+		allow   bool
+		want    []string
+	}{
+		{address: "https://git.example.com/fleet/addons", want: []string{testProxy}},
+		{address: "https://169.254.169.254/fleet/addons"},
+		{address: "https://2852039166/fleet/addons"},
+		{address: "https://metadata.localhost/fleet/addons"},
+		{address: "https://169.254.169.254/fleet/addons", allow: true, want: []string{testProxy}},
+	} {
+		var dialled []string
+		transport := commitstatus.NewHTTPClient(dialpolicy.Policy{AllowLoopback: c.allow})
+		connections, ok := transport.Transport.(*http.Transport)
+		if !ok {
+			t.Fatal("the transport of the client has another type")
+		}
+		connections.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
+			dialled = append(dialled, address)
+			return nil, errDialled
+		}
+		client, err := commitstatus.New(commitstatus.Config{Provider: "gitea", Address: c.address, Token: testToken, HTTPClient: transport})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = client.Post(t.Context(), testStatus())
+		if !slices.Equal(dialled, c.want) {
+			t.Errorf("%s, allowed %t: dialled %v, want %v", c.address, c.allow, dialled, c.want)
+		}
+		if (len(c.want) == 0) != errors.Is(err, dialpolicy.ErrLocal) {
+			t.Errorf("%s, allowed %t: got %v", c.address, c.allow, err)
 		}
 	}
 }

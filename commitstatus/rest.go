@@ -33,10 +33,17 @@ const bodyLimit = 1 << 20
 var errTooLong = errors.New("the answer is too long")
 
 // NewHTTPClient returns a client for forges. It connects only to addresses that the policy allows, because tenants
-// name the address of a forge. If the environment has a proxy, the policy applies to the address of the proxy.
+// name the address of a forge. If the environment has a proxy, the policy applies to the address of the proxy, and to
+// the host of the forge as far as that needs no name lookup: the proxy resolves names.
 func NewHTTPClient(policy dial.Policy) *http.Client {
+	proxy := func(r *http.Request) (*url.URL, error) {
+		if err := policy.CheckHost(r.URL.Hostname()); err != nil {
+			return nil, err
+		}
+		return http.ProxyFromEnvironment(r)
+	}
 	return &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: policy.Dialer(requestTimeout).DialContext, ForceAttemptHTTP2: true,
+		Proxy: proxy, DialContext: policy.Dialer(requestTimeout).DialContext, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: requestTimeout, IdleConnTimeout: time.Minute, MaxIdleConns: workersAtOnce,
 	}}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -41,11 +42,13 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 }
 
 // CheckHost returns ErrLocal for the host of a URL if the policy refuses it without a name lookup: an address, or a
-// name of this machine.
+// name of this machine. An IPv4 address in another form, such as 2130706433 or 127.1, is refused: some resolvers and
+// proxies understand it.
 func (p Policy) CheckHost(host string) error {
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
-	at, err := netip.ParseAddr(host)
-	local := err == nil && isLocal(at) || name == "localhost" || strings.HasSuffix(name, ".localhost")
+	at, err := netip.ParseAddr(name)
+	_, noNumber := strconv.ParseUint(name[strings.LastIndexByte(name, '.')+1:], 0, 64)
+	local := err == nil && isLocal(at) || err != nil && noNumber == nil || name == "localhost" || strings.HasSuffix(name, ".localhost")
 	if local && !p.AllowLoopback {
 		return ErrLocal
 	}

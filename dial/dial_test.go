@@ -30,7 +30,7 @@ func TestDialer_RefusesThisMachine(t *testing.T) {
 
 // TestCheckHost_KnowsWhatIsNeverDialled, before any name is looked up.
 func TestCheckHost_KnowsWhatIsNeverDialled(t *testing.T) {
-	for _, host := range []string{"127.0.0.1", "localhost", "LocalHost.", "x.localhost", "::1", "::ffff:127.0.0.1", "0.0.0.0", "169.254.169.254", "fe80::1%lo", "64:ff9b::a9fe:a9fe"} {
+	for _, host := range []string{"127.0.0.1", "localhost", "LocalHost.", "x.localhost", "::1", "::ffff:127.0.0.1", "0.0.0.0", "169.254.169.254", "fe80::1%lo", "64:ff9b::a9fe:a9fe", "2130706433", "127.1", "0x7f.0.0.1", "0177.0.0.1."} {
 		if err := (dial.Policy{}).CheckHost(host); !errors.Is(err, dial.ErrLocal) {
 			t.Errorf("%s: got %v", host, err)
 		}
@@ -38,7 +38,7 @@ func TestCheckHost_KnowsWhatIsNeverDialled(t *testing.T) {
 			t.Errorf("%s is refused although a flag allows it: %v", host, err)
 		}
 	}
-	for _, host := range []string{"10.255.255.1", "fd00::1", "prometheus.monitoring.svc", "localhost.example.com"} {
+	for _, host := range []string{"10.255.255.1", "fd00::1", "prometheus.monitoring.svc", "localhost.example.com", "1.example.com", "git1"} {
 		if err := (dial.Policy{}).CheckHost(host); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}

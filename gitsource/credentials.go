@@ -74,11 +74,9 @@ func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
 				ErrInvalidCredentials, key)
 		}
 	}
-	c := Credentials{
-		Username:    Secret(keys[usernameKey]),
-		Password:    Secret(keys[passwordKey]),
-		BearerToken: Secret(keys[bearerTokenKey]),
-		CAFile:      authorityOf(keys),
+	c := Credentials{BearerToken: Secret(keys[bearerTokenKey]), CAFile: authorityOf(keys)}
+	if c.BearerToken == "" { // as in Flux, a bearer token has precedence
+		c.Username, c.Password = Secret(keys[usernameKey]), Secret(keys[passwordKey])
 	}
 	if c.certificates, err = parseCertificate(keys[certificateKey], keys[privateKey]); err != nil {
 		return Credentials{}, err
@@ -90,6 +88,10 @@ func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
 		}
 		return Credentials{}, fmt.Errorf("%w: none of the keys %s and %s, %s, %s and %s, %s is set%s",
 			ErrInvalidCredentials, usernameKey, passwordKey, bearerTokenKey, certificateKey, privateKey, caKey, hint)
+	}
+	// As in Flux, the password may be empty: some servers take a token as the user name.
+	if _, given := keys[passwordKey]; c.Username != "" && !given {
+		return Credentials{}, fmt.Errorf("%w: key %s is missing", ErrInvalidCredentials, passwordKey)
 	}
 	// Open decides whether http is allowed.
 	if err := c.validate(*endpoint, Access{AllowHTTPCredentials: true}); err != nil {
@@ -198,8 +200,6 @@ func (c Credentials) validate(e transport.Endpoint, access Access) error {
 		return nil
 	case c.BearerToken != "" && (c.Username != "" || c.Password != ""):
 		return fmt.Errorf("%w: keys %s and %s exclude each other", ErrInvalidCredentials, bearerTokenKey, usernameKey)
-	case c.Password == "" && c.Username != "":
-		return fmt.Errorf("%w: key %s is missing", ErrInvalidCredentials, passwordKey)
 	case c.Username == "" && c.Password != "":
 		return fmt.Errorf("%w: key %s is missing", ErrInvalidCredentials, usernameKey)
 	}

@@ -40,7 +40,8 @@ func TestParseCredentials(t *testing.T) {
 
 		"an App":      {"another provider", keys("githubAppID", "12"), Credentials{}, "the keys of a GitHub App need spec.provider github"},
 		"none":        {"a Secret for nothing", keys("note", canary), Credentials{}, "none of the keys username and password, bearerToken, tls.crt and tls.key, ca.crt is set"},
-		"both":        {"two ways", keys("username", "u", "password", canary, "bearerToken", canary), Credentials{}, "keys bearerToken and username exclude each other"},
+		"both":        {"two ways", keys("username", "u", "password", "other", "bearerToken", canary), Credentials{BearerToken: canary}, ""},
+		"empty":       {"a token as the user name", keys("username", canary, "password", ""), Credentials{Username: canary}, ""},
 		"no password": {"half a way", keys("username", canary), Credentials{}, "key password is missing"},
 		"no user":     {"the other half", keys("password", canary), Credentials{}, "key username is missing"},
 		"line break":  {"echo adds one", keys("bearerToken", canary+"\n"), Credentials{}, "key bearerToken holds a line break"},

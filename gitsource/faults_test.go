@@ -185,6 +185,20 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// TestRedirects_EndInACircle: go-git counts the redirects. net/http counts them only for clients that do not check them.
+func TestRedirects_EndInACircle(t *testing.T) {
+	var requests atomic.Int32
+	circle := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		http.Redirect(w, r, r.URL.RequestURI(), http.StatusTemporaryRedirect) //nolint:gosec // the test needs the redirect on the same host
+	}))
+	defer circle.Close()
+	_, err := fetchMain(t.Context(), t, circle.URL+"/addons.git")
+	if err == nil || !strings.HasSuffix(err.Error(), "too many redirects") || requests.Load() != 10 {
+		t.Errorf("got %v after %d requests", err, requests.Load())
+	}
+}
+
 func TestDowngradeIsRefused(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the plain address was asked")

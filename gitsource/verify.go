@@ -3,6 +3,7 @@ package gitsource
 import (
 	"bytes"
 	"cmp"
+	"crypto"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	pgperrors "github.com/ProtonMail/go-crypto/openpgp/errors"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -107,7 +109,7 @@ func (v *Verification) addSSH(text string) error {
 		if err != nil {
 			return errors.New("holds a line that is not an SSH public key")
 		}
-		if err := checkKey(key); err != nil {
+		if err := checkSigner(key); err != nil {
 			return err
 		}
 		signer := sshSigner{key: key}
@@ -123,6 +125,15 @@ func (v *Verification) addSSH(text string) error {
 		v.ssh = append(v.ssh, signer)
 	}
 	return nil
+}
+
+// checkSigner accepts also the keys of security keys (FIDO), with which no server or client is authenticated here.
+func checkSigner(key ssh.PublicKey) error {
+	switch key.Type() {
+	case ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256:
+		return nil
+	}
+	return checkKey(key)
 }
 
 // parseExpiry reads a time as sshd(8) describes expiry-time. Times without Z are UTC here, too.
@@ -303,7 +314,11 @@ func (v Verification) checkOpenPGP(payload []byte, signature string) error {
 	unknown := errors.New("is signed with an OpenPGP key that is not in the Secret")
 	result := unknown
 	for _, entity := range v.pgp {
-		_, err := openpgp.CheckArmoredDetachedSignature(openpgp.EntityList{entity}, bytes.NewReader(payload), strings.NewReader(signature), config)
+		block, err := armor.Decode(strings.NewReader(signature))
+		if err != nil {
+			return fmt.Errorf("has an OpenPGP signature that is not valid: %w", shown{err})
+		}
+		made, _, err := openpgp.VerifyDetachedSignature(openpgp.EntityList{entity}, bytes.NewReader(payload), block.Body, config)
 		key := entity.PrimaryKey.KeyIdString()
 		switch {
 		case errors.Is(err, pgperrors.ErrUnknownIssuer):
@@ -315,6 +330,8 @@ func (v Verification) checkOpenPGP(payload []byte, signature string) error {
 			return errors.New("has an OpenPGP signature that has expired")
 		case err != nil:
 			return fmt.Errorf("has an OpenPGP signature that is not valid: %w", shown{err})
+		case made.Hash == crypto.SHA1: // weaker ones are not read
+			return fmt.Errorf("has an OpenPGP signature with %s", made.Hash)
 		default:
 			result = nil
 		}

@@ -2,10 +2,16 @@ package gitsource
 
 import (
 	"bytes"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +19,8 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
+	"github.com/hiddeco/sshsig"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/test/gitserver"
@@ -148,6 +156,61 @@ func TestVerify_SSHSignaturesOfCommits(t *testing.T) {
 	h.mustRefuse(h.verifying(v1alpha1.VerifyHEAD, main, keys), "has more than one signature")
 }
 
+// fidoKey signs as a security key does, whose key ssh-keygen -t ed25519-sk stores.
+type fidoKey struct {
+	public  ssh.PublicKey
+	private ed25519.PrivateKey
+}
+
+const fidoApplication = "ssh:"
+
+func newFIDOKey(t *testing.T) fidoKey {
+	t.Helper()
+	raw, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := ssh.ParsePublicKey(ssh.Marshal(struct {
+		Type        string
+		Key         []byte
+		Application string
+	}{ssh.KeyAlgoSKED25519, raw, fidoApplication}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fidoKey{public, private}
+}
+
+func (k fidoKey) PublicKey() ssh.PublicKey { return k.public }
+
+func (k fidoKey) Sign(_ io.Reader, text []byte) (*ssh.Signature, error) {
+	application, digest := sha256.Sum256([]byte(fidoApplication)), sha256.Sum256(text)
+	touched := []byte{1, 0, 0, 0, 7} // the flag of a touch, and a counter
+	signed := slices.Concat(application[:], touched, digest[:])
+	return &ssh.Signature{Format: ssh.KeyAlgoSKED25519, Blob: ed25519.Sign(k.private, signed), Rest: touched}, nil
+}
+
+// TestVerify_KeysOfSecurityKeys: one of them in a Secret makes no other key unusable.
+func TestVerify_KeysOfSecurityKeys(t *testing.T) {
+	h := newHistory(t, serve(t, gitserver.Options{}))
+	h.commit("one")
+	key := newFIDOKey(t)
+	flags, ana := signingKey(t, "-t", "ed25519")
+	keys := map[string][]byte{"team.sshpub": append(ssh.MarshalAuthorizedKey(key.public), ana...)}
+	h.signed(flags)
+	h.must(h.verifying(v1alpha1.VerifyHEAD, branch("main"), keys))
+	unsigned := h.git("commit-tree", "-p", "refs/heads/main", "-m", "to sign", "refs/heads/main^{tree}")
+	h.rewritten(unsigned, func(raw string) string {
+		signature, err := sshsig.Sign(strings.NewReader(raw), key, sshsig.HashSHA512, sshNamespace)
+		h.must(err)
+		return withSignature(raw, string(sshsig.Armor(signature)))
+	})
+	h.must(h.verifying(v1alpha1.VerifyHEAD, branch("main"), keys))
+	h.mustRefuse(h.verifying(v1alpha1.VerifyHEAD, branch("main"), map[string][]byte{"ana.sshpub": ana}), "which is not in the Secret")
+	h.rewritten(h.git("rev-parse", "main"), func(raw string) string { return strings.Replace(raw, "to sign", "to steal", 1) })
+	h.mustRefuse(h.verifying(v1alpha1.VerifyHEAD, branch("main"), keys), "has an SSH signature that is not valid")
+}
+
 func TestVerify_OpenPGPSignaturesOfCommits(t *testing.T) {
 	h := newHistory(t, serve(t, gitserver.Options{}))
 	h.commit("one")
@@ -177,6 +240,37 @@ func TestVerify_OpenPGPSignaturesOfCommits(t *testing.T) {
 	h.signedBy(other, now)
 	h.rewritten(h.git("rev-parse", "main"), func(raw string) string { return strings.Replace(raw, "to sign", "to steal", 1) })
 	h.mustRefuse(h.verifying(v1alpha1.VerifyHEAD, main, map[string][]byte{"other.asc": exported(t, other)}), "has an OpenPGP signature that is not valid")
+}
+
+// TestVerify_OpenPGPSignaturesWithSHA1AreRefused: another commit can be made with the same hash. The functions of
+// openpgp do not sign with it.
+func TestVerify_OpenPGPSignaturesWithSHA1AreRefused(t *testing.T) {
+	h := newHistory(t, serve(t, gitserver.Options{}))
+	h.commit("one")
+	ana := entity(t, time.Now().Add(-time.Hour), 0)
+	unsigned := h.git("commit-tree", "-p", "refs/heads/main", "-m", "to sign", "refs/heads/main^{tree}")
+	for hash, want := range map[crypto.Hash]string{crypto.SHA1: "has an OpenPGP signature with SHA-1", crypto.SHA256: ""} {
+		h.rewritten(unsigned, func(raw string) string {
+			signature := packet.Signature{
+				Version: 4, SigType: packet.SigTypeBinary, PubKeyAlgo: ana.PrivateKey.PubKeyAlgo, Hash: hash,
+				CreationTime: time.Now(), IssuerKeyId: &ana.PrimaryKey.KeyId,
+			}
+			sum := hash.New()
+			_, _ = sum.Write([]byte(raw))
+			h.must(signature.Sign(sum, ana.PrivateKey, &packet.Config{NonDeterministicSignaturesViaNotation: new(false)}))
+			var text bytes.Buffer
+			w, err := armor.Encode(&text, openpgp.SignatureType, nil)
+			h.must(err)
+			h.must(errors.Join(signature.Serialize(w), w.Close()))
+			return withSignature(raw, text.String())
+		})
+		err := h.verifying(v1alpha1.VerifyHEAD, branch("main"), map[string][]byte{"ana.asc": exported(t, ana)})
+		if want == "" {
+			h.must(err)
+		} else {
+			h.mustRefuse(err, want)
+		}
+	}
 }
 
 // TestVerify_ReadsWhatGnuPGWrites: the programs that people sign with.

@@ -33,7 +33,8 @@ type artifacts struct {
 	registry         *oci.Registry
 	host, repository string
 	reference        oci.Reference
-	// known is the revision that was read last, so that its manifest is not read again each time.
+	// known is the revision that was read last with the present spec and keys, so that its manifest is not read again
+	// each time.
 	known gitsource.Revision
 }
 
@@ -49,7 +50,8 @@ func (p *pass) openArtifact(ctx context.Context) (repository, error) {
 		return nil, err
 	}
 	a := artifacts{registry: opened, host: host, repository: name}
-	if known, err := gitsource.ParseRevision(p.source.Status.LastAttemptedRevision); err == nil {
+	status := p.source.Status
+	if known, err := gitsource.ParseRevision(status.LastAttemptedRevision); err == nil && strings.TrimSuffix(status.LastAttemptedSpec, v1alpha1.RefusedSuffix) == p.spec {
 		a.known = known
 	}
 	if r := spec.Reference; r != nil {

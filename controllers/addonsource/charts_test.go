@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/addonflow/addonflow/api/v1alpha1"
+	"github.com/addonflow/addonflow/commitstatus"
 	"github.com/addonflow/addonflow/render"
 	"github.com/addonflow/addonflow/test/registry"
 )
@@ -256,6 +257,25 @@ var _ = Describe("An artifact in a registry", func() {
 		server.Sign(GinkgoTB(), "team/fleet", digest, signer.Signature(GinkgoTB(), server.Host, digest))
 		w.look()
 		w.delivered(victim, "pending")
+	})
+
+	It("gets no status on its commit after a signature is demanded of it, until that was verified", func() {
+		server := registry.Start(GinkgoTB(), registry.Options{})
+		signer := registry.NewSigner(GinkgoTB())
+		w := overOCI(server.Host)
+		w.newSecret("cosign", map[string][]byte{"cosign.pub": signer.Public(GinkgoTB())})
+		w.change(func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus = w.newSource("fleet").Spec.CommitStatus })
+		victim := strings.Repeat("1", 40)
+		pushedOf(w, server, "latest", "main@sha1:"+victim, map[string]string{"addons/broken.yaml": "x: ["})
+		w.look()
+		w.delivered(victim, "failure")
+
+		w.change(func(s *v1alpha1.AddOnSource) {
+			s.Spec.OCI.Verify = &v1alpha1.OCIVerifySpec{SecretRef: fluxmeta.LocalObjectReference{Name: "cosign"}}
+		})
+		w.look()
+		Expect(w.whyNotReady()).To(HavePrefix("False VerificationFailed: "))
+		Expect(commitstatus.Last(w.source().Status.CommitStatuses[0]).State).To(Equal("failure"), "a pending status of a commit that the signature does not prove")
 	})
 
 	It("has no fields of a Git repository", func() {

@@ -34,11 +34,28 @@ type asker struct {
 	// at each source.
 	waiting map[types.UID]bool
 	last    map[types.UID]time.Time
+	// open counts the requests that wait or are being written. ended is signalled after each.
+	open  int
+	ended *sync.Cond
 }
 
 func newAsker(options Options) *asker {
 	ctx, stop := context.WithCancel(context.Background())
-	return &asker{Options: options, ctx: ctx, stop: stop, waiting: map[types.UID]bool{}, last: map[types.UID]time.Time{}}
+	a := &asker{Options: options, ctx: ctx, stop: stop, waiting: map[types.UID]bool{}, last: map[types.UID]time.Time{}}
+	a.ended = sync.NewCond(&a.mu)
+	return a
+}
+
+// finish waits until no request is open, because forges do not repeat a webhook that was accepted. A request that is
+// not written within stopWithin is lost.
+func (a *asker) finish() {
+	defer a.stop()
+	defer time.AfterFunc(stopWithin, a.stop).Stop()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.open > 0 {
+		a.ended.Wait()
+	}
 }
 
 // ask requests a look at a source, which is as the watch cache has it, and returns at once.
@@ -49,6 +66,7 @@ func (a *asker) ask(source *v1alpha1.AddOnSource) {
 		return
 	}
 	a.waiting[source.UID] = true
+	a.open++
 	last := a.last[source.UID]
 	if at := requestedAt(source); at.After(last) {
 		last = at
@@ -65,8 +83,17 @@ func requestedAt(source *v1alpha1.AddOnSource) time.Time {
 	return at
 }
 
+// close counts a request that has ended.
+func (a *asker) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open--
+	a.ended.Broadcast()
+}
+
 // request writes the annotation of a source that was read before. A webhook that comes later needs another request.
 func (a *asker) request(read *v1alpha1.AddOnSource) {
+	defer a.close()
 	now, key, uid := a.Clock(), client.ObjectKeyFromObject(read), read.UID
 	a.mu.Lock()
 	delete(a.waiting, uid)

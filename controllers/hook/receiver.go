@@ -39,7 +39,7 @@ const (
 	secretFor = 5 * time.Second
 	// secretTimeout bounds the read of a Secret, for which other webhooks wait.
 	secretTimeout = 5 * time.Second
-	// stopWithin is how long open requests have when the operator ends.
+	// stopWithin is how long open webhooks have when the operator ends, and after them the requests to look.
 	stopWithin = 2 * time.Second
 )
 
@@ -97,9 +97,9 @@ func New(options Options, registry prometheus.Registerer) (*Receiver, error) {
 // NeedLeaderElection is false: a webhook reaches any replica.
 func (r *Receiver) NeedLeaderElection() bool { return false }
 
-// Start serves until the context ends.
+// Start serves until the context ends, and then writes the requests to look that wait.
 func (r *Receiver) Start(ctx context.Context) error {
-	defer r.asker.stop()
+	defer r.asker.finish()
 	server := &manager.Server{Name: "webhooks", Server: r.server(ctx), ShutdownTimeout: new(stopWithin)}
 	if err := server.Start(ctx); err != nil {
 		return fmt.Errorf("cannot serve webhooks: %w", err)

@@ -71,7 +71,11 @@ func newWorld(t *testing.T, kind string) *world {
 	w.hub = fake.NewClientBuilder().WithScheme(scheme).WithObjects(source, other, secret).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, hub client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if w.latency > 0 {
-				<-time.After(w.latency)
+				select {
+				case <-time.After(w.latency):
+				case <-ctx.Done():
+					return ctx.Err()
+				}
 			}
 			err := hub.Patch(ctx, o, p, opts...)
 			if err == nil {
@@ -440,7 +444,7 @@ func TestNewTokenIsUsedWithinSeconds(t *testing.T) {
 	})
 }
 
-// TestRequestsThatWaitHoldNoOthers: past the limit a request is answered at once, and forges send it again.
+// TestRequestsThatWaitHoldNoOthers: past the limit a request is answered at once. Most forges do not send it again.
 func TestRequestsThatWaitHoldNoOthers(t *testing.T) {
 	w := newWorld(t, "github")
 	for range requestsAtOnce {
@@ -515,6 +519,45 @@ func TestServesUntilTheContextEnds(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestWebhookThatWaitsWhenTheOperatorEndsIsNotLost: the forge got its answer, and does not send it again.
+func TestWebhookThatWaitsWhenTheOperatorEndsIsNotLost(t *testing.T) {
+	w := newWorld(t, "gitlab")
+	w.receiver.Address, w.receiver.Log = "127.0.0.1:0", logr.Discard()
+	before := &v1alpha1.AddOnSource{}
+	if err := w.hub.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "fleet"}, before); err != nil {
+		t.Fatal(err)
+	}
+	metav1.SetMetaDataAnnotation(&before.ObjectMeta, fluxmeta.ReconcileRequestAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
+	if err := w.hub.Update(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.receiver.Start(ctx) }()
+	if code, _ := w.send(http.MethodPost, testPath, testBody, proofs(testToken, testBody)["gitlab"]); code != http.StatusAccepted {
+		t.Fatalf("answered %d", code)
+	}
+	cancel()
+	if err := <-ended; err != nil || w.patches.Load() != 1 {
+		t.Errorf("%v, and %d looks", err, w.patches.Load())
+	}
+}
+
+// TestHubThatDoesNotAnswerDelaysTheEndForSeconds: the end of the operator waits for writes, and has a limit.
+func TestHubThatDoesNotAnswerDelaysTheEndForSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "gitlab")
+		w.latency = time.Hour
+		w.send(http.MethodPost, testPath, testBody, proofs(testToken, testBody)["gitlab"])
+		synctest.Wait()
+		begun := time.Now()
+		w.receiver.asker.finish()
+		if took := time.Since(begun); took != stopWithin {
+			t.Errorf("took %s", took)
+		}
+	})
 }
 
 // TestTypes_AreThoseOfTheAPI: a type without a row would accept nothing, and one without its name in the enum could not
