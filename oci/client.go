@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 
@@ -37,6 +38,8 @@ type client struct {
 	plain     bool
 	tokens    bool
 	transport *http.Transport
+	// withheld is the server of tokens on another host that was asked without the credentials; nil: none.
+	withheld atomic.Pointer[string]
 }
 
 func newClient(o Options, host string) (*client, error) {
@@ -96,6 +99,9 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Body != nil && r.Body != http.NoBody {
 			_ = r.Body.Close()
 			return nil, final{fmt.Errorf("%w: the registry asks for its credentials to be sent to %s", ErrRedirected, brief.Printable(r.URL.Host))}
+		}
+		if !redirected && r.Header.Get("Authorization") != "" {
+			c.withheld.Store(&r.URL.Host)
 		}
 		r = r.Clone(r.Context())
 		r.Header.Del("Authorization")
