@@ -58,6 +58,7 @@ func newClient(o Options, host string) (*client, error) {
 		DisableCompression:     true, // an archive is compressed already, and its size is declared
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: headerBytes,
+		OnProxyConnectResponse: dial.CheckProxy,
 	}
 	return c, nil
 }
@@ -116,6 +117,12 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 			host = "the proxy " + c.proxy.Host
 		}
 		return nil, final{fmt.Errorf("%w: %s %w; the operator's flag --git-allow-loopback allows it", ErrAddressDenied, brief.Printable(host), dial.ErrLocal)}
+	}
+	if errors.Is(err, dial.ErrProxyCredentials) || err == nil && c.proxy != nil && res.StatusCode == http.StatusProxyAuthRequired {
+		if res != nil {
+			_ = res.Body.Close()
+		}
+		return nil, final{fmt.Errorf("%w: the proxy %s answered 407; check the Secret of spec.proxySecretRef", ErrAuthentication, brief.Printable(c.proxy.Host))}
 	}
 	return res, err
 }
