@@ -17,6 +17,17 @@ import (
 // headerBytes bounds what is read of a proxy's answer.
 const headerBytes = 64 << 10
 
+// ErrProxyCredentials means that a proxy requires credentials, or refuses the given ones.
+var ErrProxyCredentials = errors.New("the proxy answers 407")
+
+// CheckProxy is the OnProxyConnectResponse of a transport. Without it, only the answer's reason phrase remains.
+func CheckProxy(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+	if answer.StatusCode == http.StatusProxyAuthRequired {
+		return ErrProxyCredentials
+	}
+	return nil
+}
+
 // Tunnel opens a connection to an address through an HTTP proxy, whose credentials are in its URL. The policy applies
 // to the address of the proxy only, because the proxy resolves and dials the other address.
 func (p Policy) Tunnel(ctx context.Context, timeout time.Duration, proxy *url.URL, address string) (net.Conn, error) {
@@ -71,6 +82,9 @@ func connect(conn net.Conn, proxy *url.URL, address string) (net.Conn, error) {
 		return nil, fmt.Errorf("cannot read the proxy's answer: %w", err)
 	}
 	_ = response.Body.Close() // of an accepted CONNECT it is empty
+	if response.StatusCode == http.StatusProxyAuthRequired {
+		return nil, ErrProxyCredentials
+	}
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the proxy answers %d", response.StatusCode)
 	}

@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"context"
+	"fmt"
 	"net"
 
 	"github.com/addonflow/addonflow/api/brief"
@@ -24,6 +25,11 @@ func (a Access) dial(ctx context.Context, proxy *Proxy, address string) (net.Con
 		return a.policy().Tunnel(ctx, connectTimeout, proxy.URL(), address)
 	}
 	return a.policy().Dialer(connectTimeout).DialContext(ctx, "tcp", address)
+}
+
+// unauthorized says that the proxy refuses the credentials of its Secret.
+func unauthorized(proxy *Proxy) error {
+	return fmt.Errorf("%w: the proxy %s answered 407; check the Secret of spec.proxySecretRef", ErrAuthentication, brief.Printable(proxy.address.Host))
 }
 
 // denied says that the operator does not dial a host, or the proxy before it, and which flag allows it.

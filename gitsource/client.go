@@ -53,6 +53,7 @@ func newClient(r *Repository, e *exchange) (*client, error) {
 			ForceAttemptHTTP2:      true,
 			IdleConnTimeout:        idleTimeout,
 			MaxResponseHeaderBytes: headerBytes,
+			OnProxyConnectResponse: dial.CheckProxy,
 		},
 	}
 	out.transport.TLSClientConfig.GetClientCertificate = out.certificate
@@ -85,11 +86,18 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 	if errors.Is(err, dial.ErrLocal) {
 		return nil, c.stop(fmt.Errorf("%w: %s", ErrAddressDenied, denied(r.URL.Host, c.proxy)))
 	}
+	if errors.Is(err, dial.ErrProxyCredentials) {
+		return nil, c.stop(unauthorized(c.proxy))
+	}
 	if err != nil && c.asked.Load() && r.Context().Err() == nil {
 		return nil, c.uncertified(err)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if res.StatusCode == http.StatusProxyAuthRequired && c.proxy != nil {
+		_ = res.Body.Close()
+		return nil, c.stop(unauthorized(c.proxy))
 	}
 	if r.Method == http.MethodPost && res.StatusCode >= 300 && res.StatusCode <= 399 {
 		// go-git refuses the redirect, too, but with an error that callers cannot match.

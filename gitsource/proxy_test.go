@@ -69,8 +69,9 @@ func TestProxy_CarriesEveryTransport(t *testing.T) {
 				}
 				keys["password"] = []byte("wrong-" + canary)
 				_, err = fetchWith(t, c.url, c.keys, func(options *Options) { options.Proxy = parseProxy(t, keys) })
-				if err == nil || strings.Contains(err.Error(), canary) {
-					t.Errorf("a wrong password: got %v", err)
+				want := "the proxy " + host(proxy.URL()) + " answered 407; check the Secret of spec.proxySecretRef"
+				if !errors.Is(err, ErrAuthentication) || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), canary) {
+					t.Errorf("a wrong password: got %v, want %s", err, want)
 				}
 			})
 		}

@@ -87,6 +87,9 @@ func (g *sshGit) connect(ctx context.Context) error {
 	if errors.Is(err, dial.ErrLocal) {
 		return g.stop(fmt.Errorf("%w: %s", ErrAddressDenied, denied(at, g.proxy)))
 	}
+	if errors.Is(err, dial.ErrProxyCredentials) {
+		return g.stop(unauthorized(g.proxy))
+	}
 	if err != nil {
 		return err
 	}

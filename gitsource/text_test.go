@@ -23,6 +23,7 @@ func TestParseURL(t *testing.T) {
 		"query":       {"https://git.example/addons.git?token=" + canary, "https://git.example/addons.git has a query or fragment"},
 		"fragment":    {"https://git.example/addons.git#main", "https://git.example/addons.git has a query or fragment"},
 		"option":      {"https://-oProxyCommand=sh/addons.git", "has no usable host"},
+		"a zone":      {"http://[fe80::1%25lo]:17001/a", "has an address with a zone; use a host name"},
 		"no host":     {"https:///addons.git", "has no usable host"},
 		"no path":     {"https://git.example/", "names a host but no repository"},
 		"dots":        {"https://git.example/a/../b", "has .. in its path"},

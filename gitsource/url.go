@@ -81,6 +81,8 @@ func checkURL(u *url.URL) error {
 		return fmt.Errorf("%w: %s has credentials in it; put them in a Secret", ErrInvalidURL, redactURL(u.String()))
 	case u.Hostname() == "" || strings.HasPrefix(u.Host, "-"):
 		return fmt.Errorf("%w: %s has no usable host", ErrInvalidURL, redactURL(u.String()))
+	case strings.Contains(u.Hostname(), "%"):
+		return fmt.Errorf("%w: %s has an address with a zone; use a host name", ErrInvalidURL, redactURL(u.String()))
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return fmt.Errorf("%w: %s has a query or fragment", ErrInvalidURL, redactURL(u.String()))
 	case strings.Trim(u.Path, "/") == "":

@@ -3,6 +3,7 @@ package oci
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"path"
@@ -92,6 +93,17 @@ func TestChart_TokensComeFromTheRegistryItself(t *testing.T) {
 		if got := other.took(); !slices.Equal(got, []string{""}) {
 			t.Errorf("the server of tokens got %q", got)
 		}
+		other.answer = func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"token": "for-everyone"}`) }
+		_, err = open(t, front.host(), as(t, config)).Chart(t.Context(), "charts/hello", digest)
+		if want := front.host() + " answered 401; the credentials were not sent, because the token server " + other.host() + " is another host"; !errors.Is(err, ErrAuthentication) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		_, err = open(t, front.host()).Chart(t.Context(), "charts/hello", digest)
+		if want := front.host() + " answered 401"; !errors.Is(err, ErrAuthentication) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("without credentials: got %v, want %s", err, want)
+		}
+		other.answer = issuer.answer
+		other.took()
 		asDocker := func(o *Options) { o.Access.AllowTokenHosts = true }
 		if _, err := open(t, front.host(), as(t, config), asDocker).Chart(t.Context(), "charts/hello", digest); err != nil {
 			t.Error(err)

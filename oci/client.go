@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 
@@ -37,6 +38,8 @@ type client struct {
 	plain     bool
 	tokens    bool
 	transport *http.Transport
+	// withheld is the server of tokens on another host that was asked without the credentials; nil: none.
+	withheld atomic.Pointer[string]
 }
 
 func newClient(o Options, host string) (*client, error) {
@@ -55,6 +58,7 @@ func newClient(o Options, host string) (*client, error) {
 		DisableCompression:     true, // an archive is compressed already, and its size is declared
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: headerBytes,
+		OnProxyConnectResponse: dial.CheckProxy,
 	}
 	return c, nil
 }
@@ -97,6 +101,9 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 			_ = r.Body.Close()
 			return nil, final{fmt.Errorf("%w: the registry asks for its credentials to be sent to %s", ErrRedirected, brief.Printable(r.URL.Host))}
 		}
+		if !redirected && r.Header.Get("Authorization") != "" {
+			c.withheld.Store(&r.URL.Host)
+		}
 		r = r.Clone(r.Context())
 		r.Header.Del("Authorization")
 	}
@@ -110,6 +117,12 @@ func (c *client) RoundTrip(r *http.Request) (*http.Response, error) {
 			host = "the proxy " + c.proxy.Host
 		}
 		return nil, final{fmt.Errorf("%w: %s %w; the operator's flag --git-allow-loopback allows it", ErrAddressDenied, brief.Printable(host), dial.ErrLocal)}
+	}
+	if errors.Is(err, dial.ErrProxyCredentials) || err == nil && c.proxy != nil && res.StatusCode == http.StatusProxyAuthRequired {
+		if res != nil {
+			_ = res.Body.Close()
+		}
+		return nil, final{fmt.Errorf("%w: the proxy %s answered 407; check the Secret of spec.proxySecretRef", ErrAuthentication, brief.Printable(c.proxy.Host))}
 	}
 	return res, err
 }

@@ -234,12 +234,15 @@ func (s *session) explain(verb string, err error) error {
 	return fail(shown{s.redaction.Error(err)})
 }
 
-// elsewhere explains a refusal by a server that gets no credentials.
+// elsewhere explains a refusal by a server that gets no credentials, or by a registry whose server of tokens gets none.
 func (s *session) elsewhere(at *url.URL) string {
-	if originOf(at) == s.client.origin {
-		return ""
+	if originOf(at) != s.client.origin {
+		return ", which is not the registry itself and gets no credentials"
 	}
-	return ", which is not the registry itself and gets no credentials"
+	if issuer := s.client.withheld.Load(); issuer != nil {
+		return "; the credentials were not sent, because the token server " + brief.Printable(*issuer) + " is another host"
+	}
+	return ""
 }
 
 // claimed reads an answer within its share of the room.

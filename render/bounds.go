@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/render/chart"
 	"github.com/addonflow/addonflow/render/flaw"
@@ -53,7 +54,7 @@ func (b *Bounds) refuse(id Identity) (f flaw.Flaw, refused bool) {
 	return flaw.Flaw{
 		Field: kindKey, Reason: ReasonTenantDenied,
 		Message: fmt.Sprintf("the tenant may not deploy objects of kind %s without a namespace to managed clusters", kind),
-		Hint:    fmt.Sprintf("allowed: %v", b.Kinds),
+		Hint:    "allowed: " + brief.Listed(b.Kinds),
 	}, !slices.Contains(b.Kinds, kind.String())
 }
 
@@ -61,7 +62,7 @@ func (b *Bounds) namespaceFlaw(at flaw.Path, namespace string) flaw.Flaw {
 	return flaw.Flaw{
 		Field: at, Reason: ReasonTenantDenied,
 		Message: fmt.Sprintf("the tenant may not use namespace %q of managed clusters", namespace),
-		Hint:    fmt.Sprintf("allowed: %v", b.Namespaces),
+		Hint:    "allowed: " + brief.Listed(b.Namespaces),
 	}
 }
 

@@ -161,3 +161,11 @@ func TestBounds_AreInputs(t *testing.T) {
 		keys = append(keys, in.Key)
 	}
 }
+
+// TestBounds_AnEmptyListIsNone: a tenant without targetKinds reads the same word as a tenant without kinds.
+func TestBounds_AnEmptyListIsNone(t *testing.T) {
+	flaw, refused := (&Bounds{Namespaces: []string{"team-a"}}).refuse(Identity{APIVersion: "example.com/v1", Kind: "Region", Name: "a"})
+	if want := "allowed: none"; !refused || flaw.Hint != want {
+		t.Errorf("refused %v with %q, want %q", refused, flaw.Hint, want)
+	}
+}

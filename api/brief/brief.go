@@ -16,6 +16,14 @@ func Names(all []string) string {
 	return NamesOf(len(all), all)
 }
 
+// Listed returns all entries of a list that a user wrote: "[a b]", or "none".
+func Listed(entries []string) string {
+	if len(entries) == 0 {
+		return "none"
+	}
+	return fmt.Sprint(entries)
+}
+
 // NamesOf is Names for a list of n names of which first holds at least the first Shown.
 func NamesOf(n int, first []string) string {
 	return cut(n, first, ", ", " and %d more")

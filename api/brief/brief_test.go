@@ -30,4 +30,7 @@ func TestFirstOfMany(t *testing.T) {
 	if got, want := Names([]string{"a", "b", "c", "d"}), "a, b, c and 1 more"; got != want {
 		t.Errorf("all names: %q, want %q", got, want)
 	}
+	if got, want := Listed([]string{"a", "b"})+" "+Listed(nil), "[a b] none"; got != want {
+		t.Errorf("listed: %q, want %q", got, want)
+	}
 }

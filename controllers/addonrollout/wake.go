@@ -74,7 +74,8 @@ func (r *Reconciler) ofNewestCommit(ctx context.Context, obj client.Object) []re
 	})
 }
 
-// ofNamed wakes the rollout that an order, a decision or a revision is about.
+// ofNamed wakes the rollout that an order, a decision or a revision is about. A revision that was copied without its
+// labels names none.
 func (r *Reconciler) ofNamed(_ context.Context, obj client.Object) []reconcile.Request {
 	name := obj.GetLabels()[v1alpha1.AddOnLabel]
 	switch o := obj.(type) {
@@ -82,6 +83,9 @@ func (r *Reconciler) ofNamed(_ context.Context, obj client.Object) []reconcile.R
 		name = o.Spec.Rollout
 	case *v1alpha1.AddOnApproval:
 		name = o.Spec.Rollout
+	}
+	if name == "" {
+		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}}}
 }

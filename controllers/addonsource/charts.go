@@ -16,12 +16,6 @@ import (
 	"github.com/addonflow/addonflow/oci"
 )
 
-// Reasons of problems with charts in registries.
-const (
-	reasonRegistryDenied problem.Reason = "RegistryDenied"
-	reasonInvalidChart   problem.Reason = "InvalidChart"
-)
-
 // registries are the registries of a source, by host. They are opened for one errand.
 type registries map[string]chartRegistry
 
@@ -162,7 +156,7 @@ func (r registries) denied(objects []gitsource.Object) problem.List {
 			continue
 		}
 		at := chartProblem(o)
-		at.Reason, at.Message, at.Hint = reasonRegistryDenied, "charts are not read from "+reference.Host, r.hint()
+		at.Reason, at.Message, at.Hint = v1alpha1.BuildFailedReason, "charts are not read from "+reference.Host, r.hint()
 		problems = append(problems, at)
 	}
 	return problems
@@ -197,7 +191,7 @@ func (r registries) fetch(ctx context.Context, objects []gitsource.Object, known
 			}
 			objects[i] = o.WithChart(known[text])
 		case errors.Is(err, oci.ErrContent), errors.Is(err, oci.ErrLimitExceeded), errors.Is(err, oci.ErrInvalidReference):
-			at.Reason, at.Message = reasonInvalidChart, err.Error()
+			at.Reason, at.Message = v1alpha1.BuildFailedReason, err.Error()
 			problems = append(problems, at)
 		default:
 			if errors.Is(err, context.DeadlineExceeded) {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 
+	"github.com/addonflow/addonflow/api/brief"
 	"github.com/addonflow/addonflow/api/problem"
 	"github.com/addonflow/addonflow/api/v1alpha1"
 	"github.com/addonflow/addonflow/controllers/forge"
@@ -75,15 +76,15 @@ func (d *denial) object(object gitsource.Object) {
 	const name, namespace = "metadata.name", "metadata.namespace"
 	switch key := keyOf(object.Unstructured); {
 	case (key.isAddOn() || key.isRollout()) && !d.tenant.MayDeclare(key.Name):
-		report(name, "the tenant has no add-on of that name", "allowed: "+listed(d.tenant.AddOns))
+		report(name, "the tenant has no add-on of that name", "allowed: "+brief.Listed(d.tenant.AddOns))
 	case belongsToAddOns(object.Unstructured) && !d.tenant.MayName(key.Name):
-		report(name, "the tenant has no add-on of that name", "begin the name with that of an add-on of the tenant; allowed: "+listed(d.tenant.AddOns))
+		report(name, "the tenant has no add-on of that name", "begin the name with that of an add-on of the tenant; allowed: "+brief.Listed(d.tenant.AddOns))
 	case key.isNamespace() && !d.tenant.MayUse(key.Name):
 		report(name, "the tenant may not use this namespace", "")
 	case key.Namespace != "" && !d.tenant.MayUse(key.Namespace):
 		report(namespace, fmt.Sprintf("the tenant may not use namespace %q", key.Namespace), "")
 	case load.HubKind(object.GroupVersionKind()) && !d.tenant.MayBring(object.GroupVersionKind().GroupKind()):
-		report("", "the tenant may not declare objects of kind "+object.GroupVersionKind().GroupKind().String(), "allowed: "+listed(d.tenant.Kinds))
+		report("", "the tenant may not declare objects of kind "+object.GroupVersionKind().GroupKind().String(), "allowed: "+brief.Listed(d.tenant.Kinds))
 	}
 }
 
@@ -91,13 +92,6 @@ func (d *denial) object(object gitsource.Object) {
 func belongsToAddOns(u *unstructured.Unstructured) bool {
 	key := keyOf(u)
 	return key.Group == addonv1alpha1.GroupName && (key.Kind == templateKind || key.Kind == "AddOnHubConfig")
-}
-
-func listed(entries []string) string {
-	if len(entries) == 0 {
-		return "none"
-	}
-	return fmt.Sprint(entries)
 }
 
 // addOn judges the placements by which clusters get an add-on. A placement selects among the clusters of the sets

@@ -263,7 +263,7 @@ var _ = Describe("Of two tenants", func() {
 
 		const rightsYAML = "      - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: stolen}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}}\n"
 		w.commit("a right everywhere", map[string]string{"addons/addontemplate.yaml": templateYAML + rightsYAML})
-		w.becomes("kind: the tenant may not deploy objects of kind ClusterRoleBinding.rbac.authorization.k8s.io without a namespace to managed clusters; allowed: []")
+		w.becomes("kind: the tenant may not deploy objects of kind ClusterRoleBinding.rbac.authorization.k8s.io without a namespace to managed clusters; allowed: none")
 		policy.Data[w.namespace] += "targetKinds: [ClusterRoleBinding.rbac.authorization.k8s.io]\n"
 		Expect(admin.Update(context.Background(), policy)).To(Succeed())
 		w.becomes("True ReconciliationSucceeded: ")

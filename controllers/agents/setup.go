@@ -168,8 +168,11 @@ func (r *Tokens) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, options
 	return b.Complete(r)
 }
 
-// ofAddOn makes the request of an add-on on a cluster.
+// ofAddOn makes the request of an add-on on a cluster. A label may be empty, and then there is no request.
 func ofAddOn(key Key) []reconcile.Request {
+	if key.AddOn == "" {
+		return nil
+	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: key.Cluster, Name: key.AddOn}}}
 }
 
@@ -182,8 +185,11 @@ func tokenState(o client.Object) string {
 	return a.Status.KubeClientDriver + " " + tokenCondition(a.Status.Conditions)
 }
 
-// ofName makes the request of an add-on.
+// ofName makes the request of an add-on. A label may be empty, and then there is no request.
 func ofName(addOn string) []reconcile.Request {
+	if addOn == "" {
+		return nil
+	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: addOn}}}
 }
 
