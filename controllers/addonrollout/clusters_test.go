@@ -1,6 +1,7 @@
 package addonrollout
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,35 @@ func (s *scene) selects(clusters ...string) {
 	}
 	placement.Status.NumberOfSelectedClusters = int32(len(clusters)) //nolint:gosec // a handful
 	s.update(&placement)
+}
+
+// TestDecisionWithoutAManagedClusterIsWrittenNowhere: the name in a decision is the namespace of what is written for the
+// cluster. It counts only if a ManagedCluster has it, so that it leads to no namespace of others.
+func TestDecisionWithoutAManagedClusterIsWrittenNowhere(t *testing.T) {
+	written := map[string]bool{}
+	note := func(obj client.Object) { written[obj.GetNamespace()] = true }
+	s := newScene(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			note(obj)
+			return c.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			note(obj)
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	}, "c1")
+	s.target("v1")
+	s.selects("c1", "../c2", "..", "team/c2", "c1/../kube-system", "kube-system", "addonflow-system", "")
+	clear(written)
+	s.settle()
+	if len(s.works()) != 1 || !written["c1"] {
+		t.Errorf("works on %d clusters, want c1", len(s.works()))
+	}
+	for namespace := range written {
+		if namespace != "c1" && namespace != "team" && namespace != "" { // a ClusterManagementAddOn has no namespace
+			t.Errorf("namespace %q is written", namespace)
+		}
+	}
 }
 
 // TestLeavingClusterKeepsWhatItHad: until it is removed, a cluster that left its placement is

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -39,6 +40,10 @@ const (
 	secretFor = 5 * time.Second
 	// secretTimeout bounds the read of a Secret, for which other webhooks wait.
 	secretTimeout = 5 * time.Second
+	// logAgain is the least time between two lines of the log with one text about one source, and logForgotten how long
+	// the last one is remembered.
+	logAgain     = secretFor
+	logForgotten = time.Hour
 	// stopWithin is how long open webhooks have when the operator ends, and after them the requests to look.
 	stopWithin = 2 * time.Second
 )
@@ -69,6 +74,19 @@ type Receiver struct {
 	tokens map[client.ObjectKey]token
 	// bodies counts what is being read for a source.
 	bodies map[client.ObjectKey]int
+	logged map[line]*repeats
+}
+
+// line is a text of the log about a source. Strangers choose neither, so that sources bound the lines.
+type line struct {
+	source client.ObjectKey
+	text   string
+}
+
+// repeats are when a line was logged last, and how often it was left out since.
+type repeats struct {
+	last    time.Time
+	leftOut int
 }
 
 // token is what was read of a Secret.
@@ -86,6 +104,7 @@ func New(options Options, registry prometheus.Registerer) (*Receiver, error) {
 	}
 	r := &Receiver{
 		Options: options, places: make(chan struct{}, requestsAtOnce), tokens: map[client.ObjectKey]token{}, bodies: map[client.ObjectKey]int{},
+		logged: map[line]*repeats{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "addonflow_webhook_requests_total", Help: "Requests to the port for webhooks, by HTTP status code.",
 		}, []string{"code"}),
@@ -137,7 +156,7 @@ func (r *Receiver) answer(w http.ResponseWriter, request *http.Request) int {
 	err := verify(commitstatus.Webhooks()[source.Spec.Webhook.Type], request, token)
 	switch {
 	case errors.Is(err, errDenied):
-		r.Log.Info("A webhook is refused: its signature or token is wrong", "source", key)
+		r.log(nil, "A webhook is refused: its signature or token is wrong", key)
 		return http.StatusUnauthorized
 	case errors.As(err, new(*http.MaxBytesError)):
 		return http.StatusRequestEntityTooLarge
@@ -162,7 +181,7 @@ func (r *Receiver) lookUp(request *http.Request) (source *v1alpha1.AddOnSource, 
 	source, err := r.sourceAt(request.Context(), request.URL.Path)
 	switch {
 	case err != nil:
-		r.Log.Error(err, "cannot find the source of a webhook")
+		r.log(err, "cannot find the source of a webhook", client.ObjectKey{})
 		return nil, "", http.StatusInternalServerError
 	case source == nil:
 		return nil, "", http.StatusNotFound
@@ -170,10 +189,42 @@ func (r *Receiver) lookUp(request *http.Request) (source *v1alpha1.AddOnSource, 
 		return nil, "", http.StatusMethodNotAllowed
 	}
 	if token, err = r.token(request.Context(), source); err != nil {
-		r.Log.Error(err, "cannot check a webhook", "source", client.ObjectKeyFromObject(source))
+		r.log(err, "cannot check a webhook", client.ObjectKeyFromObject(source))
 		return nil, "", http.StatusInternalServerError
 	}
 	return source, token, 0
+}
+
+// log writes a line about a webhook once per logAgain, as an error if err is not nil. The line counts the equal lines that
+// were left out since the last one.
+func (r *Receiver) log(err error, text string, source client.ObjectKey) {
+	leftOut, due := r.repeat(line{source, text})
+	switch {
+	case !due:
+	case err != nil:
+		r.Log.Error(err, text, "source", source, "leftOut", leftOut)
+	default:
+		r.Log.Info(text, "source", source, "leftOut", leftOut)
+	}
+}
+
+// repeat reports whether a line is due, and how often it was left out since it was last due.
+func (r *Receiver) repeat(l line) (leftOut int, due bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.Clock()
+	maps.DeleteFunc(r.logged, func(_ line, other *repeats) bool { return now.Sub(other.last) >= logForgotten })
+	known := r.logged[l]
+	if known == nil {
+		known = &repeats{}
+		r.logged[l] = known
+	}
+	if now.Sub(known.last) < logAgain {
+		known.leftOut++
+		return 0, false
+	}
+	leftOut, known.last, known.leftOut = known.leftOut, now, 0
+	return leftOut, true
 }
 
 // enter takes one of the places of a source, if one is free, and leave gives it back.

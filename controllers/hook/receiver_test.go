@@ -262,6 +262,46 @@ func TestSecretThatCannotBeReadIsReadNoMoreOften(t *testing.T) {
 	})
 }
 
+// TestFloodOfWrongSignaturesFillsNoLog: a stranger who knows the path causes one read of the Secret and one line of the log
+// per five seconds. The next line counts the webhooks without a line.
+func TestFloodOfWrongSignaturesFillsNoLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "github")
+		wrong := proofs("another-token", testBody)["github"]
+		for range 1000 {
+			if code, _ := w.send(http.MethodPost, testPath, testBody, wrong); code != http.StatusUnauthorized {
+				t.Fatalf("answered %d", code)
+			}
+			<-time.After(11 * time.Millisecond) // eleven seconds in all
+		}
+		if n := w.reads.Load(); n > 3 {
+			t.Errorf("the Secret was read %d times", n)
+		}
+		if n := strings.Count(w.logged.String(), "A webhook is refused"); n != 3 {
+			t.Errorf("%d lines, want one per %s: %.300s", n, secretFor, w.logged.String())
+		}
+		if n := strings.Count(w.logged.String(), `"leftOut"=454`); n != 2 {
+			t.Errorf("%d lines count the 454 webhooks without a line: %.600s", n, w.logged.String())
+		}
+		stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "hook"}}
+		if err := w.hub.Delete(t.Context(), stored); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(secretFor)
+		for range 1000 {
+			w.send(http.MethodPost, testPath, testBody, wrong)
+		}
+		if n := strings.Count(w.logged.String(), "cannot check a webhook"); n != 1 {
+			t.Errorf("%d lines about a Secret that is missing: %.300s", n, w.logged.String())
+		}
+		<-time.After(2 * time.Hour)
+		w.send(http.MethodPost, testPath, testBody, wrong)
+		if n := len(w.receiver.logged); n != 1 {
+			t.Errorf("%d lines are remembered after two hours, want that of now", n)
+		}
+	})
+}
+
 // TestLastWebhookOfAFloodIsNotLost: a push during the pause is looked at after it.
 func TestLastWebhookOfAFloodIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
