@@ -40,8 +40,8 @@ func ChangeOf(ctx context.Context, c client.Client, key client.ObjectKey, stage 
 	return i.changeOfFirst(ctx, func(at *plan.Cluster) bool { return at.Planned.Stage == stage && at.Planned.State != rollout.Done })
 }
 
-// ChangeOn is ChangeOf for one cluster, whatever its state; for "", the first cluster that does not
-// run the target. A cluster that the plan does not have is an error.
+// ChangeOn returns the change by the target on the named cluster, whatever its state. If cluster is "", it takes the
+// first cluster that does not run the target. A cluster that the plan does not have is an error.
 func ChangeOn(ctx context.Context, c client.Client, key client.ObjectKey, cluster string, charts chart.Engines) (Change, error) {
 	i, err := NewInspector(c, key, charts).explained(ctx)
 	if err != nil {

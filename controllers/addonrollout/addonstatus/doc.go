@@ -2,7 +2,7 @@
 // ManagedClusterAddOn, which shows the move of one cluster; and, if OCM's addon-manager does
 // not run, the status of a ClusterManagementAddOn.
 //
-//	Move  -> Next       both writes of a move, started and done
+//	Move  -> Next       the status of a move that has started, is done or failed
 //	         Patch      the patch that writes a status
 //	         Takeovers  fields of AddonFlow that another writer has written
 //	         Published  the ClusterManagementAddOn's status

@@ -59,7 +59,7 @@ type Move struct {
 }
 
 // Next returns the new status of the ManagedClusterAddOn and whether it differs from the
-// present one. It computes both writes of a move, started and done. Another call with the same
+// present one. A move is written when it has started, and when it is done or has failed. Another call with the same
 // facts changes nothing.
 func Next(current *addonv1alpha1.ManagedClusterAddOn, m Move, now metav1.Time) (addonv1alpha1.ManagedClusterAddOnStatus, bool) {
 	next := *current.Status.DeepCopy()
