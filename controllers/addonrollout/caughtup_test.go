@@ -2,10 +2,13 @@ package addonrollout
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
@@ -131,6 +134,85 @@ func TestOwnLedgerNeedsNoComparison(t *testing.T) {
 		if err := s.reconciler.catchUp(t.Context(), s.rollout(), s.reconciler.memories.get(s.key)); err != nil || lists != 5 {
 			t.Errorf("after a restart: %d lists, %v", lists, err)
 		}
+	}
+}
+
+// TestComparisonEndsWhileAFleetReports: the works of a fleet in flight change all the time. The second comparison looks
+// only for what the watch cache did not show at the first one, and asks the hub nothing.
+func TestComparisonEndsWhileAFleetReports(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	s.restart()
+	lists, late := 0, "c1"
+	s.reconciler.Live = countingLists{s.hub, &lists}
+	s.reconciler.Client = lagging{s.reconciler.Client, func(list client.ObjectList) {
+		if works, ok := list.(*workv1.ManifestWorkList); ok {
+			for i := range works.Items {
+				if works.Items[i].Namespace == late {
+					works.Items[i].ResourceVersion = "1"
+				}
+			}
+		}
+	}}
+	mem := s.reconciler.memories.get(s.key)
+	if err := s.reconciler.catchUp(t.Context(), s.rollout(), mem); !errors.Is(err, errBehind) || !strings.Contains(err.Error(), "ManifestWork c1/") {
+		t.Errorf("the cache is behind on c1, got %v", err)
+	}
+	lists, late = 0, "c2"
+	if err := s.reconciler.catchUp(t.Context(), s.rollout(), mem); err != nil || lists != 0 {
+		t.Errorf("c1 has come, and only c2 changes: %d lists, %v", lists, err)
+	}
+}
+
+// TestObjectThatIsDeletedMeanwhileEndsTheComparison: an object that the watch cache did not show, and that is deleted
+// before it does, is not awaited.
+func TestObjectThatIsDeletedMeanwhileEndsTheComparison(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1", "c2")
+	s.target("v1")
+	s.settle()
+	s.restart()
+	s.reconciler.Client = lagging{s.reconciler.Client, func(list client.ObjectList) {
+		if clusters, ok := list.(*clusterv1.ManagedClusterList); ok {
+			clusters.Items = slices.DeleteFunc(clusters.Items, func(c clusterv1.ManagedCluster) bool { return c.Name == "c2" })
+		}
+	}}
+	mem := s.reconciler.memories.get(s.key)
+	if err := s.reconciler.catchUp(t.Context(), s.rollout(), mem); !errors.Is(err, errBehind) {
+		t.Errorf("got %v", err)
+	}
+	s.delete(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c2"}})
+	if err := s.reconciler.catchUp(t.Context(), s.rollout(), mem); !errors.Is(err, errBehind) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.reconciler.catchUp(t.Context(), s.rollout(), mem); err != nil {
+		t.Errorf("it waits for a cluster that was deleted: %v", err)
+	}
+}
+
+// cacheOnly is a client that reads everything from the watch cache, which has no pages.
+type cacheOnly struct{ client.Client }
+
+func (c cacheOnly) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var options client.ListOptions
+	if options.ApplyOptions(opts); options.Limit > 0 || options.Continue != "" {
+		return errors.New("the watch cache has no pages")
+	}
+	return c.Client.List(ctx, list, opts...)
+}
+
+// TestPageOfARolloutWithADependency: a page reads everything from the watch cache, and compares nothing.
+func TestPageOfARolloutWithADependency(t *testing.T) {
+	s := newScene(t, interceptor.Funcs{}, "c1")
+	s.needs(v1alpha1.Dependency{AddOn: "base"})
+	s.target("v1")
+	s.turns(2)
+	ro := s.rollout()
+	base := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "base"}, Spec: *ro.Spec.DeepCopy()}
+	base.Spec.DependsOn = nil
+	s.create(base)
+	if _, err := s.reconciler.Inspector(cacheOnly{s.hub}, s.key).Inspect(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -98,7 +98,7 @@ func (s *Inspector) explained(ctx context.Context) (Inspection, error) {
 		RemovalGrace: published(ro.Status.RemovalGracePeriod, DefaultRemovalGrace),
 		HookTimeout:  DefaultHookTimeout,
 	})
-	r.renderers = s.renderers
+	r.renderers, r.inspects = s.renderers, true
 	mem := newMemory()
 	mem.plan = s.compared
 	o, err := r.observe(ctx, &ro, mem, standing{bounds: (*render.Bounds)(ro.Status.TargetBounds)})

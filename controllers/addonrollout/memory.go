@@ -24,9 +24,9 @@ type memory struct {
 	turns *rate.Limiter
 	// generation of the spec in the last turn. Without it, new content would wait for the pace of the turns.
 	generation int64
-	// compared is the ledger of another process that the last comparison of the watch cache with the hub was for. Without
-	// it, every turn would compare them until it stores a ledger.
-	compared *v1alpha1.Ledger
+	// comparison is the last comparison of the watch cache with the hub, for a ledger of another process. Without it,
+	// every turn would compare them until it stores a ledger.
+	comparison *comparison
 	// waits is why the last turn waited for the watch cache. Without it, each turn would log it.
 	waits string
 	// plan is the memory of package plan from the last turn. Without it apply errors and refusals would

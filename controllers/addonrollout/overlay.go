@@ -121,7 +121,7 @@ func (o *overlay[T]) confirmed(shown map[client.ObjectKey]bool, mine func(T) boo
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("cannot look for %s: %w", key, err)
-		case client.Object(found) == client.Object(none):
+		case client.Object(found) == client.Object(none) || !mine(found):
 			o.forget(key)
 		default:
 			o.create(found)

@@ -87,6 +87,8 @@ type Reconciler struct {
 	// seats are taken by clusters of which only the configurations change. Without them, the whole fleet would be
 	// written at once, because no admission paces those writes.
 	seats chan struct{}
+	// inspects: it plans to explain, and decides nothing. Its client may be the watch cache for every read.
+	inspects bool
 	// wake queues another rollout. Without it, an add-on would not notice that another add-on waits for one of its
 	// objects.
 	wake func(client.ObjectKey)

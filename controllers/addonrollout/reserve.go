@@ -53,7 +53,7 @@ func (r *Reconciler) reserve(ctx context.Context, ro *v1alpha1.AddOnRollout, mem
 		}
 	}
 	r.course.Stored(&p.Observed.Rollout.Status, ro, p.Observed.Look.Wall)
-	mem.plan, mem.compared = p.Memory, nil
+	mem.plan, mem.comparison = p.Memory, nil
 	log := decisionLog(ctx, ro)
 	logClusters(log, p.Decisions.Clusters) // before the writes that may fail, because the next turn does not decide it again
 	logSteps(log, p.Decisions.Steps)
