@@ -218,6 +218,8 @@ type approvalScene struct {
 	approver *Approver
 	// limit is how many calls of one look the forge answers; 0: all. calls counts them.
 	limit, calls int
+	// after is the pause that follows the last look.
+	after time.Duration
 }
 
 // shaOf is a commit of one digit.
@@ -309,7 +311,7 @@ func (a *approvalScene) look() (by []string) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	if result.RequeueAfter == 0 {
+	if a.after = result.RequeueAfter; a.after == 0 {
 		a.t.Error("no later comment is read, although the gate waits")
 	}
 	var list v1alpha1.AddOnApprovalList
@@ -458,6 +460,30 @@ func TestApprover_ReadsFortyRequestsInSeveralVisits(t *testing.T) {
 		if got := a.looks(20); !slices.Equal(got, []string{"carol"}) {
 			t.Errorf("request %d: entered %q", request, got)
 		}
+	}
+}
+
+// TestApprover_ContinuesAnUnfinishedVisitSoon: the gate waits for years, but the first decision does not wait for its
+// pause after each visit. If the forge fails, the pause stays.
+func TestApprover_ContinuesAnUnfinishedVisitSoon(t *testing.T) {
+	a := newApprovalScene(t)
+	a.fortyRequests()
+	a.answers["issues/1/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
+	for range 20 {
+		if got := a.looks(1); len(got) > 0 {
+			break
+		}
+		if a.after != commentsAgain {
+			t.Errorf("an unfinished visit is continued after %s", a.after)
+		}
+	}
+	if got := a.looks(1); !slices.Equal(got, []string{"carol"}) || a.after != commentsRarely {
+		t.Errorf("entered %q, and the comments are read again after %s", got, a.after)
+	}
+	delete(a.answers, "commits")
+	a.approver = nil // it reads everything again
+	if a.look(); a.after != commentsRarely {
+		t.Errorf("a forge that fails is called again after %s", a.after)
 	}
 }
 
