@@ -151,10 +151,12 @@ func (b *origin) authored(login string) string {
 		if c.request != nil {
 			authors, of = c.request.authors, fmt.Sprintf("pull request %d (%s)", c.request.Number, of)
 		}
-		if len(authors) == 0 || slices.Contains(authors, "") {
+		switch {
+		case authors == nil:
+			return "the authors of " + of + " cannot be read; approve with addonflow approve"
+		case slices.Contains(authors, ""):
 			return "the forge names no account for the author of " + of + "; approve with addonflow approve"
-		}
-		if slices.ContainsFunc(authors, func(author string) bool { return strings.EqualFold(author, login) }) {
+		case slices.ContainsFunc(authors, func(author string) bool { return strings.EqualFold(author, login) }):
 			return "the account is the author of " + of + "; another account must comment"
 		}
 	}
@@ -464,13 +466,14 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 		a.Events.Event(rollout, kind, reason, text)
 		last.origin.announced = text
 	}
+	var unread error // authors that cannot be read hold only gates with notAuthor
 	if slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
-		if known, err := last.origin.readAuthors(ctx, from); err != nil || !known {
-			return false, from.Permission(), err
+		if known, unread = last.origin.readAuthors(ctx, from); !known && unread == nil {
+			return false, from.Permission(), nil
 		}
 	}
-	all, unread := last.origin.readComments(ctx, from)
-	if !all {
+	all, err = last.origin.readComments(ctx, from)
+	if unread = cmp.Or(unread, err); !all {
 		return false, from.Permission(), unread
 	}
 	// Uncached, because earlier entries must be seen.

@@ -644,3 +644,41 @@ func TestApprover_AuthorsOfTheCommitsOfARequestAreAuthors(t *testing.T) {
 		})
 	}
 }
+
+// TestApprover_UnreadableAuthorsHoldOnlyGatesWithNotAuthor: the forge does not show the commits of request 8. Gate lab
+// takes comments of every account.
+func TestApprover_UnreadableAuthorsHoldOnlyGatesWithNotAuthor(t *testing.T) {
+	a := newApprovalScene(t)
+	a.rollout.Spec.Stages[0].Gates.Before = append(a.rollout.Spec.Stages[0].Gates.Before, v1alpha1.Gate{
+		Name: "lab", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{}},
+	})
+	waiting := a.rollout.Status.Stages[0].Gates[0]
+	waiting.Name = "lab"
+	a.rollout.Status.Stages[0].Gates = append(a.rollout.Status.Stages[0].Gates, waiting)
+	if err := a.hub.Update(t.Context(), a.rollout); err != nil {
+		t.Fatal(err)
+	}
+	forLab := commentOf(2, "bob", "2026-01-01T00:01:00Z")
+	forLab.(map[string]any)["body"] = gates.ApproveComment("hello", "fleet", "lab", a.rollout.Status.Target.Digest)
+	a.answers["issues/7/comments"] = []any{}
+	a.answers["issues/8/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z"), forLab}
+	commits := a.answers["pulls/8/commits"]
+	delete(a.answers, "pulls/8/commits")
+	if got := a.look(); !slices.Equal(got, []string{"bob"}) {
+		t.Errorf("entered %q", got)
+	}
+	a.event()
+	const why = "comment 1 by carol does not count for gate qa of stage fleet, which has notAuthor: " +
+		"the authors of pull request 8 (commit 2222222222) cannot be read; approve with addonflow approve"
+	if got := a.event(); !strings.HasSuffix(got, "ApprovalsNotRead "+why) {
+		t.Errorf("event %q", got)
+	}
+	if got := a.event(); !strings.Contains(got, "ApprovalsNotRead cannot read approvals by comment: request 8: ") {
+		t.Errorf("event %q", got)
+	}
+	a.answers["pulls/8/commits"] = commits
+	got := a.look()
+	if slices.Sort(got); !slices.Equal(got, []string{"bob", "carol"}) {
+		t.Errorf("entered %q", got)
+	}
+}
