@@ -33,8 +33,9 @@ const bodyLimit = 1 << 20
 var errTooLong = errors.New("the answer is too long")
 
 // NewHTTPClient returns a client for forges. It connects only to addresses that the policy allows, because tenants
-// name the address of a forge. If the environment has a proxy, the policy applies to the address of the proxy, and to
-// the host of the forge as far as that needs no name lookup: the proxy resolves names.
+// name the address of a forge. If the environment has a proxy, the policy applies to the address of the proxy. The
+// client refuses a forge whose host is localhost, or an address that the policy refuses. It looks up no other name,
+// because the proxy resolves names.
 func NewHTTPClient(policy dial.Policy) *http.Client {
 	proxy := func(r *http.Request) (*url.URL, error) {
 		if err := policy.CheckHost(r.URL.Hostname()); err != nil {

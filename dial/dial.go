@@ -41,8 +41,8 @@ func refuseLocal(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// CheckHost returns ErrLocal for the host of a URL if the policy refuses it without a name lookup: an address, or a
-// name of this machine. An IPv4 address in another form, such as 2130706433 or 127.1, is refused: some resolvers and
+// CheckHost returns ErrLocal for the host of a URL if the policy refuses it without a name lookup: a loopback or
+// link-local address, a metadata service, or localhost. An IPv4 address in another form, such as 2130706433 or 127.1, is refused: some resolvers and
 // proxies understand it.
 func (p Policy) CheckHost(host string) error {
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
@@ -55,7 +55,7 @@ func (p Policy) CheckHost(host string) error {
 	return nil
 }
 
-// isLocal reports whether an address leads to this machine, its link, or the metadata service of its cloud.
+// isLocal reports whether an address is loopback, link-local, or a metadata service of a cloud.
 // Unspecified addresses lead to loopback.
 func isLocal(a netip.Addr) bool {
 	a = a.Unmap()

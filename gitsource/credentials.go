@@ -208,7 +208,8 @@ func (c Credentials) validate(e transport.Endpoint, access Access) error {
 }
 
 // A shorter word is not removed from texts if it stands alone, because it may be a common word, and names of
-// references that contain it must stay usable. Combinations such as user:password are removed at any length.
+// references that contain it must stay usable. Combinations such as user:password are removed at any length. A short user
+// name without a password is not a secret, with or without the colon.
 const (
 	// tokenLength is the length from which a user name is treated as a token. A shorter one is not a secret.
 	tokenLength = 16
@@ -227,7 +228,10 @@ func (c Credentials) redaction(more ...Secret) secret.Redaction {
 	parts := slices.Concat(more, words(tokenLength, c.Username), words(passwordLength, c.Password, c.BearerToken))
 	if c.Username != "" {
 		both := c.Username + ":" + c.Password
-		parts = append(parts, both, "Basic "+Secret(base64.StdEncoding.EncodeToString([]byte(both))),
+		if c.Password != "" || len(c.Username) >= tokenLength {
+			parts = append(parts, both)
+		}
+		parts = append(parts, "Basic "+Secret(base64.StdEncoding.EncodeToString([]byte(both))),
 			Secret(base64.StdEncoding.EncodeToString([]byte(c.Username))))
 	}
 	if c.BearerToken != "" {

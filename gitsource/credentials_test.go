@@ -108,6 +108,9 @@ func TestRedaction_SparesShortWords(t *testing.T) {
 		"the header in hex":      {Credentials{BearerToken: "main"}, "426561726572206d61696e", "[redacted]"},
 		"a password":             {Credentials{Username: "ana", Password: "12345678"}, "refs/heads/12345678", "refs/heads/[redacted]"},
 		"a bearer token":         {Credentials{BearerToken: "12345678"}, "refs/heads/12345678", "refs/heads/[redacted]"},
+		"no password":            {Credentials{Username: "git"}, "git: fix x", "git: fix x"},
+		"its header":             {Credentials{Username: "git"}, "sent Basic Z2l0Og==", "sent [redacted]"},
+		"a token alone":          {Credentials{Username: token}, "sent Z2hwXzAxMjM0NTY3ODlhYmNkZWZnaGlqOg==", "sent [redacted]"},
 		"a user name":            {Credentials{Username: "x-access-token", Password: "12345678"}, "x-access-token", "x-access-token"},
 	} {
 		if got := c.credentials.redaction().Text(c.text); got != c.want {

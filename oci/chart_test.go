@@ -2,10 +2,13 @@ package oci
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -114,6 +117,40 @@ func TestChart_TokensComeFromTheRegistryItself(t *testing.T) {
 			t.Errorf("an identity token: got %v, and the server got %d requests", err, len(got))
 		}
 	})
+}
+
+// TestChart_ShowsNoCredentialInAHost: a registry that got the credentials chooses the host of its token server. The proxy
+// answers for both.
+func TestChart_ShowsNoCredentialInAHost(t *testing.T) {
+	const host = "registry.example"
+	encoded := base64.StdEncoding.EncodeToString([]byte("ana:canary-31c8"))
+	for name, c := range map[string]struct {
+		code int
+		want string
+	}{
+		"refused": {http.StatusUnauthorized, "[redacted].example answered 401, which is not the registry itself"},
+		"broken":  {http.StatusBadGateway, "[redacted].example answered 502"},
+		"useless": {http.StatusOK, host + " answered 401; the credentials were not sent, because the token server [redacted].example is another host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t)
+			s.answer = func(w http.ResponseWriter, r *http.Request) {
+				if r.Host != host {
+					w.WriteHeader(c.code)
+					_, _ = io.WriteString(w, `{"token": "for-everyone"}`)
+					return
+				}
+				w.Header().Set("Www-Authenticate", fmt.Sprintf(`Bearer realm="http://%s.example/token",service="registry"`, encoded))
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+			through := func(o *Options) { o.Proxy = &url.URL{Scheme: "http", Host: s.host()} }
+			_, err := open(t, host, as(t, registry.DockerConfig(host, "ana", "canary-31c8")), through).
+				Chart(t.Context(), "charts/hello", "sha256:"+strings.Repeat("0", 64))
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), encoded) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
 }
 
 // TestChart_RedirectsCarryNoCredentials: registries keep archives on other hosts.

@@ -226,13 +226,16 @@ func (s *session) explain(verb string, err error) error {
 	case errors.Is(err, errdef.ErrNotFound), answered && response.StatusCode == http.StatusNotFound:
 		return fail(fmt.Errorf("%w: the registry answered 404", ErrNotFound))
 	case answered && (response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden):
-		return fail(fmt.Errorf("%w: %s answered %d%s", ErrAuthentication, brief.Printable(response.URL.Host), response.StatusCode, s.elsewhere(response.URL)))
+		return fail(fmt.Errorf("%w: %s answered %d%s", ErrAuthentication, s.host(response.URL.Host), response.StatusCode, s.elsewhere(response.URL)))
 	case answered:
-		return fail(fmt.Errorf("%s answered %d", brief.Printable(response.URL.Host), response.StatusCode))
+		return fail(fmt.Errorf("%s answered %d", s.host(response.URL.Host), response.StatusCode))
 	}
 	// Redact before the text is cut: half a password must not be shown either.
 	return fail(shown{s.redaction.Error(err)})
 }
+
+// host is a host for messages. The registry chooses it and may have got the credentials.
+func (s *session) host(name string) string { return brief.Printable(s.redaction.Text(name)) }
 
 // elsewhere explains a refusal by a server that gets no credentials, or by a registry whose server of tokens gets none.
 func (s *session) elsewhere(at *url.URL) string {
@@ -240,7 +243,7 @@ func (s *session) elsewhere(at *url.URL) string {
 		return ", which is not the registry itself and gets no credentials"
 	}
 	if issuer := s.client.withheld.Load(); issuer != nil {
-		return "; the credentials were not sent, because the token server " + brief.Printable(*issuer) + " is another host"
+		return "; the credentials were not sent, because the token server " + s.host(*issuer) + " is another host"
 	}
 	return ""
 }

@@ -146,7 +146,7 @@ type ForgeApproval struct {
 	// NotAuthor: comments of the authors of the change do not count. Authors are the accounts that opened a pull
 	// request that was merged since the stable content, the authors and committers of its commits, and the authors of
 	// commits that were pushed since then without a pull request. If the forge names no account for one of them, no
-	// comment counts. GitLab names none.
+	// comment counts. GitLab names no account, so no comment counts there.
 	// +optional
 	NotAuthor bool `json:"notAuthor,omitempty"`
 }

@@ -151,10 +151,12 @@ func (b *origin) authored(login string) string {
 		if c.request != nil {
 			authors, of = c.request.authors, fmt.Sprintf("pull request %d (%s)", c.request.Number, of)
 		}
-		if len(authors) == 0 || slices.Contains(authors, "") {
+		switch {
+		case authors == nil:
+			return "the authors of " + of + " cannot be read; approve with addonflow approve"
+		case slices.Contains(authors, ""):
 			return "the forge names no account for the author of " + of + "; approve with addonflow approve"
-		}
-		if slices.ContainsFunc(authors, func(author string) bool { return strings.EqualFold(author, login) }) {
+		case slices.ContainsFunc(authors, func(author string) bool { return strings.EqualFold(author, login) }):
 			return "the account is the author of " + of + "; another account must comment"
 		}
 	}
@@ -415,7 +417,10 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		}
 		return ctrl.Result{}, fmt.Errorf("cannot read the source: %w", err)
 	}
-	permission, err := a.enter(ctx, rollout, source, waiting)
+	all, permission, err := a.enter(ctx, rollout, source, waiting)
+	if !all && err == nil {
+		after = commentsAgain
+	}
 	if refused, ok := errors.AsType[*commitstatus.DeliveryError](err); ok {
 		after = max(after, min(refused.RetryAfter, 10*time.Minute))
 		if refused.Denied != "" {
@@ -435,45 +440,46 @@ func (a *Approver) pause(waiting []awaitedGate) time.Duration {
 	return min(max(a.Clock().Sub(newest.since)/20, commentsAgain), commentsRarely)
 }
 
-// enter creates the AddOnApprovals for the comments on the pull request of the target. The error is fit for an event;
-// permission is the permission that the token needs.
-func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, waiting []awaitedGate) (permission string, err error) {
+// enter creates the AddOnApprovals for the comments on the pull request of the target. all: everything was read once.
+// The error is fit for an event; permission is the permission that the token needs.
+func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, source *v1alpha1.AddOnSource, waiting []awaitedGate) (all bool, permission string, err error) {
 	hub := ctx // the AddOnApprovals are created even if the forge is slow
 	ctx, cancel := context.WithTimeout(ctx, commentsTimeout)
 	defer cancel()
 	branch := forge.Branch(source)
 	switch {
 	case source.Spec.CommitStatus == nil:
-		return "", errors.New("spec.commitStatus of the source is not set")
+		return false, "", errors.New("spec.commitStatus of the source is not set")
 	case branch == "":
-		return "", errors.New("the source follows no branch")
+		return false, "", errors.New("the source follows no branch")
 	}
 	from, err := a.Desk.Comments(ctx, source)
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	last := a.lookOf(client.ObjectKeyFromObject(rollout))
 	known, err := last.origin.read(ctx, from, &rollout.Status, branch, a.Clock())
 	if err != nil || !known {
-		return from.Permission(), err
+		return false, from.Permission(), err
 	}
 	if kind, reason, text := last.origin.announcement(branch); text != last.origin.announced {
 		a.Events.Event(rollout, kind, reason, text)
 		last.origin.announced = text
 	}
+	var unread error // authors that cannot be read hold only gates with notAuthor
 	if slices.ContainsFunc(waiting, func(g awaitedGate) bool { return g.spec.Forge.NotAuthor }) {
-		if known, err := last.origin.readAuthors(ctx, from); err != nil || !known {
-			return from.Permission(), err
+		if known, unread = last.origin.readAuthors(ctx, from); !known && unread == nil {
+			return false, from.Permission(), nil
 		}
 	}
-	all, unread := last.origin.readComments(ctx, from)
-	if !all {
-		return from.Permission(), unread
+	all, err = last.origin.readComments(ctx, from)
+	if unread = cmp.Or(unread, err); !all {
+		return false, from.Permission(), unread
 	}
 	// Uncached, because earlier entries must be seen.
 	var list v1alpha1.AddOnApprovalList
 	if err := a.Live.List(hub, &list, client.InNamespace(rollout.Namespace)); err != nil {
-		return "", fmt.Errorf("cannot list approvals: %w", err)
+		return false, "", fmt.Errorf("cannot list approvals: %w", err)
 	}
 	asked := newLevels(from, last, func(text string) { a.Events.Event(rollout, corev1.EventTypeWarning, "ApprovalsNotRead", text) })
 	for _, gate := range waiting {
@@ -482,7 +488,7 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 			decided, err = gate.decisions(ctx, rollout, asked, &last.origin, last.origin.comments(), gate.subject.Of(list.Items))
 			unread = cmp.Or(unread, err)
 			if again, err = last.origin.readAgain(ctx, from, decided); err != nil {
-				return from.Permission(), err
+				return false, from.Permission(), err
 			}
 		}
 		if len(decided) == 0 {
@@ -490,16 +496,16 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 		}
 		review := &authenticationv1.SelfSubjectReview{}
 		if err := a.Client.Create(hub, review); err != nil {
-			return "", fmt.Errorf("cannot ask the hub for the operator's account: %w", err)
+			return false, "", fmt.Errorf("cannot ask the hub for the operator's account: %w", err)
 		}
 		for i := range decided {
 			decided[i].Spec.Approver = review.Status.UserInfo.Username
 			if err := a.Client.Create(hub, &decided[i], client.FieldOwner(v1alpha1.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
-				return "", fmt.Errorf("cannot enter the decision of %s: %w", decided[i].Spec.Forge, err)
+				return false, "", fmt.Errorf("cannot enter the decision of %s: %w", decided[i].Spec.Forge, err)
 			}
 		}
 	}
-	return from.Permission(), unread
+	return true, from.Permission(), unread
 }
 
 // levels reads the permissions of accounts, once for all gates of a visit.

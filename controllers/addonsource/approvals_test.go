@@ -218,6 +218,8 @@ type approvalScene struct {
 	approver *Approver
 	// limit is how many calls of one look the forge answers; 0: all. calls counts them.
 	limit, calls int
+	// after is the pause that follows the last look.
+	after time.Duration
 }
 
 // shaOf is a commit of one digit.
@@ -309,7 +311,7 @@ func (a *approvalScene) look() (by []string) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	if result.RequeueAfter == 0 {
+	if a.after = result.RequeueAfter; a.after == 0 {
 		a.t.Error("no later comment is read, although the gate waits")
 	}
 	var list v1alpha1.AddOnApprovalList
@@ -458,6 +460,30 @@ func TestApprover_ReadsFortyRequestsInSeveralVisits(t *testing.T) {
 		if got := a.looks(20); !slices.Equal(got, []string{"carol"}) {
 			t.Errorf("request %d: entered %q", request, got)
 		}
+	}
+}
+
+// TestApprover_ContinuesAnUnfinishedVisitSoon: the gate waits for years, but the first decision does not wait for its
+// pause after each visit. If the forge fails, the pause stays.
+func TestApprover_ContinuesAnUnfinishedVisitSoon(t *testing.T) {
+	a := newApprovalScene(t)
+	a.fortyRequests()
+	a.answers["issues/1/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z")}
+	for range 20 {
+		if got := a.looks(1); len(got) > 0 {
+			break
+		}
+		if a.after != commentsAgain {
+			t.Errorf("an unfinished visit is continued after %s", a.after)
+		}
+	}
+	if got := a.looks(1); !slices.Equal(got, []string{"carol"}) || a.after != commentsRarely {
+		t.Errorf("entered %q, and the comments are read again after %s", got, a.after)
+	}
+	delete(a.answers, "commits")
+	a.approver = nil // it reads everything again
+	if a.look(); a.after != commentsRarely {
+		t.Errorf("a forge that fails is called again after %s", a.after)
 	}
 }
 
@@ -616,5 +642,43 @@ func TestApprover_AuthorsOfTheCommitsOfARequestAreAuthors(t *testing.T) {
 				t.Errorf("event %q", got)
 			}
 		})
+	}
+}
+
+// TestApprover_UnreadableAuthorsHoldOnlyGatesWithNotAuthor: the forge does not show the commits of request 8. Gate lab
+// takes comments of every account.
+func TestApprover_UnreadableAuthorsHoldOnlyGatesWithNotAuthor(t *testing.T) {
+	a := newApprovalScene(t)
+	a.rollout.Spec.Stages[0].Gates.Before = append(a.rollout.Spec.Stages[0].Gates.Before, v1alpha1.Gate{
+		Name: "lab", Type: v1alpha1.GateApproval, Approval: &v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{}},
+	})
+	waiting := a.rollout.Status.Stages[0].Gates[0]
+	waiting.Name = "lab"
+	a.rollout.Status.Stages[0].Gates = append(a.rollout.Status.Stages[0].Gates, waiting)
+	if err := a.hub.Update(t.Context(), a.rollout); err != nil {
+		t.Fatal(err)
+	}
+	forLab := commentOf(2, "bob", "2026-01-01T00:01:00Z")
+	forLab.(map[string]any)["body"] = gates.ApproveComment("hello", "fleet", "lab", a.rollout.Status.Target.Digest)
+	a.answers["issues/7/comments"] = []any{}
+	a.answers["issues/8/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z"), forLab}
+	commits := a.answers["pulls/8/commits"]
+	delete(a.answers, "pulls/8/commits")
+	if got := a.look(); !slices.Equal(got, []string{"bob"}) {
+		t.Errorf("entered %q", got)
+	}
+	a.event()
+	const why = "comment 1 by carol does not count for gate qa of stage fleet, which has notAuthor: " +
+		"the authors of pull request 8 (commit 2222222222) cannot be read; approve with addonflow approve"
+	if got := a.event(); !strings.HasSuffix(got, "ApprovalsNotRead "+why) {
+		t.Errorf("event %q", got)
+	}
+	if got := a.event(); !strings.Contains(got, "ApprovalsNotRead cannot read approvals by comment: request 8: ") {
+		t.Errorf("event %q", got)
+	}
+	a.answers["pulls/8/commits"] = commits
+	got := a.look()
+	if slices.Sort(got); !slices.Equal(got, []string{"bob", "carol"}) {
+		t.Errorf("entered %q", got)
 	}
 }

@@ -333,7 +333,7 @@ func (v *Reverter) restore(ctx context.Context, source *v1alpha1.AddOnSource, w 
 		return change, "", err
 	}
 	restoration, err := repository.Restore(ctx, w.Good, w.branch)
-	if errors.Is(err, gitsource.ErrRefNotFound) {
+	if errors.Is(err, gitsource.ErrRefNotFound) || errors.Is(err, gitsource.ErrLimitExceeded) {
 		return change, err.Error(), nil
 	}
 	if err != nil {

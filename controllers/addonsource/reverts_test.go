@@ -441,6 +441,26 @@ func TestReverter_RevertsInABusyRepository(t *testing.T) {
 	}
 }
 
+// TestReverter_TriesRarelyInARepositoryAboveTheLimits: a directory that differs has more entries than are compared, which
+// only a later commit can change. The names are long, because a directory counts by its size.
+func TestReverter_TriesRarelyInARepositoryAboveTheLimits(t *testing.T) {
+	tree := func(version string) map[string]string {
+		files := revertTree(version, "v1")
+		for n := range 700 {
+			files[fmt.Sprintf("a/%0200d.txt", n)] = version
+		}
+		return files
+	}
+	s := newRevertSceneFrom(t, tree("v1"), tree("v2"))
+	condition := s.propose()
+	if want := "False NotRevertible: hello: no pull request restores it: "; !strings.HasPrefix(condition, want) || !strings.Contains(condition, "more files and directories than are read") {
+		t.Errorf("condition %q", condition)
+	}
+	if outcomes, _ := s.reverter.reverts.get(s.request.NamespacedName); len(outcomes) != 1 || outcomes[0].again != revertRarely {
+		t.Errorf("outcomes %+v", outcomes)
+	}
+}
+
 // TestReverter_RevertsBesideAChart: a chart in a registry, which is not read, is no reason against the revert of another
 // add-on. Its own add-on is not restored.
 func TestReverter_RevertsBesideAChart(t *testing.T) {

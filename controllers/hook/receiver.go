@@ -77,7 +77,7 @@ type Receiver struct {
 	logged map[line]*repeats
 }
 
-// line is a text of the log about a source. Strangers choose neither, so that sources bound the lines.
+// line is a text of the log about a source. The number of sources bounds the map.
 type line struct {
 	source client.ObjectKey
 	text   string
