@@ -164,7 +164,7 @@ var _ = Describe("Access to a repository", func() {
 		secret := w.newSecret("proxy", map[string][]byte{"address": []byte(proxy.URL()), "username": []byte("ana"), "password": []byte("canary-7f3b")})
 		w.clock.Step(w.source().Spec.Interval.Duration)
 		w.pass()
-		Expect(w.whyNotReady()).To(HavePrefix("False FetchFailed: "))
+		Expect(w.whyNotReady()).To(And(HavePrefix("False InvalidCredentials: "), HaveSuffix("answered 407; check the Secret of spec.proxySecretRef")))
 		Expect(w.whyNotReady()).NotTo(ContainSubstring("canary"))
 
 		secret.Data["password"] = []byte("canary-7f3a")
