@@ -658,10 +658,11 @@ func TestApprover_UnreadableAuthorsHoldOnlyGatesWithNotAuthor(t *testing.T) {
 	if err := a.hub.Update(t.Context(), a.rollout); err != nil {
 		t.Fatal(err)
 	}
-	forLab := commentOf(2, "bob", "2026-01-01T00:01:00Z")
-	forLab.(map[string]any)["body"] = gates.ApproveComment("hello", "fleet", "lab", a.rollout.Status.Target.Digest)
+	const at = "2026-01-01T00:01:00Z"
+	line := gates.ApproveComment("hello", "fleet", "lab", a.rollout.Status.Target.Digest)
+	forLab := map[string]any{"id": 2, "body": line, "user": map[string]any{"id": 2, "login": "bob"}, "created_at": at, "updated_at": at}
 	a.answers["issues/7/comments"] = []any{}
-	a.answers["issues/8/comments"] = []any{commentOf(1, "carol", "2026-01-01T00:01:00Z"), forLab}
+	a.answers["issues/8/comments"] = []any{commentOf(1, "carol", at), forLab}
 	commits := a.answers["pulls/8/commits"]
 	delete(a.answers, "pulls/8/commits")
 	if got := a.look(); !slices.Equal(got, []string{"bob"}) {
