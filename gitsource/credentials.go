@@ -198,8 +198,6 @@ func (c Credentials) validate(e transport.Endpoint, access Access) error {
 		return fmt.Errorf("%w: a URL with ssh needs a Secret with %s and %s; set secretRef", ErrInvalidCredentials, identityKey, knownHostsKey)
 	case c.empty():
 		return nil
-	case c.BearerToken != "" && (c.Username != "" || c.Password != ""):
-		return fmt.Errorf("%w: keys %s and %s exclude each other", ErrInvalidCredentials, bearerTokenKey, usernameKey)
 	case c.Username == "" && c.Password != "":
 		return fmt.Errorf("%w: key %s is missing", ErrInvalidCredentials, usernameKey)
 	}
