@@ -1,7 +1,13 @@
 package gitsource
 
 import (
+	"bytes"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -77,5 +83,52 @@ func TestFetch_RefusesABranchThatWasNotMovedForward(t *testing.T) {
 				h.git("update-ref", "refs/heads/main", first)
 			})
 		}
+	}
+}
+
+// TestFetch_RequestsWhatAzureReposRequires: the server refuses every request without multi_ack. The answers to requests
+// with it are those of git. Over SSH, git answers in the same form (TestFetch_RefusesABranchThatWasNotMovedForward).
+func TestFetch_RequestsWhatAzureReposRequires(t *testing.T) {
+	h := newHistory(t, serve(t, gitserver.Options{}))
+	base := h.commit("base")
+	head := h.commit("head")
+	behind, err := url.Parse(h.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := url.URL{Scheme: behind.Scheme, Host: behind.Host}
+	git := httputil.NewSingleHostReverseProxy(&host)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			body, err := io.ReadAll(r.Body)
+			if err != nil || !strings.Contains(strings.SplitN(string(body), "\n", 2)[0]+" ", " multi_ack ") {
+				http.Error(w, "TF401041: The Git protocol sent is not as expected (Clients must support multi-ack.).", http.StatusBadRequest)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		git.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	fetch := func(follows string, ref v1alpha1.GitReference) error {
+		t.Helper()
+		r := open(t, front.URL+behind.Path, ref, func(o *Options) { o.Follows = follows })
+		at, err := r.Resolve(t.Context())
+		h.must(err)
+		tree, err := r.Fetch(t.Context(), at)
+		if err == nil {
+			tree.Close()
+		}
+		return err
+	}
+	h.must(fetch("", branch("main")))
+	h.must(fetch(base, branch("main")))
+	h.must(fetch("", v1alpha1.GitReference{Commit: base}))
+	h.git("update-ref", "refs/heads/main", base)
+	if err := fetch(head, branch("main")); !errors.Is(err, ErrNotFastForward) {
+		t.Errorf("got %v, want %v", err, ErrNotFastForward)
+	}
+	if err := fetch(strings.Repeat("0123456789", 4), branch("main")); !errors.Is(err, ErrNotFastForward) {
+		t.Errorf("an unknown commit: got %v, want %v", err, ErrNotFastForward)
 	}
 }

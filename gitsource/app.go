@@ -25,7 +25,7 @@ func ParseAppCredentials(url string, keys map[string][]byte) (Credentials, error
 		return Credentials{}, fmt.Errorf("%w: %w", ErrInvalidCredentials, err)
 	}
 	c := Credentials{CAFile: authorityOf(keys), app: app}
-	if c.certificates, err = parseCertificate(keys[certificateKey], keys[privateKey]); err != nil {
+	if c.certificates, err = parseCertificate(keys); err != nil {
 		return Credentials{}, err
 	}
 	// Open decides whether http is allowed.

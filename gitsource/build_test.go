@@ -3,10 +3,13 @@ package gitsource
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -439,6 +442,31 @@ func FuzzPath(f *testing.F) {
 		for segment := range strings.SplitSeq(got, "/") {
 			if segment == "" || segment == "." || segment == ".." || strings.EqualFold(segment, ".git") {
 				t.Errorf("%q in %q gives %q", name, dir, got)
+			}
+		}
+	})
+}
+
+// FuzzIgnore: of all lines that match a path the last one decides, whatever the other lines are, and a line ends with LF
+// or CRLF.
+func FuzzIgnore(f *testing.F) {
+	for _, text := range []string{"# comment\nb.yaml\ndir/*\n!dir/d.yaml\n", "**/a\n/**\n!/\n", "[a-\n\\\n\\#x\n! \n**b/c\n", "dir/\n", "*\n!*/\n", " \n#\n\n/"} {
+		f.Add(text, "dir/d.yaml")
+		f.Add(text, "#a[*]? \\!")
+	}
+	special := regexp.MustCompile(`[*?\[\\ ]`)
+	f.Fuzz(func(t *testing.T, text, name string) {
+		if !fs.ValidPath(name) || name == "." || strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(text, "\r") {
+			t.Skip()
+		}
+		literal := special.ReplaceAllString(name, `\$0`)
+		for _, k := range []kind{regular, directory} {
+			ignored := func(text string) bool { return (&builder{ignore: parseIgnore(text)}).ignored(name, k) }
+			if !ignored(text+"\n/"+literal) || ignored(text+"\n!/"+literal) {
+				t.Errorf("after %q, the last line %q or its negation does not decide about %q", text, "/"+literal, name)
+			}
+			if ignored(strings.ReplaceAll(text, "\n", "\r\n")) != ignored(text) {
+				t.Errorf("%q with CRLF differs for %q", text, name)
 			}
 		}
 	})

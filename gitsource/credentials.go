@@ -28,12 +28,16 @@ const (
 	passwordKey    = "password"
 	bearerTokenKey = "bearerToken"
 	caKey          = "ca.crt"
-	caFileKey      = "caFile" // Flux reads it if there is no ca.crt
 	certificateKey = "tls.crt"
 	privateKey     = "tls.key"
 	identityKey    = "identity"
 	publicKey      = "identity.pub"
 	knownHostsKey  = "known_hosts"
+
+	// Older names, which Flux reads if the others are absent.
+	caFileKey      = "caFile"
+	certificateOld = "certFile"
+	privateOld     = "keyFile"
 )
 
 // Credentials authenticate one repository. The zero value is anonymous.
@@ -78,7 +82,7 @@ func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
 	if c.BearerToken == "" { // as in Flux, a bearer token has precedence
 		c.Username, c.Password = Secret(keys[usernameKey]), Secret(keys[passwordKey])
 	}
-	if c.certificates, err = parseCertificate(keys[certificateKey], keys[privateKey]); err != nil {
+	if c.certificates, err = parseCertificate(keys); err != nil {
 		return Credentials{}, err
 	}
 	if c.empty() {
@@ -100,16 +104,20 @@ func ParseCredentials(url string, keys map[string][]byte) (Credentials, error) {
 	return c, nil
 }
 
-// authorityOf returns the certificate authority in a Secret.
-func authorityOf(keys map[string][]byte) []byte {
-	if ca := keys[caKey]; len(ca) > 0 {
-		return ca
+// either returns the value of a key, or of its older name.
+func either(keys map[string][]byte, name, older string) []byte {
+	if value := keys[name]; len(value) > 0 {
+		return value
 	}
-	return keys[caFileKey]
+	return keys[older]
 }
 
+// authorityOf returns the certificate authority in a Secret.
+func authorityOf(keys map[string][]byte) []byte { return either(keys, caKey, caFileKey) }
+
 // parseCertificate reads a client certificate; nil: there is none.
-func parseCertificate(certificate, key []byte) ([]tls.Certificate, error) {
+func parseCertificate(keys map[string][]byte) ([]tls.Certificate, error) {
+	certificate, key := either(keys, certificateKey, certificateOld), either(keys, privateKey, privateOld)
 	switch {
 	case len(certificate) == 0 && len(key) == 0:
 		return nil, nil

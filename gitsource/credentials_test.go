@@ -204,6 +204,7 @@ func TestClientCertificate(t *testing.T) {
 		want string
 	}{
 		"its own":        {map[string][]byte{"ca.crt": s.CA(), "tls.crt": certificate, "tls.key": key}, ""},
+		"Flux's older":   {map[string][]byte{"caFile": s.CA(), "certFile": certificate, "keyFile": key}, ""},
 		"none":           {map[string][]byte{"ca.crt": s.CA()}, "authentication failed: the server asks for a client certificate and ends the connection; add the keys tls.crt and tls.key to the Secret"},
 		"of another one": {map[string][]byte{"ca.crt": s.CA(), "tls.crt": stranger, "tls.key": strangersKey}, "the server asked for a client certificate, and may not accept that of tls.crt"},
 		"of another key": {map[string][]byte{"ca.crt": s.CA(), "tls.crt": certificate, "tls.key": strangersKey}, "keys tls.crt and tls.key are not a certificate and its key"},

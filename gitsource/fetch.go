@@ -117,6 +117,11 @@ func (s *session) request(wants ...plumbing.Hash) (*packp.UploadPackRequest, err
 	s.claim.Release() // an earlier fetch of the session is not used any more
 	request := packp.NewUploadPackRequestFromCapabilities(s.advertised.Capabilities)
 	request.Wants = wants
+	// Azure Repos and AWS CodeCommit refuse a request without multi_ack. go-git removes it from what the server advertises.
+	// Every version of git since 2005 has it, and go-git reads its answers to the one commit that ancestry asks about.
+	if err := request.Capabilities.Set(capability.MultiACK); err != nil {
+		return nil, s.explain("fetch", err)
+	}
 	if s.advertised.Capabilities.Supports(capability.NoProgress) {
 		if err := request.Capabilities.Set(capability.NoProgress); err != nil {
 			return nil, s.explain("fetch", err)

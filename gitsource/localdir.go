@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// TreeFromDir returns a local directory as a Tree, to check add-ons before they are committed. Build refuses the same
-// content as in a commit. Inside a Git work tree, the whole work tree is the repository, so that ../base works, and
+// TreeFromDir returns a local directory as a Tree, to check add-ons before they are committed. Build applies the
+// same checks as to a commit. Inside a Git work tree, the whole work tree is the repository, so that ../base works, and
 // BuildOptions.Path starts at dir. Outside of a work tree, dir is the repository. Files are read when Build needs
 // them.
 func TreeFromDir(dir string) (*Tree, error) {

@@ -31,8 +31,6 @@ func ParseProxy(keys map[string][]byte) (*Proxy, error) {
 		return fail("key %s is not a URL", addressKey)
 	case address.Scheme != schemeHTTP && address.Scheme != schemeHTTPS:
 		return fail("key %s: want http://host:port or https://host:port", addressKey)
-	case address.User != nil:
-		return fail("key %s has credentials in it; use the keys %s and %s", addressKey, usernameKey, passwordKey)
 	case address.Hostname() == "" || strings.Trim(address.Path, "/") != "" || address.RawQuery != "" || address.Fragment != "":
 		return fail("key %s: want scheme, host and port only", addressKey)
 	}
@@ -42,7 +40,14 @@ func ParseProxy(keys map[string][]byte) (*Proxy, error) {
 		}
 	}
 	user, password := string(keys[usernameKey]), string(keys[passwordKey])
+	if user == "" && password == "" && address.User != nil { // as in Flux, the address may have them
+		user = address.User.Username()
+		password, _ = address.User.Password()
+	}
+	address.User = nil
 	switch {
+	case strings.ContainsFunc(user+password, unicode.IsControl):
+		return fail("key %s holds a line break or control character", addressKey)
 	case user == "" && password != "":
 		return fail("key %s is missing", usernameKey)
 	case strings.Contains(user, ":"):

@@ -87,19 +87,32 @@ func TestProxy_CarriesEveryTransport(t *testing.T) {
 	}
 }
 
+// TestParseProxy_TakesTheCredentialsOfTheAddress: as in Flux, the keys username and password have precedence.
+func TestParseProxy_TakesTheCredentialsOfTheAddress(t *testing.T) {
+	const address = "http://ana:p%40ss@proxy.example.com:3128"
+	for want, keys := range map[string]map[string][]byte{
+		address: {"address": []byte(address)},
+		"http://bob:other@proxy.example.com:3128": {"address": []byte(address), "username": []byte("bob"), "password": []byte("other")},
+	} {
+		if got := parseProxy(t, keys).URL().String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 func TestParseProxy_NamesTheKeyThatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		address, user, password string
 		want                    string
 	}{
-		"nothing":     {"", "", "", "key address is missing"},
-		"no URL":      {"http://%zz", "", "", "key address is not a URL"},
-		"SOCKS":       {"socks5://proxy.example.com:1080", "", "", "key address: want http://host:port or https://host:port"},
-		"no scheme":   {"proxy.example.com:3128", "", "", "key address: want http://host:port or https://host:port"},
-		"credentials": {"http://ana:" + canary + "@proxy.example.com", "", "", "key address has credentials in it; use the keys username and password"},
-		"a path":      {"http://proxy.example.com/x", "", "", "key address: want scheme, host and port only"},
-		"no user":     {"http://proxy.example.com", "", canary, "key username is missing"},
-		"line break":  {"http://proxy.example.com", "ana", canary + "\n", "key password holds a line break or control character"},
+		"nothing":    {"", "", "", "key address is missing"},
+		"no URL":     {"http://%zz", "", "", "key address is not a URL"},
+		"SOCKS":      {"socks5://proxy.example.com:1080", "", "", "key address: want http://host:port or https://host:port"},
+		"no scheme":  {"proxy.example.com:3128", "", "", "key address: want http://host:port or https://host:port"},
+		"in the URL": {"http://ana:" + canary + "%0a@proxy.example.com", "", "", "key address holds a line break or control character"},
+		"a path":     {"http://proxy.example.com/x", "", "", "key address: want scheme, host and port only"},
+		"no user":    {"http://proxy.example.com", "", canary, "key username is missing"},
+		"line break": {"http://proxy.example.com", "ana", canary + "\n", "key password holds a line break or control character"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseProxy(map[string][]byte{"address": []byte(c.address), "username": []byte(c.user), "password": []byte(c.password)})

@@ -24,6 +24,7 @@ func TestParseURL(t *testing.T) {
 		"fragment":    {"https://git.example/addons.git#main", "https://git.example/addons.git has a query or fragment"},
 		"option":      {"https://-oProxyCommand=sh/addons.git", "has no usable host"},
 		"a zone":      {"http://[fe80::1%25lo]:17001/a", "has an address with a zone; use a host name"},
+		"short IPv6":  {"git@[fe80::1%lo]:a/b.git", "want https://host/path, ssh://user@host/path or user@host:path"},
 		"no host":     {"https:///addons.git", "has no usable host"},
 		"no path":     {"https://git.example/", "names a host but no repository"},
 		"dots":        {"https://git.example/a/../b", "has .. in its path"},

@@ -20,8 +20,9 @@ const (
 	schemeSSH   = "ssh"
 )
 
-// scpPattern is the short form of SSH addresses: user@host:path, without a port.
-var scpPattern = regexp.MustCompile(`^([^@:/]+)@([^@:/]+):(.+)$`)
+// scpPattern is the short form of SSH addresses: user@host:path, without a port. Of IPv6 addresses, only ssh:// URLs are
+// accepted.
+var scpPattern = regexp.MustCompile(`^([^@:/]+)@([^@:/[]+):(.+)$`)
 
 // parseURL accepts https, http and ssh URLs without a password, query or fragment, and user@host:path. Errors are
 // ErrInvalidURL and safe to show.

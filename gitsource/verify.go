@@ -164,6 +164,9 @@ func (v Verification) checkMode(r v1alpha1.GitReference) error {
 	return nil
 }
 
+// errSHA1 means that the signature is of a SHA-1 hash, for which another text with the same hash can be made.
+var errSHA1 = errors.New("with SHA-1")
+
 // RefusedCommit is why a commit that the server delivered must not be used. It wraps
 // ErrSignature or ErrNotFastForward.
 type RefusedCommit struct {
@@ -182,9 +185,13 @@ func (r *RefusedCommit) Unwrap() error { return r.kind }
 // verify checks the required signatures: of the commit, and of the tag want with the name ref that points to it.
 func (v Verification) verify(p *pack, want plumbing.Hash, ref string, commit *object.Commit) error {
 	refuse := func(what string, cause error) error {
+		hint := "sign it with a key that spec.verify.secretRef has"
+		if errors.Is(cause, errSHA1) {
+			hint = "sign it with SHA-256 or a stronger hash"
+		}
 		return &RefusedCommit{
 			Revision: Revision{Ref: ref, Commit: commit.Hash.String()}, kind: ErrSignature,
-			Problem: problem.Problem{Message: what + " " + cause.Error(), Hint: "sign it with a key that spec.verify.secretRef has"},
+			Problem: problem.Problem{Message: what + " " + cause.Error(), Hint: hint},
 		}
 	}
 	if v.needsTag() {
@@ -331,7 +338,7 @@ func (v Verification) checkOpenPGP(payload []byte, signature string) error {
 		case err != nil:
 			return fmt.Errorf("has an OpenPGP signature that is not valid: %w", shown{err})
 		case made.Hash == crypto.SHA1: // weaker ones are not read
-			return fmt.Errorf("has an OpenPGP signature with %s", made.Hash)
+			return fmt.Errorf("has an OpenPGP signature %w", errSHA1)
 		default:
 			result = nil
 		}
@@ -354,7 +361,7 @@ func (v Verification) checkSSH(payload []byte, armored string) error {
 		}
 	}
 	if signature.Signature.Format == ssh.KeyAlgoRSA {
-		return errors.New("has an SSH signature with SHA-1")
+		return fmt.Errorf("has an SSH signature %w", errSHA1)
 	}
 	if err := sshsig.Verify(bytes.NewReader(payload), signature, v.ssh[i].key, signature.HashAlgorithm, sshNamespace); err != nil {
 		return fmt.Errorf("has an SSH signature that is not valid: %w", shown{err})

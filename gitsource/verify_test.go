@@ -249,7 +249,7 @@ func TestVerify_OpenPGPSignaturesWithSHA1AreRefused(t *testing.T) {
 	h.commit("one")
 	ana := entity(t, time.Now().Add(-time.Hour), 0)
 	unsigned := h.git("commit-tree", "-p", "refs/heads/main", "-m", "to sign", "refs/heads/main^{tree}")
-	for hash, want := range map[crypto.Hash]string{crypto.SHA1: "has an OpenPGP signature with SHA-1", crypto.SHA256: ""} {
+	for hash, want := range map[crypto.Hash]string{crypto.SHA1: "has an OpenPGP signature with SHA-1; sign it with SHA-256 or a stronger hash", crypto.SHA256: ""} {
 		h.rewritten(unsigned, func(raw string) string {
 			signature := packet.Signature{
 				Version: 4, SigType: packet.SigTypeBinary, PubKeyAlgo: ana.PrivateKey.PubKeyAlgo, Hash: hash,
