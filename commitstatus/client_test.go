@@ -24,6 +24,9 @@ import (
 	"github.com/addonflow/addonflow/test/forge"
 )
 
+// The answers of this file were written by hand from the documentation of each API. The statuses of Gitea are held to a
+// real server by test/gitea. No other real server took part.
+
 const (
 	testSHA   = "6dcb09b5b57875f334f61aebed695e2e4193db5e"
 	testToken = "opensesame-hunter2"
@@ -53,8 +56,8 @@ func dial(t *testing.T, provider, address string) commitstatus.Forge {
 	return client
 }
 
-// recorded serves one answer, and keeps the last request.
-type recorded struct {
+// oneAnswer serves one answer, and keeps the last request.
+type oneAnswer struct {
 	code    int
 	header  map[string]string
 	body    string
@@ -62,7 +65,7 @@ type recorded struct {
 	sent    string
 }
 
-func (r *recorded) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+func (r *oneAnswer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, _ := io.ReadAll(request.Body)
 	r.request, r.sent = request, string(body)
 	w.Header()["Date"] = nil
@@ -73,7 +76,7 @@ func (r *recorded) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	_, _ = io.WriteString(w, r.body)
 }
 
-// giteaCreated and githubCreated are answers to testStatus, as the forges give them.
+// giteaCreated and githubCreated are answers to testStatus, as documented.
 const (
 	giteaCreated = `{"id":812,"status":"pending","target_url":"https://ci.example/1",
 		"description":"canary 1/2, soaking until 14:32 UTC",
@@ -89,7 +92,7 @@ const (
 	sentStatus = `{"state":"pending","target_url":"https://ci.example/1","description":"canary 1/2, soaking until 14:32 UTC","context":"addonflow/hello"}`
 )
 
-func TestPostAsRecorded(t *testing.T) {
+func TestPostAsDocumented(t *testing.T) {
 	cases := map[string]struct {
 		reason, provider, answer, path, authorization string
 	}{
@@ -99,7 +102,7 @@ func TestPostAsRecorded(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			served := &recorded{code: http.StatusCreated, body: c.answer}
+			served := &oneAnswer{code: http.StatusCreated, body: c.answer}
 			server := httptest.NewServer(served)
 			t.Cleanup(server.Close)
 			if err := dial(t, c.provider, server.URL+"/fleet/addons").Post(t.Context(), testStatus()); err != nil {
@@ -116,132 +119,137 @@ func TestPostAsRecorded(t *testing.T) {
 func TestRefusalsAreClassified(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		served recorded
+		served oneAnswer
 		want   commitstatus.DeliveryError
 	}{
 		"Token": {
 			"The token must be replaced; try again in a minute.",
-			recorded{code: 401, body: `{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`},
+			oneAnswer{code: 401, body: `{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`},
 			commitstatus.DeliveryError{Reason: "HOST does not accept the token (401): Bad credentials", Permanent: true, RetryAfter: time.Minute, Denied: commitstatus.TokenRefused},
 		},
 		"Scope": {
 			"A token that may not write statuses.",
-			recorded{code: 403, body: `{"message":"Resource not accessible by personal access token"}`},
+			oneAnswer{code: 403, body: `{"message":"Resource not accessible by personal access token"}`},
 			commitstatus.DeliveryError{Reason: "HOST does not let the token write statuses (403): Resource not accessible by personal access token", Permanent: true, RetryAfter: time.Minute, Denied: commitstatus.PermissionMissing},
 		},
 		"Repository": {
 			"Unknown, or hidden from the token.",
-			recorded{code: 404, body: `{"message":"Not Found"}`},
+			oneAnswer{code: 404, body: `{"message":"Not Found"}`},
 			commitstatus.DeliveryError{Reason: "HOST does not know the repository or the commit, or hides it from the token (404): Not Found", Permanent: true, RetryAfter: time.Minute},
 		},
 		"Moved": {
 			"A redirect is not followed: the POST would become a GET.",
-			recorded{code: 301, header: map[string]string{"Location": "/elsewhere"}, body: `{"message":"Moved Permanently"}`},
+			oneAnswer{code: 301, header: map[string]string{"Location": "/elsewhere"}, body: `{"message":"Moved Permanently"}`},
 			commitstatus.DeliveryError{Reason: "HOST says that the repository has moved (301), the address must be changed: Moved Permanently", Permanent: true, RetryAfter: time.Minute},
 		},
 		"Login": {
 			"A proxy sends every request to its login page.",
-			recorded{code: 302, header: map[string]string{"Location": "https://sso.example/login"}},
+			oneAnswer{code: 302, header: map[string]string{"Location": "https://sso.example/login"}},
 			commitstatus.DeliveryError{Reason: "HOST redirects (302): the repository has moved, or a login page is in front of it; check the address", Permanent: true, RetryAfter: time.Minute},
 		},
 		"UnknownCommit": {
 			"GitHub's answer for a commit that it lacks is final.",
-			recorded{code: 422, body: `{"message":"No commit found for SHA: ` + testSHA + `","documentation_url":"https://docs.github.com/rest","status":"422"}`},
+			oneAnswer{code: 422, body: `{"message":"No commit found for SHA: ` + testSHA + `","documentation_url":"https://docs.github.com/rest","status":"422"}`},
 			commitstatus.DeliveryError{Reason: "HOST refuses the status (422): No commit found for SHA: " + testSHA, Permanent: true},
+		},
+		"TooLong": {
+			"GitHub's limit of 140 characters.",
+			oneAnswer{code: 422, body: `{"message":"Validation Failed","errors":[{"resource":"Status","code":"custom","field":"description","message":"description is too long (maximum is 140 characters)"}],"documentation_url":"https://docs.github.com/rest/commits/statuses#create-a-commit-status"}`},
+			commitstatus.DeliveryError{Reason: "HOST refuses the status (422): description is too long (maximum is 140 characters)", Permanent: true},
 		},
 		"StatusLimitText": {
 			"GitHub's limit of 1000, errors as a text.",
-			recorded{code: 422, body: `{"message":"Validation Failed","errors":"Validation failed: This SHA and context has reached the maximum number of statuses.","status":"422"}`},
+			oneAnswer{code: 422, body: `{"message":"Validation Failed","errors":"Validation failed: This SHA and context has reached the maximum number of statuses.","status":"422"}`},
 			commitstatus.DeliveryError{Reason: "HOST refuses the status (422): Validation failed: This SHA and context has reached the maximum number of statuses.", Permanent: true},
 		},
 		"StatusLimitList": {
 			"Errors as a list of texts.",
-			recorded{code: 422, body: `{"message":"Validation Failed","errors":["too many"]}`},
+			oneAnswer{code: 422, body: `{"message":"Validation Failed","errors":["too many"]}`},
 			commitstatus.DeliveryError{Reason: "HOST refuses the status (422): too many", Permanent: true},
 		},
 		"StatusLimitObject": {
 			"Errors as a list of objects.",
-			recorded{code: 422, body: `{"message":"Validation Failed","errors":[{"resource":"Status","code":"custom","message":"too many"}]}`},
+			oneAnswer{code: 422, body: `{"message":"Validation Failed","errors":[{"resource":"Status","code":"custom","message":"too many"}]}`},
 			commitstatus.DeliveryError{Reason: "HOST refuses the status (422): too many", Permanent: true},
 		},
 		"TooMany": {
 			"429 with seconds.",
-			recorded{code: 429, header: map[string]string{"Retry-After": "17"}},
+			oneAnswer{code: 429, header: map[string]string{"Retry-After": "17"}},
 			commitstatus.DeliveryError{Reason: "HOST limits the rate of requests", RetryAfter: 17 * time.Second, Everyone: true},
 		},
 		"TooManyDate": {
 			"429 with a date, read by the forge's own clock.",
-			recorded{code: 429, header: map[string]string{"Date": "Sun, 01 Mar 2026 13:00:00 GMT", "Retry-After": "Sun, 01 Mar 2026 13:00:45 GMT"}},
+			oneAnswer{code: 429, header: map[string]string{"Date": "Sun, 01 Mar 2026 13:00:00 GMT", "Retry-After": "Sun, 01 Mar 2026 13:00:45 GMT"}},
 			commitstatus.DeliveryError{Reason: "HOST limits the rate of requests", RetryAfter: 45 * time.Second, Everyone: true},
 		},
 		"TooManySilent": {
 			"429 without a time: a minute.",
-			recorded{code: 429, body: "slow down"},
+			oneAnswer{code: 429, body: "slow down"},
 			commitstatus.DeliveryError{Reason: "HOST limits the rate of requests", RetryAfter: time.Minute, Everyone: true},
 		},
 		"Secondary": {
 			"GitHub's secondary limit is a 403 that goes away.",
-			recorded{code: 403, header: map[string]string{"Retry-After": "60"}, body: `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`},
+			oneAnswer{code: 403, header: map[string]string{"Retry-After": "60"}, body: `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`},
 			commitstatus.DeliveryError{Reason: "HOST limits the rate of requests", RetryAfter: time.Minute, Everyone: true},
 		},
 		"SecondaryByText": {
 			"It may come without headers.",
-			recorded{code: 403, body: `{"message":"You have exceeded a secondary rate limit."}`},
+			oneAnswer{code: 403, body: `{"message":"You have exceeded a secondary rate limit."}`},
 			commitstatus.DeliveryError{Reason: "HOST limits the rate of requests", RetryAfter: time.Minute, Everyone: true},
 		},
 		"Primary": {
 			"GitHub's hourly limit names the second at which it ends.",
-			recorded{code: 403, header: map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1772367000"}, body: `{"message":"API rate limit exceeded for user ID 1."}`},
+			oneAnswer{code: 403, header: map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1772367000"}, body: `{"message":"API rate limit exceeded for user ID 1."}`},
 			commitstatus.DeliveryError{Reason: "HOST limits the rate of requests", RetryAfter: 10 * time.Minute, Everyone: true},
 		},
 		"Absurd": {
 			"No forge keeps us away for more than an hour.",
-			recorded{code: 429, header: map[string]string{"Retry-After": "999999999"}},
+			oneAnswer{code: 429, header: map[string]string{"Retry-After": "999999999"}},
 			commitstatus.DeliveryError{Reason: "HOST limits the rate of requests", RetryAfter: time.Hour, Everyone: true},
 		},
 		"AbsurdInMoreThan32Bits": {
 			"A longer wait is no shorter one.",
-			recorded{code: 429, header: map[string]string{"Retry-After": "4294967296"}},
+			oneAnswer{code: 429, header: map[string]string{"Retry-After": "4294967296"}},
 			commitstatus.DeliveryError{Reason: "HOST limits the rate of requests", RetryAfter: time.Hour, Everyone: true},
 		},
 		"Internal": {
 			"Gitea's answer to anything, an unknown commit included.",
-			recorded{code: 500, body: `{"message":"","url":"https://gitea.example/api/swagger"}`},
+			oneAnswer{code: 500, body: `{"message":"","url":"https://gitea.example/api/swagger"}`},
 			commitstatus.DeliveryError{Reason: "HOST has an internal error (500)", Uncertain: true},
 		},
 		"Unavailable": {
 			"A forge under maintenance may say for how long.",
-			recorded{code: 503, header: map[string]string{"Retry-After": "120"}, body: "<html>maintenance</html>"},
+			oneAnswer{code: 503, header: map[string]string{"Retry-After": "120"}, body: "<html>maintenance</html>"},
 			commitstatus.DeliveryError{Reason: "HOST has an internal error (503)", RetryAfter: 2 * time.Minute, Uncertain: true},
 		},
 		"Portal": {
 			"A page where the forge should be.",
-			recorded{code: 200, body: "<html>Please sign in</html>"},
+			oneAnswer{code: 200, body: "<html>Please sign in</html>"},
 			commitstatus.DeliveryError{Reason: "HOST did not answer like a forge (200); check the address, and whether a login page is in front of the forge", Uncertain: true},
 		},
 		"NotJSON": {
 			"The right code, and nonsense.",
-			recorded{code: 201, body: "<html>"},
+			oneAnswer{code: 201, body: "<html>"},
 			commitstatus.DeliveryError{Reason: "HOST did not answer like a forge; check the address, and whether a login page is in front of the forge", Uncertain: true},
 		},
 		"NoBody": {
 			"The right code, and nothing.",
-			recorded{code: 201},
+			oneAnswer{code: 201},
 			commitstatus.DeliveryError{Reason: "the forge did not confirm the status", Uncertain: true},
 		},
 		"OtherStatus": {
 			"The right code, and another status.",
-			recorded{code: 201, body: `{"id":1,"status":"success","state":"success","context":"addonflow/hello"}`},
+			oneAnswer{code: 201, body: `{"id":1,"status":"success","state":"success","context":"addonflow/hello"}`},
 			commitstatus.DeliveryError{Reason: "the forge did not confirm the status", Uncertain: true},
 		},
 		"Huge": {
 			"Answers are read to a limit.",
-			recorded{code: 201, body: `{"description":"` + strings.Repeat("a", 1<<20) + `"}`},
+			oneAnswer{code: 201, body: `{"description":"` + strings.Repeat("a", 1<<20) + `"}`},
 			commitstatus.DeliveryError{Reason: "HOST sent an answer that cannot be read", Uncertain: true},
 		},
 		"Echo": {
 			"A forge that repeats the token does not get it into a condition.",
-			recorded{code: 400, body: `{"message":"bad header token ` + testToken + `\nreally"}`},
+			oneAnswer{code: 400, body: `{"message":"bad header token ` + testToken + `\nreally"}`},
 			commitstatus.DeliveryError{Reason: "HOST refuses the status (400): bad header token [redacted] really", Permanent: true},
 		},
 	}
@@ -270,7 +278,7 @@ func TestRefusalsAreClassified(t *testing.T) {
 func TestStatusesOfTheForgeAreRedacted(t *testing.T) {
 	const stored = `{"id":1,"status":"success","state":"success","context":"a","description":"you sent token ` + testToken + `"}`
 	for _, provider := range []string{"gitea", "github"} {
-		server := httptest.NewServer(&recorded{code: http.StatusOK, body: `{"statuses":[` + stored + `]}`})
+		server := httptest.NewServer(&oneAnswer{code: http.StatusOK, body: `{"statuses":[` + stored + `]}`})
 		t.Cleanup(server.Close)
 		got, ok, err := commitstatus.Latest(t.Context(), dial(t, provider, server.URL+"/fleet/addons"), testSHA, "a")
 		if err != nil || !ok || got.State != commitstatus.Success || strings.Contains(got.Description, testToken) {
@@ -298,7 +306,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 	elsewhere := httptest.NewServer(other)
 	t.Cleanup(elsewhere.Close)
 	for _, code := range []int{301, 302, 303, 307, 308} {
-		served := &recorded{code: code, header: map[string]string{"Location": elsewhere.URL + "/api/v1/repos/fleet/addons"}}
+		served := &oneAnswer{code: code, header: map[string]string{"Location": elsewhere.URL + "/api/v1/repos/fleet/addons"}}
 		server := httptest.NewServer(served)
 		t.Cleanup(server.Close)
 		client := dial(t, "gitea", server.URL+"/fleet/addons")
@@ -442,7 +450,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestLimiterPacesRequests(t *testing.T) {
-	served := &recorded{code: http.StatusCreated, body: giteaCreated}
+	served := &oneAnswer{code: http.StatusCreated, body: giteaCreated}
 	server := httptest.NewServer(served)
 	t.Cleanup(server.Close)
 	client, err := commitstatus.New(commitstatus.Config{
@@ -467,7 +475,7 @@ func TestLimiterPacesRequests(t *testing.T) {
 }
 
 func TestInvalidStatusIsNotSent(t *testing.T) {
-	served := &recorded{code: http.StatusCreated, body: giteaCreated}
+	served := &oneAnswer{code: http.StatusCreated, body: giteaCreated}
 	server := httptest.NewServer(served)
 	t.Cleanup(server.Close)
 	for _, provider := range []string{"gitea", "github"} {
@@ -482,7 +490,7 @@ func TestInvalidStatusIsNotSent(t *testing.T) {
 
 // TestForgeOnThisMachineIsNotCalled: a tenant names the address, and must not reach what only the operator can reach.
 func TestForgeOnThisMachineIsNotCalled(t *testing.T) {
-	served := &recorded{code: http.StatusCreated, body: giteaCreated}
+	served := &oneAnswer{code: http.StatusCreated, body: giteaCreated}
 	server := httptest.NewServer(served)
 	t.Cleanup(server.Close)
 	for _, allow := range []bool{false, true} {

@@ -29,7 +29,7 @@ const (
 type MergedRequest struct {
 	Number int64
 	// Author opened the request.
-	Author string
+	Author Account
 	// At is the time of the merge, by the forge's clock. Only later comments are read.
 	At time.Time
 }
@@ -44,11 +44,12 @@ const linePages = 4
 // LineCommit is a commit that was once at the head of a branch.
 type LineCommit struct {
 	SHA string
-	// Author is the account that is the author according to the forge; "": the forge names none.
-	Author string
+	// Author is the author according to the forge.
+	Author Account
 }
 
-// Account is a user of a forge.
+// Account is a user of a forge. Two accounts are the same if they have the same ID, because users may change their
+// login. The forge names no account if the ID is 0.
 type Account struct {
 	ID    int64
 	Login string
@@ -71,10 +72,10 @@ type Comments interface {
 	// Line returns a commit and the earlier heads of its branch, the newest first, without the commit earlier. whole:
 	// earlier is among the newest lineLimit commits.
 	Line(ctx context.Context, sha, earlier string) (line []LineCommit, whole bool, err error)
-	// Authors returns the accounts of the authors and committers of a request's commits. One of them is "" if the forge
-	// names no account, or if the request has too many commits.
-	Authors(ctx context.Context, request MergedRequest) ([]string, error)
-	// After returns the comments after the merge of a request, the oldest first.
+	// Authors returns the authors and committers of a request's commits. One of them has the ID 0 if the forge names no
+	// account, or if the request has too many commits.
+	Authors(ctx context.Context, request MergedRequest) ([]Account, error)
+	// After returns the comments of known accounts after the merge of a request, the oldest first.
 	After(ctx context.Context, request MergedRequest) ([]Comment, error)
 	// Level returns the present permission of an account.
 	Level(ctx context.Context, by Account) (Level, error)
@@ -242,7 +243,7 @@ func (c *comments) Merged(ctx context.Context, sha, branch string) (MergedReques
 		if !last || w.MergedAt == nil || number <= 0 || cmp.Or(w.Base.Ref, w.Target) != branch {
 			continue
 		}
-		return MergedRequest{Number: number, Author: cmp.Or(w.User.account().Login, w.Author.account().Login), At: *w.MergedAt}, true, nil
+		return MergedRequest{Number: number, Author: cmp.Or(w.User.account(), w.Author.account()), At: *w.MergedAt}, true, nil
 	}
 	return MergedRequest{}, false, nil
 }
@@ -295,7 +296,7 @@ func (c *comments) Line(ctx context.Context, sha, earlier string) (line []LineCo
 			if w.ID == "" {
 				author = w.Author.account()
 			}
-			line = append(line, LineCommit{SHA: at, Author: author.Login})
+			line = append(line, LineCommit{SHA: at, Author: author})
 		}
 		if at == earlier {
 			return line, true, nil
@@ -308,21 +309,21 @@ func (c *comments) Line(ctx context.Context, sha, earlier string) (line []LineCo
 }
 
 // Authors implements Comments.
-func (c *comments) Authors(ctx context.Context, request MergedRequest) (logins []string, err error) {
+func (c *comments) Authors(ctx context.Context, request MergedRequest) (authors []Account, err error) {
 	for page := 1; page <= linePages && c.contained != nil; page++ {
 		var list []wireCommit
 		if err := c.read(ctx, c.contained(request.Number, page), &list, http.StatusOK); err != nil {
 			return nil, err
 		}
 		for _, w := range list {
-			logins = append(logins, w.Author.account().Login, w.Committer.account().Login)
+			authors = append(authors, w.Author.account(), w.Committer.account())
 		}
-		if len(logins) > 0 && (len(list) == 0 || len(list) < lineLimit && !c.ragged) {
-			slices.Sort(logins)
-			return slices.Compact(logins), nil
+		if len(authors) > 0 && (len(list) == 0 || len(list) < lineLimit && !c.ragged) {
+			slices.SortFunc(authors, func(x, y Account) int { return cmp.Compare(x.ID, y.ID) })
+			return slices.Compact(authors), nil
 		}
 	}
-	return append(logins, ""), nil
+	return append(authors, Account{}), nil
 }
 
 // wireNote is a comment in the answers of GitHub and Gitea (user), and of GitLab (author, type, system).
@@ -358,12 +359,9 @@ func (c *comments) After(ctx context.Context, request MergedRequest) ([]Comment,
 				older = true
 				continue
 			}
-			if n.System || n.Type != nil {
+			by := cmp.Or(n.User.account(), n.Author.account())
+			if n.System || n.Type != nil || by.ID == 0 {
 				continue
-			}
-			by := n.User.account()
-			if by.Login == "" {
-				by = n.Author.account()
 			}
 			all = append(all, Comment{ID: n.ID, By: by, Body: n.Body, Created: n.Created, Edited: !n.Updated.Equal(n.Created)})
 		}
@@ -375,12 +373,14 @@ func (c *comments) After(ctx context.Context, request MergedRequest) ([]Comment,
 	return nil, tooManyComments(request.Number)
 }
 
-// wireMember is the permission of an account: GitHub and Gitea name it, GitLab has a number and a state.
+// wireMember is the permission of an account: GitHub and Gitea name permission and account, GitLab has a number and a
+// state.
 type wireMember struct {
-	Permission string `json:"permission"`
-	Role       string `json:"role_name"`
-	Level      int    `json:"access_level"`
-	State      string `json:"state"`
+	User       *wireLogin `json:"user"`
+	Permission string     `json:"permission"`
+	Role       string     `json:"role_name"`
+	Level      int        `json:"access_level"`
+	State      string     `json:"state"`
 }
 
 // Level implements Comments. An unknown role counts as the lowest role that it includes.
@@ -390,6 +390,8 @@ func (c *comments) Level(ctx context.Context, by Account) (Level, error) {
 		return LevelNone, err
 	}
 	switch {
+	case m.User != nil && m.User.ID != by.ID: // another account has this login now
+		return LevelNone, nil
 	case m.Level > 0 && m.State != "active":
 		return LevelNone, nil
 	case m.Permission == "admin", m.Permission == "owner", m.Level >= 50:

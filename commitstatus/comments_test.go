@@ -42,10 +42,11 @@ func TestComments_OfAMergedRequest(t *testing.T) {
 			[]exchange{
 				{request: "GET " + hub + "/collaborators/bob/permission", code: http.StatusOK, answer: `{"permission":"write","role_name":"maintain"}`},
 				{request: "GET " + hub + "/collaborators/bob/permission", code: http.StatusOK, answer: `{"permission":"write","role_name":"our-own-role"}`},
-				{request: "GET " + hub + "/collaborators/bob/permission", code: http.StatusOK, answer: `{"permission":"admin","role_name":"admin"}`},
+				{request: "GET " + hub + "/collaborators/bob/permission", code: http.StatusOK, answer: `{"permission":"admin","role_name":"admin","user":{"id":4,"login":"bob"}}`},
+				{request: "GET " + hub + "/collaborators/bob/permission", code: http.StatusOK, answer: `{"permission":"admin","role_name":"admin","user":{"id":5,"login":"bob"}}`},
 				{request: "GET " + hub + "/collaborators/bob/permission", code: http.StatusNotFound, answer: `{"message":"Not Found"}`},
 			},
-			[]commitstatus.Level{commitstatus.LevelMaintain, commitstatus.LevelWrite, commitstatus.LevelAdmin, commitstatus.LevelNone},
+			[]commitstatus.Level{commitstatus.LevelMaintain, commitstatus.LevelWrite, commitstatus.LevelAdmin, commitstatus.LevelNone, commitstatus.LevelNone},
 		},
 		"Gitea": {
 			"gitea", "/team/fleet", "token " + testToken,
@@ -54,10 +55,11 @@ func TestComments_OfAMergedRequest(t *testing.T) {
 			exchange{request: "GET /api/v1/repos/team/fleet/issues/7/comments" + since, code: http.StatusOK, answer: notes},
 			[]exchange{
 				{request: "GET /api/v1/repos/team/fleet/collaborators/bob/permission", code: http.StatusOK, answer: `{"permission":"owner","role_name":"owner"}`},
-				{request: "GET /api/v1/repos/team/fleet/collaborators/bob/permission", code: http.StatusOK, answer: `{"permission":"read","role_name":"read"}`},
+				{request: "GET /api/v1/repos/team/fleet/collaborators/bob/permission", code: http.StatusOK, answer: `{"permission":"read","role_name":"read","user":{"id":4,"login":"bob"}}`},
+				{request: "GET /api/v1/repos/team/fleet/collaborators/bob/permission", code: http.StatusOK, answer: `{"permission":"owner","role_name":"owner","user":{"id":5,"login":"bob"}}`},
 				{request: "GET /api/v1/repos/team/fleet/collaborators/bob/permission", code: http.StatusOK, answer: `{"permission":"none","role_name":"none"}`},
 			},
-			[]commitstatus.Level{commitstatus.LevelAdmin, commitstatus.LevelRead, commitstatus.LevelNone},
+			[]commitstatus.Level{commitstatus.LevelAdmin, commitstatus.LevelRead, commitstatus.LevelNone, commitstatus.LevelNone},
 		},
 		"GitLab": {
 			"gitlab", "/team/infra/fleet", bearerHeader,
@@ -92,7 +94,7 @@ func TestComments_OfAMergedRequest(t *testing.T) {
 				t.Fatalf("found %v, %v", found, err)
 			}
 			request, found, err := comments.Merged(t.Context(), testSHA, "main")
-			if diff := cmp.Diff(commitstatus.MergedRequest{Number: 7, Author: "carol", At: merged}, request); diff != "" || !found || err != nil {
+			if diff := cmp.Diff(commitstatus.MergedRequest{Number: 7, Author: commitstatus.Account{ID: 3, Login: "carol"}, At: merged}, request); diff != "" || !found || err != nil {
 				t.Fatalf("%v, %v: %s", found, err, diff)
 			}
 			got, err := comments.After(t.Context(), request)
@@ -130,27 +132,34 @@ func TestComments_APageInHTMLIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestComments_AuthorsOfARequest: the authors and committers of all commits. "" is an account that the forge does not
-// name.
+// TestComments_AuthorsOfARequest: the authors and committers of all commits. The empty account is one that the forge does
+// not name.
 func TestComments_AuthorsOfARequest(t *testing.T) {
-	commit := func(author, committer string) string {
-		return `{"sha":"` + testSHA + `","commit":{"author":{"name":"x","email":"x@example.com"}},"author":` + author + `,"committer":` + committer + `}`
+	shown := func(a commitstatus.Account) string {
+		if a.ID == 0 {
+			return "null"
+		}
+		return fmt.Sprintf(`{"id":%d,"login":%q}`, a.ID, a.Login)
 	}
-	const bob, carol, flow = `{"id":4,"login":"bob"}`, `{"id":3,"login":"carol"}`, `{"id":9,"login":"web-flow"}`
+	commit := func(author, committer commitstatus.Account) string {
+		return `{"sha":"` + testSHA + `","commit":{"author":{"name":"x","email":"x@example.com"}},"author":` + shown(author) + `,"committer":` + shown(committer) + `}`
+	}
+	bob, carol, flow := commitstatus.Account{ID: 4, Login: "bob"}, commitstatus.Account{ID: 3, Login: "carol"}, commitstatus.Account{ID: 9, Login: "web-flow"}
+	none := commitstatus.Account{}
 	const hub, tea = "GET /api/v3/repos/team/fleet/pulls/7/commits?page=%d&per_page=50", "GET /api/v1/repos/team/fleet/pulls/7/commits?files=false&limit=50&page=%d&stat=false&verification=false"
 	full := "[" + strings.Repeat(commit(bob, bob)+",", 49) + commit(bob, bob) + "]"
 	for name, c := range map[string]struct {
 		provider, request string
 		pages             []string
-		want              []string
+		want              []commitstatus.Account
 	}{
-		"GitHub":                  {"github", hub, []string{"[" + commit(bob, flow) + "," + commit(carol, carol) + "]"}, []string{"bob", "carol", "web-flow"}},
-		"GitHub, an unknown mail": {"github", hub, []string{"[" + commit(bob, bob) + "," + commit("null", bob) + "]"}, []string{"", "bob"}},
-		"GitHub, two pages":       {"github", hub, []string{full, "[" + commit(carol, carol) + "]"}, []string{"bob", "carol"}},
-		"GitHub, many commits":    {"github", hub, []string{full, full, full, full}, []string{""}},
-		"Gitea":                   {"gitea", tea, []string{"[" + commit(bob, carol) + "]", "[" + commit(carol, carol) + "]", "[]"}, []string{"bob", "carol"}},
-		"Gitea, no commit":        {"gitea", tea, []string{"[]", "[]", "[]", "[]"}, []string{""}},
-		"GitLab":                  {"gitlab", "", nil, []string{""}},
+		"GitHub":                  {"github", hub, []string{"[" + commit(bob, flow) + "," + commit(carol, carol) + "]"}, []commitstatus.Account{carol, bob, flow}},
+		"GitHub, an unknown mail": {"github", hub, []string{"[" + commit(bob, bob) + "," + commit(none, bob) + "]"}, []commitstatus.Account{none, bob}},
+		"GitHub, two pages":       {"github", hub, []string{full, "[" + commit(carol, carol) + "]"}, []commitstatus.Account{carol, bob}},
+		"GitHub, many commits":    {"github", hub, []string{full, full, full, full}, []commitstatus.Account{none}},
+		"Gitea":                   {"gitea", tea, []string{"[" + commit(bob, carol) + "]", "[" + commit(carol, carol) + "]", "[]"}, []commitstatus.Account{carol, bob}},
+		"Gitea, no commit":        {"gitea", tea, []string{"[]", "[]", "[]", "[]"}, []commitstatus.Account{none}},
+		"GitLab":                  {"gitlab", "", nil, []commitstatus.Account{none}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all []exchange

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,8 +75,12 @@ type forgeCase struct {
 	provider, path, token string
 	// base of the commit in the API, and header of the token.
 	statuses, authorization string
-	// state is the field of a posted status that has the state.
-	state string
+}
+
+// documentedForge is a forge with post and latest, and the answer to latest if there is none, as documented.
+type documentedForge struct {
+	forgeCase
+	post, latest, none exchange
 }
 
 const (
@@ -94,22 +99,15 @@ func (c forgeCase) dial(t *testing.T, url string) commitstatus.Forge {
 	return forge
 }
 
-// forges are the forges that no test runs against a real server or the simulated one, with post and latest as documented.
-func forges() map[string]struct {
-	forgeCase
-	post, latest, none exchange
-} {
-	type row = struct {
-		forgeCase
-		post, latest, none exchange
-	}
+// forges are the forges that no test runs against a real server or the simulated one.
+func forges() map[string]documentedForge {
 	key := commitstatus.BitbucketKey(testStatus().Context)
-	gitlab := forgeCase{"gitlab", "/team/infra/fleet.git", testToken, "/api/v4/projects/team%2Finfra%2Ffleet", bearerHeader, "state"}
-	cloud := forgeCase{"bitbucket", "/team/fleet", testToken, "/2.0/repositories/team/fleet/commit/" + testSHA + "/statuses/build", bearerHeader, "state"}
-	server := forgeCase{"bitbucketserver", "/scm/~jane/fleet.git", testToken, "/rest/api/latest/projects/~jane/repos/fleet/commits/" + testSHA + "/builds", bearerHeader, "state"}
-	azure := forgeCase{"azuredevops", "/tfs/Main/My%20Fleet/_git/fleet", testToken, "/tfs/Main/My%20Fleet/_apis/git/repositories/fleet/commits/" + testSHA + "/statuses", basicHeader, "state"}
+	gitlab := forgeCase{"gitlab", "/team/infra/fleet.git", testToken, "/api/v4/projects/team%2Finfra%2Ffleet", bearerHeader}
+	cloud := forgeCase{"bitbucket", "/team/fleet", testToken, "/2.0/repositories/team/fleet/commit/" + testSHA + "/statuses/build", bearerHeader}
+	server := forgeCase{"bitbucketserver", "/scm/~jane/fleet.git", testToken, "/rest/api/latest/projects/~jane/repos/fleet/commits/" + testSHA + "/builds", bearerHeader}
+	azure := forgeCase{"azuredevops", "/tfs/Main/My%20Fleet/_git/fleet", testToken, "/tfs/Main/My%20Fleet/_apis/git/repositories/fleet/commits/" + testSHA + "/statuses", basicHeader}
 	build := `{"key":"` + key + `","state":"INPROGRESS","name":"addonflow/hello","url":"https://ci.example/1","description":"canary 1/2, soaking until 14:32 UTC"}`
-	return map[string]row{
+	return map[string]documentedForge{
 		"GitLab": {
 			gitlab,
 			exchange{
@@ -163,7 +161,7 @@ func forges() map[string]struct {
 
 // TestEveryProviderHasExchanges: a new forge is tested with the requests and answers of its documentation.
 func TestEveryProviderHasExchanges(t *testing.T) {
-	// The simulated forge serves these; githubchecks has its own exchanges.
+	// test/forge serves these; githubchecks has its own exchanges.
 	tested := map[string]bool{"gitea": true, "forgejo": true, "github": true, "githubchecks": true}
 	for _, c := range forges() {
 		tested[c.provider] = true
@@ -206,34 +204,16 @@ func TestEveryStateComesBackFromEveryForge(t *testing.T) {
 			commitstatus.Failure: {"failed", "FAILED", "failure"}, commitstatus.Error: {"canceled", "STOPPED", "CANCELLED", "error"},
 		} {
 			t.Run(name+"/"+string(state), func(t *testing.T) {
-				var sent map[string]any
-				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if r.Method == http.MethodPost {
-						_ = json.NewDecoder(r.Body).Decode(&sent)
-						sent["id"], sent["status"] = 7, sent[c.state]
-						w.WriteHeader(c.post.code)
-						if c.post.code != http.StatusNoContent {
-							_ = json.NewEncoder(w).Encode(sent)
-						}
-						return
-					}
-					var answer any = sent
-					switch none := c.none.answer; { // a list, as the forge answers with none
-					case strings.HasPrefix(none, "["):
-						answer = []any{sent}
-					case strings.Contains(none, `"value":[]`):
-						answer = map[string]any{"value": []any{sent}}
-					}
-					_ = json.NewEncoder(w).Encode(answer)
-				}))
+				served := &documentedServer{documentedForge: c}
+				server := httptest.NewServer(served)
 				t.Cleanup(server.Close)
 				client, status := c.dial(t, server.URL), testStatus()
 				status.State = state
 				if err := client.Post(t.Context(), status); err != nil {
 					t.Fatal(err)
 				}
-				if found, ok := sent[c.state].(string); !ok || !strings.Contains(strings.Join(word, " "), found) {
-					t.Errorf("sent %v, want one of %v", sent[c.state], word)
+				if sent, ok := served.stored[0]["state"].(string); !ok || !slices.Contains(word, sent) {
+					t.Errorf("sent %v, want one of %v", served.stored[0]["state"], word)
 				}
 				got, ok, err := commitstatus.Latest(t.Context(), client, testSHA, status.Context)
 				if diff := cmp.Diff(status, got); diff != "" || !ok || err != nil {
@@ -267,19 +247,46 @@ func TestForgesRefuseAsDocumented(t *testing.T) {
 			answer: `{"error":"insufficient_scope","error_description":"The request requires higher privileges than provided by the access token.","scope":"api"}`,
 			want:   "does not let the token write statuses (403): The request requires higher privileges", denied: commitstatus.PermissionMissing, permanent: true, after: time.Minute,
 		},
-		"GitLabRole":     {forge: "GitLab", reason: "A Reporter.", code: 403, answer: `{"message":"403 Forbidden"}`, want: "does not let the token write statuses (403): 403 Forbidden", denied: commitstatus.PermissionMissing, permanent: true, after: time.Minute},
-		"GitLabTooLong":  {forge: "GitLab", reason: "Errors by field.", code: 400, answer: `{"message":{"description":["is too long (maximum is 255 characters)"]}}`, want: "refuses the status (400): description is too long (maximum is 255 characters)", permanent: true},
-		"GitLabRate":     {forge: "GitLab", reason: "Seconds.", code: 429, header: map[string]string{"Retry-After": "42"}, answer: "Retry later", want: "limits the rate of requests", after: 42 * time.Second},
-		"CloudToken":     {forge: "BitbucketCloud", reason: "Revoked.", code: 401, answer: `{"type":"error","error":{"message":"Access token expired."}}`, want: "does not accept the token (401): Access token expired.", denied: commitstatus.TokenRefused, permanent: true, after: time.Minute},
-		"CloudScope":     {forge: "BitbucketCloud", reason: "Without the scope.", code: 403, answer: `{"type":"error","error":{"message":"Your credentials lack one or more required privilege scopes.","detail":{"granted":["account"],"required":["repository"]}}}`, want: "does not let the token write statuses (403): Your credentials lack one or more required privilege scopes.", denied: commitstatus.PermissionMissing, permanent: true, after: time.Minute},
-		"CloudKey":       {forge: "BitbucketCloud", reason: "A key of more than 40 characters.", code: 400, answer: `{"type":"error","error":{"fields":{"key":["Ensure this value has at most 40 characters (it has 41)."]},"message":"Bad request"}}`, want: "refuses the status (400): Bad request", permanent: true},
-		"CloudRate":      {forge: "BitbucketCloud", reason: "No time is named.", code: 429, answer: `{"type":"error","error":{"message":"Rate limit for this resource has been exceeded"}}`, want: "limits the rate of requests", after: time.Minute},
-		"CloudCommit":    {forge: "BitbucketCloud", reason: "Unknown commit.", code: 404, answer: `{"type":"error","error":{"message":"Commit not found"}}`, want: "does not know the repository or the commit, or hides it from the token (404): Commit not found", permanent: true, after: time.Minute},
-		"ServerToken":    {forge: "BitbucketDataCenter", reason: "Revoked.", code: 401, answer: `{"errors":[{"context":null,"message":"Authentication failed. Please check your credentials and try again.","exceptionName":"com.atlassian.bitbucket.auth.IncorrectPasswordAuthenticationException"}]}`, want: "does not accept the token (401): Authentication failed.", denied: commitstatus.TokenRefused, permanent: true, after: time.Minute},
-		"ServerRate":     {forge: "BitbucketDataCenter", reason: "Its bucket is empty.", code: 429, header: map[string]string{"Retry-After": "5", "X-RateLimit-Limit": "60", "X-RateLimit-Remaining": "0"}, want: "limits the rate of requests", after: 5 * time.Second},
-		"AzureSignIn":    {forge: "AzureDevOps", reason: "A sign-in page for a token that it does not know.", code: 203, answer: "<html>Azure DevOps Services | Sign In</html>", want: "does not accept the token (203)", denied: commitstatus.TokenRefused, permanent: true, after: time.Minute},
-		"AzureExpired":   {forge: "AzureDevOps", reason: "Expired.", code: 401, answer: "", want: "does not accept the token (401)", denied: commitstatus.TokenRefused, permanent: true, after: time.Minute},
-		"AzureScope":     {forge: "AzureDevOps", reason: "Read only.", code: 403, answer: `{"$id":"1","innerException":null,"message":"TF401027: You need the Git 'GenericContribute' permission to perform this action.","typeKey":"GitNeedsPermissionException","errorCode":0,"eventId":3000}`, want: "does not let the token write statuses (403): TF401027", denied: commitstatus.PermissionMissing, permanent: true, after: time.Minute},
+		"GitLabRole":    {forge: "GitLab", reason: "A Reporter.", code: 403, answer: `{"message":"403 Forbidden"}`, want: "does not let the token write statuses (403): 403 Forbidden", denied: commitstatus.PermissionMissing, permanent: true, after: time.Minute},
+		"GitLabCommit":  {forge: "GitLab", reason: "Unknown commit.", code: 404, answer: `{"message":"404 Commit Not Found"}`, want: "does not know the repository or the commit, or hides it from the token (404): 404 Commit Not Found", permanent: true, after: time.Minute},
+		"GitLabTooLong": {forge: "GitLab", reason: "Errors by field.", code: 400, answer: `{"message":{"description":["is too long (maximum is 255 characters)"]}}`, want: "refuses the status (400): description is too long (maximum is 255 characters)", permanent: true},
+		"GitLabRate":    {forge: "GitLab", reason: "Seconds.", code: 429, header: map[string]string{"Retry-After": "42"}, answer: "Retry later", want: "limits the rate of requests", after: 42 * time.Second},
+		"CloudToken":    {forge: "BitbucketCloud", reason: "Revoked.", code: 401, answer: `{"type":"error","error":{"message":"Access token expired."}}`, want: "does not accept the token (401): Access token expired.", denied: commitstatus.TokenRefused, permanent: true, after: time.Minute},
+		"CloudScope":    {forge: "BitbucketCloud", reason: "Without the scope.", code: 403, answer: `{"type":"error","error":{"message":"Your credentials lack one or more required privilege scopes.","detail":{"granted":["account"],"required":["repository"]}}}`, want: "does not let the token write statuses (403): Your credentials lack one or more required privilege scopes.", denied: commitstatus.PermissionMissing, permanent: true, after: time.Minute},
+		"CloudKey":      {forge: "BitbucketCloud", reason: "A key of more than 40 characters.", code: 400, answer: `{"type":"error","error":{"fields":{"key":["Ensure this value has at most 40 characters (it has 41)."]},"message":"Bad request"}}`, want: "refuses the status (400): Bad request", permanent: true},
+		"CloudRate":     {forge: "BitbucketCloud", reason: "No time is named.", code: 429, answer: `{"type":"error","error":{"message":"Rate limit for this resource has been exceeded"}}`, want: "limits the rate of requests", after: time.Minute},
+		"CloudCommit":   {forge: "BitbucketCloud", reason: "Unknown commit.", code: 404, answer: `{"type":"error","error":{"message":"Commit not found"}}`, want: "does not know the repository or the commit, or hides it from the token (404): Commit not found", permanent: true, after: time.Minute},
+		"ServerToken":   {forge: "BitbucketDataCenter", reason: "Revoked.", code: 401, answer: `{"errors":[{"context":null,"message":"Authentication failed. Please check your credentials and try again.","exceptionName":"com.atlassian.bitbucket.auth.IncorrectPasswordAuthenticationException"}]}`, want: "does not accept the token (401): Authentication failed.", denied: commitstatus.TokenRefused, permanent: true, after: time.Minute},
+		"ServerPermission": {
+			forge: "BitbucketDataCenter", reason: "An account that may not read the repository. The documented code is that of an unknown token.",
+			code: 401, answer: `{"errors":[{"context":null,"message":"You are not permitted to access this resource","exceptionName":"com.atlassian.bitbucket.AuthorisationException"}]}`,
+			want: "does not let the token write statuses (401): You are not permitted to access this resource", denied: commitstatus.PermissionMissing, permanent: true, after: time.Minute,
+		},
+		"ServerInvalid": {
+			forge: "BitbucketDataCenter", reason: "The first problem that is named.",
+			code: 400, answer: `{"errors":[{"context":"key","message":"build key was blank or longer than 255 characters","exceptionName":null}]}`,
+			want: "refuses the status (400): build key was blank or longer than 255 characters", permanent: true,
+		},
+		"ServerRepository": {
+			forge: "BitbucketDataCenter", reason: "Unknown repository.",
+			code: 404, answer: `{"errors":[{"context":null,"message":"Repository ~jane/fleet does not exist.","exceptionName":"com.atlassian.bitbucket.repository.NoSuchRepositoryException"}]}`,
+			want: "does not know the repository or the commit, or hides it from the token (404): Repository ~jane/fleet does not exist.", permanent: true, after: time.Minute,
+		},
+		"ServerCommit": {
+			forge: "BitbucketDataCenter", reason: "Unknown commit.",
+			code: 404, answer: `{"errors":[{"context":null,"message":"Commit '` + testSHA + `' does not exist in repository 'fleet'.","exceptionName":"com.atlassian.bitbucket.commit.NoSuchCommitException"}]}`,
+			want: "does not know the repository or the commit, or hides it from the token (404): Commit '" + testSHA[:20], permanent: true, after: time.Minute,
+		},
+		"ServerRate":   {forge: "BitbucketDataCenter", reason: "Its bucket is empty.", code: 429, header: map[string]string{"Retry-After": "5", "X-RateLimit-Limit": "60", "X-RateLimit-Remaining": "0"}, want: "limits the rate of requests", after: 5 * time.Second},
+		"AzureSignIn":  {forge: "AzureDevOps", reason: "A sign-in page for a token that it does not know.", code: 203, answer: "<html>Azure DevOps Services | Sign In</html>", want: "does not accept the token (203)", denied: commitstatus.TokenRefused, permanent: true, after: time.Minute},
+		"AzureExpired": {forge: "AzureDevOps", reason: "Expired.", code: 401, answer: "", want: "does not accept the token (401)", denied: commitstatus.TokenRefused, permanent: true, after: time.Minute},
+		"AzureScope":   {forge: "AzureDevOps", reason: "Read only.", code: 403, answer: `{"$id":"1","innerException":null,"message":"TF401027: You need the Git 'GenericContribute' permission to perform this action.","typeKey":"GitNeedsPermissionException","errorCode":0,"eventId":3000}`, want: "does not let the token write statuses (403): TF401027", denied: commitstatus.PermissionMissing, permanent: true, after: time.Minute},
+		"AzureRepository": {
+			forge: "AzureDevOps", reason: "Unknown repository, or one that the token may not read.",
+			code: 404, answer: `{"$id":"1","innerException":null,"message":"TF401019: The Git repository with name or identifier fleet does not exist or you do not have permissions for the operation you are attempting.","typeName":"Microsoft.TeamFoundation.Git.Server.GitRepositoryNotFoundException, Microsoft.TeamFoundation.Git.Server","typeKey":"GitRepositoryNotFoundException","errorCode":0,"eventId":3000}`,
+			want: "does not know the repository or the commit, or hides it from the token (404): TF401019", permanent: true, after: time.Minute,
+		},
+		"AzureCommit":    {forge: "AzureDevOps", reason: "Unknown commit. Its message is not documented.", code: 404, want: "does not know the repository or the commit, or hides it from the token (404)", permanent: true, after: time.Minute},
 		"AzureThrottled": {forge: "AzureDevOps", reason: "Too much was consumed.", code: 429, header: map[string]string{"Retry-After": "30", "X-RateLimit-Delay": "1.5"}, answer: `{"message":"TF400733: The request has been canceled: Request was blocked due to exceeding usage of resource"}`, want: "limits the rate of requests", after: 30 * time.Second},
 	}
 	for name, c := range cases {

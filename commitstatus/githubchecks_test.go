@@ -121,6 +121,7 @@ func TestCheckRuns_RefuseAsDocumented(t *testing.T) {
 		permanent bool
 		after     time.Duration
 	}{
+		"RefusedToken":         {401, nil, `{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest","status":"401"}`, "does not accept the token (401): Bad credentials", commitstatus.TokenRefused, true, time.Minute},
 		"WithoutThePermission": {403, nil, `{"message":"Resource not accessible by integration","documentation_url":"https://docs.github.com/rest/checks/runs#create-a-check-run"}`, "does not let the token write statuses (403): Resource not accessible by integration", commitstatus.PermissionMissing, true, time.Minute},
 		"UnknownCommit":        {422, nil, `{"message":"No commit found for SHA: ` + testSHA + `","documentation_url":"https://docs.github.com/rest/checks/runs#create-a-check-run"}`, "refuses the status (422): No commit found for SHA", "", true, 0},
 		"SecondaryLimit":       {403, map[string]string{"Retry-After": "60"}, `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`, "limits the rate of requests", "", false, time.Minute},
@@ -131,7 +132,12 @@ func TestCheckRuns_RefuseAsDocumented(t *testing.T) {
 				`{"name":"addonflow/hello","head_sha":"` + testSHA + `","status":"in_progress","details_url":"https://ci.example/1","output":{"title":"canary 1/2, soaking until 14:32 UTC","summary":` + checksSummary + `}}`,
 				c.code, c.header, c.answer,
 			}
-			err := checks(t, exchange{checksList, appsHeader, "", http.StatusOK, nil, runs()}, refused).Post(t.Context(), testStatus())
+			exchanges := []exchange{{checksList, appsHeader, "", http.StatusOK, nil, runs()}, refused}
+			if c.code == http.StatusUnauthorized { // once more with a new token
+				refused.authorization = "Bearer ghs_canary2"
+				exchanges = append(exchanges, refused)
+			}
+			err := checks(t, exchanges...).Post(t.Context(), testStatus())
 			got, ok := errors.AsType[*commitstatus.DeliveryError](err)
 			if !ok || !strings.Contains(got.Reason, c.want) || got.Denied != c.denied || got.Permanent != c.permanent || got.RetryAfter != c.after {
 				t.Errorf("got %+v", got)

@@ -207,8 +207,13 @@ func (s Succession) follow(m *Mark) {
 	if i < 0 {
 		i = of(s.Whole)
 	}
-	if i >= 0 && s.Wants[i].State.Terminal() {
+	switch {
+	case i >= 0 && s.Wants[i].State.Terminal():
 		owe(m, s.Wants[i].statement())
+	case m.Posting == nil && m.Accepted != nil && m.Owed != nil && State(m.Accepted.State) == Pending && State(m.Owed.State) == Pending:
+		shown := *m.Accepted // only the newest commit shows progress
+		shown.Content = m.Owed.Content
+		m.Accepted, m.Owed = &shown, nil
 	}
 }
 

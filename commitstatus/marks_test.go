@@ -166,6 +166,7 @@ func TestCommitsThatAreNotLiveAnyMoreAreSuperseded(t *testing.T) {
 	judged := equal
 	judged.Wants = []commitstatus.Want{say(commitstatus.Success, "2/2")}
 	accepted := accept(commitstatus.Enter(nil, say(commitstatus.Pending, "0/2")), noon)
+	moving := commitstatus.Enter(accepted, say(commitstatus.Pending, "1/2")) // the newest commit posts it
 	stage := commitstatus.Enter(nil, say(commitstatus.Pending, "0/2", func(w *commitstatus.Want) { w.Context = "c/stage" }))
 	for name, c := range map[string]struct {
 		marks []commitstatus.Mark
@@ -175,6 +176,8 @@ func TestCommitsThatAreNotLiveAnyMoreAreSuperseded(t *testing.T) {
 		"OtherContent":             {accepted, by, "error: superseded by 2222222222"},
 		"EqualContentWaits":        {accepted, equal, "pending: 0/2"},
 		"EqualContentJudged":       {accepted, judged, "success: 2/2"},
+		"EqualContentMoves":        {moving, equal, "pending: 0/2"},
+		"EqualContentMovedBefore":  {commitstatus.Overtake(moving, equal), judged, "success: 2/2"},
 		"StageFollowsWhole":        {accept(stage, noon), judged, "success: 2/2"},
 		"NotAccepted":              {commitstatus.Enter(nil, say(commitstatus.Pending, "0/2")), by, "error: superseded by 2222222222"},
 		"StageNotAccepted":         {stage, by, ""},

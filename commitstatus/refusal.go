@@ -1,6 +1,7 @@
 package commitstatus
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -34,11 +35,12 @@ func (c *restClient) refusal(request call, response *http.Response, body []byte)
 		}
 	}
 	code := response.StatusCode
-	reason := c.host + " " + explain(code, request)
+	denied := denial(code, body)
+	reason := c.host + " " + explain(code, denied, request)
 	if said != "" {
 		reason += ": " + said
 	}
-	out := &DeliveryError{Reason: oneLine(reason), Denied: denial(code)}
+	out := &DeliveryError{Reason: oneLine(reason), Denied: denied}
 	switch {
 	case code == http.StatusNonAuthoritativeInfo:
 		out.Permanent, out.RetryAfter = true, lookAgain
@@ -60,14 +62,17 @@ func needsConfiguration(code int) bool {
 		code == http.StatusNotFound || code == http.StatusGone
 }
 
+// bitbucketNotPermitted is in the answer of Bitbucket Data Center to an account without the permission.
+const bitbucketNotPermitted = "com.atlassian.bitbucket.AuthorisationException"
+
 // denial returns the problem of the token according to an answer. If Azure DevOps does not know the token, it answers
-// with its sign-in page and 203.
-func denial(code int) Denial {
-	switch code {
-	case http.StatusUnauthorized, http.StatusNonAuthoritativeInfo:
-		return TokenRefused
-	case http.StatusForbidden:
+// with its sign-in page and 203. Bitbucket Data Center answers 401 for an unknown token and for a missing permission.
+func denial(code int, body []byte) Denial {
+	switch {
+	case code == http.StatusForbidden, code == http.StatusUnauthorized && bytes.Contains(body, []byte(bitbucketNotPermitted)):
 		return PermissionMissing
+	case code == http.StatusUnauthorized, code == http.StatusNonAuthoritativeInfo:
+		return TokenRefused
 	default:
 		return ""
 	}
@@ -77,12 +82,12 @@ func denial(code int) Denial {
 const noForge = "check the address, and whether a login page is in front of the forge"
 
 // explain describes the forge's answer.
-func explain(code int, request call) string {
+func explain(code int, denied Denial, request call) string {
 	switch {
-	case code == http.StatusUnauthorized, code == http.StatusNonAuthoritativeInfo:
+	case denied == TokenRefused:
 		return "does not accept the token (" + strconv.Itoa(code) + ")"
-	case code == http.StatusForbidden:
-		return "does not let the token " + cmp.Or(request.doing, "write statuses") + " (403)"
+	case denied == PermissionMissing:
+		return "does not let the token " + cmp.Or(request.doing, "write statuses") + " (" + strconv.Itoa(code) + ")"
 	case code == http.StatusNotFound || code == http.StatusGone:
 		return "does not know the repository or the commit, or hides it from the token (" + strconv.Itoa(code) + ")"
 	case code < 300:

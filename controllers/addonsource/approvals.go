@@ -96,8 +96,9 @@ type look struct {
 // target names the newest commit at the time of the read. That commit may be later than the one that introduced the
 // content.
 type origin struct {
-	// of is the target, and line has its commit and the earlier ones.
+	// of is the target, and line has its commit and the earlier ones. host is the forge that has the accounts.
 	of   v1alpha1.Target
+	host string
 	line []lineCommit
 	// whole: no commit is missing in the line.
 	whole bool
@@ -136,27 +137,27 @@ type mergedRequest struct {
 	commitstatus.MergedRequest
 	decisions []commitstatus.Comment
 	// authors opened the request, or are authors or committers of its commits; nil: not read yet.
-	authors []string
+	authors []commitstatus.Account
 	// tried is the last visit that requested the comments, and read the last one that got them; 0: none.
 	tried, read int
 }
 
 // authored returns why an account may have authored the content; "": it did not.
-func (b *origin) authored(login string) string {
+func (b *origin) authored(by commitstatus.Account) string {
 	if !b.whole {
 		return "too many commits were merged since the stable content to know their authors; approve with addonflow approve"
 	}
 	for _, c := range b.line {
-		authors, of := []string{c.Author}, fmt.Sprintf("commit %.10s", c.SHA)
+		authors, of := []commitstatus.Account{c.Author}, fmt.Sprintf("commit %.10s", c.SHA)
 		if c.request != nil {
 			authors, of = c.request.authors, fmt.Sprintf("pull request %d (%s)", c.request.Number, of)
 		}
 		switch {
 		case authors == nil:
 			return "the authors of " + of + " cannot be read; approve with addonflow approve"
-		case slices.Contains(authors, ""):
-			return "the forge names no account for the author of " + of + "; approve with addonflow approve"
-		case slices.ContainsFunc(authors, func(author string) bool { return strings.EqualFold(author, login) }):
+		case slices.ContainsFunc(authors, func(author commitstatus.Account) bool { return author.ID == 0 }):
+			return "the forge does not name all authors of " + of + "; approve with addonflow approve"
+		case slices.ContainsFunc(authors, func(author commitstatus.Account) bool { return author.ID == by.ID }):
 			return "the account is the author of " + of + "; another account must comment"
 		}
 	}
@@ -176,8 +177,8 @@ func (b *origin) requests() (all []*mergedRequest) {
 // read looks up the commits of the target and their pull requests, in several visits if needed; false: they are not
 // known yet. While no content is stable, it looks up only the commit of the target.
 func (b *origin) read(ctx context.Context, from commitstatus.Comments, status *v1alpha1.AddOnRolloutStatus, branch string, now time.Time) (known bool, err error) {
-	if b.of != *status.Target {
-		next := origin{of: *status.Target}
+	if b.of != *status.Target || b.host != from.Host() {
+		next := origin{of: *status.Target, host: from.Host()}
 		sha := v1alpha1.CommitOf(next.of.Commit)
 		line, whole := []commitstatus.LineCommit{{SHA: sha}}, true
 		if status.Stable != nil && strings.Contains(status.Stable.Commit, "sha1:") && status.Stable.Commit != next.of.Commit {
@@ -232,7 +233,7 @@ func (b *origin) readAuthors(ctx context.Context, from commitstatus.Comments) (k
 		if err != nil {
 			return false, fmt.Errorf("request %d: %w", r.Number, err)
 		}
-		r.authors = slices.Concat([]string{r.Author}, authors)
+		r.authors = slices.Concat([]commitstatus.Account{r.Author}, authors)
 	}
 	return true, nil
 }
@@ -511,13 +512,13 @@ func (a *Approver) enter(ctx context.Context, rollout *v1alpha1.AddOnRollout, so
 // levels reads the permissions of accounts, once for all gates of a visit.
 type levels struct {
 	from  commitstatus.Comments
-	known map[string]commitstatus.Level
+	known map[commitstatus.Account]commitstatus.Level
 	*look
 	event func(text string)
 }
 
 func newLevels(from commitstatus.Comments, l *look, event func(text string)) *levels {
-	return &levels{from: from, known: map[string]commitstatus.Level{}, look: l, event: event}
+	return &levels{from: from, known: map[commitstatus.Account]commitstatus.Level{}, look: l, event: event}
 }
 
 // mostUncounted is how many comments about one content get an event, because every account may write comments.
@@ -542,10 +543,11 @@ type voice struct {
 type voices []voice
 
 func (v *voices) add(by commitstatus.Account, d v1alpha1.AddOnApproval) {
-	i := slices.IndexFunc(*v, func(known voice) bool { return strings.EqualFold(known.by.Login, by.Login) })
+	i := slices.IndexFunc(*v, func(known voice) bool { return known.by.ID == by.ID })
 	if i < 0 {
 		*v, i = append(*v, voice{by: by}), len(*v)
 	}
+	d.Spec.Forge.Login = (*v)[i].by.Login // the login may have changed between two reads
 	(*v)[i].decisions = append((*v)[i].decisions, d)
 }
 
@@ -572,7 +574,7 @@ func (g awaitedGate) decisions(
 		}):
 			continue
 		}
-		if why := by.authored(c.By.Login); why != "" && g.spec.Forge.NotAuthor {
+		if why := by.authored(c.By); why != "" && g.spec.Forge.NotAuthor {
 			asked.ignore(fmt.Sprintf("comment %d by %s does not count for gate %s of stage %s, which has notAuthor: %s",
 				c.ID, brief.Line(c.By.Login, loginShown), g.subject.Gate, g.subject.Stage, why))
 			continue
@@ -604,7 +606,7 @@ func (g awaitedGate) decisions(
 // others, but cannot exclude them.
 func (g awaitedGate) permitted(ctx context.Context, asked *levels, all voices, enough func([]v1alpha1.AddOnApproval) bool) (found []v1alpha1.AddOnApproval, unread error) {
 	turn := func(v voice) string {
-		return g.subject.Stage + "/" + g.subject.Gate + "/" + strings.ToLower(v.by.Login)
+		return g.subject.Stage + "/" + g.subject.Gate + "/" + strconv.FormatInt(v.by.ID, 10)
 	}
 	slices.SortStableFunc(all, func(x, y voice) int { return cmp.Compare(asked.refused[turn(x)], asked.refused[turn(y)]) })
 	left := levelsAtOnce + gates.Wanted(g.spec)
@@ -612,7 +614,7 @@ func (g awaitedGate) permitted(ctx context.Context, asked *levels, all voices, e
 		if enough(found) {
 			break
 		}
-		level, ok := asked.known[strings.ToLower(v.by.Login)]
+		level, ok := asked.known[v.by]
 		if !ok {
 			if left--; left < 0 {
 				break
@@ -625,7 +627,7 @@ func (g awaitedGate) permitted(ctx context.Context, asked *levels, all voices, e
 				}
 				level = commitstatus.LevelNone
 			}
-			asked.known[strings.ToLower(v.by.Login)] = level
+			asked.known[v.by] = level
 		}
 		if level < levelOf(g.spec.Forge.Permission) {
 			asked.turn++

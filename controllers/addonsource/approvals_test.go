@@ -1,9 +1,11 @@
 package addonsource
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -34,7 +36,7 @@ func (spoken) Line(context.Context, string, string) ([]commitstatus.LineCommit, 
 	return nil, false, nil
 }
 
-func (spoken) Authors(context.Context, commitstatus.MergedRequest) ([]string, error) {
+func (spoken) Authors(context.Context, commitstatus.MergedRequest) ([]commitstatus.Account, error) {
 	return nil, nil
 }
 
@@ -63,6 +65,8 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 		by, body string
 		edited   bool
 		at       time.Duration
+		// before is an earlier login of the account.
+		before string
 	}
 	cases := map[string]struct {
 		spec    v1alpha1.ApprovalGate
@@ -103,6 +107,7 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 			spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{NotAuthor: true}}, said: []said{{by: "another", body: line}},
 		},
 		"too few approvals":             {spec: v1alpha1.ApprovalGate{Count: count(2)}, said: []said{{by: "bob", body: line}, {by: "bob", body: line}}},
+		"one account with two logins":   {spec: v1alpha1.ApprovalGate{Count: count(2)}, said: []said{{by: "bob", body: line}, {by: "ana", before: "bob", body: line}}},
 		"enough approvals":              {spec: v1alpha1.ApprovalGate{Count: count(2)}, said: []said{{by: "bob", body: line}, {by: "ana", body: line}}, want: []string{"Approve bob 1", "Approve ana 2"}},
 		"a rejection after an approval": {said: []said{{by: "ana", body: line}, {by: "bob", body: strings.Replace(line, "approve", "reject", 1) + "\nno"}}, want: []string{"Reject bob 2 no"}},
 		"a rejection of a stranger": {
@@ -128,11 +133,11 @@ func TestApprover_CountsCommentsOfThoseWhoMay(t *testing.T) {
 			var comments []commitstatus.Comment
 			for i, s := range c.said {
 				comments = append(comments, commitstatus.Comment{
-					ID: int64(i + 1), By: commitstatus.Account{Login: s.by}, Body: s.body, Edited: s.edited, Created: merged.Add(s.at),
+					ID: int64(i + 1), By: commitstatus.Account{ID: accountOf(cmp.Or(s.before, s.by)).ID, Login: s.by}, Body: s.body, Edited: s.edited, Created: merged.Add(s.at),
 				})
 			}
 			rollout := &v1alpha1.AddOnRollout{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "hello", UID: "1"}}
-			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &look{refused: map[string]int{}}, func(text string) { t.Log(text) }), &origin{whole: true, line: []lineCommit{{LineCommit: commitstatus.LineCommit{Author: "Author"}}, {LineCommit: commitstatus.LineCommit{Author: "Another"}}}}, comments, c.known)
+			entered, err := g.decisions(t.Context(), rollout, newLevels(forge, &look{refused: map[string]int{}}, func(text string) { t.Log(text) }), &origin{whole: true, line: []lineCommit{{LineCommit: commitstatus.LineCommit{Author: accountOf("Author")}}, {LineCommit: commitstatus.LineCommit{Author: accountOf("Another")}}}}, comments, c.known)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +192,7 @@ func TestApprover_AFloodOfCommentsStopsNoApproval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var comments []commitstatus.Comment
 			for i, by := range c.by {
-				comments = append(comments, commitstatus.Comment{ID: int64(i + 1), By: commitstatus.Account{Login: by}, Body: line, Created: time.Unix(2000, 0)})
+				comments = append(comments, commitstatus.Comment{ID: int64(i + 1), By: accountOf(by), Body: line, Created: time.Unix(2000, 0)})
 			}
 			forge, memory := &flooded{spoken: spoken{"bob": commitstatus.LevelAdmin}, left: c.left}, &look{refused: map[string]int{}}
 			g := awaitedGate{spec: v1alpha1.ApprovalGate{Forge: &v1alpha1.ForgeApproval{}}, subject: gates.Subject{Stage: "fleet", Gate: "qa", Digest: digest, Attempt: 1}}
@@ -222,18 +227,31 @@ type approvalScene struct {
 	after time.Duration
 }
 
+// accountOf is the account that has a login at the start. Letters in upper case make no other account.
+func accountOf(login string) commitstatus.Account {
+	return commitstatus.Account{ID: int64(crc32.ChecksumIEEE([]byte(strings.ToLower(login)))), Login: login}
+}
+
+// shownAs is an account in the answers of Gitea.
+func shownAs(a commitstatus.Account) any { return map[string]any{"id": a.ID, "login": a.Login} }
+
 // shaOf is a commit of one digit.
 func shaOf(digit string) string { return strings.Repeat(digit, 40) }
 
 // commentOf is a comment that approves the content of an approvalScene, as Gitea shows it.
-func commentOf(id int, by, at string) any {
+func commentOf(id int, by, at string) map[string]any {
 	line := gates.ApproveComment("hello", "fleet", "qa", "v1:sha256:"+strings.Repeat("ab", 32))
-	return map[string]any{"id": id, "body": line, "user": map[string]any{"id": id, "login": by}, "created_at": at, "updated_at": at}
+	return map[string]any{"id": id, "body": line, "user": shownAs(accountOf(by)), "created_at": at, "updated_at": at}
+}
+
+// mergedBy is a request of an account that was merged with a commit.
+func mergedBy(opened commitstatus.Account, number int, sha string) map[string]any {
+	return map[string]any{"number": number, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": sha, "user": shownAs(opened), "base": map[string]any{"ref": "main"}}
 }
 
 // containedBy is a commit of a request.
 func containedBy(author, committer string) any {
-	return map[string]any{"sha": shaOf("5"), "author": map[string]any{"login": author}, "committer": map[string]any{"login": committer}}
+	return map[string]any{"sha": shaOf("5"), "author": shownAs(accountOf(author)), "committer": shownAs(accountOf(committer))}
 }
 
 func newApprovalScene(t *testing.T) *approvalScene {
@@ -245,7 +263,7 @@ func newApprovalScene(t *testing.T) *approvalScene {
 		map[string]any{"sha": shaOf("0")},
 	}}}
 	for number, r := range map[int]struct{ sha, author string }{7: {shaOf("1"), "alice"}, 8: {shaOf("2"), "bob"}} {
-		a.answers["commits/"+r.sha+"/pull"] = map[string]any{"number": number, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": r.sha, "user": map[string]any{"login": r.author}, "base": map[string]any{"ref": "main"}}
+		a.answers["commits/"+r.sha+"/pull"] = mergedBy(accountOf(r.author), number, r.sha)
 		a.answers[fmt.Sprintf("pulls/%d/commits", number)] = []any{containedBy(r.author, r.author)}
 	}
 	for _, by := range []string{"alice", "bob", "carol"} {
@@ -393,7 +411,7 @@ func TestApprover_AnAuthorWithoutAnAccountMayBeEveryAccount(t *testing.T) {
 	}
 	a.event()
 	const pattern = "Warning ApprovalsNotRead comment %d by carol does not count for gate qa of stage fleet, which has notAuthor: " +
-		"the forge names no account for the author of commit 1111111111; approve with addonflow approve"
+		"the forge does not name all authors of commit 1111111111; approve with addonflow approve"
 	if got := a.event(); got != fmt.Sprintf(pattern, 1) {
 		t.Errorf("event %q", got)
 	}
@@ -427,9 +445,7 @@ func (a *approvalScene) fortyRequests() {
 	for n := 40; n > 0; n-- {
 		sha := fmt.Sprintf("%040d", n)
 		commits = append(commits, map[string]any{"sha": sha, "parents": []any{map[string]any{"sha": fmt.Sprintf("%040d", n-1)}}})
-		a.answers["commits/"+sha+"/pull"] = map[string]any{
-			"number": n, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": sha, "user": map[string]any{"login": "alice"}, "base": map[string]any{"ref": "main"},
-		}
+		a.answers["commits/"+sha+"/pull"] = mergedBy(accountOf("alice"), n, sha)
 		a.answers[fmt.Sprintf("issues/%d/comments", n)] = []any{}
 		a.answers[fmt.Sprintf("pulls/%d/commits", n)] = []any{containedBy("alice", "alice")}
 	}
@@ -524,7 +540,7 @@ func TestApprover_ARejectionOnAnOldRequestPrecedesAnApproval(t *testing.T) {
 	a.answers["issues/40/comments"] = []any{commentOf(2, "carol", "2026-01-01T00:02:00Z")}
 	line := strings.Replace(gates.ApproveComment("hello", "fleet", "qa", "v1:sha256:"+strings.Repeat("ab", 32)), "approve", "reject", 1)
 	const at = "2026-01-01T00:01:00Z"
-	a.answers["issues/1/comments"] = []any{map[string]any{"id": 1, "body": line, "user": map[string]any{"id": 1, "login": "bob"}, "created_at": at, "updated_at": at}}
+	a.answers["issues/1/comments"] = []any{map[string]any{"id": 1, "body": line, "user": shownAs(accountOf("bob")), "created_at": at, "updated_at": at}}
 	if got := a.looks(20); !slices.Equal(got, []string{"bob"}) {
 		t.Errorf("entered %q", got)
 	}
@@ -621,14 +637,14 @@ func TestApprover_SaysOnceThatACommitHasNoRequest(t *testing.T) {
 // TestApprover_AuthorsOfTheCommitsOfARequestAreAuthors: carol pushes to the branch of bob's request, or commits what another
 // account wrote. A commit without an account may be of every account.
 func TestApprover_AuthorsOfTheCommitsOfARequestAreAuthors(t *testing.T) {
-	nameless := map[string]any{"sha": shaOf("6"), "author": nil, "committer": map[string]any{"login": "bob"}}
+	nameless := map[string]any{"sha": shaOf("6"), "author": nil, "committer": shownAs(accountOf("bob"))}
 	for name, c := range map[string]struct {
 		commit any
 		why    string
 	}{
 		"author":     {containedBy("carol", "bob"), "the account is the author of pull request 8 (commit 2222222222); another account must comment"},
 		"committer":  {containedBy("bob", "Carol"), "the account is the author of pull request 8 (commit 2222222222); another account must comment"},
-		"no account": {nameless, "the forge names no account for the author of pull request 8 (commit 2222222222); approve with addonflow approve"},
+		"no account": {nameless, "the forge does not name all authors of pull request 8 (commit 2222222222); approve with addonflow approve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newApprovalScene(t)
@@ -642,6 +658,52 @@ func TestApprover_AuthorsOfTheCommitsOfARequestAreAuthors(t *testing.T) {
 				t.Errorf("event %q", got)
 			}
 		})
+	}
+}
+
+// TestApprover_AnAuthorWithANewLoginIsStillTheAuthor: alice changes the login after the operator read the authors. Then
+// the forge shows the new login with the comment. Alice opened request 7 in one case, and is only the committer of a
+// commit of it in the other.
+func TestApprover_AnAuthorWithANewLoginIsStillTheAuthor(t *testing.T) {
+	for name, opened := range map[string]string{"opened the request": "alice", "is a committer": "bob"} {
+		t.Run(name, func(t *testing.T) {
+			a := newApprovalScene(t)
+			a.answers["commits/"+shaOf("1")+"/pull"] = mergedBy(accountOf(opened), 7, shaOf("1"))
+			a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, []any{}
+			a.look()
+			a.event()
+			comment := commentOf(1, "alice", "2026-01-01T00:01:00Z")
+			comment["user"] = shownAs(commitstatus.Account{ID: accountOf("alice").ID, Login: "newcomer"})
+			a.answers["issues/8/comments"] = []any{comment}
+			a.answers["collaborators/newcomer/permission"] = map[string]any{"permission": "admin"}
+			if got := a.look(); len(got) > 0 {
+				t.Errorf("entered %q", got)
+			}
+			if got := a.event(); !strings.HasSuffix(got, "the account is the author of pull request 7 (commit 1111111111); another account must comment") {
+				t.Errorf("event %q", got)
+			}
+		})
+	}
+}
+
+// TestApprover_AccountsOfAnotherForgeAreReadAnew: an ID is of one forge. The repository moves to another one, where alice has
+// another ID.
+func TestApprover_AccountsOfAnotherForgeAreReadAnew(t *testing.T) {
+	a := newApprovalScene(t)
+	a.answers["issues/7/comments"], a.answers["issues/8/comments"] = []any{}, []any{}
+	a.look()
+	a.event()
+	moved := commitstatus.Account{ID: 77, Login: "alice"}
+	a.answers["commits/"+shaOf("1")+"/pull"] = mergedBy(moved, 7, shaOf("1"))
+	comment := commentOf(1, "alice", "2026-01-01T00:01:00Z")
+	comment["user"] = shownAs(moved)
+	a.answers["issues/8/comments"] = []any{comment}
+	a.source.Spec.CommitStatus.Address = strings.Replace(a.source.Spec.CommitStatus.Address, "127.0.0.1", "localhost", 1)
+	if err := a.hub.Update(t.Context(), a.source); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.look(); len(got) > 0 {
+		t.Errorf("entered %q", got)
 	}
 }
 
@@ -660,7 +722,7 @@ func TestApprover_UnreadableAuthorsHoldOnlyGatesWithNotAuthor(t *testing.T) {
 	}
 	const at = "2026-01-01T00:01:00Z"
 	line := gates.ApproveComment("hello", "fleet", "lab", a.rollout.Status.Target.Digest)
-	forLab := map[string]any{"id": 2, "body": line, "user": map[string]any{"id": 2, "login": "bob"}, "created_at": at, "updated_at": at}
+	forLab := map[string]any{"id": 2, "body": line, "user": shownAs(accountOf("bob")), "created_at": at, "updated_at": at}
 	a.answers["issues/7/comments"] = []any{}
 	a.answers["issues/8/comments"] = []any{commentOf(1, "carol", at), forLab}
 	commits := a.answers["pulls/8/commits"]

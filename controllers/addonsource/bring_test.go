@@ -63,7 +63,7 @@ var _ = Describe("A commit", func() {
 		w.read(placement)
 		Expect(placement.Labels).To(HaveKeyWithValue(v1alpha1.ManagedByLabel, v1alpha1.ManagedByValue))
 
-		Expect(w.delivered(sha, "pending").Description).To(Equal("applied; " + w.addOn + " starts"))
+		Expect(w.delivered(sha, "pending").Description).To(Equal("applied; " + w.addOn + " not yet up to date"))
 		Expect(w.green(sha).Description).To(Equal("applied; 1 add-on up to date"))
 		w.passes()
 		Expect(conditions.IsTrue(w.source(), v1alpha1.CommitStatusReportedCondition)).To(BeTrue())

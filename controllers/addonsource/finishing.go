@@ -39,7 +39,7 @@ func (f *fleet) finish(ro *v1alpha1.AddOnRollout) {
 			f.finishing = map[string]*finishing{}
 		}
 		if f.finishing[sha] == nil {
-			f.finishing[sha] = &finishing{}
+			f.finishing[sha] = &finishing{fleet: fleet{counted: f.counted}}
 		}
 		c := f.finishing[sha]
 		c.finishes = c.finishes || ro.Spec.OnNewCommit == v1alpha1.OnNewCommitFinish
@@ -89,7 +89,7 @@ func (p *pass) finished(book *forge.Book, f fleet, live []string) []commitstatus
 			c.onHold, c.moving = nil, nil // nothing will report how these add-ons end
 		}
 		want := p.want(m.SHA, c.state(), c.text("applied"))
-		want.Progress, want.Held = c.percent(), c.held()
+		want.Progress, want.Held = c.progress(), c.held()
 		if c.back {
 			want.Content = digestOfTexts(want.Description)
 		}

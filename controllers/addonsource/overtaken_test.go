@@ -312,7 +312,7 @@ var _ = Describe("A commit whose content the next one brings before it is writte
 
 var _ = Describe("A commit whose rollout ends before a newer one follows", func() {
 	It("says how that rollout is, and then how it ended", func() {
-		w := newWorld()
+		w := newWorld(func(s *v1alpha1.AddOnSource) { s.Spec.CommitStatus.Detail = v1alpha1.DetailSource })
 		finish := func(greeting string) map[string]string {
 			return addOnFilesWith(map[string]string{
 				"addons/addondeploymentconfig.yaml": configSaying(strings.ToLower(greeting)),

@@ -129,7 +129,7 @@ func standingOf(o client.Object) standing {
 	if !ok || r.Spec.Target == nil {
 		return standing{}
 	}
-	s := standing{observed: !unobserved(r), released: leaving{rollout: r}.released()}
+	s := standing{fleet: fleet{counted: true}, observed: !unobserved(r), released: leaving{rollout: r}.released()}
 	if r.Status.Target != nil {
 		s.target = r.Status.Target.Digest
 	}
@@ -138,7 +138,7 @@ func standingOf(o client.Object) standing {
 		s.overridden += text
 	}
 	s.add(r, sourced(r), writtenRollout{})
-	s.tenth = s.percent() / 10
+	s.tenth = s.progress() / 10
 	s.round(r.Status.Phase)
 	return s
 }

@@ -100,7 +100,7 @@ func (p *pass) standing() bool {
 func (p *pass) verdict(f fleet) commitstatus.Want {
 	applied := v1alpha1.CommitOf(p.source.Status.LastAppliedRevision)
 	want := p.want(applied, f.state(), f.text(f.appliedIn(applied)))
-	want.Progress, want.Content, want.Held = f.percent(), contentOf(f.addOns)+f.back, cmp.Or(f.failures, f.held())
+	want.Progress, want.Content, want.Held = f.progress(), contentOf(f.addOns)+f.back, cmp.Or(f.failures, f.held())
 	return want
 }
 
@@ -263,6 +263,8 @@ func (f *fleet) appliedIn(sha string) string {
 
 // fleet has the states of the add-ons of a source.
 type fleet struct {
+	// counted: the text counts the clusters of an add-on that moves, because the add-on has no context of its own.
+	counted                bool
 	failed, onHold, moving []addOnStanding
 	// partly are the add-ons that succeeded although not every cluster is updated.
 	partly []addOnStanding
@@ -299,7 +301,7 @@ func (f *fleet) undeclared(ro *v1alpha1.AddOnRollout) {
 		f.leftGit[ro.Spec.Removal.Commit] = append(f.leftGit[ro.Spec.Removal.Commit], ro.Name)
 		f.leave(ro)
 	case ro.DeletionTimestamp == nil:
-		f.moving = append(f.moving, addOnStanding{ro.Name, ro.Name + " left Git"})
+		f.move(ro.Name, ro.Name+" left Git", notRemoved)
 	}
 }
 
@@ -362,7 +364,7 @@ func sourced(ro *v1alpha1.AddOnRollout) v1alpha1.SourcedAddOn {
 
 // fleet returns the states of the add-ons that the rollouts declare, and of those that are being removed.
 func (p *pass) fleet(rollouts map[string]*v1alpha1.AddOnRollout) fleet {
-	f := fleet{leftGit: map[string][]string{}}
+	f := fleet{counted: p.source.Spec.CommitStatus.DetailOrDefault() == v1alpha1.DetailSource, leftGit: map[string][]string{}}
 	f.declare(p.source.Status, p.memory.rollouts, rollouts)
 	declared := map[string]bool{}
 	for _, addOn := range f.addOns {
@@ -384,11 +386,27 @@ func (f *fleet) leave(ro *v1alpha1.AddOnRollout) {
 	case text != "" && !unobserved(ro):
 		f.onHold = append(f.onHold, addOnStanding{ro.Name, ro.Name + " " + text})
 	case unobserved(ro): // it may be held, and was not counted yet
-		f.moving = append(f.moving, addOnStanding{ro.Name, ro.Name + " left Git"})
+		f.move(ro.Name, ro.Name+" left Git", notRemoved)
 	default:
-		f.moving = append(f.moving, addOnStanding{ro.Name, fmt.Sprintf("removing %s, %d left", ro.Name, ro.Status.Counts.Removing)})
+		f.move(ro.Name, fmt.Sprintf("removing %s, %d left", ro.Name, ro.Status.Counts.Removing), notRemoved)
 	}
 }
+
+// move notes that an add-on moves. counted is the text with counts; uncounted follows the name of the add-on, and is the
+// same from start to end, so that it is posted once.
+func (f *fleet) move(addOn, counted, uncounted string) {
+	text := addOn + " " + uncounted
+	if f.counted {
+		text = counted
+	}
+	f.moving = append(f.moving, addOnStanding{addOn, text})
+}
+
+// Texts of add-ons that move.
+const (
+	notRemoved  = "not yet removed"
+	notUpToDate = "not yet up to date"
+)
 
 // add counts an add-on. If its rollout has not yet observed the spec of the commit, or already has the spec of a
 // newer commit, it counts as moving.
@@ -399,7 +417,7 @@ func (f *fleet) add(ro *v1alpha1.AddOnRollout, addOn v1alpha1.SourcedAddOn, writ
 		return
 	}
 	if ro == nil || written.newer(ro) || !addOn.Declares(&ro.Spec) || unobserved(ro) {
-		f.moving = append(f.moving, addOnStanding{addOn.Name, addOn.Name + " starts"})
+		f.move(addOn.Name, addOn.Name+" starts", notUpToDate)
 		return
 	}
 	f.updated, f.total = f.updated+ro.Status.Counts.Updated, f.total+ro.Status.Counts.Total
@@ -447,7 +465,7 @@ func (f *fleet) stand(ro *v1alpha1.AddOnRollout, addOn string) {
 		return
 	}
 	counts := ro.Status.Counts
-	f.moving = append(f.moving, addOnStanding{addOn, fmt.Sprintf("%s %d/%d", addOn, counts.Updated, counts.Total)})
+	f.move(addOn, fmt.Sprintf("%s %d/%d", addOn, counts.Updated, counts.Total), notUpToDate)
 }
 
 // unobserved reports whether the status is about an older spec. A deletion increases the generation without a change
@@ -506,15 +524,16 @@ func (f *fleet) state() commitstatus.State {
 	}
 }
 
-// percent is how many percent of the clusters are up to date.
-func (f *fleet) percent() int {
-	if f.total == 0 {
+// progress is how many percent of the clusters are up to date. Without counts it is 100, and 0 before the commit is
+// applied. So the text of the applied commit is posted after 30 seconds, not after 15 minutes.
+func (f *fleet) progress() int {
+	if !f.counted || f.total == 0 {
 		return 100
 	}
 	return int(f.updated) * 100 / int(f.total)
 }
 
-// text describes the whole fleet: "applied; hello 3/24; 11 add-ons up to date".
+// text describes the whole fleet: "applied; hello not yet up to date; 11 add-ons up to date".
 func (f *fleet) text(applied string) string {
 	var parts []string
 	if len(f.failed) == 0 {

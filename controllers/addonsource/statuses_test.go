@@ -230,7 +230,7 @@ func TestFleet_NamesWhatIsHeld(t *testing.T) {
 		ro         *v1alpha1.AddOnRollout
 		text, held string
 	}{
-		{moving, "applied; hello 0/3", ""},
+		{moving, "applied; hello not yet up to date", ""},
 		{absent, "applied; hello held: canary 0/0, Placement team/canary does not exist", "hello held: canary 0/0, Placement team/canary does not exist"},
 		{empty, "applied; hello held: canary 0/0, Placement team/canary selects no cluster", "hello held: canary 0/0, Placement team/canary selects no cluster"},
 		{at(v1alpha1.PhaseSuspended, "suspended; canary 0/1"), "applied; hello suspended; canary 0/1", "hello suspended; canary 0/1"},
@@ -242,6 +242,11 @@ func TestFleet_NamesWhatIsHeld(t *testing.T) {
 		if got := f.text("applied"); got != c.text || f.held() != c.held || f.state() != commitstatus.Pending {
 			t.Errorf("%s: %q, held %q; want %q, held %q", f.state(), got, f.held(), c.text, c.held)
 		}
+	}
+	counted := fleet{counted: true}
+	counted.add(moving, v1alpha1.SourcedAddOn{Name: "hello", Digest: "v1"}, writtenRollout{})
+	if got := counted.text("applied"); got != "applied; hello 0/3" {
+		t.Errorf("with detail: source, whose add-ons have no contexts: %q", got)
 	}
 	if !moved(moving, absent) || !moved(absent, empty) {
 		t.Error("the source does not report that a hold began or has another reason")
@@ -321,7 +326,7 @@ func TestFleet_RemovalThatTheWatchDoesNotShowYetIsPending(t *testing.T) {
 	ro.Name, ro.Status.Phase, ro.Status.Outcome = "hello", v1alpha1.PhaseSucceeded, "success"
 	f := fleet{leftGit: map[string][]string{}}
 	f.undeclared(ro)
-	if got := f.text("applied"); f.state() != commitstatus.Pending || got != "applied; hello left Git" {
+	if got := f.text("applied"); f.state() != commitstatus.Pending || got != "applied; hello not yet removed" {
 		t.Errorf("%s: %q", f.state(), got)
 	}
 }
@@ -378,8 +383,9 @@ func TestCommitThatTouchesOneOf200AddOnsCostsThreePosts(t *testing.T) {
 	}
 	tell(p.want(sha, commitstatus.Pending, "fetched main@2222222, applying"))
 	changed := rollouts["addon-007"]
-	for updated := range int32(25) { // half a minute for each cluster
-		now = now.Add(30 * time.Second)
+	pace := 30 * time.Second         // after it, the text of the applied commit is posted
+	for updated := range int32(25) { // two hours in all
+		now, pace = now.Add(pace), 5*time.Minute
 		changed.Status.Outcome, changed.Status.Counts.Updated = "pending", updated
 		if updated == 24 {
 			changed.Status.Outcome = "success"
@@ -389,11 +395,15 @@ func TestCommitThatTouchesOneOf200AddOnsCostsThreePosts(t *testing.T) {
 			f.add(ro, v1alpha1.SourcedAddOn{Name: name, Digest: name}, writtenRollout{})
 		}
 		want := p.want(sha, f.state(), f.text("applied"))
-		want.Progress, want.Content, want.Held = f.percent(), "content", f.held()
+		want.Progress, want.Content, want.Held = f.progress(), "content", f.held()
 		tell(want)
 	}
-	if len(posts) > 3 || posts[len(posts)-1] != "success: applied; 200 add-ons up to date" {
-		t.Errorf("%d posts: %q", len(posts), posts)
+	if want := []string{
+		"pending: fetched main@2222222, applying",
+		"pending: applied; addon-007 not yet up to date; 199 add-ons up to date",
+		"success: applied; 200 add-ons up to date",
+	}; !slices.Equal(posts, want) {
+		t.Errorf("posts %q", posts)
 	}
 }
 
@@ -473,7 +483,7 @@ func TestFinished_SaysNoProgressOfARollback(t *testing.T) {
 	other.Status.Phase, other.Status.Outcome = v1alpha1.PhaseProgressing, "pending"
 	other.Status.History = []v1alpha1.HistoryEntry{{Target: target, Phase: v1alpha1.PhaseProgressing}}
 	for name, before := range map[string]commitstatus.Want{
-		"before the rollback": {State: commitstatus.Pending, Description: "applied; hello 1/10"},
+		"before the rollback": {State: commitstatus.Pending, Description: "applied; hello not yet up to date"},
 		"during the rollback": {State: commitstatus.Failure, Description: "hello: " + ro.Status.Message},
 	} {
 		p := &pass{source: &v1alpha1.AddOnSource{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}}}
