@@ -276,8 +276,8 @@ func offline(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// failure gives an error of a command that ran the exit code of a failure, unless the error has one. Errors without
-// an exit code are errors of arguments and flags: wrong usage.
+// failure sets the exit code exitFailed on an error of RunE that has no exit code. Errors without an exit code are errors
+// of arguments and flags: wrong usage.
 func failure(err error) error {
 	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
 		return err

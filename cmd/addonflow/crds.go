@@ -23,8 +23,8 @@ func bindCRDs(flags *pflag.FlagSet, into *string) {
 	flags.StringVar(into, "crds", "", "File or directory with the CustomResourceDefinitions of configuration kinds of your own, as the hub has them.")
 }
 
-// readCRDs reads the CustomResourceDefinitions of a file, or of the YAML files of a directory. It ignores other
-// objects. The path "" has no definitions.
+// readCRDs reads the CustomResourceDefinitions of a file, also in Lists, or of the YAML files of a directory. It ignores
+// other objects. The path "" has no definitions.
 func readCRDs(path string) (load.Lookup, error) {
 	hub := load.Lookup{}
 	if path == "" {
@@ -56,18 +56,21 @@ func addCRDs(hub load.Lookup, name string) error {
 	}
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text)+1)
 	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+		var document any
+		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		kind := object.GroupVersionKind()
-		if kind.Group != apiextensionsv1.GroupName || kind.Kind != "CustomResourceDefinition" {
-			continue
+		for _, value := range objectsIn(document, "", "") {
+			object := &unstructured.Unstructured{Object: value}
+			kind := object.GroupVersionKind()
+			if kind.Group != apiextensionsv1.GroupName || kind.Kind != "CustomResourceDefinition" {
+				continue
+			}
+			group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
+			plural, _, _ := unstructured.NestedString(object.Object, "spec", "names", "plural")
+			hub[load.DefinitionOf(schema.GroupResource{Group: group, Resource: plural})] = object
 		}
-		group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
-		plural, _, _ := unstructured.NestedString(object.Object, "spec", "names", "plural")
-		hub[load.DefinitionOf(schema.GroupResource{Group: group, Resource: plural})] = object
 	}
 }
